@@ -1,0 +1,380 @@
+//! The crate's one error type.
+
+use std::fmt;
+use std::io;
+
+/// What every fallible function of this crate returns.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Whose fault an [`Error`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ErrorClass {
+    /// The reader or writer underneath failed.
+    Io,
+    /// The bytes are not what the format says they must be.
+    Format,
+    /// The bytes may be right, but this crate does not handle what they hold.
+    Unsupported,
+    /// A limit was reached.
+    Limit,
+    /// The caller asked for something impossible.
+    Usage,
+}
+
+/// Where something went wrong, as far as it is known.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Place {
+    /// The shard's name as the caller gave it, usually its path.
+    pub shard: Option<Box<str>>,
+    /// The number of the record in the shard, from 0.
+    pub record: Option<u64>,
+    /// The offset of the record's frame in the shard. In a compressed shard, in what it inflates to.
+    pub offset: Option<u64>,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.record, &self.shard) {
+            (Some(record), Some(shard)) => write!(f, "record {record} of `{shard}`")?,
+            (Some(record), None) => write!(f, "record {record}")?,
+            (None, Some(shard)) => write!(f, "`{shard}`")?,
+            (None, None) => f.write_str("record")?,
+        }
+        match self.offset {
+            Some(offset) => write!(f, " at byte {offset}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The parts of a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum FramePart {
+    /// The length and its checksum: 12 bytes.
+    Header,
+    /// The record itself.
+    Payload,
+    /// The record's checksum: 4 bytes.
+    Footer,
+}
+
+impl fmt::Display for FramePart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Header => "header",
+            Self::Payload => "payload",
+            Self::Footer => "footer",
+        })
+    }
+}
+
+/// How bytes depart from their format.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum FormatFault {
+    /// The shard ends within a frame.
+    #[error("truncated in the {part}: expected `{expected}` bytes, found `{found}`")]
+    Truncated {
+        /// The part of the frame that is cut.
+        part: FramePart,
+        /// The bytes that this part has.
+        expected: u64,
+        /// The bytes of it that are there.
+        found: u64,
+    },
+    /// The header's checksum does not match its length.
+    #[error("length checksum mismatch: expected `{expected:#010x}`, found `{found:#010x}`")]
+    LengthChecksum {
+        /// The masked checksum that the header holds.
+        expected: u32,
+        /// The masked checksum of the length that was read.
+        found: u32,
+    },
+    /// The footer's checksum does not match the payload.
+    #[error("payload checksum mismatch: expected `{expected:#010x}`, found `{found:#010x}`")]
+    PayloadChecksum {
+        /// The masked checksum that the footer holds.
+        expected: u32,
+        /// The masked checksum of the payload that was read.
+        found: u32,
+    },
+    /// The frame is not as long as the index says.
+    #[error(
+        "the index gives the frame `{expected}` bytes, its header `{found}`\nhint: rebuild the index of this shard"
+    )]
+    IndexDisagrees {
+        /// The frame's length in the index.
+        expected: u64,
+        /// The frame's length by its header.
+        found: u64,
+    },
+    /// The compressed stream is cut or corrupt.
+    #[error("the {compression} stream is damaged: {detail}")]
+    Compressed {
+        /// `GZIP` or `ZLIB`.
+        compression: &'static str,
+        /// What the decompressor said.
+        detail: Box<str>,
+    },
+    /// There are bytes after the end of the compressed stream.
+    #[error("trailing garbage after the end of the {compression} stream")]
+    TrailingGarbage {
+        /// `GZIP` or `ZLIB`.
+        compression: &'static str,
+    },
+    /// A protobuf message is malformed.
+    #[error("malformed {message} at its byte `{position}`: {fault}")]
+    Message {
+        /// `tf.train.Example` or `TensorProto`.
+        message: &'static str,
+        /// The position in the message.
+        position: usize,
+        /// What is wrong there.
+        fault: MessageFault,
+    },
+    /// The tensor's content does not have the length that its type and shape ask for.
+    #[error("tensor content length mismatch: expected `{expected}` bytes by type and shape, found `{found}`")]
+    TensorContent {
+        /// Bytes by type and shape.
+        expected: u64,
+        /// Bytes that are there.
+        found: u64,
+    },
+    /// A line of an index is wrong.
+    #[error("line {line}: {fault}")]
+    Index {
+        /// The line, from 1.
+        line: u64,
+        /// What is wrong with it.
+        fault: IndexFault,
+    },
+    /// The index reaches beyond its shard.
+    #[error(
+        "the index ends at byte `{expected}`, the shard at `{found}`\nhint: the shard is truncated, or the index is another's"
+    )]
+    IndexBeyondShard {
+        /// Where the last indexed frame ends.
+        expected: u64,
+        /// The shard's length.
+        found: u64,
+    },
+}
+
+/// How a protobuf message is malformed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
+pub enum MessageFault {
+    /// A varint is cut by the end of the message.
+    #[error("the message ends within a varint")]
+    VarintTruncated,
+    /// A varint goes on after ten bytes.
+    #[error("a varint is longer than ten bytes")]
+    VarintTooLong,
+    /// A fixed-width value or a length-delimited field is cut by the end of the message.
+    #[error("a field ends after its message")]
+    FieldTruncated,
+    /// The field number is 0 or over 2^29 - 1.
+    #[error("the field number is out of range")]
+    FieldNumber,
+    /// The wire type is 6 or 7.
+    #[error("the wire type does not exist")]
+    WireType,
+    /// A packed list of floats is not a whole number of them.
+    #[error("a packed list of floats is not a multiple of four bytes long")]
+    FloatsCut,
+    /// A feature's name is not UTF-8.
+    #[error("the feature's name is not UTF-8")]
+    NameNotUtf8,
+    /// An entry of the feature map has two values.
+    #[error("an entry of the feature map has two values")]
+    TwoValues,
+    /// A dimension is negative.
+    #[error("a dimension is negative")]
+    NegativeDimension,
+}
+
+/// How a line of an index is wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
+pub enum IndexFault {
+    /// Not two decimal numbers.
+    #[error("expected `offset size`, two decimal numbers")]
+    NotTwoNumbers,
+    /// A number does not fit 64 bits, or offset and size together do not.
+    #[error("the number does not fit 64 bits")]
+    TooLarge,
+    /// A frame is shorter than a frame can be.
+    #[error("expected a frame of at least `16` bytes, found `{found}`")]
+    TooShort {
+        /// The size in the line.
+        found: u64,
+    },
+    /// A frame begins before the one above it ends.
+    #[error("expected an offset of at least `{expected}`, where the record above ends, found `{found}`")]
+    Overlap {
+        /// Where the record above ends.
+        expected: u64,
+        /// The offset in the line.
+        found: u64,
+    },
+}
+
+/// How a call is wrong.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum UsageFault {
+    /// Two features have the same name.
+    #[error("two features are named `{name}`")]
+    DuplicateFeature {
+        /// The name.
+        name: Box<str>,
+    },
+    /// A tensor was made of content that does not fit its type and shape.
+    #[error("tensor content length mismatch: expected `{expected}` bytes by type and shape, found `{found}`")]
+    TensorContent {
+        /// Bytes by type and shape.
+        expected: u64,
+        /// Bytes given.
+        found: u64,
+    },
+    /// A location was added to an index before the end of the one above it, or is too short to be a frame.
+    #[error("the location `{offset} {length}` does not follow an index that ends at byte `{end}`")]
+    LocationOrder {
+        /// The location's offset.
+        offset: u64,
+        /// The location's length.
+        length: u64,
+        /// Where the index ends.
+        end: u64,
+    },
+    /// A record was asked for that is not in the block.
+    #[error(
+        "the frame of `{length}` bytes is not within the block, which holds bytes `{block_start}` to `{block_end}`"
+    )]
+    NotInBlock {
+        /// The frame's length.
+        length: u64,
+        /// The offset of the block in the shard.
+        block_start: u64,
+        /// The offset of the block's end in the shard.
+        block_end: u64,
+    },
+    /// A record was written after a write had failed, when the shard ends within a frame.
+    #[error("an earlier write failed, so the shard ends within a frame\nhint: write the shard anew")]
+    WriteAfterFailure,
+}
+
+/// Anything that goes wrong in this crate.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The reader or writer underneath failed.
+    #[error("{place}: cannot {action}: {source}")]
+    Io {
+        /// Where.
+        place: Place,
+        /// `read` or `write`.
+        action: &'static str,
+        /// What it said.
+        source: io::Error,
+    },
+    /// The bytes are not what the format says they must be.
+    #[error("{place}: {fault}")]
+    Format {
+        /// Where.
+        place: Place,
+        /// How.
+        fault: FormatFault,
+    },
+    /// The bytes hold something that this crate does not handle.
+    #[error("{place}: {what} is not supported: found `{found}`{}", hint_line(hint))]
+    Unsupported {
+        /// Where.
+        place: Place,
+        /// What kind of thing.
+        what: &'static str,
+        /// Which one.
+        found: Box<str>,
+        /// The remedy; empty where there is none.
+        hint: &'static str,
+    },
+    /// A limit was reached.
+    #[error("{place}: {what} over the limit: expected at most `{limit}`, found `{found}`{}", hint_line(hint))]
+    Limit {
+        /// Where.
+        place: Place,
+        /// What is limited.
+        what: &'static str,
+        /// The limit.
+        limit: u64,
+        /// What was found or asked for.
+        found: u64,
+        /// The remedy; empty where there is none.
+        hint: &'static str,
+    },
+    /// The caller asked for something impossible.
+    #[error("{place}: {fault}")]
+    Usage {
+        /// Where.
+        place: Place,
+        /// What.
+        fault: UsageFault,
+    },
+}
+
+fn hint_line(hint: &str) -> String {
+    if hint.is_empty() { String::new() } else { format!("\nhint: {hint}") }
+}
+
+impl Error {
+    /// Whose fault it is.
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::Io { .. } => ErrorClass::Io,
+            Self::Format { .. } => ErrorClass::Format,
+            Self::Unsupported { .. } => ErrorClass::Unsupported,
+            Self::Limit { .. } => ErrorClass::Limit,
+            Self::Usage { .. } => ErrorClass::Usage,
+        }
+    }
+
+    /// Where it happened, as far as it is known.
+    pub fn place(&self) -> &Place {
+        match self {
+            Self::Io { place, .. }
+            | Self::Format { place, .. }
+            | Self::Unsupported { place, .. }
+            | Self::Limit { place, .. }
+            | Self::Usage { place, .. } => place,
+        }
+    }
+
+    /// The same error, with what its place lacks filled in: a message is parsed without knowing which record it is, and
+    /// whoever took it from the shard says so with this.
+    #[must_use]
+    pub fn in_record(mut self, shard: &str, record: u64, offset: Option<u64>) -> Self {
+        let (Self::Io { place, .. }
+        | Self::Format { place, .. }
+        | Self::Unsupported { place, .. }
+        | Self::Limit { place, .. }
+        | Self::Usage { place, .. }) = &mut self;
+        place.shard.get_or_insert_with(|| shard.into());
+        place.record.get_or_insert(record);
+        if place.offset.is_none() {
+            place.offset = offset;
+        }
+        self
+    }
+
+    pub(crate) fn format(fault: FormatFault) -> Self {
+        Self::Format { place: Place::default(), fault }
+    }
+
+    pub(crate) fn usage(fault: UsageFault) -> Self {
+        Self::Usage { place: Place::default(), fault }
+    }
+
+    pub(crate) fn message(message: &'static str, position: usize, fault: MessageFault) -> Self {
+        Self::format(FormatFault::Message { message, position, fault })
+    }
+}

@@ -1,0 +1,187 @@
+//! The index of a shard: where each record is.
+//!
+//! A text file named as the shard with [`INDEX_SUFFIX`], one line per record, in order:
+//!
+//! ```text
+//! 0 197
+//! 197 218
+//! ```
+//!
+//! The offset of the record's frame in the shard, a space, the length of the whole frame. DALI (`tfrecord2idx`) and the
+//! `tfrecord` package for Python write and read the same, so an index made by either serves the other.
+
+use std::fmt::Write as _;
+use std::io::Read;
+use std::ops::Range;
+
+use crate::error::{Error, FormatFault, IndexFault, Place, Result, UsageFault};
+use crate::tfrecord::{FRAME_OVERHEAD_BYTES, Location, Options, Reader};
+
+/// What the name of an index adds to its shard's: `shard-0.tfrecord.idx`.
+pub const INDEX_SUFFIX: &str = ".idx";
+
+/// Where each record of a shard is: in order, without overlap.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Index {
+    entries: Vec<Location>,
+}
+
+impl Index {
+    /// An index of no records.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds the next record.
+    pub fn push(&mut self, location: Location) -> Result<()> {
+        self.check_next(location).map_err(|_| {
+            let Location { offset, length } = location;
+            Error::usage(UsageFault::LocationOrder { offset, length, end: self.end() })
+        })?;
+        self.entries.push(location);
+        Ok(())
+    }
+
+    /// The index in `text`; `name` is the index's own name, for errors.
+    pub fn parse(text: &[u8], name: &str) -> Result<Self> {
+        // The shortest line is `0 16`; most are longer, so this reserves too much rather than too little, within reason.
+        let mut index = Self { entries: Vec::with_capacity(text.len() / 8) };
+        for (number, line) in text.split(|&byte| byte == b'\n').enumerate() {
+            let line = line.trim_ascii();
+            if line.is_empty() {
+                continue;
+            }
+            parse_line(line).and_then(|location| index.check_next(location).map(|()| location)).map_or_else(
+                |fault| {
+                    let place = Place { shard: Some(name.into()), ..Place::default() };
+                    let fault = FormatFault::Index { line: number as u64 + 1, fault };
+                    Err(Error::Format { place, fault })
+                },
+                |location| {
+                    index.entries.push(location);
+                    Ok(())
+                },
+            )?;
+        }
+        index.entries.shrink_to_fit();
+        Ok(index)
+    }
+
+    /// Makes the index of a shard by reading it. With [`crate::OnDamage::Skip`], damaged records are left out.
+    ///
+    /// A compressed shard is refused: its records cannot be reached by an offset.
+    pub fn scan<R: Read>(input: R, shard: &str, options: Options) -> Result<Self> {
+        let reader = Reader::new(input, shard, options)?;
+        if reader.is_compressed() {
+            return Err(Error::Unsupported {
+                place: Place { shard: Some(shard.into()), ..Place::default() },
+                what: "an index of a compressed shard",
+                found: "GZIP or ZLIB".into(),
+                hint: "read it from start to end, or store it uncompressed",
+            });
+        }
+        let entries = reader.map(|record| record.map(|record| record.location)).collect::<Result<_>>()?;
+        Ok(Self { entries })
+    }
+
+    /// The index as text.
+    pub fn to_text(&self) -> String {
+        let mut text = String::with_capacity(self.len() * 16);
+        for Location { offset, length } in &self.entries {
+            // Writing into a `String` cannot fail.
+            let _ = writeln!(text, "{offset} {length}");
+        }
+        text
+    }
+
+    /// How many records there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Where record `number` is.
+    pub fn get(&self, number: usize) -> Option<Location> {
+        self.entries.get(number).copied()
+    }
+
+    /// The length of record `number`, without its frame.
+    pub fn payload_length(&self, number: usize) -> Option<u64> {
+        self.get(number).map(Location::payload_length)
+    }
+
+    /// Where the records are, in order.
+    pub fn entries(&self) -> &[Location] {
+        &self.entries
+    }
+
+    /// Where the last record's frame ends.
+    pub fn end(&self) -> u64 {
+        self.entries.last().map_or(0, |last| last.end())
+    }
+
+    /// Checks that a shard of `shard_bytes` can hold every record. Bytes that no record covers are no error here, because an
+    /// index may leave out damaged records on purpose; see [`Index::gaps`].
+    pub fn check_within(&self, shard_bytes: u64, shard: &str) -> Result<()> {
+        if self.end() <= shard_bytes {
+            return Ok(());
+        }
+        let record = self.entries.partition_point(|entry| entry.end() <= shard_bytes);
+        let offset = self.get(record).map(|entry| entry.offset);
+        Err(Error::Format {
+            place: Place { shard: Some(shard.into()), record: Some(record as u64), offset },
+            fault: FormatFault::IndexBeyondShard { expected: self.end(), found: shard_bytes },
+        })
+    }
+
+    /// The ranges of a shard of `shard_bytes` that no record covers: before, between and after them.
+    pub fn gaps(&self, shard_bytes: u64) -> impl Iterator<Item = Range<u64>> {
+        let starts = std::iter::once(0).chain(self.entries.iter().map(|entry| entry.end()));
+        let ends = self.entries.iter().map(|entry| entry.offset).chain(std::iter::once(shard_bytes));
+        starts.zip(ends).filter(|(start, end)| start < end).map(|(start, end)| start..end)
+    }
+
+    fn check_next(&self, location: Location) -> std::result::Result<(), IndexFault> {
+        let end = self.end();
+        if location.length < FRAME_OVERHEAD_BYTES {
+            return Err(IndexFault::TooShort { found: location.length });
+        }
+        if location.offset.checked_add(location.length).is_none() {
+            return Err(IndexFault::TooLarge);
+        }
+        if location.offset < end {
+            return Err(IndexFault::Overlap { expected: end, found: location.offset });
+        }
+        Ok(())
+    }
+}
+
+fn parse_line(line: &[u8]) -> std::result::Result<Location, IndexFault> {
+    let (offset, rest) = parse_number(line)?;
+    let separated = rest.trim_ascii_start();
+    if separated.len() == rest.len() {
+        return Err(IndexFault::NotTwoNumbers);
+    }
+    match parse_number(separated)? {
+        (length, []) => Ok(Location { offset, length }),
+        _ => Err(IndexFault::NotTwoNumbers),
+    }
+}
+
+/// The decimal number at the start of `text`, and what follows it.
+fn parse_number(text: &[u8]) -> std::result::Result<(u64, &[u8]), IndexFault> {
+    let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    if digits == 0 {
+        return Err(IndexFault::NotTwoNumbers);
+    }
+    let (number, rest) = text.split_at(digits);
+    number
+        .iter()
+        .try_fold(0_u64, |value, digit| value.checked_mul(10)?.checked_add(u64::from(digit - b'0')))
+        .map(|value| (value, rest))
+        .ok_or(IndexFault::TooLarge)
+}

@@ -1,0 +1,17 @@
+//! The crate from outside: real files, damaged files, made-up files.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "helpers of tests, which may panic and say why they skip"
+)]
+
+mod damage;
+mod example;
+mod golden;
+mod index;
+mod messages;
+mod mutants;
+mod reader;
+mod support;
+mod tensor;

@@ -1,0 +1,171 @@
+//! Reusable buffers, so that reading large blocks does not fault in new pages every time.
+//!
+//! A buffer is a plain `Vec<u8>` that was initialised when it was made and stays so, which keeps this module free of unsafe
+//! code: nothing is zeroed again when a buffer is used again. Alignment comes from allocating a little more and starting
+//! at the first aligned byte.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+
+/// The alignment that every buffer has room for. Direct reads need at most this on all common file systems; a request for
+/// more is served by a larger buffer.
+const PADDING_BYTES: usize = 4096;
+
+/// Below this a fresh allocation is no dearer than the pool: the allocator serves it from pages that are already mapped.
+const POOLED_BYTES_MIN: usize = 16 << 10;
+
+/// How much idle memory a pool keeps at most.
+const IDLE_BYTES_MAX: usize = 128 << 20;
+
+/// Buffers that come back when the last [`Bytes`] that shows them is dropped.
+#[derive(Clone)]
+pub(crate) struct BufferPool {
+    idle: Arc<Mutex<Idle>>,
+}
+
+/// The buffers that nobody uses now, by size: class `n` holds buffers with room for `2^n` bytes at any common alignment.
+struct Idle {
+    classes: [Vec<Vec<u8>>; usize::BITS as usize],
+    bytes: usize,
+    bytes_max: usize,
+}
+
+impl BufferPool {
+    pub(crate) fn new() -> Self {
+        Self::with_idle_limit(IDLE_BYTES_MAX)
+    }
+
+    fn with_idle_limit(bytes_max: usize) -> Self {
+        let classes = std::array::from_fn(|_| Vec::new());
+        Self { idle: Arc::new(Mutex::new(Idle { classes, bytes: 0, bytes_max })) }
+    }
+
+    /// A buffer of at least `length` initialised bytes, the first at an address that `alignment` (a power of two) divides.
+    pub(crate) fn take(&self, length: usize, alignment: usize) -> PooledBuffer {
+        if length < POOLED_BYTES_MIN && alignment == 1 {
+            return PooledBuffer { bytes: vec![0; length], start: 0, pool: None };
+        }
+        // A request for more than the usual padding counts its alignment as length.
+        let extra = if alignment > PADDING_BYTES { alignment } else { 0 };
+        let class = class_of(length + extra);
+        let reused = self.lock().take(class);
+        // `vec![0; n]` of this size asks the allocator for zero pages, so the part that is never read into costs nothing.
+        let bytes = reused.unwrap_or_else(|| vec![0; (1 << class) + PADDING_BYTES]);
+        let address = bytes.as_ptr().addr();
+        let start = address.next_multiple_of(alignment) - address;
+        PooledBuffer { bytes, start, pool: Some(self.clone()) }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Idle> {
+        // The pool is consistent between any two statements, so a panic elsewhere does not spoil it.
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for BufferPool {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("BufferPool").field("idle_bytes", &self.lock().bytes).finish_non_exhaustive()
+    }
+}
+
+/// The exponent of the smallest power of two that is at least `length`.
+fn class_of(length: usize) -> usize {
+    length.max(POOLED_BYTES_MIN).next_power_of_two().trailing_zeros() as usize
+}
+
+impl Idle {
+    fn take(&mut self, class: usize) -> Option<Vec<u8>> {
+        let bytes = self.classes[class].pop()?;
+        self.bytes -= bytes.len();
+        Some(bytes)
+    }
+
+    fn put(&mut self, bytes: Vec<u8>) {
+        if self.bytes + bytes.len() <= self.bytes_max {
+            self.bytes += bytes.len();
+            let class = class_of(bytes.len() - PADDING_BYTES);
+            self.classes[class].push(bytes);
+        }
+    }
+}
+
+/// A buffer that goes back to its pool when dropped.
+pub(crate) struct PooledBuffer {
+    bytes: Vec<u8>,
+    start: usize,
+    pool: Option<BufferPool>,
+}
+
+impl PooledBuffer {
+    /// The aligned bytes: at least as many as were asked for.
+    pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
+        &mut self.bytes[self.start..]
+    }
+
+    /// Shows a range of the aligned bytes without copying them.
+    pub(crate) fn into_bytes(mut self, range: Range<usize>) -> Bytes {
+        // What need not come back can go without the owner that would bring it back.
+        let bytes = if self.pool.is_none() { std::mem::take(&mut self.bytes).into() } else { Bytes::from_owner(self) };
+        bytes.slice(range)
+    }
+}
+
+impl AsRef<[u8]> for PooledBuffer {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes[self.start..]
+    }
+}
+
+impl Drop for PooledBuffer {
+    fn drop(&mut self) {
+        if let Some(pool) = self.pool.take() {
+            pool.lock().put(std::mem::take(&mut self.bytes));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dropped_buffer_is_used_again() {
+        let pool = BufferPool::new();
+        let mut buffer = pool.take(1 << 20, 512);
+        buffer.as_mut_slice()[7] = 9;
+        let address = buffer.as_mut_slice().as_ptr().addr();
+        let bytes = buffer.into_bytes(5..10);
+        assert_eq!(&bytes[..], [0, 0, 9, 0, 0]);
+        let clone = bytes.clone();
+        drop(bytes);
+        assert_eq!(pool.lock().bytes, 0, "a clone still shows the buffer");
+        drop(clone);
+        assert_eq!(pool.lock().bytes, (1 << 20) + PADDING_BYTES);
+        assert_eq!(pool.take((1 << 20) - 100, 512).as_mut_slice().as_ptr().addr(), address);
+    }
+
+    #[test]
+    fn buffers_are_aligned_and_long_enough() {
+        let pool = BufferPool::new();
+        for alignment in [1, 512, 4096, 65_536] {
+            for length in [1, 4096, 16_384, 16_385, 100_000, 1 << 20] {
+                let mut buffer = pool.take(length, alignment);
+                let slice = buffer.as_mut_slice();
+                assert!(slice.len() >= length, "{length} bytes at {alignment}");
+                assert_eq!(slice.as_ptr().addr() % alignment, 0, "{length} bytes at {alignment}");
+            }
+        }
+    }
+
+    #[test]
+    fn idle_memory_is_bounded() {
+        let pool = BufferPool::with_idle_limit(100_000);
+        let buffers: Vec<_> = (0..10).map(|_| pool.take(30_000, 1)).collect();
+        drop(buffers);
+        let idle = pool.lock().bytes;
+        assert_eq!(idle, 2 * (32_768 + PADDING_BYTES));
+    }
+}

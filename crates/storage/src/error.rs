@@ -1,0 +1,188 @@
+//! The crate's one error type.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// A result whose error is [`Error`].
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Whose fault an [`Error`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ErrorClass {
+    /// The operating system or the device refused or failed.
+    Io,
+    /// The system lacks something that was asked for.
+    Unsupported,
+    /// Something is larger than the caller allowed.
+    Limit,
+    /// The caller asked for something that makes no sense.
+    Usage,
+}
+
+/// What can go wrong in this crate.
+///
+/// Reading errors always name the file and the offset; see [`Error::path`] and [`Error::offset`].
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file cannot be opened: it does not exist, or permission is denied, or the system failed.
+    #[error("cannot open `{}`: {source}{}", path.display(), open_hint(source))]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The path leads to a folder, a pipe, a socket or a device.
+    #[error("cannot read `{}`: it is {found}, not a regular file", path.display())]
+    NotAFile {
+        /// The path.
+        path: PathBuf,
+        /// What it is instead, with its article: `a folder`.
+        found: &'static str,
+    },
+    /// The system failed while a file was read.
+    #[error("cannot read `{}` at offset `{offset}`: {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Where the read started.
+        offset: u64,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file ended before the bytes that it had when it was opened.
+    #[error(
+        "cannot read `{}` at offset `{offset}`: expected `{expected}` bytes, found `{found}`\nhint: the file shrank after \
+         it was opened; read it again once nothing writes to it", path.display()
+    )]
+    ShortRead {
+        /// The file.
+        path: PathBuf,
+        /// Where the read started.
+        offset: u64,
+        /// How many bytes were asked for.
+        expected: u64,
+        /// How many there were.
+        found: u64,
+    },
+    /// A range was asked for that reaches beyond the end of the file.
+    #[error(
+        "cannot read `{length}` bytes of `{}` at offset `{offset}`: the file had `{size}` bytes when it was opened",
+        path.display()
+    )]
+    BeyondEnd {
+        /// The file.
+        path: PathBuf,
+        /// Where the read would have started.
+        offset: u64,
+        /// How many bytes were asked for.
+        length: u64,
+        /// The size of the file when it was opened.
+        size: u64,
+    },
+    /// A whole file was to be read that is larger than the caller allowed.
+    #[error("`{}` has `{found}` bytes, more than the limit of `{limit_bytes}`", path.display())]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// The caller's limit.
+        limit_bytes: u64,
+        /// The size of the file.
+        found: u64,
+    },
+    /// The cached pages of a file could not be dropped.
+    #[error("cannot drop the cached pages of `{}`: {source}", path.display())]
+    DropCache {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The system's whole page cache could not be dropped, which only root may do.
+    #[error(
+        "cannot drop all caches through `{}`: {source}\nhint: run as root, or drop the cached pages of single files, \
+         which needs no rights", path.display()
+    )]
+    DropAllCaches {
+        /// The control file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A storage was described in a way that cannot be understood.
+    #[error("cannot understand storage `{text}`: {reason}\nhint: {hint}")]
+    Throttle {
+        /// The description as given.
+        text: String,
+        /// What is wrong with it.
+        reason: String,
+        /// What may be written instead.
+        hint: String,
+    },
+    /// An argument is out of its range.
+    #[error("`{name}` is `{found}`, but must be {expected}")]
+    Argument {
+        /// The argument.
+        name: &'static str,
+        /// Its value.
+        found: String,
+        /// What is allowed.
+        expected: &'static str,
+    },
+    /// A buffer for a measurement does not fit in memory.
+    #[error("cannot allocate `{bytes}` bytes of memory to measure with\nhint: measure with a smaller buffer")]
+    Memory {
+        /// How many bytes were asked for.
+        bytes: usize,
+    },
+}
+
+impl Error {
+    /// Whose fault this is.
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::Open { .. } | Self::Read { .. } | Self::ShortRead { .. } | Self::DropCache { .. } => ErrorClass::Io,
+            Self::DropAllCaches { .. } => ErrorClass::Unsupported,
+            Self::TooLarge { .. } | Self::Memory { .. } => ErrorClass::Limit,
+            Self::NotAFile { .. } | Self::BeyondEnd { .. } | Self::Throttle { .. } | Self::Argument { .. } => {
+                ErrorClass::Usage
+            }
+        }
+    }
+
+    /// The file that this is about, if any.
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Open { path, .. }
+            | Self::NotAFile { path, .. }
+            | Self::Read { path, .. }
+            | Self::ShortRead { path, .. }
+            | Self::BeyondEnd { path, .. }
+            | Self::TooLarge { path, .. }
+            | Self::DropCache { path, .. }
+            | Self::DropAllCaches { path, .. } => Some(path),
+            Self::Throttle { .. } | Self::Argument { .. } | Self::Memory { .. } => None,
+        }
+    }
+
+    /// The offset at which reading failed; `None` for everything that is not a read.
+    pub fn offset(&self) -> Option<u64> {
+        match self {
+            Self::Read { offset, .. } | Self::ShortRead { offset, .. } | Self::BeyondEnd { offset, .. } => {
+                Some(*offset)
+            }
+            _ => None,
+        }
+    }
+}
+
+fn open_hint(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::NotFound => {
+            "\nhint: check the path; the file may have been moved or deleted since it was listed"
+        }
+        io::ErrorKind::PermissionDenied => "\nhint: give this user the right to read the file and to enter its folder",
+        _ => "",
+    }
+}

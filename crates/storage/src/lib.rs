@@ -1,0 +1,96 @@
+//! Bytes at an offset, from files of this machine, and how fast they come.
+//!
+//! This is the room that touches the disk on behalf of all readers of Forebay. It knows no format: it opens regular files,
+//! reads ranges of them exactly or fails with an error that names file and offset, and forgets what is cached when a measurement
+//! must start cold. It spawns no threads and prints nothing; everything in it may be used from many threads at once.
+//!
+//! - [`LocalStorage`] reads local files, [through the page cache](LocalStorage::buffered) or
+//!   [past it](LocalStorage::direct).
+//! - [`ThrottledStorage`] wraps another storage and slows it down to the figures of a [`Throttle`]: `hdd`, `ssd`,
+//!   `ceph-hdd` (the cluster that the PRESTO paper measured) or any other. Results then do not depend on the machine's
+//!   own disk, and no expensive hardware is needed to see what a pipeline would do on it.
+//! - [`sequential`] reads a file from front to back in large blocks.
+//! - [`probe`] measures: sequential and random reads, many small files, memory.
+//! - [`drop_all_caches`] and [`Storage::drop_cache`] make reads cold again, with and without root.
+//!
+//! # When not to use it
+//!
+//! For writing: writers use [`std::fs`]. For small text files such as manifests: [`std::fs::read`] does. For pipes, sockets and
+//! devices: they are refused.
+//!
+//! # Example
+//!
+//! ```
+//! use forebay_storage::{LocalStorage, Storage, Throttle, ThrottledStorage, sequential};
+//! use std::sync::Arc;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let folder = tempfile::tempdir()?;
+//! let path = folder.path().join("shard");
+//! std::fs::write(&path, vec![7; 1_000_000])?;
+//!
+//! // Past the page cache, at an odd place: alignment is not the caller's concern.
+//! let direct = LocalStorage::direct();
+//! let file = direct.open(&path)?;
+//! assert_eq!(file.read(333, 3)?, [7, 7, 7].as_slice());
+//! if let Some(notice) = direct.notice() {
+//!     println!("{notice}"); // the file system of the temporary folder cannot do it
+//! }
+//!
+//! // The same file as if it lay on a slow network disk.
+//! let throttle = Throttle::parse("custom:read=50MB/s,seek=5ms,iops=200")?;
+//! let slow = ThrottledStorage::new(Arc::new(LocalStorage::buffered()), throttle)?;
+//! let started = std::time::Instant::now();
+//! let file = slow.open(&path)?;
+//! let mut bytes = 0;
+//! for block in sequential(&*file, 256 << 10) {
+//!     bytes += block?.len();
+//! }
+//! assert_eq!(bytes, 1_000_000);
+//! assert!(started.elapsed().as_secs_f64() > 0.024); // 5 ms for the seek, 20 ms for the bytes
+//!
+//! // Nothing is read beyond the limit.
+//! let error = slow.read_file(&path, 1000).unwrap_err();
+//! assert!(error.to_string().contains("has `1000000` bytes, more than the limit of `1000`"));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Buffers
+//!
+//! A read returns [`Bytes`](bytes::Bytes) over a buffer that goes back to a pool when the last clone or slice of it is dropped.
+//! Large reads so touch the same memory again instead of new pages. A pool keeps at most 128 MiB of idle buffers. Direct
+//! reads return a slice of their aligned buffer, so they copy nothing either.
+//!
+//! # Limits
+//!
+//! - A file's size is taken when it is opened. A range beyond it is refused before anything is allocated, even if the file has
+//!   grown since; if the file has shrunk, reading fails.
+//! - One read allocates as much as was asked for, up to the size of the file: whoever does not trust a file's size reads it by
+//!   [`Storage::read_file`] with a limit, or in blocks.
+//! - A throttled storage models bandwidth, seeks and their caps. It does not model that several streams that read one disk
+//!   in sequence make it seek between them, nor writes, nor metadata: opening is free until the first read. It can only slow
+//!   down: rates above those of the real storage are not reached.
+//! - The simulated page cache knows a file by its path and size; it does not see writes. It affects time only, never bytes.
+
+#![forbid(unsafe_code)]
+
+mod buffer;
+mod clock;
+mod error;
+mod local;
+mod page_cache;
+pub mod probe;
+mod schedule;
+mod simulated_cache;
+mod storage;
+mod throttle;
+mod throttled;
+
+pub use clock::{Clock, SystemClock};
+pub use error::{Error, ErrorClass, Result};
+pub use local::LocalStorage;
+pub use page_cache::{drop_all_caches, resident_fraction};
+pub use storage::{DroppedCache, File, Sequential, Storage, sequential};
+pub use throttle::Throttle;
+pub use throttled::ThrottledStorage;

@@ -1,0 +1,304 @@
+//! Files of this machine, read through the page cache or past it.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use rustix::fs::{self, Advice, AtFlags, FileType, Mode, OFlags, Statx, StatxFlags};
+use rustix::io::Errno;
+
+use crate::buffer::BufferPool;
+use crate::page_cache::drop_file_cache;
+use crate::{DroppedCache, Error, File, Result, Storage};
+
+/// What direct reads are aligned to where the system does not say (before Linux 6.1): the largest block of common devices.
+const ALIGNMENT_FALLBACK: usize = 4096;
+
+/// An alignment above this is taken for nonsense, and the file is read through the page cache.
+const ALIGNMENT_MAX: usize = 1 << 20;
+
+/// Files of this machine.
+///
+/// Clones share their pool of buffers.
+#[derive(Debug, Clone)]
+pub struct LocalStorage {
+    direct: bool,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    pool: BufferPool,
+    /// Why direct reads were given up, the first time that they were.
+    fallback: OnceLock<String>,
+}
+
+impl LocalStorage {
+    /// Reads through the page cache, as most programs do.
+    pub fn buffered() -> Self {
+        Self::new(false)
+    }
+
+    /// Reads past the page cache (`O_DIRECT`), so that repeated reads show what the device can do.
+    ///
+    /// A file whose file system refuses is read through the page cache instead, and [`Storage::notice`] then says so.
+    pub fn direct() -> Self {
+        Self::new(true)
+    }
+
+    fn new(direct: bool) -> Self {
+        Self { direct, shared: Arc::new(Shared { pool: BufferPool::new(), fallback: OnceLock::new() }) }
+    }
+
+    /// Whether direct reads were asked for; see [`Storage::notice`] for whether they were possible.
+    pub fn is_direct(&self) -> bool {
+        self.direct
+    }
+
+    /// Opens past the page cache; `None` where the file system refuses.
+    fn open_direct(&self, path: &Path) -> Result<Option<LocalFile>> {
+        match open_descriptor(path, OFlags::DIRECT) {
+            Ok(descriptor) => {
+                let status = regular_file_status(&descriptor, path)?;
+                let Some(alignment) = direct_alignment(&status) else { return Ok(None) };
+                Ok(Some(self.file(descriptor, path, &status, Some(alignment))))
+            }
+            Err(Errno::INVAL | Errno::OPNOTSUPP) => Ok(None),
+            Err(errno) => Err(Error::Open { path: path.to_path_buf(), source: errno.into() }),
+        }
+    }
+
+    fn file(&self, descriptor: OwnedFd, path: &Path, status: &Statx, alignment: Option<usize>) -> LocalFile {
+        LocalFile {
+            descriptor,
+            path: path.to_path_buf(),
+            size: status.stx_size,
+            alignment: alignment.unwrap_or(1),
+            direct: AtomicBool::new(alignment.is_some()),
+            shared: Arc::clone(&self.shared),
+        }
+    }
+}
+
+impl Storage for LocalStorage {
+    fn name(&self) -> &str {
+        if self.direct { "local-direct" } else { "local" }
+    }
+
+    fn open(&self, path: &Path) -> Result<Box<dyn File>> {
+        if self.direct {
+            if let Some(file) = self.open_direct(path)? {
+                return Ok(Box::new(file));
+            }
+            self.shared.note_fallback(path);
+        }
+        let descriptor = open_descriptor(path, OFlags::empty())
+            .map_err(|errno| Error::Open { path: path.to_path_buf(), source: errno.into() })?;
+        let status = regular_file_status(&descriptor, path)?;
+        Ok(Box::new(self.file(descriptor, path, &status, None)))
+    }
+
+    fn drop_cache(&self, paths: &[&Path]) -> Result<DroppedCache> {
+        let mut dropped = DroppedCache::default();
+        for path in paths {
+            dropped.bytes += drop_file_cache(path)?;
+            dropped.files += 1;
+        }
+        Ok(dropped)
+    }
+
+    fn notice(&self) -> Option<String> {
+        self.shared.fallback.get().cloned()
+    }
+}
+
+impl Shared {
+    fn note_fallback(&self, path: &Path) {
+        self.fallback.get_or_init(|| {
+            format!(
+                "the file system of `{}` refuses direct reads: files there are read through the page cache",
+                path.display()
+            )
+        });
+    }
+}
+
+/// An open file of this machine.
+#[derive(Debug)]
+struct LocalFile {
+    descriptor: OwnedFd,
+    path: PathBuf,
+    size: u64,
+    /// What direct reads are aligned to; 1 for a file that was opened through the page cache.
+    alignment: usize,
+    direct: AtomicBool,
+    shared: Arc<Shared>,
+}
+
+impl File for LocalFile {
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn read(&self, offset: u64, length: usize) -> Result<Bytes> {
+        if offset.checked_add(length as u64).is_none_or(|end| end > self.size) {
+            let path = self.path.clone();
+            return Err(Error::BeyondEnd { path, offset, length: length as u64, size: self.size });
+        }
+        if length == 0 {
+            return Ok(Bytes::new());
+        }
+        if self.direct.load(Ordering::Relaxed)
+            && let Some(bytes) = self.read_direct(offset, length)?
+        {
+            return Ok(bytes);
+        }
+        self.read_buffered(offset, length)
+    }
+
+    fn advise_sequential(&self) {
+        if !self.direct.load(Ordering::Relaxed) {
+            // Only a hint: where it is refused, the same bytes come a little later.
+            let _ = fs::fadvise(&self.descriptor, 0, None, Advice::Sequential);
+        }
+    }
+}
+
+impl LocalFile {
+    fn read_buffered(&self, offset: u64, length: usize) -> Result<Bytes> {
+        let mut buffer = self.shared.pool.take(length, 1);
+        let filled = self
+            .fill(&mut buffer.as_mut_slice()[..length], offset, length)
+            .map_err(|errno| self.read_error(offset, errno))?;
+        self.check_filled(offset, length, filled)?;
+        Ok(buffer.into_bytes(0..length))
+    }
+
+    /// Reads the aligned range around the one that is wanted. `None` if the file system refuses after all; from then on
+    /// this file is read through the page cache.
+    fn read_direct(&self, offset: u64, length: usize) -> Result<Option<Bytes>> {
+        let skipped = (offset % self.alignment as u64) as usize;
+        let wanted = skipped + length;
+        let aligned_length = wanted.next_multiple_of(self.alignment);
+        let mut buffer = self.shared.pool.take(aligned_length, self.alignment);
+        let filled = match self.fill(&mut buffer.as_mut_slice()[..aligned_length], offset - skipped as u64, wanted) {
+            Ok(filled) => filled,
+            Err(Errno::INVAL | Errno::OPNOTSUPP) => {
+                self.leave_direct().map_err(|errno| self.read_error(offset, errno))?;
+                return Ok(None);
+            }
+            Err(errno) => return Err(self.read_error(offset, errno)),
+        };
+        self.check_filled(offset, length, filled.saturating_sub(skipped))?;
+        Ok(Some(buffer.into_bytes(skipped..wanted)))
+    }
+
+    /// Reads into `target` until `wanted` bytes are there or the file ends, and says how many are.
+    fn fill(&self, target: &mut [u8], offset: u64, wanted: usize) -> rustix::io::Result<usize> {
+        let mut filled = 0;
+        while filled < wanted {
+            match rustix::io::pread(&self.descriptor, &mut target[filled..], offset + filled as u64) {
+                Ok(0) => break,
+                Ok(count) => filled += count,
+                Err(Errno::INTR) => {}
+                // A direct read that stops between two blocks has met the end of the file, and cannot go on from there.
+                Err(Errno::INVAL) if !filled.is_multiple_of(self.alignment) => break,
+                Err(errno) => return Err(errno),
+            }
+        }
+        Ok(filled)
+    }
+
+    fn leave_direct(&self) -> rustix::io::Result<()> {
+        let flags = fs::fcntl_getfl(&self.descriptor)?;
+        fs::fcntl_setfl(&self.descriptor, flags - OFlags::DIRECT)?;
+        self.direct.store(false, Ordering::Relaxed);
+        self.shared.note_fallback(&self.path);
+        Ok(())
+    }
+
+    fn check_filled(&self, offset: u64, expected: usize, filled: usize) -> Result<()> {
+        if filled >= expected {
+            return Ok(());
+        }
+        Err(Error::ShortRead { path: self.path.clone(), offset, expected: expected as u64, found: filled as u64 })
+    }
+
+    fn read_error(&self, offset: u64, errno: Errno) -> Error {
+        Error::Read { path: self.path.clone(), offset, source: errno.into() }
+    }
+}
+
+/// Opens for reading. `NONBLOCK` changes nothing for regular files, but opening a pipe would otherwise wait for a writer.
+fn open_descriptor(path: &Path, extra: OFlags) -> rustix::io::Result<OwnedFd> {
+    loop {
+        match fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | extra, Mode::empty()) {
+            Err(Errno::INTR) => {}
+            result => return result,
+        }
+    }
+}
+
+fn regular_file_status(descriptor: &OwnedFd, path: &Path) -> Result<Statx> {
+    let wanted = StatxFlags::TYPE | StatxFlags::SIZE | StatxFlags::DIOALIGN;
+    let status = fs::statx(descriptor, c"", AtFlags::EMPTY_PATH, wanted)
+        .map_err(|errno| Error::Open { path: path.to_path_buf(), source: io::Error::from(errno) })?;
+    let found = match FileType::from_raw_mode(status.stx_mode.into()) {
+        FileType::RegularFile => return Ok(status),
+        FileType::Directory => "a folder",
+        FileType::Fifo => "a pipe",
+        FileType::Socket => "a socket",
+        FileType::BlockDevice | FileType::CharacterDevice => "a device",
+        _ => "something unknown",
+    };
+    Err(Error::NotAFile { path: path.to_path_buf(), found })
+}
+
+/// What offsets, lengths and addresses of direct reads must be multiples of; `None` if the file cannot be read so.
+fn direct_alignment(status: &Statx) -> Option<usize> {
+    if status.stx_mask & StatxFlags::DIOALIGN.bits() == 0 {
+        return Some(ALIGNMENT_FALLBACK);
+    }
+    // Both are zero where direct reads are impossible, for instance for an encrypted file.
+    let alignment = status.stx_dio_mem_align.max(status.stx_dio_offset_align) as usize;
+    (alignment.is_power_of_two() && alignment <= ALIGNMENT_MAX).then_some(alignment)
+}
+
+/// Opens a regular file through the page cache and tells its size: for the functions that manage the cache.
+pub(crate) fn open_regular(path: &Path) -> Result<(OwnedFd, u64)> {
+    let descriptor = open_descriptor(path, OFlags::empty())
+        .map_err(|errno| Error::Open { path: path.to_path_buf(), source: errno.into() })?;
+    let size = regular_file_status(&descriptor, path)?.stx_size;
+    Ok((descriptor, size))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_direct_read_that_is_refused_late_falls_back_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        let expected: Vec<u8> = (0..10_000).map(|index| (index % 251) as u8).collect();
+        std::fs::write(&path, &expected).unwrap();
+        let storage = LocalStorage::direct();
+        let Ok(descriptor) = open_descriptor(&path, OFlags::DIRECT) else {
+            eprintln!("skipped: no direct reads in {}", folder.path().display());
+            return;
+        };
+        let status = regular_file_status(&descriptor, &path).unwrap();
+        // A wrong alignment makes reads at odd places fail, as they do on a file system that misreports its own.
+        let file = storage.file(descriptor, &path, &status, Some(1));
+        assert_eq!(file.read(333, 4000).unwrap(), expected[333..4333]);
+        assert_eq!(file.read(1, 9999).unwrap(), expected[1..]);
+        if storage.notice().is_none() {
+            eprintln!("skipped: the file system of {} takes direct reads at any offset", folder.path().display());
+            return;
+        }
+        assert!(!file.direct.load(Ordering::Relaxed), "it stays with the page cache");
+    }
+}

@@ -1,0 +1,177 @@
+//! A storage that is as slow as one chooses.
+
+use std::cell::Cell;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::schedule::{Cost, Schedule, continues};
+use crate::simulated_cache::{FileId, SimulatedCache};
+use crate::{Clock, DroppedCache, File, Result, Storage, SystemClock, Throttle};
+
+/// How much oversleep is made good by the next read. A sleep is typically late by tens of microseconds, which would distort
+/// the rate of small reads. More than this is not the timer but a busy processor, which a real device would not make up for.
+const OVERSLEEP_MAX: Duration = Duration::from_millis(1);
+
+/// Wraps another storage and makes each read last as long as it would on the storage that a [`Throttle`] describes.
+///
+/// The bytes come from the wrapped storage; if that is slower than the model, so is this.
+#[derive(Debug)]
+pub struct ThrottledStorage {
+    inner: Arc<dyn Storage>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    id: u64,
+    throttle: Throttle,
+    clock: Arc<dyn Clock>,
+    schedule: Mutex<Schedule>,
+    cache: Option<Mutex<SimulatedCache>>,
+}
+
+impl ThrottledStorage {
+    /// Throttles `inner` in real time, without a simulated page cache.
+    pub fn new(inner: Arc<dyn Storage>, throttle: Throttle) -> Result<Self> {
+        Self::with_clock(inner, throttle, Arc::new(SystemClock::new()))
+    }
+
+    /// Throttles `inner` by the given clock.
+    pub fn with_clock(inner: Arc<dyn Storage>, throttle: Throttle, clock: Arc<dyn Clock>) -> Result<Self> {
+        static NEXT_ID: AtomicU64 = AtomicU64::new(0);
+        throttle.check()?;
+        let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+        let shared = Shared { id, throttle, clock, schedule: Mutex::new(Schedule::default()), cache: None };
+        Ok(Self { inner, shared: Arc::new(shared) })
+    }
+
+    /// Adds a simulated page cache of this size, empty; 0 for none.
+    ///
+    /// What has been read is then served without throttling as long as it is among the most recently used `bytes`, in blocks
+    /// of 128 KiB. A block that is missing is charged in full, as read-ahead would. Call this before opening files: those
+    /// that are open keep the cache they had.
+    #[must_use]
+    pub fn with_page_cache(self, bytes: u64) -> Self {
+        let shared = Shared {
+            id: self.shared.id,
+            throttle: self.shared.throttle.clone(),
+            clock: Arc::clone(&self.shared.clock),
+            schedule: Mutex::new(Schedule::default()),
+            cache: (bytes > 0).then(|| Mutex::new(SimulatedCache::new(bytes))),
+        };
+        Self { inner: self.inner, shared: Arc::new(shared) }
+    }
+
+    /// The figures of this storage.
+    pub fn throttle(&self) -> &Throttle {
+        &self.shared.throttle
+    }
+}
+
+impl Storage for ThrottledStorage {
+    fn name(&self) -> &str {
+        &self.shared.throttle.name
+    }
+
+    fn open(&self, path: &Path) -> Result<Box<dyn File>> {
+        let inner = self.inner.open(path)?;
+        let id = self.shared.cache.as_ref().map(|cache| lock(cache).file(path, inner.size()));
+        Ok(Box::new(ThrottledFile { inner, shared: Arc::clone(&self.shared), id, position: Mutex::new(None) }))
+    }
+
+    fn drop_cache(&self, paths: &[&Path]) -> Result<DroppedCache> {
+        if let Some(cache) = &self.shared.cache {
+            lock(cache).forget(paths);
+        }
+        self.inner.drop_cache(paths)
+    }
+
+    fn notice(&self) -> Option<String> {
+        self.inner.notice()
+    }
+}
+
+struct ThrottledFile {
+    inner: Box<dyn File>,
+    shared: Arc<Shared>,
+    /// What the simulated cache knows this file as, if there is one.
+    id: Option<FileId>,
+    /// Where the last read of this open file left the device; `None` before the first.
+    position: Mutex<Option<u64>>,
+}
+
+impl File for ThrottledFile {
+    fn size(&self) -> u64 {
+        self.inner.size()
+    }
+
+    fn read(&self, offset: u64, length: usize) -> Result<Bytes> {
+        let cost = self.cost(offset, length as u64);
+        if cost == Cost::default() {
+            return self.inner.read(offset, length);
+        }
+        let pace = Pace::start(&self.shared, cost);
+        // The real read happens within the simulated time, not after it.
+        let bytes = self.inner.read(offset, length)?;
+        pace.finish();
+        Ok(bytes)
+    }
+
+    fn advise_sequential(&self) {
+        self.inner.advise_sequential();
+    }
+}
+
+impl ThrottledFile {
+    fn cost(&self, offset: u64, length: u64) -> Cost {
+        // Nothing costs nothing, and neither does a range beyond the end, which the wrapped storage refuses.
+        let end = offset.saturating_add(length);
+        if length == 0 || end > self.size() {
+            return Cost::default();
+        }
+        let mut position = lock(&self.position);
+        if let (Some(cache), Some(id)) = (&self.shared.cache, self.id) {
+            return lock(cache).read(id, self.size(), offset, length, &mut position);
+        }
+        let seeks = u32::from(!continues(position.replace(end), offset, length));
+        Cost { bytes: length, seeks }
+    }
+}
+
+thread_local! {
+    /// By how much the last read of this thread was late, and of which storage.
+    static LATENESS: Cell<(u64, Duration)> = const { Cell::new((u64::MAX, Duration::ZERO)) };
+}
+
+/// One read that is being slowed down.
+struct Pace<'a> {
+    shared: &'a Shared,
+    deadline: Duration,
+}
+
+impl<'a> Pace<'a> {
+    /// Reserves the read's share of the device. Only this is done under the lock; the waiting is not.
+    fn start(shared: &'a Shared, cost: Cost) -> Self {
+        let (id, lateness) = LATENESS.get();
+        let credit = if id == shared.id { lateness } else { Duration::ZERO };
+        // Counting from when the previous read should have ended keeps oversleep from adding up over many reads.
+        let start = shared.clock.now().saturating_sub(credit);
+        let deadline = lock(&shared.schedule).reserve(&shared.throttle, start, cost);
+        Self { shared, deadline }
+    }
+
+    fn finish(self) {
+        self.shared.clock.sleep_until(self.deadline);
+        let lateness = self.shared.clock.now().saturating_sub(self.deadline);
+        LATENESS.set((self.shared.id, lateness.min(OVERSLEEP_MAX)));
+    }
+}
+
+/// Locks what stays consistent even if another thread panicked while it held the lock.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,164 @@
+//! Buffered and direct reads of real files.
+
+use std::path::{Path, PathBuf};
+
+use forebay_storage::{ErrorClass, LocalStorage, Storage, sequential};
+use proptest::prelude::*;
+
+use crate::support::pattern;
+
+fn storages() -> [LocalStorage; 2] {
+    [LocalStorage::buffered(), LocalStorage::direct()]
+}
+
+fn temporary_file(bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    std::fs::write(&path, bytes).unwrap();
+    (folder, path)
+}
+
+#[test]
+fn names_tell_the_way_of_reading() {
+    assert_eq!(storages().each_ref().map(Storage::name), ["local", "local-direct"]);
+    assert_eq!(storages().each_ref().map(LocalStorage::is_direct), [false, true]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Any range of a file of any size has the bytes that were written, whichever way it is read.
+    #[test]
+    fn every_range_is_exact_both_ways(
+        size in prop_oneof![0_usize..20, 4090_usize..4100, 0_usize..300_000],
+        ranges in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 1..20),
+    ) {
+        let expected = pattern(size);
+        let (_folder, path) = temporary_file(&expected);
+        for storage in storages() {
+            let file = storage.open(&path).unwrap();
+            prop_assert_eq!(file.size(), size as u64);
+            // All results are kept while others are read, so a buffer that is reused too early shows.
+            let mut results = Vec::new();
+            for (one, other) in &ranges {
+                let (one, other) = (one.index(size + 1), other.index(size + 1));
+                let (start, end) = (one.min(other), one.max(other));
+                results.push((start, end, file.read(start as u64, end - start).unwrap()));
+            }
+            for (start, end, bytes) in results {
+                prop_assert!(bytes == expected[start..end], "{start}..{end} of {size} by {}", storage.name());
+            }
+        }
+    }
+
+    #[test]
+    fn blocks_in_sequence_are_the_file(size in 0_usize..200_000, block_bytes in 1_usize..70_000) {
+        let expected = pattern(size);
+        let (_folder, path) = temporary_file(&expected);
+        for storage in storages() {
+            let file = storage.open(&path).unwrap();
+            let blocks: Vec<_> = sequential(&*file, block_bytes).map(|block| block.unwrap()).collect();
+            prop_assert_eq!(blocks.len(), size.div_ceil(block_bytes));
+            prop_assert!(blocks.concat() == expected);
+        }
+    }
+}
+
+#[test]
+fn large_reads_cross_many_buffers() {
+    let expected = pattern((9 << 20) + 777);
+    let (_folder, path) = temporary_file(&expected);
+    for storage in storages() {
+        assert!(storage.read_file(&path, u64::MAX).unwrap() == expected, "{}", storage.name());
+        let file = storage.open(&path).unwrap();
+        assert!(file.read(4097, 8 << 20).unwrap() == expected[4097..4097 + (8 << 20)], "{}", storage.name());
+    }
+}
+
+#[test]
+fn threads_share_a_file_and_the_pool() {
+    let expected = pattern(2 << 20);
+    let (_folder, path) = temporary_file(&expected);
+    for storage in storages() {
+        let file = storage.open(&path).unwrap();
+        std::thread::scope(|scope| {
+            for thread in 0..8_usize {
+                let (file, expected) = (&file, &expected);
+                scope.spawn(move || {
+                    for round in 0..200 {
+                        let offset = (thread * 7919 + round * 104_729) % (1 << 20);
+                        let length = 20_000 + (round * 4001) % 100_000;
+                        let bytes = file.read(offset as u64, length).unwrap();
+                        assert!(bytes == expected[offset..offset + length]);
+                    }
+                });
+            }
+        });
+    }
+}
+
+#[test]
+fn an_open_file_survives_its_deletion() {
+    let (_folder, path) = temporary_file(&pattern(10_000));
+    for storage in storages() {
+        std::fs::write(&path, pattern(10_000)).unwrap();
+        let file = storage.open(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        assert!(file.read(0, 10_000).unwrap() == pattern(10_000));
+    }
+}
+
+#[test]
+fn a_whole_file_is_read_up_to_the_limit() {
+    let (_folder, path) = temporary_file(&pattern(1000));
+    for storage in storages() {
+        assert_eq!(storage.read_file(&path, 1000).unwrap().len(), 1000);
+        let error = storage.read_file(&path, 999).unwrap_err();
+        assert_eq!(error.class(), ErrorClass::Limit);
+        assert_eq!(error.path(), Some(&*path));
+    }
+    std::fs::write(&path, "").unwrap();
+    for storage in storages() {
+        assert!(storage.read_file(&path, 0).unwrap().is_empty());
+    }
+}
+
+#[test]
+fn a_refused_direct_read_falls_back_and_says_so() {
+    // The kernel's own files have no device behind them, so direct reads of them are always refused.
+    let path = Path::new("/proc/version");
+    if !path.exists() {
+        eprintln!("skipped: there is no {}", path.display());
+        return;
+    }
+    let storage = LocalStorage::direct();
+    assert_eq!(storage.notice(), None);
+    storage.open(path).unwrap();
+    let notice = storage.notice().unwrap();
+    assert!(notice.contains("`/proc/version`") && notice.contains("page cache"), "{notice}");
+    assert_eq!(storage.clone().notice(), Some(notice), "clones share it");
+
+    let path = Path::new("/sys/kernel/btf/vmlinux");
+    let Ok(expected) = std::fs::read(path) else {
+        eprintln!("skipped: cannot read {}", path.display());
+        return;
+    };
+    let file = storage.open(path).unwrap();
+    assert!(file.read(1001, 4444).unwrap() == expected[1001..5445]);
+}
+
+#[test]
+fn pictures_are_the_same_both_ways() {
+    let root = std::env::var_os("FOREBAY_TEST_DATA")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"), PathBuf::from);
+    let Ok(entries) = std::fs::read_dir(root.join("codec")) else {
+        eprintln!("skipped: no test data in {}", root.display());
+        return;
+    };
+    let [buffered, direct] = storages();
+    for path in entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_file()).take(50) {
+        let expected = std::fs::read(&path).unwrap();
+        assert!(buffered.read_file(&path, 1 << 30).unwrap() == expected, "{}", path.display());
+        assert!(direct.read_file(&path, 1 << 30).unwrap() == expected, "{}", path.display());
+    }
+}
