@@ -1,0 +1,28 @@
+//! Pictures: six formats to tensors `[height, width, channels]` and back.
+//!
+//! [`Decoder`] decodes, [`encode`] encodes, [`read_header`] looks without decoding. Content decides the format, never a
+//! file name. What is done with orientation, alpha, palettes, 16 bit, CMYK and missing data is one policy for all formats;
+//! `docs/formats/images.md` states it and compares it with other loaders.
+
+mod bmp;
+mod decoder;
+mod encode;
+mod format;
+mod header;
+mod jpeg;
+mod layout;
+mod options;
+mod orientation;
+mod png;
+mod pnm;
+mod qoi;
+mod sink;
+mod webp;
+
+pub use decoder::{Decoded, Decoder};
+pub use encode::{Encoding, PngEffort, encode};
+pub use format::Format;
+pub use header::{Header, read_header};
+pub use jpeg::{SCANS_MAX as JPEG_SCANS_MAX, Subsampling};
+pub use options::{Channels, DecodeOptions, Depth, Limits, Region, Scale};
+pub use orientation::Orientation;

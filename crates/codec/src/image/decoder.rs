@@ -1,0 +1,116 @@
+//! The decoder: any format, any options, into the caller's memory.
+
+use crate::error::{Error, Result};
+use crate::tensor::{Tensor, TensorMut, TensorSpec};
+
+use super::header::Parsed;
+use super::jpeg::Decompressor;
+use super::layout::{self, Layout};
+use super::options::DecodeOptions;
+use super::{bmp, jpeg, png, pnm, qoi, webp};
+
+/// What became of a decode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Decoded {
+    /// Data was missing or damaged, and [`DecodeOptions::accept_partial`] let it pass. What never arrived is mid-grey in a
+    /// JPEG and zero in the other formats.
+    pub partial: bool,
+}
+
+/// Decodes pictures. Make one per thread and keep it: it owns the libraries' handles and the scratch memory.
+#[derive(Default)]
+pub struct Decoder {
+    turbo: Decompressor,
+    scratch: Vec<u8>,
+}
+
+/// One decode, as the formats see it.
+pub(crate) struct Task<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) layout: &'a Layout,
+    pub(crate) options: &'a DecodeOptions,
+    pub(crate) scratch: &'a mut Vec<u8>,
+    pub(crate) output: &'a mut [u8],
+}
+
+/// The first `length` bytes of the scratch memory, grown if it is smaller. They hold whatever they held.
+pub(crate) fn scratch_slice(scratch: &mut Vec<u8>, length: usize) -> &mut [u8] {
+    if scratch.len() < length {
+        scratch.resize(length, 0);
+    }
+    &mut scratch[..length]
+}
+
+impl Decoder {
+    /// A decoder that holds nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What [`Decoder::decode_into`] would write, from the header alone: `[height, width, channels]` and the type.
+    pub fn output_spec(&mut self, bytes: &[u8], options: &DecodeOptions) -> Result<TensorSpec> {
+        let layout = Layout::new(Parsed::read(bytes)?.header(), options)?;
+        layout::require_bytes(&layout, 0, options)?;
+        Ok(layout.spec())
+    }
+
+    /// Decodes `bytes` into `output`, which must be what [`Decoder::output_spec`] says. After an error its contents are
+    /// unspecified.
+    ///
+    /// A JPEG, WebP, QOI or interlaced PNG that must be turned, cut or converted goes through scratch memory of its own
+    /// size, which the decoder keeps; everything else is written straight to its place.
+    #[expect(clippy::needless_pass_by_value, reason = "the output is a mutable borrow, given away")]
+    pub fn decode_into(&mut self, bytes: &[u8], options: &DecodeOptions, output: TensorMut<'_>) -> Result<Decoded> {
+        let parsed = Parsed::read(bytes)?;
+        let layout = Layout::new(parsed.header(), options)?;
+        let spec = layout.spec();
+        if spec != output.spec || output.data.len() != spec.bytes() {
+            let found = format!("{} in {} bytes", output.spec, output.data.len());
+            return Err(Error::usage("the output does not fit the picture", spec, found));
+        }
+        self.run(bytes, options, &parsed, &layout, output.data)
+    }
+
+    /// Decodes `bytes` into a new tensor.
+    pub fn decode(&mut self, bytes: &[u8], options: &DecodeOptions) -> Result<Tensor> {
+        self.decode_reporting(bytes, options).map(|(tensor, _)| tensor)
+    }
+
+    /// Decodes `bytes` into a new tensor and says what became of it.
+    pub fn decode_reporting(&mut self, bytes: &[u8], options: &DecodeOptions) -> Result<(Tensor, Decoded)> {
+        let parsed = Parsed::read(bytes)?;
+        let layout = Layout::new(parsed.header(), options)?;
+        layout::require_bytes(&layout, 0, options)?;
+        let spec = layout.spec();
+        let mut data = vec![0; spec.bytes()];
+        let decoded = self.run(bytes, options, &parsed, &layout, &mut data)?;
+        let found = data.len();
+        let tensor =
+            Tensor::new(spec, data).ok_or_else(|| Error::usage("the buffer does not fit", spec.bytes(), found))?;
+        Ok((tensor, decoded))
+    }
+
+    fn run(
+        &mut self,
+        bytes: &[u8],
+        options: &DecodeOptions,
+        parsed: &Parsed,
+        layout: &Layout,
+        output: &mut [u8],
+    ) -> Result<Decoded> {
+        if options.accept_partial {
+            output.fill(0);
+        }
+        let mut task = Task { bytes, layout, options, scratch: &mut self.scratch, output };
+        let partial = match parsed {
+            Parsed::Jpeg(frame) => jpeg::decode(&mut self.turbo, frame, &mut task)?,
+            Parsed::Png(header) => png::decode(header, &mut task)?,
+            Parsed::WebP(header) => webp::decode(header, &mut task)?,
+            Parsed::Bmp(bitmap) => bmp::decode(bitmap, &mut task)?,
+            Parsed::Pnm(netpbm) => pnm::decode(netpbm, &mut task)?,
+            Parsed::Qoi(header) => qoi::decode(header, &mut task)?,
+        };
+        Ok(Decoded { partial })
+    }
+}

@@ -1,0 +1,157 @@
+//! Tensors to files in memory.
+
+use std::borrow::Cow;
+
+use crate::error::{Error, Result};
+use crate::tensor::{DType, TensorView};
+
+use super::format::Format;
+use super::jpeg::{self, Subsampling};
+use super::{bmp, png, pnm, qoi, webp};
+
+/// How hard to compress a PNG.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum PngEffort {
+    /// The fastest.
+    Fastest,
+    /// Fast, and smaller.
+    Fast,
+    /// As small as usual tools make them, at their speed.
+    #[default]
+    Balanced,
+    /// The smallest.
+    High,
+}
+
+/// A format to encode to, with its settings.
+///
+/// A picture is `uint8` or, for PNG and PNM, `uint16`, of 1 (grey), 2 (grey and alpha), 3 (RGB) or 4 (RGBA) channels. JPEG
+/// and PNM hold no alpha and refuse it; WebP, BMP and QOI know grey with alpha only as RGBA, and WebP and QOI grey only as
+/// RGB: it is repeated.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub enum Encoding {
+    /// JPEG.
+    Jpeg {
+        /// 1 to 100.
+        quality: u8,
+        /// How finely colour is kept.
+        subsampling: Subsampling,
+        /// Coarse to fine: smaller, and slower to decode.
+        progressive: bool,
+    },
+    /// PNG, as deep as the samples.
+    Png {
+        /// How hard to compress.
+        effort: PngEffort,
+    },
+    /// WebP, lossy.
+    WebP {
+        /// 0 to 100.
+        quality: f32,
+    },
+    /// WebP, lossless, with the colour of transparent pixels kept.
+    WebPLossless {
+        /// 0 (fast) to 9 (small).
+        effort: u8,
+    },
+    /// Windows bitmap, uncompressed.
+    Bmp,
+    /// PGM or PPM, binary, as deep as the samples.
+    Pnm,
+    /// Quite OK Image.
+    Qoi,
+}
+
+impl Encoding {
+    /// The format that it writes.
+    pub const fn format(&self) -> Format {
+        match self {
+            Self::Jpeg { .. } => Format::Jpeg,
+            Self::Png { .. } => Format::Png,
+            Self::WebP { .. } | Self::WebPLossless { .. } => Format::WebP,
+            Self::Bmp => Format::Bmp,
+            Self::Pnm => Format::Pnm,
+            Self::Qoi => Format::Qoi,
+        }
+    }
+
+    /// Whether decoding gives back every sample.
+    pub const fn is_lossless(&self) -> bool {
+        !matches!(self, Self::Jpeg { .. } | Self::WebP { .. })
+    }
+}
+
+/// Encodes a picture, `[height, width, channels]` of `uint8` or `uint16`.
+pub fn encode(picture: TensorView<'_>, encoding: &Encoding) -> Result<Vec<u8>> {
+    let spec = picture.spec;
+    let Some((height, width, channels @ 1..=4)) = spec.as_picture() else {
+        return Err(Error::usage("this is not a picture", "[height, width, 1 to 4 channels]", spec));
+    };
+    let sides = (u32::try_from(width), u32::try_from(height));
+    let (Ok(columns @ 1..), Ok(rows @ 1..)) = sides else {
+        return Err(Error::usage("the picture cannot be encoded", "sides of 1 to 2^32 - 1", spec));
+    };
+    if picture.data.len() != spec.bytes() {
+        return Err(Error::usage("the picture's bytes do not fit its shape", spec.bytes(), picture.data.len()));
+    }
+    let deep = match (spec.dtype, encoding) {
+        (DType::U8, _) => false,
+        (DType::U16, Encoding::Png { .. } | Encoding::Pnm) => true,
+        (DType::U16, _) => {
+            let format = encoding.format().name();
+            return Err(Error::usage(
+                "this format holds 8 bit only",
+                "uint8, or PNG or PNM",
+                format!("uint16 to {format}"),
+            ));
+        }
+        (other, _) => return Err(Error::usage("the picture cannot be encoded", "uint8 or uint16", other)),
+    };
+    match *encoding {
+        Encoding::Jpeg { quality, subsampling, progressive } => {
+            jpeg::encode(picture.data, (width, height), channels, quality, subsampling, progressive)
+        }
+        Encoding::Png { effort } => {
+            png::encode(&big_endian(picture.data, deep), (columns, rows), channels, deep, effort)
+        }
+        Encoding::Pnm => pnm::encode(&big_endian(picture.data, deep), (width, height), channels, deep),
+        Encoding::WebP { quality } => {
+            let (pixels, channels) = colour(picture.data, channels);
+            webp::encode(&pixels, (width, height), channels, webp::Settings::Lossy(quality))
+        }
+        Encoding::WebPLossless { effort } => {
+            let (pixels, channels) = colour(picture.data, channels);
+            webp::encode(&pixels, (width, height), channels, webp::Settings::Lossless(effort))
+        }
+        Encoding::Qoi => {
+            let (pixels, channels) = colour(picture.data, channels);
+            qoi::encode(&pixels, (columns, rows), channels)
+        }
+        Encoding::Bmp if channels == 1 => bmp::encode(picture.data, (width, height), 1),
+        Encoding::Bmp => {
+            let (pixels, channels) = colour(picture.data, channels);
+            bmp::encode(&pixels, (width, height), channels)
+        }
+    }
+}
+
+/// The samples with the high byte first where they are 16 bit.
+fn big_endian(data: &[u8], deep: bool) -> Cow<'_, [u8]> {
+    if !deep {
+        return Cow::Borrowed(data);
+    }
+    Cow::Owned(data.as_chunks::<2>().0.iter().flat_map(|&pair| u16::from_ne_bytes(pair).to_be_bytes()).collect())
+}
+
+/// Grey repeated to RGB, with its alpha if it has one; colour as it is.
+fn colour(data: &[u8], channels: usize) -> (Cow<'_, [u8]>, usize) {
+    match channels {
+        1 => (Cow::Owned(data.iter().flat_map(|&grey| [grey; 3]).collect()), 3),
+        2 => (
+            Cow::Owned(data.as_chunks::<2>().0.iter().flat_map(|&[grey, alpha]| [grey, grey, grey, alpha]).collect()),
+            4,
+        ),
+        _ => (Cow::Borrowed(data), channels),
+    }
+}

@@ -1,0 +1,66 @@
+//! What a picture says about itself before its pixels.
+
+use crate::error::Result;
+
+use super::format::{self, Format};
+use super::orientation::Orientation;
+use super::{bmp, jpeg, png, pnm, qoi, webp};
+
+/// What the header of a picture says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub struct Header {
+    /// The format, judged by content.
+    pub format: Format,
+    /// The width as stored, before any orientation.
+    pub width: usize,
+    /// The height as stored.
+    pub height: usize,
+    /// The channels that [`Channels::AsStored`](super::Channels::AsStored) gives: 1 to 4.
+    pub channels: usize,
+    /// The bits per sample that [`Depth::AsStored`](super::Depth::AsStored) gives: 8 or 16.
+    pub bits: u8,
+    /// How the picture must be turned to stand upright.
+    pub orientation: Orientation,
+    /// Whether it is stored coarse to fine: a progressive JPEG, an interlaced PNG.
+    pub progressive: bool,
+    /// Whether more frames follow the one that is decoded (WebP, PNG).
+    pub animated: bool,
+}
+
+/// A header with what its decoder needs to know besides.
+pub(crate) enum Parsed {
+    Jpeg(jpeg::Frame),
+    Png(Header),
+    WebP(Header),
+    Bmp(bmp::Bitmap),
+    Pnm(pnm::Netpbm),
+    Qoi(Header),
+}
+
+impl Parsed {
+    pub(crate) fn read(bytes: &[u8]) -> Result<Self> {
+        Ok(match format::require(bytes)? {
+            Format::Jpeg => Self::Jpeg(jpeg::read(bytes)?),
+            Format::Png => Self::Png(png::read(bytes)?),
+            Format::WebP => Self::WebP(webp::read(bytes)?),
+            Format::Bmp => Self::Bmp(bmp::read(bytes)?),
+            Format::Pnm => Self::Pnm(pnm::read(bytes)?),
+            Format::Qoi => Self::Qoi(qoi::read(bytes)?),
+        })
+    }
+
+    pub(crate) fn header(&self) -> &Header {
+        match self {
+            Self::Jpeg(frame) => &frame.header,
+            Self::Bmp(bitmap) => &bitmap.header,
+            Self::Pnm(netpbm) => &netpbm.header,
+            Self::Png(header) | Self::WebP(header) | Self::Qoi(header) => header,
+        }
+    }
+}
+
+/// Reads the header of a picture: no pixels are decoded, nothing of the picture's size is allocated.
+pub fn read_header(bytes: &[u8]) -> Result<Header> {
+    Parsed::read(bytes).map(|parsed| *parsed.header())
+}

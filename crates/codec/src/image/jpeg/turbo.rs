@@ -1,0 +1,260 @@
+//! libjpeg-turbo's TurboJPEG 3 interface behind two safe types.
+#![expect(unsafe_code, reason = "the library is C; every call stands here with the reason why it is sound")]
+
+use std::ffi::{CStr, c_int, c_void};
+use std::ptr::{self, NonNull};
+
+use turbojpeg_sys as sys;
+
+use super::Subsampling;
+use crate::image::options::Region;
+
+/// What the library said, and whether it went on regardless.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("libjpeg-turbo: {message}")]
+pub(crate) struct TurboError {
+    pub(crate) message: String,
+    /// A warning: the picture was decoded, but may be wrong. (Unless the caller asked to stop at warnings.)
+    pub(crate) warning: bool,
+}
+
+impl TurboError {
+    fn fatal(message: &str) -> Self {
+        Self { message: message.to_owned(), warning: false }
+    }
+}
+
+/// The samples that the library writes or reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pixels {
+    Rgb,
+    Grey,
+    Cmyk,
+}
+
+impl Pixels {
+    pub(crate) const fn channels(self) -> usize {
+        match self {
+            Self::Rgb => 3,
+            Self::Grey => 1,
+            Self::Cmyk => 4,
+        }
+    }
+
+    const fn code(self) -> c_int {
+        match self {
+            Self::Rgb => sys::TJPF_TJPF_RGB,
+            Self::Grey => sys::TJPF_TJPF_GRAY,
+            Self::Cmyk => sys::TJPF_TJPF_CMYK,
+        }
+    }
+}
+
+/// One decompression.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Job {
+    pub(crate) pixels: Pixels,
+    /// 1, 2, 4 or 8.
+    pub(crate) divisor: usize,
+    /// Only this part of the scaled picture; its left edge must lie on an iMCU.
+    pub(crate) crop: Option<Region>,
+    pub(crate) stop_on_warning: bool,
+    pub(crate) memory_megabytes_max: usize,
+    pub(crate) scans_max: usize,
+}
+
+/// An instance of the library, either to compress or to decompress.
+struct Handle(NonNull<c_void>);
+
+// SAFETY: a TurboJPEG instance has no thread affinity; it may be used from any one thread at a time, which `&mut` grants.
+unsafe impl Send for Handle {}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // SAFETY: the handle came from `tj3Init` and is destroyed once, here.
+        unsafe { sys::tj3Destroy(self.0.as_ptr()) }
+    }
+}
+
+impl Handle {
+    fn new(kind: sys::TJINIT) -> Result<Self, TurboError> {
+        // SAFETY: no preconditions; null reports failure.
+        let handle = unsafe { sys::tj3Init(kind as c_int) };
+        NonNull::new(handle).map(Self).ok_or_else(|| TurboError::fatal("no memory for an instance"))
+    }
+
+    fn set(&mut self, parameter: sys::TJPARAM, value: usize) -> Result<(), TurboError> {
+        let value = c_int::try_from(value).unwrap_or(c_int::MAX);
+        // SAFETY: the handle is live; unknown parameters and values are reported, not undefined.
+        let status = unsafe { sys::tj3Set(self.0.as_ptr(), parameter as c_int, value) };
+        self.check(status)
+    }
+
+    fn get(&mut self, parameter: sys::TJPARAM) -> c_int {
+        // SAFETY: as in `set`.
+        unsafe { sys::tj3Get(self.0.as_ptr(), parameter as c_int) }
+    }
+
+    fn check(&mut self, status: c_int) -> Result<(), TurboError> {
+        if status == 0 {
+            return Ok(());
+        }
+        // SAFETY: the handle is live; the returned string belongs to it, is null-terminated, and is copied before the next
+        // call could change it.
+        let message = unsafe { CStr::from_ptr(sys::tj3GetErrorStr(self.0.as_ptr())) }.to_string_lossy().into_owned();
+        // SAFETY: the handle is live.
+        let warning = unsafe { sys::tj3GetErrorCode(self.0.as_ptr()) } == sys::TJERR_TJERR_WARNING as c_int;
+        Err(TurboError { message, warning })
+    }
+}
+
+/// Decompresses JPEGs; reused from one to the next, since an instance takes a while to set up.
+#[derive(Default)]
+pub(crate) struct Decompressor {
+    handle: Option<Handle>,
+}
+
+impl Decompressor {
+    /// Decompresses `bytes` as `job` says into `output`: rows of `job.pixels`, packed, of the whole scaled picture or of
+    /// the crop. A warning (see [`TurboError::warning`]) means that `output` was written all the same.
+    ///
+    /// `size` is what the caller read from the header itself. A picture that the library reads otherwise is refused.
+    pub(crate) fn run(
+        &mut self,
+        bytes: &[u8],
+        job: &Job,
+        size: (usize, usize),
+        output: &mut [u8],
+    ) -> Result<(), TurboError> {
+        // An instance keeps half-read headers after an error, and would read the next picture's header as their
+        // continuation. So it goes back only after a call that went well.
+        let mut handle = match self.handle.take() {
+            Some(handle) => handle,
+            None => Handle::new(sys::TJINIT_TJINIT_DECOMPRESS)?,
+        };
+        let result = decompress(&mut handle, bytes, job, size, output);
+        if result.as_ref().is_ok() {
+            self.handle = Some(handle);
+        }
+        result
+    }
+}
+
+fn decompress(
+    handle: &mut Handle,
+    bytes: &[u8],
+    job: &Job,
+    size: (usize, usize),
+    output: &mut [u8],
+) -> Result<(), TurboError> {
+    handle.set(sys::TJPARAM_TJPARAM_STOPONWARNING, 0)?;
+    handle.set(sys::TJPARAM_TJPARAM_SAVEMARKERS, 0)?;
+    handle.set(sys::TJPARAM_TJPARAM_SCANLIMIT, job.scans_max)?;
+    handle.set(sys::TJPARAM_TJPARAM_MAXMEMORY, job.memory_megabytes_max.max(1))?;
+    // SAFETY: pointer and length are those of a live slice, which the library only reads.
+    let status = unsafe { sys::tj3DecompressHeader(handle.0.as_ptr(), bytes.as_ptr(), bytes.len() as sys::size_t) };
+    match handle.check(status) {
+        Err(error) if !error.warning => return Err(error),
+        // A warning about the header comes again below, where the caller's wish to stop at it holds.
+        _ => {}
+    }
+    let found = (handle.get(sys::TJPARAM_TJPARAM_JPEGWIDTH), handle.get(sys::TJPARAM_TJPARAM_JPEGHEIGHT));
+    if (usize::try_from(found.0), usize::try_from(found.1)) != (Ok(size.0), Ok(size.1)) {
+        return Err(TurboError::fatal("the header has two readings"));
+    }
+    let factor = sys::tjscalingfactor { num: 1, denom: job.divisor as c_int };
+    // SAFETY: the handle is live; factors that the library lacks are reported.
+    let status = unsafe { sys::tj3SetScalingFactor(handle.0.as_ptr(), factor) };
+    handle.check(status)?;
+    let region = job.crop.map_or(sys::tjregion { x: 0, y: 0, w: 0, h: 0 }, |crop| sys::tjregion {
+        x: crop.x as c_int,
+        y: crop.y as c_int,
+        w: crop.width as c_int,
+        h: crop.height as c_int,
+    });
+    // SAFETY: the handle is live and has read a header; regions outside the picture are reported.
+    let status = unsafe { sys::tj3SetCroppingRegion(handle.0.as_ptr(), region) };
+    handle.check(status)?;
+    let (width, height) = match job.crop {
+        Some(crop) => (crop.width, crop.height),
+        None => (size.0.div_ceil(job.divisor), size.1.div_ceil(job.divisor)),
+    };
+    let pitch = width * job.pixels.channels();
+    if output.len() < pitch * height {
+        return Err(TurboError::fatal("the output is too small"));
+    }
+    handle.set(sys::TJPARAM_TJPARAM_STOPONWARNING, usize::from(job.stop_on_warning))?;
+    // SAFETY: the library writes `height` rows of `pitch` bytes: the size is what it read a moment ago from the same
+    // bytes (checked above against `size`), divided by the scaling factor or cut to the region just set; `output` holds
+    // that many, as checked.
+    let status = unsafe {
+        sys::tj3Decompress8(
+            handle.0.as_ptr(),
+            bytes.as_ptr(),
+            bytes.len() as sys::size_t,
+            output.as_mut_ptr(),
+            pitch as c_int,
+            job.pixels.code(),
+        )
+    };
+    handle.check(status)
+}
+
+/// How to compress.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Settings {
+    pub(crate) quality: u8,
+    pub(crate) subsampling: Subsampling,
+    pub(crate) progressive: bool,
+}
+
+/// Compresses `pixels`, packed rows of `kind`.
+pub(crate) fn compress(
+    pixels: &[u8],
+    (width, height): (usize, usize),
+    kind: Pixels,
+    settings: Settings,
+) -> Result<Vec<u8>, TurboError> {
+    let mut handle = Handle::new(sys::TJINIT_TJINIT_COMPRESS)?;
+    handle.set(sys::TJPARAM_TJPARAM_QUALITY, usize::from(settings.quality))?;
+    let subsampling = match (kind, settings.subsampling) {
+        (Pixels::Grey, _) => sys::TJSAMP_TJSAMP_GRAY,
+        (_, Subsampling::None) => sys::TJSAMP_TJSAMP_444,
+        (_, Subsampling::Horizontal) => sys::TJSAMP_TJSAMP_422,
+        (_, Subsampling::Both) => sys::TJSAMP_TJSAMP_420,
+        (_, Subsampling::Vertical) => sys::TJSAMP_TJSAMP_440,
+    };
+    handle.set(sys::TJPARAM_TJPARAM_SUBSAMP, subsampling as usize)?;
+    handle.set(sys::TJPARAM_TJPARAM_PROGRESSIVE, usize::from(settings.progressive))?;
+    let pitch = width * kind.channels();
+    let sides = (c_int::try_from(width), c_int::try_from(height), c_int::try_from(pitch));
+    let (Ok(columns), Ok(rows), Ok(pitch_int)) = sides else {
+        return Err(TurboError::fatal("the picture is too large"));
+    };
+    if pixels.len() != pitch * height {
+        return Err(TurboError::fatal("the pixels do not fill the picture"));
+    }
+    let mut buffer = ptr::null_mut();
+    let mut buffer_bytes = 0;
+    // SAFETY: the library reads `height` rows of `pitch` bytes, which is all of `pixels`, as checked; it allocates the
+    // output itself, because the pointer it is given is null.
+    let status = unsafe {
+        sys::tj3Compress8(
+            handle.0.as_ptr(),
+            pixels.as_ptr(),
+            columns,
+            pitch_int,
+            rows,
+            kind.code(),
+            &raw mut buffer,
+            &raw mut buffer_bytes,
+        )
+    };
+    let result = handle.check(status).map(|()| {
+        // SAFETY: on success the buffer holds `buffer_bytes` initialised bytes.
+        unsafe { std::slice::from_raw_parts(buffer, buffer_bytes as usize) }.to_vec()
+    });
+    // SAFETY: the buffer is the library's or null, and is not used again.
+    unsafe { sys::tj3Free(buffer.cast()) };
+    result
+}

@@ -1,0 +1,128 @@
+//! What the caller wants of a decode.
+
+/// How many channels to give.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Channels {
+    /// Three: red, green, blue. Grey is repeated, alpha is dropped (not blended), CMYK is converted.
+    #[default]
+    Rgb,
+    /// One: ITU-R BT.601 luma, 0.299 R + 0.587 G + 0.114 B, rounded; for a JPEG its own Y channel. Alpha is dropped.
+    Grey,
+    /// What is stored: 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA. A palette counts as its colours, CMYK as RGB.
+    AsStored,
+}
+
+/// How deep the samples are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Depth {
+    /// `uint8`; of 16-bit samples the high byte, as `libpng` strips them and so TensorFlow, OpenCV and Pillow give them.
+    #[default]
+    Eight,
+    /// `uint16` where 16 bit are stored, else `uint8`.
+    AsStored,
+}
+
+/// A rectangle of the picture that decoding would give without it: after orientation and scaling.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Region {
+    /// Its left column.
+    pub x: usize,
+    /// Its top row.
+    pub y: usize,
+    /// Its width, at least 1.
+    pub width: usize,
+    /// Its height, at least 1.
+    pub height: usize,
+}
+
+/// Decode smaller: each side is divided and rounded up.
+///
+/// JPEG does it inside the inverse transform, which is faster than decoding whole; the other formats average boxes of
+/// 2×2, 4×4 or 8×8 pixels (cut off at the right and lower edge).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Scale {
+    /// As stored.
+    #[default]
+    Full,
+    /// Half the side.
+    Half,
+    /// A quarter of the side.
+    Quarter,
+    /// An eighth of the side.
+    Eighth,
+}
+
+impl Scale {
+    /// By how much a side is divided: 1, 2, 4 or 8.
+    pub const fn divisor(self) -> usize {
+        match self {
+            Self::Full => 1,
+            Self::Half => 2,
+            Self::Quarter => 4,
+            Self::Eighth => 8,
+        }
+    }
+
+    /// What a side of `length` becomes.
+    pub const fn apply(self, length: usize) -> usize {
+        length.div_ceil(self.divisor())
+    }
+}
+
+/// How large a picture may be. Both are checked against the header, before anything is allocated for the picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Limits {
+    /// The most pixels that a picture may have as stored; 2^28 (16,384 × 16,384) unless set.
+    pub pixels_max: usize,
+    /// The most bytes that one decode may take: the output, this crate's scratch and the library's picture-sized buffers
+    /// together; 2^31 unless set. Beyond it come only buffers of a few rows and at most [`Limits::FIXED_BYTES`]; and, for a
+    /// lossless WebP, code tables, for which libwebp knows no limit: 20 KB for each group of codes, of which a file may
+    /// have one in 16 pixels, but no more than 65,536.
+    pub bytes_max: usize,
+}
+
+impl Limits {
+    /// What a decode may take beyond [`Limits::bytes_max`] and a few rows: Huffman tables, inflate windows, one metadata
+    /// chunk.
+    pub const FIXED_BYTES: usize = 4 << 20;
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { pixels_max: 1 << 28, bytes_max: 1 << 31 }
+    }
+}
+
+/// What a decode gives; the default is what training wants: upright 8-bit RGB, and an error where data is missing.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct DecodeOptions {
+    /// How many channels.
+    pub channels: Channels,
+    /// How deep.
+    pub depth: Depth,
+    /// Turn the picture as its EXIF orientation says; on unless switched off.
+    pub apply_orientation: bool,
+    /// Give what could be decoded where data is missing or damaged, and say so in [`Decoded`](super::Decoded); off
+    /// unless switched on.
+    pub accept_partial: bool,
+    /// How much smaller.
+    pub scale: Scale,
+    /// Only this part.
+    pub region: Option<Region>,
+    /// How large at most.
+    pub limits: Limits,
+}
+
+impl Default for DecodeOptions {
+    fn default() -> Self {
+        Self {
+            channels: Channels::Rgb,
+            depth: Depth::Eight,
+            apply_orientation: true,
+            accept_partial: false,
+            scale: Scale::Full,
+            region: None,
+            limits: Limits::default(),
+        }
+    }
+}

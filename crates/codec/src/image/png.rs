@@ -1,0 +1,225 @@
+//! PNG through the `png` crate; the chunks are walked here too, for what must be known before and after the pixels.
+
+use std::io::{Cursor, ErrorKind};
+
+use png::{BitDepth, ColorType, DecodingError, Transformations};
+
+use crate::error::{Error, Result};
+
+use super::decoder::{Task, scratch_slice};
+use super::encode::PngEffort;
+use super::format::Format;
+use super::header::Header;
+use super::layout;
+use super::options::Limits;
+use super::orientation::{self, Orientation};
+use super::sink::{self, Samples, SourceRows};
+
+const NAME: &str = Format::Png.name();
+const SIGNATURE_BYTES: usize = 8;
+
+/// A chunk: its type, payload and where it begins.
+struct Chunk<'a> {
+    kind: [u8; 4],
+    payload: &'a [u8],
+    at: usize,
+}
+
+/// The chunk at `at`, without its checksum verified, and where the next begins.
+fn chunk(bytes: &[u8], at: usize) -> Result<(Chunk<'_>, usize)> {
+    let cut = || Error::truncated(NAME, "it ends within a chunk", bytes.len());
+    let [length @ .., a, b, c, d] = *bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()).ok_or_else(cut)?;
+    let start = at + 8;
+    let end = start + u32::from_be_bytes(length) as usize;
+    let payload = bytes.get(start..end).ok_or_else(cut)?;
+    bytes.get(end..end + 4).ok_or_else(cut)?;
+    Ok((Chunk { kind: [a, b, c, d], payload, at }, end + 4))
+}
+
+/// Reads the chunks before the pixels.
+pub(crate) fn read(bytes: &[u8]) -> Result<Header> {
+    let (first, mut at) = chunk(bytes, SIGNATURE_BYTES)?;
+    let (b"IHDR", [w0, w1, w2, w3, h0, h1, h2, h3, bits, colour, _, _, interlace]) = (&first.kind, first.payload)
+    else {
+        return Err(Error::format_at(NAME, "the header chunk is missing", first.at));
+    };
+    let mut header = Header {
+        format: Format::Png,
+        width: u32::from_be_bytes([*w0, *w1, *w2, *w3]) as usize,
+        height: u32::from_be_bytes([*h0, *h1, *h2, *h3]) as usize,
+        channels: match colour {
+            0 => 1,
+            2 | 3 => 3,
+            4 => 2,
+            6 => 4,
+            _ => return Err(Error::format_at(NAME, format!("the colour type is `{colour}`"), first.at)),
+        },
+        bits: if *bits == 16 { 16 } else { 8 },
+        orientation: Orientation::Normal,
+        progressive: *interlace == 1,
+        animated: false,
+    };
+    loop {
+        // The pixels may be cut off, and what is there of them still wanted.
+        if bytes.get(at + 4..at + 8) == Some(b"IDAT") {
+            return Ok(header);
+        }
+        let (next, end) = chunk(bytes, at)?;
+        match &next.kind {
+            b"tRNS" if matches!(colour, 0 | 2 | 3) => header.channels = if *colour == 0 { 2 } else { 4 },
+            b"eXIf" => header.orientation = orientation::from_exif_block(next.payload),
+            b"acTL" => header.animated = true,
+            b"IEND" => return Err(Error::format_at(NAME, "there are no pixels", next.at)),
+            _ => {}
+        }
+        at = end;
+    }
+}
+
+/// Whether the chain of chunks runs to its end, so that the file was not cut off after the last pixel either.
+fn require_end(bytes: &[u8]) -> Result<()> {
+    let mut at = SIGNATURE_BYTES;
+    loop {
+        let (next, end) = chunk(bytes, at)?;
+        if &next.kind == b"IEND" {
+            return Ok(());
+        }
+        at = end;
+    }
+}
+
+fn explain(error: DecodingError, bytes: &[u8]) -> Error {
+    let truncated = matches!(&error, DecodingError::IoError(io) if io.kind() == ErrorKind::UnexpectedEof);
+    if let DecodingError::LimitsExceeded = error {
+        let limit = Limits::FIXED_BYTES as u64;
+        return Error::Limit { what: "the size of a metadata chunk", found: limit + 1, limit };
+    }
+    let problem = if truncated {
+        "the pixels end too early".into()
+    } else {
+        error.to_string().trim_end_matches('.').to_owned().into()
+    };
+    let offset = truncated.then_some(bytes.len());
+    Error::Format { format: NAME, problem, offset, truncated, source: Some(Box::new(error)) }
+}
+
+type Reader<'a> = png::Reader<Cursor<&'a [u8]>>;
+
+/// Decodes; `true` if data was missing and that was accepted.
+pub(crate) fn decode(header: &Header, task: &mut Task<'_>) -> Result<bool> {
+    let accept_partial = task.options.accept_partial;
+    if !accept_partial {
+        require_end(task.bytes)?;
+    }
+    // The crate counts one row against its limit too; no pixel takes more than 8 bytes.
+    let limits = png::Limits { bytes: Limits::FIXED_BYTES + header.width * 8 };
+    let mut decoder = png::Decoder::new_with_limits(Cursor::new(task.bytes), limits);
+    decoder.set_transformations(Transformations::EXPAND);
+    decoder.set_ignore_text_chunk(true);
+    decoder.set_ignore_iccp_chunk(true);
+    let mut reader = decoder.read_info().map_err(|error| explain(error, task.bytes))?;
+    let info = reader.info();
+    if (info.width as usize, info.height as usize, info.interlaced) != (header.width, header.height, header.progressive)
+    {
+        return Err(Error::format(NAME, "the header has two readings"));
+    }
+    let (colour, depth) = reader.output_color_type();
+    let source = SourceRows {
+        x: 0,
+        height: header.height,
+        channels: colour.samples(),
+        samples: if depth == BitDepth::Sixteen { Samples::SixteenBigEndian } else { Samples::Eight },
+        divisor: task.layout.divisor,
+    };
+    match decode_rows(&mut reader, header, source, task) {
+        Ok(()) => Ok(accept_partial && require_end(task.bytes).is_err()),
+        Err(Error::Format { .. }) if accept_partial => Ok(true),
+        Err(error) => Err(error),
+    }
+}
+
+fn decode_rows(reader: &mut Reader<'_>, header: &Header, source: SourceRows, task: &mut Task<'_>) -> Result<()> {
+    let layout = task.layout;
+    let row_bytes = header.width * source.channels * source.samples.bytes();
+    let same =
+        layout.is_plain() && source.channels == layout.channels && source.samples.bytes() == layout.dtype.bytes();
+    if same {
+        layout::require_bytes(layout, 0, task.options)?;
+        let result = reader.next_frame(task.output).map_err(|error| explain(error, task.bytes));
+        if source.samples == Samples::SixteenBigEndian {
+            for pair in task.output.as_chunks_mut::<2>().0 {
+                *pair = u16::from_be_bytes(*pair).to_ne_bytes();
+            }
+        }
+        return result.map(|_| ());
+    }
+    let scratch_bytes = if header.progressive { row_bytes.saturating_mul(header.height) } else { row_bytes };
+    layout::require_bytes(layout, scratch_bytes, task.options)?;
+    let scratch = scratch_slice(task.scratch, scratch_bytes);
+    let mut rows = sink::open(layout, source, task.output);
+    let mut result = Ok(());
+    if header.progressive {
+        // What a cut-off picture lacks must be zero, not what the scratch held before.
+        if task.options.accept_partial {
+            scratch.fill(0);
+        }
+        result = reader.next_frame(scratch).map(|_| ()).map_err(|error| explain(error, task.bytes));
+        for (y, row) in scratch.chunks_exact(row_bytes).enumerate() {
+            rows.push(y, row);
+        }
+    } else {
+        for y in 0..rows.end() {
+            match reader.read_row(scratch) {
+                Ok(Some(_)) => rows.push(y, scratch),
+                Ok(None) => break,
+                Err(error) => {
+                    result = Err(explain(error, task.bytes));
+                    break;
+                }
+            }
+        }
+        if result.is_ok() && rows.end() == header.height {
+            result = reader.read_row(scratch).map(|_| ()).map_err(|error| explain(error, task.bytes));
+        }
+    }
+    rows.finish();
+    result
+}
+
+/// Encodes packed samples, which are big-endian where they are `deep`.
+pub(crate) fn encode(
+    samples: &[u8],
+    (width, height): (u32, u32),
+    channels: usize,
+    deep: bool,
+    effort: PngEffort,
+) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut encoder = png::Encoder::new(&mut bytes, width, height);
+    encoder.set_color(match channels {
+        1 => ColorType::Grayscale,
+        2 => ColorType::GrayscaleAlpha,
+        3 => ColorType::Rgb,
+        _ => ColorType::Rgba,
+    });
+    encoder.set_depth(if deep { BitDepth::Sixteen } else { BitDepth::Eight });
+    encoder.set_compression(match effort {
+        PngEffort::Fastest => png::Compression::Fastest,
+        PngEffort::Fast => png::Compression::Fast,
+        PngEffort::Balanced => png::Compression::Balanced,
+        PngEffort::High => png::Compression::High,
+    });
+    let write = || -> Result<(), png::EncodingError> {
+        let mut writer = encoder.write_header()?;
+        writer.write_image_data(samples)?;
+        writer.finish()
+    };
+    write().map_err(|error| Error::Format {
+        format: NAME,
+        problem: "the picture cannot be encoded".into(),
+        offset: None,
+        truncated: false,
+        source: Some(Box::new(error)),
+    })?;
+    Ok(bytes)
+}

@@ -1,0 +1,49 @@
+//! Bytes to tensors and back: the codecs of Forebay. No files, no threads.
+//!
+//! Today it holds pictures ([`image`]): JPEG, PNG, WebP, BMP, PNM and QOI, decoded whole, in part or smaller, into memory
+//! that the caller owns, and encoded from it.
+//!
+//! ```
+//! use forebay_codec::image::{Channels, DecodeOptions, Decoder, Encoding, PngEffort, Region, encode, read_header};
+//! use forebay_codec::{DType, Tensor, TensorMut};
+//!
+//! // A picture of 2 rows of 3 pixels, written as PNG.
+//! let pixels: Vec<u8> = (0..18).map(|sample| sample * 14).collect();
+//! let picture = Tensor::from_elements(&[2, 3, 3], &pixels).expect("18 samples fit the shape");
+//! let file = encode(picture.view(), &Encoding::Png { effort: PngEffort::Fast })?;
+//! assert_eq!((read_header(&file)?.width, read_header(&file)?.height), (3, 2));
+//!
+//! // Back again, into a buffer of our own.
+//! let mut decoder = Decoder::new();
+//! let options = DecodeOptions::default();
+//! let spec = decoder.output_spec(&file, &options)?;
+//! let mut buffer = vec![0; spec.bytes()];
+//! let decoded = decoder.decode_into(&file, &options, TensorMut { spec, data: &mut buffer })?;
+//! assert_eq!(buffer, pixels);
+//! assert!(!decoded.partial);
+//!
+//! // Only its right column, in grey.
+//! let right = Region { x: 2, y: 0, width: 1, height: 2 };
+//! let options = DecodeOptions { channels: Channels::Grey, region: Some(right), ..DecodeOptions::default() };
+//! let column = decoder.decode(&file, &options)?;
+//! assert_eq!(column.spec().dtype, DType::U8);
+//! assert_eq!(column.spec().shape.dims(), [2, 1, 1]);
+//! # Ok::<(), forebay_codec::Error>(())
+//! ```
+//!
+//! # When not to use it
+//! For pictures that must be colour-managed (embedded profiles are ignored), for animations (the first frame is decoded),
+//! and for GIF, TIFF, AVIF, HEIC or JPEG XL (an error says what the file is).
+//!
+//! # Limits
+//! Input is never trusted: it cannot cause a panic, and it can ask for no more memory than
+//! [`Limits`](image::Limits) allow, which are checked against the header before anything is allocated. A JPEG may have
+//! at most [`JPEG_SCANS_MAX`](image::JPEG_SCANS_MAX) scans, since each costs a pass over the whole picture.
+#![deny(unsafe_code)]
+
+mod error;
+pub mod image;
+pub mod tensor;
+
+pub use error::{Error, Result, Source};
+pub use tensor::{DType, Element, Shape, Tensor, TensorMut, TensorSpec, TensorView};

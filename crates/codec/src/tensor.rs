@@ -1,0 +1,292 @@
+//! The tensor: an element type, a shape and row-major bytes.
+//!
+//! A [`Tensor`] is immutable and cheap to clone or slice, because its bytes are shared: the pixels of a stored picture may
+//! be a slice of the block that was read from disk. Work happens on views: an operation reads a [`TensorView`] and writes
+//! a [`TensorMut`], and whoever runs it decides where the output lives (a scratch buffer, or the slot of a batch).
+
+use std::fmt;
+
+use bytes::Bytes;
+
+/// The type of one element.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DType {
+    /// Unsigned 8 bit.
+    U8,
+    /// Unsigned 16 bit.
+    U16,
+    /// Signed 16 bit.
+    I16,
+    /// Signed 32 bit.
+    I32,
+    /// Signed 64 bit.
+    I64,
+    /// IEEE 754 single precision.
+    F32,
+    /// IEEE 754 double precision.
+    F64,
+}
+
+impl DType {
+    /// Bytes per element.
+    pub const fn bytes(self) -> usize {
+        match self {
+            Self::U8 => 1,
+            Self::U16 | Self::I16 => 2,
+            Self::I32 | Self::F32 => 4,
+            Self::I64 | Self::F64 => 8,
+        }
+    }
+
+    /// The short name, as `NumPy` spells it: `uint8`, `float32`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::U8 => "uint8",
+            Self::U16 => "uint16",
+            Self::I16 => "int16",
+            Self::I32 => "int32",
+            Self::I64 => "int64",
+            Self::F32 => "float32",
+            Self::F64 => "float64",
+        }
+    }
+}
+
+impl fmt::Display for DType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A Rust type that is one element of a tensor.
+pub trait Element: bytemuck::Pod {
+    /// The matching [`DType`].
+    const DTYPE: DType;
+}
+
+macro_rules! element {
+    ($($rust:ty => $dtype:ident),*) => {$(
+        impl Element for $rust {
+            const DTYPE: DType = DType::$dtype;
+        }
+    )*};
+}
+element!(u8 => U8, u16 => U16, i16 => I16, i32 => I32, i64 => I64, f32 => F32, f64 => F64);
+
+/// The most dimensions a tensor has.
+pub const RANK_MAX: usize = 6;
+
+/// Up to [`RANK_MAX`] dimensions, outermost first. Copied freely: no allocation.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Shape {
+    dims: [usize; RANK_MAX],
+    rank: u8,
+}
+
+impl Shape {
+    /// A shape of the given dimensions.
+    ///
+    /// # Panics
+    /// If there are more than [`RANK_MAX`]; use [`Shape::try_new`] for shapes that come from a file.
+    pub fn new(dims: &[usize]) -> Self {
+        Self::try_new(dims).expect("a shape has at most RANK_MAX dimensions")
+    }
+
+    /// A shape, or `None` where there are more than [`RANK_MAX`] dimensions or the element count overflows.
+    pub fn try_new(dims: &[usize]) -> Option<Self> {
+        let mut all = [0; RANK_MAX];
+        all.get_mut(..dims.len())?.copy_from_slice(dims);
+        dims.iter().try_fold(1_usize, |product, &dim| product.checked_mul(dim))?;
+        Some(Self { dims: all, rank: dims.len() as u8 })
+    }
+
+    /// The dimensions.
+    pub fn dims(&self) -> &[usize] {
+        &self.dims[..self.rank as usize]
+    }
+
+    /// How many elements.
+    pub fn elements(&self) -> usize {
+        self.dims().iter().product()
+    }
+}
+
+impl fmt::Debug for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.dims()).finish()
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+/// What a tensor is, without its bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct TensorSpec {
+    /// The element type.
+    pub dtype: DType,
+    /// The dimensions.
+    pub shape: Shape,
+}
+
+impl TensorSpec {
+    /// A tensor of this element type and these dimensions.
+    pub fn new(dtype: DType, dims: &[usize]) -> Self {
+        Self { dtype, shape: Shape::new(dims) }
+    }
+
+    /// How many bytes its elements take; saturates, so that a size check against a limit always sees an absurd shape.
+    pub fn bytes(&self) -> usize {
+        self.shape.elements().saturating_mul(self.dtype.bytes())
+    }
+
+    /// Height, width and channels, if this has the three dimensions of a picture.
+    pub fn as_picture(&self) -> Option<(usize, usize, usize)> {
+        match *self.shape.dims() {
+            [height, width, channels] => Some((height, width, channels)),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for TensorSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.dtype, self.shape)
+    }
+}
+
+/// A tensor that owns (a share of) its bytes.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Tensor {
+    spec: TensorSpec,
+    data: Bytes,
+}
+
+impl Tensor {
+    /// A tensor of `data`, or `None` if the length does not fit `spec`.
+    pub fn new(spec: TensorSpec, data: impl Into<Bytes>) -> Option<Self> {
+        let data = data.into();
+        (data.len() == spec.bytes()).then_some(Self { spec, data })
+    }
+
+    /// A tensor with a copy of `elements`, or `None` if their number does not fit `dims`.
+    pub fn from_elements<T: Element>(dims: &[usize], elements: &[T]) -> Option<Self> {
+        let shape = Shape::try_new(dims)?;
+        Self::new(TensorSpec { dtype: T::DTYPE, shape }, Bytes::copy_from_slice(bytemuck::cast_slice(elements)))
+    }
+
+    /// What it is.
+    pub fn spec(&self) -> &TensorSpec {
+        &self.spec
+    }
+
+    /// Its bytes: row-major, elements in the machine's (little-endian) order.
+    pub fn data(&self) -> &Bytes {
+        &self.data
+    }
+
+    /// A view of it.
+    pub fn view(&self) -> TensorView<'_> {
+        TensorView { spec: self.spec, data: &self.data }
+    }
+}
+
+impl fmt::Debug for Tensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Tensor({})", self.spec)
+    }
+}
+
+/// A borrowed tensor.
+#[derive(Clone, Copy)]
+pub struct TensorView<'a> {
+    /// What it is.
+    pub spec: TensorSpec,
+    /// Its bytes; always `spec.bytes()` long.
+    pub data: &'a [u8],
+}
+
+impl<'a> TensorView<'a> {
+    /// An owned copy.
+    ///
+    /// # Panics
+    /// If the view breaks its own invariant: `data` is not as long as `spec` says.
+    pub fn to_tensor(&self) -> Tensor {
+        Tensor::new(self.spec, Bytes::copy_from_slice(self.data)).expect("a view is as long as its spec")
+    }
+
+    /// Its elements, or `None` if `T` is not its type or the bytes are not aligned for `T`.
+    ///
+    /// Bytes that came out of the middle of a record often are not: see [`TensorView::elements_or_copy`].
+    pub fn elements<T: Element>(&self) -> Option<&'a [T]> {
+        (self.spec.dtype == T::DTYPE).then(|| bytemuck::try_cast_slice(self.data).ok()).flatten()
+    }
+
+    /// Its elements, copied into `scratch` where the bytes are not aligned for `T`; `None` if `T` is not its type.
+    pub fn elements_or_copy<'s, T: Element>(&self, scratch: &'s mut Vec<T>) -> Option<&'s [T]>
+    where
+        'a: 's,
+    {
+        if self.spec.dtype != T::DTYPE {
+            return None;
+        }
+        if let Some(elements) = self.elements() {
+            return Some(elements);
+        }
+        scratch.clear();
+        scratch.resize(self.spec.shape.elements(), T::zeroed());
+        bytemuck::cast_slice_mut::<T, u8>(scratch).copy_from_slice(self.data);
+        Some(scratch)
+    }
+}
+
+/// A borrowed tensor to write.
+pub struct TensorMut<'a> {
+    /// What it is.
+    pub spec: TensorSpec,
+    /// Its bytes; always `spec.bytes()` long. What they hold before is unspecified.
+    pub data: &'a mut [u8],
+}
+
+impl TensorMut<'_> {
+    /// Its elements to write, or `None` if `T` is not its type or the bytes are not aligned for `T`.
+    pub fn elements_mut<T: Element>(&mut self) -> Option<&mut [T]> {
+        (self.spec.dtype == T::DTYPE).then(|| bytemuck::try_cast_slice_mut(self.data).ok()).flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tensor_is_as_long_as_its_spec_says() {
+        let spec = TensorSpec::new(DType::F32, &[2, 3]);
+        assert_eq!(spec.bytes(), 24);
+        assert!(Tensor::new(spec, vec![0; 24]).is_some());
+        assert!(Tensor::new(spec, vec![0; 23]).is_none());
+        assert_eq!(spec.to_string(), "float32[2, 3]");
+    }
+
+    #[test]
+    fn a_shape_that_overflows_is_refused() {
+        assert!(Shape::try_new(&[usize::MAX, 2]).is_none());
+        assert!(Shape::try_new(&[1; RANK_MAX + 1]).is_none());
+        assert_eq!(TensorSpec { dtype: DType::F64, shape: Shape::new(&[usize::MAX / 2]) }.bytes(), usize::MAX);
+    }
+
+    #[test]
+    fn misaligned_elements_are_copied() {
+        let tensor = Tensor::from_elements(&[2], &[1.5_f32, -2.0]).expect("two elements");
+        let mut shifted = [0_u8; 9];
+        for start in 0..2 {
+            shifted[start..start + 8].copy_from_slice(tensor.data());
+            let view = TensorView { spec: *tensor.spec(), data: &shifted[start..start + 8] };
+            assert_eq!(view.elements_or_copy::<f32>(&mut Vec::new()), Some(&[1.5, -2.0][..]));
+            assert_eq!(view.elements_or_copy::<i32>(&mut Vec::new()), None);
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! Tests of the public interface, on generated pictures and, where they are present, on real files.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "helpers of tests are tests, but the lints know only functions"
+)]
+
+mod allocation;
+mod data;
+mod malformed;
+mod oracle;
+
+mod pictures;
+mod policy;
+mod properties;
+mod variants;

@@ -1,0 +1,152 @@
+//! The policy of `docs/formats/images.md`, case by case.
+
+use forebay_codec::image::{
+    Channels, DecodeOptions, Decoder, Depth, Encoding, Format, Limits, PngEffort, Region, Subsampling, encode,
+};
+use forebay_codec::{DType, Error, Tensor, TensorMut, TensorSpec};
+
+use crate::data;
+use crate::pictures::{jpeg, picture};
+
+fn decode(file: &[u8], channels: Channels, depth: Depth) -> Tensor {
+    Decoder::new().decode(file, &DecodeOptions { channels, depth, ..DecodeOptions::default() }).unwrap()
+}
+
+fn png(picture: &Tensor) -> Vec<u8> {
+    encode(picture.view(), &Encoding::Png { effort: PngEffort::Fast }).unwrap()
+}
+
+#[test]
+fn alpha_is_dropped_not_blended() {
+    let rgba = Tensor::from_elements(&[1, 2, 4], &[10_u8, 20, 30, 0, 40, 50, 60, 128]).unwrap();
+    assert_eq!(&decode(&png(&rgba), Channels::Rgb, Depth::Eight).data()[..], [10, 20, 30, 40, 50, 60]);
+    let grey_alpha = Tensor::from_elements(&[1, 2, 2], &[7_u8, 0, 9, 255]).unwrap();
+    assert_eq!(&decode(&png(&grey_alpha), Channels::Rgb, Depth::Eight).data()[..], [7, 7, 7, 9, 9, 9]);
+    assert_eq!(&decode(&png(&grey_alpha), Channels::Grey, Depth::Eight).data()[..], [7, 9]);
+    assert_eq!(decode(&png(&grey_alpha), Channels::AsStored, Depth::Eight).data(), grey_alpha.data());
+}
+
+#[test]
+fn grey_is_luma_and_white_stays_white() {
+    let colours = Tensor::from_elements(&[1, 4, 3], &[255_u8, 0, 0, 0, 255, 0, 0, 0, 255, 255, 255, 255]).unwrap();
+    assert_eq!(&decode(&png(&colours), Channels::Grey, Depth::Eight).data()[..], [76, 150, 29, 255]);
+    let deep = Tensor::from_elements(&[1, 1, 3], &[65535_u16; 3]).unwrap();
+    assert_eq!(&decode(&png(&deep), Channels::Grey, Depth::AsStored).data()[..], 65535_u16.to_ne_bytes());
+}
+
+#[test]
+fn of_sixteen_bits_the_high_byte_is_kept() {
+    let deep = Tensor::from_elements(&[1, 3, 1], &[0x00FF_u16, 0x1280, 0xFFFF]).unwrap();
+    for file in [png(&deep), encode(deep.view(), &Encoding::Pnm).unwrap()] {
+        let shallow = decode(&file, Channels::AsStored, Depth::Eight);
+        assert_eq!((shallow.spec().dtype, &shallow.data()[..]), (DType::U8, &[0x00, 0x12, 0xFF][..]));
+        assert_eq!(decode(&file, Channels::AsStored, Depth::AsStored), deep);
+    }
+}
+
+#[test]
+fn limits_hold_before_anything_is_allocated() {
+    let file = png(&picture(30, 20, 3, false, 1));
+    let limits =
+        |pixels_max, bytes_max| DecodeOptions { limits: Limits { pixels_max, bytes_max }, ..DecodeOptions::default() };
+    let mut decoder = Decoder::new();
+    assert!(decoder.decode(&file, &limits(600, 1800)).is_ok());
+    for options in [limits(599, 1800), limits(600, 1799)] {
+        assert!(matches!(decoder.output_spec(&file, &options), Err(Error::Limit { .. })));
+        assert!(matches!(decoder.decode(&file, &options), Err(Error::Limit { .. })));
+    }
+    // A progressive JPEG keeps all coefficients: 2 bytes each, three full planes here, beside the output.
+    let progressive = encode(picture(32, 32, 3, false, 1).view(), &jpeg(90, Subsampling::None, true)).unwrap();
+    assert!(decoder.decode(&progressive, &limits(1024, 1024 * 9)).is_ok());
+    assert!(matches!(decoder.decode(&progressive, &limits(1024, 1024 * 9 - 1)), Err(Error::Limit { .. })));
+}
+
+#[test]
+fn a_jpeg_of_too_many_scans_is_refused() {
+    // The last scan of a progressive JPEG, repeated: each pass refines nothing, but costs a walk over the picture.
+    let file = encode(picture(64, 64, 3, false, 2).view(), &jpeg(50, Subsampling::None, true)).unwrap();
+    let scans: Vec<usize> =
+        file.windows(2).enumerate().filter(|(_, pair)| *pair == [0xFF, 0xDA]).map(|(at, _)| at).collect();
+    let last = &file[scans[scans.len() - 1]..file.len() - 2];
+    let mut hostile = file[..file.len() - 2].to_vec();
+    for _ in 0..2000 {
+        hostile.extend_from_slice(last);
+    }
+    hostile.extend([0xFF, 0xD9]);
+    let mut decoder = Decoder::new();
+    for accept_partial in [false, true] {
+        let options = DecodeOptions { accept_partial, ..DecodeOptions::default() };
+        let error = decoder.decode(&hostile, &options).unwrap_err();
+        // Where damage is not accepted, the first repeated scan is already one.
+        assert_eq!(matches!(error, Error::Limit { .. }), accept_partial, "{error}");
+    }
+    assert!(decoder.decode(&file, &DecodeOptions::default()).is_ok());
+}
+
+#[test]
+fn wrong_requests_are_usage_errors() {
+    let file = png(&picture(8, 4, 3, false, 1));
+    let mut decoder = Decoder::new();
+    for region in [(0, 0, 9, 4), (8, 0, 1, 1), (0, 0, 0, 1), (usize::MAX, 0, 2, 1)] {
+        let region = Some(Region { x: region.0, y: region.1, width: region.2, height: region.3 });
+        let options = DecodeOptions { region, ..DecodeOptions::default() };
+        assert!(matches!(decoder.output_spec(&file, &options), Err(Error::Usage { .. })));
+    }
+    let spec = TensorSpec::new(DType::U8, &[8, 4, 3]);
+    let output = TensorMut { spec, data: &mut [0; 96] };
+    let error = decoder.decode_into(&file, &DecodeOptions::default(), output).unwrap_err();
+    assert!(error.to_string().contains("expected `uint8[4, 8, 3]`"), "{error}");
+    let rgba = picture(4, 4, 4, false, 1);
+    assert!(matches!(encode(rgba.view(), &jpeg(90, Subsampling::Both, false)), Err(Error::Usage { .. })));
+    let deep = picture(4, 4, 3, true, 1);
+    assert!(matches!(encode(deep.view(), &Encoding::Qoi), Err(Error::Usage { .. })));
+}
+
+#[test]
+fn a_decoder_survives_a_bad_file() {
+    let good = encode(picture(40, 30, 3, false, 1).view(), &jpeg(90, Subsampling::Both, false)).unwrap();
+    let mut decoder = Decoder::new();
+    let expected = decoder.decode(&good, &DecodeOptions::default()).unwrap();
+    for length in [3, 20, 200, good.len() - 3] {
+        assert!(decoder.decode(&good[..length], &DecodeOptions::default()).is_err());
+        assert_eq!(decoder.decode(&good, &DecodeOptions::default()).unwrap(), expected);
+    }
+}
+
+#[test]
+fn bytes_between_the_segments_of_a_jpeg_are_skipped() {
+    let good = encode(picture(40, 30, 3, false, 1).view(), &jpeg(90, Subsampling::Both, false)).unwrap();
+    let mut decoder = Decoder::new();
+    let expected = decoder.decode(&good, &DecodeOptions::default()).unwrap();
+    let mut stray = good[..2].to_vec();
+    let first = 2 + 2 + usize::from(u16::from_be_bytes([good[4], good[5]]));
+    stray.extend_from_slice(&good[2..first]);
+    stray.extend_from_slice(b"stray\0bytes");
+    stray.extend_from_slice(&good[first..]);
+    assert_eq!(decoder.decode(&stray, &DecodeOptions::default()).unwrap(), expected);
+    // And they do not hide that the picture is cut off.
+    let error = decoder.decode(&stray[..stray.len() - 40], &DecodeOptions::default()).unwrap_err();
+    assert!(error.is_truncated(), "{error}");
+}
+
+#[test]
+fn content_decides_the_format() {
+    let Some(folder) = data::folder("malformed/wild-wrong-extension") else { return };
+    let mut decoder = Decoder::new();
+    let mut counts = [0; 2];
+    for path in data::files(&folder) {
+        // All are called `.jpg`.
+        let bytes = std::fs::read(&path).unwrap();
+        match decoder.decode(&bytes, &DecodeOptions::default()) {
+            Ok(_) => {
+                assert_eq!(Format::detect(&bytes), Some(Format::Png), "{}", path.display());
+                counts[0] += 1;
+            }
+            Err(error) => {
+                assert!(error.to_string().starts_with("gif: GIF is not supported\nhint: "), "{error}");
+                counts[1] += 1;
+            }
+        }
+    }
+    assert_eq!(counts, [3, 5]);
+}

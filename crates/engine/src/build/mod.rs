@@ -1,0 +1,199 @@
+//! Building: the offline part of a strategy, written once as shards.
+//!
+//! A build can be killed at any moment and run again: a shard is written under a temporary name, flushed, renamed, and
+//! only then noted in the journal; the manifest is written last. A sample always goes into the same shard, so the shards
+//! that are done are kept, and what comes out is the same to the byte as from a build that was never stopped.
+
+mod journal;
+mod shard;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use forebay_pipeline::{Pipeline, Split};
+use forebay_storage::Storage;
+use parking_lot::Mutex;
+
+use crate::data::{Listing, Manifest};
+use crate::error::{Error, Result};
+use crate::load::OnError;
+use crate::progress::Progress;
+use journal::{Journal, ShardDone};
+
+/// What to build.
+#[derive(Clone)]
+pub struct Build {
+    /// The pipeline.
+    pub pipeline: Pipeline,
+    /// Where it is split; not position 0, which has nothing to build.
+    pub split: Split,
+    /// The samples.
+    pub listing: Arc<Listing>,
+    /// Where their files are read from.
+    pub storage: Arc<dyn Storage>,
+}
+
+/// How to build.
+#[derive(Debug, Clone)]
+pub struct BuildOptions {
+    /// Shards that are written at once.
+    pub threads: usize,
+    /// Shards in all.
+    pub shards: usize,
+    /// What happens to a sample that cannot be processed.
+    pub on_error: OnError,
+    /// Whether a data set, or an unfinished build of something else, that is in the folder already is replaced.
+    pub overwrite: bool,
+}
+
+/// What a build did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BuildReport {
+    /// The manifest that was written.
+    pub manifest: Manifest,
+    /// How many shards were there already, from a build that was interrupted (or all, from one that was not).
+    pub shards_kept: usize,
+}
+
+/// How many shards suit `samples` samples built on `threads` threads: enough to keep the threads busy to the end, none
+/// with fewer than 16 samples.
+pub fn default_shards(samples: u64, threads: usize) -> usize {
+    (samples.div_ceil(16) as usize).clamp(1, threads * 4)
+}
+
+impl Build {
+    /// Builds the data set in the folder `output`, or goes on with a build that was interrupted there.
+    pub fn run(&self, output: &Path, options: &BuildOptions, progress: &dyn Progress) -> Result<BuildReport> {
+        self.check(options)?;
+        let identity = self.identity(options)?;
+        let journal = match Journal::open(output, identity, options.overwrite)? {
+            journal::Opened::Finished(manifest) => {
+                return Ok(BuildReport { shards_kept: manifest.shards.len(), manifest: *manifest });
+            }
+            journal::Opened::Unfinished(journal) => journal,
+        };
+        let kept = journal.finished_shards(options.shards)?;
+        let shards_kept = kept.iter().flatten().count();
+        let kept_samples: usize = (0..options.shards)
+            .filter(|&shard| kept[shard].is_some())
+            .map(|shard| self.range(shard, options).len())
+            .sum();
+        progress.begin("build", self.listing.files().len() as u64);
+        progress.advance(kept_samples as u64);
+        let done = self.build_missing(&journal, kept, options, progress)?;
+        let manifest = self.manifest(&journal, done)?;
+        journal.finish(&manifest)?;
+        progress.end();
+        Ok(BuildReport { manifest, shards_kept })
+    }
+
+    fn check(&self, options: &BuildOptions) -> Result<()> {
+        if self.split.position == 0 {
+            return Err(Error::Usage {
+                problem: format!(
+                    "strategy `{}` keeps the files as they are: there is nothing to build",
+                    self.split.name
+                ),
+                remedy: "load the folder itself, or choose another strategy".to_owned(),
+            });
+        }
+        let samples = self.listing.files().len();
+        if options.shards == 0 || options.threads == 0 || options.shards > samples {
+            return Err(Error::Usage {
+                problem: format!("{} shards on {} threads for {samples} samples", options.shards, options.threads),
+                remedy: "both must be at least 1, and no shard can be empty".to_owned(),
+            });
+        }
+        Ok(())
+    }
+
+    /// The samples of shard number `shard`: a stretch of the listing, so that shards read in order give its order.
+    fn range(&self, shard: usize, options: &BuildOptions) -> std::ops::Range<usize> {
+        let samples = self.listing.files().len();
+        shard * samples / options.shards..(shard + 1) * samples / options.shards
+    }
+
+    /// A checksum of everything that decides what the shards hold.
+    fn identity(&self, options: &BuildOptions) -> Result<String> {
+        let mut hash = xxhash_rust::xxh3::Xxh3::new();
+        let spec = self.pipeline.to_spec().ok_or_else(|| Error::Usage {
+            problem: format!("pipeline `{}` has a step that was made in code", self.pipeline.name()),
+            remedy: "build from a pipeline that can be written down".to_owned(),
+        })?;
+        let spec = serde_json::to_string(&spec).expect("a pipeline's spec has text keys and plain values");
+        hash.update(spec.as_bytes());
+        hash.update(self.split.name.as_bytes());
+        hash.update(&(options.shards as u64).to_le_bytes());
+        hash.update(&[u8::from(options.on_error == OnError::Skip)]);
+        for file in self.listing.files() {
+            hash.update(file.key.as_bytes());
+            hash.update(&[0]);
+            hash.update(&file.bytes.to_le_bytes());
+            hash.update(&file.label.unwrap_or(-1).to_le_bytes());
+        }
+        Ok(format!("{:016x}", hash.digest()))
+    }
+
+    /// Builds the shards that are missing, several at once.
+    fn build_missing(
+        &self,
+        journal: &Journal,
+        mut done: Vec<Option<ShardDone>>,
+        options: &BuildOptions,
+        progress: &dyn Progress,
+    ) -> Result<Vec<ShardDone>> {
+        let missing: Vec<usize> = (0..options.shards).filter(|&shard| done[shard].is_none()).collect();
+        let next = AtomicUsize::new(0);
+        let stop = AtomicBool::new(false);
+        let results: Mutex<Vec<(usize, std::result::Result<ShardDone, shard::Stopped>)>> = Mutex::new(Vec::new());
+        std::thread::scope(|scope| {
+            for _ in 0..options.threads.min(missing.len()) {
+                scope.spawn(|| {
+                    let mut writer = shard::ShardWriter::new(self, options.on_error, &stop, progress);
+                    while let Some(&shard) = missing.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        let built = writer.write(shard, self.range(shard, options), journal);
+                        stop.fetch_or(built.is_err(), Ordering::Relaxed);
+                        results.lock().push((shard, built));
+                        if stop.load(Ordering::Relaxed) {
+                            return;
+                        }
+                    }
+                });
+            }
+        });
+        for (shard, result) in results.into_inner() {
+            match result {
+                Ok(built) => done[shard] = Some(built),
+                Err(shard::Stopped::Elsewhere) => {}
+                Err(shard::Stopped::Failed(error)) => return Err(error),
+            }
+        }
+        let whole: Option<Vec<ShardDone>> = done.into_iter().collect();
+        whole.ok_or_else(|| Error::Panicked { message: "a shard was not built, and nobody said why".to_owned() })
+    }
+
+    fn manifest(&self, journal: &Journal, done: Vec<ShardDone>) -> Result<Manifest> {
+        let pipeline = self.pipeline.to_spec().expect("checked when the identity was made");
+        let samples = done.iter().map(|shard| shard.entry.samples).sum();
+        if samples == 0 {
+            return Err(Error::Usage {
+                problem: "not one sample could be processed".to_owned(),
+                remedy: "run again without skipping damaged samples to see the first error".to_owned(),
+            });
+        }
+        Ok(Manifest {
+            format: Manifest::FORMAT.to_owned(),
+            version: Manifest::VERSION,
+            forebay: env!("CARGO_PKG_VERSION").to_owned(),
+            pipeline,
+            split: self.split.clone(),
+            identity: journal.identity().to_owned(),
+            samples,
+            bytes: done.iter().map(|shard| shard.entry.bytes).sum(),
+            classes: self.listing.classes().to_vec(),
+            skipped: done.iter().flat_map(|shard| shard.skipped.clone()).collect(),
+            shards: done.into_iter().map(|shard| shard.entry).collect(),
+        })
+    }
+}

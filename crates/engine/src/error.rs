@@ -1,0 +1,90 @@
+//! The one error type of this room.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// What can go wrong when something is run.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The operating system refused (its fault, or the disk's).
+    #[error("cannot {doing} `{}`: {source}{}", path.display(), hint_for(source))]
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// To which file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file is not what it should be (fault of the file).
+    #[error("`{}` {problem}", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// What was asked for makes no sense (fault of the caller).
+    #[error("{problem}\nhint: {remedy}")]
+    Usage {
+        /// What is wrong.
+        problem: String,
+        /// What to do.
+        remedy: String,
+    },
+    /// Storage failed.
+    #[error(transparent)]
+    Storage(#[from] forebay_storage::Error),
+    /// A record is damaged.
+    #[error(transparent)]
+    Record(Box<forebay_record::Error>),
+    /// A pipeline is wrong, or a step failed on a sample.
+    #[error(transparent)]
+    Pipeline(#[from] forebay_pipeline::Error),
+    /// A sample could not be read or taken apart.
+    #[error("record {record} of `{shard}` at byte {offset}: {source}")]
+    Sample {
+        /// The shard.
+        shard: String,
+        /// Its number in the shard.
+        record: u64,
+        /// Where it begins.
+        offset: u64,
+        /// Why.
+        source: Box<Error>,
+    },
+    /// A worker died. This is a bug of Forebay's.
+    #[error("a worker panicked: {message}\nhint: this is a bug in Forebay; please report it with the message above")]
+    Panicked {
+        /// What it said.
+        message: String,
+    },
+}
+
+impl From<forebay_record::Error> for Error {
+    fn from(error: forebay_record::Error) -> Self {
+        Self::Record(Box::new(error))
+    }
+}
+
+/// A result of this room.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+fn hint_for(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "\nhint: free some space, or choose another folder, and run the same command again: finished shards are kept"
+        }
+        io::ErrorKind::PermissionDenied => "\nhint: check the permissions of the folder",
+        io::ErrorKind::NotFound => "\nhint: check the path",
+        _ => "",
+    }
+}
+
+impl Error {
+    /// Wraps what the system said with what was being done to which path.
+    pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
+        let path = path.to_owned();
+        move |source| Self::Io { doing, path, source }
+    }
+}

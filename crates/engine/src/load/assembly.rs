@@ -1,0 +1,364 @@
+//! Assembly: workers put samples into batches, the consumer takes whole batches out, in order.
+//!
+//! Where every sample has the same shape, a batch is one buffer per field, cut into slots; a worker gets the slots of its
+//! sample, its last step writes into them, and the full batch is the joined slots: no copy. Where shapes differ (or a step
+//! makes many samples of one), finished samples are put in line instead.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use bytes::BytesMut;
+use forebay_codec::TensorSpec;
+use forebay_pipeline::{FieldType, Sample, SampleView, Schema, Sink, ValueView};
+use parking_lot::{Condvar, Mutex};
+
+use super::batch::{Batch, Column, Pool};
+use crate::error::{Error, Result};
+
+/// How batches are put together.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shape {
+    pub(super) samples: u64,
+    pub(super) batch_size: u64,
+    pub(super) drop_last: bool,
+    /// How many batches may be open or waiting for the consumer.
+    pub(super) batches_max: u64,
+    /// Whether one sample may become several.
+    pub(super) expands: bool,
+}
+
+pub(super) struct Assembly {
+    schema: Schema,
+    shape: Shape,
+    /// The dense fields: place in the schema, and spec. `None` where samples are put in line.
+    dense: Option<Vec<(usize, TensorSpec)>>,
+    state: Mutex<State>,
+    room: Condvar,
+    finished: Condvar,
+    pool: Arc<Pool>,
+}
+
+#[derive(Default)]
+struct State {
+    /// The next batch that the consumer gets.
+    deliver: u64,
+    open: BTreeMap<u64, Open>,
+    finished: BTreeMap<u64, Batch>,
+    /// Samples that are done, but not all before them are.
+    early: BTreeMap<u64, Vec<Sample>>,
+    /// The next place to put in line, samples in line, and the number of the next batch of them.
+    line_place: u64,
+    line: VecDeque<Sample>,
+    line_batch: u64,
+    failure: Option<Error>,
+    stopped: bool,
+}
+
+/// A batch that is being filled.
+struct Open {
+    slots: Vec<Option<Slot>>,
+    outcomes: Vec<Option<Outcome>>,
+    missing: usize,
+}
+
+/// The places of one sample's tensors in its batch: one for each dense field.
+pub(super) struct Slot {
+    pieces: Vec<BytesMut>,
+}
+
+/// What became of a sample.
+enum Outcome {
+    /// Its key, and the fields that are not dense, in the order of the schema.
+    Filled(Arc<str>, Vec<Rest>),
+    Skipped,
+}
+
+/// A value that is not in a slot.
+enum Rest {
+    Int(i64),
+    Text(Arc<str>),
+    Bytes(bytes::Bytes),
+}
+
+impl Assembly {
+    pub(super) fn new(schema: Schema, shape: Shape) -> Self {
+        let specs = |(place, (_, kind)): (usize, &(String, FieldType))| match kind {
+            FieldType::Tensor { .. } => Some(kind.fixed_spec().map(|spec| (place, spec))),
+            _ => None,
+        };
+        let all: Option<Vec<(usize, TensorSpec)>> = schema.fields.iter().enumerate().filter_map(specs).collect();
+        let dense = all.filter(|_| !shape.expands);
+        Self {
+            schema,
+            shape,
+            dense,
+            state: Mutex::new(State::default()),
+            room: Condvar::new(),
+            finished: Condvar::new(),
+            pool: Arc::new(Pool::default()),
+        }
+    }
+
+    /// Waits for room for the sample at `place` and gives its sink; `None` if everything was stopped.
+    pub(super) fn claim(&self, place: u64) -> Option<Assembler<'_>> {
+        let mut state = self.state.lock();
+        let Some(dense) = &self.dense else {
+            while !state.stopped && state.finished.len() as u64 >= self.shape.batches_max {
+                self.room.wait(&mut state);
+            }
+            return (!state.stopped).then(|| Assembler {
+                assembly: self,
+                place,
+                slot: None,
+                rest: Vec::new(),
+                done: Vec::new(),
+            });
+        };
+        let number = place / self.shape.batch_size;
+        while !state.stopped && number >= state.deliver + self.shape.batches_max {
+            self.room.wait(&mut state);
+        }
+        if state.stopped {
+            return None;
+        }
+        let open = state.open.entry(number).or_insert_with(|| self.open(number, dense));
+        let slot = open.slots[(place % self.shape.batch_size) as usize].take();
+        debug_assert!(slot.is_some(), "a place is claimed once");
+        Some(Assembler { assembly: self, place, slot, rest: Vec::new(), done: Vec::new() })
+    }
+
+    /// How many samples batch number `number` has if none is skipped.
+    fn expected(&self, number: u64) -> u64 {
+        self.shape.batch_size.min(self.shape.samples - number * self.shape.batch_size)
+    }
+
+    fn open(&self, number: u64, dense: &[(usize, TensorSpec)]) -> Open {
+        let samples = self.expected(number) as usize;
+        let mut slots: Vec<Option<Slot>> = (0..samples).map(|_| Some(Slot { pieces: Vec::new() })).collect();
+        for (_, spec) in dense {
+            let mut rest = self.pool.take(samples * spec.bytes());
+            for slot in slots.iter_mut().flatten() {
+                slot.pieces.push(rest.split_to(spec.bytes()));
+            }
+        }
+        Open { slots, outcomes: (0..samples).map(|_| None).collect(), missing: samples }
+    }
+
+    /// Puts the slot of `place` back, and finishes its batch if it was the last.
+    fn fill(&self, place: u64, slot: Slot, outcome: Outcome) {
+        let number = place / self.shape.batch_size;
+        let within = (place % self.shape.batch_size) as usize;
+        let mut state = self.state.lock();
+        let Some(open) = state.open.get_mut(&number) else { return };
+        open.slots[within] = Some(slot);
+        open.outcomes[within] = Some(outcome);
+        open.missing -= 1;
+        if open.missing > 0 {
+            return;
+        }
+        let open = state.open.remove(&number).expect("looked up above");
+        drop(state);
+        let batch = self.join(number, open);
+        self.state.lock().finished.insert(number, batch);
+        self.finished.notify_all();
+    }
+
+    /// Joins the slots of a full batch; what was skipped is closed up.
+    fn join(&self, number: u64, open: Open) -> Batch {
+        let dense = self.dense.as_deref().unwrap_or_default();
+        let mut buffers: Vec<Option<BytesMut>> = dense.iter().map(|_| None).collect();
+        for slot in open.slots.into_iter().flatten() {
+            for (buffer, piece) in buffers.iter_mut().zip(slot.pieces) {
+                match buffer {
+                    Some(buffer) => buffer.unsplit(piece),
+                    None => *buffer = Some(piece),
+                }
+            }
+        }
+        let filled: Vec<bool> =
+            open.outcomes.iter().map(|outcome| matches!(outcome, Some(Outcome::Filled(..)))).collect();
+        let mut columns: Vec<(Arc<str>, Column)> = Vec::with_capacity(self.schema.fields.len());
+        let mut buffers = buffers.into_iter();
+        for (place, (name, kind)) in self.schema.fields.iter().enumerate() {
+            let column = match (dense.iter().find(|(dense, _)| *dense == place), kind) {
+                (Some((_, spec)), _) => {
+                    let data = close_up(buffers.next().flatten().unwrap_or_default(), &filled, spec.bytes());
+                    Column::Dense { spec: *spec, data }
+                }
+                (None, FieldType::Int) => Column::Ints(Vec::new()),
+                (None, FieldType::Text) => Column::Texts(Vec::new()),
+                (None, _) => Column::Bytes(Vec::new()),
+            };
+            columns.push((name.as_str().into(), column));
+        }
+        let mut keys = Vec::with_capacity(filled.len());
+        for outcome in open.outcomes.into_iter().flatten() {
+            let Outcome::Filled(key, rest) = outcome else { continue };
+            keys.push(key);
+            let others = columns.iter_mut().filter(|(_, column)| !matches!(column, Column::Dense { .. }));
+            for ((_, column), value) in others.zip(rest) {
+                match (column, value) {
+                    (Column::Ints(numbers), Rest::Int(number)) => numbers.push(number),
+                    (Column::Texts(texts), Rest::Text(text)) => texts.push(text),
+                    (Column::Bytes(all), Rest::Bytes(bytes)) => all.push(bytes),
+                    _ => unreachable!("a value is of its field's type"),
+                }
+            }
+        }
+        Batch { number, keys, columns, pool: Some(Arc::clone(&self.pool)) }
+    }
+
+    /// Puts finished samples in line, and cuts batches off the front of the line.
+    fn line_up(&self, place: u64, samples: Vec<Sample>) {
+        let mut state = self.state.lock();
+        state.early.insert(place, samples);
+        let before = state.finished.len();
+        loop {
+            let next = state.line_place;
+            let Some(samples) = state.early.remove(&next) else { break };
+            state.line.extend(samples);
+            state.line_place += 1;
+        }
+        let size = self.shape.batch_size as usize;
+        let at_end = state.line_place == self.shape.samples;
+        while state.line.len() >= size || (at_end && !state.line.is_empty() && !self.shape.drop_last) {
+            let count = size.min(state.line.len());
+            let samples = state.line.drain(..count).collect();
+            let number = state.line_batch;
+            state.line_batch += 1;
+            state.finished.insert(number, Batch::of_samples(number, samples, &self.schema));
+        }
+        if at_end || state.finished.len() > before {
+            drop(state);
+            self.finished.notify_all();
+        }
+    }
+
+    /// The next batch in order; `None` at the end.
+    pub(super) fn deliver(&self) -> Option<Result<Batch>> {
+        let mut state = self.state.lock();
+        loop {
+            if let Some(failure) = state.failure.take() {
+                return Some(Err(failure));
+            }
+            if state.stopped || self.is_over(&state) {
+                return None;
+            }
+            let number = state.deliver;
+            if let Some(batch) = state.finished.remove(&number) {
+                state.deliver += 1;
+                drop(state);
+                self.room.notify_all();
+                return Some(Ok(batch));
+            }
+            self.finished.wait(&mut state);
+        }
+    }
+
+    fn is_over(&self, state: &State) -> bool {
+        if self.dense.is_none() {
+            return state.line_place == self.shape.samples && state.finished.is_empty();
+        }
+        let whole = self.shape.samples / self.shape.batch_size;
+        let partial = !self.shape.drop_last && !self.shape.samples.is_multiple_of(self.shape.batch_size);
+        state.deliver >= whole + u64::from(partial)
+    }
+
+    /// Ends everything with an error (the first one counts), which the consumer gets next.
+    pub(super) fn fail(&self, error: Error) {
+        let mut state = self.state.lock();
+        if !state.stopped && state.failure.is_none() {
+            state.failure = Some(error);
+        }
+        state.stopped = true;
+        drop(state);
+        self.room.notify_all();
+        self.finished.notify_all();
+    }
+
+    /// Lets everybody who waits go home.
+    pub(super) fn stop(&self) {
+        self.state.lock().stopped = true;
+        self.room.notify_all();
+        self.finished.notify_all();
+    }
+}
+
+/// Moves the samples that are there together, so that those that were skipped leave no gap.
+fn close_up(mut data: BytesMut, filled: &[bool], sample_bytes: usize) -> BytesMut {
+    let mut to = 0;
+    for from in (0..filled.len()).filter(|&place| filled[place]) {
+        if from != to {
+            data.copy_within(from * sample_bytes..(from + 1) * sample_bytes, to * sample_bytes);
+        }
+        to += 1;
+    }
+    data.truncate(to * sample_bytes);
+    data
+}
+
+/// Takes one sample from a worker.
+pub(super) struct Assembler<'a> {
+    assembly: &'a Assembly,
+    place: u64,
+    slot: Option<Slot>,
+    rest: Vec<(Arc<str>, Vec<Rest>)>,
+    done: Vec<Sample>,
+}
+
+impl Assembler<'_> {
+    /// The sample is done.
+    pub(super) fn finish(mut self) {
+        match self.slot.take() {
+            None => self.assembly.line_up(self.place, std::mem::take(&mut self.done)),
+            Some(slot) => {
+                let outcome = self.rest.pop().map_or(Outcome::Skipped, |(key, rest)| Outcome::Filled(key, rest));
+                self.assembly.fill(self.place, slot, outcome);
+            }
+        }
+    }
+
+    /// The sample is left out.
+    pub(super) fn skip(mut self) {
+        match self.slot.take() {
+            None => self.assembly.line_up(self.place, Vec::new()),
+            Some(slot) => self.assembly.fill(self.place, slot, Outcome::Skipped),
+        }
+    }
+
+    fn piece(&mut self, field: &str, spec: &TensorSpec) -> Option<&mut [u8]> {
+        let dense = self.assembly.dense.as_deref()?;
+        let name = |place: usize| &self.assembly.schema.fields[place].0;
+        let place = dense.iter().position(|(place, dense)| dense == spec && name(*place) == field)?;
+        Some(&mut self.slot.as_mut()?.pieces[place])
+    }
+}
+
+impl Sink for Assembler<'_> {
+    fn place(&mut self, field: &str, spec: &TensorSpec) -> Option<&mut [u8]> {
+        self.piece(field, spec)
+    }
+
+    fn accept(&mut self, sample: SampleView<'_>) {
+        if self.slot.is_none() {
+            self.done.push(sample.to_sample());
+            return;
+        }
+        let mut rest = Vec::new();
+        for (name, _) in &self.assembly.schema.fields {
+            let Some((field, value)) = sample.fields.iter().find(|(field, _)| field == name) else { continue };
+            match *value {
+                // No online step touched it: it goes into its slot as it was stored.
+                ValueView::Tensor(view) => {
+                    if let Some(piece) = self.piece(field, &view.spec) {
+                        piece.copy_from_slice(view.data);
+                    }
+                }
+                ValueView::Int(number) => rest.push(Rest::Int(number)),
+                ValueView::Text(text) => rest.push(Rest::Text(text.into())),
+                ValueView::Bytes(bytes) => rest.push(Rest::Bytes(bytes::Bytes::copy_from_slice(bytes))),
+            }
+        }
+        self.rest.push((sample.key.into(), rest));
+    }
+}

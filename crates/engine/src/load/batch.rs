@@ -1,0 +1,176 @@
+//! Batches and their buffers.
+
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use forebay_codec::{Tensor, TensorSpec};
+use forebay_pipeline::{FieldType, Sample, Schema, Value};
+use parking_lot::Mutex;
+
+/// Some samples, field by field.
+pub struct Batch {
+    /// Its number in the epoch.
+    pub number: u64,
+    /// The keys of its samples.
+    pub keys: Vec<Arc<str>>,
+    /// Its fields, in the order of the schema.
+    pub columns: Vec<(Arc<str>, Column)>,
+    pub(super) pool: Option<Arc<Pool>>,
+}
+
+/// One field of all samples of a batch.
+pub enum Column {
+    /// Tensors of one shape, one after another in one buffer, aligned to 64 bytes.
+    Dense {
+        /// What each is.
+        spec: TensorSpec,
+        /// All of them.
+        data: BytesMut,
+    },
+    /// Tensors of different shapes.
+    Ragged(Vec<Tensor>),
+    /// Whole numbers.
+    Ints(Vec<i64>),
+    /// Texts.
+    Texts(Vec<Arc<str>>),
+    /// Encoded bytes.
+    Bytes(Vec<Bytes>),
+}
+
+impl Batch {
+    /// How many samples it has.
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Whether it has none (all of its samples were skipped).
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// The column of a field.
+    pub fn column(&self, field: &str) -> Option<&Column> {
+        self.columns.iter().find(|(name, _)| &**name == field).map(|(_, column)| column)
+    }
+
+    /// A batch of finished samples whose shapes may differ.
+    pub(super) fn of_samples(number: u64, samples: Vec<Sample>, schema: &Schema) -> Self {
+        let keys = samples.iter().map(|sample| Arc::clone(&sample.key)).collect();
+        let mut columns: Vec<(Arc<str>, Column)> = schema
+            .fields
+            .iter()
+            .map(|(name, kind)| (name.as_str().into(), Column::empty(kind, samples.len())))
+            .collect();
+        for sample in samples {
+            for field in sample.fields {
+                if let Some((_, column)) = columns.iter_mut().find(|(name, _)| *name == field.name) {
+                    column.push(field.value);
+                }
+            }
+        }
+        Self { number, keys, columns, pool: None }
+    }
+}
+
+/// A batch that is no longer used gives its buffers back for the next ones.
+impl Drop for Batch {
+    fn drop(&mut self) {
+        if let Some(pool) = self.pool.take() {
+            for (_, column) in &mut self.columns {
+                if let Column::Dense { data, .. } = column {
+                    pool.give(std::mem::take(data));
+                }
+            }
+        }
+    }
+}
+
+impl Column {
+    fn empty(kind: &FieldType, samples: usize) -> Self {
+        match kind {
+            FieldType::Tensor { .. } => Self::Ragged(Vec::with_capacity(samples)),
+            FieldType::Int => Self::Ints(Vec::with_capacity(samples)),
+            FieldType::Text => Self::Texts(Vec::with_capacity(samples)),
+            FieldType::Bytes => Self::Bytes(Vec::with_capacity(samples)),
+        }
+    }
+
+    fn push(&mut self, value: Value) {
+        match (self, value) {
+            (Self::Ragged(tensors), Value::Tensor(tensor)) => tensors.push(tensor),
+            (Self::Ints(numbers), Value::Int(number)) => numbers.push(number),
+            (Self::Texts(texts), Value::Text(text)) => texts.push(text),
+            (Self::Bytes(all), Value::Bytes(bytes)) => all.push(bytes),
+            // The schema check and the decoder of stored samples have made sure of the kinds.
+            _ => unreachable!("a value is of its field's type"),
+        }
+    }
+}
+
+/// Buffers that are used again and again.
+#[derive(Default)]
+pub(super) struct Pool {
+    free: Mutex<Vec<BytesMut>>,
+}
+
+/// What numeric libraries like their arrays aligned to.
+const ALIGN_BYTES: usize = 64;
+
+/// The most buffers that are kept.
+const POOL_BUFFERS_MAX: usize = 64;
+
+impl Pool {
+    /// A buffer of so many bytes, aligned; what it holds is unspecified.
+    pub(super) fn take(&self, bytes: usize) -> BytesMut {
+        let mut free = self.free.lock();
+        let fitting =
+            free.iter().position(|buffer| buffer.capacity() >= bytes && buffer.capacity() <= 2 * bytes.max(1));
+        if let Some(place) = fitting {
+            let mut buffer = free.swap_remove(place);
+            drop(free);
+            buffer.resize(bytes, 0);
+            return buffer;
+        }
+        drop(free);
+        let mut buffer = BytesMut::zeroed(bytes + ALIGN_BYTES);
+        let skip = buffer.as_ptr().align_offset(ALIGN_BYTES).min(ALIGN_BYTES);
+        drop(buffer.split_to(skip));
+        buffer.truncate(bytes);
+        buffer
+    }
+
+    fn give(&self, buffer: BytesMut) {
+        let mut free = self.free.lock();
+        if free.len() < POOL_BUFFERS_MAX {
+            free.push(buffer);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_are_aligned_and_come_back() {
+        let pool = Pool::default();
+        let buffer = pool.take(1000);
+        let address = buffer.as_ptr();
+        assert_eq!(address.align_offset(ALIGN_BYTES), 0);
+        pool.give(buffer);
+        assert_eq!(pool.take(1000).as_ptr(), address);
+        assert_ne!(pool.take(1000).as_ptr(), std::ptr::null());
+    }
+
+    #[test]
+    fn pieces_join_without_a_copy() {
+        let pool = Pool::default();
+        let mut rest = pool.take(30);
+        let address = rest.as_ptr();
+        let mut first = rest.split_to(10);
+        let second = rest.split_to(10);
+        first.unsplit(second);
+        first.unsplit(rest);
+        assert_eq!((first.len(), first.as_ptr()), (30, address));
+    }
+}

@@ -1,0 +1,257 @@
+//! Loading: the online part of a strategy, as a stream of batches.
+//!
+//! ```text
+//! supply ── readers ──> staging ── workers ──> assembly ──> batches
+//! (what, whence)  bytes    (in order)   samples   (in place, in order)
+//! ```
+//!
+//! Readers only read, workers only compute, so storage and processor are busy at the same time. Both ends push back:
+//! readers wait when two windows are staged, workers wait when enough batches are ready. Dropping the loader stops and
+//! joins every thread.
+
+mod assembly;
+mod batch;
+mod schedule;
+mod staging;
+mod supply;
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+use forebay_pipeline::{Action, Draw, Pipeline, Runner, Schema, Split, Step};
+use parking_lot::Mutex;
+
+use crate::data::Skipped;
+use crate::error::{Error, Result};
+use assembly::{Assembly, Shape};
+use staging::Staging;
+
+pub use batch::{Batch, Column};
+pub use schedule::{Block, Read, Schedule, Shuffle};
+pub use supply::{Failed, FromMemory, FromStorage, Payload, Supply};
+
+/// How to load.
+#[derive(Debug, Clone)]
+pub struct LoadOptions {
+    /// Samples in a batch.
+    pub batch_size: usize,
+    /// Workers, and as many readers.
+    pub threads: usize,
+    /// Batches that are kept ready.
+    pub prefetch: usize,
+    /// Whether the last batch is left out if it is not full.
+    pub drop_last: bool,
+    /// What happens to a sample that cannot be read or processed.
+    pub on_error: OnError,
+    /// Seed and epoch of random steps.
+    pub draw: Draw,
+}
+
+impl Default for LoadOptions {
+    fn default() -> Self {
+        Self {
+            batch_size: 64,
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            prefetch: 2,
+            drop_last: false,
+            on_error: OnError::Fail,
+            draw: Draw::default(),
+        }
+    }
+}
+
+/// What happens to a sample that cannot be read or processed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnError {
+    /// It ends the work with an error that names it.
+    #[default]
+    Fail,
+    /// It is left out, counted and listed.
+    Skip,
+}
+
+/// The online part of a strategy: steps, their number in the pipeline, and what comes out.
+#[derive(Debug, Clone)]
+pub struct Online {
+    steps: Vec<Step>,
+    first_step: usize,
+    output: Schema,
+}
+
+impl Online {
+    /// What is left to do of `pipeline` after `split`.
+    pub fn after(pipeline: &Pipeline, split: &Split) -> Self {
+        let first_step = split.offline_steps();
+        Self { steps: pipeline.steps()[first_step..].to_vec(), first_step, output: pipeline.output().clone() }
+    }
+}
+
+/// A running epoch: an iterator of batches.
+pub struct Loader {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+struct Shared {
+    supply: Arc<dyn Supply>,
+    staging: Staging,
+    assembly: Assembly,
+    online: Online,
+    options: LoadOptions,
+    loaded: AtomicU64,
+    skipped: AtomicU64,
+    skipped_list: Mutex<Vec<Skipped>>,
+}
+
+/// So many of the samples that were skipped are listed; all are counted.
+const SKIPPED_LISTED_MAX: usize = 1000;
+
+/// A worker takes so many samples at a time, so that its locks cost little beside the work.
+const TAKE_SAMPLES: usize = 4;
+
+impl Loader {
+    /// Starts readers and workers.
+    pub fn start(supply: Arc<dyn Supply>, online: Online, options: LoadOptions) -> Result<Self> {
+        if options.batch_size == 0 || options.threads == 0 {
+            return Err(Error::Usage {
+                problem: format!("{} samples in a batch on {} threads", options.batch_size, options.threads),
+                remedy: "both must be at least 1".to_owned(),
+            });
+        }
+        let samples = supply.samples();
+        let workers_ahead = (options.threads * TAKE_SAMPLES).div_ceil(options.batch_size);
+        let shape = Shape {
+            samples,
+            batch_size: options.batch_size as u64,
+            drop_last: options.drop_last,
+            batches_max: (options.prefetch + workers_ahead).max(1) as u64,
+            expands: online.steps.iter().any(|step| matches!(step.action, Action::Expand(_))),
+        };
+        let shared = Arc::new(Shared {
+            staging: Staging::new(samples),
+            assembly: Assembly::new(online.output.clone(), shape),
+            supply,
+            online,
+            loaded: AtomicU64::new(0),
+            skipped: AtomicU64::new(0),
+            skipped_list: Mutex::new(Vec::new()),
+            options,
+        });
+        let mut loader = Self { threads: Vec::new(), shared };
+        for number in 0..loader.shared.options.threads {
+            loader.spawn(format!("forebay-read-{number}"), Shared::read_all)?;
+            loader.spawn(format!("forebay-work-{number}"), Shared::work_all)?;
+        }
+        Ok(loader)
+    }
+
+    fn spawn(&mut self, name: String, run: fn(&Shared)) -> Result<()> {
+        let shared = Arc::clone(&self.shared);
+        let thread = std::thread::Builder::new().name(name).spawn(move || {
+            // A panic must end the epoch with an error, not leave the consumer waiting.
+            if let Err(panic) = std::panic::catch_unwind(AssertUnwindSafe(|| run(&shared))) {
+                let message = panic.downcast_ref::<String>().map(String::as_str);
+                let message = message.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+                shared.fail(Error::Panicked { message: message.to_owned() });
+            }
+        });
+        let thread = thread.map_err(|source| Error::Io { doing: "start a thread for", path: "load".into(), source })?;
+        self.threads.push(thread);
+        Ok(())
+    }
+
+    /// How many samples were loaded so far.
+    pub fn samples(&self) -> u64 {
+        self.shared.loaded.load(Ordering::Relaxed)
+    }
+
+    /// How many samples were skipped so far.
+    pub fn skipped(&self) -> u64 {
+        self.shared.skipped.load(Ordering::Relaxed)
+    }
+
+    /// The first samples that were skipped, and why.
+    pub fn skipped_list(&self) -> Vec<Skipped> {
+        self.shared.skipped_list.lock().clone()
+    }
+
+    /// How many bytes were read so far.
+    pub fn bytes_read(&self) -> u64 {
+        self.shared.supply.bytes_read()
+    }
+}
+
+impl Iterator for Loader {
+    type Item = Result<Batch>;
+
+    fn next(&mut self) -> Option<Result<Batch>> {
+        let batch = self.shared.assembly.deliver()?;
+        if let Ok(batch) = &batch {
+            self.shared.loaded.fetch_add(batch.len() as u64, Ordering::Relaxed);
+        }
+        Some(batch)
+    }
+}
+
+impl Drop for Loader {
+    fn drop(&mut self) {
+        self.shared.staging.stop();
+        self.shared.assembly.stop();
+        for thread in self.threads.drain(..) {
+            // A worker's panic was caught and reported already.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Shared {
+    fn fail(&self, error: Error) {
+        self.assembly.fail(error);
+        self.staging.stop();
+    }
+
+    /// A reader: reads what comes next until the epoch ends.
+    fn read_all(&self) {
+        while let Some(read) = self.supply.next() {
+            if !self.staging.wait_for_room(&read) {
+                return;
+            }
+            match self.supply.read(&read) {
+                Ok(payloads) => self.staging.put(&read, payloads),
+                Err(error) => return self.fail(error),
+            }
+        }
+    }
+
+    /// A worker: does the online steps to what is staged until the epoch ends.
+    fn work_all(&self) {
+        let mut runner = Runner::new(&self.online.steps, self.online.first_step);
+        while let Some(staged) = self.staging.take(TAKE_SAMPLES) {
+            for (place, payload) in staged {
+                let Some(mut assembler) = self.assembly.claim(place) else { return };
+                let done = self.supply.unpack(payload).and_then(|sample| {
+                    let done = runner.run(&sample, self.options.draw, &mut (), &mut assembler);
+                    done.map_err(|error| Failed { key: sample.key.to_string(), error: Box::new(error.into()) })
+                });
+                match (done, self.options.on_error) {
+                    (Ok(()), _) => assembler.finish(),
+                    (Err(failed), OnError::Fail) => return self.fail(*failed.error),
+                    (Err(failed), OnError::Skip) => {
+                        assembler.skip();
+                        self.note_skipped(failed);
+                    }
+                }
+            }
+        }
+    }
+
+    fn note_skipped(&self, failed: Failed) {
+        self.skipped.fetch_add(1, Ordering::Relaxed);
+        let mut list = self.skipped_list.lock();
+        if list.len() < SKIPPED_LISTED_MAX {
+            list.push(Skipped { key: failed.key, reason: failed.error.to_string() });
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! Probing: what a storage and the memory can do, measured with files of its own (inventory P50, P51).
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use forebay_storage::Storage;
+use forebay_storage::probe::{self, Rates, ReadSample};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::progress::Progress;
+
+/// How to probe.
+#[derive(Debug, Clone)]
+pub struct ProbeOptions {
+    /// The folder in which the files to read are made, and removed again.
+    pub folder: PathBuf,
+    /// How many threads read at once, besides one alone.
+    pub threads: usize,
+    /// The size of the large file of each thread.
+    pub large_bytes: u64,
+    /// How many small files each thread reads at the most.
+    pub small_files: usize,
+    /// The size of a small file.
+    pub small_bytes: usize,
+    /// How long each measurement lasts at the most.
+    pub seconds: f64,
+}
+
+impl ProbeOptions {
+    /// PRESTO's workload (paper Table 3: small files of 0.2 MB), scaled to a few seconds.
+    pub fn new(folder: &Path, threads: usize) -> Self {
+        Self {
+            folder: folder.to_owned(),
+            threads,
+            large_bytes: 128 << 20,
+            small_files: 500,
+            small_bytes: 200_000,
+            seconds: 2.0,
+        }
+    }
+}
+
+/// What was found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Probe {
+    /// The storage.
+    pub storage: String,
+    /// The measurements of the storage.
+    pub measurements: Vec<Measurement>,
+    /// How fast one thread copies memory.
+    pub memory_megabytes_per_second: f64,
+    /// What the user should know about how it was read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub notice: Option<String>,
+}
+
+/// One measurement of a storage.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Measurement {
+    /// What was read.
+    pub access: Access,
+    /// By how many threads at once.
+    pub threads: usize,
+    /// What came of it.
+    #[serde(flatten)]
+    pub rates: Rates,
+}
+
+/// What was read, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Access {
+    /// One large file per thread, in order, in blocks of 4 MiB.
+    LargeFile,
+    /// Many small files, each whole.
+    SmallFiles,
+    /// One large file, blocks of 4 KiB at random places.
+    RandomBlocks,
+}
+
+const BLOCK_BYTES: usize = 4 << 20;
+const RANDOM_BLOCK_BYTES: usize = 4096;
+const MEMORY_BYTES: usize = 256 << 20;
+const MEMORY_REPEATS: u32 = 5;
+
+/// Measures `storage`.
+pub fn probe(storage: &dyn Storage, options: &ProbeOptions, progress: &dyn Progress) -> Result<Probe> {
+    let files = ProbeFiles::make(options)?;
+    let thread_counts = if options.threads > 1 { vec![1, options.threads] } else { vec![1] };
+    let kinds = [Access::LargeFile, Access::SmallFiles, Access::RandomBlocks];
+    let mut measurements = Vec::new();
+    progress.begin("probe", (kinds.len() * thread_counts.len() + 1) as u64);
+    for access in kinds {
+        for &threads in &thread_counts {
+            let rates = measure(storage, &files, access, threads, options.seconds)?.rates();
+            measurements.push(Measurement { access, threads, rates });
+            progress.advance(1);
+        }
+    }
+    let memory_megabytes_per_second = probe::memory_bandwidth(MEMORY_BYTES, MEMORY_REPEATS)? / 1e6;
+    progress.end();
+    Ok(Probe {
+        storage: storage.name().to_owned(),
+        measurements,
+        memory_megabytes_per_second,
+        notice: storage.notice(),
+    })
+}
+
+/// How many bytes per second `threads` threads read in order, each from its own file made in `folder`.
+pub(crate) fn sequential_bytes_per_second(storage: &dyn Storage, folder: &Path, threads: usize) -> Result<f64> {
+    let options =
+        ProbeOptions { small_files: 0, large_bytes: 64 << 20, seconds: 0.5, ..ProbeOptions::new(folder, threads) };
+    let files = ProbeFiles::make(&options)?;
+    let sample = measure(storage, &files, Access::LargeFile, threads, options.seconds)?;
+    Ok(sample.bytes as f64 / sample.elapsed_seconds)
+}
+
+/// How many of `paths` `threads` threads read whole per second, for at most `seconds`.
+pub(crate) fn files_per_second(storage: &dyn Storage, paths: &[PathBuf], threads: usize, seconds: f64) -> Result<f64> {
+    let all: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
+    storage.drop_cache(&all)?;
+    let sample = run_threads(threads, seconds, |thread, deadline| {
+        let share: Vec<&Path> = all.iter().copied().skip(thread).step_by(threads).collect();
+        Ok(probe::read_files(storage, &share, deadline)?)
+    })?;
+    Ok(sample.operations as f64 / sample.elapsed_seconds)
+}
+
+fn measure(
+    storage: &dyn Storage,
+    files: &ProbeFiles,
+    access: Access,
+    threads: usize,
+    seconds: f64,
+) -> Result<ReadSample> {
+    let all: Vec<&Path> = files.large.iter().chain(files.small.iter().flatten()).map(PathBuf::as_path).collect();
+    storage.drop_cache(&all)?;
+    run_threads(threads, seconds, |thread, deadline| {
+        Ok(match access {
+            Access::LargeFile => probe::read_sequential(storage, &files.large[thread], BLOCK_BYTES, deadline)?,
+            Access::RandomBlocks => {
+                probe::read_random(storage, &files.large[thread], RANDOM_BLOCK_BYTES, thread as u64, deadline)?
+            }
+            Access::SmallFiles => {
+                let share: Vec<&Path> = files.small[thread].iter().map(PathBuf::as_path).collect();
+                probe::read_files(storage, &share, deadline)?
+            }
+        })
+    })
+}
+
+/// Runs `work` on so many threads at once and adds up what they measured.
+fn run_threads(
+    threads: usize,
+    seconds: f64,
+    work: impl Fn(usize, Instant) -> Result<ReadSample> + Sync,
+) -> Result<ReadSample> {
+    let deadline = Instant::now() + Duration::from_secs_f64(seconds);
+    let work = &work;
+    let samples: Vec<Result<ReadSample>> = std::thread::scope(|scope| {
+        let handles: Vec<_> = (0..threads).map(|thread| scope.spawn(move || work(thread, deadline))).collect();
+        let panicked = |_| Err(Error::Panicked { message: "while probing".to_owned() });
+        handles.into_iter().map(|handle| handle.join().unwrap_or_else(panicked)).collect()
+    });
+    samples.into_iter().try_fold(ReadSample::default(), |mut sum, sample| {
+        sum.merge(&sample?);
+        Ok(sum)
+    })
+}
+
+/// The files that are read, removed when dropped.
+struct ProbeFiles {
+    folder: PathBuf,
+    large: Vec<PathBuf>,
+    small: Vec<Vec<PathBuf>>,
+}
+
+impl ProbeFiles {
+    fn make(options: &ProbeOptions) -> Result<Self> {
+        let folder = options.folder.join(format!(".forebay-probe-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).map_err(Error::io("create the folder", &folder))?;
+        let mut files = Self { folder, large: Vec::new(), small: Vec::new() };
+        // Not zeros, which some file systems do not store.
+        let mut random = forebay_pipeline::Random::from_parts(&[options.large_bytes]);
+        let content: Vec<u8> = (0..(1 << 20) / 8).flat_map(|_| random.bits().to_le_bytes()).collect();
+        for thread in 0..options.threads.max(1) {
+            let large = files.folder.join(format!("large-{thread}"));
+            write_file(&large, &content, options.large_bytes)?;
+            files.large.push(large);
+            let mut small = Vec::with_capacity(options.small_files);
+            for number in 0..options.small_files {
+                let path = files.folder.join(format!("small-{thread}-{number}"));
+                write_file(&path, &content, options.small_bytes as u64)?;
+                small.push(path);
+            }
+            files.small.push(small);
+        }
+        Ok(files)
+    }
+}
+
+fn write_file(path: &Path, content: &[u8], bytes: u64) -> Result<()> {
+    use std::io::Write;
+    let write = || -> std::io::Result<()> {
+        let mut file = std::fs::File::create(path)?;
+        let mut left = bytes;
+        while left > 0 {
+            let part = &content[..(content.len() as u64).min(left) as usize];
+            file.write_all(part)?;
+            left -= part.len() as u64;
+        }
+        Ok(())
+    };
+    write().map_err(Error::io("write the probe's file", path))
+}
+
+impl Drop for ProbeFiles {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}

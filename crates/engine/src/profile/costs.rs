@@ -1,0 +1,99 @@
+//! What each step costs: processor time on one thread, and bytes.
+
+use forebay_pipeline::{Draw, Observer, Pipeline, Runner, SampleView, Sink};
+use forebay_plan::StepCost;
+use forebay_storage::Storage;
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::data::{FILE_BYTES_MAX, Listing};
+use crate::error::Result;
+use crate::load::Supply;
+
+/// So many samples are enough to know a step's mean cost within a few per cent.
+const COST_SAMPLES_MAX: usize = 64;
+
+/// Seconds of processor time that this thread has used.
+fn thread_cpu_seconds() -> f64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}
+
+/// Reads and processes some samples on this thread, and returns the cost of reading and of each step.
+pub(super) fn step_costs(pipeline: &Pipeline, listing: &Listing, storage: &dyn Storage, draw: Draw) -> Vec<StepCost> {
+    let mut runner = Runner::new(pipeline.steps(), 0);
+    let mut meter = Meter { begun: 0.0, totals: vec![(0.0, 0.0); pipeline.steps().len()] };
+    let (mut read_seconds, mut read_bytes, mut samples) = (0.0, 0.0, 0.0);
+    for number in 0..listing.files().len().min(COST_SAMPLES_MAX) {
+        let begun = thread_cpu_seconds();
+        let Ok(content) = storage.read_file(&listing.path(number), FILE_BYTES_MAX) else { continue };
+        read_seconds += thread_cpu_seconds() - begun;
+        read_bytes += content.len() as f64;
+        // The first sample warms caches and allocates buffers; damaged ones are reported by the runs, not here.
+        if runner.run(&listing.sample(number, content), draw, &mut meter, &mut Nowhere).is_ok() {
+            samples += 1.0;
+        }
+        if number == 0 && listing.files().len() > 1 {
+            meter.totals.fill((0.0, 0.0));
+            (read_seconds, read_bytes, samples) = (0.0, 0.0, 0.0);
+        }
+    }
+    let mean = |total: f64| if samples > 0.0 { total / samples } else { 0.0 };
+    let mut costs = vec![StepCost {
+        name: "read".to_owned(),
+        cpu_seconds: mean(read_seconds),
+        bytes_out: mean(read_bytes),
+        random: false,
+    }];
+    costs.extend(pipeline.steps().iter().zip(meter.totals).map(|(step, (seconds, bytes))| StepCost {
+        name: step.name.clone(),
+        cpu_seconds: mean(seconds),
+        bytes_out: mean(bytes),
+        random: step.action.is_random(),
+    }));
+    costs
+}
+
+/// Mean processor seconds to take one stored sample apart.
+pub(super) fn unpack_cost(supply: &dyn Supply) -> Result<f64> {
+    let (mut seconds, mut samples) = (0.0, 0_usize);
+    while samples < COST_SAMPLES_MAX
+        && let Some(read) = supply.next()
+    {
+        for payload in supply.read(&read)? {
+            let begun = thread_cpu_seconds();
+            let unpacked = supply.unpack(payload);
+            seconds += thread_cpu_seconds() - begun;
+            samples += usize::from(unpacked.is_ok());
+        }
+    }
+    Ok(if samples > 0 { seconds / samples as f64 } else { 0.0 })
+}
+
+/// Adds up time and bytes of each step.
+struct Meter {
+    begun: f64,
+    totals: Vec<(f64, f64)>,
+}
+
+impl Observer for Meter {
+    fn begin(&mut self) {
+        self.begun = thread_cpu_seconds();
+    }
+
+    fn end(&mut self, step: usize, bytes: usize) {
+        let (seconds, all_bytes) = &mut self.totals[step];
+        *seconds += thread_cpu_seconds() - self.begun;
+        *all_bytes += bytes as f64;
+    }
+}
+
+/// Drops what comes out.
+struct Nowhere;
+
+impl Sink for Nowhere {
+    fn place(&mut self, _field: &str, _spec: &forebay_codec::TensorSpec) -> Option<&mut [u8]> {
+        None
+    }
+
+    fn accept(&mut self, _sample: SampleView<'_>) {}
+}

@@ -1,0 +1,304 @@
+//! Profiling: measures every legal split of a pipeline (inventory P17–P23).
+//!
+//! For each strategy the samples are preprocessed and written once (timed), then loaded as often as asked for (timed),
+//! with caches dropped or kept as the caching mode says. Before that, each step is timed on one thread, and the storage is
+//! measured: from these costs alone the planner predicts what the runs then show.
+
+mod costs;
+mod metrics;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use forebay_pipeline::{Draw, Pipeline, Sample, Split};
+use forebay_plan::{Caching, Data, Machine, Method, Profile, Run, StorageRates, StrategyProfile};
+use forebay_storage::Storage;
+
+use crate::build::{Build, BuildOptions};
+use crate::data::{Dataset, Listing, index_path};
+use crate::error::{Error, Result};
+use crate::load::{FromMemory, FromStorage, LoadOptions, Loader, OnError, Online, Schedule, Shuffle, Supply};
+use crate::probe;
+use crate::progress::Progress;
+use crate::storage_choice::StorageChoice;
+
+/// How to profile.
+#[derive(Debug, Clone)]
+pub struct ProfileOptions {
+    /// Samples in each run.
+    pub sample_count: u64,
+    /// Runs of each strategy.
+    pub runs_total: u32,
+    /// Workers, and as many readers.
+    pub threads: usize,
+    /// Shards of each strategy.
+    pub shards: usize,
+    /// Samples in a batch.
+    pub batch_size: usize,
+    /// What is cached between runs.
+    pub caching: Caching,
+    /// The seed of random steps.
+    pub seed: u64,
+    /// What happens to a sample that cannot be read or processed.
+    pub on_error: OnError,
+    /// The folder in which strategies are built, and removed again.
+    pub work_folder: PathBuf,
+    /// Which strategies, by name; all if empty.
+    pub strategies: Vec<String>,
+}
+
+/// Where a strategy's samples lie while it is measured.
+enum Kept {
+    Files(Arc<Listing>),
+    Shards(Arc<Dataset>),
+}
+
+/// Measures every legal split of `pipeline` on the samples of `listing`.
+pub fn profile(
+    pipeline: &Pipeline,
+    listing: Listing,
+    storage_choice: &StorageChoice,
+    options: &ProfileOptions,
+    progress: &dyn Progress,
+) -> Result<Profile> {
+    let machine = machine()?;
+    let spec = pipeline.to_spec().ok_or_else(|| Error::Usage {
+        problem: format!("pipeline `{}` has a step that was made in code", pipeline.name()),
+        remedy: "profile a pipeline that can be written down".to_owned(),
+    })?;
+    let data = Data {
+        root: listing.root().display().to_string(),
+        samples: listing.files().len() as u64,
+        bytes: listing.bytes(),
+    };
+    let sample_count = options.sample_count.min(data.samples);
+    let page_cache_bytes = if options.caching == Caching::System { machine.memory_bytes } else { 0 };
+    let profiler = Profiler {
+        pipeline,
+        listing: Arc::new(listing.take(sample_count)),
+        storage: storage_choice.open(page_cache_bytes)?,
+        options: ProfileOptions { shards: options.shards.clamp(1, sample_count.max(1) as usize), ..options.clone() },
+        memory_bytes: machine.memory_bytes,
+        progress,
+    };
+    std::fs::create_dir_all(&options.work_folder).map_err(Error::io("create the folder", &options.work_folder))?;
+    let draw = Draw { seed: options.seed, epoch: 0 };
+    progress.note("measuring each step and the storage");
+    let local = StorageChoice::Local.open(0)?;
+    let steps = costs::step_costs(pipeline, &profiler.listing, &*local, draw);
+    let storage = profiler.storage_rates()?;
+    let splits = pipeline.splits().into_iter();
+    let wanted = |split: &Split| options.strategies.is_empty() || options.strategies.contains(&split.name);
+    let strategies = splits.filter(wanted).map(|split| profiler.strategy(split, &steps)).collect::<Result<_>>()?;
+    Ok(Profile {
+        version: Profile::VERSION,
+        forebay: env!("CARGO_PKG_VERSION").to_owned(),
+        machine,
+        pipeline: spec,
+        data,
+        method: Method {
+            sample_count,
+            runs_total: options.runs_total,
+            threads: options.threads,
+            shards: profiler.options.shards,
+            caching: options.caching,
+            seed: options.seed,
+        },
+        storage,
+        steps,
+        strategies,
+    })
+}
+
+struct Profiler<'a> {
+    pipeline: &'a Pipeline,
+    listing: Arc<Listing>,
+    storage: Arc<dyn Storage>,
+    options: ProfileOptions,
+    memory_bytes: u64,
+    progress: &'a dyn Progress,
+}
+
+impl Profiler<'_> {
+    fn storage_rates(&self) -> Result<StorageRates> {
+        let files = self.listing.files().len();
+        let paths: Vec<PathBuf> = (0..files).map(|number| self.listing.path(number)).collect();
+        let threads = self.options.threads;
+        let sequential = probe::sequential_bytes_per_second(&*self.storage, &self.options.work_folder, threads)?;
+        Ok(StorageRates {
+            name: self.storage.name().to_owned(),
+            sequential_bytes_per_second: sequential,
+            files_per_second: probe::files_per_second(&*self.storage, &paths, threads, 1.0)?,
+            file_bytes: self.listing.bytes() as f64 / files.max(1) as f64,
+        })
+    }
+
+    fn strategy(&self, split: Split, steps: &[forebay_plan::StepCost]) -> Result<StrategyProfile> {
+        let folder = self.options.work_folder.join(&split.name);
+        let begun = Instant::now();
+        let (kept, storage_bytes, samples) = self.keep(&split, &folder)?;
+        let prep_seconds = if split.position == 0 { 0.0 } else { begun.elapsed().as_secs_f64() };
+        let deserialise = costs::unpack_cost(&*self.supply(&kept)?)?;
+        let paths = kept.paths();
+        let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
+        // What the build and the costs above left in the page cache must not help the first run.
+        self.storage.drop_cache(&paths)?;
+        let (runs, system) = self.runs(&split, &kept, &paths)?;
+        if split.position > 0 {
+            std::fs::remove_dir_all(&folder).map_err(Error::io("remove", &folder))?;
+        }
+        // Costs count per sample that reaches the trainer: a step may make many of one, and damaged ones are left out.
+        let reached = runs.first().map_or(0, |run| run.samples).max(1) as f64;
+        let sources = self.listing.files().len() as f64;
+        // Step 0 of the costs is reading.
+        let online: f64 = steps[1 + split.offline_steps()..].iter().map(|step| step.cpu_seconds).sum();
+        Ok(StrategyProfile {
+            name: split.name.clone(),
+            storage_bytes,
+            bytes_per_sample: storage_bytes as f64 / reached,
+            prep_seconds,
+            deserialise_cpu_seconds: deserialise * samples as f64 / reached,
+            online_cpu_seconds: online * sources / reached,
+            split,
+            runs,
+            system,
+            lossy: false,
+        })
+    }
+
+    /// Builds what the strategy keeps; bytes and samples of it.
+    fn keep(&self, split: &Split, folder: &Path) -> Result<(Kept, u64, u64)> {
+        let listing = Arc::clone(&self.listing);
+        if split.position == 0 {
+            let (bytes, samples) = (listing.bytes(), listing.files().len() as u64);
+            return Ok((Kept::Files(listing), bytes, samples));
+        }
+        let build = Build {
+            pipeline: self.pipeline.clone(),
+            split: split.clone(),
+            listing,
+            storage: Arc::clone(&self.storage),
+        };
+        let options = BuildOptions {
+            threads: self.options.threads,
+            shards: self.options.shards,
+            on_error: self.options.on_error,
+            overwrite: true,
+        };
+        self.progress.note(&format!("building {}", split.name));
+        let report = build.run(folder, &options, self.progress)?;
+        let dataset = Arc::new(Dataset::open(folder)?);
+        Ok((Kept::Shards(dataset), report.manifest.bytes, report.manifest.samples))
+    }
+
+    fn supply(&self, kept: &Kept) -> Result<Arc<dyn Supply>> {
+        let order = |blocks| Schedule::new(blocks, Shuffle::No, self.options.seed, 0);
+        Ok(match kept {
+            Kept::Files(listing) => Arc::new(FromStorage::files(Arc::clone(listing), Arc::clone(&self.storage), order)),
+            Kept::Shards(dataset) => {
+                Arc::new(FromStorage::shards(Arc::clone(dataset), Arc::clone(&self.storage), order)?)
+            }
+        })
+    }
+
+    fn runs(&self, split: &Split, kept: &Kept, paths: &[&Path]) -> Result<(Vec<Run>, Vec<forebay_plan::SystemSample>)> {
+        let cached = if self.options.caching == Caching::Application { Some(self.cache(kept)?) } else { None };
+        let (mut runs, mut system) = (Vec::new(), Vec::new());
+        for number in 0..self.options.runs_total {
+            if number == 0 || self.options.caching == Caching::None {
+                self.storage.drop_cache(paths)?;
+            }
+            let supply: Arc<dyn Supply> = match &cached {
+                Some(samples) => {
+                    let order = |blocks| Schedule::new(blocks, Shuffle::No, self.options.seed, 0);
+                    Arc::new(FromMemory::new(Arc::clone(samples), order))
+                }
+                None => self.supply(kept)?,
+            };
+            self.progress.begin(&format!("{} run {}", split.name, number + 1), supply.samples());
+            let (run, samples) = metrics::while_sampling(number, || self.run(split, supply, number));
+            self.progress.end();
+            runs.push(run?);
+            system.extend(samples);
+        }
+        Ok((runs, system))
+    }
+
+    fn run(&self, split: &Split, supply: Arc<dyn Supply>, number: u32) -> Result<Run> {
+        let options = LoadOptions {
+            batch_size: self.options.batch_size,
+            threads: self.options.threads,
+            on_error: self.options.on_error,
+            draw: Draw { seed: self.options.seed, epoch: u64::from(number) },
+            ..LoadOptions::default()
+        };
+        let begun = Instant::now();
+        let mut loader = Loader::start(supply, Online::after(self.pipeline, split), options)?;
+        let mut samples = 0;
+        for batch in loader.by_ref() {
+            let batch = batch?;
+            samples += batch.len() as u64;
+            self.progress.advance(batch.len() as u64);
+        }
+        Ok(Run {
+            samples,
+            skipped: loader.skipped(),
+            seconds: begun.elapsed().as_secs_f64(),
+            bytes_read: loader.bytes_read(),
+        })
+    }
+
+    /// All samples in memory, taken apart: the application-level cache.
+    fn cache(&self, kept: &Kept) -> Result<Arc<Vec<Sample>>> {
+        let supply = self.supply(kept)?;
+        let (mut samples, mut bytes) = (Vec::new(), 0);
+        while let Some(read) = supply.next() {
+            for payload in supply.read(&read)? {
+                match (supply.unpack(payload), self.options.on_error) {
+                    (Ok(sample), _) => {
+                        bytes += sample.bytes() as u64;
+                        samples.push(sample);
+                    }
+                    (Err(failed), OnError::Fail) => return Err(*failed.error),
+                    (Err(_), OnError::Skip) => {}
+                }
+            }
+            if bytes > self.memory_bytes / 2 {
+                return Err(Error::Usage {
+                    problem: format!(
+                        "the samples do not fit in half of the memory ({} MB)",
+                        self.memory_bytes / 2_000_000
+                    ),
+                    remedy: "profile fewer samples, or without application caching".to_owned(),
+                });
+            }
+        }
+        Ok(Arc::new(samples))
+    }
+}
+
+impl Kept {
+    /// The files that it consists of.
+    fn paths(&self) -> Vec<PathBuf> {
+        match self {
+            Self::Files(listing) => (0..listing.files().len()).map(|number| listing.path(number)).collect(),
+            Self::Shards(dataset) => (0..dataset.manifest().shards.len())
+                .map(|shard| dataset.shard_path(shard))
+                .flat_map(|shard| [index_path(&shard), shard])
+                .collect(),
+        }
+    }
+}
+
+fn machine() -> Result<Machine> {
+    let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let named = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+    let memory = rustix::system::sysinfo();
+    Ok(Machine {
+        processor: named.map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, name)| name.trim().to_owned()),
+        cores: std::thread::available_parallelism().map_or(1, usize::from),
+        memory_bytes: memory.totalram as u64 * u64::from(memory.mem_unit),
+        memory_bytes_per_second: forebay_storage::probe::memory_bandwidth(64 << 20, 3)?,
+    })
+}

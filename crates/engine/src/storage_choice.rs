@@ -1,0 +1,56 @@
+//! Which storage to read from, as a user names it.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use forebay_storage::{LocalStorage, Storage, Throttle, ThrottledStorage};
+
+use crate::error::{Error, Result};
+
+/// A storage by name: `local`, `direct`, a preset such as `ceph-hdd`, or `custom:…`.
+#[derive(Debug, Clone, PartialEq)]
+pub enum StorageChoice {
+    /// Local files through the page cache.
+    Local,
+    /// Local files past the page cache.
+    Direct,
+    /// Local files, slowed down to the figures of another storage.
+    Throttled(Throttle),
+}
+
+impl StorageChoice {
+    /// The storage, with a simulated page cache of so many bytes if it is a throttled one. (The others have a real one.)
+    pub fn open(&self, page_cache_bytes: u64) -> Result<Arc<dyn Storage>> {
+        Ok(match self {
+            Self::Local => Arc::new(LocalStorage::buffered()),
+            Self::Direct => Arc::new(LocalStorage::direct()),
+            Self::Throttled(throttle) => {
+                let local = Arc::new(LocalStorage::buffered());
+                Arc::new(ThrottledStorage::new(local, throttle.clone())?.with_page_cache(page_cache_bytes))
+            }
+        })
+    }
+}
+
+impl FromStr for StorageChoice {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text {
+            "local" => Ok(Self::Local),
+            "direct" => Ok(Self::Direct),
+            other => Ok(Self::Throttled(Throttle::parse(other)?)),
+        }
+    }
+}
+
+impl fmt::Display for StorageChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Local => "local",
+            Self::Direct => "direct",
+            Self::Throttled(throttle) => &throttle.name,
+        })
+    }
+}

@@ -1,0 +1,161 @@
+//! Building: whole or not at all, and the same to the byte after an interruption.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use forebay_engine::build::{BuildOptions, default_shards};
+use forebay_engine::data::{Dataset, Listing};
+use forebay_engine::load::OnError;
+
+use crate::support::{FailsAfter, SMALL, TILES, build, local, options, photo, photos, pipeline};
+
+/// Every file of a folder and its content.
+fn content(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries
+        .map(|path| (path.file_name().unwrap().to_string_lossy().into_owned(), std::fs::read(path).unwrap()))
+        .collect()
+}
+
+#[test]
+fn an_interrupted_build_goes_on_and_gives_the_same_bytes() {
+    let photos = photos(50);
+    for (toml, split) in [(SMALL, "resized"), (TILES, "tiled"), (SMALL, "concatenated")] {
+        let pipeline = pipeline(toml);
+        let whole = tempfile::tempdir().unwrap();
+        build(&pipeline, split, photos.path(), local()).run(whole.path(), &options(8), &()).unwrap();
+        let expected = content(whole.path());
+        assert_eq!(expected.len(), 8 * 2 + 1, "shards, indexes, manifest: {:?}", expected.keys());
+        for reads in [0, 1, 13, 30, 49] {
+            let output = tempfile::tempdir().unwrap();
+            let failing = Arc::new(FailsAfter { inner: local(), reads_left: AtomicU64::new(reads) });
+            let error = build(&pipeline, split, photos.path(), failing).run(output.path(), &options(8), &());
+            assert!(error.is_err());
+            assert!(Dataset::open(output.path()).is_err(), "there is no manifest before the end");
+            let left = content_of_shards(output.path());
+            assert!(!left.keys().any(|name| name.contains("partial")), "{:?}", left.keys());
+            let report = build(&pipeline, split, photos.path(), local()).run(output.path(), &options(8), &()).unwrap();
+            assert_eq!(report.shards_kept, left.len() / 2);
+            assert!(content(output.path()) == expected, "{split} after {reads} reads");
+        }
+    }
+}
+
+fn content_of_shards(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let files = entries.filter(|path| path.is_file());
+    files.map(|path| (path.file_name().unwrap().to_string_lossy().into_owned(), Vec::new())).collect()
+}
+
+#[test]
+fn a_finished_build_is_not_done_again() {
+    let photos = photos(20);
+    let pipeline = pipeline(SMALL);
+    let output = tempfile::tempdir().unwrap();
+    let first = build(&pipeline, "resized", photos.path(), local()).run(output.path(), &options(4), &()).unwrap();
+    assert_eq!(first.shards_kept, 0);
+    let again = build(&pipeline, "resized", photos.path(), local()).run(output.path(), &options(4), &()).unwrap();
+    assert_eq!((again.shards_kept, again.manifest), (4, first.manifest));
+}
+
+#[test]
+fn a_folder_with_something_else_is_left_alone() {
+    let photos = photos(20);
+    let pipeline = pipeline(SMALL);
+    let output = tempfile::tempdir().unwrap();
+    let run = |split: &str, overwrite| {
+        let options = BuildOptions { overwrite, ..options(4) };
+        build(&pipeline, split, photos.path(), local()).run(output.path(), &options, &())
+    };
+    run("resized", false).unwrap();
+    let error = run("decoded", false).unwrap_err().to_string();
+    assert!(error.contains("another data set") && error.contains("--overwrite"), "{error}");
+    let report = run("decoded", true).unwrap();
+    assert_eq!(report.manifest.split.name, "decoded");
+
+    let other = tempfile::tempdir().unwrap();
+    std::fs::write(other.path().join("thesis.txt"), "mine").unwrap();
+    let error = build(&pipeline, "resized", photos.path(), local()).run(other.path(), &options(4), &()).unwrap_err();
+    assert!(error.to_string().contains("other files"), "{error}");
+}
+
+#[test]
+fn a_changed_source_is_another_build() {
+    let photos = photos(20);
+    let pipeline = pipeline(SMALL);
+    let output = tempfile::tempdir().unwrap();
+    let failing = Arc::new(FailsAfter { inner: local(), reads_left: AtomicU64::new(10) });
+    build(&pipeline, "resized", photos.path(), failing).run(output.path(), &options(4), &()).unwrap_err();
+    std::fs::write(photos.path().join("ant/new.jpg"), photo(77)).unwrap();
+    let error = build(&pipeline, "resized", photos.path(), local()).run(output.path(), &options(4), &()).unwrap_err();
+    assert!(error.to_string().contains("an unfinished build of something else"), "{error}");
+}
+
+#[test]
+fn damaged_samples_are_named_or_skipped_and_listed() {
+    let photos = photos(20);
+    std::fs::write(photos.path().join("bee/empty.jpg"), "").unwrap();
+    let pipeline = pipeline(SMALL);
+    let output = tempfile::tempdir().unwrap();
+    let error = build(&pipeline, "decoded", photos.path(), local()).run(output.path(), &options(4), &()).unwrap_err();
+    assert!(error.to_string().contains("sample `bee/empty.jpg`: step `decode`"), "{error}");
+    let output = tempfile::tempdir().unwrap();
+    let skip = BuildOptions { on_error: OnError::Skip, ..options(4) };
+    let report = build(&pipeline, "decoded", photos.path(), local()).run(output.path(), &skip, &()).unwrap();
+    assert_eq!((report.manifest.samples, report.manifest.skipped.len()), (20, 1));
+    assert_eq!(report.manifest.skipped[0].key, "bee/empty.jpg");
+}
+
+#[test]
+fn what_cannot_be_built_is_refused() {
+    let photos = photos(5);
+    let pipeline = pipeline(SMALL);
+    let output = tempfile::tempdir().unwrap();
+    let run = |split: &str, shards| {
+        build(&pipeline, split, photos.path(), local())
+            .run(output.path(), &options(shards), &())
+            .unwrap_err()
+            .to_string()
+    };
+    assert!(run("unprocessed", 1).contains("nothing to build"));
+    assert!(run("resized", 6).contains("no shard can be empty"));
+    assert!(run("resized", 0).contains("at least 1"));
+}
+
+#[test]
+fn a_damaged_data_set_says_what_is_wrong() {
+    let photos = photos(20);
+    let output = tempfile::tempdir().unwrap();
+    build(&pipeline(SMALL), "resized", photos.path(), local()).run(output.path(), &options(2), &()).unwrap();
+    let manifest = output.path().join("dataset.json");
+    let text = std::fs::read_to_string(&manifest).unwrap();
+    let error = |text: &str| {
+        std::fs::write(&manifest, text).unwrap();
+        Dataset::open(output.path()).unwrap_err().to_string()
+    };
+    assert!(error("{").contains("is no manifest"));
+    assert!(error(&text.replace("\"version\": 1", "\"version\": 99")).contains("version 99"));
+    assert!(error(&text.replace("shard-00001.tfrecord", "../shard-00001.tfrecord")).contains("outside its folder"));
+    assert!(error(&text.replace("shard-00001.tfrecord", "shard-00009.tfrecord")).contains("shard-00009"));
+    std::fs::write(&manifest, &text).unwrap();
+    let dataset = Dataset::open(output.path()).unwrap();
+    std::fs::write(output.path().join("shard-00001.tfrecord.idx"), "0 20\n").unwrap();
+    assert!(dataset.index(1).unwrap_err().to_string().contains("but the manifest says"));
+    std::fs::write(output.path().join("shard-00000.tfrecord"), "short").unwrap();
+    let error = Dataset::open(output.path()).unwrap_err().to_string();
+    assert!(error.contains("has 5 bytes, but the manifest says"), "{error}");
+    let empty = tempfile::tempdir().unwrap();
+    assert!(Dataset::open(empty.path()).unwrap_err().to_string().contains("is no data set"));
+}
+
+#[test]
+fn shards_suit_samples_and_threads() {
+    assert_eq!(default_shards(1, 8), 1);
+    assert_eq!(default_shards(100, 2), 7);
+    assert_eq!(default_shards(1_000_000, 2), 8);
+    let photos = photos(3);
+    let listing = Listing::scan(pipeline(SMALL).source(), photos.path()).unwrap();
+    assert_eq!(listing.files().len(), 3);
+}

@@ -1,0 +1,252 @@
+//! The loader: every sample once, in order, in place, whatever the threads do.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use forebay_codec::{TensorMut, TensorSpec};
+use forebay_engine::Error;
+use forebay_engine::data::Dataset;
+use forebay_engine::load::{Batch, Column, FromStorage, LoadOptions, Loader, OnError, Online, Schedule, Shuffle};
+use forebay_pipeline::{Action, Draw, FieldType, Needs, Pipeline, Scope, Step, StepError, Transform, ValueView};
+
+use crate::support::{RAGGED, SMALL, TILES, built, list, local, photos, pipeline};
+
+fn epoch(dataset: &Arc<Dataset>, options: &LoadOptions, shuffle: Shuffle) -> Loader {
+    let order = |blocks| Schedule::new(blocks, shuffle, options.draw.seed, options.draw.epoch);
+    let supply = FromStorage::shards(Arc::clone(dataset), local(), order).unwrap();
+    let online = Online::after(dataset.pipeline(), &dataset.manifest().split);
+    Loader::start(Arc::new(supply), online, options.clone()).unwrap()
+}
+
+fn threads(threads: usize) -> LoadOptions {
+    LoadOptions { threads, batch_size: 7, draw: Draw { seed: 5, epoch: 2 }, ..LoadOptions::default() }
+}
+
+/// Key, label and pixels of each sample, in the order in which they came.
+fn samples(batches: impl Iterator<Item = Result<Batch, Error>>) -> Vec<(String, i64, Vec<u8>)> {
+    let mut all = Vec::new();
+    for batch in batches {
+        let batch = batch.unwrap();
+        let Some(Column::Ints(labels)) = batch.column("label") else { panic!("labels") };
+        assert_eq!(labels.len(), batch.len());
+        for (place, key) in batch.keys.iter().enumerate() {
+            let pixels = match batch.column("image") {
+                Some(Column::Dense { spec, data }) => {
+                    assert_eq!(data.len(), batch.len() * spec.bytes());
+                    assert_eq!(data.as_ptr().align_offset(64), 0);
+                    data[place * spec.bytes()..][..spec.bytes()].to_vec()
+                }
+                Some(Column::Ragged(tensors)) => tensors[place].data().to_vec(),
+                _ => panic!("pixels"),
+            };
+            all.push((key.to_string(), labels[place], pixels));
+        }
+    }
+    all
+}
+
+#[test]
+fn every_sample_comes_once_whatever_the_threads() {
+    let photos = photos(100);
+    for (toml, split) in [(SMALL, "resized"), (SMALL, "pixel-centered"), (RAGGED, "concatenated"), (RAGGED, "resized")]
+    {
+        let pipeline = pipeline(toml);
+        let (_output, dataset) = built(&pipeline, split, photos.path(), 3);
+        for shuffle in [Shuffle::No, Shuffle::Window { bytes: 5_000 }, Shuffle::Window { bytes: 1 << 30 }] {
+            let expected = samples(epoch(&dataset, &threads(1), shuffle));
+            assert_eq!(expected.len(), 100);
+            let mut keys: Vec<&String> = expected.iter().map(|(key, ..)| key).collect();
+            keys.sort_unstable();
+            keys.dedup();
+            assert_eq!(keys.len(), 100, "each once");
+            for count in 2..=8 {
+                let found = samples(epoch(&dataset, &threads(count), shuffle));
+                assert!(found == expected, "{split} with {shuffle:?} on {count} threads");
+            }
+        }
+    }
+}
+
+#[test]
+fn files_and_every_split_give_the_same_samples() {
+    let photos = photos(40);
+    let pipeline = pipeline(SMALL);
+    let order = |blocks| Schedule::new(blocks, Shuffle::No, 0, 0);
+    let supply = FromStorage::files(list(&pipeline, photos.path()), local(), order);
+    let online = Online::after(&pipeline, &pipeline.split("unprocessed").unwrap());
+    let expected = samples(Loader::start(Arc::new(supply), online, threads(2)).unwrap());
+    assert_eq!(expected.len(), 40);
+    for split in ["concatenated", "decoded", "resized", "pixel-centered"] {
+        let (_output, dataset) = built(&pipeline, split, photos.path(), 4);
+        let found = samples(epoch(&dataset, &threads(2), Shuffle::No));
+        assert!(found == expected, "{split}");
+    }
+}
+
+#[test]
+fn epochs_differ_and_seeds_repeat() {
+    let photos = photos(60);
+    let (_output, dataset) = built(&pipeline(SMALL), "resized", photos.path(), 2);
+    let load = |seed, epoch_number| {
+        let options = LoadOptions { draw: Draw { seed, epoch: epoch_number }, ..threads(2) };
+        samples(epoch(&dataset, &options, Shuffle::Window { bytes: 1 << 20 }))
+    };
+    let first = load(1, 0);
+    assert!(first == load(1, 0));
+    assert!(first != load(1, 1) && first != load(2, 0));
+}
+
+#[test]
+fn batches_are_full_but_the_last() {
+    let photos = photos(24);
+    let (_output, dataset) = built(&pipeline(SMALL), "resized", photos.path(), 2);
+    let sizes = |options: LoadOptions| {
+        let loader = epoch(&dataset, &options, Shuffle::No);
+        loader.map(|batch| batch.unwrap().len()).collect::<Vec<_>>()
+    };
+    assert_eq!(sizes(threads(2)), [7, 7, 7, 3]);
+    assert_eq!(sizes(LoadOptions { drop_last: true, ..threads(2) }), [7, 7, 7]);
+    assert_eq!(sizes(LoadOptions { batch_size: 100, ..threads(3) }), [24]);
+    assert_eq!(sizes(LoadOptions { batch_size: 1, prefetch: 0, ..threads(8) }), [1; 24]);
+    assert_eq!(sizes(LoadOptions { batch_size: 100, drop_last: true, ..threads(1) }), [0; 0]);
+}
+
+#[test]
+fn a_step_may_make_many_samples_of_one() {
+    let photos = photos(20);
+    let pipeline = pipeline(TILES);
+    let (_offline, tiled) = built(&pipeline, "tiled", photos.path(), 2);
+    let (_online, decoded) = built(&pipeline, "decoded", photos.path(), 2);
+    let offline = samples(epoch(&tiled, &threads(3), Shuffle::No));
+    let online = samples(epoch(&decoded, &threads(3), Shuffle::No));
+    assert!(offline.len() > 30, "{}", offline.len());
+    assert!(offline == online);
+    assert_eq!(offline.len() as u64, tiled.manifest().samples);
+}
+
+#[test]
+fn buffers_come_back() {
+    let photos = photos(70);
+    let (_output, dataset) = built(&pipeline(SMALL), "resized", photos.path(), 1);
+    let mut addresses = BTreeMap::new();
+    for batch in epoch(&dataset, &threads(1), Shuffle::No) {
+        let batch = batch.unwrap();
+        let Some(Column::Dense { data, .. }) = batch.column("image") else { panic!("pixels") };
+        *addresses.entry(data.as_ptr() as usize).or_insert(0) += 1;
+    }
+    assert!(addresses.len() <= 5, "10 batches used {} buffers", addresses.len());
+}
+
+#[test]
+fn a_damaged_record_is_named_or_skipped() {
+    let photos = photos(30);
+    let (output, dataset) = built(&pipeline(SMALL), "resized", photos.path(), 2);
+    let shard = dataset.shard_path(1);
+    let location = dataset.index(1).unwrap().entries()[4];
+    let mut bytes = std::fs::read(&shard).unwrap();
+    bytes[location.offset as usize + 100] ^= 4;
+    std::fs::write(&shard, bytes).unwrap();
+    let dataset = Arc::new(Dataset::open(output.path()).unwrap());
+
+    let mut failing = epoch(&dataset, &threads(2), Shuffle::No);
+    let error = failing.find_map(Result::err).unwrap().to_string();
+    assert!(error.contains("record 4 of `shard-00001.tfrecord`"), "{error}");
+    assert!(error.contains(&format!("byte {}", location.offset)), "{error}");
+    assert!(failing.next().is_none(), "an error ends the epoch");
+
+    for toml in ["resized"] {
+        assert_eq!(toml, dataset.manifest().split.name);
+        let mut skipping = epoch(&dataset, &LoadOptions { on_error: OnError::Skip, ..threads(2) }, Shuffle::No);
+        let found = samples(skipping.by_ref());
+        assert_eq!((found.len(), skipping.skipped(), skipping.samples()), (29, 1, 29));
+        assert!(skipping.skipped_list()[0].reason.contains("record 4"), "{:?}", skipping.skipped_list());
+    }
+}
+
+#[test]
+fn a_picture_that_is_none_is_named_or_skipped() {
+    let photos = photos(12);
+    std::fs::write(photos.path().join("ant/empty.jpg"), "").unwrap();
+    std::fs::write(photos.path().join("ant/text.jpg"), "<html>not found</html>").unwrap();
+    let pipeline = pipeline(SMALL);
+    let listing = list(&pipeline, photos.path());
+    let load = |on_error| {
+        let order = |blocks| Schedule::new(blocks, Shuffle::No, 0, 0);
+        let supply = FromStorage::files(Arc::clone(&listing), local(), order);
+        let online = Online::after(&pipeline, &pipeline.split("unprocessed").unwrap());
+        Loader::start(Arc::new(supply), online, LoadOptions { on_error, ..threads(2) }).unwrap()
+    };
+    let error = load(OnError::Fail).find_map(Result::err).unwrap().to_string();
+    assert!(error.contains("sample `ant/empty.jpg`") || error.contains("sample `ant/text.jpg`"), "{error}");
+    let mut skipping = load(OnError::Skip);
+    assert_eq!(samples(skipping.by_ref()).len(), 12);
+    assert_eq!(skipping.skipped(), 2);
+    let mut keys: Vec<String> = skipping.skipped_list().into_iter().map(|skipped| skipped.key).collect();
+    keys.sort_unstable();
+    assert_eq!(keys, ["ant/empty.jpg", "ant/text.jpg"]);
+
+    std::fs::remove_file(photos.path().join("ant/0003.jpg")).unwrap();
+    let mut vanished = load(OnError::Skip);
+    assert_eq!(samples(vanished.by_ref()).len(), 11);
+    assert!(
+        vanished.skipped_list().iter().any(|skipped| skipped.key == "ant/0003.jpg"),
+        "{:?}",
+        vanished.skipped_list()
+    );
+}
+
+#[test]
+fn a_consumer_may_leave_at_any_time() {
+    let photos = photos(60);
+    let (_output, dataset) = built(&pipeline(SMALL), "concatenated", photos.path(), 2);
+    for taken in 0..8 {
+        let mut loader = epoch(&dataset, &threads(4), Shuffle::Window { bytes: 3_000 });
+        assert_eq!(loader.by_ref().take(taken).count(), taken);
+        drop(loader);
+    }
+}
+
+/// A step that panics on its fifth sample.
+#[derive(Debug)]
+struct Panics(std::sync::atomic::AtomicU32);
+
+impl Transform for Panics {
+    fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs> {
+        Ok(input.clone())
+    }
+
+    fn output_spec(&self, input: ValueView<'_>, _scope: &mut Scope) -> Result<TensorSpec, StepError> {
+        match input {
+            ValueView::Tensor(view) => Ok(view.spec),
+            _ => unreachable!("the step before decodes"),
+        }
+    }
+
+    fn run(&self, _input: ValueView<'_>, _output: TensorMut<'_>, _scope: &mut Scope) -> Result<(), StepError> {
+        let count = self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+        assert!(count != 4, "the fifth sample");
+        Ok(())
+    }
+}
+
+#[test]
+fn a_panic_is_an_error_and_nobody_waits() {
+    let photos = photos(20);
+    let base = pipeline(SMALL);
+    let panics = Step {
+        name: "panics".to_owned(),
+        state: "panicked".to_owned(),
+        fields: vec!["image".to_owned()],
+        action: Action::Transform(Arc::new(Panics(0.into()))),
+        spec: None,
+    };
+    let mut steps = base.steps().to_vec();
+    steps.push(panics);
+    let pipeline = Pipeline::new("panicking", base.source().clone(), steps).unwrap();
+    let order = |blocks| Schedule::new(blocks, Shuffle::No, 0, 0);
+    let supply = FromStorage::files(list(&pipeline, photos.path()), local(), order);
+    let online = Online::after(&pipeline, &pipeline.split("unprocessed").unwrap());
+    let mut loader = Loader::start(Arc::new(supply), online, threads(3)).unwrap();
+    let error = loader.find_map(Result::err).unwrap();
+    assert!(matches!(&error, Error::Panicked { message } if message.contains("the fifth sample")), "{error}");
+}

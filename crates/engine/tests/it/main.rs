@@ -1,0 +1,9 @@
+//! Tests of the whole crate through its public face, on pictures that they make themselves.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod building;
+mod listing;
+mod loading;
+mod profiling;
+mod support;

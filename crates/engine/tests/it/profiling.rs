@@ -1,0 +1,104 @@
+//! Profiles: every split, every caching mode, on a slow storage.
+
+use forebay_engine::StorageChoice;
+use forebay_engine::data::Listing;
+use forebay_engine::load::OnError;
+use forebay_engine::probe::{Access, ProbeOptions, probe};
+use forebay_engine::profile::{ProfileOptions, profile};
+use forebay_plan::{Caching, Profile};
+
+use crate::support::{SMALL, TILES, local, photos, pipeline};
+
+fn run(toml: &str, storage: &str, caching: Caching) -> Profile {
+    let photos = photos(30);
+    let pipeline = pipeline(toml);
+    let work = tempfile::tempdir().unwrap();
+    let options = ProfileOptions {
+        sample_count: 24,
+        runs_total: 2,
+        threads: 2,
+        shards: 3,
+        batch_size: 8,
+        caching,
+        seed: 1,
+        on_error: OnError::Fail,
+        work_folder: work.path().to_owned(),
+        strategies: Vec::new(),
+    };
+    let listing = Listing::scan(pipeline.source(), photos.path()).unwrap();
+    let storage: StorageChoice = storage.parse().unwrap();
+    let found = profile(&pipeline, listing, &storage, &options, &()).unwrap();
+    assert_eq!(std::fs::read_dir(work.path()).unwrap().count(), 0, "nothing is left behind");
+    found
+}
+
+#[test]
+fn every_split_is_measured() {
+    let profile = run(SMALL, "custom:read=50MB/s,seek=1ms", Caching::None);
+    let names: Vec<&str> = profile.strategies.iter().map(|strategy| strategy.name.as_str()).collect();
+    assert_eq!(names, ["unprocessed", "concatenated", "decoded", "resized", "pixel-centered"]);
+    assert_eq!((profile.data.samples, profile.method.sample_count), (30, 24));
+    assert_eq!(profile.steps.iter().map(|step| step.name.as_str()).collect::<Vec<_>>()[..2], ["read", "decode"]);
+    for strategy in &profile.strategies {
+        assert_eq!(strategy.runs.len(), 2);
+        for run in &strategy.runs {
+            assert_eq!((run.samples, run.skipped), (24, 0));
+            assert_eq!(run.bytes_read, strategy.storage_bytes, "every byte is read once");
+            assert!(run.seconds > 0.0);
+        }
+        assert_eq!(strategy.prep_seconds > 0.0, strategy.split.position > 0);
+        assert!(!strategy.system.is_empty());
+    }
+    // A picture of single-precision values is four times one of bytes.
+    let [resized, centred] = [3, 4].map(|place| profile.strategies[place].bytes_per_sample);
+    assert!((3.5..4.1).contains(&(centred / resized)), "{resized} {centred}");
+    // Both rates are what the storage was told to give.
+    let expected = 50e6;
+    assert!((profile.storage.sequential_bytes_per_second / expected - 1.0).abs() < 0.2, "{:?}", profile.storage);
+    assert!(profile.storage.files_per_second < 2.2 * 1000.0, "two threads, 1 ms a seek: {:?}", profile.storage);
+    profile.check().unwrap();
+}
+
+#[test]
+fn caches_are_faster_than_a_slow_storage() {
+    let rate = |caching| {
+        let profile = run(SMALL, "custom:read=4MB/s,seek=5ms", caching);
+        let strategy = profile.strategies.iter().find(|strategy| strategy.name == "pixel-centered").unwrap();
+        strategy.runs[1].samples_per_second()
+    };
+    let (none, system, application) = (rate(Caching::None), rate(Caching::System), rate(Caching::Application));
+    assert!(system > 2.0 * none, "{none} {system}");
+    assert!(application > 2.0 * none, "{none} {application}");
+}
+
+#[test]
+fn costs_count_per_sample_that_reaches_the_trainer() {
+    let profile = run(TILES, "local", Caching::None);
+    let tiles = profile.strategies[0].runs[0].samples;
+    assert!(tiles > 24);
+    for strategy in &profile.strategies {
+        assert_eq!(strategy.runs[0].samples, tiles);
+        let expected = strategy.storage_bytes as f64 / tiles as f64;
+        assert!((strategy.bytes_per_sample - expected).abs() < 1e-6);
+    }
+    profile.check().unwrap();
+}
+
+#[test]
+fn a_probe_measures_each_access_on_one_thread_and_on_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = ProbeOptions {
+        large_bytes: 2 << 20,
+        small_files: 5,
+        small_bytes: 20_000,
+        seconds: 0.2,
+        ..ProbeOptions::new(folder.path(), 2)
+    };
+    let found = probe(&*local(), &options, &()).unwrap();
+    let kinds: Vec<(Access, usize)> = found.measurements.iter().map(|row| (row.access, row.threads)).collect();
+    let all = [Access::LargeFile, Access::SmallFiles, Access::RandomBlocks];
+    assert_eq!(kinds, all.into_iter().flat_map(|access| [(access, 1), (access, 2)]).collect::<Vec<_>>());
+    assert!(found.measurements.iter().all(|row| row.rates.megabytes_per_second > 0.0));
+    assert!(found.memory_megabytes_per_second > 100.0);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "its files are gone");
+}

@@ -1,0 +1,132 @@
+//! Pictures, pipelines and storages for tests.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+use forebay_codec::Tensor;
+use forebay_codec::image::{Encoding, Subsampling, encode};
+use forebay_engine::StorageChoice;
+use forebay_engine::build::{Build, BuildOptions};
+use forebay_engine::data::{Dataset, Listing};
+use forebay_engine::load::OnError;
+use forebay_pipeline::Pipeline;
+use forebay_storage::{DroppedCache, File, Storage};
+use tempfile::TempDir;
+
+/// A small pipeline with a random step.
+pub(crate) const SMALL: &str = r#"
+name = "small"
+[[step]]
+op = "decode"
+[[step]]
+op = "resize"
+shorter-side = 24
+[[step]]
+op = "centre-pixels"
+[[step]]
+op = "random-crop"
+size = 16
+"#;
+
+/// The same without the crop: pictures of different shapes.
+pub(crate) const RAGGED: &str = r#"
+name = "ragged"
+[[step]]
+op = "decode"
+[[step]]
+op = "resize"
+shorter-side = 24
+"#;
+
+/// One picture becomes many.
+pub(crate) const TILES: &str = r#"
+name = "tiles"
+[[step]]
+op = "decode"
+[[step]]
+op = "tiles"
+size = 16
+"#;
+
+pub(crate) fn pipeline(toml: &str) -> Pipeline {
+    Pipeline::from_toml("test", toml).unwrap()
+}
+
+/// A folder of `count` small JPEG pictures in three classes, of different shapes.
+pub(crate) fn photos(count: usize) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for number in 0..count {
+        let class = folder.path().join(["ant", "bee", "cat"][number % 3]);
+        std::fs::create_dir_all(&class).unwrap();
+        std::fs::write(class.join(format!("{number:04}.jpg")), photo(number)).unwrap();
+    }
+    folder
+}
+
+/// One picture; no two are alike.
+pub(crate) fn photo(number: usize) -> Vec<u8> {
+    let (height, width) = (28 + number % 5, 30 + number % 7);
+    let pixel = |place: usize| ((place / 3 / width) * 5 + (place / 3 % width) * 3 + place % 3 * 60 + number * 17) as u8;
+    let pixels: Vec<u8> = (0..height * width * 3).map(pixel).collect();
+    let picture = Tensor::from_elements(&[height, width, 3], &pixels).unwrap();
+    encode(picture.view(), &Encoding::Jpeg { quality: 90, subsampling: Subsampling::Both, progressive: false }).unwrap()
+}
+
+pub(crate) fn local() -> Arc<dyn Storage> {
+    StorageChoice::Local.open(0).unwrap()
+}
+
+pub(crate) fn list(pipeline: &Pipeline, folder: &Path) -> Arc<Listing> {
+    Arc::new(Listing::scan(pipeline.source(), folder).unwrap())
+}
+
+pub(crate) fn options(shards: usize) -> BuildOptions {
+    BuildOptions { threads: 2, shards, on_error: OnError::Fail, overwrite: false }
+}
+
+pub(crate) fn build(pipeline: &Pipeline, split: &str, photos: &Path, storage: Arc<dyn Storage>) -> Build {
+    Build {
+        split: pipeline.split(split).unwrap(),
+        listing: list(pipeline, photos),
+        pipeline: pipeline.clone(),
+        storage,
+    }
+}
+
+/// Builds a data set and opens it.
+pub(crate) fn built(pipeline: &Pipeline, split: &str, photos: &Path, shards: usize) -> (TempDir, Arc<Dataset>) {
+    let output = tempfile::tempdir().unwrap();
+    build(pipeline, split, photos, local()).run(output.path(), &options(shards), &()).unwrap();
+    let dataset = Arc::new(Dataset::open(output.path()).unwrap());
+    (output, dataset)
+}
+
+/// A storage that fails after so many reads, as if the process had been killed.
+#[derive(Debug)]
+pub(crate) struct FailsAfter {
+    pub(crate) inner: Arc<dyn Storage>,
+    pub(crate) reads_left: AtomicU64,
+}
+
+impl Storage for FailsAfter {
+    fn name(&self) -> &str {
+        "failing"
+    }
+
+    fn open(&self, path: &Path) -> forebay_storage::Result<Box<dyn File>> {
+        self.inner.open(path)
+    }
+
+    fn read_file(&self, path: &Path, limit_bytes: u64) -> forebay_storage::Result<Bytes> {
+        let spent =
+            self.reads_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_err();
+        let path = if spent { path.join("killed") } else { path.to_owned() };
+        self.inner.read_file(&path, limit_bytes)
+    }
+
+    fn drop_cache(&self, paths: &[&Path]) -> forebay_storage::Result<DroppedCache> {
+        self.inner.drop_cache(paths)
+    }
+}

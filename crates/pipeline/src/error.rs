@@ -1,0 +1,125 @@
+//! The one error type of this room.
+
+use forebay_codec::TensorSpec;
+
+/// What can go wrong when a pipeline is made or run.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A pipeline file is not one (fault of the file).
+    #[error("pipeline `{name}` cannot be read: {message}")]
+    Format {
+        /// The file or ready-made name.
+        name: String,
+        /// What the parser said, with the line.
+        message: String,
+    },
+    /// Two neighbouring steps do not fit (fault of the pipeline).
+    #[error(
+        "steps do not fit: `{before}` gives {found} in field `{field}`, but `{step}` needs {expected}\nhint: put a step between them that makes one of the other, or reorder them"
+    )]
+    Mismatch {
+        /// The step (or source) before.
+        before: Box<str>,
+        /// The step that cannot take it.
+        step: Box<str>,
+        /// The field.
+        field: Box<str>,
+        /// What the step needs.
+        expected: Box<str>,
+        /// What the step before gives.
+        found: Box<str>,
+    },
+    /// A parameter that makes no sense (fault of the pipeline).
+    #[error("step `{step}`: `{parameter}` is `{found}`, but must be {expected}")]
+    Parameter {
+        /// The step.
+        step: String,
+        /// The parameter.
+        parameter: &'static str,
+        /// What it was.
+        found: String,
+        /// What it must be.
+        expected: &'static str,
+    },
+    /// A split, strategy or pipeline that does not exist (fault of the caller).
+    #[error("no {what} `{found}` in pipeline `{pipeline}`\nhint: one of {choices}")]
+    Unknown {
+        /// What was looked for.
+        what: &'static str,
+        /// What was asked for.
+        found: String,
+        /// The pipeline.
+        pipeline: String,
+        /// What there is.
+        choices: String,
+    },
+    /// A step failed on one sample.
+    #[error("sample `{key}`: step `{step}`: {source}")]
+    Step {
+        /// The sample's key.
+        key: String,
+        /// The step.
+        step: String,
+        /// Why.
+        source: Box<StepError>,
+    },
+    /// A stored record is not the sample that the schema promises (fault of the data).
+    #[error("field `{field}` {problem}")]
+    Stored {
+        /// The field.
+        field: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A stored record is damaged (fault of the data).
+    #[error(transparent)]
+    Record(Box<forebay_record::Error>),
+}
+
+impl From<forebay_record::Error> for Error {
+    fn from(error: forebay_record::Error) -> Self {
+        Self::Record(Box::new(error))
+    }
+}
+
+/// Why a step could not be done on one sample.
+#[derive(Debug, thiserror::Error)]
+pub enum StepError {
+    /// The bytes could not be decoded.
+    #[error(transparent)]
+    Codec(#[from] forebay_codec::Error),
+    /// The picture is smaller than what must be cut from it.
+    #[error(
+        "a picture of {width}x{height} is too small for a crop of {crop_width}x{crop_height}\nhint: resize first, or crop less"
+    )]
+    TooSmall {
+        /// The picture's width in pixels.
+        width: usize,
+        /// Its height.
+        height: usize,
+        /// The crop's width.
+        crop_width: usize,
+        /// Its height.
+        crop_height: usize,
+    },
+    /// A tensor that the schema check let through because its shape was open, but that does not fit after all.
+    #[error("cannot work on {found}: needs {expected}")]
+    Unfit {
+        /// What came.
+        found: TensorSpec,
+        /// What is needed.
+        expected: &'static str,
+    },
+    /// The resize library refused.
+    #[error("cannot resize: {0}")]
+    Resize(#[from] fast_image_resize::ResizeError),
+    /// A field that the step works on is missing or of another kind.
+    #[error("the sample has no field `{field}` that this step can work on")]
+    NoField {
+        /// The field.
+        field: String,
+    },
+}
+
+/// A result of this room.
+pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,0 +1,44 @@
+//! The scope: what a step may use while it runs, kept from sample to sample so that nothing is allocated anew.
+
+use forebay_codec::image::Decoder;
+
+use crate::random::Random;
+
+/// What one worker keeps for its steps. Not shared between threads.
+pub struct Scope {
+    /// The random numbers of this sample, epoch and step.
+    pub random: Random,
+    /// The image decoder with its buffers.
+    pub decoder: Decoder,
+    /// The resizer with its buffers.
+    pub resizer: fast_image_resize::Resizer,
+    /// Room for single-precision intermediates.
+    pub floats: Vec<f32>,
+}
+
+impl Scope {
+    /// A fresh scope.
+    pub fn new() -> Self {
+        Self {
+            random: Random::from_parts(&[]),
+            decoder: Decoder::new(),
+            resizer: fast_image_resize::Resizer::new(),
+            floats: Vec::new(),
+        }
+    }
+}
+
+impl Default for Scope {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Which draw of random numbers a sample gets: the same seed and epoch give the same pictures again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Draw {
+    /// The seed of the run.
+    pub seed: u64,
+    /// The epoch.
+    pub epoch: u64,
+}

@@ -1,0 +1,120 @@
+//! The step: one named transformation of one field, and the two kinds of work a step can be.
+
+use std::fmt;
+use std::sync::Arc;
+
+use forebay_codec::{TensorMut, TensorSpec};
+
+use crate::error::StepError;
+use crate::sample::{Sample, ValueView};
+use crate::schema::FieldType;
+use crate::scope::Scope;
+use crate::steps::StepSpec;
+
+/// One named transformation.
+#[derive(Debug, Clone)]
+pub struct Step {
+    /// What it is called in messages, unique in its pipeline: `decode`, `random-crop`.
+    pub name: String,
+    /// What a data set is called that is kept after this step: `decoded`, `resized`.
+    pub state: String,
+    /// The fields it works on. A random step draws once per sample, so that a picture and its mask are cut alike.
+    pub fields: Vec<String>,
+    /// What it does.
+    pub action: Action,
+    /// Its parameters as a pipeline file has them; `None` for a step made in code.
+    pub spec: Option<StepSpec>,
+}
+
+/// What a step does.
+#[derive(Debug, Clone)]
+pub enum Action {
+    /// One value becomes one tensor.
+    Transform(Arc<dyn Transform>),
+    /// One sample becomes any number of samples.
+    Expand(Arc<dyn Expand>),
+}
+
+impl Action {
+    /// Whether its parameters make sense.
+    pub fn check(&self) -> Result<(), BadParameter> {
+        match self {
+            Self::Transform(transform) => transform.check(),
+            Self::Expand(expand) => expand.check(),
+        }
+    }
+
+    /// Whether it draws random numbers, and so must run every epoch.
+    pub fn is_random(&self) -> bool {
+        match self {
+            Self::Transform(transform) => transform.is_random(),
+            Self::Expand(_) => false,
+        }
+    }
+}
+
+/// What a step needs of its input and does not find.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Needs(pub String);
+
+/// A parameter that makes no sense.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadParameter {
+    /// Which, as a pipeline file spells it.
+    pub parameter: &'static str,
+    /// What it is.
+    pub found: String,
+    /// What it must be.
+    pub expected: &'static str,
+}
+
+impl BadParameter {
+    /// `Ok` if `sound`, otherwise a complaint about `parameter`.
+    pub fn unless(
+        sound: bool,
+        parameter: &'static str,
+        found: &dyn fmt::Debug,
+        expected: &'static str,
+    ) -> Result<(), Self> {
+        if sound { Ok(()) } else { Err(Self { parameter, found: format!("{found:?}"), expected }) }
+    }
+}
+
+/// A transformation of one value into one tensor.
+///
+/// The output's spec is known before the work starts, so that whoever runs the step decides where the output goes: into
+/// a scratch buffer, or straight into the slot of a batch.
+pub trait Transform: fmt::Debug + Send + Sync {
+    /// Whether it draws random numbers.
+    fn is_random(&self) -> bool {
+        false
+    }
+
+    /// Whether its parameters make sense; asked when a pipeline is made.
+    fn check(&self) -> Result<(), BadParameter> {
+        Ok(())
+    }
+
+    /// The type it gives for a type it takes, or what it needs instead.
+    fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs>;
+
+    /// What it will write for this input.
+    fn output_spec(&self, input: ValueView<'_>, scope: &mut Scope) -> Result<TensorSpec, StepError>;
+
+    /// Does it. `output` has the spec that [`Transform::output_spec`] gave.
+    fn run(&self, input: ValueView<'_>, output: TensorMut<'_>, scope: &mut Scope) -> Result<(), StepError>;
+}
+
+/// A transformation of one sample into any number of samples: the windows of a signal, the tiles of a picture.
+pub trait Expand: fmt::Debug + Send + Sync {
+    /// Whether its parameters make sense; asked when a pipeline is made.
+    fn check(&self) -> Result<(), BadParameter> {
+        Ok(())
+    }
+
+    /// The type it gives for a type it takes, or what it needs instead.
+    fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs>;
+
+    /// Hands each new sample to `emit`, in order. Keys must stay unique.
+    fn expand(&self, sample: &Sample, field: &str, emit: &mut dyn FnMut(Sample)) -> Result<(), StepError>;
+}

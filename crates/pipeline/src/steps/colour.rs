@@ -1,0 +1,169 @@
+//! Colours and values: greyscale, centring, normalising.
+
+use forebay_codec::{DType, TensorMut, TensorSpec, TensorView};
+use serde::{Deserialize, Serialize};
+
+use super::{picture, picture_of, picture_type, tensor};
+use crate::error::StepError;
+use crate::sample::ValueView;
+use crate::schema::FieldType;
+use crate::scope::Scope;
+use crate::step::{BadParameter, Needs, Transform};
+
+/// Red, green and blue become one channel. Before centring it works on 8-bit pictures, after it on single precision.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Greyscale {}
+
+/// The weights of red, green and blue, as TensorFlow's `rgb_to_grayscale` has them (inventory §1.5).
+const GREY_WEIGHTS: [f32; 3] = [0.2989, 0.5870, 0.1140];
+
+/// Centres 8-bit values around zero: x / 127.5 − 1 (inventory §1.5, step 4).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Centre {}
+
+/// Normalises each channel: (x · scale − mean) / deviation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Normalise {
+    /// What 8-bit values are multiplied with first; single-precision input is taken as it is.
+    pub scale: f32,
+    /// The mean of each channel, after scaling.
+    pub mean: Vec<f32>,
+    /// The standard deviation of each channel, after scaling.
+    pub deviation: Vec<f32>,
+}
+
+impl Default for Normalise {
+    /// `ImageNet`'s means and deviations for values in 0..1, as torchvision's models expect.
+    fn default() -> Self {
+        Self { scale: 1.0 / 255.0, mean: vec![0.485, 0.456, 0.406], deviation: vec![0.229, 0.224, 0.225] }
+    }
+}
+
+impl Transform for Greyscale {
+    fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs> {
+        match picture_type(input)? {
+            (dtype @ (DType::U8 | DType::F32), [height, width, Some(3)]) => {
+                Ok(picture_of(dtype, [height, width, Some(1)]))
+            }
+            _ => Err(Needs("a picture of 3 channels in uint8 or float32".to_owned())),
+        }
+    }
+
+    fn output_spec(&self, input: ValueView<'_>, _scope: &mut Scope) -> Result<TensorSpec, StepError> {
+        let (view, [height, width, _]) = picture(input)?;
+        Ok(TensorSpec::new(view.spec.dtype, &[height, width, 1]))
+    }
+
+    fn run(&self, input: ValueView<'_>, mut output: TensorMut<'_>, scope: &mut Scope) -> Result<(), StepError> {
+        let (view, _) = picture(input)?;
+        let grey = |pixel: [f32; 3]| pixel.iter().zip(GREY_WEIGHTS).map(|(value, weight)| value * weight).sum::<f32>();
+        if let Some(bytes) = view.elements::<u8>() {
+            // TensorFlow scales to 0..1, weighs, and scales back by 255.5 with truncation: so do we, to the last bit.
+            for (out, pixel) in output.data.iter_mut().zip(bytes.as_chunks::<3>().0) {
+                *out = (grey(pixel.map(|value| f32::from(value) * (1.0 / 255.0))) * 255.5) as u8;
+            }
+            return Ok(());
+        }
+        let floats = floats_of(view, &mut scope.floats)?;
+        for (out, pixel) in float_output(&mut output)?.iter_mut().zip(floats.as_chunks::<3>().0) {
+            *out = grey(*pixel);
+        }
+        Ok(())
+    }
+}
+
+impl Transform for Centre {
+    fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs> {
+        bytes_to_floats(input)
+    }
+
+    fn output_spec(&self, input: ValueView<'_>, _scope: &mut Scope) -> Result<TensorSpec, StepError> {
+        Ok(TensorSpec { dtype: DType::F32, ..tensor(input, "a tensor")?.spec })
+    }
+
+    fn run(&self, input: ValueView<'_>, mut output: TensorMut<'_>, _scope: &mut Scope) -> Result<(), StepError> {
+        let bytes = tensor(input, "a tensor")?.data;
+        for (out, &byte) in float_output(&mut output)?.iter_mut().zip(bytes) {
+            *out = f32::from(byte) / 127.5 - 1.0;
+        }
+        Ok(())
+    }
+}
+
+impl Transform for Normalise {
+    fn check(&self) -> Result<(), BadParameter> {
+        let sound = self.deviation.iter().all(|deviation| deviation.is_normal());
+        BadParameter::unless(sound, "deviation", &self.deviation, "numbers other than 0")?;
+        let finite = self.scale.is_finite() && self.mean.iter().all(|mean| mean.is_finite());
+        BadParameter::unless(finite, "mean", &self.mean, "finite numbers")
+    }
+
+    fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs> {
+        let (dtype, dims) = picture_type(input)?;
+        if !matches!(dtype, DType::U8 | DType::F32) {
+            return Err(Needs("a picture in uint8 or float32".to_owned()));
+        }
+        let count = self.mean.len();
+        if self.deviation.len() != count || dims[2] != Some(count) {
+            return Err(Needs(format!("a picture of {count} channels (one mean and one deviation each)")));
+        }
+        Ok(picture_of(DType::F32, dims))
+    }
+
+    fn output_spec(&self, input: ValueView<'_>, _scope: &mut Scope) -> Result<TensorSpec, StepError> {
+        let (view, [_, _, channels]) = picture(input)?;
+        if channels != self.mean.len() {
+            return Err(StepError::Unfit { found: view.spec, expected: "one mean for each channel" });
+        }
+        Ok(TensorSpec { dtype: DType::F32, ..view.spec })
+    }
+
+    fn run(&self, input: ValueView<'_>, mut output: TensorMut<'_>, scope: &mut Scope) -> Result<(), StepError> {
+        let (view, _) = picture(input)?;
+        let channels = self.mean.len();
+        let out = float_output(&mut output)?;
+        if let Some(bytes) = view.elements::<u8>() {
+            let factors: Vec<f32> = self.deviation.iter().map(|deviation| self.scale / deviation).collect();
+            let offsets: Vec<f32> = self.mean.iter().zip(&self.deviation).map(|(mean, dev)| -mean / dev).collect();
+            if let ([r, g, b], [or, og, ob]) = (&factors[..], &offsets[..]) {
+                for (out, pixel) in out.as_chunks_mut::<3>().0.iter_mut().zip(bytes.as_chunks::<3>().0) {
+                    let [red, green, blue] = pixel.map(f32::from);
+                    *out = [red * r + or, green * g + og, blue * b + ob];
+                }
+                return Ok(());
+            }
+            for (out, pixel) in out.chunks_exact_mut(channels).zip(bytes.chunks_exact(channels)) {
+                for (channel, (out, &byte)) in out.iter_mut().zip(pixel).enumerate() {
+                    *out = f32::from(byte) * factors[channel] + offsets[channel];
+                }
+            }
+            return Ok(());
+        }
+        let floats = floats_of(view, &mut scope.floats)?;
+        for (out, pixel) in out.chunks_exact_mut(channels).zip(floats.chunks_exact(channels)) {
+            for (channel, (out, value)) in out.iter_mut().zip(pixel).enumerate() {
+                *out = (value - self.mean[channel]) / self.deviation[channel];
+            }
+        }
+        Ok(())
+    }
+}
+
+fn bytes_to_floats(input: &FieldType) -> Result<FieldType, Needs> {
+    match input {
+        FieldType::Tensor { dtype: DType::U8, dims } => Ok(FieldType::Tensor { dtype: DType::F32, dims: dims.clone() }),
+        _ => Err(Needs("a tensor in uint8".to_owned())),
+    }
+}
+
+fn floats_of<'s>(view: TensorView<'s>, scratch: &'s mut Vec<f32>) -> Result<&'s [f32], StepError> {
+    view.elements_or_copy(scratch).ok_or(StepError::Unfit { found: view.spec, expected: "uint8 or float32" })
+}
+
+fn float_output<'o>(output: &'o mut TensorMut<'_>) -> Result<&'o mut [f32], StepError> {
+    let unfit = StepError::Unfit { found: output.spec, expected: "an aligned float32 output" };
+    output.elements_mut().ok_or(unfit)
+}

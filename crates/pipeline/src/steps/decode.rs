@@ -1,0 +1,119 @@
+//! Decode: the bytes of an image file become a picture.
+
+use forebay_codec::image::{Channels, DecodeOptions, Depth, Limits};
+use forebay_codec::{DType, TensorMut, TensorSpec};
+use serde::{Deserialize, Serialize};
+
+use super::picture_of;
+use crate::error::StepError;
+use crate::sample::ValueView;
+use crate::schema::FieldType;
+use crate::scope::Scope;
+use crate::step::{BadParameter, Needs, Transform};
+
+/// Decodes an image of any known format: content decides, not the name.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Decode {
+    /// `rgb` or `grey`.
+    pub colour: Colour,
+    /// Whether 16-bit samples stay 16 bit; otherwise they are reduced to 8.
+    pub keep_depth: bool,
+    /// Whether the EXIF orientation is applied.
+    pub orientation: bool,
+    /// Whether a truncated picture is accepted, with its missing part filled; otherwise it is an error.
+    pub partial: bool,
+    /// The most pixels a picture may have.
+    pub pixels_max: usize,
+}
+
+/// The colours a picture is decoded to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Colour {
+    /// Red, green, blue.
+    Rgb,
+    /// One channel.
+    Grey,
+}
+
+impl Default for Decode {
+    fn default() -> Self {
+        Self {
+            colour: Colour::Rgb,
+            keep_depth: false,
+            orientation: true,
+            partial: false,
+            pixels_max: Limits::default().pixels_max,
+        }
+    }
+}
+
+impl Decode {
+    /// The codec's options for these parameters.
+    pub fn options(&self) -> DecodeOptions {
+        DecodeOptions {
+            channels: match self.colour {
+                Colour::Rgb => Channels::Rgb,
+                Colour::Grey => Channels::Grey,
+            },
+            depth: if self.keep_depth { Depth::AsStored } else { Depth::Eight },
+            apply_orientation: self.orientation,
+            accept_partial: self.partial,
+            limits: Limits { pixels_max: self.pixels_max, ..Limits::default() },
+            ..DecodeOptions::default()
+        }
+    }
+}
+
+fn encoded(input: ValueView<'_>) -> Result<&[u8], StepError> {
+    match input {
+        ValueView::Bytes(bytes) => Ok(bytes),
+        _ => Err(StepError::NoField { field: "encoded bytes".to_owned() }),
+    }
+}
+
+impl Transform for Decode {
+    fn check(&self) -> Result<(), BadParameter> {
+        BadParameter::unless(self.pixels_max > 0, "pixels-max", &self.pixels_max, "at least 1")
+    }
+
+    fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs> {
+        let channels = match self.colour {
+            Colour::Rgb => 3,
+            Colour::Grey => 1,
+        };
+        // With `keep-depth` the type says 16 bit: 8-bit files are widened, since a data set has one element type.
+        let dtype = if self.keep_depth { DType::U16 } else { DType::U8 };
+        match input {
+            FieldType::Bytes => Ok(picture_of(dtype, [None, None, Some(channels)])),
+            _ => Err(Needs("encoded bytes".to_owned())),
+        }
+    }
+
+    fn output_spec(&self, input: ValueView<'_>, scope: &mut Scope) -> Result<TensorSpec, StepError> {
+        let mut spec = scope.decoder.output_spec(encoded(input)?, &self.options())?;
+        if self.keep_depth {
+            spec.dtype = DType::U16;
+        }
+        Ok(spec)
+    }
+
+    fn run(&self, input: ValueView<'_>, mut output: TensorMut<'_>, scope: &mut Scope) -> Result<(), StepError> {
+        let bytes = encoded(input)?;
+        let options = self.options();
+        let stored = scope.decoder.output_spec(bytes, &options)?;
+        if stored.dtype == output.spec.dtype {
+            scope.decoder.decode_into(bytes, &options, output)?;
+            return Ok(());
+        }
+        // An 8-bit file in a 16-bit data set: 255 becomes 65535.
+        let narrow = scope.decoder.decode(bytes, &options)?;
+        let unfit = StepError::Unfit { found: output.spec, expected: "an aligned 16-bit output" };
+        let wide = output.elements_mut::<u16>().ok_or(unfit)?;
+        for (wide, &narrow) in wide.iter_mut().zip(narrow.data()) {
+            *wide = u16::from(narrow) * 257;
+        }
+        Ok(())
+    }
+}

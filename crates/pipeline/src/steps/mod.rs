@@ -1,0 +1,54 @@
+//! The ready steps. Each is a struct with its parameters, as a pipeline file spells them.
+
+mod colour;
+mod crop;
+mod decode;
+mod layout;
+mod resize;
+mod spec;
+mod tiles;
+
+pub use colour::{Centre, Greyscale, Normalise};
+pub use crop::{CentreCrop, HorizontalFlip, RandomCrop};
+pub use decode::Decode;
+pub use layout::ToChw;
+pub use resize::{Filter, RandomResizedCrop, Resize, Variant};
+pub use spec::{DEFAULT_FIELD, StepSpec};
+pub use tiles::Tiles;
+
+use forebay_codec::{DType, TensorView};
+
+use crate::error::StepError;
+use crate::sample::ValueView;
+use crate::schema::FieldType;
+use crate::step::Needs;
+
+/// The tensor in `input`, which the schema check has promised.
+fn tensor<'a>(input: ValueView<'a>, field_is: &'static str) -> Result<TensorView<'a>, StepError> {
+    match input {
+        ValueView::Tensor(view) => Ok(view),
+        _ => Err(StepError::NoField { field: field_is.to_owned() }),
+    }
+}
+
+/// A picture: the view with its height, width and channels.
+fn picture(input: ValueView<'_>) -> Result<(TensorView<'_>, [usize; 3]), StepError> {
+    const EXPECTED: &str = "a picture [height, width, 1 to 4 channels]";
+    let view = tensor(input, EXPECTED)?;
+    match view.spec.as_picture() {
+        Some((height, width, channels)) if height > 0 && width > 0 && (1..=4).contains(&channels) => {
+            Ok((view, [height, width, channels]))
+        }
+        _ => Err(StepError::Unfit { found: view.spec, expected: EXPECTED }),
+    }
+}
+
+/// The element type and open dimensions of a picture type, or what is needed.
+fn picture_type(input: &FieldType) -> Result<(DType, [Option<usize>; 3]), Needs> {
+    input.as_picture().ok_or_else(|| Needs("a picture [height, width, channels]".to_owned()))
+}
+
+/// The type of a picture.
+fn picture_of(dtype: DType, dims: [Option<usize>; 3]) -> FieldType {
+    FieldType::Tensor { dtype, dims: dims.to_vec() }
+}

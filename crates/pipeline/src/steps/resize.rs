@@ -1,0 +1,329 @@
+//! Resizing: to a shorter side, to an exact size, or of a random rectangle.
+
+use fast_image_resize::images::{Image, ImageRef};
+use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions};
+use forebay_codec::{DType, TensorMut, TensorSpec, TensorView};
+use serde::{Deserialize, Serialize};
+
+use super::{picture, picture_of, picture_type};
+use crate::error::StepError;
+use crate::sample::ValueView;
+use crate::schema::FieldType;
+use crate::scope::Scope;
+use crate::step::{BadParameter, Needs, Transform};
+
+mod area;
+mod tensorflow;
+
+/// Resizes, keeping the aspect ratio (`shorter-side`) or not (`width` and `height`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct Resize {
+    /// The length of the shorter side; the longer one follows, rounded down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shorter_side: Option<usize>,
+    /// The exact width; needs `height`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub width: Option<usize>,
+    /// The exact height; needs `width`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub height: Option<usize>,
+    /// The filter.
+    #[serde(default)]
+    pub filter: Filter,
+    /// Whose result it equals.
+    #[serde(default)]
+    pub variant: Variant,
+}
+
+impl Resize {
+    /// To a shorter side of `pixels`.
+    pub fn shorter_side(pixels: usize) -> Self {
+        Self {
+            shorter_side: Some(pixels),
+            width: None,
+            height: None,
+            filter: Filter::Bilinear,
+            variant: Variant::Antialias,
+        }
+    }
+}
+
+/// How pixels are weighed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Filter {
+    /// Triangle.
+    #[default]
+    Bilinear,
+    /// Catmull–Rom.
+    Bicubic,
+    /// Each output pixel is the mean of the area it covers, fractions of pixels included.
+    Area,
+    /// Lanczos with three lobes.
+    Lanczos,
+}
+
+/// Whose result a resize equals. Loaders disagree; a model trained with one should be fed with the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Variant {
+    /// The filter grows with the scale, as in Pillow and torchvision.
+    #[default]
+    Antialias,
+    /// The filter keeps its size, as in `OpenCV`.
+    Plain,
+    /// As `tf.image.resize`: bilinear, half-pixel centres, fixed filter, truncated to bytes.
+    Tensorflow,
+}
+
+/// Cuts a random rectangle and resizes it to a square, as `ImageNet` training does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+pub struct RandomResizedCrop {
+    /// Width and height of the result in pixels.
+    pub size: usize,
+    /// The smallest and largest share of the picture's area.
+    #[serde(default = "default_area")]
+    pub area: [f64; 2],
+    /// The smallest and largest aspect ratio, width over height.
+    #[serde(default = "default_ratio")]
+    pub ratio: [f64; 2],
+    /// The filter.
+    #[serde(default)]
+    pub filter: Filter,
+}
+
+fn default_area() -> [f64; 2] {
+    [0.08, 1.0]
+}
+
+fn default_ratio() -> [f64; 2] {
+    [3.0 / 4.0, 4.0 / 3.0]
+}
+
+/// How often a rectangle that does not fit is drawn again before the middle is taken.
+const CROP_ATTEMPTS: usize = 10;
+
+impl Resize {
+    /// The size in pixels (width, height) that a picture of this size becomes.
+    fn size_of(&self, width: usize, height: usize) -> (usize, usize) {
+        if let (Some(width), Some(height)) = (self.width, self.height) {
+            return (width, height);
+        }
+        let side = self.shorter_side.unwrap_or(width.min(height));
+        if self.variant == Variant::Tensorflow {
+            // PRESTO scales in single precision (inventory §1.5, step 3), which can differ by one from exact division.
+            let scale = side as f32 / width.min(height) as f32;
+            return ((width as f32 * scale) as usize, (height as f32 * scale) as usize);
+        }
+        let longer = side * width.max(height) / width.min(height);
+        if width <= height { (side, longer) } else { (longer, side) }
+    }
+}
+
+/// A side longer than this is a mistake, and would allocate without bound.
+const SIDE_MAX: usize = 1 << 16;
+
+/// A length in pixels that a picture can have.
+fn check_side(name: &'static str, side: Option<usize>) -> Result<(), BadParameter> {
+    let sound = side.is_none_or(|side| (1..=SIDE_MAX).contains(&side));
+    BadParameter::unless(sound, name, &side.unwrap_or(0), "from 1 to 65536 pixels")
+}
+
+impl Transform for Resize {
+    fn check(&self) -> Result<(), BadParameter> {
+        check_side("shorter-side", self.shorter_side)?;
+        check_side("width", self.width)?;
+        check_side("height", self.height)?;
+        let (exact, any) = (self.width.is_some() && self.height.is_some(), self.width.or(self.height).is_some());
+        BadParameter::unless(exact || !any, "height", &self.height, "given together with `width`, or not at all")?;
+        let one = exact != self.shorter_side.is_some();
+        let expected = "given, unless `width` and `height` are";
+        BadParameter::unless(one, "shorter-side", &self.shorter_side, expected)?;
+        let sound = self.variant != Variant::Tensorflow || self.filter == Filter::Bilinear;
+        BadParameter::unless(sound, "filter", &self.filter, "`bilinear` for the variant `tensorflow`")?;
+        let sound = self.variant == Variant::Antialias || self.filter != Filter::Area;
+        BadParameter::unless(sound, "variant", &self.variant, "`antialias` for the filter `area`")
+    }
+
+    fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs> {
+        let (dtype, dims) = resizable_type(input)?;
+        let fixed = matches!((self.width, self.height), (Some(_), Some(_)));
+        let (width, height) = match dims {
+            [Some(height), Some(width), _] => {
+                let (width, height) = self.size_of(width, height);
+                (Some(width), Some(height))
+            }
+            _ if fixed => (self.width, self.height),
+            _ => (None, None),
+        };
+        Ok(picture_of(dtype, [height, width, dims[2]]))
+    }
+
+    fn output_spec(&self, input: ValueView<'_>, _scope: &mut Scope) -> Result<TensorSpec, StepError> {
+        let (view, [height, width, channels]) = picture(input)?;
+        let (width, height) = self.size_of(width, height);
+        Ok(TensorSpec::new(view.spec.dtype, &[height, width, channels]))
+    }
+
+    fn run(&self, input: ValueView<'_>, mut output: TensorMut<'_>, scope: &mut Scope) -> Result<(), StepError> {
+        let (view, [height, width, _]) = picture(input)?;
+        match (self.variant, self.filter) {
+            (Variant::Tensorflow, _) => tensorflow::resize(view, output, &mut scope.floats),
+            (_, Filter::Area) => area::resize(view, output, &mut scope.floats),
+            (variant, filter) => {
+                let algorithm = match variant {
+                    Variant::Plain => ResizeAlg::Interpolation(filter.kernel()),
+                    _ => ResizeAlg::Convolution(filter.kernel()),
+                };
+                let whole = Rectangle { left: 0, top: 0, width, height };
+                resize_rectangle(view, whole, algorithm, &mut output, &mut scope.resizer)
+            }
+        }
+    }
+}
+
+impl Filter {
+    fn kernel(self) -> FilterType {
+        match self {
+            Self::Bilinear => FilterType::Bilinear,
+            Self::Bicubic => FilterType::CatmullRom,
+            // Only reached by the antialiased resize, which has its own area kernel.
+            Self::Area => FilterType::Box,
+            Self::Lanczos => FilterType::Lanczos3,
+        }
+    }
+}
+
+impl Transform for RandomResizedCrop {
+    fn is_random(&self) -> bool {
+        true
+    }
+
+    fn check(&self) -> Result<(), BadParameter> {
+        check_side("size", Some(self.size))?;
+        let in_order = |[low, high]: [f64; 2]| 0.0 < low && low <= high && high.is_finite();
+        let sound = in_order(self.area) && self.area[1] <= 1.0;
+        BadParameter::unless(sound, "area", &self.area, "two shares above 0 and up to 1, the smaller first")?;
+        BadParameter::unless(in_order(self.ratio), "ratio", &self.ratio, "two ratios above 0, the smaller first")?;
+        BadParameter::unless(self.filter != Filter::Area, "filter", &self.filter, "`bilinear`, `bicubic` or `lanczos`")
+    }
+
+    fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs> {
+        let (dtype, [_, _, channels]) = resizable_type(input)?;
+        Ok(picture_of(dtype, [Some(self.size), Some(self.size), channels]))
+    }
+
+    fn output_spec(&self, input: ValueView<'_>, _scope: &mut Scope) -> Result<TensorSpec, StepError> {
+        let (view, [_, _, channels]) = picture(input)?;
+        Ok(TensorSpec::new(view.spec.dtype, &[self.size, self.size, channels]))
+    }
+
+    fn run(&self, input: ValueView<'_>, mut output: TensorMut<'_>, scope: &mut Scope) -> Result<(), StepError> {
+        let (view, [height, width, _]) = picture(input)?;
+        let rectangle = self.draw(width, height, &mut scope.random);
+        resize_rectangle(view, rectangle, ResizeAlg::Convolution(self.filter.kernel()), &mut output, &mut scope.resizer)
+    }
+}
+
+/// A rectangle of a picture, in pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Rectangle {
+    pub(crate) left: usize,
+    pub(crate) top: usize,
+    pub(crate) width: usize,
+    pub(crate) height: usize,
+}
+
+impl RandomResizedCrop {
+    /// Draws area and (logarithmically) aspect ratio until the rectangle fits; after ten misses takes the middle.
+    pub(crate) fn draw(&self, width: usize, height: usize, random: &mut crate::random::Random) -> Rectangle {
+        let pixels = (width * height) as f64;
+        for _ in 0..CROP_ATTEMPTS {
+            let area = pixels * random.between(self.area[0], self.area[1]);
+            let ratio = random.between(self.ratio[0].ln(), self.ratio[1].ln()).exp();
+            let crop_width = (area * ratio).sqrt().round() as usize;
+            let crop_height = (area / ratio).sqrt().round() as usize;
+            if (1..=width).contains(&crop_width) && (1..=height).contains(&crop_height) {
+                return Rectangle {
+                    left: random.below(width - crop_width + 1),
+                    top: random.below(height - crop_height + 1),
+                    width: crop_width,
+                    height: crop_height,
+                };
+            }
+        }
+        let ratio = (width as f64 / height as f64).clamp(self.ratio[0], self.ratio[1]);
+        let crop_width = ((height as f64 * ratio).round() as usize).clamp(1, width);
+        let crop_height = ((width as f64 / ratio).round() as usize).clamp(1, height);
+        Rectangle {
+            left: (width - crop_width) / 2,
+            top: (height - crop_height) / 2,
+            width: crop_width,
+            height: crop_height,
+        }
+    }
+}
+
+fn resizable_type(input: &FieldType) -> Result<(DType, [Option<usize>; 3]), Needs> {
+    match picture_type(input)? {
+        (dtype @ (DType::U8 | DType::U16 | DType::F32), dims) => Ok((dtype, dims)),
+        _ => Err(Needs("a picture in uint8, uint16 or float32".to_owned())),
+    }
+}
+
+fn resize_rectangle(
+    view: TensorView<'_>,
+    rectangle: Rectangle,
+    algorithm: ResizeAlg,
+    output: &mut TensorMut<'_>,
+    resizer: &mut fast_image_resize::Resizer,
+) -> Result<(), StepError> {
+    const EXPECTED: &str = "an aligned picture of 1 to 4 channels in uint8, uint16 or float32";
+    let unfit = |spec| StepError::Unfit { found: spec, expected: EXPECTED };
+    let (&[height, width, channels], &[out_height, out_width, _]) = (view.spec.shape.dims(), output.spec.shape.dims())
+    else {
+        return Err(unfit(view.spec));
+    };
+    let pixel = pixel_type(view.spec.dtype, channels).ok_or_else(|| unfit(view.spec))?;
+    // Bytes from the middle of a record may not be aligned for wider elements.
+    let mut aligned: Vec<u64> = Vec::new();
+    let data = if view.data.as_ptr().align_offset(view.spec.dtype.bytes()) == 0 {
+        view.data
+    } else {
+        aligned.resize(view.data.len().div_ceil(8), 0);
+        let copy = &mut bytemuck::cast_slice_mut(&mut aligned)[..view.data.len()];
+        copy.copy_from_slice(view.data);
+        copy
+    };
+    let source = ImageRef::new(width as u32, height as u32, data, pixel).map_err(|_| unfit(view.spec))?;
+    let out_spec = output.spec;
+    let mut target =
+        Image::from_slice_u8(out_width as u32, out_height as u32, output.data, pixel).map_err(|_| unfit(out_spec))?;
+    let options = ResizeOptions::new().resize_alg(algorithm).use_alpha(false).crop(
+        rectangle.left as f64,
+        rectangle.top as f64,
+        rectangle.width as f64,
+        rectangle.height as f64,
+    );
+    Ok(resizer.resize(&source, &mut target, &options)?)
+}
+
+fn pixel_type(dtype: DType, channels: usize) -> Option<PixelType> {
+    Some(match (dtype, channels) {
+        (DType::U8, 1) => PixelType::U8,
+        (DType::U8, 2) => PixelType::U8x2,
+        (DType::U8, 3) => PixelType::U8x3,
+        (DType::U8, 4) => PixelType::U8x4,
+        (DType::U16, 1) => PixelType::U16,
+        (DType::U16, 2) => PixelType::U16x2,
+        (DType::U16, 3) => PixelType::U16x3,
+        (DType::U16, 4) => PixelType::U16x4,
+        (DType::F32, 1) => PixelType::F32,
+        (DType::F32, 2) => PixelType::F32x2,
+        (DType::F32, 3) => PixelType::F32x3,
+        (DType::F32, 4) => PixelType::F32x4,
+        _ => return None,
+    })
+}

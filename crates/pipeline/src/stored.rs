@@ -1,0 +1,107 @@
+//! How a sample is kept in a record: a `tf.train.Example` with one feature per field, which TensorFlow and others read as
+//! it is. Tensors are serialised `TensorProto`s, as PRESTO writes them (inventory P11); bytes and text are byte strings,
+//! whole numbers are integers, and the sample's key is the feature [`KEY_FEATURE`].
+
+use bytes::Bytes;
+use forebay_codec::{DType, Shape, Tensor, TensorSpec};
+use forebay_record::{Feature, SharedExample, TensorFlowType, TensorProto, TensorShape, encode_example_into};
+
+use crate::error::{Error, Result};
+use crate::sample::{Field, Sample, SampleView, Value, ValueView};
+use crate::schema::{FieldType, Schema};
+
+/// The feature that holds the sample's key. (`WebDataset` calls it the same.)
+pub const KEY_FEATURE: &str = "__key__";
+
+/// Appends the record of `sample` to `out`.
+pub fn encode_sample(sample: &SampleView<'_>, out: &mut Vec<u8>) -> Result<()> {
+    // Features borrow lists, and lists borrow values: both live here while the record is written.
+    let strings: Vec<[&[u8]; 1]> = sample.fields.iter().map(|(_, value)| [string_of(*value)]).collect();
+    let numbers: Vec<[i64; 1]> = sample.fields.iter().map(|(_, value)| [number_of(*value)]).collect();
+    let key: [&[u8]; 1] = [sample.key.as_bytes()];
+    let mut features = Vec::with_capacity(sample.fields.len() + 1);
+    features.push((KEY_FEATURE, Feature::Bytes(&key)));
+    for (place, (name, value)) in sample.fields.iter().enumerate() {
+        let feature = match value {
+            ValueView::Tensor(view) => {
+                let dims: Vec<u64> = view.spec.shape.dims().iter().map(|&dim| dim as u64).collect();
+                let shape = TensorShape::new(&dims)?;
+                Feature::Tensor(TensorProto::new(tensorflow_type(view.spec.dtype), shape, view.data)?)
+            }
+            ValueView::Int(_) => Feature::Int64(&numbers[place]),
+            ValueView::Bytes(_) | ValueView::Text(_) => Feature::Bytes(&strings[place]),
+        };
+        features.push((*name, feature));
+    }
+    Ok(encode_example_into(&features, out)?)
+}
+
+fn string_of(value: ValueView<'_>) -> &[u8] {
+    match value {
+        ValueView::Bytes(bytes) => bytes,
+        ValueView::Text(text) => text.as_bytes(),
+        ValueView::Int(_) | ValueView::Tensor(_) => &[],
+    }
+}
+
+fn number_of(value: ValueView<'_>) -> i64 {
+    match value {
+        ValueView::Int(number) => number,
+        _ => 0,
+    }
+}
+
+/// The sample in `record`, whose fields the schema names, as number `index` of its data set. Bytes and tensors share the
+/// record's memory.
+pub fn decode_sample(record: Bytes, schema: &Schema, index: u64) -> Result<Sample> {
+    let example = SharedExample::parse(record)?;
+    let key = example.bytes(KEY_FEATURE).ok_or_else(|| stored(KEY_FEATURE, "is missing".to_owned()))?;
+    let key = std::str::from_utf8(&key).map_err(|_| stored(KEY_FEATURE, "is not text".to_owned()))?.into();
+    let fields = schema.fields.iter().map(|(name, kind)| {
+        let value = decode_value(&example, name, kind)?;
+        Ok(Field { name: name.as_str().into(), value })
+    });
+    Ok(Sample { key, index, fields: fields.collect::<Result<_>>()? })
+}
+
+fn decode_value(example: &SharedExample, name: &str, kind: &FieldType) -> Result<Value> {
+    let missing = || stored(name, format!("is missing or is no {kind}"));
+    Ok(match kind {
+        FieldType::Bytes => Value::Bytes(example.bytes(name).ok_or_else(missing)?),
+        FieldType::Text => {
+            let bytes = example.bytes(name).ok_or_else(missing)?;
+            let text = std::str::from_utf8(&bytes).map_err(|_| stored(name, "is not UTF-8 text".to_owned()))?;
+            Value::Text(text.into())
+        }
+        FieldType::Int => Value::Int(example.int64(name).ok_or_else(missing)?),
+        FieldType::Tensor { dtype, dims } => {
+            let message = example.bytes(name).ok_or_else(missing)?;
+            let proto = TensorProto::parse(&message)?;
+            let shape: Vec<usize> = proto.shape().dims().iter().map(|&dim| dim as usize).collect();
+            let fits = shape.len() == dims.len()
+                && dims.iter().zip(&shape).all(|(dim, found)| dim.is_none_or(|dim| dim == *found))
+                && proto.dtype() == tensorflow_type(*dtype);
+            let unfit =
+                || stored(name, format!("is a tensor {shape:?} of type {}, but should be {kind}", proto.dtype().0));
+            let spec = TensorSpec { dtype: *dtype, shape: Shape::try_new(&shape).ok_or_else(unfit)? };
+            let content = message.slice_ref(proto.content());
+            Value::Tensor(Tensor::new(spec, content).filter(|_| fits).ok_or_else(unfit)?)
+        }
+    })
+}
+
+fn stored(field: &str, problem: String) -> Error {
+    Error::Stored { field: field.to_owned(), problem }
+}
+
+fn tensorflow_type(dtype: DType) -> TensorFlowType {
+    match dtype {
+        DType::U8 => TensorFlowType::DT_UINT8,
+        DType::U16 => TensorFlowType::DT_UINT16,
+        DType::I16 => TensorFlowType::DT_INT16,
+        DType::I32 => TensorFlowType::DT_INT32,
+        DType::I64 => TensorFlowType::DT_INT64,
+        DType::F32 => TensorFlowType::DT_FLOAT,
+        DType::F64 => TensorFlowType::DT_DOUBLE,
+    }
+}

@@ -1,0 +1,90 @@
+//! Pipelines are checked when they are made.
+
+use forebay_pipeline::{Pipeline, Split, ready, ready_names};
+
+fn error(steps: &str) -> String {
+    Pipeline::from_toml("mine", &format!("name = \"mine\"\n{steps}")).unwrap_err().to_string()
+}
+
+#[test]
+fn the_ready_pipelines_are_sound() {
+    for name in ready_names() {
+        let pipeline = ready(name).unwrap();
+        assert_eq!(pipeline.name(), name);
+        assert!(pipeline.output().field("image").unwrap().fixed_spec().is_some(), "{name} gives batches of one shape");
+        let spec = pipeline.to_spec().unwrap();
+        let text = toml::to_string(&spec).unwrap();
+        assert_eq!(Pipeline::from_toml(name, &text).unwrap().to_spec().unwrap(), spec);
+        let json = serde_json::to_string(&spec).unwrap();
+        assert_eq!(serde_json::from_str::<forebay_pipeline::PipelineSpec>(&json).unwrap(), spec);
+    }
+}
+
+#[test]
+fn cv_has_the_splits_of_the_paper() {
+    let pipeline = ready("cv").unwrap();
+    let names: Vec<String> = pipeline.splits().into_iter().map(|split| split.name).collect();
+    assert_eq!(names, ["unprocessed", "concatenated", "decoded", "resized", "pixel-centered"]);
+    assert_eq!(pipeline.output().to_string(), "image: float32[224, 224, 3], label: int");
+    assert_eq!(pipeline.schema_after(2).to_string(), "image: uint8[?, ?, 3], label: int");
+    assert_eq!(pipeline.split("resized").unwrap(), Split { position: 3, name: "resized".to_owned() });
+    let message = pipeline.split("cropped").unwrap_err().to_string();
+    assert!(message.contains("no strategy `cropped`") && message.contains("pixel-centered"), "{message}");
+}
+
+#[test]
+fn a_mismatch_names_both_steps() {
+    let message = error("[[step]]\nop = \"resize\"\nshorter-side = 8\n");
+    assert!(message.contains("`read` gives bytes in field `image`, but `resize` needs a picture"), "{message}");
+    let message = error("[[step]]\nop=\"decode\"\n[[step]]\nop=\"to-chw\"\n[[step]]\nop=\"centre-crop\"\nsize=3\n");
+    assert!(message.contains("`to-chw` gives uint8[3, ?, ?]") && message.contains("`centre-crop` needs"), "{message}");
+    let message = error("[[step]]\nop=\"decode\"\n[[step]]\nop=\"decode\"\nname=\"again\"\n");
+    assert!(
+        message.contains("`decode` gives uint8[?, ?, 3]") && message.contains("`again` needs encoded bytes"),
+        "{message}"
+    );
+    let message = error("[[step]]\nop=\"decode\"\nfields=[\"mask\"]\n");
+    assert!(message.contains("field `mask`") && message.contains("only image: bytes"), "{message}");
+    let message = error(
+        "[[step]]\nop=\"decode\"\n[[step]]\nop=\"resize\"\nwidth=10\nheight=20\n[[step]]\nop=\"random-crop\"\nsize=16\n",
+    );
+    assert!(message.contains("at least 16x16"), "{message}");
+}
+
+#[test]
+fn nothing_is_accepted_and_ignored() {
+    for (steps, expected) in [
+        ("[[step]]\nop=\"decode\"\ncolor=\"rgb\"\n", "unknown field `color`"),
+        ("[[step]]\nop=\"blur\"\n", "no operation `blur`"),
+        ("[[step]]\nsize=3\n", "no `op`"),
+        ("[source]\nfolder=\"x\"\n", "unknown field `folder`"),
+        ("[[step]]\nop=\"decode\"\n[[step]]\nop=\"decode\"\n", "two steps are called `decode`"),
+        ("[[step]]\nop=\"decode\"\n[[step]]\nop=\"resize\"\n", "`shorter-side`"),
+        ("[[step]]\nop=\"decode\"\n[[step]]\nop=\"resize\"\nshorter-side=0\n", "`shorter-side`"),
+        ("[[step]]\nop=\"decode\"\n[[step]]\nop=\"resize\"\nwidth=4\n", "`height`"),
+        (
+            "[[step]]\nop=\"decode\"\n[[step]]\nop=\"resize\"\nshorter-side=9\nfilter=\"area\"\nvariant=\"tensorflow\"\n",
+            "`filter` is",
+        ),
+        ("[[step]]\nop=\"decode\"\n[[step]]\nop=\"random-crop\"\nsize=0\n", "`size`"),
+        ("[[step]]\nop=\"decode\"\n[[step]]\nop=\"horizontal-flip\"\nprobability=1.5\n", "`probability`"),
+        ("[[step]]\nop=\"decode\"\n[[step]]\nop=\"random-resized-crop\"\nsize=8\narea=[0.5,0.1]\n", "`area`"),
+        ("[[step]]\nop=\"decode\"\n[[step]]\nop=\"normalise\"\ndeviation=[0,1,1]\n", "`deviation`"),
+        (
+            "[[step]]\nop=\"decode\"\nstate=\"kept\"\n[[step]]\nop=\"resize\"\nshorter-side=8\nstate=\"kept\"\n",
+            "`kept`",
+        ),
+    ] {
+        let message = error(steps);
+        assert!(message.contains(expected), "{steps} gave: {message}");
+    }
+}
+
+#[test]
+fn random_steps_are_never_a_split() {
+    let toml =
+        "name=\"m\"\n[[step]]\nop=\"decode\"\n[[step]]\nop=\"random-crop\"\nsize=8\n[[step]]\nop=\"centre-pixels\"\n";
+    let pipeline = Pipeline::from_toml("m", toml).unwrap();
+    let names: Vec<String> = pipeline.splits().into_iter().map(|split| split.name).collect();
+    assert_eq!(names, ["unprocessed", "concatenated", "decoded"]);
+}

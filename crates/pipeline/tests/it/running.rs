@@ -1,0 +1,120 @@
+//! The runner: order, draws, places, expansions.
+
+use forebay_codec::image::{Encoding, Subsampling, encode};
+use forebay_codec::{Tensor, TensorSpec};
+use forebay_pipeline::{Draw, Field, Runner, Sample, SampleView, Sink, Value, ready};
+
+use crate::support::{Collect, bytes_value, picture, run_all, sample, step};
+
+fn jpeg() -> Vec<u8> {
+    let photo = picture(300, 400, 3, |row, column, channel| (row / 2 + column / 3 + channel * 40) as u8);
+    encode(photo.view(), &Encoding::Jpeg { quality: 90, subsampling: Subsampling::Both, progressive: false }).unwrap()
+}
+
+fn tensor(sample: &Sample) -> &Tensor {
+    match sample.field("image").unwrap() {
+        Value::Tensor(tensor) => tensor,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_crop_is_the_same_wherever_the_pipeline_is_split() {
+    let pipeline = ready("cv").unwrap();
+    let input = sample(bytes_value(jpeg()));
+    let draw = Draw { seed: 3, epoch: 1 };
+    let whole = run_all(pipeline.steps(), &input, draw);
+    for split in 0..=3 {
+        let kept = run_all(&pipeline.steps()[..split], &input, Draw::default());
+        let mut out = Collect::default();
+        Runner::new(&pipeline.steps()[split..], split).run(&kept[0], draw, &mut (), &mut out).unwrap();
+        assert_eq!(tensor(&out.0[0]), tensor(&whole[0]), "split {split}");
+    }
+}
+
+#[test]
+fn seed_epoch_and_sample_decide_the_draw() {
+    let steps = [step("op = \"random-crop\"\nsize = 16")];
+    let mut input = sample(Value::Tensor(picture(200, 200, 3, |row, column, _| (row ^ column) as u8)));
+    let out = |input: &Sample, seed, epoch| tensor(&run_all(&steps, input, Draw { seed, epoch })[0]).clone();
+    let first = out(&input, 1, 1);
+    assert_eq!(first, out(&input, 1, 1));
+    assert_ne!(first, out(&input, 2, 1));
+    assert_ne!(first, out(&input, 1, 2));
+    input.index += 1;
+    assert_ne!(first, out(&input, 1, 1));
+}
+
+#[test]
+fn a_picture_and_its_mask_are_cut_alike() {
+    let content = picture(60, 60, 3, |row, column, _| (row * 4 + column) as u8);
+    let mut input = sample(Value::Tensor(content.clone()));
+    input.fields.push(Field { name: "mask".into(), value: Value::Tensor(content) });
+    let crop = step("op = \"random-crop\"\nsize = 8\nfields = [\"image\", \"mask\"]");
+    let out = run_all(&[crop], &input, Draw { seed: 9, epoch: 0 });
+    let Some(Value::Tensor(mask)) = out[0].field("mask") else { panic!("a mask") };
+    assert_eq!(tensor(&out[0]), mask);
+}
+
+/// A sink that offers a place for every tensor.
+struct Place {
+    buffer: Vec<u8>,
+    placed: Option<TensorSpec>,
+    accepted: usize,
+}
+
+impl Sink for Place {
+    fn place(&mut self, field: &str, spec: &TensorSpec) -> Option<&mut [u8]> {
+        assert_eq!(field, "image");
+        assert!(self.placed.replace(*spec).is_none(), "only the last step is offered a place");
+        Some(&mut self.buffer[..spec.bytes()])
+    }
+
+    fn accept(&mut self, sample: SampleView<'_>) {
+        assert_eq!(sample.fields.len(), 0, "what was placed is not handed over again");
+        self.accepted += 1;
+    }
+}
+
+#[test]
+fn the_last_step_writes_into_its_place() {
+    let pipeline = ready("cv").unwrap();
+    let input = sample(bytes_value(jpeg()));
+    let bytes = 224 * 224 * 3 * 4;
+    let mut place = Place { buffer: vec![0; bytes], placed: None, accepted: 0 };
+    let mut runner = Runner::new(pipeline.steps(), 0);
+    let expected = run_all(pipeline.steps(), &input, Draw::default());
+    for _ in 0..3 {
+        place.placed = None;
+        runner.run(&input, Draw::default(), &mut (), &mut place).unwrap();
+        assert_eq!(place.buffer[..bytes], tensor(&expected[0]).data()[..]);
+    }
+    assert_eq!(place.accepted, 3);
+}
+
+#[test]
+fn one_sample_may_become_many() {
+    let input = sample(Value::Tensor(picture(25, 37, 3, |row, column, _| (row / 10 * 50 + column / 10) as u8)));
+    let steps = [step("op = \"tiles\"\nsize = 10"), step("op = \"centre-pixels\"")];
+    let out = run_all(&steps, &input, Draw::default());
+    let keys: Vec<&str> = out.iter().map(|sample| &*sample.key).collect();
+    assert_eq!(keys, ["a#0", "a#1", "a#2", "a#3", "a#4", "a#5"]);
+    let mut numbers: Vec<u64> = out.iter().map(|sample| sample.index).collect();
+    numbers.dedup();
+    assert_eq!(numbers.len(), 6);
+    let first = |number: usize| crate::support::floats(tensor(&out[number]))[0];
+    assert!((first(5) - (52.0 / 127.5 - 1.0)).abs() < 1e-6);
+    assert!(run_all(&steps, &sample(Value::Tensor(picture(9, 50, 3, |_, _, _| 0))), Draw::default()).is_empty());
+}
+
+#[test]
+fn an_error_names_sample_and_step() {
+    let fail = |steps: &[forebay_pipeline::Step], input: &Sample| {
+        Runner::new(steps, 0).run(input, Draw::default(), &mut (), &mut Collect::default()).unwrap_err().to_string()
+    };
+    let message = fail(&[step("op = \"decode\"")], &sample(bytes_value(b"GIF89a no".to_vec())));
+    assert!(message.starts_with("sample `a`: step `decode`: "), "{message}");
+    let small = sample(Value::Tensor(picture(10, 20, 3, |_, _, _| 0)));
+    let message = fail(&[step("op = \"random-crop\"\nsize = 16")], &small);
+    assert!(message.contains("a picture of 20x10 is too small for a crop of 16x16"), "{message}");
+}

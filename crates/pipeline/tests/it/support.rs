@@ -1,0 +1,91 @@
+//! What several tests need.
+
+use std::path::PathBuf;
+
+use bytes::Bytes;
+use forebay_codec::{Tensor, TensorSpec, TensorView};
+use forebay_pipeline::steps::StepSpec;
+use forebay_pipeline::{Draw, Field, Runner, Sample, SampleView, Sink, Step, Value};
+
+/// The real test data, or `None` with a printed reason.
+pub(crate) fn data_folder(name: &str) -> Option<PathBuf> {
+    let root = std::env::var_os("FOREBAY_TEST_DATA")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"), PathBuf::from);
+    let folder = root.join(name);
+    if folder.exists() {
+        return Some(folder);
+    }
+    eprintln!("skipped: no test data at `{}`", folder.display());
+    None
+}
+
+/// A step from its TOML.
+pub(crate) fn step(toml: &str) -> Step {
+    let spec: StepSpec = toml::from_str(toml).unwrap();
+    spec.to_step("test").unwrap()
+}
+
+/// A sample with one field `image`.
+pub(crate) fn sample(value: Value) -> Sample {
+    Sample { key: "a".into(), index: 5, fields: vec![Field { name: "image".into(), value }] }
+}
+
+/// A picture whose bytes are given by a function of row, column and channel.
+pub(crate) fn picture(height: usize, width: usize, channels: usize, at: impl Fn(usize, usize, usize) -> u8) -> Tensor {
+    let mut data = Vec::new();
+    for row in 0..height {
+        for column in 0..width {
+            data.extend((0..channels).map(|channel| at(row, column, channel)));
+        }
+    }
+    Tensor::from_elements(&[height, width, channels], &data).unwrap()
+}
+
+/// Collects what comes out.
+#[derive(Default)]
+pub(crate) struct Collect(pub(crate) Vec<Sample>);
+
+impl Sink for Collect {
+    fn place(&mut self, _field: &str, _spec: &TensorSpec) -> Option<&mut [u8]> {
+        None
+    }
+
+    fn accept(&mut self, sample: SampleView<'_>) {
+        self.0.push(sample.to_sample());
+    }
+}
+
+/// Runs steps on a sample and returns everything that comes out.
+pub(crate) fn run_all(steps: &[Step], sample: &Sample, draw: Draw) -> Vec<Sample> {
+    let mut out = Collect::default();
+    Runner::new(steps, 0).run(sample, draw, &mut (), &mut out).unwrap();
+    out.0
+}
+
+/// Runs one step on a tensor and returns the tensor that comes out.
+pub(crate) fn run(toml: &str, input: Tensor) -> Tensor {
+    run_seeded(toml, input, 0)
+}
+
+pub(crate) fn run_seeded(toml: &str, input: Tensor, seed: u64) -> Tensor {
+    let mut out = run_all(&[step(toml)], &sample(Value::Tensor(input)), Draw { seed, epoch: 0 });
+    assert_eq!(out.len(), 1);
+    match out.pop().unwrap().fields.pop().unwrap().value {
+        Value::Tensor(tensor) => tensor,
+        other => panic!("{other:?}"),
+    }
+}
+
+pub(crate) fn floats(tensor: &Tensor) -> Vec<f32> {
+    tensor.view().elements_or_copy::<f32>(&mut Vec::new()).unwrap().to_vec()
+}
+
+/// The largest difference of two byte tensors.
+pub(crate) fn difference_max(a: TensorView<'_>, b: TensorView<'_>) -> u8 {
+    assert_eq!(a.spec, b.spec);
+    a.data.iter().zip(b.data).map(|(a, b)| a.abs_diff(*b)).max().unwrap_or(0)
+}
+
+pub(crate) fn bytes_value(bytes: Vec<u8>) -> Value {
+    Value::Bytes(Bytes::from(bytes))
+}

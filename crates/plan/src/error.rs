@@ -1,0 +1,98 @@
+//! The crate's one error type.
+
+/// What every fallible function of this crate returns.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Whose fault an [`Error`] is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ErrorClass {
+    /// A profile or plan is not what it must be.
+    Format,
+    /// A profile or plan was written by another version, which this one cannot read.
+    Unsupported,
+    /// The limits leave no strategy.
+    Limit,
+    /// The caller asked for something that makes no sense.
+    Usage,
+}
+
+/// What can go wrong in this crate.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A text is not the JSON of a profile or plan.
+    #[error("cannot read the {what}: {source}\nhint: it must be a file that `forebay {what}` wrote")]
+    Json {
+        /// `profile` or `plan`.
+        what: &'static str,
+        /// What is wrong, with line and column.
+        source: serde_json::Error,
+    },
+    /// A profile or plan cannot be written as JSON.
+    #[error("cannot write the {what} as JSON: {source}")]
+    Write {
+        /// `profile` or `plan`.
+        what: &'static str,
+        /// What is wrong.
+        source: serde_json::Error,
+    },
+    /// A profile or plan has a layout that this version does not know.
+    #[error(
+        "cannot read the {what}: its layout has version `{found}`, expected `{expected}`\nhint: make it again with this \
+         version of `forebay {what}`"
+    )]
+    Version {
+        /// `profile` or `plan`.
+        what: &'static str,
+        /// The version that this version of Forebay reads.
+        expected: u32,
+        /// The version in the file.
+        found: u64,
+    },
+    /// A profile holds a value that no measurement gives.
+    #[error("cannot plan with this profile: `{field}` is `{found}`, but must be {expected}\nhint: {hint}")]
+    Value {
+        /// Where in the profile: `strategies.resized.prep_seconds`.
+        field: String,
+        /// What is there.
+        found: String,
+        /// What may be there.
+        expected: &'static str,
+        /// The remedy.
+        hint: &'static str,
+    },
+    /// A weight, a limit or the trainer's rate is out of its range.
+    #[error("`{name}` is `{found}`, but must be {expected}")]
+    Argument {
+        /// Which one.
+        name: &'static str,
+        /// Its value.
+        found: String,
+        /// What is allowed.
+        expected: &'static str,
+    },
+    /// Every strategy misses a limit.
+    #[error("no strategy meets the limits\n{}\nhint: {hint}", lines(.excluded))]
+    NoneLeft {
+        /// Each strategy, and by how much it misses which limits.
+        excluded: Vec<(String, String)>,
+        /// Which strategy comes nearest, and what it would need.
+        hint: String,
+    },
+}
+
+impl Error {
+    /// Whose fault this is.
+    pub fn class(&self) -> ErrorClass {
+        match self {
+            Self::Json { .. } | Self::Write { .. } | Self::Value { .. } => ErrorClass::Format,
+            Self::Version { .. } => ErrorClass::Unsupported,
+            Self::NoneLeft { .. } => ErrorClass::Limit,
+            Self::Argument { .. } => ErrorClass::Usage,
+        }
+    }
+}
+
+fn lines(excluded: &[(String, String)]) -> String {
+    excluded.iter().map(|(name, misses)| format!("  `{name}`: {misses}")).collect::<Vec<_>>().join("\n")
+}

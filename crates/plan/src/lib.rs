@@ -1,0 +1,87 @@
+//! Measurements in, plan out.
+//!
+//! A [`Profile`] holds what was measured of a pipeline: what each step costs, what the storage gives, and what each
+//! *strategy* (each way to split the pipeline into *once* and *every epoch*) reached. This crate turns it into a [`Plan`]:
+//! which strategy to build, why, and what limits each of them. It is arithmetic only: no clock, no files, no threads,
+//! and the same profile always gives the same plan.
+//!
+//! - [`predict`] is the cost model: the smallest of what storage, processor and trainer can do. It neglects whatever keeps
+//!   them from overlapping perfectly, so a measurement is usually a little lower; each prediction is given with its error.
+//! - [`summarise`] turns the runs of each strategy into T4 (samples per second that reach the trainer) and its spread, and
+//!   extrapolates storage and preparation to the whole data set, in proportion to the number of samples.
+//! - [`rank`] orders the strategies by an [`Objective`]: weights for preparation time, storage and throughput, and hard
+//!   [`Limits`].
+//! - [`plan`] does all of that and gives the reasons in words.
+//!
+//! The choice rests on measured T4; predictions only explain it. Do not use this crate to compare profiles of different
+//! machines or storages: a profile is of one of each, and so is its plan.
+//!
+//! # Example
+//!
+//! ```
+//! use forebay_plan::{Bound, Limits, Objective, Profile, plan};
+//!
+//! let profile = Profile::parse(r#"{
+//!   "version": 1, "forebay": "0.1.0",
+//!   "machine": {"processor": "an example", "cores": 2, "memory_bytes": 8000000000, "memory_bytes_per_second": 4e9},
+//!   "pipeline": {"name": "photos", "step": [{"op": "decode"}]},
+//!   "data": {"root": "photos", "samples": 10000, "bytes": 1000000000},
+//!   "method": {"sample_count": 100, "runs_total": 1, "threads": 2, "shards": 2, "caching": "none", "seed": 7},
+//!   "storage": {"name": "disk", "sequential_bytes_per_second": 4e8, "files_per_second": 100, "file_bytes": 1e5},
+//!   "steps": [
+//!     {"name": "read", "cpu_seconds": 0.0001, "bytes_out": 1e5, "random": false},
+//!     {"name": "decode", "cpu_seconds": 0.004, "bytes_out": 6e5, "random": false}
+//!   ],
+//!   "strategies": [
+//!     {"name": "unprocessed", "split": {"position": 0, "name": "unprocessed"}, "storage_bytes": 10000000,
+//!      "bytes_per_sample": 1e5, "prep_seconds": 0, "deserialise_cpu_seconds": 0, "online_cpu_seconds": 0.0041,
+//!      "runs": [{"samples": 100, "skipped": 0, "seconds": 1.02, "bytes_read": 10000000}]},
+//!     {"name": "decoded", "split": {"position": 2, "name": "decoded"}, "storage_bytes": 60000000,
+//!      "bytes_per_sample": 6e5, "prep_seconds": 1.2, "deserialise_cpu_seconds": 0.0001, "online_cpu_seconds": 0,
+//!      "runs": [{"samples": 100, "skipped": 0, "seconds": 0.155, "bytes_read": 60000000}]}
+//!   ]
+//! }"#)?;
+//!
+//! let best = plan(&profile, &Objective::default())?;
+//! assert_eq!(best.chosen, "decoded");
+//! assert_eq!(best.prediction.bound_by, Bound::Storage);
+//! assert_eq!(
+//!     best.ranking[0].sentence,
+//!     "disk-bound: 600 kB per sample at 400 MB/s allows 667 samples/s; the processor could do 20,000 samples/s"
+//! );
+//!
+//! // The decoded pictures would need 6 GB; with less, files are read every epoch.
+//! let limits = Limits { storage_bytes_max: Some(2_000_000_000), ..Limits::default() };
+//! let small = plan(&profile, &Objective { limits, ..Objective::default() })?;
+//! assert_eq!(small.chosen, "unprocessed");
+//! # Ok::<(), forebay_plan::Error>(())
+//! ```
+//!
+//! # Limits
+//!
+//! Extrapolation is linear: it holds as far as the samples measured are like the rest. Under caching, throughput was measured on
+//! what was cached; where the whole data set does not fit memory, the strategy's sentence says so. A strategy is one
+//! container and one encoding: mixes of formats are not planned.
+
+#![forbid(unsafe_code)]
+
+mod check;
+mod error;
+mod explain;
+mod limits;
+mod objective;
+mod plan;
+mod prediction;
+mod profile;
+mod summary;
+pub mod units;
+
+pub use error::{Error, ErrorClass, Result};
+pub use limits::Limits;
+pub use objective::{Objective, RankedStrategy, Ranking, Weights, rank};
+pub use plan::{Plan, plan};
+pub use prediction::{Bound, Prediction, predict};
+pub use profile::{
+    Caching, Data, Machine, Method, Profile, Run, StepCost, StorageRates, StrategyProfile, SystemSample,
+};
+pub use summary::{Summary, break_even_epochs, summarise};

@@ -1,0 +1,92 @@
+//! The plan: what was chosen, with its prediction and its reasons. Kept as `plan.json`, and built by `forebay build`.
+
+use forebay_pipeline::{PipelineSpec, Split};
+use serde::{Deserialize, Serialize};
+
+use crate::check;
+use crate::error::Result;
+use crate::explain::reason;
+use crate::limits::Limits;
+use crate::objective::{Objective, RankedStrategy, Weights, rank};
+use crate::prediction::Prediction;
+use crate::profile::{Caching, Data, Profile};
+
+/// What was chosen, and why.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The version of this file's layout: [`Plan::VERSION`].
+    pub version: u32,
+    /// The version of Forebay that planned.
+    pub forebay: String,
+    /// The strategy that was chosen, by name.
+    pub chosen: String,
+    /// Where it splits the pipeline.
+    pub split: Split,
+    /// Why, in a few sentences.
+    pub reason: String,
+    /// What the cost model says of it, the trainer included.
+    pub prediction: Prediction,
+    /// All strategies, best first; those that a limit rules out come last.
+    pub ranking: Vec<RankedStrategy>,
+    /// The pipeline.
+    pub pipeline: PipelineSpec,
+    /// The data it was measured on.
+    pub data: Data,
+    /// The storage it was measured on.
+    pub storage: String,
+    /// What was cached between runs.
+    pub caching: Caching,
+    /// How many decode workers it was measured with.
+    pub threads: usize,
+    /// How many shards to keep it in.
+    pub shards: usize,
+    /// The seed of random steps.
+    pub seed: u64,
+    /// The weights that it was chosen by.
+    pub weights: Weights,
+    /// The limits that it was chosen under.
+    pub limits: Limits,
+    /// How many samples per second the trainer takes, where that was given.
+    pub trainer_samples_per_second: Option<f64>,
+}
+
+impl Plan {
+    /// The layout that this version writes.
+    pub const VERSION: u32 = 1;
+
+    /// A plan from the text of `plan.json`. A layout of another version is refused.
+    pub fn parse(text: &str) -> Result<Self> {
+        check::parse("plan", Self::VERSION, text)
+    }
+
+    /// The text of `plan.json`.
+    pub fn to_json(&self) -> Result<String> {
+        check::to_json("plan", self)
+    }
+}
+
+/// Chooses the best strategy of `profile` by `objective`. Fails where the profile holds what no measurement can give, where
+/// the weights make no sense, or where no strategy meets the limits.
+pub fn plan(profile: &Profile, objective: &Objective) -> Result<Plan> {
+    let ranking = rank(profile, objective)?;
+    let best = ranking.best();
+    Ok(Plan {
+        version: Plan::VERSION,
+        forebay: env!("CARGO_PKG_VERSION").to_owned(),
+        chosen: best.summary.name.clone(),
+        split: best.summary.split.clone(),
+        reason: reason(profile, objective, &ranking),
+        prediction: best.prediction,
+        ranking: ranking.into_strategies(),
+        pipeline: profile.pipeline.clone(),
+        data: profile.data.clone(),
+        storage: profile.storage.name.clone(),
+        caching: profile.method.caching,
+        threads: profile.method.threads,
+        shards: profile.method.shards,
+        seed: profile.method.seed,
+        weights: objective.weights,
+        limits: objective.limits,
+        trainer_samples_per_second: objective.trainer_samples_per_second,
+    })
+}

@@ -1,0 +1,139 @@
+//! The cost model: samples per second from measured costs (DESIGN.md, "The cost model").
+//!
+//! ```text
+//! load = bandwidth / bytes      decode = cores / processor seconds      T4 = min(load, decode, trainer)
+//! ```
+//!
+//! It assumes that reading, processing and training overlap perfectly, and neglects: processor time that reading itself
+//! takes (system calls, copies out of the page cache), which competes with the online steps for the same cores; the
+//! assembly of batches; the start of an epoch, before the first batch is there, which weighs more the shorter a run is;
+//! cores that share a physical core, a cache or the memory bandwidth; and other programs. All of these make the measured T4
+//! lower than the predicted one. What the measurement says wins; the prediction explains it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::profile::{Caching, Profile, StorageRates, StrategyProfile};
+
+/// What the cost model says of one strategy. All rates are samples per second that reach the trainer.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Prediction {
+    /// T4, the smallest of the three below; `None` where none of them bounds it.
+    pub samples_per_second: Option<f64>,
+    /// What storage (or the page cache) can deliver; `None` where it is no bound.
+    pub load: Option<f64>,
+    /// What the processor can get through; `None` where it has nothing to do.
+    pub decode: Option<f64>,
+    /// What the trainer takes; `None` where it is not known.
+    pub trainer: Option<f64>,
+    /// Which of them is the smallest.
+    pub bound_by: Bound,
+}
+
+/// What limits a strategy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bound {
+    /// Reading: the disk or network, or memory where the page cache holds the data.
+    Storage,
+    /// The processor: taking records apart and the online steps.
+    Cpu,
+    /// The trainer takes no more: the input pipeline is fast enough.
+    Trainer,
+    /// None of the costs that the model knows is there.
+    Unknown,
+}
+
+/// Predicts T4 of `strategy` from the costs in `profile`, with a trainer that takes `trainer` samples per second.
+///
+/// A cost or rate that is zero, negative or not finite counts as not measured and bounds nothing: a sample of 0 bytes needs no
+/// reading, a strategy without online work no processor, and an unmeasured storage says nothing. Where two bounds
+/// are equal the trainer is named before storage, and storage before the processor.
+///
+/// Under system caching every byte comes from memory, copied by one thread; under application caching samples are already
+/// taken apart in memory, so that only the online steps cost anything. Both describe the epochs after the first.
+pub fn predict(profile: &Profile, strategy: &StrategyProfile, trainer: Option<f64>) -> Prediction {
+    let load = load(profile, strategy);
+    let decode = decode(profile, strategy);
+    let trainer = trainer.and_then(positive);
+    let bounds = [(trainer, Bound::Trainer), (load, Bound::Storage), (decode, Bound::Cpu)];
+    let smallest = bounds
+        .into_iter()
+        .filter_map(|(rate, bound)| rate.map(|rate| (rate, bound)))
+        // `min_by` keeps the first of equal ones, which is the order promised above.
+        .min_by(|(one, _), (other, _)| one.total_cmp(other));
+    Prediction {
+        samples_per_second: smallest.map(|(rate, _)| rate),
+        load,
+        decode,
+        trainer,
+        bound_by: smallest.map_or(Bound::Unknown, |(_, bound)| bound),
+    }
+}
+
+/// How many threads can decode at the same time.
+pub(crate) fn decode_threads(profile: &Profile) -> usize {
+    profile.method.threads.min(profile.machine.cores).max(1)
+}
+
+/// Processor seconds per sample that `strategy` spends every epoch.
+pub(crate) fn cpu_seconds(profile: &Profile, strategy: &StrategyProfile) -> f64 {
+    match profile.method.caching {
+        Caching::None | Caching::System => strategy.deserialise_cpu_seconds + strategy.online_cpu_seconds,
+        Caching::Application => strategy.online_cpu_seconds,
+    }
+}
+
+/// The share of the time to read a source file of `file_bytes` that goes into everything but its bytes: finding, opening,
+/// seeking. 0 where the sequential rate accounts for all of it.
+pub(crate) fn opening_share(storage: &StorageRates, file_bytes: f64) -> f64 {
+    match files_per_second(storage, file_bytes) {
+        Some(files) => (1.0 - transfer_seconds(storage, file_bytes) * files).max(0.0),
+        None => 0.0,
+    }
+}
+
+fn load(profile: &Profile, strategy: &StrategyProfile) -> Option<f64> {
+    let bytes = strategy.bytes_per_sample;
+    match profile.method.caching {
+        Caching::None if strategy.split.position == 0 => files_per_second(&profile.storage, bytes),
+        Caching::None => quotient(profile.storage.sequential_bytes_per_second, bytes),
+        Caching::System => quotient(profile.machine.memory_bytes_per_second, bytes),
+        Caching::Application => None,
+    }
+}
+
+fn decode(profile: &Profile, strategy: &StrategyProfile) -> Option<f64> {
+    quotient(decode_threads(profile) as f64, cpu_seconds(profile, strategy))
+}
+
+/// How many files of `file_bytes` the storage reads per second, when it was measured with files of another mean size.
+///
+/// A file takes the time for its bytes at the sequential rate and a fixed time on top; only the first changes with its size.
+/// Where files were measured faster than the sequential rate allows, there is no fixed time to be found and all of
+/// it is taken to change with the size.
+fn files_per_second(storage: &StorageRates, file_bytes: f64) -> Option<f64> {
+    let measured_seconds = quotient(1.0, storage.files_per_second)?;
+    let (Some(bytes), Some(measured_bytes)) = (positive(file_bytes), positive(storage.file_bytes)) else {
+        return positive(storage.files_per_second);
+    };
+    let fixed_seconds = measured_seconds - transfer_seconds(storage, measured_bytes);
+    let seconds = if fixed_seconds >= 0.0 {
+        fixed_seconds + transfer_seconds(storage, bytes)
+    } else {
+        measured_seconds * bytes / measured_bytes
+    };
+    quotient(1.0, seconds)
+}
+
+fn transfer_seconds(storage: &StorageRates, bytes: f64) -> f64 {
+    positive(storage.sequential_bytes_per_second).map_or(0.0, |rate| bytes.max(0.0) / rate)
+}
+
+/// `amount / cost`, if both are there and the result is a rate.
+fn quotient(amount: f64, cost: f64) -> Option<f64> {
+    positive(positive(amount)? / positive(cost)?)
+}
+
+fn positive(value: f64) -> Option<f64> {
+    (value > 0.0 && value.is_finite()).then_some(value)
+}

@@ -1,0 +1,203 @@
+//! The profile: what was measured. Written by the engine as `profile.json`, read by the planner.
+//!
+//! Every number here was measured or counted; predictions live in [`crate::predict`] and in the plan.
+
+use forebay_pipeline::{PipelineSpec, Split};
+use serde::{Deserialize, Serialize};
+
+/// Everything that was measured of one pipeline on one machine and storage.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Profile {
+    /// The version of this file's layout: [`Profile::VERSION`].
+    pub version: u32,
+    /// The version of Forebay that measured.
+    pub forebay: String,
+    /// The machine.
+    pub machine: Machine,
+    /// The pipeline.
+    pub pipeline: PipelineSpec,
+    /// The data it was measured on.
+    pub data: Data,
+    /// How it was measured.
+    pub method: Method,
+    /// What the storage gave, as many streams at once as there were threads.
+    pub storage: StorageRates,
+    /// What each step costs, reading included, in the order of the pipeline.
+    pub steps: Vec<StepCost>,
+    /// What each strategy gave.
+    pub strategies: Vec<StrategyProfile>,
+}
+
+impl Profile {
+    /// The layout that this version writes.
+    pub const VERSION: u32 = 1;
+}
+
+/// The machine that was measured on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    /// Its processor, as it names itself.
+    pub processor: String,
+    /// How many cores this process may use.
+    pub cores: usize,
+    /// Its memory.
+    pub memory_bytes: u64,
+    /// How fast one thread copies memory.
+    pub memory_bytes_per_second: f64,
+}
+
+/// The data that was measured on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Data {
+    /// The folder.
+    pub root: String,
+    /// How many samples it has.
+    pub samples: u64,
+    /// How many bytes its files have.
+    pub bytes: u64,
+}
+
+/// How a profile was measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Method {
+    /// How many samples each run took.
+    pub sample_count: u64,
+    /// How many runs each strategy had.
+    pub runs_total: u32,
+    /// How many decode workers, and as many readers.
+    pub threads: usize,
+    /// How many shards a strategy was kept in.
+    pub shards: usize,
+    /// What was cached between runs.
+    pub caching: Caching,
+    /// The seed of random steps.
+    pub seed: u64,
+}
+
+/// What is cached between the first and the following epochs (inventory P18–P20).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Caching {
+    /// Nothing: the page cache is dropped before each run.
+    #[default]
+    None,
+    /// The page cache: dropped before the first run only.
+    System,
+    /// Deserialised samples in memory: a first pass fills the cache, the measured runs read from it.
+    Application,
+}
+
+/// What the storage gave.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StorageRates {
+    /// What it is called: `local`, `ceph-hdd`.
+    pub name: String,
+    /// Bytes per second when large blocks are read in order.
+    pub sequential_bytes_per_second: f64,
+    /// Whole source files per second; `file_bytes` is their mean size.
+    pub files_per_second: f64,
+    /// The mean size of a source file.
+    pub file_bytes: f64,
+}
+
+/// What one step costs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StepCost {
+    /// The step.
+    pub name: String,
+    /// Processor seconds per sample that enters the pipeline.
+    pub cpu_seconds: f64,
+    /// Bytes it gives per sample that enters the pipeline.
+    pub bytes_out: f64,
+    /// Whether it runs every epoch whatever the strategy.
+    pub random: bool,
+}
+
+/// What one strategy gave.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StrategyProfile {
+    /// What it is called: the name of its split.
+    pub name: String,
+    /// Where the pipeline is split.
+    pub split: Split,
+    /// Whether what is kept differs from what the pipeline computes up to the split, as a lossy encoding makes it. Nothing
+    /// does so today: source files and tensors are kept as they are.
+    #[serde(default)]
+    pub lossy: bool,
+    /// Bytes on storage of the samples that were measured.
+    pub storage_bytes: u64,
+    /// Bytes on storage per sample.
+    pub bytes_per_sample: f64,
+    /// Seconds to preprocess and write them once; 0 where nothing is done once.
+    pub prep_seconds: f64,
+    /// Processor seconds to take a stored sample apart before the first online step.
+    pub deserialise_cpu_seconds: f64,
+    /// Processor seconds of all online steps, per sample.
+    pub online_cpu_seconds: f64,
+    /// The measured runs, in order.
+    pub runs: Vec<Run>,
+    /// System metrics during the measured runs, once a second.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub system: Vec<SystemSample>,
+}
+
+/// One measured run: an epoch over the samples.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// How many samples reached the trainer.
+    pub samples: u64,
+    /// How many were skipped because they were damaged.
+    pub skipped: u64,
+    /// How long it took.
+    pub seconds: f64,
+    /// How many bytes were read from storage.
+    pub bytes_read: u64,
+}
+
+impl Run {
+    /// T4: samples per second that reached the trainer.
+    pub fn samples_per_second(&self) -> f64 {
+        self.samples as f64 / self.seconds
+    }
+}
+
+/// The state of the whole system at one moment; rates are over the second before (inventory P23).
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct SystemSample {
+    /// Which run.
+    pub run: u32,
+    /// Seconds since the run began.
+    pub seconds: f64,
+    /// Disk reads.
+    pub disk_read_bytes_per_second: f64,
+    /// Disk writes.
+    pub disk_write_bytes_per_second: f64,
+    /// Network, received.
+    pub network_read_bytes_per_second: f64,
+    /// Network, sent.
+    pub network_write_bytes_per_second: f64,
+    /// Share of all cores in user code, 0 to 1.
+    pub cpu_user: f64,
+    /// Share of all cores in the kernel.
+    pub cpu_system: f64,
+    /// Share of all cores idle.
+    pub cpu_idle: f64,
+    /// Share of all cores waiting for storage.
+    pub cpu_wait: f64,
+    /// Interrupts per second.
+    pub interrupts_per_second: f64,
+    /// Context switches per second.
+    pub context_switches_per_second: f64,
+    /// Memory in use by programs.
+    pub memory_used_bytes: u64,
+    /// Memory that is free.
+    pub memory_free_bytes: u64,
+    /// Memory in the page cache.
+    pub memory_cached_bytes: u64,
+    /// Memory in buffers.
+    pub memory_buffered_bytes: u64,
+    /// Page faults that needed storage, per second.
+    pub major_faults_per_second: f64,
+    /// Page faults that did not, per second.
+    pub minor_faults_per_second: f64,
+}

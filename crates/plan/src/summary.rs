@@ -1,0 +1,139 @@
+//! What the runs of each strategy come to, and what that means for the whole data set.
+
+use forebay_pipeline::Split;
+use serde::{Deserialize, Serialize};
+
+use crate::error::Result;
+use crate::prediction::{Bound, predict};
+use crate::profile::{Caching, Profile, Run, StrategyProfile};
+
+/// One strategy in numbers. These are also the keys of `strategies` in `profile --json`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// The strategy.
+    pub name: String,
+    /// Where the pipeline is split.
+    pub split: Split,
+    /// T4: all samples of all runs over all their seconds. Never the mean of the runs' rates, which would favour fast runs.
+    pub t4_samples_per_second: f64,
+    /// The sample standard deviation of the runs' rates; 0 for a single run, which shows no spread.
+    pub t4_spread: f64,
+    /// The slowest run.
+    pub t4_min: f64,
+    /// The fastest run.
+    pub t4_max: f64,
+    /// How many runs these are of: all, or under system caching all but the first.
+    pub runs: usize,
+    /// Bytes on storage of the samples measured.
+    pub storage_bytes: u64,
+    /// Bytes on storage of the whole data set, in proportion to its samples (inventory P30).
+    pub storage_bytes_total: u64,
+    /// Seconds to prepare the samples measured.
+    pub prep_seconds: f64,
+    /// Seconds to prepare the whole data set, in proportion to its samples.
+    pub prep_seconds_total: f64,
+    /// Seconds of one epoch over the whole data set at T4, or at the trainer's rate where that is less.
+    pub epoch_seconds_total: f64,
+    /// T4 by the cost model, without a trainer: there was none in the measurement.
+    pub predicted_samples_per_second: Option<f64>,
+    /// (predicted - measured) / measured; above 0 where the model promises more than was measured.
+    pub prediction_error: Option<f64>,
+    /// What limits it by the cost model, the trainer included.
+    pub bound_by: Bound,
+    /// T4 over that of the strategy that reads files every epoch; `None` where that was not measured.
+    pub speedup: Option<f64>,
+    /// Epochs after which preparing has paid off against reading files every epoch; `None` where it never does or where
+    /// that was not measured.
+    pub break_even_epochs: Option<u64>,
+    /// Whether what is kept is a lossy encoding.
+    pub lossy: bool,
+}
+
+impl Summary {
+    /// T4 as far as a trainer can use it.
+    pub(crate) fn useful_samples_per_second(&self, trainer: Option<f64>) -> f64 {
+        trainer.map_or(self.t4_samples_per_second, |trainer| self.t4_samples_per_second.min(trainer))
+    }
+}
+
+/// Summarises every strategy of `profile`, in its order, with a trainer that takes `trainer` samples per second.
+pub fn summarise(profile: &Profile, trainer: Option<f64>) -> Result<Vec<Summary>> {
+    profile.check()?;
+    let mut summaries: Vec<_> =
+        profile.strategies.iter().map(|strategy| summarise_one(profile, strategy, trainer)).collect();
+    let Some(baseline) = summaries.iter().find(|summary| summary.split.position == 0).cloned() else {
+        return Ok(summaries);
+    };
+    for summary in &mut summaries {
+        let speedup = summary.t4_samples_per_second / baseline.t4_samples_per_second;
+        summary.speedup = speedup.is_finite().then_some(speedup);
+        summary.break_even_epochs = break_even_epochs(summary, &baseline);
+    }
+    Ok(summaries)
+}
+
+/// After how many epochs preparing `strategy` has paid off against `baseline`: the smallest whole number for which its
+/// preparation and epochs together take no longer. `None` where that never happens.
+pub fn break_even_epochs(strategy: &Summary, baseline: &Summary) -> Option<u64> {
+    let extra_seconds = strategy.prep_seconds_total - baseline.prep_seconds_total;
+    let saved_seconds = baseline.epoch_seconds_total - strategy.epoch_seconds_total;
+    if extra_seconds <= 0.0 && saved_seconds >= 0.0 {
+        return Some(0);
+    }
+    let epochs = extra_seconds / saved_seconds;
+    // What a rounding error leaves above a whole number is no further epoch. `u64::MAX` epochs are never.
+    let whole = (epochs * (1.0 - f64::EPSILON)).ceil();
+    (saved_seconds > 0.0 && extra_seconds > 0.0 && whole < u64::MAX as f64).then_some(whole as u64)
+}
+
+/// The runs that T4 is taken from: under system caching those after the first, which fills the page cache (inventory P19).
+fn steady_runs<'a>(profile: &Profile, strategy: &'a StrategyProfile) -> &'a [Run] {
+    match (profile.method.caching, strategy.runs.as_slice()) {
+        (Caching::System, [_, steady @ ..]) => steady,
+        (_, runs) => runs,
+    }
+}
+
+fn summarise_one(profile: &Profile, strategy: &StrategyProfile, trainer: Option<f64>) -> Summary {
+    let runs = steady_runs(profile, strategy);
+    let rates: Vec<f64> = runs.iter().map(Run::samples_per_second).collect();
+    let samples: f64 = runs.iter().map(|run| run.samples as f64).sum();
+    let run_seconds: f64 = runs.iter().map(|run| run.seconds).sum();
+    let measured = samples / run_seconds;
+    let whole = profile.data.samples as f64 / profile.method.sample_count as f64;
+    let epoch_seconds = run_seconds / runs.len() as f64 * whole;
+    let trainer_seconds = trainer.map_or(0.0, |trainer| samples / runs.len() as f64 * whole / trainer);
+    let predicted = predict(profile, strategy, None).samples_per_second;
+    Summary {
+        name: strategy.name.clone(),
+        split: strategy.split.clone(),
+        t4_samples_per_second: measured,
+        t4_spread: deviation(&rates),
+        t4_min: rates.iter().copied().fold(f64::INFINITY, f64::min),
+        t4_max: rates.iter().copied().fold(0.0, f64::max),
+        runs: runs.len(),
+        storage_bytes: strategy.storage_bytes,
+        storage_bytes_total: (strategy.storage_bytes as f64 * whole).round() as u64,
+        prep_seconds: strategy.prep_seconds,
+        prep_seconds_total: strategy.prep_seconds * whole,
+        // A trainer that takes next to nothing must not make it infinite, which JSON cannot hold.
+        epoch_seconds_total: epoch_seconds.max(trainer_seconds).min(f64::MAX),
+        predicted_samples_per_second: predicted,
+        prediction_error: predicted.map(|predicted| predicted / measured - 1.0).filter(|error| error.is_finite()),
+        bound_by: predict(profile, strategy, trainer).bound_by,
+        speedup: None,
+        break_even_epochs: None,
+        lossy: strategy.lossy,
+    }
+}
+
+/// The sample standard deviation (over n - 1); 0 for fewer than two values.
+fn deviation(values: &[f64]) -> f64 {
+    if values.len() < 2 {
+        return 0.0;
+    }
+    let count = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / count;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (squares / (count - 1.0)).sqrt()
+}

@@ -1,0 +1,70 @@
+//! `profile.json` and `plan.json`.
+
+use std::error::Error as _;
+
+use forebay_plan::{Error, ErrorClass, Limits, Objective, Plan, Profile, plan};
+
+use crate::profiles::{presto_cv, weights};
+
+#[test]
+fn a_profile_and_a_plan_come_back_as_they_were() {
+    let profile = presto_cv();
+    assert_eq!(Profile::parse(&profile.to_json().unwrap()).unwrap(), profile);
+    let limits = Limits { storage_bytes_max: Some(900_000_000_000), prep_seconds_max: None, lossless: true };
+    let objective = Objective { weights: weights(1.0, 0.1, 1.0), limits, trainer_samples_per_second: Some(1500.3) };
+    let plan = plan(&profile, &objective).unwrap();
+    assert_eq!(Plan::parse(&plan.to_json().unwrap()).unwrap(), plan);
+}
+
+#[test]
+fn a_ranked_strategy_is_flat_in_json() {
+    let plan = plan(&presto_cv(), &Objective::default()).unwrap();
+    let json: serde_json::Value = serde_json::from_str(&plan.to_json().unwrap()).unwrap();
+    assert_eq!(json["chosen"], "resized");
+    assert_eq!(json["split"]["position"], 3);
+    let best = &json["ranking"][0];
+    for key in [
+        "name",
+        "split",
+        "score",
+        "t4_samples_per_second",
+        "t4_spread",
+        "storage_bytes",
+        "storage_bytes_total",
+        "prep_seconds",
+        "prep_seconds_total",
+        "predicted_samples_per_second",
+        "prediction_error",
+        "bound_by",
+        "sentence",
+    ] {
+        assert!(!best[key].is_null(), "`{key}` is missing in {best}");
+    }
+    assert_eq!(best["bound_by"], "storage");
+    assert!(best["excluded"].is_null());
+}
+
+#[test]
+fn another_version_is_refused() {
+    let plan = plan(&presto_cv(), &Objective::default()).unwrap();
+    let text = plan.to_json().unwrap().replacen("\"version\": 1", "\"version\": 99", 1);
+    let error = Plan::parse(&text).unwrap_err();
+    assert_eq!(error.class(), ErrorClass::Unsupported);
+    assert!(matches!(error, Error::Version { what: "plan", expected: 1, found: 99 }));
+    // Nothing but the version needs to be readable for that.
+    let error = Profile::parse(r#"{"version": 2, "strategies": "elsewhere"}"#).unwrap_err();
+    assert!(matches!(error, Error::Version { what: "profile", expected: 1, found: 2 }));
+}
+
+#[test]
+fn what_is_no_plan_is_refused_with_the_place() {
+    let profile = presto_cv().to_json().unwrap();
+    for text in ["", "{", "[]", "{}", r#"{"version": -1}"#, r#"{"version": "1"}"#, r#"{"version": 1}"#, &profile] {
+        let error = Plan::parse(text).unwrap_err();
+        assert_eq!(error.class(), ErrorClass::Format, "{error}");
+        assert!(error.source().is_some());
+        assert!(error.to_string().contains("line"), "{error}");
+    }
+    // Nesting is bounded by the parser.
+    assert_eq!(Plan::parse(&"[".repeat(100_000)).unwrap_err().class(), ErrorClass::Format);
+}

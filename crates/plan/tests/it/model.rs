@@ -1,0 +1,96 @@
+//! The cost model by hand, with its edge cases.
+
+use forebay_plan::{Bound, Caching, Prediction, Profile, StrategyProfile, predict};
+
+use crate::profiles::{close, profile, strategy};
+
+/// 8 threads on 8 cores, 910 MB/s, 107 files of 114,661 bytes per second; one strategy of 1 MB and 5 ms per sample.
+fn one(position: usize) -> Profile {
+    let mut strategy = strategy("one", position, 100, 500.0, 100_000_000);
+    strategy.deserialise_cpu_seconds = 0.001;
+    strategy.online_cpu_seconds = 0.004;
+    profile(100, vec![strategy])
+}
+
+fn prediction(profile: &Profile) -> Prediction {
+    predict(profile, &profile.strategies[0], None)
+}
+
+fn changed(change: impl FnOnce(&mut Profile)) -> Prediction {
+    let mut profile = one(1);
+    change(&mut profile);
+    prediction(&profile)
+}
+
+fn with_strategy(change: impl FnOnce(&mut StrategyProfile)) -> Prediction {
+    changed(|profile| change(&mut profile.strategies[0]))
+}
+
+#[test]
+fn t4_is_the_smallest_of_load_decode_and_trainer() {
+    let found = prediction(&one(1));
+    assert!(close(found.load.unwrap(), 910.0));
+    assert!(close(found.decode.unwrap(), 1600.0));
+    assert_eq!((found.samples_per_second, found.bound_by), (found.load, Bound::Storage));
+    let profile = one(1);
+    let trained = predict(&profile, &profile.strategies[0], Some(300.0));
+    assert_eq!((trained.samples_per_second, trained.bound_by), (Some(300.0), Bound::Trainer));
+    let slow = with_strategy(|strategy| strategy.online_cpu_seconds = 0.039);
+    assert_eq!((slow.samples_per_second, slow.bound_by), (Some(200.0), Bound::Cpu));
+}
+
+#[test]
+fn no_more_threads_work_than_there_are_cores() {
+    assert!(close(changed(|profile| profile.machine.cores = 2).decode.unwrap(), 400.0));
+    assert!(close(changed(|profile| profile.method.threads = 1).decode.unwrap(), 200.0));
+    assert!(close(changed(|profile| profile.machine.cores = 0).decode.unwrap(), 200.0));
+}
+
+#[test]
+fn files_of_another_size_keep_their_fixed_time() {
+    let mut profile = one(0);
+    profile.storage.sequential_bytes_per_second = 100e6;
+    profile.storage.files_per_second = 100.0;
+    profile.storage.file_bytes = 500_000.0;
+    // 10 ms a file, 5 ms of it for 0.5 MB: a file of 1 MB takes 15 ms, one of 0.5 MB the 10 ms measured.
+    assert!(close(prediction(&profile).load.unwrap(), 1.0 / 0.015));
+    profile.strategies[0].bytes_per_sample = 500_000.0;
+    assert!(close(prediction(&profile).load.unwrap(), 100.0));
+    // Measured faster than the sequential rate allows: all of it goes by size.
+    profile.storage.files_per_second = 400.0;
+    profile.strategies[0].bytes_per_sample = 1_000_000.0;
+    assert!(close(prediction(&profile).load.unwrap(), 200.0));
+    // Without sizes there is nothing to scale by.
+    profile.strategies[0].bytes_per_sample = 0.0;
+    assert!(close(prediction(&profile).load.unwrap(), 400.0));
+}
+
+#[test]
+fn caching_takes_storage_out() {
+    let system = changed(|profile| profile.method.caching = Caching::System);
+    assert_eq!((system.load, system.bound_by), (Some(5000.0), Bound::Cpu));
+    let application = changed(|profile| profile.method.caching = Caching::Application);
+    assert_eq!((application.load, application.decode), (None, Some(2000.0)));
+}
+
+#[test]
+fn what_costs_nothing_or_was_not_measured_bounds_nothing() {
+    for nothing in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        assert_eq!(with_strategy(|strategy| strategy.bytes_per_sample = nothing).load, None);
+        assert_eq!(changed(|profile| profile.storage.sequential_bytes_per_second = nothing).load, None);
+        assert_eq!(with_strategy(|strategy| strategy.online_cpu_seconds = nothing - 0.001).decode, None);
+    }
+    let free = changed(|profile| {
+        profile.method.caching = Caching::Application;
+        profile.strategies[0].online_cpu_seconds = 0.0;
+    });
+    assert_eq!((free.samples_per_second, free.bound_by), (None, Bound::Unknown));
+}
+
+#[test]
+fn of_equal_bounds_the_trainer_is_named_first_then_storage() {
+    let mut profile = one(1);
+    profile.strategies[0].bytes_per_sample = 910e6 / 1600.0;
+    assert_eq!(prediction(&profile).bound_by, Bound::Storage);
+    assert_eq!(predict(&profile, &profile.strategies[0], Some(1600.0)).bound_by, Bound::Trainer);
+}

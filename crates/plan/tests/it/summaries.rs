@@ -1,0 +1,113 @@
+//! Runs into summaries, and profiles that no measurement can have given.
+
+use forebay_plan::{Caching, ErrorClass, Profile, Run, break_even_epochs, summarise};
+
+use crate::profiles::{close, presto_cv, profile, strategy};
+
+fn run(samples: u64, seconds: f64) -> Run {
+    Run { samples, skipped: 0, seconds, bytes_read: 0 }
+}
+
+#[test]
+fn t4_is_a_ratio_of_totals_and_not_a_mean_of_rates() {
+    let mut measured = strategy("unprocessed", 0, 100, 1.0, 1000);
+    // 100/s and 50/s: 200 samples in 3 s are 66.7/s, though the mean of the rates is 75.
+    measured.runs = vec![run(100, 1.0), run(100, 2.0)];
+    let summary = &summarise(&profile(100, vec![measured]), None).unwrap()[0];
+    assert!(close(summary.t4_samples_per_second, 200.0 / 3.0));
+    assert!(close(summary.t4_spread, 50.0 / 2.0_f64.sqrt()));
+    assert_eq!((summary.t4_min, summary.t4_max, summary.runs), (50.0, 100.0, 2));
+}
+
+#[test]
+fn one_run_has_no_spread() {
+    let mut measured = strategy("unprocessed", 0, 100, 1.0, 1000);
+    measured.runs.truncate(1);
+    let summary = &summarise(&profile(100, vec![measured]), None).unwrap()[0];
+    assert_eq!((summary.runs, summary.t4_spread), (1, 0.0));
+}
+
+#[test]
+fn the_run_that_fills_the_page_cache_does_not_count() {
+    let mut measured = strategy("unprocessed", 0, 100, 1.0, 1000);
+    measured.runs = vec![run(100, 50.0), run(100, 1.0), run(100, 1.0)];
+    let mut profile = profile(100, vec![measured]);
+    profile.method.caching = Caching::System;
+    let summary = &summarise(&profile, None).unwrap()[0];
+    assert_eq!((summary.t4_samples_per_second, summary.runs), (100.0, 2));
+    profile.strategies[0].runs.truncate(1);
+    let error = summarise(&profile, None).unwrap_err();
+    assert!(error.to_string().contains("--runs 2"), "{error}");
+}
+
+#[test]
+fn storage_and_preparation_are_extrapolated_by_samples() {
+    let mut profile = presto_cv();
+    profile.data.samples *= 10;
+    let summary = &summarise(&profile, None).unwrap()[3];
+    assert_eq!(summary.storage_bytes, 347_297_000_000);
+    assert_eq!(summary.storage_bytes_total, 3_472_970_000_000);
+    assert_eq!((summary.prep_seconds, summary.prep_seconds_total), (13_000.0, 130_000.0));
+    assert!(close(summary.epoch_seconds_total, 12_811_670.0 / 1789.0));
+}
+
+#[test]
+fn speedup_and_break_even_are_against_reading_files() {
+    let summaries = summarise(&presto_cv(), None).unwrap();
+    let found: Vec<_> = summaries.iter().map(|summary| summary.break_even_epochs).collect();
+    // Epochs: 11,973.5 s unprocessed; 1331.8, 1717.4, 716.1, 2224.2 s the others.
+    assert_eq!(found, [Some(0), Some(1), Some(2), Some(2), Some(2)]);
+    assert!(close(summaries[3].speedup.unwrap(), 1789.0 / 107.0));
+    // A strategy that is slower than another never pays off against it.
+    assert_eq!(break_even_epochs(&summaries[4], &summaries[3]), None);
+    let without = Profile { strategies: presto_cv().strategies[1..].to_vec(), ..presto_cv() };
+    let summary = &summarise(&without, None).unwrap()[0];
+    assert_eq!((summary.speedup, summary.break_even_epochs), (None, None));
+}
+
+#[test]
+fn a_slow_trainer_lengthens_the_epoch_and_the_way_to_break_even() {
+    let summaries = summarise(&presto_cv(), Some(150.0)).unwrap();
+    assert!(close(summaries[3].epoch_seconds_total, 1_281_167.0 / 150.0));
+    // 11,973.5 s against 8541.1 s an epoch, for 13,000 s once.
+    assert_eq!(summaries[3].break_even_epochs, Some(4));
+    // The prediction is of what was measured, and there was no trainer.
+    assert!(summaries[3].predicted_samples_per_second.unwrap() > 1000.0);
+}
+
+#[test]
+fn the_error_is_relative_to_the_measurement() {
+    let summaries = summarise(&presto_cv(), None).unwrap();
+    let resized = &summaries[3];
+    let expected = resized.predicted_samples_per_second.unwrap() / 1789.0 - 1.0;
+    assert!(close(resized.prediction_error.unwrap(), expected));
+    let mut nothing = presto_cv();
+    nothing.strategies[0].runs = vec![run(0, 1.0)];
+    let summaries = summarise(&nothing, None).unwrap();
+    assert_eq!((summaries[0].t4_samples_per_second, summaries[0].prediction_error), (0.0, None));
+    assert!(summaries.iter().all(|summary| summary.speedup.is_none()));
+}
+
+#[test]
+fn profiles_that_no_measurement_gives_are_refused() {
+    let changes: [fn(&mut Profile); 12] = [
+        |profile| profile.version = 2,
+        |profile| profile.strategies.clear(),
+        |profile| profile.method.sample_count = 0,
+        |profile| profile.strategies[1].runs.clear(),
+        |profile| profile.strategies[1].runs[0].seconds = 0.0,
+        |profile| profile.strategies[1].runs[0].seconds = f64::NAN,
+        |profile| profile.strategies[1].prep_seconds = -1.0,
+        |profile| profile.strategies[1].online_cpu_seconds = f64::INFINITY,
+        |profile| profile.strategies[1].name = "unprocessed".to_owned(),
+        |profile| profile.strategies[1].split.position = 9,
+        |profile| profile.storage.files_per_second = f64::NAN,
+        |profile| drop(profile.steps.pop()),
+    ];
+    for (number, change) in changes.iter().enumerate() {
+        let mut profile = presto_cv();
+        change(&mut profile);
+        let class = summarise(&profile, None).unwrap_err().class();
+        assert!(matches!(class, ErrorClass::Format | ErrorClass::Unsupported), "change {number}: {class:?}");
+    }
+}
