@@ -241,6 +241,7 @@ pub(crate) fn decode(turbo: &mut Decompressor, frame: &Frame, task: &mut Task<'_
         divisor: layout.divisor,
         crop,
         stop_on_warning: !task.options.accept_partial,
+        fast_dct: task.options.fast_dct,
         memory_megabytes_max: (task.options.limits.bytes_max >> 20) + 1,
         scans_max: SCANS_MAX,
     };

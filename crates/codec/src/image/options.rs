@@ -105,6 +105,9 @@ pub struct DecodeOptions {
     /// Give what could be decoded where data is missing or damaged, and say so in [`Decoded`](super::Decoded); off
     /// unless switched on.
     pub accept_partial: bool,
+    /// Use JPEG's fast, less exact inverse DCT; off unless switched on. TensorFlow does by default, and only so are its
+    /// pixels met to the bit. (It is hardly faster where vector units are there.)
+    pub fast_dct: bool,
     /// How much smaller.
     pub scale: Scale,
     /// Only this part.
@@ -120,6 +123,7 @@ impl Default for DecodeOptions {
             depth: Depth::Eight,
             apply_orientation: true,
             accept_partial: false,
+            fast_dct: false,
             scale: Scale::Full,
             region: None,
             limits: Limits::default(),

@@ -111,7 +111,7 @@ pub(crate) struct FailsAfter {
 }
 
 impl Storage for FailsAfter {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "failing"
     }
 

@@ -14,6 +14,7 @@ use crate::step::{BadParameter, Needs, Transform};
 /// Decodes an image of any known format: content decides, not the name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in a pipeline file")]
 pub struct Decode {
     /// `rgb` or `grey`.
     pub colour: Colour,
@@ -23,6 +24,8 @@ pub struct Decode {
     pub orientation: bool,
     /// Whether a truncated picture is accepted, with its missing part filled; otherwise it is an error.
     pub partial: bool,
+    /// Whether JPEG's fast inverse DCT is used, as TensorFlow does by default.
+    pub fast_dct: bool,
     /// The most pixels a picture may have.
     pub pixels_max: usize,
 }
@@ -44,6 +47,7 @@ impl Default for Decode {
             keep_depth: false,
             orientation: true,
             partial: false,
+            fast_dct: false,
             pixels_max: Limits::default().pixels_max,
         }
     }
@@ -60,6 +64,7 @@ impl Decode {
             depth: if self.keep_depth { Depth::AsStored } else { Depth::Eight },
             apply_orientation: self.orientation,
             accept_partial: self.partial,
+            fast_dct: self.fast_dct,
             limits: Limits { pixels_max: self.pixels_max, ..Limits::default() },
             ..DecodeOptions::default()
         }

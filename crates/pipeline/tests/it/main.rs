@@ -1,6 +1,10 @@
 //! Tests of the whole crate through its public face.
 
-#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "a test stops when it cannot go on, and says why it skips")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test stops when it cannot go on, and says why it skips"
+)]
 
 mod golden;
 mod pipelines;

@@ -59,6 +59,7 @@ pub(crate) struct Job {
     /// Only this part of the scaled picture; its left edge must lie on an iMCU.
     pub(crate) crop: Option<Region>,
     pub(crate) stop_on_warning: bool,
+    pub(crate) fast_dct: bool,
     pub(crate) memory_megabytes_max: usize,
     pub(crate) scans_max: usize,
 }
@@ -149,6 +150,7 @@ fn decompress(
 ) -> Result<(), TurboError> {
     handle.set(sys::TJPARAM_TJPARAM_STOPONWARNING, 0)?;
     handle.set(sys::TJPARAM_TJPARAM_SAVEMARKERS, 0)?;
+    handle.set(sys::TJPARAM_TJPARAM_FASTDCT, usize::from(job.fast_dct))?;
     handle.set(sys::TJPARAM_TJPARAM_SCANLIMIT, job.scans_max)?;
     handle.set(sys::TJPARAM_TJPARAM_MAXMEMORY, job.memory_megabytes_max.max(1))?;
     // SAFETY: pointer and length are those of a live slice, which the library only reads.

@@ -1,0 +1,48 @@
+# make demo    see the whole path on a small data set that it makes itself
+# make test    every test of the project, as CI runs them
+# make help    the rest
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build demo test lint unit fuzz bench bench-l3 clean
+SHELL := bash
+
+# Where a longer fuzz run is wanted: make fuzz FUZZ_SECONDS=600
+FUZZ_SECONDS ?= 5
+PHOTOS ?= $(firstword $(wildcard ../shared/data/images-jpeg) demo/photos)
+
+help: ## Say what there is to make
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+setup: ## Put the build's tools into the checkout
+	@tools/setup.sh
+
+build: setup ## Build the program: target/release/forebay
+	cargo build --release --package forebay-cli
+
+demo: build ## Make a small data set, profile, plan, build and load it
+	target/release/forebay demo --folder demo
+
+test: setup lint unit fuzz ## Every test of the project
+
+lint: setup ## Formatting, lints, documentation
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --quiet
+
+unit: setup ## Unit, integration and documentation tests
+	cargo test --workspace
+
+fuzz: setup ## Fuzz every parser for FUZZ_SECONDS each
+	tools/fuzz.sh $(FUZZ_SECONDS)
+
+bench: setup ## Our code beside the bare libraries: ratios
+	cargo build --release --package forebay-cli --package forebay-bench
+	test -d "$(PHOTOS)" || target/release/forebay demo --folder demo --photos-only
+	target/release/forebay-bench "$(PHOTOS)" --output bench/results/core.md
+
+bench-l3: setup ## The L3 format beside other lossless formats
+	cargo run --release --quiet --manifest-path bench/l3/Cargo.toml --target-dir target/bench-l3
+
+clean: ## Remove what was built, not the tools
+	cargo clean
+	rm -rf demo

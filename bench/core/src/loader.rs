@@ -1,0 +1,134 @@
+//! The loader beside the sum of its parts, and on two threads beside one.
+
+use std::sync::Arc;
+
+use forebay_codec::image::{DecodeOptions, Decoder};
+use forebay_codec::{TensorMut, TensorSpec};
+use forebay_engine::StorageChoice;
+use forebay_engine::build::{Build, BuildOptions};
+use forebay_engine::data::{Dataset, Listing};
+use forebay_engine::load::{FromStorage, LoadOptions, Loader, OnError, Online, Schedule, Shuffle};
+use forebay_pipeline::steps::{Centre, RandomCrop, Resize};
+use forebay_pipeline::{Pipeline, Scope, Transform, ValueView, ready_text};
+
+use crate::Outcome;
+use crate::measure::{Row, in_turn};
+
+/// How often the photos are loaded in one measurement.
+const COPIES: usize = 4;
+
+pub(crate) fn rows(files: &[Vec<u8>]) -> Outcome<Vec<Row>> {
+    // Labels are of no account here, and a photo folder need not have folders.
+    let text = ready_text("cv").ok_or("the pipeline `cv`")?.replace("label = \"folder\"", "label = \"none\"");
+    let pipeline = Pipeline::from_toml("cv", &text)?;
+    let folder = tempfile::tempdir()?;
+    let copies = folder.path().join("photos");
+    std::fs::create_dir(&copies)?;
+    for (number, file) in files.iter().enumerate() {
+        for copy in 0..COPIES {
+            std::fs::write(copies.join(format!("{number}-{copy}.jpg")), file)?;
+        }
+    }
+    let output = folder.path().join("dataset");
+    let storage = StorageChoice::Local.open(0)?;
+    let listing = Arc::new(Listing::scan(pipeline.source(), &copies)?);
+    let split = pipeline.split("concatenated")?;
+    Build { pipeline: pipeline.clone(), split, listing, storage }.run(
+        &output,
+        &BuildOptions { threads: 2, shards: 4, on_error: OnError::Fail, overwrite: false },
+        &(),
+    )?;
+    let dataset = Arc::new(Dataset::open(&output)?);
+    Ok(vec![overhead(&dataset, files)?, scaling(&dataset)?])
+}
+
+fn load(dataset: &Arc<Dataset>, threads: usize) -> Outcome<()> {
+    let storage = StorageChoice::Local.open(0)?;
+    let order = |blocks| Schedule::new(blocks, Shuffle::No, 0, 0);
+    let supply = FromStorage::shards(Arc::clone(dataset), storage, order)?;
+    let online = Online::after(dataset.pipeline(), &dataset.manifest().split);
+    let options = LoadOptions { threads, ..LoadOptions::default() };
+    for batch in Loader::start(Arc::new(supply), online, options)? {
+        std::hint::black_box(&batch?);
+    }
+    Ok(())
+}
+
+/// One worker of the loader beside a plain loop over the same steps.
+fn overhead(dataset: &Arc<Dataset>, files: &[Vec<u8>]) -> Outcome<Row> {
+    let mut parts = Parts::default();
+    let (ours, theirs) = in_turn(
+        || load(dataset, 1),
+        || {
+            for _ in 0..COPIES {
+                files.iter().try_for_each(|file| parts.run(file))?;
+            }
+            Ok(())
+        },
+    )?;
+    let samples = dataset.manifest().samples as f64;
+    Ok(Row {
+        work: "load on one thread",
+        beside: "the sum of its parts",
+        unit: "samples/s",
+        ours: samples / ours,
+        theirs: samples / theirs,
+        bar: Some(1.0 / 1.05),
+    })
+}
+
+fn scaling(dataset: &Arc<Dataset>) -> Outcome<Row> {
+    let (two, one) = in_turn(|| load(dataset, 2), || load(dataset, 1))?;
+    let samples = dataset.manifest().samples as f64;
+    Ok(Row {
+        work: "load on two threads",
+        beside: "on one",
+        unit: "samples/s",
+        ours: samples / two,
+        theirs: samples / one,
+        bar: Some(1.9),
+    })
+}
+
+/// Decode, resize, centre and crop in a plain loop, without a loader.
+#[derive(Default)]
+struct Parts {
+    decoder: Decoder,
+    scope: Scope,
+    buffers: [Vec<u64>; 4],
+}
+
+impl Parts {
+    fn run(&mut self, file: &[u8]) -> Outcome<()> {
+        let options = DecodeOptions::default();
+        let [decoded, resized, centred, cropped] = &mut self.buffers;
+        let spec = self.decoder.output_spec(file, &options)?;
+        self.decoder.decode_into(file, &options, TensorMut { spec, data: room(decoded, spec) })?;
+        let spec = step(&Resize::shorter_side(256), (decoded, spec), resized, &mut self.scope)?;
+        let spec = step(&Centre {}, (resized, spec), centred, &mut self.scope)?;
+        step(&RandomCrop { size: 224 }, (centred, spec), cropped, &mut self.scope)?;
+        std::hint::black_box(&cropped);
+        Ok(())
+    }
+}
+
+fn step(
+    step: &dyn Transform,
+    (input, spec): (&mut Vec<u64>, TensorSpec),
+    output: &mut Vec<u64>,
+    scope: &mut Scope,
+) -> Outcome<TensorSpec> {
+    let input = ValueView::Tensor(forebay_codec::TensorView { spec, data: room(input, spec) });
+    let spec = step.output_spec(input, scope)?;
+    step.run(input, TensorMut { spec, data: room(output, spec) }, scope)?;
+    Ok(spec)
+}
+
+/// The bytes of a tensor in a buffer that is aligned for every element type.
+fn room(buffer: &mut Vec<u64>, spec: TensorSpec) -> &mut [u8] {
+    let words = spec.bytes().div_ceil(8);
+    if buffer.len() < words {
+        buffer.resize(words, 0);
+    }
+    &mut bytemuck::cast_slice_mut(buffer)[..spec.bytes()]
+}

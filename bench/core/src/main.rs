@@ -1,0 +1,80 @@
+//! `make bench`: Forebay's hot paths beside the bare libraries they stand on, in one run.
+//!
+//! The machine may be noisy, so no row is an absolute time: each compares two ways of doing the same work, measured in
+//! turn, and reports the ratio of the medians.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program whose product is its table")]
+
+mod bare;
+mod loader;
+mod measure;
+mod rows;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use measure::Row;
+
+/// What every benchmark returns.
+type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (photos, output) = match &arguments[..] {
+        [photos] => (photos, None),
+        [photos, flag, output] if flag == "--output" => (photos, Some(PathBuf::from(output))),
+        _ => {
+            eprintln!("usage: forebay-bench FOLDER_OF_JPEGS [--output FILE.md]");
+            return ExitCode::from(2);
+        }
+    };
+    match run(Path::new(photos), output.as_deref()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(photos: &Path, output: Option<&Path>) -> Outcome<()> {
+    let files = rows::photos(photos)?;
+    let mut table: Vec<Row> = vec![
+        rows::jpeg(&files)?,
+        rows::jpeg_half(&files)?,
+        rows::png(&files)?,
+        rows::resize(&files)?,
+        rows::records(&files)?,
+    ];
+    table.extend(loader::rows(&files)?);
+    let text = report(&files, &table);
+    println!("{text}");
+    if let Some(output) = output {
+        std::fs::write(output, text)?;
+        eprintln!("written to {}", output.display());
+    }
+    Ok(())
+}
+
+fn report(files: &[Vec<u8>], rows: &[Row]) -> String {
+    let bytes: usize = files.iter().map(Vec::len).sum();
+    let mut text = format!(
+        "# Forebay beside the bare libraries\n\nRegenerate with `make bench`. Ratio = time of the bare library over ours for \
+         the same work, medians of runs in turn; 1.00 is the library's own speed.\n\nMachine: {}; {} photos, {:.1} MB.\n\n\
+         | work | ours | beside | theirs | ratio | bar | |\n|---|---:|---|---:|---:|---|---|\n",
+        processor(),
+        files.len(),
+        bytes as f64 / 1e6
+    );
+    for row in rows {
+        text.push_str(&row.to_string());
+    }
+    text
+}
+
+fn processor() -> String {
+    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let name = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    format!("{}, {cores} cores", name.map_or("unknown", |(_, name)| name.trim()))
+}

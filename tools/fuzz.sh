@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# Runs every fuzz target for so many seconds: tools/fuzz.sh [SECONDS] [TARGET...]
+# libFuzzer's coverage is switched on by plain compiler flags, so the stable toolchain does. Finds are kept in fuzz/artifacts.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+seconds=${1:-5}
+shift || true
+targets=("$@")
+if [ ${#targets[@]} -eq 0 ]; then
+  for file in fuzz/fuzz_targets/*.rs; do targets+=("$(basename "$file" .rs)"); done
+fi
+
+triple=$(rustc -vV | sed -n 's/^host: //p')
+export RUSTFLAGS='-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1 --cfg fuzzing'
+cargo build --release --quiet --manifest-path fuzz/Cargo.toml --target "$triple" --target-dir target/fuzz --bins
+
+# Real files, broken ones among them, are the best seeds; where they are absent, fuzzing starts from nothing.
+data=${FOREBAY_TEST_DATA:-../shared/data}
+seeds() {
+  case $1 in
+    tfrecord) echo "$data/golden" ;;
+    image) echo "$data/malformed/pngsuite $data/malformed/go-fuzz-jpeg $data/malformed/go-fuzz-webp" ;;
+    pipeline) echo pipelines ;;
+  esac
+}
+for target in "${targets[@]}"; do
+  mkdir -p "fuzz/corpus/$target" "fuzz/artifacts/$target"
+  folders=("fuzz/corpus/$target")
+  for folder in $(seeds "$target"); do [ -d "$folder" ] && folders+=("$folder"); done
+  printf 'fuzz %s for %s s: ' "$target" "$seconds"
+  log=$(mktemp)
+  if "target/fuzz/$triple/release/$target" -max_total_time="$seconds" -max_len=65536 -rss_limit_mb=1024 -timeout=20 \
+    -artifact_prefix="fuzz/artifacts/$target/" "${folders[@]}" >"$log" 2>&1; then
+    sed -n 's/^Done \([0-9]*\) runs.*/\1 runs, nothing found/p' "$log"
+  else
+    echo; tail -n 40 "$log"; exit 1
+  fi
+  rm -f "$log"
+done

@@ -1,0 +1,40 @@
+#!/usr/bin/env bash
+# Puts what the build needs beyond Rust, a C compiler and Python into the checkout: a Python environment (.venv), and cmake
+# and nasm (.tools/bin), which libjpeg-turbo is built with. What the machine has is used; nothing outside is changed.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+fail() { printf 'error: %s\nhint: %s\n' "$1" "$2" >&2; exit 1; }
+
+command -v cargo >/dev/null || fail 'no cargo' 'install the Rust toolchain (rustup)'
+command -v cc >/dev/null || fail 'no C compiler' 'install one, for instance: sudo apt-get install -y gcc'
+python=$(command -v python3.11 || command -v python3) || fail 'no Python' 'install one, for instance: sudo apt-get install -y python3'
+
+if [ ! -x .venv/bin/python ]; then
+  "$python" -m venv .venv || fail 'cannot make a Python environment' 'sudo apt-get install -y python3-venv'
+fi
+if [ ! -e .venv/forebay-tools ]; then
+  # Pillow and NumPy judge the decoders in the tests.
+  .venv/bin/pip install --quiet --disable-pip-version-check 'cmake>=3.28' 'pillow>=11' 'numpy>=2'
+  touch .venv/forebay-tools
+fi
+
+mkdir -p .tools/bin
+if [ ! -x .tools/bin/cmake ]; then
+  ln -sf "$(command -v cmake || echo ../../.venv/bin/cmake)" .tools/bin/cmake
+fi
+if [ "$(uname -m)" = x86_64 ] && [ ! -x .tools/bin/nasm ]; then
+  if command -v nasm >/dev/null; then
+    ln -sf "$(command -v nasm)" .tools/bin/nasm
+  else
+    # Debian's package, unpacked here instead of installed: that needs no rights, and changes nothing outside.
+    unpack=$(mktemp -d)
+    (
+      cd "$unpack"
+      apt-get download nasm >/dev/null 2>&1 || { apt-get update >/dev/null 2>&1 && apt-get download nasm >/dev/null 2>&1; }
+      dpkg -x nasm_*.deb .
+    ) || fail 'no nasm, which the fast JPEG decoder is assembled with' 'sudo apt-get install -y nasm'
+    cp "$unpack/usr/bin/nasm" .tools/bin/nasm
+    rm -rf "$unpack"
+  fi
+fi
