@@ -1,4 +1,67 @@
 //! What is done to a sample, and where it is split.
+//!
+//! A [`Sample`] is one training example: a key and named fields. A [`Step`] is one named transformation of a field. A
+//! [`Pipeline`] is a source and its steps; making one checks that each step can take what the one before gives. A [`Split`] cuts
+//! it into steps that are done once and steps that are done every epoch. A [`Runner`] does a stretch of steps to one sample
+//! after another. Everything here is a function of its input: no files, no threads, no clock.
+//!
+//! # Example
+//!
+//! ```
+//! use forebay_codec::{DType, Tensor};
+//! use forebay_pipeline::{Draw, Field, Pipeline, Runner, Sample, SampleView, Sink, Value, ValueView};
+//!
+//! let pipeline = Pipeline::from_toml(
+//!     "thumbnails",
+//!     r#"
+//!     name = "thumbnails"
+//!     [[step]]
+//!     op = "decode"
+//!     [[step]]
+//!     op = "resize"
+//!     shorter-side = 64
+//!     [[step]]
+//!     op = "random-crop"
+//!     size = 56
+//!     "#,
+//! )?;
+//! // The crop is random, so it runs every epoch: what can be kept is what comes before it.
+//! let splits: Vec<String> = pipeline.splits().into_iter().map(|split| split.name).collect();
+//! assert_eq!(splits, ["unprocessed", "concatenated", "decoded", "resized"]);
+//! assert_eq!(pipeline.output().to_string(), "image: uint8[56, 56, 3], label: int");
+//!
+//! // Two steps that do not fit are found now, not after an hour of training.
+//! let wrong = Pipeline::from_toml("wrong", "name = \"wrong\"\n[[step]]\nop = \"greyscale\"\n").unwrap_err();
+//! assert!(wrong.to_string().starts_with("steps do not fit: `read` gives bytes in field `image`, but `greyscale` needs"));
+//!
+//! // The online part of the strategy `decoded`, on one picture.
+//! let picture = Tensor::from_elements(&[100, 80, 3], &vec![9_u8; 100 * 80 * 3]).expect("as many as the shape says");
+//! let fields = vec![Field { name: "image".into(), value: Value::Tensor(picture) }];
+//! let sample = Sample { key: "cats/1.jpg".into(), index: 0, fields };
+//! let online = pipeline.split("decoded")?.offline_steps();
+//! struct Shape(Vec<usize>);
+//! impl Sink for Shape {
+//!     fn place(&mut self, _field: &str, _spec: &forebay_codec::TensorSpec) -> Option<&mut [u8]> {
+//!         None // a loader would give the slot of a batch here
+//!     }
+//!     fn accept(&mut self, sample: SampleView<'_>) {
+//!         if let ValueView::Tensor(view) = sample.fields[0].1 {
+//!             assert_eq!(view.spec.dtype, DType::U8);
+//!             self.0 = view.spec.shape.dims().to_vec();
+//!         }
+//!     }
+//! }
+//! let mut shape = Shape(Vec::new());
+//! let mut runner = Runner::new(&pipeline.steps()[online..], online);
+//! runner.run(&sample, Draw { seed: 7, epoch: 0 }, &mut (), &mut shape)?;
+//! assert_eq!(shape.0, [56, 56, 3]);
+//! # Ok::<(), forebay_pipeline::Error>(())
+//! ```
+//!
+//! # Limits
+//!
+//! A step that expands one sample into many holds them all at once. A picture is `[height, width, channels]` with one to
+//! four channels. Random steps are never offline.
 
 #![forbid(unsafe_code)]
 

@@ -4,6 +4,8 @@
 //! the last step of each field writes where the [`Sink`] says, so a sample goes from its bytes to its place in a batch
 //! without an allocation and without a copy.
 
+use std::sync::Arc;
+
 use forebay_codec::{TensorMut, TensorSpec, TensorView};
 
 use crate::error::{Error, Result, StepError};
@@ -38,7 +40,8 @@ impl Observer for () {}
 
 /// Does a stretch of steps to one sample after another.
 pub struct Runner {
-    steps: Vec<Step>,
+    /// Shared, so that a step can be held while the rest of the runner changes.
+    steps: Arc<[Step]>,
     first_step: usize,
     scope: Scope,
     spare: Vec<Scratch>,
@@ -87,7 +90,7 @@ impl Runner {
     /// A runner of `steps`, the first of which is step number `first_step` of its pipeline. (The number, not the place in
     /// this stretch, seeds a random step: a crop is the same wherever the pipeline is split.)
     pub fn new(steps: &[Step], first_step: usize) -> Self {
-        Self { steps: steps.to_vec(), first_step, scope: Scope::new(), spare: Vec::new() }
+        Self { steps: steps.into(), first_step, scope: Scope::new(), spare: Vec::new() }
     }
 
     /// Does the steps to `sample` and hands what comes out (one sample, unless a step expands) to `sink`.
@@ -105,8 +108,8 @@ impl Runner {
     ) -> Result<()> {
         let mut held: Vec<(&str, Held<'_>)> =
             sample.fields.iter().map(|field| (&*field.name, Held::Given(&field.value))).collect();
-        for place in start..self.steps.len() {
-            let step = self.steps[place].clone();
+        let steps = Arc::clone(&self.steps);
+        for (place, step) in steps.iter().enumerate().skip(start) {
             let number = self.first_step + place;
             let fail = |source| {
                 let source = Box::new(source);
