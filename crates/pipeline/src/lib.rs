@@ -63,9 +63,11 @@
 //! A step that expands one sample into many holds them all at once. A picture is `[height, width, channels]` with one to
 //! four channels. Random steps are never offline.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod error;
+mod fuse;
+mod kernels;
 mod pipeline;
 mod random;
 mod ready;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use forebay_codec::{TensorMut, TensorSpec, TensorView};
 
 use crate::error::{Error, Result, StepError};
-use crate::random::Random;
+use crate::fuse::{Stage, fused, one_by_one};
 use crate::sample::{Sample, SampleView, Value, ValueView};
 use crate::scope::{Draw, Scope};
 use crate::step::{Action, Step, Transform};
@@ -40,9 +40,8 @@ impl Observer for () {}
 
 /// Does a stretch of steps to one sample after another.
 pub struct Runner {
-    /// Shared, so that a step can be held while the rest of the runner changes.
-    steps: Arc<[Step]>,
-    first_step: usize,
+    /// Shared, so that a stage can be held while the rest of the runner changes.
+    stages: Arc<[Stage]>,
     scope: Scope,
     spare: Vec<Scratch>,
 }
@@ -89,8 +88,19 @@ impl Held<'_> {
 impl Runner {
     /// A runner of `steps`, the first of which is step number `first_step` of its pipeline. (The number, not the place in
     /// this stretch, seeds a random step: a crop is the same wherever the pipeline is split.)
+    ///
+    /// Neighbouring steps that give the same pixels for less work when done as one are done as one.
     pub fn new(steps: &[Step], first_step: usize) -> Self {
-        Self { steps: steps.into(), first_step, scope: Scope::new(), spare: Vec::new() }
+        Self::of_stages(fused(steps, first_step))
+    }
+
+    /// A runner that does every step by itself, so that an [`Observer`] sees the cost of each.
+    pub fn step_by_step(steps: &[Step], first_step: usize) -> Self {
+        Self::of_stages(one_by_one(steps, first_step))
+    }
+
+    fn of_stages(stages: Vec<Stage>) -> Self {
+        Self { stages: stages.into(), scope: Scope::new(), spare: Vec::new() }
     }
 
     /// Does the steps to `sample` and hands what comes out (one sample, unless a step expands) to `sink`.
@@ -108,9 +118,9 @@ impl Runner {
     ) -> Result<()> {
         let mut held: Vec<(&str, Held<'_>)> =
             sample.fields.iter().map(|field| (&*field.name, Held::Given(&field.value))).collect();
-        let steps = Arc::clone(&self.steps);
-        for (place, step) in steps.iter().enumerate().skip(start) {
-            let number = self.first_step + place;
+        let stages = Arc::clone(&self.stages);
+        self.scope.begin_sample(draw, sample.index);
+        for (place, Stage { number, step }) in stages.iter().enumerate().skip(start) {
             let fail = |source| {
                 let source = Box::new(source);
                 Error::Step { key: sample.key.to_string(), step: step.name.clone(), source }
@@ -120,11 +130,11 @@ impl Runner {
                 Action::Transform(transform) => {
                     let mut bytes = 0;
                     for field in &step.fields {
-                        self.scope.random = Random::from_parts(&[draw.seed, draw.epoch, sample.index, number as u64]);
+                        self.scope.begin_step(*number);
                         let last = self.is_last_for(place, field);
                         bytes += self.transform(&**transform, field, &mut held, last, sink).map_err(fail)?;
                     }
-                    observer.end(number, bytes);
+                    observer.end(*number, bytes);
                 }
                 Action::Expand(expand) => {
                     let whole = view_of(sample, &held, |view| view.to_sample());
@@ -132,7 +142,7 @@ impl Runner {
                     for field in &step.fields {
                         expand.expand(&whole, field, &mut |part| parts.push(part)).map_err(fail)?;
                     }
-                    observer.end(number, parts.iter().map(Sample::bytes).sum());
+                    observer.end(*number, parts.iter().map(Sample::bytes).sum());
                     self.recycle(held);
                     return parts.iter().try_for_each(|part| self.run_from(place + 1, part, draw, observer, sink));
                 }
@@ -145,8 +155,10 @@ impl Runner {
 
     /// Whether no later step touches `field`, so that its tensor is final.
     fn is_last_for(&self, place: usize, field: &str) -> bool {
-        let mut later = self.steps[place + 1..].iter();
-        !later.any(|step| matches!(step.action, Action::Expand(_)) || step.fields.iter().any(|name| name == field))
+        let mut later = self.stages[place + 1..].iter();
+        !later.any(|Stage { step, .. }| {
+            matches!(step.action, Action::Expand(_)) || step.fields.iter().any(|name| name == field)
+        })
     }
 
     fn transform(

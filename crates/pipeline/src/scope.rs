@@ -14,6 +14,10 @@ pub struct Scope {
     pub resizer: fast_image_resize::Resizer,
     /// Room for single-precision intermediates.
     pub floats: Vec<f32>,
+    /// Room for a picture between two halves of one step.
+    pub pixels: Vec<u8>,
+    draw: Draw,
+    sample: u64,
 }
 
 impl Scope {
@@ -24,7 +28,21 @@ impl Scope {
             decoder: Decoder::new(),
             resizer: fast_image_resize::Resizer::new(),
             floats: Vec::new(),
+            pixels: Vec::new(),
+            draw: Draw::default(),
+            sample: 0,
         }
+    }
+
+    /// A new sample begins.
+    pub(crate) fn begin_sample(&mut self, draw: Draw, sample: u64) {
+        self.draw = draw;
+        self.sample = sample;
+    }
+
+    /// Step number `step` of the pipeline begins to draw. Doing so twice gives the same numbers again.
+    pub(crate) fn begin_step(&mut self, step: usize) {
+        self.random = Random::from_parts(&[self.draw.seed, self.draw.epoch, self.sample, step as u64]);
     }
 }
 

@@ -1,5 +1,6 @@
 //! The step: one named transformation of one field, and the two kinds of work a step can be.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
@@ -84,7 +85,7 @@ impl BadParameter {
 ///
 /// The output's spec is known before the work starts, so that whoever runs the step decides where the output goes: into
 /// a scratch buffer, or straight into the slot of a batch.
-pub trait Transform: fmt::Debug + Send + Sync {
+pub trait Transform: Any + fmt::Debug + Send + Sync {
     /// Whether it draws random numbers.
     fn is_random(&self) -> bool {
         false

@@ -86,6 +86,11 @@ impl Online {
         let first_step = split.offline_steps();
         Self { steps: pipeline.steps()[first_step..].to_vec(), first_step, output: pipeline.output().clone() }
     }
+
+    /// What one worker does them with.
+    pub(crate) fn runner(&self) -> Runner {
+        Runner::new(&self.steps, self.first_step)
+    }
 }
 
 /// A running epoch: an iterator of batches.
@@ -227,7 +232,7 @@ impl Shared {
 
     /// A worker: does the online steps to what is staged until the epoch ends.
     fn work_all(&self) {
-        let mut runner = Runner::new(&self.online.steps, self.online.first_step);
+        let mut runner = self.online.runner();
         while let Some(staged) = self.staging.take(TAKE_SAMPLES) {
             for (place, payload) in staged {
                 let Some(mut assembler) = self.assembly.claim(place) else { return };

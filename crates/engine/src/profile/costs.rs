@@ -7,7 +7,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::data::{FILE_BYTES_MAX, Listing};
 use crate::error::Result;
-use crate::load::Supply;
+use crate::load::{Online, Supply};
 
 /// So many samples are enough to know a step's mean cost within a few per cent.
 const COST_SAMPLES_MAX: usize = 64;
@@ -20,7 +20,7 @@ fn thread_cpu_seconds() -> f64 {
 
 /// Reads and processes some samples on this thread, and returns the cost of reading and of each step.
 pub(super) fn step_costs(pipeline: &Pipeline, listing: &Listing, storage: &dyn Storage, draw: Draw) -> Vec<StepCost> {
-    let mut runner = Runner::new(pipeline.steps(), 0);
+    let mut runner = Runner::step_by_step(pipeline.steps(), 0);
     let mut meter = Meter { begun: 0.0, totals: vec![(0.0, 0.0); pipeline.steps().len()] };
     let (mut read_seconds, mut read_bytes, mut samples) = (0.0, 0.0, 0.0);
     for number in 0..listing.files().len().min(COST_SAMPLES_MAX) {
@@ -53,20 +53,31 @@ pub(super) fn step_costs(pipeline: &Pipeline, listing: &Listing, storage: &dyn S
     costs
 }
 
-/// Mean processor seconds to take one stored sample apart.
-pub(super) fn unpack_cost(supply: &dyn Supply) -> Result<f64> {
-    let (mut seconds, mut samples) = (0.0, 0_usize);
-    while samples < COST_SAMPLES_MAX
+/// Mean processor seconds per stored sample to take it apart, and to do the online steps to it as a worker does them.
+pub(super) fn online_costs(supply: &dyn Supply, online: &Online, draw: Draw) -> Result<(f64, f64)> {
+    let mut runner = online.runner();
+    let (mut unpacking, mut running, mut samples) = (0.0, 0.0, 0_u32);
+    let mut warm = false;
+    while (samples as usize) < COST_SAMPLES_MAX
         && let Some(read) = supply.next()
     {
         for payload in supply.read(&read)? {
             let begun = thread_cpu_seconds();
             let unpacked = supply.unpack(payload);
-            seconds += thread_cpu_seconds() - begun;
-            samples += usize::from(unpacked.is_ok());
+            let between = thread_cpu_seconds();
+            // Damaged samples are reported by the runs, not here.
+            let Ok(sample) = unpacked else { continue };
+            let done = runner.run(&sample, draw, &mut (), &mut Nowhere);
+            // The first sample warms caches and allocates buffers.
+            if done.is_ok() && std::mem::replace(&mut warm, true) {
+                unpacking += between - begun;
+                running += thread_cpu_seconds() - between;
+                samples += 1;
+            }
         }
     }
-    Ok(if samples > 0 { seconds / samples as f64 } else { 0.0 })
+    let mean = |total: f64| if samples > 0 { total / f64::from(samples) } else { 0.0 };
+    Ok((mean(unpacking), mean(running)))
 }
 
 /// Adds up time and bytes of each step.

@@ -90,7 +90,7 @@ pub fn profile(
     let storage = profiler.storage_rates()?;
     let splits = pipeline.splits().into_iter();
     let wanted = |split: &Split| options.strategies.is_empty() || options.strategies.contains(&split.name);
-    let strategies = splits.filter(wanted).map(|split| profiler.strategy(split, &steps)).collect::<Result<_>>()?;
+    let strategies = splits.filter(wanted).map(|split| profiler.strategy(split)).collect::<Result<_>>()?;
     Ok(Profile {
         version: Profile::VERSION,
         forebay: env!("CARGO_PKG_VERSION").to_owned(),
@@ -134,12 +134,14 @@ impl Profiler<'_> {
         })
     }
 
-    fn strategy(&self, split: Split, steps: &[forebay_plan::StepCost]) -> Result<StrategyProfile> {
+    fn strategy(&self, split: Split) -> Result<StrategyProfile> {
         let folder = self.options.work_folder.join(&split.name);
         let begun = Instant::now();
         let (kept, storage_bytes, samples) = self.keep(&split, &folder)?;
         let prep_seconds = if split.position == 0 { 0.0 } else { begun.elapsed().as_secs_f64() };
-        let deserialise = costs::unpack_cost(&*self.supply(&kept)?)?;
+        let online = Online::after(self.pipeline, &split);
+        let draw = Draw { seed: self.options.seed, epoch: 0 };
+        let (deserialise, run) = costs::online_costs(&*self.supply(&kept)?, &online, draw)?;
         let paths = kept.paths();
         let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
         // What the build and the costs above left in the page cache must not help the first run.
@@ -150,16 +152,14 @@ impl Profiler<'_> {
         }
         // Costs count per sample that reaches the trainer: a step may make many of one, and damaged ones are left out.
         let reached = runs.first().map_or(0, |run| run.samples).max(1) as f64;
-        let sources = self.listing.files().len() as f64;
-        // Step 0 of the costs is reading.
-        let online: f64 = steps[1 + split.offline_steps()..].iter().map(|step| step.cpu_seconds).sum();
+        let stored = samples as f64;
         Ok(StrategyProfile {
             name: split.name.clone(),
             storage_bytes,
             bytes_per_sample: storage_bytes as f64 / reached,
             prep_seconds,
-            deserialise_cpu_seconds: deserialise * samples as f64 / reached,
-            online_cpu_seconds: online * sources / reached,
+            deserialise_cpu_seconds: deserialise * stored / reached,
+            online_cpu_seconds: run * stored / reached,
             split,
             runs,
             system,

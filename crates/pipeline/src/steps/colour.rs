@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{picture, picture_of, picture_type, tensor};
 use crate::error::StepError;
+use crate::kernels::{self, Conversion, Level};
 use crate::sample::ValueView;
 use crate::schema::FieldType;
 use crate::scope::Scope;
@@ -86,10 +87,23 @@ impl Transform for Centre {
 
     fn run(&self, input: ValueView<'_>, mut output: TensorMut<'_>, _scope: &mut Scope) -> Result<(), StepError> {
         let bytes = tensor(input, "a tensor")?.data;
-        for (out, &byte) in float_output(&mut output)?.iter_mut().zip(bytes) {
-            *out = f32::from(byte) / 127.5 - 1.0;
-        }
+        kernels::interleaved(Level::best(), bytes, float_output(&mut output)?, Conversion::Centre);
         Ok(())
+    }
+}
+
+impl Normalise {
+    /// The factor and offset of each channel, so that a byte becomes `byte · factor + offset`.
+    fn affine(&self) -> (Vec<f32>, Vec<f32>) {
+        let factors = self.deviation.iter().map(|deviation| self.scale / deviation);
+        let offsets = self.mean.iter().zip(&self.deviation).map(|(mean, deviation)| -mean / deviation);
+        (factors.collect(), offsets.collect())
+    }
+
+    /// The same for the kernels, which do three channels.
+    pub(crate) fn conversion(&self) -> Option<Conversion> {
+        let (factors, offsets) = self.affine();
+        Some(Conversion::Affine { factors: factors.try_into().ok()?, offsets: offsets.try_into().ok()? })
     }
 }
 
@@ -126,15 +140,11 @@ impl Transform for Normalise {
         let channels = self.mean.len();
         let out = float_output(&mut output)?;
         if let Some(bytes) = view.elements::<u8>() {
-            let factors: Vec<f32> = self.deviation.iter().map(|deviation| self.scale / deviation).collect();
-            let offsets: Vec<f32> = self.mean.iter().zip(&self.deviation).map(|(mean, dev)| -mean / dev).collect();
-            if let ([r, g, b], [or, og, ob]) = (&factors[..], &offsets[..]) {
-                for (out, pixel) in out.as_chunks_mut::<3>().0.iter_mut().zip(bytes.as_chunks::<3>().0) {
-                    let [red, green, blue] = pixel.map(f32::from);
-                    *out = [red * r + or, green * g + og, blue * b + ob];
-                }
+            if let Some(conversion) = self.conversion() {
+                kernels::interleaved(Level::best(), bytes, out, conversion);
                 return Ok(());
             }
+            let (factors, offsets) = self.affine();
             for (out, pixel) in out.chunks_exact_mut(channels).zip(bytes.chunks_exact(channels)) {
                 for (channel, (out, &byte)) in out.iter_mut().zip(pixel).enumerate() {
                     *out = f32::from(byte) * factors[channel] + offsets[channel];
@@ -163,7 +173,7 @@ fn floats_of<'s>(view: TensorView<'s>, scratch: &'s mut Vec<f32>) -> Result<&'s 
     view.elements_or_copy(scratch).ok_or(StepError::Unfit { found: view.spec, expected: "uint8 or float32" })
 }
 
-fn float_output<'o>(output: &'o mut TensorMut<'_>) -> Result<&'o mut [f32], StepError> {
+pub(crate) fn float_output<'o>(output: &'o mut TensorMut<'_>) -> Result<&'o mut [f32], StepError> {
     let unfit = StepError::Unfit { found: output.spec, expected: "an aligned float32 output" };
     output.elements_mut().ok_or(unfit)
 }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{picture, picture_of, picture_type};
 use crate::error::StepError;
+use crate::random::Random;
 use crate::sample::ValueView;
 use crate::schema::FieldType;
 use crate::scope::Scope;
@@ -93,6 +94,13 @@ impl Transform for RandomCrop {
     }
 }
 
+impl HorizontalFlip {
+    /// Whether this sample is flipped.
+    pub(crate) fn draw(&self, random: &mut Random) -> bool {
+        random.unit() < self.probability
+    }
+}
+
 impl Transform for HorizontalFlip {
     fn is_random(&self) -> bool {
         true
@@ -113,7 +121,7 @@ impl Transform for HorizontalFlip {
 
     fn run(&self, input: ValueView<'_>, output: TensorMut<'_>, scope: &mut Scope) -> Result<(), StepError> {
         let (view, [_, width, channels]) = picture(input)?;
-        if scope.random.unit() >= self.probability {
+        if !self.draw(&mut scope.random) {
             output.data.copy_from_slice(view.data);
             return Ok(());
         }

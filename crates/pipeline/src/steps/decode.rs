@@ -71,7 +71,8 @@ impl Decode {
     }
 }
 
-fn encoded(input: ValueView<'_>) -> Result<&[u8], StepError> {
+/// The bytes in `input`, which the schema check has promised.
+pub(crate) fn encoded(input: ValueView<'_>) -> Result<&[u8], StepError> {
     match input {
         ValueView::Bytes(bytes) => Ok(bytes),
         _ => Err(StepError::NoField { field: "encoded bytes".to_owned() }),

@@ -8,11 +8,14 @@ mod resize;
 mod spec;
 mod tiles;
 
+pub(crate) use colour::float_output;
 pub use colour::{Centre, Greyscale, Normalise};
 pub use crop::{CentreCrop, HorizontalFlip, RandomCrop};
-pub use decode::Decode;
+pub(crate) use decode::encoded;
+pub use decode::{Colour, Decode};
 pub use layout::ToChw;
 pub use resize::{Filter, RandomResizedCrop, Resize, Variant};
+pub(crate) use resize::{Rectangle, resize_rectangle};
 pub use spec::{DEFAULT_FIELD, StepSpec};
 pub use tiles::Tiles;
 
@@ -32,7 +35,7 @@ fn tensor<'a>(input: ValueView<'a>, field_is: &'static str) -> Result<TensorView
 }
 
 /// A picture: the view with its height, width and channels.
-fn picture(input: ValueView<'_>) -> Result<(TensorView<'_>, [usize; 3]), StepError> {
+pub(crate) fn picture(input: ValueView<'_>) -> Result<(TensorView<'_>, [usize; 3]), StepError> {
     const EXPECTED: &str = "a picture [height, width, 1 to 4 channels]";
     let view = tensor(input, EXPECTED)?;
     match view.spec.as_picture() {

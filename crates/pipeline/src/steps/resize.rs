@@ -1,6 +1,6 @@
 //! Resizing: to a shorter side, to an exact size, or of a random rectangle.
 
-use fast_image_resize::images::{Image, ImageRef};
+use fast_image_resize::images::{CroppedImage, Image, ImageRef};
 use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions};
 use forebay_codec::{DType, TensorMut, TensorSpec, TensorView};
 use serde::{Deserialize, Serialize};
@@ -185,7 +185,7 @@ impl Transform for Resize {
 }
 
 impl Filter {
-    fn kernel(self) -> FilterType {
+    pub(crate) fn kernel(self) -> FilterType {
         match self {
             Self::Bilinear => FilterType::Bilinear,
             Self::Bicubic => FilterType::CatmullRom,
@@ -273,7 +273,7 @@ fn resizable_type(input: &FieldType) -> Result<(DType, [Option<usize>; 3]), Need
     }
 }
 
-fn resize_rectangle(
+pub(crate) fn resize_rectangle(
     view: TensorView<'_>,
     rectangle: Rectangle,
     algorithm: ResizeAlg,
@@ -298,15 +298,14 @@ fn resize_rectangle(
         copy
     };
     let source = ImageRef::new(width as u32, height as u32, data, pixel).map_err(|_| unfit(view.spec))?;
+    // Cut first, then resize: what lies outside the rectangle has no part in the result, as in torchvision.
+    let Rectangle { left, top, width, height } = rectangle;
+    let source = CroppedImage::new(&source, left as u32, top as u32, width as u32, height as u32)
+        .map_err(|_| unfit(view.spec))?;
     let out_spec = output.spec;
     let mut target =
         Image::from_slice_u8(out_width as u32, out_height as u32, output.data, pixel).map_err(|_| unfit(out_spec))?;
-    let options = ResizeOptions::new().resize_alg(algorithm).use_alpha(false).crop(
-        rectangle.left as f64,
-        rectangle.top as f64,
-        rectangle.width as f64,
-        rectangle.height as f64,
-    );
+    let options = ResizeOptions::new().resize_alg(algorithm).use_alpha(false);
     Ok(resizer.resize(&source, &mut target, &options)?)
 }
 

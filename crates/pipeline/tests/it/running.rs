@@ -118,3 +118,40 @@ fn an_error_names_sample_and_step() {
     let message = fail(&[step("op = \"random-crop\"\nsize = 16")], &small);
     assert!(message.contains("a picture of 20x10 is too small for a crop of 16x16"), "{message}");
 }
+
+/// Every chain of steps that is done as one somewhere gives the same as its steps one by one.
+#[test]
+fn steps_done_as_one_give_the_same_bits() {
+    let steps = |names: &[&str]| -> Vec<forebay_pipeline::Step> {
+        let toml = |name: &&str| match *name {
+            "random-resized-crop" => "op = \"random-resized-crop\"\nsize = 40".to_owned(),
+            "random-crop" => "op = \"random-crop\"\nsize = 30".to_owned(),
+            "centre-crop" => "op = \"centre-crop\"\nsize = 31".to_owned(),
+            name => format!("op = \"{name}\""),
+        };
+        names.iter().map(|name| step(&toml(name))).collect()
+    };
+    let chains: [&[&str]; 8] = [
+        &["decode", "random-resized-crop"],
+        &["decode", "random-resized-crop", "horizontal-flip", "normalise", "to-chw"],
+        &["decode", "horizontal-flip", "centre-pixels", "to-chw"],
+        &["decode", "normalise", "to-chw"],
+        &["decode", "centre-pixels", "random-crop", "to-chw"],
+        &["decode", "normalise", "centre-crop"],
+        &["decode", "greyscale", "centre-pixels", "random-crop"],
+        &["decode", "greyscale", "horizontal-flip", "centre-pixels", "to-chw"],
+    ];
+    let file = jpeg();
+    for chain in chains {
+        let steps = steps(chain);
+        let (mut fused, mut plain) = (Runner::new(&steps, 2), Runner::step_by_step(&steps, 2));
+        for index in 0..12 {
+            let input = Sample { index, ..sample(bytes_value(file.clone())) };
+            let draw = Draw { seed: 4, epoch: 1 };
+            let (mut together, mut apart) = (Collect::default(), Collect::default());
+            fused.run(&input, draw, &mut (), &mut together).unwrap();
+            plain.run(&input, draw, &mut (), &mut apart).unwrap();
+            assert_eq!(tensor(&together.0[0]), tensor(&apart.0[0]), "{chain:?}");
+        }
+    }
+}

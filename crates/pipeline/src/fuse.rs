@@ -1,0 +1,117 @@
+//! Steps that are cheaper done together.
+//!
+//! A pipeline says what is to be done; this module decides how. Where some neighbouring steps give the same pixels for
+//! less work when they are done as one, the runner does them as one:
+//!
+//! - *decode, then cut* (`decode`, `random-resized-crop`): only the part of the picture that is cut out is decoded;
+//! - *convert, then cut* (`centre-pixels` or `normalise`, then a crop): what is thrown away is not converted;
+//! - *flip, convert, separate* (`horizontal-flip`, `centre-pixels` or `normalise`, `to-chw`): one pass over the pixels.
+//!
+//! The result is the same to the bit, which tests check; profiles measure steps one by one, and strategies as they run.
+
+mod convert_crop;
+mod decode_crop;
+mod finish;
+
+use std::any::Any;
+use std::sync::Arc;
+
+use crate::step::{Action, Step, Transform};
+use crate::steps::{Centre, CentreCrop, Decode, HorizontalFlip, Normalise, RandomCrop, RandomResizedCrop, ToChw};
+use convert_crop::{ConvertCrop, Crop};
+use decode_crop::DecodeCrop;
+use finish::{Convert, Finish};
+
+/// A step, or several done as one, and its number in the pipeline (the last one's).
+pub(crate) struct Stage {
+    pub(crate) number: usize,
+    pub(crate) step: Step,
+}
+
+/// Every step by itself.
+pub(crate) fn one_by_one(steps: &[Step], first_step: usize) -> Vec<Stage> {
+    steps.iter().enumerate().map(|(place, step)| Stage { number: first_step + place, step: step.clone() }).collect()
+}
+
+/// Steps that fit are done as one.
+pub(crate) fn fused(steps: &[Step], first_step: usize) -> Vec<Stage> {
+    let mut stages = Vec::new();
+    let mut place = 0;
+    while place < steps.len() {
+        let number = first_step + place;
+        let found = decode_crop(&steps[place..], number)
+            .or_else(|| convert_crop(&steps[place..], number))
+            .or_else(|| finish(&steps[place..], number));
+        let (count, step) = found.unwrap_or_else(|| (1, steps[place].clone()));
+        place += count;
+        stages.push(Stage { number: first_step + place - 1, step });
+    }
+    stages
+}
+
+/// The step as the type `T`, if it is one and works on one field.
+fn only<T: Transform>(step: Option<&Step>) -> Option<&T> {
+    let step = step?;
+    match &step.action {
+        Action::Transform(transform) if step.fields.len() == 1 => {
+            let any: &dyn Any = &**transform;
+            any.downcast_ref()
+        }
+        _ => None,
+    }
+}
+
+/// Whether all of these work on the same field.
+fn same_field(steps: &[Step]) -> bool {
+    steps.windows(2).all(|pair| pair[0].fields == pair[1].fields)
+}
+
+/// One step in place of `steps`.
+fn joined(steps: &[Step], transform: impl Transform) -> (usize, Step) {
+    let names: Vec<&str> = steps.iter().map(|step| step.name.as_str()).collect();
+    let last = &steps[steps.len() - 1];
+    let step = Step {
+        name: names.join(" + "),
+        state: last.state.clone(),
+        fields: last.fields.clone(),
+        action: Action::Transform(Arc::new(transform)),
+        spec: None,
+    };
+    (steps.len(), step)
+}
+
+fn decode_crop(steps: &[Step], number: usize) -> Option<(usize, Step)> {
+    let decode: &Decode = only(steps.first())?;
+    let crop: &RandomResizedCrop = only(steps.get(1))?;
+    let steps = &steps[..2];
+    let fused = DecodeCrop { decode: decode.clone(), crop: crop.clone(), crop_step: number + 1 };
+    (same_field(steps) && !decode.keep_depth).then(|| joined(steps, fused))
+}
+
+fn convert_crop(steps: &[Step], number: usize) -> Option<(usize, Step)> {
+    let convert: Arc<dyn Transform> = match &steps.first()?.action {
+        Action::Transform(convert) if converts(steps.first()) => Arc::clone(convert),
+        _ => return None,
+    };
+    let crop = only::<RandomCrop>(steps.get(1))
+        .map(|crop| Crop::Random(crop.clone()))
+        .or_else(|| only::<CentreCrop>(steps.get(1)).map(|crop| Crop::Centre(crop.clone())))?;
+    let steps = &steps[..2];
+    same_field(steps).then(|| joined(steps, ConvertCrop { convert, crop, crop_step: number + 1 }))
+}
+
+fn converts(step: Option<&Step>) -> bool {
+    only::<Centre>(step).is_some() || only::<Normalise>(step).is_some()
+}
+
+fn finish(steps: &[Step], number: usize) -> Option<(usize, Step)> {
+    let flip = only::<HorizontalFlip>(steps.first());
+    let rest = if flip.is_some() { &steps[1..] } else { steps };
+    let convert = only::<Centre>(rest.first())
+        .map(|_| Convert::Centre)
+        .or_else(|| only::<Normalise>(rest.first()).and_then(Convert::normalise))?;
+    only::<ToChw>(rest.get(1))?;
+    let steps = &steps[..usize::from(flip.is_some()) + 2];
+    let fused = Finish { flip: flip.map(|flip| (flip.clone(), number)), convert };
+    same_field(steps).then(|| joined(steps, fused))
+}
