@@ -172,7 +172,7 @@ pub(crate) fn records(files: &[Vec<u8>]) -> Outcome<Row> {
     for file in files {
         record.clear();
         let fields = [("image", ValueView::Bytes(file)), ("label", ValueView::Int(1))];
-        encode_sample(&SampleView { key: "key", index: 0, fields: &fields }, &mut record)?;
+        encode_sample(&SampleView { key: "key", index: 0, fields: &fields }, None, &mut record)?;
         index.push(writer.write(&record)?)?;
     }
     let shard = Bytes::from(writer.finish()?);

@@ -7,6 +7,7 @@
 mod bmp;
 mod decoder;
 mod encode;
+mod encoding_name;
 mod format;
 mod header;
 mod jpeg;
@@ -21,6 +22,7 @@ mod webp;
 
 pub use decoder::{Decoded, Decoder};
 pub use encode::{Encoding, PngEffort, encode};
+pub use encoding_name::ENCODING_NAMES;
 pub use format::Format;
 pub use header::{Header, read_header};
 pub use jpeg::{SCANS_MAX as JPEG_SCANS_MAX, Subsampling};

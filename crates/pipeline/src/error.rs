@@ -53,6 +53,21 @@ pub enum Error {
         /// What there is.
         choices: String,
     },
+    /// An encoding that does not exist (fault of the caller).
+    #[error(transparent)]
+    Encoding(forebay_codec::Error),
+    /// An encoding of pictures for something that has none it can hold (fault of the caller).
+    #[error(
+        "strategy `{strategy}` keeps {found}, which `{encoding}` cannot hold\nhint: encode where the picture is uint8 with 1 or 3 channels (uint16 for png, pnm and l3)"
+    )]
+    NotAPicture {
+        /// The strategy.
+        strategy: String,
+        /// The encoding.
+        encoding: String,
+        /// What there is at the split.
+        found: String,
+    },
     /// A step failed on one sample.
     #[error("sample `{key}`: step `{step}`: {source}")]
     Step {

@@ -3,7 +3,7 @@
 //! A pipeline says what is to be done; this module decides how. Where some neighbouring steps give the same pixels for
 //! less work when they are done as one, the runner does them as one:
 //!
-//! - *decode, then cut* (`decode`, `random-resized-crop`): only the part of the picture that is cut out is decoded;
+//! - *decode, then cut* (`decode`, then any crop): only the part of the picture that is cut out is decoded;
 //! - *convert, then cut* (`centre-pixels` or `normalise`, then a crop): what is thrown away is not converted;
 //! - *flip, convert, separate* (`horizontal-flip`, `centre-pixels` or `normalise`, `to-chw`): one pass over the pixels.
 //!
@@ -17,9 +17,9 @@ use std::any::Any;
 use std::sync::Arc;
 
 use crate::step::{Action, Step, Transform};
-use crate::steps::{Centre, CentreCrop, Decode, HorizontalFlip, Normalise, RandomCrop, RandomResizedCrop, ToChw};
+use crate::steps::{Centre, Decode, HorizontalFlip, Normalise, RandomResizedCrop, ToChw};
 use convert_crop::{ConvertCrop, Crop};
-use decode_crop::DecodeCrop;
+use decode_crop::{Cut, DecodeCrop};
 use finish::{Convert, Finish};
 
 /// A step, or several done as one, and its number in the pipeline (the last one's).
@@ -82,9 +82,10 @@ fn joined(steps: &[Step], transform: impl Transform) -> (usize, Step) {
 
 fn decode_crop(steps: &[Step], number: usize) -> Option<(usize, Step)> {
     let decode: &Decode = only(steps.first())?;
-    let crop: &RandomResizedCrop = only(steps.get(1))?;
+    let resized = only::<RandomResizedCrop>(steps.get(1)).map(|crop| Cut::Resized(crop.clone()));
+    let cut = resized.or_else(|| Crop::of(steps.get(1)).map(Cut::AsIs))?;
     let steps = &steps[..2];
-    let fused = DecodeCrop { decode: decode.clone(), crop: crop.clone(), crop_step: number + 1 };
+    let fused = DecodeCrop { decode: decode.clone(), cut, crop_step: number + 1 };
     (same_field(steps) && !decode.keep_depth).then(|| joined(steps, fused))
 }
 
@@ -93,9 +94,7 @@ fn convert_crop(steps: &[Step], number: usize) -> Option<(usize, Step)> {
         Action::Transform(convert) if converts(steps.first()) => Arc::clone(convert),
         _ => return None,
     };
-    let crop = only::<RandomCrop>(steps.get(1))
-        .map(|crop| Crop::Random(crop.clone()))
-        .or_else(|| only::<CentreCrop>(steps.get(1)).map(|crop| Crop::Centre(crop.clone())))?;
+    let crop = Crop::of(steps.get(1))?;
     let steps = &steps[..2];
     same_field(steps).then(|| joined(steps, ConvertCrop { convert, crop, crop_step: number + 1 }))
 }

@@ -4,6 +4,7 @@
 //! both do the same arithmetic in the same order (no fused multiply-add), so both give the same bits.
 
 #![expect(unsafe_code, reason = "calling a function compiled for AVX2 needs the proof that AVX2 is there")]
+#![expect(clippy::inline_always, reason = "a body must be compiled anew inside each wrapper to use its vectors")]
 
 /// How wide the vectors are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -78,6 +78,7 @@ mod scope;
 mod step;
 pub mod steps;
 mod stored;
+mod strategy;
 
 pub use error::{Error, Result, StepError};
 pub use pipeline::{LABEL_FIELD, Label, Order, Pipeline, PipelineSpec, Source, Split};
@@ -89,3 +90,4 @@ pub use schema::{FieldType, Schema};
 pub use scope::{Draw, Scope};
 pub use step::{Action, BadParameter, Expand, Needs, Step, Transform};
 pub use stored::{KEY_FEATURE, decode_sample, encode_sample};
+pub use strategy::{PictureEncoding, Strategy};

@@ -3,37 +3,55 @@
 //! whole numbers are integers, and the sample's key is the feature [`KEY_FEATURE`].
 
 use bytes::Bytes;
+use forebay_codec::image::Encoding;
 use forebay_codec::{DType, Shape, Tensor, TensorSpec};
 use forebay_record::{Feature, SharedExample, TensorFlowType, TensorProto, TensorShape, encode_example_into};
 
 use crate::error::{Error, Result};
 use crate::sample::{Field, Sample, SampleView, Value, ValueView};
 use crate::schema::{FieldType, Schema};
+use crate::strategy::decoder_of;
 
 /// The feature that holds the sample's key. (`WebDataset` calls it the same.)
 pub const KEY_FEATURE: &str = "__key__";
 
-/// Appends the record of `sample` to `out`.
-pub fn encode_sample(sample: &SampleView<'_>, out: &mut Vec<u8>) -> Result<()> {
+/// Appends the record of `sample` to `out`; pictures that `encoding` can hold are stored encoded.
+pub fn encode_sample(sample: &SampleView<'_>, encoding: Option<Encoding>, out: &mut Vec<u8>) -> Result<()> {
+    let pictures = sample.fields.iter().map(|(_, value)| encode_picture(*value, encoding));
+    let pictures: Vec<Option<Vec<u8>>> = pictures.collect::<Result<_>>()?;
     // Features borrow lists, and lists borrow values: both live here while the record is written.
-    let strings: Vec<[&[u8]; 1]> = sample.fields.iter().map(|(_, value)| [string_of(*value)]).collect();
+    let strings: Vec<[&[u8]; 1]> = sample
+        .fields
+        .iter()
+        .zip(&pictures)
+        .map(|((_, value), picture)| [picture.as_deref().unwrap_or_else(|| string_of(*value))])
+        .collect();
     let numbers: Vec<[i64; 1]> = sample.fields.iter().map(|(_, value)| [number_of(*value)]).collect();
     let key: [&[u8]; 1] = [sample.key.as_bytes()];
     let mut features = Vec::with_capacity(sample.fields.len() + 1);
     features.push((KEY_FEATURE, Feature::Bytes(&key)));
     for (place, (name, value)) in sample.fields.iter().enumerate() {
         let feature = match value {
-            ValueView::Tensor(view) => {
+            ValueView::Tensor(view) if pictures[place].is_none() => {
                 let dims: Vec<u64> = view.spec.shape.dims().iter().map(|&dim| dim as u64).collect();
                 let shape = TensorShape::new(&dims)?;
                 Feature::Tensor(TensorProto::new(tensorflow_type(view.spec.dtype), shape, view.data)?)
             }
             ValueView::Int(_) => Feature::Int64(&numbers[place]),
-            ValueView::Bytes(_) | ValueView::Text(_) => Feature::Bytes(&strings[place]),
+            _ => Feature::Bytes(&strings[place]),
         };
         features.push((*name, feature));
     }
     Ok(encode_example_into(&features, out)?)
+}
+
+/// The picture in `value`, encoded, if `encoding` can hold it.
+fn encode_picture(value: ValueView<'_>, encoding: Option<Encoding>) -> Result<Option<Vec<u8>>> {
+    let (Some(encoding), ValueView::Tensor(view)) = (encoding, value) else { return Ok(None) };
+    let dims = view.spec.shape.dims().iter().map(|&dim| Some(dim)).collect();
+    let kind = FieldType::Tensor { dtype: view.spec.dtype, dims };
+    let holds = decoder_of(&kind, encoding).is_some();
+    holds.then(|| forebay_codec::image::encode(view, &encoding)).transpose().map_err(Error::Encoding)
 }
 
 fn string_of(value: ValueView<'_>) -> &[u8] {

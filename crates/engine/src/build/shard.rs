@@ -177,7 +177,7 @@ impl Sink for Records {
     }
 
     fn accept(&mut self, sample: SampleView<'_>) {
-        match encode_sample(&sample, &mut self.bytes) {
+        match encode_sample(&sample, None, &mut self.bytes) {
             Ok(()) => self.ends.push(self.bytes.len()),
             Err(error) => self.failure = Some(error),
         }

@@ -4,12 +4,14 @@ use std::sync::Arc;
 
 use forebay_codec::{TensorMut, TensorSpec, TensorView};
 
+use super::only;
 use crate::error::StepError;
+use crate::random::Random;
 use crate::sample::ValueView;
 use crate::schema::FieldType;
 use crate::scope::Scope;
-use crate::step::{Needs, Transform};
-use crate::steps::{CentreCrop, RandomCrop};
+use crate::step::{Needs, Step, Transform};
+use crate::steps::{CentreCrop, RandomCrop, Rectangle};
 
 /// Either crop.
 #[derive(Debug)]
@@ -19,7 +21,27 @@ pub(super) enum Crop {
 }
 
 impl Crop {
-    fn transform(&self) -> &dyn Transform {
+    /// The crop in `step`, if it is one.
+    pub(super) fn of(step: Option<&Step>) -> Option<Self> {
+        let random = only::<RandomCrop>(step).map(|crop| Self::Random(crop.clone()));
+        random.or_else(|| only::<CentreCrop>(step).map(|crop| Self::Centre(crop.clone())))
+    }
+
+    pub(super) fn size(&self) -> usize {
+        match self {
+            Self::Random(crop) => crop.size,
+            Self::Centre(crop) => crop.size,
+        }
+    }
+
+    pub(super) fn rectangle(&self, width: usize, height: usize, random: &mut Random) -> Result<Rectangle, StepError> {
+        match self {
+            Self::Random(crop) => crop.rectangle(width, height, random),
+            Self::Centre(crop) => crop.rectangle(width, height),
+        }
+    }
+
+    pub(super) fn transform(&self) -> &dyn Transform {
         match self {
             Self::Random(crop) => crop,
             Self::Centre(crop) => crop,

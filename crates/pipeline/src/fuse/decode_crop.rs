@@ -1,10 +1,12 @@
-//! Decode and random-resized-crop as one: only the rectangle that is cut out is decoded.
+//! Decode and cut as one: only the rectangle that is cut out is decoded.
 
 use fast_image_resize::ResizeAlg;
 use forebay_codec::image::Region;
 use forebay_codec::{TensorMut, TensorSpec, TensorView};
 
+use super::convert_crop::Crop;
 use crate::error::StepError;
+use crate::random::Random;
 use crate::sample::ValueView;
 use crate::schema::FieldType;
 use crate::scope::Scope;
@@ -14,43 +16,86 @@ use crate::steps::{Decode, RandomResizedCrop, Rectangle, encoded, resize_rectang
 #[derive(Debug)]
 pub(super) struct DecodeCrop {
     pub(super) decode: Decode,
-    pub(super) crop: RandomResizedCrop,
+    pub(super) cut: Cut,
     /// The number of the crop, which seeds its draw.
     pub(super) crop_step: usize,
 }
 
+/// What is cut out.
+#[derive(Debug)]
+pub(super) enum Cut {
+    /// A rectangle that is resized then.
+    Resized(RandomResizedCrop),
+    /// A square as it is.
+    AsIs(Crop),
+}
+
+impl Cut {
+    fn transform(&self) -> &dyn Transform {
+        match self {
+            Self::Resized(crop) => crop,
+            Self::AsIs(crop) => crop.transform(),
+        }
+    }
+
+    fn size(&self) -> usize {
+        match self {
+            Self::Resized(crop) => crop.size,
+            Self::AsIs(crop) => crop.size(),
+        }
+    }
+
+    fn rectangle(&self, width: usize, height: usize, random: &mut Random) -> Result<Rectangle, StepError> {
+        match self {
+            Self::Resized(crop) => Ok(crop.draw(width, height, random)),
+            Self::AsIs(crop) => crop.rectangle(width, height, random),
+        }
+    }
+}
+
+impl DecodeCrop {
+    /// The whole picture's spec, with its height, width and channels.
+    fn whole(&self, input: ValueView<'_>, scope: &mut Scope) -> Result<(TensorSpec, [usize; 3]), StepError> {
+        let spec = self.decode.output_spec(input, scope)?;
+        match spec.as_picture() {
+            Some((height, width, channels)) if height * width > 0 => Ok((spec, [height, width, channels])),
+            _ => Err(StepError::Unfit { found: spec, expected: "a picture" }),
+        }
+    }
+}
+
 impl Transform for DecodeCrop {
     fn is_random(&self) -> bool {
-        true
+        self.cut.transform().is_random()
     }
 
     fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs> {
-        self.crop.output_type(&self.decode.output_type(input)?)
+        self.cut.transform().output_type(&self.decode.output_type(input)?)
     }
 
     fn output_spec(&self, input: ValueView<'_>, scope: &mut Scope) -> Result<TensorSpec, StepError> {
-        let whole = self.decode.output_spec(input, scope)?;
-        let channels = whole.as_picture().map_or(0, |(_, _, channels)| channels);
-        Ok(TensorSpec::new(whole.dtype, &[self.crop.size, self.crop.size, channels]))
+        let (whole, [_, _, channels]) = self.whole(input, scope)?;
+        Ok(TensorSpec::new(whole.dtype, &[self.cut.size(), self.cut.size(), channels]))
     }
 
     fn run(&self, input: ValueView<'_>, mut output: TensorMut<'_>, scope: &mut Scope) -> Result<(), StepError> {
         let bytes = encoded(input)?;
-        let mut options = self.decode.options();
-        let whole = scope.decoder.output_spec(bytes, &options)?;
-        let unfit = StepError::Unfit { found: whole, expected: "a picture" };
-        let (height, width, channels) =
-            whole.as_picture().filter(|(height, width, _)| height * width > 0).ok_or(unfit)?;
+        let (whole, [height, width, channels]) = self.whole(input, scope)?;
         scope.begin_step(self.crop_step);
-        let Rectangle { left, top, width, height } = self.crop.draw(width, height, &mut scope.random);
+        let Rectangle { left, top, width, height } = self.cut.rectangle(width, height, &mut scope.random)?;
+        let mut options = self.decode.options();
         options.region = Some(Region { x: left, y: top, width, height });
         let spec = TensorSpec::new(whole.dtype, &[height, width, channels]);
+        let Cut::Resized(crop) = &self.cut else {
+            scope.decoder.decode_into(bytes, &options, output)?;
+            return Ok(());
+        };
         if scope.pixels.len() < spec.bytes() {
             scope.pixels.resize(spec.bytes(), 0);
         }
         let pixels = &mut scope.pixels[..spec.bytes()];
         scope.decoder.decode_into(bytes, &options, TensorMut { spec, data: pixels })?;
-        let algorithm = ResizeAlg::Convolution(self.crop.filter.kernel());
+        let algorithm = ResizeAlg::Convolution(crop.filter.kernel());
         let part = Rectangle { left: 0, top: 0, width, height };
         resize_rectangle(TensorView { spec, data: pixels }, part, algorithm, &mut output, &mut scope.resizer)
     }

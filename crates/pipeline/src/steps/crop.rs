@@ -3,7 +3,7 @@
 use forebay_codec::{TensorMut, TensorSpec, TensorView};
 use serde::{Deserialize, Serialize};
 
-use super::{picture, picture_of, picture_type};
+use super::{Rectangle, picture, picture_of, picture_type};
 use crate::error::StepError;
 use crate::random::Random;
 use crate::sample::ValueView;
@@ -46,6 +46,26 @@ pub(super) fn check_size(size: usize) -> Result<(), BadParameter> {
     BadParameter::unless(size > 0, "size", &size, "at least 1 pixel")
 }
 
+impl CentreCrop {
+    /// What is cut out of a picture of this size.
+    pub(crate) fn rectangle(&self, width: usize, height: usize) -> Result<Rectangle, StepError> {
+        let size = require_room(width, height, self.size)?;
+        // Odd margins round as torchvision's do: half of an odd margin goes to the even side.
+        let margin = |length: usize| ((length - size) as f64 / 2.0).round_ties_even() as usize;
+        Ok(Rectangle { left: margin(width), top: margin(height), width: size, height: size })
+    }
+}
+
+impl RandomCrop {
+    /// What is cut out of a picture of this size, this time.
+    pub(crate) fn rectangle(&self, width: usize, height: usize, random: &mut Random) -> Result<Rectangle, StepError> {
+        let size = require_room(width, height, self.size)?;
+        let top = random.below(height - size + 1);
+        let left = random.below(width - size + 1);
+        Ok(Rectangle { left, top, width: size, height: size })
+    }
+}
+
 impl Transform for CentreCrop {
     fn check(&self) -> Result<(), BadParameter> {
         check_size(self.size)
@@ -61,9 +81,7 @@ impl Transform for CentreCrop {
 
     fn run(&self, input: ValueView<'_>, mut output: TensorMut<'_>, _scope: &mut Scope) -> Result<(), StepError> {
         let (view, [height, width, _]) = picture(input)?;
-        // Odd margins round as torchvision's do: half of an odd margin goes to the even side.
-        let margin = |length: usize| ((length - self.size) as f64 / 2.0).round_ties_even() as usize;
-        copy_crop(view, margin(width), margin(height), &mut output);
+        copy_crop(view, self.rectangle(width, height)?, &mut output);
         Ok(())
     }
 }
@@ -87,9 +105,7 @@ impl Transform for RandomCrop {
 
     fn run(&self, input: ValueView<'_>, mut output: TensorMut<'_>, scope: &mut Scope) -> Result<(), StepError> {
         let (view, [height, width, _]) = picture(input)?;
-        let top = scope.random.below(height - self.size + 1);
-        let left = scope.random.below(width - self.size + 1);
-        copy_crop(view, left, top, &mut output);
+        copy_crop(view, self.rectangle(width, height, &mut scope.random)?, &mut output);
         Ok(())
     }
 }
@@ -158,20 +174,25 @@ fn cropped_type(input: &FieldType, size: usize) -> Result<FieldType, Needs> {
 
 fn cropped_spec(input: ValueView<'_>, size: usize) -> Result<TensorSpec, StepError> {
     let (view, [height, width, channels]) = picture(input)?;
-    if height < size || width < size {
-        return Err(StepError::TooSmall { width, height, crop_width: size, crop_height: size });
-    }
+    let size = require_room(width, height, size)?;
     Ok(TensorSpec::new(view.spec.dtype, &[size, size, channels]))
 }
 
-/// Copies the rectangle at `left`, `top` of `input` that is as large as `output`.
-fn copy_crop(input: TensorView<'_>, left: usize, top: usize, output: &mut TensorMut<'_>) {
-    let (&[_, width, channels], &[_, crop_width, _]) = (input.spec.shape.dims(), output.spec.shape.dims()) else {
-        return;
-    };
+/// The size, if a square of it fits.
+fn require_room(width: usize, height: usize, size: usize) -> Result<usize, StepError> {
+    if height < size || width < size {
+        return Err(StepError::TooSmall { width, height, crop_width: size, crop_height: size });
+    }
+    Ok(size)
+}
+
+/// Copies the rectangle out of `input`.
+fn copy_crop(input: TensorView<'_>, rectangle: Rectangle, output: &mut TensorMut<'_>) {
+    let &[_, width, channels] = input.spec.shape.dims() else { return };
     let pixel_bytes = channels * input.spec.dtype.bytes();
-    let rows = input.data.chunks_exact(width * pixel_bytes).skip(top);
-    for (to, from) in output.data.chunks_exact_mut(crop_width * pixel_bytes).zip(rows) {
-        to.copy_from_slice(&from[left * pixel_bytes..][..crop_width * pixel_bytes]);
+    let (left_bytes, row_bytes) = (rectangle.left * pixel_bytes, rectangle.width * pixel_bytes);
+    let rows = input.data.chunks_exact(width * pixel_bytes).skip(rectangle.top);
+    for (to, from) in output.data.chunks_exact_mut(row_bytes).zip(rows) {
+        to.copy_from_slice(&from[left_bytes..][..row_bytes]);
     }
 }

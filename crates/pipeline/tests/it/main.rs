@@ -11,4 +11,5 @@ mod pipelines;
 mod running;
 mod steps;
 mod stored;
+mod strategies;
 mod support;

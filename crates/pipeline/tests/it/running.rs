@@ -131,7 +131,9 @@ fn steps_done_as_one_give_the_same_bits() {
         };
         names.iter().map(|name| step(&toml(name))).collect()
     };
-    let chains: [&[&str]; 8] = [
+    let chains: [&[&str]; 10] = [
+        &["decode", "random-crop"],
+        &["decode", "centre-crop", "centre-pixels"],
         &["decode", "random-resized-crop"],
         &["decode", "random-resized-crop", "horizontal-flip", "normalise", "to-chw"],
         &["decode", "horizontal-flip", "centre-pixels", "to-chw"],

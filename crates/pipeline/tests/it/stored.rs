@@ -9,7 +9,7 @@ fn record(sample: &Sample) -> Bytes {
     let fields: Vec<(&str, ValueView<'_>)> =
         sample.fields.iter().map(|field| (&*field.name, field.value.view())).collect();
     let mut out = Vec::new();
-    encode_sample(&SampleView { key: &sample.key, index: sample.index, fields: &fields }, &mut out).unwrap();
+    encode_sample(&SampleView { key: &sample.key, index: sample.index, fields: &fields }, None, &mut out).unwrap();
     out.into()
 }
 
