@@ -1,0 +1,208 @@
+//! `forebay build`: rewrite the data once.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use clap::Args;
+use forebay_engine::build::{Build, BuildOptions, BuildReport, default_shards};
+use forebay_engine::data::{Listing, Skipped};
+use forebay_pipeline::{Pipeline, Split};
+use forebay_plan::units;
+use serde::Serialize;
+
+use super::plan::read_plan;
+use super::profile::counted;
+use super::show_skipped;
+use crate::arguments::{self, ErrorArguments, StorageArguments, Threads};
+use crate::error::{Error, Result};
+use crate::output::{Output, Page};
+
+const EXAMPLES: &str = "\
+Examples:
+  forebay build plan.json -o dataset/
+  forebay build plan.json -o dataset/ --data /mnt/all-photos --shards 64
+  forebay build cv --data photos/ --strategy resized -o dataset/
+  forebay build plan.json -o dataset/ --on-error skip
+
+A build that was stopped, by Ctrl-C or by a crash, goes on where it was when the
+same command is run again: finished shards are kept, and what comes out is the
+same to the byte. The data set is TFRecord shards (which TensorFlow and others
+read as they are), an index beside each, and dataset.json, written last.";
+
+/// Rewrite the data as a plan says, once: parallel, resumable, checksummed
+#[derive(Debug, Clone, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// The plan that `forebay plan` wrote, or a pipeline (a TOML file or a ready name)
+    #[arg(value_name = "PLAN|PIPELINE")]
+    pub(crate) what: String,
+    /// The folder to build the data set in
+    #[arg(short, long, value_name = "FOLDER")]
+    pub(crate) output: PathBuf,
+    /// The folder with the data [default: the one that was profiled]
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) data: Option<PathBuf>,
+    /// What to keep, where a pipeline is given [default: the plan's choice]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) strategy: Option<String>,
+    #[command(flatten)]
+    pub(crate) threads: Threads,
+    /// Shards in all [default: one for each 128 MB of the plan's prediction, but at least one for each thread; without a
+    /// plan four for each thread]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub(crate) shards: Option<u64>,
+    #[command(flatten)]
+    pub(crate) storage: StorageArguments,
+    #[command(flatten)]
+    pub(crate) on_error: ErrorArguments,
+    /// Replace a data set, or an unfinished build of something else, that is in the folder already
+    #[arg(long)]
+    pub(crate) overwrite: bool,
+}
+
+/// What `build --json` prints.
+#[derive(Debug, Serialize)]
+pub(crate) struct Outcome {
+    /// The data set's folder.
+    dataset: PathBuf,
+    strategy: String,
+    split: Split,
+    samples: u64,
+    skipped: u64,
+    bytes: u64,
+    shards: usize,
+    /// How many shards were there already.
+    shards_kept: usize,
+    seconds: f64,
+    classes: usize,
+    skipped_samples: Vec<Skipped>,
+}
+
+/// What to build, from where, in how many shards.
+struct Task {
+    pipeline: Pipeline,
+    split: Split,
+    data: PathBuf,
+    /// How many bytes a sample takes, where a plan says so.
+    bytes_per_sample: Option<f64>,
+}
+
+/// How large a shard should be: large enough that opening it costs nothing, small enough that little is lost when a build
+/// is stopped, and that readers can share the work.
+const SHARD_BYTES: f64 = 128e6;
+
+impl Task {
+    /// How many shards suit the data set.
+    fn shards(&self, samples: usize, threads: usize) -> usize {
+        let shards = match self.bytes_per_sample {
+            Some(bytes) => ((bytes * samples as f64 / SHARD_BYTES).ceil() as usize).max(threads),
+            None => default_shards(samples as u64, threads),
+        };
+        shards.clamp(1, samples.max(1))
+    }
+}
+
+pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
+    let outcome = execute(arguments, output)?;
+    output.present(&outcome, |outcome, page| {
+        show(outcome, page);
+        let command = format!("forebay load {} --shuffle", outcome.dataset.display());
+        page.next_step("Next, stream batches from it:", &command);
+    })
+}
+
+/// Builds.
+pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome> {
+    let task = task(arguments)?;
+    let listing = Arc::new(Listing::scan(task.pipeline.source(), &task.data)?);
+    let samples = listing.files().len();
+    let threads = arguments.threads.count();
+    let shards = arguments.shards.map(|shards| shards as usize);
+    let options = BuildOptions {
+        threads,
+        shards: shards.unwrap_or_else(|| task.shards(samples, threads)),
+        on_error: arguments.on_error.choice(),
+        overwrite: arguments.overwrite,
+    };
+    let Task { pipeline, split, .. } = task;
+    let build = Build { pipeline, split, listing, storage: arguments.storage.storage.open(0)? };
+    let begun = Instant::now();
+    let progress = output.progress();
+    let report = build.run(&arguments.output, &options, &progress)?;
+    drop(progress);
+    Ok(outcome(report, arguments.output.clone(), begun.elapsed().as_secs_f64()))
+}
+
+fn task(arguments: &Arguments) -> Result<Task> {
+    let path = std::path::Path::new(&arguments.what);
+    if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json")) {
+        let plan = read_plan(path)?;
+        let pipeline = Pipeline::from_spec(&plan.pipeline)?;
+        let split = match &arguments.strategy {
+            Some(name) => pipeline.split(name)?,
+            None => pipeline.split(&plan.chosen)?,
+        };
+        let data = arguments.data.clone().unwrap_or_else(|| plan.data.root.into());
+        let chosen = plan.ranking.iter().map(|ranked| &ranked.summary).find(|summary| summary.name == split.name);
+        let bytes_per_sample =
+            chosen.map(|summary| summary.storage_bytes_total as f64 / plan.data.samples.max(1) as f64);
+        return Ok(Task { pipeline, split, data, bytes_per_sample });
+    }
+    let pipeline = arguments::pipeline(&arguments.what)?;
+    let data = arguments::data_folder(arguments.data.as_ref(), "build")?;
+    let names = || pipeline.splits().iter().skip(1).map(|split| split.name.clone()).collect::<Vec<_>>().join("`, `");
+    let name = arguments.strategy.as_ref().ok_or_else(|| {
+        Error::usage(
+            "a pipeline can be kept in several states, and none was chosen",
+            format!("pass `--strategy` with one of `{}`, or build a plan", names()),
+        )
+    })?;
+    let split = pipeline.split(name)?;
+    Ok(Task { pipeline, split, data, bytes_per_sample: None })
+}
+
+fn outcome(report: BuildReport, dataset: PathBuf, seconds: f64) -> Outcome {
+    let manifest = report.manifest;
+    Outcome {
+        dataset,
+        strategy: manifest.split.name.clone(),
+        split: manifest.split,
+        samples: manifest.samples,
+        skipped: manifest.skipped.len() as u64,
+        bytes: manifest.bytes,
+        shards: manifest.shards.len(),
+        shards_kept: report.shards_kept,
+        seconds,
+        classes: manifest.classes.len(),
+        skipped_samples: manifest.skipped,
+    }
+}
+
+/// What was built.
+pub(super) fn show(outcome: &Outcome, page: &mut Page) {
+    let shards = counted(outcome.shards as u64, "shard");
+    if outcome.shards_kept == outcome.shards {
+        page.paragraph(&format!(
+            "`{}` in {} was finished already: {} in {shards}, {}.",
+            outcome.strategy,
+            outcome.dataset.display(),
+            counted(outcome.samples, "sample"),
+            units::bytes(outcome.bytes as f64),
+        ));
+    } else {
+        page.paragraph(&format!(
+            "Built `{}` in {}: {} in {shards}, {}, in {}.",
+            outcome.strategy,
+            outcome.dataset.display(),
+            counted(outcome.samples, "sample"),
+            units::bytes(outcome.bytes as f64),
+            units::seconds(outcome.seconds),
+        ));
+        if outcome.shards_kept > 0 {
+            let kept = counted(outcome.shards_kept as u64, "shard");
+            page.paragraph(&format!("{kept} of an interrupted build were kept."));
+        }
+    }
+    show_skipped(page, outcome.skipped, &outcome.skipped_samples);
+}

@@ -1,0 +1,200 @@
+//! A picture, and a folder of pictures.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use forebay_codec::image::{DecodeOptions, Decoder, Format, Orientation, read_header};
+use forebay_engine::data::Listing;
+use forebay_pipeline::Source;
+use forebay_plan::units;
+use serde::Serialize;
+
+use super::{FILE_BYTES_MAX, read_up_to, show_problems};
+use crate::commands::profile::counted;
+use crate::error::{Error, Result};
+use crate::output::{Align, Page, Table};
+
+/// One picture.
+#[derive(Debug, Serialize)]
+pub(super) struct Picture {
+    path: PathBuf,
+    format: &'static str,
+    /// As stored, before any orientation.
+    width: usize,
+    height: usize,
+    channels: usize,
+    bits: u8,
+    /// EXIF's number, 1 to 8; 1 is upright.
+    orientation: u8,
+    progressive: bool,
+    animated: bool,
+    bytes: usize,
+    bits_per_pixel: f64,
+    /// Whether every pixel was decoded.
+    verified: bool,
+    /// The format that the name promises, where that is another one.
+    extension_says: Option<&'static str>,
+}
+
+pub(super) fn file(path: &Path, content: &[u8], verify: bool) -> Result<Picture> {
+    let failed = |source| Error::Picture { path: path.to_owned(), source };
+    let header = read_header(content).map_err(failed)?;
+    if verify {
+        Decoder::new().decode(content, &DecodeOptions::default()).map_err(failed)?;
+    }
+    Ok(Picture {
+        path: path.to_owned(),
+        format: header.format.name(),
+        width: header.width,
+        height: header.height,
+        channels: header.channels,
+        bits: header.bits,
+        orientation: header.orientation as u8,
+        progressive: header.progressive,
+        animated: header.animated,
+        bytes: content.len(),
+        bits_per_pixel: content.len() as f64 * 8.0 / (header.width * header.height).max(1) as f64,
+        verified: verify,
+        extension_says: extension_says(path, header.format),
+    })
+}
+
+/// The format that the name promises, if it is not `found`.
+fn extension_says(path: &Path, found: Format) -> Option<&'static str> {
+    let promised = Format::from_name(&path.extension()?.to_string_lossy())?;
+    (promised != found).then(|| promised.name())
+}
+
+impl Picture {
+    pub(super) fn show(&self, page: &mut Page) {
+        let mut kind = self.format.to_owned();
+        for (is, word) in [(self.progressive, ", coarse to fine"), (self.animated, ", animated")] {
+            kind.push_str(if is { word } else { "" });
+        }
+        let upright =
+            if self.orientation == Orientation::Normal as u8 { " (upright)" } else { " (is turned when decoded)" };
+        let mut facts = vec![
+            ("picture", self.path.display().to_string()),
+            ("format", kind),
+            ("size", format!("{}x{} pixels", units::count(self.width as u64), units::count(self.height as u64))),
+            ("channels", format!("{} of {} bits", self.channels, self.bits)),
+            ("orientation", format!("{}{upright}", self.orientation)),
+            (
+                "bytes",
+                format!("{}, {} bits per pixel", units::bytes(self.bytes as f64), units::number(self.bits_per_pixel)),
+            ),
+        ];
+        if let Some(format) = self.extension_says {
+            facts.push(("name", format!("says {format}, which does no harm: content decides")));
+        }
+        if self.verified {
+            facts.push(("verified", "every pixel could be decoded".to_owned()));
+        }
+        page.facts(&facts);
+    }
+}
+
+/// A folder of pictures.
+#[derive(Debug, Serialize)]
+pub(super) struct Pictures {
+    path: PathBuf,
+    files: u64,
+    bytes: u64,
+    /// By content, where it is known; most bytes first.
+    formats: Vec<FormatCount>,
+    classes: Vec<ClassCount>,
+    /// Files whose name promises another format than they have.
+    wrong_extensions: u64,
+    verified: bool,
+    pub(super) problems: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct FormatCount {
+    format: &'static str,
+    files: u64,
+    bytes: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct ClassCount {
+    name: String,
+    files: u64,
+}
+
+pub(super) fn folder(path: &Path, verify: bool) -> Result<Pictures> {
+    // Enough for every format's mark.
+    const MARK_BYTES: u64 = 32;
+    let listing = Listing::scan(&Source::default(), path)?;
+    let mut formats: BTreeMap<&'static str, (u64, u64)> = BTreeMap::new();
+    let mut classes = vec![0; listing.classes().len()];
+    let (mut wrong_extensions, mut problems) = (0, Vec::new());
+    let mut decoder = Decoder::new();
+    for (number, file) in listing.files().iter().enumerate() {
+        let full = listing.path(number);
+        let content = read_up_to(&full, if verify { FILE_BYTES_MAX } else { MARK_BYTES })?;
+        let format = Format::detect(&content);
+        let count = formats.entry(format.map_or("unknown", Format::name)).or_default();
+        *count = (count.0 + 1, count.1 + file.bytes);
+        wrong_extensions += u64::from(format.is_some_and(|format| extension_says(&full, format).is_some()));
+        if let Some(class) = file.label.and_then(|label| classes.get_mut(label as usize)) {
+            *class += 1;
+        }
+        if verify && let Err(error) = decoder.decode(&content, &DecodeOptions::default()) {
+            problems.push(format!("`{}`: {error}", file.key));
+        } else if format.is_none() && !verify {
+            problems.push(format!("`{}` is no picture of a known format", file.key));
+        }
+    }
+    let mut formats: Vec<FormatCount> =
+        formats.into_iter().map(|(format, (files, bytes))| FormatCount { format, files, bytes }).collect();
+    formats.sort_by_key(|count| std::cmp::Reverse(count.bytes));
+    let classes = listing.classes().iter().zip(classes).map(|(name, files)| ClassCount { name: name.clone(), files });
+    Ok(Pictures {
+        path: path.to_owned(),
+        files: listing.files().len() as u64,
+        bytes: listing.bytes(),
+        formats,
+        classes: classes.collect(),
+        wrong_extensions,
+        verified: verify,
+        problems,
+    })
+}
+
+impl Pictures {
+    pub(super) fn show(&self, page: &mut Page) {
+        const SHOWN_MAX: usize = 20;
+        let mean = self.bytes as f64 / self.files.max(1) as f64;
+        let mut facts = vec![
+            ("folder", self.path.display().to_string()),
+            ("pictures", units::count(self.files)),
+            ("size", format!("{}, {} each", units::bytes(self.bytes as f64), units::bytes(mean))),
+        ];
+        if self.wrong_extensions > 0 {
+            let count = counted(self.wrong_extensions, "file");
+            facts.push(("names", format!("{count} promise another format; content decides")));
+        }
+        if self.verified && self.problems.is_empty() {
+            facts.push(("verified", "every pixel could be decoded".to_owned()));
+        }
+        page.facts(&facts);
+        page.gap();
+        let mut table = Table::new(&[("format", Align::Left), ("files", Align::Right), ("bytes", Align::Right)]);
+        for count in &self.formats {
+            table.row([count.format.to_owned(), units::count(count.files), units::bytes(count.bytes as f64)], false);
+        }
+        page.table(&table);
+        page.gap();
+        let mut table = Table::new(&[("class (folder)", Align::Left), ("files", Align::Right)]);
+        for class in self.classes.iter().take(SHOWN_MAX) {
+            let name = if class.name.is_empty() { "(none)" } else { &class.name };
+            table.row([name.to_owned(), units::count(class.files)], false);
+        }
+        page.table(&table);
+        if self.classes.len() > SHOWN_MAX {
+            page.line(&format!("and {} more", units::count((self.classes.len() - SHOWN_MAX) as u64)));
+        }
+        show_problems(page, &self.problems);
+    }
+}

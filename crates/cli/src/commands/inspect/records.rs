@@ -1,0 +1,96 @@
+//! A TFRecord file, by whomever it was written.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use forebay_plan::units;
+use forebay_record::{OnDamage, Options, Reader};
+use serde::Serialize;
+
+use super::features::RecordFound;
+use super::show_problems;
+use crate::commands::profile::counted;
+use crate::error::{Error, Result};
+use crate::output::Page;
+
+/// What was found.
+#[derive(Debug, Serialize)]
+pub(super) struct Found {
+    path: PathBuf,
+    bytes: u64,
+    compressed: bool,
+    records: u64,
+    /// Bytes of all records, inflated, without their frames.
+    record_bytes: u64,
+    record_bytes_min: u64,
+    record_bytes_max: u64,
+    /// Damaged records, and what is wrong with them.
+    damaged_records: u64,
+    pub(super) problems: Vec<String>,
+    record: Option<RecordFound>,
+}
+
+/// Reads the whole file, checks every checksum, and shows record `wanted`, or the first.
+pub(super) fn inspect(path: &Path, bytes: u64, wanted: Option<u64>) -> Result<Found> {
+    let file = File::open(path).map_err(Error::io("open", path))?;
+    let name = path.display().to_string();
+    let options = Options { on_damage: OnDamage::Skip, ..Options::default() };
+    let mut reader = Reader::new(file, &name, options)?;
+    let compressed = reader.is_compressed();
+    let (mut records, mut record_bytes, mut smallest, mut largest) = (0, 0, u64::MAX, 0);
+    let mut shown = None;
+    while let Some(record) = reader.next_record()? {
+        let length = record.data.len() as u64;
+        records += 1;
+        record_bytes += length;
+        smallest = smallest.min(length);
+        largest = largest.max(length);
+        if wanted.map_or(records == 1, |wanted| record.number == wanted) {
+            shown = Some(RecordFound::new(&name, record.number, record.location.offset, &record.data));
+        }
+    }
+    let report = reader.into_report();
+    if let Some(wanted) = wanted
+        && shown.is_none()
+    {
+        return Err(Error::usage(
+            format!("`{name}` has no record {wanted} that can be read: it has {}", counted(records, "record")),
+            "records are counted from 0",
+        ));
+    }
+    Ok(Found {
+        path: path.to_owned(),
+        bytes,
+        compressed,
+        records,
+        record_bytes,
+        record_bytes_min: if records == 0 { 0 } else { smallest },
+        record_bytes_max: largest,
+        damaged_records: report.records(),
+        problems: report.entries().iter().map(|damage| damage.error.to_string()).collect(),
+        record: shown,
+    })
+}
+
+impl Found {
+    pub(super) fn show(&self, page: &mut Page) {
+        let compression = if self.compressed { "GZIP or ZLIB" } else { "none" };
+        let size = |bytes: u64| units::bytes(bytes as f64);
+        let mean = self.record_bytes.checked_div(self.records).unwrap_or(0);
+        page.facts(&[
+            ("TFRecord file", self.path.display().to_string()),
+            ("size", size(self.bytes)),
+            ("compression", compression.to_owned()),
+            ("records", units::count(self.records)),
+            (
+                "a record",
+                format!("{} (from {} to {})", size(mean), size(self.record_bytes_min), size(self.record_bytes_max)),
+            ),
+            ("damaged", units::count(self.damaged_records)),
+        ]);
+        if let Some(record) = &self.record {
+            record.show(page);
+        }
+        show_problems(page, &self.problems);
+    }
+}

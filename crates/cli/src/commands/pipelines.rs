@@ -1,0 +1,51 @@
+//! `forebay pipelines`: the ready pipelines.
+
+use clap::Args;
+use forebay_pipeline::{ready, ready_names};
+use serde::Serialize;
+
+use crate::error::Result;
+use crate::output::{Align, Output, Table};
+
+const EXAMPLES: &str = "\
+Examples:
+  forebay pipelines
+  forebay inspect cv > my.toml        start your own from a ready one";
+
+/// List the ready pipelines
+#[derive(Debug, Clone, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {}
+
+/// What `pipelines --json` prints.
+#[derive(Debug, Serialize)]
+struct Outcome {
+    pipelines: Vec<Entry>,
+}
+
+#[derive(Debug, Serialize)]
+struct Entry {
+    name: &'static str,
+    steps: Vec<String>,
+    strategies: Vec<String>,
+}
+
+pub(super) fn run(_: &Arguments, output: &Output) -> Result<()> {
+    let entry = |name: &'static str| -> Result<Entry> {
+        let pipeline = ready(name)?;
+        Ok(Entry {
+            name,
+            steps: pipeline.steps().iter().map(|step| step.name.clone()).collect(),
+            strategies: pipeline.splits().into_iter().map(|split| split.name).collect(),
+        })
+    };
+    let outcome = Outcome { pipelines: ready_names().map(entry).collect::<Result<_>>()? };
+    output.present(&outcome, |outcome, page| {
+        let mut table = Table::new(&[("pipeline", Align::Left), ("steps", Align::Left)]);
+        for entry in &outcome.pipelines {
+            table.row([entry.name.to_owned(), entry.steps.join(", ")], false);
+        }
+        page.table(&table);
+        page.next_step("Print one, to start your own from:", "forebay inspect cv > my.toml");
+    })
+}

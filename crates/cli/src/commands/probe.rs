@@ -1,0 +1,95 @@
+//! `forebay probe`: what a storage and the memory can do.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use forebay_engine::probe::{Access, Probe, ProbeOptions, probe};
+use forebay_plan::units;
+
+use crate::arguments::{StorageArguments, Threads};
+use crate::error::Result;
+use crate::output::{Align, Output, Page, Table};
+
+const EXAMPLES: &str = "\
+Examples:
+  forebay probe --folder /mnt/data
+  forebay probe --folder /mnt/data --storage direct --threads 8
+  forebay probe --storage ceph-hdd
+
+Writes files of its own into a hidden folder in --folder (128 MiB and 100 MB for
+each thread), reads them, and removes them. The page cache is dropped before
+each measurement; `direct` goes past it altogether. Takes about 15 seconds.";
+
+/// Measure what a storage and the memory can do
+#[derive(Debug, Clone, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// The folder to measure in
+    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    folder: PathBuf,
+    #[command(flatten)]
+    storage: StorageArguments,
+    #[command(flatten)]
+    threads: Threads,
+    /// How long each measurement lasts at the most
+    #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = seconds)]
+    seconds: f64,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.01..=3600.0).contains(&seconds) => Ok(seconds),
+        _ => Err("write seconds from 0.01 to 3600".to_owned()),
+    }
+}
+
+pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
+    let storage = arguments.storage.storage.open(0)?;
+    let options =
+        ProbeOptions { seconds: arguments.seconds, ..ProbeOptions::new(&arguments.folder, arguments.threads.count()) };
+    let progress = output.progress();
+    let found = probe(&*storage, &options, &progress)?;
+    drop(progress);
+    output.present(&found, show)
+}
+
+fn show(found: &Probe, page: &mut Page) {
+    page.line(&format!("Storage `{}`", found.storage));
+    page.gap();
+    let mut table = Table::new(&[
+        ("what", Align::Left),
+        ("threads", Align::Right),
+        ("bandwidth", Align::Right),
+        ("per second", Align::Right),
+        ("p50", Align::Right),
+        ("p95", Align::Right),
+        ("p99", Align::Right),
+    ]);
+    for measurement in &found.measurements {
+        let rates = &measurement.rates;
+        let what = match measurement.access {
+            Access::LargeFile => "large file, 4 MiB blocks",
+            Access::SmallFiles => "files of 200 kB",
+            Access::RandomBlocks => "random 4 KiB blocks",
+        };
+        table.row(
+            [
+                what.to_owned(),
+                measurement.threads.to_string(),
+                units::bytes_per_second(rates.megabytes_per_second * 1e6),
+                units::number(rates.iops),
+                units::seconds(rates.latency.p50_seconds),
+                units::seconds(rates.latency.p95_seconds),
+                units::seconds(rates.latency.p99_seconds),
+            ],
+            false,
+        );
+    }
+    page.table(&table);
+    page.gap();
+    let memory = units::bytes_per_second(found.memory_megabytes_per_second * 1e6);
+    page.line(&format!("Memory: {memory} copied by one thread"));
+    if let Some(notice) = &found.notice {
+        page.hanging("note: ", notice);
+    }
+}

@@ -1,0 +1,135 @@
+//! The one error type of the program, and what exit code each error means.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use forebay_engine::Error as EngineError;
+use forebay_pipeline::Error as PipelineError;
+
+/// The work failed: a file, the disk or a sample is at fault.
+const EXIT_FAILED: u8 = 1;
+/// The request makes no sense; the same code that a wrong option gives.
+const EXIT_USAGE: u8 = 2;
+
+/// What can go wrong in the program.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// The operating system refused.
+    #[error("cannot {doing} `{}`: {source}", path.display())]
+    Io {
+        /// What was being done.
+        doing: &'static str,
+        /// To which file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Standard output could not be written.
+    #[error("cannot write the output: {0}")]
+    Output(#[source] io::Error),
+    /// A file is not what it should be.
+    #[error("`{}` {problem}", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The request makes no sense.
+    #[error("{problem}\nhint: {remedy}")]
+    Usage {
+        /// What is wrong.
+        problem: String,
+        /// What to do.
+        remedy: String,
+    },
+    /// A picture could not be read or made.
+    #[error("`{}`: {source}", path.display())]
+    Picture {
+        /// The picture.
+        path: PathBuf,
+        /// What the codec said.
+        source: forebay_codec::Error,
+    },
+    /// Running something failed.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// Planning failed.
+    #[error("{about}{source}")]
+    Plan {
+        /// Which file it was about, as the start of the message; may be empty.
+        about: String,
+        /// What the planner said.
+        source: forebay_plan::Error,
+    },
+    /// A pipeline is wrong.
+    #[error(transparent)]
+    Pipeline(#[from] PipelineError),
+    /// A shard is damaged.
+    #[error(transparent)]
+    Record(#[from] forebay_record::Error),
+}
+
+/// A result of the program.
+pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// Wraps what the system said with what was being done to which path.
+    pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
+        let path = path.to_owned();
+        move |source| Self::Io { doing, path, source }
+    }
+
+    /// Wraps what the planner said about the file `path`.
+    pub(crate) fn plan(path: &Path) -> impl FnOnce(forebay_plan::Error) -> Self + use<> {
+        let about = format!("`{}`: ", path.display());
+        move |source| Self::Plan { about, source }
+    }
+
+    pub(crate) fn usage(problem: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self::Usage { problem: problem.into(), remedy: remedy.into() }
+    }
+
+    /// Whether the reader of standard output went away.
+    pub(crate) fn is_broken_pipe(&self) -> bool {
+        matches!(self, Self::Output(source) if source.kind() == io::ErrorKind::BrokenPipe)
+    }
+
+    /// The exit code that this error means.
+    pub(crate) fn exit_code(&self) -> u8 {
+        let usage = match self {
+            Self::Usage { .. } => true,
+            Self::Engine(error) => is_usage(error),
+            Self::Plan { source, .. } => source.class() == forebay_plan::ErrorClass::Usage,
+            Self::Pipeline(error) => is_wrong_pipeline(error),
+            Self::Record(error) => error.class() == forebay_record::ErrorClass::Usage,
+            Self::Io { .. } | Self::Output(_) | Self::Format { .. } | Self::Picture { .. } => false,
+        };
+        if usage { EXIT_USAGE } else { EXIT_FAILED }
+    }
+
+    /// Whether one sample is at fault, so that leaving it out would help.
+    pub(crate) fn is_about_one_sample(&self) -> bool {
+        let Self::Engine(error) = self else { return false };
+        match error {
+            EngineError::Sample { .. } | EngineError::Pipeline(PipelineError::Step { .. }) => true,
+            // Reading a source file or a record; what is being written is never read back by a storage.
+            EngineError::Storage(error) => error.class() == forebay_storage::ErrorClass::Io,
+            _ => false,
+        }
+    }
+}
+
+fn is_usage(error: &EngineError) -> bool {
+    match error {
+        EngineError::Usage { .. } => true,
+        EngineError::Pipeline(error) => is_wrong_pipeline(error),
+        EngineError::Storage(error) => error.class() == forebay_storage::ErrorClass::Usage,
+        _ => false,
+    }
+}
+
+/// Whether the pipeline itself is wrong, and not a sample that went through it.
+fn is_wrong_pipeline(error: &PipelineError) -> bool {
+    !matches!(error, PipelineError::Step { .. } | PipelineError::Stored { .. } | PipelineError::Record(_))
+}

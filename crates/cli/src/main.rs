@@ -1,0 +1,36 @@
+//! The `forebay` program: the only room that prints.
+//!
+//! Each command is one file under `commands/`: it reads its arguments, calls the engine or the planner, and presents what came
+//! back, as text for people or (with `--json`) as one document for programs. Data goes to standard output, everything else
+//! to standard error. The exit code is decided here: 0 for success, 1 where the work failed, 2 where the request itself
+//! was wrong.
+
+#![forbid(unsafe_code)]
+
+mod arguments;
+mod commands;
+mod demo;
+mod error;
+mod output;
+mod report;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::arguments::Cli;
+use crate::output::Output;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let output = Output::new(cli.json);
+    match commands::run(&cli.command, &output) {
+        Ok(()) => ExitCode::SUCCESS,
+        // Whoever reads the output has seen enough (`forebay inspect cv | head -3`). Files are written before printing.
+        Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
+        Err(error) => {
+            output.error(&error);
+            ExitCode::from(error.exit_code())
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Tables that fit the page.
+
+use super::Style;
+
+/// On which side a column's text stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Align {
+    /// Words.
+    Left,
+    /// Numbers.
+    Right,
+}
+
+/// Columns with a heading each, and rows, some of which are marked.
+pub(crate) struct Table {
+    columns: Vec<(String, Align)>,
+    rows: Vec<(Vec<String>, bool)>,
+}
+
+impl Table {
+    /// A table without rows.
+    pub(crate) fn new(columns: &[(&str, Align)]) -> Self {
+        let columns = columns.iter().map(|&(heading, align)| (heading.to_owned(), align)).collect();
+        Self { columns, rows: Vec::new() }
+    }
+
+    /// Adds a row: a cell for each column.
+    pub(crate) fn row<const N: usize>(&mut self, cells: [String; N], marked: bool) {
+        debug_assert_eq!(cells.len(), self.columns.len(), "a cell for each column");
+        self.rows.push((cells.into(), marked));
+    }
+
+    /// The lines, `width_columns` wide at the most where that is possible without cutting anything off.
+    pub(super) fn lines(&self, width_columns: usize, colours: bool) -> Vec<String> {
+        let widths: Vec<usize> = (0..self.columns.len()).map(|column| self.width_of(column)).collect();
+        let marks = self.rows.iter().any(|(_, marked)| *marked);
+        let mark_columns = if marks { 2 } else { 0 };
+        let narrow = mark_columns + widths.iter().sum::<usize>() + 2 * (widths.len() - 1) > width_columns;
+        let gap = if narrow { " " } else { "  " };
+        let line = |cells: &mut dyn Iterator<Item = &str>| {
+            let padded = cells.zip(&self.columns).zip(&widths).map(|((cell, (_, align)), &width)| match align {
+                Align::Left => pad(cell, width, false),
+                Align::Right => pad(cell, width, true),
+            });
+            padded.collect::<Vec<_>>().join(gap).trim_end().to_owned()
+        };
+        let indent = |mark: &str| if marks { format!("{mark} ") } else { String::new() };
+        let heading = line(&mut self.columns.iter().map(|(heading, _)| heading.as_str()));
+        let mut lines = vec![format!("{}{}", indent(" "), Style::Faint.paint(&heading, colours))];
+        for (cells, marked) in &self.rows {
+            let text = line(&mut cells.iter().map(String::as_str));
+            lines.push(if *marked {
+                Style::Good.paint(&format!("{}{text}", indent("*")), colours)
+            } else {
+                format!("{}{text}", indent(" "))
+            });
+        }
+        lines
+    }
+
+    fn width_of(&self, column: usize) -> usize {
+        let cells = self.rows.iter().map(|(cells, _)| cells[column].as_str());
+        cells.chain([self.columns[column].0.as_str()]).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    }
+}
+
+/// Counts characters, not bytes, as `±` and `µ` take one column but two bytes.
+fn pad(cell: &str, width: usize, left: bool) -> String {
+    let space = " ".repeat(width.saturating_sub(cell.chars().count()));
+    if left { format!("{space}{cell}") } else { format!("{cell}{space}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_line_up_and_the_marked_row_stands_out() {
+        let mut table = Table::new(&[("name", Align::Left), ("rate", Align::Right)]);
+        table.row(["one".to_owned(), "1,234 ± 5".to_owned()], false);
+        table.row(["three".to_owned(), "7".to_owned()], true);
+        assert_eq!(table.lines(80, false), ["  name        rate", "  one    1,234 ± 5", "* three          7"]);
+        assert!(table.lines(80, true)[2].contains("\u{1b}[1;32m"));
+    }
+
+    #[test]
+    fn gaps_shrink_where_the_page_is_narrow() {
+        let mut table = Table::new(&[("name", Align::Left), ("rate", Align::Right)]);
+        table.row(["one".to_owned(), "1".to_owned()], false);
+        assert_eq!(table.lines(9, false)[1], "one     1");
+    }
+}

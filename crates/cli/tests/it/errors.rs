@@ -1,0 +1,201 @@
+//! Bad data and bad disks: a clear message, an exit code, and nothing half-written that claims to be whole.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use forebay_codec::Tensor;
+use forebay_codec::image::{Encoding, PngEffort, encode};
+
+use crate::support::{FOREBAY, all_photos, command, files, forebay, ran, workspace};
+
+const BUILD: &str = "build cv --data photos --strategy decoded --shards 2 -o dataset";
+
+fn assert_no_dataset(folder: &Path) {
+    assert!(!folder.join("dataset/dataset.json").exists(), "a failed build leaves no manifest");
+    let partial = |path: &Path| path.to_string_lossy().ends_with(".partial");
+    if folder.join("dataset").exists() {
+        assert!(!files(&folder.join("dataset")).keys().any(|path| partial(path)), "and no half-written shard");
+    }
+}
+
+#[test]
+fn an_empty_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("photos")).unwrap();
+    for arguments in [BUILD, "profile cv --data photos", "load cv --data photos", "inspect photos"] {
+        let failed = forebay(folder.path(), arguments);
+        assert!(failed.error(2).starts_with("error: no file below `photos` matches `"), "{failed:?}");
+        assert!(failed.stderr.contains("\nhint: check the folder"), "{failed:?}");
+    }
+    let failed = forebay(folder.path(), "load cv --data nowhere");
+    assert!(failed.error(1).starts_with("error: cannot list `nowhere`: No such file or directory"), "{failed:?}");
+    assert_no_dataset(folder.path());
+}
+
+#[test]
+fn a_zero_byte_image_fails_or_is_skipped_by_name() {
+    let folder = workspace(10);
+    let here = folder.path();
+    fs::write(here.join("photos/city/zero.jpg"), "").unwrap();
+    let load = "load cv --data photos --json";
+    let profile = "profile cv --data photos --samples 11 --runs 1 --strategy resized --json";
+    for arguments in [BUILD, load, profile] {
+        let failed = forebay(here, arguments);
+        let message = failed.error(1);
+        assert!(message.contains("`city/zero.jpg`: step `decode`: ") && message.contains("zero bytes"), "{failed:?}");
+        assert!(
+            message.ends_with("hint: pass --on-error skip to leave such samples out and list them\n"),
+            "{failed:?}"
+        );
+    }
+    assert_no_dataset(here);
+    // Left by the failed build: the same command without skipping would go on there.
+    fs::remove_dir_all(here.join("dataset")).unwrap();
+
+    let built = forebay(here, &format!("{BUILD} --on-error skip"));
+    assert!(built.text().contains("\n1 sample was skipped\n- sample `city/zero.jpg`: step `decode`: "), "{built:?}");
+    let found = forebay(here, "inspect dataset --verify --json").json();
+    assert_eq!((&found["samples"], &found["skipped"]), (&10.into(), &1.into()));
+    let loaded = forebay(here, &format!("{load} --on-error skip")).json();
+    assert_eq!((&loaded["samples"], &loaded["skipped"]), (&10.into(), &1.into()));
+    assert_eq!(loaded["skipped_samples"][0]["key"], "city/zero.jpg");
+    assert_eq!(forebay(here, &format!("{profile} --on-error skip")).json()["strategies"][0]["name"], "resized");
+    let counted = forebay(here, "inspect photos --verify");
+    assert_eq!(counted.code, Some(1));
+    assert!(counted.stdout.contains("\nProblems\n- `city/zero.jpg`: "), "{counted:?}");
+}
+
+#[test]
+fn a_wrong_extension_does_not_matter() {
+    let folder = workspace(5);
+    let here = folder.path();
+    let pixels: Vec<u8> = (0..300 * 400 * 3).map(|place| (place * 7 % 256) as u8).collect();
+    let picture = Tensor::from_elements(&[300, 400, 3], &pixels).unwrap();
+    let png = encode(picture.view(), &Encoding::Png { effort: PngEffort::Fast }).unwrap();
+    fs::write(here.join("photos/city/really-a-png.jpg"), png).unwrap();
+    assert!(forebay(here, BUILD).text().starts_with("Built `decoded` in dataset: 6 samples"));
+    let found = forebay(here, "inspect photos --json").json();
+    assert_eq!((&found["wrong_extensions"], found["formats"].as_array().unwrap().len()), (&1.into(), 2));
+    let picture = forebay(here, "inspect photos/city/really-a-png.jpg");
+    assert!(picture.text().contains("name         says jpeg, which does no harm"), "{picture:?}");
+    let text = here.join("photos/city/notes.jpg");
+    fs::write(&text, "dear diary").unwrap();
+    assert!(forebay(here, "load cv --data photos").error(1).contains("`city/notes.jpg`: step `decode`: "));
+}
+
+#[test]
+fn an_unreadable_file() {
+    let folder = workspace(5);
+    let here = folder.path();
+    let (name, _) = files(&here.join("photos")).pop_first().unwrap();
+    let path = here.join("photos").join(&name);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).unwrap();
+    if fs::read(&path).is_ok() {
+        eprintln!("skipped: this user may read everything");
+        return;
+    }
+    let failed = forebay(here, BUILD);
+    assert!(
+        failed.error(1).contains("Permission denied") && failed.stderr.contains(name.to_str().unwrap()),
+        "{failed:?}"
+    );
+    assert_no_dataset(here);
+}
+
+#[test]
+fn a_file_that_vanishes_while_it_is_needed() {
+    let folder = workspace(20);
+    let here = folder.path();
+    // Slow enough that most files are still to be read when they vanish.
+    let slow = format!("{BUILD} --threads 1 --storage custom:read=100MB/s,seek=100ms");
+    let child =
+        command(here, &slow).stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped()).spawn().unwrap();
+    wait_for(|| here.join("dataset/.forebay-build").exists());
+    fs::remove_dir_all(here.join("photos")).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(message.starts_with("error: cannot open `photos/") && message.contains("No such file"), "{message}");
+    assert_no_dataset(here);
+}
+
+pub(crate) fn wait_for(condition: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !condition() {
+        assert!(begun.elapsed() < Duration::from_secs(20), "waited in vain");
+        sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn a_file_that_may_not_grow() {
+    let folder = workspace(10);
+    let here = folder.path();
+    // The signal is ignored, so that writing fails with an error as it does on a full disk. Blocks are of 1024 bytes.
+    let script = format!("trap '' XFSZ; ulimit -f 1000; exec {FOREBAY} {BUILD}");
+    let failed = ran(Command::new("bash").current_dir(here).args(["-c", &script]));
+    let message = failed.error(1);
+    assert!(message.starts_with("error: cannot write the shard `dataset/shard-0000"), "{message}");
+    assert!(message.contains("File too large"), "{message}");
+    assert_no_dataset(here);
+    assert!(forebay(here, BUILD).text().starts_with("Built `decoded`"), "and it can be built when there is room");
+}
+
+#[test]
+fn a_full_disk() {
+    let folder = tempfile::tempdir().unwrap();
+    let photos = all_photos();
+    let build = BUILD.replace("photos", &photos.display().to_string());
+    // A file system of 4 MB that nobody else sees.
+    let script = format!(
+        "mount -t tmpfs -o size=4m none . 2>/dev/null && cd \"$PWD\" || exit 77\n{FOREBAY} {build}; code=$?\n\
+         test -e dataset/dataset.json && exit 99\nls -A dataset | grep partial && exit 98\nexit $code"
+    );
+    let unshare = |arguments: &[&str]| {
+        Command::new("unshare").current_dir(folder.path()).args(arguments).args(["bash", "-c", &script]).output()
+    };
+    let output = match unshare(&["--mount"]) {
+        Ok(output) if ![Some(1), Some(77)].contains(&output.status.code()) || !output.stderr.is_empty() => output,
+        _ => {
+            eprintln!("skipped: cannot mount a small file system here");
+            return;
+        }
+    };
+    let message = String::from_utf8_lossy(&output.stderr);
+    if message.starts_with("unshare") {
+        eprintln!("skipped: cannot mount a small file system here: {message}");
+        return;
+    }
+    assert_eq!(output.status.code(), Some(1), "{message}");
+    assert!(message.contains("No space left on device") && message.contains("\nhint: free some space"), "{message}");
+}
+
+#[test]
+fn damage_is_found_and_named() {
+    let folder = workspace(10);
+    let here = folder.path();
+    forebay(here, BUILD).text();
+    let shard = here.join("dataset/shard-00001.tfrecord");
+    let mut bytes = fs::read(&shard).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&shard, &bytes).unwrap();
+    let verified = forebay(here, "inspect dataset --verify");
+    assert_eq!(verified.code, Some(1));
+    assert!(verified.stdout.contains("verified     damaged\n"), "{verified:?}");
+    assert!(
+        verified.stdout.contains("of `shard-00001.tfrecord` at byte ") && verified.stdout.contains("has checksum `"),
+        "{verified:?}"
+    );
+    let loaded = forebay(here, "load dataset");
+    assert!(loaded.error(1).contains("of `shard-00001.tfrecord` at byte "), "{loaded:?}");
+    let loaded = forebay(here, "load dataset --on-error skip --json").json();
+    assert_eq!((&loaded["samples"], &loaded["skipped"]), (&9.into(), &1.into()));
+    fs::write(&shard, &bytes[..middle]).unwrap();
+    let loaded = forebay(here, "load dataset");
+    assert!(loaded.error(1).contains("bytes, but the manifest says"), "{loaded:?}");
+}

@@ -1,0 +1,10 @@
+//! Whole runs of the program: exit code, standard output, standard error, and the files that it leaves.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod errors;
+mod presto;
+mod resume;
+mod support;
+mod surface;
+mod walk;

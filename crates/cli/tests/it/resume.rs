@@ -1,0 +1,75 @@
+//! A build that is killed at any moment, and run again, gives what an uninterrupted one gives.
+
+use std::fs;
+use std::process::Stdio;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use crate::errors::wait_for;
+use crate::support::{all_photos, command, files, forebay};
+
+fn build(output: &str, more: &str) -> String {
+    let photos = all_photos();
+    format!("build cv --data {} --strategy resized --shards 10 --threads 2 -o {output} {more}", photos.display())
+}
+
+#[test]
+fn killed_at_any_moment_it_gives_the_same_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    let begun = Instant::now();
+    forebay(here, &build("whole", "")).text();
+    let whole_seconds = begun.elapsed().as_secs_f64();
+    let expected = files(&here.join("whole"));
+    let mut kept_total = 0;
+    for round in 0..6_u32 {
+        // Each round is killed up to three times, at moments spread over the time that a build takes.
+        for kill in 0..3_u32 {
+            let share = f64::from((round * 3 + kill) * 7 % 18) / 18.0;
+            let mut child =
+                command(here, &build("killed", "")).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+            sleep(Duration::from_secs_f64(whole_seconds * share));
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        let finished = forebay(here, &build("killed", "--json")).json();
+        kept_total += finished["shards_kept"].as_u64().unwrap();
+        let found = files(&here.join("killed"));
+        assert!(found.keys().eq(expected.keys()), "round {round}: {:?}", found.keys());
+        assert!(found == expected, "round {round}: the same files, but other bytes");
+        fs::remove_dir_all(here.join("killed")).unwrap();
+    }
+    assert!(kept_total > 0, "some shards were finished before the kill, and kept");
+}
+
+#[test]
+fn finished_shards_are_not_written_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    let slow = build("killed", "--storage custom:read=100MB/s,seek=5ms");
+    let mut child = command(here, &slow).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let journal = here.join("killed/.forebay-build");
+    let is_note = |shard: &u32| journal.join(format!("shard-{shard:05}.json")).exists();
+    let notes = || (0..10).filter(is_note).count() as u64;
+    wait_for(|| notes() >= 2);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let kept = notes();
+    let times = |path: &std::path::Path| fs::metadata(path).and_then(|found| found.modified()).ok();
+    let shards: Vec<_> = (0..10).map(|shard| here.join(format!("killed/shard-{shard:05}.tfrecord"))).collect();
+    let before: Vec<_> = shards.iter().map(|path| times(path)).collect();
+    assert!(!here.join("killed/dataset.json").exists(), "it was killed before its end");
+    let unfinished = forebay(here, "load killed");
+    assert!(unfinished.error(2).contains("goes on when run again"), "{unfinished:?}");
+
+    let finished = forebay(here, &build("killed", ""));
+    assert!(
+        finished.text().contains(&format!("{kept} shards of an interrupted build were kept.")),
+        "{kept}: {finished:?}"
+    );
+    let unchanged = shards.iter().zip(&before).filter(|(path, before)| before.is_some() && times(path) == **before);
+    assert!(unchanged.count() as u64 >= kept);
+    let other = forebay(here, &build("killed", "--on-error skip"));
+    assert!(other.error(2).contains("--overwrite"), "another build is not mixed in: {other:?}");
+    forebay(here, &build("killed", "--on-error skip --overwrite")).text();
+}

@@ -1,0 +1,112 @@
+//! Help, exit codes of wrong requests, and standard output that goes away.
+
+use std::fs::OpenOptions;
+use std::process::Stdio;
+
+use crate::support::{command, forebay, ran, workspace};
+
+#[test]
+fn help_teaches_and_fits_the_page() {
+    let folder = tempfile::tempdir().unwrap();
+    let help = forebay(folder.path(), "--help");
+    for word in [
+        "forebay profile cv --data photos/",
+        "forebay plan profile.json",
+        "forebay build plan.json -o dataset/",
+        "forebay load dataset/",
+    ] {
+        assert!(help.text().contains(word), "{word}");
+    }
+    for name in ["demo", "profile", "plan", "build", "load", "report", "inspect", "pipelines", "probe"] {
+        let help = forebay(folder.path(), &format!("{name} --help"));
+        assert!(help.text().contains("\nExamples:\n  forebay "), "{name}");
+        assert!(help.stdout.contains("--json"), "{name}");
+        let long = help.stdout.lines().find(|line| line.chars().count() > 80);
+        assert_eq!(long, None, "{name}");
+    }
+    let nothing = forebay(folder.path(), "");
+    assert_eq!((nothing.code, nothing.stdout.as_str()), (Some(2), ""));
+}
+
+#[test]
+fn wrong_requests_exit_with_2_and_a_remedy() {
+    let folder = workspace(4);
+    let here = folder.path();
+    for (arguments, message) in [
+        (
+            "profile cvv --data photos",
+            "error: there is no file and no ready pipeline `cvv`\nhint: did you mean `cv`? the ready ones are `cv`, ",
+        ),
+        (
+            "profile cv --data photos --strategy resizd",
+            "error: no strategy `resizd` in pipeline `cv`\nhint: one of unprocessed, ",
+        ),
+        (
+            "profile cv --data photos --storage floppy",
+            "error: invalid value 'floppy' for '--storage <STORAGE>': cannot understand",
+        ),
+        ("profile cv --data photos --threads 0", "error: invalid value '0' for '--threads <N>'"),
+        (
+            "profile cv --data photos --caching system --runs 1",
+            "error: with `--caching system` the first run fills the cache",
+        ),
+        ("profile cv --data photos --csv system.csv", "error: `--csv` names `system.csv`"),
+        ("plan profile.json --weights 1,2", "error: invalid value '1,2' for '--weights <P,S,T>': write three numbers"),
+        (
+            "plan profile.json --max-storage 10GO",
+            "error: invalid value '10GO' for '--max-storage <SIZE>': there is no unit `GO`",
+        ),
+        (
+            "build cv --data photos -o dataset",
+            "error: a pipeline can be kept in several states, and none was chosen\nhint: ",
+        ),
+        ("build cv --strategy resized -o dataset", "error: a pipeline needs a folder of data\nhint: "),
+        ("build cv --data photos --strategy resized -o photos", "error: the folder `photos` holds other files\nhint: "),
+        ("load cv", "error: a pipeline needs a folder of data\nhint: "),
+        ("load photos", "error: `photos` is no data set: it has no `dataset.json`\nhint: "),
+        ("load photos --window 1MB", "error: the following required arguments were not provided:\n  --shuffle"),
+        ("inspect nowhere", "error: there is no file, folder or ready pipeline `nowhere`\nhint: "),
+        ("inspect photos --record 1", "error: `photos` has no records\nhint: "),
+        ("frobnicate", "error: unrecognized subcommand 'frobnicate'"),
+    ] {
+        let refused = forebay(here, arguments);
+        assert!(refused.error(2).starts_with(message), "{arguments}: {refused:#?}");
+    }
+    assert!(!here.join("profile.json").exists() && !here.join("dataset").exists());
+}
+
+#[test]
+fn broken_pipelines_name_both_steps() {
+    let folder = workspace(4);
+    let here = folder.path();
+    std::fs::write(here.join("bad.toml"), "name = \"bad\"\n[[step]]\nop = \"resize\"\nshorter-side = 256\n").unwrap();
+    let refused = forebay(here, "profile bad.toml --data photos");
+    assert!(
+        refused
+            .error(2)
+            .starts_with("error: steps do not fit: `read` gives bytes in field `image`, but `resize` needs "),
+        "{refused:?}"
+    );
+    std::fs::write(here.join("worse.toml"), "name = \n").unwrap();
+    assert!(forebay(here, "inspect worse.toml").error(2).contains("line 1"));
+}
+
+#[test]
+fn nobody_listening_is_no_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = command(folder.path(), "inspect cv").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), String::from_utf8(output.stderr).unwrap().as_str()), (Some(0), ""));
+}
+
+#[test]
+fn a_full_disk_for_the_output_is_an_error() {
+    let Ok(full) = OpenOptions::new().write(true).open("/dev/full") else {
+        eprintln!("skipped: there is no /dev/full here");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let failed = ran(command(folder.path(), "inspect cv").stdout(full));
+    assert!(failed.error(1).starts_with("error: cannot write the output: "), "{failed:?}");
+}

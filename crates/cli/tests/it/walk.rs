@@ -1,0 +1,221 @@
+//! The path of a user, from profile to load, as text and as JSON.
+
+use std::path::Path;
+
+use crate::support::{all_photos, assert_keys, files, forebay, shape, workspace};
+
+#[test]
+fn the_whole_path_as_text() {
+    let folder = workspace(20);
+    let here = folder.path();
+    let profile =
+        forebay(here, "profile cv --data photos --samples 12 --runs 2 --threads 2 --storage ssd --csv runs.csv");
+    let text = profile.text();
+    assert!(
+        text.starts_with("Pipeline `cv` on storage `ssd`: 12 of 20 samples, 2 runs, 2 threads, nothing\ncached\n"),
+        "{text}"
+    );
+    for strategy in ["unprocessed", "concatenated", "decoded", "resized", "pixel-centered"] {
+        assert!(text.contains(&format!(" {strategy} ")), "{text}");
+    }
+    assert_eq!(text.matches("\n* ").count(), 1, "one row is marked: {text}");
+    assert!(text.ends_with("profile: profile.json\ncsv:     runs.csv\ncsv:     system.csv\n\nNext, choose by throughput, or under weights and limits:\n  forebay plan profile.json\n"), "{text}");
+
+    let plan = forebay(here, "plan profile.json --max-storage 1GB");
+    let text = plan.text();
+    assert!(text.starts_with("Keep `") && text.contains("\nWhat binds each\n- "), "{text}");
+    assert_eq!((plan.stderr.as_str(), text.matches("\n* ").count()), ("", 1));
+
+    let build = forebay(here, "build plan.json -o dataset --strategy resized");
+    assert_eq!(
+        shape(build.text()),
+        "Built `resized` in dataset: # samples in # shards, # MB, in # ms.\n\n\
+         Next, stream batches from it:\n forebay load dataset --shuffle\n"
+            .replace(" ms.", if build.stdout.contains(" ms.") { " ms." } else { " s." })
+    );
+    let again = forebay(here, "build plan.json -o dataset --strategy resized");
+    assert!(again.text().starts_with("`resized` in dataset was finished already: 20 samples in "), "{again:?}");
+
+    let load = forebay(here, "load dataset --batch 8 --shuffle --epochs 2 --drop-last");
+    let text = load.text();
+    assert!(text.contains("samples     32\n") && text.contains("batches     4\n"), "{text}");
+    assert!(text.contains("a batch     image float32[8, 224, 224, 3], label int64[8]\n"), "{text}");
+
+    assert_eq!(forebay(here, "report profile.json").text(), "report: report.html\n");
+    let names: Vec<String> =
+        std::fs::read_dir(here).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    assert!(!names.iter().any(|name| name.starts_with('.')), "no temporary folder stays: {names:?}");
+    for text in [&profile.stdout, &plan.stdout, &build.stdout, &load.stdout] {
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+        assert!(!text.contains('\u{1b}'), "no colours without a terminal");
+    }
+}
+
+#[test]
+fn the_whole_path_as_json() {
+    let folder = workspace(20);
+    let here = folder.path();
+    let profile = forebay(here, "profile cv --data photos --samples 12 --runs 2 --json").json();
+    assert_keys(
+        &profile,
+        "profile csv pipeline machine data method storage steps fastest skipped shortest_run_seconds strategies",
+    );
+    assert_eq!(profile["strategies"].as_array().unwrap().len(), 5);
+    for strategy in profile["strategies"].as_array().unwrap() {
+        assert_keys(
+            strategy,
+            "name split t4_samples_per_second t4_spread storage_bytes prep_seconds predicted_samples_per_second bound_by",
+        );
+        assert!(strategy["t4_samples_per_second"].as_f64().unwrap() > 0.0);
+    }
+    let plan = forebay(here, "plan profile.json --json").json();
+    assert_keys(&plan, "file chosen reason ranking split prediction pipeline data storage weights limits");
+    assert_eq!(plan["ranking"][0]["name"], plan["chosen"]);
+
+    let build = forebay(here, "build cv --data photos --strategy decoded --shards 3 -o dataset --json").json();
+    assert_keys(
+        &build,
+        "dataset strategy split samples skipped bytes shards shards_kept seconds classes skipped_samples",
+    );
+    assert_eq!((&build["samples"], &build["shards"], &build["shards_kept"]), (&20.into(), &3.into(), &0.into()));
+    let again = forebay(here, "build cv --data photos --strategy decoded --shards 3 -o dataset --json").json();
+    assert_eq!(again["shards_kept"], 3);
+
+    let load = forebay(here, "load dataset --epochs 3 --json").json();
+    assert_keys(
+        &load,
+        "source strategy storage threads samples skipped batches seconds samples_per_second bytes_read bytes_per_second batch \
+         epochs notice skipped_samples",
+    );
+    assert_eq!(
+        (&load["samples"], &load["skipped"], load["epochs"].as_array().unwrap().len()),
+        (&60.into(), &0.into(), 3)
+    );
+    assert_eq!(load["bytes_read"].as_u64(), build["bytes"].as_u64().map(|bytes| bytes * 3));
+
+    assert_keys(&forebay(here, "report profile.json --json").json(), "report bytes");
+    assert_keys(&forebay(here, "pipelines --json").json(), "pipelines");
+    let inspected = forebay(here, "inspect dataset --verify --record 4 --json").json();
+    assert_keys(
+        &inspected,
+        "kind path pipeline strategy split samples bytes shards classes skipped verified problems record",
+    );
+    assert_eq!((&inspected["kind"], &inspected["problems"]), (&"dataset".into(), &serde_json::json!([])));
+    for (path, kind) in [
+        ("profile.json", "profile"),
+        ("plan.json", "plan"),
+        ("dataset/dataset.json", "dataset"),
+        ("dataset/shard-00000.tfrecord", "records"),
+        ("photos", "pictures"),
+        ("cv", "pipeline"),
+    ] {
+        assert_eq!(forebay(here, &format!("inspect {path} --json")).json()["kind"], kind, "{path}");
+    }
+    let probe = forebay(here, "probe --seconds 0.05 --threads 2 --json").json();
+    assert_keys(&probe, "storage measurements memory_megabytes_per_second");
+    assert_keys(&probe["measurements"][0], "access threads megabytes_per_second iops latency");
+    assert_eq!(probe["measurements"].as_array().unwrap().len(), 6);
+}
+
+#[test]
+fn the_demo_walks_the_path_and_runs_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    let first = forebay(here, "demo --samples 8 --storage ssd --json").json();
+    assert_keys(&first, "photos profile plan load report");
+    assert_eq!(first["photos"]["samples"], 8);
+    let photos = files(&here.join("demo/photos"));
+    let second = forebay(here, "demo --samples 8 --storage ssd");
+    assert!(
+        second.text().contains("\nResults\npictures     demo/photos\nprofile      demo/profile.json\n"),
+        "{second:?}"
+    );
+    assert_eq!(files(&here.join("demo/photos")), photos, "the same seed gives the same pictures");
+    for name in ["profile.json", "profile.csv", "system.csv", "plan.json", "report.html"] {
+        assert!(here.join("demo").join(name).is_file(), "{name}");
+    }
+    std::fs::create_dir(here.join("mine")).unwrap();
+    std::fs::write(here.join("mine/thesis.txt"), "precious").unwrap();
+    let refused = forebay(here, "demo --folder mine");
+    assert!(refused.error(2).contains("`mine` holds something that no demo made"), "{refused:?}");
+}
+
+#[test]
+fn loading_reads_files_through_the_whole_pipeline_too() {
+    let folder = workspace(10);
+    let here = folder.path();
+    let load = forebay(here, "load cv --data photos --batch 4 --samples 6 --cold --json").json();
+    assert_eq!((&load["samples"], &load["batches"], &load["strategy"]), (&8.into(), &2.into(), &"unprocessed".into()));
+    forebay(here, "profile cv --data photos --samples 5 --runs 1 --strategy unprocessed").text();
+    assert!(forebay(here, "plan profile.json").text().contains("forebay load plan.json"));
+    assert_eq!(forebay(here, "load plan.json --json").json()["samples"], 10);
+    let built = forebay(here, "build plan.json -o dataset");
+    assert!(built.error(2).contains("nothing to build"), "{built:?}");
+}
+
+#[test]
+fn a_ready_pipeline_is_printed_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = forebay(folder.path(), "inspect cv");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../pipelines/cv.toml");
+    assert_eq!(text.text(), std::fs::read_to_string(file).unwrap());
+    std::fs::write(folder.path().join("my.toml"), &text.stdout).unwrap();
+    assert_eq!(
+        forebay(folder.path(), "inspect my.toml").text(),
+        "pipeline      cv\n\
+         files         **/*.{jpg,jpeg,JPG,JPEG,png,PNG,webp,bmp}\n\
+         a file gives  image: bytes, label: int\n\
+         \n\
+         step           gives                                    keep it as\n\
+         decode         image: uint8[?, ?, 3], label: int        decoded\n\
+         resize         image: uint8[?, ?, 3], label: int        resized\n\
+         centre-pixels  image: float32[?, ?, 3], label: int      pixel-centered\n\
+         random-crop    image: float32[224, 224, 3], label: int  (random)\n\
+         \n\
+         Strategies: unprocessed, concatenated, decoded, resized, pixel-centered\n"
+    );
+}
+
+#[test]
+fn a_folder_of_pictures_is_counted() {
+    let folder = workspace(10);
+    assert_eq!(
+        shape(forebay(folder.path(), "inspect photos --verify").text()),
+        "folder photos\npictures #\nsize # kB, # kB each\nverified every pixel could be decoded\n\n\
+         format files bytes\njpeg # # kB\n\n\
+         class (folder) files\ncity #\ncoast #\nforest #\nhills #\nmeadow #\n"
+    );
+    let first = files(&all_photos()).into_keys().next().unwrap();
+    let picture = forebay(&all_photos(), &format!("inspect {} --verify", first.display()));
+    assert!(picture.text().contains("format       jpeg\n"), "{picture:?}");
+}
+
+#[test]
+fn the_report_needs_nothing_else() {
+    let folder = workspace(10);
+    let here = folder.path();
+    forebay(here, "profile cv --data photos --samples 8 --runs 2").text();
+    forebay(here, "report profile.json -o pages/report.html").text();
+    let page = std::fs::read_to_string(here.join("pages/report.html")).unwrap();
+    assert!(page.starts_with("<!doctype html>") && page.contains("<h1>Keep <code>"));
+    for outside in ["http", "<script", "url(", "@import", "<link", "<img"] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+}
+
+#[test]
+fn csv_files_have_a_line_per_run() {
+    let folder = workspace(10);
+    let here = folder.path();
+    let storage = "custom:read=500MB/s,seek=1ms";
+    forebay(here, &format!("profile cv --data photos --samples 8 --runs 2 --storage {storage} --csv out/runs.csv"))
+        .text();
+    let runs = std::fs::read_to_string(here.join("out/runs.csv")).unwrap();
+    let lines: Vec<&str> = runs.lines().collect();
+    assert_eq!(lines.len(), 1 + 5 * 2);
+    assert!(lines[1].starts_with("unprocessed,0,\"custom:read=500MB/s,seek=1ms\",none,"), "{}", lines[1]);
+    let system = std::fs::read_to_string(here.join("out/system.csv")).unwrap();
+    let mut columns = system.lines().map(|line| line.split(',').count());
+    let first = columns.next().unwrap();
+    assert!(first > 10 && columns.all(|count| count == first), "{system}");
+}
