@@ -9,7 +9,7 @@ use forebay_engine::build::{Build, BuildOptions};
 use forebay_engine::data::{Dataset, Listing};
 use forebay_engine::load::{FromStorage, LoadOptions, Loader, OnError, Online, Schedule, Shuffle};
 use forebay_pipeline::steps::{Centre, RandomCrop, Resize};
-use forebay_pipeline::{Pipeline, Scope, Transform, ValueView, ready_text};
+use forebay_pipeline::{Pipeline, Scope, Strategy, Transform, ValueView, ready_text};
 
 use crate::Outcome;
 use crate::measure::{Row, in_turn};
@@ -32,8 +32,8 @@ pub(crate) fn rows(files: &[Vec<u8>]) -> Outcome<Vec<Row>> {
     let output = folder.path().join("dataset");
     let storage = StorageChoice::Local.open(0)?;
     let listing = Arc::new(Listing::scan(pipeline.source(), &copies)?);
-    let split = pipeline.split("concatenated")?;
-    Build { pipeline: pipeline.clone(), split, listing, storage }.run(
+    let strategy = Strategy::parse(&pipeline, "concatenated")?;
+    Build { pipeline: pipeline.clone(), strategy, listing, storage }.run(
         &output,
         &BuildOptions { threads: 2, shards: 4, on_error: OnError::Fail, overwrite: false },
         &(),
@@ -46,7 +46,7 @@ fn load(dataset: &Arc<Dataset>, threads: usize) -> Outcome<()> {
     let storage = StorageChoice::Local.open(0)?;
     let order = |blocks| Schedule::new(blocks, Shuffle::No, 0, 0);
     let supply = FromStorage::shards(Arc::clone(dataset), storage, order)?;
-    let online = Online::after(dataset.pipeline(), &dataset.manifest().split);
+    let online = Online::after(dataset.pipeline(), &dataset.manifest().strategy);
     let options = LoadOptions { threads, ..LoadOptions::default() };
     for batch in Loader::start(Arc::new(supply), online, options)? {
         std::hint::black_box(&batch?);

@@ -15,7 +15,7 @@
 //! use forebay_engine::build::{Build, BuildOptions};
 //! use forebay_engine::data::{Dataset, Listing};
 //! use forebay_engine::load::{FromStorage, LoadOptions, Loader, OnError, Online, Schedule, Shuffle};
-//! use forebay_pipeline::ready;
+//! use forebay_pipeline::{Strategy, ready};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! // A folder of pictures, one class.
@@ -32,16 +32,16 @@
 //! let pipeline = ready("cv")?;
 //! let storage = StorageChoice::Local.open(0)?;
 //! let listing = Arc::new(Listing::scan(pipeline.source(), &photos)?);
-//! let split = pipeline.split("resized")?;
+//! let strategy = Strategy::parse(&pipeline, "resized")?;
 //! let options = BuildOptions { threads: 2, shards: 2, on_error: OnError::Fail, overwrite: false };
 //! let output = folder.path().join("dataset");
-//! Build { pipeline, split, listing, storage: Arc::clone(&storage) }.run(&output, &options, &())?;
+//! Build { pipeline, strategy, listing, storage: Arc::clone(&storage) }.run(&output, &options, &())?;
 //!
 //! // … and centre and crop every epoch.
 //! let dataset = Arc::new(Dataset::open(&output)?);
 //! let order = |blocks| Schedule::new(blocks, Shuffle::Window { bytes: 1 << 20 }, 7, 0);
 //! let supply = FromStorage::shards(Arc::clone(&dataset), storage, order)?;
-//! let online = Online::after(dataset.pipeline(), &dataset.manifest().split);
+//! let online = Online::after(dataset.pipeline(), &dataset.manifest().strategy);
 //! let options = LoadOptions { batch_size: 4, ..LoadOptions::default() };
 //! let sizes = Loader::start(Arc::new(supply), online, options)?.map(|batch| Ok(batch?.len()));
 //! assert_eq!(sizes.collect::<Result<Vec<_>, forebay_engine::Error>>()?, [4, 4, 2]);

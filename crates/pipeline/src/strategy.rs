@@ -77,6 +77,18 @@ impl Strategy {
         Ok(strategy)
     }
 
+    /// Every strategy of `pipeline`: each legal split with its pictures raw, and in each of `encodings` that can hold them.
+    pub fn all(pipeline: &Pipeline, encodings: &[Encoding]) -> Vec<Self> {
+        let mut all = Vec::new();
+        for split in pipeline.splits() {
+            all.push(Self { split: split.clone(), encoding: None });
+            all.extend(
+                encodings.iter().filter_map(|&encoding| Self::new(pipeline, split.clone(), Some(encoding)).ok()),
+            );
+        }
+        all
+    }
+
     /// Whether what is kept differs from what the pipeline computes up to the split.
     pub fn is_lossy(&self) -> bool {
         self.encoding.is_some_and(|encoding| !encoding.0.is_lossless())
@@ -100,25 +112,28 @@ impl Strategy {
         schema
     }
 
-    /// The steps that are done every epoch, and the number of the first. Where pictures are stored encoded, decoding them
-    /// comes first, under the number of the last offline step, which it takes back.
+    /// The steps that make the pictures of a stored sample again; none where they are kept raw.
+    pub fn unpacking(&self, pipeline: &Pipeline) -> Vec<Step> {
+        let Some(PictureEncoding(encoding)) = self.encoding else { return Vec::new() };
+        let kept = &pipeline.schema_after(self.split.offline_steps()).fields;
+        let pictures = kept.iter().filter_map(|(name, kind)| Some((name, decoder_of(kind, encoding)?)));
+        let step = |(name, decode): (&String, Decode)| Step {
+            name: format!("decode {name} from {encoding}"),
+            state: self.split.name.clone(),
+            fields: vec![name.clone()],
+            action: Action::Transform(Arc::new(decode)),
+            spec: None,
+        };
+        pictures.map(step).collect()
+    }
+
+    /// The steps that are done every epoch, unpacking first, and the number of the first. (Unpacking draws nothing, so it
+    /// may take the numbers of offline steps.)
     pub fn online(&self, pipeline: &Pipeline) -> (Vec<Step>, usize) {
         let offline = self.split.offline_steps();
-        let rest = &pipeline.steps()[offline..];
-        let Some(PictureEncoding(encoding)) = self.encoding else { return (rest.to_vec(), offline) };
-        let kept = pipeline.schema_after(offline);
-        let unpack = kept.fields.iter().filter_map(|(name, kind)| Some((name, decoder_of(kind, encoding)?)));
-        let mut steps: Vec<Step> = unpack
-            .map(|(name, decode)| Step {
-                name: format!("decode {name} from {encoding}"),
-                state: self.split.name.clone(),
-                fields: vec![name.clone()],
-                action: Action::Transform(Arc::new(decode)),
-                spec: None,
-            })
-            .collect();
+        let mut steps = self.unpacking(pipeline);
         let first = offline.saturating_sub(steps.len());
-        steps.extend_from_slice(rest);
+        steps.extend_from_slice(&pipeline.steps()[offline..]);
         (steps, first)
     }
 }

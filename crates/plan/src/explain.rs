@@ -94,12 +94,15 @@ fn rest(what: &str, rate: Option<f64>) -> String {
 
 /// The fewest parts of the online work that make most of its processor time: `most of it decode and resize`.
 fn heaviest(profile: &Profile, strategy: &StrategyProfile) -> Option<String> {
-    let mut parts: Vec<(usize, &str, f64)> = vec![];
+    let mut parts: Vec<(usize, String, f64)> = vec![];
     if profile.method.caching != Caching::Application && strategy.split.position > 0 {
-        parts.push((0, "taking records apart", strategy.deserialise_cpu_seconds));
+        // A strategy that keeps pictures encoded names the encoding after its split: `decoded+png`.
+        let encoding = strategy.name.split_once('+').map(|(_, encoding)| format!("decoding {encoding}"));
+        let what = encoding.unwrap_or_else(|| "taking records apart".to_owned());
+        parts.push((0, what, strategy.deserialise_cpu_seconds));
     }
     let steps = profile.online_steps(strategy);
-    parts.extend(steps.iter().enumerate().map(|(place, step)| (place + 1, step.name.as_str(), step.cpu_seconds)));
+    parts.extend(steps.iter().enumerate().map(|(place, step)| (place + 1, step.name.clone(), step.cpu_seconds)));
     parts.retain(|(_, _, seconds)| *seconds > 0.0);
     let sum: f64 = parts.iter().map(|(_, _, seconds)| seconds).sum();
     parts.sort_by(|(_, _, one), (_, _, other)| other.total_cmp(one));
@@ -113,7 +116,7 @@ fn heaviest(profile: &Profile, strategy: &StrategyProfile) -> Option<String> {
     parts.truncate(heavy_count);
     // Named in the order in which they run.
     parts.sort_by_key(|(place, _, _)| *place);
-    let names: Vec<&str> = parts.iter().map(|(_, name, _)| *name).collect();
+    let names: Vec<&str> = parts.iter().map(|(_, name, _)| name.as_str()).collect();
     let (last, before) = names.split_last()?;
     let words = if before.is_empty() { (*last).to_owned() } else { format!("{} and {last}", before.join(", ")) };
     Some(format!("{share} of it {words}"))

@@ -116,7 +116,7 @@ pub struct StepCost {
 /// What one strategy gave.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StrategyProfile {
-    /// What it is called: the name of its split.
+    /// What it is called: the name of its split, and of the encoding of its pictures if they are kept encoded.
     pub name: String,
     /// Where the pipeline is split.
     pub split: Split,
@@ -130,7 +130,7 @@ pub struct StrategyProfile {
     pub bytes_per_sample: f64,
     /// Seconds to preprocess and write them once; 0 where nothing is done once.
     pub prep_seconds: f64,
-    /// Processor seconds to take a stored sample apart before the first online step.
+    /// Processor seconds to take a stored sample apart, and to decode its pictures if they are kept encoded.
     pub deserialise_cpu_seconds: f64,
     /// Processor seconds of all online steps, per sample.
     pub online_cpu_seconds: f64,

@@ -7,7 +7,7 @@ use std::time::Instant;
 use clap::Args;
 use forebay_engine::build::{Build, BuildOptions, BuildReport, default_shards};
 use forebay_engine::data::{Listing, Skipped};
-use forebay_pipeline::{Pipeline, Split};
+use forebay_pipeline::{Pipeline, Split, Strategy};
 use forebay_plan::units;
 use serde::Serialize;
 
@@ -23,6 +23,7 @@ Examples:
   forebay build plan.json -o dataset/
   forebay build plan.json -o dataset/ --data /mnt/all-photos --shards 64
   forebay build cv --data photos/ --strategy resized -o dataset/
+  forebay build cv --data photos/ --strategy decoded+png -o dataset/
   forebay build plan.json -o dataset/ --on-error skip
 
 A build that was stopped, by Ctrl-C or by a crash, goes on where it was when the
@@ -43,7 +44,7 @@ pub(crate) struct Arguments {
     /// The folder with the data [default: the one that was profiled]
     #[arg(long, value_name = "FOLDER")]
     pub(crate) data: Option<PathBuf>,
-    /// What to keep, where a pipeline is given [default: the plan's choice]
+    /// What to keep, and in which encoding: `resized`, `decoded+png` [default: the plan's choice]
     #[arg(long, value_name = "NAME")]
     pub(crate) strategy: Option<String>,
     #[command(flatten)]
@@ -82,7 +83,7 @@ pub(crate) struct Outcome {
 /// What to build, from where, in how many shards.
 struct Task {
     pipeline: Pipeline,
-    split: Split,
+    strategy: Strategy,
     data: PathBuf,
     /// How many bytes a sample takes, where a plan says so.
     bytes_per_sample: Option<f64>,
@@ -125,8 +126,8 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome>
         on_error: arguments.on_error.choice(),
         overwrite: arguments.overwrite,
     };
-    let Task { pipeline, split, .. } = task;
-    let build = Build { pipeline, split, listing, storage: arguments.storage.storage.open(0)? };
+    let Task { pipeline, strategy, .. } = task;
+    let build = Build { pipeline, strategy, listing, storage: arguments.storage.storage.open(0)? };
     let begun = Instant::now();
     let progress = output.progress();
     let report = build.run(&arguments.output, &options, &progress)?;
@@ -139,15 +140,13 @@ fn task(arguments: &Arguments) -> Result<Task> {
     if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json")) {
         let plan = read_plan(path)?;
         let pipeline = Pipeline::from_spec(&plan.pipeline)?;
-        let split = match &arguments.strategy {
-            Some(name) => pipeline.split(name)?,
-            None => pipeline.split(&plan.chosen)?,
-        };
+        let name = arguments.strategy.as_ref().unwrap_or(&plan.chosen);
+        let strategy = Strategy::parse(&pipeline, name)?;
         let data = arguments.data.clone().unwrap_or_else(|| plan.data.root.into());
-        let chosen = plan.ranking.iter().map(|ranked| &ranked.summary).find(|summary| summary.name == split.name);
+        let chosen = plan.ranking.iter().map(|ranked| &ranked.summary).find(|summary| summary.name == *name);
         let bytes_per_sample =
             chosen.map(|summary| summary.storage_bytes_total as f64 / plan.data.samples.max(1) as f64);
-        return Ok(Task { pipeline, split, data, bytes_per_sample });
+        return Ok(Task { pipeline, strategy, data, bytes_per_sample });
     }
     let pipeline = arguments::pipeline(&arguments.what)?;
     let data = arguments::data_folder(arguments.data.as_ref(), "build")?;
@@ -158,16 +157,16 @@ fn task(arguments: &Arguments) -> Result<Task> {
             format!("pass `--strategy` with one of `{}`, or build a plan", names()),
         )
     })?;
-    let split = pipeline.split(name)?;
-    Ok(Task { pipeline, split, data, bytes_per_sample: None })
+    let strategy = Strategy::parse(&pipeline, name)?;
+    Ok(Task { pipeline, strategy, data, bytes_per_sample: None })
 }
 
 fn outcome(report: BuildReport, dataset: PathBuf, seconds: f64) -> Outcome {
     let manifest = report.manifest;
     Outcome {
         dataset,
-        strategy: manifest.split.name.clone(),
-        split: manifest.split,
+        strategy: manifest.strategy.to_string(),
+        split: manifest.strategy.split,
         samples: manifest.samples,
         skipped: manifest.skipped.len() as u64,
         bytes: manifest.bytes,

@@ -139,6 +139,7 @@ fn walk(arguments: &Arguments, photos: &Path, output: &Output) -> Result<Walk> {
             batch: 32,
             seed: 0,
             strategies: Vec::new(),
+            encodings: Vec::new(),
             on_error: ErrorArguments::fail(),
             work: None,
             output: file("profile.json"),

@@ -8,7 +8,7 @@ use clap::Args;
 use forebay_engine::Progress;
 use forebay_engine::data::{Dataset, Listing, MANIFEST_FILE, Skipped};
 use forebay_engine::load::{Batch, Column, FromStorage, LoadOptions, Loader, Online, Schedule, Shuffle, Supply};
-use forebay_pipeline::{Draw, Pipeline};
+use forebay_pipeline::{Draw, Pipeline, Strategy};
 use forebay_plan::units;
 use forebay_storage::Storage;
 use serde::Serialize;
@@ -256,7 +256,7 @@ impl Origin {
 
     fn strategy(&self) -> String {
         match self {
-            Self::Shards(dataset) => dataset.manifest().split.name.clone(),
+            Self::Shards(dataset) => dataset.manifest().strategy.to_string(),
             Self::Files(_, pipeline) => pipeline.splits()[0].name.clone(),
         }
     }
@@ -284,11 +284,12 @@ impl Origin {
         let storage = Arc::clone(storage);
         let (supply, online): (Arc<dyn Supply>, Online) = match self {
             Self::Shards(dataset) => {
-                let online = Online::after(dataset.pipeline(), &dataset.manifest().split);
+                let online = Online::after(dataset.pipeline(), &dataset.manifest().strategy);
                 (Arc::new(FromStorage::shards(Arc::clone(dataset), storage, order)?), online)
             }
             Self::Files(listing, pipeline) => {
-                let online = Online::after(pipeline, &pipeline.splits()[0]);
+                let strategy = Strategy::new(pipeline, pipeline.splits()[0].clone(), None)?;
+                let online = Online::after(pipeline, &strategy);
                 (Arc::new(FromStorage::files(Arc::clone(listing), storage, order)), online)
             }
         };

@@ -4,9 +4,10 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use forebay_codec::image::Encoding;
 use forebay_engine::data::Listing;
 use forebay_engine::profile::{ProfileOptions, profile};
-use forebay_pipeline::Pipeline;
+use forebay_pipeline::{Pipeline, Strategy};
 use forebay_plan::{Bound, Caching, Data, Machine, Method, Profile, StepCost, StorageRates, Summary, summarise, units};
 use serde::Serialize;
 
@@ -58,9 +59,13 @@ pub(crate) struct Arguments {
     /// The seed of random steps
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
-    /// Only this strategy; may be given several times [default: all]
+    /// Only this strategy, as `resized` or `decoded+png`; may be given several times [default: all]
     #[arg(long = "strategy", value_name = "NAME")]
     pub(crate) strategies: Vec<String>,
+    /// Also keep pictures in this encoding wherever they can be, as `png`, `webp-lossless` or `jpeg-85`; may be given several
+    /// times
+    #[arg(long = "encoding", value_name = "NAME", conflicts_with = "strategies")]
+    pub(crate) encodings: Vec<String>,
     #[command(flatten)]
     pub(crate) on_error: ErrorArguments,
     /// A folder to build strategies in [default: a temporary one beside the output, removed afterwards]
@@ -113,9 +118,7 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
 /// Measures, and writes the files.
 pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<(Profile, Outcome)> {
     let pipeline = arguments::pipeline(&arguments.pipeline)?;
-    for strategy in &arguments.strategies {
-        pipeline.split(strategy)?;
-    }
+    let strategies = strategies(arguments, &pipeline)?;
     if arguments.caching == CachingChoice::System && arguments.runs < 2 {
         return Err(Error::usage(
             "with `--caching system` the first run fills the cache and does not count, so `--runs 1` leaves none",
@@ -129,14 +132,31 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<(Profile
         ));
     }
     let listing = Listing::scan(pipeline.source(), &arguments.data)?;
-    let profile = measure(arguments, &pipeline, listing, output)?;
+    let profile = measure(arguments, &pipeline, strategies, listing, output)?;
     write_file(&arguments.output, profile.to_json().map_err(Error::plan(&arguments.output))?.as_bytes())?;
     let csv = arguments.csv.as_deref().map_or(Ok(Vec::new()), |path| write_csv(&profile, path))?;
     let outcome = summary(&profile, &arguments.output, csv)?;
     Ok((profile, outcome))
 }
 
-fn measure(arguments: &Arguments, pipeline: &Pipeline, listing: Listing, output: &Output) -> Result<Profile> {
+/// The strategies that were asked for: named ones, or all, with pictures in all encodings that were asked for.
+fn strategies(arguments: &Arguments, pipeline: &Pipeline) -> Result<Vec<Strategy>> {
+    if !arguments.strategies.is_empty() {
+        let named = arguments.strategies.iter().map(|name| Ok(Strategy::parse(pipeline, name)?));
+        return named.collect();
+    }
+    let encodings = arguments.encodings.iter().map(|name| name.parse::<Encoding>());
+    let encodings = encodings.collect::<Result<Vec<_>, _>>().map_err(forebay_pipeline::Error::Encoding)?;
+    Ok(Strategy::all(pipeline, &encodings))
+}
+
+fn measure(
+    arguments: &Arguments,
+    pipeline: &Pipeline,
+    strategies: Vec<Strategy>,
+    listing: Listing,
+    output: &Output,
+) -> Result<Profile> {
     let threads = arguments.threads.count();
     let samples = arguments.samples.min(listing.files().len() as u64);
     let work = WorkFolder::choose(arguments.work.as_deref(), &arguments.output)?;
@@ -151,7 +171,7 @@ fn measure(arguments: &Arguments, pipeline: &Pipeline, listing: Listing, output:
         seed: arguments.seed,
         on_error: arguments.on_error.choice(),
         work_folder: work.path.clone(),
-        strategies: arguments.strategies.clone(),
+        strategies,
     };
     let progress = output.progress();
     Ok(profile(pipeline, listing, &arguments.storage.storage, &options, &progress)?)

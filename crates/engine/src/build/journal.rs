@@ -51,6 +51,8 @@ impl Journal {
             let found = Dataset::open(output).map(|dataset| dataset.manifest().clone());
             match found {
                 Ok(found) if found.identity == journal.identity && !overwrite => {
+                    // A build that was killed right after writing the manifest left its journal behind.
+                    journal.remove()?;
                     return Ok(Opened::Finished(Box::new(found)));
                 }
                 _ if overwrite => journal.clear()?,
@@ -103,7 +105,17 @@ impl Journal {
     /// Writes the manifest: from now on the data set is whole.
     pub(super) fn finish(&self, manifest: &Manifest) -> Result<()> {
         write_json(&self.output.join(MANIFEST_FILE), manifest)?;
-        fs::remove_dir_all(self.folder()).map_err(Error::io("remove the build's journal", &self.folder()))
+        self.remove()
+    }
+
+    /// Removes the journal, if there is one.
+    fn remove(&self) -> Result<()> {
+        match fs::remove_dir_all(self.folder()) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(Error::io("remove the build's journal", &self.folder())(error))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn folder(&self) -> PathBuf {
@@ -124,10 +136,7 @@ impl Journal {
                 remove(&path)?;
             }
         }
-        match fs::remove_dir_all(self.folder()) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::io("remove", &self.folder())(error)),
-            _ => Ok(()),
-        }
+        self.remove()
     }
 }
 

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use forebay_pipeline::{Pipeline, Split};
+use forebay_pipeline::{Pipeline, Strategy};
 use forebay_storage::Storage;
 use parking_lot::Mutex;
 
@@ -26,8 +26,8 @@ use journal::{Journal, ShardDone};
 pub struct Build {
     /// The pipeline.
     pub pipeline: Pipeline,
-    /// Where it is split; not position 0, which has nothing to build.
-    pub split: Split,
+    /// What is done once, and how it is kept; not `unprocessed`, which has nothing to build.
+    pub strategy: Strategy,
     /// The samples.
     pub listing: Arc<Listing>,
     /// Where their files are read from.
@@ -89,12 +89,9 @@ impl Build {
     }
 
     fn check(&self, options: &BuildOptions) -> Result<()> {
-        if self.split.position == 0 {
+        if self.strategy.split.position == 0 {
             return Err(Error::Usage {
-                problem: format!(
-                    "strategy `{}` keeps the files as they are: there is nothing to build",
-                    self.split.name
-                ),
+                problem: format!("strategy `{}` keeps the files as they are: there is nothing to build", self.strategy),
                 remedy: "load the folder itself, or choose another strategy".to_owned(),
             });
         }
@@ -123,7 +120,7 @@ impl Build {
         })?;
         let spec = serde_json::to_string(&spec).expect("a pipeline's spec has text keys and plain values");
         hash.update(spec.as_bytes());
-        hash.update(self.split.name.as_bytes());
+        hash.update(self.strategy.to_string().as_bytes());
         hash.update(&(options.shards as u64).to_le_bytes());
         hash.update(&[u8::from(options.on_error == OnError::Skip)]);
         for file in self.listing.files() {
@@ -187,7 +184,7 @@ impl Build {
             version: Manifest::VERSION,
             forebay: env!("CARGO_PKG_VERSION").to_owned(),
             pipeline,
-            split: self.split.clone(),
+            strategy: self.strategy.clone(),
             identity: journal.identity().to_owned(),
             samples,
             bytes: done.iter().map(|shard| shard.entry.bytes).sum(),

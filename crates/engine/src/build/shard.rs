@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use forebay_codec::TensorSpec;
+use forebay_codec::image::Encoding;
 use forebay_pipeline::{Draw, Runner, SampleView, Sink, encode_sample};
 use forebay_record::{Index, Writer};
 use xxhash_rust::xxh3::Xxh3;
@@ -44,8 +45,16 @@ pub(super) struct ShardWriter<'a> {
 
 impl<'a> ShardWriter<'a> {
     pub(super) fn new(build: &'a Build, on_error: OnError, stop: &'a AtomicBool, progress: &'a dyn Progress) -> Self {
-        let offline = &build.pipeline.steps()[..build.split.offline_steps()];
-        Self { build, runner: Runner::new(offline, 0), on_error, stop, progress, records: Records::default() }
+        let offline = build.strategy.offline(&build.pipeline);
+        let encoding = build.strategy.encoding.map(|encoding| encoding.0);
+        Self {
+            build,
+            runner: Runner::new(offline, 0),
+            on_error,
+            stop,
+            progress,
+            records: Records { encoding, ..Records::default() },
+        }
     }
 
     /// Writes the samples `range` as shard number `shard`, with its index, and notes it in the journal.
@@ -153,6 +162,7 @@ fn write_durably(path: &Path, content: &[u8]) -> Result<()> {
 /// The records that one sample became, one after another in one buffer.
 #[derive(Default)]
 struct Records {
+    encoding: Option<Encoding>,
     bytes: Vec<u8>,
     ends: Vec<usize>,
     failure: Option<forebay_pipeline::Error>,
@@ -177,7 +187,7 @@ impl Sink for Records {
     }
 
     fn accept(&mut self, sample: SampleView<'_>) {
-        match encode_sample(&sample, None, &mut self.bytes) {
+        match encode_sample(&sample, self.encoding, &mut self.bytes) {
             Ok(()) => self.ends.push(self.bytes.len()),
             Err(error) => self.failure = Some(error),
         }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use forebay_pipeline::{Pipeline, PipelineSpec, Split};
+use forebay_pipeline::{Pipeline, PipelineSpec, Schema, Strategy};
 use forebay_record::{INDEX_SUFFIX, Index};
 use serde::{Deserialize, Serialize};
 
@@ -23,8 +23,8 @@ pub struct Manifest {
     pub forebay: String,
     /// The whole pipeline.
     pub pipeline: PipelineSpec,
-    /// Where it is split: what comes before was done once and is in the shards.
-    pub split: Split,
+    /// What was done once and is in the shards, and how.
+    pub strategy: Strategy,
     /// What the data set was built from and how, as a checksum. A build with the same identity gives the same bytes.
     pub identity: String,
     /// How many samples.
@@ -104,8 +104,9 @@ impl Dataset {
             )));
         }
         let pipeline = Pipeline::from_spec(&manifest.pipeline)?;
-        if pipeline.split(&manifest.split.name)? != manifest.split {
-            return Err(format(format!("names a split `{}` that its pipeline does not have", manifest.split.name)));
+        let strategy = &manifest.strategy;
+        if Strategy::parse(&pipeline, &strategy.to_string())? != *strategy {
+            return Err(format(format!("names a strategy `{strategy}` that its pipeline does not have")));
         }
         for shard in &manifest.shards {
             check_shard(root, shard)?;
@@ -133,6 +134,11 @@ impl Dataset {
     /// The pipeline.
     pub fn pipeline(&self) -> &Pipeline {
         &self.pipeline
+    }
+
+    /// The fields of a stored record.
+    pub fn stored_schema(&self) -> Schema {
+        self.manifest.strategy.stored_schema(&self.pipeline)
     }
 
     /// The path of shard number `shard`.

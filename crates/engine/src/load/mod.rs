@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
-use forebay_pipeline::{Action, Draw, Pipeline, Runner, Schema, Split, Step};
+use forebay_pipeline::{Action, Draw, Pipeline, Runner, Schema, Step, Strategy};
 use parking_lot::Mutex;
 
 use crate::data::Skipped;
@@ -81,9 +81,15 @@ pub struct Online {
 }
 
 impl Online {
-    /// What is left to do of `pipeline` after `split`.
-    pub fn after(pipeline: &Pipeline, split: &Split) -> Self {
-        let first_step = split.offline_steps();
+    /// What `strategy` leaves to do of `pipeline`.
+    pub fn after(pipeline: &Pipeline, strategy: &Strategy) -> Self {
+        let (steps, first_step) = strategy.online(pipeline);
+        Self { steps, first_step, output: pipeline.output().clone() }
+    }
+
+    /// The same for samples whose pictures are unpacked already.
+    pub(crate) fn after_unpacking(pipeline: &Pipeline, strategy: &Strategy) -> Self {
+        let first_step = strategy.split.offline_steps();
         Self { steps: pipeline.steps()[first_step..].to_vec(), first_step, output: pipeline.output().clone() }
     }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use forebay_pipeline::{Pipeline, Sample, Schema, decode_sample};
+use forebay_pipeline::{Sample, Schema, decode_sample};
 use forebay_record::{Origin, parse_indexed};
 use forebay_storage::{File, Storage};
 use parking_lot::Mutex;
@@ -113,8 +113,7 @@ impl FromStorage {
             }
             blocks.extend((!block.records.is_empty()).then_some(block));
         }
-        let pipeline: &Pipeline = dataset.pipeline();
-        let schema = pipeline.schema_after(dataset.manifest().split.offline_steps()).clone();
+        let schema = dataset.stored_schema();
         let open = dataset.manifest().shards.iter().map(|_| OnceLock::new()).collect();
         Ok(Self::new(blocks, order, storage, Place::Shards { dataset, schema, open }))
     }

@@ -1,6 +1,6 @@
 //! What each step costs: processor time on one thread, and bytes.
 
-use forebay_pipeline::{Draw, Observer, Pipeline, Runner, SampleView, Sink};
+use forebay_pipeline::{Draw, Observer, Pipeline, Runner, Sample, SampleView, Sink, Strategy};
 use forebay_plan::StepCost;
 use forebay_storage::Storage;
 use rustix::time::{ClockId, clock_gettime};
@@ -53,9 +53,17 @@ pub(super) fn step_costs(pipeline: &Pipeline, listing: &Listing, storage: &dyn S
     costs
 }
 
-/// Mean processor seconds per stored sample to take it apart, and to do the online steps to it as a worker does them.
-pub(super) fn online_costs(supply: &dyn Supply, online: &Online, draw: Draw) -> Result<(f64, f64)> {
-    let mut runner = online.runner();
+/// Mean processor seconds per stored sample to take it apart (its pictures decoded), and to do the online steps to it, both
+/// as a worker does them.
+pub(super) fn online_costs(
+    supply: &dyn Supply,
+    pipeline: &Pipeline,
+    strategy: &Strategy,
+    draw: Draw,
+) -> Result<(f64, f64)> {
+    let mut runner = Online::after(pipeline, strategy).runner();
+    let unpacking_steps = strategy.unpacking(pipeline);
+    let mut unpacker = Runner::new(&unpacking_steps, 0);
     let (mut unpacking, mut running, mut samples) = (0.0, 0.0, 0_u32);
     let mut warm = false;
     while (samples as usize) < COST_SAMPLES_MAX
@@ -63,15 +71,19 @@ pub(super) fn online_costs(supply: &dyn Supply, online: &Online, draw: Draw) -> 
     {
         for payload in supply.read(&read)? {
             let begun = thread_cpu_seconds();
-            let unpacked = supply.unpack(payload);
-            let between = thread_cpu_seconds();
             // Damaged samples are reported by the runs, not here.
-            let Ok(sample) = unpacked else { continue };
+            let Ok(sample) = supply.unpack(payload) else { continue };
+            let taken_apart = thread_cpu_seconds();
             let done = runner.run(&sample, draw, &mut (), &mut Nowhere);
+            let finished = thread_cpu_seconds();
+            let decoded = unpacker.run(&sample, draw, &mut (), &mut Nowhere);
+            // Part of the worker's time was decoding what was kept encoded.
+            let decoding = if unpacking_steps.is_empty() { 0.0 } else { thread_cpu_seconds() - finished };
+            let decoding = decoding.min(finished - taken_apart);
             // The first sample warms caches and allocates buffers.
-            if done.is_ok() && std::mem::replace(&mut warm, true) {
-                unpacking += between - begun;
-                running += thread_cpu_seconds() - between;
+            if done.is_ok() && decoded.is_ok() && std::mem::replace(&mut warm, true) {
+                unpacking += taken_apart - begun + decoding;
+                running += finished - taken_apart - decoding;
                 samples += 1;
             }
         }
@@ -107,4 +119,18 @@ impl Sink for Nowhere {
     }
 
     fn accept(&mut self, _sample: SampleView<'_>) {}
+}
+
+/// Keeps what comes out.
+#[derive(Default)]
+pub(super) struct Collect(pub(super) Vec<Sample>);
+
+impl Sink for Collect {
+    fn place(&mut self, _field: &str, _spec: &forebay_codec::TensorSpec) -> Option<&mut [u8]> {
+        None
+    }
+
+    fn accept(&mut self, sample: SampleView<'_>) {
+        self.0.push(sample.to_sample());
+    }
 }

@@ -11,14 +11,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use forebay_pipeline::{Draw, Pipeline, Sample, Split};
+use forebay_pipeline::{Draw, Pipeline, Runner, Sample, Strategy};
 use forebay_plan::{Caching, Data, Machine, Method, Profile, Run, StorageRates, StrategyProfile};
 use forebay_storage::Storage;
 
 use crate::build::{Build, BuildOptions};
 use crate::data::{Dataset, Listing, index_path};
 use crate::error::{Error, Result};
-use crate::load::{FromMemory, FromStorage, LoadOptions, Loader, OnError, Online, Schedule, Shuffle, Supply};
+use crate::load::{Failed, FromMemory, FromStorage, LoadOptions, Loader, OnError, Online, Schedule, Shuffle, Supply};
 use crate::probe;
 use crate::progress::Progress;
 use crate::storage_choice::StorageChoice;
@@ -44,8 +44,8 @@ pub struct ProfileOptions {
     pub on_error: OnError,
     /// The folder in which strategies are built, and removed again.
     pub work_folder: PathBuf,
-    /// Which strategies, by name; all if empty.
-    pub strategies: Vec<String>,
+    /// Which strategies.
+    pub strategies: Vec<Strategy>,
 }
 
 /// Where a strategy's samples lie while it is measured.
@@ -88,9 +88,7 @@ pub fn profile(
     let local = StorageChoice::Local.open(0)?;
     let steps = costs::step_costs(pipeline, &profiler.listing, &*local, draw);
     let storage = profiler.storage_rates()?;
-    let splits = pipeline.splits().into_iter();
-    let wanted = |split: &Split| options.strategies.is_empty() || options.strategies.contains(&split.name);
-    let strategies = splits.filter(wanted).map(|split| profiler.strategy(split)).collect::<Result<_>>()?;
+    let strategies = options.strategies.iter().map(|strategy| profiler.strategy(strategy)).collect::<Result<_>>()?;
     Ok(Profile {
         version: Profile::VERSION,
         forebay: env!("CARGO_PKG_VERSION").to_owned(),
@@ -134,19 +132,19 @@ impl Profiler<'_> {
         })
     }
 
-    fn strategy(&self, split: Split) -> Result<StrategyProfile> {
-        let folder = self.options.work_folder.join(&split.name);
+    fn strategy(&self, strategy: &Strategy) -> Result<StrategyProfile> {
+        let split = &strategy.split;
+        let folder = self.options.work_folder.join(strategy.to_string());
         let begun = Instant::now();
-        let (kept, storage_bytes, samples) = self.keep(&split, &folder)?;
+        let (kept, storage_bytes, samples) = self.keep(strategy, &folder)?;
         let prep_seconds = if split.position == 0 { 0.0 } else { begun.elapsed().as_secs_f64() };
-        let online = Online::after(self.pipeline, &split);
         let draw = Draw { seed: self.options.seed, epoch: 0 };
-        let (deserialise, run) = costs::online_costs(&*self.supply(&kept)?, &online, draw)?;
+        let (deserialise, run) = costs::online_costs(&*self.supply(&kept)?, self.pipeline, strategy, draw)?;
         let paths = kept.paths();
         let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
         // What the build and the costs above left in the page cache must not help the first run.
         self.storage.drop_cache(&paths)?;
-        let (runs, system) = self.runs(&split, &kept, &paths)?;
+        let (runs, system) = self.runs(strategy, &kept, &paths)?;
         if split.position > 0 {
             std::fs::remove_dir_all(&folder).map_err(Error::io("remove", &folder))?;
         }
@@ -154,29 +152,29 @@ impl Profiler<'_> {
         let reached = runs.first().map_or(0, |run| run.samples).max(1) as f64;
         let stored = samples as f64;
         Ok(StrategyProfile {
-            name: split.name.clone(),
+            name: strategy.to_string(),
             storage_bytes,
             bytes_per_sample: storage_bytes as f64 / reached,
             prep_seconds,
             deserialise_cpu_seconds: deserialise * stored / reached,
             online_cpu_seconds: run * stored / reached,
-            split,
+            split: split.clone(),
             runs,
             system,
-            lossy: false,
+            lossy: strategy.is_lossy(),
         })
     }
 
     /// Builds what the strategy keeps; bytes and samples of it.
-    fn keep(&self, split: &Split, folder: &Path) -> Result<(Kept, u64, u64)> {
+    fn keep(&self, strategy: &Strategy, folder: &Path) -> Result<(Kept, u64, u64)> {
         let listing = Arc::clone(&self.listing);
-        if split.position == 0 {
+        if strategy.split.position == 0 {
             let (bytes, samples) = (listing.bytes(), listing.files().len() as u64);
             return Ok((Kept::Files(listing), bytes, samples));
         }
         let build = Build {
             pipeline: self.pipeline.clone(),
-            split: split.clone(),
+            strategy: strategy.clone(),
             listing,
             storage: Arc::clone(&self.storage),
         };
@@ -186,7 +184,7 @@ impl Profiler<'_> {
             on_error: self.options.on_error,
             overwrite: true,
         };
-        self.progress.note(&format!("building {}", split.name));
+        self.progress.note(&format!("building {strategy}"));
         let report = build.run(folder, &options, self.progress)?;
         let dataset = Arc::new(Dataset::open(folder)?);
         Ok((Kept::Shards(dataset), report.manifest.bytes, report.manifest.samples))
@@ -202,8 +200,18 @@ impl Profiler<'_> {
         })
     }
 
-    fn runs(&self, split: &Split, kept: &Kept, paths: &[&Path]) -> Result<(Vec<Run>, Vec<forebay_plan::SystemSample>)> {
-        let cached = if self.options.caching == Caching::Application { Some(self.cache(kept)?) } else { None };
+    fn runs(
+        &self,
+        strategy: &Strategy,
+        kept: &Kept,
+        paths: &[&Path],
+    ) -> Result<(Vec<Run>, Vec<forebay_plan::SystemSample>)> {
+        let cached =
+            if self.options.caching == Caching::Application { Some(self.cache(strategy, kept)?) } else { None };
+        let online = match cached {
+            Some(_) => Online::after_unpacking(self.pipeline, strategy),
+            None => Online::after(self.pipeline, strategy),
+        };
         let (mut runs, mut system) = (Vec::new(), Vec::new());
         for number in 0..self.options.runs_total {
             if number == 0 || self.options.caching == Caching::None {
@@ -216,8 +224,8 @@ impl Profiler<'_> {
                 }
                 None => self.supply(kept)?,
             };
-            self.progress.begin(&format!("{} run {}", split.name, number + 1), supply.samples());
-            let (run, samples) = metrics::while_sampling(number, || self.run(split, supply, number));
+            self.progress.begin(&format!("{strategy} run {}", number + 1), supply.samples());
+            let (run, samples) = metrics::while_sampling(number, || self.run(online.clone(), supply, number));
             self.progress.end();
             runs.push(run?);
             system.extend(samples);
@@ -225,7 +233,7 @@ impl Profiler<'_> {
         Ok((runs, system))
     }
 
-    fn run(&self, split: &Split, supply: Arc<dyn Supply>, number: u32) -> Result<Run> {
+    fn run(&self, online: Online, supply: Arc<dyn Supply>, number: u32) -> Result<Run> {
         let options = LoadOptions {
             batch_size: self.options.batch_size,
             threads: self.options.threads,
@@ -234,7 +242,7 @@ impl Profiler<'_> {
             ..LoadOptions::default()
         };
         let begun = Instant::now();
-        let mut loader = Loader::start(supply, Online::after(self.pipeline, split), options)?;
+        let mut loader = Loader::start(supply, online, options)?;
         let mut samples = 0;
         for batch in loader.by_ref() {
             let batch = batch?;
@@ -250,15 +258,22 @@ impl Profiler<'_> {
     }
 
     /// All samples in memory, taken apart: the application-level cache.
-    fn cache(&self, kept: &Kept) -> Result<Arc<Vec<Sample>>> {
+    fn cache(&self, strategy: &Strategy, kept: &Kept) -> Result<Arc<Vec<Sample>>> {
         let supply = self.supply(kept)?;
+        let mut unpacking = Runner::new(&strategy.unpacking(self.pipeline), 0);
         let (mut samples, mut bytes) = (Vec::new(), 0);
         while let Some(read) = supply.next() {
             for payload in supply.read(&read)? {
-                match (supply.unpack(payload), self.options.on_error) {
-                    (Ok(sample), _) => {
-                        bytes += sample.bytes() as u64;
-                        samples.push(sample);
+                let unpacked = supply.unpack(payload).and_then(|sample| {
+                    let mut whole = costs::Collect::default();
+                    let done = unpacking.run(&sample, Draw::default(), &mut (), &mut whole);
+                    done.map_err(|error| Failed { key: sample.key.to_string(), error: Box::new(error.into()) })?;
+                    Ok(whole.0)
+                });
+                match (unpacked, self.options.on_error) {
+                    (Ok(unpacked), _) => {
+                        bytes += unpacked.iter().map(|sample| sample.bytes() as u64).sum::<u64>();
+                        samples.extend(unpacked);
                     }
                     (Err(failed), OnError::Fail) => return Err(*failed.error),
                     (Err(_), OnError::Skip) => {}

@@ -22,7 +22,7 @@ fn content(folder: &Path) -> BTreeMap<String, Vec<u8>> {
 #[test]
 fn an_interrupted_build_goes_on_and_gives_the_same_bytes() {
     let photos = photos(50);
-    for (toml, split) in [(SMALL, "resized"), (TILES, "tiled"), (SMALL, "concatenated")] {
+    for (toml, split) in [(SMALL, "resized"), (TILES, "tiled"), (SMALL, "concatenated"), (SMALL, "decoded+png")] {
         let pipeline = pipeline(toml);
         let whole = tempfile::tempdir().unwrap();
         build(&pipeline, split, photos.path(), local()).run(whole.path(), &options(8), &()).unwrap();
@@ -58,6 +58,14 @@ fn a_finished_build_is_not_done_again() {
     assert_eq!(first.shards_kept, 0);
     let again = build(&pipeline, "resized", photos.path(), local()).run(output.path(), &options(4), &()).unwrap();
     assert_eq!((again.shards_kept, again.manifest), (4, first.manifest));
+
+    // Killed right after the manifest was written: the journal is still there.
+    let whole = content(output.path());
+    let journal = output.path().join(".forebay-build");
+    std::fs::create_dir(&journal).unwrap();
+    std::fs::write(journal.join("build.json"), "{}").unwrap();
+    build(&pipeline, "resized", photos.path(), local()).run(output.path(), &options(4), &()).unwrap();
+    assert!(!journal.exists() && content(output.path()) == whole);
 }
 
 #[test]
@@ -73,7 +81,7 @@ fn a_folder_with_something_else_is_left_alone() {
     let error = run("decoded", false).unwrap_err().to_string();
     assert!(error.contains("another data set") && error.contains("--overwrite"), "{error}");
     let report = run("decoded", true).unwrap();
-    assert_eq!(report.manifest.split.name, "decoded");
+    assert_eq!(report.manifest.strategy.to_string(), "decoded");
 
     let other = tempfile::tempdir().unwrap();
     std::fs::write(other.path().join("thesis.txt"), "mine").unwrap();

@@ -7,14 +7,16 @@ use forebay_codec::{TensorMut, TensorSpec};
 use forebay_engine::Error;
 use forebay_engine::data::Dataset;
 use forebay_engine::load::{Batch, Column, FromStorage, LoadOptions, Loader, OnError, Online, Schedule, Shuffle};
-use forebay_pipeline::{Action, Draw, FieldType, Needs, Pipeline, Scope, Step, StepError, Transform, ValueView};
+use forebay_pipeline::{
+    Action, Draw, FieldType, Needs, Pipeline, Scope, Step, StepError, Strategy, Transform, ValueView,
+};
 
 use crate::support::{RAGGED, SMALL, TILES, built, list, local, photos, pipeline};
 
 fn epoch(dataset: &Arc<Dataset>, options: &LoadOptions, shuffle: Shuffle) -> Loader {
     let order = |blocks| Schedule::new(blocks, shuffle, options.draw.seed, options.draw.epoch);
     let supply = FromStorage::shards(Arc::clone(dataset), local(), order).unwrap();
-    let online = Online::after(dataset.pipeline(), &dataset.manifest().split);
+    let online = Online::after(dataset.pipeline(), &dataset.manifest().strategy);
     Loader::start(Arc::new(supply), online, options.clone()).unwrap()
 }
 
@@ -73,10 +75,12 @@ fn files_and_every_split_give_the_same_samples() {
     let pipeline = pipeline(SMALL);
     let order = |blocks| Schedule::new(blocks, Shuffle::No, 0, 0);
     let supply = FromStorage::files(list(&pipeline, photos.path()), local(), order);
-    let online = Online::after(&pipeline, &pipeline.split("unprocessed").unwrap());
+    let online = Online::after(&pipeline, &Strategy::parse(&pipeline, "unprocessed").unwrap());
     let expected = samples(Loader::start(Arc::new(supply), online, threads(2)).unwrap());
     assert_eq!(expected.len(), 40);
-    for split in ["concatenated", "decoded", "resized", "pixel-centered"] {
+    let kept =
+        ["concatenated", "decoded", "resized", "pixel-centered", "decoded+png", "resized+qoi", "resized+webp-lossless"];
+    for split in kept {
         let (_output, dataset) = built(&pipeline, split, photos.path(), 4);
         let found = samples(epoch(&dataset, &threads(2), Shuffle::No));
         assert!(found == expected, "{split}");
@@ -170,7 +174,7 @@ fn a_picture_that_is_none_is_named_or_skipped() {
     let load = |on_error| {
         let order = |blocks| Schedule::new(blocks, Shuffle::No, 0, 0);
         let supply = FromStorage::files(Arc::clone(&listing), local(), order);
-        let online = Online::after(&pipeline, &pipeline.split("unprocessed").unwrap());
+        let online = Online::after(&pipeline, &Strategy::parse(&pipeline, "unprocessed").unwrap());
         Loader::start(Arc::new(supply), online, LoadOptions { on_error, ..threads(2) }).unwrap()
     };
     let error = load(OnError::Fail).find_map(Result::err).unwrap().to_string();
@@ -242,7 +246,7 @@ fn a_panic_is_an_error_and_nobody_waits() {
     let pipeline = Pipeline::new("panicking", base.source().clone(), steps).unwrap();
     let order = |blocks| Schedule::new(blocks, Shuffle::No, 0, 0);
     let supply = FromStorage::files(list(&pipeline, photos.path()), local(), order);
-    let online = Online::after(&pipeline, &pipeline.split("unprocessed").unwrap());
+    let online = Online::after(&pipeline, &Strategy::parse(&pipeline, "unprocessed").unwrap());
     let mut loader = Loader::start(Arc::new(supply), online, threads(3)).unwrap();
     let error = loader.find_map(Result::err).unwrap();
     assert!(matches!(&error, Error::Panicked { message } if message.contains("the fifth sample")), "{error}");

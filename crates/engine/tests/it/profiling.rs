@@ -5,6 +5,7 @@ use forebay_engine::data::Listing;
 use forebay_engine::load::OnError;
 use forebay_engine::probe::{Access, ProbeOptions, probe};
 use forebay_engine::profile::{ProfileOptions, profile};
+use forebay_pipeline::Strategy;
 use forebay_plan::{Caching, Profile};
 
 use crate::support::{SMALL, TILES, local, photos, pipeline};
@@ -23,7 +24,7 @@ fn run(toml: &str, storage: &str, caching: Caching) -> Profile {
         seed: 1,
         on_error: OnError::Fail,
         work_folder: work.path().to_owned(),
-        strategies: Vec::new(),
+        strategies: Strategy::all(&pipeline, &["qoi".parse().unwrap(), "jpeg-80".parse().unwrap()]),
     };
     let listing = Listing::scan(pipeline.source(), photos.path()).unwrap();
     let storage: StorageChoice = storage.parse().unwrap();
@@ -36,7 +37,11 @@ fn run(toml: &str, storage: &str, caching: Caching) -> Profile {
 fn every_split_is_measured() {
     let profile = run(SMALL, "custom:read=50MB/s,seek=1ms", Caching::None);
     let names: Vec<&str> = profile.strategies.iter().map(|strategy| strategy.name.as_str()).collect();
-    assert_eq!(names, ["unprocessed", "concatenated", "decoded", "resized", "pixel-centered"]);
+    let encoded = ["decoded+qoi", "decoded+jpeg-80", "resized", "resized+qoi", "resized+jpeg-80", "pixel-centered"];
+    assert_eq!(names, [&["unprocessed", "concatenated", "decoded"][..], &encoded].concat());
+    let lossy: Vec<&str> =
+        profile.strategies.iter().filter(|strategy| strategy.lossy).map(|strategy| strategy.name.as_str()).collect();
+    assert_eq!(lossy, ["decoded+jpeg-80", "resized+jpeg-80"]);
     assert_eq!((profile.data.samples, profile.method.sample_count), (30, 24));
     assert_eq!(profile.steps.iter().map(|step| step.name.as_str()).collect::<Vec<_>>()[..2], ["read", "decode"]);
     for strategy in &profile.strategies {
@@ -50,7 +55,8 @@ fn every_split_is_measured() {
         assert!(!strategy.system.is_empty());
     }
     // A picture of single-precision values is four times one of bytes.
-    let [resized, centred] = [3, 4].map(|place| profile.strategies[place].bytes_per_sample);
+    let bytes = |name: &str| profile.strategies.iter().find(|found| found.name == name).unwrap().bytes_per_sample;
+    let [resized, centred] = ["resized", "pixel-centered"].map(bytes);
     assert!((3.5..4.1).contains(&(centred / resized)), "{resized} {centred}");
     // Both rates are what the storage was told to give.
     let expected = 50e6;

@@ -11,7 +11,7 @@ use forebay_engine::StorageChoice;
 use forebay_engine::build::{Build, BuildOptions};
 use forebay_engine::data::{Dataset, Listing};
 use forebay_engine::load::OnError;
-use forebay_pipeline::Pipeline;
+use forebay_pipeline::{Pipeline, Strategy};
 use forebay_storage::{DroppedCache, File, Storage};
 use tempfile::TempDir;
 
@@ -88,7 +88,7 @@ pub(crate) fn options(shards: usize) -> BuildOptions {
 
 pub(crate) fn build(pipeline: &Pipeline, split: &str, photos: &Path, storage: Arc<dyn Storage>) -> Build {
     Build {
-        split: pipeline.split(split).unwrap(),
+        strategy: Strategy::parse(pipeline, split).unwrap(),
         listing: list(pipeline, photos),
         pipeline: pipeline.clone(),
         storage,

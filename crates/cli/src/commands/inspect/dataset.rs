@@ -43,7 +43,8 @@ pub(super) struct Found {
 pub(super) fn inspect(path: &Path, verify: bool, record: Option<u64>) -> Result<Found> {
     let dataset = Dataset::open(path)?;
     let manifest = dataset.manifest();
-    let offline = manifest.split.offline_steps();
+    let strategy = &manifest.strategy;
+    let (online_steps, _) = strategy.online(dataset.pipeline());
     let mut problems = Vec::new();
     if verify {
         for shard in 0..manifest.shards.len() {
@@ -53,15 +54,15 @@ pub(super) fn inspect(path: &Path, verify: bool, record: Option<u64>) -> Result<
     Ok(Found {
         path: path.to_owned(),
         pipeline: manifest.pipeline.name.clone(),
-        strategy: manifest.split.name.clone(),
-        split: manifest.split.clone(),
+        strategy: strategy.to_string(),
+        split: strategy.split.clone(),
         samples: manifest.samples,
         bytes: manifest.bytes,
         shards: manifest.shards.clone(),
         classes: manifest.classes.clone(),
         skipped: manifest.skipped.len() as u64,
-        online_steps: dataset.pipeline().steps()[offline..].iter().map(|step| step.name.clone()).collect(),
-        schema: dataset.pipeline().schema_after(offline).to_string(),
+        online_steps: online_steps.into_iter().map(|step| step.name).collect(),
+        schema: dataset.stored_schema().to_string(),
         identity: manifest.identity.clone(),
         forebay: manifest.forebay.clone(),
         verified: verify,

@@ -1,0 +1,111 @@
+//! ARCHITECTURE.md is compared with the folders and with the edges that Cargo reports, so that it cannot rot.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+type Edges = BTreeMap<String, BTreeSet<String>>;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The table after the mark `<!-- map`: room, what it uses, job. In order.
+fn map() -> Vec<(String, BTreeSet<String>)> {
+    let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
+    let (_, after) = text.split_once("<!-- map").expect("ARCHITECTURE.md marks its map");
+    let rows =
+        after.lines().skip(1).skip_while(|line| !line.starts_with("| `")).take_while(|line| line.starts_with('|'));
+    let names = |cell: &str| cell.split('`').skip(1).step_by(2).map(str::to_owned).collect::<BTreeSet<_>>();
+    rows.map(|row| {
+        let cells: Vec<&str> = row.split('|').collect();
+        (names(cells[1]).pop_first().expect("a room has a name"), names(cells[2]))
+    })
+    .collect()
+}
+
+/// Each crate of `crates/` and the crates of ours that it depends on (tests aside), as Cargo has them.
+fn edges() -> Edges {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--no-deps", "--format-version", "1", "--offline"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let mut edges = Edges::new();
+    for package in metadata["packages"].as_array().unwrap() {
+        let Some(room) = package["name"].as_str().unwrap().strip_prefix("forebay-") else { continue };
+        if room == "bench" {
+            continue;
+        }
+        let used = package["dependencies"].as_array().unwrap().iter().filter(|dependency| dependency["kind"].is_null());
+        let ours = used.filter_map(|dependency| dependency["name"].as_str()?.strip_prefix("forebay-"));
+        edges.insert(room.to_owned(), ours.map(str::to_owned).collect());
+    }
+    edges
+}
+
+#[test]
+fn the_map_is_the_territory() {
+    let map = map();
+    let rooms: BTreeSet<String> = map.iter().map(|(room, _)| room.clone()).collect();
+    let folders: BTreeSet<String> = std::fs::read_dir(root().join("crates"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    assert_eq!(rooms, folders, "the rooms of ARCHITECTURE.md, and the folders of crates/");
+    let drawn: Edges = map.iter().cloned().collect();
+    assert_eq!(drawn, edges(), "the edges of ARCHITECTURE.md, and those that Cargo reports");
+}
+
+#[test]
+fn a_room_knows_only_the_rooms_above_it() {
+    let map = map();
+    for (place, (room, uses)) in map.iter().enumerate() {
+        let above: BTreeSet<String> = map[..place].iter().map(|(room, _)| room.clone()).collect();
+        assert!(uses.is_subset(&above), "`{room}` uses {uses:?}");
+    }
+}
+
+/// Every file that a page names in backticks or as a link is there.
+#[test]
+fn what_the_pages_name_exists() {
+    for page in ["ARCHITECTURE.md", "README.md", "CONTRIBUTING.md"] {
+        let text = std::fs::read_to_string(root().join(page)).unwrap();
+        let quoted = text.split('`').skip(1).step_by(2);
+        let linked = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+        for name in quoted.chain(linked) {
+            let file = name.contains('/')
+                && Path::new(name)
+                    .extension()
+                    .is_some_and(|kind| ["rs", "md", "toml", "py", "sh"].iter().any(|known| kind == *known));
+            if file && !name.contains([' ', '*', '<']) {
+                let places = [root().join(name), root().join("crates").join(name)];
+                assert!(places.iter().any(|path| path.exists()), "{page} names `{name}`");
+            }
+        }
+    }
+}
+
+/// Only the engine starts threads: looked for as text, comments and unit tests aside.
+#[test]
+fn only_the_engine_starts_threads() {
+    let rooms = std::fs::read_dir(root().join("crates")).unwrap().map(|room| room.unwrap().path());
+    for room in rooms.filter(|room| !room.ends_with("engine")) {
+        let mut folders = vec![room.join("src")];
+        while let Some(folder) = folders.pop() {
+            for path in std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
+                if path.is_dir() {
+                    folders.push(path);
+                    continue;
+                }
+                let text = std::fs::read_to_string(&path).unwrap();
+                let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+                let mut lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+                let starts = ["thread::spawn", "thread::scope", "thread::Builder"];
+                assert!(!lines.any(|line| starts.iter().any(|start| line.contains(start))), "{}", path.display());
+            }
+        }
+    }
+}
