@@ -131,17 +131,17 @@ impl Loader {
                 remedy: "both must be at least 1".to_owned(),
             });
         }
-        let samples = supply.samples();
+        let (start, samples) = (supply.start(), supply.samples());
         let workers_ahead = (options.threads * TAKE_SAMPLES).div_ceil(options.batch_size);
         let shape = Shape {
-            samples,
+            samples: samples - start,
             batch_size: options.batch_size as u64,
             drop_last: options.drop_last,
             batches_max: (options.prefetch + workers_ahead).max(1) as u64,
             expands: online.steps.iter().any(|step| matches!(step.action, Action::Expand(_))),
         };
         let shared = Arc::new(Shared {
-            staging: Staging::new(samples),
+            staging: Staging::new(start, samples),
             assembly: Assembly::new(online.output.clone(), shape),
             supply,
             online,
@@ -239,9 +239,10 @@ impl Shared {
     /// A worker: does the online steps to what is staged until the epoch ends.
     fn work_all(&self) {
         let mut runner = self.online.runner();
+        let start = self.supply.start();
         while let Some(staged) = self.staging.take(TAKE_SAMPLES) {
             for (place, payload) in staged {
-                let Some(mut assembler) = self.assembly.claim(place) else { return };
+                let Some(mut assembler) = self.assembly.claim(place - start) else { return };
                 let done = self.supply.unpack(payload).and_then(|sample| {
                     let done = runner.run(&sample, self.options.draw, &mut (), &mut assembler);
                     done.map_err(|error| Failed { key: sample.key.to_string(), error: Box::new(error.into()) })

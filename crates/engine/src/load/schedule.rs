@@ -16,8 +16,17 @@ pub struct Block {
     pub shard: usize,
     /// Which records of the shard, or which files.
     pub records: Range<usize>,
-    /// How many bytes they are.
+    /// How many bytes they are; of a part of a block, about.
     pub bytes: u64,
+}
+
+impl Block {
+    /// Its records `from..to`, counted from its first.
+    fn part(&self, from: usize, to: usize) -> Self {
+        let records = self.records.start + from..self.records.start + to;
+        let bytes = self.bytes * records.len() as u64 / self.records.len().max(1) as u64;
+        Self { shard: self.shard, records, bytes }
+    }
 }
 
 /// One read: a block, and the place of each of its samples in the epoch.
@@ -48,7 +57,7 @@ pub enum Shuffle {
 /// The bytes that are read ahead in windows when nothing is shuffled.
 const READ_AHEAD_BYTES: u64 = 16 << 20;
 
-/// The order of one epoch.
+/// The order of one epoch, or of what is left of it.
 #[derive(Debug)]
 pub struct Schedule {
     blocks: std::vec::IntoIter<Block>,
@@ -57,6 +66,7 @@ pub struct Schedule {
     random: Random,
     window: u64,
     place: u64,
+    start: u64,
     samples: u64,
 }
 
@@ -75,16 +85,64 @@ impl Schedule {
             random,
             window: 0,
             place: 0,
+            start: 0,
         }
     }
 
-    /// How many samples the epoch has.
+    /// Only the share of one rank. The shares of all ranks of a `world` have each sample once, and differ by at most one in
+    /// their number of samples. Every rank must use the same seed and epoch.
+    #[must_use]
+    pub fn for_rank(mut self, rank: u64, world: u64) -> Self {
+        let world = world.max(1);
+        let (from, to) = (self.samples * rank / world, self.samples * (rank + 1) / world);
+        let mut share = Vec::new();
+        let mut first = 0;
+        for block in self.blocks {
+            let end = first + block.records.len() as u64;
+            if end > from && first < to {
+                share.push(block.part((from.max(first) - first) as usize, (to.min(end) - first) as usize));
+            }
+            first = end;
+        }
+        self.samples = to - from;
+        self.blocks = share.into_iter();
+        self
+    }
+
+    /// Only what comes from place `start` on: the rest of an epoch that was interrupted there, in the same order.
+    #[must_use]
+    pub fn starting_at(mut self, start: u64) -> Self {
+        self.start = start.min(self.samples);
+        self
+    }
+
+    /// The first place.
+    pub fn start(&self) -> u64 {
+        self.start
+    }
+
+    /// How many samples the whole epoch (of this rank) has: the place after the last.
     pub fn samples(&self) -> u64 {
         self.samples
     }
 
-    /// The next window: its blocks, with a place for each sample.
+    /// The next window that is not all before the start: its blocks, with a place for each sample. Empty at the end.
     fn next_window(&mut self) -> Vec<Read> {
+        loop {
+            let window = self.draw_window();
+            let end = window.first().map(|read| read.window_end);
+            if end.is_none_or(|end| end > self.start) {
+                // Numbered from the first window that is read, so that nobody waits for those that are passed over.
+                self.window += 1;
+                return window
+                    .into_iter()
+                    .filter(|read| read.places.iter().any(|&place| place >= self.start))
+                    .collect();
+            }
+        }
+    }
+
+    fn draw_window(&mut self) -> Vec<Read> {
         let limit_bytes = match self.shuffle {
             Shuffle::No => READ_AHEAD_BYTES,
             Shuffle::Window { bytes } => bytes,
@@ -105,7 +163,6 @@ impl Schedule {
         }
         let mut places = places.into_iter();
         let window = self.window;
-        self.window += 1;
         self.place = end;
         let read = |block: Block| {
             let places = places.by_ref().take(block.records.len()).collect();
@@ -137,7 +194,11 @@ mod tests {
     }
 
     fn order(shuffle: Shuffle, seed: u64, epoch: u64) -> Vec<(usize, usize)> {
-        let schedule = Schedule::new(blocks(), shuffle, seed, epoch);
+        order_of(Schedule::new(blocks(), shuffle, seed, epoch))
+    }
+
+    fn order_of(schedule: Schedule) -> Vec<(usize, usize)> {
+        let start = schedule.start();
         let mut order = vec![None; schedule.samples() as usize];
         for read in schedule {
             for (record, place) in read.block.records.clone().zip(&read.places) {
@@ -145,7 +206,35 @@ mod tests {
                 assert!(order[*place as usize].replace((read.block.shard, record)).is_none(), "a place twice");
             }
         }
-        order.into_iter().map(|sample| sample.expect("every place is taken")).collect()
+        order.into_iter().skip(start as usize).map(|sample| sample.expect("every place is taken")).collect()
+    }
+
+    #[test]
+    fn the_rest_of_an_epoch_is_the_same() {
+        for shuffle in [Shuffle::No, Shuffle::Window { bytes: 200 }, Shuffle::Window { bytes: 1 << 40 }] {
+            let whole = order(shuffle, 3, 1);
+            for start in 0..=whole.len() + 1 {
+                let rest = order_of(Schedule::new(blocks(), shuffle, 3, 1).starting_at(start as u64));
+                assert_eq!(rest, whole[start.min(whole.len())..], "{shuffle:?} from {start}");
+            }
+        }
+    }
+
+    #[test]
+    fn ranks_share_without_overlap_or_loss() {
+        for shuffle in [Shuffle::No, Shuffle::Window { bytes: 100 }] {
+            let mut whole = order(shuffle, 5, 2);
+            whole.sort_unstable();
+            for world in [1, 2, 3, 7, 64, 1000] {
+                let share = |rank| order_of(Schedule::new(blocks(), shuffle, 5, 2).for_rank(rank, world));
+                let shares: Vec<Vec<(usize, usize)>> = (0..world).map(share).collect();
+                let sizes = shares.iter().map(Vec::len);
+                assert!(sizes.clone().max().unwrap() - sizes.min().unwrap() <= 1);
+                let mut all = shares.concat();
+                all.sort_unstable();
+                assert_eq!(all, whole, "{world} ranks");
+            }
+        }
     }
 
     #[test]

@@ -18,6 +18,7 @@ pub(super) struct Staging {
     state: Mutex<State>,
     arrived: Condvar,
     room: Condvar,
+    start: u64,
     samples: u64,
 }
 
@@ -32,17 +33,19 @@ struct State {
 }
 
 impl Staging {
-    pub(super) fn new(samples: u64) -> Self {
+    /// For the places `start` to `samples` of an epoch.
+    pub(super) fn new(start: u64, samples: u64) -> Self {
         Self {
             state: Mutex::new(State {
                 waiting: HashMap::new(),
-                next: 0,
+                next: start,
                 window: 0,
                 window_ends: BTreeMap::new(),
                 stopped: false,
             }),
             arrived: Condvar::new(),
             room: Condvar::new(),
+            start,
             samples,
         }
     }
@@ -58,10 +61,11 @@ impl Staging {
         !state.stopped
     }
 
-    /// Puts the payloads of `read` in.
+    /// Puts the payloads of `read` in; those before the start of a resumed epoch were read with their neighbours only.
     pub(super) fn put(&self, read: &Read, payloads: Vec<Payload>) {
         let mut state = self.state.lock();
-        state.waiting.extend(read.places.iter().copied().zip(payloads));
+        let wanted = read.places.iter().copied().zip(payloads).filter(|(place, _)| *place >= self.start);
+        state.waiting.extend(wanted);
         drop(state);
         self.arrived.notify_all();
     }

@@ -21,7 +21,12 @@ pub trait Supply: Send + Sync {
     /// What to read next, in the order of the epoch; `None` at its end.
     fn next(&self) -> Option<Read>;
 
-    /// How many samples the epoch has.
+    /// The place in the epoch of the first sample that comes: 0, unless an interrupted epoch is resumed.
+    fn start(&self) -> u64 {
+        0
+    }
+
+    /// How many samples the whole epoch has: the place after the last.
     fn samples(&self) -> u64;
 
     /// Gets the bytes of a read: one payload for each of its places, in order. Runs on reader threads, and does no work
@@ -71,6 +76,7 @@ pub struct Failed {
 /// Samples from storage, in the order of a [`Schedule`].
 pub struct FromStorage {
     schedule: Mutex<Schedule>,
+    start: u64,
     samples: u64,
     storage: Arc<dyn Storage>,
     origin: Place,
@@ -125,8 +131,8 @@ impl FromStorage {
         origin: Place,
     ) -> Self {
         let schedule = order(blocks);
-        let samples = schedule.samples();
-        Self { schedule: Mutex::new(schedule), samples, storage, origin, bytes_read: AtomicU64::new(0) }
+        let (start, samples) = (schedule.start(), schedule.samples());
+        Self { schedule: Mutex::new(schedule), start, samples, storage, origin, bytes_read: AtomicU64::new(0) }
     }
 
     fn read_file(&self, listing: &Listing, number: usize) -> Payload {
@@ -150,9 +156,11 @@ impl FromStorage {
             open[block.shard].get_or_init(|| file)
         };
         let locations = &dataset.index(block.shard)?.entries()[block.records.clone()];
-        let Some(start) = locations.first().map(|first| first.offset) else { return Ok(Vec::new()) };
-        let bytes = file.read(start, block.bytes as usize)?;
-        self.bytes_read.fetch_add(block.bytes, Ordering::Relaxed);
+        let (Some(first), Some(last)) = (locations.first(), locations.last()) else { return Ok(Vec::new()) };
+        let start = first.offset;
+        let length = last.end() - start;
+        let bytes = file.read(start, length as usize)?;
+        self.bytes_read.fetch_add(length, Ordering::Relaxed);
         let payload = |(record, location): (usize, &forebay_record::Location)| {
             let from = (location.offset - start) as usize;
             let frame = bytes.slice(from..from + location.length as usize);
@@ -165,6 +173,10 @@ impl FromStorage {
 impl Supply for FromStorage {
     fn next(&self) -> Option<Read> {
         self.schedule.lock().next()
+    }
+
+    fn start(&self) -> u64 {
+        self.start
     }
 
     fn samples(&self) -> u64 {

@@ -70,6 +70,38 @@ fn every_sample_comes_once_whatever_the_threads() {
 }
 
 #[test]
+fn a_resumed_epoch_gives_the_rest_in_the_same_order() {
+    let photos = photos(60);
+    for (toml, split) in [(SMALL, "resized"), (RAGGED, "concatenated")] {
+        let (_output, dataset) = built(&pipeline(toml), split, photos.path(), 3);
+        let options = threads(3);
+        let load = |rank, world, start| {
+            let order = |blocks| {
+                let schedule = Schedule::new(blocks, Shuffle::Window { bytes: 9_000 }, 5, 2);
+                schedule.for_rank(rank, world).starting_at(start)
+            };
+            let supply = FromStorage::shards(Arc::clone(&dataset), local(), order).unwrap();
+            let online = Online::after(dataset.pipeline(), &dataset.manifest().strategy);
+            samples(Loader::start(Arc::new(supply), online, options.clone()).unwrap())
+        };
+        let whole = load(0, 1, 0);
+        for start in [0, 1, 7, 14, 33, 59, 60] {
+            assert!(load(0, 1, start) == whole[start as usize..], "{split} from {start}");
+        }
+        let mut all = Vec::new();
+        for rank in 0..7 {
+            let share = load(rank, 7, 0);
+            assert!(load(rank, 7, 4) == share[4..], "rank {rank}");
+            all.extend(share);
+        }
+        all.sort_unstable();
+        let mut expected = whole.clone();
+        expected.sort_unstable();
+        assert!(all == expected, "ranks share without overlap or loss");
+    }
+}
+
+#[test]
 fn files_and_every_split_give_the_same_samples() {
     let photos = photos(40);
     let pipeline = pipeline(SMALL);
