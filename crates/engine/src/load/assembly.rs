@@ -6,12 +6,14 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::BytesMut;
 use forebay_codec::TensorSpec;
 use forebay_pipeline::{FieldType, Sample, SampleView, Schema, Sink, ValueView};
 use parking_lot::{Condvar, Mutex};
 
+use super::Next;
 use super::batch::{Batch, Column, Pool};
 use crate::error::{Error, Result};
 
@@ -234,24 +236,28 @@ impl Assembly {
         }
     }
 
-    /// The next batch in order; `None` at the end.
-    pub(super) fn deliver(&self) -> Option<Result<Batch>> {
+    /// The next batch in order, if it is there before the deadline.
+    pub(super) fn deliver(&self, deadline: Option<Instant>) -> Next {
         let mut state = self.state.lock();
         loop {
             if let Some(failure) = state.failure.take() {
-                return Some(Err(failure));
+                return Next::Batch(Err(failure));
             }
             if state.stopped || self.is_over(&state) {
-                return None;
+                return Next::End;
             }
             let number = state.deliver;
             if let Some(batch) = state.finished.remove(&number) {
                 state.deliver += 1;
                 drop(state);
                 self.room.notify_all();
-                return Some(Ok(batch));
+                return Next::Batch(Ok(batch));
             }
-            self.finished.wait(&mut state);
+            match deadline {
+                None => self.finished.wait(&mut state),
+                Some(deadline) if Instant::now() >= deadline => return Next::NotYet,
+                Some(deadline) => _ = self.finished.wait_until(&mut state, deadline),
+            }
         }
     }
 

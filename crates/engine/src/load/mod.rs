@@ -19,6 +19,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use forebay_pipeline::{Action, Draw, Pipeline, Runner, Schema, Step, Strategy};
 use parking_lot::Mutex;
@@ -116,6 +117,16 @@ struct Shared {
     skipped_list: Mutex<Vec<Skipped>>,
 }
 
+/// What [`Loader::next_timeout`] found.
+pub enum Next {
+    /// The next batch, or the error that ended the epoch.
+    Batch(Result<Batch>),
+    /// The epoch is over.
+    End,
+    /// Nothing yet.
+    NotYet,
+}
+
 /// So many of the samples that were skipped are listed; all are counted.
 const SKIPPED_LISTED_MAX: usize = 1000;
 
@@ -173,6 +184,19 @@ impl Loader {
         Ok(())
     }
 
+    /// The next batch, if there is one before `wait` is over: for callers who must look up now and then, at a signal say.
+    pub fn next_timeout(&mut self, wait: Duration) -> Next {
+        self.deliver(Some(Instant::now() + wait))
+    }
+
+    fn deliver(&mut self, deadline: Option<Instant>) -> Next {
+        let next = self.shared.assembly.deliver(deadline);
+        if let Next::Batch(Ok(batch)) = &next {
+            self.shared.loaded.fetch_add(batch.len() as u64, Ordering::Relaxed);
+        }
+        next
+    }
+
     /// How many samples were loaded so far.
     pub fn samples(&self) -> u64 {
         self.shared.loaded.load(Ordering::Relaxed)
@@ -198,11 +222,10 @@ impl Iterator for Loader {
     type Item = Result<Batch>;
 
     fn next(&mut self) -> Option<Result<Batch>> {
-        let batch = self.shared.assembly.deliver()?;
-        if let Ok(batch) = &batch {
-            self.shared.loaded.fetch_add(batch.len() as u64, Ordering::Relaxed);
+        match self.deliver(None) {
+            Next::Batch(batch) => Some(batch),
+            Next::End | Next::NotYet => None,
         }
-        Some(batch)
     }
 }
 

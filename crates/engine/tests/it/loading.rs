@@ -6,7 +6,7 @@ use std::sync::Arc;
 use forebay_codec::{TensorMut, TensorSpec};
 use forebay_engine::Error;
 use forebay_engine::data::Dataset;
-use forebay_engine::load::{Batch, Column, FromStorage, LoadOptions, Loader, OnError, Online, Schedule, Shuffle};
+use forebay_engine::load::{Batch, Column, FromStorage, LoadOptions, Loader, Next, OnError, Online, Schedule, Shuffle};
 use forebay_pipeline::{
     Action, Draw, FieldType, Needs, Pipeline, Scope, Step, StepError, Strategy, Transform, ValueView,
 };
@@ -226,6 +226,23 @@ fn a_picture_that_is_none_is_named_or_skipped() {
         "{:?}",
         vanished.skipped_list()
     );
+}
+
+#[test]
+fn a_consumer_may_look_up_while_it_waits() {
+    let photos = photos(20);
+    let (_output, dataset) = built(&pipeline(SMALL), "resized", photos.path(), 1);
+    let mut loader = epoch(&dataset, &threads(2), Shuffle::No);
+    let (mut batches, mut looks) = (0, 0_u64);
+    loop {
+        match loader.next_timeout(std::time::Duration::from_micros(50)) {
+            Next::Batch(batch) => batches += batch.unwrap().len(),
+            Next::NotYet => looks += 1,
+            Next::End => break,
+        }
+        assert!(looks < 1_000_000, "it never ends");
+    }
+    assert_eq!(batches, 20);
 }
 
 #[test]
