@@ -12,7 +12,7 @@ pub(crate) struct Cost {
 }
 
 /// Reads of at least this size that lie close together count as one stream: see [`continues`].
-const LARGE_READ_BYTES: u64 = 1 << 20;
+const LARGE_READ_BYTES: u64 = 192 << 10;
 /// How many such reads a device takes together.
 const QUEUED_READS: u64 = 8;
 

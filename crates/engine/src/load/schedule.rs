@@ -155,6 +155,9 @@ impl Schedule {
             bytes += block.bytes;
             blocks.push(block);
         }
+        // Read in the order in which they lie, so that neighbours that met in a window need no seek. The samples' places are
+        // drawn below, so the order of reading does not show.
+        blocks.sort_unstable_by_key(|block| (block.shard, block.records.start));
         let samples: u64 = blocks.iter().map(|block| block.records.len() as u64).sum();
         let end = self.place + samples;
         let mut places: Vec<u64> = (self.place..end).collect();

@@ -90,8 +90,12 @@ enum Place {
 }
 
 /// Neighbouring records are read together up to so many bytes: large enough that a seek costs little (PRESTO's storage
-/// reads 4 MB in 18 ms and seeks in 29 ms), small enough that several threads share a small data set.
-const BLOCK_BYTES: u64 = 4 << 20;
+/// reads 4 MB in 18 ms and seeks in 29 ms).
+const BLOCK_BYTES_MAX: u64 = 4 << 20;
+/// A small data set is cut into smaller blocks, so that workers need not wait for much of it before they start.
+const BLOCK_BYTES_MIN: u64 = 256 << 10;
+/// How many blocks a small data set is cut into.
+const BLOCKS: u64 = 32;
 
 impl FromStorage {
     /// The files of a listing, one read each.
@@ -108,10 +112,11 @@ impl FromStorage {
         order: impl FnOnce(Vec<Block>) -> Schedule,
     ) -> Result<Self> {
         let mut blocks = Vec::new();
+        let block_bytes = (dataset.manifest().bytes / BLOCKS).clamp(BLOCK_BYTES_MIN, BLOCK_BYTES_MAX);
         for shard in 0..dataset.manifest().shards.len() {
             let mut block = Block { shard, records: 0..0, bytes: 0 };
             for (record, location) in dataset.index(shard)?.entries().iter().enumerate() {
-                if block.bytes > 0 && block.bytes + location.length > BLOCK_BYTES {
+                if block.bytes > 0 && block.bytes + location.length > block_bytes {
                     blocks.push(std::mem::replace(&mut block, Block { shard, records: record..record, bytes: 0 }));
                 }
                 block.records.end = record + 1;

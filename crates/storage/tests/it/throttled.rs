@@ -101,12 +101,15 @@ fn only_a_read_elsewhere_seeks() {
         file.read(offset, length).unwrap();
         clock.seconds_since(before)
     };
-    assert_near(seconds(&*file, 0, 500_000), 1.5, 1e-6);
-    assert_near(seconds(&*file, 500_000, 500_000), 0.5, 1e-6);
-    assert_near(seconds(&*file, 1_000_001, 500_000), 1.5, 1e-6);
-    assert_near(seconds(&*file, 1_000_001, 500_000), 1.5, 1e-6);
+    assert_near(seconds(&*file, 0, 100_000), 1.1, 1e-6);
+    assert_near(seconds(&*file, 100_000, 100_000), 0.1, 1e-6);
+    assert_near(seconds(&*file, 200_001, 100_000), 1.1, 1e-6);
+    assert_near(seconds(&*file, 200_001, 100_000), 1.1, 1e-6);
     assert!(seconds(&*file, 7, 0) < 1e-9, "nothing is free");
-    assert_near(seconds(&*file, 1_500_001, 1_000_000), 1.0, 1e-6);
+    assert_near(seconds(&*file, 300_001, 1_000_000), 1.0, 1e-6);
+    // Large reads that threads take in turn come nearly in order, and the device sorts them.
+    assert_near(seconds(&*file, 2_500_000, 1_000_000), 1.0, 1e-6);
+    assert_near(seconds(&*file, 1_500_000, 1_000_000), 1.0, 1e-6);
     let again = storage.open(Path::new("a")).unwrap();
     assert_near(seconds(&*again, 2_500_001, 100), 1.0001, 1e-6);
 }

@@ -1,0 +1,154 @@
+//! Converting: pictures from one format to another, a file or a whole tree of them.
+//!
+//! Pixels stay as they are stored: as many channels, as deep; only the orientation that EXIF asks for is applied, because what is
+//! written has no EXIF to ask for it. A picture is written under a temporary name and renamed when it is whole (and, if that
+//! was asked for, when it was read back and compared), so whatever has its final name is done, and a conversion that was
+//! stopped goes on when it is run again. Files are not flushed one by one: after a power failure, verify.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use forebay_codec::image::{self, Channels, DecodeOptions, Decoder, Depth, Encoding, Format};
+use forebay_codec::{DType, Tensor};
+use forebay_pipeline::{Label, Order, Source};
+use forebay_storage::Storage;
+use parking_lot::Mutex;
+
+use crate::StorageChoice;
+use crate::data::{FILE_BYTES_MAX, Listing, Skipped};
+use crate::error::{Error, Result};
+use crate::load::OnError;
+use crate::progress::Progress;
+
+/// What to convert: pictures, and where each goes.
+#[derive(Debug, Clone)]
+pub struct Conversion {
+    pairs: Vec<Pair>,
+    ignored: u64,
+}
+
+/// One picture and where it goes.
+#[derive(Debug, Clone)]
+struct Pair {
+    /// How it is called in messages: its path, or that below the folder.
+    key: String,
+    input: PathBuf,
+    output: PathBuf,
+}
+
+/// How to convert.
+#[derive(Debug, Clone)]
+pub struct ConvertOptions {
+    /// To what.
+    pub encoding: Encoding,
+    /// Whether 16-bit samples stay so, and are an error where the encoding cannot hold them, or lose their low byte.
+    pub depth: Depth,
+    /// Whether to read every picture back, those that were kept too, and compare it.
+    pub verify: bool,
+    /// Whether outputs that exist already are replaced; otherwise they are kept, whatever made them.
+    pub overwrite: bool,
+    /// Pictures that are converted at once.
+    pub threads: usize,
+    /// What happens to a picture that cannot be read or converted.
+    pub on_error: OnError,
+}
+
+/// What a conversion did.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Converted {
+    /// How many pictures were written.
+    pub converted: u64,
+    /// How many were there already.
+    pub kept: u64,
+    /// How many files of the folder are no pictures, by their names, and were left alone.
+    pub ignored: u64,
+    /// How many of those that were written have more frames than the one that was kept.
+    pub animated: u64,
+    /// The size of the pictures, written and kept, before.
+    pub bytes_in: u64,
+    /// And after.
+    pub bytes_out: u64,
+    /// The size of the pixels of those that were written.
+    pub pixel_bytes: u64,
+    /// The largest difference of two samples, of 255 or 65,535, where pictures were verified.
+    pub largest_difference: Option<u32>,
+    /// Pictures that were left out.
+    pub skipped: Vec<Skipped>,
+}
+
+impl Conversion {
+    /// One picture.
+    pub fn of_file(input: &Path, output: &Path) -> Self {
+        let key = input.display().to_string();
+        Self { pairs: vec![Pair { key, input: input.to_owned(), output: output.to_owned() }], ignored: 0 }
+    }
+
+    /// All pictures below the folder `input`, by the extensions of their names, to the same places below `output`, with the
+    /// extension of `format`.
+    pub fn of_folder(input: &Path, output: &Path, format: Format) -> Result<Self> {
+        refuse_nesting(input, output)?;
+        let source =
+            Source { files: "**/*".to_owned(), label: Label::None, order: Order::Sorted, ..Source::default() };
+        let listing = Listing::scan(&source, input)?;
+        let is_picture =
+            |path: &Path| path.extension().is_some_and(|name| Format::from_name(&name.to_string_lossy()).is_some());
+        let mut pairs = Vec::new();
+        let mut sources: HashMap<PathBuf, String> = HashMap::new();
+        for file in listing.files().iter().filter(|file| is_picture(&file.path)) {
+            let to = output.join(file.path.with_extension(format.extension()));
+            let key = file.key.to_string();
+            if let Some(first) = sources.insert(to.clone(), key.clone()) {
+                return Err(Error::Usage {
+                    problem: format!("`{first}` and `{key}` would both become `{}`", to.display()),
+                    remedy: "rename one of them, or convert them to different folders".to_owned(),
+                });
+            }
+            pairs.push(Pair { key, input: input.join(&file.path), output: to });
+        }
+        if pairs.is_empty() {
+            let names: Vec<&str> = Format::ALL.iter().map(|format| format.extension()).collect();
+            return Err(Error::Usage {
+                problem: format!("there are no pictures below `{}`", input.display()),
+                remedy: format!("their names end with .{} or the like", names.join(", .")),
+            });
+        }
+        let ignored = (listing.files().len() - pairs.len()) as u64;
+        Ok(Self { pairs, ignored })
+    }
+
+    /// How many pictures there are.
+    pub fn len(&self) -> usize {
+        self.pairs.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.pairs.is_empty()
+    }
+
+    /// Converts them, several at once. After an error, those that are whole stay.
+    pub fn run(&self, options: &ConvertOptions, progress: &dyn Progress) -> Result<Converted> {
+        let storage = StorageChoice::Local.open(0)?;
+        let next = AtomicUsize::new(0);
+        let stop = AtomicBool::new(false);
+        let results: Mutex<Vec<(usize, std::result::Result<One, Stopped>)>> = Mutex::new(Vec::new());
+        progress.begin("convert", self.pairs.len() as u64);
+        std::thread::scope(|scope| {
+            for _ in 0..options.threads.clamp(1, self.pairs.len().max(1)) {
+                scope.spawn(|| {
+                    let mut worker = Worker { options, storage: &*storage, decoder: Decoder::new() };
+                    while let Some(pair) = self.pairs.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| !stop.load(Ordering::Relaxed)) {
+                        let _ = pair;
+                    }
+                    let _ = &mut worker;
+                });
+            }
+        });
+        let _ = results;
+        progress.end();
+        todo!()
+    }
+}
