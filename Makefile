@@ -3,7 +3,7 @@
 # make help    the rest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test lint unit fuzz bench bench-l3 clean
+.PHONY: help setup build demo test lint unit fuzz python-wheel python-test bench bench-l3 clean
 SHELL := bash
 
 # Where a longer fuzz run is wanted: make fuzz FUZZ_SECONDS=600
@@ -22,7 +22,7 @@ build: setup ## Build the program: target/release/forebay
 demo: build ## Make a small data set, profile, plan, build and load it
 	target/release/forebay demo --folder demo
 
-test: setup lint unit fuzz ## Every test of the project
+test: setup lint unit python-test fuzz ## Every test of the project
 
 lint: setup ## Formatting, lints, documentation
 	cargo fmt --all --check
@@ -31,6 +31,16 @@ lint: setup ## Formatting, lints, documentation
 
 unit: setup ## Unit, integration and documentation tests
 	cargo test --workspace
+
+# With the profile that the other tests use, so that what they share is built once.
+python-wheel: setup
+	rm -rf target/wheels
+	.venv/bin/maturin build --quiet --profile dev --out target/wheels --interpreter .venv/bin/python
+	.venv/bin/pip install --quiet --disable-pip-version-check --force-reinstall --no-deps target/wheels/*.whl
+
+python-test: python-wheel ## Build the Python package, install it into .venv, and test it there
+	.venv/bin/mypy
+	.venv/bin/python -m pytest
 
 fuzz: setup ## Fuzz every parser for FUZZ_SECONDS each
 	tools/fuzz.sh $(FUZZ_SECONDS)

@@ -9,14 +9,17 @@ fail() { printf 'error: %s\nhint: %s\n' "$1" "$2" >&2; exit 1; }
 command -v cargo >/dev/null || fail 'no cargo' 'install the Rust toolchain (rustup)'
 command -v cc >/dev/null || fail 'no C compiler' 'install one, for instance: sudo apt-get install -y gcc'
 python=$(command -v python3.11 || command -v python3) || fail 'no Python' 'install one, for instance: sudo apt-get install -y python3'
+"$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || fail "$python is older than Python 3.11" 'install Python 3.11 or later'
 
 if [ ! -x .venv/bin/python ]; then
   "$python" -m venv .venv || fail 'cannot make a Python environment' 'sudo apt-get install -y python3-venv'
 fi
-if [ ! -e .venv/forebay-tools ]; then
-  # Pillow and NumPy judge the decoders in the tests.
-  .venv/bin/pip install --quiet --disable-pip-version-check 'cmake>=3.28' 'pillow>=11' 'numpy>=2'
-  touch .venv/forebay-tools
+# Pillow and NumPy judge the decoders in the tests; the rest builds the Python package and tests it.
+packages='cmake>=3.28 pillow>=11 numpy>=2 maturin>=1.9,<2 pytest>=8 mypy>=1.15 pandas>=2'
+if [ "$(cat .venv/forebay-tools 2>/dev/null)" != "$packages" ]; then
+  read -ra wanted <<<"$packages"
+  .venv/bin/pip install --quiet --disable-pip-version-check "${wanted[@]}"
+  printf '%s\n' "$packages" >.venv/forebay-tools
 fi
 
 mkdir -p .tools/bin

@@ -9,7 +9,7 @@ use forebay_engine::load::OnError;
 use forebay_pipeline::{Pipeline, ready, ready_names};
 use forebay_plan::Caching;
 
-use crate::commands::{build, demo, inspect, load, pipelines, plan, probe, profile, report};
+use crate::commands::{build, convert, demo, inspect, load, pipelines, plan, probe, profile, report};
 use crate::error::{Error, Result};
 
 const ABOUT: &str = "Find out what a training input pipeline starves on, and feed it faster";
@@ -64,6 +64,7 @@ pub(crate) enum Command {
     Build(build::Arguments),
     Load(load::Arguments),
     Report(report::Arguments),
+    Convert(convert::Arguments),
     Inspect(inspect::Arguments),
     Pipelines(pipelines::Arguments),
     Probe(probe::Arguments),

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::error::Error as StdError;
 
+use crate::image::Format;
+
 /// Every fallible function of this crate returns this.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -94,7 +96,12 @@ impl Error {
 fn format_message(format: &str, problem: &str, offset: Option<usize>, truncated: bool) -> String {
     let state = if truncated { "data is truncated" } else { "data is damaged" };
     let at = offset.map(|offset| format!(" at byte `{offset}`")).unwrap_or_default();
-    let hint = if truncated { "\nhint: accept partial pictures to decode what is there" } else { "" };
+    let hint = match truncated {
+        // What is there of an L3 is not decoded: see `docs/formats/images.md`.
+        true if format == Format::L3.name() => "\nhint: copy or make the file again: an L3 is whole or nothing",
+        true => "\nhint: accept partial pictures to decode what is there",
+        false => "",
+    };
     format!("{format} {state}{at}: {problem}{hint}")
 }
 

@@ -1,4 +1,4 @@
-//! Pictures: six formats to tensors `[height, width, channels]` and back.
+//! Pictures: seven formats to tensors `[height, width, channels]` and back.
 //!
 //! [`Decoder`] decodes, [`encode`] encodes, [`read_header`] looks without decoding. Content decides the format, never a
 //! file name. What is done with orientation, alpha, palettes, 16 bit, CMYK and missing data is one policy for all formats;
@@ -11,6 +11,7 @@ mod encoding_name;
 mod format;
 mod header;
 mod jpeg;
+mod l3;
 mod layout;
 mod options;
 mod orientation;
@@ -26,5 +27,6 @@ pub use encoding_name::ENCODING_NAMES;
 pub use format::Format;
 pub use header::{Header, read_header};
 pub use jpeg::{SCANS_MAX as JPEG_SCANS_MAX, Subsampling};
+pub use l3::{L3Details, L3Mode, L3Strip, inspect_l3};
 pub use options::{Channels, DecodeOptions, Depth, Limits, Region, Scale};
 pub use orientation::Orientation;

@@ -1,6 +1,6 @@
 //! Bytes to tensors and back: the codecs of Forebay. No files, no threads.
 //!
-//! Today it holds pictures ([`image`]): JPEG, PNG, WebP, BMP, PNM and QOI, decoded whole, in part or smaller, into memory
+//! Today it holds pictures ([`image`]): JPEG, PNG, WebP, BMP, PNM, QOI and L3, decoded whole, in part or smaller, into memory
 //! that the caller owns, and encoded from it.
 //!
 //! ```

@@ -5,23 +5,23 @@
 //! was asked for, when it was read back and compared), so whatever has its final name is done, and a conversion that was
 //! stopped goes on when it is run again. Files are not flushed one by one: after a power failure, verify.
 
+mod picture;
+
 use std::collections::HashMap;
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use forebay_codec::image::{self, Channels, DecodeOptions, Decoder, Depth, Encoding, Format};
-use forebay_codec::{DType, Tensor};
+use forebay_codec::image::{Depth, Encoding, Format};
 use forebay_pipeline::{Label, Order, Source};
-use forebay_storage::Storage;
 use parking_lot::Mutex;
 
 use crate::StorageChoice;
-use crate::data::{FILE_BYTES_MAX, Listing, Skipped};
+use crate::data::{Listing, Skipped};
 use crate::error::{Error, Result};
 use crate::load::OnError;
 use crate::progress::Progress;
+use picture::{Done, Failure, Worker};
 
 /// What to convert: pictures, and where each goes.
 #[derive(Debug, Clone)]
@@ -90,8 +90,7 @@ impl Conversion {
     /// extension of `format`.
     pub fn of_folder(input: &Path, output: &Path, format: Format) -> Result<Self> {
         refuse_nesting(input, output)?;
-        let source =
-            Source { files: "**/*".to_owned(), label: Label::None, order: Order::Sorted, ..Source::default() };
+        let source = Source { files: "**/*".to_owned(), label: Label::None, order: Order::Sorted, ..Source::default() };
         let listing = Listing::scan(&source, input)?;
         let is_picture =
             |path: &Path| path.extension().is_some_and(|name| Format::from_name(&name.to_string_lossy()).is_some());
@@ -131,24 +130,89 @@ impl Conversion {
 
     /// Converts them, several at once. After an error, those that are whole stay.
     pub fn run(&self, options: &ConvertOptions, progress: &dyn Progress) -> Result<Converted> {
-        let storage = StorageChoice::Local.open(0)?;
         let next = AtomicUsize::new(0);
         let stop = AtomicBool::new(false);
-        let results: Mutex<Vec<(usize, std::result::Result<One, Stopped>)>> = Mutex::new(Vec::new());
+        let results = Mutex::new(Vec::new());
+        let storage = StorageChoice::Local.open(0)?;
         progress.begin("convert", self.pairs.len() as u64);
         std::thread::scope(|scope| {
             for _ in 0..options.threads.clamp(1, self.pairs.len().max(1)) {
                 scope.spawn(|| {
-                    let mut worker = Worker { options, storage: &*storage, decoder: Decoder::new() };
-                    while let Some(pair) = self.pairs.get(next.fetch_add(1, Ordering::Relaxed)).filter(|_| !stop.load(Ordering::Relaxed)) {
-                        let _ = pair;
+                    let mut worker = Worker::new(options, &*storage);
+                    while !stop.load(Ordering::Relaxed) {
+                        let number = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(pair) = self.pairs.get(number) else { return };
+                        let done = worker.convert(pair);
+                        let fatal = match &done {
+                            Ok(_) => false,
+                            Err(Failure::OfPicture(_)) => options.on_error == OnError::Fail,
+                            Err(Failure::OfOutput(_)) => true,
+                        };
+                        stop.fetch_or(fatal, Ordering::Relaxed);
+                        results.lock().push((number, done));
+                        progress.advance(1);
                     }
-                    let _ = &mut worker;
                 });
             }
         });
-        let _ = results;
+        let mut results = results.into_inner();
+        results.sort_unstable_by_key(|(number, _)| *number);
+        let converted = self.sum(results, options)?;
         progress.end();
-        todo!()
+        Ok(converted)
     }
+
+    /// Adds up what became of the pictures, or gives the first error that ended the work.
+    fn sum(
+        &self,
+        results: Vec<(usize, std::result::Result<Done, Failure>)>,
+        options: &ConvertOptions,
+    ) -> Result<Converted> {
+        let mut sum = Converted { ignored: self.ignored, ..Converted::default() };
+        for (number, result) in results {
+            match result {
+                Ok(done) => {
+                    sum.converted += u64::from(!done.kept);
+                    sum.kept += u64::from(done.kept);
+                    sum.animated += u64::from(done.animated);
+                    sum.bytes_in += done.bytes_in;
+                    sum.bytes_out += done.bytes_out;
+                    sum.pixel_bytes += done.pixel_bytes;
+                    sum.largest_difference = sum.largest_difference.max(done.difference);
+                }
+                Err(Failure::OfPicture(error)) if options.on_error == OnError::Skip => {
+                    sum.skipped.push(Skipped { key: self.pairs[number].key.clone(), reason: error.to_string() });
+                }
+                Err(Failure::OfPicture(error) | Failure::OfOutput(error)) => return Err(error),
+            }
+        }
+        if sum.converted + sum.kept == 0 {
+            return Err(Error::Usage {
+                problem: "not one picture could be converted".to_owned(),
+                remedy: "run again without skipping pictures to see the first error".to_owned(),
+            });
+        }
+        Ok(sum)
+    }
+}
+
+/// Refuses an output folder within the input folder: a second run would take its pictures for sources.
+fn refuse_nesting(input: &Path, output: &Path) -> Result<()> {
+    if output.is_file() {
+        return Err(Error::Usage {
+            problem: format!("`{}` is a folder, but `{}` is a file", input.display(), output.display()),
+            remedy: "name a folder for the pictures".to_owned(),
+        });
+    }
+    let root = fs::canonicalize(input).map_err(Error::io("list", input))?;
+    // What does not exist yet has no links to follow: its nearest ancestor that exists decides.
+    let absolute = std::path::absolute(output).map_err(Error::io("look at", output))?;
+    let there = absolute.ancestors().find_map(|ancestor| fs::canonicalize(ancestor).ok());
+    if there.is_some_and(|there| there.starts_with(&root)) {
+        return Err(Error::Usage {
+            problem: format!("the output folder `{}` is within `{}`", output.display(), input.display()),
+            remedy: "choose a folder beside it: what is written would be taken for pictures to convert".to_owned(),
+        });
+    }
+    Ok(())
 }

@@ -82,6 +82,13 @@ fn hint_for(source: &io::Error) -> &'static str {
 }
 
 impl Error {
+    /// What a worker said when it panicked.
+    pub(crate) fn panicked(panic: &(dyn std::any::Any + Send)) -> Self {
+        let message = panic.downcast_ref::<String>().map(String::as_str);
+        let message = message.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+        Self::Panicked { message: message.to_owned() }
+    }
+
     /// Wraps what the system said with what was being done to which path.
     pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
         let path = path.to_owned();

@@ -5,6 +5,7 @@
 //! - [`load`]: does the online steps and streams batches, in order, each sample once.
 //! - [`profile`]: does both for every split, and times them.
 //! - [`probe`]: what a storage can do.
+//! - [`convert`]: pictures from one format to another, file by file.
 //!
 //! # Example
 //!
@@ -57,12 +58,14 @@
 #![forbid(unsafe_code)]
 
 pub mod build;
+pub mod convert;
 pub mod data;
 mod error;
 pub mod load;
 pub mod probe;
 pub mod profile;
 mod progress;
+mod scratch_folder;
 mod storage_choice;
 
 pub use error::{Error, Result};

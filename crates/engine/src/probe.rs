@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::progress::Progress;
+use crate::scratch_folder::ScratchFolder;
 
 /// How to probe.
 #[derive(Debug, Clone)]
@@ -172,26 +173,25 @@ fn run_threads(
 
 /// The files that are read, removed when dropped.
 struct ProbeFiles {
-    folder: PathBuf,
+    folder: ScratchFolder,
     large: Vec<PathBuf>,
     small: Vec<Vec<PathBuf>>,
 }
 
 impl ProbeFiles {
     fn make(options: &ProbeOptions) -> Result<Self> {
-        let folder = options.folder.join(format!(".forebay-probe-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).map_err(Error::io("create the folder", &folder))?;
+        let folder = ScratchFolder::new(&options.folder, "probe")?;
         let mut files = Self { folder, large: Vec::new(), small: Vec::new() };
         // Not zeros, which some file systems do not store.
         let mut random = forebay_pipeline::Random::from_parts(&[options.large_bytes]);
         let content: Vec<u8> = (0..(1 << 20) / 8).flat_map(|_| random.bits().to_le_bytes()).collect();
         for thread in 0..options.threads.max(1) {
-            let large = files.folder.join(format!("large-{thread}"));
+            let large = files.folder.path().join(format!("large-{thread}"));
             write_file(&large, &content, options.large_bytes)?;
             files.large.push(large);
             let mut small = Vec::with_capacity(options.small_files);
             for number in 0..options.small_files {
-                let path = files.folder.join(format!("small-{thread}-{number}"));
+                let path = files.folder.path().join(format!("small-{thread}-{number}"));
                 write_file(&path, &content, options.small_bytes as u64)?;
                 small.push(path);
             }
@@ -214,10 +214,4 @@ fn write_file(path: &Path, content: &[u8], bytes: u64) -> Result<()> {
         Ok(())
     };
     write().map_err(Error::io("write the probe's file", path))
-}
-
-impl Drop for ProbeFiles {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.folder);
-    }
 }

@@ -125,6 +125,14 @@ pub enum StepError {
         /// What is needed.
         expected: &'static str,
     },
+    /// What would come out is larger than any tensor may be.
+    #[error("{found} takes more than the {limit_bytes} bytes that a tensor may have")]
+    TooLarge {
+        /// What would come out.
+        found: TensorSpec,
+        /// The limit.
+        limit_bytes: usize,
+    },
     /// The resize library refused.
     #[error("cannot resize: {0}")]
     Resize(#[from] fast_image_resize::ResizeError),

@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::schema::{FieldType, Schema};
 use crate::step::{Action, Step};
 use crate::steps::StepSpec;
+use crate::stored::KEY_FEATURE;
 
 /// A source and its steps. Making one checks that each step can take what the one before gives.
 #[derive(Debug, Clone)]
@@ -35,7 +36,7 @@ pub struct PipelineSpec {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct Source {
-    /// Which files below the data folder.
+    /// Which files below the data folder; upper and lower case are the same.
     pub files: String,
     /// The field that gets a file's bytes.
     pub field: String,
@@ -75,7 +76,7 @@ pub enum Order {
 impl Default for Source {
     fn default() -> Self {
         Self {
-            files: "**/*.{jpg,jpeg,JPG,JPEG,png,PNG,webp,bmp,ppm,pgm,qoi}".to_owned(),
+            files: "**/*.{jpg,jpeg,png,webp,bmp,ppm,pgm,qoi,l3}".to_owned(),
             field: crate::steps::DEFAULT_FIELD.to_owned(),
             label: Label::Folder,
             table: None,
@@ -120,6 +121,7 @@ impl Split {
 impl Pipeline {
     /// A pipeline, if every step can take what the one before gives.
     pub fn new(name: &str, source: Source, steps: Vec<Step>) -> Result<Self> {
+        check_names(name, &source, &steps)?;
         let mut schema = source.schema();
         let mut schemas = vec![schema.clone()];
         for (number, step) in steps.iter().enumerate() {
@@ -234,6 +236,25 @@ impl Pipeline {
             choices: splits.iter().map(|split| split.name.as_str()).collect::<Vec<_>>().join(", "),
         })
     }
+}
+
+/// Names end up in tables, JSON and messages, so they are plain words; fields must not collide.
+fn check_names(name: &str, source: &Source, steps: &[Step]) -> Result<()> {
+    let plain = |text: &str| {
+        !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
+    };
+    let states = steps.iter().flat_map(|step| [("step", &step.name), ("state", &step.state)]);
+    let fields = steps.iter().flat_map(|step| &step.fields).map(|field| ("field", field));
+    let source_field = std::iter::once(("field", &source.field));
+    if let Some((what, found)) = states.chain(fields).chain(source_field).find(|(_, text)| !plain(text)) {
+        let message = format!("the {what} `{found}` is not a plain name: use letters, digits, `-` and `_`");
+        return Err(Error::Format { name: name.to_owned(), message });
+    }
+    if [LABEL_FIELD, KEY_FEATURE].contains(&source.field.as_str()) {
+        let message = format!("the source's field cannot be called `{}`: that name is taken", source.field);
+        return Err(Error::Format { name: name.to_owned(), message });
+    }
+    Ok(())
 }
 
 /// What `step` makes of `field`, or what it needs and what is there.

@@ -66,6 +66,9 @@ impl Scratch {
     }
 }
 
+/// The most bytes that a tensor may have on its way: a step that makes more of a picture is a mistake.
+const TENSOR_BYTES_MAX: usize = 1 << 32;
+
 /// What a field is while its sample is on its way through the steps.
 enum Held<'a> {
     Given(&'a Value),
@@ -173,6 +176,9 @@ impl Runner {
         let (_, held) = held.iter_mut().find(|(name, _)| *name == field).ok_or_else(no_field)?;
         let input = held.view().ok_or_else(no_field)?;
         let spec = transform.output_spec(input, &mut self.scope)?;
+        if spec.bytes() > TENSOR_BYTES_MAX {
+            return Err(StepError::TooLarge { found: spec, limit_bytes: TENSOR_BYTES_MAX });
+        }
         if last && let Some(data) = sink.place(field, &spec) {
             transform.run(input, TensorMut { spec, data }, &mut self.scope)?;
             self.replace(held, Held::Placed);

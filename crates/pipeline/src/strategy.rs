@@ -141,10 +141,9 @@ impl Strategy {
 /// How to get a picture of this type back from `encoding`; `None` if it is no picture that the encoding can hold.
 pub(crate) fn decoder_of(kind: &FieldType, encoding: Encoding) -> Option<Decode> {
     let (dtype, [_, _, channels]) = kind.as_picture()?;
-    let deep = matches!(encoding, Encoding::Png { .. } | Encoding::Pnm);
     let keep_depth = match dtype {
         DType::U8 => false,
-        DType::U16 if deep => true,
+        DType::U16 if encoding.holds_sixteen_bits() => true,
         _ => return None,
     };
     let colour = match channels {

@@ -167,7 +167,11 @@ mod tests {
         assert_eq!(read(0, 2), Cost { bytes: 2 * BLOCK_BYTES, seeks: 1 });
         assert_eq!(read(2, 1), Cost { bytes: BLOCK_BYTES, seeks: 0 }, "goes on where the device stands");
         assert_eq!(read(4, 1), Cost { bytes: BLOCK_BYTES, seeks: 1 });
-        assert_eq!(read(0, 6), Cost { bytes: 2 * BLOCK_BYTES, seeks: 0 }, "blocks 3 and 5, near where the device stands");
+        assert_eq!(
+            read(0, 6),
+            Cost { bytes: 2 * BLOCK_BYTES, seeks: 0 },
+            "blocks 3 and 5, near where the device stands"
+        );
         assert_eq!(cache.read(file, size, 6 * BLOCK_BYTES + 50, 50, &mut position), Cost { bytes: 100, seeks: 0 });
     }
 

@@ -23,7 +23,7 @@ Examples:
   forebay build plan.json -o dataset/
   forebay build plan.json -o dataset/ --data /mnt/all-photos --shards 64
   forebay build cv --data photos/ --strategy resized -o dataset/
-  forebay build cv --data photos/ --strategy decoded+png -o dataset/
+  forebay build cv --data photos/ --strategy decoded+l3-fast -o dataset/
   forebay build plan.json -o dataset/ --on-error skip
 
 A build that was stopped, by Ctrl-C or by a crash, goes on where it was when the

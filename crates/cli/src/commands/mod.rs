@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 pub(crate) mod build;
+pub(crate) mod convert;
 pub(crate) mod demo;
 pub(crate) mod inspect;
 pub(crate) mod load;
@@ -23,6 +24,7 @@ pub(crate) fn run(command: &Command, output: &Output) -> Result<()> {
         Command::Build(arguments) => build::run(arguments, output),
         Command::Load(arguments) => load::run(arguments, output),
         Command::Report(arguments) => report::run(arguments, output),
+        Command::Convert(arguments) => convert::run(arguments, output),
         Command::Inspect(arguments) => inspect::run(arguments, output),
         Command::Pipelines(arguments) => pipelines::run(arguments, output),
         Command::Probe(arguments) => probe::run(arguments, output),

@@ -62,7 +62,7 @@ pub(crate) struct Arguments {
     /// Only this strategy, as `resized` or `decoded+png`; may be given several times [default: all]
     #[arg(long = "strategy", value_name = "NAME")]
     pub(crate) strategies: Vec<String>,
-    /// Also keep pictures in this encoding wherever they can be, as `png`, `webp-lossless` or `jpeg-85`; may be given several
+    /// Also keep pictures in this encoding wherever they can be, as `l3-fast`, `png` or `jpeg-85`; may be given several
     /// times
     #[arg(long = "encoding", value_name = "NAME", conflicts_with = "strategies")]
     pub(crate) encodings: Vec<String>,
@@ -159,7 +159,9 @@ fn measure(
 ) -> Result<Profile> {
     let threads = arguments.threads.count();
     let samples = arguments.samples.min(listing.files().len() as u64);
-    let work = WorkFolder::choose(arguments.work.as_deref(), &arguments.output)?;
+    // A folder of its own is made there, and removed again.
+    let beside = || arguments.output.parent().map_or_else(PathBuf::new, Path::to_owned);
+    let work_folder = arguments.work.clone().unwrap_or_else(beside);
     let options = ProfileOptions {
         sample_count: samples,
         runs_total: arguments.runs,
@@ -170,37 +172,11 @@ fn measure(
         caching: arguments.caching.into(),
         seed: arguments.seed,
         on_error: arguments.on_error.choice(),
-        work_folder: work.path.clone(),
+        work_folder,
         strategies,
     };
     let progress = output.progress();
     Ok(profile(pipeline, listing, &arguments.storage.storage, &options, &progress)?)
-}
-
-/// The folder that strategies are built in. One that this program chose goes away with it.
-struct WorkFolder {
-    path: PathBuf,
-    temporary: bool,
-}
-
-impl WorkFolder {
-    fn choose(wanted: Option<&Path>, profile: &Path) -> Result<Self> {
-        if let Some(path) = wanted {
-            return Ok(Self { path: path.to_owned(), temporary: false });
-        }
-        let path = profile.with_file_name(format!(".forebay-profile-{}", std::process::id()));
-        std::fs::create_dir_all(&path).map_err(Error::io("create the folder", &path))?;
-        Ok(Self { path, temporary: true })
-    }
-}
-
-impl Drop for WorkFolder {
-    fn drop(&mut self) {
-        if self.temporary {
-            // What cannot be removed is left; the measurement stands all the same.
-            let _ = std::fs::remove_dir_all(&self.path);
-        }
-    }
 }
 
 /// What there is to say about a profile that is in the file `path`.

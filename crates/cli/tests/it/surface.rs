@@ -17,7 +17,7 @@ fn help_teaches_and_fits_the_page() {
     ] {
         assert!(help.text().contains(word), "{word}");
     }
-    for name in ["demo", "profile", "plan", "build", "load", "report", "inspect", "pipelines", "probe"] {
+    for name in ["demo", "profile", "plan", "build", "load", "report", "convert", "inspect", "pipelines", "probe"] {
         let help = forebay(folder.path(), &format!("{name} --help"));
         assert!(help.text().contains("\nExamples:\n  forebay "), "{name}");
         assert!(help.stdout.contains("--json"), "{name}");
@@ -67,6 +67,11 @@ fn wrong_requests_exit_with_2_and_a_remedy() {
         ("load photos --window 1MB", "error: the following required arguments were not provided:\n  --shuffle"),
         ("inspect nowhere", "error: there is no file, folder or ready pipeline `nowhere`\nhint: "),
         ("inspect photos --record 1", "error: `photos` has no records\nhint: "),
+        ("convert nowhere a.l3", "error: there is no file or folder `nowhere`\nhint: check the path"),
+        ("convert photos out", "error: `photos` is a folder, and nothing says what its pictures are to become\nhint: "),
+        ("convert photos out --to gif", "error: invalid value 'gif' for '--to <ENCODING>': there is no such encoding"),
+        ("convert photos out --to png --mode fast", "error: the argument '--to <ENCODING>' cannot be used with"),
+        ("convert photos photos/l3 --mode fast", "error: the output folder `photos/l3` is within `photos`\nhint: "),
         ("frobnicate", "error: unrecognized subcommand 'frobnicate'"),
     ] {
         let refused = forebay(here, arguments);

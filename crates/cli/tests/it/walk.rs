@@ -163,7 +163,7 @@ fn a_ready_pipeline_is_printed_as_it_is() {
     assert_eq!(
         forebay(folder.path(), "inspect my.toml").text(),
         "pipeline      cv\n\
-         files         **/*.{jpg,jpeg,JPG,JPEG,png,PNG,webp,bmp}\n\
+         files         **/*.{jpg,jpeg,png,webp,bmp,l3}\n\
          a file gives  image: bytes, label: int\n\
          \n\
          step           gives                                    keep it as\n\

@@ -7,7 +7,7 @@ use super::header::Parsed;
 use super::jpeg::Decompressor;
 use super::layout::{self, Layout};
 use super::options::DecodeOptions;
-use super::{bmp, jpeg, png, pnm, qoi, webp};
+use super::{bmp, jpeg, l3, png, pnm, qoi, webp};
 
 /// What became of a decode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -22,6 +22,7 @@ pub struct Decoded {
 #[derive(Default)]
 pub struct Decoder {
     turbo: Decompressor,
+    l3: l3::Unpacker,
     scratch: Vec<u8>,
 }
 
@@ -59,7 +60,8 @@ impl Decoder {
     /// unspecified.
     ///
     /// A JPEG, WebP, QOI or interlaced PNG that must be turned, cut or converted goes through scratch memory of its own
-    /// size, which the decoder keeps; everything else is written straight to its place.
+    /// size, which the decoder keeps, and so does what is wanted of an L3 that must be converted or made smaller;
+    /// everything else is written straight to its place.
     #[expect(clippy::needless_pass_by_value, reason = "the output is a mutable borrow, given away")]
     pub fn decode_into(&mut self, bytes: &[u8], options: &DecodeOptions, output: TensorMut<'_>) -> Result<Decoded> {
         let parsed = Parsed::read(bytes)?;
@@ -110,6 +112,7 @@ impl Decoder {
             Parsed::Bmp(bitmap) => bmp::decode(bitmap, &mut task)?,
             Parsed::Pnm(netpbm) => pnm::decode(netpbm, &mut task)?,
             Parsed::Qoi(header) => qoi::decode(header, &mut task)?,
+            Parsed::L3(file) => l3::decode(&mut self.l3, file, &mut task)?,
         };
         Ok(Decoded { partial })
     }

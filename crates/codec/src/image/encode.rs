@@ -7,6 +7,7 @@ use crate::tensor::{DType, TensorView};
 
 use super::format::Format;
 use super::jpeg::{self, Subsampling};
+use super::l3::{self, L3Mode};
 use super::{bmp, png, pnm, qoi, webp};
 
 /// How hard to compress a PNG.
@@ -25,7 +26,7 @@ pub enum PngEffort {
 
 /// A format to encode to, with its settings.
 ///
-/// A picture is `uint8` or, for PNG and PNM, `uint16`, of 1 (grey), 2 (grey and alpha), 3 (RGB) or 4 (RGBA) channels. JPEG
+/// A picture is `uint8` or, for PNG, PNM and L3, `uint16`, of 1 (grey), 2 (grey and alpha), 3 (RGB) or 4 (RGBA) channels. JPEG
 /// and PNM hold no alpha and refuse it; WebP, BMP and QOI know grey with alpha only as RGBA, and WebP and QOI grey only as
 /// RGB: it is repeated.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -61,6 +62,11 @@ pub enum Encoding {
     Pnm,
     /// Quite OK Image.
     Qoi,
+    /// L3, as deep as the samples.
+    L3 {
+        /// Fast to decode, small, or as published.
+        mode: L3Mode,
+    },
 }
 
 impl Encoding {
@@ -73,7 +79,13 @@ impl Encoding {
             Self::Bmp => Format::Bmp,
             Self::Pnm => Format::Pnm,
             Self::Qoi => Format::Qoi,
+            Self::L3 { .. } => Format::L3,
         }
+    }
+
+    /// Whether it keeps `uint16` samples.
+    pub const fn holds_sixteen_bits(&self) -> bool {
+        matches!(self, Self::Png { .. } | Self::Pnm | Self::L3 { .. })
     }
 
     /// Whether decoding gives back every sample.
@@ -97,12 +109,12 @@ pub fn encode(picture: TensorView<'_>, encoding: &Encoding) -> Result<Vec<u8>> {
     }
     let deep = match (spec.dtype, encoding) {
         (DType::U8, _) => false,
-        (DType::U16, Encoding::Png { .. } | Encoding::Pnm) => true,
+        (DType::U16, _) if encoding.holds_sixteen_bits() => true,
         (DType::U16, _) => {
             let format = encoding.format().name();
             return Err(Error::usage(
                 "this format holds 8 bit only",
-                "uint8, or PNG or PNM",
+                "uint8, or PNG, PNM or L3",
                 format!("uint16 to {format}"),
             ));
         }
@@ -116,6 +128,7 @@ pub fn encode(picture: TensorView<'_>, encoding: &Encoding) -> Result<Vec<u8>> {
             png::encode(&big_endian(picture.data, deep), (columns, rows), channels, deep, effort)
         }
         Encoding::Pnm => pnm::encode(&big_endian(picture.data, deep), (width, height), channels, deep),
+        Encoding::L3 { mode } => l3::encode(picture.data, (columns, rows), channels, deep, mode),
         Encoding::WebP { quality } => {
             let (pixels, channels) = colour(picture.data, channels);
             webp::encode(&pixels, (width, height), channels, webp::Settings::Lossy(quality))

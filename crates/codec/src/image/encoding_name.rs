@@ -1,14 +1,16 @@
-//! Encodings by name, as people type them and as manifests keep them: `png`, `jpeg-90`, `webp-lossless`.
+//! Encodings by name, as people type them and as manifests keep them: `png`, `jpeg-90`, `l3-fast`.
 
 use std::fmt;
 use std::str::FromStr;
 
 use super::encode::{Encoding, PngEffort};
 use super::jpeg::Subsampling;
+use super::l3::L3Mode;
 use crate::error::Error;
 
 /// What there is, for messages.
-pub const ENCODING_NAMES: &str = "png, png-fast, qoi, webp-lossless, bmp, pnm, jpeg-1 to jpeg-100, webp-0 to webp-100";
+pub const ENCODING_NAMES: &str = "l3-fast, l3-dense, l3-classic, png, png-fast, qoi, webp-lossless, bmp, pnm, jpeg-1 to jpeg-100, webp-0 to \
+                                  webp-100";
 
 /// The effort of `webp-lossless`: libwebp's own default.
 const WEBP_LOSSLESS_EFFORT: u8 = 6;
@@ -24,6 +26,7 @@ impl fmt::Display for Encoding {
             Self::Bmp => f.write_str("bmp"),
             Self::Pnm => f.write_str("pnm"),
             Self::Qoi => f.write_str("qoi"),
+            Self::L3 { mode } => write!(f, "l3-{}", mode.name()),
         }
     }
 }
@@ -41,6 +44,9 @@ impl FromStr for Encoding {
             "bmp" => Self::Bmp,
             "pnm" => Self::Pnm,
             "qoi" => Self::Qoi,
+            "l3-fast" => Self::L3 { mode: L3Mode::Fast },
+            "l3-dense" => Self::L3 { mode: L3Mode::Dense },
+            "l3-classic" => Self::L3 { mode: L3Mode::Classic },
             _ => {
                 let (format, quality) = name.split_once('-').ok_or_else(unknown)?;
                 let quality: u8 = quality.parse().map_err(|_| unknown())?;
@@ -62,11 +68,11 @@ mod tests {
 
     #[test]
     fn names_come_back() {
-        for name in ["png", "png-fast", "qoi", "webp-lossless", "bmp", "pnm", "jpeg-1", "jpeg-90", "webp-0", "webp-80"]
-        {
+        let names = "png png-fast qoi webp-lossless bmp pnm jpeg-1 jpeg-90 webp-0 webp-80 l3-fast l3-dense l3-classic";
+        for name in names.split(' ') {
             assert_eq!(name.parse::<Encoding>().expect(name).to_string(), name);
         }
-        for name in ["", "jpeg", "jpeg-0", "jpeg-101", "webp-101", "gif", "png-slow", "jpeg--1"] {
+        for name in ["", "jpeg", "jpeg-0", "jpeg-101", "webp-101", "gif", "png-slow", "jpeg--1", "l3", "l3-90"] {
             let error = name.parse::<Encoding>().expect_err(name).to_string();
             assert!(error.contains("no such encoding") && error.contains("jpeg-1 to jpeg-100"), "{error}");
         }

@@ -18,11 +18,13 @@ pub enum Format {
     Pnm,
     /// Quite OK Image.
     Qoi,
+    /// L3, Forebay's own, and the layout that the authors of its paper released.
+    L3,
 }
 
 impl Format {
     /// All of them.
-    pub const ALL: [Self; 6] = [Self::Jpeg, Self::Png, Self::WebP, Self::Bmp, Self::Pnm, Self::Qoi];
+    pub const ALL: [Self; 7] = [Self::Jpeg, Self::Png, Self::WebP, Self::Bmp, Self::Pnm, Self::Qoi, Self::L3];
 
     /// The format that `bytes` begin like, or `None`. No file name is consulted: an extension is often wrong.
     pub fn detect(bytes: &[u8]) -> Option<Self> {
@@ -37,6 +39,7 @@ impl Format {
             },
             [b'P', b'1'..=b'7', white, ..] if white.is_ascii_whitespace() || *white == b'#' => Some(Self::Pnm),
             [b'q', b'o', b'i', b'f', ..] => Some(Self::Qoi),
+            [0x8A, b'L', b'3', b'\n', ..] | [b'L', b'L', b'L', b'.', ..] => Some(Self::L3),
             _ => None,
         }
     }
@@ -50,6 +53,7 @@ impl Format {
             Self::Bmp => "bmp",
             Self::Pnm => "pnm",
             Self::Qoi => "qoi",
+            Self::L3 => "l3",
         }
     }
 
@@ -70,6 +74,7 @@ impl Format {
             "bmp" | "dib" => Self::Bmp,
             "pnm" | "pbm" | "pgm" | "ppm" => Self::Pnm,
             "qoi" => Self::Qoi,
+            "l3" => Self::L3,
             _ => return None,
         })
     }
@@ -86,7 +91,7 @@ pub(crate) fn require(bytes: &[u8]) -> Result<Format> {
     Format::detect(bytes).ok_or_else(|| unrecognised(bytes))
 }
 
-const CONVERT: &str = "convert the file to JPEG, PNG, WebP, BMP, PNM or QOI";
+const CONVERT: &str = "convert the file to JPEG, PNG, WebP, BMP, PNM, QOI or L3";
 
 fn unrecognised(bytes: &[u8]) -> Error {
     let known = match bytes {

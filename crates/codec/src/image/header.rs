@@ -4,7 +4,7 @@ use crate::error::Result;
 
 use super::format::{self, Format};
 use super::orientation::Orientation;
-use super::{bmp, jpeg, png, pnm, qoi, webp};
+use super::{bmp, jpeg, l3, png, pnm, qoi, webp};
 
 /// What the header of a picture says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -36,6 +36,7 @@ pub(crate) enum Parsed {
     Bmp(bmp::Bitmap),
     Pnm(pnm::Netpbm),
     Qoi(Header),
+    L3(l3::File),
 }
 
 impl Parsed {
@@ -47,6 +48,7 @@ impl Parsed {
             Format::Bmp => Self::Bmp(bmp::read(bytes)?),
             Format::Pnm => Self::Pnm(pnm::read(bytes)?),
             Format::Qoi => Self::Qoi(qoi::read(bytes)?),
+            Format::L3 => Self::L3(l3::read(bytes)?),
         })
     }
 
@@ -55,6 +57,7 @@ impl Parsed {
             Self::Jpeg(frame) => &frame.header,
             Self::Bmp(bitmap) => &bitmap.header,
             Self::Pnm(netpbm) => &netpbm.header,
+            Self::L3(file) => &file.header,
             Self::Png(header) | Self::WebP(header) | Self::Qoi(header) => header,
         }
     }

@@ -103,7 +103,7 @@ pub struct DecodeOptions {
     /// Turn the picture as its EXIF orientation says; on unless switched off.
     pub apply_orientation: bool,
     /// Give what could be decoded where data is missing or damaged, and say so in [`Decoded`](super::Decoded); off
-    /// unless switched on.
+    /// unless switched on. An L3 is whole or an error even so.
     pub accept_partial: bool,
     /// Use JPEG's fast, less exact inverse DCT; off unless switched on. TensorFlow does by default, and only so are its
     /// pixels met to the bit. (It is hardly faster where vector units are there.)

@@ -13,13 +13,15 @@ pub(crate) enum Samples {
     Eight,
     /// Two bytes, the high one first, as PNG and PNM store them.
     SixteenBigEndian,
+    /// Two bytes, the low one first, as L3 stores them.
+    SixteenLittleEndian,
 }
 
 impl Samples {
     pub(crate) const fn bytes(self) -> usize {
         match self {
             Self::Eight => 1,
-            Self::SixteenBigEndian => 2,
+            Self::SixteenBigEndian | Self::SixteenLittleEndian => 2,
         }
     }
 }
@@ -70,6 +72,7 @@ impl Sample for u8 {
         match samples {
             Samples::Eight => into.extend_from_slice(bytes),
             Samples::SixteenBigEndian => into.extend(bytes.iter().step_by(2)),
+            Samples::SixteenLittleEndian => into.extend(bytes.iter().skip(1).step_by(2)),
         }
     }
 
@@ -87,6 +90,9 @@ impl Sample for u16 {
             Samples::Eight => into.extend(bytes.iter().map(|&byte| u16::from(byte) * 257)),
             Samples::SixteenBigEndian => {
                 into.extend(bytes.as_chunks::<2>().0.iter().map(|&pair| Self::from_be_bytes(pair)));
+            }
+            Samples::SixteenLittleEndian => {
+                into.extend(bytes.as_chunks::<2>().0.iter().map(|&pair| Self::from_le_bytes(pair)));
             }
         }
     }

@@ -7,6 +7,7 @@
 
 mod allocation;
 mod data;
+mod l3;
 mod malformed;
 mod oracle;
 

@@ -159,6 +159,10 @@ fn generated_pictures_decode_to_the_same_pixels() {
     for channels in 1..=4 {
         let original = picture(37, 23, channels, false, channels as u32);
         for (index, encoding) in encodings().into_iter().enumerate() {
+            // Pillow knows no L3.
+            if encoding.format() == Format::L3 {
+                continue;
+            }
             let Ok(file) = encode(original.view(), &encoding) else { continue };
             let path = folder.path().join(format!("{channels}-{index}.{}", encoding.format().extension()));
             std::fs::write(&path, file).unwrap();

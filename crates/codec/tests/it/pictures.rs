@@ -1,6 +1,6 @@
 //! Generated pictures, and files made of them.
 
-use forebay_codec::image::{Encoding, Orientation, PngEffort, Subsampling, encode};
+use forebay_codec::image::{Encoding, Format, L3Mode, Orientation, PngEffort, Subsampling, encode};
 use forebay_codec::{DType, Tensor, TensorSpec};
 
 /// A picture of smooth colour with some noise, the same for the same seed.
@@ -37,12 +37,21 @@ pub(crate) fn encodings() -> Vec<Encoding> {
         Encoding::Bmp,
         Encoding::Pnm,
         Encoding::Qoi,
+        Encoding::L3 { mode: L3Mode::Fast },
+        Encoding::L3 { mode: L3Mode::Dense },
+        Encoding::L3 { mode: L3Mode::Classic },
         Encoding::WebP { quality: 80.0 },
     ];
     for subsampling in [Subsampling::None, Subsampling::Horizontal, Subsampling::Both, Subsampling::Vertical] {
         all.extend([false, true].map(|progressive| jpeg(90, subsampling, progressive)));
     }
     all
+}
+
+/// Whether files of this encoding can say how they must be turned.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "it filters iterators")]
+pub(crate) fn has_orientation(encoding: &Encoding) -> bool {
+    matches!(encoding.format(), Format::Jpeg | Format::Png | Format::WebP)
 }
 
 /// The file with an EXIF orientation put in; JPEG, PNG and WebP.

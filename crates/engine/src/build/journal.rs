@@ -2,19 +2,27 @@
 //!
 //! It is a folder inside the data set's: `build.json` says what is being built, and `shard-N.json` appears when shard N
 //! is whole. Every file is written under a temporary name and renamed. When the manifest is written, the journal goes.
+//! While a build runs it holds a lock in the journal, so that two builds never write into one folder.
 
 use std::fs;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{FlockOperation, flock};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::data::{Dataset, MANIFEST_FILE, Manifest, ShardEntry, Skipped};
+use super::identity::Identity;
+use crate::data::{Dataset, MANIFEST_FILE, Manifest, ShardEntry, Skipped, index_path};
 use crate::error::{Error, Result};
+use crate::load::OnError;
 
 const JOURNAL_FOLDER: &str = ".forebay-build";
 const BUILD_FILE: &str = "build.json";
+const LOCK_FILE: &str = "lock";
+
+/// What to do where something else of ours is in the folder.
+const REPLACE: &str = "choose another folder, or pass --overwrite to replace what Forebay built there";
 
 /// A shard that is whole.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,15 +31,12 @@ pub(super) struct ShardDone {
     pub(super) skipped: Vec<Skipped>,
 }
 
-/// What is being built.
-#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct BuildFile {
-    identity: String,
-}
-
 pub(super) struct Journal {
     output: PathBuf,
-    identity: String,
+    identity: Identity,
+    on_error: OnError,
+    /// Held as long as the build runs.
+    _lock: fs::File,
 }
 
 /// What was found in the folder.
@@ -44,39 +49,82 @@ pub(super) enum Opened {
 
 impl Journal {
     /// Opens the folder `output` for the build of this identity.
-    pub(super) fn open(output: &Path, identity: String, overwrite: bool) -> Result<Opened> {
-        let journal = Self { output: output.to_owned(), identity };
-        let manifest = output.join(MANIFEST_FILE);
-        if manifest.exists() {
-            let found = Dataset::open(output).map(|dataset| dataset.manifest().clone());
-            match found {
-                Ok(found) if found.identity == journal.identity && !overwrite => {
-                    // A build that was killed right after writing the manifest left its journal behind.
-                    journal.remove()?;
-                    return Ok(Opened::Finished(Box::new(found)));
+    pub(super) fn open(output: &Path, identity: Identity, on_error: OnError, overwrite: bool) -> Result<Opened> {
+        let folder = output.join(JOURNAL_FOLDER);
+        let ours = output.join(MANIFEST_FILE).exists() || folder.exists();
+        if !ours && holds_other_files(output)? {
+            return Err(taken(output, "other files", "choose another folder"));
+        }
+        fs::create_dir_all(&folder).map_err(Error::io("create the folder", &folder))?;
+        let lock = lock(&folder.join(LOCK_FILE))?;
+        let journal = Self { output: output.to_owned(), identity, on_error, _lock: lock };
+        let opened = journal.look(overwrite);
+        if matches!(opened, Ok(Found::Finished(_))) {
+            // A build that was killed right after writing the manifest left its journal behind.
+            journal.remove()?;
+        }
+        match opened? {
+            Found::Finished(manifest) => Ok(Opened::Finished(manifest)),
+            Found::Unfinished => Ok(Opened::Unfinished(journal)),
+        }
+    }
+
+    /// What is in the folder; something else is refused, or cleared away if `overwrite` says so.
+    fn look(&self, overwrite: bool) -> Result<Found> {
+        if overwrite {
+            return self.start_over().map(|()| Found::Unfinished);
+        }
+        if self.output.join(MANIFEST_FILE).exists() {
+            let manifest = Dataset::open(&self.output).map(|dataset| dataset.manifest().clone());
+            return match manifest {
+                Ok(found) if found.identity != self.identity.checksum => {
+                    self.forget_if_unused()?;
+                    Err(taken(&self.output, "another data set", REPLACE))
                 }
-                _ if overwrite => journal.clear()?,
-                _ => return Err(taken(output, "another data set, or a damaged one")),
+                Ok(found) if self.on_error == OnError::Fail && !found.skipped.is_empty() => {
+                    let by = format!("this data set, built with {} samples skipped", found.skipped.len());
+                    Err(taken(
+                        &self.output,
+                        &by,
+                        "pass --on-error skip to accept that, or --overwrite to build it again",
+                    ))
+                }
+                Ok(found) => Ok(Found::Finished(Box::new(found))),
+                Err(error) => Err(taken(&self.output, &format!("a damaged data set ({error})"), REPLACE)),
+            };
+        }
+        match read_json::<Identity>(&self.folder().join(BUILD_FILE))? {
+            None => write_json(&self.folder().join(BUILD_FILE), &self.identity).map(|()| Found::Unfinished),
+            Some(found) if found == self.identity => Ok(Found::Unfinished),
+            Some(found) => {
+                let by = format!("an unfinished build of something else: {}", self.identity.differences(&found));
+                Err(taken(&self.output, &by, REPLACE))
             }
         }
-        let build: Option<BuildFile> = read_json(&journal.folder().join(BUILD_FILE))?;
-        match build {
-            Some(build) if build.identity == journal.identity && !overwrite => return Ok(Opened::Unfinished(journal)),
-            Some(_) if !overwrite => return Err(taken(output, "an unfinished build of something else")),
-            Some(_) => journal.clear()?,
-            None if output.is_dir() && !is_empty(output)? && !journal.folder().exists() => {
-                return Err(taken(output, "other files"));
+    }
+
+    /// Clears away what an earlier build left. Our own identity is written before anything that was whole is touched, so
+    /// that a kill in between leaves a folder that the next build knows for its own.
+    fn start_over(&self) -> Result<()> {
+        for path in entries(&self.folder())? {
+            if path.file_name().is_some_and(|name| name != LOCK_FILE) {
+                remove(&path)?;
             }
-            None => {}
         }
-        fs::create_dir_all(journal.folder()).map_err(Error::io("create the folder", &journal.folder()))?;
-        let build = BuildFile { identity: journal.identity.clone() };
-        write_json(&journal.folder().join(BUILD_FILE), &build)?;
-        Ok(Opened::Unfinished(journal))
+        write_json(&self.folder().join(BUILD_FILE), &self.identity)?;
+        // The manifest goes first: a data set never claims shards that are gone.
+        remove(&self.output.join(MANIFEST_FILE))?;
+        entries(&self.output)?.iter().filter(|path| is_shard_file(path)).try_for_each(|path| remove(path))
+    }
+
+    /// Removes a journal that holds nothing but the lock: one that was only made to look.
+    fn forget_if_unused(&self) -> Result<()> {
+        let used = entries(&self.folder())?.iter().any(|path| path.file_name().is_some_and(|name| name != LOCK_FILE));
+        if used { Ok(()) } else { self.remove() }
     }
 
     pub(super) fn identity(&self) -> &str {
-        &self.identity
+        &self.identity.checksum
     }
 
     /// Where shard number `shard` goes.
@@ -88,9 +136,13 @@ impl Journal {
     pub(super) fn finished_shards(&self, shards: usize) -> Result<Vec<Option<ShardDone>>> {
         let finished = |shard: usize| {
             let done: Option<ShardDone> = read_json(&self.note_path(shard))?;
-            // A note without its shard means that somebody removed the shard: it is built again.
+            let path = self.shard_path(shard);
+            // A note without its files means that somebody removed them: the shard is built again. So is one in which
+            // samples were skipped, if they are not to be now.
             let whole = |done: &ShardDone| {
-                fs::metadata(self.shard_path(shard)).is_ok_and(|found| found.len() == done.entry.bytes)
+                let files = index_path(&path).exists()
+                    && fs::metadata(&path).is_ok_and(|found| found.len() == done.entry.bytes);
+                files && (self.on_error == OnError::Skip || done.skipped.is_empty())
             };
             Ok(done.filter(whole))
         };
@@ -108,7 +160,7 @@ impl Journal {
         self.remove()
     }
 
-    /// Removes the journal, if there is one.
+    /// Removes the journal.
     fn remove(&self) -> Result<()> {
         match fs::remove_dir_all(self.folder()) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
@@ -125,30 +177,48 @@ impl Journal {
     fn note_path(&self, shard: usize) -> PathBuf {
         self.folder().join(format!("shard-{shard:05}.json"))
     }
+}
 
-    /// Removes what an earlier build left: its manifest first, so that a data set never claims shards that are gone.
-    fn clear(&self) -> Result<()> {
-        remove(&self.output.join(MANIFEST_FILE))?;
-        for entry in fs::read_dir(&self.output).map_err(Error::io("list", &self.output))? {
-            let path = entry.map_err(Error::io("list", &self.output))?.path();
-            let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-            if name.starts_with("shard-") && name.contains(".tfrecord") {
-                remove(&path)?;
-            }
-        }
-        self.remove()
+/// What a look into the folder found.
+enum Found {
+    Finished(Box<Manifest>),
+    Unfinished,
+}
+
+fn lock(path: &Path) -> Result<fs::File> {
+    let file = fs::File::create(path).map_err(Error::io("create the lock", path))?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(file),
+        Err(error) if error == rustix::io::Errno::WOULDBLOCK => Err(Error::Usage {
+            problem: format!(
+                "another build is running in `{}`",
+                path.parent().and_then(Path::parent).unwrap_or(path).display()
+            ),
+            remedy: "wait for it, or choose another folder".to_owned(),
+        }),
+        Err(error) => Err(Error::io("lock", path)(error.into())),
     }
 }
 
-fn taken(output: &Path, by: &str) -> Error {
-    Error::Usage {
-        problem: format!("the folder `{}` holds {by}", output.display()),
-        remedy: "choose another folder, or pass --overwrite to replace what Forebay built there".to_owned(),
-    }
+fn taken(output: &Path, by: &str, remedy: &str) -> Error {
+    Error::Usage { problem: format!("the folder `{}` holds {by}", output.display()), remedy: remedy.to_owned() }
 }
 
-fn is_empty(folder: &Path) -> Result<bool> {
-    Ok(fs::read_dir(folder).map_err(Error::io("list", folder))?.next().is_none())
+/// Whether there is anything in `folder` that no build of ours left.
+fn holds_other_files(folder: &Path) -> Result<bool> {
+    Ok(folder.is_dir() && entries(folder)?.iter().any(|path| !is_shard_file(path)))
+}
+
+/// Whether a file is named like a shard, its index, or one of them half-written.
+fn is_shard_file(path: &Path) -> bool {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let rest = name.strip_prefix("shard-").and_then(|rest| rest.split_once(".tfrecord"));
+    rest.is_some_and(|(number, _)| number.bytes().all(|digit| digit.is_ascii_digit()))
+}
+
+fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
+    let all = fs::read_dir(folder).map_err(Error::io("list", folder))?;
+    all.map(|entry| Ok(entry.map_err(Error::io("list", folder))?.path())).collect()
 }
 
 fn remove(path: &Path) -> Result<()> {
@@ -168,19 +238,30 @@ fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
     }
 }
 
-/// Writes a file so that it is there whole or not at all.
 fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<()> {
-    let temporary = path.with_extension("partial");
     let mut text = serde_json::to_vec_pretty(value).expect("these types have text keys and plain values");
     text.push(b'\n');
+    write_whole(path, &text)
+}
+
+/// Writes a file so that it is there whole or not at all, and stays there when the machine stops.
+pub(super) fn write_whole(path: &Path, content: &[u8]) -> Result<()> {
+    let temporary = path.with_added_extension("partial");
     let write = || -> std::io::Result<()> {
         let mut file = fs::File::create(&temporary)?;
-        file.write_all(&text)?;
-        file.sync_all()?;
-        fs::rename(&temporary, path)
+        file.write_all(content)?;
+        file.sync_all()
     };
-    write().map_err(|source| {
-        let _ = fs::remove_file(&temporary);
-        Error::io("write", path)(source)
-    })
+    let written = write().map_err(Error::io("write", path)).and_then(|()| rename(&temporary, path));
+    written.inspect_err(|_| _ = fs::remove_file(&temporary))
+}
+
+/// Renames a file and makes the new name durable.
+pub(super) fn rename(from: &Path, to: &Path) -> Result<()> {
+    let durable = || -> std::io::Result<()> {
+        fs::rename(from, to)?;
+        let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        fs::File::open(folder)?.sync_all()
+    };
+    durable().map_err(Error::io("rename to", to))
 }

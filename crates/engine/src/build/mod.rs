@@ -4,9 +4,11 @@
 //! only then noted in the journal; the manifest is written last. A sample always goes into the same shard, so the shards
 //! that are done are kept, and what comes out is the same to the byte as from a build that was never stopped.
 
+mod identity;
 mod journal;
 mod shard;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -19,6 +21,7 @@ use crate::data::{Listing, Manifest};
 use crate::error::{Error, Result};
 use crate::load::OnError;
 use crate::progress::Progress;
+use identity::Identity;
 use journal::{Journal, ShardDone};
 
 /// What to build.
@@ -66,8 +69,8 @@ impl Build {
     /// Builds the data set in the folder `output`, or goes on with a build that was interrupted there.
     pub fn run(&self, output: &Path, options: &BuildOptions, progress: &dyn Progress) -> Result<BuildReport> {
         self.check(options)?;
-        let identity = self.identity(options)?;
-        let journal = match Journal::open(output, identity, options.overwrite)? {
+        let identity = Identity::of(self, options)?;
+        let journal = match Journal::open(output, identity, options.on_error, options.overwrite)? {
             journal::Opened::Finished(manifest) => {
                 return Ok(BuildReport { shards_kept: manifest.shards.len(), manifest: *manifest });
             }
@@ -111,27 +114,6 @@ impl Build {
         shard * samples / options.shards..(shard + 1) * samples / options.shards
     }
 
-    /// A checksum of everything that decides what the shards hold.
-    fn identity(&self, options: &BuildOptions) -> Result<String> {
-        let mut hash = xxhash_rust::xxh3::Xxh3::new();
-        let spec = self.pipeline.to_spec().ok_or_else(|| Error::Usage {
-            problem: format!("pipeline `{}` has a step that was made in code", self.pipeline.name()),
-            remedy: "build from a pipeline that can be written down".to_owned(),
-        })?;
-        let spec = serde_json::to_string(&spec).expect("a pipeline's spec has text keys and plain values");
-        hash.update(spec.as_bytes());
-        hash.update(self.strategy.to_string().as_bytes());
-        hash.update(&(options.shards as u64).to_le_bytes());
-        hash.update(&[u8::from(options.on_error == OnError::Skip)]);
-        for file in self.listing.files() {
-            hash.update(file.key.as_bytes());
-            hash.update(&[0]);
-            hash.update(&file.bytes.to_le_bytes());
-            hash.update(&file.label.unwrap_or(-1).to_le_bytes());
-        }
-        Ok(format!("{:016x}", hash.digest()))
-    }
-
     /// Builds the shards that are missing, several at once.
     fn build_missing(
         &self,
@@ -149,7 +131,9 @@ impl Build {
                 scope.spawn(|| {
                     let mut writer = shard::ShardWriter::new(self, options.on_error, &stop, progress);
                     while let Some(&shard) = missing.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        let built = writer.write(shard, self.range(shard, options), journal);
+                        let work = || writer.write(shard, self.range(shard, options), journal);
+                        let built = catch_unwind(AssertUnwindSafe(work))
+                            .unwrap_or_else(|panic| Err(shard::Stopped::Failed(Error::panicked(&*panic))));
                         stop.fetch_or(built.is_err(), Ordering::Relaxed);
                         results.lock().push((shard, built));
                         if stop.load(Ordering::Relaxed) {

@@ -13,7 +13,7 @@ use forebay_record::{Index, Writer};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::Build;
-use super::journal::{Journal, ShardDone};
+use super::journal::{Journal, ShardDone, rename, write_whole};
 use crate::data::{FILE_BYTES_MAX, ShardEntry, Skipped, index_path};
 use crate::error::{Error, Result};
 use crate::load::OnError;
@@ -71,8 +71,8 @@ impl<'a> ShardWriter<'a> {
             let _ = fs::remove_file(&temporary);
         }
         let (index, file, skipped) = written?;
-        write_durably(&index_path(&path), index.to_text().as_bytes())?;
-        fs::rename(&temporary, &path).map_err(Error::io("rename the shard to", &path))?;
+        write_whole(&index_path(&path), index.to_text().as_bytes())?;
+        rename(&temporary, &path)?;
         let done = ShardDone {
             entry: ShardEntry {
                 file: path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
@@ -143,20 +143,6 @@ fn shard_error(error: forebay_record::Error, path: &Path) -> Error {
         forebay_record::Error::Io { source, .. } => Error::io("write the shard", path)(source),
         error => error.into(),
     }
-}
-
-fn write_durably(path: &Path, content: &[u8]) -> Result<()> {
-    let temporary = path.with_extension("idx.partial");
-    let write = || -> io::Result<()> {
-        let mut file = fs::File::create(&temporary)?;
-        file.write_all(content)?;
-        file.sync_data()?;
-        fs::rename(&temporary, path)
-    };
-    write().map_err(|source| {
-        let _ = fs::remove_file(&temporary);
-        Error::io("write the index", path)(source)
-    })
 }
 
 /// The records that one sample became, one after another in one buffer.

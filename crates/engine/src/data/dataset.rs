@@ -1,5 +1,6 @@
 //! The data set on disk: a manifest, shards, and an index beside each shard.
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -108,6 +109,7 @@ impl Dataset {
         if Strategy::parse(&pipeline, &strategy.to_string())? != *strategy {
             return Err(format(format!("names a strategy `{strategy}` that its pipeline does not have")));
         }
+        check_sums(&manifest).map_err(format)?;
         for shard in &manifest.shards {
             check_shard(root, shard)?;
         }
@@ -176,6 +178,28 @@ pub(crate) fn index_path(shard: &Path) -> PathBuf {
     let mut name = shard.as_os_str().to_owned();
     name.push(INDEX_SUFFIX);
     name.into()
+}
+
+/// That the manifest agrees with itself.
+fn check_sums(manifest: &Manifest) -> std::result::Result<(), String> {
+    let names: HashSet<&str> = manifest.shards.iter().map(|shard| shard.file.as_str()).collect();
+    if names.len() != manifest.shards.len() {
+        return Err("names a shard twice".to_owned());
+    }
+    let sum = |part: fn(&ShardEntry) -> u64| {
+        manifest.shards.iter().try_fold(0_u64, |sum, shard| sum.checked_add(part(shard)))
+    };
+    let (samples, bytes) = (sum(|shard| shard.samples), sum(|shard| shard.bytes));
+    if samples != Some(manifest.samples) || bytes != Some(manifest.bytes) || manifest.samples == 0 {
+        return Err(format!(
+            "says {} samples in {} bytes, but its shards have {} in {}",
+            manifest.samples,
+            manifest.bytes,
+            samples.unwrap_or(u64::MAX),
+            bytes.unwrap_or(u64::MAX)
+        ));
+    }
+    Ok(())
 }
 
 fn check_shard(root: &Path, shard: &ShardEntry) -> Result<()> {

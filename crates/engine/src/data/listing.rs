@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use bytes::Bytes;
 use forebay_pipeline::{Field, LABEL_FIELD, Label, Order, Random, Sample, Source, Value};
@@ -29,6 +30,8 @@ pub struct SourceFile {
     pub key: Arc<str>,
     /// Its size.
     pub bytes: u64,
+    /// When it was changed last, where the file system says so.
+    pub modified: Option<SystemTime>,
     /// Its class, as a number into [`Listing::classes`].
     pub label: Option<i64>,
 }
@@ -100,29 +103,41 @@ impl Listing {
 }
 
 fn walk(source: &Source, root: &Path) -> Result<Vec<SourceFile>> {
-    let glob = GlobBuilder::new(&source.files).literal_separator(true).build().map_err(|error| Error::Usage {
-        problem: format!("`{}` is not a file pattern: {}", source.files, error.kind()),
-        remedy: "write it like `**/*.{jpg,png}`".to_owned(),
-    })?;
+    let glob =
+        GlobBuilder::new(&source.files).literal_separator(true).case_insensitive(true).build().map_err(|error| {
+            Error::Usage {
+                problem: format!("`{}` is not a file pattern: {}", source.files, error.kind()),
+                remedy: "write it like `**/*.{jpg,png}`".to_owned(),
+            }
+        })?;
     let matcher = glob.compile_matcher();
     let mut files = Vec::new();
     for entry in WalkDir::new(root).follow_links(true) {
-        let entry = entry.map_err(|error| Error::Io {
-            doing: "list",
-            path: error.path().unwrap_or(root).to_owned(),
-            source: error.into_io_error().unwrap_or_else(|| std::io::Error::other("a loop of links")),
-        })?;
-        let path = entry.path().strip_prefix(root).unwrap_or(entry.path());
-        if !entry.file_type().is_file() || !matcher.is_match(path) {
+        let (path, metadata) = match entry {
+            Ok(entry) => (entry.path().to_owned(), entry.metadata().ok()),
+            // A link to a folder that it lies in leads nowhere new.
+            Err(error) if error.loop_ancestor().is_some() => continue,
+            // A link whose target is gone is a file that cannot be read: a damaged sample, if it is one at all.
+            Err(error) if error.path().is_some_and(Path::is_symlink) => {
+                (error.path().map(Path::to_owned).unwrap_or_default(), None)
+            }
+            Err(error) => {
+                let path = error.path().unwrap_or(root).to_owned();
+                let source = error.into_io_error().unwrap_or_else(|| std::io::Error::other("cannot be listed"));
+                return Err(Error::Io { doing: "list", path, source });
+            }
+        };
+        let below = path.strip_prefix(root).unwrap_or(&path);
+        if metadata.as_ref().is_some_and(|metadata| !metadata.is_file()) || !matcher.is_match(below) {
             continue;
         }
-        let metadata = entry.metadata().map_err(|error| Error::Io {
-            doing: "look at",
-            path: entry.path().to_owned(),
-            source: error.into(),
-        })?;
-        let key = path.to_string_lossy().into();
-        files.push(SourceFile { path: path.to_owned(), key, bytes: metadata.len(), label: None });
+        files.push(SourceFile {
+            path: below.to_owned(),
+            key: below.to_string_lossy().into(),
+            bytes: metadata.as_ref().map_or(0, std::fs::Metadata::len),
+            modified: metadata.and_then(|metadata| metadata.modified().ok()),
+            label: None,
+        });
     }
     Ok(files)
 }

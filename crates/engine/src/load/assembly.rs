@@ -105,16 +105,14 @@ impl Assembly {
     pub(super) fn claim(&self, place: u64) -> Option<Assembler<'_>> {
         let mut state = self.state.lock();
         let Some(dense) = &self.dense else {
-            while !state.stopped && state.finished.len() as u64 >= self.shape.batches_max {
+            // Neither too many batches ready, nor too far ahead of a sample that takes long.
+            let ahead_max = self.shape.batches_max * self.shape.batch_size;
+            while !state.stopped
+                && (state.finished.len() as u64 >= self.shape.batches_max || place > state.line_place + ahead_max)
+            {
                 self.room.wait(&mut state);
             }
-            return (!state.stopped).then(|| Assembler {
-                assembly: self,
-                place,
-                slot: None,
-                rest: Vec::new(),
-                done: Vec::new(),
-            });
+            return (!state.stopped).then(|| Assembler::new(self, place, None));
         };
         let number = place / self.shape.batch_size;
         while !state.stopped && number >= state.deliver + self.shape.batches_max {
@@ -126,7 +124,7 @@ impl Assembly {
         let open = state.open.entry(number).or_insert_with(|| self.open(number, dense));
         let slot = open.slots[(place % self.shape.batch_size) as usize].take();
         debug_assert!(slot.is_some(), "a place is claimed once");
-        Some(Assembler { assembly: self, place, slot, rest: Vec::new(), done: Vec::new() })
+        Some(Assembler::new(self, place, slot))
     }
 
     /// How many samples batch number `number` has if none is skipped.
@@ -230,8 +228,10 @@ impl Assembly {
             state.line_batch += 1;
             state.finished.insert(number, Batch::of_samples(number, samples, &self.schema));
         }
-        if at_end || state.finished.len() > before {
-            drop(state);
+        let batches = at_end || state.finished.len() > before;
+        drop(state);
+        self.room.notify_all();
+        if batches {
             self.finished.notify_all();
         }
     }
@@ -310,9 +310,24 @@ pub(super) struct Assembler<'a> {
     slot: Option<Slot>,
     rest: Vec<(Arc<str>, Vec<Rest>)>,
     done: Vec<Sample>,
+    /// A field that came as something else than the schema says.
+    unfit: Option<(String, TensorSpec)>,
 }
 
-impl Assembler<'_> {
+impl<'a> Assembler<'a> {
+    fn new(assembly: &'a Assembly, place: u64, slot: Option<Slot>) -> Self {
+        Self { assembly, place, slot, rest: Vec::new(), done: Vec::new(), unfit: None }
+    }
+
+    /// Whether what came fits the schema. A ready step always does; one made in code may break its word.
+    pub(super) fn check(&self) -> Result<()> {
+        let Some((field, found)) = &self.unfit else { return Ok(()) };
+        Err(Error::Usage {
+            problem: format!("field `{field}` came as {found}, but the pipeline promised `{}`", self.assembly.schema),
+            remedy: "correct the step's `output_type` or what it writes".to_owned(),
+        })
+    }
+
     /// The sample is done.
     pub(super) fn finish(mut self) {
         match self.slot.take() {
@@ -355,11 +370,10 @@ impl Sink for Assembler<'_> {
             let Some((field, value)) = sample.fields.iter().find(|(field, _)| field == name) else { continue };
             match *value {
                 // No online step touched it: it goes into its slot as it was stored.
-                ValueView::Tensor(view) => {
-                    if let Some(piece) = self.piece(field, &view.spec) {
-                        piece.copy_from_slice(view.data);
-                    }
-                }
+                ValueView::Tensor(view) => match self.piece(field, &view.spec) {
+                    Some(piece) => piece.copy_from_slice(view.data),
+                    None => self.unfit = Some((name.clone(), view.spec)),
+                },
                 ValueView::Int(number) => rest.push(Rest::Int(number)),
                 ValueView::Text(text) => rest.push(Rest::Text(text.into())),
                 ValueView::Bytes(bytes) => rest.push(Rest::Bytes(bytes::Bytes::copy_from_slice(bytes))),

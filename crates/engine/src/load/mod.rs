@@ -69,7 +69,7 @@ pub enum OnError {
     /// It ends the work with an error that names it.
     #[default]
     Fail,
-    /// It is left out, counted and listed.
+    /// It is left out, counted and listed. The batch it would have been in is that much smaller.
     Skip,
 }
 
@@ -133,6 +133,24 @@ const SKIPPED_LISTED_MAX: usize = 1000;
 /// A worker takes so many samples at a time, so that its locks cost little beside the work.
 const TAKE_SAMPLES: usize = 4;
 
+/// The most bytes that one batch may take: a larger one is a mistake in a pipeline or a batch size, not a wish.
+const BATCH_BYTES_MAX: usize = 1 << 34;
+
+/// Refuses a batch that could never be allocated, before anything is.
+fn check_batch(output: &Schema, batch_size: usize) -> Result<()> {
+    let specs = output.fields.iter().filter_map(|(_, kind)| kind.fixed_spec());
+    let bytes = specs.fold(0_usize, |sum, spec| sum.saturating_add(spec.bytes().saturating_mul(batch_size)));
+    if bytes > BATCH_BYTES_MAX {
+        return Err(Error::Usage {
+            problem: format!(
+                "a batch of {batch_size} samples of `{output}` takes {bytes} bytes, over the limit of {BATCH_BYTES_MAX}"
+            ),
+            remedy: "make batches or pictures smaller".to_owned(),
+        });
+    }
+    Ok(())
+}
+
 impl Loader {
     /// Starts readers and workers.
     pub fn start(supply: Arc<dyn Supply>, online: Online, options: LoadOptions) -> Result<Self> {
@@ -142,6 +160,7 @@ impl Loader {
                 remedy: "both must be at least 1".to_owned(),
             });
         }
+        check_batch(&online.output, options.batch_size)?;
         let (start, samples) = (supply.start(), supply.samples());
         let workers_ahead = (options.threads * TAKE_SAMPLES).div_ceil(options.batch_size);
         let shape = Shape {
@@ -174,9 +193,7 @@ impl Loader {
         let thread = std::thread::Builder::new().name(name).spawn(move || {
             // A panic must end the epoch with an error, not leave the consumer waiting.
             if let Err(panic) = std::panic::catch_unwind(AssertUnwindSafe(|| run(&shared))) {
-                let message = panic.downcast_ref::<String>().map(String::as_str);
-                let message = message.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
-                shared.fail(Error::Panicked { message: message.to_owned() });
+                shared.fail(Error::panicked(&*panic));
             }
         });
         let thread = thread.map_err(|source| Error::Io { doing: "start a thread for", path: "load".into(), source })?;
@@ -253,7 +270,12 @@ impl Shared {
                 return;
             }
             match self.supply.read(&read) {
-                Ok(payloads) => self.staging.put(&read, payloads),
+                Ok(payloads) if payloads.len() == read.places.len() => self.staging.put(&read, payloads),
+                Ok(payloads) => {
+                    let (found, expected) = (payloads.len(), read.places.len());
+                    let message = format!("a supply gave {found} payloads for {expected} places");
+                    return self.fail(Error::Panicked { message });
+                }
                 Err(error) => return self.fail(error),
             }
         }
@@ -267,8 +289,9 @@ impl Shared {
             for (place, payload) in staged {
                 let Some(mut assembler) = self.assembly.claim(place - start) else { return };
                 let done = self.supply.unpack(payload).and_then(|sample| {
-                    let done = runner.run(&sample, self.options.draw, &mut (), &mut assembler);
-                    done.map_err(|error| Failed { key: sample.key.to_string(), error: Box::new(error.into()) })
+                    let done = runner.run(&sample, self.options.draw, &mut (), &mut assembler).map_err(Error::from);
+                    let done = done.and_then(|()| assembler.check());
+                    done.map_err(|error| Failed { key: sample.key.to_string(), error: Box::new(error) })
                 });
                 match (done, self.options.on_error) {
                     (Ok(()), _) => assembler.finish(),

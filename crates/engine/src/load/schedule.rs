@@ -149,7 +149,7 @@ impl Schedule {
         };
         let mut blocks: Vec<Block> = Vec::new();
         let mut bytes = 0;
-        while bytes < limit_bytes
+        while (blocks.is_empty() || bytes < limit_bytes)
             && let Some(block) = self.blocks.next()
         {
             bytes += block.bytes;
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn every_sample_has_one_place() {
-        for bytes in [1, 40, 100, 1000, 1 << 40] {
+        for bytes in [0, 1, 40, 100, 1000, 1 << 40] {
             let mut shuffled = order(Shuffle::Window { bytes }, 1, 0);
             let mut plain = order(Shuffle::No, 1, 0);
             assert_ne!(shuffled, plain);

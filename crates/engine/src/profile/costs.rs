@@ -64,25 +64,30 @@ pub(super) fn online_costs(
     let mut runner = Online::after(pipeline, strategy).runner();
     let unpacking_steps = strategy.unpacking(pipeline);
     let mut unpacker = Runner::new(&unpacking_steps, 0);
+    let mut batches = Slots::default();
     let (mut unpacking, mut running, mut samples) = (0.0, 0.0, 0_u32);
-    let mut warm = false;
+    // The first sample warms caches and allocates buffers, and does not count unless it is the only one.
+    let mut warm = supply.samples() < 2;
     while (samples as usize) < COST_SAMPLES_MAX
         && let Some(read) = supply.next()
     {
-        for payload in supply.read(&read)? {
+        let before = thread_cpu_seconds();
+        let payloads = supply.read(&read)?;
+        // A reader's copying is work, too.
+        let copying = (thread_cpu_seconds() - before) / payloads.len().max(1) as f64;
+        for payload in payloads {
             let begun = thread_cpu_seconds();
             // Damaged samples are reported by the runs, not here.
             let Ok(sample) = supply.unpack(payload) else { continue };
             let taken_apart = thread_cpu_seconds();
-            let done = runner.run(&sample, draw, &mut (), &mut Nowhere);
+            let done = runner.run(&sample, draw, &mut (), &mut batches);
             let finished = thread_cpu_seconds();
             let decoded = unpacker.run(&sample, draw, &mut (), &mut Nowhere);
             // Part of the worker's time was decoding what was kept encoded.
             let decoding = if unpacking_steps.is_empty() { 0.0 } else { thread_cpu_seconds() - finished };
             let decoding = decoding.min(finished - taken_apart);
-            // The first sample warms caches and allocates buffers.
             if done.is_ok() && decoded.is_ok() && std::mem::replace(&mut warm, true) {
-                unpacking += taken_apart - begun + decoding;
+                unpacking += copying + taken_apart - begun + decoding;
                 running += finished - taken_apart - decoding;
                 samples += 1;
             }
@@ -108,6 +113,32 @@ impl Observer for Meter {
         *seconds += thread_cpu_seconds() - self.begun;
         *all_bytes += bytes as f64;
     }
+}
+
+/// Takes what comes out into slots as a batch has them, one after another, so that writing costs what it costs a worker:
+/// the next slot is not in the processor's cache.
+#[derive(Default)]
+struct Slots {
+    slots: Vec<Vec<u64>>,
+    next: usize,
+}
+
+/// As many as a usual batch has.
+const SLOTS: usize = 64;
+
+impl Sink for Slots {
+    fn place(&mut self, _field: &str, spec: &forebay_codec::TensorSpec) -> Option<&mut [u8]> {
+        self.slots.resize_with(SLOTS, Vec::new);
+        self.next = (self.next + 1) % SLOTS;
+        let slot = &mut self.slots[self.next];
+        let words = spec.bytes().div_ceil(size_of::<u64>());
+        if slot.len() < words {
+            slot.resize(words, 0);
+        }
+        Some(&mut bytemuck::cast_slice_mut(slot)[..spec.bytes()])
+    }
+
+    fn accept(&mut self, _sample: SampleView<'_>) {}
 }
 
 /// Drops what comes out.

@@ -21,6 +21,7 @@ use crate::error::{Error, Result};
 use crate::load::{Failed, FromMemory, FromStorage, LoadOptions, Loader, OnError, Online, Schedule, Shuffle, Supply};
 use crate::probe;
 use crate::progress::Progress;
+use crate::scratch_folder::ScratchFolder;
 use crate::storage_choice::StorageChoice;
 
 /// How to profile.
@@ -42,7 +43,7 @@ pub struct ProfileOptions {
     pub seed: u64,
     /// What happens to a sample that cannot be read or processed.
     pub on_error: OnError,
-    /// The folder in which strategies are built, and removed again.
+    /// The folder in which strategies are built, in a folder of their own that is removed again.
     pub work_folder: PathBuf,
     /// Which strategies.
     pub strategies: Vec<Strategy>,
@@ -80,9 +81,9 @@ pub fn profile(
         storage: storage_choice.open(page_cache_bytes)?,
         options: ProfileOptions { shards: options.shards.clamp(1, sample_count.max(1) as usize), ..options.clone() },
         memory_bytes: machine.memory_bytes,
+        scratch: ScratchFolder::new(&options.work_folder, "profile")?,
         progress,
     };
-    std::fs::create_dir_all(&options.work_folder).map_err(Error::io("create the folder", &options.work_folder))?;
     let draw = Draw { seed: options.seed, epoch: 0 };
     progress.note("measuring each step and the storage");
     let local = StorageChoice::Local.open(0)?;
@@ -115,6 +116,7 @@ struct Profiler<'a> {
     storage: Arc<dyn Storage>,
     options: ProfileOptions,
     memory_bytes: u64,
+    scratch: ScratchFolder,
     progress: &'a dyn Progress,
 }
 
@@ -122,8 +124,9 @@ impl Profiler<'_> {
     fn storage_rates(&self) -> Result<StorageRates> {
         let files = self.listing.files().len();
         let paths: Vec<PathBuf> = (0..files).map(|number| self.listing.path(number)).collect();
+        let paths = self.readable(paths);
         let threads = self.options.threads;
-        let sequential = probe::sequential_bytes_per_second(&*self.storage, &self.options.work_folder, threads)?;
+        let sequential = probe::sequential_bytes_per_second(&*self.storage, self.scratch.path(), threads)?;
         Ok(StorageRates {
             name: self.storage.name().to_owned(),
             sequential_bytes_per_second: sequential,
@@ -134,13 +137,14 @@ impl Profiler<'_> {
 
     fn strategy(&self, strategy: &Strategy) -> Result<StrategyProfile> {
         let split = &strategy.split;
-        let folder = self.options.work_folder.join(strategy.to_string());
+        // Not by name: a pipeline file chooses names, and must not choose folders.
+        let folder = self.scratch.path().join("dataset");
         let begun = Instant::now();
         let (kept, storage_bytes, samples) = self.keep(strategy, &folder)?;
         let prep_seconds = if split.position == 0 { 0.0 } else { begun.elapsed().as_secs_f64() };
         let draw = Draw { seed: self.options.seed, epoch: 0 };
         let (deserialise, run) = costs::online_costs(&*self.supply(&kept)?, self.pipeline, strategy, draw)?;
-        let paths = kept.paths();
+        let paths = self.readable(kept.paths());
         let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
         // What the build and the costs above left in the page cache must not help the first run.
         self.storage.drop_cache(&paths)?;
@@ -163,6 +167,14 @@ impl Profiler<'_> {
             system,
             lossy: strategy.is_lossy(),
         })
+    }
+
+    /// Without the files that cannot be opened, if damaged samples are to be skipped: the runs will report them.
+    fn readable(&self, mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
+        if self.options.on_error == OnError::Skip {
+            paths.retain(|path| self.storage.open(path).is_ok());
+        }
+        paths
     }
 
     /// Builds what the strategy keeps; bytes and samples of it.

@@ -90,6 +90,74 @@ fn a_folder_with_something_else_is_left_alone() {
 }
 
 #[test]
+fn overwriting_keeps_what_is_not_ours_and_survives_a_kill() {
+    let photos = photos(20);
+    let pipeline = pipeline(SMALL);
+    let output = tempfile::tempdir().unwrap();
+    let run = |split: &str, overwrite| {
+        let options = BuildOptions { overwrite, ..options(4) };
+        build(&pipeline, split, photos.path(), local()).run(output.path(), &options, &())
+    };
+    run("resized", false).unwrap();
+    std::fs::write(output.path().join("NOTES.txt"), "mine").unwrap();
+    run("decoded", true).unwrap();
+    assert_eq!(std::fs::read_to_string(output.path().join("NOTES.txt")).unwrap(), "mine");
+    assert_eq!(Dataset::open(output.path()).unwrap().manifest().strategy.to_string(), "decoded");
+
+    // Killed while it cleared away: the manifest is gone, shards are left, nothing is noted.
+    std::fs::remove_file(output.path().join("dataset.json")).unwrap();
+    std::fs::remove_file(output.path().join("NOTES.txt")).unwrap();
+    let report = run("resized", true).unwrap();
+    assert_eq!((report.shards_kept, report.manifest.samples), (0, 20));
+}
+
+#[test]
+fn two_builds_never_share_a_folder() {
+    let photos = photos(20);
+    let pipeline = pipeline(SMALL);
+    let output = tempfile::tempdir().unwrap();
+    let folder = output.path().join(".forebay-build");
+    std::fs::create_dir(&folder).unwrap();
+    let lock = std::fs::File::create(folder.join("lock")).unwrap();
+    lock.try_lock().unwrap();
+    let run = || build(&pipeline, "resized", photos.path(), local()).run(output.path(), &options(4), &());
+    let error = run().unwrap_err().to_string();
+    assert!(error.contains("another build is running"), "{error}");
+    drop(lock);
+    run().unwrap();
+}
+
+#[test]
+fn a_build_that_failed_goes_on_when_told_to_skip() {
+    let photos = photos(20);
+    std::fs::write(photos.path().join("bee/empty.jpg"), "").unwrap();
+    let pipeline = pipeline(SMALL);
+    let output = tempfile::tempdir().unwrap();
+    let run = |on_error| {
+        let options = BuildOptions { on_error, ..options(4) };
+        build(&pipeline, "decoded", photos.path(), local()).run(output.path(), &options, &())
+    };
+    run(OnError::Fail).unwrap_err();
+    let report = run(OnError::Skip).unwrap();
+    assert_eq!((report.manifest.samples, report.manifest.skipped.len()), (20, 1));
+    let error = run(OnError::Fail).unwrap_err().to_string();
+    assert!(error.contains("1 samples skipped"), "{error}");
+}
+
+#[test]
+fn a_changed_picture_of_the_same_size_is_seen() {
+    let photos = photos(20);
+    let pipeline = pipeline(SMALL);
+    let output = tempfile::tempdir().unwrap();
+    build(&pipeline, "resized", photos.path(), local()).run(output.path(), &options(4), &()).unwrap();
+    let path = photos.path().join("ant/0000.jpg");
+    let later = std::time::SystemTime::now() + std::time::Duration::from_secs(5);
+    std::fs::File::options().append(true).open(path).unwrap().set_modified(later).unwrap();
+    let error = build(&pipeline, "resized", photos.path(), local()).run(output.path(), &options(4), &()).unwrap_err();
+    assert!(error.to_string().contains("another data set"), "{error}");
+}
+
+#[test]
 fn a_changed_source_is_another_build() {
     let photos = photos(20);
     let pipeline = pipeline(SMALL);
@@ -98,7 +166,8 @@ fn a_changed_source_is_another_build() {
     build(&pipeline, "resized", photos.path(), failing).run(output.path(), &options(4), &()).unwrap_err();
     std::fs::write(photos.path().join("ant/new.jpg"), photo(77)).unwrap();
     let error = build(&pipeline, "resized", photos.path(), local()).run(output.path(), &options(4), &()).unwrap_err();
-    assert!(error.to_string().contains("an unfinished build of something else"), "{error}");
+    let expected = "an unfinished build of something else: source files that were added, removed or changed";
+    assert!(error.to_string().contains(expected), "{error}");
 }
 
 #[test]
@@ -144,6 +213,8 @@ fn a_damaged_data_set_says_what_is_wrong() {
         Dataset::open(output.path()).unwrap_err().to_string()
     };
     assert!(error("{").contains("is no manifest"));
+    assert!(error(&text.replace("\"samples\": 20", "\"samples\": 21")).contains("says 21 samples"));
+    assert!(error(&text.replace("shard-00001.tfrecord", "shard-00000.tfrecord")).contains("a shard twice"));
     assert!(error(&text.replace("\"version\": 1", "\"version\": 99")).contains("version 99"));
     assert!(error(&text.replace("shard-00001.tfrecord", "../shard-00001.tfrecord")).contains("outside its folder"));
     assert!(error(&text.replace("shard-00001.tfrecord", "shard-00009.tfrecord")).contains("shard-00009"));

@@ -63,3 +63,18 @@ fn an_empty_folder_and_a_bad_pattern_are_named() {
     let message = Listing::scan(&Source::default(), &gone).unwrap_err().to_string();
     assert!(message.contains("gone") && message.contains("hint:"), "{message}");
 }
+
+#[test]
+fn dangling_and_looping_links_do_not_stop_the_listing() {
+    let folder = photos(4);
+    let link = |target: &str, name: &str| std::os::unix::fs::symlink(target, folder.path().join(name)).unwrap();
+    link("gone.txt", "readme.txt");
+    link("gone.jpg", "ant/dangling.jpg");
+    link("..", "bee/loop");
+    std::fs::write(folder.path().join("cat/SHOUTING.JPG"), "x").unwrap();
+    let listing = Listing::scan(&Source { order: Order::Sorted, ..Source::default() }, folder.path()).unwrap();
+    let keys: Vec<&str> = listing.files().iter().map(|file| &*file.key).collect();
+    let expected =
+        ["ant/0000.jpg", "ant/0003.jpg", "ant/dangling.jpg", "bee/0001.jpg", "cat/0002.jpg", "cat/SHOUTING.JPG"];
+    assert_eq!(keys, expected);
+}

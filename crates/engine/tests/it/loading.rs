@@ -54,7 +54,12 @@ fn every_sample_comes_once_whatever_the_threads() {
     {
         let pipeline = pipeline(toml);
         let (_output, dataset) = built(&pipeline, split, photos.path(), 3);
-        for shuffle in [Shuffle::No, Shuffle::Window { bytes: 5_000 }, Shuffle::Window { bytes: 1 << 30 }] {
+        for shuffle in [
+            Shuffle::No,
+            Shuffle::Window { bytes: 0 },
+            Shuffle::Window { bytes: 5_000 },
+            Shuffle::Window { bytes: 1 << 30 },
+        ] {
             let expected = samples(epoch(&dataset, &threads(1), shuffle));
             assert_eq!(expected.len(), 100);
             let mut keys: Vec<&String> = expected.iter().map(|(key, ..)| key).collect();
@@ -158,6 +163,33 @@ fn a_step_may_make_many_samples_of_one() {
     assert!(offline.len() > 30, "{}", offline.len());
     assert!(offline == online);
     assert_eq!(offline.len() as u64, tiled.manifest().samples);
+}
+
+#[test]
+fn an_absurd_batch_is_refused_before_it_is_allocated() {
+    let photos = photos(3);
+    let pipeline = pipeline(&SMALL.replace("size = 16", "size = 60000"));
+    let order = |blocks| Schedule::new(blocks, Shuffle::No, 0, 0);
+    let supply = FromStorage::files(list(&pipeline, photos.path()), local(), order);
+    let online = Online::after(&pipeline, &Strategy::parse(&pipeline, "unprocessed").unwrap());
+    let error = Loader::start(Arc::new(supply), online, threads(1)).err().unwrap().to_string();
+    assert!(error.contains("over the limit"), "{error}");
+}
+
+#[test]
+fn an_index_with_a_gap_skips_what_it_does_not_name() {
+    let photos = photos(12);
+    let (output, dataset) = built(&pipeline(SMALL), "resized", photos.path(), 1);
+    let index = output.path().join("shard-00000.tfrecord.idx");
+    let text = std::fs::read_to_string(&index).unwrap();
+    let lines: Vec<&str> = text.lines().enumerate().filter(|(number, _)| *number != 5).map(|(_, line)| line).collect();
+    std::fs::write(&index, lines.join("\n") + "\n").unwrap();
+    let manifest = output.path().join("dataset.json");
+    let text = std::fs::read_to_string(&manifest).unwrap().replace("\"samples\": 12", "\"samples\": 11");
+    std::fs::write(&manifest, text).unwrap();
+    drop(dataset);
+    let dataset = Arc::new(Dataset::open(output.path()).unwrap());
+    assert_eq!(samples(epoch(&dataset, &threads(2), Shuffle::No)).len(), 11);
 }
 
 #[test]

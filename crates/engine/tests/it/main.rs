@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod building;
+mod converting;
 mod listing;
 mod loading;
 mod profiling;

@@ -108,3 +108,28 @@ fn a_probe_measures_each_access_on_one_thread_and_on_all() {
     assert!(found.memory_megabytes_per_second > 100.0);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "its files are gone");
 }
+
+#[test]
+fn a_work_folder_keeps_what_was_in_it() {
+    let photos = photos(8);
+    let pipeline = pipeline(SMALL);
+    let work = tempfile::tempdir().unwrap();
+    std::fs::create_dir(work.path().join("resized")).unwrap();
+    std::fs::write(work.path().join("resized/thesis.txt"), "mine").unwrap();
+    let options = ProfileOptions {
+        sample_count: 8,
+        runs_total: 1,
+        threads: 1,
+        shards: 1,
+        batch_size: 8,
+        caching: Caching::None,
+        seed: 1,
+        on_error: OnError::Fail,
+        work_folder: work.path().to_owned(),
+        strategies: vec![Strategy::parse(&pipeline, "resized").unwrap()],
+    };
+    let listing = Listing::scan(pipeline.source(), photos.path()).unwrap();
+    profile(&pipeline, listing, &StorageChoice::Local, &options, &()).unwrap();
+    assert_eq!(std::fs::read_to_string(work.path().join("resized/thesis.txt")).unwrap(), "mine");
+    assert_eq!(std::fs::read_dir(work.path()).unwrap().count(), 1);
+}

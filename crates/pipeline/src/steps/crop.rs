@@ -3,7 +3,7 @@
 use forebay_codec::{TensorMut, TensorSpec, TensorView};
 use serde::{Deserialize, Serialize};
 
-use super::{Rectangle, picture, picture_of, picture_type};
+use super::{Rectangle, SIDE_MAX, picture, picture_of, picture_type};
 use crate::error::StepError;
 use crate::random::Random;
 use crate::sample::ValueView;
@@ -43,7 +43,7 @@ impl Default for HorizontalFlip {
 
 /// A size that can be cut.
 pub(super) fn check_size(size: usize) -> Result<(), BadParameter> {
-    BadParameter::unless(size > 0, "size", &size, "at least 1 pixel")
+    BadParameter::unless((1..=SIDE_MAX).contains(&size), "size", &size, "from 1 to 65536 pixels")
 }
 
 impl CentreCrop {

@@ -26,6 +26,9 @@ use crate::sample::ValueView;
 use crate::schema::FieldType;
 use crate::step::Needs;
 
+/// A side longer than this is a mistake, and would allocate without bound.
+const SIDE_MAX: usize = 1 << 16;
+
 /// The tensor in `input`, which the schema check has promised.
 fn tensor<'a>(input: ValueView<'a>, field_is: &'static str) -> Result<TensorView<'a>, StepError> {
     match input {

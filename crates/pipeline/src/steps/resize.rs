@@ -5,7 +5,7 @@ use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions};
 use forebay_codec::{DType, TensorMut, TensorSpec, TensorView};
 use serde::{Deserialize, Serialize};
 
-use super::{picture, picture_of, picture_type};
+use super::{SIDE_MAX, picture, picture_of, picture_type};
 use crate::error::StepError;
 use crate::sample::ValueView;
 use crate::schema::FieldType;
@@ -121,9 +121,6 @@ impl Resize {
         if width <= height { (side, longer) } else { (longer, side) }
     }
 }
-
-/// A side longer than this is a mistake, and would allocate without bound.
-const SIDE_MAX: usize = 1 << 16;
 
 /// A length in pixels that a picture can have.
 fn check_side(name: &'static str, side: Option<usize>) -> Result<(), BadParameter> {

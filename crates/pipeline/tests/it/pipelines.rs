@@ -55,6 +55,11 @@ fn a_mismatch_names_both_steps() {
 fn nothing_is_accepted_and_ignored() {
     for (steps, expected) in [
         ("[[step]]\nop=\"decode\"\ncolor=\"rgb\"\n", "unknown field `color`"),
+        ("[source]\nfield=\"label\"\n", "cannot be called `label`"),
+        ("[source]\nfield=\"\"\n", "not a plain name"),
+        ("[[step]]\nop=\"decode\"\nstate=\"../victim\"\n", "`../victim` is not a plain name"),
+        ("[[step]]\nop=\"decode\"\nstate=\"a+png\"\n", "not a plain name"),
+        ("[[step]]\nop=\"decode\"\n[[step]]\nop=\"random-crop\"\nsize=200000\n", "`size`"),
         ("[[step]]\nop=\"blur\"\n", "no operation `blur`"),
         ("[[step]]\nsize=3\n", "no `op`"),
         ("[source]\nfolder=\"x\"\n", "unknown field `folder`"),

@@ -49,10 +49,12 @@ fn lossless_encodings_change_bytes_not_pixels() {
     for split in ["decoded", "resized"] {
         let (raw, raw_bytes) = keep_and_finish(split, draw);
         assert_eq!(raw, expected);
-        for encoding in ["png", "png-fast", "qoi", "webp-lossless"] {
+        for encoding in ["png", "png-fast", "qoi", "webp-lossless", "l3-fast", "l3-dense", "l3-classic"] {
             let (found, bytes) = keep_and_finish(&format!("{split}+{encoding}"), draw);
             assert_eq!(found, expected, "{split}+{encoding}");
-            assert!(bytes < raw_bytes / 2, "{split}+{encoding}: {bytes} of {raw_bytes}");
+            // Classic spends twelve bits on every row of a patch, whatever is in it.
+            let most = if encoding == "l3-classic" { raw_bytes * 3 / 4 } else { raw_bytes / 2 };
+            assert!(bytes < most, "{split}+{encoding}: {bytes} of {raw_bytes}");
         }
     }
     let (close, _) = keep_and_finish("resized+jpeg-95", draw);

@@ -27,6 +27,7 @@ Examples:
   forebay inspect shard-00000.tfrecord    any TFRecord file, GZIP and ZLIB too
   forebay inspect photos/                 how many pictures, of which formats
   forebay inspect photo.jpg
+  forebay inspect photo.l3 --verify       mode, strips, checksums of the strips
   forebay inspect cv > my.toml            start your own pipeline from a ready one
   forebay inspect my.toml                 its steps, schemas and strategies
   forebay inspect profile.json            also plan.json
@@ -100,7 +101,8 @@ impl Outcome {
             Self::Dataset(found) => found.problems.len(),
             Self::Records(found) => found.problems.len(),
             Self::Pictures(found) => found.problems.len(),
-            Self::Picture(_) | Self::Pipeline(_) | Self::Profile(_) | Self::Plan(_) => 0,
+            Self::Picture(found) => found.problems(),
+            Self::Pipeline(_) | Self::Profile(_) | Self::Plan(_) => 0,
         }
     }
 }
@@ -161,7 +163,7 @@ fn look_at_file(arguments: &Arguments, bytes: u64) -> Result<Outcome> {
 fn unknown(path: &Path) -> Error {
     Error::usage(
         format!("`{}` is nothing that Forebay knows", path.display()),
-        "it knows data sets, TFRecord files, pictures (JPEG, PNG, WebP, BMP, PNM, QOI), pipelines (TOML), profiles and plans",
+        "it knows data sets, TFRecord files, pictures (JPEG, PNG, WebP, BMP, PNM, QOI, L3), pipelines (TOML), profiles and plans",
     )
 }
 

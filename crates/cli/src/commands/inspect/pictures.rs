@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use forebay_codec::image::{DecodeOptions, Decoder, Format, Orientation, read_header};
+use forebay_codec::image::{DecodeOptions, Decoder, Format, Limits, Orientation, inspect_l3, read_header};
 use forebay_engine::data::Listing;
 use forebay_pipeline::Source;
 use forebay_plan::units;
@@ -34,15 +34,44 @@ pub(super) struct Picture {
     verified: bool,
     /// The format that the name promises, where that is another one.
     extension_says: Option<&'static str>,
+    /// What only an L3 has.
+    l3: Option<L3>,
+}
+
+/// What an L3 is made of.
+#[derive(Debug, Serialize)]
+struct L3 {
+    mode: &'static str,
+    /// Whether it is the layout of the paper's authors, which has no checksums.
+    released_layout: bool,
+    colour_transform: &'static str,
+    predictor: &'static str,
+    strip_rows: usize,
+    /// From the top.
+    strips: Vec<L3Strip>,
+}
+
+#[derive(Debug, Serialize)]
+struct L3Strip {
+    /// `null` in the released layout, where a strip lies in pieces.
+    bytes: Option<u64>,
+    /// What is wrong with it; looked for by `--verify`.
+    damage: Option<String>,
 }
 
 pub(super) fn file(path: &Path, content: &[u8], verify: bool) -> Result<Picture> {
     let failed = |source| Error::Picture { path: path.to_owned(), source };
     let header = read_header(content).map_err(failed)?;
-    if verify {
+    let l3 = match header.format {
+        Format::L3 => Some(l3(content, verify).map_err(failed)?),
+        _ => None,
+    };
+    // The strips of an L3 have been decoded, each on its own.
+    if verify && l3.is_none() {
         Decoder::new().decode(content, &DecodeOptions::default()).map_err(failed)?;
     }
     Ok(Picture {
+        l3,
         path: path.to_owned(),
         format: header.format.name(),
         width: header.width,
@@ -56,6 +85,19 @@ pub(super) fn file(path: &Path, content: &[u8], verify: bool) -> Result<Picture>
         bits_per_pixel: content.len() as f64 * 8.0 / (header.width * header.height).max(1) as f64,
         verified: verify,
         extension_says: extension_says(path, header.format),
+    })
+}
+
+fn l3(content: &[u8], verify: bool) -> Result<L3, forebay_codec::Error> {
+    let details = inspect_l3(content, verify, &Limits::default())?;
+    let strips = details.strips.into_iter().map(|strip| L3Strip { bytes: strip.bytes, damage: strip.damage });
+    Ok(L3 {
+        mode: details.mode.name(),
+        released_layout: details.released,
+        colour_transform: details.colour_transform,
+        predictor: details.predictor,
+        strip_rows: details.strip_rows,
+        strips: strips.collect(),
     })
 }
 
@@ -87,10 +129,43 @@ impl Picture {
         if let Some(format) = self.extension_says {
             facts.push(("name", format!("says {format}, which does no harm: content decides")));
         }
+        facts.extend(self.l3.iter().flat_map(L3::facts));
+        let sound = if self.l3.as_ref().is_some_and(|l3| !l3.released_layout) {
+            "every checksum is right, every pixel could be decoded"
+        } else {
+            "every pixel could be decoded"
+        };
         if self.verified {
-            facts.push(("verified", "every pixel could be decoded".to_owned()));
+            facts.push(("verified", if self.problems() == 0 { sound } else { "damaged" }.to_owned()));
         }
         page.facts(&facts);
+        let damage: Vec<String> = self.l3.iter().flat_map(|l3| &l3.strips).filter_map(|s| s.damage.clone()).collect();
+        show_problems(page, &damage);
+    }
+
+    /// How many strips are damaged.
+    pub(super) fn problems(&self) -> usize {
+        self.l3.iter().flat_map(|l3| &l3.strips).filter(|strip| strip.damage.is_some()).count()
+    }
+}
+
+impl L3 {
+    fn facts(&self) -> Vec<(&'static str, String)> {
+        let layout = if self.released_layout { ", in the layout of the paper's authors (no checksums)" } else { "" };
+        let sizes = || self.strips.iter().filter_map(|strip| strip.bytes).map(|bytes| bytes as f64);
+        let total: f64 = sizes().sum();
+        let each = if sizes().count() == 0 {
+            String::new()
+        } else {
+            format!(", {} each on average", units::bytes(total / self.strips.len() as f64))
+        };
+        let strips = format!("{} of {} rows{each}", units::count(self.strips.len() as u64), self.strip_rows);
+        vec![
+            ("mode", format!("{}{layout}", self.mode)),
+            ("colours", format!("transform {}", self.colour_transform)),
+            ("predictor", self.predictor.to_owned()),
+            ("strips", strips),
+        ]
     }
 }
 

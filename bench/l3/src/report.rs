@@ -1,0 +1,122 @@
+//! The table, with what is needed to judge and to repeat it.
+
+use std::fmt::Write;
+
+use crate::{
+    pictures::{Picture, SETS},
+    threads::Threads,
+};
+
+/// What was measured of one codec, set by set.
+pub struct Row {
+    pub name: String,
+    pub encodes: bool,
+    pub bytes: Vec<usize>,
+    pub encode_seconds: Vec<Vec<f64>>,
+    pub decode_seconds: Vec<Vec<f64>>,
+}
+
+impl Row {
+    pub fn new(name: String, encodes: bool, sets: usize) -> Self {
+        let times = vec![Vec::new(); sets];
+        Self { name, encodes, bytes: vec![0; sets], encode_seconds: times.clone(), decode_seconds: times }
+    }
+}
+
+/// The middle one.
+pub fn median(times: &[f64]) -> f64 {
+    let mut times = times.to_vec();
+    times.sort_by(f64::total_cmp);
+    times.get(times.len() / 2).copied().unwrap_or(f64::NAN)
+}
+
+/// The median over repetitions of the sum over sets.
+fn total(times: &[Vec<f64>]) -> f64 {
+    let repetitions = times.first().map_or(0, Vec::len);
+    median(&(0..repetitions).map(|repetition| times.iter().map(|set| set[repetition]).sum()).collect::<Vec<f64>>())
+}
+
+/// The whole page.
+pub fn write(sets: &[Vec<Picture>], rows: &[Row], kernels: &[Row], threads: &[Threads]) -> String {
+    let pixels: Vec<f64> = sets.iter().map(|set| set.iter().map(|p| p.pixels.len() as f64).sum()).collect();
+    let png: Vec<f64> = sets.iter().map(|set| set.iter().map(|p| p.png.len() as f64).sum()).collect();
+    let reference = &rows[3];
+    let mut page = String::from("# L3 beside its peers\n\n");
+    machine(&mut page);
+    page.push_str(
+        "Every codec decodes the same pictures on one thread, turn by turn within each round; figures are medians over the \
+         rounds. MB/s are 10^6 bytes of pixels. Sizes are relative to the PNG files; for `images-jpeg`, whose pixels are \
+         decoded JPEGs, to what the `png` crate makes of them with its default (Balanced) compression, which is within half \
+         a percent of Pillow's level 6. L3 verifies its checksums. `× png` is decoding speed relative to the `png` crate \
+         on the PNG files.\n\n## All pictures together\n\n",
+    );
+    page.push_str("| codec | size / PNG | encode MB/s | decode MB/s | × png |\n|---|---|---|---|---|\n");
+    let all: f64 = pixels.iter().sum();
+    for row in rows {
+        let size = row.bytes.iter().sum::<usize>() as f64 / png.iter().sum::<f64>();
+        let encode = if row.encodes {
+            format!("{:.0}", all / total(&row.encode_seconds) / 1e6)
+        } else {
+            "".into()
+        };
+        let decode = all / total(&row.decode_seconds) / 1e6;
+        let ratio = total(&reference.decode_seconds) / total(&row.decode_seconds);
+        let _ = writeln!(page, "| {} | {size:.3} | {encode} | {decode:.0} | {ratio:.2} |", row.name);
+    }
+    page.push_str("\n## Set by set: size / PNG, decode MB/s, × png\n\n| codec |");
+    for ((name, pictures), pixels) in SETS.iter().zip(sets).zip(&pixels) {
+        let _ = write!(page, " {name} ({} pictures, {:.0} MB) |", pictures.len(), pixels / 1e6);
+    }
+    page.push_str("\n|---|---|---|---|---|\n");
+    for row in rows {
+        let _ = write!(page, "| {} |", row.name);
+        for set in 0..sets.len() {
+            let seconds = median(&row.decode_seconds[set]);
+            let _ = write!(
+                page,
+                " {:.3}, {:.0}, {:.2} |",
+                row.bytes[set] as f64 / png[set],
+                pixels[set] / seconds / 1e6,
+                median(&reference.decode_seconds[set]) / seconds
+            );
+        }
+        page.push('\n');
+    }
+    page.push_str("\n## Kernels, all pictures together\n\n| codec | encode MB/s | decode MB/s |\n|---|---|---|\n");
+    for row in kernels {
+        let (encode, decode) = (all / total(&row.encode_seconds) / 1e6, all / total(&row.decode_seconds) / 1e6);
+        let _ = writeln!(page, "| {} | {encode:.0} | {decode:.0} |", row.name);
+    }
+    page.push_str("\n## Threads: strips of a 2048×1024 picture\n\n| mode | strips | one thread, ms | two threads, ms | × |\n|---|---|---|---|---|\n");
+    for Threads { mode, strips, one_seconds, two_seconds } in threads {
+        let (one, two) = (one_seconds * 1e3, two_seconds * 1e3);
+        let _ = writeln!(page, "| {} | {strips} | {one:.3} | {two:.3} | {:.2} |", mode.name(), one / two);
+    }
+    page
+}
+
+/// The processor, the versions and the command.
+fn machine(page: &mut String) {
+    let processor = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = processor.lines().find_map(|line| line.strip_prefix("model name")?.split(':').nth(1));
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    let kernel = forebay_l3::Kernel::detect().name();
+    let _ = writeln!(
+        page,
+        "Regenerate with `make bench-l3`. Processor: {}, {cores} cores, L3 kernel `{kernel}`.\n",
+        model.unwrap_or("unknown").trim()
+    );
+    let wanted =
+        ["png", "zune-png", "spng", "spng-sys", "rapid-qoi", "libwebp-sys", "zune-jpegxl", "jxl", "zstd-sys", "lz4_flex"];
+    let mut versions = Vec::new();
+    let mut lines = include_str!("../Cargo.lock").lines();
+    while let Some(line) = lines.next() {
+        let name = line.strip_prefix("name = ").map(|name| name.trim_matches('"'));
+        if let (Some(name), Some(version)) = (name, lines.clone().next().and_then(|l| l.strip_prefix("version = "))) {
+            if wanted.contains(&name) {
+                versions.push(format!("{name} {}", version.trim_matches('"')));
+            }
+        }
+    }
+    let _ = writeln!(page, "Versions: {}.\n", versions.join(", "));
+}

@@ -1,0 +1,236 @@
+//! L3 through the `forebay-l3` crate: strips that are decoded each on its own, straight into the output where nothing is left
+//! to convert.
+
+use std::borrow::Cow;
+
+use forebay_l3::{DecodeOptions as Settings, Depth, EncodeOptions, Mode, Pixels, Region, Scratch, Shape, Strips};
+
+use crate::error::{Error, Result};
+
+use super::decoder::{Task, scratch_slice};
+use super::format::Format;
+use super::header::Header;
+use super::layout;
+use super::options::Limits;
+use super::orientation::Orientation;
+use super::sink::{self, Samples, SourceRows};
+
+pub use forebay_l3::Mode as L3Mode;
+
+const NAME: &str = Format::L3.name();
+
+/// What the header says beyond [`Header`].
+#[derive(Debug, Clone)]
+pub(crate) struct File {
+    pub(crate) header: Header,
+    own: forebay_l3::Header,
+}
+
+/// The library's decoder, which keeps its working memory. The limits are ours, and checked before it is called.
+pub(crate) struct Unpacker(forebay_l3::Decoder);
+
+impl Default for Unpacker {
+    fn default() -> Self {
+        Self(forebay_l3::Decoder::new(settings()))
+    }
+}
+
+fn settings() -> Settings {
+    Settings { pixels_max: u64::MAX, ..Settings::default() }
+}
+
+/// What the library says of a file, in our words.
+fn explain(error: forebay_l3::Error) -> Error {
+    use forebay_l3::Error as Own;
+    let (problem, offset, truncated) = match error {
+        Own::Truncated { what, needed, found } => {
+            (format!("{what} needs `{needed}` bytes, there are `{found}`"), found, true)
+        }
+        Own::Format { what, expected, found, .. } if what == "length of the file" && found < expected => {
+            (format!("the file needs `{expected}` bytes, there are `{found}`"), found, true)
+        }
+        Own::Format { what, offset, expected, found } => {
+            (format!("{what}: expected `{expected}`, found `{found}`"), offset, false)
+        }
+        Own::Checksum { what, strip, offset, expected, found } => {
+            let what = strip.map_or_else(|| what.to_owned(), |strip| format!("strip `{strip}`"));
+            (format!("the checksum of {what} is `{expected:08x}`, its bytes give `{found:08x}`"), offset, false)
+        }
+        Own::Unsupported { what, found, hint } => return Error::unsupported(NAME, format!("{what} `{found}`"), hint),
+        // The format's own limits, which no option raises.
+        Own::Limit { what, limit, found, hint } => {
+            return Error::unsupported(NAME, format!("{what} of `{found}`, over `{limit}`,"), hint);
+        }
+        Own::Usage { what, expected, found } => return Error::usage(what, expected, found),
+        other => {
+            let source = Some(other.into());
+            return Error::Format {
+                format: NAME,
+                problem: "it cannot be decoded".into(),
+                offset: None,
+                truncated: false,
+                source,
+            };
+        }
+    };
+    let (problem, offset) = (problem.into(), Some(offset as usize));
+    Error::Format { format: NAME, problem, offset, truncated, source: Some(error.into()) }
+}
+
+/// Reads the header.
+pub(crate) fn read(bytes: &[u8]) -> Result<File> {
+    let own = forebay_l3::Header::parse(bytes).map_err(explain)?;
+    let header = Header {
+        format: Format::L3,
+        width: own.shape.width() as usize,
+        height: own.shape.height() as usize,
+        channels: usize::from(own.shape.channels()),
+        bits: own.shape.depth().bits(),
+        orientation: Orientation::Normal,
+        progressive: false,
+        animated: false,
+    };
+    Ok(File { header, own })
+}
+
+impl File {
+    /// What the library holds of the picture at once: the rows of one patch where there are patches, else a few rows, which
+    /// are not counted.
+    fn working_bytes(&self) -> usize {
+        if self.own.mode == Mode::Classic { usize::from(self.own.patch) * self.own.shape.row_bytes() } else { 0 }
+    }
+
+    fn samples(&self) -> Samples {
+        if self.header.bits == 16 { Samples::SixteenLittleEndian } else { Samples::Eight }
+    }
+}
+
+/// Decodes the strips that the window touches. Nothing is accepted in part.
+pub(crate) fn decode(unpacker: &mut Unpacker, file: &File, task: &mut Task<'_>) -> Result<bool> {
+    let (layout, header) = (task.layout, &file.header);
+    let (window, divisor) = (layout.window, layout.divisor);
+    let samples = file.samples();
+    let pixel_bytes = header.channels * samples.bytes();
+    let same = header.channels == layout.channels && samples.bytes() == layout.dtype.bytes();
+    let (x, y) = (window.x * divisor, window.y * divisor);
+    let width = (window.width * divisor).min(header.width - x);
+    let height = (window.height * divisor).min(header.height - y);
+    let region = Region { x: x as u32, y: y as u32, width: width as u32, height: height as u32 };
+    let row_bytes = width * pixel_bytes;
+    if same && divisor == 1 {
+        layout::require_bytes(layout, file.working_bytes(), task.options)?;
+        unpacker.0.decode_region_into(task.bytes, region, task.output, row_bytes).map_err(explain)?;
+        if cfg!(target_endian = "big") && samples == Samples::SixteenLittleEndian {
+            task.output.as_chunks_mut::<2>().0.iter_mut().for_each(|pair| pair.reverse());
+        }
+        return Ok(false);
+    }
+    let scratch_bytes = row_bytes.saturating_mul(height);
+    layout::require_bytes(layout, scratch_bytes.saturating_add(file.working_bytes()), task.options)?;
+    let scratch = scratch_slice(task.scratch, scratch_bytes);
+    unpacker.0.decode_region_into(task.bytes, region, scratch, row_bytes).map_err(explain)?;
+    let source = SourceRows { x, height: header.height, channels: header.channels, samples, divisor };
+    let mut rows = sink::open(layout, source, task.output);
+    for (number, row) in scratch.chunks_exact(row_bytes).enumerate() {
+        rows.push(y + number, row);
+    }
+    rows.finish();
+    Ok(false)
+}
+
+/// Encodes packed samples in the machine's byte order.
+pub(crate) fn encode(
+    samples: &[u8],
+    (width, height): (u32, u32),
+    channels: usize,
+    deep: bool,
+    mode: Mode,
+) -> Result<Vec<u8>> {
+    let depth = if deep { Depth::Sixteen } else { Depth::Eight };
+    let write = || {
+        let shape = Shape::new(width, height, channels as u8, depth)?;
+        forebay_l3::encode(&Pixels::new(shape, &little_endian(samples, deep))?, &EncodeOptions::new(mode))
+    };
+    write().map_err(|error| match error {
+        forebay_l3::Error::Limit { what, limit, found, .. } => {
+            Error::usage("the picture cannot be encoded as L3", format!("{what} of at most {limit}"), found)
+        }
+        other => explain(other),
+    })
+}
+
+/// The samples with the low byte first where they are 16 bit.
+fn little_endian(data: &[u8], deep: bool) -> Cow<'_, [u8]> {
+    if !deep || cfg!(target_endian = "little") {
+        return Cow::Borrowed(data);
+    }
+    Cow::Owned(data.as_chunks::<2>().0.iter().flat_map(|&pair| u16::from_ne_bytes(pair).to_le_bytes()).collect())
+}
+
+/// What an L3 file is made of.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct L3Details {
+    /// How it is coded.
+    pub mode: L3Mode,
+    /// Whether it is the layout that the authors of the paper released, which has no checksums.
+    pub released: bool,
+    /// The name of the colour transform.
+    pub colour_transform: &'static str,
+    /// The name of the predictor; classic has its own.
+    pub predictor: &'static str,
+    /// Rows of each strip; the last may have fewer.
+    pub strip_rows: usize,
+    /// The strips, from the top.
+    pub strips: Vec<L3Strip>,
+}
+
+/// One strip of an L3 file.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct L3Strip {
+    /// Its payload; `None` in the released layout, where it lies in three pieces.
+    pub bytes: Option<u64>,
+    /// What is wrong with it, where it was verified and something is.
+    pub damage: Option<String>,
+}
+
+/// Says what an L3 file is made of; with `verify`, every strip is decoded, and damage to one does not hide the others. Damage
+/// to the header or the strip table is an error.
+pub fn inspect_l3(bytes: &[u8], verify: bool, limits: &Limits) -> Result<L3Details> {
+    let pixels_max = limits.pixels_max as u64;
+    let limit = |error| match error {
+        forebay_l3::Error::Limit { found, limit, .. } if limit == pixels_max => {
+            Error::Limit { what: "the number of pixels", found, limit }
+        }
+        other => explain(other),
+    };
+    let opened = Strips::open(bytes, Settings { pixels_max, ..Settings::default() }).map_err(limit)?;
+    let header = *opened.header();
+    let row_bytes = header.shape.row_bytes();
+    let strip_rows = header.strip_rows.min(header.shape.height()) as usize;
+    let mut rows = Vec::new();
+    if verify {
+        let (found, limit) = (row_bytes.saturating_mul(strip_rows), limits.bytes_max);
+        if found > limit {
+            let what = "the memory to decode a strip, in bytes,";
+            return Err(Error::Limit { what, found: found as u64, limit: limit as u64 });
+        }
+        rows.resize(found, 0);
+    }
+    let mut scratch = Scratch::default();
+    let mut strip = |number| {
+        let decoded =
+            if verify { opened.decode_strip_into(number, &mut scratch, &mut rows, row_bytes) } else { Ok(()) };
+        let damage = decoded.err().map(|error| explain(error).to_string());
+        L3Strip { bytes: opened.payload_bytes(number), damage }
+    };
+    Ok(L3Details {
+        mode: header.mode,
+        released: header.released,
+        colour_transform: header.colour.name(),
+        predictor: header.predictor.map_or(Mode::Classic.name(), forebay_l3::Predictor::name),
+        strip_rows,
+        strips: (0..opened.count()).map(&mut strip).collect(),
+    })
+}

@@ -1,0 +1,85 @@
+//! The identity of a build: what decides the bytes that come out.
+
+use std::time::UNIX_EPOCH;
+
+use forebay_pipeline::PipelineSpec;
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::Xxh3;
+
+use super::{Build, BuildOptions};
+use crate::data::Manifest;
+use crate::error::{Error, Result};
+
+/// What is built, in parts, so that a message can say what has changed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Identity {
+    /// Of all the rest.
+    pub(super) checksum: String,
+    pipeline: String,
+    strategy: String,
+    shards: usize,
+    /// Names, sizes, times of modification and labels of the source's files.
+    files: String,
+    /// The layout and the version that writes it.
+    format: String,
+}
+
+impl Identity {
+    /// The identity of `build` with these options. What happens to damaged samples is no part of it: it does not change
+    /// what becomes of the others.
+    pub(super) fn of(build: &Build, options: &BuildOptions) -> Result<Self> {
+        let spec = build.pipeline.to_spec().ok_or_else(|| Error::Usage {
+            problem: format!("pipeline `{}` has a step that was made in code", build.pipeline.name()),
+            remedy: "build from a pipeline that can be written down".to_owned(),
+        })?;
+        let mut identity = Self {
+            checksum: String::new(),
+            pipeline: checksum(spec_text(&spec).as_bytes()),
+            strategy: build.strategy.to_string(),
+            shards: options.shards,
+            files: files_checksum(build),
+            format: format!("{}-{} by {}", Manifest::FORMAT, Manifest::VERSION, env!("CARGO_PKG_VERSION")),
+        };
+        let Self { pipeline, strategy, shards, files, format, .. } = &identity;
+        identity.checksum = checksum(format!("{pipeline} {strategy} {shards} {files} {format}").as_bytes());
+        Ok(identity)
+    }
+
+    /// In what this differs from `other`, in words.
+    pub(super) fn differences(&self, other: &Self) -> String {
+        let parts = [
+            (self.pipeline != other.pipeline, "another pipeline".to_owned()),
+            (self.strategy != other.strategy, format!("strategy `{}`, not `{}`", other.strategy, self.strategy)),
+            (self.shards != other.shards, format!("{} shards, not {}", other.shards, self.shards)),
+            (self.files != other.files, "source files that were added, removed or changed since".to_owned()),
+            (self.format != other.format, format!("format `{}`, not `{}`", other.format, self.format)),
+        ];
+        let different: Vec<String> = parts.into_iter().filter(|(differs, _)| *differs).map(|(_, what)| what).collect();
+        different.join(", ")
+    }
+}
+
+fn spec_text(spec: &PipelineSpec) -> String {
+    serde_json::to_string(spec).expect("a pipeline's spec has text keys and plain values")
+}
+
+fn checksum(bytes: &[u8]) -> String {
+    format!("{:016x}", xxhash_rust::xxh3::xxh3_64(bytes))
+}
+
+fn files_checksum(build: &Build) -> String {
+    let mut hash = Xxh3::new();
+    for class in build.listing.classes() {
+        hash.update(class.as_bytes());
+        hash.update(&[0]);
+    }
+    for file in build.listing.files() {
+        hash.update(file.key.as_bytes());
+        hash.update(&[0]);
+        hash.update(&file.bytes.to_le_bytes());
+        hash.update(&file.label.unwrap_or(-1).to_le_bytes());
+        let modified = file.modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        hash.update(&modified.map_or(0, |time| time.as_nanos()).to_le_bytes());
+    }
+    format!("{:016x}", hash.digest())
+}

@@ -1,0 +1,302 @@
+//! Pixels to bytes.
+
+use std::{marker::PhantomData, ops::Range};
+
+use crate::{
+    choose, classic, dense,
+    error::{Error, Result},
+    fast,
+    header::{CHECKSUM_OFFSET, ColourTransform, HEADER_BYTES, Header, Mode, Predictor, STRIP_ENTRY_BYTES, TAIL_BYTES},
+    image::{Depth, Pixels, SIDE_MAX, Shape},
+    kernel::{
+        Kernel, Level,
+        predict::{self, Activity, Place},
+    },
+    model::{LEVELS, kind},
+    phases::{ORDER, counts},
+    scratch::{Deep, Scratch},
+};
+
+/// About how many pixels a strip has unless the caller says otherwise: few enough that threads share a picture well, many
+/// enough that what each strip repeats (a first row without a row above, 32 states per plane) does not count.
+const STRIP_PIXELS: u64 = 1 << 17;
+/// The patch of the paper.
+const PATCH: u8 = 64;
+
+/// How to encode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EncodeOptions {
+    /// How residuals become bits.
+    pub mode: Mode,
+    /// Rows per strip; `None` chooses strips of about 131,072 pixels. Classic has strips of one patch and ignores no value: give
+    /// `patch` instead.
+    pub strip_rows: Option<u32>,
+    /// The colour transform; `None` chooses by a sample of the image.
+    pub colour: Option<ColourTransform>,
+    /// The predictor; `None` chooses by a sample of the image.
+    pub predictor: Option<Predictor>,
+    /// The side of a patch (classic): 64 as in the paper, 32 below HD.
+    pub patch: u8,
+    /// The instructions to use. The bytes are the same with all.
+    pub kernel: Kernel,
+}
+
+impl EncodeOptions {
+    /// The defaults for a mode.
+    pub fn new(mode: Mode) -> Self {
+        Self { mode, strip_rows: None, colour: None, predictor: None, patch: PATCH, kernel: Kernel::detect() }
+    }
+
+    /// Refuses options that the mode or the image has no use for.
+    fn check(&self, shape: Shape) -> Result<()> {
+        let usage = |what, expected: u64, found: u64| Err(Error::Usage { what, expected, found });
+        if self.mode == Mode::Classic {
+            if self.patch == 0 {
+                return usage("patch side", u64::from(PATCH), 0);
+            }
+            if let Some(rows) = self.strip_rows {
+                return usage(
+                    "rows per strip of classic, which are the patch's",
+                    u64::from(self.patch),
+                    u64::from(rows),
+                );
+            }
+            if let Some(predictor) = self.predictor {
+                return usage("predictor of classic, which has its own", 0, predictor as u64 + 1);
+            }
+        } else if self.patch != PATCH {
+            return usage("patch side without mode classic", u64::from(PATCH), u64::from(self.patch));
+        }
+        if self.strip_rows.is_some_and(|rows| rows == 0 || rows > SIDE_MAX) {
+            return usage("rows per strip", u64::from(shape.height()), u64::from(self.strip_rows.unwrap_or(0)));
+        }
+        let colourful = shape.channels() >= 3 && self.mode != Mode::Classic;
+        match self.colour {
+            Some(colour) if colour != ColourTransform::None && !colourful => {
+                usage("colour transform without three channels or with classic", 0, colour as u64)
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Encodes an image. The bytes depend on the pixels and the options only, not on the machine.
+pub fn encode(pixels: &Pixels<'_>, options: &EncodeOptions) -> Result<Vec<u8>> {
+    let shape = pixels.shape();
+    options.check(shape)?;
+    let level = Level::new(options.kernel)?;
+    if options.mode == Mode::Classic {
+        let patch = options.patch;
+        let mut file = File::new(header(shape, options, ColourTransform::None, None, u32::from(patch)), &[]);
+        while let Some(rows) = file.next_rows() {
+            classic::encode_strip(pixels, usize::from(patch), rows, &mut file.bytes);
+            file.end_strip()?;
+        }
+        return Ok(file.finish());
+    }
+    match shape.depth() {
+        Depth::Eight => encode_rows::<u8>(pixels, options, level),
+        Depth::Sixteen => encode_rows::<u16>(pixels, options, level),
+    }
+}
+
+/// Rows per strip such that all strips are about as high.
+fn strip_rows(shape: Shape, options: &EncodeOptions) -> u32 {
+    options.strip_rows.unwrap_or_else(|| {
+        let strips = (shape.pixels() + STRIP_PIXELS / 2) / STRIP_PIXELS;
+        let strips = strips.clamp(1, u64::from(shape.height())) as u32;
+        shape.height().div_ceil(strips)
+    })
+}
+
+fn header(
+    shape: Shape,
+    options: &EncodeOptions,
+    colour: ColourTransform,
+    predictor: Option<Predictor>,
+    strip_rows: u32,
+) -> Header {
+    let patch = if options.mode == Mode::Classic { options.patch } else { 0 };
+    Header {
+        shape,
+        mode: options.mode,
+        colour,
+        predictor,
+        strip_rows,
+        patch,
+        released: false,
+        model_bytes: 0,
+        checksum: 0,
+    }
+}
+
+fn encode_rows<S: Deep>(pixels: &Pixels<'_>, options: &EncodeOptions, level: Level) -> Result<Vec<u8>> {
+    let shape = pixels.shape();
+    let mut rows = RowEncoder::<S>::new(shape, level);
+    let choice = choose::choose(pixels, options, &mut rows);
+    rows.colour = choice.colour;
+    rows.predictor = choice.predictor;
+    let header = header(shape, options, choice.colour, Some(choice.predictor), strip_rows(shape, options));
+    let (width, channels) = (shape.width() as usize, usize::from(shape.channels()));
+    let planes = channels * S::BYTES;
+    if options.mode == Mode::Fast {
+        let mut file = File::new(header, &[]);
+        let mut sink = fast::Sink::default();
+        while let Some(strip) = file.next_rows() {
+            for y in strip.clone() {
+                rows.encode(pixels.row(y), y == strip.start, None);
+                for plane in &rows.scratch.residuals[..planes] {
+                    sink.plane_row(level, plane, width);
+                }
+            }
+            sink.finish(&mut file.bytes);
+            file.end_strip()?;
+        }
+        return Ok(file.finish());
+    }
+    let mut sink = dense::Sink::new(width, planes, shape.height() as usize);
+    for y in 0..shape.height() as usize {
+        rows.encode(pixels.row(y), y.is_multiple_of(header.strip_rows as usize), Some(choice.shifts));
+        for plane in 0..planes {
+            let scratch = &rows.scratch;
+            sink.plane_row(plane, &scratch.residuals[plane][..width], &scratch.tables[plane][..width]);
+        }
+    }
+    let draft = sink.draft(choice.shifts[..channels].to_vec());
+    let codes = dense::codes(&draft.tables);
+    let mut file = File::new(header, &draft.write());
+    while let Some(strip) = file.next_rows() {
+        sink.strip(level, &draft, &codes, strip, &mut file.bytes);
+        file.end_strip()?;
+    }
+    Ok(file.finish())
+}
+
+/// Turns rows of pixels into residuals, and for `dense` contexts.
+pub(crate) struct RowEncoder<S> {
+    pub(crate) scratch: Scratch,
+    pub(crate) colour: ColourTransform,
+    pub(crate) predictor: Predictor,
+    shape: Shape,
+    level: Level,
+    depth: PhantomData<S>,
+}
+
+impl<S: Deep> RowEncoder<S> {
+    fn new(shape: Shape, level: Level) -> Self {
+        let mut scratch = Scratch::default();
+        scratch.resize::<S>(shape);
+        Self { scratch, colour: ColourTransform::None, predictor: Predictor::Smooth, shape, level, depth: PhantomData }
+    }
+
+    /// Takes a row of pixels; its residuals are then in `scratch.residuals`, and if `shifts` is given, their contexts within
+    /// their planes in `scratch.tables`.
+    pub(crate) fn encode(&mut self, row: &[u8], first: bool, shifts: Option<[u8; 4]>) {
+        let (width, channels) = (self.shape.width() as usize, usize::from(self.shape.channels()));
+        let counts = counts(width);
+        let rows = S::rows(&mut self.scratch);
+        rows.advance();
+        S::start(self.level, self.colour, row, width, &mut rows.current[..channels]);
+        let place = Place { phases: &ORDER, start: 0, counts: &counts, channels, predictor: self.predictor, first };
+        let (rows, residuals) = S::residuals_mut(&mut self.scratch);
+        predict::encode(self.level, place, residuals, rows);
+        S::split(&mut self.scratch, channels, width);
+        if let Some(shifts) = shifts {
+            self.contexts(place, shifts);
+        }
+    }
+
+    /// The context of each residual within its plane.
+    fn contexts(&mut self, place: Place<'_>, shifts: [u8; 4]) {
+        let mut tables = std::mem::take(&mut self.scratch.tables);
+        let mut start = 0;
+        for phase in ORDER {
+            let base = (kind(phase) * LEVELS) as u8;
+            let numbers = std::array::from_fn(|level| base + level as u8);
+            let activities = shifts.map(|shift| Activity { tables: numbers, shift: u32::from(shift) });
+            let place = Place { phases: &[phase], start, ..place };
+            predict::tables(self.level, place, &activities, &mut tables, S::rows(&mut self.scratch));
+            start += place.counts[phase];
+        }
+        self.scratch.tables = tables;
+        if S::BYTES == 2 {
+            for channel in 0..place.channels {
+                self.low_contexts(channel, place.channels, place.counts);
+            }
+        }
+    }
+
+    /// The context of a low byte is its high byte.
+    fn low_contexts(&mut self, channel: usize, channels: usize, counts: &[usize; 4]) {
+        let Scratch { residuals, tables, .. } = &mut self.scratch;
+        let mut start = 0;
+        for phase in ORDER {
+            let base = (kind(phase) * LEVELS) as u8;
+            let range = start..start + counts[phase];
+            for (context, &high) in tables[channels + channel][range.clone()].iter_mut().zip(&residuals[channel][range])
+            {
+                *context = base + high.min(LEVELS as u8 - 1);
+            }
+            start += counts[phase];
+        }
+    }
+}
+
+/// A file under construction: header, strip table and model first, then strips one by one.
+struct File {
+    bytes: Vec<u8>,
+    header: Header,
+    /// Where the current strip begins.
+    strip_start: usize,
+    strip: u32,
+    /// Where the strips begin.
+    payload: usize,
+}
+
+impl File {
+    fn new(mut header: Header, model: &[u8]) -> Self {
+        header.model_bytes = model.len() as u32;
+        let mut bytes = Vec::with_capacity(header.shape.bytes() / 2 + 1024);
+        bytes.extend_from_slice(&header.to_bytes());
+        bytes.resize(HEADER_BYTES + STRIP_ENTRY_BYTES * header.strip_count() as usize, 0);
+        bytes.extend_from_slice(model);
+        let payload = bytes.len();
+        Self { bytes, header, strip_start: payload, strip: 0, payload }
+    }
+
+    /// The rows of the strip to write next.
+    fn next_rows(&self) -> Option<Range<usize>> {
+        let start = u64::from(self.strip) * u64::from(self.header.strip_rows);
+        let height = u64::from(self.header.shape.height());
+        (start < height).then(|| start as usize..(start + u64::from(self.header.strip_rows)).min(height) as usize)
+    }
+
+    /// Enters the strip just written into the table.
+    fn end_strip(&mut self) -> Result<()> {
+        let strip = &self.bytes[self.strip_start..];
+        let Ok(length) = u32::try_from(strip.len()) else {
+            let hint = "use fewer rows per strip";
+            return Err(Error::Limit {
+                what: "bytes of a strip",
+                limit: u64::from(u32::MAX),
+                found: strip.len() as u64,
+                hint,
+            });
+        };
+        let checksum = crc32c::crc32c(strip);
+        let entry = HEADER_BYTES + STRIP_ENTRY_BYTES * self.strip as usize;
+        self.bytes[entry..entry + 4].copy_from_slice(&length.to_le_bytes());
+        self.bytes[entry + 4..entry + 8].copy_from_slice(&checksum.to_le_bytes());
+        self.strip_start = self.bytes.len();
+        self.strip += 1;
+        Ok(())
+    }
+
+    fn finish(mut self) -> Vec<u8> {
+        let checksum = crc32c::crc32c(&self.bytes[..CHECKSUM_OFFSET]);
+        let checksum = crc32c::crc32c_append(checksum, &self.bytes[HEADER_BYTES..self.payload]);
+        self.bytes[CHECKSUM_OFFSET..HEADER_BYTES].copy_from_slice(&checksum.to_le_bytes());
+        self.bytes.extend_from_slice(&[0; TAIL_BYTES]);
+        self.bytes
+    }
+}

@@ -1,0 +1,38 @@
+//! From phases to pixels: merges the four phases of each plane, undoes the colour transform and interleaves the channels, in
+//! one pass.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+#[cfg(target_arch = "aarch64")]
+mod neon;
+mod scalar;
+
+use crate::{
+    header::ColourTransform,
+    kernel::{Level, dispatch},
+    phases::Phases,
+};
+
+/// Writes one row of 8-bit pixels; `out` has exactly `width * planes.len()` bytes, and `planes` are 1 to 4.
+pub(crate) fn finish_row(
+    level: Level,
+    transform: ColourTransform,
+    planes: &[Phases<u8>],
+    width: usize,
+    out: &mut [u8],
+) {
+    debug_assert_eq!(out.len(), width * planes.len(), "a whole row");
+    match planes {
+        [first] => dispatch!(level, finish1(first, out)),
+        [first, second, third] => dispatch!(level, finish3(transform, [first, second, third], out)),
+        [first, second, third, fourth] => dispatch!(level, finish4(transform, [first, second, third, fourth], out)),
+        _ => scalar::finish(transform, planes, width, out),
+    }
+}
+
+/// Writes one row of 16-bit pixels; `out` has exactly `2 * width * planes.len()` bytes.
+pub(crate) fn finish_row_wide(transform: ColourTransform, planes: &[Phases<u16>], width: usize, out: &mut [u8]) {
+    scalar::finish(transform, planes, width, out);
+}

@@ -1,0 +1,112 @@
+//! Which instructions the kernels use. `scalar.rs` in each folder is the definition; the others give the same bytes.
+
+pub(crate) mod finish;
+pub(crate) mod pack;
+pub(crate) mod predict;
+pub(crate) mod rans;
+pub(crate) mod start;
+
+use crate::error::{Error, Result};
+
+/// A set of instructions to decode and encode with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kernel {
+    /// Plain Rust: the definition that the others are tested against.
+    Scalar,
+    /// x86-64 with AVX2, BMI1, BMI2, LZCNT and POPCNT.
+    Avx2,
+    /// x86-64 with AVX-512 F, BW, DQ, VL, VBMI, VBMI2 and GFNI (Intel from Ice Lake, AMD from Zen 4).
+    Avx512,
+    /// 64-bit ARM with NEON.
+    Neon,
+}
+
+impl Kernel {
+    /// All kernels, slowest first.
+    pub const ALL: [Self; 4] = [Self::Scalar, Self::Neon, Self::Avx2, Self::Avx512];
+
+    /// The fastest kernel of this machine.
+    pub fn detect() -> Self {
+        Self::ALL.into_iter().rev().find(|kernel| kernel.is_available()).unwrap_or(Self::Scalar)
+    }
+
+    /// Whether this machine can run it.
+    pub fn is_available(self) -> bool {
+        match self {
+            Self::Scalar => true,
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => {
+                is_x86_feature_detected!("avx2")
+                    && is_x86_feature_detected!("bmi1")
+                    && is_x86_feature_detected!("bmi2")
+                    && is_x86_feature_detected!("lzcnt")
+                    && is_x86_feature_detected!("popcnt")
+            }
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => {
+                Self::Avx2.is_available()
+                    && is_x86_feature_detected!("avx512f")
+                    && is_x86_feature_detected!("avx512bw")
+                    && is_x86_feature_detected!("avx512dq")
+                    && is_x86_feature_detected!("avx512vl")
+                    && is_x86_feature_detected!("avx512vbmi")
+                    && is_x86_feature_detected!("avx512vbmi2")
+                    && is_x86_feature_detected!("gfni")
+            }
+            #[cfg(target_arch = "aarch64")]
+            Self::Neon => std::arch::is_aarch64_feature_detected!("neon"),
+            _ => false,
+        }
+    }
+
+    /// The name used in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Scalar => "scalar",
+            Self::Avx2 => "avx2",
+            Self::Avx512 => "avx512",
+            Self::Neon => "neon",
+        }
+    }
+}
+
+/// A kernel that this machine was seen to have. Only [`Level::new`] makes one, so holding it is the proof that calling the
+/// functions compiled for those instructions is sound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Level(Kernel);
+
+impl Level {
+    /// Refuses a kernel that this machine lacks.
+    pub(crate) fn new(kernel: Kernel) -> Result<Self> {
+        if kernel.is_available() {
+            return Ok(Self(kernel));
+        }
+        let hint = "use Kernel::detect() or a kernel for which is_available() is true";
+        Err(Error::Unsupported { what: "kernel on this machine", found: kernel as u64, hint })
+    }
+
+    /// The kernel.
+    #[inline(always)]
+    pub(crate) fn kernel(self) -> Kernel {
+        self.0
+    }
+}
+
+/// Calls the same function of the file for the level's instructions.
+macro_rules! dispatch {
+    ($level:expr, $function:ident $(::<$generic:ident>)? ($($argument:expr),* $(,)?)) => {
+        match $level.kernel() {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: a `Level` is made only for instructions that this machine was seen to have.
+            $crate::kernel::Kernel::Avx2 => unsafe { avx2::$function $(::<$generic>)? ($($argument),*) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: a `Level` is made only for instructions that this machine was seen to have.
+            $crate::kernel::Kernel::Avx512 => unsafe { avx512::$function $(::<$generic>)? ($($argument),*) },
+            #[cfg(target_arch = "aarch64")]
+            // SAFETY: a `Level` is made only for instructions that this machine was seen to have.
+            $crate::kernel::Kernel::Neon => unsafe { neon::$function $(::<$generic>)? ($($argument),*) },
+            _ => scalar::$function $(::<$generic>)? ($($argument),*),
+        }
+    };
+}
+pub(crate) use dispatch;

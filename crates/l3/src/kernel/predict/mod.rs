@@ -1,0 +1,81 @@
+//! Prediction within a row: residuals to samples, samples to residuals, and the activity that chooses an entropy table.
+//!
+//! The AVX2, AVX-512 and NEON files compile the scalar definition for their instructions: it is written so that the compiler
+//! turns each loop into whole vectors, and what it makes was read (see `notes.md`).
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+pub(super) mod avx512;
+#[cfg(target_arch = "aarch64")]
+mod neon;
+mod scalar;
+
+use crate::{
+    header::Predictor,
+    kernel::{Kernel, Level, dispatch},
+    sample::Sample,
+    scratch::Rows,
+};
+
+/// Which samples of a row are meant.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place<'a> {
+    /// The phases, in coding order.
+    pub(crate) phases: &'a [usize],
+    /// Where the first of them begins in a row of residuals.
+    pub(crate) start: usize,
+    /// The samples of each phase.
+    pub(crate) counts: &'a [usize; 4],
+    /// Channels of the image.
+    pub(crate) channels: usize,
+    /// How to predict.
+    pub(crate) predictor: Predictor,
+    /// Whether this is the first row of a strip, which has no row above.
+    pub(crate) first: bool,
+}
+
+/// How activity becomes a table: the table of each of the eight levels, and the shift of 16-bit activity.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Activity {
+    pub(crate) tables: [u8; 8],
+    pub(crate) shift: u32,
+}
+
+/// The lowest activity of levels 1 to 7.
+pub(crate) const THRESHOLDS: [u8; 7] = [1, 3, 6, 10, 16, 26, 50];
+
+/// The activity assumed for phase 0 of a strip's first row, where nothing is known.
+pub(crate) const ACTIVITY_UNKNOWN: u8 = 20;
+
+/// Turns zigzag residuals into samples of the current row. Rows of residuals must reach a whole vector beyond the width.
+pub(crate) fn decode<S: Sample>(level: Level, place: Place<'_>, residuals: &[Vec<S>], rows: &mut Rows<S>) {
+    dispatch!(level, decode::<S>(place, residuals, rows));
+}
+
+/// The same for 8 bits, where more is done by hand.
+pub(crate) fn decode_narrow(level: Level, place: Place<'_>, residuals: &[Vec<u8>], rows: &mut Rows<u8>) {
+    match level.kernel() {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a `Level` is made only for instructions that this machine was seen to have.
+        Kernel::Avx512 => unsafe { avx512::decode_narrow(place, residuals, rows) },
+        _ => decode(level, place, residuals, rows),
+    }
+}
+
+/// Turns samples of the current row into zigzag residuals. Rows of residuals must reach a whole vector beyond the width.
+pub(crate) fn encode<S: Sample>(level: Level, place: Place<'_>, residuals: &mut [Vec<S>], rows: &Rows<S>) {
+    dispatch!(level, encode::<S>(place, residuals, rows));
+}
+
+/// The table for each sample of phases that do not depend on each other, from samples that a decoder knows by then, written
+/// from `place.start`.
+pub(crate) fn tables<S: Sample>(
+    level: Level,
+    place: Place<'_>,
+    activities: &[Activity; 4],
+    out: &mut [Vec<u8>],
+    rows: &Rows<S>,
+) {
+    dispatch!(level, tables::<S>(place, activities, out, rows));
+}

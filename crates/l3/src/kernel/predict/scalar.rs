@@ -1,0 +1,211 @@
+//! The definition of prediction and activity.
+
+use super::{ACTIVITY_UNKNOWN, Activity, Place, THRESHOLDS};
+use crate::{
+    header::Predictor,
+    phases::{Neighbours, Phases, padded},
+    sample::Sample,
+    scratch::Rows,
+};
+
+/// Phase 0: from the row above alone.
+#[inline(always)]
+fn predict_top<S: Sample, const SHARP: bool>(top_left: S, top: S, top_right: S) -> S {
+    if SHARP { top } else { top_left.average(top_right).average(top) }
+}
+
+/// Phases 1 to 3: between left and right, corrected by how the row above departs from the same interpolation.
+#[inline(always)]
+fn predict_between<S: Sample, const SHARP: bool>(left: S, right: S, top_left: S, top: S, top_right: S) -> S {
+    let middle = left.average(right);
+    let median = S::median(middle, top, top_left.average(top_right));
+    if SHARP { median } else { middle.average(median) }
+}
+
+/// Calls `each(index, prediction)` for every sample of a phase but phase 0 of a first row.
+#[inline(always)]
+fn for_each_prediction<S: Sample, const SHARP: bool>(
+    phase: usize,
+    first: bool,
+    count: usize,
+    near: &Neighbours<'_, S>,
+    mut each: impl FnMut(usize, S),
+) {
+    let (top_left, top, top_right) = (&near.top_left[..count], &near.top[..count], &near.top_right[..count]);
+    if phase == 0 {
+        for index in 0..count {
+            each(index, predict_top::<S, SHARP>(top_left[index], top[index], top_right[index]));
+        }
+        return;
+    }
+    let (left, right) = (&near.left[..count], &near.right[..count]);
+    if first {
+        for index in 0..count {
+            each(index, left[index].average(right[index]));
+        }
+    } else if phase == 2 {
+        // The wider gap of phase 2 is crossed better without the smoothing.
+        for index in 0..count {
+            let sides = (left[index], right[index]);
+            each(index, predict_between::<S, true>(sides.0, sides.1, top_left[index], top[index], top_right[index]));
+        }
+    } else {
+        for index in 0..count {
+            let sides = (left[index], right[index]);
+            each(index, predict_between::<S, SHARP>(sides.0, sides.1, top_left[index], top[index], top_right[index]));
+        }
+    }
+}
+
+#[inline(always)]
+pub(super) fn decode<S: Sample>(place: Place<'_>, residuals: &[Vec<S>], rows: &mut Rows<S>) {
+    // Phase by phase, and within it channel by channel: what a phase has stored is then far enough behind to be loaded again
+    // at other offsets without waiting for it.
+    let mut start = place.start;
+    for &phase in place.phases {
+        let channels = rows.current.iter_mut().zip(&rows.above).zip(residuals).take(place.channels);
+        for ((current, above), residuals) in channels {
+            decode_phase(place, phase, &residuals[start..], current, above);
+        }
+        start += place.counts[phase];
+    }
+}
+
+#[inline(always)]
+fn decode_phase<S: Sample>(
+    place: Place<'_>,
+    phase: usize,
+    residuals: &[S],
+    current: &mut Phases<S>,
+    above: &Phases<S>,
+) {
+    let Place { counts, predictor, first, .. } = place;
+    let count = padded(counts[phase]);
+    if count > 0 {
+        let residuals = &residuals[..count];
+        let (out, near) = current.with_neighbours(phase, above, count);
+        if phase == 0 && first {
+            // The one place where a sample depends on the one before it: a quarter of one row of a strip.
+            let mut previous = S::HALF;
+            for (sample, residual) in out[..counts[0]].iter_mut().zip(residuals) {
+                previous = previous.plus(residual.unzigzag());
+                *sample = previous;
+            }
+        } else {
+            let mut each = |index: usize, prediction: S| out[index] = prediction.plus(residuals[index].unzigzag());
+            match predictor {
+                Predictor::Smooth => for_each_prediction::<S, false>(phase, first, count, &near, &mut each),
+                Predictor::Sharp => for_each_prediction::<S, true>(phase, first, count, &near, &mut each),
+            }
+        }
+    }
+    current.extend(phase, counts);
+}
+
+#[inline(always)]
+pub(super) fn encode<S: Sample>(place: Place<'_>, residuals: &mut [Vec<S>], rows: &Rows<S>) {
+    for ((current, above), residuals) in rows.current.iter().zip(&rows.above).zip(residuals).take(place.channels) {
+        let mut start = place.start;
+        for &phase in place.phases {
+            encode_phase(place, phase, &mut residuals[start..], current, above);
+            start += place.counts[phase];
+        }
+    }
+}
+
+#[inline(always)]
+fn encode_phase<S: Sample>(
+    place: Place<'_>,
+    phase: usize,
+    residuals: &mut [S],
+    current: &Phases<S>,
+    above: &Phases<S>,
+) {
+    let Place { counts, predictor, first, .. } = place;
+    let count = padded(counts[phase]);
+    if count == 0 {
+        return;
+    }
+    let residuals = &mut residuals[..count];
+    let (samples, near) = current.and_neighbours(phase, above, count);
+    if phase == 0 && first {
+        let mut previous = S::HALF;
+        for (residual, &sample) in residuals.iter_mut().zip(&samples[..counts[0]]) {
+            *residual = sample.minus(previous).zigzag();
+            previous = sample;
+        }
+        return;
+    }
+    let mut each = |index: usize, prediction: S| residuals[index] = samples[index].minus(prediction).zigzag();
+    match predictor {
+        Predictor::Smooth => for_each_prediction::<S, false>(phase, first, count, &near, &mut each),
+        Predictor::Sharp => for_each_prediction::<S, true>(phase, first, count, &near, &mut each),
+    }
+}
+
+/// The table of an activity: the sum of the steps between the tables of the levels that it reaches.
+#[inline(always)]
+fn table(activity: u8, first: u8, steps: [u8; 7]) -> u8 {
+    let mut table = first;
+    for (step, threshold) in steps.into_iter().zip(THRESHOLDS) {
+        table = table.wrapping_add(if activity >= threshold { step } else { 0 });
+    }
+    table
+}
+
+#[inline(always)]
+pub(super) fn tables<S: Sample>(place: Place<'_>, activities: &[Activity; 4], out: &mut [Vec<u8>], rows: &Rows<S>) {
+    let channels = rows.current.iter().zip(&rows.above).zip(out).zip(activities).take(place.channels);
+    for (((current, above), out), activity) in channels {
+        let mut start = place.start;
+        for &phase in place.phases {
+            tables_of_phase(place, phase, activity, &mut out[start..], current, above);
+            start += place.counts[phase];
+        }
+    }
+}
+
+#[inline(always)]
+fn tables_of_phase<S: Sample>(
+    place: Place<'_>,
+    phase: usize,
+    activity: &Activity,
+    out: &mut [u8],
+    current: &Phases<S>,
+    above: &Phases<S>,
+) {
+    let Place { counts, first, .. } = place;
+    let count = padded(counts[phase]);
+    let out = &mut out[..count];
+    let (base, shift) = (activity.tables[0], activity.shift);
+    let steps: [u8; 7] = std::array::from_fn(|i| activity.tables[i + 1].wrapping_sub(activity.tables[i]));
+    if phase == 0 && first {
+        out.fill(table(ACTIVITY_UNKNOWN, base, steps));
+        return;
+    }
+    let (_, near) = current.and_neighbours(phase, above, count);
+    let (top_left, top, top_right) = (&near.top_left[..count], &near.top[..count], &near.top_right[..count]);
+    if phase == 0 {
+        for index in 0..count {
+            let here = top[index];
+            let sum = here.distance(top_left[index]).plus_saturating(here.distance(top_right[index]));
+            out[index] = table(sum.activity(shift), base, steps);
+        }
+        return;
+    }
+    let (left, right) = (&near.left[..count], &near.right[..count]);
+    if first {
+        for index in 0..count {
+            out[index] = table(left[index].distance(right[index]).activity(shift), base, steps);
+        }
+        return;
+    }
+    for index in 0..count {
+        let (middle, middle_above) = (left[index].average(right[index]), top_left[index].average(top_right[index]));
+        let sum = left[index]
+            .distance(right[index])
+            .average(middle.distance(middle_above))
+            .plus_saturating(top[index].distance(middle_above));
+        out[index] = table(sum.activity(shift), base, steps);
+    }
+}

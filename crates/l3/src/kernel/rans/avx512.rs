@@ -1,0 +1,399 @@
+//! Interleaved rANS decoding with AVX-512: four vectors of 16 states per plane, the planes in turn, so that the latency of one
+//! plane's table lookups is covered by the others. For 8-bit samples everything from activity to sample happens in registers.
+
+use std::arch::x86_64::{
+    __m512i, _mm512_add_epi8, _mm512_add_epi32, _mm512_adds_epu8, _mm512_and_si512, _mm512_avg_epu8,
+    _mm512_cmpeq_epi8_mask, _mm512_cmpge_epu32_mask, _mm512_cmplt_epu32_mask, _mm512_cvtepu32_ps, _mm512_cvttps_epu32,
+    _mm512_div_ps, _mm512_i32gather_epi32, _mm512_loadu_si512, _mm512_mask_add_epi32, _mm512_mask_blend_epi16,
+    _mm512_mask_cmpge_epu32_mask, _mm512_mask_expand_epi8, _mm512_mask_i32gather_epi32, _mm512_mask_mov_epi32,
+    _mm512_mask_shldi_epi32, _mm512_mask_srli_epi32, _mm512_mask_storeu_epi8, _mm512_mask_storeu_epi16,
+    _mm512_mask_sub_epi32, _mm512_maskz_compress_epi8, _mm512_maskz_compress_epi16, _mm512_maskz_expand_epi16,
+    _mm512_maskz_loadu_epi8, _mm512_max_epu8, _mm512_min_epu8, _mm512_movepi32_mask, _mm512_mullo_epi32,
+    _mm512_or_si512, _mm512_permutexvar_epi8, _mm512_set1_epi8, _mm512_set1_epi32, _mm512_set1_epi64,
+    _mm512_setzero_si512, _mm512_slli_epi32, _mm512_srli_epi32, _mm512_storeu_si512, _mm512_sub_epi8, _mm512_sub_epi32,
+    _mm512_ternarylogic_epi32, _pdep_u32, _pdep_u64,
+};
+
+use super::{Coded, ESCAPE, LANES, Phase, Plane, SLOT_BITS, SLOTS, STATE_LOW, Source, Stream, last_table};
+use crate::{
+    header::Predictor,
+    kernel::predict::{
+        Place, THRESHOLDS,
+        avx512::{between, load, read, top, unzigzag, write},
+    },
+    phases::{Neighbours, ORDER, counts},
+    scratch::Rows,
+};
+
+/// Reads `count` symbols, at most 64, with the tables in the bytes of `tables`. `None` if a stream leaves the file.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[inline]
+fn symbols<const WHOLE: bool>(
+    entries: &[u32],
+    data: &[u8],
+    plane: &mut Plane,
+    tables: __m512i,
+    count: usize,
+) -> Option<__m512i> {
+    let tables = _mm512_min_epu8(tables, _mm512_set1_epi8(last_table(entries) as i8));
+    let slots = _mm512_set1_epi32((SLOTS - 1) as i32);
+    let numbers = _mm512_set1_epi32(0xFF << SLOT_BITS);
+    // Table numbers of each vector, shifted to where they are in an index.
+    let numbers = [
+        _mm512_and_si512(_mm512_slli_epi32::<SLOT_BITS>(tables), numbers),
+        _mm512_and_si512(_mm512_slli_epi32::<{ SLOT_BITS - 8 }>(tables), numbers),
+        _mm512_and_si512(_mm512_srli_epi32::<{ 16 - SLOT_BITS }>(tables), numbers),
+        _mm512_and_si512(_mm512_srli_epi32::<{ 24 - SLOT_BITS }>(tables), numbers),
+    ];
+    let zero = _mm512_setzero_si512();
+    let (mut entry, mut next, mut states) = ([zero; 4], [zero; 4], [zero; 4]);
+    let (mut low, mut active) = ([0u16; 4], [u16::MAX; 4]);
+    for k in 0..4 {
+        // SAFETY: 16 states are 64 readable bytes, and the load needs no alignment.
+        states[k] = unsafe { _mm512_loadu_si512(plane.states.as_ptr().add(16 * k).cast()) };
+        // `(states & slots) | numbers`.
+        let index = _mm512_ternarylogic_epi32::<0xF8>(numbers[k], states[k], slots);
+        // SAFETY: tables were clamped to the last, and a slot is below a table's length, so all indices are within `entries`.
+        entry[k] = unsafe { _mm512_i32gather_epi32::<4>(index, entries.as_ptr().cast()) };
+        let frequency = _mm512_and_si512(_mm512_srli_epi32::<8>(entry[k]), _mm512_set1_epi32(0xFFF));
+        let product = _mm512_mullo_epi32(frequency, _mm512_srli_epi32::<SLOT_BITS>(states[k]));
+        next[k] = _mm512_add_epi32(product, _mm512_srli_epi32::<20>(entry[k]));
+        low[k] = _mm512_cmplt_epu32_mask(next[k], _mm512_set1_epi32(STATE_LOW as i32));
+        if !WHOLE {
+            active[k] = !(u32::MAX << ((count + 3 - k) / 4)) as u16;
+            low[k] &= active[k];
+        }
+    }
+    // Vectors are refilled in pairs, lane by lane: the words of one land in the lower halves of the lanes, of the other above.
+    let first = spread(low[0]) | spread(low[1]) << 1;
+    let second = spread(low[2]) | spread(low[3]) << 1;
+    let middle = plane.words + 2 * first.count_ones() as usize;
+    let end = middle + 2 * second.count_ones() as usize;
+    if end.max(plane.escapes) + 64 > data.len() {
+        return None;
+    }
+    // SAFETY: 64 bytes are there even after the last word.
+    let fresh = unsafe {
+        (
+            _mm512_maskz_expand_epi16(first, read(data.as_ptr().add(plane.words))),
+            _mm512_maskz_expand_epi16(second, read(data.as_ptr().add(middle))),
+        )
+    };
+    plane.words = end;
+    let fresh = [_mm512_slli_epi32::<16>(fresh.0), fresh.0, _mm512_slli_epi32::<16>(fresh.1), fresh.1];
+    for k in 0..4 {
+        // The state moves up by 16 bits, and the upper half of `fresh` comes in below.
+        let mut state = _mm512_mask_shldi_epi32::<16>(next[k], low[k], next[k], fresh[k]);
+        if !WHOLE {
+            state = _mm512_mask_mov_epi32(states[k], active[k], state);
+        }
+        // SAFETY: 16 states are 64 writable bytes, and the store needs no alignment.
+        unsafe { _mm512_storeu_si512(plane.states.as_mut_ptr().add(16 * k).cast(), state) };
+    }
+    // The low bytes of four entries, side by side; `0xCA` takes the second or third operand where the first is 1 or 0.
+    let (byte0, low_half) = (_mm512_set1_epi32(0xFF), _mm512_set1_epi32(0xFFFF));
+    let even = _mm512_ternarylogic_epi32::<0xCA>(byte0, entry[0], _mm512_slli_epi32::<8>(entry[1]));
+    let odd = _mm512_ternarylogic_epi32::<0xCA>(byte0, entry[2], _mm512_slli_epi32::<8>(entry[3]));
+    let symbols = _mm512_ternarylogic_epi32::<0xCA>(low_half, even, _mm512_slli_epi32::<16>(odd));
+    let escaped = _mm512_cmpeq_epi8_mask(symbols, _mm512_set1_epi8(ESCAPE as i8));
+    let escaped = if WHOLE { escaped } else { escaped & u64::MAX >> (LANES - count) };
+    // SAFETY: 64 bytes are there, as seen above.
+    let values = unsafe { _mm512_loadu_si512(data.as_ptr().add(plane.escapes).cast()) };
+    plane.escapes += escaped.count_ones() as usize;
+    Some(_mm512_mask_expand_epi8(symbols, escaped, values))
+}
+
+/// Puts each bit of a mask at twice its place.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[inline]
+fn spread(mask: u16) -> u32 {
+    _pdep_u32(u32::from(mask), 0x5555_5555)
+}
+
+/// [`symbols`] for however many are left.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[inline]
+fn symbols_of(entries: &[u32], data: &[u8], plane: &mut Plane, tables: __m512i, left: usize) -> Option<__m512i> {
+    if left >= LANES {
+        symbols::<true>(entries, data, plane, tables, LANES)
+    } else {
+        symbols::<false>(entries, data, plane, tables, left)
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
+pub(super) fn decode(entries: &[u32], data: &[u8], planes: &mut [Plane], phase: Phase<'_>) -> bool {
+    let Phase { tables, values, start, count } = phase;
+    for position in (0..count).step_by(LANES) {
+        for ((plane, tables), values) in planes.iter_mut().zip(tables).zip(values.iter_mut()) {
+            let (Some(tables), Some(values)) = (
+                tables.get(start + position..).and_then(<[u8]>::first_chunk),
+                values.get_mut(start + position..).and_then(<[u8]>::first_chunk_mut::<LANES>),
+            ) else {
+                return false;
+            };
+            let left = count - position;
+            let Some(symbols) = symbols_of(entries, data, plane, load(tables), left) else { return false };
+            // SAFETY: the reference is to 64 writable bytes.
+            unsafe { write(values.as_mut_ptr(), symbols) };
+        }
+    }
+    true
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
+pub(super) fn decode_narrow(
+    coded: Coded<'_>,
+    planes: &mut [Plane],
+    place: Place<'_>,
+    rows: &mut Rows<u8>,
+    tables: &mut [Vec<u8>],
+) -> bool {
+    // First the predictions and tables of all samples, then the symbols: so nothing but symbols is in the processor's window
+    // while it waits for them.
+    let sharp = place.predictor == Predictor::Sharp;
+    let mut start = place.start;
+    for &phase in place.phases {
+        // How to predict: 0 and 1 from above, 2 and 3 between neighbours; odd numbers sharply.
+        match phase {
+            0 if sharp => prepare::<1>(coded, place, phase, start, rows, tables),
+            0 => prepare::<0>(coded, place, phase, start, rows, tables),
+            2 => prepare::<3>(coded, place, phase, start, rows, tables),
+            _ if sharp => prepare::<3>(coded, place, phase, start, rows, tables),
+            _ => prepare::<2>(coded, place, phase, start, rows, tables),
+        }
+        start += place.counts[phase];
+    }
+    let mut start = place.start;
+    for &phase in place.phases {
+        if !add_symbols(coded, planes, place, phase, start, rows, tables) {
+            return false;
+        }
+        start += place.counts[phase];
+    }
+    true
+}
+
+/// Puts the predictions of a phase where its samples will be, and the tables of its symbols into `tables`, from `start`.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[inline]
+fn prepare<const HOW: usize>(
+    coded: Coded<'_>,
+    place: Place<'_>,
+    phase: usize,
+    start: usize,
+    rows: &mut Rows<u8>,
+    tables: &mut [Vec<u8>],
+) {
+    let count = place.counts[phase].next_multiple_of(LANES);
+    for channel in 0..place.channels {
+        let numbers = u64::from_le_bytes(coded.activities[channel].tables).cast_signed();
+        let by_activity = _mm512_permutexvar_epi8(load(&LEVELS), _mm512_set1_epi64(numbers));
+        let (out, near) = rows.current[channel].with_neighbours(phase, &rows.above[channel], count);
+        let Neighbours { left, right, top, top_left, top_right } = near;
+        let near = [top.as_ptr(), top_left.as_ptr(), top_right.as_ptr(), left.as_ptr(), right.as_ptr()];
+        let tables = &mut tables[channel][start..start + count];
+        for position in (0..count).step_by(LANES) {
+            // SAFETY: all rows have `count` bytes, a multiple of 64; `left` and `right` are read only when there are such (not
+            // in phase 0, whose `HOW` is below 2).
+            unsafe {
+                let (prediction, activity) = predict::<HOW>(&near, position);
+                let activity = _mm512_min_epu8(activity, _mm512_set1_epi8(63));
+                write(tables.as_mut_ptr().add(position), _mm512_permutexvar_epi8(activity, by_activity));
+                write(out.as_mut_ptr().add(position), prediction);
+            }
+        }
+    }
+}
+
+/// Reads the symbols of a phase and adds them to the predictions.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[inline]
+fn add_symbols(
+    coded: Coded<'_>,
+    planes: &mut [Plane],
+    place: Place<'_>,
+    phase: usize,
+    start: usize,
+    rows: &mut Rows<u8>,
+    tables: &[Vec<u8>],
+) -> bool {
+    let (count, padded) = (place.counts[phase], place.counts[phase].next_multiple_of(LANES));
+    let channels = place.channels.min(planes.len());
+    let mut buffers = [(std::ptr::null_mut(), std::ptr::null()); 4];
+    for (channel, buffers) in buffers.iter_mut().enumerate().take(channels) {
+        let samples = rows.current[channel].at_mut(phase, padded);
+        *buffers = (samples.as_mut_ptr(), tables[channel][start..start + padded].as_ptr());
+    }
+    for position in (0..count).step_by(LANES) {
+        for (&(samples, tables), plane) in buffers.iter().zip(&mut planes[..channels]) {
+            // SAFETY: both buffers have the count rounded up to 64.
+            let (samples, tables) = unsafe { (samples.add(position), read(tables.add(position))) };
+            let Some(symbols) = symbols_of(coded.entries, coded.data, plane, tables, count - position) else {
+                return false;
+            };
+            // SAFETY: as above.
+            unsafe { write(samples, _mm512_add_epi8(read(samples), unzigzag(symbols))) };
+        }
+    }
+    for current in &mut rows.current[..channels] {
+        current.extend(phase, place.counts);
+    }
+    true
+}
+
+/// The predictions and activities of 64 samples, given the rows above, above to the left and right, left and right.
+///
+/// # Safety
+/// From `position`, 64 bytes of each row must be readable; those to the left and right only if `HOW` is 2 or 3.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[inline]
+unsafe fn predict<const HOW: usize>(near: &[*const u8; 5], position: usize) -> (__m512i, __m512i) {
+    // SAFETY: the caller's promise.
+    let (here, top_left, top_right) =
+        unsafe { (read(near[0].add(position)), read(near[1].add(position)), read(near[2].add(position))) };
+    if HOW < 2 {
+        let activity = _mm512_adds_epu8(distance(here, top_left), distance(here, top_right));
+        return (top_of::<HOW>(top_left, here, top_right), activity);
+    }
+    // SAFETY: the caller's promise.
+    let (left, right) = unsafe { (read(near[3].add(position)), read(near[4].add(position))) };
+    let (middle, middle_above) = (_mm512_avg_epu8(left, right), _mm512_avg_epu8(top_left, top_right));
+    let activity = _mm512_avg_epu8(distance(left, right), distance(middle, middle_above));
+    let activity = _mm512_adds_epu8(activity, distance(here, middle_above));
+    (between_of::<HOW>(middle, here, middle_above), activity)
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[inline]
+fn top_of<const HOW: usize>(top_left: __m512i, here: __m512i, top_right: __m512i) -> __m512i {
+    if HOW == 1 { top::<true>(top_left, here, top_right) } else { top::<false>(top_left, here, top_right) }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[inline]
+fn between_of<const HOW: usize>(middle: __m512i, here: __m512i, middle_above: __m512i) -> __m512i {
+    if HOW == 3 { between::<true>(middle, here, middle_above) } else { between::<false>(middle, here, middle_above) }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[inline]
+fn distance(a: __m512i, b: __m512i) -> __m512i {
+    _mm512_sub_epi8(_mm512_max_epu8(a, b), _mm512_min_epu8(a, b))
+}
+
+/// The level of each activity up to 63: no threshold lies higher.
+static LEVELS: [u8; 64] = {
+    let mut levels = [0; 64];
+    let mut activity = 0;
+    while activity < 64 {
+        let mut level = 0;
+        while level < 7 && activity >= THRESHOLDS[level] as usize {
+            level += 1;
+        }
+        levels[activity] = level as u8;
+        activity += 1;
+    }
+    levels
+};
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
+pub(super) fn encode(source: &Source<'_>, stream: &mut Stream) {
+    let Source { residuals, contexts, width, .. } = *source;
+    let counts = counts(width);
+    let map = load(source.map);
+    for (residuals, contexts) in residuals.chunks_exact(width).zip(contexts.chunks_exact(width)).rev() {
+        let mut end = width;
+        for phase in ORDER.into_iter().rev() {
+            let start = end - counts[phase];
+            for chunk in (start..end).step_by(LANES).rev() {
+                let count = (end - chunk).min(LANES);
+                let active = u64::MAX >> (LANES - count);
+                // SAFETY: only the bytes of the chunk are loaded.
+                let (values, contexts) = unsafe {
+                    (
+                        _mm512_maskz_loadu_epi8(active, residuals[chunk..chunk + count].as_ptr().cast()),
+                        _mm512_maskz_loadu_epi8(active, contexts[chunk..chunk + count].as_ptr().cast()),
+                    )
+                };
+                let tables = _mm512_permutexvar_epi8(contexts, map);
+                encode_chunk(source.codes, tables, values, count, stream);
+            }
+            end = start;
+        }
+    }
+}
+
+/// Encodes `count` symbols, at most 64.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[inline]
+fn encode_chunk(codes: &[u32], tables: __m512i, values: __m512i, count: usize, stream: &mut Stream) {
+    let byte = _mm512_set1_epi32(0xFF);
+    let zero = _mm512_setzero_si512();
+    let (mut words, mut emit) = ([zero; 4], [0u16; 4]);
+    let (mut tables, mut rest, mut escaped) = (tables, values, 0u64);
+    for k in 0..4 {
+        let active = !(u32::MAX << ((count + 3 - k) / 4)) as u16;
+        let index =
+            _mm512_or_si512(_mm512_slli_epi32::<8>(_mm512_and_si512(tables, byte)), _mm512_and_si512(rest, byte));
+        (tables, rest) = (_mm512_srli_epi32::<8>(tables), _mm512_srli_epi32::<8>(rest));
+        // SAFETY: `encode` in the parent module has asserted that there is a code for every value of every table in the map,
+        // and lanes that are not active are not loaded.
+        let code = unsafe { _mm512_mask_i32gather_epi32::<4>(zero, active, index, codes.as_ptr().cast()) };
+        // SAFETY: 16 states are 64 readable bytes, and the load needs no alignment.
+        let state = unsafe { _mm512_loadu_si512(stream.states.as_ptr().add(16 * k).cast()) };
+        let frequency = _mm512_and_si512(code, _mm512_set1_epi32(0x7FF));
+        let high = _mm512_srli_epi32::<{ 32 - SLOT_BITS }>(state);
+        emit[k] = _mm512_mask_cmpge_epu32_mask(active, high, frequency);
+        words[k] = state;
+        let shifted = _mm512_mask_srli_epi32::<16>(state, emit[k], state);
+        let (quotient, remainder) = divide(shifted, frequency);
+        let start = _mm512_and_si512(_mm512_srli_epi32::<11>(code), _mm512_set1_epi32(0xF_FFFF));
+        let next = _mm512_add_epi32(_mm512_slli_epi32::<SLOT_BITS>(quotient), _mm512_add_epi32(remainder, start));
+        let next = _mm512_mask_mov_epi32(state, active, next);
+        // SAFETY: 16 states are 64 writable bytes, and the store needs no alignment.
+        unsafe { _mm512_storeu_si512(stream.states.as_mut_ptr().add(16 * k).cast(), next) };
+        escaped |= _pdep_u64(u64::from(_mm512_movepi32_mask(code) & active), 0x1111_1111_1111_1111 << k);
+    }
+    for pair in [1, 0] {
+        let [first, second] = [2 * pair, 2 * pair + 1];
+        let both = _mm512_mask_blend_epi16(0xAAAA_AAAA, words[first], _mm512_slli_epi32::<16>(words[second]));
+        let mask = spread(emit[first]) | spread(emit[second]) << 1;
+        let packed = _mm512_maskz_compress_epi16(mask, both);
+        let taken = mask.count_ones() as usize;
+        stream.words_start -= taken;
+        let out = &mut stream.words[stream.words_start..][..taken];
+        // SAFETY: only the words of the slice are written.
+        unsafe { _mm512_mask_storeu_epi16(out.as_mut_ptr().cast(), ones(taken) as u32, packed) };
+    }
+    if escaped != 0 {
+        let taken = escaped.count_ones() as usize;
+        stream.escapes_start -= taken;
+        let out = &mut stream.escapes[stream.escapes_start..][..taken];
+        let packed = _mm512_maskz_compress_epi8(escaped, values);
+        // SAFETY: only the bytes of the slice are written.
+        unsafe { _mm512_mask_storeu_epi8(out.as_mut_ptr().cast(), ones(taken), packed) };
+    }
+}
+
+/// As many ones, at most 64.
+#[inline(always)]
+fn ones(count: usize) -> u64 {
+    if count == 0 { 0 } else { u64::MAX >> (64 - count) }
+}
+
+/// Quotient and remainder of 32-bit numbers where the quotient is below 2^22. The quotient of rounded floats is then off by at
+/// most one, which the remainder tells.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[inline]
+fn divide(number: __m512i, by: __m512i) -> (__m512i, __m512i) {
+    let quotient = _mm512_cvttps_epu32(_mm512_div_ps(_mm512_cvtepu32_ps(number), _mm512_cvtepu32_ps(by)));
+    let remainder = _mm512_sub_epi32(number, _mm512_mullo_epi32(quotient, by));
+    let one = _mm512_set1_epi32(1);
+    let below = _mm512_movepi32_mask(remainder);
+    let quotient = _mm512_mask_sub_epi32(quotient, below, quotient, one);
+    let remainder = _mm512_mask_add_epi32(remainder, below, remainder, by);
+    let above = _mm512_cmpge_epu32_mask(remainder, by);
+    let quotient = _mm512_mask_add_epi32(quotient, above, quotient, one);
+    (quotient, _mm512_mask_sub_epi32(remainder, above, remainder, by))
+}

@@ -1,0 +1,9 @@
+//! The scalar definition, compiled for NEON.
+
+use super::scalar;
+use crate::{header::ColourTransform, phases::Phases, sample::Sample};
+
+#[target_feature(enable = "neon")]
+pub(super) fn start<S: Sample>(transform: ColourTransform, row: &[u8], width: usize, planes: &mut [Phases<S>]) {
+    scalar::start(transform, row, width, planes);
+}

@@ -1,0 +1,190 @@
+//! Buffers that decoding and encoding reuse from row to row and from image to image.
+
+use std::ops::Range;
+
+use crate::{
+    header::ColourTransform,
+    image::Shape,
+    kernel::{
+        Level,
+        finish::{finish_row, finish_row_wide},
+        predict::{self, Place},
+        start::{start_row, start_row_narrow},
+    },
+    phases::{PAD, Phases, padded},
+    sample::Sample,
+};
+
+/// The row being coded and the one above it, for each channel.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Rows<S> {
+    pub(crate) current: [Phases<S>; 4],
+    pub(crate) above: [Phases<S>; 4],
+}
+
+impl<S: Sample> Rows<S> {
+    fn resize(&mut self, width: usize, channels: usize) {
+        for phases in self.current[..channels].iter_mut().chain(&mut self.above[..channels]) {
+            phases.resize(width);
+        }
+    }
+
+    /// Makes the current row the one above.
+    pub(crate) fn advance(&mut self) {
+        std::mem::swap(&mut self.current, &mut self.above);
+    }
+}
+
+/// Working memory for one thread. It grows to what the largest image needs, about eight bytes per sample of a row (rows, not
+/// images), and is then reused without further allocation.
+#[derive(Clone, Debug, Default)]
+pub struct Scratch {
+    pub(crate) narrow: Rows<u8>,
+    pub(crate) wide: Rows<u16>,
+    /// Zigzag residuals of one row, byte plane by byte plane: the channels, for 16 bits first their high then their low bytes.
+    pub(crate) residuals: Vec<Vec<u8>>,
+    /// The table of each symbol of one phase, channel by channel.
+    pub(crate) tables: Vec<Vec<u8>>,
+    /// 16-bit residuals joined from their bytes, channel by channel.
+    pub(crate) joined: [Vec<u16>; 4],
+    /// One whole row of pixels, where only some columns are wanted.
+    pub(crate) row: Vec<u8>,
+    /// A patch row of planes (classic).
+    pub(crate) patches: Vec<u8>,
+}
+
+impl Scratch {
+    /// Makes room for the rows of an image.
+    pub(crate) fn resize<S: Deep>(&mut self, shape: Shape) {
+        let (width, channels) = (shape.width() as usize, usize::from(shape.channels()));
+        S::rows(self).resize(width, channels);
+        let planes = channels * shape.depth().bytes();
+        if self.residuals.len() < planes {
+            self.residuals.resize(planes, Vec::new());
+            self.tables.resize(planes, Vec::new());
+        }
+        for buffer in self.residuals.iter_mut().chain(&mut self.tables) {
+            buffer.resize(padded(width) + 4 * PAD, 0);
+        }
+        for buffer in self.joined.iter_mut().take(if S::BYTES == 2 { channels } else { 0 }) {
+            buffer.resize(padded(width) + 4 * PAD, 0);
+        }
+    }
+}
+
+/// Samples of 8 or 16 bits with what differs between them outside the kernels.
+pub(crate) trait Deep: Sample {
+    /// Byte planes per channel.
+    const BYTES: usize;
+
+    /// This depth's rows.
+    fn rows(scratch: &mut Scratch) -> &mut Rows<Self>;
+
+    /// This depth's rows and residuals, channel by channel. Those in `range` are joined from their byte planes first.
+    fn joined(scratch: &mut Scratch, channels: usize, range: Range<usize>) -> (&mut Rows<Self>, &[Vec<Self>]);
+
+    /// Turns residuals into samples of the current row.
+    fn predict(level: Level, place: Place<'_>, residuals: &[Vec<Self>], rows: &mut Rows<Self>) {
+        predict::decode(level, place, residuals, rows);
+    }
+
+    /// This depth's rows and residuals, to write; [`Deep::split`] then makes the byte planes.
+    fn residuals_mut(scratch: &mut Scratch) -> (&mut Rows<Self>, &mut [Vec<Self>]);
+
+    /// Cuts a row of residuals into byte planes.
+    fn split(scratch: &mut Scratch, channels: usize, width: usize);
+
+    /// Takes a row of pixels apart, to the current rows.
+    fn start(level: Level, transform: ColourTransform, row: &[u8], width: usize, planes: &mut [Phases<Self>]) {
+        start_row(level, transform, row, width, planes);
+    }
+
+    /// Writes the current rows as one row of pixels.
+    fn finish(
+        level: Level,
+        transform: ColourTransform,
+        rows: &Rows<Self>,
+        channels: usize,
+        width: usize,
+        out: &mut [u8],
+    );
+}
+
+impl Deep for u8 {
+    const BYTES: usize = 1;
+
+    fn rows(scratch: &mut Scratch) -> &mut Rows<Self> {
+        &mut scratch.narrow
+    }
+
+    fn joined(scratch: &mut Scratch, _channels: usize, _range: Range<usize>) -> (&mut Rows<Self>, &[Vec<Self>]) {
+        (&mut scratch.narrow, &scratch.residuals)
+    }
+
+    fn predict(level: Level, place: Place<'_>, residuals: &[Vec<Self>], rows: &mut Rows<Self>) {
+        predict::decode_narrow(level, place, residuals, rows);
+    }
+
+    fn residuals_mut(scratch: &mut Scratch) -> (&mut Rows<Self>, &mut [Vec<Self>]) {
+        (&mut scratch.narrow, &mut scratch.residuals)
+    }
+
+    fn split(_scratch: &mut Scratch, _channels: usize, _width: usize) {}
+
+    fn start(level: Level, transform: ColourTransform, row: &[u8], width: usize, planes: &mut [Phases<Self>]) {
+        start_row_narrow(level, transform, row, width, planes);
+    }
+
+    fn finish(
+        level: Level,
+        transform: ColourTransform,
+        rows: &Rows<Self>,
+        channels: usize,
+        width: usize,
+        out: &mut [u8],
+    ) {
+        finish_row(level, transform, &rows.current[..channels], width, out);
+    }
+}
+
+impl Deep for u16 {
+    const BYTES: usize = 2;
+
+    fn rows(scratch: &mut Scratch) -> &mut Rows<Self> {
+        &mut scratch.wide
+    }
+
+    fn joined(scratch: &mut Scratch, channels: usize, range: Range<usize>) -> (&mut Rows<Self>, &[Vec<Self>]) {
+        let (high, low) = scratch.residuals.split_at(channels);
+        for ((joined, high), low) in scratch.joined.iter_mut().zip(high).zip(low) {
+            for index in range.clone() {
+                joined[index] = u16::from_be_bytes([high[index], low[index]]);
+            }
+        }
+        (&mut scratch.wide, &scratch.joined)
+    }
+
+    fn residuals_mut(scratch: &mut Scratch) -> (&mut Rows<Self>, &mut [Vec<Self>]) {
+        (&mut scratch.wide, &mut scratch.joined)
+    }
+
+    fn split(scratch: &mut Scratch, channels: usize, width: usize) {
+        let (high, low) = scratch.residuals.split_at_mut(channels);
+        for ((joined, high), low) in scratch.joined.iter().zip(high).zip(low) {
+            for index in 0..width {
+                [high[index], low[index]] = joined[index].to_be_bytes();
+            }
+        }
+    }
+
+    fn finish(
+        _level: Level,
+        transform: ColourTransform,
+        rows: &Rows<Self>,
+        channels: usize,
+        width: usize,
+        out: &mut [u8],
+    ) {
+        finish_row_wide(transform, &rows.current[..channels], width, out);
+    }
+}
