@@ -20,6 +20,7 @@ seeds() {
   case $1 in
     tfrecord) echo "$data/golden" ;;
     image) echo "$data/malformed/pngsuite $data/malformed/go-fuzz-jpeg $data/malformed/go-fuzz-webp" ;;
+    l3_decode) echo crates/l3/tests/golden ;;
     pipeline) echo pipelines ;;
   esac
 }

@@ -50,10 +50,14 @@ fn run(photos: &Path, output: Option<&Path>) -> Outcome<()> {
     let text = report(&files, &table);
     println!("{text}");
     if let Some(output) = output {
+        output.parent().map_or(Ok(()), std::fs::create_dir_all)?;
         std::fs::write(output, text)?;
         eprintln!("written to {}", output.display());
     }
-    Ok(())
+    match table.iter().filter(|row| row.is_missed()).count() {
+        0 => Ok(()),
+        missed => Err(format!("{missed} of the bars were missed; is the machine busy with something else?").into()),
+    }
 }
 
 fn report(files: &[Vec<u8>], rows: &[Row]) -> String {

@@ -24,6 +24,10 @@ impl Row {
     pub(crate) fn ratio(&self) -> f64 {
         self.ours / self.theirs
     }
+
+    pub(crate) fn is_missed(&self) -> bool {
+        self.bar.is_some_and(|bar| self.ratio() < bar)
+    }
 }
 
 impl fmt::Display for Row {
@@ -31,7 +35,7 @@ impl fmt::Display for Row {
         let ratio = self.ratio();
         let (bar, verdict) = match self.bar {
             None => (String::new(), ""),
-            Some(bar) => (format!("≥ {bar:.2}"), if ratio >= bar { "met" } else { "missed" }),
+            Some(bar) => (format!("≥ {bar:.2}"), if self.is_missed() { "missed" } else { "met" }),
         };
         let Self { work, beside, unit, ours, theirs, .. } = self;
         writeln!(f, "| {work} | {ours:.0} {unit} | {beside} | {theirs:.0} {unit} | {ratio:.3} | {bar} | {verdict} |")
