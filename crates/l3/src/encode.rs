@@ -28,8 +28,8 @@ const PATCH: u8 = 64;
 pub struct EncodeOptions {
     /// How residuals become bits.
     pub mode: Mode,
-    /// Rows per strip; `None` chooses strips of about 131,072 pixels. Classic has strips of one patch and ignores no value: give
-    /// `patch` instead.
+    /// Rows per strip; `None` chooses strips of about 131,072 pixels. Must be `None` for classic, whose strips are as high as a
+    /// patch.
     pub strip_rows: Option<u32>,
     /// The colour transform; `None` chooses by a sample of the image.
     pub colour: Option<ColourTransform>,

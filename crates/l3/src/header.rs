@@ -258,7 +258,8 @@ impl Header {
         if self.mode != Mode::Dense && self.model_bytes != 0 {
             return format("model bytes", 24, 0, self.model_bytes);
         }
-        if self.shape.channels() < 3 && self.colour != ColourTransform::None {
+        let colourless = self.shape.channels() < 3 || self.mode == Mode::Classic;
+        if colourless && self.colour != ColourTransform::None {
             return format("colour transform", 9, 0, self.colour as u32);
         }
         Ok(())

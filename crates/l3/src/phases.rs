@@ -55,18 +55,21 @@ impl<S: Sample> Phases<S> {
 
     /// Where phase 0 begins, and how far it is from each phase to the next in [`ORDER`], for kernels that do without bounds
     /// checks. From 64 samples before the start of each phase to 64 after its count, rounded up to 64, everything may be read.
+    #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(crate) fn start(&self) -> (*const S, usize) {
         (self.samples[PAD..].as_ptr(), self.pitch)
     }
 
     /// The same, to write.
+    #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(crate) fn start_mut(&mut self) -> (*mut S, usize) {
         (self.samples[PAD..].as_mut_ptr(), self.pitch)
     }
 
     /// Whether there is room for a width, as [`Phases::resize`] makes it.
+    #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(crate) fn has_room(&self, counts: &[usize; 4]) -> bool {
         self.pitch >= counts[0].next_multiple_of(PAD) + 2 * PAD && self.samples.len() >= 4 * self.pitch + PAD

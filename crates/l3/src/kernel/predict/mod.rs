@@ -13,7 +13,7 @@ mod scalar;
 
 use crate::{
     header::Predictor,
-    kernel::{Kernel, Level, dispatch},
+    kernel::{Level, dispatch},
     sample::Sample,
     scratch::Rows,
 };
@@ -58,7 +58,7 @@ pub(crate) fn decode_narrow(level: Level, place: Place<'_>, residuals: &[Vec<u8>
     match level.kernel() {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a `Level` is made only for instructions that this machine was seen to have.
-        Kernel::Avx512 => unsafe { avx512::decode_narrow(place, residuals, rows) },
+        crate::kernel::Kernel::Avx512 => unsafe { avx512::decode_narrow(place, residuals, rows) },
         _ => decode(level, place, residuals, rows),
     }
 }

@@ -15,7 +15,7 @@ mod scalar;
 
 use crate::{
     kernel::{
-        Kernel, Level, dispatch,
+        Level, dispatch,
         predict::{self, Activity, Place},
     },
     scratch::Scratch,
@@ -121,7 +121,7 @@ pub(crate) fn encode(level: Level, source: &Source<'_>, stream: &mut Stream) {
     match level.kernel() {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a `Level` is made only for instructions that this machine was seen to have.
-        Kernel::Avx512 => unsafe { avx512::encode(source, stream) },
+        crate::kernel::Kernel::Avx512 => unsafe { avx512::encode(source, stream) },
         _ => scalar::encode(source, stream),
     }
 }
@@ -160,7 +160,7 @@ pub(crate) fn decode_narrow(
     match level.kernel() {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a `Level` is made only for instructions that this machine was seen to have.
-        Kernel::Avx512 if !place.first && coded.entries.len() >= SLOTS => unsafe {
+        crate::kernel::Kernel::Avx512 if !place.first && coded.entries.len() >= SLOTS => unsafe {
             avx512::decode_narrow(coded, planes, place, &mut scratch.narrow, &mut scratch.tables)
         },
         _ => {

@@ -10,7 +10,7 @@ mod scalar;
 
 use crate::{
     header::ColourTransform,
-    kernel::{Kernel, Level, dispatch},
+    kernel::{Level, dispatch},
     phases::Phases,
     sample::Sample,
 };
@@ -37,7 +37,7 @@ pub(crate) fn start_row_narrow(
     match (level.kernel(), planes) {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a `Level` is made only for instructions that this machine was seen to have.
-        (Kernel::Avx512, [first, second, third]) => unsafe {
+        (crate::kernel::Kernel::Avx512, [first, second, third]) => unsafe {
             avx512::start3(transform, row, width, [first, second, third]);
         },
         (_, planes) => start_row(level, transform, row, width, planes),
