@@ -3,7 +3,7 @@
 # make help    the rest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test lint unit fuzz python-wheel python-test bench bench-l3 clean
+.PHONY: help setup build demo test lint unit fuzz python-wheel python-test test-torch bench bench-l3 clean
 SHELL := bash
 
 # Where a longer fuzz run is wanted: make fuzz FUZZ_SECONDS=600
@@ -41,6 +41,9 @@ python-wheel: setup
 python-test: python-wheel ## Build the Python package, install it into .venv, and test it there
 	.venv/bin/mypy
 	.venv/bin/python -m pytest
+
+test-torch: python-wheel ## The Python package with PyTorch, by Debian's packages (150 MB)
+	tools/test-torch.sh
 
 fuzz: setup ## Fuzz every parser for FUZZ_SECONDS each
 	tools/fuzz.sh $(FUZZ_SECONDS)

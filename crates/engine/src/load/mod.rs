@@ -297,8 +297,9 @@ impl Shared {
                     (Ok(()), _) => assembler.finish(),
                     (Err(failed), OnError::Fail) => return self.fail(*failed.error),
                     (Err(failed), OnError::Skip) => {
-                        assembler.skip();
+                        // Counted first: once its place is skipped, the consumer may see the end.
                         self.note_skipped(failed);
+                        assembler.skip();
                     }
                 }
             }

@@ -1,0 +1,74 @@
+//! Progress, told to Python.
+
+use std::time::{Duration, Instant};
+
+use forebay_engine::Progress;
+use parking_lot::Mutex;
+use pyo3::prelude::*;
+
+/// Tells a Python object with the methods `begin`, `advance`, `end` and `note`. An error in one of them is reported as
+/// Python reports errors that nobody can catch, and the work goes on.
+pub(crate) struct Callback {
+    listener: Option<Py<PyAny>>,
+    pending: Mutex<Pending>,
+}
+
+/// Samples that Python has not heard of yet.
+struct Pending {
+    samples: u64,
+    told: Instant,
+}
+
+/// Python hears of progress at most so often, since each time costs a worker Python's lock.
+const TELL_EVERY: Duration = Duration::from_millis(100);
+
+impl Callback {
+    pub(crate) fn new(listener: Option<Py<PyAny>>) -> Self {
+        Self { listener, pending: Mutex::new(Pending { samples: 0, told: Instant::now() }) }
+    }
+
+    fn call(&self, tell: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<()>) {
+        if let Some(listener) = &self.listener {
+            Python::attach(|py| {
+                let listener = listener.bind(py);
+                if let Err(error) = tell(listener) {
+                    error.write_unraisable(py, Some(listener));
+                }
+            });
+        }
+    }
+
+    /// What is pending, if it is time (or `now`) to tell.
+    fn due(&self, more: u64, now: bool) -> Option<u64> {
+        let mut pending = self.pending.lock();
+        pending.samples += more;
+        if pending.samples == 0 || (!now && pending.told.elapsed() < TELL_EVERY) {
+            return None;
+        }
+        pending.told = Instant::now();
+        Some(std::mem::take(&mut pending.samples))
+    }
+}
+
+impl Progress for Callback {
+    fn begin(&self, what: &str, samples: u64) {
+        self.call(|listener| listener.call_method1("begin", (what, samples)).map(drop));
+    }
+
+    fn advance(&self, samples: u64) {
+        if let Some(samples) = self.due(samples, false) {
+            self.call(|listener| listener.call_method1("advance", (samples,)).map(drop));
+        }
+    }
+
+    fn end(&self) {
+        if let Some(samples) = self.due(0, true) {
+            self.call(|listener| listener.call_method1("advance", (samples,)).map(drop));
+        }
+        self.call(|listener| listener.call_method0("end").map(drop));
+    }
+
+    fn note(&self, message: &str) {
+        self.call(|listener| listener.call_method1("note", (message,)).map(drop));
+    }
+}

@@ -1,0 +1,109 @@
+//! A running epoch.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use forebay_engine::load::{Batch, Loader, Next};
+use parking_lot::Mutex;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::columns;
+use crate::errors;
+use crate::in_process::InProcess;
+
+/// A running epoch, with its threads. Belongs to the process that started it.
+#[pyclass(frozen, module = "forebay._native")]
+pub(crate) struct Epoch {
+    running: Mutex<InProcess<Running>>,
+    /// The folder that keys are paths below, where samples are files.
+    root: Option<PathBuf>,
+}
+
+struct Running {
+    loader: Loader,
+    /// How many batches come before the first that the loader makes.
+    batches_before: u64,
+    /// Batches up to this position were seen already and are passed over.
+    seen: u64,
+}
+
+/// Python is asked for signals so often while a batch is awaited: often enough that Ctrl-C seems immediate.
+const LOOK_UP: Duration = Duration::from_millis(50);
+
+/// What a wait for the next batch found.
+enum Found {
+    Batch(u64, Batch),
+    Failed(forebay_engine::Error),
+    End,
+    NotYet,
+}
+
+impl Epoch {
+    /// `loader` makes the batches from number `batches_before` on; those before `seen` are not wanted.
+    pub(crate) fn new(loader: Loader, batches_before: u64, seen: u64, root: Option<PathBuf>) -> Self {
+        let running = Running { loader, batches_before, seen };
+        Self { running: Mutex::new(InProcess::new(running)), root }
+    }
+
+    fn wait(&self) -> Found {
+        let mut running = self.running.lock();
+        let Some(running) = running.get_mut() else { return Found::End };
+        match running.loader.next_timeout(LOOK_UP) {
+            Next::End => Found::End,
+            Next::NotYet => Found::NotYet,
+            Next::Batch(Err(error)) => Found::Failed(error),
+            Next::Batch(Ok(batch)) => {
+                let position = running.batches_before + batch.number + 1;
+                // All of a batch's samples may have been skipped; nobody wants an empty one.
+                if position <= running.seen || batch.is_empty() {
+                    return Found::NotYet;
+                }
+                Found::Batch(position, batch)
+            }
+        }
+    }
+
+    fn of_loader<T>(&self, value: impl FnOnce(&Loader) -> T) -> Option<T> {
+        self.running.lock().get().map(|running| value(&running.loader))
+    }
+}
+
+#[pymethods]
+impl Epoch {
+    /// The next batch and its position in the epoch, counted from 1; `None` at the end. Waits without holding Python's
+    /// lock, and looks up for signals now and then.
+    fn next_batch<'py>(&self, py: Python<'py>) -> PyResult<Option<(u64, Bound<'py, PyDict>)>> {
+        loop {
+            match py.detach(|| self.wait()) {
+                Found::Batch(position, batch) => return Ok(Some((position, columns::to_dictionary(py, batch)?))),
+                Found::Failed(error) => return Err(errors::engine(py, &error, self.root.as_deref())),
+                Found::End => return Ok(None),
+                Found::NotYet => py.check_signals()?,
+            }
+        }
+    }
+
+    /// How many samples were skipped so far, and the first of them: key and reason.
+    fn skipped(&self) -> (u64, Vec<(String, String)>) {
+        let skipped = self.of_loader(|loader| {
+            let list = loader.skipped_list().into_iter().map(|skipped| (skipped.key, skipped.reason)).collect();
+            (loader.skipped(), list)
+        });
+        skipped.unwrap_or_default()
+    }
+
+    /// How many bytes were read so far.
+    #[getter]
+    fn bytes_read(&self) -> u64 {
+        self.of_loader(Loader::bytes_read).unwrap_or(0)
+    }
+
+    /// Stops and joins the threads.
+    fn close(&self, py: Python<'_>) {
+        py.detach(|| {
+            let running = self.running.lock().take();
+            drop(running);
+        });
+    }
+}

@@ -1,0 +1,53 @@
+//! The native half of the Python package: `forebay._native`. The only room that knows Python.
+//!
+//! Python code never uses this module itself; the package in `python/forebay` does, and makes it pleasant. What is here is
+//! what only Rust can do: open what samples come from (`samples::Samples`), run an epoch without holding Python's lock
+//! (`epoch::Epoch`), hand batches over without a copy (`array::Array`), and measure, plan and build (`work`). Errors
+//! become the exceptions of `forebay._errors`, with path, shard and record.
+//!
+//! What goes in and out is plain: numbers, texts, dictionaries, and JSON for profiles, plans and manifests, which have their
+//! JSON layout anyway.
+//!
+//! ```python
+//! samples = _native.Samples.dataset("dataset/", "local")
+//! epoch = samples.start({"batch_size": 64, "threads": 2, ...})
+//! while (next := epoch.next_batch()) is not None:
+//!     position, batch = next
+//!     numpy.asarray(batch["image"])  # no copy
+//! ```
+//!
+//! # Limits
+//!
+//! A running epoch belongs to the process that started it: after a fork, the child must not touch it (the Python half
+//! sees to that), and dropping it there does nothing. Encoded bytes and texts are copied; tensors and whole numbers are
+//! not. Only Linux is tested.
+
+#![deny(unsafe_code)]
+#![expect(clippy::needless_pass_by_value, reason = "PyO3 hands what it extracts from Python over by value")]
+
+mod array;
+mod callback;
+mod columns;
+mod epoch;
+mod errors;
+mod in_process;
+mod pipeline;
+mod samples;
+mod work;
+
+use pyo3::prelude::*;
+
+/// The module's content.
+#[pymodule]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<array::Array>()?;
+    module.add_class::<epoch::Epoch>()?;
+    module.add_class::<pipeline::Pipeline>()?;
+    module.add_class::<samples::Samples>()?;
+    module.add_function(wrap_pyfunction!(work::profile, module)?)?;
+    module.add_function(wrap_pyfunction!(work::summarise, module)?)?;
+    module.add_function(wrap_pyfunction!(work::plan, module)?)?;
+    module.add_function(wrap_pyfunction!(work::build, module)?)?;
+    module.add_function(wrap_pyfunction!(work::format_quantity, module)?)
+}

@@ -1,0 +1,93 @@
+//! Pipelines.
+
+use forebay_pipeline as rust;
+use pyo3::prelude::*;
+
+use crate::errors;
+
+/// A pipeline, checked. Cannot be changed.
+#[pyclass(frozen, module = "forebay._native")]
+pub(crate) struct Pipeline {
+    pub(crate) inner: rust::Pipeline,
+}
+
+#[pymethods]
+impl Pipeline {
+    /// The pipeline that this JSON spells, with the keys of a pipeline file.
+    #[staticmethod]
+    fn from_json(py: Python<'_>, text: &str) -> PyResult<Self> {
+        let spec: rust::PipelineSpec = serde_json::from_str(text)
+            .map_err(|error| errors::usage(py, &format!("cannot read the pipeline: {error}")))?;
+        let inner = rust::Pipeline::from_spec(&spec).map_err(|error| errors::pipeline(py, &error))?;
+        Ok(Self { inner })
+    }
+
+    /// The pipeline of a TOML file called `name`.
+    #[staticmethod]
+    fn from_toml(py: Python<'_>, name: &str, text: &str) -> PyResult<Self> {
+        let inner = rust::Pipeline::from_toml(name, text).map_err(|error| errors::pipeline(py, &error))?;
+        Ok(Self { inner })
+    }
+
+    /// A ready pipeline.
+    #[staticmethod]
+    fn ready(py: Python<'_>, name: &str) -> PyResult<Self> {
+        let inner = rust::ready(name).map_err(|error| errors::pipeline(py, &error))?;
+        Ok(Self { inner })
+    }
+
+    /// The names of the ready pipelines.
+    #[staticmethod]
+    fn ready_names() -> Vec<&'static str> {
+        rust::ready_names().collect()
+    }
+
+    /// What it is called.
+    #[getter]
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    /// Its steps: name, what a sample is after it, whether it is random.
+    #[getter]
+    fn steps(&self) -> Vec<(String, String, bool)> {
+        let step = |(number, step): (usize, &rust::Step)| {
+            (step.name.clone(), self.inner.schema_after(number + 1).to_string(), step.action.is_random())
+        };
+        self.inner.steps().iter().enumerate().map(step).collect()
+    }
+
+    /// What a sample is when its file has been read.
+    #[getter]
+    fn input(&self) -> String {
+        self.inner.schema_after(0).to_string()
+    }
+
+    /// What the trainer gets: each field and its type.
+    #[getter]
+    fn output(&self) -> Vec<(String, String)> {
+        self.inner.output().fields.iter().map(|(name, kind)| (name.clone(), kind.to_string())).collect()
+    }
+
+    /// The names of the states that a data set can be kept in.
+    #[getter]
+    fn splits(&self) -> Vec<String> {
+        self.inner.splits().into_iter().map(|split| split.name).collect()
+    }
+
+    /// The spec as JSON.
+    fn to_json(&self) -> String {
+        serde_json::to_string(&self.spec()).expect("a pipeline's spec has text keys and plain values")
+    }
+
+    /// The spec as TOML.
+    fn to_toml(&self) -> String {
+        toml::to_string(&self.spec()).expect("a pipeline's spec has text keys and plain values")
+    }
+}
+
+impl Pipeline {
+    fn spec(&self) -> rust::PipelineSpec {
+        self.inner.to_spec().expect("made from a spec, the only way that Python has")
+    }
+}

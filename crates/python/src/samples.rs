@@ -1,0 +1,192 @@
+//! Where samples come from: a data set, or a folder of files.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use forebay_engine::data::{Dataset, Listing};
+use forebay_engine::load::{FromStorage, LoadOptions, Loader, OnError, Online, Schedule, Shuffle, Supply};
+use forebay_engine::{Result, StorageChoice};
+use forebay_pipeline::{Action, Draw, FieldType, Pipeline as RustPipeline, Strategy};
+use forebay_storage::Storage;
+use pyo3::prelude::*;
+
+use crate::epoch::Epoch;
+use crate::errors;
+use crate::pipeline::Pipeline;
+
+/// What samples come from, opened.
+#[pyclass(frozen, module = "forebay._native")]
+pub(crate) struct Samples {
+    origin: Origin,
+    pipeline: RustPipeline,
+    strategy: Strategy,
+    storage: Arc<dyn Storage>,
+}
+
+enum Origin {
+    Shards(Arc<Dataset>),
+    Files(Arc<Listing>),
+}
+
+/// How to load one epoch.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct EpochRequest {
+    batch_size: usize,
+    threads: usize,
+    prefetch: usize,
+    drop_last: bool,
+    skip_errors: bool,
+    seed: u64,
+    epoch: u64,
+    /// `None`: as they lie.
+    window_bytes: Option<u64>,
+    rank: u64,
+    world_size: u64,
+    /// How many batches of the epoch were seen already.
+    batches_seen: u64,
+}
+
+#[pymethods]
+impl Samples {
+    /// The data set in a folder.
+    #[staticmethod]
+    fn dataset(py: Python<'_>, folder: PathBuf, storage: &str) -> PyResult<Self> {
+        let open = || -> Result<Self> {
+            let storage = storage.parse::<StorageChoice>()?.open(0)?;
+            let dataset = Arc::new(Dataset::open(&folder)?);
+            let (pipeline, strategy) = (dataset.pipeline().clone(), dataset.manifest().strategy.clone());
+            Ok(Self { origin: Origin::Shards(dataset), pipeline, strategy, storage })
+        };
+        py.detach(open).map_err(|error| errors::engine(py, &error, None))
+    }
+
+    /// The files of a folder, through a whole pipeline.
+    #[staticmethod]
+    fn files(py: Python<'_>, pipeline: &Pipeline, folder: PathBuf, storage: &str) -> PyResult<Self> {
+        let pipeline = pipeline.inner.clone();
+        let open = || -> Result<Self> {
+            let storage = storage.parse::<StorageChoice>()?.open(0)?;
+            let listing = Listing::scan(pipeline.source(), &folder)?;
+            let strategy = Strategy::new(&pipeline, pipeline.splits()[0].clone(), None)?;
+            Ok(Self { origin: Origin::Files(Arc::new(listing)), pipeline, strategy, storage })
+        };
+        py.detach(open).map_err(|error| errors::engine(py, &error, None))
+    }
+
+    fn __len__(&self) -> usize {
+        match &self.origin {
+            Origin::Shards(dataset) => dataset.manifest().samples as usize,
+            Origin::Files(listing) => listing.files().len(),
+        }
+    }
+
+    /// A checksum of what the samples are and of what is done to them.
+    #[getter]
+    fn identity(&self) -> String {
+        match &self.origin {
+            Origin::Shards(dataset) => dataset.manifest().identity.clone(),
+            Origin::Files(listing) => listing_identity(listing, &self.pipeline),
+        }
+    }
+
+    /// The names of the classes; a label is a place in this list.
+    #[getter]
+    fn classes(&self) -> Vec<String> {
+        match &self.origin {
+            Origin::Shards(dataset) => dataset.manifest().classes.clone(),
+            Origin::Files(listing) => listing.classes().to_vec(),
+        }
+    }
+
+    /// What is kept: `unprocessed` for files.
+    #[getter]
+    fn strategy(&self) -> String {
+        self.strategy.to_string()
+    }
+
+    /// The pipeline.
+    #[getter]
+    fn pipeline(&self) -> Pipeline {
+        Pipeline { inner: self.pipeline.clone() }
+    }
+
+    /// The manifest as JSON; `None` for files.
+    #[getter]
+    fn manifest(&self) -> Option<String> {
+        match &self.origin {
+            Origin::Shards(dataset) => {
+                Some(serde_json::to_string(dataset.manifest()).expect("a manifest has text keys and plain values"))
+            }
+            Origin::Files(_) => None,
+        }
+    }
+
+    /// Whether a step may make several samples of one, so that nobody knows how many there will be.
+    #[getter]
+    fn expands(&self) -> bool {
+        self.strategy.online(&self.pipeline).0.iter().any(|step| matches!(step.action, Action::Expand(_)))
+    }
+
+    /// Starts an epoch, or what is left of it.
+    fn start(&self, py: Python<'_>, request: EpochRequest) -> PyResult<Epoch> {
+        let root = match &self.origin {
+            Origin::Files(listing) => Some(listing.root().to_owned()),
+            Origin::Shards(_) => None,
+        };
+        py.detach(|| self.run(&request))
+            .map_err(|error| errors::engine(py, &error, root.as_deref()))
+            .map(|(loader, batches_before)| Epoch::new(loader, batches_before, request.batches_seen, root))
+    }
+}
+
+impl Samples {
+    /// The loader, and how many batches come before its first.
+    fn run(&self, request: &EpochRequest) -> Result<(Loader, u64)> {
+        let batches_before = if self.starts_anywhere(request.skip_errors) { request.batches_seen } else { 0 };
+        let start = batches_before.saturating_mul(request.batch_size as u64);
+        let shuffle = request.window_bytes.map_or(Shuffle::No, |bytes| Shuffle::Window { bytes });
+        let order = |blocks| {
+            let whole = Schedule::new(blocks, shuffle, request.seed, request.epoch);
+            whole.for_rank(request.rank, request.world_size).starting_at(start)
+        };
+        let storage = Arc::clone(&self.storage);
+        let supply: Arc<dyn Supply> = match &self.origin {
+            Origin::Shards(dataset) => Arc::new(FromStorage::shards(Arc::clone(dataset), storage, order)?),
+            Origin::Files(listing) => Arc::new(FromStorage::files(Arc::clone(listing), storage, order)),
+        };
+        let options = LoadOptions {
+            batch_size: request.batch_size,
+            threads: request.threads,
+            prefetch: request.prefetch,
+            drop_last: request.drop_last,
+            on_error: if request.skip_errors { OnError::Skip } else { OnError::Fail },
+            draw: Draw { seed: request.seed, epoch: request.epoch },
+        };
+        let online = Online::after(&self.pipeline, &self.strategy);
+        Ok((Loader::start(supply, online, options)?, batches_before))
+    }
+
+    /// Whether batch n begins with sample n · `batch_size`. Where samples differ in shape, batches are cut off a line of
+    /// finished samples, so one that was skipped, or became several, moves all batches after it: such an epoch is resumed
+    /// by doing it again up to where it was.
+    fn starts_anywhere(&self, skip_errors: bool) -> bool {
+        let fixed = |kind: &FieldType| !matches!(kind, FieldType::Tensor { .. }) || kind.fixed_spec().is_some();
+        let alike = self.pipeline.output().fields.iter().all(|(_, kind)| fixed(kind));
+        !self.expands() && (alike || !skip_errors)
+    }
+}
+
+/// A checksum of the files' names, sizes and labels and of the pipeline, not of where the folder is.
+fn listing_identity(listing: &Listing, pipeline: &RustPipeline) -> String {
+    let mut hash = xxhash_rust::xxh3::Xxh3::new();
+    let spec = pipeline.to_spec().and_then(|spec| serde_json::to_vec(&spec).ok());
+    hash.update(&spec.unwrap_or_default());
+    for file in listing.files() {
+        hash.update(file.key.as_bytes());
+        hash.update(&[0]);
+        hash.update(&file.bytes.to_le_bytes());
+        hash.update(&file.label.unwrap_or(-1).to_le_bytes());
+    }
+    format!("{:016x}", hash.digest())
+}

@@ -1,0 +1,154 @@
+//! Measuring, planning and building.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use forebay_codec::image::Encoding;
+use forebay_engine::build::{Build, BuildOptions, default_shards};
+use forebay_engine::data::Listing;
+use forebay_engine::load::OnError;
+use forebay_engine::profile::ProfileOptions;
+use forebay_engine::{Result, StorageChoice};
+use forebay_pipeline::{Error as PipelineError, Strategy};
+use forebay_plan::{Caching, Objective, Profile, units};
+use pyo3::prelude::*;
+
+use crate::callback::Callback;
+use crate::errors;
+use crate::pipeline::Pipeline;
+
+/// What to measure, and how.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct ProfileRequest {
+    folder: PathBuf,
+    samples: u64,
+    runs: u32,
+    storage: String,
+    /// `none`, `system` or `application`.
+    caching: String,
+    threads: usize,
+    shards: usize,
+    batch_size: usize,
+    seed: u64,
+    /// Only these; `None` for all, with pictures in all of `encodings` besides.
+    strategies: Option<Vec<String>>,
+    encodings: Vec<String>,
+    skip_errors: bool,
+    work_folder: PathBuf,
+}
+
+/// What to build, and how.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct BuildRequest {
+    folder: PathBuf,
+    output: PathBuf,
+    strategy: String,
+    storage: String,
+    threads: usize,
+    shards: Option<usize>,
+    skip_errors: bool,
+    overwrite: bool,
+}
+
+fn on_error(skip_errors: bool) -> OnError {
+    if skip_errors { OnError::Skip } else { OnError::Fail }
+}
+
+/// Measures a pipeline; the profile as JSON.
+#[pyfunction]
+pub(crate) fn profile(
+    py: Python<'_>,
+    pipeline: &Pipeline,
+    request: ProfileRequest,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let pipeline = &pipeline.inner;
+    let caching: Caching = serde_json::from_value(request.caching.as_str().into()).map_err(|_| {
+        errors::usage(py, &format!("no caching `{}`\nhint: one of none, system, application", request.caching))
+    })?;
+    let progress = Callback::new(progress);
+    let measured = py.detach(|| -> Result<Profile> {
+        let strategies = if let Some(names) = &request.strategies {
+            names.iter().map(|name| Strategy::parse(pipeline, name)).collect::<Result<_, _>>()?
+        } else {
+            let encodings = request.encodings.iter().map(|name| name.parse::<Encoding>());
+            Strategy::all(pipeline, &encodings.collect::<Result<Vec<_>, _>>().map_err(PipelineError::Encoding)?)
+        };
+        let storage: StorageChoice = request.storage.parse()?;
+        let options = ProfileOptions {
+            sample_count: request.samples,
+            runs_total: request.runs,
+            threads: request.threads,
+            shards: request.shards,
+            batch_size: request.batch_size,
+            caching,
+            seed: request.seed,
+            on_error: on_error(request.skip_errors),
+            work_folder: request.work_folder,
+            strategies,
+        };
+        let listing = Listing::scan(pipeline.source(), &request.folder)?;
+        forebay_engine::profile::profile(pipeline, listing, &storage, &options, &progress)
+    });
+    let measured = measured.map_err(|error| errors::engine(py, &error, Some(&request.folder)))?;
+    measured.to_json().map_err(|error| errors::plan(py, &error))
+}
+
+/// Each strategy of a profile in numbers: JSON in, JSON out.
+#[pyfunction]
+pub(crate) fn summarise(py: Python<'_>, profile: &str) -> PyResult<String> {
+    let summaries = Profile::parse(profile).and_then(|profile| forebay_plan::summarise(&profile, None));
+    let summaries = summaries.map_err(|error| errors::plan(py, &error))?;
+    Ok(serde_json::to_string(&summaries).expect("a summary has text keys and finite numbers"))
+}
+
+/// The best strategy of a profile by an objective: JSON in, JSON out.
+#[pyfunction]
+pub(crate) fn plan(py: Python<'_>, profile: &str, objective: &str) -> PyResult<String> {
+    let objective: Objective = serde_json::from_str(objective)
+        .map_err(|error| errors::usage(py, &format!("cannot plan for these weights and limits: {error}")))?;
+    let plan = Profile::parse(profile).and_then(|profile| forebay_plan::plan(&profile, &objective));
+    plan.and_then(|plan| plan.to_json()).map_err(|error| errors::plan(py, &error))
+}
+
+/// Builds a data set, or goes on with a build that was stopped; how many of its shards were there already.
+#[pyfunction]
+pub(crate) fn build(
+    py: Python<'_>,
+    pipeline: &Pipeline,
+    request: BuildRequest,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<usize> {
+    let pipeline = pipeline.inner.clone();
+    let progress = Callback::new(progress);
+    let built = py.detach(|| -> Result<usize> {
+        let strategy = Strategy::parse(&pipeline, &request.strategy)?;
+        let listing = Arc::new(Listing::scan(pipeline.source(), &request.folder)?);
+        let samples = listing.files().len();
+        let options = BuildOptions {
+            threads: request.threads,
+            shards: request.shards.unwrap_or_else(|| default_shards(samples as u64, request.threads)),
+            on_error: on_error(request.skip_errors),
+            overwrite: request.overwrite,
+        };
+        let storage = request.storage.parse::<StorageChoice>()?.open(0)?;
+        let build = Build { pipeline, strategy, listing, storage };
+        Ok(build.run(&request.output, &options, &progress)?.shards_kept)
+    });
+    built.map_err(|error| errors::engine(py, &error, Some(&request.folder)))
+}
+
+/// A quantity as Forebay writes it everywhere; `unit` is `bytes`, `seconds`, `number`, `count` or `percent`.
+#[pyfunction]
+pub(crate) fn format_quantity(py: Python<'_>, value: f64, unit: &str) -> PyResult<String> {
+    Ok(match unit {
+        "bytes" => units::bytes(value),
+        "seconds" => units::seconds(value),
+        "number" => units::number(value),
+        "count" => units::count(value as u64),
+        "percent" => units::percent(value),
+        other => return Err(errors::usage(py, &format!("no unit `{other}`"))),
+    })
+}

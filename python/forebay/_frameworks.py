@@ -1,0 +1,58 @@
+"""Batches as NumPy, PyTorch or JAX arrays. The frameworks are imported when they are asked for, and not before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+
+from . import _native
+from ._errors import UsageError
+
+__all__ = ["converter"]
+
+
+def converter(framework: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """What turns a native batch into arrays of `framework`, without copying them."""
+    convert = _array(framework)
+
+    def field(value: Any) -> Any:
+        if isinstance(value, _native.Array):
+            return convert(numpy.asarray(value))
+        if value and isinstance(value, list) and isinstance(value[0], _native.Array):
+            return [convert(numpy.asarray(array)) for array in value]
+        return value
+
+    return lambda batch: {name: field(value) for name, value in batch.items()}
+
+
+def _array(framework: str) -> Callable[[numpy.ndarray[Any, Any]], Any]:
+    if framework == "numpy":
+        return lambda array: array
+    if framework == "torch":
+        torch = _import("torch", "torch")
+        # Exact, writable and of the same memory; what PyTorch has no type for (uint16 before 2.3) it refuses itself.
+        return torch.from_numpy  # type: ignore[no-any-return]
+    if framework == "jax":
+        jax = _import("jax", "jax")
+        jax_numpy = _import("jax.numpy", "jax")
+        wide = jax.config.jax_enable_x64
+
+        def to_jax(array: numpy.ndarray[Any, Any]) -> Any:
+            # Without its 64-bit mode JAX narrows whole numbers to 32 bit, which DLPack cannot do.
+            if array.dtype.itemsize == 8 and not wide:
+                return jax_numpy.asarray(array)
+            return jax_numpy.from_dlpack(array)
+
+        return to_jax
+    raise UsageError(f"no framework `{framework}`\nhint: one of numpy, torch, jax")
+
+
+def _import(module: str, package: str) -> Any:
+    import importlib
+
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise UsageError(f"framework `{package}` cannot be imported: {error}\nhint: install it") from error

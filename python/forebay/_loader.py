@@ -1,0 +1,396 @@
+"""The loader: batches of an epoch, in an order that follows from the seed alone."""
+
+from __future__ import annotations
+
+import operator
+import os
+import weakref
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from . import _native
+from ._errors import UsageError
+from ._frameworks import converter
+from ._source import Source
+
+if TYPE_CHECKING:
+    from ._pipeline import Pipeline
+    from ._work import Dataset, Plan
+
+__all__ = ["Loader", "Skipped"]
+
+#: The layout of what `Loader.state_dict` gives.
+STATE_VERSION = 1
+
+THREADS_MAX = 1024
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A sample that was left out, and why."""
+
+    key: str
+    reason: str
+
+
+class Loader:
+    """Streams batches: each sample of an epoch exactly once, in an order that follows from seed and epoch alone.
+
+    `source` is a data set that Forebay built (its folder or a `Dataset`), or a pipeline (a `Pipeline`, the path of a TOML
+    file, or the name of a ready one) with `data`, the folder of its files. A batch is a dictionary: an array for each
+    field, and the samples' keys under `"key"`. Arrays are views of the loader's own buffers, never copies, and may be kept
+    and written to.
+
+    One iteration gives `epochs` epochs, one after another; the next one goes on with the epoch after. An iteration that
+    is left early is ended by the next, which begins the same epoch again. `state_dict` and `load_state_dict` resume in the
+    middle of an epoch, with the batch after the last one that was taken.
+
+    batch_size: samples in a batch.
+    shuffle: put samples in random order, another one each epoch; `window_bytes` are shuffled at a time.
+    seed: of the order and of random steps.
+    drop_last: leave out the last batch if it is not full. With several ranks, every rank then has equally many batches.
+    threads: workers, and as many readers; one for each core unless given.
+    prefetch: batches that are kept ready.
+    rank, world_size: this process's share of every epoch. `rank=None` takes both from the environment, as torchrun sets it.
+    on_error: `"fail"` raises at the first sample that cannot be read or processed, `"skip"` leaves it out (see `skipped`).
+    framework: `"numpy"`, `"torch"` or `"jax"`.
+    storage: where bytes come from: `"local"`, `"direct"` (past the page cache), or a slower one to be imitated.
+    """
+
+    def __init__(
+        self,
+        source: str | os.PathLike[str] | Pipeline | Dataset | Plan,
+        *,
+        data: str | os.PathLike[str] | None = None,
+        batch_size: int = 64,
+        shuffle: bool = False,
+        seed: int = 0,
+        drop_last: bool = False,
+        epochs: int = 1,
+        threads: int | None = None,
+        prefetch: int = 2,
+        rank: int | None = 0,
+        world_size: int | None = None,
+        window_bytes: int = 64_000_000,
+        on_error: Literal["fail", "skip"] = "fail",
+        framework: Literal["numpy", "torch", "jax"] = "numpy",
+        storage: str = "local",
+    ) -> None:
+        self.batch_size = _whole("batch_size", batch_size, 1, 1 << 20)
+        self.shuffle = bool(shuffle)
+        self.seed = _whole("seed", seed, 0, (1 << 64) - 1)
+        self.drop_last = bool(drop_last)
+        self.epochs = _whole("epochs", epochs, 1, 1 << 62)
+        self.threads = _whole("threads", _cores() if threads is None else threads, 1, THREADS_MAX)
+        self.prefetch = _whole("prefetch", prefetch, 0, 1024)
+        self.rank, self.world_size = _rank(rank, world_size)
+        self.window_bytes = _whole("window_bytes", window_bytes, 1, 1 << 62)
+        if on_error not in ("fail", "skip"):
+            raise UsageError(f"no on_error `{on_error}`\nhint: `fail` or `skip`")
+        self.on_error = on_error
+        self.framework = framework
+        converter(framework)
+        self._source = Source.of(source, data, storage)
+        self._samples()
+        self._epoch = 0
+        self._epochs_done = 0
+        self._batches_seen = 0
+        self._skipped_before = 0
+        self._skipped_list: list[Skipped] = []
+        #: Whether an iteration began and did not come to its end, so that the next one begins its epoch again.
+        self._left_early = False
+        #: Weak, so that an iteration ends with the loop that it was made for, and its threads with it.
+        self._iteration: weakref.ref[_Iteration] | None = None
+
+    # What there is.
+
+    def _samples(self) -> _native.Samples:
+        return self._source.samples()
+
+    @property
+    def samples(self) -> int:
+        """How many samples an epoch has, all ranks together."""
+        return len(self._samples())
+
+    @property
+    def classes(self) -> list[str]:
+        """The names of the classes; a label is a place in this list."""
+        return self._samples().classes
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """What is done to a sample, what was done once included."""
+        from ._pipeline import Pipeline
+
+        return Pipeline(self._samples().pipeline)
+
+    def __len__(self) -> int:
+        """Batches in one epoch of this rank; with `on_error="skip"`, some may be smaller or missing."""
+        if self._samples().expands:
+            raise TypeError("a step makes several samples of one, so that nobody knows how many batches there are")
+        return self._batches()
+
+    def _batches(self) -> int:
+        samples = self.samples
+        if self.drop_last:
+            # The smallest share, so that no rank waits for another one's last batch.
+            return samples // self.world_size // self.batch_size
+        share = samples * (self.rank + 1) // self.world_size - samples * self.rank // self.world_size
+        return -(-share // self.batch_size)
+
+    # Iterating.
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that the next batch is of."""
+        return self._epoch
+
+    def set_epoch(self, epoch: int) -> None:
+        """The next iteration begins with this epoch. Ends an iteration that is under way."""
+        self._end_iteration()
+        self._epoch = _whole("epoch", epoch, 0, (1 << 62) - 1)
+        self._epochs_done = 0
+        self._batches_seen = 0
+        self._left_early = False
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        self._end_iteration()
+        if self._left_early:
+            self._epochs_done = 0
+            self._batches_seen = 0
+        iteration = _Iteration(self)
+        self._iteration = weakref.ref(iteration)
+        return iteration
+
+    def close(self) -> None:
+        """Ends an iteration that is under way, and its threads. The loader can be used again."""
+        self._end_iteration()
+
+    def __enter__(self) -> Loader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _end_iteration(self) -> None:
+        iteration = self._running()
+        if iteration is not None:
+            iteration.close()
+        self._iteration = None
+
+    def _running(self) -> _Iteration | None:
+        return None if self._iteration is None else self._iteration()
+
+    def _start(self) -> _native.Epoch:
+        return self._samples().start(
+            {
+                "batch_size": self.batch_size,
+                "threads": self.threads,
+                "prefetch": self.prefetch,
+                "drop_last": self.drop_last,
+                "skip_errors": self.on_error == "skip",
+                "seed": self.seed,
+                "epoch": self._epoch,
+                "window_bytes": self.window_bytes if self.shuffle else None,
+                "rank": self.rank,
+                "world_size": self.world_size,
+                "batches_seen": self._batches_seen,
+            }
+        )
+
+    # What was left out.
+
+    @property
+    def skipped(self) -> int:
+        """How many samples were skipped since this loader was made; samples of batches that are kept ready count too."""
+        iteration = self._running()
+        return self._skipped_before + (iteration.skipped()[0] if iteration is not None else 0)
+
+    @property
+    def skipped_list(self) -> list[Skipped]:
+        """The first thousand of them of each epoch, and why."""
+        iteration = self._running()
+        return self._skipped_list + (iteration.skipped()[1] if iteration is not None else [])
+
+    # Resuming.
+
+    def state_dict(self) -> dict[str, Any]:
+        """Where the loader is, to be kept with a checkpoint: plain numbers and texts."""
+        return {
+            "version": STATE_VERSION,
+            "epoch": self._epoch,
+            "epochs_done": self._epochs_done,
+            "batches_seen": self._batches_seen,
+            **self._must_match(),
+        }
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Goes on where `state` was taken: the next iteration begins with the batch after the last one taken then.
+
+        The batches and their order are the same as if nothing had happened, with any number of threads. What decides the
+        order must be the same as then; where it is not, `UsageError` says what differs.
+        """
+        if not isinstance(state, Mapping) or state.get("version") != STATE_VERSION:
+            found = state.get("version") if isinstance(state, Mapping) else type(state).__name__
+            raise UsageError(f"this is no loader's state of version {STATE_VERSION}: found `{found}`")
+        for name, mine in self._must_match().items():
+            theirs = state.get(name)
+            if theirs == mine:
+                continue
+            if name == "identity":
+                raise UsageError(
+                    "the state was taken of other data: its samples, or what is done to them, differ\n"
+                    "hint: load from the data set (or folder and pipeline) that the state was taken of"
+                )
+            raise UsageError(
+                f"the state was taken with {name} `{theirs}`, but this loader has `{mine}`\n"
+                f"hint: make the loader with {name}={theirs!r}"
+            )
+        epoch, done, seen = (_whole(name, state.get(name), 0, 1 << 62) for name in _POSITION)
+        self._end_iteration()
+        self._epoch, self._epochs_done, self._batches_seen = epoch, done, seen
+        self._left_early = False
+
+    def _must_match(self) -> dict[str, Any]:
+        return {
+            "seed": self.seed,
+            "batch_size": self.batch_size,
+            "shuffle": self.shuffle,
+            "window_bytes": self.window_bytes if self.shuffle else None,
+            "drop_last": self.drop_last,
+            "rank": self.rank,
+            "world_size": self.world_size,
+            "identity": self._source.identity(),
+        }
+
+    # Between processes: what was asked for and the position go along, threads do not.
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_iteration": None, "_left_early": False}
+
+    def __repr__(self) -> str:
+        shape = ", ".join(f"{name}: {kind}" for name, kind in self._samples().pipeline.output)
+        rank = f", rank {self.rank} of {self.world_size}" if self.world_size > 1 else ""
+        return (
+            f"Loader({self._source.describe()}: {self.samples:,} samples in batches of {self.batch_size}"
+            f"{', shuffled' if self.shuffle else ''}{rank}; {shape})"
+        )
+
+
+_POSITION = ("epoch", "epochs_done", "batches_seen")
+
+
+class _Iteration(Iterator[dict[str, Any]]):
+    """One iteration over a loader. Belongs to the process that started it."""
+
+    def __init__(self, loader: Loader) -> None:
+        self._loader = loader
+        self._convert = converter(loader.framework)
+        self._process = os.getpid()
+        self._running: _native.Epoch | None = None
+        self._over = False
+        self._ended = False
+
+    def __next__(self) -> dict[str, Any]:
+        self._check_process()
+        if self._over:
+            if self._ended:
+                raise UsageError(
+                    "this iteration was ended, by another one over the same loader or by hand\n"
+                    "hint: make a second loader to iterate over the same data at the same time"
+                )
+            raise StopIteration
+        try:
+            return self._next()
+        except BaseException:
+            # At the end, after an error and after Ctrl-C: no thread is left behind.
+            self._over = True
+            self._end_epoch()
+            raise
+
+    def _next(self) -> dict[str, Any]:
+        loader = self._loader
+        loader._left_early = True
+        while True:
+            if self._running is None:
+                self._running = loader._start()
+            found = None if self._is_enough() else self._running.next_batch()
+            if found is not None:
+                loader._batches_seen, batch = found
+                return self._convert(batch)
+            self._end_epoch()
+            loader._epoch += 1
+            loader._batches_seen = 0
+            loader._epochs_done += 1
+            if loader._epochs_done >= loader.epochs:
+                loader._epochs_done = 0
+                loader._left_early = False
+                raise StopIteration
+
+    def _is_enough(self) -> bool:
+        """Whether this rank has given as many batches as every other one has."""
+        loader = self._loader
+        return loader.drop_last and not loader._samples().expands and loader._batches_seen >= loader._batches()
+
+    def _end_epoch(self) -> None:
+        if self._running is not None:
+            count, listed = self.skipped()
+            self._loader._skipped_before += count
+            self._loader._skipped_list += listed
+            self._running.close()
+            self._running = None
+
+    def skipped(self) -> tuple[int, list[Skipped]]:
+        if self._running is None or self._process != os.getpid():
+            return 0, []
+        count, listed = self._running.skipped()
+        return count, [Skipped(key, reason) for key, reason in listed]
+
+    def close(self) -> None:
+        self._ended = not self._over
+        self._over = True
+        if self._process == os.getpid():
+            self._end_epoch()
+
+    def __del__(self) -> None:
+        # The loop was left: the threads end now, and what they skipped is counted.
+        self.close()
+
+    def _check_process(self) -> None:
+        if self._process != os.getpid():
+            raise UsageError(
+                f"this iteration was started in process {self._process}, and its threads are there\n"
+                "hint: start iterating in the child process; the loader itself may be made before the fork"
+            )
+
+
+def _whole(name: str, value: Any, least: int, most: int) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise UsageError(f"`{name}` is `{value!r}`, but must be a whole number") from None
+    if not least <= number <= most:
+        raise UsageError(f"`{name}` is `{number}`, but must be from {least} to {most}")
+    return number
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _rank(rank: int | None, world_size: int | None) -> tuple[int, int]:
+    if rank is None:
+        try:
+            rank = int(os.environ["RANK"])
+            world_size = int(os.environ["WORLD_SIZE"]) if world_size is None else world_size
+        except (KeyError, ValueError):
+            raise UsageError(
+                "`rank=None` takes rank and world size from RANK and WORLD_SIZE, which are not both set to numbers\n"
+                "hint: start with torchrun, or pass `rank` and `world_size`"
+            ) from None
+    world_size = _whole("world_size", 1 if world_size is None else world_size, 1, 1 << 30)
+    rank = _whole("rank", rank, 0, 1 << 30)
+    if rank >= world_size:
+        raise UsageError(f"rank `{rank}` is not below the world size `{world_size}`\nhint: ranks count from 0")
+    return rank, world_size

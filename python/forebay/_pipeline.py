@@ -1,0 +1,270 @@
+"""Pipelines: a source and its steps, checked as they are put together."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from . import _native
+from ._errors import MissingFileError, UsageError
+
+__all__ = ["Pipeline"]
+
+
+class Pipeline:
+    """What is done to a sample, from its file to the trainer.
+
+    Begin with `files`, `ready`, `from_toml` or `from_json`, and add steps. Each step gives a new pipeline and is checked
+    at once: where it cannot take what the step before gives, `PipelineError` says so here and not an hour later::
+
+        pipeline = (
+            forebay.Pipeline.files("**/*.jpg", label="folder")
+            .decode()
+            .random_resized_crop(224)
+            .horizontal_flip()
+            .normalise()
+            .to_chw()
+        )
+    """
+
+    __slots__ = ("_native",)
+
+    def __init__(self, native: _native.Pipeline) -> None:
+        self._native = native
+
+    @classmethod
+    def files(
+        cls,
+        pattern: str | None = None,
+        *,
+        label: str | None = "folder",
+        table: str | None = None,
+        order: str = "shuffled",
+        seed: int = 42,
+        field: str = "image",
+        name: str = "pipeline",
+    ) -> Pipeline:
+        """Files below a folder, one sample each.
+
+        `pattern` says which (`**/*.{jpg,png}`; all pictures unless given). The label of a sample is the name of the folder
+        that its file is in (`label="folder"`), an entry of a table (`label="table"`, with `table` the name of a file of
+        lines of path, tab, label), or none. Samples are numbered by name (`order="sorted"`) or at random by `seed`.
+        """
+        source: dict[str, Any] = {"label": label or "none", "order": order, "seed": seed, "field": field}
+        if pattern is not None:
+            source["files"] = pattern
+        if table is not None:
+            source["table"] = table
+        return cls.from_json(json.dumps({"name": name, "source": source}))
+
+    @classmethod
+    def ready(cls, name: str) -> Pipeline:
+        """A ready pipeline; `Pipeline.ready_names()` lists them."""
+        return cls(_native.Pipeline.ready(name))
+
+    @staticmethod
+    def ready_names() -> list[str]:
+        """The names of the ready pipelines."""
+        return _native.Pipeline.ready_names()
+
+    @classmethod
+    def from_toml(cls, path: str | os.PathLike[str]) -> Pipeline:
+        """The pipeline in a TOML file."""
+        path = Path(path)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except FileNotFoundError as error:
+            message = f"cannot read the pipeline `{path}`: it does not exist\nhint: check the path"
+            raise MissingFileError(message, path=path, errno=error.errno) from None
+        return cls(_native.Pipeline.from_toml(str(path), text))
+
+    @classmethod
+    def from_json(cls, text: str) -> Pipeline:
+        """The pipeline in a JSON text, with the keys of a pipeline file."""
+        return cls(_native.Pipeline.from_json(text))
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self._native.name
+
+    @property
+    def steps(self) -> list[str]:
+        """The names of its steps."""
+        return [name for name, _, _ in self._native.steps]
+
+    @property
+    def output(self) -> dict[str, str]:
+        """What a batch has: the type of each field of a sample."""
+        return dict(self._native.output)
+
+    @property
+    def splits(self) -> list[str]:
+        """The states that a data set can be kept in: after every step up to the first random one."""
+        return self._native.splits
+
+    def to_toml(self) -> str:
+        """The text of a pipeline file."""
+        return self._native.to_toml()
+
+    def to_json(self) -> str:
+        """The same as JSON."""
+        return self._native.to_json()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes a pipeline file."""
+        Path(path).write_text(self.to_toml(), encoding="utf-8")
+
+    def step(
+        self,
+        op: str,
+        *,
+        name: str | None = None,
+        state: str | None = None,
+        fields: Iterable[str] | None = None,
+        **parameters: Any,
+    ) -> Pipeline:
+        """Adds the step `op` with its parameters, by the names that a pipeline file has (with `_` for `-`).
+
+        `name` tells two steps of one kind apart, `state` is what a data set is called that is kept after it, and `fields`
+        are the fields that it works on; a random step does the same to all of them.
+        """
+        step: dict[str, Any] = {"op": op}
+        for key, value in {"name": name, "state": state, **parameters}.items():
+            if value is not None:
+                step[key.replace("_", "-")] = value
+        if fields is not None:
+            step["fields"] = list(fields)
+        spec = json.loads(self.to_json())
+        spec.setdefault("step", []).append(step)
+        try:
+            text = json.dumps(spec, default=_plain)
+        except TypeError as error:
+            raise UsageError(f"step `{op}`: {error}") from None
+        return type(self).from_json(text)
+
+    def decode(
+        self,
+        *,
+        colour: str = "rgb",
+        keep_depth: bool = False,
+        orientation: bool = True,
+        partial: bool = False,
+        fast_dct: bool = False,
+        pixels_max: int | None = None,
+        **options: Any,
+    ) -> Pipeline:
+        """The bytes of an image file become a picture `[height, width, channels]`."""
+        return self.step(
+            "decode",
+            colour=colour,
+            keep_depth=keep_depth,
+            orientation=orientation,
+            partial=partial,
+            fast_dct=fast_dct,
+            pixels_max=pixels_max,
+            **options,
+        )
+
+    def resize(
+        self,
+        shorter_side: int | None = None,
+        *,
+        width: int | None = None,
+        height: int | None = None,
+        filter: str = "bilinear",
+        variant: str = "antialias",
+        **options: Any,
+    ) -> Pipeline:
+        """Resizes to a shorter side, or to an exact width and height."""
+        return self.step(
+            "resize",
+            shorter_side=shorter_side,
+            width=width,
+            height=height,
+            filter=filter,
+            variant=variant,
+            **options,
+        )
+
+    def centre_crop(self, size: int, **options: Any) -> Pipeline:
+        """Cuts the middle out."""
+        return self.step("centre-crop", size=size, **options)
+
+    def random_crop(self, size: int, **options: Any) -> Pipeline:
+        """Cuts out a random place."""
+        return self.step("random-crop", size=size, **options)
+
+    def random_resized_crop(
+        self,
+        size: int,
+        *,
+        area: Sequence[float] = (0.08, 1.0),
+        ratio: Sequence[float] = (3 / 4, 4 / 3),
+        filter: str = "bilinear",
+        **options: Any,
+    ) -> Pipeline:
+        """Cuts a random rectangle and resizes it to a square."""
+        return self.step(
+            "random-resized-crop", size=size, area=list(area), ratio=list(ratio), filter=filter, **options
+        )
+
+    def horizontal_flip(self, probability: float = 0.5, **options: Any) -> Pipeline:
+        """Mirrors left and right, at random."""
+        return self.step("horizontal-flip", probability=probability, **options)
+
+    def greyscale(self, **options: Any) -> Pipeline:
+        """Red, green and blue become one channel."""
+        return self.step("greyscale", **options)
+
+    def centre_pixels(self, **options: Any) -> Pipeline:
+        """8-bit values are centred around zero: x / 127.5 - 1."""
+        return self.step("centre-pixels", **options)
+
+    def normalise(
+        self,
+        mean: Sequence[float] | None = None,
+        deviation: Sequence[float] | None = None,
+        *,
+        scale: float | None = None,
+        **options: Any,
+    ) -> Pipeline:
+        """Each channel becomes (x · scale - mean) / deviation, ImageNet's unless given."""
+        return self.step("normalise", mean=mean, deviation=deviation, scale=scale, **options)
+
+    def to_chw(self, **options: Any) -> Pipeline:
+        """Puts the channels first."""
+        return self.step("to-chw", **options)
+
+    def tiles(self, size: int, **options: Any) -> Pipeline:
+        """Cuts a picture into square tiles: one sample becomes many."""
+        return self.step("tiles", size=size, **options)
+
+    def __repr__(self) -> str:
+        steps = self._native.steps
+        width = max(len(name) for name in ["read", *(name for name, _, _ in steps)])
+        lines = [f"Pipeline `{self.name}`", f"  {'read':{width}}  {self._native.input}"]
+        for name, schema, random in steps:
+            lines.append(f"  {name:{width}}  {schema}{'  (random)' if random else ''}")
+        return "\n".join(lines)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Pipeline):
+            return NotImplemented
+        return bool(json.loads(self.to_json()) == json.loads(other.to_json()))
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).from_json, (self.to_json(),)
+
+
+def _plain(value: Any) -> Any:
+    """NumPy's numbers and arrays as JSON knows them."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"`{value!r}` is no number, text or list")

@@ -1,0 +1,63 @@
+"""What is asked of the native module, and what it tells. The Rust side has the same fields."""
+
+from __future__ import annotations
+
+from typing import Protocol, TypedDict
+
+__all__ = ["BuildRequest", "EpochRequest", "ProfileRequest", "Progress"]
+
+
+class EpochRequest(TypedDict):
+    """How to load one epoch."""
+
+    batch_size: int
+    threads: int
+    prefetch: int
+    drop_last: bool
+    skip_errors: bool
+    seed: int
+    epoch: int
+    window_bytes: int | None
+    rank: int
+    world_size: int
+    batches_seen: int
+
+
+class ProfileRequest(TypedDict):
+    """What to measure, and how."""
+
+    folder: str
+    samples: int
+    runs: int
+    storage: str
+    caching: str
+    threads: int
+    shards: int
+    batch_size: int
+    seed: int
+    strategies: list[str] | None
+    encodings: list[str]
+    skip_errors: bool
+    work_folder: str
+
+
+class BuildRequest(TypedDict):
+    """What to build, and how."""
+
+    folder: str
+    output: str
+    strategy: str
+    storage: str
+    threads: int
+    shards: int | None
+    skip_errors: bool
+    overwrite: bool
+
+
+class Progress(Protocol):
+    """Sees long work go on. Called from several threads, one at a time."""
+
+    def begin(self, what: str, samples: int) -> None: ...
+    def advance(self, samples: int) -> None: ...
+    def end(self) -> None: ...
+    def note(self, message: str) -> None: ...

@@ -1,0 +1,93 @@
+"""What a loader, a profile or a build takes its samples from."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from . import _native
+from ._errors import MissingFileError, UsageError
+from ._pipeline import Pipeline
+
+__all__ = ["Source", "as_pipeline"]
+
+MANIFEST = "dataset.json"
+
+
+class Source:
+    """A data set's folder, or a pipeline and a folder of files. Opened once in each process that uses it."""
+
+    def __init__(self, pipeline: Pipeline | None, folder: str, storage: str) -> None:
+        self.pipeline = pipeline
+        self.folder = folder
+        self.storage = storage
+        self._opened: _native.Samples | None = None
+        self._process = 0
+        self._identity: str | None = None
+
+    @classmethod
+    def of(cls, source: Any, data: str | os.PathLike[str] | None, storage: str) -> Source:
+        from ._work import Dataset, Plan
+
+        if isinstance(source, Dataset):
+            source = source.path
+        if isinstance(source, Plan):
+            if not source.keeps_files:
+                raise UsageError(
+                    f"the plan keeps `{source.chosen}`, which must be built before it can be loaded\n"
+                    'hint: load what `plan.build("dataset/")` returns'
+                )
+            data = source.data if data is None else data
+            source = source.pipeline
+        if not isinstance(source, Pipeline) and _is_dataset(source):
+            if data is not None:
+                raise UsageError("`data` makes no sense with a data set\nhint: leave it out")
+            folder = Path(source)
+            return cls(None, str(folder.parent if folder.name == MANIFEST else folder), storage)
+        pipeline = as_pipeline(source)
+        if data is None:
+            raise UsageError("a pipeline needs a folder of files\nhint: pass it as `data`")
+        return cls(pipeline, os.fspath(data), storage)
+
+    def samples(self) -> _native.Samples:
+        if self._opened is None or self._process != os.getpid():
+            if self.pipeline is None:
+                self._opened = _native.Samples.dataset(self.folder, self.storage)
+            else:
+                self._opened = _native.Samples.files(self.pipeline._native, self.folder, self.storage)
+            self._process = os.getpid()
+        return self._opened
+
+    def identity(self) -> str:
+        """A checksum of what the samples are and of what is done to them. Of many files it takes a while: done once."""
+        if self._identity is None:
+            self._identity = self.samples().identity
+        return self._identity
+
+    def describe(self) -> str:
+        return self.folder if self.pipeline is None else f"{self.pipeline.name} on {self.folder}"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_opened": None, "_process": 0, "_identity": None}
+
+
+def _is_dataset(source: str | os.PathLike[str]) -> bool:
+    path = Path(source)
+    return path.is_dir() or path.name == MANIFEST
+
+
+def as_pipeline(source: Pipeline | str | os.PathLike[str]) -> Pipeline:
+    """A pipeline, the TOML file of one, or the name of a ready one."""
+    if isinstance(source, Pipeline):
+        return source
+    text = os.fspath(source)
+    if text in Pipeline.ready_names():
+        return Pipeline.ready(text)
+    if os.path.isfile(text) or text.endswith(".toml"):
+        return Pipeline.from_toml(text)
+    ready = "`, `".join(Pipeline.ready_names())
+    raise MissingFileError(
+        f"there is no data set, pipeline file or ready pipeline `{text}`\nhint: check the path; ready are `{ready}`",
+        path=text,
+    )

@@ -1,0 +1,70 @@
+"""Data that the tests make: tiny pictures in great number, and a few photos."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy
+import pytest
+from PIL import Image
+
+import forebay
+
+TINY_SAMPLES = 10_000
+TINY_CLASSES = 10
+PHOTOS = 50
+
+
+@pytest.fixture(scope="session")
+def tiny_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """10,000 PNG files of 8×8 pixels; the first pixel is the number of the picture."""
+    root = tmp_path_factory.mktemp("tiny")
+    random = numpy.random.default_rng(1)
+    for label in range(TINY_CLASSES):
+        (root / f"class{label}").mkdir()
+    for number in range(TINY_SAMPLES):
+        pixels = random.integers(0, 256, (8, 8, 3), dtype=numpy.uint8)
+        pixels[0, 0] = number >> 16, number >> 8 & 255, number & 255
+        Image.fromarray(pixels).save(root / f"class{number % TINY_CLASSES}" / f"{number}.png", compress_level=1)
+    return root
+
+
+@pytest.fixture(scope="session")
+def tiny_pipeline() -> forebay.Pipeline:
+    return forebay.Pipeline.files("**/*.png").decode().resize(width=8, height=8).random_crop(6)
+
+
+@pytest.fixture(scope="session")
+def tiny(tiny_files: Path, tiny_pipeline: forebay.Pipeline, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A data set of the tiny pictures, decoded. Shards are uneven: 7 do not divide 10,000."""
+    output = tmp_path_factory.mktemp("built") / "tiny"
+    dataset = forebay.build(tiny_pipeline, output, data=tiny_files, strategy="resized", shards=7, threads=2)
+    assert len(dataset) == TINY_SAMPLES
+    return dataset.path
+
+
+def make_photos(root: Path, count: int = PHOTOS) -> Path:
+    random = numpy.random.default_rng(2)
+    for number in range(count):
+        folder = root / ("cats" if number % 2 else "dogs")
+        folder.mkdir(parents=True, exist_ok=True)
+        coarse = random.integers(0, 256, (5, 6, 3), dtype=numpy.uint8)
+        size = (int(random.integers(270, 420)), int(random.integers(270, 420)))
+        Image.fromarray(coarse).resize(size, Image.Resampling.BICUBIC).save(folder / f"{number:03}.jpg", quality=90)
+    return root
+
+
+@pytest.fixture(scope="session")
+def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """JPEG files of two classes, of different sizes."""
+    return make_photos(tmp_path_factory.mktemp("photos"))
+
+
+@pytest.fixture
+def own_photos(tmp_path: Path) -> Path:
+    """The same, to be spoilt by one test."""
+    return make_photos(tmp_path / "photos")
+
+
+def keys_of(batches: object) -> list[list[str]]:
+    return [batch["key"] for batch in batches]  # type: ignore[attr-defined]

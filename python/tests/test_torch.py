@@ -1,0 +1,61 @@
+"""PyTorch, where it can be imported: it is too heavy to be needed."""
+
+from __future__ import annotations
+
+import numpy
+import pytest
+
+import forebay
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+
+
+def test_tensors_are_the_loaders_memory(tiny):
+    plain = forebay.Loader(tiny, batch_size=256)
+    loader = forebay.Loader(tiny, batch_size=256, framework="torch")
+    for expected, batch in zip(plain, loader, strict=True):
+        image = batch["image"]
+        assert image.dtype == torch.uint8 and batch["label"].dtype == torch.int64
+        assert numpy.array_equal(image.numpy(), expected["image"])
+        assert numpy.array_equal(batch["label"].numpy(), expected["label"])
+        again = torch.from_dlpack(image)
+        assert again.data_ptr() == image.data_ptr() and image.data_ptr() % 64 == 0
+
+
+@pytest.mark.filterwarnings("ignore:This DataLoader will create")
+@pytest.mark.parametrize("workers", [0, 1, 3])
+def test_a_data_loader_sees_each_sample_once(tiny, workers):
+    from forebay.torch import IterableDataset
+
+    for world_size in (1, 2):
+        keys = []
+        for rank in range(world_size):
+            loader = forebay.Loader(
+                tiny, framework="torch", shuffle=True, threads=1, rank=rank, world_size=world_size
+            )
+            batches = torch.utils.data.DataLoader(IterableDataset(loader), batch_size=None, num_workers=workers)
+            keys += [key for batch in batches for key in batch["key"]]
+        assert len(keys) == len(set(keys)) == 10_000
+
+
+def test_resuming_gives_the_same_tensors(tiny):
+    loader = forebay.Loader(tiny, framework="torch", shuffle=True)
+    iterator = iter(loader)
+    for _ in range(20):
+        next(iterator)
+    resumed = forebay.Loader(tiny, framework="torch", shuffle=True, threads=1)
+    resumed.load_state_dict(loader.state_dict())
+    for one, other in zip(iterator, resumed, strict=True):
+        assert torch.equal(one["image"], other["image"]) and torch.equal(one["label"], other["label"])
+
+
+def test_epochs_are_set(tiny):
+    from forebay.torch import IterableDataset
+
+    dataset = IterableDataset(forebay.Loader(tiny, framework="torch", shuffle=True, threads=1))
+    orders = []
+    for epoch in (0, 1, 0):
+        dataset.set_epoch(epoch)
+        batches = torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=2)
+        orders.append([key for batch in batches for key in batch["key"]])
+    assert orders[0] == orders[2] != orders[1]

@@ -1,0 +1,244 @@
+"""Pipelines, profiles, plans and builds."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import numpy
+import pytest
+from conftest import keys_of
+
+import forebay
+
+
+def test_a_pipeline_shows_its_steps():
+    pipeline = forebay.Pipeline.files("**/*.jpg").decode().resize(256).random_crop(224).normalise().to_chw()
+    assert repr(pipeline).splitlines() == [
+        "Pipeline `pipeline`",
+        "  read         image: bytes, label: int",
+        "  decode       image: uint8[?, ?, 3], label: int",
+        "  resize       image: uint8[?, ?, 3], label: int",
+        "  random-crop  image: uint8[224, 224, 3], label: int  (random)",
+        "  normalise    image: float32[224, 224, 3], label: int",
+        "  to-chw       image: float32[3, 224, 224], label: int",
+    ]
+    assert pipeline.steps == ["decode", "resize", "random-crop", "normalise", "to-chw"]
+    assert pipeline.splits == ["unprocessed", "concatenated", "decoded", "resized"]
+    assert pipeline.output == {"image": "float32[3, 224, 224]", "label": "int"}
+
+
+def test_pipelines_travel(tmp_path):
+    pipeline = (
+        forebay.Pipeline.files(order="sorted", label=None, name="mine")
+        .decode(colour="grey", keep_depth=True)
+        .resize(width=numpy.int64(32), height=32, filter="lanczos", name="small")
+        .centre_crop(16)
+    )
+    pipeline.save(tmp_path / "mine.toml")
+    assert forebay.Pipeline.from_toml(tmp_path / "mine.toml") == pipeline
+    assert pickle.loads(pickle.dumps(pipeline)) == pipeline
+    assert pipeline != forebay.Pipeline.ready("cv")
+    assert {"cv", "imagenet"} <= set(forebay.Pipeline.ready_names())
+
+
+def test_every_step_has_its_method():
+    pipeline = (
+        forebay.Pipeline.files()
+        .decode()
+        .random_resized_crop(64, area=(0.5, 1.0))
+        .horizontal_flip(0.2)
+        .greyscale()
+        .centre_pixels()
+    )
+    assert pipeline.output["image"] == "float32[64, 64, 1]"
+    tiled = forebay.Pipeline.files().decode().tiles(32)
+    assert tiled.output["image"] == "uint8[32, 32, 3]"
+    assert forebay.Pipeline.files().step("decode", colour="rgb") == forebay.Pipeline.files().step("decode", colour="rgb")
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: forebay.Pipeline.files().greyscale(), "steps do not fit: `read` gives bytes in field `image`"),
+        (lambda: forebay.Pipeline.files().decode().resize(), "`shorter-side`"),
+        (lambda: forebay.Pipeline.files().decode().random_crop(0), "`size` is `0`, but must be"),
+        (lambda: forebay.Pipeline.files().step("sharpen"), "no operation `sharpen`"),
+        (lambda: forebay.Pipeline.files().decode(sharp=True), "unknown field `sharp`"),
+        (lambda: forebay.Pipeline.files().decode().resize(9, filter="nearest"), "nearest"),
+        (lambda: forebay.Pipeline.files().decode().decode(), "two steps are called `decode`"),
+        (lambda: forebay.Pipeline.ready("vc"), "no ready pipeline `vc`"),
+    ],
+)
+def test_a_wrong_pipeline_is_refused_at_once(make, message):
+    with pytest.raises(forebay.PipelineError) as caught:
+        make()
+    assert message in str(caught.value)
+
+
+def test_a_wrong_source_is_refused_at_once():
+    with pytest.raises(forebay.UsageError, match="filename"):
+        forebay.Pipeline.files(label="filename")
+    with pytest.raises(forebay.UsageError, match="no number, text or list"):
+        forebay.Pipeline.files().step("decode", colour=object())
+
+
+@pytest.fixture(scope="module")
+def profile(photos, tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("profile")
+        patch.chdir(folder)
+        profile = forebay.profile("cv", photos, samples=30, runs=2, threads=2)
+        assert list(folder.iterdir()) == [], "the folder that strategies were built in is gone"
+    return profile
+
+
+def test_a_profile(profile, tmp_path):
+    names = ["unprocessed", "concatenated", "decoded", "resized", "pixel-centered"]
+    assert [row["name"] for row in profile.strategies] == names
+    assert [step["name"] for step in profile.steps] == ["read", "decode", "resize", "centre-pixels", "random-crop"]
+    assert profile.fastest in names
+    lines = repr(profile).splitlines()
+    assert lines[0].startswith("Profile of `cv` on storage `local") and "30 of 50 samples, 2 runs" in lines[0]
+    assert len(lines) == 7 and sum(line.startswith("*") for line in lines) == 1
+    assert profile._repr_html_().count("<tr") == 6
+    profile.save(tmp_path / "profile.json")
+    assert forebay.Profile.load(tmp_path / "profile.json").content == profile.content
+    with pytest.raises(forebay.MissingFileError):
+        forebay.Profile.load(tmp_path / "none.json")
+    (tmp_path / "wrong.json").write_text("{}")
+    with pytest.raises(forebay.Error, match="cannot read the profile"):
+        forebay.Profile.load(tmp_path / "wrong.json")
+
+
+def test_profiles_and_plans_in_pandas(profile):
+    pytest.importorskip("pandas")
+    frame = profile.to_pandas()
+    assert list(frame.index) == [row["name"] for row in profile.strategies]
+    assert (frame["t4_samples_per_second"] > 0).all()
+    assert profile.plan().to_pandas().index[0] == profile.plan().chosen
+
+
+def test_profiles_plotted(profile):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("agg")
+    assert len(profile.plot().patches) == 5
+
+
+def test_a_plan(profile, photos, tmp_path):
+    fastest = profile.plan()
+    assert fastest.chosen == profile.fastest == forebay.plan(profile).chosen
+    assert repr(fastest).startswith(f"Keep `{fastest.chosen}`: ")
+    smallest = profile.plan(weights={"storage": 1})
+    # The photos as they are take as much as the photos in one file, without preparing anything.
+    assert smallest.chosen in ("unprocessed", "concatenated")
+    limited = profile.plan(weights={"throughput": 1}, prep_seconds_max=0)
+    assert limited.chosen == "unprocessed" and limited.keeps_files
+    assert [row["name"] for row in limited.ranking if row["score"] is not None] == ["unprocessed"]
+    with pytest.raises(forebay.LimitError, match="comes nearest"):
+        profile.plan(storage_bytes_max=10)
+    with pytest.raises(forebay.UsageError, match="no weight `speed`"):
+        profile.plan(weights={"speed": 1})
+    with pytest.raises(forebay.UsageError, match="at least one is above 0"):
+        profile.plan(weights={"storage": 0})
+    # A plan that keeps the files is loaded as it is.
+    loader = forebay.Loader(limited, batch_size=10)
+    assert sum(len(keys) for keys in keys_of(loader)) == 50
+    limited.save(tmp_path / "plan.json")
+    assert forebay.Plan.load(tmp_path / "plan.json").content == limited.content
+    with pytest.raises(forebay.UsageError, match="is no plan"):
+        (tmp_path / "wrong.json").write_text(json.dumps({"version": 1}))
+        forebay.Plan.load(tmp_path / "wrong.json")
+    with pytest.raises(forebay.UsageError, match="nothing to build"):
+        limited.build(tmp_path / "dataset")
+
+
+def test_a_planned_build(profile, tmp_path):
+    plan = profile.plan()
+    if plan.keeps_files:
+        pytest.skip("on this machine reading the files was fastest")
+    with pytest.raises(forebay.UsageError, match="must be built"):
+        forebay.Loader(plan)
+    plan.save(tmp_path / "plan.json")
+    dataset = forebay.build(tmp_path / "plan.json", tmp_path / "dataset")
+    assert dataset.strategy == plan.chosen and len(dataset) == 50
+    assert next(iter(forebay.Loader(dataset)))["image"].shape == (50, 224, 224, 3)
+
+
+def test_a_build(photos, tmp_path):
+    pipeline = forebay.Pipeline.ready("cv")
+    with pytest.raises(forebay.UsageError, match="`concatenated`, `decoded`, `resized`"):
+        forebay.build(pipeline, tmp_path / "dataset", data=photos)
+    with pytest.raises(forebay.UsageError, match="pass it as `data`"):
+        forebay.build(pipeline, tmp_path / "dataset", strategy="resized")
+    with pytest.raises(forebay.PipelineError, match="no strategy `shrunk`"):
+        forebay.build(pipeline, tmp_path / "dataset", data=photos, strategy="shrunk")
+    dataset = forebay.build(pipeline, tmp_path / "dataset", data=photos, strategy="resized", shards=3)
+    assert dataset.shards_kept == 0
+    assert repr(dataset).startswith(f"Dataset({str(tmp_path / 'dataset')!r}: `resized`, 50 samples in 3 shards, ")
+    assert dataset.classes == ["cats", "dogs"] and dataset.skipped == [] and dataset.bytes > 0
+    assert dataset.pipeline == pipeline
+    again = forebay.build(pipeline, tmp_path / "dataset", data=photos, strategy="resized", shards=3)
+    assert again.shards_kept == 3
+    with pytest.raises(forebay.UsageError):
+        forebay.build(pipeline, tmp_path / "dataset", data=photos, strategy="decoded", shards=3)
+    encoded = forebay.build(
+        pipeline, tmp_path / "dataset", data=photos, strategy="resized+png", shards=3, overwrite=True
+    )
+    assert encoded.strategy == "resized+png" and encoded.bytes < dataset.bytes
+    files = forebay.Loader(pipeline, data=photos, batch_size=10, shuffle=False)
+    for one, other in zip(files, forebay.Loader(encoded, batch_size=10), strict=True):
+        assert one["key"] == other["key"] and numpy.array_equal(one["image"], other["image"])
+
+
+def test_progress_is_told(photos, tmp_path, capfd):
+    forebay.build("cv", tmp_path / "one", data=photos, strategy="decoded", progress=True)
+    assert "build" in capfd.readouterr().err
+    forebay.build("cv", tmp_path / "two", data=photos, strategy="decoded", progress=False)
+    assert capfd.readouterr().err == ""
+
+
+def test_progress_adds_up(photos, tmp_path):
+    from forebay import _native
+
+    class Listener:
+        def __init__(self):
+            self.told, self.total, self.ends = 0, 0, 0
+
+        def begin(self, what, samples):
+            self.total += samples
+
+        def advance(self, samples):
+            self.told += samples
+
+        def end(self):
+            self.ends += 1
+
+        def note(self, message):
+            pass
+
+    listener = Listener()
+    request = {"folder": str(photos), "output": str(tmp_path / "set"), "strategy": "decoded", "storage": "local"}
+    request |= {"threads": 2, "shards": 4, "skip_errors": False, "overwrite": False}
+    _native.build(forebay.Pipeline.ready("cv")._native, request, listener)
+    assert (listener.told, listener.total, listener.ends) == (50, 50, 1)
+
+
+def test_a_build_skips_what_is_damaged(own_photos, tmp_path):
+    (own_photos / "cats" / "spoilt.jpg").write_bytes(b"\xff\xd8\xff nothing")
+    with pytest.raises(forebay.DataError) as caught:
+        forebay.build("cv", tmp_path / "dataset", data=own_photos, strategy="decoded")
+    assert caught.value.path == str(own_photos / "cats" / "spoilt.jpg")
+    dataset = forebay.build(
+        "cv", tmp_path / "dataset", data=own_photos, strategy="decoded", on_error="skip", overwrite=True
+    )
+    assert len(dataset) == 50 and [entry["key"] for entry in dataset.skipped] == ["cats/spoilt.jpg"]
+
+
+def test_a_loader_shows_itself(tiny, photos):
+    loader = forebay.Loader(tiny, shuffle=True, rank=1, world_size=4)
+    shown = repr(loader)
+    assert shown.endswith("10,000 samples in batches of 64, shuffled, rank 1 of 4; image: uint8[6, 6, 3], label: int)")
+    assert loader.pipeline.steps == ["decode", "resize", "random-crop"]
+    with pytest.raises(TypeError, match="nobody knows"):
+        len(forebay.Loader(forebay.Pipeline.files().decode().tiles(64), data=photos))
