@@ -15,7 +15,7 @@ use crate::Outcome;
 use crate::measure::{Row, in_turn};
 
 /// How often the photos are loaded in one measurement.
-const COPIES: usize = 4;
+const COPIES: usize = 8;
 
 pub(crate) fn rows(files: &[Vec<u8>]) -> Outcome<Vec<Row>> {
     // Labels are of no account here, and a photo folder need not have folders.

@@ -6,7 +6,7 @@ use std::time::Instant;
 use crate::Outcome;
 
 /// How often each of the two is measured. The first pair warms up and does not count.
-const ROUNDS: usize = 9;
+const ROUNDS: usize = 7;
 
 /// One line of the table.
 pub(crate) struct Row {

@@ -295,15 +295,19 @@ pub(crate) fn resize_rectangle(
         copy
     };
     let source = ImageRef::new(width as u32, height as u32, data, pixel).map_err(|_| unfit(view.spec))?;
-    // Cut first, then resize: what lies outside the rectangle has no part in the result, as in torchvision.
-    let Rectangle { left, top, width, height } = rectangle;
-    let source = CroppedImage::new(&source, left as u32, top as u32, width as u32, height as u32)
-        .map_err(|_| unfit(view.spec))?;
     let out_spec = output.spec;
     let mut target =
         Image::from_slice_u8(out_width as u32, out_height as u32, output.data, pixel).map_err(|_| unfit(out_spec))?;
     let options = ResizeOptions::new().resize_alg(algorithm).use_alpha(false);
-    Ok(resizer.resize(&source, &mut target, &options)?)
+    let whole = Rectangle { left: 0, top: 0, width, height };
+    if rectangle == whole {
+        return Ok(resizer.resize(&source, &mut target, &options)?);
+    }
+    // Cut first, then resize: what lies outside the rectangle has no part in the result, as in torchvision.
+    let Rectangle { left, top, width, height } = rectangle;
+    let part = CroppedImage::new(&source, left as u32, top as u32, width as u32, height as u32)
+        .map_err(|_| unfit(view.spec))?;
+    Ok(resizer.resize(&part, &mut target, &options)?)
 }
 
 fn pixel_type(dtype: DType, channels: usize) -> Option<PixelType> {
