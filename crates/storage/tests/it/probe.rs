@@ -8,7 +8,7 @@ use forebay_storage::probe::{self, Rates, ReadSample};
 use forebay_storage::{LocalStorage, Storage, Throttle, ThrottledStorage};
 
 fn soon() -> Instant {
-    Instant::now() + Duration::from_secs(60)
+    Instant::now() + Duration::from_mins(1)
 }
 
 fn files(folder: &Path, sizes: &[usize]) -> Vec<PathBuf> {
