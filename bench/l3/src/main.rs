@@ -32,10 +32,8 @@ fn main() {
             output = Some(PathBuf::from(argument));
         }
     }
-    let root = std::env::var_os("FOREBAY_TEST_DATA").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"),
-        PathBuf::from,
-    );
+    let root = std::env::var_os("FOREBAY_TEST_DATA")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"), PathBuf::from);
     let sets: Vec<Vec<Picture>> = SETS.iter().map(|set| pictures::read(&root, set)).collect();
     for (name, pictures) in SETS.iter().zip(&sets) {
         eprintln!("{name}: {} pictures", pictures.len());

@@ -7,11 +7,14 @@ use zune_core::{bit_depth::BitDepth, bytestream::ZCursor, colorspace::ColorSpace
 
 use crate::pictures::Picture;
 
+type Encode = Box<dyn FnMut(&Picture) -> Vec<u8>>;
+type Decode = Box<dyn FnMut(&[u8], &Picture, &mut [u8])>;
+
 /// One row of the table.
 pub struct Codec {
     pub name: String,
-    pub encode: Box<dyn FnMut(&Picture) -> Vec<u8>>,
-    pub decode: Box<dyn FnMut(&[u8], &Picture, &mut [u8])>,
+    pub encode: Encode,
+    pub decode: Decode,
     /// Whether encoding is fast enough to be measured more than once.
     pub encodes_fast: bool,
     /// Whether encoding is this codec's at all, and not reading a file made by others.
@@ -147,9 +150,8 @@ fn encode_webp(picture: &Picture) -> Vec<u8> {
 fn decode_webp(bytes: &[u8], picture: &Picture, out: &mut [u8]) {
     let stride = picture.shape.row_bytes() as i32;
     // SAFETY: input and output are slices of the lengths given.
-    let result = unsafe {
-        libwebp_sys::WebPDecodeRGBInto(bytes.as_ptr(), bytes.len(), out.as_mut_ptr(), out.len(), stride)
-    };
+    let result =
+        unsafe { libwebp_sys::WebPDecodeRGBInto(bytes.as_ptr(), bytes.len(), out.as_mut_ptr(), out.len(), stride) };
     assert!(!result.is_null(), "libwebp decodes");
 }
 

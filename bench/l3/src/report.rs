@@ -54,11 +54,7 @@ pub fn write(sets: &[Vec<Picture>], rows: &[Row], kernels: &[Row], threads: &[Th
     let all: f64 = pixels.iter().sum();
     for row in rows {
         let size = row.bytes.iter().sum::<usize>() as f64 / png.iter().sum::<f64>();
-        let encode = if row.encodes {
-            format!("{:.0}", all / total(&row.encode_seconds) / 1e6)
-        } else {
-            "".into()
-        };
+        let encode = if row.encodes { format!("{:.0}", all / total(&row.encode_seconds) / 1e6) } else { "".into() };
         let decode = all / total(&row.decode_seconds) / 1e6;
         let ratio = total(&reference.decode_seconds) / total(&row.decode_seconds);
         let _ = writeln!(page, "| {} | {size:.3} | {encode} | {decode:.0} | {ratio:.2} |", row.name);
@@ -106,16 +102,25 @@ fn machine(page: &mut String) {
         "Regenerate with `make bench-l3`. Processor: {}, {cores} cores, L3 kernel `{kernel}`.\n",
         model.unwrap_or("unknown").trim()
     );
-    let wanted =
-        ["png", "zune-png", "spng", "spng-sys", "rapid-qoi", "libwebp-sys", "zune-jpegxl", "jxl", "zstd-sys", "lz4_flex"];
+    let wanted = [
+        "png",
+        "zune-png",
+        "spng",
+        "spng-sys",
+        "rapid-qoi",
+        "libwebp-sys",
+        "zune-jpegxl",
+        "jxl",
+        "zstd-sys",
+        "lz4_flex",
+    ];
     let mut versions = Vec::new();
     let mut lines = include_str!("../Cargo.lock").lines();
     while let Some(line) = lines.next() {
         let name = line.strip_prefix("name = ").map(|name| name.trim_matches('"'));
-        if let (Some(name), Some(version)) = (name, lines.clone().next().and_then(|l| l.strip_prefix("version = "))) {
-            if wanted.contains(&name) {
-                versions.push(format!("{name} {}", version.trim_matches('"')));
-            }
+        let version = lines.clone().next().and_then(|line| line.strip_prefix("version = "));
+        if let (Some(name), Some(version)) = (name.filter(|name| wanted.contains(name)), version) {
+            versions.push(format!("{name} {}", version.trim_matches('"')));
         }
     }
     let _ = writeln!(page, "Versions: {}.\n", versions.join(", "));

@@ -2,8 +2,8 @@
 
 use std::{
     sync::{
-        Barrier,
-        atomic::{AtomicU32, Ordering},
+        Mutex,
+        atomic::{AtomicU32, AtomicUsize, Ordering},
     },
     time::Instant,
 };
@@ -40,38 +40,60 @@ pub fn measure(pictures: &[Picture], repetitions: usize) -> Vec<Threads> {
         .into()
 }
 
+/// Where threads wait for each other without sleeping: waking a thread takes a good part of the time that is measured.
+struct Gate {
+    threads: usize,
+    waiting: AtomicUsize,
+    round: AtomicUsize,
+}
+
+impl Gate {
+    fn wait(&self) {
+        let round = self.round.load(Ordering::SeqCst);
+        if self.waiting.fetch_add(1, Ordering::SeqCst) + 1 == self.threads {
+            self.waiting.store(0, Ordering::SeqCst);
+            self.round.fetch_add(1, Ordering::SeqCst);
+        } else {
+            while self.round.load(Ordering::SeqCst) == round {
+                std::hint::spin_loop();
+            }
+        }
+    }
+}
+
 /// The median time from when all threads are ready until all strips are decoded. The threads live through all repetitions.
 fn seconds(strips: &Strips<'_>, shape: Shape, threads: usize, repetitions: usize) -> f64 {
     let strip_bytes = strips.header().strip_rows as usize * shape.row_bytes();
     let mut out = vec![0u8; shape.bytes()];
-    let parts: Vec<std::sync::Mutex<&mut [u8]>> = out.chunks_mut(strip_bytes).map(std::sync::Mutex::new).collect();
-    let (barrier, next) = (Barrier::new(threads), AtomicU32::new(0));
-    let mut times = Vec::new();
-    std::thread::scope(|scope| {
-        let work = || {
-            let mut scratch = Scratch::default();
-            let mut times = Vec::new();
-            for _ in 0..repetitions {
-                barrier.wait();
-                next.store(0, Ordering::SeqCst);
-                barrier.wait();
-                let start = Instant::now();
-                loop {
-                    let strip = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(part) = parts.get(strip as usize) else { break };
-                    let mut part = part.lock().expect("no thread has failed");
-                    strips.decode_strip_into(strip, &mut scratch, &mut part, shape.row_bytes()).expect("l3 decodes");
-                }
-                barrier.wait();
-                times.push(start.elapsed().as_secs_f64());
+    let parts: Vec<Mutex<&mut [u8]>> = out.chunks_mut(strip_bytes).map(Mutex::new).collect();
+    let gate = Gate { threads, waiting: AtomicUsize::new(0), round: AtomicUsize::new(0) };
+    let next = AtomicU32::new(0);
+    let work = || {
+        let mut scratch = Scratch::default();
+        let mut times = Vec::new();
+        for _ in 0..repetitions {
+            gate.wait();
+            next.store(0, Ordering::SeqCst);
+            gate.wait();
+            let start = Instant::now();
+            loop {
+                let strip = next.fetch_add(1, Ordering::Relaxed);
+                let Some(part) = parts.get(strip as usize) else { break };
+                let mut part = part.lock().expect("no thread has failed");
+                strips.decode_strip_into(strip, &mut scratch, &mut part, shape.row_bytes()).expect("l3 decodes");
             }
-            times
-        };
+            gate.wait();
+            times.push(start.elapsed().as_secs_f64());
+        }
+        times
+    };
+    let times = std::thread::scope(|scope| {
         let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
-        times = work();
+        let times = work();
         for other in others {
             other.join().expect("no thread has failed");
         }
+        times
     });
     median(&times)
 }

@@ -7,7 +7,7 @@ use crate::{
     error::{Error, Result},
     header::{CHECKSUM_OFFSET, HEADER_BYTES, HEADER_BYTES_RELEASED, Header, Mode, STRIP_ENTRY_BYTES, TAIL_BYTES},
     image::{Image, Region, check_buffer},
-    kernel::{Kernel, Level},
+    kernel::{Kernel, Level, checksum::checksum},
     model::Model,
     scratch::Scratch,
     strip::{self, Job},
@@ -232,7 +232,7 @@ impl<'a> Strips<'a> {
         let index = strip as usize;
         let payload = self.parts.offsets[index]..self.parts.offsets[index + 1];
         let expected = word(self.bytes, HEADER_BYTES + STRIP_ENTRY_BYTES * index + 4);
-        let found = crc32c::crc32c(&self.bytes[payload.clone()]);
+        let found = checksum(self.level, &self.bytes[payload.clone()]);
         if found == expected {
             return Ok(());
         }

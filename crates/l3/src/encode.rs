@@ -10,6 +10,7 @@ use crate::{
     image::{Depth, Pixels, SIDE_MAX, Shape},
     kernel::{
         Kernel, Level,
+        checksum::checksum,
         predict::{self, Activity, Place},
     },
     model::{LEVELS, kind},
@@ -87,7 +88,7 @@ pub fn encode(pixels: &Pixels<'_>, options: &EncodeOptions) -> Result<Vec<u8>> {
     let level = Level::new(options.kernel)?;
     if options.mode == Mode::Classic {
         let patch = options.patch;
-        let mut file = File::new(header(shape, options, ColourTransform::None, None, u32::from(patch)), &[]);
+        let mut file = File::new(header(shape, options, ColourTransform::None, None, u32::from(patch)), &[], level);
         while let Some(rows) = file.next_rows() {
             classic::encode_strip(pixels, usize::from(patch), rows, &mut file.bytes);
             file.end_strip()?;
@@ -140,7 +141,7 @@ fn encode_rows<S: Deep>(pixels: &Pixels<'_>, options: &EncodeOptions, level: Lev
     let (width, channels) = (shape.width() as usize, usize::from(shape.channels()));
     let planes = channels * S::BYTES;
     if options.mode == Mode::Fast {
-        let mut file = File::new(header, &[]);
+        let mut file = File::new(header, &[], level);
         let mut sink = fast::Sink::default();
         while let Some(strip) = file.next_rows() {
             for y in strip.clone() {
@@ -164,7 +165,7 @@ fn encode_rows<S: Deep>(pixels: &Pixels<'_>, options: &EncodeOptions, level: Lev
     }
     let draft = sink.draft(choice.shifts[..channels].to_vec());
     let codes = dense::codes(&draft.tables);
-    let mut file = File::new(header, &draft.write());
+    let mut file = File::new(header, &draft.write(), level);
     while let Some(strip) = file.next_rows() {
         sink.strip(level, &draft, &codes, strip, &mut file.bytes);
         file.end_strip()?;
@@ -246,6 +247,7 @@ impl<S: Deep> RowEncoder<S> {
 struct File {
     bytes: Vec<u8>,
     header: Header,
+    level: Level,
     /// Where the current strip begins.
     strip_start: usize,
     strip: u32,
@@ -254,14 +256,14 @@ struct File {
 }
 
 impl File {
-    fn new(mut header: Header, model: &[u8]) -> Self {
+    fn new(mut header: Header, model: &[u8], level: Level) -> Self {
         header.model_bytes = model.len() as u32;
         let mut bytes = Vec::with_capacity(header.shape.bytes() / 2 + 1024);
         bytes.extend_from_slice(&header.to_bytes());
         bytes.resize(HEADER_BYTES + STRIP_ENTRY_BYTES * header.strip_count() as usize, 0);
         bytes.extend_from_slice(model);
         let payload = bytes.len();
-        Self { bytes, header, strip_start: payload, strip: 0, payload }
+        Self { bytes, header, level, strip_start: payload, strip: 0, payload }
     }
 
     /// The rows of the strip to write next.
@@ -283,7 +285,7 @@ impl File {
                 hint,
             });
         };
-        let checksum = crc32c::crc32c(strip);
+        let checksum = checksum(self.level, strip);
         let entry = HEADER_BYTES + STRIP_ENTRY_BYTES * self.strip as usize;
         self.bytes[entry..entry + 4].copy_from_slice(&length.to_le_bytes());
         self.bytes[entry + 4..entry + 8].copy_from_slice(&checksum.to_le_bytes());

@@ -35,8 +35,8 @@ impl<S: Sample> Rows<S> {
     }
 }
 
-/// Working memory for one thread. It grows to what the largest image needs, about eight bytes per sample of a row (rows, not
-/// images), and is then reused without further allocation.
+/// Working memory for one thread. It grows to what the widest image needs, a few bytes per sample of one row (in classic, of one
+/// row of patches), and is then reused without further allocation.
 #[derive(Clone, Debug, Default)]
 pub struct Scratch {
     pub(crate) narrow: Rows<u8>,

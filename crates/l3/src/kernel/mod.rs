@@ -1,5 +1,6 @@
 //! Which instructions the kernels use. `scalar.rs` in each folder is the definition; the others give the same bytes.
 
+pub(crate) mod checksum;
 pub(crate) mod finish;
 pub(crate) mod pack;
 pub(crate) mod predict;
@@ -15,7 +16,7 @@ pub enum Kernel {
     Scalar,
     /// x86-64 with AVX2, BMI1, BMI2, LZCNT and POPCNT.
     Avx2,
-    /// x86-64 with AVX-512 F, BW, DQ, VL, VBMI, VBMI2 and GFNI (Intel from Ice Lake, AMD from Zen 4).
+    /// x86-64 with AVX-512 F, BW, DQ, VL, VBMI, VBMI2, GFNI and VPCLMULQDQ (Intel from Ice Lake, AMD from Zen 4).
     Avx512,
     /// 64-bit ARM with NEON.
     Neon,
@@ -52,6 +53,7 @@ impl Kernel {
                     && is_x86_feature_detected!("avx512vbmi")
                     && is_x86_feature_detected!("avx512vbmi2")
                     && is_x86_feature_detected!("gfni")
+                    && is_x86_feature_detected!("vpclmulqdq")
             }
             #[cfg(target_arch = "aarch64")]
             Self::Neon => std::arch::is_aarch64_feature_detected!("neon"),

@@ -1,9 +1,10 @@
 //! Finishing a row with AVX-512: 64 pixels at a time.
 
 use std::arch::x86_64::{
-    __m512i, _mm_loadu_si128, _mm512_add_epi8, _mm512_and_si512, _mm512_cvtepu8_epi32, _mm512_loadu_si512,
-    _mm512_mask_permutexvar_epi8, _mm512_or_si512, _mm512_permutex2var_epi8, _mm512_set1_epi8, _mm512_slli_epi32,
-    _mm512_srli_epi16, _mm512_storeu_si512, _mm512_sub_epi8, _mm512_xor_si512,
+    __m512i, _mm_loadu_si128, _mm512_add_epi8, _mm512_and_si512, _mm512_castsi128_si512, _mm512_inserti32x4,
+    _mm512_loadu_si512, _mm512_mask_blend_epi16, _mm512_mask_permutexvar_epi8, _mm512_mask_storeu_epi8,
+    _mm512_permutex2var_epi8, _mm512_permutexvar_epi8, _mm512_set1_epi8, _mm512_srli_epi16, _mm512_storeu_si512,
+    _mm512_sub_epi8, _mm512_xor_si512,
 };
 
 use crate::{
@@ -11,10 +12,32 @@ use crate::{
     phases::{Phases, counts},
 };
 
+/// Where pixel `pixel` of 64 is when 16 samples of each phase lie side by side, in coding order.
+const fn place(pixel: usize) -> u8 {
+    let rank = [0, 2, 1, 3][pixel % 4];
+    (rank * 16 + pixel / 4) as u8
+}
+
 /// For each of three vectors of interleaved pixels, where red (0 to 63) and green (64 to 127) come from.
-static RED_GREEN: [[u8; 64]; 3] = sources(false);
+static RED_GREEN: [[u8; 64]; 3] = {
+    let mut table = [[0; 64]; 3];
+    let mut byte = 0;
+    while byte < 192 {
+        table[byte / 64][byte % 64] = place(byte / 3) + if byte % 3 == 1 { 64 } else { 0 };
+        byte += 1;
+    }
+    table
+};
 /// The same for blue.
-static BLUE: [[u8; 64]; 3] = sources(true);
+static BLUE: [[u8; 64]; 3] = {
+    let mut table = [[0; 64]; 3];
+    let mut byte = 0;
+    while byte < 192 {
+        table[byte / 64][byte % 64] = place(byte / 3);
+        byte += 1;
+    }
+    table
+};
 /// Which bytes of each of the three vectors are blue.
 static IS_BLUE: [u64; 3] = {
     let mut masks = [0u64; 3];
@@ -27,17 +50,26 @@ static IS_BLUE: [u64; 3] = {
     }
     masks
 };
-
-const fn sources(blue: bool) -> [[u8; 64]; 3] {
-    let mut table = [[0; 64]; 3];
+/// For each of four vectors of pixels of four channels, where red or blue (0 to 63) and green or alpha (64 to 127) come from.
+static PAIRS: [[u8; 64]; 4] = {
+    let mut table = [[0; 64]; 4];
     let mut byte = 0;
-    while byte < 192 {
-        let pixel = (byte / 3) as u8;
-        table[byte / 64][byte % 64] = if !blue && byte % 3 == 1 { pixel + 64 } else { pixel };
+    while byte < 256 {
+        table[byte / 64][byte % 64] = place(byte / 4) + if byte % 2 == 1 { 64 } else { 0 };
         byte += 1;
     }
     table
-}
+};
+/// For one channel.
+static SINGLE: [u8; 64] = {
+    let mut table = [0; 64];
+    let mut pixel = 0;
+    while pixel < 64 {
+        table[pixel] = place(pixel);
+        pixel += 1;
+    }
+    table
+};
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
 #[inline]
@@ -55,41 +87,32 @@ unsafe fn write(bytes: *mut u8, value: __m512i) {
     unsafe { _mm512_storeu_si512(bytes.cast(), value) };
 }
 
-/// 16 bytes, each in the low byte of a 32-bit lane.
+/// Writes the first `count` of 64 bytes.
 ///
 /// # Safety
-/// 16 bytes must be readable.
+/// As many bytes must be writable.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
 #[inline]
-unsafe fn widen(row: *const u8) -> __m512i {
-    // SAFETY: the caller's promise; the load needs no alignment.
-    _mm512_cvtepu8_epi32(unsafe { _mm_loadu_si128(row.cast()) })
+unsafe fn write_first(bytes: *mut u8, value: __m512i, count: usize) {
+    let mask = if count >= 64 { u64::MAX } else { (1 << count) - 1 };
+    // SAFETY: the caller's promise: nothing is written where the mask is 0.
+    unsafe { _mm512_mask_storeu_epi8(bytes.cast(), mask, value) };
 }
 
-/// Four rows of 16 bytes, interleaved to 64.
-///
-/// # Safety
-/// 16 bytes must be readable from each.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
-#[inline]
-unsafe fn interleave16(a: *const u8, b: *const u8, c: *const u8, d: *const u8) -> __m512i {
-    // SAFETY: the caller's promise.
-    let (a, b, c, d) = unsafe { (widen(a), widen(b), widen(c), widen(d)) };
-    let (b, c, d) = (_mm512_slli_epi32::<8>(b), _mm512_slli_epi32::<16>(c), _mm512_slli_epi32::<24>(d));
-    _mm512_or_si512(_mm512_or_si512(a, b), _mm512_or_si512(c, d))
-}
-
-/// 64 pixels of a plane, from sample `at` of each phase.
+/// 64 pixels of a plane, 16 samples of each phase side by side, from sample `at`. The last permutation brings them in order.
 ///
 /// # Safety
 /// 16 samples of each phase must be there.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
 #[inline]
-unsafe fn merge((start, pitch): (*const u8, usize), at: usize) -> __m512i {
-    // SAFETY: the caller's promise; the order of phases is 0, 2, 1, 3.
+unsafe fn gather((start, pitch): (*const u8, usize), at: usize) -> __m512i {
+    // SAFETY: the caller's promise.
     unsafe {
         let start = start.add(at);
-        interleave16(start, start.add(2 * pitch), start.add(pitch), start.add(3 * pitch))
+        let phases = _mm512_castsi128_si512(_mm_loadu_si128(start.cast()));
+        let phases = _mm512_inserti32x4::<1>(phases, _mm_loadu_si128(start.add(pitch).cast()));
+        let phases = _mm512_inserti32x4::<2>(phases, _mm_loadu_si128(start.add(2 * pitch).cast()));
+        _mm512_inserti32x4::<3>(phases, _mm_loadu_si128(start.add(3 * pitch).cast()))
     }
 }
 
@@ -128,19 +151,15 @@ fn inverse<const TRANSFORM: u8>([first, u, third]: [__m512i; 3]) -> [__m512i; 3]
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
 pub(super) fn finish1(plane: &Phases<u8>, out: &mut [u8]) {
-    let width = out.len();
-    assert!(plane.has_room(&counts(width)), "rows have room for the width");
+    assert!(plane.has_room(&counts(out.len())), "rows have room for the width");
     let plane = plane.start();
-    let (blocks, last) = out.as_chunks_mut::<64>();
-    for (index, out) in blocks.iter_mut().enumerate() {
-        // SAFETY: the block has 64 pixels, 16 of each phase, and the plane has room for the width.
-        unsafe { write(out.as_mut_ptr(), merge(plane, 16 * index)) };
-    }
-    if !last.is_empty() {
-        let mut block = [0; 64];
-        // SAFETY: rows have room for whole vectors after their last sample.
-        unsafe { write(block.as_mut_ptr(), merge(plane, 16 * (width / 64))) };
-        last.copy_from_slice(&block[..last.len()]);
+    let order = load(&SINGLE);
+    for (index, out) in out.chunks_mut(64).enumerate() {
+        // SAFETY: the plane has room for the width, rounded up to 64; no more than the chunk is written.
+        unsafe {
+            let pixels = _mm512_permutexvar_epi8(order, gather(plane, 16 * index));
+            write_first(out.as_mut_ptr(), pixels, out.len());
+        }
     }
 }
 
@@ -165,33 +184,40 @@ fn finish3_as<const TRANSFORM: u8>([first, second, third]: [&Phases<u8>; 3], out
     let planes = [first.start(), second.start(), third.start()];
     let (blocks, last) = out.as_chunks_mut::<192>();
     for (index, out) in blocks.iter_mut().enumerate() {
-        // SAFETY: the block has 64 pixels, 16 of each phase, and the planes have room for the width.
-        unsafe { block3::<TRANSFORM>(planes, 16 * index, out.as_mut_ptr()) };
+        // SAFETY: the planes have room for the width, rounded up to 64; the block has three times 64 bytes.
+        unsafe {
+            let [first, second, third] = block3::<TRANSFORM>(planes, 16 * index);
+            write(out.as_mut_ptr(), first);
+            write(out.as_mut_ptr().add(64), second);
+            write(out.as_mut_ptr().add(128), third);
+        }
     }
     if !last.is_empty() {
-        let mut block = [0; 192];
-        // SAFETY: rows have room for whole vectors after their last sample.
-        unsafe { block3::<TRANSFORM>(planes, 16 * (width / 64), block.as_mut_ptr()) };
-        last.copy_from_slice(&block[..last.len()]);
+        // SAFETY: the planes have room for the width, rounded up to 64.
+        let vectors = unsafe { block3::<TRANSFORM>(planes, 16 * (width / 64)) };
+        for (out, vector) in last.chunks_mut(64).zip(vectors) {
+            // SAFETY: no more than the chunk is written.
+            unsafe { write_first(out.as_mut_ptr(), vector, out.len()) };
+        }
     }
 }
 
 /// 64 pixels of three channels.
 ///
 /// # Safety
-/// From `at`, 16 samples of each phase must be there, and 192 bytes must be writable.
+/// From `at`, 16 samples of each phase must be there.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
 #[inline]
-unsafe fn block3<const TRANSFORM: u8>(planes: [(*const u8, usize); 3], at: usize, out: *mut u8) {
+unsafe fn block3<const TRANSFORM: u8>(planes: [(*const u8, usize); 3], at: usize) -> [__m512i; 3] {
     // SAFETY: the caller's promise.
-    unsafe {
-        let merged = [merge(planes[0], at), merge(planes[1], at), merge(planes[2], at)];
-        let [red, green, blue] = inverse::<TRANSFORM>(merged);
-        for k in 0..3 {
-            let two = _mm512_permutex2var_epi8(red, load(&RED_GREEN[k]), green);
-            write(out.add(64 * k), _mm512_mask_permutexvar_epi8(two, IS_BLUE[k], load(&BLUE[k]), blue));
-        }
+    let planes = unsafe { [gather(planes[0], at), gather(planes[1], at), gather(planes[2], at)] };
+    let [red, green, blue] = inverse::<TRANSFORM>(planes);
+    let mut vectors = [red; 3];
+    for (k, vector) in vectors.iter_mut().enumerate() {
+        let two = _mm512_permutex2var_epi8(red, load(&RED_GREEN[k]), green);
+        *vector = _mm512_mask_permutexvar_epi8(two, IS_BLUE[k], load(&BLUE[k]), blue);
     }
+    vectors
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
@@ -208,45 +234,23 @@ pub(super) fn finish4(transform: ColourTransform, planes: [&Phases<u8>; 4], out:
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
 #[inline]
 fn finish4_as<const TRANSFORM: u8>([first, second, third, fourth]: [&Phases<u8>; 4], out: &mut [u8]) {
-    let width = out.len() / 4;
-    let counts = counts(width);
+    let counts = counts(out.len() / 4);
     let room = first.has_room(&counts) && second.has_room(&counts);
     assert!(room && third.has_room(&counts) && fourth.has_room(&counts), "rows have room for the width");
-    let planes = [first.start(), second.start(), third.start(), fourth.start()];
-    let (blocks, last) = out.as_chunks_mut::<256>();
-    for (index, out) in blocks.iter_mut().enumerate() {
-        // SAFETY: the block has 64 pixels, 16 of each phase, and the planes have room for the width.
-        unsafe { block4::<TRANSFORM>(planes, 16 * index, out.as_mut_ptr()) };
-    }
-    if !last.is_empty() {
-        let mut block = [0; 256];
-        // SAFETY: rows have room for whole vectors after their last sample.
-        unsafe { block4::<TRANSFORM>(planes, 16 * (width / 64), block.as_mut_ptr()) };
-        last.copy_from_slice(&block[..last.len()]);
-    }
-}
-
-/// 64 pixels of four channels.
-///
-/// # Safety
-/// From `at`, 16 samples of each phase must be there, and 256 bytes must be writable.
-#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
-#[inline]
-unsafe fn block4<const TRANSFORM: u8>(planes: [(*const u8, usize); 4], at: usize, out: *mut u8) {
-    let mut rows = [[0u8; 64]; 4];
-    // SAFETY: the caller's promise; each row has 64 bytes, and 16 are read from four places in it.
-    unsafe {
-        let merged = [merge(planes[0], at), merge(planes[1], at), merge(planes[2], at)];
-        let [red, green, blue] = inverse::<TRANSFORM>(merged);
-        write(rows[0].as_mut_ptr(), red);
-        write(rows[1].as_mut_ptr(), green);
-        write(rows[2].as_mut_ptr(), blue);
-        write(rows[3].as_mut_ptr(), merge(planes[3], at));
-        for k in 0..4 {
-            let at = 16 * k;
-            let (red, green) = (rows[0].as_ptr().add(at), rows[1].as_ptr().add(at));
-            let (blue, alpha) = (rows[2].as_ptr().add(at), rows[3].as_ptr().add(at));
-            write(out.add(64 * k), interleave16(red, green, blue, alpha));
+    let planes = [first.start(), second.start(), third.start()];
+    for (index, out) in out.chunks_mut(256).enumerate() {
+        let at = 16 * index;
+        // SAFETY: the planes have room for the width, rounded up to 64.
+        let (planes, alpha) = unsafe {
+            ([gather(planes[0], at), gather(planes[1], at), gather(planes[2], at)], gather(fourth.start(), at))
+        };
+        let [red, green, blue] = inverse::<TRANSFORM>(planes);
+        for (out, pairs) in out.chunks_mut(64).zip(&PAIRS) {
+            let front = _mm512_permutex2var_epi8(red, load(pairs), green);
+            let back = _mm512_permutex2var_epi8(blue, load(pairs), alpha);
+            let pixels = _mm512_mask_blend_epi16(0xAAAA_AAAA, front, back);
+            // SAFETY: no more than the chunk is written.
+            unsafe { write_first(out.as_mut_ptr(), pixels, out.len()) };
         }
     }
 }
