@@ -19,7 +19,9 @@ import forebay
 
 # Each file takes 20 ms to find, so that the first batch takes minutes.
 WAITING = """
-import sys, forebay
+import signal, sys, forebay
+# A test run in the background may have been told to ignore Ctrl-C, and passes that on.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 loader = forebay.Loader(
     forebay.Pipeline.files("**/*.png").decode().resize(width=8, height=8),
     data=sys.argv[1], batch_size=10_000, storage="custom:read=100MB/s,stream=100MB/s,seek=20ms,iops=50", threads=2,
@@ -45,7 +47,10 @@ def test_ctrl_c_interrupts_at_once(tiny_files):
         assert process.poll() is None
         begun = time.monotonic()
         process.send_signal(signal.SIGINT)
-        output, errors = process.communicate(timeout=10)
+        try:
+            output, errors = process.communicate(timeout=10)
+        finally:
+            process.kill()
         seconds = time.monotonic() - begun
     assert output == "interrupted 0\n"
     assert "KeyboardInterrupt" in errors and process.returncode != 0
