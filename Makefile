@@ -54,7 +54,7 @@ bench: setup ## Our code beside the bare libraries: ratios
 	target/release/forebay-bench "$(PHOTOS)" --output bench/results/core.md
 
 bench-l3: setup ## The L3 format beside other lossless formats
-	cargo run --release --quiet --manifest-path bench/l3/Cargo.toml --target-dir target/bench-l3
+	cargo run --release --quiet --manifest-path bench/l3/Cargo.toml --target-dir target/bench-l3 -- bench/results/l3.md
 
 clean: ## Remove what was built, not the tools
 	cargo clean
