@@ -3,7 +3,7 @@
 # make help    the rest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test lint unit fuzz python-wheel python-test test-torch bench bench-l3 clean
+.PHONY: help setup build demo test lint unit fuzz python-wheel python-test test-torch bench bench-l3 bench-peers clean
 SHELL := bash
 
 # Where a longer fuzz run is wanted: make fuzz FUZZ_SECONDS=600
@@ -55,6 +55,13 @@ bench: setup ## Our code beside the bare libraries: ratios
 
 bench-l3: setup ## The L3 format beside other lossless formats
 	cargo run --release --quiet --manifest-path bench/l3/Cargo.toml --target-dir target/bench-l3 -- bench/results/l3.md
+
+# Options go to the script: make bench-peers PEERS='--only forebay,dali --wait-quiet'
+bench-peers: setup ## Our loader beside others, which it installs (13 GB)
+	cargo build --release --package forebay-cli
+	rm -rf target/bench-peers/wheels
+	.venv/bin/maturin build --quiet --release --out target/bench-peers/wheels --interpreter .venv/bin/python
+	.venv/bin/python bench/peers/run.py $(PEERS)
 
 clean: ## Remove what was built, not the tools
 	cargo clean

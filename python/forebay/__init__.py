@@ -14,6 +14,7 @@ that way, and streams batches::
 Everything else is in docs/python.md.
 """
 
+from ._decode import decode
 from ._errors import (
     AccessError,
     DataError,
@@ -26,13 +27,14 @@ from ._errors import (
     UnsupportedError,
     UsageError,
 )
-from ._loader import Loader, Skipped
+from ._loader import Cached, Loader, Skipped
 from ._native import __version__
 from ._pipeline import Pipeline
 from ._work import Dataset, Plan, Profile, build, plan, profile
 
 __all__ = [
     "AccessError",
+    "Cached",
     "DataError",
     "Dataset",
     "Error",
@@ -50,6 +52,7 @@ __all__ = [
     "UsageError",
     "__version__",
     "build",
+    "decode",
     "plan",
     "profile",
 ]

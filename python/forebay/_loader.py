@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import operator
 import os
+import re
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from ._pipeline import Pipeline
     from ._work import Dataset, Plan
 
-__all__ = ["Loader", "Skipped"]
+__all__ = ["Cached", "Loader", "Skipped"]
 
 #: The layout of what `Loader.state_dict` gives.
 STATE_VERSION = 1
@@ -32,6 +34,15 @@ class Skipped:
 
     key: str
     reason: str
+
+
+@dataclass(frozen=True)
+class Cached:
+    """What a loader keeps in memory: samples, their bytes, and how often one was found there."""
+
+    samples: int
+    bytes: int
+    hits: int
 
 
 class Loader:
@@ -55,6 +66,11 @@ class Loader:
     rank, world_size: this process's share of every epoch. `rank=None` takes both from the environment, as torchrun sets it.
     on_error: `"fail"` raises at the first sample that cannot be read or processed, `"skip"` leaves it out (see `skipped`).
     framework: `"numpy"`, `"torch"` or `"jax"`.
+    cache: how much of the samples is kept in memory from one epoch to the next, after the steps that always give the same:
+        bytes, or a text such as `"2GB"`.
+    collate: what becomes of tensors that differ in shape: `"list"`, or `"pad"` with `pad_value` to the largest of the batch
+        (`batch["<field>_shape"]` says how large each is).
+    functions: the Python functions that a data set's steps name, where it was built with some (see `Pipeline.map`).
     storage: where bytes come from: `"local"`, `"direct"` (past the page cache), or a slower one to be imitated.
     """
 
@@ -75,6 +91,10 @@ class Loader:
         window_bytes: int = 64_000_000,
         on_error: Literal["fail", "skip"] = "fail",
         framework: Literal["numpy", "torch", "jax"] = "numpy",
+        cache: int | str | None = None,
+        collate: Literal["list", "pad"] = "list",
+        pad_value: float = 0.0,
+        functions: Mapping[str, Callable[..., Any]] | None = None,
         storage: str = "local",
     ) -> None:
         self.batch_size = _whole("batch_size", batch_size, 1, 1 << 20)
@@ -91,7 +111,12 @@ class Loader:
         self.on_error = on_error
         self.framework = framework
         converter(framework)
-        self._source = Source.of(source, data, storage)
+        self.cache_bytes = _bytes("cache", cache)
+        if collate not in ("list", "pad"):
+            raise UsageError(f"no collate `{collate}`\nhint: `list` or `pad`")
+        self.collate = collate
+        self.pad_value = float(pad_value)
+        self._source = Source.of(source, data, storage, functions)
         self._samples()
         self._epoch = 0
         self._epochs_done = 0
@@ -196,8 +221,15 @@ class Loader:
                 "rank": self.rank,
                 "world_size": self.world_size,
                 "batches_seen": self._batches_seen,
+                "cache_bytes": self.cache_bytes,
+                "pad_value": self.pad_value if self.collate == "pad" else None,
             }
         )
+
+    @property
+    def cached(self) -> Cached:
+        """What is kept in memory (`cache`)."""
+        return Cached(*self._samples().cached)
 
     # What was left out.
 
@@ -287,6 +319,7 @@ class _Iteration(Iterator[dict[str, Any]]):
     def __init__(self, loader: Loader) -> None:
         self._loader = loader
         self._convert = converter(loader.framework)
+        self._documents = [name for name, kind in loader._samples().pipeline.output if kind == "json"]
         self._process = os.getpid()
         self._running: _native.Epoch | None = None
         self._over = False
@@ -318,7 +351,10 @@ class _Iteration(Iterator[dict[str, Any]]):
             found = None if self._is_enough() else self._running.next_batch()
             if found is not None:
                 loader._batches_seen, batch = found
-                return self._convert(batch)
+                batch = self._convert(batch)
+                for name in self._documents:
+                    batch[name] = [json.loads(text) for text in batch[name]]
+                return batch
             self._end_epoch()
             loader._epoch += 1
             loader._batches_seen = 0
@@ -373,6 +409,23 @@ def _whole(name: str, value: Any, least: int, most: int) -> int:
     if not least <= number <= most:
         raise UsageError(f"`{name}` is `{number}`, but must be from {least} to {most}")
     return number
+
+
+_UNITS = {"": 1, "B": 1, **{f"{unit}B": 1000**power for power, unit in enumerate("KMGT", 1)}}
+_UNITS |= {f"{unit}iB".upper(): 1024**power for power, unit in enumerate("KMGT", 1)}
+
+
+def _bytes(name: str, value: Any) -> int:
+    """A number of bytes, also as a text: `2GB`, `512MiB`."""
+    if value is None:
+        return 0
+    if isinstance(value, str):
+        found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", value)
+        unit = _UNITS.get(found.group(2).upper()) if found else None
+        if found is None or unit is None:
+            raise UsageError(f"`{name}` is `{value}`, but must be a number of bytes\nhint: write it like `2GB` or `512MiB`")
+        value = int(float(found.group(1)) * unit)
+    return _whole(name, value, 0, 1 << 62)
 
 
 def _cores() -> int:

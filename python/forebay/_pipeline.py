@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +31,11 @@ class Pipeline:
         )
     """
 
-    __slots__ = ("_native",)
+    __slots__ = ("_functions", "_native")
 
-    def __init__(self, native: _native.Pipeline) -> None:
+    def __init__(self, native: _native.Pipeline, functions: Mapping[str, Callable[..., Any]] | None = None) -> None:
         self._native = native
+        self._functions = dict(functions or {})
 
     @classmethod
     def files(
@@ -42,6 +44,7 @@ class Pipeline:
         *,
         label: str | None = "folder",
         table: str | None = None,
+        beside: Mapping[str, str | tuple[str, str]] | None = None,
         order: str = "shuffled",
         seed: int = 42,
         field: str = "image",
@@ -52,12 +55,71 @@ class Pipeline:
         `pattern` says which (`**/*.{jpg,png}`; all pictures unless given). The label of a sample is the name of the folder
         that its file is in (`label="folder"`), an entry of a table (`label="table"`, with `table` the name of a file of
         lines of path, tab, label), or none. Samples are numbered by name (`order="sorted"`) or at random by `seed`.
+
+        `beside` names more files of a sample, and the fields that they go to: `{"mask": "masks/{stem}.png"}`, with
+        `{folder}`, `{stem}` and `{name}` of the sample's file. A pair gives the type too: `("meta/{stem}.json", "json")`.
         """
         source: dict[str, Any] = {"label": label or "none", "order": order, "seed": seed, "field": field}
         if pattern is not None:
             source["files"] = pattern
         if table is not None:
             source["table"] = table
+        if beside:
+            source["fields"] = _source_fields(beside)
+        return cls.from_json(json.dumps({"name": name, "source": source}))
+
+    @classmethod
+    def tar(
+        cls,
+        pattern: str | None = None,
+        *,
+        fields: Mapping[str, str | tuple[str, str]] | None = None,
+        field: str = "image",
+        order: str = "sorted",
+        seed: int = 42,
+        name: str = "pipeline",
+    ) -> Pipeline:
+        """Tar shards below a folder, as WebDataset writes them.
+
+        `fields` are the members to read, and the fields that they go to: `{"image": "jpg;png", "label": ("cls", "int"),
+        "meta": ("json", "json")}`. A picture and its `cls` unless given.
+        """
+        return cls._shards("tar", pattern, fields, field, order, seed, name)
+
+    @classmethod
+    def tfrecord(
+        cls,
+        pattern: str | None = None,
+        *,
+        fields: Mapping[str, str | tuple[str, str]] | None = None,
+        field: str = "image",
+        order: str = "sorted",
+        seed: int = 42,
+        name: str = "pipeline",
+    ) -> Pipeline:
+        """TFRecord shards of `tf.train.Example`s below a folder; an index beside a shard (`.idx`) is used.
+
+        `fields` are the features to read: `{"image": "image/encoded", "label": ("image/class/label", "int"), "boxes":
+        ("boxes", "float32[?]")}`. The first two unless given.
+        """
+        return cls._shards("tfrecord", pattern, fields, field, order, seed, name)
+
+    @classmethod
+    def _shards(
+        cls,
+        format: str,
+        pattern: str | None,
+        fields: Mapping[str, str | tuple[str, str]] | None,
+        field: str,
+        order: str,
+        seed: int,
+        name: str,
+    ) -> Pipeline:
+        source: dict[str, Any] = {"format": format, "order": order, "seed": seed, "field": field}
+        if pattern is not None:
+            source["files"] = pattern
+        if fields:
+            source["fields"] = _source_fields(fields)
         return cls.from_json(json.dumps({"name": name, "source": source}))
 
     @classmethod
@@ -82,9 +144,10 @@ class Pipeline:
         return cls(_native.Pipeline.from_toml(str(path), text))
 
     @classmethod
-    def from_json(cls, text: str) -> Pipeline:
-        """The pipeline in a JSON text, with the keys of a pipeline file."""
-        return cls(_native.Pipeline.from_json(text))
+    def from_json(cls, text: str, functions: Mapping[str, Callable[..., Any]] | None = None) -> Pipeline:
+        """The pipeline in a JSON text, with the keys of a pipeline file; `functions` are those that its steps name."""
+        functions = dict(functions or {})
+        return cls(_native.Pipeline.from_json(text, functions), functions)
 
     @property
     def name(self) -> str:
@@ -144,7 +207,57 @@ class Pipeline:
             text = json.dumps(spec, default=_plain)
         except TypeError as error:
             raise UsageError(f"step `{op}`: {error}") from None
-        return type(self).from_json(text)
+        return type(self).from_json(text, self._functions)
+
+    def map(
+        self,
+        function: Callable[..., Any],
+        *,
+        fields: Iterable[str] | None = None,
+        output: Mapping[str, str] | str | None = None,
+        random: bool = False,
+        name: str | None = None,
+        state: str | None = None,
+    ) -> Pipeline:
+        """A Python function as a step: NumPy arrays in and out.
+
+        It is called for each sample with the values of `fields` (the source's field unless given), in order. It returns the
+        value of the one field that it gives, or a dictionary of several. `output` says what they are: a type, such as
+        `"float32[224, 224, 3]"` (with `?` for a size that differs), or a dictionary of types; what came in, unless given.
+        A `random` function gets a `seed=` that follows from the loader's seed, the epoch and the sample, and runs every
+        epoch; others must give the same each time.
+
+        Python runs one such function at a time, whatever the number of threads: profiles measure what it costs.
+        """
+        fields = list(fields) if fields is not None else [json.loads(self.to_json())["source"]["field"]]
+        kinds = self.output
+        if output is None:
+            types = {field: kinds[field] for field in fields if field in kinds}
+        elif isinstance(output, str):
+            types = {fields[0]: output}
+        else:
+            types = dict(output)
+        name = name or re.sub(r"[^A-Za-z0-9_-]", "", getattr(function, "__name__", "")) or "function"
+        step = type(self)(self._native, {**self._functions, name: function})
+        return step.step(
+            "function", name=name, state=state, fields=fields, function=name, output=types, random=random or None
+        )
+
+    def decode_mask(self, field: str = "mask", **options: Any) -> Pipeline:
+        """The bytes of a PNG become a mask `[height, width]` of the classes that it stores."""
+        return self.step("decode-mask", fields=[field], **options)
+
+    def take_json(self, field: str, values: Mapping[str, tuple[str, str]], **options: Any) -> Pipeline:
+        """Takes values out of a JSON document into fields of their own.
+
+        `values` says where each is and what it is: `{"boxes": ("/objects/boxes", "float32[?, 4]")}`.
+        """
+        taken = {name: {"at": at, "type": kind} for name, (at, kind) in values.items()}
+        return self.step("take-json", fields=[field], values=taken, **options)
+
+    def drop(self, *fields: str, **options: Any) -> Pipeline:
+        """Takes fields away."""
+        return self.step("drop", fields=fields, **options)
 
     def decode(
         self,
@@ -260,7 +373,13 @@ class Pipeline:
         return hash(self.name)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self).from_json, (self.to_json(),)
+        return type(self).from_json, (self.to_json(), self._functions)
+
+
+def _source_fields(fields: Mapping[str, str | tuple[str, str]]) -> list[dict[str, str]]:
+    """What a source reads, as a pipeline file spells it."""
+    pairs = ((name, (found, "bytes") if isinstance(found, str) else found) for name, found in fields.items())
+    return [{"field": name, "from": found, "type": kind} for name, (found, kind) in pairs]
 
 
 def _plain(value: Any) -> Any:

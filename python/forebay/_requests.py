@@ -21,6 +21,8 @@ class EpochRequest(TypedDict):
     rank: int
     world_size: int
     batches_seen: int
+    cache_bytes: int
+    pad_value: float | None
 
 
 class ProfileRequest(TypedDict):

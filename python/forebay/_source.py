@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,11 @@ MANIFEST = "dataset.json"
 class Source:
     """A data set's folder, or a pipeline and a folder of files. Opened once in each process that uses it."""
 
-    def __init__(self, pipeline: Pipeline | None, folder: str, storage: str) -> None:
+    def __init__(
+        self, pipeline: Pipeline | None, folder: str, storage: str, functions: Mapping[str, Callable[..., Any]] | None
+    ) -> None:
         self.pipeline = pipeline
+        self.functions = dict(functions or {})
         self.folder = folder
         self.storage = storage
         self._opened: _native.Samples | None = None
@@ -27,7 +31,13 @@ class Source:
         self._identity: str | None = None
 
     @classmethod
-    def of(cls, source: Any, data: str | os.PathLike[str] | None, storage: str) -> Source:
+    def of(
+        cls,
+        source: Any,
+        data: str | os.PathLike[str] | None,
+        storage: str,
+        functions: Mapping[str, Callable[..., Any]] | None = None,
+    ) -> Source:
         from ._work import Dataset, Plan
 
         if isinstance(source, Dataset):
@@ -44,16 +54,18 @@ class Source:
             if data is not None:
                 raise UsageError("`data` makes no sense with a data set\nhint: leave it out")
             folder = Path(source)
-            return cls(None, str(folder.parent if folder.name == MANIFEST else folder), storage)
+            return cls(None, str(folder.parent if folder.name == MANIFEST else folder), storage, functions)
         pipeline = as_pipeline(source)
+        if functions:
+            pipeline = Pipeline.from_json(pipeline.to_json(), {**pipeline._functions, **functions})
         if data is None:
             raise UsageError("a pipeline needs a folder of files\nhint: pass it as `data`")
-        return cls(pipeline, os.fspath(data), storage)
+        return cls(pipeline, os.fspath(data), storage, None)
 
     def samples(self) -> _native.Samples:
         if self._opened is None or self._process != os.getpid():
             if self.pipeline is None:
-                self._opened = _native.Samples.dataset(self.folder, self.storage)
+                self._opened = _native.Samples.dataset(self.folder, self.storage, self.functions)
             else:
                 self._opened = _native.Samples.files(self.pipeline._native, self.folder, self.storage)
             self._process = os.getpid()

@@ -397,6 +397,16 @@ class Dataset:
     def __len__(self) -> int:
         return int(self.manifest["samples"])
 
+    def export_tar(
+        self, output: str | os.PathLike[str], *, threads: int | None = None, progress: bool | None = None
+    ) -> list[str]:
+        """Writes it as tar shards that WebDataset reads, into a folder that has none yet; their paths.
+
+        A picture that is kept encoded is a member called after its format (`jpg`), the label is `cls`, tensors are `npy`.
+        """
+        count = _whole("threads", _cores() if threads is None else threads, 1, THREADS_MAX)
+        return [str(path) for path in _native.export_tar(self.path, os.fspath(output), count, listener(progress))]
+
     def __repr__(self) -> str:
         size = _native.format_quantity(self.bytes, "bytes")
         shards = len(self.manifest["shards"])

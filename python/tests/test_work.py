@@ -242,3 +242,40 @@ def test_a_loader_shows_itself(tiny, photos):
     assert loader.pipeline.steps == ["decode", "resize", "random-crop"]
     with pytest.raises(TypeError, match="nobody knows"):
         len(forebay.Loader(forebay.Pipeline.files().decode().tiles(64), data=photos))
+
+
+def test_ctrl_c_stops_a_build_and_the_next_one_goes_on(tiny_files, tiny_pipeline, tmp_path):
+    import os
+    import signal
+    import threading
+    import time
+
+    class Interrupt(threading.Thread):
+        def run(self):
+            time.sleep(0.3)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    def slow(image):
+        time.sleep(0.001)
+        return image
+
+    pipeline = forebay.Pipeline.files("**/*.png").decode().resize(width=8, height=8).map(slow, output="uint8[8, 8, 3]")
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        begun = time.monotonic()
+        Interrupt().start()
+        with pytest.raises(KeyboardInterrupt):
+            forebay.build(pipeline, tmp_path / "set", data=tiny_files, strategy="called", shards=50, progress=False)
+        assert time.monotonic() - begun < 5
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert not (tmp_path / "set" / "dataset.json").exists()
+
+
+def test_one_picture_is_decoded(photos):
+    from PIL import Image
+
+    for path in sorted(photos.rglob("*.jpg"))[:5]:
+        assert (forebay.decode(path.read_bytes()) == numpy.asarray(Image.open(path).convert("RGB"))).all()
+    with pytest.raises(forebay.DataError):
+        forebay.decode(b"no picture")

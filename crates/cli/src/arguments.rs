@@ -9,7 +9,7 @@ use forebay_engine::load::OnError;
 use forebay_pipeline::{Pipeline, ready, ready_names};
 use forebay_plan::Caching;
 
-use crate::commands::{build, convert, demo, inspect, load, pipelines, plan, probe, profile, report};
+use crate::commands::{build, convert, demo, export, inspect, load, pipelines, plan, probe, profile, report};
 use crate::error::{Error, Result};
 
 const ABOUT: &str = "Find out what a training input pipeline starves on, and feed it faster";
@@ -60,11 +60,12 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     Demo(demo::Arguments),
     Profile(profile::Arguments),
-    Plan(plan::Arguments),
+    Plan(plan::Request),
     Build(build::Arguments),
     Load(load::Arguments),
     Report(report::Arguments),
     Convert(convert::Arguments),
+    Export(export::Arguments),
     Inspect(inspect::Arguments),
     Pipelines(pipelines::Arguments),
     Probe(probe::Arguments),

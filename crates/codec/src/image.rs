@@ -1,6 +1,6 @@
 //! Pictures: seven formats to tensors `[height, width, channels]` and back.
 //!
-//! [`Decoder`] decodes, [`encode`] encodes, [`read_header`] looks without decoding. Content decides the format, never a
+//! [`Decoder`] decodes, [`decode_labels`] decodes masks, [`encode`] encodes, [`read_header`] looks without decoding. Content decides the format, never a
 //! file name. What is done with orientation, alpha, palettes, 16 bit, CMYK and missing data is one policy for all formats;
 //! `docs/formats/images.md` states it and compares it with other loaders.
 
@@ -12,6 +12,7 @@ mod format;
 mod header;
 mod jpeg;
 mod l3;
+mod labels;
 mod layout;
 mod options;
 mod orientation;
@@ -28,5 +29,6 @@ pub use format::Format;
 pub use header::{Header, read_header};
 pub use jpeg::{SCANS_MAX as JPEG_SCANS_MAX, Subsampling};
 pub use l3::{L3Details, L3Mode, L3Strip, inspect_l3};
+pub use labels::decode_labels;
 pub use options::{Channels, DecodeOptions, Depth, Limits, Region, Scale};
 pub use orientation::Orientation;

@@ -1,7 +1,14 @@
 //! Bytes to tensors and back: the codecs of Forebay. No files, no threads.
 //!
-//! Today it holds pictures ([`image`]): JPEG, PNG, WebP, BMP, PNM, QOI and L3, decoded whole, in part or smaller, into memory
-//! that the caller owns, and encoded from it.
+//! Pictures ([`image`]) are JPEG, PNG, WebP, BMP, PNM, QOI and L3, decoded whole, in part or smaller, into memory that the
+//! caller owns, and encoded from it.
+//!
+//! Sound ([`audio`]) is decoded from MP3 and FLAC to 16-bit samples, of which a log-mel spectrogram is made. Electrical signals
+//! ([`signal`]) are read from HDF5, CSV and raw numbers, calibrated, and turned into the features by which appliances are told
+//! apart.
+//!
+//! Text ([`text`]) is the article of a web page; tokens are made of it as GPT-2, tiktoken, Hugging Face and SentencePiece make
+//! them, from their files, and rows of numbers of the tokens.
 //!
 //! ```
 //! use forebay_codec::image::{Channels, DecodeOptions, Decoder, Encoding, PngEffort, Region, encode, read_header};
@@ -33,17 +40,24 @@
 //!
 //! # When not to use it
 //! For pictures that must be colour-managed (embedded profiles are ignored), for animations (the first frame is decoded),
-//! and for GIF, TIFF, AVIF, HEIC or JPEG XL (an error says what the file is).
+//! and for GIF, TIFF, AVIF, HEIC or JPEG XL (an error says what the file is). For sound that must be resampled, and for WAV, Ogg
+//! or MP4 (an error says so, too).
 //!
 //! # Limits
 //! Input is never trusted: it cannot cause a panic, and it can ask for no more memory than
 //! [`Limits`](image::Limits) allow, which are checked against the header before anything is allocated. A JPEG may have
 //! at most [`JPEG_SCANS_MAX`](image::JPEG_SCANS_MAX) scans, since each costs a pass over the whole picture.
+//! Sound and signals have their own limits: [`AudioOptions`](audio::AudioOptions), [`SignalOptions`](signal::SignalOptions).
+//! So have pages: [`ArticleLimits`](text::ArticleLimits).
 #![deny(unsafe_code)]
 
+pub mod audio;
 mod error;
 pub mod image;
+pub mod npy;
+pub mod signal;
 pub mod tensor;
+pub mod text;
 
 pub use error::{Error, Result, Source};
-pub use tensor::{DType, Element, Shape, Tensor, TensorMut, TensorSpec, TensorView};
+pub use tensor::{DType, Element, RANK_MAX, Shape, Tensor, TensorMut, TensorSpec, TensorView};

@@ -38,6 +38,14 @@ impl DType {
         }
     }
 
+    /// All of them.
+    pub const ALL: [Self; 7] = [Self::U8, Self::U16, Self::I16, Self::I32, Self::I64, Self::F32, Self::F64];
+
+    /// The type of this short name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|dtype| dtype.name() == name)
+    }
+
     /// The short name, as `NumPy` spells it: `uint8`, `float32`.
     pub const fn name(self) -> &'static str {
         match self {
@@ -186,6 +194,11 @@ impl Tensor {
     /// Its bytes: row-major, elements in the machine's (little-endian) order.
     pub fn data(&self) -> &Bytes {
         &self.data
+    }
+
+    /// Its elements, taken out.
+    pub fn into_data(self) -> Bytes {
+        self.data
     }
 
     /// A view of it.

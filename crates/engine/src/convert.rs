@@ -90,14 +90,19 @@ impl Conversion {
     /// extension of `format`.
     pub fn of_folder(input: &Path, output: &Path, format: Format) -> Result<Self> {
         refuse_nesting(input, output)?;
-        let source = Source { files: "**/*".to_owned(), label: Label::None, order: Order::Sorted, ..Source::default() };
+        let source = Source {
+            files: Some("**/*".to_owned()),
+            label: Label::None,
+            order: Some(Order::Sorted),
+            ..Source::default()
+        };
         let listing = Listing::scan(&source, input)?;
         let is_picture =
             |path: &Path| path.extension().is_some_and(|name| Format::from_name(&name.to_string_lossy()).is_some());
         let mut pairs = Vec::new();
         let mut sources: HashMap<PathBuf, String> = HashMap::new();
-        for file in listing.files().iter().filter(|file| is_picture(&file.path)) {
-            let to = output.join(file.path.with_extension(format.extension()));
+        for file in listing.entries().iter().filter(|file| is_picture(file.path())) {
+            let to = output.join(file.path().with_extension(format.extension()));
             let key = file.key.to_string();
             if let Some(first) = sources.insert(to.clone(), key.clone()) {
                 return Err(Error::Usage {
@@ -105,7 +110,7 @@ impl Conversion {
                     remedy: "rename one of them, or convert them to different folders".to_owned(),
                 });
             }
-            pairs.push(Pair { key, input: input.join(&file.path), output: to });
+            pairs.push(Pair { key, input: input.join(file.path()), output: to });
         }
         if pairs.is_empty() {
             let names: Vec<&str> = Format::ALL.iter().map(|format| format.extension()).collect();
@@ -114,7 +119,7 @@ impl Conversion {
                 remedy: format!("their names end with .{} or the like", names.join(", .")),
             });
         }
-        let ignored = (listing.files().len() - pairs.len()) as u64;
+        let ignored = (listing.len() - pairs.len()) as u64;
         Ok(Self { pairs, ignored })
     }
 

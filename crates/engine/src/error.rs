@@ -53,6 +53,9 @@ pub enum Error {
         /// Why.
         source: Box<Error>,
     },
+    /// Whoever watches the progress asked for an end.
+    #[error("cancelled")]
+    Cancelled,
     /// A worker died. This is a bug of Forebay's.
     #[error("a worker panicked: {message}\nhint: this is a bug in Forebay; please report it with the message above")]
     Panicked {

@@ -6,6 +6,7 @@
 //! - [`profile`]: does both for every split, and times them.
 //! - [`probe`]: what a storage can do.
 //! - [`convert`]: pictures from one format to another, file by file.
+//! - [`export`]: a data set as tars that others read.
 //!
 //! # Example
 //!
@@ -61,6 +62,7 @@ pub mod build;
 pub mod convert;
 pub mod data;
 mod error;
+pub mod export;
 pub mod load;
 pub mod probe;
 pub mod profile;
@@ -69,5 +71,5 @@ mod scratch_folder;
 mod storage_choice;
 
 pub use error::{Error, Result};
-pub use progress::Progress;
+pub use progress::{Progress, while_looking_up};
 pub use storage_choice::StorageChoice;

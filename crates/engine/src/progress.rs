@@ -1,5 +1,7 @@
 //! Progress of long work, for whoever shows it. This room does not print.
 
+use std::time::Duration;
+
 /// Sees long work go on. Called from several threads.
 pub trait Progress: Sync {
     /// A piece of work of so many samples begins.
@@ -15,10 +17,32 @@ pub trait Progress: Sync {
     /// The piece of work is over.
     fn end(&self) {}
 
+    /// Whether the work is to end now, with [`Error::Cancelled`](crate::Error::Cancelled). Asked for every sample or batch.
+    fn is_cancelled(&self) -> bool {
+        false
+    }
+
     /// Something worth knowing that is not an error.
     fn note(&self, message: &str) {
         let _ = message;
     }
+}
+
+/// Does `work` on a thread of its own, while this one calls `look_up` every so often: for callers whose thread must see to
+/// something else, such as signals. `None` if the work panicked.
+pub fn while_looking_up<T: Send>(
+    work: impl FnOnce() -> T + Send,
+    every: Duration,
+    mut look_up: impl FnMut(),
+) -> Option<T> {
+    std::thread::scope(|scope| {
+        let worker = scope.spawn(work);
+        while !worker.is_finished() {
+            std::thread::sleep(every);
+            look_up();
+        }
+        worker.join().ok()
+    })
 }
 
 /// Shows nothing.

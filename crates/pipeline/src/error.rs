@@ -78,6 +78,14 @@ pub enum Error {
         /// Why.
         source: Box<StepError>,
     },
+    /// What a step needs before a run could not be had.
+    #[error("step `{step}`: {source}")]
+    Prepare {
+        /// The step.
+        step: String,
+        /// Why.
+        source: Box<StepError>,
+    },
     /// A stored record is not the sample that the schema promises (fault of the data).
     #[error("field `{field}` {problem}")]
     Stored {
@@ -117,6 +125,42 @@ pub enum StepError {
         /// Its height.
         crop_height: usize,
     },
+    /// A mask (or second picture) that is not as large as the picture it belongs to.
+    #[error(
+        "it is {width}x{height}, but the first of the step's fields is {first_width}x{first_height}\nhint: a mask has the size of its picture; leave it out of `fields` if it does not belong to it"
+    )]
+    OtherSize {
+        /// Its width in pixels.
+        width: usize,
+        /// Its height.
+        height: usize,
+        /// The width of the first field.
+        first_width: usize,
+        /// Its height.
+        first_height: usize,
+    },
+    /// A JSON document that is none, or has no such value.
+    #[error("field `{field}`: {problem}")]
+    Json {
+        /// The field.
+        field: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A function of the host program failed.
+    #[error("{message}")]
+    Function {
+        /// What it said.
+        message: String,
+    },
+    /// A function that this program does not have.
+    #[error(
+        "the function `{function}` is not known here\nhint: load from the program that has it, and give it there (in Python: `functions={{\"{function}\": ...}}`)"
+    )]
+    NoFunction {
+        /// What it is called.
+        function: String,
+    },
     /// A tensor that the schema check let through because its shape was open, but that does not fit after all.
     #[error("cannot work on {found}: needs {expected}")]
     Unfit {
@@ -136,6 +180,18 @@ pub enum StepError {
     /// The resize library refused.
     #[error("cannot resize: {0}")]
     Resize(#[from] fast_image_resize::ResizeError),
+    /// A file that a step names could not be used: it is missing, damaged, or of a kind that is not handled.
+    #[error("the {what} `{path}` cannot be used: {source}\nhint: {hint}")]
+    File {
+        /// What it is for.
+        what: &'static str,
+        /// Its path, as the step names it.
+        path: String,
+        /// Why.
+        source: forebay_codec::Source,
+        /// The remedy.
+        hint: &'static str,
+    },
     /// A field that the step works on is missing or of another kind.
     #[error("the sample has no field `{field}` that this step can work on")]
     NoField {

@@ -1,12 +1,14 @@
 //! The pipeline: a source and its steps, checked when it is made.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::schema::{FieldType, Schema};
+use crate::schema::Schema;
+use crate::source::Source;
 use crate::step::{Action, Step};
-use crate::steps::StepSpec;
-use crate::stored::KEY_FEATURE;
+use crate::steps::{Call, StepSpec};
 
 /// A source and its steps. Making one checks that each step can take what the one before gives.
 #[derive(Debug, Clone)]
@@ -30,75 +32,6 @@ pub struct PipelineSpec {
     /// What is done to them.
     #[serde(default, rename = "step")]
     pub steps: Vec<StepSpec>,
-}
-
-/// Files in a folder, one sample each.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-pub struct Source {
-    /// Which files below the data folder; upper and lower case are the same.
-    pub files: String,
-    /// The field that gets a file's bytes.
-    pub field: String,
-    /// Where the label comes from.
-    pub label: Label,
-    /// The table of labels, for `label = "table"`: lines of path (or file stem), tab, label.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub table: Option<String>,
-    /// In which order samples are numbered.
-    pub order: Order,
-    /// The seed of a shuffled order.
-    pub seed: u64,
-}
-
-/// Where the label of a file comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Label {
-    /// There is none.
-    None,
-    /// The name of the folder the file is in.
-    Folder,
-    /// A table.
-    Table,
-}
-
-/// In which order the files of a source are numbered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Order {
-    /// By name.
-    Sorted,
-    /// At random, by the seed.
-    Shuffled,
-}
-
-impl Default for Source {
-    fn default() -> Self {
-        Self {
-            files: "**/*.{jpg,jpeg,png,webp,bmp,ppm,pgm,qoi,l3}".to_owned(),
-            field: crate::steps::DEFAULT_FIELD.to_owned(),
-            label: Label::Folder,
-            table: None,
-            order: Order::Shuffled,
-            // PRESTO lists its files in an order shuffled with this seed (inventory §1.5, step 0).
-            seed: 42,
-        }
-    }
-}
-
-/// The field that gets the label.
-pub const LABEL_FIELD: &str = "label";
-
-impl Source {
-    /// What a sample is when its file has been read.
-    pub fn schema(&self) -> Schema {
-        let mut fields = vec![(self.field.clone(), FieldType::Bytes)];
-        if self.label != Label::None {
-            fields.push((LABEL_FIELD.to_owned(), FieldType::Int));
-        }
-        Schema { fields }
-    }
 }
 
 /// A place where a pipeline can be split into *once* and *every epoch*.
@@ -138,16 +71,13 @@ impl Pipeline {
                 expected: bad.expected,
             })?;
             let before = number.checked_sub(1).map_or("read", |before| &steps[before].name);
-            for field in &step.fields {
-                let kind = output_type(&schema, step, field).map_err(|(expected, found)| Error::Mismatch {
-                    before: before.into(),
-                    step: step.name.as_str().into(),
-                    field: field.as_str().into(),
-                    expected: expected.into(),
-                    found: found.into(),
-                })?;
-                schema.set(field, kind);
-            }
+            schema = schema_after(schema, step).map_err(|(field, expected, found)| Error::Mismatch {
+                before: before.into(),
+                step: step.name.as_str().into(),
+                field: field.into(),
+                expected: expected.into(),
+                found: found.into(),
+            })?;
             schemas.push(schema.clone());
         }
         let pipeline = Self { name: name.to_owned(), source, steps, schemas };
@@ -178,7 +108,8 @@ impl Pipeline {
 
     /// A pipeline from its spec.
     pub fn from_spec(spec: &PipelineSpec) -> Result<Self> {
-        let steps = spec.steps.iter().map(|step| step.to_step(&spec.name)).collect::<Result<_>>()?;
+        let steps =
+            spec.steps.iter().map(|step| step.to_step(&spec.name, &spec.source.field)).collect::<Result<_>>()?;
         Self::new(&spec.name, spec.source.clone(), steps)
     }
 
@@ -186,6 +117,19 @@ impl Pipeline {
     pub fn to_spec(&self) -> Option<PipelineSpec> {
         let steps = self.steps.iter().map(|step| step.spec.clone()).collect::<Option<_>>()?;
         Some(PipelineSpec { name: self.name.clone(), source: self.source.clone(), steps })
+    }
+
+    /// The same with functions of this program for the `function` steps that name one which `find` has.
+    #[must_use]
+    pub fn with_functions(mut self, find: &dyn Fn(&str) -> Option<Arc<dyn Call>>) -> Self {
+        for step in &mut self.steps {
+            if let Action::Remake(remake) = &step.action
+                && let Some(resolved) = remake.resolved(find)
+            {
+                step.action = Action::Remake(resolved);
+            }
+        }
+        self
     }
 
     /// What it is called.
@@ -245,26 +189,42 @@ fn check_names(name: &str, source: &Source, steps: &[Step]) -> Result<()> {
     };
     let states = steps.iter().flat_map(|step| [("step", &step.name), ("state", &step.state)]);
     let fields = steps.iter().flat_map(|step| &step.fields).map(|field| ("field", field));
-    let source_field = std::iter::once(("field", &source.field));
-    if let Some((what, found)) = states.chain(fields).chain(source_field).find(|(_, text)| !plain(text)) {
+    let source_fields = source.fields.iter().map(|field| &field.field).chain(std::iter::once(&source.field));
+    let source_fields = source_fields.map(|field| ("field", field));
+    if let Some((what, found)) = states.chain(fields).chain(source_fields).find(|(_, text)| !plain(text)) {
         let message = format!("the {what} `{found}` is not a plain name: use letters, digits, `-` and `_`");
         return Err(Error::Format { name: name.to_owned(), message });
     }
-    if [LABEL_FIELD, KEY_FEATURE].contains(&source.field.as_str()) {
-        let message = format!("the source's field cannot be called `{}`: that name is taken", source.field);
-        return Err(Error::Format { name: name.to_owned(), message });
-    }
-    Ok(())
+    source.check(name)
 }
 
-/// What `step` makes of `field`, or what it needs and what is there.
-fn output_type(schema: &Schema, step: &Step, field: &str) -> std::result::Result<FieldType, (String, String)> {
-    let Some(kind) = schema.field(field) else {
-        return Err(("that field".to_owned(), format!("only {schema}")));
-    };
-    let output = match &step.action {
-        Action::Transform(transform) => transform.output_type(kind),
-        Action::Expand(expand) => expand.output_type(kind),
-    };
-    output.map_err(|needs| (needs.0, kind.to_string()))
+/// What a step needs and does not find: the field, what is needed, and what is there.
+type Misfit = (String, String, String);
+
+/// What a sample is after `step`.
+fn schema_after(mut schema: Schema, step: &Step) -> std::result::Result<Schema, Misfit> {
+    if let Action::Remake(remake) = &step.action {
+        let needs = |needs: crate::step::Needs| (step.fields.join(", "), needs.0, schema.to_string());
+        return remake.output_schema(&step.fields, &schema).map_err(needs);
+    }
+    for (place, field) in step.fields.iter().enumerate() {
+        let misfit = |expected: &str, found: String| (field.clone(), expected.to_owned(), found);
+        let kind = schema.field(field).ok_or_else(|| misfit("that field", format!("only {schema}")))?;
+        if place == 0 && kind.as_boxes().is_some() && is_geometric(step) {
+            return Err(misfit("the picture that the boxes are on first in `fields`", kind.to_string()));
+        }
+        let output = match &step.action {
+            Action::Transform(transform) => transform.output_type(kind),
+            Action::Produce(produce) => produce.output_type(kind),
+            Action::Expand(expand) => expand.output_type(kind),
+            Action::Remake(_) => unreachable!("done above"),
+        };
+        let output = output.map_err(|needs| misfit(&needs.0, kind.to_string()))?;
+        schema.set(field, output);
+    }
+    Ok(schema)
+}
+
+fn is_geometric(step: &Step) -> bool {
+    matches!(&step.action, Action::Transform(transform) if transform.is_geometric())
 }

@@ -7,6 +7,10 @@ use crate::pipeline::Pipeline;
 const READY: &[(&str, &str)] = &[
     ("cv", include_str!("../../../pipelines/cv.toml")),
     ("imagenet", include_str!("../../../pipelines/imagenet.toml")),
+    ("flac", include_str!("../../../pipelines/flac.toml")),
+    ("mp3", include_str!("../../../pipelines/mp3.toml")),
+    ("nlp", include_str!("../../../pipelines/nlp.toml")),
+    ("nilm", include_str!("../../../pipelines/nilm.toml")),
 ];
 
 /// The names of the ready pipelines.

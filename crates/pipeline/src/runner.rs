@@ -6,13 +6,15 @@
 
 use std::sync::Arc;
 
-use forebay_codec::{TensorMut, TensorSpec, TensorView};
+use forebay_codec::TensorSpec;
 
 use crate::error::{Error, Result, StepError};
 use crate::fuse::{Stage, fused, one_by_one};
+use crate::output::{Made, Outcome, Output, Scratch};
+use crate::remade::{Change, Remade};
 use crate::sample::{Sample, SampleView, Value, ValueView};
 use crate::scope::{Draw, Scope};
-use crate::step::{Action, Step, Transform};
+use crate::step::{Action, Remake, Step};
 
 /// Where finished samples go.
 pub trait Sink {
@@ -46,33 +48,10 @@ pub struct Runner {
     spare: Vec<Scratch>,
 }
 
-/// A reusable buffer, aligned for every element type.
-#[derive(Default)]
-struct Scratch {
-    words: Vec<u64>,
-}
-
-impl Scratch {
-    fn view(&self, bytes: usize) -> &[u8] {
-        &bytemuck::cast_slice(&self.words)[..bytes]
-    }
-
-    fn view_mut(&mut self, bytes: usize) -> &mut [u8] {
-        let words = bytes.div_ceil(size_of::<u64>());
-        if self.words.len() < words {
-            self.words.resize(words, 0);
-        }
-        &mut bytemuck::cast_slice_mut(&mut self.words)[..bytes]
-    }
-}
-
-/// The most bytes that a tensor may have on its way: a step that makes more of a picture is a mistake.
-const TENSOR_BYTES_MAX: usize = 1 << 32;
-
 /// What a field is while its sample is on its way through the steps.
 enum Held<'a> {
     Given(&'a Value),
-    Made(Scratch, TensorSpec),
+    Made(Made),
     Placed,
 }
 
@@ -80,13 +59,14 @@ impl Held<'_> {
     fn view(&self) -> Option<ValueView<'_>> {
         match self {
             Self::Given(value) => Some(value.view()),
-            Self::Made(scratch, spec) => {
-                Some(ValueView::Tensor(TensorView { spec: *spec, data: scratch.view(spec.bytes()) }))
-            }
+            Self::Made(made) => Some(made.view()),
             Self::Placed => None,
         }
     }
 }
+
+/// The fields of a sample on its way.
+type Fields<'a> = Vec<(Arc<str>, Held<'a>)>;
 
 impl Runner {
     /// A runner of `steps`, the first of which is step number `first_step` of its pipeline. (The number, not the place in
@@ -119,8 +99,8 @@ impl Runner {
         observer: &mut dyn Observer,
         sink: &mut dyn Sink,
     ) -> Result<()> {
-        let mut held: Vec<(&str, Held<'_>)> =
-            sample.fields.iter().map(|field| (&*field.name, Held::Given(&field.value))).collect();
+        let mut held: Fields<'_> =
+            sample.fields.iter().map(|field| (Arc::clone(&field.name), Held::Given(&field.value))).collect();
         let stages = Arc::clone(&self.stages);
         self.scope.begin_sample(draw, sample.index);
         for (place, Stage { number, step }) in stages.iter().enumerate().skip(start) {
@@ -129,15 +109,19 @@ impl Runner {
                 Error::Step { key: sample.key.to_string(), step: step.name.clone(), source }
             };
             observer.begin();
-            match &step.action {
-                Action::Transform(transform) => {
+            let bytes = match &step.action {
+                Action::Transform(_) | Action::Produce(_) => {
+                    self.scope.begin_fields();
                     let mut bytes = 0;
                     for field in &step.fields {
                         self.scope.begin_step(*number);
-                        let last = self.is_last_for(place, field);
-                        bytes += self.transform(&**transform, field, &mut held, last, sink).map_err(fail)?;
+                        bytes += self.make(place, &step.action, field, &mut held, sink).map_err(fail)?;
                     }
-                    observer.end(*number, bytes);
+                    bytes
+                }
+                Action::Remake(remake) => {
+                    self.scope.begin_step(*number);
+                    self.remake(place, &**remake, sample, &mut held, sink).map_err(fail)?
                 }
                 Action::Expand(expand) => {
                     let whole = view_of(sample, &held, |view| view.to_sample());
@@ -149,63 +133,112 @@ impl Runner {
                     self.recycle(held);
                     return parts.iter().try_for_each(|part| self.run_from(place + 1, part, draw, observer, sink));
                 }
-            }
+            };
+            observer.end(*number, bytes);
         }
         view_of(sample, &held, |view| sink.accept(view));
         self.recycle(held);
         Ok(())
     }
 
-    /// Whether no later step touches `field`, so that its tensor is final.
+    /// Whether no later step touches `field`, so that its value is final.
     fn is_last_for(&self, place: usize, field: &str) -> bool {
         let mut later = self.stages[place + 1..].iter();
         !later.any(|Stage { step, .. }| {
-            matches!(step.action, Action::Expand(_)) || step.fields.iter().any(|name| name == field)
+            matches!(step.action, Action::Expand(_) | Action::Remake(_)) || step.fields.iter().any(|name| name == field)
         })
     }
 
-    fn transform(
+    /// Does a step to one field; how many bytes it gave.
+    fn make(
         &mut self,
-        transform: &dyn Transform,
+        place: usize,
+        action: &Action,
         field: &str,
-        held: &mut [(&str, Held<'_>)],
-        last: bool,
+        held: &mut Fields<'_>,
         sink: &mut dyn Sink,
     ) -> Result<usize, StepError> {
         let no_field = || StepError::NoField { field: field.to_owned() };
-        let (_, held) = held.iter_mut().find(|(name, _)| *name == field).ok_or_else(no_field)?;
+        let (_, held) = held.iter_mut().find(|(name, _)| &**name == field).ok_or_else(no_field)?;
         let input = held.view().ok_or_else(no_field)?;
-        let spec = transform.output_spec(input, &mut self.scope)?;
-        if spec.bytes() > TENSOR_BYTES_MAX {
-            return Err(StepError::TooLarge { found: spec, limit_bytes: TENSOR_BYTES_MAX });
+        let sink: Option<&mut dyn Sink> = if self.is_last_for(place, field) { Some(sink) } else { None };
+        let mut output = Output::new(field, sink, self.spare.pop().unwrap_or_default());
+        match action {
+            Action::Transform(transform) => {
+                let spec = transform.output_spec(input, &mut self.scope)?;
+                transform.run(input, output.tensor(spec)?, &mut self.scope)?;
+            }
+            Action::Produce(produce) => produce.run(input, &mut output, &mut self.scope)?,
+            Action::Remake(_) | Action::Expand(_) => unreachable!("does not work on one field"),
         }
-        if last && let Some(data) = sink.place(field, &spec) {
-            transform.run(input, TensorMut { spec, data }, &mut self.scope)?;
-            self.replace(held, Held::Placed);
-        } else {
-            let mut scratch = self.spare.pop().unwrap_or_default();
-            transform.run(input, TensorMut { spec, data: scratch.view_mut(spec.bytes()) }, &mut self.scope)?;
-            self.replace(held, Held::Made(scratch, spec));
+        let (outcome, bytes) = output.finish();
+        let next = self.held(outcome).ok_or_else(no_field)?;
+        self.replace(held, next);
+        Ok(bytes)
+    }
+
+    /// Does a step to the whole sample; how many bytes it gave.
+    fn remake(
+        &mut self,
+        place: usize,
+        remake: &dyn Remake,
+        sample: &Sample,
+        held: &mut Fields<'_>,
+        sink: &mut dyn Sink,
+    ) -> Result<usize, StepError> {
+        let stages = Arc::clone(&self.stages);
+        let fields = &stages[place].step.fields;
+        let mut spare = std::mem::take(&mut self.spare);
+        let mut scope = std::mem::take(&mut self.scope);
+        let is_last = |field: &str| self.is_last_for(place, field);
+        let mut changes = Remade::new(sink, &mut spare, &is_last);
+        let done = view_of(sample, held, |view| remake.run(fields, &view, &mut changes, &mut scope));
+        let (changes, bytes) = changes.finish();
+        (self.spare, self.scope) = (spare, scope);
+        done?;
+        for (field, change) in changes {
+            match change {
+                Change::Removed => held.retain(|(name, _)| *name != field),
+                Change::Set(outcome) => {
+                    let next = self.held(outcome).ok_or_else(|| StepError::NoField { field: field.to_string() })?;
+                    match held.iter_mut().find(|(name, _)| *name == field) {
+                        Some((_, held)) => self.replace(held, next),
+                        None => held.push((field, next)),
+                    }
+                }
+            }
         }
-        Ok(spec.bytes())
+        Ok(bytes)
+    }
+
+    /// What a field is after a step; `None` if the step made nothing.
+    fn held<'a>(&mut self, outcome: Outcome) -> Option<Held<'a>> {
+        match outcome {
+            Outcome::Made(made) => Some(Held::Made(made)),
+            Outcome::Placed(scratch) => {
+                self.spare.push(scratch);
+                Some(Held::Placed)
+            }
+            Outcome::Nothing => None,
+        }
     }
 
     fn replace<'a>(&mut self, held: &mut Held<'a>, next: Held<'a>) {
-        if let Held::Made(scratch, _) = std::mem::replace(held, next) {
-            self.spare.push(scratch);
+        if let Held::Made(made) = std::mem::replace(held, next) {
+            self.spare.push(made.into_scratch());
         }
     }
 
-    fn recycle(&mut self, held: Vec<(&str, Held<'_>)>) {
+    fn recycle(&mut self, held: Fields<'_>) {
         self.spare.extend(held.into_iter().filter_map(|(_, held)| match held {
-            Held::Made(scratch, _) => Some(scratch),
+            Held::Made(made) => Some(made.into_scratch()),
             _ => None,
         }));
     }
 }
 
-fn view_of<T>(sample: &Sample, held: &[(&str, Held<'_>)], then: impl FnOnce(SampleView<'_>) -> T) -> T {
+fn view_of<T>(sample: &Sample, held: &Fields<'_>, then: impl FnOnce(SampleView<'_>) -> T) -> T {
     let fields: Vec<(&str, ValueView<'_>)> =
-        held.iter().filter_map(|(name, held)| held.view().map(|view| (*name, view))).collect();
+        held.iter().filter_map(|(name, held)| held.view().map(|view| (&**name, view))).collect();
     then(SampleView { key: &sample.key, index: sample.index, fields: &fields })
 }

@@ -1,8 +1,11 @@
 //! The scope: what a step may use while it runs, kept from sample to sample so that nothing is allocated anew.
 
+use forebay_codec::audio::SpectrogramBuffers;
 use forebay_codec::image::Decoder;
+use forebay_codec::text::TokeniserRoom;
 
 use crate::random::Random;
+use crate::steps::Frame;
 
 /// What one worker keeps for its steps. Not shared between threads.
 pub struct Scope {
@@ -16,6 +19,18 @@ pub struct Scope {
     pub floats: Vec<f32>,
     /// Room for a picture between two halves of one step.
     pub pixels: Vec<u8>,
+    /// Room for the samples of sound.
+    pub samples: Vec<i16>,
+    /// What a spectrogram is made on.
+    pub spectrogram: SpectrogramBuffers,
+    /// Room for double-precision intermediates.
+    pub doubles: Vec<f64>,
+    /// What a tokeniser works in, with the words it has seen.
+    pub tokeniser: TokeniserRoom,
+    /// Room for token ids.
+    pub ids: Vec<u32>,
+    /// What a geometric step did to the picture that comes first in its `fields`; masks and boxes follow it.
+    pub(crate) frame: Option<Frame>,
     draw: Draw,
     sample: u64,
 }
@@ -29,6 +44,12 @@ impl Scope {
             resizer: fast_image_resize::Resizer::new(),
             floats: Vec::new(),
             pixels: Vec::new(),
+            samples: Vec::new(),
+            spectrogram: SpectrogramBuffers::default(),
+            doubles: Vec::new(),
+            tokeniser: TokeniserRoom::default(),
+            ids: Vec::new(),
+            frame: None,
             draw: Draw::default(),
             sample: 0,
         }
@@ -38,6 +59,11 @@ impl Scope {
     pub(crate) fn begin_sample(&mut self, draw: Draw, sample: u64) {
         self.draw = draw;
         self.sample = sample;
+    }
+
+    /// A step begins, with its first field.
+    pub(crate) fn begin_fields(&mut self) {
+        self.frame = None;
     }
 
     /// Step number `step` of the pipeline begins to draw. Doing so twice gives the same numbers again.

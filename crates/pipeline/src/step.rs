@@ -1,4 +1,4 @@
-//! The step: one named transformation of one field, and the two kinds of work a step can be.
+//! The step: one named transformation, and the kinds of work a step can be.
 
 use std::any::Any;
 use std::fmt;
@@ -7,10 +7,12 @@ use std::sync::Arc;
 use forebay_codec::{TensorMut, TensorSpec};
 
 use crate::error::StepError;
-use crate::sample::{Sample, ValueView};
-use crate::schema::FieldType;
+use crate::output::Output;
+use crate::remade::Remade;
+use crate::sample::{Sample, SampleView, ValueView};
+use crate::schema::{FieldType, Schema};
 use crate::scope::Scope;
-use crate::steps::StepSpec;
+use crate::steps::{Call, StepSpec};
 
 /// One named transformation.
 #[derive(Debug, Clone)]
@@ -30,8 +32,12 @@ pub struct Step {
 /// What a step does.
 #[derive(Debug, Clone)]
 pub enum Action {
-    /// One value becomes one tensor.
+    /// One value becomes one tensor, whose size is known before.
     Transform(Arc<dyn Transform>),
+    /// One value becomes another, whose size is known only then: a text, the samples of a recording.
+    Produce(Arc<dyn Produce>),
+    /// Fields of a sample are changed, added or taken away.
+    Remake(Arc<dyn Remake>),
     /// One sample becomes any number of samples.
     Expand(Arc<dyn Expand>),
 }
@@ -41,6 +47,8 @@ impl Action {
     pub fn check(&self) -> Result<(), BadParameter> {
         match self {
             Self::Transform(transform) => transform.check(),
+            Self::Produce(produce) => produce.check(),
+            Self::Remake(remake) => remake.check(),
             Self::Expand(expand) => expand.check(),
         }
     }
@@ -49,7 +57,16 @@ impl Action {
     pub fn is_random(&self) -> bool {
         match self {
             Self::Transform(transform) => transform.is_random(),
-            Self::Expand(_) => false,
+            Self::Remake(remake) => remake.is_random(),
+            Self::Produce(_) | Self::Expand(_) => false,
+        }
+    }
+
+    /// Whether it can run at all; `false` for a function that only another program has.
+    pub fn can_run(&self) -> bool {
+        match self {
+            Self::Remake(remake) => remake.can_run(),
+            Self::Transform(_) | Self::Produce(_) | Self::Expand(_) => true,
         }
     }
 }
@@ -96,6 +113,11 @@ pub trait Transform: Any + fmt::Debug + Send + Sync {
         Ok(())
     }
 
+    /// Whether it moves pixels about. Such a step works on masks and boxes, too, if their picture comes first in `fields`.
+    fn is_geometric(&self) -> bool {
+        false
+    }
+
     /// The type it gives for a type it takes, or what it needs instead.
     fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs>;
 
@@ -104,6 +126,57 @@ pub trait Transform: Any + fmt::Debug + Send + Sync {
 
     /// Does it. `output` has the spec that [`Transform::output_spec`] gave.
     fn run(&self, input: ValueView<'_>, output: TensorMut<'_>, scope: &mut Scope) -> Result<(), StepError>;
+}
+
+/// A transformation of one value into another whose size is known only when it is done: the text of a page, the samples of
+/// a recording.
+pub trait Produce: fmt::Debug + Send + Sync {
+    /// Whether its parameters make sense; asked when a pipeline is made.
+    fn check(&self) -> Result<(), BadParameter> {
+        Ok(())
+    }
+
+    /// The type it gives for a type it takes, or what it needs instead.
+    fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs>;
+
+    /// Does it, and puts the value into `output`.
+    fn run(&self, input: ValueView<'_>, output: &mut Output<'_>, scope: &mut Scope) -> Result<(), StepError>;
+}
+
+/// A transformation of a whole sample: fields are changed, added or taken away.
+pub trait Remake: fmt::Debug + Send + Sync {
+    /// Whether it draws random numbers.
+    fn is_random(&self) -> bool {
+        false
+    }
+
+    /// Whether it can run at all.
+    fn can_run(&self) -> bool {
+        true
+    }
+
+    /// Whether its parameters make sense; asked when a pipeline is made.
+    fn check(&self) -> Result<(), BadParameter> {
+        Ok(())
+    }
+
+    /// The same with its function, if it needs one and `find` has it.
+    fn resolved(&self, find: &dyn Fn(&str) -> Option<Arc<dyn Call>>) -> Option<Arc<dyn Remake>> {
+        let _ = find;
+        None
+    }
+
+    /// The fields that a sample has after it, or what it needs and does not find.
+    fn output_schema(&self, fields: &[String], input: &Schema) -> Result<Schema, Needs>;
+
+    /// Does it: says which fields change to what, and which go. All others stay.
+    fn run(
+        &self,
+        fields: &[String],
+        sample: &SampleView<'_>,
+        remade: &mut Remade<'_>,
+        scope: &mut Scope,
+    ) -> Result<(), StepError>;
 }
 
 /// A transformation of one sample into any number of samples: the windows of a signal, the tiles of a picture.

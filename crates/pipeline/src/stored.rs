@@ -4,7 +4,7 @@
 
 use bytes::Bytes;
 use forebay_codec::image::Encoding;
-use forebay_codec::{DType, Shape, Tensor, TensorSpec};
+use forebay_codec::{DType, Shape, Tensor, TensorMut, TensorSpec};
 use forebay_record::{Feature, SharedExample, TensorFlowType, TensorProto, TensorShape, encode_example_into};
 
 use crate::error::{Error, Result};
@@ -86,26 +86,53 @@ fn decode_value(example: &SharedExample, name: &str, kind: &FieldType) -> Result
     let missing = || stored(name, format!("is missing or is no {kind}"));
     Ok(match kind {
         FieldType::Bytes => Value::Bytes(example.bytes(name).ok_or_else(missing)?),
-        FieldType::Text => {
+        FieldType::Text | FieldType::Json => {
             let bytes = example.bytes(name).ok_or_else(missing)?;
             let text = std::str::from_utf8(&bytes).map_err(|_| stored(name, "is not UTF-8 text".to_owned()))?;
             Value::Text(text.into())
         }
         FieldType::Int => Value::Int(example.int64(name).ok_or_else(missing)?),
-        FieldType::Tensor { dtype, dims } => {
+        FieldType::Tensor { .. } => {
             let message = example.bytes(name).ok_or_else(missing)?;
             let proto = TensorProto::parse(&message)?;
-            let shape: Vec<usize> = proto.shape().dims().iter().map(|&dim| dim as usize).collect();
-            let fits = shape.len() == dims.len()
-                && dims.iter().zip(&shape).all(|(dim, found)| dim.is_none_or(|dim| dim == *found))
-                && proto.dtype() == tensorflow_type(*dtype);
-            let unfit =
-                || stored(name, format!("is a tensor {shape:?} of type {}, but should be {kind}", proto.dtype().0));
-            let spec = TensorSpec { dtype: *dtype, shape: Shape::try_new(&shape).ok_or_else(unfit)? };
-            let content = message.slice_ref(proto.content());
-            Value::Tensor(Tensor::new(spec, content).filter(|_| fits).ok_or_else(unfit)?)
+            Value::Tensor(tensor_from(&proto, &message, kind).map_err(|problem| stored(name, problem))?)
         }
     })
+}
+
+/// The tensor in `proto`, which was parsed from `message` and shares its memory.
+pub(crate) fn tensor_from(proto: &TensorProto<'_>, message: &Bytes, kind: &FieldType) -> Result<Tensor, String> {
+    let shape: Vec<usize> = proto.shape().dims().iter().map(|&dim| dim as usize).collect();
+    let unfit = || format!("is a tensor {shape:?} of type {}, but should be {kind}", proto.dtype().0);
+    let dtype = DType::ALL.into_iter().find(|&dtype| tensorflow_type(dtype) == proto.dtype()).ok_or_else(unfit)?;
+    let spec = TensorSpec { dtype, shape: Shape::try_new(&shape).ok_or_else(unfit)? };
+    let content = message.slice_ref(proto.content());
+    Tensor::new(spec, content).filter(|_| kind.holds(&spec)).ok_or_else(unfit)
+}
+
+/// A list of numbers as a tensor of one dimension; those that an integer type cannot hold become its nearest.
+pub(crate) fn tensor_of(dtype: DType, numbers: impl Iterator<Item = f64>) -> Tensor {
+    let numbers: Vec<f64> = numbers.collect();
+    let spec = TensorSpec::new(dtype, &[numbers.len()]);
+    let mut data = vec![0; spec.bytes()];
+    fill(numbers.into_iter(), &mut TensorMut { spec, data: &mut data });
+    Tensor::new(spec, data).expect("allocated to the spec")
+}
+
+/// Writes numbers as the elements of a tensor; those that an integer type cannot hold become its nearest.
+pub(crate) fn fill(numbers: impl Iterator<Item = f64>, output: &mut TensorMut<'_>) {
+    let to = output.data.chunks_exact_mut(output.spec.dtype.bytes());
+    for (to, number) in to.zip(numbers) {
+        match output.spec.dtype {
+            DType::U8 => to.copy_from_slice(&(number as u8).to_le_bytes()),
+            DType::U16 => to.copy_from_slice(&(number as u16).to_le_bytes()),
+            DType::I16 => to.copy_from_slice(&(number as i16).to_le_bytes()),
+            DType::I32 => to.copy_from_slice(&(number as i32).to_le_bytes()),
+            DType::I64 => to.copy_from_slice(&(number as i64).to_le_bytes()),
+            DType::F32 => to.copy_from_slice(&(number as f32).to_le_bytes()),
+            DType::F64 => to.copy_from_slice(&number.to_le_bytes()),
+        }
+    }
 }
 
 fn stored(field: &str, problem: String) -> Error {

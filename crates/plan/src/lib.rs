@@ -11,15 +11,19 @@
 //!   extrapolates storage and preparation to the whole data set, in proportion to the number of samples.
 //! - [`rank`] orders the strategies by an [`Objective`]: weights for preparation time, storage and throughput, and hard
 //!   [`Limits`].
-//! - [`plan`] does all of that and gives the reasons in words.
+//! - [`plan`] does all of that and gives the reasons in words. With [`Prices`] in the objective it reckons in money, with a
+//!   [`WhatIf`] it plans for another machine.
+//! - [`analyse`] adds what the plots and tables of a report show of one profile, such as the Pareto front, and [`compare`]
+//!   sets profiles of the same pipeline under different settings side by side: caching, threads, sample count, sample size.
+//!   [`table`] has all of it as rows, for other programs.
 //!
-//! The choice rests on measured T4; predictions only explain it. Do not use this crate to compare profiles of different
-//! machines or storages: a profile is of one of each, and so is its plan.
+//! The choice rests on measured T4; predictions only explain it, unless another machine is asked about, which was not
+//! measured: then the model decides, corrected by its error here, and every assumption is listed.
 //!
 //! # Example
 //!
 //! ```
-//! use forebay_plan::{Bound, Limits, Objective, Profile, plan};
+//! use forebay_plan::{Bound, Limits, Objective, Profile, WhatIf, plan};
 //!
 //! let profile = Profile::parse(r#"{
 //!   "version": 1, "forebay": "0.1.0",
@@ -54,34 +58,58 @@
 //! let limits = Limits { storage_bytes_max: Some(2_000_000_000), ..Limits::default() };
 //! let small = plan(&profile, &Objective { limits, ..Objective::default() })?;
 //! assert_eq!(small.chosen, "unprocessed");
+//!
+//! // With eight times the bandwidth the disk would still bind: 5,333 samples/s by the model, 5,161 with its error here.
+//! let what_if = WhatIf { read_bytes_per_second: Some(3.2e9), ..WhatIf::default() };
+//! let there = plan(&profile, &Objective { what_if: Some(what_if), ..Objective::default() })?;
+//! assert_eq!(there.ranking[0].samples_per_second().round(), 5161.0);
 //! # Ok::<(), forebay_plan::Error>(())
 //! ```
 //!
 //! # Limits
 //!
-//! Extrapolation is linear: it holds as far as the samples measured are like the rest. Under caching, throughput was measured on
+//! Another machine is described by a few numbers, and whatever they leave out is taken to be as it is here: the speed of a core,
+//! the time to open a file, the rate of memory. Extrapolation is linear: it holds as far as the samples measured are like the rest. Under caching, throughput was measured on
 //! what was cached; where the whole data set does not fit memory, the strategy's sentence says so. A strategy is one
 //! container and one encoding: mixes of formats are not planned.
 
 #![forbid(unsafe_code)]
 
+mod analysis;
 mod check;
+mod comparison;
 mod error;
 mod explain;
+mod export;
+mod forecast;
 mod limits;
+mod money;
 mod objective;
+mod pareto;
+mod parquet;
 mod plan;
 mod prediction;
 mod profile;
+mod reason;
+mod score;
 mod summary;
 pub mod units;
+mod what_if;
 
+pub use analysis::{Analysed, Analysis, analyse};
+pub use comparison::{CachingGroup, CachingRow, Comparison, Line, LineGroup, Point, compare};
 pub use error::{Error, ErrorClass, Result};
+pub use export::{Cell, Column, Table, table};
+pub use forecast::{Forecast, forecasts};
 pub use limits::Limits;
+pub use money::{Cost, Prices};
 pub use objective::{Objective, RankedStrategy, Ranking, Weights, rank};
+pub use pareto::pareto_front;
 pub use plan::{Plan, plan};
 pub use prediction::{Bound, Prediction, predict};
 pub use profile::{
     Caching, Data, Machine, Method, Profile, Run, StepCost, StorageRates, StrategyProfile, SystemSample,
 };
+pub use score::Normalised;
 pub use summary::{Summary, break_even_epochs, summarise};
+pub use what_if::{OtherMachine, WhatIf};

@@ -3,7 +3,6 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::summary::Summary;
 use crate::units;
 
 /// What a strategy must not exceed. Sizes and times are of the whole data set, extrapolated from the samples measured.
@@ -39,17 +38,17 @@ impl Limits {
         }
     }
 
-    /// Every limit that the strategy misses.
-    pub(crate) fn misses(&self, summary: &Summary) -> Vec<Miss> {
+    /// Every limit that a strategy misses that needs so much.
+    pub(crate) fn misses(&self, storage_bytes: u64, prep_seconds: f64, lossy: bool) -> Vec<Miss> {
         let storage = self
             .storage_bytes_max
-            .filter(|limit| summary.storage_bytes_total > *limit)
-            .map(|limit_bytes| Miss::Storage { found_bytes: summary.storage_bytes_total, limit_bytes });
+            .filter(|limit| storage_bytes > *limit)
+            .map(|limit_bytes| Miss::Storage { found_bytes: storage_bytes, limit_bytes });
         let prep = self
             .prep_seconds_max
-            .filter(|limit| summary.prep_seconds_total > *limit)
-            .map(|limit_seconds| Miss::Prep { found_seconds: summary.prep_seconds_total, limit_seconds });
-        let lossy = (self.lossless && summary.lossy).then_some(Miss::Lossy);
+            .filter(|limit| prep_seconds > *limit)
+            .map(|limit_seconds| Miss::Prep { found_seconds: prep_seconds, limit_seconds });
+        let lossy = (self.lossless && lossy).then_some(Miss::Lossy);
         [storage, prep, lossy].into_iter().flatten().collect()
     }
 }

@@ -1,10 +1,4 @@
-//! The objective: weights and limits in, strategies in order out.
-//!
-//! Preparation time, storage and throughput are each brought to 0..1 over the strategies that meet the limits, so that 1 is
-//! the best: time and storage are inverted, since less is better. PRESTO's formula leaves that out and its code sorts the
-//! best last (inventory P27, P28, T1); here the best comes first. Where all strategies are equal in a criterion, each
-//! gets 1 in it, and it decides nothing (PRESTO divides by zero: P29). The score is the mean of the three by weight, so
-//! it is in 0..1 as well; the order is the same as by PRESTO's sum.
+//! The objective: weights, limits, prices and the machine in, strategies in order out.
 
 use std::cmp::Ordering;
 
@@ -12,10 +6,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::explain::sentence;
+use crate::forecast::{Forecast, forecasts};
 use crate::limits::{Limits, Miss, exclusion, none_left};
-use crate::prediction::{Prediction, predict};
+use crate::money::{Cost, Prices};
+use crate::prediction::{Prediction, decode_threads, predict};
 use crate::profile::Profile;
+use crate::score::{Criteria, Normalised, normalise};
 use crate::summary::{Summary, summarise};
+use crate::what_if::WhatIf;
 
 /// What is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -27,6 +25,10 @@ pub struct Objective {
     pub limits: Limits,
     /// How many samples per second the trainer takes, where that is known: more throughput than that counts for nothing.
     pub trainer_samples_per_second: Option<f64>,
+    /// What things cost; needed where money counts.
+    pub prices: Option<Prices>,
+    /// Another machine to plan for, instead of the one that was measured.
+    pub what_if: Option<WhatIf>,
 }
 
 /// How much each criterion counts. Only their ratios matter.
@@ -39,12 +41,14 @@ pub struct Weights {
     pub storage: f64,
     /// Much throughput.
     pub throughput: f64,
+    /// Little money, which needs prices.
+    pub money: f64,
 }
 
 impl Default for Weights {
     /// Throughput alone, as PRESTO recommends (inventory P28).
     fn default() -> Self {
-        Self { prep: 0.0, storage: 0.0, throughput: 1.0 }
+        Self { prep: 0.0, storage: 0.0, throughput: 1.0, money: 0.0 }
     }
 }
 
@@ -57,17 +61,63 @@ pub struct Ranking {
 /// One strategy with its place. In JSON the keys of [`Summary`] stand beside the others.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RankedStrategy {
-    /// Its numbers.
+    /// Its numbers, as measured.
     #[serde(flatten)]
     pub summary: Summary,
     /// Its score in 0..1; `None` where a limit rules it out.
     pub score: Option<f64>,
+    /// Each criterion in 0..1, before weighing; `None` where a limit rules it out.
+    #[serde(default)]
+    pub normalised: Option<Normalised>,
+    /// What it costs, where there are prices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
+    /// What is to be expected of it on the other machine, where one was asked about. Then the place, the score, the cost, the
+    /// prediction and the sentence are for that machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forecast: Option<Forecast>,
     /// What the cost model says of it, the trainer included.
     pub prediction: Prediction,
     /// What binds it, in words.
     pub sentence: String,
     /// Which limits rule it out and by how much; `None` where none does.
     pub excluded: Option<String>,
+}
+
+impl RankedStrategy {
+    /// Samples per second: expected on the machine that was asked about, else measured.
+    pub fn samples_per_second(&self) -> f64 {
+        self.forecast.as_ref().map_or(self.summary.t4_samples_per_second, |there| there.expected_samples_per_second)
+    }
+
+    /// Bytes on storage of the whole data set, on the machine that was asked about or here.
+    pub fn storage_bytes_total(&self) -> u64 {
+        self.forecast.as_ref().map_or(self.summary.storage_bytes_total, |there| there.storage_bytes_total)
+    }
+
+    /// Seconds to prepare the whole data set, on the machine that was asked about or here.
+    pub fn prep_seconds_total(&self) -> f64 {
+        self.forecast.as_ref().map_or(self.summary.prep_seconds_total, |there| there.prep_seconds_total)
+    }
+
+    /// Seconds of one epoch over the whole data set, on the machine that was asked about or here.
+    pub fn epoch_seconds_total(&self) -> f64 {
+        self.forecast.as_ref().map_or(self.summary.epoch_seconds_total, |there| there.epoch_seconds_total)
+    }
+
+    /// Samples per second as far as a trainer can use them.
+    pub(crate) fn useful_samples_per_second(&self, trainer: Option<f64>) -> f64 {
+        trainer.map_or(self.samples_per_second(), |trainer| self.samples_per_second().min(trainer))
+    }
+
+    fn criteria(&self, trainer: Option<f64>) -> Criteria {
+        Criteria {
+            prep_seconds: self.prep_seconds_total(),
+            storage_bytes: self.storage_bytes_total() as f64,
+            samples_per_second: self.useful_samples_per_second(trainer),
+            money: self.cost.map_or(0.0, |cost| cost.total),
+        }
+    }
 }
 
 impl Ranking {
@@ -92,36 +142,83 @@ impl Ranking {
 /// then by name. Fails where the weights make no sense or no strategy meets the limits.
 pub fn rank(profile: &Profile, objective: &Objective) -> Result<Ranking> {
     objective.check()?;
-    let trainer = objective.trainer_samples_per_second;
-    let summaries = summarise(profile, trainer)?;
-    let misses: Vec<Vec<Miss>> = summaries.iter().map(|summary| objective.limits.misses(summary)).collect();
-    let allowed: Vec<&Summary> =
-        summaries.iter().zip(&misses).filter(|(_, misses)| misses.is_empty()).map(|(summary, _)| summary).collect();
-    if allowed.is_empty() {
-        let names_and_misses: Vec<_> = summaries.iter().map(|summary| summary.name.as_str()).zip(misses).collect();
+    let trainer = objective.trainer();
+    let mut strategies = candidates(profile, objective)?;
+    let misses: Vec<Vec<Miss>> = strategies
+        .iter()
+        .map(|one| objective.limits.misses(one.storage_bytes_total(), one.prep_seconds_total(), one.summary.lossy))
+        .collect();
+    let meets = |misses: &&Vec<Miss>| misses.is_empty();
+    if !misses.iter().any(|misses| meets(&misses)) {
+        let names_and_misses: Vec<_> = strategies.iter().map(|one| one.summary.name.as_str()).zip(misses).collect();
         return Err(none_left(&names_and_misses));
     }
-    let mut scores = objective.weights.scores(&allowed, trainer).into_iter();
-    let mut strategies: Vec<_> = profile
-        .strategies
-        .iter()
-        .zip(summaries.iter().zip(&misses))
-        .map(|(strategy, (summary, misses))| RankedStrategy {
-            summary: summary.clone(),
-            score: if misses.is_empty() { scores.next() } else { None },
-            prediction: predict(profile, strategy, trainer),
-            sentence: sentence(profile, strategy, summary, trainer),
-            excluded: exclusion(misses),
-        })
-        .collect();
+    let allowed = strategies.iter().zip(&misses).filter(|(_, misses)| meets(misses));
+    let mut normalised = normalise(&allowed.map(|(one, _)| one.criteria(trainer)).collect::<Vec<_>>()).into_iter();
+    for (strategy, misses) in strategies.iter_mut().zip(&misses) {
+        strategy.excluded = exclusion(misses);
+        if misses.is_empty() {
+            strategy.normalised = normalised.next();
+            strategy.score = strategy.normalised.map(|normalised| objective.weights.score(&normalised));
+        }
+    }
     strategies.sort_by(|one, other| order(one, other, trainer));
     Ok(Ranking { strategies })
 }
 
+/// Every strategy with its numbers and its cost, in the order of the profile and without a place.
+fn candidates(profile: &Profile, objective: &Objective) -> Result<Vec<RankedStrategy>> {
+    let trainer = objective.trainer();
+    // Measurements are of this machine, and so is their trainer.
+    let summaries = summarise(profile, objective.trainer_samples_per_second)?;
+    let elsewhere = objective.what_if.map(|what_if| forecasts(profile, &what_if, trainer)).transpose()?;
+    let mut elsewhere = elsewhere.map(Vec::into_iter);
+    let cores = objective.what_if.map_or_else(|| decode_threads(profile), |what_if| what_if.threads(profile));
+    let mut all = Vec::with_capacity(summaries.len());
+    for (strategy, summary) in profile.strategies.iter().zip(summaries) {
+        let forecast = elsewhere.as_mut().and_then(Iterator::next);
+        let (prediction, sentence) = forecast.as_ref().map_or_else(
+            || (predict(profile, strategy, trainer), sentence(profile, strategy, &summary, trainer)),
+            |there| (there.prediction, there.sentence.clone()),
+        );
+        let mut candidate = RankedStrategy {
+            summary,
+            score: None,
+            normalised: None,
+            cost: None,
+            forecast,
+            prediction,
+            sentence,
+            excluded: None,
+        };
+        let one = &candidate;
+        candidate.cost = objective.prices.map(|prices| {
+            prices.cost(one.prep_seconds_total(), cores, one.storage_bytes_total(), one.epoch_seconds_total())
+        });
+        all.push(candidate);
+    }
+    Ok(all)
+}
+
 impl Objective {
+    /// How many samples per second the trainer takes: that of the machine asked about comes first.
+    pub(crate) fn trainer(&self) -> Option<f64> {
+        let there = self.what_if.and_then(|what_if| what_if.trainer_samples_per_second);
+        there.or(self.trainer_samples_per_second)
+    }
+
     fn check(&self) -> Result<()> {
         self.weights.check()?;
         self.limits.check()?;
+        if let Some(prices) = &self.prices {
+            prices.check()?;
+        } else if self.weights.money > 0.0 {
+            let expected = "0 unless there are prices";
+            return Err(Error::Argument { name: "money", found: self.weights.money.to_string(), expected });
+        }
+        if let Some(what_if) = &self.what_if {
+            what_if.check()?;
+        }
         match self.trainer_samples_per_second {
             Some(rate) if !(rate > 0.0 && rate.is_finite()) => Err(Error::Argument {
                 name: "trainer_samples_per_second",
@@ -136,91 +233,37 @@ impl Objective {
 impl Weights {
     /// Whether throughput alone counts.
     pub(crate) fn only_throughput(&self) -> bool {
-        self.prep == 0.0 && self.storage == 0.0
+        self.prep == 0.0 && self.storage == 0.0 && self.money == 0.0
     }
 
     fn check(&self) -> Result<()> {
-        for (name, weight) in [("prep", self.prep), ("storage", self.storage), ("throughput", self.throughput)] {
+        let weights =
+            [("prep", self.prep), ("storage", self.storage), ("throughput", self.throughput), ("money", self.money)];
+        for (name, weight) in weights {
             if !(weight >= 0.0 && weight.is_finite()) {
                 let expected = "a finite weight, 0 or more";
                 return Err(Error::Argument { name, found: weight.to_string(), expected });
             }
         }
         if self.largest() == 0.0 {
-            let expected = "three weights of which at least one is above 0";
-            return Err(Error::Argument { name: "weights", found: "0, 0, 0".to_owned(), expected });
+            let expected = "weights of which at least one is above 0";
+            return Err(Error::Argument { name: "weights", found: "0, 0, 0, 0".to_owned(), expected });
         }
         Ok(())
     }
 
-    fn largest(&self) -> f64 {
-        self.prep.max(self.storage).max(self.throughput)
+    pub(crate) fn largest(&self) -> f64 {
+        self.prep.max(self.storage).max(self.throughput).max(self.money)
     }
-
-    fn scores(&self, allowed: &[&Summary], trainer: Option<f64>) -> Vec<f64> {
-        let column = |value: &dyn Fn(&Summary) -> f64| allowed.iter().map(|summary| value(summary)).collect::<Vec<_>>();
-        let prep = normalised(&column(&|summary| summary.prep_seconds_total), Better::Less);
-        let storage = normalised(&column(&|summary| summary.storage_bytes_total as f64), Better::Less);
-        let throughput = normalised(&column(&|summary| summary.useful_samples_per_second(trainer)), Better::More);
-        // Divided by the largest first, so that the sum of huge weights stays finite.
-        let [prep_weight, storage_weight, throughput_weight] =
-            [self.prep, self.storage, self.throughput].map(|weight| weight / self.largest());
-        let sum = prep_weight + storage_weight + throughput_weight;
-        (0..allowed.len())
-            .map(|at| {
-                let score = prep_weight * prep[at] + storage_weight * storage[at] + throughput_weight * throughput[at];
-                (score / sum).clamp(0.0, 1.0)
-            })
-            .collect()
-    }
-}
-
-/// Which end of a criterion is the good one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Better {
-    Less,
-    More,
-}
-
-/// Values brought to 0..1, 1 for the best; all 1 where all are equal. Values are finite and not negative.
-fn normalised(values: &[f64], better: Better) -> Vec<f64> {
-    let smallest = values.iter().copied().fold(f64::INFINITY, f64::min);
-    let largest = values.iter().copied().fold(0.0, f64::max);
-    let range = largest - smallest;
-    let share = |value: f64| match better {
-        _ if range <= 0.0 => 1.0,
-        Better::Less => (largest - value) / range,
-        Better::More => (value - smallest) / range,
-    };
-    values.iter().map(|value| share(*value)).collect()
 }
 
 /// Best first. A strategy without a score comes after those with one.
 fn order(one: &RankedStrategy, other: &RankedStrategy, trainer: Option<f64>) -> Ordering {
     let score = |ranked: &RankedStrategy| ranked.score.unwrap_or(-1.0);
-    let throughput = |ranked: &RankedStrategy| ranked.summary.useful_samples_per_second(trainer);
+    let throughput = |ranked: &RankedStrategy| ranked.useful_samples_per_second(trainer);
     score(other)
         .total_cmp(&score(one))
         .then_with(|| throughput(other).total_cmp(&throughput(one)))
-        .then_with(|| one.summary.storage_bytes_total.cmp(&other.summary.storage_bytes_total))
+        .then_with(|| one.storage_bytes_total().cmp(&other.storage_bytes_total()))
         .then_with(|| one.summary.name.cmp(&other.summary.name))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn less_is_inverted_and_more_is_not() {
-        assert_eq!(normalised(&[10.0, 20.0, 30.0], Better::More), [0.0, 0.5, 1.0]);
-        assert_eq!(normalised(&[10.0, 20.0, 30.0], Better::Less), [1.0, 0.5, 0.0]);
-    }
-
-    #[test]
-    fn equal_values_are_all_the_best() {
-        for better in [Better::Less, Better::More] {
-            assert_eq!(normalised(&[0.0, 0.0], better), [1.0, 1.0]);
-            assert_eq!(normalised(&[7.5], better), [1.0]);
-        }
-    }
 }

@@ -5,11 +5,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::check;
 use crate::error::Result;
-use crate::explain::reason;
 use crate::limits::Limits;
+use crate::money::Prices;
 use crate::objective::{Objective, RankedStrategy, Weights, rank};
 use crate::prediction::Prediction;
 use crate::profile::{Caching, Data, Profile};
+use crate::reason::reason;
+use crate::what_if::OtherMachine;
 
 /// What was chosen, and why.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -48,6 +50,12 @@ pub struct Plan {
     pub limits: Limits,
     /// How many samples per second the trainer takes, where that was given.
     pub trainer_samples_per_second: Option<f64>,
+    /// The prices that it was chosen by, where there were any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prices: Option<Prices>,
+    /// The machine that was planned for, where it is not the one that was measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub other_machine: Option<OtherMachine>,
 }
 
 impl Plan {
@@ -87,6 +95,11 @@ pub fn plan(profile: &Profile, objective: &Objective) -> Result<Plan> {
         seed: profile.method.seed,
         weights: objective.weights,
         limits: objective.limits,
-        trainer_samples_per_second: objective.trainer_samples_per_second,
+        trainer_samples_per_second: objective.trainer(),
+        prices: objective.prices,
+        other_machine: objective.what_if.map(|what_if| {
+            let trainer = objective.trainer();
+            OtherMachine { trainer_samples_per_second: trainer, ..what_if.machine(profile) }
+        }),
     })
 }

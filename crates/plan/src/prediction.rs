@@ -1,8 +1,10 @@
 //! The cost model: samples per second from measured costs (DESIGN.md, "The cost model").
 //!
 //! ```text
-//! load = bandwidth / bytes      decode = cores / processor seconds      T4 = min(load, decode, trainer)
+//! load = bandwidth / (bytes (1 - hits))      decode = cores / processor seconds      T4 = min(load, decode, trainer)
 //! ```
+//!
+//! `hits` is the share of bytes that comes from memory instead; memory has a bandwidth of its own, which bounds that share.
 //!
 //! It assumes that reading, processing and training overlap perfectly, and neglects: processor time that reading itself
 //! takes (system calls, copies out of the page cache), which competes with the online steps for the same cores; the
@@ -52,15 +54,25 @@ pub enum Bound {
 /// Under system caching every byte comes from memory, copied by one thread; under application caching samples are already
 /// taken apart in memory, so that only the online steps cost anything. Both describe the epochs after the first.
 pub fn predict(profile: &Profile, strategy: &StrategyProfile, trainer: Option<f64>) -> Prediction {
-    let load = load(profile, strategy);
-    let decode = decode(profile, strategy);
+    let hit_ratio = match profile.method.caching {
+        Caching::None => 0.0,
+        Caching::System | Caching::Application => 1.0,
+    };
+    predict_cached(profile, strategy, trainer, hit_ratio)
+}
+
+/// The same where only `hit_ratio` of the bytes, 0 to 1, comes from memory.
+pub(crate) fn predict_cached(
+    profile: &Profile,
+    strategy: &StrategyProfile,
+    trainer: Option<f64>,
+    hit_ratio: f64,
+) -> Prediction {
+    // Reading from storage and from memory overlap, as everything does in this model.
+    let load = smaller(disk_load(profile, strategy, hit_ratio), memory_load(profile, strategy, hit_ratio));
+    let decode = quotient(decode_threads(profile) as f64, cpu_seconds(profile, strategy, hit_ratio));
     let trainer = trainer.and_then(positive);
-    let bounds = [(trainer, Bound::Trainer), (load, Bound::Storage), (decode, Bound::Cpu)];
-    let smallest = bounds
-        .into_iter()
-        .filter_map(|(rate, bound)| rate.map(|rate| (rate, bound)))
-        // `min_by` keeps the first of equal ones, which is the order promised above.
-        .min_by(|(one, _), (other, _)| one.total_cmp(other));
+    let smallest = smallest(trainer, load, decode);
     Prediction {
         samples_per_second: smallest.map(|(rate, _)| rate),
         load,
@@ -70,16 +82,27 @@ pub fn predict(profile: &Profile, strategy: &StrategyProfile, trainer: Option<f6
     }
 }
 
+/// The smallest rate and what it is: of equal ones the trainer's, then storage's.
+pub(crate) fn smallest(trainer: Option<f64>, load: Option<f64>, decode: Option<f64>) -> Option<(f64, Bound)> {
+    let bounds = [(trainer, Bound::Trainer), (load, Bound::Storage), (decode, Bound::Cpu)];
+    bounds
+        .into_iter()
+        .filter_map(|(rate, bound)| rate.map(|rate| (rate, bound)))
+        // `min_by` keeps the first of equal ones.
+        .min_by(|(one, _), (other, _)| one.total_cmp(other))
+}
+
 /// How many threads can decode at the same time.
 pub(crate) fn decode_threads(profile: &Profile) -> usize {
     profile.method.threads.min(profile.machine.cores).max(1)
 }
 
-/// Processor seconds per sample that `strategy` spends every epoch.
-pub(crate) fn cpu_seconds(profile: &Profile, strategy: &StrategyProfile) -> f64 {
+/// Processor seconds per sample that `strategy` spends every epoch, where `hit_ratio` of the samples comes from memory.
+pub(crate) fn cpu_seconds(profile: &Profile, strategy: &StrategyProfile, hit_ratio: f64) -> f64 {
     match profile.method.caching {
         Caching::None | Caching::System => strategy.deserialise_cpu_seconds + strategy.online_cpu_seconds,
-        Caching::Application => strategy.online_cpu_seconds,
+        // What is cached has been taken apart already.
+        Caching::Application => strategy.deserialise_cpu_seconds * (1.0 - hit_ratio) + strategy.online_cpu_seconds,
     }
 }
 
@@ -92,18 +115,32 @@ pub(crate) fn opening_share(storage: &StorageRates, file_bytes: f64) -> f64 {
     }
 }
 
-fn load(profile: &Profile, strategy: &StrategyProfile) -> Option<f64> {
+/// What storage can deliver of the samples that are not in memory.
+pub(crate) fn disk_load(profile: &Profile, strategy: &StrategyProfile, hit_ratio: f64) -> Option<f64> {
     let bytes = strategy.bytes_per_sample;
+    let all = if strategy.split.position == 0 {
+        files_per_second(&profile.storage, bytes)
+    } else {
+        quotient(profile.storage.sequential_bytes_per_second, bytes)
+    };
+    all.and_then(|rate| quotient(rate, 1.0 - hit_ratio))
+}
+
+/// What memory can deliver of the samples that are in it. Those that are taken apart already are not copied.
+pub(crate) fn memory_load(profile: &Profile, strategy: &StrategyProfile, hit_ratio: f64) -> Option<f64> {
     match profile.method.caching {
-        Caching::None if strategy.split.position == 0 => files_per_second(&profile.storage, bytes),
-        Caching::None => quotient(profile.storage.sequential_bytes_per_second, bytes),
-        Caching::System => quotient(profile.machine.memory_bytes_per_second, bytes),
+        Caching::None | Caching::System => {
+            quotient(profile.machine.memory_bytes_per_second, strategy.bytes_per_sample * hit_ratio)
+        }
         Caching::Application => None,
     }
 }
 
-fn decode(profile: &Profile, strategy: &StrategyProfile) -> Option<f64> {
-    quotient(decode_threads(profile) as f64, cpu_seconds(profile, strategy))
+fn smaller(one: Option<f64>, other: Option<f64>) -> Option<f64> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        (one, other) => one.or(other),
+    }
 }
 
 /// How many files of `file_bytes` the storage reads per second, when it was measured with files of another mean size.
@@ -125,12 +162,12 @@ fn files_per_second(storage: &StorageRates, file_bytes: f64) -> Option<f64> {
     quotient(1.0, seconds)
 }
 
-fn transfer_seconds(storage: &StorageRates, bytes: f64) -> f64 {
+pub(crate) fn transfer_seconds(storage: &StorageRates, bytes: f64) -> f64 {
     positive(storage.sequential_bytes_per_second).map_or(0.0, |rate| bytes.max(0.0) / rate)
 }
 
 /// `amount / cost`, if both are there and the result is a rate.
-fn quotient(amount: f64, cost: f64) -> Option<f64> {
+pub(crate) fn quotient(amount: f64, cost: f64) -> Option<f64> {
     positive(positive(amount)? / positive(cost)?)
 }
 

@@ -49,13 +49,6 @@ pub struct Summary {
     pub lossy: bool,
 }
 
-impl Summary {
-    /// T4 as far as a trainer can use it.
-    pub(crate) fn useful_samples_per_second(&self, trainer: Option<f64>) -> f64 {
-        trainer.map_or(self.t4_samples_per_second, |trainer| self.t4_samples_per_second.min(trainer))
-    }
-}
-
 /// Summarises every strategy of `profile`, in its order, with a trainer that takes `trainer` samples per second.
 pub fn summarise(profile: &Profile, trainer: Option<f64>) -> Result<Vec<Summary>> {
     profile.check()?;
@@ -79,6 +72,10 @@ pub fn break_even_epochs(strategy: &Summary, baseline: &Summary) -> Option<u64> 
     let saved_seconds = baseline.epoch_seconds_total - strategy.epoch_seconds_total;
     if extra_seconds <= 0.0 && saved_seconds >= 0.0 {
         return Some(0);
+    }
+    // What two divisions round differently is nothing saved.
+    if saved_seconds <= 1e-12 * baseline.epoch_seconds_total {
+        return None;
     }
     let epochs = extra_seconds / saved_seconds;
     // What a rounding error leaves above a whole number is no further epoch. `u64::MAX` epochs are never.

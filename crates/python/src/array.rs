@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::BytesMut;
 use forebay_codec::{DType, Tensor, TensorSpec};
-use forebay_engine::load::{Batch, Column};
+use forebay_engine::load::{Batch, Column, Recycler};
 use parking_lot::Mutex;
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
@@ -22,6 +22,8 @@ pub(crate) struct Array {
     /// In the form that the buffer protocol wants; both live as long as the array, and so as any view of it.
     shape: Box<[isize]>,
     strides: Box<[isize]>,
+    /// Takes a buffer of its own back.
+    recycler: Recycler,
 }
 
 /// Whose memory it is.
@@ -75,6 +77,12 @@ impl Array {
         Self::new(Memory::Buffer(Mutex::new(buffer)), spec.dtype, spec.shape.dims())
     }
 
+    /// The same, whose buffer goes to `recycler` when it is free.
+    pub(crate) fn recycled(mut self, recycler: Recycler) -> Self {
+        self.recycler = recycler;
+        self
+    }
+
     /// Whole numbers, one for each sample.
     pub(crate) fn of_numbers(numbers: Vec<i64>) -> Self {
         let samples = numbers.len();
@@ -89,7 +97,7 @@ impl Array {
             stride *= dim;
         }
         let shape = dims.iter().map(|&dim| dim as isize).collect();
-        Self { memory: InProcess::new(memory), dtype, shape, strides: strides.into() }
+        Self { memory: InProcess::new(memory), dtype, shape, strides: strides.into(), recycler: Recycler::default() }
     }
 
     /// How a buffer names its elements (the codes of Python's `struct`).
@@ -104,6 +112,14 @@ impl Array {
             DType::I64 => c"q",
             DType::F32 => c"f",
             DType::F64 => c"d",
+        }
+    }
+}
+
+impl Drop for Array {
+    fn drop(&mut self) {
+        if let Some(Memory::Buffer(buffer)) = self.memory.take_value() {
+            self.recycler.give(buffer.into_inner());
         }
     }
 }

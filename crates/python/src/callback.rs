@@ -1,9 +1,11 @@
 //! Progress, told to Python.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use forebay_engine::Progress;
+use forebay_engine::{Progress, while_looking_up};
 use parking_lot::Mutex;
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
 /// Tells a Python object with the methods `begin`, `advance`, `end` and `note`. An error in one of them is reported as
@@ -11,6 +13,7 @@ use pyo3::prelude::*;
 pub(crate) struct Callback {
     listener: Option<Py<PyAny>>,
     pending: Mutex<Pending>,
+    cancelled: AtomicBool,
 }
 
 /// Samples that Python has not heard of yet.
@@ -24,7 +27,22 @@ const TELL_EVERY: Duration = Duration::from_millis(100);
 
 impl Callback {
     pub(crate) fn new(listener: Option<Py<PyAny>>) -> Self {
-        Self { listener, pending: Mutex::new(Pending { samples: 0, told: Instant::now() }) }
+        let pending = Mutex::new(Pending { samples: 0, told: Instant::now() });
+        Self { listener, pending, cancelled: AtomicBool::new(false) }
+    }
+
+    /// Does `work` on another thread, without holding Python's lock, and looks up for signals meanwhile: Ctrl-C ends the work.
+    pub(crate) fn watch<T: Send>(&self, py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
+        let mut interrupted = Ok(());
+        let look_up = || {
+            if interrupted.is_ok() {
+                interrupted = Python::attach(Python::check_signals);
+                self.cancelled.store(interrupted.is_err(), Ordering::Relaxed);
+            }
+        };
+        let done = py.detach(|| while_looking_up(work, LOOK_UP, look_up));
+        interrupted?;
+        done.ok_or_else(|| PyRuntimeError::new_err("the work panicked"))
     }
 
     fn call(&self, tell: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<()>) {
@@ -50,7 +68,14 @@ impl Callback {
     }
 }
 
+/// Python is asked for signals so often: often enough that Ctrl-C seems immediate.
+const LOOK_UP: Duration = Duration::from_millis(20);
+
 impl Progress for Callback {
+    fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Relaxed)
+    }
+
     fn begin(&self, what: &str, samples: u64) {
         self.call(|listener| listener.call_method1("begin", (what, samples)).map(drop));
     }

@@ -36,7 +36,9 @@ pub(crate) fn to_dictionary(py: Python<'_>, mut batch: Batch) -> PyResult<Bound<
             Taken::Dense(spec) => Bound::new(py, Array::of_column(&batch, number, spec, samples))?.into_any(),
             Taken::Numbers(numbers) => Bound::new(py, Array::of_numbers(numbers))?.into_any(),
             Taken::Ragged(tensors) => {
-                let arrays = tensors.into_iter().map(|tensor| Bound::new(py, Array::of_tensor(tensor)));
+                let recycler = batch.lock().recycler();
+                let array = |tensor| Bound::new(py, Array::of_tensor(tensor).recycled(recycler.clone()));
+                let arrays = tensors.into_iter().map(array);
                 PyList::new(py, arrays.collect::<PyResult<Vec<_>>>()?)?.into_any()
             }
             Taken::Texts(texts) => PyList::new(py, texts.iter().map(|text| &**text))?.into_any(),

@@ -11,6 +11,7 @@ use pyo3::types::PyDict;
 use crate::columns;
 use crate::errors;
 use crate::in_process::InProcess;
+use crate::samples::EpochRequest;
 
 /// A running epoch, with its threads. Belongs to the process that started it.
 #[pyclass(frozen, module = "forebay._native")]
@@ -26,6 +27,7 @@ struct Running {
     batches_before: u64,
     /// Batches up to this position were seen already and are passed over.
     seen: u64,
+    pad_value: Option<f64>,
 }
 
 /// Python is asked for signals so often while a batch is awaited: often enough that Ctrl-C seems immediate.
@@ -40,9 +42,9 @@ enum Found {
 }
 
 impl Epoch {
-    /// `loader` makes the batches from number `batches_before` on; those before `seen` are not wanted.
-    pub(crate) fn new(loader: Loader, batches_before: u64, seen: u64, root: Option<PathBuf>) -> Self {
-        let running = Running { loader, batches_before, seen };
+    /// `loader` makes the batches from number `batches_before` on; those that were seen already are not wanted.
+    pub(crate) fn new(loader: Loader, batches_before: u64, request: &EpochRequest, root: Option<PathBuf>) -> Self {
+        let running = Running { loader, batches_before, seen: request.batches_seen, pad_value: request.pad_value };
         Self { running: Mutex::new(InProcess::new(running)), root }
     }
 
@@ -53,11 +55,14 @@ impl Epoch {
             Next::End => Found::End,
             Next::NotYet => Found::NotYet,
             Next::Batch(Err(error)) => Found::Failed(error),
-            Next::Batch(Ok(batch)) => {
+            Next::Batch(Ok(mut batch)) => {
                 let position = running.batches_before + batch.number + 1;
                 // All of a batch's samples may have been skipped; nobody wants an empty one.
                 if position <= running.seen || batch.is_empty() {
                     return Found::NotYet;
+                }
+                if let Some(value) = running.pad_value {
+                    batch.pad(value);
                 }
                 Found::Batch(position, batch)
             }
@@ -105,5 +110,15 @@ impl Epoch {
             let running = self.running.lock().take();
             drop(running);
         });
+    }
+}
+
+/// The threads may be waiting for Python's lock, so it is not held while they are joined.
+impl Drop for Epoch {
+    fn drop(&mut self) {
+        // In a child process there is nothing to join, and nothing may be waited for.
+        if let Some(running) = self.running.lock().take_value() {
+            Python::try_attach(|py| py.detach(|| drop(running)));
+        }
     }
 }

@@ -80,6 +80,11 @@ pub(crate) fn plan(py: Python<'_>, error: &forebay_plan::Error) -> PyErr {
     raise(py, class, &error.to_string(), Place::default())
 }
 
+/// An error of a codec.
+pub(crate) fn codec(py: Python<'_>, error: &CodecError) -> PyErr {
+    raise(py, of_codec(error), &error.to_string(), Place::default())
+}
+
 /// What was asked for makes no sense.
 pub(crate) fn usage(py: Python<'_>, message: &str) -> PyErr {
     raise(py, Class::Usage, message, Place::default())
@@ -106,7 +111,8 @@ fn of_engine(error: &EngineError, place: &mut Place) -> Class {
             place.offset = Some(*offset);
             class
         }
-        EngineError::Panicked { .. } => Class::Internal,
+        // Raised as what cancelled it, by whoever cancelled it; this is for the rest of the world.
+        EngineError::Cancelled | EngineError::Panicked { .. } => Class::Internal,
     }
 }
 

@@ -31,6 +31,13 @@ impl<T> InProcess<T> {
     }
 }
 
+impl<T> InProcess<T> {
+    /// The value itself, if this is the process that made it.
+    pub(crate) fn take_value(&mut self) -> Option<T> {
+        if self.process == std::process::id() { self.value.take() } else { None }
+    }
+}
+
 impl<T> Drop for InProcess<T> {
     fn drop(&mut self) {
         if self.value.is_some() && self.process != std::process::id() {

@@ -28,8 +28,10 @@
 mod array;
 mod callback;
 mod columns;
+mod decode;
 mod epoch;
 mod errors;
+mod function;
 mod in_process;
 mod pipeline;
 mod samples;
@@ -45,9 +47,11 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<epoch::Epoch>()?;
     module.add_class::<pipeline::Pipeline>()?;
     module.add_class::<samples::Samples>()?;
+    module.add_function(wrap_pyfunction!(decode::decode, module)?)?;
     module.add_function(wrap_pyfunction!(work::profile, module)?)?;
     module.add_function(wrap_pyfunction!(work::summarise, module)?)?;
     module.add_function(wrap_pyfunction!(work::plan, module)?)?;
     module.add_function(wrap_pyfunction!(work::build, module)?)?;
+    module.add_function(wrap_pyfunction!(work::export_tar, module)?)?;
     module.add_function(wrap_pyfunction!(work::format_quantity, module)?)
 }

@@ -2,8 +2,10 @@
 
 use forebay_pipeline as rust;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::errors;
+use crate::function::with_functions;
 
 /// A pipeline, checked. Cannot be changed.
 #[pyclass(frozen, module = "forebay._native")]
@@ -13,13 +15,14 @@ pub(crate) struct Pipeline {
 
 #[pymethods]
 impl Pipeline {
-    /// The pipeline that this JSON spells, with the keys of a pipeline file.
+    /// The pipeline that this JSON spells, with the keys of a pipeline file, and the functions that its steps name.
     #[staticmethod]
-    fn from_json(py: Python<'_>, text: &str) -> PyResult<Self> {
+    #[pyo3(signature = (text, functions = None))]
+    fn from_json(py: Python<'_>, text: &str, functions: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let spec: rust::PipelineSpec = serde_json::from_str(text)
             .map_err(|error| errors::usage(py, &format!("cannot read the pipeline: {error}")))?;
         let inner = rust::Pipeline::from_spec(&spec).map_err(|error| errors::pipeline(py, &error))?;
-        Ok(Self { inner })
+        Ok(Self { inner: with_functions(inner, functions) })
     }
 
     /// The pipeline of a TOML file called `name`.

@@ -1,17 +1,19 @@
 //! Where samples come from: a data set, or a folder of files.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use forebay_engine::data::{Dataset, Listing};
-use forebay_engine::load::{FromStorage, LoadOptions, Loader, OnError, Online, Schedule, Shuffle, Supply};
+use forebay_engine::load::{Cache, FromStorage, LoadOptions, Loader, OnError, Online, Schedule, Shuffle, Supply};
 use forebay_engine::{Result, StorageChoice};
-use forebay_pipeline::{Action, Draw, FieldType, Pipeline as RustPipeline, Strategy};
+use forebay_pipeline::{Action, Draw, Pipeline as RustPipeline, Strategy};
 use forebay_storage::Storage;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::epoch::Epoch;
 use crate::errors;
+use crate::function::with_functions;
 use crate::pipeline::Pipeline;
 
 /// What samples come from, opened.
@@ -21,6 +23,8 @@ pub(crate) struct Samples {
     pipeline: RustPipeline,
     strategy: Strategy,
     storage: Arc<dyn Storage>,
+    /// Made by the first epoch that wants one.
+    cache: OnceLock<Arc<Cache>>,
 }
 
 enum Origin {
@@ -44,21 +48,34 @@ pub(crate) struct EpochRequest {
     rank: u64,
     world_size: u64,
     /// How many batches of the epoch were seen already.
-    batches_seen: u64,
+    pub(crate) batches_seen: u64,
+    /// How many bytes of samples are kept in memory from one epoch to the next; 0: none.
+    cache_bytes: u64,
+    /// What tensors of different shapes are padded with; `None`: they stay a list.
+    pub(crate) pad_value: Option<f64>,
 }
 
 #[pymethods]
 impl Samples {
     /// The data set in a folder.
     #[staticmethod]
-    fn dataset(py: Python<'_>, folder: PathBuf, storage: &str) -> PyResult<Self> {
+    #[pyo3(signature = (folder, storage, functions = None))]
+    fn dataset(
+        py: Python<'_>,
+        folder: PathBuf,
+        storage: &str,
+        functions: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Self> {
         let open = || -> Result<Self> {
             let storage = storage.parse::<StorageChoice>()?.open(0)?;
             let dataset = Arc::new(Dataset::open(&folder)?);
             let (pipeline, strategy) = (dataset.pipeline().clone(), dataset.manifest().strategy.clone());
-            Ok(Self { origin: Origin::Shards(dataset), pipeline, strategy, storage })
+            let cache = OnceLock::new();
+            Ok(Self { origin: Origin::Shards(dataset), pipeline, strategy, storage, cache })
         };
-        py.detach(open).map_err(|error| errors::engine(py, &error, None))
+        let mut samples = py.detach(open).map_err(|error| errors::engine(py, &error, None))?;
+        samples.pipeline = with_functions(samples.pipeline, functions);
+        Ok(samples)
     }
 
     /// The files of a folder, through a whole pipeline.
@@ -69,7 +86,8 @@ impl Samples {
             let storage = storage.parse::<StorageChoice>()?.open(0)?;
             let listing = Listing::scan(pipeline.source(), &folder)?;
             let strategy = Strategy::new(&pipeline, pipeline.splits()[0].clone(), None)?;
-            Ok(Self { origin: Origin::Files(Arc::new(listing)), pipeline, strategy, storage })
+            let cache = OnceLock::new();
+            Ok(Self { origin: Origin::Files(Arc::new(listing)), pipeline, strategy, storage, cache })
         };
         py.detach(open).map_err(|error| errors::engine(py, &error, None))
     }
@@ -77,7 +95,7 @@ impl Samples {
     fn __len__(&self) -> usize {
         match &self.origin {
             Origin::Shards(dataset) => dataset.manifest().samples as usize,
-            Origin::Files(listing) => listing.files().len(),
+            Origin::Files(listing) => listing.len(),
         }
     }
 
@@ -128,6 +146,12 @@ impl Samples {
         self.strategy.online(&self.pipeline).0.iter().any(|step| matches!(step.action, Action::Expand(_)))
     }
 
+    /// What is in the cache: samples, bytes, and how often one was found there.
+    #[getter]
+    fn cached(&self) -> (usize, u64, u64) {
+        self.cache.get().map_or((0, 0, 0), |cache| (cache.len(), cache.bytes(), cache.hits()))
+    }
+
     /// Starts an epoch, or what is left of it.
     fn start(&self, py: Python<'_>, request: EpochRequest) -> PyResult<Epoch> {
         let root = match &self.origin {
@@ -136,14 +160,16 @@ impl Samples {
         };
         py.detach(|| self.run(&request))
             .map_err(|error| errors::engine(py, &error, root.as_deref()))
-            .map(|(loader, batches_before)| Epoch::new(loader, batches_before, request.batches_seen, root))
+            .map(|(loader, batches_before)| Epoch::new(loader, batches_before, &request, root))
     }
 }
 
 impl Samples {
     /// The loader, and how many batches come before its first.
     fn run(&self, request: &EpochRequest) -> Result<(Loader, u64)> {
-        let batches_before = if self.starts_anywhere(request.skip_errors) { request.batches_seen } else { 0 };
+        // Where a step makes several samples of one, nobody knows which batch begins with which sample: such an epoch is
+        // resumed by doing it again up to where it was.
+        let batches_before = if self.expands() { 0 } else { request.batches_seen };
         let start = batches_before.saturating_mul(request.batch_size as u64);
         let shuffle = request.window_bytes.map_or(Shuffle::No, |bytes| Shuffle::Window { bytes });
         let order = |blocks| {
@@ -151,10 +177,16 @@ impl Samples {
             whole.for_rank(request.rank, request.world_size).starting_at(start)
         };
         let storage = Arc::clone(&self.storage);
-        let supply: Arc<dyn Supply> = match &self.origin {
-            Origin::Shards(dataset) => Arc::new(FromStorage::shards(Arc::clone(dataset), storage, order)?),
-            Origin::Files(listing) => Arc::new(FromStorage::files(Arc::clone(listing), storage, order)),
+        let cache = (request.cache_bytes > 0)
+            .then(|| Arc::clone(self.cache.get_or_init(|| Arc::new(Cache::new(request.cache_bytes)))));
+        let supply = match &self.origin {
+            Origin::Shards(dataset) => FromStorage::shards(Arc::clone(dataset), storage, order)?,
+            Origin::Files(listing) => FromStorage::source(Arc::clone(listing), storage, order),
         };
+        let supply: Arc<dyn Supply> = Arc::new(match &cache {
+            Some(cache) => supply.cached(Arc::clone(cache)),
+            None => supply,
+        });
         let options = LoadOptions {
             batch_size: request.batch_size,
             threads: request.threads,
@@ -162,18 +194,10 @@ impl Samples {
             drop_last: request.drop_last,
             on_error: if request.skip_errors { OnError::Skip } else { OnError::Fail },
             draw: Draw { seed: request.seed, epoch: request.epoch },
+            cache,
         };
         let online = Online::after(&self.pipeline, &self.strategy);
         Ok((Loader::start(supply, online, options)?, batches_before))
-    }
-
-    /// Whether batch n begins with sample n · `batch_size`. Where samples differ in shape, batches are cut off a line of
-    /// finished samples, so one that was skipped, or became several, moves all batches after it: such an epoch is resumed
-    /// by doing it again up to where it was.
-    fn starts_anywhere(&self, skip_errors: bool) -> bool {
-        let fixed = |kind: &FieldType| !matches!(kind, FieldType::Tensor { .. }) || kind.fixed_spec().is_some();
-        let alike = self.pipeline.output().fields.iter().all(|(_, kind)| fixed(kind));
-        !self.expands() && (alike || !skip_errors)
     }
 }
 
@@ -182,7 +206,7 @@ fn listing_identity(listing: &Listing, pipeline: &RustPipeline) -> String {
     let mut hash = xxhash_rust::xxh3::Xxh3::new();
     let spec = pipeline.to_spec().and_then(|spec| serde_json::to_vec(&spec).ok());
     hash.update(&spec.unwrap_or_default());
-    for file in listing.files() {
+    for file in listing.entries() {
         hash.update(file.key.as_bytes());
         hash.update(&[0]);
         hash.update(&file.bytes.to_le_bytes());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use forebay_codec::image::Encoding;
 use forebay_engine::build::{Build, BuildOptions, default_shards};
-use forebay_engine::data::Listing;
+use forebay_engine::data::{Dataset, Listing};
 use forebay_engine::load::OnError;
 use forebay_engine::profile::ProfileOptions;
 use forebay_engine::{Result, StorageChoice};
@@ -69,7 +69,7 @@ pub(crate) fn profile(
         errors::usage(py, &format!("no caching `{}`\nhint: one of none, system, application", request.caching))
     })?;
     let progress = Callback::new(progress);
-    let measured = py.detach(|| -> Result<Profile> {
+    let measured = progress.watch(py, || -> Result<Profile> {
         let strategies = if let Some(names) = &request.strategies {
             names.iter().map(|name| Strategy::parse(pipeline, name)).collect::<Result<_, _>>()?
         } else {
@@ -91,7 +91,7 @@ pub(crate) fn profile(
         };
         let listing = Listing::scan(pipeline.source(), &request.folder)?;
         forebay_engine::profile::profile(pipeline, listing, &storage, &options, &progress)
-    });
+    })?;
     let measured = measured.map_err(|error| errors::engine(py, &error, Some(&request.folder)))?;
     measured.to_json().map_err(|error| errors::plan(py, &error))
 }
@@ -123,10 +123,10 @@ pub(crate) fn build(
 ) -> PyResult<usize> {
     let pipeline = pipeline.inner.clone();
     let progress = Callback::new(progress);
-    let built = py.detach(|| -> Result<usize> {
+    let built = progress.watch(py, || -> Result<usize> {
         let strategy = Strategy::parse(&pipeline, &request.strategy)?;
         let listing = Arc::new(Listing::scan(pipeline.source(), &request.folder)?);
-        let samples = listing.files().len();
+        let samples = listing.len();
         let options = BuildOptions {
             threads: request.threads,
             shards: request.shards.unwrap_or_else(|| default_shards(samples as u64, request.threads)),
@@ -136,8 +136,26 @@ pub(crate) fn build(
         let storage = request.storage.parse::<StorageChoice>()?.open(0)?;
         let build = Build { pipeline, strategy, listing, storage };
         Ok(build.run(&request.output, &options, &progress)?.shards_kept)
-    });
+    })?;
     built.map_err(|error| errors::engine(py, &error, Some(&request.folder)))
+}
+
+/// Writes a data set as tars; their paths.
+#[pyfunction]
+pub(crate) fn export_tar(
+    py: Python<'_>,
+    folder: PathBuf,
+    output: PathBuf,
+    threads: usize,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Vec<PathBuf>> {
+    let progress = Callback::new(progress);
+    let exported = progress.watch(py, || {
+        let dataset = Arc::new(Dataset::open(&folder)?);
+        let storage = StorageChoice::Local.open(0)?;
+        forebay_engine::export::export_tar(&dataset, &storage, &output, threads, &progress)
+    })?;
+    exported.map(|exported| exported.files).map_err(|error| errors::engine(py, &error, None))
 }
 
 /// A quantity as Forebay writes it everywhere; `unit` is `bytes`, `seconds`, `number`, `count` or `percent`.

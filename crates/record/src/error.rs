@@ -108,6 +108,12 @@ pub enum FormatFault {
         /// The frame's length by its header.
         found: u64,
     },
+    /// A tar is cut or corrupt.
+    #[error("the tar is damaged: {problem}")]
+    Tar {
+        /// What is wrong.
+        problem: Box<str>,
+    },
     /// The compressed stream is cut or corrupt.
     #[error("the {compression} stream is damaged: {detail}")]
     Compressed {

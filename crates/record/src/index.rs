@@ -11,11 +11,11 @@
 //! `tfrecord` package for Python write and read the same, so an index made by either serves the other.
 
 use std::fmt::Write as _;
-use std::io::Read;
+use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
 
-use crate::error::{Error, FormatFault, IndexFault, Place, Result, UsageFault};
-use crate::tfrecord::{FRAME_OVERHEAD_BYTES, Location, Options, Reader};
+use crate::error::{Error, FormatFault, FramePart, IndexFault, Place, Result, UsageFault};
+use crate::tfrecord::{FRAME_OVERHEAD_BYTES, HEADER_BYTES, Location, Options, Reader, split_header};
 
 /// What the name of an index adds to its shard's: `shard-0.tfrecord.idx`.
 pub const INDEX_SUFFIX: &str = ".idx";
@@ -82,6 +82,36 @@ impl Index {
         }
         let entries = reader.map(|record| record.map(|record| record.location)).collect::<Result<_>>()?;
         Ok(Self { entries })
+    }
+
+    /// Makes the index of an uncompressed shard by its frames' headers alone: records are skipped, not read, and their
+    /// checksums are left to whoever reads them.
+    pub fn scan_headers<R: Read + Seek>(mut input: R, shard: &str) -> Result<Self> {
+        let place = |offset| Place { shard: Some(shard.into()), record: None, offset: Some(offset) };
+        let failed = |offset, source| Error::Io { action: "read", place: place(offset), source };
+        let end = input.seek(SeekFrom::End(0)).map_err(|source| failed(0, source))?;
+        let mut index = Self::new();
+        let mut offset = 0;
+        while offset < end {
+            input.seek(SeekFrom::Start(offset)).map_err(|source| failed(offset, source))?;
+            let format =
+                |fault| Error::Format { place: Place { record: Some(index.len() as u64), ..place(offset) }, fault };
+            let truncated =
+                |part, expected| format(FormatFault::Truncated { part, expected, found: end.saturating_sub(offset) });
+            if end - offset < HEADER_BYTES as u64 {
+                return Err(truncated(FramePart::Header, HEADER_BYTES as u64));
+            }
+            let mut header = [0; HEADER_BYTES];
+            input.read_exact(&mut header).map_err(|source| failed(offset, source))?;
+            let (length, _) = split_header(&header).map_err(format)?;
+            let length = length.saturating_add(FRAME_OVERHEAD_BYTES);
+            if length > end - offset {
+                return Err(truncated(FramePart::Payload, length));
+            }
+            index.push(Location { offset, length })?;
+            offset += length;
+        }
+        Ok(index)
     }
 
     /// The index as text.

@@ -64,6 +64,7 @@ mod error;
 mod example;
 mod index;
 mod protobuf;
+mod tar;
 mod tensor_proto;
 mod tfrecord;
 
@@ -73,6 +74,7 @@ pub use example::{
     Int64ListIter, SharedExample, encode_example, encode_example_into, encoded_example_len,
 };
 pub use index::{INDEX_SUFFIX, Index};
+pub use tar::{TarSample, TarWriter, scan_tar, tar_key, tar_members};
 pub use tensor_proto::{RANK_MAX, TensorFlowType, TensorProto, TensorShape, tensor_frame_bytes};
 pub use tfrecord::{
     Compression, Damage, DamageReport, FRAME_OVERHEAD_BYTES, Location, OnDamage, Options, Origin, Reader, Record,

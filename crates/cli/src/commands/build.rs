@@ -117,7 +117,7 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
 pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome> {
     let task = task(arguments)?;
     let listing = Arc::new(Listing::scan(task.pipeline.source(), &task.data)?);
-    let samples = listing.files().len();
+    let samples = listing.len();
     let threads = arguments.threads.count();
     let shards = arguments.shards.map(|shards| shards as usize);
     let options = BuildOptions {

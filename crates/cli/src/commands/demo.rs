@@ -200,6 +200,7 @@ fn load_arguments(what: &Path, threads: Threads, storage: StorageArguments) -> l
         storage,
         cold: true,
         on_error: ErrorArguments::fail(),
+        cache: None,
         drop_last: false,
         prefetch: 2,
     }

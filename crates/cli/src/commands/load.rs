@@ -7,7 +7,7 @@ use std::time::Instant;
 use clap::Args;
 use forebay_engine::Progress;
 use forebay_engine::data::{Dataset, Listing, MANIFEST_FILE, Skipped};
-use forebay_engine::load::{Batch, Column, FromStorage, LoadOptions, Loader, Online, Schedule, Shuffle, Supply};
+use forebay_engine::load::{Batch, Cache, Column, FromStorage, LoadOptions, Loader, Online, Schedule, Shuffle, Supply};
 use forebay_pipeline::{Draw, Pipeline, Strategy};
 use forebay_plan::units;
 use forebay_storage::Storage;
@@ -25,6 +25,7 @@ Examples:
   forebay load dataset/
   forebay load dataset/ --shuffle --batch 256 --epochs 3
   forebay load dataset/ --storage ceph-hdd --cold
+  forebay load dataset/ --epochs 3 --cache 4GB
   forebay load cv --data photos/          reads the files, does every step
 
 Shuffling reads blocks of neighbouring samples in random order, a window at a
@@ -68,6 +69,9 @@ pub(crate) struct Arguments {
     pub(crate) cold: bool,
     #[command(flatten)]
     pub(crate) on_error: ErrorArguments,
+    /// Keep so much of the samples in memory from one epoch to the next, after the steps that always give the same
+    #[arg(long, value_name = "SIZE", value_parser = size_bytes)]
+    pub(crate) cache: Option<u64>,
     /// Leave the last batch out if it is not full
     #[arg(long)]
     pub(crate) drop_last: bool,
@@ -137,6 +141,7 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome>
     let origin = Origin::open(arguments)?;
     let storage = arguments.storage.storage.open(0)?;
     let progress = output.progress();
+    let cache = arguments.cache.map(|bytes| Arc::new(Cache::new(bytes)));
     let (mut epochs, mut batch, mut skipped_samples) = (Vec::new(), Vec::new(), Vec::new());
     for number in 0..arguments.epochs {
         if arguments.cold {
@@ -147,7 +152,7 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome>
         let wanted = arguments.samples.unwrap_or(u64::MAX);
         progress.begin(&format!("epoch {}", number + 1), origin.samples().min(wanted));
         let begun = Instant::now();
-        let mut loader = origin.start(arguments, &storage, number)?;
+        let mut loader = origin.start(arguments, &storage, cache.as_ref(), number)?;
         epochs.push(stream(&mut loader, begun, wanted, &progress, &mut batch)?);
         progress.end();
         if skipped_samples.is_empty() {
@@ -265,7 +270,7 @@ impl Origin {
     fn samples(&self) -> u64 {
         match self {
             Self::Shards(dataset) => dataset.manifest().samples,
-            Self::Files(listing, _) => listing.files().len() as u64,
+            Self::Files(listing, _) => listing.len() as u64,
         }
     }
 
@@ -274,29 +279,40 @@ impl Origin {
             Self::Shards(dataset) => {
                 (0..dataset.manifest().shards.len()).map(|shard| dataset.shard_path(shard)).collect()
             }
-            Self::Files(listing, _) => (0..listing.files().len()).map(|number| listing.path(number)).collect(),
+            Self::Files(listing, _) => listing.paths(),
         }
     }
 
-    fn start(&self, arguments: &Arguments, storage: &Arc<dyn Storage>, epoch: u64) -> Result<Loader> {
+    fn start(
+        &self,
+        arguments: &Arguments,
+        storage: &Arc<dyn Storage>,
+        cache: Option<&Arc<Cache>>,
+        epoch: u64,
+    ) -> Result<Loader> {
         let shuffle = if arguments.shuffle { Shuffle::Window { bytes: arguments.window } } else { Shuffle::No };
         let order = |blocks| Schedule::new(blocks, shuffle, arguments.seed, epoch);
         let storage = Arc::clone(storage);
-        let (supply, online): (Arc<dyn Supply>, Online) = match self {
+        let (supply, online) = match self {
             Self::Shards(dataset) => {
                 let online = Online::after(dataset.pipeline(), &dataset.manifest().strategy);
-                (Arc::new(FromStorage::shards(Arc::clone(dataset), storage, order)?), online)
+                (FromStorage::shards(Arc::clone(dataset), storage, order)?, online)
             }
             Self::Files(listing, pipeline) => {
                 let strategy = Strategy::new(pipeline, pipeline.splits()[0].clone(), None)?;
                 let online = Online::after(pipeline, &strategy);
-                (Arc::new(FromStorage::files(Arc::clone(listing), storage, order)), online)
+                (FromStorage::source(Arc::clone(listing), storage, order), online)
             }
         };
+        let supply: Arc<dyn Supply> = Arc::new(match cache {
+            Some(cache) => supply.cached(Arc::clone(cache)),
+            None => supply,
+        });
         let options = LoadOptions {
             batch_size: arguments.batch as usize,
             threads: arguments.threads.count(),
             prefetch: arguments.prefetch as usize,
+            cache: cache.cloned(),
             drop_last: arguments.drop_last,
             on_error: arguments.on_error.choice(),
             draw: Draw { seed: arguments.seed, epoch },

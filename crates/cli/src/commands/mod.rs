@@ -3,6 +3,7 @@
 pub(crate) mod build;
 pub(crate) mod convert;
 pub(crate) mod demo;
+pub(crate) mod export;
 pub(crate) mod inspect;
 pub(crate) mod load;
 pub(crate) mod pipelines;
@@ -25,6 +26,7 @@ pub(crate) fn run(command: &Command, output: &Output) -> Result<()> {
         Command::Load(arguments) => load::run(arguments, output),
         Command::Report(arguments) => report::run(arguments, output),
         Command::Convert(arguments) => convert::run(arguments, output),
+        Command::Export(arguments) => export::run(arguments, output),
         Command::Inspect(arguments) => inspect::run(arguments, output),
         Command::Pipelines(arguments) => pipelines::run(arguments, output),
         Command::Probe(arguments) => probe::run(arguments, output),

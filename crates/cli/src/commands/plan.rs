@@ -1,35 +1,54 @@
 //! `forebay plan`: choose a strategy, and say what binds each.
 
+mod show;
+mod wants;
+
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use forebay_plan::{Limits, Objective, Plan, Profile, Weights, plan, units};
+use forebay_plan::{Limits, Objective, Plan, Profile, Weights, plan};
 use serde::Serialize;
 
-use super::profile::{bound_by, rate_with_spread, signed_percent};
 use super::read_text;
 use crate::arguments::{duration_seconds, size_bytes};
 use crate::error::{Error, Result};
-use crate::output::{Align, Output, Page, Table, write_file};
+use crate::output::{Output, Page, write_file};
+
+pub(crate) use show::{bound_there, describe, show};
+pub(crate) use wants::Wants;
 
 const EXAMPLES: &str = "\
 Examples:
   forebay plan profile.json
   forebay plan profile.json --weights 0,1,2 --max-storage 500GB
   forebay plan profile.json --max-prep-time 2h --trainer 1200 -o small.json
+  forebay plan profile.json --what-if cores=32,read=910MB/s,memory=80GB
+  forebay plan profile.json --objective money --epochs 90 --months 6 \\
+    --price cpu-hour=0.04,gb-month=0.02,accelerator-hour=2.5
 
-Preparation time, storage and throughput are each scaled to 0..1 (1 is best)
-over the strategies within the limits; the score is their weighted mean. Limits
-are for the whole data set, extrapolated from the samples that were measured.";
+Preparation time, storage, throughput and money are each scaled to 0..1 (1 is
+best) over the strategies within the limits; the score is their weighted mean.
+Limits are for the whole data set, extrapolated from the samples that were
+measured. --what-if predicts by the cost model and lists what it assumes.";
 
 /// Choose the best strategy of a profile, under weights and limits
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
+pub(crate) struct Request {
+    #[command(flatten)]
+    arguments: Arguments,
+    #[command(flatten)]
+    wants: Wants,
+}
+
+/// The profile, weights and limits.
+#[derive(Debug, Clone, Args)]
 pub(crate) struct Arguments {
     /// The profile that `forebay profile` wrote
     pub(crate) profile: PathBuf,
-    /// How much preparation time, storage and throughput count; only their ratios matter
-    #[arg(long, value_name = "P,S,T", default_value = "0,0,1", value_parser = weights)]
+    /// How much preparation time, storage, throughput and (with --price) money count; only their ratios matter
+    #[arg(long, value_name = "P,S,T[,M]", default_value = "0,0,1", value_parser = weights)]
+    #[arg(conflicts_with = "objective")]
     pub(crate) weights: Weights,
     /// Rule out strategies that need more storage, such as 10GB
     #[arg(long, value_name = "SIZE", value_parser = size_bytes)]
@@ -60,13 +79,15 @@ pub(crate) struct Outcome {
 fn weights(text: &str) -> Result<Weights, String> {
     let numbers: Result<Vec<f64>, _> = text.split(',').map(|part| part.trim().parse()).collect();
     match numbers.as_deref() {
-        Ok(&[prep, storage, throughput]) => Ok(Weights { prep, storage, throughput }),
-        _ => Err("write three numbers for preparation, storage and throughput, like `0,1,2`".to_owned()),
+        Ok(&[prep, storage, throughput]) => Ok(Weights { prep, storage, throughput, money: 0.0 }),
+        Ok(&[prep, storage, throughput, money]) => Ok(Weights { prep, storage, throughput, money }),
+        _ => Err("write three numbers for preparation, storage and throughput, like `0,1,2`, or a fourth for money"
+            .to_owned()),
     }
 }
 
-pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
-    let outcome = execute(arguments)?;
+pub(super) fn run(request: &Request, output: &Output) -> Result<()> {
+    let outcome = choose(&request.arguments, &request.wants)?;
     output.present(&outcome, |outcome, page| {
         show(&outcome.plan, page);
         page.gap();
@@ -75,10 +96,14 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
     })
 }
 
-/// Chooses, and writes the plan.
+/// Chooses by weights and limits alone, and writes the plan.
 pub(super) fn execute(arguments: &Arguments) -> Result<Outcome> {
+    choose(arguments, &Wants::default())
+}
+
+fn choose(arguments: &Arguments, wants: &Wants) -> Result<Outcome> {
     let profile = read_profile(&arguments.profile)?;
-    let objective = Objective {
+    let objective = wants.objective(Objective {
         weights: arguments.weights,
         limits: Limits {
             storage_bytes_max: arguments.max_storage,
@@ -86,7 +111,8 @@ pub(super) fn execute(arguments: &Arguments) -> Result<Outcome> {
             lossless: arguments.lossless,
         },
         trainer_samples_per_second: arguments.trainer,
-    };
+        ..Objective::default()
+    })?;
     let plan = plan(&profile, &objective).map_err(|source| Error::Plan { about: String::new(), source })?;
     write_file(&arguments.output, plan.to_json().map_err(Error::plan(&arguments.output))?.as_bytes())?;
     Ok(Outcome { file: arguments.output.clone(), plan })
@@ -106,45 +132,6 @@ pub(super) fn read_profile(path: &Path) -> Result<Profile> {
 /// The plan in the file `path`.
 pub(super) fn read_plan(path: &Path) -> Result<Plan> {
     Plan::parse(&read_text("read the plan", path)?).map_err(Error::plan(path))
-}
-
-/// The choice, the ranking, and what binds each strategy.
-pub(super) fn show(plan: &Plan, page: &mut Page) {
-    page.heading(&format!("Keep `{}`", plan.chosen));
-    page.paragraph(&plan.reason);
-    page.gap();
-    let mut table = Table::new(&[
-        ("strategy", Align::Left),
-        ("score", Align::Right),
-        ("samples/s", Align::Right),
-        ("storage", Align::Right),
-        ("prepare", Align::Right),
-        ("predicted", Align::Right),
-        ("error", Align::Right),
-        ("bound by", Align::Left),
-    ]);
-    for ranked in &plan.ranking {
-        let summary = &ranked.summary;
-        table.row(
-            [
-                summary.name.clone(),
-                ranked.score.map_or_else(|| "out".to_owned(), |score| format!("{score:.2}")),
-                rate_with_spread(summary),
-                units::bytes(summary.storage_bytes_total as f64),
-                units::seconds(summary.prep_seconds_total),
-                summary.predicted_samples_per_second.map_or_else(|| "-".to_owned(), units::number),
-                summary.prediction_error.map_or_else(|| "-".to_owned(), signed_percent),
-                bound_by(summary.bound_by, plan.caching).to_owned(),
-            ],
-            summary.name == plan.chosen,
-        );
-    }
-    page.table(&table);
-    page.heading("What binds each");
-    for ranked in &plan.ranking {
-        let out = ranked.excluded.as_ref().map_or_else(String::new, |excluded| format!("; ruled out: {excluded}"));
-        page.hanging("- ", &format!("{}: {}{out}", ranked.summary.name, ranked.sentence));
-    }
 }
 
 fn show_next_step(plan: &Plan, path: &Path, page: &mut Page) {

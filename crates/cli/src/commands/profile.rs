@@ -158,7 +158,7 @@ fn measure(
     output: &Output,
 ) -> Result<Profile> {
     let threads = arguments.threads.count();
-    let samples = arguments.samples.min(listing.files().len() as u64);
+    let samples = arguments.samples.min(listing.len() as u64);
     // A folder of its own is made there, and removed again.
     let beside = || arguments.output.parent().map_or_else(PathBuf::new, Path::to_owned);
     let work_folder = arguments.work.clone().unwrap_or_else(beside);

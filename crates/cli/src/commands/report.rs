@@ -1,32 +1,49 @@
-//! `forebay report`: one self-contained HTML page of a profile.
+//! `forebay report`: one self-contained HTML page of one profile or several, its plots as files, its numbers as a table.
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use forebay_plan::{Objective, Profile, plan, summarise};
+use forebay_plan::{Objective, Profile, table};
 use serde::Serialize;
 
-use super::plan::read_profile;
+use super::plan::{Wants, read_profile};
 use crate::error::{Error, Result};
 use crate::output::{Output, write_file};
-use crate::report;
+use crate::report::Report;
 
 const EXAMPLES: &str = "\
 Examples:
   forebay report profile.json
-  forebay report profile.json -o photos.html
+  forebay report profile.json -o photos.html --svg-folder plots/
+  forebay report one-thread.json two-threads.json four-threads.json
+  forebay report profile.json --csv all.csv --parquet all.parquet
+  forebay report profile.json --what-if cores=32,read=910MB/s
 
-The page needs no network and no program but a browser.";
+The page needs no network and no program but a browser. Several profiles of a
+pipeline are compared where they differ in one setting: caching, threads,
+samples or their size; the recommendation rests on the first.";
 
-/// Make a self-contained HTML page of a profile
+/// Make a self-contained HTML page of one profile or several
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The profile that `forebay profile` wrote
-    profile: PathBuf,
+    /// The profiles that `forebay profile` wrote
+    #[arg(required = true, value_name = "PROFILE")]
+    profiles: Vec<PathBuf>,
     /// Where the page goes
     #[arg(short, long, value_name = "FILE", default_value = "report.html")]
     output: PathBuf,
+    /// Also write each plot as an SVG file to this folder
+    #[arg(long, value_name = "FOLDER")]
+    svg_folder: Option<PathBuf>,
+    /// Also write all numbers as CSV: a line for each strategy of each profile
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+    /// Also write the same as Parquet
+    #[arg(long, value_name = "FILE")]
+    parquet: Option<PathBuf>,
+    #[command(flatten)]
+    wants: Wants,
 }
 
 /// What `report --json` prints.
@@ -34,20 +51,55 @@ pub(crate) struct Arguments {
 struct Outcome {
     report: PathBuf,
     bytes: usize,
+    plots: Vec<PathBuf>,
+    tables: Vec<PathBuf>,
 }
 
 pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
-    let profile = read_profile(&arguments.profile)?;
-    let bytes = write(&profile, &arguments.profile, &arguments.output)?;
-    let outcome = Outcome { report: arguments.output.clone(), bytes };
-    output.present(&outcome, |outcome, page| page.line(&format!("report: {}", outcome.report.display())))
+    let profiles = arguments.profiles.iter().map(|path| read_profile(path)).collect::<Result<Vec<_>>>()?;
+    for (path, profile) in arguments.profiles.iter().zip(&profiles) {
+        profile.check().map_err(Error::plan(path))?;
+    }
+    let objective = arguments.wants.objective(Objective::default())?;
+    let planning = |source| Error::Plan { about: String::new(), source };
+    let report = Report::new(&profiles, &objective).map_err(planning)?;
+    let page = report.page();
+    write_file(&arguments.output, page.as_bytes())?;
+    let mut outcome =
+        Outcome { report: arguments.output.clone(), bytes: page.len(), plots: Vec::new(), tables: Vec::new() };
+    if let Some(folder) = &arguments.svg_folder {
+        for (name, text) in report.plots() {
+            let path = folder.join(name);
+            write_file(&path, text.as_bytes())?;
+            outcome.plots.push(path);
+        }
+    }
+    if arguments.csv.is_some() || arguments.parquet.is_some() {
+        let table = table(&profiles.iter().collect::<Vec<_>>(), &objective).map_err(planning)?;
+        if let Some(path) = &arguments.csv {
+            write_file(path, table.to_csv().as_bytes())?;
+            outcome.tables.push(path.clone());
+        }
+        if let Some(path) = &arguments.parquet {
+            write_file(path, &table.to_parquet())?;
+            outcome.tables.push(path.clone());
+        }
+    }
+    output.present(&outcome, |outcome, page| {
+        page.line(&format!("report: {}", outcome.report.display()));
+        for path in &outcome.plots {
+            page.line(&format!("plot:   {}", path.display()));
+        }
+        for path in &outcome.tables {
+            page.line(&format!("table:  {}", path.display()));
+        }
+    })
 }
 
 /// Writes the page of `profile`, which is in the file `path`; how many bytes it has.
 pub(super) fn write(profile: &Profile, path: &Path, report: &Path) -> Result<usize> {
-    let summaries = summarise(profile, None).map_err(Error::plan(path))?;
-    let plan = plan(profile, &Objective::default()).map_err(Error::plan(path))?;
-    let page = report::page(profile, &summaries, &plan);
+    let profiles = std::slice::from_ref(profile);
+    let page = Report::new(profiles, &Objective::default()).map_err(Error::plan(path))?.page();
     write_file(report, page.as_bytes())?;
     Ok(page.len())
 }

@@ -1,206 +1,146 @@
-//! The report: a profile as one HTML page that needs nothing else, neither network nor script.
+//! The report: profiles as one HTML page that needs nothing else and no network, and its plots as SVG files.
+//!
+//! Profiles are grouped by pipeline. The first of each pipeline is what its recommendation rests on; the others are set beside
+//! it where they differ in one setting: what is cached, how many threads, how many samples, or how large.
 
 mod bars;
 mod html;
+mod lines;
+mod palette;
+mod plots;
+mod scale;
+mod scatter;
+mod sections;
+mod svg;
 
-use forebay_plan::{Caching, Plan, Profile, RankedStrategy, Summary, units};
+use forebay_plan::{Analysis, Comparison, Objective, Plan, Profile, Result, analyse, compare, plan};
 
-use crate::commands::profile::{bound_by, counted, signed_percent};
-use bars::{Bar, bars};
 use html::{code, escape};
+use plots::{Plot, Subject};
+use svg::Size;
 
 const STYLE: &str = include_str!("style.css");
+const SCRIPT: &str = include_str!("script.js");
 
-/// The page of `profile`, with its strategies summarised and the plan by throughput alone.
-pub(crate) fn page(profile: &Profile, summaries: &[Summary], plan: &Plan) -> String {
-    let title = format!("{} on {}", escape(&profile.pipeline.name), escape(&profile.storage.name));
-    let sections = [
-        recommendation(profile, plan),
-        throughput(summaries, plan),
-        storage(profile, summaries, plan),
-        binding(plan),
-        steps(profile),
-        numbers(profile, summaries, plan),
-        method(profile),
-    ];
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <title>Forebay: {title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n{}\n</main>\n\
-         <footer>Made by forebay {} from {}.</footer>\n</body>\n</html>\n",
-        sections.join("\n"),
-        escape(&profile.forebay),
-        code("profile.json"),
-    )
+/// Everything about some profiles, ready to be drawn.
+pub(crate) struct Report<'a> {
+    groups: Vec<Group<'a>>,
 }
 
-fn section(heading: &str, note: &str, body: &str) -> String {
-    let note = if note.is_empty() { String::new() } else { format!("<p class=\"note\">{note}</p>\n") };
-    format!("<section>\n<h2>{heading}</h2>\n{note}{body}\n</section>")
+/// The profiles of one pipeline.
+struct Group<'a> {
+    profiles: Vec<&'a Profile>,
+    analysis: Analysis,
+    plan: Plan,
+    comparison: Comparison,
+    names: Vec<String>,
 }
 
-fn recommendation(profile: &Profile, plan: &Plan) -> String {
-    let best = plan.ranking.first().map(|ranked| &ranked.summary);
-    let tile =
-        |value: String, what: &str| format!("<div class=\"tile\"><b>{}</b><span>{what}</span></div>", escape(&value));
-    let mut tiles = Vec::new();
-    if let Some(best) = best {
-        tiles.push(tile(units::number(best.t4_samples_per_second), "samples per second"));
-        if let Some(speedup) = best.speedup.filter(|_| best.split.position > 0) {
-            tiles.push(tile(format!("{} ×", units::number(speedup)), "as fast as single files"));
+impl<'a> Report<'a> {
+    /// Analyses `profiles` by `objective`; fails where planning does.
+    pub(crate) fn new(profiles: &'a [Profile], objective: &Objective) -> Result<Self> {
+        let mut by_pipeline: Vec<Vec<&Profile>> = Vec::new();
+        for profile in profiles {
+            let same = |group: &&mut Vec<&Profile>| group[0].pipeline.name == profile.pipeline.name;
+            match by_pipeline.iter_mut().find(same) {
+                Some(group) => group.push(profile),
+                None => by_pipeline.push(vec![profile]),
+            }
         }
-        tiles.push(tile(units::bytes(best.storage_bytes_total as f64), "of storage for all samples"));
-        tiles.push(tile(units::seconds(best.prep_seconds_total), "to prepare once"));
+        let groups = by_pipeline.into_iter().map(|profiles| Group::new(profiles, objective)).collect::<Result<_>>()?;
+        Ok(Self { groups })
     }
-    format!(
-        "<header>\n<p class=\"kicker\">Pipeline {} on storage {}</p>\n<h1>Keep {}</h1>\n<p class=\"lead\">{}</p>\n\
-         <div class=\"tiles\">{}</div>\n</header>",
-        code(&profile.pipeline.name),
-        code(&profile.storage.name),
-        code(&plan.chosen),
-        html::with_code(&plan.reason),
-        tiles.join(""),
-    )
-}
 
-fn throughput(summaries: &[Summary], plan: &Plan) -> String {
-    let rows = summaries.iter().map(|summary| Bar {
-        label: summary.name.clone(),
-        value: summary.t4_samples_per_second,
-        text: units::number(summary.t4_samples_per_second),
-        spread: Some((summary.t4_min, summary.t4_max)),
-        mark: summary.predicted_samples_per_second,
-        best: summary.name == plan.chosen,
-    });
-    let legend = "Samples per second that reach the trainer; more is better. The thin line spans the slowest and the fastest \
-                  run, <span class=\"key\"></span> is what the cost model predicts.";
-    section("Throughput", legend, &bars(&rows.collect::<Vec<_>>(), "speed"))
-}
-
-fn storage(profile: &Profile, summaries: &[Summary], plan: &Plan) -> String {
-    let rows = summaries.iter().map(|summary| Bar {
-        label: summary.name.clone(),
-        value: summary.storage_bytes_total as f64,
-        text: units::bytes(summary.storage_bytes_total as f64),
-        spread: None,
-        mark: None,
-        best: summary.name == plan.chosen,
-    });
-    let note = format!("For all {}; less is better.", escape(&counted(profile.data.samples, "sample")));
-    section("Storage", &note, &bars(&rows.collect::<Vec<_>>(), "size"))
-}
-
-fn binding(plan: &Plan) -> String {
-    let item = |ranked: &RankedStrategy| {
-        let bound = bound_by(ranked.summary.bound_by, plan.caching);
+    /// The page.
+    pub(crate) fn page(&self) -> String {
+        let titles: Vec<String> = self.groups.iter().map(|group| escape(&group.title())).collect();
+        let several = self.groups.len() > 1;
+        let mut body = if several { vec![self.overview()] } else { Vec::new() };
+        for (number, group) in self.groups.iter().enumerate() {
+            let prefix = if several { format!("pipeline-{}-", number + 1) } else { String::new() };
+            body.push(group.html(&prefix));
+        }
+        let version = self.groups.first().map_or("", |group| group.profiles[0].forebay.as_str());
         format!(
-            "<li><span class=\"badge {bound}\">{bound}</span><div>{}<p>{}</p></div></li>",
-            code(&ranked.summary.name),
-            html::with_code(&ranked.sentence)
+            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+             <title>Forebay: {}</title>\n<style>\n{}{STYLE}</style>\n</head>\n<body>\n\
+             <button id=\"theme\" type=\"button\" hidden>Theme</button>\n<main>\n{}\n</main>\n\
+             <footer>Made by forebay {}. The page is whole in itself: nothing is loaded from elsewhere.</footer>\n\
+             <div id=\"tooltip\" aria-hidden=\"true\" hidden></div>\n\
+             <script>\n{SCRIPT}</script>\n</body>\n</html>\n",
+            titles.join("; "),
+            palette::page_style(),
+            body.join("\n"),
+            escape(version),
         )
-    };
-    let items: Vec<String> = plan.ranking.iter().map(item).collect();
-    section("What binds each", "", &format!("<ul class=\"binding\">{}</ul>", items.join("\n")))
+    }
+
+    /// Every plot as a file: its name and its text.
+    pub(crate) fn plots(&self) -> Vec<(String, String)> {
+        let several = self.groups.len() > 1;
+        let mut files = Vec::new();
+        for (number, group) in self.groups.iter().enumerate() {
+            for plot in group.plots() {
+                // By number: a pipeline file chooses names, and must not choose paths.
+                let prefix = if several { format!("{}-", number + 1) } else { String::new() };
+                let label = format!("{}: {}", plot.title, group.title());
+                files.push((format!("{prefix}{}.svg", plot.id), plot.figure.draw(Size::Wide).file(&label)));
+            }
+        }
+        files
+    }
+
+    /// One line for each pipeline, where there are several.
+    fn overview(&self) -> String {
+        let item = |(number, group): (usize, &Group)| {
+            format!(
+                "<li><a href=\"#pipeline-{}-top\">{}</a>: keep {}, {}</li>\n",
+                number + 1,
+                code(&group.plan.pipeline.name),
+                code(&group.plan.chosen),
+                escape(&group.headline())
+            )
+        };
+        let items: String = self.groups.iter().enumerate().map(item).collect();
+        format!("<header>\n<h1>{} pipelines</h1>\n<ul>\n{items}</ul>\n</header>", self.groups.len())
+    }
 }
 
-fn steps(profile: &Profile) -> String {
-    let rows = profile.steps.iter().map(|step| Bar {
-        label: if step.random { format!("{} (random)", step.name) } else { step.name.clone() },
-        value: step.cpu_seconds,
-        text: format!("{}, gives {}", units::seconds(step.cpu_seconds), units::bytes(step.bytes_out)),
-        spread: None,
-        mark: None,
-        best: false,
-    });
-    let note = "Processor time for one sample on one thread, and the bytes that each step gives. Random steps run every \
-                epoch whatever is kept.";
-    section("Steps", note, &bars(&rows.collect::<Vec<_>>(), "time"))
-}
+impl<'a> Group<'a> {
+    fn new(profiles: Vec<&'a Profile>, objective: &Objective) -> Result<Self> {
+        // A group has at least the profile that it was made for.
+        let first = profiles[0];
+        let mut names: Vec<String> = Vec::new();
+        for strategy in profiles.iter().flat_map(|profile| &profile.strategies) {
+            if !names.contains(&strategy.name) {
+                names.push(strategy.name.clone());
+            }
+        }
+        Ok(Self {
+            analysis: analyse(first, objective)?,
+            plan: plan(first, objective)?,
+            comparison: compare(&profiles)?,
+            profiles,
+            names,
+        })
+    }
 
-fn numbers(profile: &Profile, summaries: &[Summary], plan: &Plan) -> String {
-    let headings = [
-        "strategy",
-        "samples/s",
-        "spread",
-        "predicted",
-        "error",
-        "speed-up",
-        "storage",
-        "prepare",
-        "pays off in",
-        "bound by",
-    ];
-    let headings = headings.map(|heading| format!("<th>{heading}</th>")).concat();
-    let dash = || "–".to_owned();
-    let row = |summary: &Summary| {
-        let cells = [
-            units::number(summary.t4_samples_per_second),
-            if summary.runs < 2 { dash() } else { format!("± {}", units::number(summary.t4_spread)) },
-            summary.predicted_samples_per_second.map_or_else(dash, units::number),
-            summary.prediction_error.map_or_else(dash, signed_percent),
-            summary.speedup.map_or_else(dash, |speedup| format!("{} ×", units::number(speedup))),
-            units::bytes(summary.storage_bytes_total as f64),
-            units::seconds(summary.prep_seconds_total),
-            summary
-                .break_even_epochs
-                .filter(|_| summary.split.position > 0)
-                .map_or_else(dash, |epochs| counted(epochs, "epoch")),
-            bound_by(summary.bound_by, profile.method.caching).to_owned(),
-        ];
-        let cells = cells.map(|cell| format!("<td>{}</td>", escape(&cell))).concat();
-        let class = if summary.name == plan.chosen { " class=\"best\"" } else { "" };
-        format!("<tr{class}><th>{}</th>{cells}</tr>", escape(&summary.name))
-    };
-    let rows: Vec<String> = summaries.iter().map(row).collect();
-    let table = format!(
-        "<div class=\"scroll\"><table>\n<thead><tr>{headings}</tr></thead>\n<tbody>\n{}\n</tbody>\n</table></div>",
-        rows.join("\n")
-    );
-    section("All numbers", "", &table)
-}
+    fn title(&self) -> String {
+        format!("{} on {}", self.plan.pipeline.name, self.plan.storage)
+    }
 
-fn method(profile: &Profile) -> String {
-    let (machine, data, method, storage) = (&profile.machine, &profile.data, &profile.method, &profile.storage);
-    let caching = match method.caching {
-        Caching::None => "nothing: caches were dropped before each run",
-        Caching::System => "the page cache, filled by a run that does not count",
-        Caching::Application => "deserialised samples in memory",
-    };
-    let facts = [
-        (
-            "machine",
-            format!(
-                "{}, {}, {} of memory that one thread copies at {}",
-                machine.processor,
-                counted(machine.cores as u64, "core"),
-                units::bytes(machine.memory_bytes as f64),
-                units::bytes_per_second(machine.memory_bytes_per_second)
-            ),
-        ),
-        (
-            "storage",
-            format!(
-                "{}: {} in sequence, {} whole files/s of {}",
-                storage.name,
-                units::bytes_per_second(storage.sequential_bytes_per_second),
-                units::number(storage.files_per_second),
-                units::bytes(storage.file_bytes)
-            ),
-        ),
-        ("data", format!("{}: {}, {}", data.root, counted(data.samples, "sample"), units::bytes(data.bytes as f64))),
-        (
-            "runs",
-            format!(
-                "{} of {} for each strategy, on {} and {}",
-                units::count(u64::from(method.runs_total)),
-                counted(method.sample_count, "sample"),
-                counted(method.threads as u64, "thread"),
-                counted(method.shards as u64, "shard")
-            ),
-        ),
-        ("cached", caching.to_owned()),
-    ];
-    let items = facts.map(|(name, value)| format!("<dt>{name}</dt><dd>{}</dd>", escape(&value))).concat();
-    section("How it was measured", "", &format!("<dl>{items}</dl>"))
+    fn plots(&self) -> Vec<Plot> {
+        let (profile, analysis, plan) = (self.profiles[0], &self.analysis, &self.plan);
+        Subject { profile, analysis, plan, comparison: &self.comparison, names: &self.names }.plots()
+    }
+
+    fn html(&self, prefix: &str) -> String {
+        let mut parts = vec![sections::recommendation(self, prefix)];
+        parts.extend(self.plots().iter().map(|plot| plot.html(prefix)));
+        parts.push(sections::binding(&self.plan));
+        parts.push(sections::numbers(&self.analysis, &self.plan));
+        parts.push(sections::method(&self.profiles));
+        parts.join("\n")
+    }
 }

@@ -6,6 +6,7 @@ mod architecture;
 mod convert;
 mod errors;
 mod presto;
+mod report;
 mod resume;
 mod support;
 mod surface;

@@ -51,7 +51,10 @@ fn wrong_requests_exit_with_2_and_a_remedy() {
             "error: with `--caching system` the first run fills the cache",
         ),
         ("profile cv --data photos --csv system.csv", "error: `--csv` names `system.csv`"),
-        ("plan profile.json --weights 1,2", "error: invalid value '1,2' for '--weights <P,S,T>': write three numbers"),
+        (
+            "plan profile.json --weights 1,2",
+            "error: invalid value '1,2' for '--weights <P,S,T[,M]>': write three numbers",
+        ),
         (
             "plan profile.json --max-storage 10GO",
             "error: invalid value '10GO' for '--max-storage <SIZE>': there is no unit `GO`",

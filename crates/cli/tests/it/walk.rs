@@ -191,19 +191,6 @@ fn a_folder_of_pictures_is_counted() {
 }
 
 #[test]
-fn the_report_needs_nothing_else() {
-    let folder = workspace(10);
-    let here = folder.path();
-    forebay(here, "profile cv --data photos --samples 8 --runs 2").text();
-    forebay(here, "report profile.json -o pages/report.html").text();
-    let page = std::fs::read_to_string(here.join("pages/report.html")).unwrap();
-    assert!(page.starts_with("<!doctype html>") && page.contains("<h1>Keep <code>"));
-    for outside in ["http", "<script", "url(", "@import", "<link", "<img"] {
-        assert!(!page.contains(outside), "{outside}");
-    }
-}
-
-#[test]
 fn csv_files_have_a_line_per_run() {
     let folder = workspace(10);
     let here = folder.path();

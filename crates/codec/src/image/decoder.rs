@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use crate::tensor::{Tensor, TensorMut, TensorSpec};
 
 use super::header::Parsed;
-use super::jpeg::Decompressor;
+use super::jpeg::Decompressors;
 use super::layout::{self, Layout};
 use super::options::DecodeOptions;
 use super::{bmp, jpeg, l3, png, pnm, qoi, webp};
@@ -21,7 +21,7 @@ pub struct Decoded {
 /// Decodes pictures. Make one per thread and keep it: it owns the libraries' handles and the scratch memory.
 #[derive(Default)]
 pub struct Decoder {
-    turbo: Decompressor,
+    jpeg: Decompressors,
     l3: l3::Unpacker,
     scratch: Vec<u8>,
 }
@@ -106,7 +106,7 @@ impl Decoder {
         }
         let mut task = Task { bytes, layout, options, scratch: &mut self.scratch, output };
         let partial = match parsed {
-            Parsed::Jpeg(frame) => jpeg::decode(&mut self.turbo, frame, &mut task)?,
+            Parsed::Jpeg(frame) => jpeg::decode(&mut self.jpeg, frame, &mut task)?,
             Parsed::Png(header) => png::decode(header, &mut task)?,
             Parsed::WebP(header) => webp::decode(header, &mut task)?,
             Parsed::Bmp(bitmap) => bmp::decode(bitmap, &mut task)?,

@@ -1,5 +1,6 @@
-//! JPEG through libjpeg-turbo, with the header read here as well: the library keeps neither EXIF nor what lies between
-//! the segments.
+//! JPEG: sound baseline pictures through our own decoder, which is faster, and everything else through libjpeg-turbo, whose
+//! judgement of damage counts. The header is read here as well: the library keeps neither EXIF nor what lies between the
+//! segments.
 
 use std::borrow::Cow;
 
@@ -15,8 +16,7 @@ use super::sink::{self, Samples, SourceRows};
 
 mod turbo;
 
-pub(crate) use turbo::Decompressor;
-use turbo::{Job, Pixels, TurboError};
+use turbo::{Decompressor, Job, Pixels, TurboError};
 
 /// The most scans of one picture. Encoders write about ten; a hostile file of thousands, each of them nearly empty, takes
 /// minutes for a few kilobytes.
@@ -220,8 +220,60 @@ impl Frame {
     }
 }
 
+/// The two decoders.
+#[derive(Default)]
+pub(crate) struct Decompressors {
+    own: forebay_jpeg::Decoder,
+    turbo: Decompressor,
+}
+
 /// Decodes; `true` if data was missing and that was accepted.
-pub(crate) fn decode(turbo: &mut Decompressor, frame: &Frame, task: &mut Task<'_>) -> Result<bool> {
+pub(crate) fn decode(decompressors: &mut Decompressors, frame: &Frame, task: &mut Task<'_>) -> Result<bool> {
+    if decode_sound(&mut decompressors.own, frame, task)? {
+        return Ok(false);
+    }
+    decode_any(&mut decompressors.turbo, frame, task)
+}
+
+/// Decodes what our own decoder can do, to the same pixels as libjpeg-turbo; `false` if the picture is damaged, or of a kind
+/// that it does not do.
+fn decode_sound(own: &mut forebay_jpeg::Decoder, frame: &Frame, task: &mut Task<'_>) -> Result<bool> {
+    let layout = task.layout;
+    let possible = !frame.four && !frame.header.progressive && layout.divisor == 1 && !task.options.fast_dct;
+    // Without vector instructions libjpeg-turbo is faster; what it skips in the header it knows best itself.
+    if !possible || own.level() == forebay_jpeg::Level::Scalar || frame.segments.is_some() {
+        return Ok(false);
+    }
+    let window = layout.window;
+    let direct = layout.orientation == Orientation::Normal;
+    let window_bytes = window.width * window.height * layout.channels;
+    layout::require_bytes(layout, if direct { 0 } else { window_bytes }, task.options)?;
+    let picture = if direct { &mut *task.output } else { scratch_slice(task.scratch, window_bytes) };
+    let Region { x, y, width, height } = window;
+    let options = forebay_jpeg::Options {
+        region: (!layout.is_whole()).then_some(forebay_jpeg::Region { x, y, width, height }),
+        pixels_max: task.options.limits.pixels_max,
+        ..forebay_jpeg::Options::new(match layout.channels {
+            1 => forebay_jpeg::Colour::Grey,
+            _ => forebay_jpeg::Colour::Rgb,
+        })
+    };
+    if own.decode_into(task.bytes, &options, picture).is_err() {
+        return Ok(false);
+    }
+    if !direct {
+        let picture = &task.scratch[..window_bytes];
+        let (channels, samples) = (layout.channels, Samples::Eight);
+        let source = SourceRows { x, height: layout.scaled.1, channels, samples, divisor: 1 };
+        let mut rows = sink::open(layout, source, task.output);
+        let picture_rows = picture.chunks_exact(width * channels).enumerate();
+        picture_rows.for_each(|(index, row)| rows.push(y + index, row));
+    }
+    Ok(true)
+}
+
+/// Decodes through libjpeg-turbo.
+fn decode_any(turbo: &mut Decompressor, frame: &Frame, task: &mut Task<'_>) -> Result<bool> {
     let layout = task.layout;
     let bytes = &*frame.clean(task.bytes);
     let pixels = match (frame.four, layout.channels) {

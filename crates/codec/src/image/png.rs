@@ -77,7 +77,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Header> {
 }
 
 /// Whether the chain of chunks runs to its end, so that the file was not cut off after the last pixel either.
-fn require_end(bytes: &[u8]) -> Result<()> {
+pub(crate) fn require_end(bytes: &[u8]) -> Result<()> {
     let mut at = SIGNATURE_BYTES;
     loop {
         let (next, end) = chunk(bytes, at)?;
@@ -88,7 +88,7 @@ fn require_end(bytes: &[u8]) -> Result<()> {
     }
 }
 
-fn explain(error: DecodingError, bytes: &[u8]) -> Error {
+pub(crate) fn explain(error: DecodingError, bytes: &[u8]) -> Error {
     let truncated = matches!(&error, DecodingError::IoError(io) if io.kind() == ErrorKind::UnexpectedEof);
     if let DecodingError::LimitsExceeded = error {
         let limit = Limits::FIXED_BYTES as u64;

@@ -6,6 +6,7 @@
 )]
 
 mod allocation;
+mod audio;
 mod data;
 mod l3;
 mod malformed;
@@ -14,4 +15,6 @@ mod oracle;
 mod pictures;
 mod policy;
 mod properties;
+mod signal;
+mod text;
 mod variants;

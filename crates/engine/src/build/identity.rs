@@ -73,7 +73,7 @@ fn files_checksum(build: &Build) -> String {
         hash.update(class.as_bytes());
         hash.update(&[0]);
     }
-    for file in build.listing.files() {
+    for file in build.listing.entries() {
         hash.update(file.key.as_bytes());
         hash.update(&[0]);
         hash.update(&file.bytes.to_le_bytes());

@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 
 use crate::data::{Listing, Manifest};
 use crate::error::{Error, Result};
-use crate::load::OnError;
+use crate::load::{OnError, check_functions};
 use crate::progress::Progress;
 use identity::Identity;
 use journal::{Journal, ShardDone};
@@ -82,7 +82,7 @@ impl Build {
             .filter(|&shard| kept[shard].is_some())
             .map(|shard| self.range(shard, options).len())
             .sum();
-        progress.begin("build", self.listing.files().len() as u64);
+        progress.begin("build", self.listing.len() as u64);
         progress.advance(kept_samples as u64);
         let done = self.build_missing(&journal, kept, options, progress)?;
         let manifest = self.manifest(&journal, done)?;
@@ -98,7 +98,8 @@ impl Build {
                 remedy: "load the folder itself, or choose another strategy".to_owned(),
             });
         }
-        let samples = self.listing.files().len();
+        check_functions(self.strategy.offline(&self.pipeline))?;
+        let samples = self.listing.len();
         if options.shards == 0 || options.threads == 0 || options.shards > samples {
             return Err(Error::Usage {
                 problem: format!("{} shards on {} threads for {samples} samples", options.shards, options.threads),
@@ -110,7 +111,7 @@ impl Build {
 
     /// The samples of shard number `shard`: a stretch of the listing, so that shards read in order give its order.
     fn range(&self, shard: usize, options: &BuildOptions) -> std::ops::Range<usize> {
-        let samples = self.listing.files().len();
+        let samples = self.listing.len();
         shard * samples / options.shards..(shard + 1) * samples / options.shards
     }
 

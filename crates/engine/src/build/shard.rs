@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use forebay_codec::TensorSpec;
@@ -14,7 +15,7 @@ use xxhash_rust::xxh3::Xxh3;
 
 use super::Build;
 use super::journal::{Journal, ShardDone, rename, write_whole};
-use crate::data::{FILE_BYTES_MAX, ShardEntry, Skipped, index_path};
+use crate::data::{ShardEntry, Skipped, SourceReader, index_path};
 use crate::error::{Error, Result};
 use crate::load::OnError;
 use crate::progress::Progress;
@@ -36,6 +37,7 @@ impl<E: Into<Error>> From<E> for Stopped {
 /// Writes shards, one after another.
 pub(super) struct ShardWriter<'a> {
     build: &'a Build,
+    reader: SourceReader,
     runner: Runner,
     on_error: OnError,
     stop: &'a AtomicBool,
@@ -49,6 +51,7 @@ impl<'a> ShardWriter<'a> {
         let encoding = build.strategy.encoding.map(|encoding| encoding.0);
         Self {
             build,
+            reader: SourceReader::new(Arc::clone(&build.listing), Arc::clone(&build.storage)),
             runner: Runner::new(offline, 0),
             on_error,
             stop,
@@ -101,11 +104,14 @@ impl<'a> ShardWriter<'a> {
             if self.stop.load(Ordering::Relaxed) {
                 return Err(Stopped::Elsewhere);
             }
+            if self.progress.is_cancelled() {
+                return Err(Error::Cancelled.into());
+            }
             match (self.process(number), self.on_error) {
                 (Ok(()), _) => {}
                 (Err(error), OnError::Fail) => return Err(error.into()),
                 (Err(error), OnError::Skip) => {
-                    let key = self.build.listing.files()[number].key.to_string();
+                    let key = self.build.listing.entries()[number].key.to_string();
                     skipped.push(Skipped { key, reason: error.to_string() });
                 }
             }
@@ -123,9 +129,7 @@ impl<'a> ShardWriter<'a> {
     /// Does the offline steps to sample number `number`; its records are in `self.records` then.
     fn process(&mut self, number: usize) -> Result<()> {
         self.records.clear();
-        let listing = &self.build.listing;
-        let content = self.build.storage.read_file(&listing.path(number), FILE_BYTES_MAX)?;
-        let sample = listing.sample(number, content);
+        let sample = self.reader.sample(number)?;
         // Offline steps are not random: the draw does not matter.
         let done = self.runner.run(&sample, Draw::default(), &mut (), &mut self.records);
         let failed = self.records.failure.take();

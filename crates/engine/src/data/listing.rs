@@ -1,70 +1,96 @@
-//! The listing: the files of a source, their order and their labels.
+//! The listing: the samples of a source, their order and their labels.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use bytes::Bytes;
-use forebay_pipeline::{Field, LABEL_FIELD, Label, Order, Random, Sample, Source, Value};
+use forebay_pipeline::{Format, Label, Order, Random, Source};
 use globset::GlobBuilder;
 use walkdir::WalkDir;
 
+use super::shards::list_shards;
 use crate::error::{Error, Result};
 
-/// The files of a source, in the order that numbers them.
+/// The samples of a source, in the order that numbers them.
 #[derive(Debug, Clone)]
 pub struct Listing {
     root: PathBuf,
-    files: Vec<SourceFile>,
+    source: Source,
+    entries: Vec<Entry>,
+    /// The tar or TFRecord files that the samples lie in; none where each lies in files of its own.
+    shards: Vec<PathBuf>,
     classes: Vec<String>,
-    field: Arc<str>,
 }
 
-/// One file of a source.
+/// One sample of a source.
 #[derive(Debug, Clone)]
-pub struct SourceFile {
-    /// Its path below the root.
-    pub path: PathBuf,
-    /// The same as text: the sample's key.
+pub struct Entry {
+    /// The sample's key: the path of its file below the root, or what its shard calls it.
     pub key: Arc<str>,
-    /// Its size.
+    /// How many bytes it takes.
     pub bytes: u64,
-    /// When it was changed last, where the file system says so.
+    /// When its file was changed last, where the file system says so.
     pub modified: Option<SystemTime>,
     /// Its class, as a number into [`Listing::classes`].
     pub label: Option<i64>,
+    /// Where it lies.
+    pub(super) place: Place,
+}
+
+/// Where a sample lies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Place {
+    /// In a file of its own, at this path below the root; further fields in files beside it.
+    File(PathBuf),
+    /// In a shard, as record number `record`.
+    Shard { shard: usize, record: u64, offset: u64 },
+}
+
+impl Entry {
+    /// The path of its file below the root; empty where it lies in a shard.
+    pub fn path(&self) -> &Path {
+        match &self.place {
+            Place::File(path) => path,
+            Place::Shard { .. } => Path::new(""),
+        }
+    }
 }
 
 impl Listing {
     /// Lists what `source` means in the folder `root`.
     pub fn scan(source: &Source, root: &Path) -> Result<Self> {
-        let mut files = walk(source, root)?;
-        if files.is_empty() {
+        let mut entries = walk(source, root)?;
+        if entries.is_empty() {
             return Err(Error::Usage {
-                problem: format!("no file below `{}` matches `{}`", root.display(), source.files),
+                problem: format!("no file below `{}` matches `{}`", root.display(), source.pattern()),
                 remedy: "check the folder, or set `files` in the pipeline's [source]".to_owned(),
             });
         }
-        files.sort_unstable_by(|a, b| a.key.cmp(&b.key));
-        let classes = match source.label {
-            Label::None => Vec::new(),
-            Label::Folder => label_by(&mut files, |file| folder_of(&file.path))?,
-            Label::Table => {
-                let table = read_table(source, root)?;
-                label_by(&mut files, |file| table_entry(&table, &file.path))?
-            }
-        };
-        if source.order == Order::Shuffled {
-            Random::from_parts(&[source.seed]).shuffle(&mut files);
+        entries.sort_unstable_by(|a, b| a.key.cmp(&b.key));
+        let (mut shards, mut classes) = (Vec::new(), Vec::new());
+        if source.format == Format::Files {
+            classes = match source.label {
+                Label::None => Vec::new(),
+                Label::Folder => label_by(&mut entries, |path| Ok(folder_of(path)))?,
+                Label::Table => {
+                    let table = read_table(source, root)?;
+                    label_by(&mut entries, |path| table_entry(&table, path))?
+                }
+            };
+        } else {
+            (shards, entries) = list_shards(source.format, root, &entries)?;
         }
-        Ok(Self { root: root.to_owned(), files, classes, field: source.field.as_str().into() })
+        if source.order() == Order::Shuffled {
+            Random::from_parts(&[source.seed]).shuffle(&mut entries);
+        }
+        Ok(Self { root: root.to_owned(), source: source.clone(), entries, shards, classes })
     }
 
     /// The first `count` samples only.
     #[must_use]
     pub fn take(mut self, count: u64) -> Self {
-        self.files.truncate(count as usize);
+        self.entries.truncate(count as usize);
         self
     }
 
@@ -73,9 +99,24 @@ impl Listing {
         &self.root
     }
 
-    /// The files, in order.
-    pub fn files(&self) -> &[SourceFile] {
-        &self.files
+    /// What it is a listing of.
+    pub fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// The samples, in order.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// How many samples there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
     }
 
     /// The names of the classes; a label is a place in this list.
@@ -83,32 +124,52 @@ impl Listing {
         &self.classes
     }
 
-    /// The size of all files together.
+    /// The size of all samples together.
     pub fn bytes(&self) -> u64 {
-        self.files.iter().map(|file| file.bytes).sum()
+        self.entries.iter().map(|entry| entry.bytes).sum()
     }
 
-    /// The full path of file number `number`.
-    pub fn path(&self, number: usize) -> PathBuf {
-        self.root.join(&self.files[number].path)
+    /// The full paths of the shards; none where each sample lies in files of its own.
+    pub fn shards(&self) -> &[PathBuf] {
+        &self.shards
     }
 
-    /// The sample that file number `number` with this content is.
-    pub fn sample(&self, number: usize, content: Bytes) -> Sample {
-        let file = &self.files[number];
-        let mut fields = vec![Field { name: Arc::clone(&self.field), value: Value::Bytes(content) }];
-        fields.extend(file.label.map(|label| Field { name: LABEL_FIELD.into(), value: Value::Int(label) }));
-        Sample { key: Arc::clone(&file.key), index: number as u64, fields }
+    /// The full paths of every file that is read.
+    pub fn paths(&self) -> Vec<PathBuf> {
+        if !self.shards.is_empty() {
+            return self.shards.clone();
+        }
+        self.entries.iter().flat_map(|entry| self.files_of(entry)).collect()
+    }
+
+    /// The full paths of a sample's own files: the first is the sample's, and each field beside it has one.
+    pub(super) fn files_of(&self, entry: &Entry) -> Vec<PathBuf> {
+        let Place::File(path) = &entry.place else { return Vec::new() };
+        let beside = self.source.fields.iter().map(|field| self.root.join(beside(path, &field.from)));
+        std::iter::once(self.root.join(path)).chain(beside).collect()
     }
 }
 
-fn walk(source: &Source, root: &Path) -> Result<Vec<SourceFile>> {
-    let glob =
-        GlobBuilder::new(&source.files).literal_separator(true).case_insensitive(true).build().map_err(|error| {
-            Error::Usage {
-                problem: format!("`{}` is not a file pattern: {}", source.files, error.kind()),
-                remedy: "write it like `**/*.{jpg,png}`".to_owned(),
-            }
+/// The path of the file beside `path` that `from` describes: `masks/{stem}.png`.
+fn beside(path: &Path, from: &str) -> PathBuf {
+    let text = |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
+    let folder = path.parent().map(|folder| folder.to_string_lossy().into_owned()).unwrap_or_default();
+    let replaced = from
+        .replace("{stem}", &text(path.file_stem()))
+        .replace("{name}", &text(path.file_name()))
+        .replace("{folder}", if folder.is_empty() { "." } else { &folder });
+    PathBuf::from(replaced)
+}
+
+fn walk(source: &Source, root: &Path) -> Result<Vec<Entry>> {
+    let glob = GlobBuilder::new(source.pattern())
+        .literal_separator(true)
+        .empty_alternates(true)
+        .case_insensitive(true)
+        .build()
+        .map_err(|error| Error::Usage {
+            problem: format!("`{}` is not a file pattern: {}", source.pattern(), error.kind()),
+            remedy: "write it like `**/*.{jpg,png}`".to_owned(),
         })?;
     let matcher = glob.compile_matcher();
     let mut files = Vec::new();
@@ -131,9 +192,9 @@ fn walk(source: &Source, root: &Path) -> Result<Vec<SourceFile>> {
         if metadata.as_ref().is_some_and(|metadata| !metadata.is_file()) || !matcher.is_match(below) {
             continue;
         }
-        files.push(SourceFile {
-            path: below.to_owned(),
+        files.push(Entry {
             key: below.to_string_lossy().into(),
+            place: Place::File(below.to_owned()),
             bytes: metadata.as_ref().map_or(0, std::fs::Metadata::len),
             modified: metadata.and_then(|metadata| metadata.modified().ok()),
             label: None,
@@ -142,21 +203,20 @@ fn walk(source: &Source, root: &Path) -> Result<Vec<SourceFile>> {
     Ok(files)
 }
 
-/// Gives each file the class that `class_of` names, and returns the classes in alphabetical order.
-fn label_by(files: &mut [SourceFile], class_of: impl Fn(&SourceFile) -> Result<String>) -> Result<Vec<String>> {
-    let names: Vec<String> = files.iter().map(class_of).collect::<Result<_>>()?;
+/// Gives each file the class that `class_of` names by its path, and returns the classes in alphabetical order.
+fn label_by(entries: &mut [Entry], class_of: impl Fn(&Path) -> Result<String>) -> Result<Vec<String>> {
+    let names: Vec<String> = entries.iter().map(|entry| class_of(entry.path())).collect::<Result<_>>()?;
     let classes: Vec<String> = names.iter().cloned().collect::<BTreeSet<_>>().into_iter().collect();
-    for (file, name) in files.iter_mut().zip(&names) {
-        file.label = classes.binary_search(name).ok().map(|class| class as i64);
+    for (entry, name) in entries.iter_mut().zip(&names) {
+        entry.label = classes.binary_search(name).ok().map(|class| class as i64);
     }
     Ok(classes)
 }
 
 /// The name of the folder a file is in; the empty name for files right in the root.
-#[expect(clippy::unnecessary_wraps, reason = "the signature of the table's look-up, which can fail")]
-fn folder_of(path: &Path) -> Result<String> {
+fn folder_of(path: &Path) -> String {
     let folder = path.parent().and_then(Path::file_name);
-    Ok(folder.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default())
+    folder.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 fn read_table(source: &Source, root: &Path) -> Result<HashMap<String, String>> {

@@ -1,15 +1,15 @@
 //! Assembly: workers put samples into batches, the consumer takes whole batches out, in order.
 //!
-//! Where every sample has the same shape, a batch is one buffer per field, cut into slots; a worker gets the slots of its
-//! sample, its last step writes into them, and the full batch is the joined slots: no copy. Where shapes differ (or a step
-//! makes many samples of one), finished samples are put in line instead.
+//! A field that has the same shape in every sample is one buffer per batch, cut into slots; a worker gets the slots of its
+//! sample, its last step writes into them, and the full batch is the joined slots: no copy. Other tensors have buffers of
+//! their own. Where a step makes many samples of one, finished samples are put in line instead.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
 use bytes::BytesMut;
-use forebay_codec::TensorSpec;
+use forebay_codec::{Tensor, TensorSpec};
 use forebay_pipeline::{FieldType, Sample, SampleView, Schema, Sink, ValueView};
 use parking_lot::{Condvar, Mutex};
 
@@ -32,7 +32,7 @@ pub(super) struct Shape {
 pub(super) struct Assembly {
     schema: Schema,
     shape: Shape,
-    /// The dense fields: place in the schema, and spec. `None` where samples are put in line.
+    /// The fields that have slots: place in the schema, and spec. `None` where samples are put in line.
     dense: Option<Vec<(usize, TensorSpec)>>,
     state: Mutex<State>,
     room: Condvar,
@@ -48,7 +48,7 @@ struct State {
     finished: BTreeMap<u64, Batch>,
     /// Samples that are done, but not all before them are.
     early: BTreeMap<u64, Vec<Sample>>,
-    /// The next place to put in line, samples in line, and the number of the next batch of them.
+    /// The next place to put in line, samples in line, and the number of the next batch that is cut off them.
     line_place: u64,
     line: VecDeque<Sample>,
     line_batch: u64,
@@ -80,16 +80,13 @@ enum Rest {
     Int(i64),
     Text(Arc<str>),
     Bytes(bytes::Bytes),
+    Tensor(Tensor),
 }
 
 impl Assembly {
     pub(super) fn new(schema: Schema, shape: Shape) -> Self {
-        let specs = |(place, (_, kind)): (usize, &(String, FieldType))| match kind {
-            FieldType::Tensor { .. } => Some(kind.fixed_spec().map(|spec| (place, spec))),
-            _ => None,
-        };
-        let all: Option<Vec<(usize, TensorSpec)>> = schema.fields.iter().enumerate().filter_map(specs).collect();
-        let dense = all.filter(|_| !shape.expands);
+        let fixed = |(place, (_, kind)): (usize, &(String, FieldType))| kind.fixed_spec().map(|spec| (place, spec));
+        let dense = (!shape.expands).then(|| schema.fields.iter().enumerate().filter_map(fixed).collect());
         Self {
             schema,
             shape,
@@ -186,8 +183,9 @@ impl Assembly {
                     Column::Dense { spec: *spec, data }
                 }
                 (None, FieldType::Int) => Column::Ints(Vec::new()),
-                (None, FieldType::Text) => Column::Texts(Vec::new()),
-                (None, _) => Column::Bytes(Vec::new()),
+                (None, FieldType::Text | FieldType::Json) => Column::Texts(Vec::new()),
+                (None, FieldType::Tensor { .. }) => Column::Ragged(Vec::new()),
+                (None, FieldType::Bytes) => Column::Bytes(Vec::new()),
             };
             columns.push((name.as_str().into(), column));
         }
@@ -201,6 +199,7 @@ impl Assembly {
                     (Column::Ints(numbers), Rest::Int(number)) => numbers.push(number),
                     (Column::Texts(texts), Rest::Text(text)) => texts.push(text),
                     (Column::Bytes(all), Rest::Bytes(bytes)) => all.push(bytes),
+                    (Column::Ragged(tensors), Rest::Tensor(tensor)) => tensors.push(tensor),
                     _ => unreachable!("a value is of its field's type"),
                 }
             }
@@ -212,7 +211,6 @@ impl Assembly {
     fn line_up(&self, place: u64, samples: Vec<Sample>) {
         let mut state = self.state.lock();
         state.early.insert(place, samples);
-        let before = state.finished.len();
         loop {
             let next = state.line_place;
             let Some(samples) = state.early.remove(&next) else { break };
@@ -221,17 +219,21 @@ impl Assembly {
         }
         let size = self.shape.batch_size as usize;
         let at_end = state.line_place == self.shape.samples;
+        let mut cut = Vec::new();
         while state.line.len() >= size || (at_end && !state.line.is_empty() && !self.shape.drop_last) {
             let count = size.min(state.line.len());
-            let samples = state.line.drain(..count).collect();
-            let number = state.line_batch;
+            cut.push((state.line_batch, state.line.drain(..count).collect::<Vec<_>>()));
             state.line_batch += 1;
-            state.finished.insert(number, Batch::of_samples(number, samples, &self.schema));
         }
-        let batches = at_end || state.finished.len() > before;
         drop(state);
         self.room.notify_all();
-        if batches {
+        let finished = !cut.is_empty() || at_end;
+        // Joined without the lock: fields that are alike are copied into one buffer.
+        for (number, samples) in cut {
+            let batch = Batch::of_samples(number, samples, &self.schema, &self.pool);
+            self.state.lock().finished.insert(number, batch);
+        }
+        if finished {
             self.finished.notify_all();
         }
     }
@@ -263,7 +265,7 @@ impl Assembly {
 
     fn is_over(&self, state: &State) -> bool {
         if self.dense.is_none() {
-            return state.line_place == self.shape.samples && state.finished.is_empty();
+            return state.line_place == self.shape.samples && state.deliver == state.line_batch;
         }
         let whole = self.shape.samples / self.shape.batch_size;
         let partial = !self.shape.drop_last && !self.shape.samples.is_multiple_of(self.shape.batch_size);
@@ -308,6 +310,8 @@ pub(super) struct Assembler<'a> {
     assembly: &'a Assembly,
     place: u64,
     slot: Option<Slot>,
+    /// Tensors that have no slot: place in the schema, spec, and the buffer that they were written to.
+    loose: Vec<(usize, TensorSpec, BytesMut)>,
     rest: Vec<(Arc<str>, Vec<Rest>)>,
     done: Vec<Sample>,
     /// A field that came as something else than the schema says.
@@ -316,7 +320,7 @@ pub(super) struct Assembler<'a> {
 
 impl<'a> Assembler<'a> {
     fn new(assembly: &'a Assembly, place: u64, slot: Option<Slot>) -> Self {
-        Self { assembly, place, slot, rest: Vec::new(), done: Vec::new(), unfit: None }
+        Self { assembly, place, slot, loose: Vec::new(), rest: Vec::new(), done: Vec::new(), unfit: None }
     }
 
     /// Whether what came fits the schema. A ready step always does; one made in code may break its word.
@@ -347,17 +351,26 @@ impl<'a> Assembler<'a> {
         }
     }
 
-    fn piece(&mut self, field: &str, spec: &TensorSpec) -> Option<&mut [u8]> {
+    /// The room for a tensor of `field`: its slot, or a buffer of its own; `None` if it is not what the schema says.
+    fn room(&mut self, field: &str, spec: &TensorSpec) -> Option<&mut [u8]> {
+        let slot = self.slot.as_mut()?;
+        let place = self.assembly.schema.fields.iter().position(|(name, _)| name == field)?;
         let dense = self.assembly.dense.as_deref()?;
-        let name = |place: usize| &self.assembly.schema.fields[place].0;
-        let place = dense.iter().position(|(place, dense)| dense == spec && name(*place) == field)?;
-        Some(&mut self.slot.as_mut()?.pieces[place])
+        if let Some(number) = dense.iter().position(|(dense, _)| *dense == place) {
+            return (dense[number].1 == *spec).then_some(&mut slot.pieces[number]);
+        }
+        if !self.assembly.schema.fields[place].1.holds(spec) {
+            return None;
+        }
+        self.loose.retain(|(loose, ..)| *loose != place);
+        self.loose.push((place, *spec, self.assembly.pool.take(spec.bytes())));
+        self.loose.last_mut().map(|(.., buffer)| &mut buffer[..])
     }
 }
 
 impl Sink for Assembler<'_> {
     fn place(&mut self, field: &str, spec: &TensorSpec) -> Option<&mut [u8]> {
-        self.piece(field, spec)
+        self.room(field, spec)
     }
 
     fn accept(&mut self, sample: SampleView<'_>) {
@@ -365,15 +378,25 @@ impl Sink for Assembler<'_> {
             self.done.push(sample.to_sample());
             return;
         }
+        // What no online step touched goes into its place as it was stored.
+        for (field, value) in sample.fields {
+            if let ValueView::Tensor(view) = value {
+                match self.room(field, &view.spec) {
+                    Some(room) => room.copy_from_slice(view.data),
+                    None => self.unfit = Some(((*field).to_owned(), view.spec)),
+                }
+            }
+        }
         let mut rest = Vec::new();
-        for (name, _) in &self.assembly.schema.fields {
-            let Some((field, value)) = sample.fields.iter().find(|(field, _)| field == name) else { continue };
+        for (place, (name, _)) in self.assembly.schema.fields.iter().enumerate() {
+            if let Some(loose) = self.loose.iter().position(|(loose, ..)| *loose == place) {
+                let (_, spec, buffer) = self.loose.swap_remove(loose);
+                rest.extend(Tensor::new(spec, buffer.freeze()).map(Rest::Tensor));
+                continue;
+            }
+            let Some((_, value)) = sample.fields.iter().find(|(field, _)| field == name) else { continue };
             match *value {
-                // No online step touched it: it goes into its slot as it was stored.
-                ValueView::Tensor(view) => match self.piece(field, &view.spec) {
-                    Some(piece) => piece.copy_from_slice(view.data),
-                    None => self.unfit = Some((name.clone(), view.spec)),
-                },
+                ValueView::Tensor(_) => {}
                 ValueView::Int(number) => rest.push(Rest::Int(number)),
                 ValueView::Text(text) => rest.push(Rest::Text(text.into())),
                 ValueView::Bytes(bytes) => rest.push(Rest::Bytes(bytes::Bytes::copy_from_slice(bytes))),

@@ -7,6 +7,8 @@ use forebay_codec::{Tensor, TensorSpec};
 use forebay_pipeline::{FieldType, Sample, Schema, Value};
 use parking_lot::Mutex;
 
+use super::pad;
+
 /// Some samples, field by field.
 pub struct Batch {
     /// Its number in the epoch.
@@ -53,22 +55,54 @@ impl Batch {
         self.columns.iter().find(|(name, _)| &**name == field).map(|(_, column)| column)
     }
 
-    /// A batch of finished samples whose shapes may differ.
-    pub(super) fn of_samples(number: u64, samples: Vec<Sample>, schema: &Schema) -> Self {
+    /// A batch of finished samples. Fields that are alike in all are one buffer, too.
+    pub(super) fn of_samples(number: u64, samples: Vec<Sample>, schema: &Schema, pool: &Arc<Pool>) -> Self {
         let keys = samples.iter().map(|sample| Arc::clone(&sample.key)).collect();
         let mut columns: Vec<(Arc<str>, Column)> = schema
             .fields
             .iter()
-            .map(|(name, kind)| (name.as_str().into(), Column::empty(kind, samples.len())))
+            .map(|(name, kind)| (name.as_str().into(), Column::empty(kind, samples.len(), pool)))
             .collect();
-        for sample in samples {
+        for (place, sample) in samples.into_iter().enumerate() {
             for field in sample.fields {
                 if let Some((_, column)) = columns.iter_mut().find(|(name, _)| *name == field.name) {
-                    column.push(field.value);
+                    column.push(place, field.value);
                 }
             }
         }
-        Self { number, keys, columns, pool: None }
+        Self { number, keys, columns, pool: Some(Arc::clone(pool)) }
+    }
+
+    /// Takes buffers back that were taken out of this batch, for the next ones.
+    pub fn recycler(&self) -> Recycler {
+        Recycler(self.pool.clone())
+    }
+
+    /// Makes one buffer of each field of tensors that differ in shape: each is put into the front corner of a tensor of
+    /// the largest size, and the rest is filled with `value`. A field `<name>_shape` says how large each really is. Tensors
+    /// that differ in rank stay as they are.
+    pub fn pad(&mut self, value: f64) {
+        for place in 0..self.columns.len() {
+            let (name, column) = &self.columns[place];
+            let Column::Ragged(tensors) = column else { continue };
+            let Some((padded, shapes)) = pad::pad(tensors, value, self.pool.as_deref()) else { continue };
+            let shapes_name = format!("{name}_shape").into();
+            self.columns[place].1 = padded;
+            self.columns.push((shapes_name, shapes));
+        }
+    }
+}
+
+/// Takes buffers back; see [`Batch::recycler`].
+#[derive(Clone, Default)]
+pub struct Recycler(Option<Arc<Pool>>);
+
+impl Recycler {
+    /// Gives a buffer back.
+    pub fn give(&self, buffer: BytesMut) {
+        if let Some(pool) = &self.0 {
+            pool.give(buffer);
+        }
     }
 }
 
@@ -77,8 +111,15 @@ impl Drop for Batch {
     fn drop(&mut self) {
         if let Some(pool) = self.pool.take() {
             for (_, column) in &mut self.columns {
-                if let Column::Dense { data, .. } = column {
-                    pool.give(std::mem::take(data));
+                match column {
+                    Column::Dense { data, .. } => pool.give(std::mem::take(data)),
+                    Column::Ragged(tensors) => tensors.drain(..).for_each(|tensor| {
+                        let data = tensor.into_data();
+                        if let Ok(buffer) = data.try_into_mut() {
+                            pool.give(buffer);
+                        }
+                    }),
+                    Column::Ints(_) | Column::Texts(_) | Column::Bytes(_) => {}
                 }
             }
         }
@@ -86,17 +127,23 @@ impl Drop for Batch {
 }
 
 impl Column {
-    fn empty(kind: &FieldType, samples: usize) -> Self {
+    fn empty(kind: &FieldType, samples: usize, pool: &Pool) -> Self {
         match kind {
-            FieldType::Tensor { .. } => Self::Ragged(Vec::with_capacity(samples)),
+            FieldType::Tensor { .. } => match kind.fixed_spec() {
+                Some(spec) => Self::Dense { spec, data: pool.take(samples * spec.bytes()) },
+                None => Self::Ragged(Vec::with_capacity(samples)),
+            },
             FieldType::Int => Self::Ints(Vec::with_capacity(samples)),
-            FieldType::Text => Self::Texts(Vec::with_capacity(samples)),
+            FieldType::Text | FieldType::Json => Self::Texts(Vec::with_capacity(samples)),
             FieldType::Bytes => Self::Bytes(Vec::with_capacity(samples)),
         }
     }
 
-    fn push(&mut self, value: Value) {
+    fn push(&mut self, place: usize, value: Value) {
         match (self, value) {
+            (Self::Dense { spec, data }, Value::Tensor(tensor)) => {
+                data[place * spec.bytes()..(place + 1) * spec.bytes()].copy_from_slice(tensor.data());
+            }
             (Self::Ragged(tensors), Value::Tensor(tensor)) => tensors.push(tensor),
             (Self::Ints(numbers), Value::Int(number)) => numbers.push(number),
             (Self::Texts(texts), Value::Text(text)) => texts.push(text),
@@ -109,7 +156,7 @@ impl Column {
 
 /// Buffers that are used again and again.
 #[derive(Default)]
-pub(super) struct Pool {
+pub(crate) struct Pool {
     free: Mutex<Vec<BytesMut>>,
 }
 
@@ -117,7 +164,10 @@ pub(super) struct Pool {
 const ALIGN_BYTES: usize = 64;
 
 /// The most buffers that are kept.
-const POOL_BUFFERS_MAX: usize = 64;
+const POOL_BUFFERS_MAX: usize = 1024;
+
+/// The most bytes that they may have together.
+const POOL_BYTES_MAX: usize = 1 << 30;
 
 impl Pool {
     /// A buffer of so many bytes, aligned; what it holds is unspecified.
@@ -141,7 +191,8 @@ impl Pool {
 
     fn give(&self, buffer: BytesMut) {
         let mut free = self.free.lock();
-        if free.len() < POOL_BUFFERS_MAX {
+        let bytes: usize = free.iter().map(BytesMut::capacity).sum();
+        if free.len() < POOL_BUFFERS_MAX && bytes + buffer.capacity() <= POOL_BYTES_MAX {
             free.push(buffer);
         }
     }

@@ -11,9 +11,12 @@
 
 mod assembly;
 mod batch;
+mod cache;
+mod pad;
 mod schedule;
 mod staging;
 mod supply;
+mod worker;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -28,8 +31,10 @@ use crate::data::Skipped;
 use crate::error::{Error, Result};
 use assembly::{Assembly, Shape};
 use staging::Staging;
+use worker::Worker;
 
-pub use batch::{Batch, Column};
+pub use batch::{Batch, Column, Recycler};
+pub use cache::Cache;
 pub use schedule::{Block, Read, Schedule, Shuffle};
 pub use supply::{Failed, FromMemory, FromStorage, Payload, Supply};
 
@@ -48,6 +53,8 @@ pub struct LoadOptions {
     pub on_error: OnError,
     /// Seed and epoch of random steps.
     pub draw: Draw,
+    /// Keeps samples from one epoch to the next; to be given to the supply, too.
+    pub cache: Option<Arc<Cache>>,
 }
 
 impl Default for LoadOptions {
@@ -59,6 +66,7 @@ impl Default for LoadOptions {
             drop_last: false,
             on_error: OnError::Fail,
             draw: Draw::default(),
+            cache: None,
         }
     }
 }
@@ -151,6 +159,18 @@ fn check_batch(output: &Schema, batch_size: usize) -> Result<()> {
     Ok(())
 }
 
+/// Refuses steps that only another program can do, before anything is read.
+pub(crate) fn check_functions(steps: &[Step]) -> Result<()> {
+    match steps.iter().find(|step| !step.action.can_run()) {
+        None => Ok(()),
+        Some(step) => Err(Error::Usage {
+            problem: format!("step `{}` is a function that this program does not have", step.name),
+            remedy: "run it from the Python program that has the function, and give it there with `functions=`"
+                .to_owned(),
+        }),
+    }
+}
+
 impl Loader {
     /// Starts readers and workers.
     pub fn start(supply: Arc<dyn Supply>, online: Online, options: LoadOptions) -> Result<Self> {
@@ -161,6 +181,7 @@ impl Loader {
             });
         }
         check_batch(&online.output, options.batch_size)?;
+        check_functions(&online.steps)?;
         let (start, samples) = (supply.start(), supply.samples());
         let workers_ahead = (options.threads * TAKE_SAMPLES).div_ceil(options.batch_size);
         let shape = Shape {
@@ -283,15 +304,14 @@ impl Shared {
 
     /// A worker: does the online steps to what is staged until the epoch ends.
     fn work_all(&self) {
-        let mut runner = self.online.runner();
+        let mut worker = Worker::new(&self.online, &self.options, &*self.supply);
         let start = self.supply.start();
         while let Some(staged) = self.staging.take(TAKE_SAMPLES) {
             for (place, payload) in staged {
                 let Some(mut assembler) = self.assembly.claim(place - start) else { return };
-                let done = self.supply.unpack(payload).and_then(|sample| {
-                    let done = runner.run(&sample, self.options.draw, &mut (), &mut assembler).map_err(Error::from);
-                    let done = done.and_then(|()| assembler.check());
-                    done.map_err(|error| Failed { key: sample.key.to_string(), error: Box::new(error) })
+                let done = worker.run(payload, &mut assembler).and_then(|key| {
+                    let fits = assembler.check();
+                    fits.map_err(|error| Failed { key: key.to_string(), error: Box::new(error) })
                 });
                 match (done, self.options.on_error) {
                     (Ok(()), _) => assembler.finish(),

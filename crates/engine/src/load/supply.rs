@@ -1,7 +1,7 @@
 //! The seam: which sample comes next, and where its bytes come from.
 //!
 //! Everything below it (staging, workers, batches) only knows a [`Supply`]. Shuffled windows from storage stand behind it
-//! now, and decoded samples from memory; caches, format mixes, ranks and resuming have their place here and nowhere else.
+//! now, and decoded samples from memory; format mixes, ranks and resuming have their place here and nowhere else.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -12,8 +12,9 @@ use forebay_record::{Origin, parse_indexed};
 use forebay_storage::{File, Storage};
 use parking_lot::Mutex;
 
+use super::cache::Cache;
 use super::schedule::{Block, Read, Schedule};
-use crate::data::{Dataset, FILE_BYTES_MAX, Listing};
+use crate::data::{Content, Dataset, Listing, SourceReader};
 use crate::error::{Error, Result};
 
 /// Which sample comes next, and where its bytes come from.
@@ -42,12 +43,12 @@ pub trait Supply: Send + Sync {
 
 /// The bytes of one sample, or the sample itself.
 pub enum Payload {
-    /// The content of file number `number`.
-    File {
+    /// What was read of sample number `number` of a source.
+    Source {
         /// Its number in the listing.
         number: usize,
         /// Its bytes.
-        content: Bytes,
+        content: Content,
     },
     /// A record with its frame.
     Record {
@@ -60,6 +61,8 @@ pub enum Payload {
     },
     /// A sample that is in memory already.
     Ready(Box<Sample>),
+    /// A sample out of the cache: the steps that always give the same are done.
+    Cached(Arc<Sample>),
     /// It could not be read. Reported as an error of this one sample, so that the others of its block live on.
     Failed(Failed),
 }
@@ -73,6 +76,14 @@ pub struct Failed {
     pub error: Box<Error>,
 }
 
+impl Failed {
+    /// Stands where a payload will be put.
+    fn nothing() -> Self {
+        let error = Error::Panicked { message: "a sample was neither read nor in the cache".to_owned() };
+        Self { key: String::new(), error: Box::new(error) }
+    }
+}
+
 /// Samples from storage, in the order of a [`Schedule`].
 pub struct FromStorage {
     schedule: Mutex<Schedule>,
@@ -80,12 +91,13 @@ pub struct FromStorage {
     samples: u64,
     storage: Arc<dyn Storage>,
     origin: Place,
+    cache: Option<Arc<Cache>>,
     bytes_read: AtomicU64,
 }
 
 /// Where they lie.
 enum Place {
-    Files(Arc<Listing>),
+    Source(SourceReader),
     Shards { dataset: Arc<Dataset>, schema: Schema, open: Vec<OnceLock<Box<dyn File>>> },
 }
 
@@ -97,12 +109,22 @@ const BLOCK_BYTES_MIN: u64 = 256 << 10;
 /// How many blocks a small data set is cut into.
 const BLOCKS: u64 = 32;
 
+/// How many bytes of `bytes` are read at once.
+fn block_bytes(bytes: u64) -> u64 {
+    (bytes / BLOCKS).clamp(BLOCK_BYTES_MIN, BLOCK_BYTES_MAX)
+}
+
 impl FromStorage {
-    /// The files of a listing, one read each.
-    pub fn files(listing: Arc<Listing>, storage: Arc<dyn Storage>, order: impl FnOnce(Vec<Block>) -> Schedule) -> Self {
-        let sizes = listing.files().iter().enumerate();
-        let blocks = sizes.map(|(number, file)| Block { shard: 0, records: number..number + 1, bytes: file.bytes });
-        Self::new(blocks.collect(), order, storage, Place::Files(listing))
+    /// The samples of a source: one read for each file, and blocks of neighbours in shards.
+    pub fn source(
+        listing: Arc<Listing>,
+        storage: Arc<dyn Storage>,
+        order: impl FnOnce(Vec<Block>) -> Schedule,
+    ) -> Self {
+        let runs = listing.runs(block_bytes(listing.bytes()));
+        let blocks = runs.into_iter().map(|(records, bytes)| Block { shard: 0, records, bytes }).collect();
+        let reader = SourceReader::new(listing, Arc::clone(&storage));
+        Self::new(blocks, order, storage, Place::Source(reader))
     }
 
     /// The records of a data set, in blocks.
@@ -112,7 +134,7 @@ impl FromStorage {
         order: impl FnOnce(Vec<Block>) -> Schedule,
     ) -> Result<Self> {
         let mut blocks = Vec::new();
-        let block_bytes = (dataset.manifest().bytes / BLOCKS).clamp(BLOCK_BYTES_MIN, BLOCK_BYTES_MAX);
+        let block_bytes = block_bytes(dataset.manifest().bytes);
         for shard in 0..dataset.manifest().shards.len() {
             let mut block = Block { shard, records: 0..0, bytes: 0 };
             for (record, location) in dataset.index(shard)?.entries().iter().enumerate() {
@@ -137,19 +159,56 @@ impl FromStorage {
     ) -> Self {
         let schedule = order(blocks);
         let (start, samples) = (schedule.start(), schedule.samples());
-        Self { schedule: Mutex::new(schedule), start, samples, storage, origin, bytes_read: AtomicU64::new(0) }
+        Self {
+            schedule: Mutex::new(schedule),
+            start,
+            samples,
+            storage,
+            origin,
+            cache: None,
+            bytes_read: AtomicU64::new(0),
+        }
     }
 
-    fn read_file(&self, listing: &Listing, number: usize) -> Payload {
-        match self.storage.read_file(&listing.path(number), FILE_BYTES_MAX) {
+    /// The same, except that samples that are in `cache` are not read.
+    #[must_use]
+    pub fn cached(mut self, cache: Arc<Cache>) -> Self {
+        self.cache = Some(cache);
+        self
+    }
+
+    /// The number of the first sample of a block.
+    fn first_sample(&self, block: &Block) -> u64 {
+        match &self.origin {
+            Place::Source(_) => block.records.start as u64,
+            Place::Shards { dataset, .. } => dataset.first_sample(block.shard) + block.records.start as u64,
+        }
+    }
+
+    fn read_block(&self, block: &Block) -> Result<Vec<Payload>> {
+        match &self.origin {
+            Place::Source(reader) => Ok(self.read_source(reader, block.records.clone())),
+            Place::Shards { dataset, open, .. } => self.read_records(dataset, open, block),
+        }
+    }
+
+    /// Reads a block of a source. If that fails, each of its samples is tried by itself, so that one bad one does not take
+    /// its neighbours along.
+    fn read_source(&self, reader: &SourceReader, records: std::ops::Range<usize>) -> Vec<Payload> {
+        let payload = |(number, content): (usize, Result<Content>)| match content {
             Ok(content) => {
-                self.bytes_read.fetch_add(content.len() as u64, Ordering::Relaxed);
-                Payload::File { number, content }
+                self.bytes_read.fetch_add(content.bytes(), Ordering::Relaxed);
+                Payload::Source { number, content }
             }
             Err(error) => {
-                let key = listing.files()[number].key.to_string();
-                Payload::Failed(Failed { key, error: Box::new(error.into()) })
+                let key = reader.listing().entries()[number].key.to_string();
+                Payload::Failed(Failed { key, error: Box::new(error) })
             }
+        };
+        match reader.read_run(records.clone()) {
+            Ok(contents) => records.zip(contents.into_iter().map(Ok)).map(payload).collect(),
+            Err(error) if records.len() == 1 => records.zip(std::iter::once(Err(error))).map(payload).collect(),
+            Err(_) => records.map(|number| payload((number, reader.read(number)))).collect(),
         }
     }
 
@@ -189,26 +248,38 @@ impl Supply for FromStorage {
     }
 
     fn read(&self, read: &Read) -> Result<Vec<Payload>> {
-        match &self.origin {
-            Place::Files(listing) => {
-                Ok(read.block.records.clone().map(|number| self.read_file(listing, number)).collect())
+        let Some(cache) = &self.cache else { return self.read_block(&read.block) };
+        let first = self.first_sample(&read.block);
+        let numbers = first..first + read.block.records.len() as u64;
+        let missing = numbers.clone().any(|number| !cache.has(number));
+        let mut payloads = if missing { self.read_block(&read.block)? } else { Vec::new() };
+        payloads.resize_with(numbers.clone().count(), || Payload::Failed(Failed::nothing()));
+        for (number, payload) in numbers.zip(&mut payloads) {
+            if let Some(sample) = cache.get(number) {
+                *payload = Payload::Cached(sample);
             }
-            Place::Shards { dataset, open, .. } => self.read_records(dataset, open, &read.block),
         }
+        Ok(payloads)
     }
 
     fn unpack(&self, payload: Payload) -> Result<Sample, Failed> {
         match (payload, &self.origin) {
             (Payload::Ready(sample), _) => Ok(*sample),
+            (Payload::Cached(sample), _) => Ok(Arc::unwrap_or_clone(sample)),
             (Payload::Failed(failed), _) => Err(failed),
-            (Payload::File { number, content }, Place::Files(listing)) => Ok(listing.sample(number, content)),
+            (Payload::Source { number, content }, Place::Source(reader)) => {
+                reader.unpack(number, content).map_err(|error| {
+                    let key = reader.listing().entries()[number].key.to_string();
+                    Failed { key, error: Box::new(error) }
+                })
+            }
             (Payload::Record { shard, record, frame }, Place::Shards { dataset, schema, .. }) => {
                 unpack_record(dataset, schema, shard, record, &frame).map_err(|error| {
                     let key = format!("{}:{record}", dataset.manifest().shards[shard].file);
                     Failed { key, error: Box::new(error) }
                 })
             }
-            (Payload::File { .. } | Payload::Record { .. }, _) => unreachable!("a supply unpacks its own payloads"),
+            (Payload::Source { .. } | Payload::Record { .. }, _) => unreachable!("a supply unpacks its own payloads"),
         }
     }
 
@@ -268,8 +339,9 @@ impl Supply for FromMemory {
     fn unpack(&self, payload: Payload) -> Result<Sample, Failed> {
         match payload {
             Payload::Ready(sample) => Ok(*sample),
+            Payload::Cached(sample) => Ok(Arc::unwrap_or_clone(sample)),
             Payload::Failed(failed) => Err(failed),
-            Payload::File { .. } | Payload::Record { .. } => unreachable!("a supply unpacks its own payloads"),
+            Payload::Source { .. } | Payload::Record { .. } => unreachable!("a supply unpacks its own payloads"),
         }
     }
 

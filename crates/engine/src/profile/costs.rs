@@ -2,10 +2,9 @@
 
 use forebay_pipeline::{Draw, Observer, Pipeline, Runner, Sample, SampleView, Sink, Strategy};
 use forebay_plan::StepCost;
-use forebay_storage::Storage;
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::data::{FILE_BYTES_MAX, Listing};
+use crate::data::SourceReader;
 use crate::error::Result;
 use crate::load::{Online, Supply};
 
@@ -19,20 +18,22 @@ fn thread_cpu_seconds() -> f64 {
 }
 
 /// Reads and processes some samples on this thread, and returns the cost of reading and of each step.
-pub(super) fn step_costs(pipeline: &Pipeline, listing: &Listing, storage: &dyn Storage, draw: Draw) -> Vec<StepCost> {
+pub(super) fn step_costs(pipeline: &Pipeline, reader: &SourceReader, draw: Draw) -> Vec<StepCost> {
     let mut runner = Runner::step_by_step(pipeline.steps(), 0);
     let mut meter = Meter { begun: 0.0, totals: vec![(0.0, 0.0); pipeline.steps().len()] };
     let (mut read_seconds, mut read_bytes, mut samples) = (0.0, 0.0, 0.0);
-    for number in 0..listing.files().len().min(COST_SAMPLES_MAX) {
+    let all = reader.listing().len();
+    for number in 0..all.min(COST_SAMPLES_MAX) {
         let begun = thread_cpu_seconds();
-        let Ok(content) = storage.read_file(&listing.path(number), FILE_BYTES_MAX) else { continue };
+        let Ok(content) = reader.read(number) else { continue };
         read_seconds += thread_cpu_seconds() - begun;
-        read_bytes += content.len() as f64;
+        read_bytes += content.bytes() as f64;
         // The first sample warms caches and allocates buffers; damaged ones are reported by the runs, not here.
-        if runner.run(&listing.sample(number, content), draw, &mut meter, &mut Nowhere).is_ok() {
+        let Ok(sample) = reader.unpack(number, content) else { continue };
+        if runner.run(&sample, draw, &mut meter, &mut Nowhere).is_ok() {
             samples += 1.0;
         }
-        if number == 0 && listing.files().len() > 1 {
+        if number == 0 && all > 1 {
             meter.totals.fill((0.0, 0.0));
             (read_seconds, read_bytes, samples) = (0.0, 0.0, 0.0);
         }

@@ -16,7 +16,7 @@ use forebay_plan::{Caching, Data, Machine, Method, Profile, Run, StorageRates, S
 use forebay_storage::Storage;
 
 use crate::build::{Build, BuildOptions};
-use crate::data::{Dataset, Listing, index_path};
+use crate::data::{Dataset, Listing, SourceReader, index_path};
 use crate::error::{Error, Result};
 use crate::load::{Failed, FromMemory, FromStorage, LoadOptions, Loader, OnError, Online, Schedule, Shuffle, Supply};
 use crate::probe;
@@ -51,7 +51,7 @@ pub struct ProfileOptions {
 
 /// Where a strategy's samples lie while it is measured.
 enum Kept {
-    Files(Arc<Listing>),
+    Source(Arc<Listing>),
     Shards(Arc<Dataset>),
 }
 
@@ -68,11 +68,8 @@ pub fn profile(
         problem: format!("pipeline `{}` has a step that was made in code", pipeline.name()),
         remedy: "profile a pipeline that can be written down".to_owned(),
     })?;
-    let data = Data {
-        root: listing.root().display().to_string(),
-        samples: listing.files().len() as u64,
-        bytes: listing.bytes(),
-    };
+    let data =
+        Data { root: listing.root().display().to_string(), samples: listing.len() as u64, bytes: listing.bytes() };
     let sample_count = options.sample_count.min(data.samples);
     let page_cache_bytes = if options.caching == Caching::System { machine.memory_bytes } else { 0 };
     let profiler = Profiler {
@@ -87,7 +84,7 @@ pub fn profile(
     let draw = Draw { seed: options.seed, epoch: 0 };
     progress.note("measuring each step and the storage");
     let local = StorageChoice::Local.open(0)?;
-    let steps = costs::step_costs(pipeline, &profiler.listing, &*local, draw);
+    let steps = costs::step_costs(pipeline, &SourceReader::new(Arc::clone(&profiler.listing), local), draw);
     let storage = profiler.storage_rates()?;
     let strategies = options.strategies.iter().map(|strategy| profiler.strategy(strategy)).collect::<Result<_>>()?;
     Ok(Profile {
@@ -122,16 +119,14 @@ struct Profiler<'a> {
 
 impl Profiler<'_> {
     fn storage_rates(&self) -> Result<StorageRates> {
-        let files = self.listing.files().len();
-        let paths: Vec<PathBuf> = (0..files).map(|number| self.listing.path(number)).collect();
-        let paths = self.readable(paths);
+        let paths = self.readable(self.listing.paths());
         let threads = self.options.threads;
         let sequential = probe::sequential_bytes_per_second(&*self.storage, self.scratch.path(), threads)?;
         Ok(StorageRates {
             name: self.storage.name().to_owned(),
             sequential_bytes_per_second: sequential,
             files_per_second: probe::files_per_second(&*self.storage, &paths, threads, 1.0)?,
-            file_bytes: self.listing.bytes() as f64 / files.max(1) as f64,
+            file_bytes: self.listing.bytes() as f64 / paths.len().max(1) as f64,
         })
     }
 
@@ -181,8 +176,8 @@ impl Profiler<'_> {
     fn keep(&self, strategy: &Strategy, folder: &Path) -> Result<(Kept, u64, u64)> {
         let listing = Arc::clone(&self.listing);
         if strategy.split.position == 0 {
-            let (bytes, samples) = (listing.bytes(), listing.files().len() as u64);
-            return Ok((Kept::Files(listing), bytes, samples));
+            let (bytes, samples) = (listing.bytes(), listing.len() as u64);
+            return Ok((Kept::Source(listing), bytes, samples));
         }
         let build = Build {
             pipeline: self.pipeline.clone(),
@@ -205,7 +200,9 @@ impl Profiler<'_> {
     fn supply(&self, kept: &Kept) -> Result<Arc<dyn Supply>> {
         let order = |blocks| Schedule::new(blocks, Shuffle::No, self.options.seed, 0);
         Ok(match kept {
-            Kept::Files(listing) => Arc::new(FromStorage::files(Arc::clone(listing), Arc::clone(&self.storage), order)),
+            Kept::Source(listing) => {
+                Arc::new(FromStorage::source(Arc::clone(listing), Arc::clone(&self.storage), order))
+            }
             Kept::Shards(dataset) => {
                 Arc::new(FromStorage::shards(Arc::clone(dataset), Arc::clone(&self.storage), order)?)
             }
@@ -260,6 +257,9 @@ impl Profiler<'_> {
             let batch = batch?;
             samples += batch.len() as u64;
             self.progress.advance(batch.len() as u64);
+            if self.progress.is_cancelled() {
+                return Err(Error::Cancelled);
+            }
         }
         Ok(Run {
             samples,
@@ -309,7 +309,7 @@ impl Kept {
     /// The files that it consists of.
     fn paths(&self) -> Vec<PathBuf> {
         match self {
-            Self::Files(listing) => (0..listing.files().len()).map(|number| listing.path(number)).collect(),
+            Self::Source(listing) => listing.paths(),
             Self::Shards(dataset) => (0..dataset.manifest().shards.len())
                 .map(|shard| dataset.shard_path(shard))
                 .flat_map(|shard| [index_path(&shard), shard])

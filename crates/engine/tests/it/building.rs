@@ -236,5 +236,5 @@ fn shards_suit_samples_and_threads() {
     assert_eq!(default_shards(1_000_000, 2), 8);
     let photos = photos(3);
     let listing = Listing::scan(pipeline(SMALL).source(), photos.path()).unwrap();
-    assert_eq!(listing.files().len(), 3);
+    assert_eq!(listing.len(), 3);
 }

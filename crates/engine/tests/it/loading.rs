@@ -111,7 +111,7 @@ fn files_and_every_split_give_the_same_samples() {
     let photos = photos(40);
     let pipeline = pipeline(SMALL);
     let order = |blocks| Schedule::new(blocks, Shuffle::No, 0, 0);
-    let supply = FromStorage::files(list(&pipeline, photos.path()), local(), order);
+    let supply = FromStorage::source(list(&pipeline, photos.path()), local(), order);
     let online = Online::after(&pipeline, &Strategy::parse(&pipeline, "unprocessed").unwrap());
     let expected = samples(Loader::start(Arc::new(supply), online, threads(2)).unwrap());
     assert_eq!(expected.len(), 40);
@@ -170,7 +170,7 @@ fn an_absurd_batch_is_refused_before_it_is_allocated() {
     let photos = photos(3);
     let pipeline = pipeline(&SMALL.replace("size = 16", "size = 60000"));
     let order = |blocks| Schedule::new(blocks, Shuffle::No, 0, 0);
-    let supply = FromStorage::files(list(&pipeline, photos.path()), local(), order);
+    let supply = FromStorage::source(list(&pipeline, photos.path()), local(), order);
     let online = Online::after(&pipeline, &Strategy::parse(&pipeline, "unprocessed").unwrap());
     let error = Loader::start(Arc::new(supply), online, threads(1)).err().unwrap().to_string();
     assert!(error.contains("over the limit"), "{error}");
@@ -237,7 +237,7 @@ fn a_picture_that_is_none_is_named_or_skipped() {
     let listing = list(&pipeline, photos.path());
     let load = |on_error| {
         let order = |blocks| Schedule::new(blocks, Shuffle::No, 0, 0);
-        let supply = FromStorage::files(Arc::clone(&listing), local(), order);
+        let supply = FromStorage::source(Arc::clone(&listing), local(), order);
         let online = Online::after(&pipeline, &Strategy::parse(&pipeline, "unprocessed").unwrap());
         Loader::start(Arc::new(supply), online, LoadOptions { on_error, ..threads(2) }).unwrap()
     };
@@ -326,7 +326,7 @@ fn a_panic_is_an_error_and_nobody_waits() {
     steps.push(panics);
     let pipeline = Pipeline::new("panicking", base.source().clone(), steps).unwrap();
     let order = |blocks| Schedule::new(blocks, Shuffle::No, 0, 0);
-    let supply = FromStorage::files(list(&pipeline, photos.path()), local(), order);
+    let supply = FromStorage::source(list(&pipeline, photos.path()), local(), order);
     let online = Online::after(&pipeline, &Strategy::parse(&pipeline, "unprocessed").unwrap());
     let mut loader = Loader::start(Arc::new(supply), online, threads(3)).unwrap();
     let error = loader.find_map(Result::err).unwrap();

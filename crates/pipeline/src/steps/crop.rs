@@ -1,15 +1,14 @@
 //! Crops and flips: pictures cut or mirrored, element type untouched.
 
-use forebay_codec::{TensorMut, TensorSpec, TensorView};
+use forebay_codec::{TensorMut, TensorView};
 use serde::{Deserialize, Serialize};
 
-use super::{Rectangle, SIDE_MAX, picture, picture_of, picture_type};
+use super::SIDE_MAX;
+use super::geometry::{Frame, Rectangle, Reframe};
 use crate::error::StepError;
 use crate::random::Random;
-use crate::sample::ValueView;
-use crate::schema::FieldType;
 use crate::scope::Scope;
-use crate::step::{BadParameter, Needs, Transform};
+use crate::step::{BadParameter, Needs};
 
 /// Cuts the middle out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -66,27 +65,40 @@ impl RandomCrop {
     }
 }
 
-impl Transform for CentreCrop {
+impl Reframe for CentreCrop {
+    fn is_random(&self) -> bool {
+        false
+    }
+
     fn check(&self) -> Result<(), BadParameter> {
         check_size(self.size)
     }
 
-    fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs> {
-        cropped_type(input, self.size)
+    fn size_type(&self, width: Option<usize>, height: Option<usize>) -> Result<[Option<usize>; 2], Needs> {
+        cropped_type(width, height, self.size)
     }
 
-    fn output_spec(&self, input: ValueView<'_>, _scope: &mut Scope) -> Result<TensorSpec, StepError> {
-        cropped_spec(input, self.size)
+    fn size(&self, width: usize, height: usize) -> Result<(usize, usize), StepError> {
+        require_room(width, height, self.size).map(|size| (size, size))
     }
 
-    fn run(&self, input: ValueView<'_>, mut output: TensorMut<'_>, _scope: &mut Scope) -> Result<(), StepError> {
-        let (view, [height, width, _]) = picture(input)?;
-        copy_crop(view, self.rectangle(width, height)?, &mut output);
+    fn place(&self, width: usize, height: usize, _random: &mut Random) -> Result<(Rectangle, bool), StepError> {
+        self.rectangle(width, height).map(|rectangle| (rectangle, false))
+    }
+
+    fn picture(
+        &self,
+        view: TensorView<'_>,
+        frame: &Frame,
+        mut output: TensorMut<'_>,
+        _scope: &mut Scope,
+    ) -> Result<(), StepError> {
+        copy_crop(view, frame.rectangle, &mut output);
         Ok(())
     }
 }
 
-impl Transform for RandomCrop {
+impl Reframe for RandomCrop {
     fn is_random(&self) -> bool {
         true
     }
@@ -95,17 +107,26 @@ impl Transform for RandomCrop {
         check_size(self.size)
     }
 
-    fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs> {
-        cropped_type(input, self.size)
+    fn size_type(&self, width: Option<usize>, height: Option<usize>) -> Result<[Option<usize>; 2], Needs> {
+        cropped_type(width, height, self.size)
     }
 
-    fn output_spec(&self, input: ValueView<'_>, _scope: &mut Scope) -> Result<TensorSpec, StepError> {
-        cropped_spec(input, self.size)
+    fn size(&self, width: usize, height: usize) -> Result<(usize, usize), StepError> {
+        require_room(width, height, self.size).map(|size| (size, size))
     }
 
-    fn run(&self, input: ValueView<'_>, mut output: TensorMut<'_>, scope: &mut Scope) -> Result<(), StepError> {
-        let (view, [height, width, _]) = picture(input)?;
-        copy_crop(view, self.rectangle(width, height, &mut scope.random)?, &mut output);
+    fn place(&self, width: usize, height: usize, random: &mut Random) -> Result<(Rectangle, bool), StepError> {
+        self.rectangle(width, height, random).map(|rectangle| (rectangle, false))
+    }
+
+    fn picture(
+        &self,
+        view: TensorView<'_>,
+        frame: &Frame,
+        mut output: TensorMut<'_>,
+        _scope: &mut Scope,
+    ) -> Result<(), StepError> {
+        copy_crop(view, frame.rectangle, &mut output);
         Ok(())
     }
 }
@@ -117,7 +138,7 @@ impl HorizontalFlip {
     }
 }
 
-impl Transform for HorizontalFlip {
+impl Reframe for HorizontalFlip {
     fn is_random(&self) -> bool {
         true
     }
@@ -127,20 +148,30 @@ impl Transform for HorizontalFlip {
         BadParameter::unless(sound, "probability", &self.probability, "between 0 and 1")
     }
 
-    fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs> {
-        picture_type(input).map(|(dtype, dims)| picture_of(dtype, dims))
+    fn size_type(&self, width: Option<usize>, height: Option<usize>) -> Result<[Option<usize>; 2], Needs> {
+        Ok([width, height])
     }
 
-    fn output_spec(&self, input: ValueView<'_>, _scope: &mut Scope) -> Result<TensorSpec, StepError> {
-        picture(input).map(|(view, _)| view.spec)
+    fn size(&self, width: usize, height: usize) -> Result<(usize, usize), StepError> {
+        Ok((width, height))
     }
 
-    fn run(&self, input: ValueView<'_>, output: TensorMut<'_>, scope: &mut Scope) -> Result<(), StepError> {
-        let (view, [_, width, channels]) = picture(input)?;
-        if !self.draw(&mut scope.random) {
+    fn place(&self, width: usize, height: usize, random: &mut Random) -> Result<(Rectangle, bool), StepError> {
+        Ok((Rectangle::whole(width, height), self.draw(random)))
+    }
+
+    fn picture(
+        &self,
+        view: TensorView<'_>,
+        frame: &Frame,
+        output: TensorMut<'_>,
+        _scope: &mut Scope,
+    ) -> Result<(), StepError> {
+        if !frame.mirrored {
             output.data.copy_from_slice(view.data);
             return Ok(());
         }
+        let &[_, width, channels] = view.spec.shape.dims() else { return Ok(()) };
         let pixel_bytes = channels * view.spec.dtype.bytes();
         let row_bytes = width * pixel_bytes;
         for (from, to) in view.data.chunks_exact(row_bytes).zip(output.data.chunks_exact_mut(row_bytes)) {
@@ -164,18 +195,11 @@ fn mirror<const N: usize>(from: &[u8], to: &mut [u8]) {
     to.iter_mut().zip(from.iter().rev()).for_each(|(to, from)| *to = *from);
 }
 
-fn cropped_type(input: &FieldType, size: usize) -> Result<FieldType, Needs> {
-    let (dtype, [height, width, channels]) = picture_type(input)?;
+fn cropped_type(width: Option<usize>, height: Option<usize>, size: usize) -> Result<[Option<usize>; 2], Needs> {
     if [height, width].into_iter().flatten().any(|length| length < size) {
         return Err(Needs(format!("a picture of at least {size}x{size}")));
     }
-    Ok(picture_of(dtype, [Some(size), Some(size), channels]))
-}
-
-fn cropped_spec(input: ValueView<'_>, size: usize) -> Result<TensorSpec, StepError> {
-    let (view, [height, width, channels]) = picture(input)?;
-    let size = require_room(width, height, size)?;
-    Ok(TensorSpec::new(view.spec.dtype, &[size, size, channels]))
+    Ok([Some(size), Some(size)])
 }
 
 /// The size, if a square of it fits.

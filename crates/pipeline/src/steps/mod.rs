@@ -1,23 +1,37 @@
 //! The ready steps. Each is a struct with its parameters, as a pipeline file spells them.
 
+mod audio;
 mod colour;
 mod crop;
 mod decode;
+mod geometry;
 mod layout;
+mod mask;
 mod resize;
+mod signal;
 mod spec;
+mod text;
+mod text_files;
 mod tiles;
+mod whole;
 
+pub use audio::{AudioMix, DecodeAudio, LogMel};
 pub(crate) use colour::float_output;
 pub use colour::{Centre, Greyscale, Normalise};
 pub use crop::{CentreCrop, HorizontalFlip, RandomCrop};
 pub(crate) use decode::encoded;
 pub use decode::{Colour, Decode};
+pub(crate) use geometry::{Frame, Rectangle};
 pub use layout::ToChw;
+pub use mask::DecodeMask;
+pub(crate) use resize::resize_rectangle;
 pub use resize::{Filter, RandomResizedCrop, Resize, Variant};
-pub(crate) use resize::{Rectangle, resize_rectangle};
+pub use signal::{AggregateSignal, ChannelName, DecodeSignal, Power, RawNumber, RecordingFormat, SignalWindows};
 pub use spec::{DEFAULT_FIELD, StepSpec};
+pub use text::{Embed, ExtractText, TokenPattern, Tokenise};
+pub use text_files::{PreparedFiles, prepare_files};
 pub use tiles::Tiles;
+pub use whole::{Call, Drop, Function, JsonValue, TakeJson};
 
 use forebay_codec::{DType, TensorView};
 

@@ -2,15 +2,15 @@
 
 use fast_image_resize::images::{CroppedImage, Image, ImageRef};
 use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions};
-use forebay_codec::{DType, TensorMut, TensorSpec, TensorView};
+use forebay_codec::{DType, TensorMut, TensorView};
 use serde::{Deserialize, Serialize};
 
-use super::{SIDE_MAX, picture, picture_of, picture_type};
+use super::SIDE_MAX;
+use super::geometry::{Frame, Rectangle, Reframe};
 use crate::error::StepError;
-use crate::sample::ValueView;
-use crate::schema::FieldType;
+use crate::random::Random;
 use crate::scope::Scope;
-use crate::step::{BadParameter, Needs, Transform};
+use crate::step::{BadParameter, Needs};
 
 mod area;
 mod tensorflow;
@@ -128,7 +128,11 @@ fn check_side(name: &'static str, side: Option<usize>) -> Result<(), BadParamete
     BadParameter::unless(sound, name, &side.unwrap_or(0), "from 1 to 65536 pixels")
 }
 
-impl Transform for Resize {
+impl Reframe for Resize {
+    fn is_random(&self) -> bool {
+        false
+    }
+
     fn check(&self) -> Result<(), BadParameter> {
         check_side("shorter-side", self.shorter_side)?;
         check_side("width", self.width)?;
@@ -144,28 +148,36 @@ impl Transform for Resize {
         BadParameter::unless(sound, "variant", &self.variant, "`antialias` for the filter `area`")
     }
 
-    fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs> {
-        let (dtype, dims) = resizable_type(input)?;
-        let fixed = matches!((self.width, self.height), (Some(_), Some(_)));
-        let (width, height) = match dims {
-            [Some(height), Some(width), _] => {
+    fn refuses(&self, dtype: DType) -> Option<Needs> {
+        refuses(dtype)
+    }
+
+    fn size_type(&self, width: Option<usize>, height: Option<usize>) -> Result<[Option<usize>; 2], Needs> {
+        Ok(match (width, height) {
+            (Some(width), Some(height)) => {
                 let (width, height) = self.size_of(width, height);
-                (Some(width), Some(height))
+                [Some(width), Some(height)]
             }
-            _ if fixed => (self.width, self.height),
-            _ => (None, None),
-        };
-        Ok(picture_of(dtype, [height, width, dims[2]]))
+            _ if self.width.is_some() && self.height.is_some() => [self.width, self.height],
+            _ => [None, None],
+        })
     }
 
-    fn output_spec(&self, input: ValueView<'_>, _scope: &mut Scope) -> Result<TensorSpec, StepError> {
-        let (view, [height, width, channels]) = picture(input)?;
-        let (width, height) = self.size_of(width, height);
-        Ok(TensorSpec::new(view.spec.dtype, &[height, width, channels]))
+    fn size(&self, width: usize, height: usize) -> Result<(usize, usize), StepError> {
+        Ok(self.size_of(width, height))
     }
 
-    fn run(&self, input: ValueView<'_>, mut output: TensorMut<'_>, scope: &mut Scope) -> Result<(), StepError> {
-        let (view, [height, width, _]) = picture(input)?;
+    fn place(&self, width: usize, height: usize, _random: &mut Random) -> Result<(Rectangle, bool), StepError> {
+        Ok((Rectangle::whole(width, height), false))
+    }
+
+    fn picture(
+        &self,
+        view: TensorView<'_>,
+        frame: &Frame,
+        mut output: TensorMut<'_>,
+        scope: &mut Scope,
+    ) -> Result<(), StepError> {
         match (self.variant, self.filter) {
             (Variant::Tensorflow, _) => tensorflow::resize(view, output, &mut scope.floats),
             (_, Filter::Area) => area::resize(view, output, &mut scope.floats),
@@ -174,8 +186,7 @@ impl Transform for Resize {
                     Variant::Plain => ResizeAlg::Interpolation(filter.kernel()),
                     _ => ResizeAlg::Convolution(filter.kernel()),
                 };
-                let whole = Rectangle { left: 0, top: 0, width, height };
-                resize_rectangle(view, whole, algorithm, &mut output, &mut scope.resizer)
+                resize_rectangle(view, frame.rectangle, algorithm, &mut output, &mut scope.resizer)
             }
         }
     }
@@ -193,7 +204,7 @@ impl Filter {
     }
 }
 
-impl Transform for RandomResizedCrop {
+impl Reframe for RandomResizedCrop {
     fn is_random(&self) -> bool {
         true
     }
@@ -207,35 +218,37 @@ impl Transform for RandomResizedCrop {
         BadParameter::unless(self.filter != Filter::Area, "filter", &self.filter, "`bilinear`, `bicubic` or `lanczos`")
     }
 
-    fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs> {
-        let (dtype, [_, _, channels]) = resizable_type(input)?;
-        Ok(picture_of(dtype, [Some(self.size), Some(self.size), channels]))
+    fn refuses(&self, dtype: DType) -> Option<Needs> {
+        refuses(dtype)
     }
 
-    fn output_spec(&self, input: ValueView<'_>, _scope: &mut Scope) -> Result<TensorSpec, StepError> {
-        let (view, [_, _, channels]) = picture(input)?;
-        Ok(TensorSpec::new(view.spec.dtype, &[self.size, self.size, channels]))
+    fn size_type(&self, _width: Option<usize>, _height: Option<usize>) -> Result<[Option<usize>; 2], Needs> {
+        Ok([Some(self.size), Some(self.size)])
     }
 
-    fn run(&self, input: ValueView<'_>, mut output: TensorMut<'_>, scope: &mut Scope) -> Result<(), StepError> {
-        let (view, [height, width, _]) = picture(input)?;
-        let rectangle = self.draw(width, height, &mut scope.random);
-        resize_rectangle(view, rectangle, ResizeAlg::Convolution(self.filter.kernel()), &mut output, &mut scope.resizer)
+    fn size(&self, _width: usize, _height: usize) -> Result<(usize, usize), StepError> {
+        Ok((self.size, self.size))
     }
-}
 
-/// A rectangle of a picture, in pixels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Rectangle {
-    pub(crate) left: usize,
-    pub(crate) top: usize,
-    pub(crate) width: usize,
-    pub(crate) height: usize,
+    fn place(&self, width: usize, height: usize, random: &mut Random) -> Result<(Rectangle, bool), StepError> {
+        Ok((self.draw(width, height, random), false))
+    }
+
+    fn picture(
+        &self,
+        view: TensorView<'_>,
+        frame: &Frame,
+        mut output: TensorMut<'_>,
+        scope: &mut Scope,
+    ) -> Result<(), StepError> {
+        let algorithm = ResizeAlg::Convolution(self.filter.kernel());
+        resize_rectangle(view, frame.rectangle, algorithm, &mut output, &mut scope.resizer)
+    }
 }
 
 impl RandomResizedCrop {
     /// Draws area and (logarithmically) aspect ratio until the rectangle fits; after ten misses takes the middle.
-    pub(crate) fn draw(&self, width: usize, height: usize, random: &mut crate::random::Random) -> Rectangle {
+    pub(crate) fn draw(&self, width: usize, height: usize, random: &mut Random) -> Rectangle {
         let pixels = (width * height) as f64;
         for _ in 0..CROP_ATTEMPTS {
             let area = pixels * random.between(self.area[0], self.area[1]);
@@ -263,11 +276,9 @@ impl RandomResizedCrop {
     }
 }
 
-fn resizable_type(input: &FieldType) -> Result<(DType, [Option<usize>; 3]), Needs> {
-    match picture_type(input)? {
-        (dtype @ (DType::U8 | DType::U16 | DType::F32), dims) => Ok((dtype, dims)),
-        _ => Err(Needs("a picture in uint8, uint16 or float32".to_owned())),
-    }
+fn refuses(dtype: DType) -> Option<Needs> {
+    let can = matches!(dtype, DType::U8 | DType::U16 | DType::F32);
+    (!can).then(|| Needs("a picture in uint8, uint16 or float32".to_owned()))
 }
 
 pub(crate) fn resize_rectangle(
@@ -299,8 +310,7 @@ pub(crate) fn resize_rectangle(
     let mut target =
         Image::from_slice_u8(out_width as u32, out_height as u32, output.data, pixel).map_err(|_| unfit(out_spec))?;
     let options = ResizeOptions::new().resize_alg(algorithm).use_alpha(false);
-    let whole = Rectangle { left: 0, top: 0, width, height };
-    if rectangle == whole {
+    if rectangle == Rectangle::whole(width, height) {
         return Ok(resizer.resize(&source, &mut target, &options)?);
     }
     // Cut first, then resize: what lies outside the rectangle has no part in the result, as in torchvision.

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::{AggregateSignal, DecodeAudio, DecodeSignal, LogMel, SignalWindows};
 use super::{
-    Centre, CentreCrop, Decode, Greyscale, HorizontalFlip, Normalise, RandomCrop, RandomResizedCrop, Resize, Tiles,
-    ToChw,
+    Centre, CentreCrop, Decode, DecodeMask, Drop, Function, Greyscale, HorizontalFlip, Normalise, RandomCrop,
+    RandomResizedCrop, Resize, TakeJson, Tiles, ToChw,
 };
+use super::{Embed, ExtractText, Tokenise};
 use crate::error::{Error, Result};
 use crate::step::{Action, Step};
 
@@ -17,7 +19,7 @@ use crate::step::{Action, Step};
 #[serde(transparent)]
 pub struct StepSpec(toml::Table);
 
-/// The field that steps work on unless they say otherwise.
+/// The field that a source's files go to unless it says otherwise.
 pub const DEFAULT_FIELD: &str = "image";
 
 /// A ready operation: what a pipeline file calls it, what a data set is called after it, and how it is made.
@@ -31,6 +33,18 @@ fn transform<T: DeserializeOwned + crate::step::Transform + 'static>(
     parameters: toml::Table,
 ) -> std::result::Result<Action, toml::de::Error> {
     parameters.try_into::<T>().map(|step| Action::Transform(Arc::new(step)))
+}
+
+fn produce<T: DeserializeOwned + crate::step::Produce + 'static>(
+    parameters: toml::Table,
+) -> std::result::Result<Action, toml::de::Error> {
+    parameters.try_into::<T>().map(|step| Action::Produce(Arc::new(step)))
+}
+
+fn remake<T: DeserializeOwned + crate::step::Remake + 'static>(
+    parameters: toml::Table,
+) -> std::result::Result<Action, toml::de::Error> {
+    parameters.try_into::<T>().map(|step| Action::Remake(Arc::new(step)))
 }
 
 fn expand<T: DeserializeOwned + crate::step::Expand + 'static>(
@@ -50,6 +64,18 @@ const READY: &[Ready] = &[
     Ready { op: "centre-pixels", state: "pixel-centered", make: transform::<Centre> },
     Ready { op: "normalise", state: "normalised", make: transform::<Normalise> },
     Ready { op: "to-chw", state: "channels-first", make: transform::<ToChw> },
+    Ready { op: "decode-mask", state: "mask-decoded", make: produce::<DecodeMask> },
+    Ready { op: "take-json", state: "taken", make: remake::<TakeJson> },
+    Ready { op: "drop", state: "dropped", make: remake::<Drop> },
+    Ready { op: "function", state: "called", make: remake::<Function> },
+    Ready { op: "decode-audio", state: "decoded", make: produce::<DecodeAudio> },
+    Ready { op: "log-mel", state: "spectrogram-encoded", make: transform::<LogMel> },
+    Ready { op: "decode-signal", state: "decoded", make: produce::<DecodeSignal> },
+    Ready { op: "signal-windows", state: "decoded", make: expand::<SignalWindows> },
+    Ready { op: "aggregate-signal", state: "aggregated", make: transform::<AggregateSignal> },
+    Ready { op: "extract-text", state: "decoded", make: produce::<ExtractText> },
+    Ready { op: "tokenise", state: "bpe-encoded", make: produce::<Tokenise> },
+    Ready { op: "embed", state: "embedded", make: transform::<Embed> },
     Ready { op: "tiles", state: "tiled", make: expand::<Tiles> },
 ];
 
@@ -66,8 +92,16 @@ impl StepSpec {
         Self(table)
     }
 
-    /// The step, or an error that names it and what is wrong with it.
-    pub fn to_step(&self, pipeline: &str) -> Result<Step> {
+    /// The parameters of a step of operation `op`; `None` if it is of another.
+    pub(super) fn parameters<T: DeserializeOwned>(&self, op: &str) -> Option<T> {
+        let mut table = self.0.clone();
+        (take_text(&mut table, "op")? == op).then_some(())?;
+        table.retain(|key, _| !matches!(key, "name" | "state" | "fields"));
+        table.try_into().ok()
+    }
+
+    /// The step, or an error that names it and what is wrong with it. It works on `default_field` unless it says otherwise.
+    pub fn to_step(&self, pipeline: &str, default_field: &str) -> Result<Step> {
         let format = |message: String| Error::Format { name: pipeline.to_owned(), message };
         let mut table = self.0.clone();
         let op = take_text(&mut table, "op").ok_or_else(|| format("a [[step]] has no `op`".to_owned()))?;
@@ -80,7 +114,7 @@ impl StepSpec {
         let name = take_text(&mut table, "name").unwrap_or_else(|| op.clone());
         let state = take_text(&mut table, "state").unwrap_or_else(|| ready.state.to_owned());
         let fields = match table.remove("fields") {
-            None => vec![DEFAULT_FIELD.to_owned()],
+            None => vec![default_field.to_owned()],
             Some(fields) => fields
                 .try_into()
                 .map_err(|error| format(format!("step `{name}`: `fields` is not a list of names: {error}")))?,

@@ -19,7 +19,7 @@ pub struct Tiles {
 }
 
 /// The most samples that one sample may become; part `n` of sample `i` gets the number `i · PARTS_MAX + n`.
-const PARTS_MAX: u64 = 1 << 20;
+pub(super) const PARTS_MAX: u64 = 1 << 20;
 
 impl Expand for Tiles {
     fn check(&self) -> Result<(), BadParameter> {

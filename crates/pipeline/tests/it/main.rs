@@ -6,6 +6,7 @@
     reason = "a test stops when it cannot go on, and says why it skips"
 )]
 
+mod domains;
 mod golden;
 mod pipelines;
 mod running;
@@ -13,3 +14,4 @@ mod steps;
 mod stored;
 mod strategies;
 mod support;
+mod text;

@@ -22,7 +22,7 @@ pub(crate) fn data_folder(name: &str) -> Option<PathBuf> {
 /// A step from its TOML.
 pub(crate) fn step(toml: &str) -> Step {
     let spec: StepSpec = toml::from_str(toml).unwrap();
-    spec.to_step("test").unwrap()
+    spec.to_step("test", "image").unwrap()
 }
 
 /// A sample with one field `image`.

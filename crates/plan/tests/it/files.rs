@@ -11,7 +11,12 @@ fn a_profile_and_a_plan_come_back_as_they_were() {
     let profile = presto_cv();
     assert_eq!(Profile::parse(&profile.to_json().unwrap()).unwrap(), profile);
     let limits = Limits { storage_bytes_max: Some(900_000_000_000), prep_seconds_max: None, lossless: true };
-    let objective = Objective { weights: weights(1.0, 0.1, 1.0), limits, trainer_samples_per_second: Some(1500.3) };
+    let objective = Objective {
+        weights: weights(1.0, 0.1, 1.0),
+        limits,
+        trainer_samples_per_second: Some(1500.3),
+        ..Objective::default()
+    };
     let plan = plan(&profile, &objective).unwrap();
     assert_eq!(Plan::parse(&plan.to_json().unwrap()).unwrap(), plan);
 }

@@ -2,9 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is how a failure is reported, in its helpers too")]
 
+mod analysis;
 mod files;
 mod model;
 mod presto;
 mod profiles;
 mod properties;
 mod summaries;
+mod what_if;

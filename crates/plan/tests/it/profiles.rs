@@ -89,7 +89,7 @@ pub(crate) fn presto_cv() -> Profile {
 }
 
 pub(crate) fn weights(prep: f64, storage: f64, throughput: f64) -> Weights {
-    Weights { prep, storage, throughput }
+    Weights { prep, storage, throughput, money: 0.0 }
 }
 
 /// Whether two numbers agree to nine digits.

@@ -1,6 +1,6 @@
 //! What holds of every ranking.
 
-use forebay_plan::{Limits, Objective, Plan, Profile, Weights, plan, rank};
+use forebay_plan::{Limits, Objective, Plan, Profile, Weights, WhatIf, analyse, forecasts, plan, rank};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -87,6 +87,7 @@ proptest! {
             prep: weights.prep * scale,
             storage: weights.storage * scale,
             throughput: weights.throughput * scale,
+            money: 0.0,
         };
         prop_assert_eq!(names(&profile, &by(scaled)), before);
     }
@@ -168,6 +169,23 @@ proptest! {
         }
         if let Ok(plan) = plan(&profile, &Objective::default()) {
             prop_assert_eq!(Plan::parse(&plan.to_json().unwrap()).unwrap(), plan);
+        }
+    }
+
+    /// Whoever wants something of everything is best served from the front.
+    #[test]
+    fn the_winner_is_on_the_front(profile in any_profile(), weights in any_weights()) {
+        let objective = by(Weights { prep: weights.prep + 0.01, storage: weights.storage + 0.01, ..weights });
+        let analysis = analyse(&profile, &objective).unwrap();
+        let winner = analysis.strategies.iter().find(|one| one.place == 1).unwrap();
+        prop_assert!(winner.pareto);
+    }
+
+    #[test]
+    fn the_same_machine_gives_what_was_measured(profile in any_profile()) {
+        for forecast in forecasts(&profile, &WhatIf::default(), None).unwrap() {
+            let (expected, measured) = (forecast.expected_samples_per_second, forecast.measured_samples_per_second);
+            prop_assert!((expected / measured - 1.0).abs() < 1e-9, "{} {}", expected, measured);
         }
     }
 }

@@ -84,7 +84,7 @@ pub fn records_in_block<'a>(
 }
 
 /// The payload's length, and what follows the header.
-fn split_header(frame: &[u8]) -> std::result::Result<(u64, &[u8]), FormatFault> {
+pub(crate) fn split_header(frame: &[u8]) -> std::result::Result<(u64, &[u8]), FormatFault> {
     let Some((header, rest)) = frame.split_first_chunk::<HEADER_BYTES>() else {
         return Err(FormatFault::Truncated {
             part: FramePart::Header,

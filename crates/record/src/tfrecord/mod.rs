@@ -17,6 +17,7 @@ mod reader;
 mod window;
 mod writer;
 
+pub(crate) use block::split_header;
 pub use block::{Origin, parse_frame, parse_indexed, records_in_block};
 pub use damage::{Damage, DamageReport};
 pub use input::Compression;

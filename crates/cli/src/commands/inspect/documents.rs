@@ -50,7 +50,7 @@ pub(super) fn pipeline(name: &str, text: &str, ready: bool) -> Result<PipelineFo
     Ok(PipelineFound {
         name: pipeline.name().to_owned(),
         ready,
-        files: pipeline.source().files.clone(),
+        files: pipeline.source().pattern().to_owned(),
         source: pipeline.schema_after(0).to_string(),
         steps: steps.collect(),
         strategies: splits.iter().map(|split| split.name.clone()).collect(),

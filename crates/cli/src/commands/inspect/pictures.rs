@@ -205,8 +205,8 @@ pub(super) fn folder(path: &Path, verify: bool) -> Result<Pictures> {
     let mut classes = vec![0; listing.classes().len()];
     let (mut wrong_extensions, mut problems) = (0, Vec::new());
     let mut decoder = Decoder::new();
-    for (number, file) in listing.files().iter().enumerate() {
-        let full = listing.path(number);
+    for file in listing.entries() {
+        let full = listing.root().join(file.path());
         let content = read_up_to(&full, if verify { FILE_BYTES_MAX } else { MARK_BYTES })?;
         let format = Format::detect(&content);
         let count = formats.entry(format.map_or("unknown", Format::name)).or_default();
@@ -227,7 +227,7 @@ pub(super) fn folder(path: &Path, verify: bool) -> Result<Pictures> {
     let classes = listing.classes().iter().zip(classes).map(|(name, files)| ClassCount { name: name.clone(), files });
     Ok(Pictures {
         path: path.to_owned(),
-        files: listing.files().len() as u64,
+        files: listing.len() as u64,
         bytes: listing.bytes(),
         formats,
         classes: classes.collect(),

@@ -1,0 +1,76 @@
+//! `forebay export`: a data set as tars.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use clap::Args;
+use forebay_engine::StorageChoice;
+use forebay_engine::data::Dataset;
+use forebay_engine::export::export_tar;
+use forebay_plan::units;
+use serde::Serialize;
+
+use super::profile::counted;
+use crate::arguments::Threads;
+use crate::error::{Error, Result};
+use crate::output::{Output, Page};
+
+const EXAMPLES: &str = "\
+Examples:
+  forebay export dataset/ tars/
+
+Each shard becomes one tar. A picture that is kept encoded is a member called
+after its format (jpg, png), the label is cls, texts are txt or json, and tensors
+are npy. Members of other fields are called after the field too (mask.png).
+A pipeline reads tars with `format = \"tar\"` in its [source].";
+
+/// Write a data set as tar shards that WebDataset reads
+#[derive(Debug, Clone, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// A folder that `forebay build` made
+    #[arg(value_name = "DATASET")]
+    dataset: PathBuf,
+    /// The folder to write the tars to; it must not have any yet
+    #[arg(value_name = "FOLDER")]
+    output: PathBuf,
+    #[command(flatten)]
+    threads: Threads,
+}
+
+/// What `export --json` prints.
+#[derive(Debug, Serialize)]
+struct Outcome {
+    dataset: PathBuf,
+    files: Vec<PathBuf>,
+    samples: u64,
+    bytes: u64,
+    seconds: f64,
+}
+
+pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
+    let begun = Instant::now();
+    let dataset = Arc::new(Dataset::open(&arguments.dataset)?);
+    let storage = StorageChoice::Local.open(0)?;
+    let threads = arguments.threads.count();
+    let exported = export_tar(&dataset, &storage, &arguments.output, threads, &output.progress())?;
+    let size =
+        |path: &PathBuf| std::fs::metadata(path).map(|metadata| metadata.len()).map_err(Error::io("look at", path));
+    let outcome = Outcome {
+        dataset: arguments.dataset.clone(),
+        bytes: exported.files.iter().map(size).sum::<Result<u64>>()?,
+        files: exported.files,
+        samples: exported.samples,
+        seconds: begun.elapsed().as_secs_f64(),
+    };
+    output.present(&outcome, show)
+}
+
+fn show(outcome: &Outcome, page: &mut Page) {
+    page.facts(&[
+        ("samples", units::count(outcome.samples)),
+        ("tars", format!("{}, {}", counted(outcome.files.len() as u64, "file"), units::bytes(outcome.bytes as f64))),
+        ("took", units::seconds(outcome.seconds)),
+    ]);
+}

@@ -1,0 +1,173 @@
+//! What is wanted of a plan beyond weights and limits: a named objective, prices, another machine.
+
+use clap::{Args, ValueEnum};
+use forebay_plan::{Objective, Prices, Weights, WhatIf};
+
+use crate::arguments::size_bytes;
+use crate::error::{Error, Result};
+
+/// Options that `plan` and `report` share.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct Wants {
+    /// What counts, in place of --weights: one of the four criteria alone [default: throughput]
+    #[arg(long, value_name = "WHAT")]
+    objective: Option<Criterion>,
+    /// Plan for another machine by the cost model: `cores=32,read=910MB/s,memory=80GB,trainer=1200/s`. Also `files=500/s`
+    /// (whole source files) and `samples=1281167`. What is left out is as measured
+    #[arg(long, value_name = "KEY=VALUE,…", value_parser = what_if)]
+    what_if: Option<WhatIf>,
+    /// What things cost, in any currency: `cpu-hour=0.04,gb-month=0.02,accelerator-hour=2.5`
+    #[arg(long, value_name = "KEY=PRICE,…", value_parser = prices)]
+    price: Option<Prices>,
+    /// For how many epochs the accelerator is paid
+    #[arg(long, value_name = "N", requires = "price")]
+    epochs: Option<u64>,
+    /// For how many months the storage is paid
+    #[arg(long, value_name = "N", requires = "price")]
+    months: Option<f64>,
+}
+
+/// One criterion alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Criterion {
+    /// Samples per second
+    Throughput,
+    /// Little storage
+    Storage,
+    /// Little time to prepare
+    Preparation,
+    /// Little money: needs --price
+    Money,
+}
+
+impl Wants {
+    /// `objective` with what was asked for here.
+    pub(crate) fn objective(&self, objective: Objective) -> Result<Objective> {
+        let prices = self.price.map(|prices| self.for_how_long(prices)).transpose()?;
+        if self.objective == Some(Criterion::Money) && prices.is_none() {
+            return Err(Error::usage(
+                "`--objective money` needs prices",
+                "add `--price accelerator-hour=2.5,gb-month=0.02 --epochs 90 --months 6`, with your own figures",
+            ));
+        }
+        Ok(Objective {
+            weights: self.objective.map_or(objective.weights, weights),
+            prices,
+            what_if: self.what_if.or(objective.what_if),
+            ..objective
+        })
+    }
+
+    /// The prices with how long they are paid: a price without that would count for nothing.
+    fn for_how_long(&self, prices: Prices) -> Result<Prices> {
+        let missing = |price: f64, given: bool, name: &str, option: &str| {
+            if price > 0.0 && !given {
+                let problem = format!("`{name}` has a price, but nothing says for how long it is paid");
+                return Err(Error::usage(problem, format!("add `{option}`")));
+            }
+            Ok(())
+        };
+        missing(prices.accelerator_hour, self.epochs.is_some(), "accelerator-hour", "--epochs N")?;
+        missing(prices.gb_month, self.months.is_some(), "gb-month", "--months N")?;
+        Ok(Prices { epochs: self.epochs.unwrap_or(0), months: self.months.unwrap_or(0.0), ..prices })
+    }
+}
+
+fn weights(criterion: Criterion) -> Weights {
+    let none = Weights { prep: 0.0, storage: 0.0, throughput: 0.0, money: 0.0 };
+    match criterion {
+        Criterion::Throughput => Weights { throughput: 1.0, ..none },
+        Criterion::Storage => Weights { storage: 1.0, ..none },
+        Criterion::Preparation => Weights { prep: 1.0, ..none },
+        Criterion::Money => Weights { money: 1.0, ..none },
+    }
+}
+
+/// The keys and values of `key=value,key=value`, each key once.
+fn pairs(text: &str) -> Result<Vec<(&str, &str)>, String> {
+    let mut found: Vec<(&str, &str)> = Vec::new();
+    for part in text.split(',').map(str::trim) {
+        let (key, value) = part.split_once('=').ok_or_else(|| format!("write `key=value` instead of `{part}`"))?;
+        let (key, value) = (key.trim(), value.trim());
+        if found.iter().any(|(other, _)| *other == key) {
+            return Err(format!("`{key}` is given twice"));
+        }
+        found.push((key, value));
+    }
+    Ok(found)
+}
+
+fn what_if(text: &str) -> Result<WhatIf, String> {
+    let mut what_if = WhatIf::default();
+    for (key, value) in pairs(text)? {
+        match key {
+            "cores" => what_if.cores = Some(count(value)? as usize),
+            "samples" => what_if.samples = Some(count(value)?),
+            "memory" => what_if.memory_bytes = Some(size_bytes(value)?),
+            "read" => what_if.read_bytes_per_second = Some(size_bytes(per_second(value))? as f64),
+            "files" => what_if.files_per_second = Some(number(per_second(value))?),
+            "trainer" => what_if.trainer_samples_per_second = Some(number(per_second(value))?),
+            other => {
+                return Err(format!(
+                    "there is no `{other}`; the keys are cores, read, files, memory, trainer, samples"
+                ));
+            }
+        }
+    }
+    Ok(what_if)
+}
+
+fn prices(text: &str) -> Result<Prices, String> {
+    let mut prices = Prices::default();
+    for (key, value) in pairs(text)? {
+        let price = number(value)?;
+        match key {
+            "cpu-hour" => prices.cpu_hour = price,
+            "gb-month" => prices.gb_month = price,
+            "accelerator-hour" => prices.accelerator_hour = price,
+            other => return Err(format!("there is no `{other}`; the keys are cpu-hour, gb-month, accelerator-hour")),
+        }
+    }
+    Ok(prices)
+}
+
+fn per_second(value: &str) -> &str {
+    value.strip_suffix("/s").unwrap_or(value).trim()
+}
+
+fn count(value: &str) -> Result<u64, String> {
+    value.parse().ok().filter(|count| *count > 0).ok_or_else(|| format!("`{value}` is no count of 1 or more"))
+}
+
+fn number(value: &str) -> Result<f64, String> {
+    let number = value.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0);
+    number.ok_or_else(|| format!("`{value}` is no number of 0 or more"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_machine_is_written_with_units() {
+        let found = what_if("cores=32, read=910MB/s,memory=80GB,trainer=1200/s").unwrap();
+        let expected = WhatIf {
+            cores: Some(32),
+            read_bytes_per_second: Some(910e6),
+            memory_bytes: Some(80_000_000_000),
+            trainer_samples_per_second: Some(1200.0),
+            ..WhatIf::default()
+        };
+        assert_eq!(found, expected);
+        for wrong in ["", "cores", "cores=0", "cores=2,cores=4", "gpu=3", "read=fast", "trainer=-1/s", "trainer=inf"] {
+            assert!(what_if(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn prices_have_names() {
+        let found = prices("cpu-hour=0.04,accelerator-hour=2.5").unwrap();
+        assert_eq!((found.cpu_hour, found.gb_month, found.accelerator_hour), (0.04, 0.0, 2.5));
+        assert!(prices("cpu=1").unwrap_err().contains("cpu-hour"));
+    }
+}

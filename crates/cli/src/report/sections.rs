@@ -1,0 +1,198 @@
+//! The parts of the page that are words and tables: the recommendation, what binds, all numbers, how it was measured.
+
+use forebay_plan::{Analysed, Analysis, Caching, Plan, Profile, RankedStrategy, units};
+
+use super::Group;
+use super::html::{code, escape, with_code};
+use super::plots::Grid;
+use super::plots::compared::cached;
+use crate::commands::plan::bound_there;
+use crate::commands::profile::{bound_by, counted, signed_percent};
+
+fn section(heading: &str, body: &str) -> String {
+    format!("<section>\n<h2>{heading}</h2>\n{body}\n</section>")
+}
+
+fn dash<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| "–".to_owned(), text)
+}
+
+impl Group<'_> {
+    /// The choice in half a line: `1,789 samples/s, 16.7 times single files`.
+    pub(super) fn headline(&self) -> String {
+        let Some(best) = self.plan.ranking.first() else { return String::new() };
+        let rate = units::samples_per_second(best.samples_per_second());
+        match best.summary.speedup.filter(|_| best.summary.split.position > 0 && best.forecast.is_none()) {
+            Some(speedup) => format!("{rate}, {} times single files", units::number(speedup)),
+            None => rate,
+        }
+    }
+}
+
+/// What to do, in words and in four figures.
+pub(super) fn recommendation(group: &Group, prefix: &str) -> String {
+    let plan = &group.plan;
+    let tile =
+        |value: String, what: &str| format!("<div class=\"tile\"><b>{}</b><span>{what}</span></div>", escape(&value));
+    let mut tiles = Vec::new();
+    if let Some(best) = plan.ranking.first() {
+        let there = best.forecast.as_ref();
+        let what = if there.is_some() { "samples per second expected there" } else { "samples per second" };
+        tiles.push(tile(units::number(best.samples_per_second()), what));
+        let speedup = there.map_or(best.summary.speedup, |there| there.speedup);
+        if let Some(speedup) = speedup.filter(|_| best.summary.split.position > 0) {
+            tiles.push(tile(format!("{} ×", units::number(speedup)), "as fast as single files"));
+        }
+        tiles.push(tile(units::bytes(best.storage_bytes_total() as f64), "of storage for all samples"));
+        tiles.push(tile(units::seconds(best.prep_seconds_total()), "to prepare once"));
+        tiles.push(tile(units::seconds(best.epoch_seconds_total()), "for one epoch of all samples"));
+    }
+    format!(
+        "<header id=\"{prefix}top\">\n<p class=\"kicker\">Pipeline {} on storage {}</p>\n<h1>Keep {}</h1>\n\
+         <p class=\"lead\">{}</p>\n<div class=\"tiles\">{}</div>\n</header>",
+        code(&plan.pipeline.name),
+        code(&plan.storage),
+        code(&plan.chosen),
+        with_code(&plan.reason),
+        tiles.concat(),
+    )
+}
+
+fn bound_word(ranked: &RankedStrategy, caching: Caching) -> &'static str {
+    ranked.forecast.as_ref().map_or_else(|| bound_by(ranked.prediction.bound_by, caching), bound_there)
+}
+
+/// What binds each strategy, best first.
+pub(super) fn binding(plan: &Plan) -> String {
+    let item = |ranked: &RankedStrategy| {
+        let bound = bound_word(ranked, plan.caching);
+        let out = ranked.excluded.as_ref().map_or_else(String::new, |excluded| format!(". Ruled out: {excluded}"));
+        format!(
+            "<li><span class=\"badge {bound}\">{bound}</span><div>{}<p>{}</p></div></li>\n",
+            code(&ranked.summary.name),
+            with_code(&format!("{}{out}", ranked.sentence))
+        )
+    };
+    let items: String = plan.ranking.iter().map(item).collect();
+    section("What binds each", &format!("<ul class=\"binding\">\n{items}</ul>"))
+}
+
+/// Everything about each strategy.
+pub(super) fn numbers(analysis: &Analysis, plan: &Plan) -> String {
+    let row = |one: &Analysed| {
+        let (ranked, summary) = (&one.ranked, &one.ranked.summary);
+        vec![
+            summary.name.clone(),
+            one.place.to_string(),
+            dash(ranked.score, |score| format!("{score:.2}")),
+            units::number(summary.t4_samples_per_second),
+            if summary.runs < 2 { "–".to_owned() } else { format!("± {}", units::number(summary.t4_spread)) },
+            dash(summary.predicted_samples_per_second, units::number),
+            dash(summary.prediction_error, signed_percent),
+            dash(summary.speedup, |speedup| format!("{} ×", units::number(speedup))),
+            units::bytes(summary.storage_bytes_total as f64),
+            units::seconds(summary.prep_seconds_total),
+            dash(summary.break_even_epochs.filter(|_| summary.split.position > 0), |epochs| counted(epochs, "epoch")),
+            if one.pareto { "yes" } else { "no" }.to_owned(),
+            bound_word(ranked, plan.caching).to_owned(),
+        ]
+    };
+    let grid = Grid {
+        head: vec![
+            "strategy",
+            "place",
+            "score",
+            "samples/s",
+            "spread",
+            "predicted",
+            "error",
+            "speed-up",
+            "storage",
+            "prepare",
+            "pays off in",
+            "on the front",
+            "bound by",
+        ],
+        rows: analysis.strategies.iter().map(row).collect(),
+        best: Some(plan.chosen.clone()),
+    };
+    let note = "<p class=\"note\">The score is the mean of the criteria, each from 0 for the worst to 1 for the best, by weight. On \
+                the front is what no other strategy beats in storage, throughput and preparation time together.</p>";
+    section("All numbers", &format!("{note}\n{}", grid.html()))
+}
+
+/// The machine, the storage, the data and the runs; a row for each profile where there are several.
+pub(super) fn method(profiles: &[&Profile]) -> String {
+    let Some(first) = profiles.first() else { return String::new() };
+    let items: String =
+        facts(first).map(|(name, value)| format!("<dt>{name}</dt><dd>{}</dd>\n", escape(&value))).concat();
+    let mut body = format!("<dl>\n{items}</dl>");
+    if profiles.len() > 1 {
+        let row = |(number, profile): (usize, &&Profile)| {
+            vec![
+                (number + 1).to_string(),
+                profile.storage.name.clone(),
+                cached(profile.method.caching).to_owned(),
+                profile.method.threads.to_string(),
+                units::count(profile.method.sample_count),
+                profile.method.runs_total.to_string(),
+                profile.strategies.len().to_string(),
+            ]
+        };
+        let grid = Grid {
+            head: vec!["profile", "storage", "cached", "threads", "samples", "runs", "strategies"],
+            rows: profiles.iter().enumerate().map(row).collect(),
+            best: None,
+        };
+        let note = format!(
+            "\n<p class=\"note\">These {} profiles are compared; the recommendation rests on the first.</p>\n{}",
+            profiles.len(),
+            grid.html()
+        );
+        body.push_str(&note);
+    }
+    section("How it was measured", &body)
+}
+
+fn facts(profile: &Profile) -> [(&'static str, String); 5] {
+    let (machine, data, method, storage) = (&profile.machine, &profile.data, &profile.method, &profile.storage);
+    let caching = match method.caching {
+        Caching::None => "nothing: caches were dropped before each run",
+        Caching::System => "the page cache, filled by a run that does not count",
+        Caching::Application => "deserialised samples in memory",
+    };
+    [
+        (
+            "machine",
+            format!(
+                "{}, {}, {} of memory that one thread copies at {}",
+                machine.processor,
+                counted(machine.cores as u64, "core"),
+                units::bytes(machine.memory_bytes as f64),
+                units::bytes_per_second(machine.memory_bytes_per_second)
+            ),
+        ),
+        (
+            "storage",
+            format!(
+                "{}: {} in sequence, {} whole files/s of {}",
+                storage.name,
+                units::bytes_per_second(storage.sequential_bytes_per_second),
+                units::number(storage.files_per_second),
+                units::bytes(storage.file_bytes)
+            ),
+        ),
+        ("data", format!("{}: {}, {}", data.root, counted(data.samples, "sample"), units::bytes(data.bytes as f64))),
+        (
+            "runs",
+            format!(
+                "{} of {} for each strategy, on {} and {}",
+                units::count(u64::from(method.runs_total)),
+                counted(method.sample_count, "sample"),
+                counted(method.threads as u64, "thread"),
+                counted(method.shards as u64, "shard")
+            ),
+        ),
+        ("cached", caching.to_owned()),
+    ]
+}

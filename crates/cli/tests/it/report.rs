@@ -1,0 +1,185 @@
+//! The report page, its plots as files, the tables, and plans for other machines.
+
+use std::path::Path;
+
+use crate::support::{assert_keys, forebay, workspace};
+
+/// Elements of HTML that have no end.
+const VOID: [&str; 2] = ["meta", "br"];
+
+/// Checks that every element that begins also ends, in order, and that attributes are quoted. Returns the elements' names.
+#[track_caller]
+fn well_formed(text: &str) -> Vec<String> {
+    let mut open: Vec<&str> = Vec::new();
+    let mut names = Vec::new();
+    let mut rest = text;
+    while let Some(start) = rest.find('<') {
+        let end = start + rest[start..].find('>').expect("a tag ends");
+        let tag = &rest[start + 1..end];
+        rest = &rest[end + 1..];
+        if tag.starts_with('!') || tag.starts_with('?') {
+            continue;
+        }
+        if let Some(name) = tag.strip_prefix('/') {
+            assert_eq!(open.pop(), Some(name), "`</{name}>` ends what is open");
+            continue;
+        }
+        assert_eq!(tag.matches('"').count() % 2, 0, "quotes come in pairs: <{tag}>");
+        let name = tag.split([' ', '\n', '/']).next().unwrap();
+        names.push(name.to_owned());
+        // Scripts and styles hold other languages.
+        if name == "script" || name == "style" {
+            rest = rest.split_once(&format!("</{name}>")).expect("it ends").1;
+        } else if !tag.ends_with('/') && !VOID.contains(&name) {
+            open.push(name);
+        }
+    }
+    assert!(open.is_empty(), "left open: {open:?}");
+    names
+}
+
+fn read(folder: &Path, name: &str) -> String {
+    std::fs::read_to_string(folder.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+fn profile(here: &Path, threads: usize, caching: &str, more: &str) -> String {
+    let name = format!("{threads}-{caching}.json");
+    let arguments = format!("--samples 8 --runs 2 --threads {threads} --caching {caching} -o {name} {more}");
+    forebay(here, &format!("profile cv --data photos {arguments}")).text();
+    name
+}
+
+#[test]
+fn the_page_needs_nothing_else_and_says_what_to_do() {
+    let folder = workspace(10);
+    let here = folder.path();
+    let name = profile(here, 2, "none", "--encoding png");
+    forebay(here, &format!("report {name} -o pages/report.html")).text();
+    let page = read(here, "pages/report.html");
+    assert!(page.starts_with("<!doctype html>") && page.contains("<h1>Keep <code>"));
+    for outside in ["http", "src=", "url(", "@import", "<link", "<img", "//cdn"] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    assert!(page.contains("prefers-color-scheme: dark") && page.contains("data-theme=dark"));
+    assert!(page.contains("name=\"viewport\""));
+    let names = well_formed(&page);
+    let count = |name: &str| names.iter().filter(|found| *found == name).count();
+    let plots = ["storage-throughput", "throughput", "storage-preparation", "compression", "steps"];
+    for id in plots {
+        assert!(page.contains(&format!("<section id=\"{id}\">")), "{id}");
+    }
+    assert!(!page.contains("id=\"caching\"") && !page.contains("id=\"speed-up\""), "one profile has no such plots");
+    assert_eq!(count("svg"), 2 * count("figure"), "each plot for the desk and for the phone");
+    assert!(count("table") > count("figure"), "each plot has its table");
+    let reachable = page.matches("tabindex=\"0\" role=\"img\" aria-label=").count();
+    assert_eq!(reachable, count("title") - 1, "every mark that tells its value can be reached");
+}
+
+#[test]
+fn several_profiles_are_compared() {
+    let folder = workspace(10);
+    let here = folder.path();
+    let strategies = "--strategy unprocessed --strategy resized";
+    let names = [(2, "none"), (2, "system"), (2, "application"), (1, "none")]
+        .map(|(threads, caching)| profile(here, threads, caching, strategies));
+    let outcome = forebay(
+        here,
+        &format!("report {} --svg-folder plots --csv all.csv --parquet all.parquet --json", names.join(" ")),
+    )
+    .json();
+    assert_keys(&outcome, "report bytes plots tables");
+    assert_eq!(outcome["tables"], serde_json::json!(["all.csv", "all.parquet"]));
+    let page = read(here, "report.html");
+    well_formed(&page);
+    assert!(page.contains("id=\"caching\"") && page.contains("id=\"speed-up\""));
+    assert!(page.contains("These 4 profiles are compared"));
+    let plots: Vec<&str> = outcome["plots"].as_array().unwrap().iter().map(|path| path.as_str().unwrap()).collect();
+    assert!(plots.contains(&"plots/caching.svg") && plots.contains(&"plots/speed-up.svg"), "{plots:?}");
+    for path in plots {
+        let plot = read(here, path);
+        assert_eq!(well_formed(&plot)[0], "svg", "{path}");
+        assert_eq!(plot.matches("http").count(), 1, "{path}: the name of the format alone");
+        assert!(!plot.contains("NaN") && !plot.contains("inf\""), "{path}");
+    }
+    let csv = read(here, "all.csv");
+    assert_eq!(csv.lines().count(), 1 + 4 * 2);
+    assert!(csv.starts_with("profile,pipeline,storage,caching,threads,shards,sample_count,samples_total,strategy,"));
+    assert!(std::fs::read(here.join("all.parquet")).unwrap().ends_with(b"PAR1"));
+}
+
+#[test]
+fn pipelines_have_their_own_parts_of_the_page() {
+    let folder = workspace(10);
+    let here = folder.path();
+    let name = profile(here, 1, "none", "--strategy unprocessed");
+    let other = read(here, &name).replacen("\"name\": \"cv\"", "\"name\": \"my <own>\"", 1);
+    std::fs::write(here.join("other.json"), other).unwrap();
+    forebay(here, &format!("report {name} other.json --svg-folder plots")).text();
+    let page = read(here, "report.html");
+    well_formed(&page);
+    assert!(page.contains("<h1>2 pipelines</h1>") && page.contains("my &lt;own&gt;"));
+    assert!(page.contains("id=\"pipeline-1-steps\"") && page.contains("id=\"pipeline-2-steps\""));
+    assert!(here.join("plots/2-steps.svg").is_file());
+}
+
+#[test]
+fn another_machine_and_money_are_planned_for() {
+    let folder = workspace(10);
+    let here = folder.path();
+    let name = profile(here, 2, "none", "");
+    let plan =
+        forebay(here, &format!("plan {name} --what-if cores=32,read=910MB/s,memory=80GB,trainer=1200/s --json")).json();
+    assert_eq!((&plan["other_machine"]["cores"], &plan["trainer_samples_per_second"]), (&32.into(), &1200.0.into()));
+    let forecast = &plan["ranking"][0]["forecast"];
+    assert_keys(
+        forecast,
+        "name split measured_samples_per_second modelled_samples_per_second prediction cache_hit_ratio memory_bound \
+         load_correction decode_correction expected_samples_per_second storage_bytes_total prep_seconds_total \
+         epoch_seconds_total speedup break_even_epochs sentence",
+    );
+    assert!(forecast["expected_samples_per_second"].as_f64().unwrap() <= 1200.0);
+    let prices = "--price cpu-hour=0.04,gb-month=0.02,accelerator-hour=2.5 --epochs 90 --months 6";
+    let costly = forebay(here, &format!("plan {name} --objective money {prices} --what-if cores=4"));
+    let text = costly.text();
+    for heading in ["\nWhat each costs\n", "\nThe other machine\n", "- Assumed: ", "prices"] {
+        assert!(text.contains(heading), "{heading}: {text}");
+    }
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    let plan = forebay(here, &format!("plan {name} --weights 0,0,1,2 {prices} --json")).json();
+    assert_eq!(plan["weights"]["money"], 2.0);
+    assert_keys(&plan["ranking"][0]["cost"], "preparation storage training total");
+    forebay(here, &format!("report {name} --what-if cores=32 {prices}")).text();
+    let page = read(here, "report.html");
+    well_formed(&page);
+    assert!(page.contains("id=\"other-machine\"") && page.contains("id=\"money\""));
+}
+
+#[test]
+fn requests_that_lack_something_say_so() {
+    let folder = workspace(4);
+    let here = folder.path();
+    for (arguments, message) in [
+        ("plan p.json --what-if cores=many", "error: invalid value 'cores=many' for '--what-if"),
+        ("plan p.json --what-if gpus=2", "error: invalid value 'gpus=2' for '--what-if"),
+        ("plan p.json --epochs 3", "error: the following required arguments were not provided:\n  --price"),
+        (
+            "plan p.json --objective money --weights 1,1,1",
+            "error: the argument '--objective <WHAT>' cannot be used with",
+        ),
+        ("report", "error: the following required arguments were not provided:\n  <PROFILE>"),
+    ] {
+        let refused = forebay(here, arguments);
+        assert!(refused.error(2).starts_with(message), "{arguments}: {refused:#?}");
+    }
+    let name = profile(here, 1, "none", "--strategy unprocessed");
+    for (arguments, message) in [
+        ("--objective money", "error: `--objective money` needs prices\nhint: "),
+        (
+            "--price gb-month=1",
+            "error: `gb-month` has a price, but nothing says for how long it is paid\nhint: add `--months N`",
+        ),
+    ] {
+        let refused = forebay(here, &format!("plan {name} {arguments}"));
+        assert!(refused.error(2).starts_with(message), "{arguments}: {refused:#?}");
+    }
+}

@@ -1,0 +1,50 @@
+//! Sound: MP3 and FLAC to 16-bit samples, and samples to a log-mel spectrogram.
+//!
+//! [`decode`] decodes; content decides the format, never a file name. [`Spectrogram`] makes of the samples what speech
+//! models are trained on.
+//!
+//! ```
+//! use forebay_codec::audio::{AudioOptions, Spectrogram, SpectrogramBuffers, SpectrogramOptions, decode};
+//!
+//! // Six silent frames of MP3: 44.1 kHz, one channel, 128 kbit/s.
+//! let mut frame = vec![0; 417];
+//! frame[..4].copy_from_slice(&[0xff, 0xfb, 0x90, 0xc4]);
+//! let file = frame.repeat(6);
+//!
+//! let mut samples = Vec::new();
+//! let info = decode(&file, &AudioOptions::default(), &mut samples)?;
+//! assert_eq!((info.rate_hz, samples.len()), (44_100, 6 * 1152));
+//!
+//! let spectrogram = Spectrogram::new(&SpectrogramOptions { rate_hz: info.rate_hz, ..SpectrogramOptions::default() })?;
+//! let mut output = vec![0.0; spectrogram.frames(samples.len()) * spectrogram.bands()];
+//! spectrogram.run(&samples, &mut output, &mut SpectrogramBuffers::default())?;
+//! assert_eq!(output[0], 1e-8_f32.ln());
+//! # Ok::<(), forebay_codec::Error>(())
+//! ```
+//!
+//! What comes out of [`decode`] is `int16`, whatever is stored, because PRESTO's audio pipelines keep it so:
+//!
+//! | stored | becomes |
+//! |---|---|
+//! | FLAC of up to 16 bit | the same numbers, moved up to 16 bit where there are fewer |
+//! | FLAC of 17 to 32 bit | the upper 16 bit (rounded down), as ffmpeg gives them |
+//! | MP3 | the decoder's float times 32,768, rounded to nearest (ties to even), clamped: as ffmpeg does it |
+//! | several channels, [`Mix::Mono`] | the mean of the channels' 16-bit samples, rounded to nearest (ties to even) |
+//!
+//! The silence that an MP3 encoder adds before and after is taken away where the file says how much it is (a LAME or
+//! Lavc header), as ffmpeg does.
+//!
+//! Data that is missing or damaged is an error, unless [`AudioOptions::accept_partial`]: then what precedes it is given.
+//! What may stand around the sound without being an error: tags (`ID3v2` before it, `ID3v1` and `APEv2` after it) and, for
+//! MP3, other bytes before the first frame and after the last one.
+
+mod decode;
+mod flac;
+mod format;
+mod mel;
+mod mp3;
+mod spectrogram;
+
+pub use decode::{AudioInfo, AudioOptions, Mix, decode};
+pub use format::AudioFormat;
+pub use spectrogram::{Spectrogram, SpectrogramBuffers, SpectrogramOptions};

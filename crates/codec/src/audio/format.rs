@@ -1,0 +1,58 @@
+//! What a file of sound is, by its first bytes.
+
+use super::mp3;
+use crate::{Error, Result};
+
+/// A format of sound that can be decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum AudioFormat {
+    /// Free Lossless Audio Codec, in its own container.
+    Flac,
+    /// MPEG audio: layer III, and its elders II and I.
+    Mp3,
+}
+
+/// Formats that are known but not decoded: name, signature and where it stands.
+const FOREIGN: [(&str, &[u8], usize); 6] = [
+    ("ogg", b"OggS", 0),
+    ("wav", b"WAVE", 8),
+    ("aiff", b"AIFF", 8),
+    ("mp4", b"ftyp", 4),
+    ("wma", b"\x30\x26\xb2\x75\x8e\x66\xcf\x11", 0),
+    ("matroska", b"\x1a\x45\xdf\xa3", 0),
+];
+
+impl AudioFormat {
+    /// The short name, as in messages: `flac`, `mp3`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Flac => "flac",
+            Self::Mp3 => "mp3",
+        }
+    }
+
+    /// The format of `bytes`, and where it starts: after an `ID3v2` tag, which may stand before either.
+    pub(super) fn detect(bytes: &[u8]) -> Result<(Self, usize)> {
+        let tag = nanomp3::id3v2_len(bytes);
+        let Some(body) = bytes.get(tag..) else {
+            return Err(Error::truncated("audio", format!("the tag `ID3v2` is `{tag}` bytes long"), bytes.len()));
+        };
+        if body.starts_with(b"fLaC") {
+            return Ok((Self::Flac, tag));
+        }
+        for (name, signature, place) in FOREIGN {
+            if body.get(place..).is_some_and(|body| body.starts_with(signature)) {
+                return Err(Error::unsupported(name, "this format", "convert the file to FLAC or MP3"));
+            }
+        }
+        if mp3::first_frame(body, 0).is_some() {
+            return Ok((Self::Mp3, tag));
+        }
+        let problem = match body.len() {
+            0 if tag > 0 => "nothing follows the tag `ID3v2`",
+            0 => "the file is empty",
+            _ => "it starts like no format of sound that is known, and holds no MPEG audio frame",
+        };
+        Err(Error::format_at("audio", problem, tag))
+    }
+}

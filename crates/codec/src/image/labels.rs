@@ -1,0 +1,102 @@
+//! Masks: pictures whose values are classes, not colours.
+
+use std::io::Cursor;
+
+use png::{BitDepth, ColorType, Transformations};
+
+use crate::error::{Error, Result};
+use crate::tensor::{DType, Tensor, TensorSpec};
+
+use super::format::Format;
+use super::header::Parsed;
+use super::layout;
+use super::options::{DecodeOptions, Limits};
+use super::png::{explain, require_end};
+
+const NAME: &str = Format::Png.name();
+const HINT: &str = "keep a mask as a PNG with a palette or one grey channel of up to 8 bits";
+
+/// Decodes a mask to a tensor `[height, width]` of the classes as they were stored: the places in the palette of a PNG
+/// that has one, or its grey values, unscaled whatever their depth. Colours mean no class, so other pictures are refused.
+pub fn decode_labels(bytes: &[u8], limits: &Limits) -> Result<Tensor> {
+    let parsed = Parsed::read(bytes)?;
+    let Parsed::Png(header) = &parsed else {
+        return Err(Error::unsupported(parsed.header().format.name(), "as a mask", HINT));
+    };
+    let options = DecodeOptions { limits: *limits, ..DecodeOptions::default() };
+    let layout = layout::Layout::new(header, &options)?;
+    layout::require_bytes(&layout, 0, &options)?;
+    require_end(bytes)?;
+    let png_limits = png::Limits { bytes: Limits::FIXED_BYTES + header.width * 8 };
+    let mut decoder = png::Decoder::new_with_limits(Cursor::new(bytes), png_limits);
+    decoder.set_transformations(Transformations::IDENTITY);
+    decoder.set_ignore_text_chunk(true);
+    decoder.set_ignore_iccp_chunk(true);
+    let mut reader = decoder.read_info().map_err(|error| explain(error, bytes))?;
+    let (width, height) = (header.width, header.height);
+    let (colour, depth) = reader.output_color_type();
+    let bits = match (colour, depth) {
+        (ColorType::Grayscale | ColorType::Indexed, BitDepth::One) => 1,
+        (ColorType::Grayscale | ColorType::Indexed, BitDepth::Two) => 2,
+        (ColorType::Grayscale | ColorType::Indexed, BitDepth::Four) => 4,
+        (ColorType::Grayscale | ColorType::Indexed, BitDepth::Eight) => 8,
+        _ => {
+            let what = format!("{colour:?} of {} bits as a mask", depth as u8);
+            return Err(Error::unsupported(NAME, what, HINT));
+        }
+    };
+    let row_bytes = (width * bits).div_ceil(8);
+    let mut packed = vec![0; row_bytes * height];
+    reader.next_frame(&mut packed).map_err(|error| explain(error, bytes))?;
+    let classes = if bits == 8 { packed } else { unpack(&packed, row_bytes, width, bits) };
+    let found = classes.len();
+    let spec = TensorSpec::new(DType::U8, &[height, width]);
+    Tensor::new(spec, classes).ok_or_else(|| Error::usage("the buffer does not fit", spec.bytes(), found))
+}
+
+/// One value per byte, from rows of values of `bits` bits, the first in the highest bits.
+fn unpack(packed: &[u8], row_bytes: usize, width: usize, bits: usize) -> Vec<u8> {
+    let per_byte = 8 / bits;
+    let mask = (1_u8 << bits) - 1;
+    let value = |row: &[u8], x: usize| (row[x / per_byte] >> (8 - bits - x % per_byte * bits)) & mask;
+    packed.chunks_exact(row_bytes).flat_map(|row| (0..width).map(move |x| value(row, x))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A PNG of these packed rows.
+    fn png(width: u32, height: u32, colour: ColorType, depth: BitDepth, rows: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let mut encoder = png::Encoder::new(&mut bytes, width, height);
+        encoder.set_color(colour);
+        encoder.set_depth(depth);
+        if colour == ColorType::Indexed {
+            encoder.set_palette([[9, 9, 9]; 4].concat());
+        }
+        encoder.write_header().unwrap().write_image_data(rows).unwrap();
+        bytes
+    }
+
+    #[test]
+    fn classes_come_as_they_were_stored() {
+        let limits = Limits::default();
+        let indexed = png(5, 2, ColorType::Indexed, BitDepth::Two, &[0b0001_1011, 0b1100_0000, 0, 0b0100_0000]);
+        let mask = decode_labels(&indexed, &limits).unwrap();
+        assert_eq!(*mask.spec(), TensorSpec::new(DType::U8, &[2, 5]));
+        assert_eq!(mask.data()[..], [0, 1, 2, 3, 3, 0, 0, 0, 0, 1]);
+        let grey = png(3, 1, ColorType::Grayscale, BitDepth::One, &[0b1010_0000]);
+        assert_eq!(decode_labels(&grey, &limits).unwrap().data()[..], [1, 0, 1]);
+        let eight = png(2, 1, ColorType::Grayscale, BitDepth::Eight, &[7, 255]);
+        assert_eq!(decode_labels(&eight, &limits).unwrap().data()[..], [7, 255]);
+    }
+
+    #[test]
+    fn colours_are_no_classes() {
+        let colour = png(1, 1, ColorType::Rgb, BitDepth::Eight, &[1, 2, 3]);
+        let error = decode_labels(&colour, &Limits::default()).unwrap_err().to_string();
+        assert!(error.contains("as a mask") && error.contains("palette"), "{error}");
+        assert!(decode_labels(&colour[..40], &Limits::default()).is_err());
+    }
+}

@@ -1,0 +1,105 @@
+//! Recordings in HDF5, read by `hdf5-pure`.
+
+use hdf5_pure::{AttrValue, DType, Dataset, Error as HdfError, File, FormatError};
+
+use super::read::{Channel, Recording, SignalOptions, check_limit};
+use crate::{Error, Result};
+
+const FORMAT: &str = "hdf5";
+/// The attribute of a data set that says what its numbers must be multiplied by.
+const FACTOR: &str = "calibration_factor";
+/// A chunk is decompressed whole; HDF5 itself allows up to 4 GiB.
+const CHUNK_BYTES_MAX: u64 = 1 << 26;
+
+pub(super) fn is_hdf5(bytes: &[u8]) -> bool {
+    hdf5_pure::is_hdf5_bytes(bytes)
+}
+
+pub(super) fn read(bytes: &[u8], options: &SignalOptions) -> Result<Recording> {
+    if !is_hdf5(bytes) {
+        return Err(Error::format(FORMAT, "it does not start like HDF5"));
+    }
+    let file = File::from_bytes(bytes.to_vec()).map_err(|error| failure(error, "the file"))?;
+    let mut recording = Recording { channels: Vec::new(), factors: Vec::new() };
+    for channel in &options.channels {
+        let Channel::Name(name) = channel else {
+            return Err(Error::usage("HDF5 does not number its data sets", "the name of one", channel));
+        };
+        let dataset = file.dataset(name).map_err(|error| match error {
+            HdfError::Format(FormatError::PathNotFound(_)) => missing(&file, name),
+            error => failure(error, name),
+        })?;
+        check_size(&dataset, name, options)?;
+        recording.channels.push(dataset.read_f64().map_err(|error| failure(error, name))?);
+        recording.factors.push(factor(&dataset, name)?);
+    }
+    Ok(recording)
+}
+
+/// Refuses what is not one row of numbers, or would take too much memory, before anything is read.
+fn check_size(dataset: &Dataset, name: &str, options: &SignalOptions) -> Result<()> {
+    let shape = dataset.shape().map_err(|error| failure(error, name))?;
+    let dtype = dataset.dtype().map_err(|error| failure(error, name))?;
+    let is_signed = matches!(dtype, DType::I8 | DType::I16 | DType::I32 | DType::I64);
+    let is_unsigned = matches!(dtype, DType::U8 | DType::U16 | DType::U32 | DType::U64);
+    if !is_signed && !is_unsigned && !matches!(dtype, DType::F32 | DType::F64) {
+        return Err(Error::format(FORMAT, format!("data set `{name}` does not hold numbers")));
+    }
+    // Rows and columns of 1 are how some programs write one dimension.
+    if shape.iter().filter(|&&dim| dim != 1).count() > 1 {
+        return Err(Error::format(FORMAT, format!("data set `{name}` has the shape `{shape:?}`, not one dimension")));
+    }
+    check_limit(shape.iter().fold(1, |product: u64, &dim| product.saturating_mul(dim)), options)?;
+    let chunk = dataset.chunk_shape().map_err(|error| failure(error, name))?.unwrap_or_default();
+    let element_bytes = dataset.element_size().map_err(|error| failure(error, name))?;
+    let chunk_bytes = chunk.iter().fold(element_bytes, |product, &dim| product.saturating_mul(dim));
+    if chunk_bytes > CHUNK_BYTES_MAX {
+        return Err(Error::Limit { what: "bytes of a chunk of HDF5", found: chunk_bytes, limit: CHUNK_BYTES_MAX });
+    }
+    Ok(())
+}
+
+fn factor(dataset: &Dataset, name: &str) -> Result<f64> {
+    let attributes = dataset.attrs().map_err(|error| failure(error, name))?;
+    let Some(value) = attributes.get(FACTOR) else { return Ok(1.0) };
+    let factor = match value {
+        AttrValue::F64(factor) => Some(*factor),
+        AttrValue::F32(factor) => Some(f64::from(*factor)),
+        AttrValue::I64(factor) => Some(*factor as f64),
+        AttrValue::I32(factor) => Some(f64::from(*factor)),
+        AttrValue::F64Array(factors) => factors.first().copied(),
+        AttrValue::F32Array(factors) => factors.first().copied().map(f64::from),
+        _ => None,
+    };
+    let no_number = || Error::format(FORMAT, format!("the attribute `{FACTOR}` of data set `{name}` is no number"));
+    factor.filter(|factor| factor.is_finite()).ok_or_else(no_number)
+}
+
+fn missing(file: &File, name: &str) -> Error {
+    let mut names = file.root().datasets().unwrap_or_default();
+    names.sort();
+    let names: String = names.join("`, `").chars().take(200).collect();
+    Error::format(FORMAT, format!("there is no data set `{name}`; at the root are `{names}`"))
+}
+
+fn failure(error: HdfError, what: &str) -> Error {
+    match error {
+        HdfError::Format(FormatError::UnsupportedFilter(filter)) => Error::unsupported(
+            FORMAT,
+            format!("the filter `{filter:?}` of data set `{what}`"),
+            "write the data set with gzip, or without compression",
+        ),
+        HdfError::Format(FormatError::InvalidLayoutVersion(version)) => Error::unsupported(
+            FORMAT,
+            format!("layout version `{version}` of data set `{what}`"),
+            "write the file for earlier versions of HDF5 (in h5py: libver=\"earliest\")",
+        ),
+        error => Error::Format {
+            format: FORMAT,
+            problem: format!("`{what}` cannot be read: {error}").into(),
+            offset: None,
+            truncated: false,
+            source: Some(Box::new(error)),
+        },
+    }
+}

@@ -1,0 +1,118 @@
+//! Reading, whatever the format.
+
+use std::fmt;
+
+use super::raw::RawElement;
+use super::{csv, hdf5, raw};
+use crate::{Error, Result};
+
+/// What a recording is kept in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum SignalFormat {
+    /// HDF5 if it starts like one, otherwise CSV; raw bytes look like nothing, so they must be asked for.
+    #[default]
+    Auto,
+    /// HDF5: each channel a data set of one dimension.
+    Hdf5,
+    /// Delimited text: each channel a column.
+    Csv,
+    /// Numbers and nothing else, channel after channel of each instant.
+    Raw,
+}
+
+/// Which channel.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Channel {
+    /// By its place, from 0: a column of CSV, or a channel of raw numbers.
+    Number(usize),
+    /// By its name: a data set of HDF5 (with `/` between groups), or a column of CSV that has a header.
+    Name(String),
+}
+
+impl fmt::Display for Channel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => number.fmt(f),
+            Self::Name(name) => name.fmt(f),
+        }
+    }
+}
+
+/// What to read of a recording; the default is what CREAM's files have: `voltage` and `current1`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignalOptions {
+    /// What it is kept in.
+    pub format: SignalFormat,
+    /// Which channels, in the order in which they are given.
+    pub channels: Vec<Channel>,
+    /// Raw numbers: of what type they are.
+    pub raw_element: RawElement,
+    /// Raw numbers: how many channels the file has.
+    pub raw_channels: usize,
+    /// The most samples, all chosen channels together; 2^28 unless set (CREAM's hours have 46,080,000).
+    pub samples_max: usize,
+}
+
+impl Default for SignalOptions {
+    fn default() -> Self {
+        Self {
+            format: SignalFormat::Auto,
+            channels: vec![Channel::Name("voltage".to_owned()), Channel::Name("current1".to_owned())],
+            raw_element: RawElement::F64,
+            raw_channels: 2,
+            samples_max: 1 << 28,
+        }
+    }
+}
+
+/// The chosen channels of a recording, all equally long.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recording {
+    /// Their samples.
+    pub channels: Vec<Vec<f64>>,
+    /// What each must be multiplied by to be in volts or amperes: HDF5's attribute `calibration_factor`, otherwise 1.
+    pub factors: Vec<f64>,
+}
+
+impl Recording {
+    /// How many samples a channel has.
+    pub fn samples(&self) -> usize {
+        self.channels.first().map_or(0, Vec::len)
+    }
+
+    pub(super) fn uncalibrated(channels: Vec<Vec<f64>>) -> Self {
+        Self { factors: vec![1.0; channels.len()], channels }
+    }
+}
+
+/// Reads the chosen channels of a recording.
+pub fn read(bytes: &[u8], options: &SignalOptions) -> Result<Recording> {
+    let Some(first) = options.channels.first() else {
+        return Err(Error::usage("nothing is to be read", "at least one channel", "none"));
+    };
+    let format = match options.format {
+        SignalFormat::Auto if hdf5::is_hdf5(bytes) => SignalFormat::Hdf5,
+        format => format,
+    };
+    let recording = match format {
+        SignalFormat::Hdf5 => hdf5::read(bytes, options)?,
+        SignalFormat::Raw => raw::read(bytes, options)?,
+        SignalFormat::Auto | SignalFormat::Csv => csv::read(bytes, options)?,
+    };
+    let samples = recording.samples();
+    for (channel, name) in recording.channels.iter().zip(&options.channels) {
+        if channel.len() != samples {
+            let problem =
+                format!("channel `{name}` has `{}` samples, but channel `{first}` has `{samples}`", channel.len());
+            return Err(Error::format("signal", problem));
+        }
+    }
+    Ok(recording)
+}
+
+/// `Ok` if `samples` in each of the chosen channels are within the limit.
+pub(super) fn check_limit(samples: u64, options: &SignalOptions) -> Result<()> {
+    let found = samples.saturating_mul(options.channels.len() as u64);
+    let limit = options.samples_max as u64;
+    if found > limit { Err(Error::Limit { what: "samples of a recording", found, limit }) } else { Ok(()) }
+}

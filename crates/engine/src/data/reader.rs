@@ -1,0 +1,191 @@
+//! Reads the samples of a listing.
+
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use forebay_pipeline::{Field, Format, LABEL_FIELD, Sample, SourceField, Value};
+use forebay_record::{Location, Origin, SharedExample, parse_indexed, tar_members};
+use forebay_storage::{File, Storage};
+
+use super::FILE_BYTES_MAX;
+use super::listing::{Entry, Listing, Place};
+use super::shards::shard_name;
+use crate::error::{Error, Result};
+
+/// Reads the samples of a listing from a storage. May be shared by threads.
+pub struct SourceReader {
+    listing: Arc<Listing>,
+    storage: Arc<dyn Storage>,
+    fields: Vec<SourceField>,
+    open: Vec<OnceLock<Box<dyn File>>>,
+}
+
+/// What was read of one sample: the content of its file and of those beside it, or its part of a shard.
+#[derive(Debug, Clone)]
+pub struct Content(Vec<Bytes>);
+
+impl Content {
+    /// How many bytes were read.
+    pub fn bytes(&self) -> u64 {
+        self.0.iter().map(|part| part.len() as u64).sum()
+    }
+}
+
+impl SourceReader {
+    /// A reader of `listing`.
+    pub fn new(listing: Arc<Listing>, storage: Arc<dyn Storage>) -> Self {
+        let open = listing.shards().iter().map(|_| OnceLock::new()).collect();
+        let fields = listing.source().read_fields().into_owned();
+        Self { listing, storage, fields, open }
+    }
+
+    /// The listing.
+    pub fn listing(&self) -> &Listing {
+        &self.listing
+    }
+
+    /// Reads and takes apart sample number `number`.
+    pub fn sample(&self, number: usize) -> Result<Sample> {
+        self.unpack(number, self.read(number)?)
+    }
+
+    /// Reads sample number `number`.
+    pub fn read(&self, number: usize) -> Result<Content> {
+        let entry = &self.listing.entries()[number];
+        match entry.place {
+            Place::File(_) => {
+                let read = |path: &PathBuf| self.storage.read_file(path, FILE_BYTES_MAX);
+                Ok(Content(self.listing.files_of(entry).iter().map(read).collect::<Result<_, _>>()?))
+            }
+            Place::Shard { shard, offset, .. } => {
+                Ok(Content(vec![self.shard(shard)?.read(offset, entry.bytes as usize)?]))
+            }
+        }
+    }
+
+    /// Reads some samples that follow each other in one shard, at once; see [`Listing::runs`].
+    pub fn read_run(&self, numbers: Range<usize>) -> Result<Vec<Content>> {
+        let entries = &self.listing.entries()[numbers.clone()];
+        let (Some(first), Some(last)) = (entries.first(), entries.last()) else { return Ok(Vec::new()) };
+        let (Place::Shard { shard, offset: start, .. }, Place::Shard { offset, .. }) = (&first.place, &last.place)
+        else {
+            return numbers.map(|number| self.read(number)).collect();
+        };
+        let bytes = self.shard(*shard)?.read(*start, (offset + last.bytes - start) as usize)?;
+        let part = |entry: &Entry| match entry.place {
+            Place::Shard { offset, .. } => {
+                let from = (offset - start) as usize;
+                Content(vec![bytes.slice(from..from + entry.bytes as usize)])
+            }
+            Place::File(_) => Content(Vec::new()),
+        };
+        Ok(entries.iter().map(part).collect())
+    }
+
+    fn shard(&self, shard: usize) -> Result<&dyn File> {
+        if self.open[shard].get().is_none() {
+            let file = self.storage.open(&self.listing.shards()[shard])?;
+            let _ = self.open[shard].set(file);
+        }
+        Ok(&**self.open[shard].get().expect("opened above"))
+    }
+
+    /// Takes what was read of sample number `number` apart.
+    pub fn unpack(&self, number: usize, content: Content) -> Result<Sample> {
+        let entry = &self.listing.entries()[number];
+        let fields = match &entry.place {
+            Place::File(_) => self.file_fields(entry, content.0)?,
+            Place::Shard { shard, record, offset } => {
+                let name = shard_name(&self.listing.shards()[*shard]);
+                let bytes = content.0.into_iter().next().unwrap_or_default();
+                match self.listing.source().format {
+                    Format::Tar => self.tar_fields(&bytes, &name, *record, *offset)?,
+                    Format::Tfrecord | Format::Files => self.record_fields(&bytes, &name, *record, *offset)?,
+                }
+            }
+        };
+        Ok(Sample { key: Arc::clone(&entry.key), index: number as u64, fields })
+    }
+
+    fn file_fields(&self, entry: &Entry, content: Vec<Bytes>) -> Result<Vec<Field>> {
+        let mut parts = content.into_iter();
+        let source = self.listing.source();
+        let main = Value::Bytes(parts.next().unwrap_or_default());
+        let mut fields = vec![Field { name: source.field.as_str().into(), value: main }];
+        fields.extend(entry.label.map(|label| Field { name: LABEL_FIELD.into(), value: Value::Int(label) }));
+        for (place, (field, content)) in self.fields.iter().zip(parts).enumerate() {
+            let value = field.value(content).map_err(|problem| Error::Format {
+                path: self.listing.files_of(entry).swap_remove(place + 1),
+                problem: format!("field `{}` {problem}", field.field),
+            })?;
+            fields.push(Field { name: field.field.as_str().into(), value });
+        }
+        Ok(fields)
+    }
+
+    fn tar_fields(&self, sample: &Bytes, shard: &str, record: u64, offset: u64) -> Result<Vec<Field>> {
+        let members = tar_members(sample, shard, record, offset)?;
+        let field = |field: &SourceField| {
+            let wanted = |name: &str| field.from.split(';').any(|member| member.trim().eq_ignore_ascii_case(name));
+            let content = members.iter().find(|(name, _)| wanted(name)).map(|(_, content)| content.clone());
+            let value = content.ok_or_else(|| {
+                let names: Vec<&str> = members.iter().map(|(name, _)| name.as_str()).collect();
+                format!("has no member `{}`, only `{}`", field.from, names.join("`, `"))
+            });
+            let value = value.and_then(|content| field.value(content));
+            let value = value.map_err(|problem| in_shard(shard, record, offset, &field.field, problem))?;
+            Ok(Field { name: field.field.as_str().into(), value })
+        };
+        self.fields.iter().map(field).collect()
+    }
+
+    fn record_fields(&self, frame: &Bytes, shard: &str, record: u64, offset: u64) -> Result<Vec<Field>> {
+        let location = Location { offset, length: frame.len() as u64 };
+        let payload = parse_indexed(frame, location, Origin { shard, record, offset }, true)?;
+        let example = SharedExample::parse(payload).map_err(|source| Error::Sample {
+            shard: shard.to_owned(),
+            record,
+            offset,
+            source: Box::new(source.into()),
+        })?;
+        let field = |field: &SourceField| {
+            let value = field.feature(&example);
+            let value = value.map_err(|problem| in_shard(shard, record, offset, &field.from, problem))?;
+            Ok(Field { name: field.field.as_str().into(), value })
+        };
+        self.fields.iter().map(field).collect()
+    }
+}
+
+/// An error of one field of a sample in a shard.
+fn in_shard(shard: &str, record: u64, offset: u64, field: &str, problem: String) -> Error {
+    let source = forebay_pipeline::Error::Stored { field: field.to_owned(), problem };
+    Error::Sample { shard: shard.to_owned(), record, offset, source: Box::new(source.into()) }
+}
+
+/// Samples are read together up to so many bytes; see `FromStorage`.
+impl Listing {
+    /// Stretches of samples that follow each other in one shard and have up to `bytes_max` bytes together; a sample that
+    /// lies in files of its own is a stretch of its own.
+    pub fn runs(&self, bytes_max: u64) -> Vec<(Range<usize>, u64)> {
+        let mut runs: Vec<(Range<usize>, u64)> = Vec::new();
+        let mut end = None;
+        for (number, entry) in self.entries().iter().enumerate() {
+            let start = match entry.place {
+                Place::Shard { shard, offset, .. } => Some((shard, offset)),
+                Place::File(_) => None,
+            };
+            match runs.last_mut() {
+                Some((run, bytes)) if start.is_some() && start == end && *bytes + entry.bytes <= bytes_max => {
+                    run.end = number + 1;
+                    *bytes += entry.bytes;
+                }
+                _ => runs.push((number..number + 1, entry.bytes)),
+            }
+            end = start.map(|(shard, offset)| (shard, offset + entry.bytes));
+        }
+        runs
+    }
+}

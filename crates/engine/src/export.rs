@@ -1,0 +1,135 @@
+//! Writing a data set as tar shards that `WebDataset` reads.
+//!
+//! Each shard becomes one tar, sample by sample, in order. A field becomes a member: encoded bytes under the extension of their
+//! format, texts as `txt` or `json`, the label as `cls`, other whole numbers as `index`, tensors as `npy`. The member of any
+//! field but the picture and the label is called after the field, too (`mask.png`).
+
+use std::fs::{self, File};
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use forebay_codec::image::Format;
+use forebay_codec::npy;
+use forebay_pipeline::{FieldType, LABEL_FIELD, Sample, Schema, Value};
+use forebay_record::{TarWriter, tar_key};
+use forebay_storage::Storage;
+use parking_lot::Mutex;
+
+use crate::data::Dataset;
+use crate::error::{Error, Result};
+use crate::load::{Block, FromStorage, Schedule, Shuffle, Supply};
+use crate::progress::Progress;
+
+/// What was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exported {
+    /// The tars, in order.
+    pub files: Vec<PathBuf>,
+    /// How many samples they have.
+    pub samples: u64,
+}
+
+/// Writes `dataset` as tars into the folder `output`, which must not have any yet, on `threads` threads. Tars that a killed
+/// export left behind are whole; the one that it was in the middle of has another name.
+pub fn export_tar(
+    dataset: &Arc<Dataset>,
+    storage: &Arc<dyn Storage>,
+    output: &Path,
+    threads: usize,
+    progress: &dyn Progress,
+) -> Result<Exported> {
+    fs::create_dir_all(output).map_err(Error::io("create the folder", output))?;
+    let mut there = fs::read_dir(output).map_err(Error::io("list", output))?.filter_map(std::result::Result::ok);
+    if let Some(tar) = there.find(|entry| entry.path().extension().is_some_and(|extension| extension == "tar")) {
+        return Err(Error::Usage {
+            problem: format!("`{}` has tars already, such as `{}`", output.display(), tar.path().display()),
+            remedy: "export into another folder".to_owned(),
+        });
+    }
+    let shards = dataset.manifest().shards.len();
+    progress.begin("export", dataset.manifest().samples);
+    let next = AtomicUsize::new(0);
+    let failure: Mutex<Option<Error>> = Mutex::new(None);
+    std::thread::scope(|scope| {
+        for _ in 0..threads.clamp(1, shards.max(1)) {
+            scope.spawn(|| {
+                loop {
+                    let shard = next.fetch_add(1, Ordering::Relaxed);
+                    if shard >= shards || failure.lock().is_some() {
+                        return;
+                    }
+                    if let Err(error) = write_shard(dataset, storage, &tar_path(output, shard), shard, progress) {
+                        failure.lock().get_or_insert(error);
+                    }
+                }
+            });
+        }
+    });
+    if let Some(error) = failure.into_inner() {
+        return Err(error);
+    }
+    progress.end();
+    let files = (0..shards).map(|shard| tar_path(output, shard)).collect();
+    Ok(Exported { files, samples: dataset.manifest().samples })
+}
+
+fn tar_path(output: &Path, shard: usize) -> PathBuf {
+    output.join(format!("shard-{shard:06}.tar"))
+}
+
+fn write_shard(
+    dataset: &Arc<Dataset>,
+    storage: &Arc<dyn Storage>,
+    path: &Path,
+    shard: usize,
+    progress: &dyn Progress,
+) -> Result<()> {
+    let order = |blocks: Vec<Block>| {
+        let mine = blocks.into_iter().filter(|block| block.shard == shard).collect();
+        Schedule::new(mine, Shuffle::No, 0, 0)
+    };
+    let supply = FromStorage::shards(Arc::clone(dataset), Arc::clone(storage), order)?;
+    let schema = dataset.stored_schema();
+    let temporary = path.with_extension("tar.partial");
+    let file = File::create(&temporary).map_err(Error::io("create", &temporary))?;
+    let mut writer = TarWriter::new(BufWriter::with_capacity(1 << 20, file));
+    while let Some(read) = supply.next() {
+        for payload in supply.read(&read)? {
+            let sample = supply.unpack(payload).map_err(|failed| *failed.error)?;
+            for (member, content) in members(&sample, &schema) {
+                writer.write(&tar_key(&sample.key), &member, &content)?;
+            }
+            progress.advance(1);
+            if progress.is_cancelled() {
+                return Err(Error::Cancelled);
+            }
+        }
+    }
+    let buffered = writer.finish()?;
+    let file = buffered.into_inner().map_err(|error| Error::io("write", &temporary)(error.into_error()))?;
+    file.sync_all().map_err(Error::io("write", &temporary))?;
+    fs::rename(&temporary, path).map_err(Error::io("rename", &temporary))
+}
+
+/// The members of a sample: what each is called, and its content.
+fn members(sample: &Sample, schema: &Schema) -> Vec<(String, Vec<u8>)> {
+    let pictures = schema.fields.iter().filter(|(_, kind)| matches!(kind, FieldType::Bytes | FieldType::Tensor { .. }));
+    let main = pictures.map(|(name, _)| name.as_str()).next();
+    let member = |name: &str, value: &Value| {
+        let (extension, content) = match (value, schema.field(name)) {
+            (Value::Bytes(bytes), _) => (Format::detect(bytes).map_or("bin", Format::extension), bytes.to_vec()),
+            (Value::Text(text), Some(FieldType::Json)) => ("json", text.as_bytes().to_vec()),
+            (Value::Text(text), _) => ("txt", text.as_bytes().to_vec()),
+            (Value::Int(number), _) if name == LABEL_FIELD => {
+                return ("cls".to_owned(), number.to_string().into_bytes());
+            }
+            (Value::Int(number), _) => ("index", number.to_string().into_bytes()),
+            (Value::Tensor(tensor), _) => ("npy", npy::encode(tensor.view())),
+        };
+        let name = if Some(name) == main { extension.to_owned() } else { format!("{name}.{extension}") };
+        (name, content)
+    };
+    sample.fields.iter().map(|field| member(&field.name, &field.value)).collect()
+}

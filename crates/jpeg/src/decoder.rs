@@ -1,0 +1,358 @@
+//! From a file to pixels, one row of MCUs after the other.
+
+use crate::entropy::{BlockPlan, Damage, GROUP, MCU_BLOCKS_MAX, Plan, Position, QUADS_MAX, Quad};
+use crate::error::{Error, Result};
+use crate::header::{self, Codes, Frame, Header, Space};
+use crate::huffman::{Ac, Dc};
+use crate::kernel::idct::{self, Quantisers};
+use crate::level::{Level, Proven};
+use crate::output::Output;
+use crate::plane::Plane;
+use crate::scan::Scan;
+
+/// What the pixels are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Colour {
+    /// Red, green and blue, a byte each.
+    Rgb,
+    /// Brightness, a byte.
+    Grey,
+}
+
+impl Colour {
+    /// Bytes of a pixel.
+    pub const fn channels(self) -> usize {
+        match self {
+            Self::Rgb => 3,
+            Self::Grey => 1,
+        }
+    }
+}
+
+/// A part of a picture, in pixels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Region {
+    /// The first column.
+    pub x: usize,
+    /// The first row.
+    pub y: usize,
+    /// Columns, at least one.
+    pub width: usize,
+    /// Rows, at least one.
+    pub height: usize,
+}
+
+/// What to decode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// What the pixels are to be.
+    pub colour: Colour,
+    /// Only this part; `None` is the whole picture.
+    pub region: Option<Region>,
+    /// Pictures (not regions) of more pixels are refused.
+    pub pixels_max: usize,
+}
+
+impl Options {
+    /// The whole picture, of any size.
+    pub fn new(colour: Colour) -> Self {
+        Self { colour, region: None, pixels_max: usize::MAX }
+    }
+}
+
+/// Reads the header of a picture that this crate decodes; refuses all others.
+pub fn header(bytes: &[u8]) -> Result<Header> {
+    header::read(bytes).map(|frame| frame.header)
+}
+
+/// Tables of earlier pictures are kept up to this number: most files have the standard tables, or those of one encoder.
+const TABLES_MAX: usize = 6;
+
+/// Decodes pictures; keeps its memory and its tables from one to the next.
+#[derive(Clone, Debug)]
+pub struct Decoder {
+    level: Proven,
+    scan: Scan,
+    dc: Vec<Dc>,
+    ac: Vec<Ac>,
+    work: Work,
+}
+
+/// What is at work.
+#[derive(Clone, Debug)]
+struct Work {
+    quads: Box<[Quad; QUADS_MAX]>,
+    planes: [Plane; 3],
+    output: Output,
+}
+
+impl Default for Decoder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Decoder {
+    /// A decoder that uses the fastest instructions of this machine.
+    pub fn new() -> Self {
+        Self::of(Proven::detect())
+    }
+
+    /// A decoder that uses certain instructions; refused if this machine lacks them.
+    pub fn with_level(level: Level) -> Result<Self> {
+        Proven::new(level).map(Self::of)
+    }
+
+    fn of(level: Proven) -> Self {
+        let work = Work {
+            quads: Box::new([Quad([0; 256]); QUADS_MAX]),
+            planes: Default::default(),
+            output: Output::new(level),
+        };
+        Self { level, scan: Scan::default(), dc: Vec::new(), ac: Vec::new(), work }
+    }
+
+    /// The instructions it uses.
+    pub fn level(&self) -> Level {
+        self.level.level()
+    }
+
+    /// Decodes `bytes` into `output`, which must have the size of the pixels: packed rows.
+    ///
+    /// If this succeeds, the pixels are those of libjpeg-turbo, and it would not have warned of anything; but of a region
+    /// only the data up to its last row was looked at. If it fails, `output` may hold anything.
+    pub fn decode_into(&mut self, bytes: &[u8], options: &Options, output: &mut [u8]) -> Result<()> {
+        let frame = header::read(bytes)?;
+        let layout = Layout::new(&frame.header, options)?;
+        let expected = layout.region.width * layout.region.height * options.colour.channels();
+        if output.len() != expected {
+            let problem = "the output has not the size of the pixels";
+            return Err(Error::Usage { problem, expected: expected as u64, found: output.len() as u64 });
+        }
+        let interval = match frame.header.restart_interval {
+            0 => layout.mcu_total(),
+            interval => interval,
+        };
+        self.scan.load(bytes, frame.data_at, layout.mcu_total().div_ceil(interval))?;
+        let plan = make_plan(&frame, &layout, &mut self.dc, &mut self.ac)?;
+        let mut position = Position::new(self.scan.bytes(), self.scan.ends(), interval);
+        let finished = self.work.run(self.level, &frame, &layout, &plan, &mut position, output);
+        finished.map_err(|failure| match failure {
+            Failure::Damage(damage) => {
+                let problem = match damage {
+                    Damage::NoCode => "bits that are no code",
+                    Damage::Overflow => "a block of more than 64 coefficients",
+                    Damage::Length => "data that is too short or too long",
+                };
+                Error::format(problem, position.next_byte())
+            }
+            Failure::Range => Error::unsupported("coefficients beyond the range of pixels", 8192u64),
+        })
+    }
+}
+
+enum Failure {
+    Damage(Damage),
+    Range,
+}
+
+impl From<Damage> for Failure {
+    fn from(damage: Damage) -> Self {
+        Self::Damage(damage)
+    }
+}
+
+/// What of the picture is needed, in MCUs and samples.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Layout {
+    pub(crate) header: Header,
+    pub(crate) colour: Colour,
+    pub(crate) region: Region,
+    /// Samples of brightness for each of colour: across, down.
+    pub(crate) factors: (usize, usize),
+    /// MCUs of the picture.
+    pub(crate) mcus: (usize, usize),
+    /// The MCU columns and rows that are needed: the first, and the one behind the last.
+    pub(crate) columns: (usize, usize),
+    pub(crate) rows: (usize, usize),
+}
+
+impl Layout {
+    fn new(header: &Header, options: &Options) -> Result<Self> {
+        let (width, height) = (header.width, header.height);
+        if width * height > options.pixels_max {
+            let (found, limit) = ((width * height) as u64, options.pixels_max as u64);
+            return Err(Error::Limit { what: "the number of pixels", found, limit });
+        }
+        if options.colour == Colour::Grey && header.space == Space::Rgb {
+            return Err(Error::unsupported("brightness of a picture in RGB", 0u64));
+        }
+        let region = options.region.unwrap_or(Region { x: 0, y: 0, width, height });
+        check_side("the region's columns reach beyond the picture", region.x, region.width, width)?;
+        check_side("the region's rows reach beyond the picture", region.y, region.height, height)?;
+        let factors = header.factors();
+        Ok(Self {
+            header: *header,
+            colour: options.colour,
+            region,
+            factors,
+            mcus: (width.div_ceil(8 * factors.0), height.div_ceil(8 * factors.1)),
+            columns: needed(region.x, region.width, width, factors.0),
+            rows: needed(region.y, region.height, height, factors.1),
+        })
+    }
+
+    pub(crate) fn mcu_total(&self) -> usize {
+        self.mcus.0 * self.mcus.1
+    }
+
+    /// Samples of colour in the picture: across, down.
+    pub(crate) fn colour_size(&self) -> (usize, usize) {
+        (self.header.width.div_ceil(self.factors.0), self.header.height.div_ceil(self.factors.1))
+    }
+
+    /// Components whose samples are needed.
+    pub(crate) fn components(&self) -> usize {
+        if self.colour == Colour::Grey { 1 } else { self.header.components() }
+    }
+
+    /// Blocks of a component in an MCU: across, down.
+    fn blocks(&self, component: usize) -> (usize, usize) {
+        if component == 0 { self.factors } else { (1, 1) }
+    }
+}
+
+fn check_side(problem: &'static str, start: usize, length: usize, whole: usize) -> Result<()> {
+    if length == 0 || start >= whole || length > whole - start {
+        let found = start.saturating_add(length) as u64;
+        return Err(Error::Usage { problem, expected: whole as u64, found });
+    }
+    Ok(())
+}
+
+/// The MCUs along one side that pixels `start..start + length` need: where colour is halved, also those of the next sample
+/// of colour on either side.
+fn needed(start: usize, length: usize, whole: usize, factor: usize) -> (usize, usize) {
+    let (first, last) = (start / factor, (start + length - 1) / factor);
+    if factor == 1 {
+        return (first / 8, last / 8 + 1);
+    }
+    (first.saturating_sub(1) / 8, (last + 1).min(whole.div_ceil(factor) - 1) / 8 + 1)
+}
+
+/// Finds or builds the tables, and lays the blocks of a group out.
+fn make_plan<'a>(frame: &Frame, layout: &Layout, dc: &'a mut Vec<Dc>, ac: &'a mut Vec<Ac>) -> Result<Plan<'a>> {
+    let (mut dc_at, mut ac_at) = ([0; 3], [0; 3]);
+    if dc.len() + 3 > TABLES_MAX {
+        dc.retain(|table| frame.dc.iter().any(|codes| table.is_of(codes)));
+    }
+    if ac.len() + 3 > TABLES_MAX {
+        ac.retain(|table| frame.ac.iter().any(|codes| table.is_of(codes)));
+    }
+    for component in 0..frame.header.components() {
+        dc_at[component] = place(dc, &frame.dc[component], Dc::is_of, Dc::new)?;
+        ac_at[component] = place(ac, &frame.ac[component], Ac::is_of, Ac::new)?;
+    }
+    let mut blocks = [BlockPlan::default(); MCU_BLOCKS_MAX];
+    let (mut count, mut quad) = (0, 0);
+    for component in 0..frame.header.components() {
+        let (across, down) = layout.blocks(component);
+        for row in 0..down {
+            for column in 0..across {
+                let at = std::array::from_fn(|mcu| {
+                    let block = mcu * across + column;
+                    ((quad + row * across + block / 4) * 256 + block % 4 * 8) as u16
+                });
+                blocks[count] = BlockPlan { component, stored: component < layout.components(), at };
+                count += 1;
+            }
+        }
+        quad += across * down;
+    }
+    let (dc, ac) = (&*dc, &*ac);
+    Ok(Plan { dc: dc_at.map(|at| &dc[at]), ac: ac_at.map(|at| &ac[at]), blocks, count })
+}
+
+/// The index of the table for `codes`, which is built if there is none.
+fn place<T>(
+    tables: &mut Vec<T>,
+    codes: &Codes,
+    is_of: fn(&T, &Codes) -> bool,
+    build: fn(&Codes) -> Result<T>,
+) -> Result<usize> {
+    if let Some(found) = tables.iter().position(|table| is_of(table, codes)) {
+        return Ok(found);
+    }
+    tables.push(build(codes)?);
+    Ok(tables.len() - 1)
+}
+
+impl Work {
+    fn run(
+        &mut self,
+        level: Proven,
+        frame: &Frame,
+        layout: &Layout,
+        plan: &Plan<'_>,
+        position: &mut Position<'_>,
+        output: &mut [u8],
+    ) -> Result<(), Failure> {
+        let columns = layout.columns.1 - layout.columns.0;
+        let quantisers = frame.quantisers.each_ref().map(idct::quantisers);
+        for (component, plane) in self.planes.iter_mut().enumerate().take(layout.components()) {
+            let (across, down) = layout.blocks(component);
+            let width = columns.next_multiple_of(GROUP) * across * 8;
+            plane.prepare(layout.columns.0 * across * 8, width, down * 8);
+        }
+        self.output.prepare(layout);
+        position.jump(level, plan, layout.rows.0 * layout.mcus.0)?;
+        let mut in_range = true;
+        for row in layout.rows.0..layout.rows.1 {
+            position.skip(level, plan, layout.columns.0)?;
+            for first in (0..columns).step_by(GROUP) {
+                in_range &= self.group(level, layout, plan, &quantisers, position, (first, columns))?;
+            }
+            self.output.emit(layout, &mut self.planes, row, output);
+            let last = row + 1 == layout.rows.1 && layout.columns.1 < layout.mcus.0;
+            if !last {
+                position.skip(level, plan, layout.mcus.0 - layout.columns.1)?;
+            }
+        }
+        let whole = layout.rows.1 == layout.mcus.1 && layout.columns.1 == layout.mcus.0;
+        if !(if whole { position.is_at_end() } else { position.is_within() }) {
+            return Err(Failure::Damage(Damage::Length));
+        }
+        if in_range { Ok(()) } else { Err(Failure::Range) }
+    }
+
+    /// Decodes the MCUs of one group, from column `first` of `columns` needed on.
+    fn group(
+        &mut self,
+        level: Proven,
+        layout: &Layout,
+        plan: &Plan<'_>,
+        quantisers: &[Quantisers; 3],
+        position: &mut Position<'_>,
+        (first, columns): (usize, usize),
+    ) -> Result<bool, Damage> {
+        let mut extents = [0; QUADS_MAX];
+        for quad in &mut self.quads[..plan.count] {
+            quad.0.fill(0);
+        }
+        position.decode(level, plan, (columns - first).min(GROUP), &mut self.quads, &mut extents)?;
+        let (mut quad, mut in_range) = (0, true);
+        for (component, plane) in self.planes.iter_mut().enumerate().take(layout.components()) {
+            let (across, down) = layout.blocks(component);
+            let stride = plane.stride();
+            for row in 0..down {
+                for part in 0..across {
+                    let target = plane.samples_mut(1 + row * 8, first * across * 8 + part * 32);
+                    in_range &=
+                        idct::inverse(level, &self.quads[quad], &quantisers[component], extents[quad], target, stride);
+                    quad += 1;
+                }
+            }
+        }
+        Ok(in_range)
+    }
+}

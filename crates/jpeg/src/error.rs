@@ -1,0 +1,64 @@
+//! What can go wrong, classed by whose fault it is.
+
+/// Every fallible function of this crate returns this.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why bytes did not become pixels.
+///
+/// A refusal is not a judgement: [`Error::Format`] and [`Error::Unsupported`] say only that this decoder cannot promise the
+/// pixels of libjpeg-turbo. The caller asks that library next, and believes what it says of the file.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The bytes are damaged, or odd in a way that libjpeg-turbo might warn of.
+    #[error("damaged JPEG: {problem} at byte `{offset}`\nhint: ask libjpeg-turbo, which decodes what can be saved")]
+    Format {
+        /// What is wrong.
+        problem: &'static str,
+        /// Where: the byte of the file, or of the scan's data where it was found there.
+        offset: usize,
+    },
+    /// The bytes may be right, but use something that this crate does not decode.
+    #[error("JPEG: {feature} is not supported: `{found}`\nhint: ask libjpeg-turbo, which decodes every kind of JPEG")]
+    Unsupported {
+        /// What is not supported.
+        feature: &'static str,
+        /// The value of it in the file.
+        found: u64,
+    },
+    /// The picture is larger than the caller allows.
+    #[error("{what} is `{found}`, over the limit of `{limit}`\nhint: raise the limit if the file is trusted")]
+    Limit {
+        /// What was counted.
+        what: &'static str,
+        /// How much the file asks for.
+        found: u64,
+        /// How much is allowed.
+        limit: u64,
+    },
+    /// The caller asked for something impossible.
+    #[error("{problem}: expected `{expected}`, found `{found}`")]
+    Usage {
+        /// What is wrong.
+        problem: &'static str,
+        /// What would have been right.
+        expected: u64,
+        /// What was given.
+        found: u64,
+    },
+}
+
+impl Error {
+    /// Whether another decoder may succeed: the file is at fault or too unusual, not the caller.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, Self::Format { .. } | Self::Unsupported { .. })
+    }
+
+    pub(crate) fn format(problem: &'static str, offset: usize) -> Self {
+        Self::Format { problem, offset }
+    }
+
+    pub(crate) fn unsupported(feature: &'static str, found: impl Into<u64>) -> Self {
+        Self::Unsupported { feature, found: found.into() }
+    }
+}

@@ -1,0 +1,130 @@
+//! Where steps put what they make: into a scratch buffer that is used again, or straight into the slot of a batch.
+
+use forebay_codec::{TensorMut, TensorSpec, TensorView};
+
+use crate::error::StepError;
+use crate::runner::Sink;
+use crate::sample::ValueView;
+
+/// The most bytes that a value may have on its way: a step that makes more of a sample is a mistake.
+const VALUE_BYTES_MAX: usize = 1 << 32;
+
+/// A reusable buffer, aligned for every element type.
+#[derive(Default)]
+pub(crate) struct Scratch {
+    words: Vec<u64>,
+}
+
+impl Scratch {
+    fn view(&self, bytes: usize) -> &[u8] {
+        &bytemuck::cast_slice(&self.words)[..bytes]
+    }
+
+    fn view_mut(&mut self, bytes: usize) -> &mut [u8] {
+        let words = bytes.div_ceil(size_of::<u64>());
+        if self.words.len() < words {
+            self.words.resize(words, 0);
+        }
+        &mut bytemuck::cast_slice_mut(&mut self.words)[..bytes]
+    }
+}
+
+/// A value that a step has made, in the buffer it was made in.
+pub(crate) struct Made {
+    scratch: Scratch,
+    kind: Kind,
+}
+
+/// What the bytes of a buffer are.
+#[derive(Clone, Copy)]
+enum Kind {
+    Tensor(TensorSpec),
+    Text(usize),
+    Int(i64),
+}
+
+impl Made {
+    pub(crate) fn view(&self) -> ValueView<'_> {
+        match self.kind {
+            Kind::Tensor(spec) => ValueView::Tensor(TensorView { spec, data: self.scratch.view(spec.bytes()) }),
+            // Copied from a `str`, so always valid; an empty text would show a bug rather than end a run.
+            Kind::Text(bytes) => ValueView::Text(std::str::from_utf8(self.scratch.view(bytes)).unwrap_or_default()),
+            Kind::Int(number) => ValueView::Int(number),
+        }
+    }
+
+    /// The buffer, to be used again.
+    pub(crate) fn into_scratch(self) -> Scratch {
+        self.scratch
+    }
+}
+
+/// Where a step puts the one value that it makes.
+pub struct Output<'a> {
+    field: &'a str,
+    /// Present if the value is final, so that it may go straight to where it is wanted.
+    sink: Option<&'a mut dyn Sink>,
+    scratch: Scratch,
+    state: State,
+    bytes: usize,
+}
+
+#[derive(Clone, Copy)]
+enum State {
+    Empty,
+    Made(Kind),
+    Placed,
+}
+
+/// What became of an [`Output`].
+pub(crate) enum Outcome {
+    Made(Made),
+    Placed(Scratch),
+    /// The step made nothing.
+    Nothing,
+}
+
+impl<'a> Output<'a> {
+    pub(crate) fn new(field: &'a str, sink: Option<&'a mut dyn Sink>, scratch: Scratch) -> Self {
+        Self { field, sink, scratch, state: State::Empty, bytes: 0 }
+    }
+
+    /// The value is a tensor of this spec: room for it, which the step must fill. Called once.
+    pub fn tensor(&mut self, spec: TensorSpec) -> Result<TensorMut<'_>, StepError> {
+        if spec.bytes() > VALUE_BYTES_MAX {
+            return Err(StepError::TooLarge { found: spec, limit_bytes: VALUE_BYTES_MAX });
+        }
+        self.bytes = spec.bytes();
+        if let Some(sink) = &mut self.sink
+            && let Some(data) = sink.place(self.field, &spec)
+        {
+            self.state = State::Placed;
+            return Ok(TensorMut { spec, data });
+        }
+        self.state = State::Made(Kind::Tensor(spec));
+        Ok(TensorMut { spec, data: self.scratch.view_mut(spec.bytes()) })
+    }
+
+    /// The value is this text.
+    pub fn text(&mut self, text: &str) {
+        self.scratch.view_mut(text.len()).copy_from_slice(text.as_bytes());
+        self.bytes = text.len();
+        self.state = State::Made(Kind::Text(text.len()));
+    }
+
+    /// The value is this whole number.
+    pub fn int(&mut self, number: i64) {
+        self.bytes = size_of::<i64>();
+        self.state = State::Made(Kind::Int(number));
+    }
+
+    /// What was made, and how many bytes it has.
+    pub(crate) fn finish(self) -> (Outcome, usize) {
+        let outcome = match self.state {
+            State::Empty => Outcome::Nothing,
+            State::Made(kind) => Outcome::Made(Made { scratch: self.scratch, kind }),
+            State::Placed => Outcome::Placed(self.scratch),
+        };
+        (outcome, self.bytes)
+    }
+}

@@ -1,0 +1,52 @@
+//! What a step does to a whole sample: the fields that it changes, adds or takes away.
+
+use std::sync::Arc;
+
+use crate::error::StepError;
+use crate::output::{Outcome, Output, Scratch};
+use crate::runner::Sink;
+
+/// Takes the changes that a [`Remake`](crate::Remake) step makes to a sample.
+pub struct Remade<'a> {
+    sink: &'a mut dyn Sink,
+    spare: &'a mut Vec<Scratch>,
+    is_last: &'a dyn Fn(&str) -> bool,
+    changes: Vec<(Arc<str>, Change)>,
+    bytes: usize,
+}
+
+/// What becomes of a field.
+pub(crate) enum Change {
+    Set(Outcome),
+    Removed,
+}
+
+impl<'a> Remade<'a> {
+    pub(crate) fn new(sink: &'a mut dyn Sink, spare: &'a mut Vec<Scratch>, is_last: &'a dyn Fn(&str) -> bool) -> Self {
+        Self { sink, spare, is_last, changes: Vec::new(), bytes: 0 }
+    }
+
+    /// Gives `field` the value that `make` puts into its output; a field that is not there yet is added.
+    pub fn set(
+        &mut self,
+        field: &str,
+        make: &mut dyn FnMut(&mut Output<'_>) -> Result<(), StepError>,
+    ) -> Result<(), StepError> {
+        let sink: Option<&mut dyn Sink> = if (self.is_last)(field) { Some(&mut *self.sink) } else { None };
+        let mut output = Output::new(field, sink, self.spare.pop().unwrap_or_default());
+        make(&mut output)?;
+        let (outcome, bytes) = output.finish();
+        self.bytes += bytes;
+        self.changes.push((field.into(), Change::Set(outcome)));
+        Ok(())
+    }
+
+    /// Takes `field` away.
+    pub fn remove(&mut self, field: &str) {
+        self.changes.push((field.into(), Change::Removed));
+    }
+
+    pub(crate) fn finish(self) -> (Vec<(Arc<str>, Change)>, usize) {
+        (self.changes, self.bytes)
+    }
+}

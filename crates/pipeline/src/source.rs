@@ -1,0 +1,269 @@
+//! The source: where samples come from, and what they are when they have been read.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use forebay_codec::{DType, Tensor, npy};
+use forebay_record::{FeatureView, SharedExample, TensorProto};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::sample::Value;
+use crate::schema::{FieldType, Schema};
+use crate::stored::{KEY_FEATURE, tensor_from, tensor_of};
+
+/// Where samples come from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Source {
+    /// What the files are.
+    #[serde(skip_serializing_if = "Format::is_files")]
+    pub format: Format,
+    /// Which files below the data folder; upper and lower case are the same. By the format unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub files: Option<String>,
+    /// The field that gets a file's bytes, and that steps work on unless they say otherwise.
+    pub field: String,
+    /// Where the label of a file comes from.
+    pub label: Label,
+    /// The table of labels, for `label = "table"`: lines of path (or file stem), tab, label.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub table: Option<String>,
+    /// In which order samples are numbered. Files are shuffled and the samples of shards are as they lie, unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub order: Option<Order>,
+    /// The seed of a shuffled order.
+    pub seed: u64,
+    /// More fields of a sample of files; all fields of a sample of shards.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<SourceField>,
+}
+
+/// What the files of a source are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Format {
+    /// One sample each.
+    #[default]
+    Files,
+    /// Tar shards, as `WebDataset` writes them.
+    Tar,
+    /// TFRecord shards of `tf.train.Example`s.
+    Tfrecord,
+}
+
+/// A field of a sample, and what it is read from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SourceField {
+    /// What the field is called.
+    pub field: String,
+    /// For files: the path of another file below the data folder, with `{folder}`, `{stem}` and `{name}` of the sample's
+    /// file in it (`masks/{stem}.png`). For tar: the member, or several of which a sample has one (`jpg;png`). For TFRecord:
+    /// the feature.
+    pub from: String,
+    /// What it holds: `bytes`, `text`, `json`, `int`, or a tensor (an `npy` member, a feature that is a list of numbers).
+    #[serde(default = "bytes", rename = "type")]
+    pub kind: FieldType,
+}
+
+fn bytes() -> FieldType {
+    FieldType::Bytes
+}
+
+/// Where the label of a file comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Label {
+    /// There is none.
+    None,
+    /// The name of the folder the file is in.
+    Folder,
+    /// A table.
+    Table,
+}
+
+/// In which order the samples of a source are numbered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Order {
+    /// By name, or as they lie in their shards.
+    Sorted,
+    /// At random, by the seed.
+    Shuffled,
+}
+
+impl Default for Source {
+    fn default() -> Self {
+        Self {
+            format: Format::Files,
+            files: None,
+            field: crate::steps::DEFAULT_FIELD.to_owned(),
+            label: Label::Folder,
+            table: None,
+            order: None,
+            // PRESTO lists its files in an order shuffled with this seed (inventory §1.5, step 0).
+            seed: 42,
+            fields: Vec::new(),
+        }
+    }
+}
+
+/// The field that gets the label.
+pub const LABEL_FIELD: &str = "label";
+
+const IMAGE_MEMBERS: &str = "jpg;jpeg;png;webp;bmp;ppm;pgm;qoi;l3";
+
+impl Format {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+    fn is_files(&self) -> bool {
+        *self == Self::Files
+    }
+}
+
+impl Source {
+    /// Which files below the data folder.
+    pub fn pattern(&self) -> &str {
+        self.files.as_deref().unwrap_or(match self.format {
+            Format::Files => "**/*.{jpg,jpeg,png,webp,bmp,ppm,pgm,qoi,l3}",
+            Format::Tar => "**/*.tar",
+            Format::Tfrecord => "**/*{.tfrecord,.tfrecords,.tfrec,.record}{,-*}",
+        })
+    }
+
+    /// In which order samples are numbered.
+    pub fn order(&self) -> Order {
+        self.order.unwrap_or(match self.format {
+            Format::Files => Order::Shuffled,
+            Format::Tar | Format::Tfrecord => Order::Sorted,
+        })
+    }
+
+    /// The fields that are read besides the file itself; of shards, all. What people who write pictures into shards usually
+    /// call them, unless given.
+    pub fn read_fields(&self) -> Cow<'_, [SourceField]> {
+        if self.format == Format::Files || !self.fields.is_empty() {
+            return Cow::Borrowed(&self.fields);
+        }
+        let (image, label) = match self.format {
+            Format::Tar => (IMAGE_MEMBERS, "cls"),
+            _ => ("image/encoded", "image/class/label"),
+        };
+        let field = |name: &str, from: &str, kind| SourceField { field: name.to_owned(), from: from.to_owned(), kind };
+        let mut fields = vec![field(&self.field, image, FieldType::Bytes)];
+        if self.label != Label::None {
+            fields.push(field(LABEL_FIELD, label, FieldType::Int));
+        }
+        Cow::Owned(fields)
+    }
+
+    /// What a sample is when it has been read.
+    pub fn schema(&self) -> Schema {
+        let mut fields = Vec::new();
+        if self.format == Format::Files {
+            fields.push((self.field.clone(), FieldType::Bytes));
+            if self.label != Label::None {
+                fields.push((LABEL_FIELD.to_owned(), FieldType::Int));
+            }
+        }
+        fields.extend(self.read_fields().iter().map(|field| (field.field.clone(), field.kind.clone())));
+        Schema { fields }
+    }
+
+    /// That fields have names of their own and types that their format can have.
+    pub(crate) fn check(&self, pipeline: &str) -> Result<()> {
+        let wrong = |message: String| Err(Error::Format { name: pipeline.to_owned(), message });
+        let schema = self.schema();
+        for (place, (name, _)) in schema.fields.iter().enumerate() {
+            if name == KEY_FEATURE || schema.fields[..place].iter().any(|(other, _)| other == name) {
+                return wrong(format!("the source's field cannot be called `{name}`: that name is taken"));
+            }
+        }
+        for (name, kind) in &schema.fields {
+            if name == LABEL_FIELD && *kind != FieldType::Int && self.label != Label::None {
+                return wrong(format!("the source's field `{name}` is {kind}: call it otherwise, or make it an `int`"));
+            }
+        }
+        if self.format == Format::Files {
+            if let Some(field) = self.fields.iter().find(|field| matches!(field.kind, FieldType::Tensor { .. })) {
+                return wrong(format!("the source's field `{}` cannot be read as {}", field.field, field.kind));
+            }
+            if let Some(field) = self.fields.iter().find(|field| !field.from.contains('{')) {
+                return wrong(format!(
+                    "the source's field `{}` would be `{}` for every sample: write {{stem}}, {{name}} or {{folder}} into it",
+                    field.field, field.from
+                ));
+            }
+        } else if schema.field(&self.field).is_none() {
+            return wrong(format!("the source's `field` is `{}`, but only {schema} are read", self.field));
+        } else if self.label == Label::Table || self.table.is_some() {
+            return wrong("only files can have a table of labels: read the label as a field".to_owned());
+        }
+        Ok(())
+    }
+}
+
+impl SourceField {
+    /// The value of the field out of the content of a file or tar member.
+    pub fn value(&self, content: Bytes) -> std::result::Result<Value, String> {
+        let text = || std::str::from_utf8(&content).map_err(|_| "is not UTF-8 text".to_owned());
+        Ok(match &self.kind {
+            FieldType::Bytes => Value::Bytes(content),
+            FieldType::Text => Value::Text(text()?.into()),
+            FieldType::Json => Value::Text(checked_json(text()?)?.into()),
+            FieldType::Int => {
+                let text = text()?.trim();
+                Value::Int(text.parse().map_err(|_| format!("is no whole number: `{}`", shortened(text)))?)
+            }
+            kind @ FieldType::Tensor { .. } => {
+                let tensor = npy::decode(content).map_err(|error| error.to_string())?;
+                if !kind.holds(tensor.spec()) {
+                    return Err(format!("is {}, but should be {kind}", tensor.spec()));
+                }
+                Value::Tensor(tensor)
+            }
+        })
+    }
+
+    /// The value of the field out of an example.
+    pub fn feature(&self, example: &SharedExample) -> std::result::Result<Value, String> {
+        let missing = || format!("is missing or is no {}", self.kind);
+        let FieldType::Tensor { dtype, .. } = &self.kind else {
+            if self.kind == FieldType::Int {
+                return example.int64(&self.from).map(Value::Int).ok_or_else(missing);
+            }
+            return self.value(example.bytes(&self.from).ok_or_else(missing)?);
+        };
+        let feature = example.features().find(|(name, _)| *name == self.from).map(|(_, feature)| feature);
+        let tensor = match feature {
+            // Not by way of `f64`, which holds no whole numbers above 2⁵³.
+            Some(FeatureView::Int64(list)) if *dtype == DType::I64 => {
+                let numbers: Vec<i64> = list.iter().collect();
+                Tensor::from_elements(&[numbers.len()], &numbers).ok_or_else(missing)?
+            }
+            Some(FeatureView::Int64(list)) => tensor_of(*dtype, list.iter().map(|number| number as f64)),
+            Some(FeatureView::Float(list)) => tensor_of(*dtype, list.iter().map(f64::from)),
+            _ => {
+                let message = example.bytes(&self.from).ok_or_else(missing)?;
+                let proto = TensorProto::parse(&message).map_err(|error| error.to_string())?;
+                return tensor_from(&proto, &message, &self.kind).map(Value::Tensor);
+            }
+        };
+        if self.kind.holds(tensor.spec()) {
+            Ok(Value::Tensor(tensor))
+        } else {
+            Err(format!("is {}, but should be {}", tensor.spec(), self.kind))
+        }
+    }
+}
+
+fn checked_json(text: &str) -> std::result::Result<&str, String> {
+    match serde_json::from_str::<serde::de::IgnoredAny>(text) {
+        Ok(_) => Ok(text),
+        Err(error) => Err(format!("is no JSON: {error}")),
+    }
+}
+
+fn shortened(text: &str) -> &str {
+    text.char_indices().nth(40).map_or(text, |(end, _)| &text[..end])
+}

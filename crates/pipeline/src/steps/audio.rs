@@ -1,0 +1,194 @@
+//! Sound: decode it, and make a log-mel spectrogram of it.
+
+use std::sync::{Arc, OnceLock};
+
+use forebay_codec::audio::{AudioOptions, Mix, Spectrogram, SpectrogramOptions, decode};
+use forebay_codec::{DType, TensorMut, TensorSpec};
+use serde::{Deserialize, Serialize};
+
+use super::{encoded, float_output, tensor};
+use crate::error::StepError;
+use crate::output::Output;
+use crate::sample::ValueView;
+use crate::schema::FieldType;
+use crate::scope::Scope;
+use crate::step::{BadParameter, Needs, Produce, Transform};
+
+/// Decodes MP3 or FLAC to `int16`: content decides, not the name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct DecodeAudio {
+    /// `mono`: the mean of all channels, `[samples]`. `as-stored`: all of them, `[samples, channels]`.
+    pub mix: AudioMix,
+    /// The sample rate that files must have; a file of another is an error, since nothing is resampled. Any unless given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<u32>,
+    /// Whether a truncated or damaged file is accepted as far as it goes; otherwise it is an error.
+    pub partial: bool,
+    /// The most samples that a file may have, all channels together.
+    pub samples_max: usize,
+}
+
+/// What becomes of several channels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AudioMix {
+    /// Their mean.
+    Mono,
+    /// They stay.
+    AsStored,
+}
+
+impl Default for DecodeAudio {
+    fn default() -> Self {
+        let samples_max = AudioOptions::default().samples_max;
+        Self { mix: AudioMix::Mono, rate: None, partial: false, samples_max }
+    }
+}
+
+impl Produce for DecodeAudio {
+    fn check(&self) -> Result<(), BadParameter> {
+        BadParameter::unless(self.samples_max > 0, "samples-max", &self.samples_max, "at least 1")?;
+        BadParameter::unless(self.rate != Some(0), "rate", &self.rate, "at least 1")
+    }
+
+    fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs> {
+        let dims = match self.mix {
+            AudioMix::Mono => vec![None],
+            AudioMix::AsStored => vec![None, None],
+        };
+        match input {
+            FieldType::Bytes => Ok(FieldType::Tensor { dtype: DType::I16, dims }),
+            _ => Err(Needs("encoded bytes".to_owned())),
+        }
+    }
+
+    fn run(&self, input: ValueView<'_>, output: &mut Output<'_>, scope: &mut Scope) -> Result<(), StepError> {
+        let mix = match self.mix {
+            AudioMix::Mono => Mix::Mono,
+            AudioMix::AsStored => Mix::AsStored,
+        };
+        let options =
+            AudioOptions { mix, accept_partial: self.partial, rate_hz: self.rate, samples_max: self.samples_max };
+        let info = decode(encoded(input)?, &options, &mut scope.samples)?;
+        let spec = match self.mix {
+            AudioMix::Mono => TensorSpec::new(DType::I16, &[scope.samples.len()]),
+            AudioMix::AsStored => {
+                TensorSpec::new(DType::I16, &[scope.samples.len() / info.channels.max(1), info.channels])
+            }
+        };
+        output.tensor(spec)?.data.copy_from_slice(bytemuck::cast_slice(&scope.samples));
+        Ok(())
+    }
+}
+
+/// The log-mel spectrogram of one channel: `int16` samples to `float32[frames, bands]`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct LogMel {
+    /// Samples per second.
+    pub rate: u32,
+    /// How long a frame is.
+    pub frame_milliseconds: u32,
+    /// How far from one frame to the next.
+    pub step_milliseconds: u32,
+    /// The length of the Fourier transform.
+    pub fft_length: usize,
+    /// How many mel bands.
+    pub bands: usize,
+    /// Where the lowest band starts, in hertz.
+    pub lowest: f64,
+    /// Where the highest band ends, in hertz.
+    pub highest: f64,
+    /// What is added before the logarithm is taken.
+    pub log_offset: f32,
+    /// The plan, made when it is first wanted.
+    #[serde(skip)]
+    plan: OnceLock<Arc<Spectrogram>>,
+}
+
+impl Default for LogMel {
+    fn default() -> Self {
+        Self::from_options(&SpectrogramOptions::default())
+    }
+}
+
+impl LogMel {
+    /// The step that makes this kind of spectrogram.
+    pub fn from_options(options: &SpectrogramOptions) -> Self {
+        Self {
+            rate: options.rate_hz,
+            frame_milliseconds: options.frame_milliseconds,
+            step_milliseconds: options.step_milliseconds,
+            fft_length: options.fft_length,
+            bands: options.mel_bands,
+            lowest: options.lowest_hz,
+            highest: options.highest_hz,
+            log_offset: options.log_offset,
+            plan: OnceLock::new(),
+        }
+    }
+
+    /// The codec's options for these parameters.
+    pub fn options(&self) -> SpectrogramOptions {
+        SpectrogramOptions {
+            rate_hz: self.rate,
+            frame_milliseconds: self.frame_milliseconds,
+            step_milliseconds: self.step_milliseconds,
+            fft_length: self.fft_length,
+            mel_bands: self.bands,
+            lowest_hz: self.lowest,
+            highest_hz: self.highest,
+            log_offset: self.log_offset,
+        }
+    }
+
+    fn plan(&self) -> Result<&Spectrogram, StepError> {
+        if let Some(plan) = self.plan.get() {
+            return Ok(plan);
+        }
+        let plan = Arc::new(Spectrogram::new(&self.options())?);
+        Ok(self.plan.get_or_init(|| plan))
+    }
+}
+
+const SAMPLES: &str = "one channel of sound, int16[samples]";
+
+impl Transform for LogMel {
+    fn check(&self) -> Result<(), BadParameter> {
+        let (frame, step) = (self.options().frame_samples(), self.options().step_samples());
+        BadParameter::unless(step > 0, "step-milliseconds", &self.step_milliseconds, "at least one sample")?;
+        let fits = (1..=self.fft_length).contains(&frame);
+        BadParameter::unless(fits, "frame-milliseconds", &self.frame_milliseconds, "1 to `fft-length` samples")?;
+        let range = 0.0 <= self.lowest && self.lowest < self.highest && self.highest <= f64::from(self.rate) / 2.0;
+        BadParameter::unless(range, "highest", &self.highest, "above `lowest`, up to half the rate")?;
+        let offset = self.log_offset.is_finite() && self.log_offset > 0.0;
+        BadParameter::unless(offset, "log-offset", &self.log_offset, "above 0")?;
+        BadParameter::unless((1..=self.fft_length).contains(&self.bands), "bands", &self.bands, "1 to `fft-length`")?;
+        // All that is left to object to.
+        BadParameter::unless(self.plan().is_ok(), "fft-length", &self.fft_length, "an even number up to 65536")
+    }
+
+    fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs> {
+        match input {
+            FieldType::Tensor { dtype: DType::I16, dims } if dims.len() == 1 => {
+                let frames = dims[0].and_then(|samples| Some(self.plan().ok()?.frames(samples)));
+                Ok(FieldType::Tensor { dtype: DType::F32, dims: vec![frames, Some(self.bands)] })
+            }
+            _ => Err(Needs(SAMPLES.to_owned())),
+        }
+    }
+
+    fn output_spec(&self, input: ValueView<'_>, _scope: &mut Scope) -> Result<TensorSpec, StepError> {
+        let samples = tensor(input, SAMPLES)?.spec.shape.elements();
+        Ok(TensorSpec::new(DType::F32, &[self.plan()?.frames(samples), self.bands]))
+    }
+
+    fn run(&self, input: ValueView<'_>, mut output: TensorMut<'_>, scope: &mut Scope) -> Result<(), StepError> {
+        let view = tensor(input, SAMPLES)?;
+        let Some(samples) = view.elements_or_copy(&mut scope.samples) else {
+            return Err(StepError::Unfit { found: view.spec, expected: SAMPLES });
+        };
+        Ok(self.plan()?.run(samples, float_output(&mut output)?, &mut scope.spectrogram)?)
+    }
+}

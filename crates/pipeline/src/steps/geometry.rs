@@ -1,0 +1,243 @@
+//! Geometry: steps that move pixels about, and take the masks and boxes of a picture along.
+//!
+//! Such a step says which rectangle of a picture becomes the new one, and at which size. What follows from that for a
+//! picture, a mask (the nearest class) and boxes (moved, clipped, dropped when nothing is left) is the same for all of them
+//! and stands here. Fields of one step share one draw, and the first of them, a picture or a mask, sets the frame.
+
+use std::any::Any;
+use std::fmt;
+
+use forebay_codec::{DType, TensorMut, TensorSpec, TensorView};
+
+use super::{picture, picture_of, tensor};
+use crate::error::StepError;
+use crate::random::Random;
+use crate::sample::ValueView;
+use crate::schema::{BOX_COLUMNS_MAX, FieldType};
+use crate::scope::Scope;
+use crate::step::{BadParameter, Needs, Transform};
+
+/// A rectangle of a picture, in pixels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Rectangle {
+    pub(crate) left: usize,
+    pub(crate) top: usize,
+    pub(crate) width: usize,
+    pub(crate) height: usize,
+}
+
+impl Rectangle {
+    /// All of a picture.
+    pub(crate) fn whole(width: usize, height: usize) -> Self {
+        Self { left: 0, top: 0, width, height }
+    }
+}
+
+/// What a geometric step does to one picture.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Frame {
+    /// The size before: width, height.
+    from: (usize, usize),
+    /// What of it is kept.
+    pub(crate) rectangle: Rectangle,
+    /// The size that the rectangle becomes: width, height.
+    to: (usize, usize),
+    /// Whether it is mirrored left and right then.
+    pub(crate) mirrored: bool,
+}
+
+/// A step that moves pixels about. Each is a [`Transform`] by what follows from it here.
+pub(crate) trait Reframe: Any + fmt::Debug + Send + Sync {
+    /// See [`Transform::is_random`].
+    fn is_random(&self) -> bool;
+
+    /// See [`Transform::check`].
+    fn check(&self) -> Result<(), BadParameter>;
+
+    /// What it needs of a picture's element type, where it cannot take it.
+    fn refuses(&self, dtype: DType) -> Option<Needs> {
+        let _ = dtype;
+        None
+    }
+
+    /// Width and height after it, as far as they follow from what is known before.
+    fn size_type(&self, width: Option<usize>, height: Option<usize>) -> Result<[Option<usize>; 2], Needs>;
+
+    /// Width and height after it.
+    fn size(&self, width: usize, height: usize) -> Result<(usize, usize), StepError>;
+
+    /// The rectangle that is kept of a picture of this size, this time, and whether it is mirrored.
+    fn place(&self, width: usize, height: usize, random: &mut Random) -> Result<(Rectangle, bool), StepError>;
+
+    /// Does it to a picture.
+    fn picture(
+        &self,
+        view: TensorView<'_>,
+        frame: &Frame,
+        output: TensorMut<'_>,
+        scope: &mut Scope,
+    ) -> Result<(), StepError>;
+}
+
+/// What a value is to a geometric step.
+enum Role<'a> {
+    Picture(TensorView<'a>, [usize; 3]),
+    Mask(TensorView<'a>, [usize; 2]),
+    Boxes(TensorView<'a>, usize),
+}
+
+fn role(input: ValueView<'_>) -> Result<Role<'_>, StepError> {
+    let view = tensor(input, "a picture, a mask or boxes")?;
+    match *view.spec.shape.dims() {
+        [height, width] if view.spec.dtype != DType::F32 && height * width > 0 => Ok(Role::Mask(view, [height, width])),
+        [_, columns] if (4..=BOX_COLUMNS_MAX).contains(&columns) => Ok(Role::Boxes(view, columns)),
+        _ => picture(input).map(|(view, dims)| Role::Picture(view, dims)),
+    }
+}
+
+/// The frame of the step that runs: drawn for the first field, and the same for all others.
+fn frame(step: &dyn Reframe, width: usize, height: usize, scope: &mut Scope) -> Result<Frame, StepError> {
+    if let Some(frame) = scope.frame {
+        if frame.from != (width, height) {
+            return Err(StepError::OtherSize { width, height, first_width: frame.from.0, first_height: frame.from.1 });
+        }
+        return Ok(frame);
+    }
+    let (rectangle, mirrored) = step.place(width, height, &mut scope.random)?;
+    let frame = Frame { from: (width, height), rectangle, to: step.size(width, height)?, mirrored };
+    scope.frame = Some(frame);
+    Ok(frame)
+}
+
+impl<T: Reframe> Transform for T {
+    fn is_random(&self) -> bool {
+        Reframe::is_random(self)
+    }
+
+    fn check(&self) -> Result<(), BadParameter> {
+        Reframe::check(self)
+    }
+
+    fn is_geometric(&self) -> bool {
+        true
+    }
+
+    fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs> {
+        if input.as_boxes().is_some() {
+            return Ok(input.clone());
+        }
+        if let Some((dtype, [height, width])) = input.as_mask() {
+            let [width, height] = self.size_type(width, height)?;
+            return Ok(FieldType::Tensor { dtype, dims: vec![height, width] });
+        }
+        let (dtype, [height, width, channels]) =
+            input.as_picture().ok_or_else(|| Needs("a picture [height, width, channels]".to_owned()))?;
+        self.refuses(dtype).map_or(Ok(()), Err)?;
+        let [width, height] = self.size_type(width, height)?;
+        Ok(picture_of(dtype, [height, width, channels]))
+    }
+
+    fn output_spec(&self, input: ValueView<'_>, scope: &mut Scope) -> Result<TensorSpec, StepError> {
+        match role(input)? {
+            Role::Picture(view, [height, width, channels]) => {
+                let (width, height) = self.size(width, height)?;
+                Ok(TensorSpec::new(view.spec.dtype, &[height, width, channels]))
+            }
+            Role::Mask(view, [height, width]) => {
+                let (width, height) = self.size(width, height)?;
+                Ok(TensorSpec::new(view.spec.dtype, &[height, width]))
+            }
+            Role::Boxes(view, columns) => {
+                let kept = rows(view, columns).filter(|row| moved(row, &first_frame(scope)).is_some()).count();
+                scope.frame.ok_or_else(no_frame)?;
+                Ok(TensorSpec::new(DType::F32, &[kept, columns]))
+            }
+        }
+    }
+
+    fn run(&self, input: ValueView<'_>, mut output: TensorMut<'_>, scope: &mut Scope) -> Result<(), StepError> {
+        match role(input)? {
+            Role::Picture(view, [height, width, _]) => {
+                let frame = frame(self, width, height, scope)?;
+                self.picture(view, &frame, output, scope)
+            }
+            Role::Mask(view, [height, width]) => {
+                nearest(view, &frame(self, width, height, scope)?, &mut output);
+                Ok(())
+            }
+            Role::Boxes(view, columns) => {
+                let frame = scope.frame.ok_or_else(no_frame)?;
+                let kept = rows(view, columns).filter_map(|row| moved(&row, &frame));
+                for (to, row) in output.data.chunks_exact_mut(columns * size_of::<f32>()).zip(kept) {
+                    let (numbers, _) = to.as_chunks_mut::<4>();
+                    numbers.iter_mut().zip(row).for_each(|(to, number)| *to = number.to_le_bytes());
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+fn no_frame() -> StepError {
+    StepError::NoField { field: "picture before the boxes".to_owned() }
+}
+
+/// The frame of the picture, or one that keeps everything where it is not known; the caller reports that.
+fn first_frame(scope: &Scope) -> Frame {
+    let any = Rectangle::whole(1, 1);
+    scope.frame.unwrap_or(Frame { from: (1, 1), rectangle: any, to: (1, 1), mirrored: false })
+}
+
+/// One row of boxes: four edges, and what rides along.
+type BoxRow = [f32; BOX_COLUMNS_MAX];
+
+/// The rows of boxes, which may lie unaligned in a record.
+fn rows(view: TensorView<'_>, columns: usize) -> impl Iterator<Item = BoxRow> + '_ {
+    view.data.chunks_exact(columns * size_of::<f32>()).map(|bytes| {
+        let mut row = [0.0; BOX_COLUMNS_MAX];
+        let (numbers, _) = bytes.as_chunks::<4>();
+        row.iter_mut().zip(numbers).for_each(|(to, number)| *to = f32::from_le_bytes(*number));
+        row
+    })
+}
+
+/// A box with less than this of a pixel left is gone.
+const BOX_SIDE_MIN: f32 = 1.0;
+
+/// Where a box is in the new picture; `None` if nothing of it is left there.
+fn moved(row: &BoxRow, frame: &Frame) -> Option<BoxRow> {
+    let Frame { rectangle, to: (width, height), mirrored, .. } = *frame;
+    let along = |x: f32, start: usize, length: usize, new: usize| {
+        ((x - start as f32) * (new as f32 / length as f32)).clamp(0.0, new as f32)
+    };
+    let [left, top, right, bottom, ..] = *row;
+    let (left, right) =
+        (along(left, rectangle.left, rectangle.width, width), along(right, rectangle.left, rectangle.width, width));
+    let (top, bottom) =
+        (along(top, rectangle.top, rectangle.height, height), along(bottom, rectangle.top, rectangle.height, height));
+    // Written so that a box with a NaN is dropped, too.
+    if !(right - left >= BOX_SIDE_MIN && bottom - top >= BOX_SIDE_MIN) {
+        return None;
+    }
+    let (left, right) = if mirrored { (width as f32 - right, width as f32 - left) } else { (left, right) };
+    let mut row = *row;
+    row[..4].copy_from_slice(&[left, top, right, bottom]);
+    Some(row)
+}
+
+/// Each class of the new mask is the one under its centre, as Pillow's and torchvision's `nearest-exact` resize.
+fn nearest(view: TensorView<'_>, frame: &Frame, output: &mut TensorMut<'_>) {
+    let Frame { from: (from_width, _), rectangle, to: (width, height), mirrored } = *frame;
+    let bytes = view.spec.dtype.bytes();
+    let below = |place: usize, length: usize, new: usize| ((place * 2 + 1) * length / (new * 2)).min(length - 1);
+    let columns: Vec<usize> = (0..width)
+        .map(|x| if mirrored { width - 1 - x } else { x })
+        .map(|x| (rectangle.left + below(x, rectangle.width, width)) * bytes)
+        .collect();
+    for (y, to) in output.data.chunks_exact_mut((width * bytes).max(1)).enumerate() {
+        let from = &view.data[(rectangle.top + below(y, rectangle.height, height)) * from_width * bytes..];
+        for (to, &column) in to.chunks_exact_mut(bytes).zip(&columns) {
+            to.copy_from_slice(&from[column..column + bytes]);
+        }
+    }
+}

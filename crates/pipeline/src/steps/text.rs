@@ -1,0 +1,257 @@
+//! Text: the article of a page, its tokens, and their embeddings.
+
+use std::sync::{Arc, OnceLock};
+
+use forebay_codec::text::{ArticleLimits, EmbeddingTable, Tokeniser, article_text, decode_text};
+use forebay_codec::{DType, TensorMut, TensorSpec};
+use serde::{Deserialize, Serialize};
+
+use super::text_files::{load_embeddings, load_tokeniser};
+use super::{encoded, tensor};
+use crate::error::StepError;
+use crate::output::Output;
+use crate::sample::ValueView;
+use crate::schema::FieldType;
+use crate::scope::Scope;
+use crate::step::{BadParameter, Needs, Produce, Transform};
+
+/// The text of a web page's article; all of its visible text where no part of it reads like an article.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct ExtractText {
+    /// The character set of all pages, as `utf-8` or `windows-1252`. Unless given, each page is asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub charset: Option<String>,
+    /// The longest page, in bytes.
+    pub bytes_max: usize,
+}
+
+impl Default for ExtractText {
+    fn default() -> Self {
+        Self { charset: None, bytes_max: ArticleLimits::default().bytes_max }
+    }
+}
+
+impl Produce for ExtractText {
+    fn check(&self) -> Result<(), BadParameter> {
+        let known = self.charset.as_deref().is_none_or(|charset| decode_text(b"", Some(charset)).is_ok());
+        BadParameter::unless(known, "charset", &self.charset, "a character set that browsers know, as utf-8")?;
+        BadParameter::unless(self.bytes_max > 0, "bytes-max", &self.bytes_max, "at least 1")
+    }
+
+    fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs> {
+        match input {
+            FieldType::Bytes => Ok(FieldType::Text),
+            _ => Err(Needs("the bytes of a page".to_owned())),
+        }
+    }
+
+    fn run(&self, input: ValueView<'_>, output: &mut Output<'_>, _scope: &mut Scope) -> Result<(), StepError> {
+        let limits = ArticleLimits { bytes_max: self.bytes_max, ..ArticleLimits::default() };
+        output.text(&article_text(encoded(input)?, self.charset.as_deref(), &limits)?);
+        Ok(())
+    }
+}
+
+/// Turns text into token ids, `int32[tokens]`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Tokenise {
+    /// `bytes`, where every byte is a token; or the path of a tokeniser: a Hugging Face `tokenizer.json`, a SentencePiece
+    /// `.model`, a `.tiktoken` file, GPT-2's `vocab.json` or `encoder.json` beside its merges, or a folder with one of these.
+    pub tokeniser: String,
+    /// The pattern that a `.tiktoken` file was made with: `gpt2` or `cl100k`. Other files say it themselves.
+    pub pattern: TokenPattern,
+    /// A token to put before each text, by its name in the vocabulary.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub begin: Option<String>,
+    /// A token to put after each text, by its name in the vocabulary; it stays when a text is cut.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub end: Option<String>,
+    /// The most tokens; what a text has more is cut off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub length_max: Option<usize>,
+    /// Fills every text up to so many tokens, so that all are as long. Needs a `length-max` that is no larger.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pad_to: Option<usize>,
+    /// The id that texts are filled up with.
+    pub pad_id: i32,
+    /// The tokeniser and the ids around a text, had when first wanted.
+    #[serde(skip)]
+    loaded: OnceLock<Loaded>,
+}
+
+/// The pattern of a `.tiktoken` file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TokenPattern {
+    /// GPT-2's: `r50k_base`, `p50k_base`.
+    Gpt2,
+    /// GPT-4's: `cl100k_base`, and Llama 3's.
+    Cl100k,
+}
+
+/// What `tokeniser` says where no file is wanted.
+pub(super) const BYTES: &str = "bytes";
+
+#[derive(Debug, Clone)]
+struct Loaded {
+    tokeniser: Arc<Tokeniser>,
+    begin: Option<u32>,
+    end: Option<u32>,
+}
+
+impl Default for Tokenise {
+    fn default() -> Self {
+        Self {
+            tokeniser: BYTES.to_owned(),
+            pattern: TokenPattern::Gpt2,
+            begin: None,
+            end: None,
+            length_max: None,
+            pad_to: None,
+            pad_id: 0,
+            loaded: OnceLock::new(),
+        }
+    }
+}
+
+impl Tokenise {
+    /// The tokeniser, if it has the tokens that are wanted of it.
+    pub(super) fn load(&self) -> Result<Arc<Tokeniser>, StepError> {
+        self.loaded().map(|loaded| Arc::clone(&loaded.tokeniser))
+    }
+
+    fn loaded(&self) -> Result<&Loaded, StepError> {
+        if let Some(loaded) = self.loaded.get() {
+            return Ok(loaded);
+        }
+        let tokeniser = load_tokeniser(&self.tokeniser, self.pattern)?;
+        let id = |name: &Option<String>| match name {
+            None => Ok(None),
+            Some(name) => tokeniser.id_of(name).map(Some).ok_or_else(|| StepError::File {
+                what: "tokeniser",
+                path: self.tokeniser.clone(),
+                source: format!("it has no token `{name}`").into(),
+                hint: "`begin` and `end` are names of tokens as the vocabulary spells them",
+            }),
+        };
+        let (begin, end) = (id(&self.begin)?, id(&self.end)?);
+        Ok(self.loaded.get_or_init(|| Loaded { tokeniser, begin, end }))
+    }
+}
+
+impl Produce for Tokenise {
+    fn check(&self) -> Result<(), BadParameter> {
+        BadParameter::unless(!self.tokeniser.is_empty(), "tokeniser", &self.tokeniser, "`bytes` or a path")?;
+        let around = usize::from(self.begin.is_some()) + usize::from(self.end.is_some());
+        let room = self.length_max.is_none_or(|length| length > around);
+        BadParameter::unless(room, "length-max", &self.length_max, "more than the tokens around a text")?;
+        let fits = self.pad_to.is_none_or(|pad| self.length_max.is_some_and(|length| length <= pad));
+        BadParameter::unless(fits, "pad-to", &self.pad_to, "at least `length-max`, which must be given with it")
+    }
+
+    fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs> {
+        match input {
+            FieldType::Text | FieldType::Bytes => Ok(FieldType::Tensor { dtype: DType::I32, dims: vec![self.pad_to] }),
+            _ => Err(Needs("text, or the bytes of a text".to_owned())),
+        }
+    }
+
+    fn run(&self, input: ValueView<'_>, output: &mut Output<'_>, scope: &mut Scope) -> Result<(), StepError> {
+        let Loaded { tokeniser, begin, end } = self.loaded()?;
+        let ids = &mut scope.ids;
+        ids.clear();
+        ids.extend(begin);
+        match input {
+            ValueView::Text(text) => tokeniser.encode_into(text, &mut scope.tokeniser, ids),
+            _ => tokeniser.encode_into(&decode_text(encoded(input)?, None)?, &mut scope.tokeniser, ids),
+        }
+        if let Some(length) = self.length_max {
+            ids.truncate(length - usize::from(end.is_some()));
+        }
+        ids.extend(end);
+        // A negative id to fill with has the same bits.
+        ids.resize(self.pad_to.unwrap_or(ids.len()), self.pad_id as u32);
+        let spec = TensorSpec::new(DType::I32, &[ids.len()]);
+        output.tensor(spec)?.data.copy_from_slice(bytemuck::cast_slice(ids));
+        Ok(())
+    }
+}
+
+/// Turns token ids into rows of numbers: `int32[tokens]` to `float32[tokens, columns]`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+pub struct Embed {
+    /// The path of a table, `.npy` or `.safetensors`: float32, a row for each token. Unless given, the table is random.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub table: Option<String>,
+    /// Which tensor of a `.safetensors` file; needed where it has several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tensor: Option<String>,
+    /// The seed of a random table.
+    pub seed: u64,
+    /// How many tokens a random table has; GPT-2's vocabulary, unless given.
+    pub rows: usize,
+    /// How many numbers a token becomes. A table that is given must have so many.
+    pub columns: usize,
+    /// The table, had when first wanted.
+    #[serde(skip)]
+    loaded: OnceLock<Arc<EmbeddingTable>>,
+}
+
+impl Default for Embed {
+    fn default() -> Self {
+        Self { table: None, tensor: None, seed: 42, rows: 50_257, columns: 768, loaded: OnceLock::new() }
+    }
+}
+
+impl Embed {
+    fn loaded(&self) -> Result<&EmbeddingTable, StepError> {
+        if let Some(table) = self.loaded.get() {
+            return Ok(table);
+        }
+        let table = load_embeddings(self)?;
+        Ok(self.loaded.get_or_init(|| table))
+    }
+}
+
+impl Transform for Embed {
+    fn check(&self) -> Result<(), BadParameter> {
+        BadParameter::unless(self.rows > 0, "rows", &self.rows, "at least 1")?;
+        BadParameter::unless(self.columns > 0, "columns", &self.columns, "at least 1")?;
+        let alone = self.tensor.is_none() || self.table.is_some();
+        BadParameter::unless(alone, "tensor", &self.tensor, "given with a `table` only")
+    }
+
+    fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs> {
+        match input {
+            FieldType::Tensor { dtype: DType::I32, dims } if dims.len() == 1 => {
+                Ok(FieldType::Tensor { dtype: DType::F32, dims: vec![dims[0], Some(self.columns)] })
+            }
+            _ => Err(Needs("token ids, int32[tokens]".to_owned())),
+        }
+    }
+
+    fn output_spec(&self, input: ValueView<'_>, _scope: &mut Scope) -> Result<TensorSpec, StepError> {
+        let ids = tensor(input, "token ids, int32[tokens]")?;
+        Ok(TensorSpec::new(DType::F32, &[ids.spec.shape.elements(), self.columns]))
+    }
+
+    fn run(&self, input: ValueView<'_>, mut output: TensorMut<'_>, scope: &mut Scope) -> Result<(), StepError> {
+        const EXPECTED: &str = "token ids, int32[tokens]";
+        let view = tensor(input, EXPECTED)?;
+        let unfit = || StepError::Unfit { found: view.spec, expected: EXPECTED };
+        let mut copy = Vec::new();
+        let ids = view.elements_or_copy::<i32>(&mut copy).ok_or_else(unfit)?;
+        let table = self.loaded()?;
+        if let Some(numbers) = output.elements_mut::<f32>() {
+            return Ok(table.lookup_into(ids, numbers)?);
+        }
+        // The slot of a batch may lie anywhere.
+        scope.floats.resize(ids.len() * self.columns, 0.0);
+        table.lookup_into(ids, &mut scope.floats)?;
+        output.data.copy_from_slice(bytemuck::cast_slice(&scope.floats));
+        Ok(())
+    }
+}

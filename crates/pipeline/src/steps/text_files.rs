@@ -1,0 +1,168 @@
+//! The files that text steps need: vocabularies and tables.
+//!
+//! This is the one place in this room where files are read. A step names a path and asks here when it first needs what is
+//! in it; [`prepare_files`] asks for all steps of a pipeline, so that a file that is missing is found before a run starts. What was
+//! read is kept as long as a step uses it: two pipelines with the same vocabulary hold it once.
+
+use std::collections::HashMap;
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
+use std::time::SystemTime;
+
+use forebay_codec::text::{EmbeddingTable, Pattern, Tokeniser};
+
+use super::text::{BYTES, Embed, TokenPattern, Tokenise};
+use crate::error::{Error, Result, StepError};
+use crate::pipeline::Pipeline;
+
+/// What [`prepare_files`] read, kept for the steps that need it as long as this is.
+#[derive(Debug, Default)]
+#[must_use = "what was read is forgotten with it, and would be read again"]
+pub struct PreparedFiles {
+    tokenisers: Vec<Arc<Tokeniser>>,
+    tables: Vec<Arc<EmbeddingTable>>,
+}
+
+/// Reads the vocabularies and tables that the steps of `pipeline` name. Done before a run, it reports what is missing or damaged
+/// at once, with its path; otherwise the first sample would.
+pub fn prepare_files(pipeline: &Pipeline) -> Result<PreparedFiles> {
+    let mut prepared = PreparedFiles::default();
+    for step in pipeline.steps() {
+        let Some(spec) = &step.spec else { continue };
+        let fail = |source| Error::Prepare { step: step.name.clone(), source: Box::new(source) };
+        if let Some(tokenise) = spec.parameters::<Tokenise>("tokenise") {
+            prepared.tokenisers.push(tokenise.load().map_err(fail)?);
+        }
+        if let Some(embed) = spec.parameters::<Embed>("embed") {
+            prepared.tables.push(load_embeddings(&embed).map_err(fail)?);
+        }
+    }
+    Ok(prepared)
+}
+
+/// The tokeniser that `path` names.
+pub(super) fn load_tokeniser(path: &str, pattern: TokenPattern) -> Result<Arc<Tokeniser>, StepError> {
+    static LOADED: Kept<(Vec<Stamp>, bool), Tokeniser> = Kept::new();
+    let fail = |source| failure("tokeniser", path, source, TOKENISER_HINT);
+    let files = if path == BYTES { Vec::new() } else { tokeniser_files(Path::new(path)).map_err(fail)? };
+    let key = (stamps(&files).map_err(fail)?, pattern == TokenPattern::Cl100k);
+    LOADED.get_or_load(key, || read_tokeniser(&files, pattern)).map_err(fail)
+}
+
+const TOKENISER_HINT: &str = "name a tokenizer.json, a .model, a .tiktoken, or a vocab.json with its merges.txt beside it; \
+                              or use `tokeniser = \"bytes\"`, which needs no file";
+
+fn read_tokeniser(files: &[PathBuf], pattern: TokenPattern) -> Result<Tokeniser, Cause> {
+    let pattern = match pattern {
+        TokenPattern::Gpt2 => Pattern::Gpt2,
+        TokenPattern::Cl100k => Pattern::Cl100k { digits_max: 3 },
+    };
+    Ok(match files {
+        [] => Tokeniser::byte_level(),
+        [vocabulary, merges] => Tokeniser::from_gpt2(&std::fs::read(vocabulary)?, &std::fs::read(merges)?)?,
+        [file, ..] => {
+            let bytes = std::fs::read(file)?;
+            match extension(file) {
+                "json" => Tokeniser::from_hugging_face(&bytes)?,
+                "tiktoken" => Tokeniser::from_tiktoken(&bytes, pattern)?,
+                _ => Tokeniser::from_sentencepiece(&bytes)?,
+            }
+        }
+    })
+}
+
+/// GPT-2's vocabulary and the merges beside it, under the two names that each goes by.
+const PAIRS: [(&str, &str); 2] = [("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe")];
+
+/// The file (or GPT-2's two files) that a path or folder means.
+fn tokeniser_files(path: &Path) -> Result<Vec<PathBuf>, Cause> {
+    if path.is_dir() {
+        let whole = ["tokenizer.json", "tokenizer.model", "sentencepiece.bpe.model", "spiece.model"];
+        if let Some(file) = whole.iter().map(|name| path.join(name)).find(|file| file.is_file()) {
+            return Ok(vec![file]);
+        }
+        let pairs = PAIRS.iter().map(|(vocabulary, merges)| vec![path.join(vocabulary), path.join(merges)]);
+        let found = pairs.into_iter().find(|pair| pair.iter().all(|file| file.is_file()));
+        return found.ok_or_else(|| "the folder has no tokeniser".into());
+    }
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    if let Some((_, merges)) = PAIRS.iter().find(|(vocabulary, _)| *vocabulary == name) {
+        return Ok(vec![path.to_owned(), path.with_file_name(merges)]);
+    }
+    match extension(path) {
+        "json" | "tiktoken" | "model" => Ok(vec![path.to_owned()]),
+        other => Err(format!("`.{other}` is no kind of tokeniser").into()),
+    }
+}
+
+/// The table that an embedding step names, or a random one.
+pub(super) fn load_embeddings(step: &Embed) -> Result<Arc<EmbeddingTable>, StepError> {
+    static READ: Kept<(Vec<Stamp>, Option<String>), EmbeddingTable> = Kept::new();
+    static SEEDED: Kept<(u64, usize, usize), EmbeddingTable> = Kept::new();
+    let Some(path) = &step.table else {
+        let make = || Ok(EmbeddingTable::seeded(step.seed, step.rows, step.columns)?);
+        let key = (step.seed, step.rows, step.columns);
+        return SEEDED.get_or_load(key, make).map_err(|cause| failure("table", "random", cause, TABLE_HINT));
+    };
+    let fail = |source| failure("table of embeddings", path, source, TABLE_HINT);
+    let file = PathBuf::from(path);
+    let key = (stamps(std::slice::from_ref(&file)).map_err(fail)?, step.tensor.clone());
+    let table = READ.get_or_load(key, || match extension(&file) {
+        "npy" => Ok(EmbeddingTable::from_npy(std::fs::read(&file)?)?),
+        "safetensors" => Ok(EmbeddingTable::from_safetensors(std::fs::read(&file)?, step.tensor.as_deref())?),
+        other => Err(format!("`.{other}` is no kind of table").into()),
+    });
+    let table = table.map_err(fail)?;
+    if table.columns() == step.columns {
+        return Ok(table);
+    }
+    Err(fail(format!("it has {} columns, but `columns` is {}", table.columns(), step.columns).into()))
+}
+
+const TABLE_HINT: &str =
+    "name a .npy or .safetensors of float32 with a row for each token, or leave `table` out for a random one";
+
+/// Why a file could not be used.
+type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+fn failure(what: &'static str, path: &str, source: Cause, hint: &'static str) -> StepError {
+    StepError::File { what, path: path.to_owned(), source, hint }
+}
+
+fn extension(path: &Path) -> &str {
+    path.extension().and_then(|extension| extension.to_str()).unwrap_or_default()
+}
+
+/// A file as it was when it was read: one that has changed since is read again.
+type Stamp = (PathBuf, u64, Option<SystemTime>);
+
+fn stamps(files: &[PathBuf]) -> Result<Vec<Stamp>, Cause> {
+    let stamp = |file: &PathBuf| {
+        let metadata = std::fs::metadata(file).map_err(|error| format!("`{}`: {error}", file.display()))?;
+        Ok((file.clone(), metadata.len(), metadata.modified().ok()))
+    };
+    files.iter().map(stamp).collect()
+}
+
+/// What was read, as long as somebody uses it.
+struct Kept<K, V>(LazyLock<Mutex<HashMap<K, Weak<V>>>>);
+
+impl<K: Eq + Hash + Debug, V> Kept<K, V> {
+    const fn new() -> Self {
+        Self(LazyLock::new(Mutex::default))
+    }
+
+    /// Workers that ask for the same at once wait for the first to read it.
+    fn get_or_load(&self, key: K, load: impl FnOnce() -> Result<V, Cause>) -> Result<Arc<V>, Cause> {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(value) = kept.get(&key).and_then(Weak::upgrade) {
+            return Ok(value);
+        }
+        let value = Arc::new(load()?);
+        kept.retain(|_, value| value.strong_count() > 0);
+        kept.insert(key, Arc::downgrade(&value));
+        Ok(value)
+    }
+}

@@ -1,0 +1,153 @@
+//! Sound and electrical signals through their ready pipelines, from the bytes of files to tensors.
+
+use forebay_codec::{DType, Tensor};
+use forebay_pipeline::{Draw, Field, Pipeline, Sample, Value, ready, ready_names, ready_text};
+
+use crate::support::{bytes_value, data_folder, run_all};
+
+fn sample(pipeline: &Pipeline, bytes: Vec<u8>) -> Sample {
+    let name = pipeline.source().field.as_str().into();
+    Sample { key: "a".into(), index: 5, fields: vec![Field { name, value: bytes_value(bytes) }] }
+}
+
+/// The tensors that come out for the bytes of one file.
+fn tensors(pipeline: &Pipeline, bytes: Vec<u8>) -> Vec<Tensor> {
+    let out = run_all(pipeline.steps(), &sample(pipeline, bytes), Draw::default());
+    let tensors = out.into_iter().map(|mut sample| match sample.fields.pop().unwrap().value {
+        Value::Tensor(tensor) => tensor,
+        other => panic!("no tensor but {other:?}"),
+    });
+    tensors.collect()
+}
+
+fn split_names(pipeline: &Pipeline) -> Vec<String> {
+    pipeline.splits().into_iter().map(|split| split.name).collect()
+}
+
+#[test]
+fn the_splits_are_called_as_in_the_paper() {
+    let audio = ["unprocessed", "concatenated", "decoded", "spectrogram-encoded"];
+    assert_eq!(split_names(&ready("flac").unwrap()), audio);
+    assert_eq!(split_names(&ready("mp3").unwrap()), audio);
+    assert_eq!(split_names(&ready("nilm").unwrap()), ["unprocessed", "concatenated", "decoded", "aggregated"]);
+    assert!(["flac", "mp3", "nilm"].iter().all(|name| ready_names().any(|ready| ready == *name)));
+}
+
+#[test]
+fn speech_becomes_tensorflows_spectrogram() {
+    let Some(golden) = data_folder("golden") else { return };
+    for (pipeline, source, name, largest) in [
+        ("flac", "audio-flac/librispeech/1069-133699-0000.flac", "1069-133699-0000_flac", 1e-3),
+        ("flac", "audio-flac/librispeech/1998-15444-0001.flac", "1998-15444-0001_flac", 1e-3),
+        ("mp3", "audio-mp3/librispeech-derived/1069-133699-0000.mp3", "1069-133699-0000_mp3", 0.3),
+    ] {
+        let bytes = std::fs::read(golden.parent().unwrap().join(source)).unwrap();
+        let found = tensors(&ready(pipeline).unwrap(), bytes);
+        let file = std::fs::read(golden.join(format!("logmel-{name}.npy"))).unwrap();
+        let start = 10 + usize::from(u16::from_le_bytes([file[8], file[9]]));
+        let expected: Vec<f32> = file[start..].as_chunks().0.iter().map(|number| f32::from_le_bytes(*number)).collect();
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].spec().shape.dims(), [expected.len() / 80, 80]);
+        let found = found[0].view().elements::<f32>().unwrap();
+        let difference = found.iter().zip(&expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        assert!(difference <= largest, "{name}: {difference}");
+    }
+}
+
+#[test]
+fn sound_of_another_rate_is_an_error_that_says_so() {
+    let Some(folder) = data_folder("audio-flac") else { return };
+    let bytes = std::fs::read(folder.join("jfk.flac")).unwrap();
+    let pipeline = ready("flac").unwrap();
+    let mut out = crate::support::Collect::default();
+    let mut runner = forebay_pipeline::Runner::new(pipeline.steps(), 0);
+    let error = runner.run(&sample(&pipeline, bytes), Draw::default(), &mut (), &mut out).unwrap_err();
+    let text = format!("{error} {}", std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default());
+    assert!(text.contains("`44100` Hz where `16000` Hz is wanted"), "{text}");
+}
+
+/// Two channels of raw `int16`: a voltage, and a current of half a radian behind it.
+fn raw_recording(samples: usize) -> Vec<u8> {
+    let wave =
+        |n: usize, level: f64, phase: f64| (level * (std::f64::consts::TAU * n as f64 / 128.0 - phase).sin()) as i16;
+    (0..samples).flat_map(|n| [wave(n, 9000.0, 0.0), wave(n, 3000.0, 0.5)]).flat_map(i16::to_le_bytes).collect()
+}
+
+/// The NILM pipeline for raw numbers.
+fn raw_pipeline(power: &str) -> Pipeline {
+    let text = ready_text("nilm").unwrap();
+    let raw = "format = \"raw\"\nchannels = [0, 1]\nraw-element = \"i16\"\nfactors = [0.05, 0.002]";
+    let text =
+        text.replace("channels = [\"voltage\", \"current1\"]", raw).replace("\"reactive\"", &format!("\"{power}\""));
+    Pipeline::from_toml("nilm", &text).unwrap()
+}
+
+#[test]
+fn a_recording_becomes_windows_and_windows_become_features() {
+    // Two windows and a rest, which is dropped.
+    let bytes = raw_recording(64_000 * 2 + 1000);
+    for (power, expected) in [("reactive", 0.5_f64.sin()), ("active", 0.5_f64.cos()), ("apparent", 1.0)] {
+        let found = tensors(&raw_pipeline(power), bytes.clone());
+        assert_eq!(found.len(), 2);
+        for window in &found {
+            assert_eq!((window.spec().dtype, window.spec().shape.dims()), (DType::F64, &[3, 500][..]));
+            let values = window.view().elements::<f64>().unwrap();
+            // Effective values of 450 V and 6 A at their peaks.
+            let watts = 450.0 * 6.0 / 2.0 * expected;
+            assert!(values[..500].iter().all(|value| (value - watts).abs() < 2.0), "{power}: {}", values[0]);
+            assert!(values[500..1000].iter().all(|value| (value - 6.0 / 2.0_f64.sqrt()).abs() < 0.01));
+            assert!(values[1000..].iter().all(|value| value.abs() < 0.1));
+        }
+    }
+}
+
+#[test]
+fn windows_have_keys_and_numbers_of_their_own() {
+    let pipeline = raw_pipeline("reactive");
+    let out = run_all(&pipeline.steps()[..1], &sample(&pipeline, raw_recording(64_000 * 2)), Draw::default());
+    let keys: Vec<&str> = out.iter().map(|sample| &*sample.key).collect();
+    assert_eq!(keys, ["a#0", "a#1"]);
+    assert_eq!(out[1].index, out[0].index + 1);
+    assert_eq!(tensors(&pipeline, raw_recording(63_999)).len(), 0);
+}
+
+#[test]
+fn a_whole_recording_is_one_tensor() {
+    let Some(folder) = data_folder("electrical/itsc-motor-current") else { return };
+    let text = "name = \"motor\"\n[source]\nfield = \"signal\"\nlabel = \"none\"\n[[step]]\nop = \"decode-signal\"\nchannels = [0, 1, 2]";
+    let pipeline = Pipeline::from_toml("motor", text).unwrap();
+    let found = tensors(&pipeline, std::fs::read(folder.join("SC_HLT_001.csv")).unwrap());
+    assert_eq!(found[0].spec().shape.dims(), [3, 1000]);
+    let values = found[0].view().elements::<f64>().unwrap();
+    assert_eq!([values[0], values[1000]].map(|value| format!("{value:.6}")), ["-1.151580", "2.631864"]);
+}
+
+#[test]
+fn parameters_that_make_no_sense_are_named() {
+    for (step, parameter) in [
+        ("op = \"log-mel\"\nrate = 7000", "highest"),
+        ("op = \"log-mel\"\nrate = 96000", "frame-milliseconds"),
+        ("op = \"log-mel\"\nfft-length = 1023", "fft-length"),
+        ("op = \"log-mel\"\nbands = 0", "bands"),
+    ] {
+        let text =
+            format!("name = \"a\"\n[source]\nfield = \"audio\"\n[[step]]\nop = \"decode-audio\"\n[[step]]\n{step}");
+        let error = Pipeline::from_toml("a", &text).unwrap_err().to_string();
+        assert!(error.contains(parameter), "{error}");
+    }
+    for (step, parameter) in [
+        ("op = \"signal-windows\"\nwindow = 0", "window"),
+        ("op = \"signal-windows\"\nperiod = 1", "period"),
+        ("op = \"signal-windows\"\nfactors = [1.0]", "factors"),
+        ("op = \"signal-windows\"\nwidth = 3", "width"),
+        ("op = \"decode-signal\"\nchannels = []", "channels"),
+        ("op = \"decode-audio\"\nrate = 0", "rate"),
+    ] {
+        let text = format!("name = \"a\"\n[source]\nfield = \"signal\"\n[[step]]\n{step}");
+        let error = Pipeline::from_toml("a", &text).unwrap_err().to_string();
+        assert!(error.contains(parameter), "{error}");
+    }
+    // A picture is no sound.
+    let text = "name = \"a\"\n[source]\nfield = \"audio\"\n[[step]]\nop = \"decode\"\n[[step]]\nop = \"log-mel\"";
+    assert!(Pipeline::from_toml("a", text).unwrap_err().to_string().contains("int16[samples]"));
+}

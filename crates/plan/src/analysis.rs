@@ -1,0 +1,104 @@
+//! One profile analysed: what its plots and tables show.
+
+use serde::Serialize;
+
+use crate::error::Result;
+use crate::objective::{Objective, RankedStrategy, rank};
+use crate::pareto::pareto_front;
+use crate::prediction::quotient;
+use crate::profile::{Profile, StrategyProfile};
+
+/// Every strategy of a profile, analysed.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Analysis {
+    /// The name of the pipeline.
+    pub pipeline: String,
+    /// The strategies, in the order of the pipeline.
+    pub strategies: Vec<Analysed>,
+}
+
+/// One strategy, analysed. In JSON the keys of [`RankedStrategy`] stand beside the others.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Analysed {
+    /// Its numbers and its score.
+    #[serde(flatten)]
+    pub ranked: RankedStrategy,
+    /// Its place by the objective, 1 for the best.
+    pub place: usize,
+    /// Whether no other strategy is at least as good in storage, throughput and preparation time, and better in one.
+    pub pareto: bool,
+    /// The same of storage and throughput alone.
+    pub pareto_storage_throughput: bool,
+    /// Bytes on storage per sample.
+    pub bytes_per_sample: f64,
+    /// What the storage's bandwidth alone would allow: bandwidth over bytes per sample (inventory P32).
+    pub max_samples_per_second: Option<f64>,
+    /// The share of the online processor time that goes into taking stored samples apart.
+    pub deserialise_share: Option<f64>,
+    /// The strategy that keeps the same split as it is, where this one keeps it encoded or compressed.
+    pub plain: Option<String>,
+    /// The share of storage saved against that one: 1 - encoded / plain (P32).
+    pub space_saving: Option<f64>,
+    /// Throughput over that of the plain one.
+    pub throughput_factor: Option<f64>,
+    /// Preparation time over that of the plain one.
+    pub prep_factor: Option<f64>,
+}
+
+/// Analyses `profile` by `objective`; fails where planning does.
+pub fn analyse(profile: &Profile, objective: &Objective) -> Result<Analysis> {
+    let ranking = rank(profile, objective)?.into_strategies();
+    let trainer = objective.trainer();
+    let place = |name: &str| ranking.iter().position(|ranked| ranked.summary.name == name);
+    // In the order of the profile; `rank` gives each of its strategies once.
+    let ordered: Vec<(usize, &RankedStrategy)> = profile
+        .strategies
+        .iter()
+        .filter_map(|strategy| place(&strategy.name).map(|place| (place, &ranking[place])))
+        .collect();
+    let costs = |ranked: &RankedStrategy| {
+        [ranked.storage_bytes_total() as f64, -ranked.useful_samples_per_second(trainer), ranked.prep_seconds_total()]
+    };
+    let costs: Vec<[f64; 3]> = ordered.iter().map(|(_, ranked)| costs(ranked)).collect();
+    let front = pareto_front(&costs);
+    let flat_front = pareto_front(&costs.iter().map(|&[storage, rate, _]| [storage, rate]).collect::<Vec<_>>());
+    let strategies = ordered.iter().zip(&profile.strategies).enumerate().map(|(at, (&(place, ranked), strategy))| {
+        let plain = plain(profile, strategy).and_then(|plain| {
+            let ranked = ordered.iter().map(|(_, ranked)| *ranked).find(|ranked| ranked.summary.name == plain.name)?;
+            Some((plain, ranked))
+        });
+        Analysed {
+            ranked: ranked.clone(),
+            place: place + 1,
+            pareto: front[at],
+            pareto_storage_throughput: flat_front[at],
+            bytes_per_sample: strategy.bytes_per_sample,
+            max_samples_per_second: quotient(profile.storage.sequential_bytes_per_second, strategy.bytes_per_sample),
+            deserialise_share: deserialise_share(strategy),
+            plain: plain.map(|(plain, _)| plain.name.clone()),
+            space_saving: plain.and_then(|(plain, _)| {
+                ratio(strategy.storage_bytes as f64, plain.storage_bytes as f64).map(|ratio| 1.0 - ratio)
+            }),
+            throughput_factor: plain
+                .and_then(|(_, plain)| ratio(ranked.samples_per_second(), plain.samples_per_second())),
+            prep_factor: plain.and_then(|(plain, _)| ratio(strategy.prep_seconds, plain.prep_seconds)),
+        }
+    });
+    Ok(Analysis { pipeline: profile.pipeline.name.clone(), strategies: strategies.collect() })
+}
+
+/// The strategy with the same split that keeps it as it is, if `strategy` is another: its name is that of the split alone.
+fn plain<'p>(profile: &'p Profile, strategy: &StrategyProfile) -> Option<&'p StrategyProfile> {
+    let same = |other: &&StrategyProfile| other.split == strategy.split && other.name == other.split.name;
+    profile.strategies.iter().find(same).filter(|plain| plain.name != strategy.name)
+}
+
+fn deserialise_share(strategy: &StrategyProfile) -> Option<f64> {
+    let all = strategy.deserialise_cpu_seconds + strategy.online_cpu_seconds;
+    (all > 0.0).then(|| strategy.deserialise_cpu_seconds / all)
+}
+
+fn ratio(one: f64, other: f64) -> Option<f64> {
+    let ratio = one / other;
+    ratio.is_finite().then_some(ratio)
+}

@@ -1,0 +1,76 @@
+//! Money: what a strategy costs to prepare, to keep and to train from.
+//!
+//! ```text
+//! preparation = preparation hours x cores that prepare x price of a core's hour
+//! storage     = GB kept x months x price of a GB's month
+//! training    = epochs x hours of an epoch x price of an accelerator's hour
+//! ```
+//!
+//! A core is paid for as long as preparing takes, busy or not. The cores that feed the accelerator every epoch are taken to be part
+//! of its price, as they are where both are hired together. Storage is that of what the strategy keeps; where the source
+//! files are kept besides, they cost the same whatever is chosen. Amounts are in the currency of the prices.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+
+/// Prices, and for how long they are paid.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Prices {
+    /// An hour of one core.
+    pub cpu_hour: f64,
+    /// A month of a GB (10^9 bytes) on storage.
+    pub gb_month: f64,
+    /// An hour of the accelerators that train together.
+    pub accelerator_hour: f64,
+    /// How many epochs are trained.
+    pub epochs: u64,
+    /// For how many months the data are kept.
+    pub months: f64,
+}
+
+/// What one strategy costs, in the currency of the prices.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Cost {
+    /// The cores, while they prepare.
+    pub preparation: f64,
+    /// The storage, for all months.
+    pub storage: f64,
+    /// The accelerators, for all epochs.
+    pub training: f64,
+    /// The three together.
+    pub total: f64,
+}
+
+impl Prices {
+    pub(crate) fn check(&self) -> Result<()> {
+        let amounts = [
+            ("cpu_hour", self.cpu_hour),
+            ("gb_month", self.gb_month),
+            ("accelerator_hour", self.accelerator_hour),
+            ("months", self.months),
+        ];
+        for (name, amount) in amounts {
+            // The upper end keeps products finite, which JSON must be able to hold.
+            if !(0.0..=1e30).contains(&amount) {
+                return Err(Error::Argument {
+                    name,
+                    found: amount.to_string(),
+                    expected: "a finite number, 0 or more",
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// What a strategy costs that takes so long to prepare on `cores` cores, keeps so much, and takes so long an epoch.
+    pub fn cost(&self, prep_seconds: f64, cores: usize, storage_bytes: u64, epoch_seconds: f64) -> Cost {
+        const HOUR_SECONDS: f64 = 3600.0;
+        let finite = |amount: f64| amount.min(f64::MAX / 4.0);
+        let preparation = finite(prep_seconds / HOUR_SECONDS * cores as f64 * self.cpu_hour);
+        let storage = finite(storage_bytes as f64 / 1e9 * self.months * self.gb_month);
+        let training = finite(self.epochs as f64 * (epoch_seconds / HOUR_SECONDS) * self.accelerator_hour);
+        Cost { preparation, storage, training, total: preparation + storage + training }
+    }
+}

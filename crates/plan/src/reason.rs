@@ -1,0 +1,125 @@
+//! Why a strategy was chosen, in words.
+
+use crate::objective::{Objective, RankedStrategy, Ranking};
+use crate::profile::Profile;
+use crate::units;
+
+/// Why the first strategy of `ranking` was chosen: what it gives and what binds it, what it beats, what it costs.
+pub(crate) fn reason(profile: &Profile, objective: &Objective, ranking: &Ranking) -> String {
+    let best = ranking.best();
+    let runs = best.summary.runs;
+    let runs = if runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") };
+    let measured = units::samples_per_second(best.summary.t4_samples_per_second);
+    let first = match &best.forecast {
+        None => format!("`{}` reaches {measured} over {runs} and is {}", best.summary.name, best.sentence),
+        Some(there) => format!(
+            "There, `{}` should reach {}, after {measured} measured here over {runs}, and is {}",
+            best.summary.name,
+            units::samples_per_second(there.expected_samples_per_second),
+            best.sentence
+        ),
+    };
+    let excluded: Vec<_> = ranking.strategies().iter().filter(|ranked| ranked.excluded.is_some()).map(quoted).collect();
+    let last = (!excluded.is_empty()).then(|| format!("The limits rule out {}", excluded.join(", ")));
+    let comparison = comparison(objective, ranking);
+    let sentences = [Some(first), comparison, Some(effort(profile, objective, best)), money(objective, best), last];
+    sentences.into_iter().flatten().map(|sentence| sentence + ".").collect::<Vec<_>>().join(" ")
+}
+
+/// How the best compares with the next and with reading files every epoch; `None` where there is nothing to compare with.
+fn comparison(objective: &Objective, ranking: &Ranking) -> Option<String> {
+    let best = ranking.best();
+    let next = ranking.strategies().get(1).filter(|ranked| ranked.excluded.is_none());
+    let files = ranking.strategies().iter().find(|ranked| ranked.summary.split.position == 0);
+    // Said already where it is the best itself.
+    let files = files.filter(|files| files.summary.name != best.summary.name);
+    let Some(next) = next else {
+        return files.map(|files| format!("It gives {}", times(best, files, &quoted(files))));
+    };
+    let name = format!("the runner-up {}", quoted(next));
+    let files = files.filter(|files| files.summary.name != next.summary.name);
+    let times_files = files.map(|files| times(best, files, &quoted(files)));
+    if objective.weights.only_throughput() && best.score != next.score {
+        let difference = best.samples_per_second() - next.samples_per_second();
+        let spread = best.summary.t4_spread + next.summary.t4_spread;
+        let noise =
+            if difference <= spread && best.forecast.is_none() { ", no more than the spread of the runs" } else { "" };
+        let times_files = times_files.map_or_else(String::new, |times| format!(", and {times}"));
+        return Some(format!("It gives {}{noise}{times_files}", times(best, next, &name)));
+    }
+    let rate = units::samples_per_second(next.samples_per_second());
+    let times_files = times_files.map_or_else(String::new, |times| format!("; it gives {times}"));
+    let [score, next_score] = [best, next].map(|ranked| units::number(ranked.score.unwrap_or_default()));
+    Some(if best.score == next.score {
+        let why = tie_break(objective, best, next);
+        format!("It scores the same as {name} ({rate}) but {why}{times_files}")
+    } else {
+        format!("It scores {score}, and {name} scores {next_score} at {rate}{times_files}")
+    })
+}
+
+/// Why `best` comes before `next` although they score the same.
+fn tie_break(objective: &Objective, best: &RankedStrategy, next: &RankedStrategy) -> String {
+    let trainer = objective.trainer();
+    if best.useful_samples_per_second(trainer) > next.useful_samples_per_second(trainer) {
+        "is faster".to_owned()
+    } else if best.storage_bytes_total() < next.storage_bytes_total() {
+        let [one, other] = [best, next].map(|ranked| units::bytes(ranked.storage_bytes_total() as f64));
+        format!("needs less storage ({one} against {other})")
+    } else {
+        "comes first by name".to_owned()
+    }
+}
+
+fn quoted(ranked: &RankedStrategy) -> String {
+    format!("`{}`", ranked.summary.name)
+}
+
+/// `1.86 times the runner-up (962 samples/s)`.
+fn times(best: &RankedStrategy, other: &RankedStrategy, name: &str) -> String {
+    let [one, two] = [best, other].map(RankedStrategy::samples_per_second);
+    let factor = if two > 0.0 { units::number(one / two) } else { "any number of".to_owned() };
+    format!("{factor} times {name} ({})", units::samples_per_second(two))
+}
+
+/// What it takes to have it: storage and preparation of the whole data set.
+fn effort(profile: &Profile, objective: &Objective, best: &RankedStrategy) -> String {
+    let samples = objective.what_if.and_then(|what_if| what_if.samples).unwrap_or(profile.data.samples);
+    let source_bytes = profile.data.bytes as f64 * (samples as f64 / profile.data.samples.max(1) as f64);
+    if best.summary.split.position == 0 {
+        let size = units::bytes(source_bytes);
+        return format!("It needs no preparation: the {size} of source files are read as they are");
+    }
+    let size = units::bytes(best.storage_bytes_total() as f64);
+    let ratio = best.storage_bytes_total() as f64 / source_bytes;
+    let ratio = if ratio.is_finite() { format!(" ({} times the source)", units::number(ratio)) } else { String::new() };
+    let extrapolated = if samples == profile.method.sample_count {
+        String::new()
+    } else {
+        format!(", extrapolated from {}", units::count(profile.method.sample_count))
+    };
+    let samples = units::count(samples);
+    let prep = units::seconds(best.prep_seconds_total());
+    let there = best.forecast.as_ref().map(|there| (there.speedup, there.break_even_epochs));
+    let pays_off = match there.unwrap_or((best.summary.speedup, best.summary.break_even_epochs)) {
+        (None, _) => String::new(),
+        (_, None) => ", which never pays off against reading files".to_owned(),
+        (_, Some(0 | 1)) => ", which pays off within the first epoch".to_owned(),
+        (_, Some(epochs)) => format!(", which pays off after {} epochs", units::count(epochs)),
+    };
+    format!(
+        "For all {samples} samples{extrapolated}, it keeps {size}{ratio} and takes {prep} to prepare once{pays_off}"
+    )
+}
+
+/// What it costs, where there are prices.
+fn money(objective: &Objective, best: &RankedStrategy) -> Option<String> {
+    let (prices, cost) = (objective.prices?, best.cost?);
+    let [preparation, storage, training, total] =
+        [cost.preparation, cost.storage, cost.training, cost.total].map(units::number);
+    let (epochs, months) = (units::count(prices.epochs), prices.months);
+    Some(format!(
+        "At these prices it costs {total}: {preparation} to prepare, {storage} to keep for {months} months, {training} of \
+         accelerator time for {epochs} epochs"
+    ))
+}

@@ -1,0 +1,27 @@
+//! One picture, decoded.
+
+use std::cell::RefCell;
+
+use forebay_codec::image::{Channels, DecodeOptions, Decoder};
+use pyo3::prelude::*;
+
+use crate::array::Array;
+use crate::errors;
+
+thread_local! {
+    static DECODER: RefCell<Decoder> = RefCell::new(Decoder::new());
+}
+
+/// Decodes a picture of any known format to an array `[height, width, channels]`; `colour` is `rgb`, `grey` or `stored`.
+#[pyfunction]
+pub(crate) fn decode(py: Python<'_>, data: &[u8], colour: &str) -> PyResult<Array> {
+    let channels = match colour {
+        "rgb" => Channels::Rgb,
+        "grey" => Channels::Grey,
+        "stored" => Channels::AsStored,
+        other => return Err(errors::usage(py, &format!("no colour `{other}`\nhint: `rgb`, `grey` or `stored`"))),
+    };
+    let options = DecodeOptions { channels, ..DecodeOptions::default() };
+    let decoded = py.detach(|| DECODER.with_borrow_mut(|decoder| decoder.decode(data, &options)));
+    decoded.map(Array::of_tensor).map_err(|error| errors::codec(py, &error))
+}

@@ -1,0 +1,204 @@
+//! Tar shards as `WebDataset` keeps them: the members of a sample follow each other, and share their name up to the first dot
+//! of its last part, which is the sample's key; the rest of the name says what a member is.
+//!
+//! ```text
+//! n01440764/7.jpg      key `n01440764/7`, member `jpg`
+//! n01440764/7.cls      key `n01440764/7`, member `cls`
+//! n01440764/8.jpg      the next sample
+//! ```
+
+use std::io::{Cursor, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
+
+use bytes::Bytes;
+use tar::{Archive, EntryType, Header};
+
+use crate::error::{Error, FormatFault, Place, Result};
+
+/// Blocks of a tar are so long.
+const BLOCK_BYTES: u64 = 512;
+
+/// Where a sample lies in a tar.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TarSample {
+    /// Its key.
+    pub key: String,
+    /// Its members with their headers.
+    pub range: Range<u64>,
+}
+
+/// Finds the samples of a tar by its headers; members are skipped, not read.
+pub fn scan_tar<R: Read + Seek>(mut input: R, shard: &str) -> Result<Vec<TarSample>> {
+    let length = input.seek(SeekFrom::End(0)).map_err(|source| io(shard, source))?;
+    input.rewind().map_err(|source| io(shard, source))?;
+    let damaged = |offset: u64, source: std::io::Error| format(shard, None, offset, source.to_string());
+    let mut archive = Archive::new(input);
+    let mut samples: Vec<TarSample> = Vec::new();
+    let mut end = 0;
+    for entry in archive.entries_with_seek().map_err(|source| damaged(0, source))? {
+        let entry = entry.map_err(|source| damaged(end, source))?;
+        let start = end;
+        end = padded_end(entry.raw_file_position(), entry.size())
+            .filter(|&end| end <= length)
+            .ok_or_else(|| format(shard, Some(samples.len() as u64), start, "it ends within a member".to_owned()))?;
+        let path = entry.path_bytes();
+        let Some((key, _)) = entry.header().entry_type().is_file().then(|| split_name(&path)).flatten() else {
+            continue;
+        };
+        match samples.last_mut() {
+            Some(last) if last.key == key => last.range.end = end,
+            _ => samples.push(TarSample { key, range: start..end }),
+        }
+    }
+    Ok(samples)
+}
+
+/// The members of the sample whose bytes are `sample`: what each is, and its content, which shares the sample's memory.
+pub fn tar_members(sample: &Bytes, shard: &str, number: u64, offset: u64) -> Result<Vec<(String, Bytes)>> {
+    let damaged = |problem: String| format(shard, Some(number), offset, problem);
+    let mut archive = Archive::new(Cursor::new(&sample[..]));
+    let mut members = Vec::new();
+    for entry in archive.entries().map_err(|source| damaged(source.to_string()))? {
+        let entry = entry.map_err(|source| damaged(source.to_string()))?;
+        let path = entry.path_bytes();
+        let Some((_, member)) = entry.header().entry_type().is_file().then(|| split_name(&path)).flatten() else {
+            continue;
+        };
+        let start = entry.raw_file_position() as usize;
+        let content = usize::try_from(entry.size()).ok().and_then(|bytes| start.checked_add(bytes));
+        let content = content.filter(|&end| end <= sample.len()).map(|end| sample.slice(start..end));
+        members.push((member, content.ok_or_else(|| damaged("it ends within a member".to_owned()))?));
+    }
+    Ok(members)
+}
+
+fn padded_end(start: u64, bytes: u64) -> Option<u64> {
+    start.checked_add(bytes)?.checked_next_multiple_of(BLOCK_BYTES)
+}
+
+/// Key and member of a name; `None` if it has no dot, or begins with one.
+fn split_name(path: &[u8]) -> Option<(String, String)> {
+    let path = String::from_utf8_lossy(path);
+    let path = path.trim_start_matches("./");
+    let last = path.rfind('/').map_or(0, |slash| slash + 1);
+    let dot = last + path[last..].find('.')?;
+    (dot > last).then(|| (path[..dot].to_owned(), path[dot + 1..].to_owned()))
+}
+
+fn io(shard: &str, source: std::io::Error) -> Error {
+    Error::Io { action: "read", place: Place { shard: Some(shard.into()), ..Place::default() }, source }
+}
+
+fn format(shard: &str, record: Option<u64>, offset: u64, problem: String) -> Error {
+    let place = Place { shard: Some(shard.into()), record, offset: Some(offset) };
+    Error::Format { place, fault: FormatFault::Tar { problem: problem.into() } }
+}
+
+/// Writes a tar of samples.
+pub struct TarWriter<W: Write> {
+    builder: tar::Builder<W>,
+}
+
+impl<W: Write> TarWriter<W> {
+    /// Writes to `output`.
+    pub fn new(output: W) -> Self {
+        Self { builder: tar::Builder::new(output) }
+    }
+
+    /// Adds a member of the sample `key`. The members of a sample must follow each other, and keys have no dot in their last
+    /// part: [`tar_key`] makes one of any text.
+    pub fn write(&mut self, key: &str, member: &str, content: &[u8]) -> Result<()> {
+        let mut header = Header::new_gnu();
+        header.set_entry_type(EntryType::Regular);
+        header.set_size(content.len() as u64);
+        header.set_mode(0o644);
+        // The same samples always give the same bytes.
+        header.set_mtime(0);
+        let path = format!("{key}.{member}");
+        self.builder.append_data(&mut header, path, content).map_err(write_failed)
+    }
+
+    /// Ends the tar, and gives the output back.
+    pub fn finish(self) -> Result<W> {
+        self.builder.into_inner().map_err(write_failed)
+    }
+}
+
+fn write_failed(source: std::io::Error) -> Error {
+    Error::Io { action: "write", place: Place::default(), source }
+}
+
+/// A key that can be told from the member's name: without a leading slash or `..`, and without a dot in its last part, where
+/// only an extension is cut off and other dots become underscores.
+pub fn tar_key(key: &str) -> String {
+    let parts: Vec<&str> = key.split('/').filter(|part| !matches!(*part, "" | "." | "..")).collect();
+    let Some((last, folders)) = parts.split_last() else { return "_".to_owned() };
+    let stem = last.rsplit_once('.').map_or(*last, |(stem, _)| stem);
+    let stem = if stem.is_empty() { last.trim_start_matches('.') } else { stem }.replace('.', "_");
+    folders.iter().copied().chain(std::iter::once(&*stem)).collect::<Vec<_>>().join("/")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a member is, and its content.
+    type Member<'a> = (&'a str, &'a [u8]);
+
+    fn written(samples: &[(&str, &[Member<'_>])]) -> Vec<u8> {
+        let mut writer = TarWriter::new(Vec::new());
+        for (key, members) in samples {
+            for (member, content) in *members {
+                writer.write(key, member, content).unwrap();
+            }
+        }
+        writer.finish().unwrap()
+    }
+
+    #[test]
+    fn samples_are_found_and_taken_apart() {
+        let long = "f/".repeat(90) + "name";
+        let tar = written(&[
+            ("a/1", &[("jpg", &[1; 700]), ("cls", b"7")]),
+            (&long, &[("seg.png", &[2; 3]), ("json", b"{}")]),
+            ("b", &[("txt", b"")]),
+        ]);
+        let samples = scan_tar(Cursor::new(&tar), "t.tar").unwrap();
+        assert_eq!(samples.iter().map(|sample| sample.key.as_str()).collect::<Vec<_>>(), ["a/1", &long, "b"]);
+        let tar = Bytes::from(tar);
+        let members = |number: usize| {
+            let range = &samples[number].range;
+            let bytes = tar.slice(range.start as usize..range.end as usize);
+            tar_members(&bytes, "t.tar", number as u64, range.start).unwrap()
+        };
+        assert_eq!(members(0), [("jpg".into(), Bytes::from(vec![1; 700])), ("cls".into(), Bytes::from_static(b"7"))]);
+        assert_eq!(members(1)[0], ("seg.png".into(), Bytes::from(vec![2; 3])));
+        assert_eq!(members(2), [("txt".into(), Bytes::new())]);
+    }
+
+    #[test]
+    fn damage_is_named_and_never_panics() {
+        let tar = written(&[("a", &[("jpg", &[1; 700])]), ("b", &[("jpg", &[2; 700])])]);
+        let error = scan_tar(Cursor::new(&tar[..2200]), "t.tar").unwrap_err().to_string();
+        assert!(error.contains("`t.tar`") && error.contains("within a member"), "{error}");
+        for at in 0..tar.len().min(2000) {
+            let mut damaged = tar.clone();
+            damaged[at] ^= 0x55;
+            if let Ok(samples) = scan_tar(Cursor::new(&damaged), "t.tar") {
+                for sample in samples {
+                    let range = sample.range.start as usize..sample.range.end as usize;
+                    let _ = tar_members(&Bytes::copy_from_slice(&damaged[range]), "t.tar", 0, 0);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn keys_are_made_safe() {
+        assert_eq!(tar_key("cats/1.jpg"), "cats/1");
+        assert_eq!(tar_key("../x/a.b.jpg"), "x/a_b");
+        assert_eq!(tar_key("/.hidden"), "hidden");
+        assert_eq!(tar_key("train.tfrecord:7"), "train");
+        assert_eq!(tar_key(""), "_");
+    }
+}
