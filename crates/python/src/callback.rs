@@ -36,7 +36,10 @@ impl Callback {
         let mut interrupted = Ok(());
         let look_up = || {
             if interrupted.is_ok() {
-                interrupted = Python::attach(Python::check_signals);
+                interrupted = Python::attach(|py| -> PyResult<()> {
+                    py.check_signals()?;
+                    Ok(())
+                });
                 self.cancelled.store(interrupted.is_err(), Ordering::Relaxed);
             }
         };
