@@ -12,9 +12,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use crate::sync::Mutex;
 use forebay_codec::image::{Depth, Encoding, Format};
 use forebay_pipeline::{Label, Order, Source};
-use parking_lot::Mutex;
 
 use crate::StorageChoice;
 use crate::data::{Listing, Skipped};

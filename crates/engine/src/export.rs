@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::sync::Mutex;
 use forebay_codec::image::Format;
 use forebay_codec::npy;
 use forebay_pipeline::{FieldType, LABEL_FIELD, Sample, Schema, Value};
 use forebay_record::{TarWriter, tar_key};
 use forebay_storage::Storage;
-use parking_lot::Mutex;
 
 use crate::data::Dataset;
 use crate::error::{Error, Result};

@@ -69,6 +69,7 @@ pub mod profile;
 mod progress;
 mod scratch_folder;
 mod storage_choice;
+pub mod sync;
 
 pub use error::{Error, Result};
 pub use progress::{Progress, while_looking_up};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::BytesMut;
 use forebay_codec::{DType, Tensor, TensorSpec};
 use forebay_engine::load::{Batch, Column, Recycler};
-use parking_lot::Mutex;
+use forebay_engine::sync::Mutex;
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use forebay_codec::{Tensor, TensorSpec};
 use forebay_engine::load::{Batch, Column};
-use parking_lot::Mutex;
+use forebay_engine::sync::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};
 

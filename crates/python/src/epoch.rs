@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use forebay_engine::load::{Batch, Loader, Next};
-use parking_lot::Mutex;
+use forebay_engine::sync::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 

@@ -13,9 +13,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use crate::sync::Mutex;
 use forebay_pipeline::{Pipeline, Strategy};
 use forebay_storage::Storage;
-use parking_lot::Mutex;
 
 use crate::data::{Listing, Manifest};
 use crate::error::{Error, Result};

@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::sync::{Condvar, Mutex};
 use bytes::BytesMut;
 use forebay_codec::{Tensor, TensorSpec};
 use forebay_pipeline::{FieldType, Sample, SampleView, Schema, Sink, ValueView};
-use parking_lot::{Condvar, Mutex};
 
 use super::Next;
 use super::batch::{Batch, Column, Pool};
@@ -258,7 +258,7 @@ impl Assembly {
             match deadline {
                 None => self.finished.wait(&mut state),
                 Some(deadline) if Instant::now() >= deadline => return Next::NotYet,
-                Some(deadline) => _ = self.finished.wait_until(&mut state, deadline),
+                Some(deadline) => self.finished.wait_until(&mut state, deadline),
             }
         }
     }

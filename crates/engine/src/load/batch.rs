@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use crate::sync::Mutex;
 use bytes::{Bytes, BytesMut};
 use forebay_codec::{Tensor, TensorSpec};
 use forebay_pipeline::{FieldType, Sample, Schema, Value};
-use parking_lot::Mutex;
 
 use super::pad;
 

@@ -8,8 +8,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::sync::RwLock;
 use forebay_pipeline::Sample;
-use parking_lot::RwLock;
 
 /// Samples kept in memory. Shared by the epochs of one loader.
 #[derive(Debug)]

@@ -24,8 +24,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use crate::sync::Mutex;
 use forebay_pipeline::{Action, Draw, Pipeline, Runner, Schema, Step, Strategy};
-use parking_lot::Mutex;
 
 use crate::data::Skipped;
 use crate::error::{Error, Result};

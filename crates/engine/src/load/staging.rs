@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use parking_lot::{Condvar, Mutex};
+use crate::sync::{Condvar, Mutex};
 
 use super::schedule::Read;
 use super::supply::Payload;

@@ -6,11 +6,11 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use crate::sync::Mutex;
 use bytes::Bytes;
 use forebay_pipeline::{Sample, Schema, decode_sample};
 use forebay_record::{Origin, parse_indexed};
 use forebay_storage::{File, Storage};
-use parking_lot::Mutex;
 
 use super::cache::Cache;
 use super::schedule::{Block, Read, Schedule};
