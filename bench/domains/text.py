@@ -74,7 +74,9 @@ def compare_gpt2(sets, rounds):
     pattern = r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"""
     gpt2 = tiktoken.Encoding("gpt2", pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
     hugging_face = tokenizers.ByteLevelBPETokenizer(str(vocabulary), str(merges))
-    print(f"GPT-2, MB per second of processor time, one core (tiktoken {tiktoken.__version__}, tokenizers {tokenizers.__version__}; median of {rounds})")
+    print(
+        f"GPT-2, MB per second of processor time, one core (tiktoken {tiktoken.__version__}, tokenizers {tokenizers.__version__}; median of {rounds})"
+    )
     for name, texts in sets.items():
         file = WORK / ("articles" if name == "articles" else "source")
         speeds = {"tiktoken": [], "tokenizers": [], "forebay, first pass": [], "forebay, words seen": []}
@@ -104,10 +106,20 @@ def compare_files(sets):
     import tokenizers
     from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 
-    texts = sets["articles"] + sets["page source"][:10] + [
-        "", " ", "  two  spaces ", "na\u00efve \uff21\uff22 \u2460 \ufb01n \u1e9b\u0323", "\U0001f642 unknown \u5b57\u5b57 \u0e33",
-        "tab\tnewline\n\n\u00a0", "<s> special </s>", "x" * 300,
-    ]
+    texts = (
+        sets["articles"]
+        + sets["page source"][:10]
+        + [
+            "",
+            " ",
+            "  two  spaces ",
+            "na\u00efve \uff21\uff22 \u2460 \ufb01n \u1e9b\u0323",
+            "\U0001f642 unknown \u5b57\u5b57 \u0e33",
+            "tab\tnewline\n\n\u00a0",
+            "<s> special </s>",
+            "x" * 300,
+        ]
+    )
     texts = [text.replace("\0", "") for text in texts]
     (WORK / "mixed").write_text("\0".join(texts), newline="")
     lines = WORK / "lines"
@@ -122,7 +134,15 @@ def compare_files(sets):
         if mine != theirs:
             place = wrong[0] if wrong else 0
             at = next((n for n, (a, b) in enumerate(zip(mine[place], theirs[place])) if a != b), -1)
-            print("    text", place, repr(texts[place][:60]), "token", at, mine[place][at : at + 8], theirs[place][at : at + 8])
+            print(
+                "    text",
+                place,
+                repr(texts[place][:60]),
+                "token",
+                at,
+                mine[place][at : at + 8],
+                theirs[place][at : at + 8],
+            )
         return mine == theirs
 
     print("other tokeniser files, ids beside those of the tool that made them")
@@ -139,8 +159,14 @@ def compare_files(sets):
             label = ",".join(f"{key}={value}" for key, value in options.items()) or "as it comes"
             prefix = WORK / f"sp-{model}-{len(label)}"
             sentencepiece.SentencePieceTrainer.train(
-                input=str(lines), model_prefix=str(prefix), model_type=model, vocab_size=2000, minloglevel=2,
-                max_sentence_length=100000, character_coverage=0.999, **options
+                input=str(lines),
+                model_prefix=str(prefix),
+                model_type=model,
+                vocab_size=2000,
+                minloglevel=2,
+                max_sentence_length=100000,
+                character_coverage=0.999,
+                **options,
             )
             processor = sentencepiece.SentencePieceProcessor(model_file=f"{prefix}.model")
             good &= check(f"SentencePiece {model}, {label}"[:60], "sentencepiece", f"{prefix}.model", processor.encode)
@@ -156,7 +182,10 @@ def compare_files(sets):
     bytes_all = pre_tokenizers.ByteLevel.alphabet()
     for name, splitter in (
         ("byte-level", pre_tokenizers.ByteLevel(add_prefix_space=True)),
-        ("digits, byte-level", pre_tokenizers.Sequence([pre_tokenizers.Digits(True), pre_tokenizers.ByteLevel(add_prefix_space=False)])),
+        (
+            "digits, byte-level",
+            pre_tokenizers.Sequence([pre_tokenizers.Digits(True), pre_tokenizers.ByteLevel(add_prefix_space=False)]),
+        ),
         ("llama-3 pattern", split_pattern(r"\p{N}{1,3}")),
         ("qwen-2 pattern", split_pattern(r"\p{N}")),
     ):
@@ -164,21 +193,47 @@ def compare_files(sets):
         tokenizer.pre_tokenizer = splitter
         if name == "qwen-2 pattern":
             tokenizer.normalizer = normalizers.NFC()
-        trained(name, tokenizer, trainers.BpeTrainer(vocab_size=3000, initial_alphabet=bytes_all, special_tokens=["<s>", "</s>"], show_progress=False))
+        trained(
+            name,
+            tokenizer,
+            trainers.BpeTrainer(
+                vocab_size=3000, initial_alphabet=bytes_all, special_tokens=["<s>", "</s>"], show_progress=False
+            ),
+        )
     pieces = [f"<0x{byte:02X}>" for byte in range(256)]
     tokenizer = tokenizers.Tokenizer(models.BPE(unk_token="<unk>", byte_fallback=True, fuse_unk=True))
     tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")])
-    trained("llama-2 style", tokenizer, trainers.BpeTrainer(vocab_size=1500, special_tokens=["<unk>", "<s>", "</s>", *pieces], show_progress=False, max_token_length=16))
+    trained(
+        "llama-2 style",
+        tokenizer,
+        trainers.BpeTrainer(
+            vocab_size=1500, special_tokens=["<unk>", "<s>", "</s>", *pieces], show_progress=False, max_token_length=16
+        ),
+    )
     for scheme in ("always", "first", "never"):
         tokenizer = tokenizers.Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=scheme == "first"))
         tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme=scheme)
-        trained(f"metaspace {scheme}", tokenizer, trainers.BpeTrainer(vocab_size=1500, special_tokens=["<unk>", "<s>"], limit_alphabet=60, show_progress=False))
+        trained(
+            f"metaspace {scheme}",
+            tokenizer,
+            trainers.BpeTrainer(
+                vocab_size=1500, special_tokens=["<unk>", "<s>"], limit_alphabet=60, show_progress=False
+            ),
+        )
     charsmap = sentencepiece_charsmap(WORK / f"sp-unigram-{len('as it comes')}.model")
     tokenizer = tokenizers.Tokenizer(models.Unigram())
-    tokenizer.normalizer = normalizers.Sequence([normalizers.Precompiled(charsmap), normalizers.Replace(tokenizers.Regex(" {2,}"), " ")])
+    tokenizer.normalizer = normalizers.Sequence(
+        [normalizers.Precompiled(charsmap), normalizers.Replace(tokenizers.Regex(" {2,}"), " ")]
+    )
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
     tokenizer.decoder = decoders.Metaspace()
-    trained("unigram, precompiled table", tokenizer, trainers.UnigramTrainer(vocab_size=2000, special_tokens=["<unk>", "<s>", "</s>"], unk_token="<unk>", show_progress=False))
+    trained(
+        "unigram, precompiled table",
+        tokenizer,
+        trainers.UnigramTrainer(
+            vocab_size=2000, special_tokens=["<unk>", "<s>", "</s>"], unk_token="<unk>", show_progress=False
+        ),
+    )
     if not good:
         sys.exit("ids differ")
 
@@ -188,13 +243,16 @@ def split_pattern(digits):
     from tokenizers import pre_tokenizers
 
     pattern = (
-        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|" + digits
+        r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|"
+        + digits
         + r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
     )
-    return pre_tokenizers.Sequence([
-        pre_tokenizers.Split(tokenizers.Regex(pattern), "isolated"),
-        pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-    ])
+    return pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(tokenizers.Regex(pattern), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
 
 
 def sentencepiece_charsmap(file):
@@ -220,7 +278,9 @@ def compare_articles(pages):
         extract(page)
     theirs = sum(map(len, some)) / (time.process_time() - started) / 1e6
     (speed,) = ours("article", WORK / "pages", WORK / "extracted")
-    print(f"articles of pages, MB per second of processor time, one core: newspaper3k {theirs:.2f} ({len(some)} pages), forebay {speed:.1f}: {speed / theirs:.1f} x")
+    print(
+        f"articles of pages, MB per second of processor time, one core: newspaper3k {theirs:.2f} ({len(some)} pages), forebay {speed:.1f}: {speed / theirs:.1f} x"
+    )
 
 
 def main():
@@ -234,7 +294,11 @@ def main():
         if not python.exists():
             subprocess.run([sys.executable, "-m", "venv", VENV], check=True)
             subprocess.run([python, "-m", "pip", "install", "--quiet", *PACKAGES], check=True)
-        subprocess.run(["cargo", "build", "--release", "--quiet", "-p", "forebay-codec", "--example", "text_speed"], cwd=ROOT, check=True)
+        subprocess.run(
+            ["cargo", "build", "--release", "--quiet", "-p", "forebay-codec", "--example", "text_speed"],
+            cwd=ROOT,
+            check=True,
+        )
         os.execv(python, [str(python), __file__, *sys.argv[1:]])
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     pages, sets = corpora()
