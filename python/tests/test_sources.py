@@ -105,6 +105,21 @@ def test_a_data_set_goes_to_tars_and_back(tars: Path, tmp_path: Path) -> None:
         dataset.export_tar(tmp_path / "out", progress=False)
 
 
+def test_samples_keep_apart_in_tars(records: Path, tmp_path: Path) -> None:
+    """Keys of records differ only in what looks like an extension, and files may differ in theirs alone."""
+    for name in ("1.png", "1.jpeg", "1.b.png"):
+        (tmp_path / "files").mkdir(exist_ok=True)
+        (tmp_path / "files" / name).write_bytes(png(len(name)))
+    files = forebay.Pipeline.files("*.{png,jpeg}", label=None)
+    for pipeline, data, samples in ((forebay.Pipeline.tfrecord(), records, SAMPLES), (files, tmp_path / "files", 3)):
+        dataset = forebay.build(
+            pipeline, tmp_path / f"set{samples}", data=data, strategy="concatenated", shards=1, progress=False
+        )
+        out = tmp_path / f"out{samples}"
+        dataset.export_tar(out, progress=False)
+        assert forebay.Loader(forebay.Pipeline.tar(fields={"image": "png"}), data=out).samples == samples
+
+
 def test_webdataset_reads_our_tars(tars: Path, tmp_path: Path) -> None:
     webdataset = pytest.importorskip("webdataset", reason="webdataset is not installed")
     dataset = forebay.build(tar_pipeline(), tmp_path / "set", data=tars, strategy="resized+png", shards=1, progress=False)

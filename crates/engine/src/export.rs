@@ -4,6 +4,7 @@
 //! format, texts as `txt` or `json`, the label as `cls`, other whole numbers as `index`, tensors as `npy`. The member of any
 //! field but the picture and the label is called after the field, too (`mask.png`).
 
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
@@ -95,11 +96,17 @@ fn write_shard(
     let temporary = path.with_extension("tar.partial");
     let file = File::create(&temporary).map_err(Error::io("create", &temporary))?;
     let mut writer = TarWriter::new(BufWriter::with_capacity(1 << 20, file));
+    let mut keys = HashSet::new();
     while let Some(read) = supply.next() {
         for payload in supply.read(&read)? {
             let sample = supply.unpack(payload).map_err(|failed| *failed.error)?;
+            // Samples that share a key would be read back as one.
+            let mut key = tar_key(&sample.key);
+            if !keys.insert(key.clone()) {
+                key = format!("{key}_{}", sample.index);
+            }
             for (member, content) in members(&sample, &schema) {
-                writer.write(&tar_key(&sample.key), &member, &content)?;
+                writer.write(&key, &member, &content)?;
             }
             progress.advance(1);
             if progress.is_cancelled() {

@@ -129,11 +129,13 @@ fn write_failed(source: std::io::Error) -> Error {
 }
 
 /// A key that can be told from the member's name: without a leading slash or `..`, and without a dot in its last part, where
-/// only an extension is cut off and other dots become underscores.
+/// an extension is cut off and other dots become underscores. Different texts may give the same key.
 pub fn tar_key(key: &str) -> String {
     let parts: Vec<&str> = key.split('/').filter(|part| !matches!(*part, "" | "." | "..")).collect();
     let Some((last, folders)) = parts.split_last() else { return "_".to_owned() };
-    let stem = last.rsplit_once('.').map_or(*last, |(stem, _)| stem);
+    let is_extension = |end: &str| end.len() <= 5 && end.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    let cut = last.rsplit_once('.').filter(|(_, end)| is_extension(end));
+    let stem = cut.map_or(*last, |(stem, _)| stem);
     let stem = if stem.is_empty() { last.trim_start_matches('.') } else { stem }.replace('.', "_");
     folders.iter().copied().chain(std::iter::once(&*stem)).collect::<Vec<_>>().join("/")
 }
@@ -198,7 +200,7 @@ mod tests {
         assert_eq!(tar_key("cats/1.jpg"), "cats/1");
         assert_eq!(tar_key("../x/a.b.jpg"), "x/a_b");
         assert_eq!(tar_key("/.hidden"), "hidden");
-        assert_eq!(tar_key("train.tfrecord:7"), "train");
+        assert_eq!(tar_key("train.tfrecord:7"), "train_tfrecord:7");
         assert_eq!(tar_key(""), "_");
     }
 }

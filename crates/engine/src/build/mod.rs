@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::sync::Mutex;
+use forebay_pipeline::steps::prepare_files;
 use forebay_pipeline::{Pipeline, Strategy};
 use forebay_storage::Storage;
 
@@ -69,6 +70,8 @@ impl Build {
     /// Builds the data set in the folder `output`, or goes on with a build that was interrupted there.
     pub fn run(&self, output: &Path, options: &BuildOptions, progress: &dyn Progress) -> Result<BuildReport> {
         self.check(options)?;
+        // A vocabulary that is missing is reported now, and read once for all threads.
+        let _files = prepare_files(&self.pipeline)?;
         let identity = Identity::of(self, options)?;
         let journal = match Journal::open(output, identity, options.on_error, options.overwrite)? {
             journal::Opened::Finished(manifest) => {

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+use forebay_pipeline::steps::prepare_files;
 use forebay_pipeline::{Draw, Pipeline, Runner, Sample, Strategy};
 use forebay_plan::{Caching, Data, Machine, Method, Profile, Run, StorageRates, StrategyProfile};
 use forebay_storage::Storage;
@@ -63,6 +64,8 @@ pub fn profile(
     options: &ProfileOptions,
     progress: &dyn Progress,
 ) -> Result<Profile> {
+    // A vocabulary that is missing is reported now, and read once for all strategies.
+    let _files = prepare_files(pipeline)?;
     let machine = machine()?;
     let spec = pipeline.to_spec().ok_or_else(|| Error::Usage {
         problem: format!("pipeline `{}` has a step that was made in code", pipeline.name()),

@@ -5,9 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use forebay_engine::build::{BuildOptions, default_shards};
+use forebay_engine::build::{Build, BuildOptions, default_shards};
 use forebay_engine::data::{Dataset, Listing};
 use forebay_engine::load::OnError;
+use forebay_pipeline::{Pipeline, Strategy};
 
 use crate::support::{FailsAfter, SMALL, TILES, build, local, options, photo, photos, pipeline};
 
@@ -237,4 +238,21 @@ fn shards_suit_samples_and_threads() {
     let photos = photos(3);
     let listing = Listing::scan(pipeline(SMALL).source(), photos.path()).unwrap();
     assert_eq!(listing.len(), 3);
+}
+
+#[test]
+fn a_missing_vocabulary_is_reported_before_anything_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("page.html"), "<p>words</p>").unwrap();
+    let text = "name = \"t\"\n[source]\nfiles = \"*.html\"\nfield = \"page\"\nlabel = \"none\"\n[[step]]\nop = \"extract-text\"\n\
+                [[step]]\nop = \"tokenise\"\ntokeniser = \"nowhere.tiktoken\"\n";
+    let pipeline = Pipeline::from_toml("t", text).unwrap();
+    let listing = Arc::new(Listing::scan(pipeline.source(), folder.path()).unwrap());
+    let strategy = Strategy::parse(&pipeline, "concatenated").unwrap();
+    let storage = local();
+    let options = BuildOptions { threads: 1, shards: 1, on_error: OnError::Fail, overwrite: false };
+    let output = folder.path().join("set");
+    let error = Build { pipeline, strategy, listing, storage }.run(&output, &options, &()).unwrap_err().to_string();
+    assert!(error.contains("nowhere.tiktoken") && error.contains("tokenise"), "{error}");
+    assert!(!output.exists());
 }

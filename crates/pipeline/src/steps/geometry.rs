@@ -148,8 +148,8 @@ impl<T: Reframe> Transform for T {
                 Ok(TensorSpec::new(view.spec.dtype, &[height, width]))
             }
             Role::Boxes(view, columns) => {
-                let kept = rows(view, columns).filter(|row| moved(row, &first_frame(scope)).is_some()).count();
-                scope.frame.ok_or_else(no_frame)?;
+                let frame = scope.frame.ok_or_else(no_frame)?;
+                let kept = rows(view, columns).filter(|row| moved(row, &frame).is_some()).count();
                 Ok(TensorSpec::new(DType::F32, &[kept, columns]))
             }
         }
@@ -180,12 +180,6 @@ impl<T: Reframe> Transform for T {
 
 fn no_frame() -> StepError {
     StepError::NoField { field: "picture before the boxes".to_owned() }
-}
-
-/// The frame of the picture, or one that keeps everything where it is not known; the caller reports that.
-fn first_frame(scope: &Scope) -> Frame {
-    let any = Rectangle::whole(1, 1);
-    scope.frame.unwrap_or(Frame { from: (1, 1), rectangle: any, to: (1, 1), mirrored: false })
 }
 
 /// One row of boxes: four edges, and what rides along.
