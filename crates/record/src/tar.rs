@@ -135,7 +135,7 @@ pub fn tar_key(key: &str) -> String {
     let Some((last, folders)) = parts.split_last() else { return "_".to_owned() };
     let is_extension = |end: &str| end.len() <= 5 && end.bytes().all(|byte| byte.is_ascii_alphanumeric());
     let cut = last.rsplit_once('.').filter(|(_, end)| is_extension(end));
-    let stem = cut.map_or(*last, |(stem, _)| stem);
+    let stem = cut.map_or(*last, |(stem, _)| stem).trim_start_matches('.');
     let stem = if stem.is_empty() { last.trim_start_matches('.') } else { stem }.replace('.', "_");
     folders.iter().copied().chain(std::iter::once(&*stem)).collect::<Vec<_>>().join("/")
 }
