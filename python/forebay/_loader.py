@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import operator
 import os
 import re
+import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -60,7 +62,8 @@ class Loader:
     batch_size: samples in a batch.
     shuffle: put samples in random order, another one each epoch; `window_bytes` are shuffled at a time.
     seed: of the order and of random steps.
-    drop_last: leave out the last batch if it is not full. With several ranks, every rank then has equally many batches.
+    drop_last: leave out the last batch if it is not full. With several ranks, every rank then has equally many batches,
+        unless samples are skipped or a step makes several of one: how many come out is known only when they are there.
     threads: workers, and as many readers; one for each core unless given.
     prefetch: batches that are kept ready.
     rank, world_size: this process's share of every epoch. `rank=None` takes both from the environment, as torchrun sets it.
@@ -98,9 +101,9 @@ class Loader:
         storage: str = "local",
     ) -> None:
         self.batch_size = _whole("batch_size", batch_size, 1, 1 << 20)
-        self.shuffle = bool(shuffle)
+        self.shuffle = _flag("shuffle", shuffle)
         self.seed = _whole("seed", seed, 0, (1 << 64) - 1)
-        self.drop_last = bool(drop_last)
+        self.drop_last = _flag("drop_last", drop_last)
         self.epochs = _whole("epochs", epochs, 1, 1 << 62)
         self.threads = _whole("threads", _cores() if threads is None else threads, 1, THREADS_MAX)
         self.prefetch = _whole("prefetch", prefetch, 0, 1024)
@@ -115,9 +118,9 @@ class Loader:
         if collate not in ("list", "pad"):
             raise UsageError(f"no collate `{collate}`\nhint: `list` or `pad`")
         self.collate = collate
-        self.pad_value = float(pad_value)
+        self.pad_value = _number("pad_value", pad_value)
         self._source = Source.of(source, data, storage, functions)
-        self._samples()
+        self._check_shapes()
         self._epoch = 0
         self._epochs_done = 0
         self._batches_seen = 0
@@ -132,6 +135,15 @@ class Loader:
 
     def _samples(self) -> _native.Samples:
         return self._source.samples()
+
+    def _check_shapes(self) -> None:
+        fields = [name for name, _ in self._samples().pipeline.output]
+        taken = [name for name in fields if f"{name}_shape" in fields]
+        if self.collate == "pad" and taken:
+            raise UsageError(
+                f"`collate='pad'` puts the shapes of `{taken[0]}` into `{taken[0]}_shape`, which is a field already\n"
+                "hint: give that field another name"
+            )
 
     @property
     def samples(self) -> int:
@@ -299,7 +311,11 @@ class Loader:
     # Between processes: what was asked for and the position go along, threads do not.
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_iteration": None, "_left_early": False}
+        state = {**self.__dict__, "_iteration": None, "_left_early": False}
+        if self._left_early:
+            # As the next iteration here would, one over a copy begins the epoch again.
+            state |= {"_epochs_done": 0, "_batches_seen": 0}
+        return state
 
     def __repr__(self) -> str:
         shape = ", ".join(f"{name}: {kind}" for name, kind in self._samples().pipeline.output)
@@ -313,8 +329,18 @@ class Loader:
 _POSITION = ("epoch", "epochs_done", "batches_seen")
 
 
+#: The iterations that are under way. They end before Python does: a thread that runs a Python function cannot.
+_under_way: weakref.WeakSet[_Iteration] = weakref.WeakSet()
+
+
+@atexit.register
+def _end_all() -> None:
+    for iteration in list(_under_way):
+        iteration.close()
+
+
 class _Iteration(Iterator[dict[str, Any]]):
-    """One iteration over a loader. Belongs to the process that started it."""
+    """One iteration over a loader. Belongs to the process that started it; several threads may share it."""
 
     def __init__(self, loader: Loader) -> None:
         self._loader = loader
@@ -324,37 +350,41 @@ class _Iteration(Iterator[dict[str, Any]]):
         self._running: _native.Epoch | None = None
         self._over = False
         self._ended = False
+        self._lock = threading.Lock()
+        _under_way.add(self)
 
     def __next__(self) -> dict[str, Any]:
         self._check_process()
-        if self._over:
-            if self._ended:
-                raise UsageError(
-                    "this iteration was ended, by another one over the same loader or by hand\n"
-                    "hint: make a second loader to iterate over the same data at the same time"
-                )
-            raise StopIteration
-        try:
-            return self._next()
-        except BaseException:
-            # At the end, after an error and after Ctrl-C: no thread is left behind.
-            self._over = True
-            self._end_epoch()
-            raise
+        with self._lock:
+            self._check_ended()
+            if self._over:
+                raise StopIteration
+            try:
+                return self._next()
+            except BaseException:
+                # At the end, after an error and after Ctrl-C: no thread is left behind.
+                self._over = True
+                self._end_epoch()
+                raise
 
     def _next(self) -> dict[str, Any]:
         loader = self._loader
         loader._left_early = True
         while True:
-            if self._running is None:
-                self._running = loader._start()
-            found = None if self._is_enough() else self._running.next_batch()
+            running = self._running
+            if running is None:
+                running = self._running = loader._start()
+            found = None if self._is_enough() else running.next_batch()
             if found is not None:
-                loader._batches_seen, batch = found
+                position, batch = found
                 batch = self._convert(batch)
                 for name in self._documents:
                     batch[name] = [json.loads(text) for text in batch[name]]
+                # Last: a batch that Ctrl-C keeps from its reader was not seen.
+                loader._batches_seen = position
                 return batch
+            # Another thread may have ended it while this one waited.
+            self._check_ended()
             self._end_epoch()
             loader._epoch += 1
             loader._batches_seen = 0
@@ -370,12 +400,12 @@ class _Iteration(Iterator[dict[str, Any]]):
         return loader.drop_last and not loader._samples().expands and loader._batches_seen >= loader._batches()
 
     def _end_epoch(self) -> None:
-        if self._running is not None:
-            count, listed = self.skipped()
+        count, listed = self.skipped()
+        running, self._running = self._running, None
+        if running is not None:
             self._loader._skipped_before += count
             self._loader._skipped_list += listed
-            self._running.close()
-            self._running = None
+            running.close()
 
     def skipped(self) -> tuple[int, list[Skipped]]:
         if self._running is None or self._process != os.getpid():
@@ -393,6 +423,13 @@ class _Iteration(Iterator[dict[str, Any]]):
         # The loop was left: the threads end now, and what they skipped is counted.
         self.close()
 
+    def _check_ended(self) -> None:
+        if self._ended:
+            raise UsageError(
+                "this iteration was ended, by another one over the same loader or by hand\n"
+                "hint: make a second loader to iterate over the same data at the same time"
+            )
+
     def _check_process(self) -> None:
         if self._process != os.getpid():
             raise UsageError(
@@ -409,6 +446,20 @@ def _whole(name: str, value: Any, least: int, most: int) -> int:
     if not least <= number <= most:
         raise UsageError(f"`{name}` is `{number}`, but must be from {least} to {most}")
     return number
+
+
+def _flag(name: str, value: Any) -> bool:
+    # `"no"` would be true.
+    if not isinstance(value, bool | int) and type(value).__name__ not in ("bool", "bool_"):
+        raise UsageError(f"`{name}` is `{value!r}`, but must be True or False")
+    return bool(value)
+
+
+def _number(name: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise UsageError(f"`{name}` is `{value!r}`, but must be a number") from None
 
 
 _UNITS = {"": 1, "B": 1, **{f"{unit}B": 1000**power for power, unit in enumerate("KMGT", 1)}}

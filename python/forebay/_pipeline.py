@@ -213,7 +213,7 @@ class Pipeline:
         self,
         function: Callable[..., Any],
         *,
-        fields: Iterable[str] | None = None,
+        fields: Iterable[str] | str | None = None,
         output: Mapping[str, str] | str | None = None,
         random: bool = False,
         name: str | None = None,
@@ -229,6 +229,7 @@ class Pipeline:
 
         Python runs one such function at a time, whatever the number of threads: profiles measure what it costs.
         """
+        fields = [fields] if isinstance(fields, str) else fields
         fields = list(fields) if fields is not None else [json.loads(self.to_json())["source"]["field"]]
         kinds = self.output
         if output is None:
@@ -240,7 +241,7 @@ class Pipeline:
         name = name or re.sub(r"[^A-Za-z0-9_-]", "", getattr(function, "__name__", "")) or "function"
         step = type(self)(self._native, {**self._functions, name: function})
         return step.step(
-            "function", name=name, state=state, fields=fields, function=name, output=types, random=random or None
+            "function", name=name, state=state or name, fields=fields, function=name, output=types, random=random or None
         )
 
     def decode_mask(self, field: str = "mask", **options: Any) -> Pipeline:

@@ -50,7 +50,12 @@ class Source:
                 )
             data = source.data if data is None else data
             source = source.pipeline
-        if not isinstance(source, Pipeline) and _is_dataset(source):
+        if not isinstance(source, Pipeline | str | os.PathLike):
+            raise UsageError(
+                f"a loader cannot take its samples from `{source!r}`\n"
+                "hint: pass a pipeline, a data set, or the path or name of one"
+            )
+        if not isinstance(source, Pipeline) and _is_dataset(source, data):
             if data is not None:
                 raise UsageError("`data` makes no sense with a data set\nhint: leave it out")
             folder = Path(source)
@@ -58,8 +63,13 @@ class Source:
         pipeline = as_pipeline(source)
         if functions:
             pipeline = Pipeline.from_json(pipeline.to_json(), {**pipeline._functions, **functions})
-        if data is None:
-            raise UsageError("a pipeline needs a folder of files\nhint: pass it as `data`")
+        if not isinstance(data, str | os.PathLike):
+            raise UsageError("a pipeline needs a folder of files\nhint: pass its path as `data`")
+        if os.path.isfile(data):
+            raise UsageError(
+                f"`data` is the file `{os.fspath(data)}`, but must be a folder\n"
+                "hint: pass the folder that it is in, and name the file in the pipeline's source"
+            )
         return cls(pipeline, os.fspath(data), storage, None)
 
     def samples(self) -> _native.Samples:
@@ -84,8 +94,11 @@ class Source:
         return {**self.__dict__, "_opened": None, "_process": 0, "_identity": None}
 
 
-def _is_dataset(source: str | os.PathLike[str]) -> bool:
+def _is_dataset(source: str | os.PathLike[str], data: object) -> bool:
     path = Path(source)
+    if data is not None and os.fspath(source) in Pipeline.ready_names():
+        # A folder that is called like a ready pipeline; with data to run it on, the pipeline is meant.
+        return (path / MANIFEST).is_file()
     return path.is_dir() or path.name == MANIFEST
 
 

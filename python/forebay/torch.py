@@ -4,10 +4,15 @@ Most code does not: a `Loader` with `framework="torch"` is an iterable of batche
 hands tensors over without a copy. Where a `torch.utils.data.DataLoader` must be, use it so::
 
     dataset = forebay.torch.IterableDataset(loader)
-    for batch in torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=2): ...
+    batches = torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=2)
+    for epoch in range(epochs):
+        dataset.set_epoch(epoch)
+        for batch in batches: ...
 
 `batch_size=None` leaves the batches as they are. Each worker process then runs a loader of its own on its share of the
 samples, so workers multiply with the loader's threads; what they send to the main process is copied through shared memory.
+What workers do, the main process does not see: call `set_epoch` before each epoch, or every epoch is the same, and save and
+resume with `num_workers=0` or with the loader itself.
 """
 
 from __future__ import annotations
@@ -18,6 +23,7 @@ from typing import Any
 
 import torch.utils.data
 
+from ._errors import UsageError
 from ._loader import Loader
 
 __all__ = ["IterableDataset"]
@@ -29,6 +35,8 @@ class IterableDataset(torch.utils.data.IterableDataset[dict[str, Any]]):
     def __init__(self, loader: Loader) -> None:
         super().__init__()
         self.loader = loader
+        # In memory that workers share, since those that live on from epoch to epoch must hear of the next one.
+        self._epoch = torch.tensor(loader.epoch, dtype=torch.int64).share_memory_()
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         worker = torch.utils.data.get_worker_info()
@@ -36,10 +44,17 @@ class IterableDataset(torch.utils.data.IterableDataset[dict[str, Any]]):
             yield from self.loader
             return
         share = copy.copy(self.loader)
+        if share.state_dict()["batches_seen"] > 0:
+            raise UsageError(
+                "the loader stands in the middle of an epoch, which several workers cannot share\n"
+                "hint: resume with num_workers=0, or iterate over the loader itself; it has its own threads"
+            )
         share.rank = self.loader.rank * worker.num_workers + worker.id
         share.world_size = self.loader.world_size * worker.num_workers
+        share.set_epoch(int(self._epoch))
         yield from share
 
     def set_epoch(self, epoch: int) -> None:
-        """The next iteration begins with this epoch."""
+        """The next iteration begins with this epoch, in every worker."""
         self.loader.set_epoch(epoch)
+        self._epoch.fill_(epoch)

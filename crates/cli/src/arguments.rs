@@ -9,7 +9,9 @@ use forebay_engine::load::OnError;
 use forebay_pipeline::{Pipeline, ready, ready_names};
 use forebay_plan::Caching;
 
-use crate::commands::{build, convert, demo, export, inspect, load, pipelines, plan, probe, profile, report};
+use crate::commands::{
+    build, convert, demo, experiment, export, inspect, load, pipelines, plan, probe, profile, report,
+};
 use crate::error::{Error, Result};
 
 const ABOUT: &str = "Find out what a training input pipeline starves on, and feed it faster";
@@ -64,6 +66,7 @@ pub(crate) enum Command {
     Build(build::Arguments),
     Load(load::Arguments),
     Report(report::Arguments),
+    Experiment(experiment::Arguments),
     Convert(convert::Arguments),
     Export(export::Arguments),
     Inspect(inspect::Arguments),

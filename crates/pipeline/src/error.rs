@@ -56,6 +56,24 @@ pub enum Error {
     /// An encoding that does not exist (fault of the caller).
     #[error(transparent)]
     Encoding(forebay_codec::Error),
+    /// A form that has one part twice, or its parts in another order (fault of the caller).
+    #[error(
+        "`{found}` is no form to keep samples in\nhint: an encoding of pictures, a compression of records, or both, as in `png+gzip`"
+    )]
+    Form {
+        /// What was asked for.
+        found: String,
+    },
+    /// A form for files that are left as they are (fault of the caller).
+    #[error(
+        "strategy `{strategy}` keeps the files as they are, which `{form}` cannot change\nhint: `concatenated+{form}` keeps their bytes so"
+    )]
+    KeepsFiles {
+        /// The strategy.
+        strategy: String,
+        /// The form.
+        form: String,
+    },
     /// An encoding of pictures for something that has none it can hold (fault of the caller).
     #[error(
         "strategy `{strategy}` keeps {found}, which `{encoding}` cannot hold\nhint: encode where the picture is uint8 with 1 or 3 channels (uint16 for png, pnm and l3)"

@@ -66,6 +66,7 @@
 #![deny(unsafe_code)]
 
 mod error;
+mod form;
 mod fuse;
 mod kernels;
 mod output;
@@ -84,6 +85,7 @@ mod stored;
 mod strategy;
 
 pub use error::{Error, Result, StepError};
+pub use form::Form;
 pub use output::Output;
 pub use pipeline::{Pipeline, PipelineSpec, Split};
 pub use random::Random;
@@ -96,4 +98,4 @@ pub use scope::{Draw, Scope};
 pub use source::{Format, LABEL_FIELD, Label, Order, Source, SourceField};
 pub use step::{Action, BadParameter, Expand, Needs, Produce, Remake, Step, Transform};
 pub use stored::{KEY_FEATURE, decode_sample, encode_sample};
-pub use strategy::{PictureEncoding, Strategy};
+pub use strategy::Strategy;

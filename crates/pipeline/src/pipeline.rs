@@ -10,6 +10,9 @@ use crate::source::Source;
 use crate::step::{Action, Step};
 use crate::steps::{Call, StepSpec};
 
+/// What a batch calls the keys of its samples.
+const KEY_FIELD: &str = "key";
+
 /// A source and its steps. Making one checks that each step can take what the one before gives.
 #[derive(Debug, Clone)]
 pub struct Pipeline {
@@ -79,6 +82,11 @@ impl Pipeline {
                 found: found.into(),
             })?;
             schemas.push(schema.clone());
+        }
+        if schemas.iter().any(|schema| schema.field(KEY_FIELD).is_some()) {
+            let message =
+                format!("a field cannot be called `{KEY_FIELD}`: that is where a batch has its samples' keys");
+            return Err(Error::Format { name: name.to_owned(), message });
         }
         let pipeline = Self { name: name.to_owned(), source, steps, schemas };
         pipeline.check_states()?;

@@ -1,4 +1,4 @@
-//! The strategy: where a pipeline is split, and how what is kept there is stored.
+//! The strategy: where a pipeline is split, and in which form what is kept there is stored.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,63 +8,45 @@ use forebay_codec::image::Encoding;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::form::{Form, JOIN};
 use crate::pipeline::{Pipeline, Split};
 use crate::schema::{FieldType, Schema};
 use crate::step::{Action, Step};
 use crate::steps::{Colour, Decode};
 
-/// A split, and how its pictures are stored.
+/// A split, and the form in which samples are kept there.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Strategy {
     /// Where the pipeline is split.
     pub split: Split,
-    /// How pictures are stored; as raw tensors where there is none. Fields that are no pictures always are.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub encoding: Option<PictureEncoding>,
+    /// The form.
+    #[serde(flatten)]
+    pub form: Form,
 }
 
-/// An image encoding that is written down by its name.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
-pub struct PictureEncoding(pub Encoding);
-
-impl From<PictureEncoding> for String {
-    fn from(encoding: PictureEncoding) -> Self {
-        encoding.0.to_string()
-    }
-}
-
-impl TryFrom<String> for PictureEncoding {
-    type Error = forebay_codec::Error;
-
-    fn try_from(name: String) -> Result<Self, forebay_codec::Error> {
-        name.parse().map(Self)
-    }
-}
-
-/// The strategy's name: its split's, and its encoding's if it has one, as in `decoded+png`.
+/// The strategy's name: its split's, and its form's unless that is plain, as in `decoded+png`.
 impl fmt::Display for Strategy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.split.name)?;
-        self.encoding.map_or(Ok(()), |encoding| write!(f, "+{}", encoding.0))
+        if self.form.is_plain() { Ok(()) } else { write!(f, "{JOIN}{}", self.form) }
     }
 }
-
-/// What joins the names of a split and an encoding.
-const JOIN: char = '+';
 
 impl Strategy {
     /// The strategy of this name, checked against its pipeline.
     pub fn parse(pipeline: &Pipeline, name: &str) -> Result<Self> {
-        let (split, encoding) = name.split_once(JOIN).map_or((name, None), |(split, encoding)| (split, Some(encoding)));
-        let encoding = encoding.map(str::parse::<Encoding>).transpose().map_err(Error::Encoding)?;
-        Self::new(pipeline, pipeline.split(split)?, encoding)
+        let (split, form) = name.split_once(JOIN).map_or((name, None), |(split, form)| (split, Some(form)));
+        let form = form.map(str::parse).transpose()?.unwrap_or_default();
+        Self::new(pipeline, pipeline.split(split)?, form)
     }
 
-    /// A strategy, if what is kept at `split` has a picture that can be stored so.
-    pub fn new(pipeline: &Pipeline, split: Split, encoding: Option<Encoding>) -> Result<Self> {
-        let strategy = Self { split, encoding: encoding.map(PictureEncoding) };
-        if let Some(encoding) = encoding {
+    /// A strategy, if what is kept at `split` can be stored so.
+    pub fn new(pipeline: &Pipeline, split: Split, form: Form) -> Result<Self> {
+        let strategy = Self { split, form };
+        if strategy.split.position == 0 && !form.is_plain() {
+            return Err(Error::KeepsFiles { strategy: strategy.to_string(), form: form.to_string() });
+        }
+        if let Some(encoding) = form.encoding {
             let kept = pipeline.schema_after(strategy.split.offline_steps());
             if !kept.fields.iter().any(|(_, kind)| decoder_of(kind, encoding).is_some()) {
                 return Err(Error::NotAPicture {
@@ -77,21 +59,20 @@ impl Strategy {
         Ok(strategy)
     }
 
-    /// Every strategy of `pipeline`: each legal split with its pictures raw, and in each of `encodings` that can hold them.
-    pub fn all(pipeline: &Pipeline, encodings: &[Encoding]) -> Vec<Self> {
+    /// Every strategy of `pipeline`: each legal split in plain form, and in each of `forms` that can hold what is kept.
+    pub fn all(pipeline: &Pipeline, forms: &[Form]) -> Vec<Self> {
         let mut all = Vec::new();
         for split in pipeline.splits() {
-            all.push(Self { split: split.clone(), encoding: None });
-            all.extend(
-                encodings.iter().filter_map(|&encoding| Self::new(pipeline, split.clone(), Some(encoding)).ok()),
-            );
+            let plain = Form::default();
+            let forms = std::iter::once(&plain).chain(forms.iter().filter(|form| !form.is_plain()));
+            all.extend(forms.filter_map(|&form| Self::new(pipeline, split.clone(), form).ok()));
         }
         all
     }
 
     /// Whether what is kept differs from what the pipeline computes up to the split.
     pub fn is_lossy(&self) -> bool {
-        self.encoding.is_some_and(|encoding| !encoding.0.is_lossless())
+        self.form.encoding.is_some_and(|encoding| !encoding.is_lossless())
     }
 
     /// The steps that are done once.
@@ -102,7 +83,7 @@ impl Strategy {
     /// The fields of a stored record: pictures that are encoded are bytes.
     pub fn stored_schema(&self, pipeline: &Pipeline) -> Schema {
         let mut schema = pipeline.schema_after(self.split.offline_steps()).clone();
-        if let Some(PictureEncoding(encoding)) = self.encoding {
+        if let Some(encoding) = self.form.encoding {
             for (_, kind) in &mut schema.fields {
                 if decoder_of(kind, encoding).is_some() {
                     *kind = FieldType::Bytes;
@@ -114,7 +95,7 @@ impl Strategy {
 
     /// The steps that make the pictures of a stored sample again; none where they are kept raw.
     pub fn unpacking(&self, pipeline: &Pipeline) -> Vec<Step> {
-        let Some(PictureEncoding(encoding)) = self.encoding else { return Vec::new() };
+        let Some(encoding) = self.form.encoding else { return Vec::new() };
         let kept = &pipeline.schema_after(self.split.offline_steps()).fields;
         let pictures = kept.iter().filter_map(|(name, kind)| Some((name, decoder_of(kind, encoding)?)));
         let step = |(name, decode): (&String, Decode)| Step {

@@ -33,7 +33,7 @@ impl Profile {
     }
 
     /// Checks that every number is one that a measurement can give: counts that fit the pipeline, finite times and rates
-    /// that are not negative, and at least one run of each strategy. Planning does this first.
+    /// that are not negative, and at least one run of each strategy unless none was meant to be. Planning does this first.
     pub fn check(&self) -> Result<()> {
         if self.version != Self::VERSION {
             return Err(version_error("profile", Self::VERSION, u64::from(self.version)));
@@ -42,6 +42,7 @@ impl Profile {
         require(self.steps.len() == steps, "steps", &self.steps.len(), "one cost for reading and one per step")?;
         require(self.method.sample_count > 0, "method.sample_count", &0, "1 or more")?;
         require(!self.strategies.is_empty(), "strategies", &"[]", "at least one strategy")?;
+        amount("method.seconds", self.method.seconds)?;
         amount("machine.memory_bytes_per_second", self.machine.memory_bytes_per_second)?;
         amount("storage.sequential_bytes_per_second", self.storage.sequential_bytes_per_second)?;
         amount("storage.files_per_second", self.storage.files_per_second)?;
@@ -71,6 +72,9 @@ impl Profile {
             require(right, &field("runs.seconds"), &run.seconds, "a nanosecond or more, and finite")?;
         }
         let runs = strategy.runs.len();
+        if self.method.runs_total == 0 {
+            return require(runs == 0, &field("runs"), &runs, "none, as `method.runs_total` says");
+        }
         match self.method.caching {
             Caching::System if runs < 2 => Err(Error::Value {
                 field: field("runs"),

@@ -1,5 +1,5 @@
-//! Several profiles of a pipeline side by side: the same strategies under other caching, with more threads, more samples, or
-//! larger ones.
+//! Several profiles of a pipeline side by side: the same strategies under other caching, with more threads, more samples,
+//! larger ones, or shuffled.
 //!
 //! Profiles are compared only where they differ in one thing. Of several groups that could be drawn, the one that varies the most is
 //! taken, then the one with the most threads, then with the most samples.
@@ -21,6 +21,26 @@ pub struct Comparison {
     pub sample_counts: Option<LineGroup>,
     /// Bytes per second by the bytes of a sample.
     pub sample_sizes: Option<LineGroup>,
+    /// Throughput by how samples are shuffled.
+    pub shuffles: Option<ShuffleGroup>,
+}
+
+/// Profiles that differ in shuffling alone.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ShuffleGroup {
+    /// The bytes of the windows, ascending; `None`, which comes first, where samples came in order.
+    pub window_bytes: Vec<Option<u64>>,
+    /// One row for each strategy.
+    pub rows: Vec<ShuffleRow>,
+}
+
+/// One strategy by how it is shuffled.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ShuffleRow {
+    /// The strategy.
+    pub strategy: String,
+    /// Samples per second with each window; `None` where that was not measured.
+    pub rates: Vec<Option<f64>>,
 }
 
 /// Profiles that differ in caching alone.
@@ -111,6 +131,7 @@ pub fn compare(profiles: &[&Profile]) -> Result<Comparison> {
         threads: cachings.into_iter().filter_map(|caching| threads(&all, caching)).collect(),
         sample_counts: sample_counts(&all),
         sample_sizes: sample_sizes(&all),
+        shuffles: shuffles(&all),
     })
 }
 
@@ -153,19 +174,19 @@ fn strategies<'m>(group: &[&'m Measured]) -> Vec<&'m str> {
     names
 }
 
-type Place<'p> = (&'p str, &'p str, u64);
-
 /// On which storage and data.
-fn place(profile: &Profile) -> Place<'_> {
-    (&profile.storage.name, &profile.data.root, profile.data.samples)
+fn place(profile: &Profile) -> (String, String, u64) {
+    (profile.storage.name.clone(), profile.data.root.clone(), profile.data.samples)
 }
 
-fn owned((storage, root, samples): Place) -> (String, String, u64) {
-    (storage.to_owned(), root.to_owned(), samples)
+/// What is compared under the same shuffling: everything but shuffling itself.
+fn shuffled(profile: &Profile) -> Option<u64> {
+    profile.method.shuffle_window_bytes
 }
 
 fn caching(all: &[Measured]) -> Option<CachingGroup> {
-    let fixed = |profile: &Profile| (owned(place(profile)), profile.method.threads, profile.method.sample_count);
+    let fixed =
+        |profile: &Profile| (place(profile), profile.method.threads, profile.method.sample_count, shuffled(profile));
     let group = widest(all, fixed, |profile| profile.method.caching)?;
     let method = &group.first()?.profile.method;
     let row = |strategy: &str| {
@@ -207,7 +228,8 @@ fn lines(group: &[&Measured], x: impl Fn(&Measured) -> f64, y: impl Fn(&Measured
 }
 
 fn threads(all: &[Measured], caching: Caching) -> Option<LineGroup> {
-    let fixed = |profile: &Profile| (owned(place(profile)), profile.method.caching, profile.method.sample_count);
+    let fixed =
+        |profile: &Profile| (place(profile), profile.method.caching, profile.method.sample_count, shuffled(profile));
     let cached: Vec<Measured> = all.iter().filter(|one| one.profile.method.caching == caching).map(again).collect();
     let group = widest(&cached, fixed, |profile| profile.method.threads)?;
     let lines = lines(&group, |one| one.profile.method.threads as f64, |one, first| one.rate / first.rate);
@@ -225,7 +247,7 @@ fn again<'p>(one: &Measured<'p>) -> Measured<'p> {
 }
 
 fn sample_counts(all: &[Measured]) -> Option<LineGroup> {
-    let fixed = |profile: &Profile| (owned(place(profile)), profile.method.caching, profile.method.threads);
+    let fixed = |profile: &Profile| (place(profile), profile.method.caching, profile.method.threads, shuffled(profile));
     let group = widest(all, fixed, |profile| profile.method.sample_count)?;
     let method = &group.first()?.profile.method;
     let lines = lines(&group, |one| one.profile.method.sample_count as f64, |one, _| one.rate);
@@ -234,10 +256,32 @@ fn sample_counts(all: &[Measured]) -> Option<LineGroup> {
 
 fn sample_sizes(all: &[Measured]) -> Option<LineGroup> {
     // Other sizes mean another data set, so the folder may differ.
-    let fixed = |profile: &Profile| (profile.storage.name.clone(), profile.method.caching, profile.method.threads);
+    let fixed = |profile: &Profile| {
+        (profile.storage.name.clone(), profile.method.caching, profile.method.threads, shuffled(profile))
+    };
     let mean_bytes = |profile: &Profile| profile.data.bytes / profile.data.samples.max(1);
     let group = widest(all, fixed, mean_bytes)?;
     let method = &group.first()?.profile.method;
     let lines = lines(&group, |one| one.bytes_per_sample, |one, _| one.rate * one.bytes_per_sample);
     Some(LineGroup { caching: method.caching, threads: Some(method.threads), sample_count: None, lines })
+}
+
+fn shuffles(all: &[Measured]) -> Option<ShuffleGroup> {
+    let fixed = |profile: &Profile| {
+        let method = &profile.method;
+        (place(profile), method.caching, method.threads, method.sample_count)
+    };
+    let group = widest(all, fixed, shuffled)?;
+    let mut window_bytes: Vec<Option<u64>> = group.iter().map(|one| shuffled(one.profile)).collect();
+    window_bytes.sort_unstable();
+    window_bytes.dedup();
+    let row = |strategy: &str| {
+        let rate = |window: &Option<u64>| {
+            let found = group.iter().find(|one| one.strategy == strategy && shuffled(one.profile) == *window);
+            found.map(|one| one.rate)
+        };
+        ShuffleRow { strategy: strategy.to_owned(), rates: window_bytes.iter().map(rate).collect() }
+    };
+    let rows = strategies(&group).into_iter().map(row).collect();
+    Some(ShuffleGroup { window_bytes, rows })
 }

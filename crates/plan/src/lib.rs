@@ -97,7 +97,7 @@ pub mod units;
 mod what_if;
 
 pub use analysis::{Analysed, Analysis, analyse};
-pub use comparison::{CachingGroup, CachingRow, Comparison, Line, LineGroup, Point, compare};
+pub use comparison::{CachingGroup, CachingRow, Comparison, Line, LineGroup, Point, ShuffleGroup, ShuffleRow, compare};
 pub use error::{Error, ErrorClass, Result};
 pub use export::{Cell, Column, Table, table};
 pub use forecast::{Forecast, forecasts};

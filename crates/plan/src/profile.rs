@@ -60,9 +60,9 @@ pub struct Data {
 /// How a profile was measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Method {
-    /// How many samples each run took.
+    /// How many samples each run took; without runs, how many samples costs were measured on.
     pub sample_count: u64,
-    /// How many runs each strategy had.
+    /// How many runs each strategy had. With 0, nothing but costs was measured, and T4 is what the cost model expects.
     pub runs_total: u32,
     /// How many decode workers, and as many readers.
     pub threads: usize,
@@ -70,8 +70,14 @@ pub struct Method {
     pub shards: usize,
     /// What was cached between runs.
     pub caching: Caching,
+    /// The bytes of the windows in which samples were shuffled; `None` where they came in order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shuffle_window_bytes: Option<u64>,
     /// The seed of random steps.
     pub seed: u64,
+    /// How long it took to measure all of it.
+    #[serde(default)]
+    pub seconds: f64,
 }
 
 /// What is cached between the first and the following epochs (inventory P18–P20).

@@ -7,13 +7,16 @@ use crate::units;
 /// Why the first strategy of `ranking` was chosen: what it gives and what binds it, what it beats, what it costs.
 pub(crate) fn reason(profile: &Profile, objective: &Objective, ranking: &Ranking) -> String {
     let best = ranking.best();
-    let runs = best.summary.runs;
-    let runs = if runs == 1 { "1 run".to_owned() } else { format!("{runs} runs") };
+    let runs = match best.summary.runs {
+        0 => "by the cost model".to_owned(),
+        1 => "over 1 run".to_owned(),
+        runs => format!("over {runs} runs"),
+    };
     let measured = units::samples_per_second(best.summary.t4_samples_per_second);
     let first = match &best.forecast {
-        None => format!("`{}` reaches {measured} over {runs} and is {}", best.summary.name, best.sentence),
+        None => format!("`{}` reaches {measured} {runs} and is {}", best.summary.name, best.sentence),
         Some(there) => format!(
-            "There, `{}` should reach {}, after {measured} measured here over {runs}, and is {}",
+            "There, `{}` should reach {}, after {measured} here {runs}, and is {}",
             best.summary.name,
             units::samples_per_second(there.expected_samples_per_second),
             best.sentence

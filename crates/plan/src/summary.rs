@@ -15,6 +15,7 @@ pub struct Summary {
     /// Where the pipeline is split.
     pub split: Split,
     /// T4: all samples of all runs over all their seconds. Never the mean of the runs' rates, which would favour fast runs.
+    /// Where there were no runs, what the cost model expects; 0 where that knows no bound.
     pub t4_samples_per_second: f64,
     /// The sample standard deviation of the runs' rates; 0 for a single run, which shows no spread.
     pub t4_spread: f64,
@@ -94,20 +95,23 @@ fn steady_runs<'a>(profile: &Profile, strategy: &'a StrategyProfile) -> &'a [Run
 fn summarise_one(profile: &Profile, strategy: &StrategyProfile, trainer: Option<f64>) -> Summary {
     let runs = steady_runs(profile, strategy);
     let rates: Vec<f64> = runs.iter().map(Run::samples_per_second).collect();
-    let samples: f64 = runs.iter().map(|run| run.samples as f64).sum();
-    let run_seconds: f64 = runs.iter().map(|run| run.seconds).sum();
-    let measured = samples / run_seconds;
-    let whole = profile.data.samples as f64 / profile.method.sample_count as f64;
-    let epoch_seconds = run_seconds / runs.len() as f64 * whole;
-    let trainer_seconds = trainer.map_or(0.0, |trainer| samples / runs.len() as f64 * whole / trainer);
     let predicted = predict(profile, strategy, None).samples_per_second;
+    let run_seconds: f64 = runs.iter().map(|run| run.seconds).sum();
+    let samples: f64 = runs.iter().map(|run| run.samples as f64).sum();
+    let (t4, samples) = match runs.len() {
+        0 => (predicted.unwrap_or(0.0), samples_reached(strategy)),
+        count => (samples / run_seconds, samples / count as f64),
+    };
+    let whole = profile.data.samples as f64 / profile.method.sample_count as f64;
+    let epoch_seconds = samples * whole / t4;
+    let trainer_seconds = trainer.map_or(0.0, |trainer| samples * whole / trainer);
     Summary {
         name: strategy.name.clone(),
         split: strategy.split.clone(),
-        t4_samples_per_second: measured,
+        t4_samples_per_second: t4,
         t4_spread: deviation(&rates),
-        t4_min: rates.iter().copied().fold(f64::INFINITY, f64::min),
-        t4_max: rates.iter().copied().fold(0.0, f64::max),
+        t4_min: rates.iter().copied().reduce(f64::min).unwrap_or(t4),
+        t4_max: rates.iter().copied().reduce(f64::max).unwrap_or(t4),
         runs: runs.len(),
         storage_bytes: strategy.storage_bytes,
         storage_bytes_total: (strategy.storage_bytes as f64 * whole).round() as u64,
@@ -116,12 +120,21 @@ fn summarise_one(profile: &Profile, strategy: &StrategyProfile, trainer: Option<
         // A trainer that takes next to nothing must not make it infinite, which JSON cannot hold.
         epoch_seconds_total: epoch_seconds.max(trainer_seconds).min(f64::MAX),
         predicted_samples_per_second: predicted,
-        prediction_error: predicted.map(|predicted| predicted / measured - 1.0).filter(|error| error.is_finite()),
+        prediction_error: predicted
+            .filter(|_| !runs.is_empty())
+            .map(|predicted| predicted / t4 - 1.0)
+            .filter(|error| error.is_finite()),
         bound_by: predict(profile, strategy, trainer).bound_by,
         speedup: None,
         break_even_epochs: None,
         lossy: strategy.lossy,
     }
+}
+
+/// How many samples reach the trainer of those that were measured, by what is kept of each.
+fn samples_reached(strategy: &StrategyProfile) -> f64 {
+    let samples = strategy.storage_bytes as f64 / strategy.bytes_per_sample;
+    if samples.is_finite() { samples } else { 0.0 }
 }
 
 /// The sample standard deviation (over n - 1); 0 for fewer than two values.

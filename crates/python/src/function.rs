@@ -120,6 +120,11 @@ fn put(value: &Bound<'_, PyAny>, field: &str, kind: &FieldType, remade: &mut Rem
 /// The elements of anything that NumPy makes an array of, and what it is; `None` for types that a tensor cannot have.
 fn array<'py>(value: &Bound<'py, PyAny>) -> PyResult<(Option<TensorSpec>, Bound<'py, PyBytes>)> {
     let array = value.py().import("numpy")?.call_method1("asarray", (value,))?;
+    // Elements may have the order of another machine; here they get this one's.
+    let native = array.getattr("dtype")?.call_method1("newbyteorder", ("=",))?;
+    let unless_needed = PyDict::new(value.py());
+    unless_needed.set_item("copy", false)?;
+    let array = array.call_method("astype", (native,), Some(&unless_needed))?;
     let dims: Vec<usize> = array.getattr("shape")?.extract()?;
     let dtype: String = array.getattr("dtype")?.getattr("name")?.extract()?;
     let spec = DType::from_name(&dtype).zip(Shape::try_new(&dims)).map(|(dtype, shape)| TensorSpec { dtype, shape });

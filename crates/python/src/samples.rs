@@ -85,7 +85,7 @@ impl Samples {
         let open = || -> Result<Self> {
             let storage = storage.parse::<StorageChoice>()?.open(0)?;
             let listing = Listing::scan(pipeline.source(), &folder)?;
-            let strategy = Strategy::new(&pipeline, pipeline.splits()[0].clone(), None)?;
+            let strategy = Strategy::parse(&pipeline, &pipeline.splits()[0].name)?;
             let cache = OnceLock::new();
             Ok(Self { origin: Origin::Files(Arc::new(listing)), pipeline, strategy, storage, cache })
         };

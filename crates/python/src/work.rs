@@ -3,13 +3,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use forebay_codec::image::Encoding;
 use forebay_engine::build::{Build, BuildOptions, default_shards};
 use forebay_engine::data::{Dataset, Listing};
-use forebay_engine::load::OnError;
+use forebay_engine::load::{OnError, Shuffle};
 use forebay_engine::profile::ProfileOptions;
 use forebay_engine::{Result, StorageChoice};
-use forebay_pipeline::{Error as PipelineError, Strategy};
+use forebay_pipeline::{Form, Strategy};
 use forebay_plan::{Caching, Objective, Profile, units};
 use pyo3::prelude::*;
 
@@ -31,7 +30,7 @@ pub(crate) struct ProfileRequest {
     shards: usize,
     batch_size: usize,
     seed: u64,
-    /// Only these; `None` for all, with pictures in all of `encodings` besides.
+    /// Only these; `None` for all, in all forms of `encodings` besides.
     strategies: Option<Vec<String>>,
     encodings: Vec<String>,
     skip_errors: bool,
@@ -73,8 +72,8 @@ pub(crate) fn profile(
         let strategies = if let Some(names) = &request.strategies {
             names.iter().map(|name| Strategy::parse(pipeline, name)).collect::<Result<_, _>>()?
         } else {
-            let encodings = request.encodings.iter().map(|name| name.parse::<Encoding>());
-            Strategy::all(pipeline, &encodings.collect::<Result<Vec<_>, _>>().map_err(PipelineError::Encoding)?)
+            let forms = request.encodings.iter().map(|name| name.parse::<Form>());
+            Strategy::all(pipeline, &forms.collect::<Result<Vec<_>, _>>()?)
         };
         let storage: StorageChoice = request.storage.parse()?;
         let options = ProfileOptions {
@@ -84,6 +83,7 @@ pub(crate) fn profile(
             shards: request.shards,
             batch_size: request.batch_size,
             caching,
+            shuffle: Shuffle::No,
             seed: request.seed,
             on_error: on_error(request.skip_errors),
             work_folder: request.work_folder,

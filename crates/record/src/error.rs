@@ -122,6 +122,12 @@ pub enum FormatFault {
         /// What the decompressor said.
         detail: Box<str>,
     },
+    /// A block of a packed shard does not inflate to what it should.
+    #[error("the packed block is damaged: {detail}")]
+    PackedBlock {
+        /// What is wrong.
+        detail: Box<str>,
+    },
     /// There are bytes after the end of the compressed stream.
     #[error("trailing garbage after the end of the {compression} stream")]
     TrailingGarbage {
@@ -206,6 +212,9 @@ pub enum IndexFault {
     /// Not two decimal numbers.
     #[error("expected `offset size`, two decimal numbers")]
     NotTwoNumbers,
+    /// Not four decimal numbers.
+    #[error("expected `offset length inflated-offset inflated-length`, four decimal numbers")]
+    NotFourNumbers,
     /// A number does not fit 64 bits, or offset and size together do not.
     #[error("the number does not fit 64 bits")]
     TooLarge,
@@ -222,6 +231,22 @@ pub enum IndexFault {
         expected: u64,
         /// The offset in the line.
         found: u64,
+    },
+    /// A packed block does not begin where the one above it ends in what they inflate to.
+    #[error("expected an inflated offset of `{expected}`, where the block above ends, found `{found}`")]
+    Gap {
+        /// Where the block above ends.
+        expected: u64,
+        /// The offset in the line.
+        found: u64,
+    },
+    /// A packed block claims to inflate to more than DEFLATE can make of it.
+    #[error("`{length}` bytes cannot inflate to `{inflated}`")]
+    Inflation {
+        /// The block's length.
+        length: u64,
+        /// What it is said to inflate to.
+        inflated: u64,
     },
 }
 
@@ -264,6 +289,12 @@ pub enum UsageFault {
         block_start: u64,
         /// The offset of the block's end in the shard.
         block_end: u64,
+    },
+    /// A packing that does not exist.
+    #[error("there is no packing `{found}`\nhint: `gzip` or `zlib`, with a level from 1 to 9 as in `gzip-1`")]
+    UnknownPacking {
+        /// What was asked for.
+        found: Box<str>,
     },
     /// A record was written after a write had failed, when the shard ends within a frame.
     #[error("an earlier write failed, so the shard ends within a frame\nhint: write the shard anew")]

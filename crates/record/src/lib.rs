@@ -10,6 +10,7 @@
 //!   [`Location`] of the record; collected, these are the [`Index`].
 //! - Reading a shard at random, or fast: read a block that the index says holds whole records, and take them out of it
 //!   with [`records_in_block`] (or [`parse_indexed`], one at a time). The records are slices of the block: nothing is copied.
+//! - The same of a packed (compressed) shard: write through a [`Packer`], and [`inflate_block`] what its [`Blocks`] name.
 //! - Reading a shard from start to end, possibly compressed (GZIP, ZLIB), possibly damaged: [`Reader`].
 //! - Looking into a record: [`Example`] borrows from it, [`SharedExample`] keeps it alive; [`TensorProto`] is the
 //!   tensor inside a `bytes_list`.
@@ -63,6 +64,7 @@
 mod error;
 mod example;
 mod index;
+mod packing;
 mod protobuf;
 mod tar;
 mod tensor_proto;
@@ -74,6 +76,7 @@ pub use example::{
     Int64ListIter, SharedExample, encode_example, encode_example_into, encoded_example_len,
 };
 pub use index::{INDEX_SUFFIX, Index};
+pub use packing::{BLOCKS_SUFFIX, Blocks, PackFormat, PackedBlock, Packer, Packing, inflate_block};
 pub use tar::{TarSample, TarWriter, scan_tar, tar_key, tar_members};
 pub use tensor_proto::{RANK_MAX, TensorFlowType, TensorProto, TensorShape, tensor_frame_bytes};
 pub use tfrecord::{

@@ -132,6 +132,7 @@ fn walk(arguments: &Arguments, photos: &Path, output: &Output) -> Result<Walk> {
             data: photos.to_owned(),
             samples: arguments.samples,
             runs: 3,
+            fast: false,
             storage: storage.clone(),
             caching: CachingChoice::None,
             threads: threads.clone(),

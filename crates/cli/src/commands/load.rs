@@ -299,7 +299,7 @@ impl Origin {
                 (FromStorage::shards(Arc::clone(dataset), storage, order)?, online)
             }
             Self::Files(listing, pipeline) => {
-                let strategy = Strategy::new(pipeline, pipeline.splits()[0].clone(), None)?;
+                let strategy = Strategy::parse(pipeline, &pipeline.splits()[0].name)?;
                 let online = Online::after(pipeline, &strategy);
                 (FromStorage::source(Arc::clone(listing), storage, order), online)
             }

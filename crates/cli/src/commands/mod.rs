@@ -3,6 +3,7 @@
 pub(crate) mod build;
 pub(crate) mod convert;
 pub(crate) mod demo;
+pub(crate) mod experiment;
 pub(crate) mod export;
 pub(crate) mod inspect;
 pub(crate) mod load;
@@ -24,6 +25,7 @@ pub(crate) fn run(command: &Command, output: &Output) -> Result<()> {
         Command::Plan(arguments) => plan::run(arguments, output),
         Command::Build(arguments) => build::run(arguments, output),
         Command::Load(arguments) => load::run(arguments, output),
+        Command::Experiment(arguments) => experiment::run(arguments, output),
         Command::Report(arguments) => report::run(arguments, output),
         Command::Convert(arguments) => convert::run(arguments, output),
         Command::Export(arguments) => export::run(arguments, output),

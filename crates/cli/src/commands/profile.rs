@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use forebay_codec::image::Encoding;
 use forebay_engine::data::Listing;
+use forebay_engine::load::Shuffle;
 use forebay_engine::profile::{ProfileOptions, profile};
-use forebay_pipeline::{Pipeline, Strategy};
+use forebay_pipeline::{Form, Pipeline, Strategy};
 use forebay_plan::{Bound, Caching, Data, Machine, Method, Profile, StepCost, StorageRates, Summary, summarise, units};
 use serde::Serialize;
 
@@ -21,6 +21,8 @@ Examples:
   forebay profile my.toml --data photos/ --samples 500 --runs 5 --csv runs.csv
   forebay profile cv --data photos/ --storage ceph-hdd --strategy resized
   forebay profile cv --data photos/ --caching system --runs 4
+  forebay profile cv --data photos/ --encoding l3-fast --compression gzip
+  forebay profile cv --data photos/ --fast
 
 Each strategy keeps the pipeline's state after one step: it is built from the
 first --samples samples, and loaded --runs times. `samples/s` is T4, what
@@ -43,6 +45,10 @@ pub(crate) struct Arguments {
     /// Runs of each strategy
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) runs: u32,
+    /// Answer in a small part of the time: measure the costs of a few samples, run nothing, and let the cost model say what
+    /// each strategy gives
+    #[arg(long, conflicts_with = "runs")]
+    pub(crate) fast: bool,
     #[command(flatten)]
     pub(crate) storage: StorageArguments,
     /// What is cached between runs
@@ -62,9 +68,9 @@ pub(crate) struct Arguments {
     /// Only this strategy, as `resized` or `decoded+png`; may be given several times [default: all]
     #[arg(long = "strategy", value_name = "NAME")]
     pub(crate) strategies: Vec<String>,
-    /// Also keep pictures in this encoding wherever they can be, as `l3-fast`, `png` or `jpeg-85`; may be given several
-    /// times
-    #[arg(long = "encoding", value_name = "NAME", conflicts_with = "strategies")]
+    /// Also keep samples in this form wherever they can be: pictures as `l3-fast`, `png` or `jpeg-85`, records
+    /// compressed as `gzip`, `zlib` or `gzip-1`, or both as `png+gzip`; may be given several times
+    #[arg(long = "encoding", visible_alias = "compression", value_name = "NAME", conflicts_with = "strategies")]
     pub(crate) encodings: Vec<String>,
     #[command(flatten)]
     pub(crate) on_error: ErrorArguments,
@@ -99,8 +105,8 @@ pub(crate) struct Outcome {
     fastest: Option<String>,
     /// The most samples that any run skipped.
     skipped: u64,
-    /// How long the shortest run took.
-    shortest_run_seconds: f64,
+    /// How long the shortest run took; `None` where nothing was run.
+    shortest_run_seconds: Option<f64>,
     strategies: Vec<Summary>,
 }
 
@@ -108,6 +114,11 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
     let (_, outcome) = execute(arguments, output)?;
     output.present(&outcome, |outcome, page| {
         show(outcome, page);
+        if let (true, Some(best)) = (arguments.fast, &outcome.fastest) {
+            let (pipeline, data) = (&arguments.pipeline, arguments.data.display());
+            let command = format!("forebay profile {pipeline} --data {data} --strategy {best}");
+            page.next_step("Nothing was run. To see what the best one really gives:", &command);
+        }
         page.next_step(
             "Next, choose by throughput, or under weights and limits:",
             &format!("forebay plan {}", outcome.profile.display()),
@@ -119,7 +130,7 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
 pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<(Profile, Outcome)> {
     let pipeline = arguments::pipeline(&arguments.pipeline)?;
     let strategies = strategies(arguments, &pipeline)?;
-    if arguments.caching == CachingChoice::System && arguments.runs < 2 {
+    if arguments.caching == CachingChoice::System && arguments.runs < 2 && !arguments.fast {
         return Err(Error::usage(
             "with `--caching system` the first run fills the cache and does not count, so `--runs 1` leaves none",
             "pass `--runs 2` or more",
@@ -139,15 +150,14 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<(Profile
     Ok((profile, outcome))
 }
 
-/// The strategies that were asked for: named ones, or all, with pictures in all encodings that were asked for.
+/// The strategies that were asked for: named ones, or all, in all forms that were asked for.
 fn strategies(arguments: &Arguments, pipeline: &Pipeline) -> Result<Vec<Strategy>> {
     if !arguments.strategies.is_empty() {
         let named = arguments.strategies.iter().map(|name| Ok(Strategy::parse(pipeline, name)?));
         return named.collect();
     }
-    let encodings = arguments.encodings.iter().map(|name| name.parse::<Encoding>());
-    let encodings = encodings.collect::<Result<Vec<_>, _>>().map_err(forebay_pipeline::Error::Encoding)?;
-    Ok(Strategy::all(pipeline, &encodings))
+    let forms = arguments.encodings.iter().map(|name| name.parse::<Form>());
+    Ok(Strategy::all(pipeline, &forms.collect::<Result<Vec<_>, _>>()?))
 }
 
 fn measure(
@@ -164,12 +174,13 @@ fn measure(
     let work_folder = arguments.work.clone().unwrap_or_else(beside);
     let options = ProfileOptions {
         sample_count: samples,
-        runs_total: arguments.runs,
+        runs_total: if arguments.fast { 0 } else { arguments.runs },
         threads,
         // More would make the seeks at the start of each shard weigh more than they do in the whole data set.
         shards: arguments.shards.map_or(threads, |shards| shards as usize),
         batch_size: arguments.batch as usize,
         caching: arguments.caching.into(),
+        shuffle: Shuffle::No,
         seed: arguments.seed,
         on_error: arguments.on_error.choice(),
         work_folder,
@@ -196,7 +207,7 @@ pub(super) fn summary(profile: &Profile, path: &Path, csv: Vec<PathBuf>) -> Resu
         steps: profile.steps.clone(),
         fastest: fastest.map(|summary| summary.name.clone()),
         skipped: runs().map(|run| run.skipped).max().unwrap_or(0),
-        shortest_run_seconds: runs().map(|run| run.seconds).fold(f64::MAX, f64::min),
+        shortest_run_seconds: runs().map(|run| run.seconds).reduce(f64::min),
         strategies,
     })
 }
@@ -214,7 +225,7 @@ pub(super) fn show(outcome: &Outcome, page: &mut Page) {
         outcome.pipeline,
         storage.name,
         units::count(method.sample_count),
-        counted(u64::from(method.runs_total), "run"),
+        if method.runs_total == 0 { "no runs".to_owned() } else { counted(u64::from(method.runs_total), "run") },
         counted(method.threads as u64, "thread"),
         match method.caching {
             Caching::None => "nothing cached",
@@ -222,6 +233,9 @@ pub(super) fn show(outcome: &Outcome, page: &mut Page) {
             Caching::Application => "samples cached in memory",
         },
     ));
+    if method.runs_total == 0 {
+        page.paragraph("`samples/s` is what the cost model makes of the costs of these samples.");
+    }
     page.gap();
     page.table(&strategies_table(outcome));
     page.heading("One sample, on one thread");
@@ -234,11 +248,12 @@ pub(super) fn show(outcome: &Outcome, page: &mut Page) {
         units::bytes(storage.file_bytes),
     ));
     // In a short run the wait for the first batch weighs more than it does in a whole epoch.
-    if outcome.shortest_run_seconds < SHORT_RUN_SECONDS && method.sample_count < data.samples {
+    let shortest = outcome.shortest_run_seconds.filter(|&seconds| seconds < SHORT_RUN_SECONDS);
+    if let Some(shortest) = shortest.filter(|_| method.sample_count < data.samples) {
         page.paragraph(&format!(
             "The shortest run took {}, of which the start is a good part: raise --samples for figures nearer to a whole \
              epoch's.",
-            units::seconds(outcome.shortest_run_seconds)
+            units::seconds(shortest)
         ));
     }
     if outcome.skipped > 0 {

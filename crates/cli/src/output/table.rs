@@ -25,9 +25,10 @@ impl Table {
     }
 
     /// Adds a row: a cell for each column.
-    pub(crate) fn row<const N: usize>(&mut self, cells: [String; N], marked: bool) {
+    pub(crate) fn row(&mut self, cells: impl Into<Vec<String>>, marked: bool) {
+        let cells = cells.into();
         debug_assert_eq!(cells.len(), self.columns.len(), "a cell for each column");
-        self.rows.push((cells.into(), marked));
+        self.rows.push((cells, marked));
     }
 
     /// The lines, `width_columns` wide at the most where that is possible without cutting anything off.

@@ -187,7 +187,11 @@ fn facts(profile: &Profile) -> [(&'static str, String); 5] {
             "runs",
             format!(
                 "{} of {} for each strategy, on {} and {}",
-                units::count(u64::from(method.runs_total)),
+                if method.runs_total == 0 {
+                    "none: costs".to_owned()
+                } else {
+                    units::count(u64::from(method.runs_total))
+                },
                 counted(method.sample_count, "sample"),
                 counted(method.threads as u64, "thread"),
                 counted(method.shards as u64, "shard")

@@ -5,6 +5,7 @@
 mod architecture;
 mod convert;
 mod errors;
+mod experiment;
 mod presto;
 mod report;
 mod resume;

@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::identity::Identity;
-use crate::data::{Dataset, MANIFEST_FILE, Manifest, ShardEntry, Skipped, index_path};
+use crate::data::{Dataset, MANIFEST_FILE, Manifest, ShardEntry, Skipped, blocks_path, index_path};
 use crate::error::{Error, Result};
 use crate::load::OnError;
 
@@ -132,8 +132,8 @@ impl Journal {
         self.output.join(format!("shard-{shard:05}.tfrecord"))
     }
 
-    /// The shards that are whole already.
-    pub(super) fn finished_shards(&self, shards: usize) -> Result<Vec<Option<ShardDone>>> {
+    /// The shards that are whole already; packed ones have a list of blocks beside them.
+    pub(super) fn finished_shards(&self, shards: usize, packed: bool) -> Result<Vec<Option<ShardDone>>> {
         let finished = |shard: usize| {
             let done: Option<ShardDone> = read_json(&self.note_path(shard))?;
             let path = self.shard_path(shard);
@@ -141,6 +141,7 @@ impl Journal {
             // samples were skipped, if they are not to be now.
             let whole = |done: &ShardDone| {
                 let files = index_path(&path).exists()
+                    && (!packed || blocks_path(&path).exists())
                     && fs::metadata(&path).is_ok_and(|found| found.len() == done.entry.bytes);
                 files && (self.on_error == OnError::Skip || done.skipped.is_empty())
             };

@@ -79,7 +79,7 @@ impl Build {
             }
             journal::Opened::Unfinished(journal) => journal,
         };
-        let kept = journal.finished_shards(options.shards)?;
+        let kept = journal.finished_shards(options.shards, self.strategy.form.packing.is_some())?;
         let shards_kept = kept.iter().flatten().count();
         let kept_samples: usize = (0..options.shards)
             .filter(|&shard| kept[shard].is_some())

@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use forebay_codec::TensorSpec;
 use forebay_codec::image::Encoding;
 use forebay_pipeline::{Draw, Runner, SampleView, Sink, encode_sample};
-use forebay_record::{Index, Writer};
+use forebay_record::{Blocks, Index, Packer, Packing, Writer};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::Build;
 use super::journal::{Journal, ShardDone, rename, write_whole};
-use crate::data::{ShardEntry, Skipped, SourceReader, index_path};
+use crate::data::{ShardEntry, Skipped, SourceReader, blocks_path, index_path};
 use crate::error::{Error, Result};
 use crate::load::OnError;
 use crate::progress::Progress;
@@ -48,7 +48,6 @@ pub(super) struct ShardWriter<'a> {
 impl<'a> ShardWriter<'a> {
     pub(super) fn new(build: &'a Build, on_error: OnError, stop: &'a AtomicBool, progress: &'a dyn Progress) -> Self {
         let offline = build.strategy.offline(&build.pipeline);
-        let encoding = build.strategy.encoding.map(|encoding| encoding.0);
         Self {
             build,
             reader: SourceReader::new(Arc::clone(&build.listing), Arc::clone(&build.storage)),
@@ -56,7 +55,7 @@ impl<'a> ShardWriter<'a> {
             on_error,
             stop,
             progress,
-            records: Records { encoding, ..Records::default() },
+            records: Records { encoding: build.strategy.form.encoding, ..Records::default() },
         }
     }
 
@@ -73,8 +72,11 @@ impl<'a> ShardWriter<'a> {
         if written.is_err() {
             let _ = fs::remove_file(&temporary);
         }
-        let (index, file, skipped) = written?;
+        let Written { index, blocks, file, skipped } = written?;
         write_whole(&index_path(&path), index.to_text().as_bytes())?;
+        if let Some(blocks) = blocks {
+            write_whole(&blocks_path(&path), blocks.to_text().as_bytes())?;
+        }
         rename(&temporary, &path)?;
         let done = ShardDone {
             entry: ShardEntry {
@@ -89,15 +91,13 @@ impl<'a> ShardWriter<'a> {
         Ok(done)
     }
 
-    fn write_file(
-        &mut self,
-        path: &Path,
-        range: Range<usize>,
-    ) -> std::result::Result<(Index, HashingFile, Vec<Skipped>), Stopped> {
+    fn write_file(&mut self, path: &Path, range: Range<usize>) -> std::result::Result<Written, Stopped> {
         let write_failed = |source: io::Error| Error::io("write the shard", path)(source);
         let file = fs::File::create(path).map_err(Error::io("create the shard", path))?;
         let hashing = HashingFile { file, hash: Xxh3::new(), bytes: 0 };
-        let mut writer = Writer::new(BufWriter::with_capacity(1 << 20, hashing));
+        let packing = self.build.strategy.form.packing;
+        let output = ShardOutput::new(BufWriter::with_capacity(1 << 20, hashing), packing).map_err(write_failed)?;
+        let mut writer = Writer::new(output);
         let mut index = Index::new();
         let mut skipped = Vec::new();
         for number in range {
@@ -117,13 +117,15 @@ impl<'a> ShardWriter<'a> {
             }
             for record in self.records.iter() {
                 index.push(writer.write(record).map_err(|error| shard_error(error, path))?)?;
+                writer.output().end_record().map_err(write_failed)?;
             }
             self.progress.advance(1);
         }
-        let buffered = writer.finish().map_err(|error| shard_error(error, path))?;
-        let hashing = buffered.into_inner().map_err(|error| write_failed(error.into_error()))?;
-        hashing.file.sync_data().map_err(write_failed)?;
-        Ok((index, hashing, skipped))
+        let output = writer.finish().map_err(|error| shard_error(error, path))?;
+        let (buffered, blocks) = output.finish().map_err(write_failed)?;
+        let file = buffered.into_inner().map_err(|error| write_failed(error.into_error()))?;
+        file.file.sync_data().map_err(write_failed)?;
+        Ok(Written { index, blocks, file, skipped })
     }
 
     /// Does the offline steps to sample number `number`; its records are in `self.records` then.
@@ -138,6 +140,60 @@ impl<'a> ShardWriter<'a> {
             self.records.clear();
         }
         Ok(result?)
+    }
+}
+
+/// A shard that is whole under its temporary name, and what belongs beside it.
+struct Written {
+    index: Index,
+    blocks: Option<Blocks>,
+    file: HashingFile,
+    skipped: Vec<Skipped>,
+}
+
+/// Where the bytes of a shard go: as they are, or packed.
+enum ShardOutput<W: Write> {
+    Plain(W),
+    Packed(Box<Packer<W>>),
+}
+
+impl<W: Write> ShardOutput<W> {
+    fn new(output: W, packing: Option<Packing>) -> io::Result<Self> {
+        Ok(match packing {
+            None => Self::Plain(output),
+            Some(packing) => Self::Packed(Box::new(Packer::new(output, packing)?)),
+        })
+    }
+
+    /// Says that a record ends here.
+    fn end_record(&mut self) -> io::Result<()> {
+        match self {
+            Self::Plain(_) => Ok(()),
+            Self::Packed(packer) => packer.end_record(),
+        }
+    }
+
+    fn finish(self) -> io::Result<(W, Option<Blocks>)> {
+        Ok(match self {
+            Self::Plain(output) => (output, None),
+            Self::Packed(packer) => packer.finish().map(|(output, blocks)| (output, Some(blocks)))?,
+        })
+    }
+}
+
+impl<W: Write> Write for ShardOutput<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(output) => output.write(bytes),
+            Self::Packed(packer) => packer.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Plain(output) => output.flush(),
+            Self::Packed(packer) => packer.flush(),
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use forebay_pipeline::{Pipeline, PipelineSpec, Schema, Strategy};
-use forebay_record::{INDEX_SUFFIX, Index};
+use forebay_record::{BLOCKS_SUFFIX, Blocks, INDEX_SUFFIX, Index};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -78,6 +78,7 @@ pub struct Dataset {
     /// `first[s]` is the number of the first sample of shard `s`.
     first: Vec<u64>,
     indexes: Vec<OnceLock<Index>>,
+    blocks: Vec<OnceLock<Blocks>>,
 }
 
 impl Dataset {
@@ -120,7 +121,8 @@ impl Dataset {
         });
         let first: Vec<u64> = first.collect();
         let indexes = manifest.shards.iter().map(|_| OnceLock::new()).collect();
-        Ok(Self { root: root.to_owned(), manifest, pipeline, first, indexes })
+        let blocks = manifest.shards.iter().map(|_| OnceLock::new()).collect();
+        Ok(Self { root: root.to_owned(), manifest, pipeline, first, indexes, blocks })
     }
 
     /// The folder.
@@ -153,7 +155,7 @@ impl Dataset {
         self.first[shard]
     }
 
-    /// Where the records of shard number `shard` lie.
+    /// Where the records of shard number `shard` lie, in what it inflates to if it is packed.
     pub fn index(&self, shard: usize) -> Result<&Index> {
         if let Some(index) = self.indexes[shard].get() {
             return Ok(index);
@@ -162,7 +164,8 @@ impl Dataset {
         let path = index_path(&self.shard_path(shard));
         let text = std::fs::read(&path).map_err(Error::io("read the index", &path))?;
         let index = Index::parse(&text, &path.display().to_string())?;
-        index.check_within(entry.bytes, &entry.file)?;
+        let bytes = self.blocks(shard)?.map_or(entry.bytes, Blocks::inflated_bytes);
+        index.check_within(bytes, &entry.file)?;
         if index.len() as u64 != entry.samples {
             return Err(Error::Format {
                 path,
@@ -171,12 +174,37 @@ impl Dataset {
         }
         Ok(self.indexes[shard].get_or_init(|| index))
     }
+
+    /// Where the blocks of shard number `shard` lie, if it is packed.
+    pub fn blocks(&self, shard: usize) -> Result<Option<&Blocks>> {
+        if self.manifest.strategy.form.packing.is_none() {
+            return Ok(None);
+        }
+        if let Some(blocks) = self.blocks[shard].get() {
+            return Ok(Some(blocks));
+        }
+        let entry = &self.manifest.shards[shard];
+        let path = blocks_path(&self.shard_path(shard));
+        let text = std::fs::read(&path).map_err(Error::io("read the list of blocks", &path))?;
+        let blocks = Blocks::parse(&text, &path.display().to_string())?;
+        blocks.check_within(entry.bytes, &entry.file)?;
+        Ok(Some(self.blocks[shard].get_or_init(|| blocks)))
+    }
 }
 
 /// The path of the index beside a shard.
 pub(crate) fn index_path(shard: &Path) -> PathBuf {
+    beside(shard, INDEX_SUFFIX)
+}
+
+/// The path of the list of blocks beside a packed shard.
+pub(crate) fn blocks_path(shard: &Path) -> PathBuf {
+    beside(shard, BLOCKS_SUFFIX)
+}
+
+fn beside(shard: &Path, suffix: &str) -> PathBuf {
     let mut name = shard.as_os_str().to_owned();
-    name.push(INDEX_SUFFIX);
+    name.push(suffix);
     name.into()
 }
 

@@ -75,7 +75,7 @@ impl Listing {
                 Label::Folder => label_by(&mut entries, |path| Ok(folder_of(path)))?,
                 Label::Table => {
                     let table = read_table(source, root)?;
-                    label_by(&mut entries, |path| table_entry(&table, path))?
+                    label_by_table(&mut entries, |path| table_entry(&table, path))?
                 }
             };
         } else {
@@ -211,6 +211,20 @@ fn label_by(entries: &mut [Entry], class_of: impl Fn(&Path) -> Result<String>) -
         entry.label = classes.binary_search(name).ok().map(|class| class as i64);
     }
     Ok(classes)
+}
+
+/// The same of a table, where labels that are all whole numbers stay what they are. They have names if they count from 0.
+fn label_by_table(entries: &mut [Entry], class_of: impl Fn(&Path) -> Result<String>) -> Result<Vec<String>> {
+    let names: Vec<String> = entries.iter().map(|entry| class_of(entry.path())).collect::<Result<_>>()?;
+    let Ok(numbers) = names.iter().map(|name| name.parse::<i64>()).collect::<std::result::Result<Vec<_>, _>>() else {
+        return label_by(entries, class_of);
+    };
+    for (entry, &number) in entries.iter_mut().zip(&numbers) {
+        entry.label = Some(number);
+    }
+    let distinct: BTreeSet<i64> = numbers.into_iter().collect();
+    let counted = distinct.iter().copied().eq(0..distinct.len() as i64);
+    Ok(if counted { distinct.iter().map(ToString::to_string).collect() } else { Vec::new() })
 }
 
 /// The name of the folder a file is in; the empty name for files right in the root.

@@ -31,7 +31,7 @@ pub trait Supply: Send + Sync {
     fn samples(&self) -> u64;
 
     /// Gets the bytes of a read: one payload for each of its places, in order. Runs on reader threads, and does no work
-    /// but reading.
+    /// but reading (and inflating, which gives the samples of a packed block at once).
     fn read(&self, read: &Read) -> Result<Vec<Payload>>;
 
     /// Takes a payload apart into a sample. Runs on workers.
@@ -137,8 +137,12 @@ impl FromStorage {
         let block_bytes = block_bytes(dataset.manifest().bytes);
         for shard in 0..dataset.manifest().shards.len() {
             let mut block = Block { shard, records: 0..0, bytes: 0 };
+            // Of a packed block all is read or nothing.
+            let packed = dataset.blocks(shard)?;
+            let may_begin = |offset| packed.is_none_or(|blocks| blocks.begins_at(offset));
             for (record, location) in dataset.index(shard)?.entries().iter().enumerate() {
-                if block.bytes > 0 && block.bytes + location.length > block_bytes {
+                let full = block.bytes > 0 && block.bytes + location.length > block_bytes;
+                if full && may_begin(location.offset) {
                     blocks.push(std::mem::replace(&mut block, Block { shard, records: record..record, bytes: 0 }));
                 }
                 block.records.end = record + 1;
@@ -188,7 +192,7 @@ impl FromStorage {
     fn read_block(&self, block: &Block) -> Result<Vec<Payload>> {
         match &self.origin {
             Place::Source(reader) => Ok(self.read_source(reader, block.records.clone())),
-            Place::Shards { dataset, open, .. } => self.read_records(dataset, open, block),
+            Place::Shards { dataset, open, .. } => self.read_shard(dataset, open, block),
         }
     }
 
@@ -212,25 +216,46 @@ impl FromStorage {
         }
     }
 
-    fn read_records(&self, dataset: &Dataset, open: &[OnceLock<Box<dyn File>>], block: &Block) -> Result<Vec<Payload>> {
+    /// Reads a block of records. If a packed one cannot be inflated, each of its records is tried by itself, so that those of
+    /// the packed blocks beside it live on.
+    fn read_shard(&self, dataset: &Dataset, open: &[OnceLock<Box<dyn File>>], block: &Block) -> Result<Vec<Payload>> {
         let file = if let Some(file) = open[block.shard].get() {
             file
         } else {
             let file = self.storage.open(&dataset.shard_path(block.shard))?;
             open[block.shard].get_or_init(|| file)
         };
-        let locations = &dataset.index(block.shard)?.entries()[block.records.clone()];
-        let (Some(first), Some(last)) = (locations.first(), locations.last()) else { return Ok(Vec::new()) };
-        let start = first.offset;
-        let length = last.end() - start;
-        let bytes = file.read(start, length as usize)?;
-        self.bytes_read.fetch_add(length, Ordering::Relaxed);
+        match self.read_records(dataset, &**file, block.shard, block.records.clone()) {
+            Err(Error::Record(_)) => {
+                let alone = |record: usize| match self.read_records(dataset, &**file, block.shard, record..record + 1) {
+                    Err(error @ Error::Record(_)) => {
+                        let key = format!("{}:{record}", dataset.manifest().shards[block.shard].file);
+                        Ok(vec![Payload::Failed(Failed { key, error: Box::new(error) })])
+                    }
+                    result => result,
+                };
+                let payloads: Result<Vec<Vec<Payload>>> = block.records.clone().map(alone).collect();
+                Ok(payloads?.into_iter().flatten().collect())
+            }
+            result => result,
+        }
+    }
+
+    fn read_records(
+        &self,
+        dataset: &Dataset,
+        file: &dyn File,
+        shard: usize,
+        records: std::ops::Range<usize>,
+    ) -> Result<Vec<Payload>> {
+        let stretch = dataset.read_stretch(file, shard, records.clone())?;
+        self.bytes_read.fetch_add(stretch.bytes_read, Ordering::Relaxed);
         let payload = |(record, location): (usize, &forebay_record::Location)| {
-            let from = (location.offset - start) as usize;
-            let frame = bytes.slice(from..from + location.length as usize);
-            Payload::Record { shard: block.shard, record, frame }
+            let from = (location.offset - stretch.offset) as usize;
+            let frame = stretch.frames.slice(from..from + location.length as usize);
+            Payload::Record { shard, record, frame }
         };
-        Ok(block.records.clone().zip(locations).map(payload).collect())
+        Ok(records.clone().zip(&dataset.index(shard)?.entries()[records]).map(payload).collect())
     }
 }
 

@@ -5,11 +5,37 @@ use forebay_plan::StepCost;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::data::SourceReader;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::load::{Online, Supply};
+use crate::progress::Progress;
 
-/// So many samples are enough to know a step's mean cost within a few per cent.
-const COST_SAMPLES_MAX: usize = 64;
+/// How much is measured to know a mean cost.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Effort {
+    samples_max: usize,
+    /// Slow samples are fewer: none is begun after so much processor time, if there are [`SAMPLES_MIN`].
+    seconds_max: f64,
+}
+
+impl Effort {
+    /// So many samples are enough to know a mean cost within a few per cent.
+    pub(super) const THOROUGH: Self = Self { samples_max: 64, seconds_max: f64::INFINITY };
+    /// Enough to tell strategies apart.
+    pub(super) const FAST: Self = Self { samples_max: 32, seconds_max: 0.4 };
+
+    /// How many samples may be measured that cost about so much each.
+    pub(super) fn samples(self, seconds_each: f64) -> u64 {
+        let affordable = self.seconds_max / seconds_each.max(1e-9);
+        affordable.clamp(SAMPLES_MIN as f64, self.samples_max as f64) as u64
+    }
+
+    fn is_enough(self, samples: usize, seconds: f64) -> bool {
+        samples >= self.samples_max || (samples >= SAMPLES_MIN && seconds > self.seconds_max)
+    }
+}
+
+/// Fewer say nothing about a mean.
+const SAMPLES_MIN: usize = 4;
 
 /// Seconds of processor time that this thread has used.
 fn thread_cpu_seconds() -> f64 {
@@ -18,13 +44,24 @@ fn thread_cpu_seconds() -> f64 {
 }
 
 /// Reads and processes some samples on this thread, and returns the cost of reading and of each step.
-pub(super) fn step_costs(pipeline: &Pipeline, reader: &SourceReader, draw: Draw) -> Vec<StepCost> {
+pub(super) fn step_costs(
+    pipeline: &Pipeline,
+    reader: &SourceReader,
+    draw: Draw,
+    effort: Effort,
+    progress: &dyn Progress,
+) -> Result<Vec<StepCost>> {
     let mut runner = Runner::step_by_step(pipeline.steps(), 0);
     let mut meter = Meter { begun: 0.0, totals: vec![(0.0, 0.0); pipeline.steps().len()] };
     let (mut read_seconds, mut read_bytes, mut samples) = (0.0, 0.0, 0.0);
     let all = reader.listing().len();
-    for number in 0..all.min(COST_SAMPLES_MAX) {
+    let started = thread_cpu_seconds();
+    for number in 0..all {
         let begun = thread_cpu_seconds();
+        if effort.is_enough(number, begun - started) {
+            break;
+        }
+        while_wanted(progress)?;
         let Ok(content) = reader.read(number) else { continue };
         read_seconds += thread_cpu_seconds() - begun;
         read_bytes += content.bytes() as f64;
@@ -51,17 +88,33 @@ pub(super) fn step_costs(pipeline: &Pipeline, reader: &SourceReader, draw: Draw)
         bytes_out: mean(bytes),
         random: step.action.is_random(),
     }));
-    costs
+    Ok(costs)
 }
 
-/// Mean processor seconds per stored sample to take it apart (its pictures decoded), and to do the online steps to it, both
-/// as a worker does them.
+/// An error once the user wants no more.
+pub(super) fn while_wanted(progress: &dyn Progress) -> Result<()> {
+    if progress.is_cancelled() { Err(Error::Cancelled) } else { Ok(()) }
+}
+
+/// Means per stored sample, of what a worker does to it.
+pub(super) struct OnlineCosts {
+    /// Processor seconds to take it apart, its pictures decoded.
+    pub(super) deserialise: f64,
+    /// Processor seconds of the online steps.
+    pub(super) steps: f64,
+    /// How many samples come out.
+    pub(super) given: f64,
+}
+
+/// Takes some stored samples apart and does the online steps to them, as a worker does.
 pub(super) fn online_costs(
     supply: &dyn Supply,
     pipeline: &Pipeline,
     strategy: &Strategy,
     draw: Draw,
-) -> Result<(f64, f64)> {
+    effort: Effort,
+    progress: &dyn Progress,
+) -> Result<OnlineCosts> {
     let mut runner = Online::after(pipeline, strategy).runner();
     let unpacking_steps = strategy.unpacking(pipeline);
     let mut unpacker = Runner::new(&unpacking_steps, 0);
@@ -69,7 +122,8 @@ pub(super) fn online_costs(
     let (mut unpacking, mut running, mut samples) = (0.0, 0.0, 0_u32);
     // The first sample warms caches and allocates buffers, and does not count unless it is the only one.
     let mut warm = supply.samples() < 2;
-    while (samples as usize) < COST_SAMPLES_MAX
+    let (started, mut given) = (thread_cpu_seconds(), 0);
+    while !effort.is_enough(samples as usize, thread_cpu_seconds() - started)
         && let Some(read) = supply.next()
     {
         let before = thread_cpu_seconds();
@@ -77,10 +131,12 @@ pub(super) fn online_costs(
         // A reader's copying is work, too.
         let copying = (thread_cpu_seconds() - before) / payloads.len().max(1) as f64;
         for payload in payloads {
+            while_wanted(progress)?;
             let begun = thread_cpu_seconds();
             // Damaged samples are reported by the runs, not here.
             let Ok(sample) = supply.unpack(payload) else { continue };
             let taken_apart = thread_cpu_seconds();
+            let given_before = batches.accepted;
             let done = runner.run(&sample, draw, &mut (), &mut batches);
             let finished = thread_cpu_seconds();
             let decoded = unpacker.run(&sample, draw, &mut (), &mut Nowhere);
@@ -90,12 +146,13 @@ pub(super) fn online_costs(
             if done.is_ok() && decoded.is_ok() && std::mem::replace(&mut warm, true) {
                 unpacking += copying + taken_apart - begun + decoding;
                 running += finished - taken_apart - decoding;
+                given += batches.accepted - given_before;
                 samples += 1;
             }
         }
     }
     let mean = |total: f64| if samples > 0 { total / f64::from(samples) } else { 0.0 };
-    Ok((mean(unpacking), mean(running)))
+    Ok(OnlineCosts { deserialise: mean(unpacking), steps: mean(running), given: mean(given as f64) })
 }
 
 /// Adds up time and bytes of each step.
@@ -120,8 +177,10 @@ impl Observer for Meter {
 /// the next slot is not in the processor's cache.
 #[derive(Default)]
 struct Slots {
-    slots: Vec<Vec<u64>>,
+    buffers: Vec<Vec<u64>>,
     next: usize,
+    /// How many samples came.
+    accepted: u64,
 }
 
 /// As many as a usual batch has.
@@ -129,9 +188,9 @@ const SLOTS: usize = 64;
 
 impl Sink for Slots {
     fn place(&mut self, _field: &str, spec: &forebay_codec::TensorSpec) -> Option<&mut [u8]> {
-        self.slots.resize_with(SLOTS, Vec::new);
+        self.buffers.resize_with(SLOTS, Vec::new);
         self.next = (self.next + 1) % SLOTS;
-        let slot = &mut self.slots[self.next];
+        let slot = &mut self.buffers[self.next];
         let words = spec.bytes().div_ceil(size_of::<u64>());
         if slot.len() < words {
             slot.resize(words, 0);
@@ -139,7 +198,9 @@ impl Sink for Slots {
         Some(&mut bytemuck::cast_slice_mut(slot)[..spec.bytes()])
     }
 
-    fn accept(&mut self, _sample: SampleView<'_>) {}
+    fn accept(&mut self, _sample: SampleView<'_>) {
+        self.accepted += 1;
+    }
 }
 
 /// Drops what comes out.

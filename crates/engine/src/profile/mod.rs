@@ -2,14 +2,16 @@
 //!
 //! For each strategy the samples are preprocessed and written once (timed), then loaded as often as asked for (timed),
 //! with caches dropped or kept as the caching mode says. Before that, each step is timed on one thread, and the storage is
-//! measured: from these costs alone the planner predicts what the runs then show.
+//! measured: from these costs alone the planner predicts what the runs then show. Without any run ([`ProfileOptions::runs_total`]
+//! of 0) that prediction is the answer: only a few samples of each strategy are built, and none is loaded, which takes a small
+//! part of the time.
 
 mod costs;
 mod metrics;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use forebay_pipeline::steps::prepare_files;
 use forebay_pipeline::{Draw, Pipeline, Runner, Sample, Strategy};
@@ -17,20 +19,23 @@ use forebay_plan::{Caching, Data, Machine, Method, Profile, Run, StorageRates, S
 use forebay_storage::Storage;
 
 use crate::build::{Build, BuildOptions};
-use crate::data::{Dataset, Listing, SourceReader, index_path};
+use crate::data::{Dataset, Listing, SourceReader, blocks_path, index_path};
 use crate::error::{Error, Result};
-use crate::load::{Failed, FromMemory, FromStorage, LoadOptions, Loader, OnError, Online, Schedule, Shuffle, Supply};
+use crate::load::{
+    Failed, FromMemory, FromStorage, LoadOptions, Loader, Next, OnError, Online, Schedule, Shuffle, Supply,
+};
 use crate::probe;
 use crate::progress::Progress;
 use crate::scratch_folder::ScratchFolder;
 use crate::storage_choice::StorageChoice;
+use costs::Effort;
 
 /// How to profile.
 #[derive(Debug, Clone)]
 pub struct ProfileOptions {
     /// Samples in each run.
     pub sample_count: u64,
-    /// Runs of each strategy.
+    /// Runs of each strategy; with none, costs of a few samples are measured and the rest is left to the cost model.
     pub runs_total: u32,
     /// Workers, and as many readers.
     pub threads: usize,
@@ -40,6 +45,8 @@ pub struct ProfileOptions {
     pub batch_size: usize,
     /// What is cached between runs.
     pub caching: Caching,
+    /// In which order samples are loaded.
+    pub shuffle: Shuffle,
     /// The seed of random steps.
     pub seed: u64,
     /// What happens to a sample that cannot be read or processed.
@@ -49,6 +56,9 @@ pub struct ProfileOptions {
     /// Which strategies.
     pub strategies: Vec<Strategy>,
 }
+
+/// While a batch is awaited, the user is asked so often whether it is still wanted.
+const LOOK_UP: Duration = Duration::from_millis(100);
 
 /// Where a strategy's samples lie while it is measured.
 enum Kept {
@@ -66,6 +76,7 @@ pub fn profile(
 ) -> Result<Profile> {
     // A vocabulary that is missing is reported now, and read once for all strategies.
     let _files = prepare_files(pipeline)?;
+    let begun = Instant::now();
     let machine = machine()?;
     let spec = pipeline.to_spec().ok_or_else(|| Error::Usage {
         problem: format!("pipeline `{}` has a step that was made in code", pipeline.name()),
@@ -73,22 +84,30 @@ pub fn profile(
     })?;
     let data =
         Data { root: listing.root().display().to_string(), samples: listing.len() as u64, bytes: listing.bytes() };
-    let sample_count = options.sample_count.min(data.samples);
+    let listing = listing.take(options.sample_count);
+    let draw = Draw { seed: options.seed, epoch: 0 };
+    progress.note("measuring each step and the storage");
+    let effort = if options.runs_total == 0 { Effort::FAST } else { Effort::THOROUGH };
+    let source = SourceReader::new(Arc::new(listing.clone()), StorageChoice::Local.open(0)?);
+    let steps = costs::step_costs(pipeline, &source, draw, effort, progress)?;
+    let paths = listing.paths();
+    let listing = match options.runs_total {
+        0 => listing.take(effort.samples(steps.iter().map(|step| step.cpu_seconds).sum())),
+        _ => listing,
+    };
+    let sample_count = listing.len() as u64;
     let page_cache_bytes = if options.caching == Caching::System { machine.memory_bytes } else { 0 };
     let profiler = Profiler {
         pipeline,
-        listing: Arc::new(listing.take(sample_count)),
+        listing: Arc::new(listing),
         storage: storage_choice.open(page_cache_bytes)?,
         options: ProfileOptions { shards: options.shards.clamp(1, sample_count.max(1) as usize), ..options.clone() },
         memory_bytes: machine.memory_bytes,
         scratch: ScratchFolder::new(&options.work_folder, "profile")?,
+        effort,
         progress,
     };
-    let draw = Draw { seed: options.seed, epoch: 0 };
-    progress.note("measuring each step and the storage");
-    let local = StorageChoice::Local.open(0)?;
-    let steps = costs::step_costs(pipeline, &SourceReader::new(Arc::clone(&profiler.listing), local), draw);
-    let storage = profiler.storage_rates()?;
+    let storage = profiler.storage_rates(paths)?;
     let strategies = options.strategies.iter().map(|strategy| profiler.strategy(strategy)).collect::<Result<_>>()?;
     Ok(Profile {
         version: Profile::VERSION,
@@ -102,7 +121,12 @@ pub fn profile(
             threads: options.threads,
             shards: profiler.options.shards,
             caching: options.caching,
+            shuffle_window_bytes: match options.shuffle {
+                Shuffle::No => None,
+                Shuffle::Window { bytes } => Some(bytes),
+            },
             seed: options.seed,
+            seconds: begun.elapsed().as_secs_f64(),
         },
         storage,
         steps,
@@ -117,19 +141,24 @@ struct Profiler<'a> {
     options: ProfileOptions,
     memory_bytes: u64,
     scratch: ScratchFolder,
+    effort: Effort,
     progress: &'a dyn Progress,
 }
 
 impl Profiler<'_> {
-    fn storage_rates(&self) -> Result<StorageRates> {
-        let paths = self.readable(self.listing.paths());
+    /// What the storage gives; `paths` are the source's files.
+    fn storage_rates(&self, paths: Vec<PathBuf>) -> Result<StorageRates> {
+        let paths = self.readable(paths);
+        let bytes: u64 = paths.iter().filter_map(|path| std::fs::metadata(path).ok()).map(|file| file.len()).sum();
+        let file_bytes = bytes as f64 / paths.len().max(1) as f64;
         let threads = self.options.threads;
+        costs::while_wanted(self.progress)?;
         let sequential = probe::sequential_bytes_per_second(&*self.storage, self.scratch.path(), threads)?;
         Ok(StorageRates {
             name: self.storage.name().to_owned(),
             sequential_bytes_per_second: sequential,
             files_per_second: probe::files_per_second(&*self.storage, &paths, threads, 1.0)?,
-            file_bytes: self.listing.bytes() as f64 / paths.len().max(1) as f64,
+            file_bytes,
         })
     }
 
@@ -141,7 +170,8 @@ impl Profiler<'_> {
         let (kept, storage_bytes, samples) = self.keep(strategy, &folder)?;
         let prep_seconds = if split.position == 0 { 0.0 } else { begun.elapsed().as_secs_f64() };
         let draw = Draw { seed: self.options.seed, epoch: 0 };
-        let (deserialise, run) = costs::online_costs(&*self.supply(&kept)?, self.pipeline, strategy, draw)?;
+        let costs =
+            costs::online_costs(&*self.supply(&kept)?, self.pipeline, strategy, draw, self.effort, self.progress)?;
         let paths = self.readable(kept.paths());
         let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
         // What the build and the costs above left in the page cache must not help the first run.
@@ -151,15 +181,15 @@ impl Profiler<'_> {
             std::fs::remove_dir_all(&folder).map_err(Error::io("remove", &folder))?;
         }
         // Costs count per sample that reaches the trainer: a step may make many of one, and damaged ones are left out.
-        let reached = runs.first().map_or(0, |run| run.samples).max(1) as f64;
         let stored = samples as f64;
+        let reached = runs.first().map_or(stored * costs.given, |run| run.samples as f64).max(1.0);
         Ok(StrategyProfile {
             name: strategy.to_string(),
             storage_bytes,
             bytes_per_sample: storage_bytes as f64 / reached,
             prep_seconds,
-            deserialise_cpu_seconds: deserialise * stored / reached,
-            online_cpu_seconds: run * stored / reached,
+            deserialise_cpu_seconds: costs.deserialise * stored / reached,
+            online_cpu_seconds: costs.steps * stored / reached,
             split: split.clone(),
             runs,
             system,
@@ -201,7 +231,7 @@ impl Profiler<'_> {
     }
 
     fn supply(&self, kept: &Kept) -> Result<Arc<dyn Supply>> {
-        let order = |blocks| Schedule::new(blocks, Shuffle::No, self.options.seed, 0);
+        let order = |blocks| Schedule::new(blocks, self.options.shuffle, self.options.seed, 0);
         Ok(match kept {
             Kept::Source(listing) => {
                 Arc::new(FromStorage::source(Arc::clone(listing), Arc::clone(&self.storage), order))
@@ -218,6 +248,9 @@ impl Profiler<'_> {
         kept: &Kept,
         paths: &[&Path],
     ) -> Result<(Vec<Run>, Vec<forebay_plan::SystemSample>)> {
+        if self.options.runs_total == 0 {
+            return Ok((Vec::new(), Vec::new()));
+        }
         let cached =
             if self.options.caching == Caching::Application { Some(self.cache(strategy, kept)?) } else { None };
         let online = match cached {
@@ -231,7 +264,7 @@ impl Profiler<'_> {
             }
             let supply: Arc<dyn Supply> = match &cached {
                 Some(samples) => {
-                    let order = |blocks| Schedule::new(blocks, Shuffle::No, self.options.seed, 0);
+                    let order = |blocks| Schedule::new(blocks, self.options.shuffle, self.options.seed, 0);
                     Arc::new(FromMemory::new(Arc::clone(samples), order))
                 }
                 None => self.supply(kept)?,
@@ -256,13 +289,17 @@ impl Profiler<'_> {
         let begun = Instant::now();
         let mut loader = Loader::start(supply, online, options)?;
         let mut samples = 0;
-        for batch in loader.by_ref() {
-            let batch = batch?;
-            samples += batch.len() as u64;
-            self.progress.advance(batch.len() as u64);
-            if self.progress.is_cancelled() {
-                return Err(Error::Cancelled);
+        loop {
+            match loader.next_timeout(LOOK_UP) {
+                Next::Batch(batch) => {
+                    let batch = batch?;
+                    samples += batch.len() as u64;
+                    self.progress.advance(batch.len() as u64);
+                }
+                Next::NotYet => {}
+                Next::End => break,
             }
+            costs::while_wanted(self.progress)?;
         }
         Ok(Run {
             samples,
@@ -315,7 +352,8 @@ impl Kept {
             Self::Source(listing) => listing.paths(),
             Self::Shards(dataset) => (0..dataset.manifest().shards.len())
                 .map(|shard| dataset.shard_path(shard))
-                .flat_map(|shard| [index_path(&shard), shard])
+                .flat_map(|shard| [index_path(&shard), blocks_path(&shard), shard])
+                .filter(|path| path.exists())
                 .collect(),
         }
     }

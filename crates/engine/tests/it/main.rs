@@ -6,5 +6,6 @@ mod building;
 mod converting;
 mod listing;
 mod loading;
+mod packed;
 mod profiling;
 mod support;

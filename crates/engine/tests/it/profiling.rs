@@ -2,11 +2,11 @@
 
 use forebay_engine::StorageChoice;
 use forebay_engine::data::Listing;
-use forebay_engine::load::OnError;
+use forebay_engine::load::{OnError, Shuffle};
 use forebay_engine::probe::{Access, ProbeOptions, probe};
 use forebay_engine::profile::{ProfileOptions, profile};
 use forebay_pipeline::Strategy;
-use forebay_plan::{Caching, Profile};
+use forebay_plan::{Caching, Profile, summarise};
 
 use crate::support::{SMALL, TILES, local, photos, pipeline};
 
@@ -21,6 +21,7 @@ fn run(toml: &str, storage: &str, caching: Caching) -> Profile {
         shards: 3,
         batch_size: 8,
         caching,
+        shuffle: Shuffle::No,
         seed: 1,
         on_error: OnError::Fail,
         work_folder: work.path().to_owned(),
@@ -123,6 +124,7 @@ fn a_work_folder_keeps_what_was_in_it() {
         shards: 1,
         batch_size: 8,
         caching: Caching::None,
+        shuffle: Shuffle::No,
         seed: 1,
         on_error: OnError::Fail,
         work_folder: work.path().to_owned(),
@@ -132,4 +134,51 @@ fn a_work_folder_keeps_what_was_in_it() {
     profile(&pipeline, listing, &StorageChoice::Local, &options, &()).unwrap();
     assert_eq!(std::fs::read_to_string(work.path().join("resized/thesis.txt")).unwrap(), "mine");
     assert_eq!(std::fs::read_dir(work.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn without_runs_the_cost_model_answers() {
+    for toml in [SMALL, TILES] {
+        let photos = photos(60);
+        let pipeline = pipeline(toml);
+        let work = tempfile::tempdir().unwrap();
+        let storage: StorageChoice = "custom:read=20MB/s,seek=2ms".parse().unwrap();
+        let measure = |runs_total| {
+            let options = ProfileOptions {
+                sample_count: 60,
+                runs_total,
+                threads: 2,
+                shards: 2,
+                batch_size: 8,
+                caching: Caching::None,
+                shuffle: Shuffle::No,
+                seed: 1,
+                on_error: OnError::Fail,
+                work_folder: work.path().to_owned(),
+                strategies: Strategy::all(&pipeline, &["gzip".parse().unwrap()]),
+            };
+            let listing = Listing::scan(pipeline.source(), photos.path()).unwrap();
+            profile(&pipeline, listing, &storage, &options, &()).unwrap()
+        };
+        let (fast, whole) = (measure(0), measure(2));
+        assert!(fast.method.seconds > 0.0 && fast.method.seconds < whole.method.seconds);
+        assert!(fast.strategies.iter().all(|strategy| strategy.runs.is_empty() && strategy.system.is_empty()));
+        let [fast_summary, whole_summary] = [&fast, &whole].map(|profile| summarise(profile, None).unwrap());
+        for (fast, whole) in fast_summary.iter().zip(&whole_summary) {
+            assert_eq!((&fast.name, fast.runs, fast.prediction_error), (&whole.name, 0, None));
+            assert_eq!(Some(fast.t4_samples_per_second), fast.predicted_samples_per_second);
+            let sizes = fast.storage_bytes_total as f64 / whole.storage_bytes_total as f64;
+            assert!((0.8..1.25).contains(&sizes), "{}: storage {sizes}", fast.name);
+            let epochs = fast.epoch_seconds_total * fast.t4_samples_per_second
+                / (whole.epoch_seconds_total * whole.t4_samples_per_second);
+            assert!((0.8..1.25).contains(&epochs), "{}: samples of an epoch {epochs}", fast.name);
+        }
+        // Opening files is what this storage is bad at, whichever way it is found out.
+        for summary in [&fast_summary, &whole_summary] {
+            let slowest =
+                summary.iter().min_by(|one, other| one.t4_samples_per_second.total_cmp(&other.t4_samples_per_second));
+            assert_eq!(slowest.unwrap().name, "unprocessed");
+        }
+        assert!(fast.strategies.iter().any(|strategy| strategy.name == "concatenated+gzip"));
+    }
 }

@@ -1,5 +1,6 @@
 //! A step as a pipeline file spells it, and the table from `op` to step.
 
+use std::str::FromStr;
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
@@ -121,6 +122,24 @@ impl StepSpec {
         };
         let action = (ready.make)(table).map_err(|error| format(format!("step `{name}`: {}", error.message())))?;
         Ok(Step { name, state, fields, action, spec: Some(self.clone()) })
+    }
+}
+
+/// An operation by its name, as `greyscale`, or a whole step as a pipeline file may spell it in one line:
+/// `{ op = "resize", shorter-side = 64 }`.
+impl FromStr for StepSpec {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        #[derive(Deserialize)]
+        struct Line {
+            step: StepSpec,
+        }
+        let text = text.trim();
+        let table = if text.starts_with('{') { text.to_owned() } else { format!("{{ op = {text:?} }}") };
+        toml::from_str(&format!("step = {table}"))
+            .map(|line: Line| line.step)
+            .map_err(|error| Error::Format { name: text.to_owned(), message: error.message().to_owned() })
     }
 }
 

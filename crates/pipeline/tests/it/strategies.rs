@@ -31,7 +31,7 @@ fn keep_and_finish(name: &str, draw: Draw) -> (Tensor, usize) {
     let fields: Vec<(&str, ValueView<'_>)> =
         kept.fields.iter().map(|field| (&*field.name, field.value.view())).collect();
     let mut record = Vec::new();
-    let encoding = strategy.encoding.map(|encoding| encoding.0);
+    let encoding = strategy.form.encoding;
     encode_sample(&SampleView { key: &kept.key, index: 5, fields: &fields }, encoding, &mut record).unwrap();
     let bytes = record.len();
     let back = decode_sample(record.into(), &strategy.stored_schema(&pipeline), 5).unwrap();
@@ -76,5 +76,23 @@ fn a_strategy_is_checked_and_written_down() {
     assert!(error("pixel-centered+png").contains("float32[?, ?, 3]"), "{}", error("pixel-centered+png"));
     assert!(error("concatenated+png").contains("`png` cannot hold"));
     assert!(error("resized+gif").contains("no such encoding"));
+    assert!(error("resized+png+qoi").contains("is no form") && error("resized+gzip+png").contains("is no form"));
+    assert!(error("unprocessed+gzip").contains("hint: `concatenated+gzip`"), "{}", error("unprocessed+gzip"));
     assert!(error("shrunk+png").contains("no strategy `shrunk`"));
+}
+
+#[test]
+fn packing_joins_an_encoding_or_stands_alone() {
+    let pipeline = ready("cv").unwrap();
+    for name in ["resized+gzip", "decoded+png+zlib-1", "concatenated+gzip-9", "pixel-centered+zlib"] {
+        let strategy = Strategy::parse(&pipeline, name).unwrap();
+        assert_eq!(strategy.to_string(), name);
+        assert!(!strategy.is_lossy());
+        let json = serde_json::to_string(&strategy).unwrap();
+        assert_eq!(serde_json::from_str::<Strategy>(&json).unwrap(), strategy, "{json}");
+    }
+    let names: Vec<String> =
+        Strategy::all(&pipeline, &["gzip".parse().unwrap()]).iter().map(ToString::to_string).collect();
+    assert!(names.contains(&"concatenated+gzip".to_owned()) && names.contains(&"resized".to_owned()));
+    assert!(!names.contains(&"unprocessed+gzip".to_owned()), "files are left as they are");
 }

@@ -47,7 +47,16 @@ pub(crate) fn profile(samples: u64, strategies: Vec<StrategyProfile>) -> Profile
         },
         pipeline,
         data: Data { root: "photos".to_owned(), samples, bytes: samples * 114_661 },
-        method: Method { sample_count: samples, runs_total: 2, threads: 8, shards: 8, caching: Caching::None, seed: 7 },
+        method: Method {
+            sample_count: samples,
+            runs_total: 2,
+            threads: 8,
+            shards: 8,
+            caching: Caching::None,
+            shuffle_window_bytes: None,
+            seed: 7,
+            seconds: 1.0,
+        },
         storage: StorageRates {
             name: "ceph-hdd".to_owned(),
             // fio with 8 threads, sequential (inventory §10); files as PRESTO's unprocessed strategy read them.

@@ -41,6 +41,11 @@ impl<W: Write> Writer<W> {
         self.offset
     }
 
+    /// What is written to.
+    pub fn output(&mut self) -> &mut W {
+        &mut self.output
+    }
+
     /// Writes one record and returns where its frame is.
     pub fn write(&mut self, record: &[u8]) -> Result<Location> {
         self.write_parts(&[record])

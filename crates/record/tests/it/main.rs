@@ -12,6 +12,7 @@ mod golden;
 mod index;
 mod messages;
 mod mutants;
+mod packing;
 mod reader;
 mod support;
 mod tensor;

@@ -134,9 +134,10 @@ fn read_record(dataset: &Dataset, number: u64) -> Result<RecordFound> {
     };
     let storage = forebay_engine::StorageChoice::Local.open(0)?;
     let open = storage.open(&path).map_err(forebay_engine::Error::from)?;
-    let frame = open.read(location.offset, location.length as usize).map_err(forebay_engine::Error::from)?;
+    let stretch = dataset.read_stretch(&*open, shard, within as usize..within as usize + 1)?;
     let shard = &manifest.shards[shard].file;
-    let record = parse_indexed(&frame, location, Origin { shard, record: within, offset: location.offset }, true)?;
+    let origin = Origin { shard, record: within, offset: stretch.offset };
+    let record = parse_indexed(&stretch.frames, location, origin, true)?;
     Ok(RecordFound::new(shard, within, location.offset, &record))
 }
 

@@ -1,6 +1,6 @@
-//! Plots of several profiles of a pipeline: caching, threads, sample counts and sample sizes.
+//! Plots of several profiles of a pipeline: caching, threads, sample counts, sample sizes and shuffling.
 
-use forebay_plan::{Caching, CachingRow, Line, LineGroup, Point, units};
+use forebay_plan::{Caching, CachingRow, Line, LineGroup, Point, ShuffleRow, units};
 
 use super::super::bars::{Bar, Bars, Panel, Row};
 use super::super::html::escape;
@@ -188,6 +188,50 @@ impl Subject<'_> {
                 legend: self.line_legend(std::slice::from_ref(group)),
             }),
             grid: self.grid(&["strategy", "a sample has", "gives", "samples/s"], rows.collect()),
+        })
+    }
+
+    pub(super) fn shuffles(&self) -> Option<Plot> {
+        let group = self.comparison.shuffles.as_ref()?;
+        let name = |window: Option<u64>| {
+            window.map_or_else(|| "in order".to_owned(), |bytes| format!("windows of {}", units::bytes(bytes as f64)))
+        };
+        let row = |row: &ShuffleRow| {
+            let bar = |(series, rate): (usize, &Option<f64>)| {
+                let rate = (*rate)?;
+                let how = name(group.window_bytes[series]);
+                let tip = format!("{}, {how}: {}", row.strategy, units::samples_per_second(rate));
+                Some(Bar::simple(rate, series, units::number(rate), tip))
+            };
+            let bars = row.rates.iter().enumerate().filter_map(bar).collect();
+            Row { label: row.strategy.clone(), best: self.is_chosen(&row.strategy), bars }
+        };
+        let mut cells = Vec::new();
+        for row in &group.rows {
+            let in_order = row.rates.first().copied().flatten();
+            for (rate, &window) in row.rates.iter().zip(&group.window_bytes) {
+                let extra = rate.zip(in_order).map(|(rate, in_order)| rate.recip() - in_order.recip());
+                let sign = if extra.is_some_and(|extra| extra < 0.0) { "-" } else { "" };
+                let extra = or_dash(extra, |extra| format!("{sign}{}", units::seconds(extra.abs())));
+                cells.push(vec![row.strategy.clone(), name(window), or_dash(*rate, units::number), extra]);
+            }
+        }
+        let legend = group.window_bytes.iter().enumerate().map(|(series, &window)| (Key::Block(series), name(window)));
+        Some(Plot {
+            id: "shuffle",
+            title: "Shuffling",
+            note: "Samples per second in order, and shuffled in windows: blocks come in random order, and the samples of a window \
+                   of them."
+                .to_owned(),
+            figure: Figure::Bars(Bars {
+                panels: vec![Panel {
+                    title: String::new(),
+                    quantity: Quantity::Rate,
+                    rows: group.rows.iter().map(row).collect(),
+                }],
+                legend: legend.collect(),
+            }),
+            grid: self.grid(&["strategy", "shuffled", "samples/s", "more per sample"], cells),
         })
     }
 }

@@ -122,6 +122,7 @@ impl Subject<'_> {
             self.speed_up(),
             self.sample_counts(),
             self.sample_sizes(),
+            self.shuffles(),
             Some(self.steps()),
             self.system(),
         ];

@@ -84,8 +84,11 @@ impl Subject<'_> {
         let bar = |one: &Analysed| {
             let summary = &one.ranked.summary;
             let rate = summary.t4_samples_per_second;
-            let runs = counted(summary.runs as u64, "run");
-            let tip = format!("{}: {} measured over {runs}", summary.name, units::samples_per_second(rate));
+            let how = match summary.runs {
+                0 => "by the cost model".to_owned(),
+                runs => format!("measured over {}", counted(runs as u64, "run")),
+            };
+            let tip = format!("{}: {} {how}", summary.name, units::samples_per_second(rate));
             let mut bar = Bar::simple(rate, 0, units::number(rate), tip);
             bar.spread = (summary.runs > 1).then_some((summary.t4_min, summary.t4_max));
             bar.mark = summary.predicted_samples_per_second.map(|predicted| {

@@ -1,0 +1,310 @@
+//! `forebay experiment`: PRESTO's experiments, one command each.
+//!
+//! An experiment is a list of profiles that differ in one thing. The list is made first and written down, with what it should
+//! take; each profile is a file that is there whole or not at all, so an experiment that was stopped goes on where it was.
+
+mod estimate;
+mod folder;
+mod planned;
+mod show;
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use clap::{Args, Subcommand};
+use forebay_engine::Progress;
+use forebay_engine::data::Listing;
+use forebay_engine::profile::profile;
+use forebay_plan::{Objective, Profile, Table, table, units};
+use serde::Serialize;
+
+use crate::arguments::{ErrorArguments, StorageArguments, Threads, size_bytes};
+use crate::error::{Error, Result};
+use crate::output::{Output, write_file};
+use crate::report::Report;
+use folder::Folder;
+use planned::PlannedRun;
+use show::Finding;
+
+const EXAMPLES: &str = "\
+Examples:
+  forebay experiment caching cv --data photos/
+  forebay experiment parallelism cv --data photos/ --threads 1,2,4,8
+  forebay experiment compression cv --data photos/ --compression gzip-1
+  forebay experiment add-step cv --data photos/ --step greyscale --at resize
+  forebay experiment strategies cv --data photos/ --dry-run
+
+Each run of an experiment is a profile in the output folder; a report and a table
+of all of them are written beside it. Run the same command again to go on with an
+experiment that was stopped; --restart begins anew.";
+
+/// Run one of PRESTO's experiments: a plan of profiles that differ in one thing
+#[derive(Debug, Clone, Args)]
+#[command(after_help = EXAMPLES, subcommand_required = true, arg_required_else_help = true)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    kind: Kind,
+}
+
+/// Which experiment.
+#[derive(Debug, Clone, Subcommand)]
+enum Kind {
+    /// Every way to split the pipeline
+    Strategies(Usual),
+    /// What caching gives: nothing cached, the page cache, samples in memory
+    Caching(Usual),
+    /// What compressing records saves and costs
+    Compression(Compression),
+    /// How throughput grows with threads (and as many shards)
+    Parallelism(Parallelism),
+    /// How throughput depends on how many samples are measured
+    SampleCount(SampleCount),
+    /// What shuffling costs, and where it costs least
+    Shuffle(Shuffling),
+    /// What a further step costs before or after another
+    AddStep(AddStep),
+}
+
+/// What all experiments take.
+#[derive(Debug, Clone, Args)]
+struct Common {
+    /// Samples in each run
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..))]
+    samples: u64,
+    /// Runs of each strategy
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    runs: u32,
+    #[command(flatten)]
+    storage: StorageArguments,
+    /// The seed of random steps and of the order
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    #[command(flatten)]
+    on_error: ErrorArguments,
+    /// The folder for profiles, report and table [default: experiment-NAME]
+    #[arg(short, long, value_name = "FOLDER")]
+    output: Option<PathBuf>,
+    /// Print the plan of runs and how long it should take, and stop
+    #[arg(long)]
+    dry_run: bool,
+    /// Begin anew where the folder holds this or another experiment
+    #[arg(long)]
+    restart: bool,
+}
+
+/// On which data.
+#[derive(Debug, Clone, Args)]
+struct On {
+    /// A TOML file, or a ready pipeline by name
+    pipeline: String,
+    /// The folder with the data
+    #[arg(long, value_name = "FOLDER")]
+    data: PathBuf,
+    /// Only this strategy; may be given several times [default: all]
+    #[arg(long = "strategy", value_name = "NAME")]
+    strategies: Vec<String>,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Debug, Clone, Args)]
+struct Usual {
+    #[command(flatten)]
+    on: On,
+    #[command(flatten)]
+    threads: Threads,
+}
+
+#[derive(Debug, Clone, Args)]
+struct Compression {
+    #[command(flatten)]
+    usual: Usual,
+    /// How records are compressed, as `gzip`, `zlib`, `gzip-1`; may be given several times [default: gzip and zlib]
+    #[arg(long = "compression", value_name = "NAME")]
+    compressions: Vec<String>,
+}
+
+#[derive(Debug, Clone, Args)]
+struct Parallelism {
+    #[command(flatten)]
+    on: On,
+    /// Numbers of threads, by commas [default: 1, 2, 4 … up to the cores]
+    #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..=1024))]
+    threads: Vec<u64>,
+}
+
+#[derive(Debug, Clone, Args)]
+struct SampleCount {
+    #[command(flatten)]
+    usual: Usual,
+    /// Numbers of samples, by commas [default: an eighth, a quarter, a half and all of --samples]
+    #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..))]
+    counts: Vec<u64>,
+}
+
+#[derive(Debug, Clone, Args)]
+struct Shuffling {
+    #[command(flatten)]
+    usual: Usual,
+    /// Bytes of the windows that are shuffled, by commas; a run in order is always made
+    #[arg(long, value_name = "SIZE,SIZE", value_delimiter = ',', value_parser = size_bytes)]
+    #[arg(default_values = ["4MB", "16MB", "64MB", "256MB"])]
+    windows: Vec<u64>,
+}
+
+#[derive(Debug, Clone, Args)]
+struct AddStep {
+    #[command(flatten)]
+    usual: Usual,
+    /// The step: an operation by name, as `greyscale`, or with parameters as a pipeline file spells them:
+    /// `{ op = "resize", shorter-side = 64 }`
+    #[arg(long, value_name = "STEP")]
+    step: String,
+    /// The step of the pipeline that it goes before and after
+    #[arg(long, value_name = "STEP")]
+    at: String,
+}
+
+impl Kind {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Strategies(_) => "strategies",
+            Self::Caching(_) => "caching",
+            Self::Compression(_) => "compression",
+            Self::Parallelism(_) => "parallelism",
+            Self::SampleCount(_) => "sample-count",
+            Self::Shuffle(_) => "shuffle",
+            Self::AddStep(_) => "add-step",
+        }
+    }
+
+    fn common(&self) -> &Common {
+        match self {
+            Self::Strategies(usual) | Self::Caching(usual) => &usual.on.common,
+            Self::Compression(compression) => &compression.usual.on.common,
+            Self::Parallelism(parallelism) => &parallelism.on.common,
+            Self::SampleCount(counts) => &counts.usual.on.common,
+            Self::Shuffle(shuffling) => &shuffling.usual.on.common,
+            Self::AddStep(add) => &add.usual.on.common,
+        }
+    }
+}
+
+/// What `experiment --json` prints.
+#[derive(Debug, Serialize)]
+struct Outcome {
+    experiment: &'static str,
+    folder: PathBuf,
+    runs: Vec<RunOutcome>,
+    /// How long it should take in all, without what is there already.
+    estimated_seconds: f64,
+    /// How long it took; `None` for a plan that was not run.
+    seconds: Option<f64>,
+    report: Option<PathBuf>,
+    table: Option<PathBuf>,
+    /// Throughput of every strategy in every run.
+    findings: Vec<Finding>,
+    /// What they come to, in words.
+    remarks: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct RunOutcome {
+    name: String,
+    profile: PathBuf,
+    strategies: usize,
+    estimated_seconds: f64,
+    /// Whether it was there already.
+    kept: bool,
+}
+
+pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
+    let outcome = execute(&arguments.kind, output)?;
+    output.present(&outcome, show::show)
+}
+
+fn execute(kind: &Kind, output: &Output) -> Result<Outcome> {
+    let common = kind.common();
+    let path = common.output.clone().unwrap_or_else(|| format!("experiment-{}", kind.name()).into());
+    let runs = kind.runs()?;
+    let folder = Folder::open(path, kind.name(), &runs, common)?;
+    let progress = output.progress();
+    progress.note("estimating how long it takes");
+    let estimates = estimate::seconds(&runs, common, folder.path(), &progress)?;
+    let mut outcome = Outcome {
+        experiment: kind.name(),
+        folder: folder.path().to_owned(),
+        runs: Vec::new(),
+        estimated_seconds: 0.0,
+        seconds: None,
+        report: None,
+        table: None,
+        findings: Vec::new(),
+        remarks: Vec::new(),
+    };
+    for (number, (run, &estimated_seconds)) in runs.iter().zip(&estimates).enumerate() {
+        let profile = folder.profile_path(number, run);
+        let kept = profile.exists();
+        outcome.estimated_seconds += if kept { 0.0 } else { estimated_seconds };
+        let strategies = run.strategies.len();
+        outcome.runs.push(RunOutcome { name: run.name.clone(), profile, strategies, estimated_seconds, kept });
+    }
+    if common.dry_run {
+        // The estimate needed a place to work in; it stays where it holds something else.
+        let _ = std::fs::remove_dir(folder.path());
+        return Ok(outcome);
+    }
+    folder.begin(kind.name(), &runs, common)?;
+    let begun = Instant::now();
+    let profiles = measure(&runs, &outcome, common, &folder, &progress)?;
+    drop(progress);
+    outcome.seconds = Some(begun.elapsed().as_secs_f64());
+    outcome.report = Some(write_report(&profiles, &folder)?);
+    outcome.table = Some(write_table(&profiles, &folder)?);
+    outcome.findings = show::findings(&runs, &profiles)?;
+    outcome.remarks = show::remarks(kind, &profiles, &outcome.findings);
+    Ok(outcome)
+}
+
+/// Runs what is missing; all profiles, in the order of the plan.
+fn measure(
+    runs: &[PlannedRun],
+    outcome: &Outcome,
+    common: &Common,
+    folder: &Folder,
+    progress: &dyn Progress,
+) -> Result<Vec<Profile>> {
+    let mut left = outcome.estimated_seconds;
+    let mut profiles = Vec::new();
+    for (number, (run, planned)) in runs.iter().zip(&outcome.runs).enumerate() {
+        if planned.kept {
+            profiles.push(super::plan::read_profile(&planned.profile)?);
+            continue;
+        }
+        let time = units::seconds(left);
+        progress.note(&format!("run {} of {}: {}, about {time} left", number + 1, runs.len(), run.name));
+        let listing = Listing::scan(run.pipeline.source(), &run.data)?;
+        let options = run.options(common, run.runs_total, folder.path());
+        let measured = profile(&run.pipeline, listing, &common.storage.storage, &options, progress)?;
+        let text = measured.to_json().map_err(Error::plan(&planned.profile))?;
+        write_file(&planned.profile, text.as_bytes())?;
+        profiles.push(measured);
+        left -= planned.estimated_seconds;
+    }
+    Ok(profiles)
+}
+
+fn write_report(profiles: &[Profile], folder: &Folder) -> Result<PathBuf> {
+    let path = folder.path().join("report.html");
+    let report = Report::new(profiles, &Objective::default()).map_err(Error::plan(folder.path()))?;
+    write_file(&path, report.page().as_bytes())?;
+    Ok(path)
+}
+
+fn write_table(profiles: &[Profile], folder: &Folder) -> Result<PathBuf> {
+    let path = folder.path().join("runs.csv");
+    let all: Vec<&Profile> = profiles.iter().collect();
+    let table: Table = table(&all, &Objective::default()).map_err(Error::plan(folder.path()))?;
+    write_file(&path, table.to_csv().as_bytes())?;
+    Ok(path)
+}

@@ -1,0 +1,228 @@
+//! The plan of an experiment: which profiles it consists of.
+
+use std::path::{Path, PathBuf};
+
+use forebay_engine::load::Shuffle;
+use forebay_engine::profile::ProfileOptions;
+use forebay_pipeline::steps::StepSpec;
+use forebay_pipeline::{Form, Pipeline, PipelineSpec, Strategy};
+use forebay_plan::Caching;
+use serde::{Deserialize, Serialize};
+
+use super::{AddStep, Common, Kind, On};
+use crate::arguments;
+use crate::error::{Error, Result};
+
+/// One profile that is to be measured.
+#[derive(Clone)]
+pub(super) struct PlannedRun {
+    /// What tells it from the others: `threads-4`.
+    pub(super) name: String,
+    pub(super) pipeline: Pipeline,
+    pub(super) data: PathBuf,
+    pub(super) samples: u64,
+    pub(super) runs_total: u32,
+    pub(super) threads: usize,
+    pub(super) caching: Caching,
+    pub(super) shuffle: Shuffle,
+    pub(super) strategies: Vec<Strategy>,
+}
+
+/// A planned run as it is written down, to be known again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Described {
+    name: String,
+    pipeline: PipelineSpec,
+    data: PathBuf,
+    samples: u64,
+    runs: u32,
+    threads: usize,
+    caching: Caching,
+    shuffle_window_bytes: Option<u64>,
+    strategies: Vec<String>,
+    storage: String,
+    seed: u64,
+    skip_errors: bool,
+}
+
+impl Described {
+    /// What its profile's file is called after.
+    pub(super) fn file_name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl PlannedRun {
+    /// A run of `on` with the settings that all share.
+    fn new(name: &str, on: &On, threads: usize) -> Result<Self> {
+        let pipeline = arguments::pipeline(&on.pipeline)?;
+        Ok(Self {
+            name: name.to_owned(),
+            strategies: strategies(&pipeline, &on.strategies, &[])?,
+            pipeline,
+            data: on.data.clone(),
+            samples: on.common.samples,
+            runs_total: on.common.runs,
+            threads,
+            caching: Caching::None,
+            shuffle: Shuffle::No,
+        })
+    }
+
+    pub(super) fn options(&self, common: &Common, runs_total: u32, work_folder: &Path) -> ProfileOptions {
+        ProfileOptions {
+            sample_count: self.samples,
+            runs_total,
+            threads: self.threads,
+            shards: self.threads,
+            batch_size: 64,
+            caching: self.caching,
+            shuffle: self.shuffle,
+            seed: common.seed,
+            on_error: common.on_error.choice(),
+            work_folder: work_folder.to_owned(),
+            strategies: self.strategies.clone(),
+        }
+    }
+
+    pub(super) fn describe(&self, common: &Common) -> Result<Described> {
+        let name = self.pipeline.name();
+        let unwritable = || Error::usage(format!("pipeline `{name}` cannot be written down"), "use a pipeline file");
+        Ok(Described {
+            name: self.name.clone(),
+            pipeline: self.pipeline.to_spec().ok_or_else(unwritable)?,
+            data: self.data.clone(),
+            samples: self.samples,
+            runs: self.runs_total,
+            threads: self.threads,
+            caching: self.caching,
+            shuffle_window_bytes: match self.shuffle {
+                Shuffle::No => None,
+                Shuffle::Window { bytes } => Some(bytes),
+            },
+            strategies: self.strategies.iter().map(ToString::to_string).collect(),
+            storage: format!("{:?}", common.storage.storage),
+            seed: common.seed,
+            skip_errors: common.on_error.choice() == forebay_engine::load::OnError::Skip,
+        })
+    }
+}
+
+/// The strategies of these names, or all, in these forms besides.
+fn strategies(pipeline: &Pipeline, names: &[String], forms: &[Form]) -> Result<Vec<Strategy>> {
+    if names.is_empty() {
+        return Ok(Strategy::all(pipeline, forms));
+    }
+    let mut found = Vec::new();
+    for name in names {
+        let strategy = Strategy::parse(pipeline, name)?;
+        let others = forms.iter().filter_map(|&form| Strategy::new(pipeline, strategy.split.clone(), form).ok());
+        found.extend(std::iter::once(strategy.clone()).chain(others));
+    }
+    Ok(found)
+}
+
+/// A size as one would type it: `64MB`.
+fn size_name(bytes: u64) -> String {
+    let units = [(1_000_000_000, "GB"), (1_000_000, "MB"), (1000, "KB")];
+    let whole = units.into_iter().find(|(unit, _)| bytes > 0 && bytes.is_multiple_of(*unit));
+    whole.map_or_else(|| format!("{bytes}B"), |(unit, name)| format!("{}{name}", bytes / unit))
+}
+
+impl Kind {
+    /// Its runs.
+    pub(super) fn runs(&self) -> Result<Vec<PlannedRun>> {
+        match self {
+            Self::Strategies(usual) => Ok(vec![PlannedRun::new("strategies", &usual.on, usual.threads.count())?]),
+            Self::Caching(usual) => {
+                let run = PlannedRun::new("", &usual.on, usual.threads.count())?;
+                let kinds =
+                    [("none", Caching::None), ("system", Caching::System), ("application", Caching::Application)];
+                let cached = |(name, caching): (&str, Caching)| {
+                    // With the page cache the first run fills it and does not count.
+                    let runs_total = run.runs_total + u32::from(caching == Caching::System);
+                    PlannedRun { name: name.to_owned(), caching, runs_total, ..run.clone() }
+                };
+                Ok(kinds.map(cached).to_vec())
+            }
+            Self::Compression(compression) => {
+                let usual = &compression.usual;
+                let mut run = PlannedRun::new("compression", &usual.on, usual.threads.count())?;
+                let names = if compression.compressions.is_empty() {
+                    vec!["gzip".to_owned(), "zlib".to_owned()]
+                } else {
+                    compression.compressions.clone()
+                };
+                let forms = names.iter().map(|name| name.parse()).collect::<Result<Vec<Form>, _>>()?;
+                run.strategies = strategies(&run.pipeline, &usual.on.strategies, &forms)?;
+                run.strategies.retain(|strategy| strategy.split.position > 0);
+                Ok(vec![run])
+            }
+            Self::Parallelism(parallelism) => {
+                let threads = if parallelism.threads.is_empty() {
+                    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+                    (0..10).map(|power| 1 << power).take_while(|&threads| threads <= cores.max(2)).collect()
+                } else {
+                    parallelism.threads.iter().map(|&threads| threads as usize).collect::<Vec<_>>()
+                };
+                threads
+                    .iter()
+                    .map(|count| PlannedRun::new(&format!("threads-{count}"), &parallelism.on, *count))
+                    .collect()
+            }
+            Self::SampleCount(counting) => {
+                let run = PlannedRun::new("", &counting.usual.on, counting.usual.threads.count())?;
+                let all = run.samples;
+                let counts = if counting.counts.is_empty() {
+                    [8, 4, 2, 1].map(|part| (all / part).max(1)).to_vec()
+                } else {
+                    counting.counts.clone()
+                };
+                let counted =
+                    |&samples: &u64| PlannedRun { name: format!("samples-{samples}"), samples, ..run.clone() };
+                Ok(counts.iter().map(counted).collect())
+            }
+            Self::Shuffle(shuffling) => {
+                let run = PlannedRun::new("in-order", &shuffling.usual.on, shuffling.usual.threads.count())?;
+                let window = |&bytes: &u64| PlannedRun {
+                    name: format!("window-{}", size_name(bytes)),
+                    shuffle: Shuffle::Window { bytes },
+                    ..run.clone()
+                };
+                Ok(std::iter::once(run.clone()).chain(shuffling.windows.iter().map(window)).collect())
+            }
+            Self::AddStep(add) => add.runs(),
+        }
+    }
+}
+
+impl AddStep {
+    /// The pipeline as it is, and with the step before and after another.
+    fn runs(&self) -> Result<Vec<PlannedRun>> {
+        let usual = &self.usual;
+        let without = PlannedRun::new("without", &usual.on, usual.threads.count())?;
+        let step: StepSpec = self.step.parse()?;
+        let pipeline = &without.pipeline;
+        let names: Vec<&str> = pipeline.steps().iter().map(|step| step.name.as_str()).collect();
+        let at = names.iter().position(|name| *name == self.at).ok_or_else(|| {
+            Error::usage(
+                format!("pipeline `{}` has no step `{}`", pipeline.name(), self.at),
+                format!("one of {}", names.join(", ")),
+            )
+        })?;
+        let mut runs = vec![without.clone()];
+        for (side, place) in [("before", at), ("after", at + 1)] {
+            let mut spec = pipeline.to_spec().expect("read from a file or ready, so it can be written down");
+            spec.name = format!("{}-{side}-{}", spec.name, self.at);
+            spec.steps.insert(place, step.clone());
+            let pipeline = Pipeline::from_spec(&spec)?;
+            runs.push(PlannedRun {
+                name: format!("{side}-{}", self.at),
+                strategies: strategies(&pipeline, &usual.on.strategies, &[])?,
+                pipeline,
+                ..without.clone()
+            });
+        }
+        Ok(runs)
+    }
+}

@@ -1,0 +1,231 @@
+//! What an experiment shows: throughput of every strategy in every run, and what that comes to in words.
+
+use forebay_plan::{Profile, StepCost, analyse, summarise, units};
+use serde::Serialize;
+
+use super::planned::PlannedRun;
+use super::{Kind, Outcome};
+use crate::commands::profile::counted;
+use crate::error::{Error, Result};
+use crate::output::{Align, Page, Table};
+
+/// One strategy in one run.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Finding {
+    run: String,
+    strategy: String,
+    samples_per_second: f64,
+    bytes_per_sample: f64,
+    storage_bytes_total: u64,
+    prep_seconds_total: f64,
+    /// Whether the strategy is kept in another form than plainly, and what that saves in storage.
+    space_saving: Option<f64>,
+}
+
+/// Every strategy of every run, in order.
+pub(super) fn findings(runs: &[PlannedRun], profiles: &[Profile]) -> Result<Vec<Finding>> {
+    let mut all = Vec::new();
+    for (run, profile) in runs.iter().zip(profiles) {
+        let planning = |source| Error::Plan { about: format!("{}: ", run.name), source };
+        let analysis = analyse(profile, &forebay_plan::Objective::default()).map_err(planning)?;
+        for (summary, analysed) in summarise(profile, None).map_err(planning)?.into_iter().zip(analysis.strategies) {
+            all.push(Finding {
+                run: run.name.clone(),
+                samples_per_second: summary.t4_samples_per_second,
+                bytes_per_sample: analysed.bytes_per_sample,
+                storage_bytes_total: summary.storage_bytes_total,
+                prep_seconds_total: summary.prep_seconds_total,
+                space_saving: analysed.space_saving,
+                strategy: summary.name,
+            });
+        }
+    }
+    Ok(all)
+}
+
+fn rate_of(findings: &[Finding], run: &str, strategy: &str) -> Option<f64> {
+    let found = findings.iter().find(|finding| finding.run == run && finding.strategy == strategy);
+    found.map(|finding| finding.samples_per_second)
+}
+
+/// The names in order, each once.
+fn distinct<'f>(names: impl Iterator<Item = &'f str>) -> Vec<&'f str> {
+    let mut all: Vec<&str> = Vec::new();
+    for name in names {
+        if !all.contains(&name) {
+            all.push(name);
+        }
+    }
+    all
+}
+
+/// What the findings come to.
+pub(super) fn remarks(kind: &Kind, profiles: &[Profile], findings: &[Finding]) -> Vec<String> {
+    let mut remarks = Vec::new();
+    let best = findings.iter().max_by(|one, other| one.samples_per_second.total_cmp(&other.samples_per_second));
+    if let Some(best) = best {
+        let rate = units::samples_per_second(best.samples_per_second);
+        remarks.push(match kind {
+            Kind::Strategies(_) | Kind::Compression(_) => format!("`{}` is fastest: {rate}.", best.strategy),
+            _ => format!("`{}` in run `{}` is fastest: {rate}.", best.strategy, best.run),
+        });
+    }
+    match kind {
+        Kind::Caching(_) => remarks.extend(between(findings, "none", "application", "Keeping samples in memory")),
+        Kind::Parallelism(_) => {
+            let runs = distinct(findings.iter().map(|finding| finding.run.as_str()));
+            if let (Some(first), Some(last)) = (runs.first(), runs.last()) {
+                remarks.extend(between(findings, first, last, &format!("Going from `{first}` to `{last}`")));
+            }
+        }
+        Kind::Compression(_) => remarks.extend(most_saved(findings)),
+        Kind::Shuffle(_) => {
+            remarks.extend(shuffle_cost(findings));
+            remarks.extend(profiles.first().and_then(|profile| where_to_shuffle(&profile.steps)));
+        }
+        Kind::Strategies(_) | Kind::SampleCount(_) | Kind::AddStep(_) => {}
+    }
+    remarks
+}
+
+/// The strategies for which `to` gives the most and the least against `from`.
+fn between(findings: &[Finding], from: &str, to: &str, doing: &str) -> Option<String> {
+    let strategies = distinct(findings.iter().map(|finding| finding.strategy.as_str()));
+    let mut factors: Vec<(&str, f64)> = strategies
+        .into_iter()
+        .filter_map(|strategy| Some((strategy, rate_of(findings, to, strategy)? / rate_of(findings, from, strategy)?)))
+        .collect();
+    factors.sort_by(|(_, one), (_, other)| other.total_cmp(one));
+    let ((most, factor), (least, smallest)) = (*factors.first()?, *factors.last()?);
+    let [factor, smallest] = [factor, smallest].map(units::number);
+    Some(format!("{doing} gives `{most}` {factor} times the throughput, and `{least}` {smallest} times."))
+}
+
+fn most_saved(findings: &[Finding]) -> Option<String> {
+    let saved = |finding: &&Finding| finding.space_saving.unwrap_or(f64::MIN);
+    let best = findings.iter().filter(|finding| finding.space_saving.is_some());
+    let best = best.max_by(|one, other| saved(one).total_cmp(&saved(other)))?;
+    let plain = best.strategy.split('+').next().unwrap_or_default();
+    let factor = best.samples_per_second / rate_of(findings, &best.run, plain)?;
+    Some(format!(
+        "`{}` saves the most storage, {}, at {} times the throughput of `{plain}`.",
+        best.strategy,
+        units::percent(best.space_saving?),
+        units::number(factor)
+    ))
+}
+
+/// What a sample costs more when it is shuffled, by strategy: the mean over the windows.
+fn shuffle_cost(findings: &[Finding]) -> Vec<String> {
+    let mut remarks = Vec::new();
+    for strategy in distinct(findings.iter().map(|finding| finding.strategy.as_str())) {
+        let Some(in_order) = rate_of(findings, "in-order", strategy) else { continue };
+        let shuffled = findings.iter().filter(|finding| finding.strategy == strategy && finding.run != "in-order");
+        let extra: Vec<f64> = shuffled.map(|finding| finding.samples_per_second.recip() - in_order.recip()).collect();
+        let mean = extra.iter().sum::<f64>() / extra.len().max(1) as f64;
+        let sign = if mean < 0.0 { "-" } else { "" };
+        remarks.push(format!("Shuffling costs `{strategy}` {sign}{} a sample.", units::seconds(mean.abs())));
+    }
+    remarks
+}
+
+/// A buffer of whole samples is smallest where samples are (inventory P53).
+fn where_to_shuffle(steps: &[StepCost]) -> Option<String> {
+    let small = steps.iter().min_by(|one, other| one.bytes_out.total_cmp(&other.bytes_out))?;
+    let last = steps.last()?;
+    Some(format!(
+        "Samples are smallest after `{}` ({}; at the end {}): a trainer that shuffles in a buffer of its own does so there. \
+         Forebay shuffles what it reads, at the split.",
+        small.name,
+        units::bytes(small.bytes_out),
+        units::bytes(last.bytes_out)
+    ))
+}
+
+pub(super) fn show(outcome: &Outcome, page: &mut Page) {
+    page.heading(&format!("Experiment {}: {}", outcome.experiment, counted(outcome.runs.len() as u64, "run")));
+    let Some(seconds) = outcome.seconds else {
+        page.table(&plan_table(outcome));
+        page.gap();
+        page.paragraph(&format!(
+            "It should take {}; what is done is kept, so it may be stopped at any time.",
+            units::seconds(outcome.estimated_seconds)
+        ));
+        return page.next_step("Next:", "the same command without --dry-run");
+    };
+    if outcome.experiment == "compression" {
+        page.table(&forms_table(outcome));
+    } else {
+        page.paragraph("Samples per second that reach the trainer, by strategy and run:");
+        page.table(&rates_table(outcome));
+    }
+    page.gap();
+    for remark in &outcome.remarks {
+        page.hanging("- ", remark);
+    }
+    page.gap();
+    let kept = outcome.runs.iter().filter(|run| run.kept).count();
+    let kept = if kept > 0 { format!(", {} were there already", counted(kept as u64, "run")) } else { String::new() };
+    let mut facts = vec![(
+        "took",
+        format!("{} (estimated {}){kept}", units::seconds(seconds), units::seconds(outcome.estimated_seconds)),
+    )];
+    facts.push(("profiles", format!("{}/*.json", outcome.folder.display())));
+    facts.extend(outcome.table.as_ref().map(|path| ("table", path.display().to_string())));
+    facts.extend(outcome.report.as_ref().map(|path| ("report", format!("{} (open it in a browser)", path.display()))));
+    page.facts(&facts);
+}
+
+fn plan_table(outcome: &Outcome) -> Table {
+    let mut table = Table::new(&[
+        ("run", Align::Left),
+        ("strategies", Align::Right),
+        ("should take", Align::Right),
+        ("", Align::Left),
+    ]);
+    for run in &outcome.runs {
+        let state = if run.kept { "done" } else { "" };
+        let time = units::seconds(run.estimated_seconds);
+        table.row([run.name.clone(), run.strategies.to_string(), time, state.to_owned()], false);
+    }
+    table
+}
+
+/// A row for each strategy, a column for each run.
+fn rates_table(outcome: &Outcome) -> Table {
+    let runs: Vec<&str> = outcome.runs.iter().map(|run| run.name.as_str()).collect();
+    let head: Vec<(&str, Align)> =
+        std::iter::once(("strategy", Align::Left)).chain(runs.iter().map(|&run| (run, Align::Right))).collect();
+    let mut table = Table::new(&head);
+    for strategy in distinct(outcome.findings.iter().map(|finding| finding.strategy.as_str())) {
+        let rates = runs.iter().map(|run| rate_of(&outcome.findings, run, strategy));
+        let cells = rates.map(|rate| rate.map_or_else(|| "-".to_owned(), units::number));
+        let row: Vec<String> = std::iter::once(strategy.to_owned()).chain(cells).collect();
+        table.row(row, false);
+    }
+    table
+}
+
+/// What each form saves and costs.
+fn forms_table(outcome: &Outcome) -> Table {
+    let mut table = Table::new(&[
+        ("strategy", Align::Left),
+        ("samples/s", Align::Right),
+        ("storage", Align::Right),
+        ("saved", Align::Right),
+        ("prepare", Align::Right),
+    ]);
+    for finding in &outcome.findings {
+        table.row(
+            [
+                finding.strategy.clone(),
+                units::number(finding.samples_per_second),
+                units::bytes(finding.storage_bytes_total as f64),
+                finding.space_saving.map_or_else(|| "-".to_owned(), units::percent),
+                units::seconds(finding.prep_seconds_total),
+            ],
+            false,
+        );
+    }
+    table
+}

@@ -1,0 +1,118 @@
+//! Experiments: planned, run, stopped, gone on with.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::support::{assert_keys, forebay, workspace};
+
+const FEW: &str = "--data photos --samples 8 --runs 1";
+
+fn strategies_of(outcome: &Value, run: &str) -> Vec<String> {
+    let findings = outcome["findings"].as_array().unwrap().iter().filter(|finding| finding["run"] == run);
+    findings.map(|finding| finding["strategy"].as_str().unwrap().to_owned()).collect()
+}
+
+fn names(outcome: &Value) -> Vec<&str> {
+    outcome["runs"].as_array().unwrap().iter().map(|run| run["name"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn a_plan_says_what_and_how_long_and_leaves_nothing() {
+    let folder = workspace(12);
+    let here = folder.path();
+    let planned = forebay(here, &format!("experiment caching cv {FEW} --dry-run"));
+    let text = planned.text();
+    assert!(text.starts_with("Experiment caching: 3 runs\n"), "{text}");
+    assert!(text.contains("It should take ") && text.contains("application"), "{text}");
+    assert!(!here.join("experiment-caching").exists());
+    let json = forebay(here, &format!("experiment caching cv {FEW} --dry-run --json")).json();
+    assert!(json["estimated_seconds"].as_f64().unwrap() > 0.0 && json["seconds"].is_null());
+}
+
+#[test]
+fn an_experiment_goes_on_where_it_was_stopped() {
+    let folder = workspace(12);
+    let here = folder.path();
+    let command = format!("experiment caching cv {FEW} --strategy resized --strategy decoded --json");
+    let first = forebay(here, &command).json();
+    assert_keys(&first, "experiment folder runs estimated_seconds seconds report table findings remarks");
+    assert_eq!(names(&first), ["none", "system", "application"]);
+    assert_eq!(strategies_of(&first, "system"), ["resized", "decoded"]);
+    let exists = |path: &str| here.join("experiment-caching").join(path).exists();
+    assert!(exists("report.html") && exists("runs.csv") && exists("02-system.json") && exists("experiment.json"));
+    let page = std::fs::read_to_string(here.join("experiment-caching/report.html")).unwrap();
+    assert!(page.contains("id=\"caching\""), "the plot of what was varied is there");
+
+    std::fs::remove_file(here.join("experiment-caching/02-system.json")).unwrap();
+    let again = forebay(here, &command).json();
+    let kept: Vec<bool> = again["runs"].as_array().unwrap().iter().map(|run| run["kept"] == true).collect();
+    assert_eq!(kept, [true, false, true]);
+    let rate = |outcome: &Value| outcome["findings"][0]["samples_per_second"].as_f64();
+    assert_eq!(rate(&first), rate(&again), "what was measured stays");
+
+    let other = command.replace("--samples 8", "--samples 9");
+    let refused = forebay(here, &other);
+    assert!(refused.error(2).contains("with other settings") && refused.error(2).contains("--restart"), "{refused:?}");
+    let restarted = forebay(here, &format!("{other} --restart")).json();
+    assert!(restarted["runs"].as_array().unwrap().iter().all(|run| run["kept"] == false));
+}
+
+#[test]
+fn every_kind_runs() {
+    let folder = workspace(12);
+    let here = folder.path();
+    let run = |arguments: &str| forebay(here, &format!("experiment {arguments} --json")).json();
+    let report = |kind: &str| std::fs::read_to_string(here.join(format!("experiment-{kind}/report.html"))).unwrap();
+
+    let found = run(&format!("strategies cv {FEW}"));
+    assert_eq!(strategies_of(&found, "strategies").len(), 5);
+
+    let found = run(&format!("compression cv {FEW} --strategy resized --compression gzip-1"));
+    assert_eq!(strategies_of(&found, "compression"), ["resized", "resized+gzip-1"]);
+    assert!(found["findings"][1]["space_saving"].as_f64().unwrap() > 0.0, "{found}");
+    assert!(report("compression").contains("id=\"compression\""));
+
+    let found = run(&format!("parallelism cv {FEW} --strategy resized --threads 1,2"));
+    assert_eq!(names(&found), ["threads-1", "threads-2"]);
+    assert!(report("parallelism").contains("id=\"speed-up\""));
+
+    let found = run(&format!("sample-count cv {FEW} --strategy resized --counts 2,4,8"));
+    assert_eq!(names(&found), ["samples-2", "samples-4", "samples-8"]);
+    assert!(report("sample-count").contains("id=\"sample-count\""));
+
+    let found = run(&format!("shuffle cv {FEW} --strategy resized --windows 1MB,8MB"));
+    assert_eq!(names(&found), ["in-order", "window-1MB", "window-8MB"]);
+    assert!(found["remarks"].to_string().contains("Shuffling costs `resized`"), "{found}");
+    assert!(report("shuffle").contains("id=\"shuffle\""));
+
+    let found = run(&format!("add-step cv {FEW} --step greyscale --at centre-pixels"));
+    assert_eq!(names(&found), ["without", "before-centre-pixels", "after-centre-pixels"]);
+    assert!(strategies_of(&found, "before-centre-pixels").contains(&"greyscaled".to_owned()));
+}
+
+#[test]
+fn wrong_requests_say_what_is_right() {
+    let folder = workspace(2);
+    let error = |arguments: &str| forebay(folder.path(), &format!("experiment {arguments}")).error(2).to_owned();
+    let text = error(&format!("add-step cv {FEW} --step greyscale --at blur"));
+    assert!(text.contains("no step `blur`") && text.contains("decode, resize"), "{text}");
+    assert!(error(&format!("add-step cv {FEW} --step blur --at resize")).contains("no operation `blur`"));
+    assert!(error(&format!("compression cv {FEW} --compression lzw")).contains("lzw"));
+    assert!(!Path::new(&folder.path().join("experiment-add-step")).exists());
+}
+
+#[test]
+fn fast_profiles_run_nothing() {
+    let folder = workspace(20);
+    let here = folder.path();
+    let fast = forebay(here, "profile cv --data photos --samples 20 --fast");
+    let text = fast.text();
+    assert!(text.contains("no runs") && text.contains("Nothing was run"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert!(forebay(here, "plan profile.json").text().contains("by the cost model"));
+    assert_eq!(forebay(here, "report profile.json").text(), "report: report.html\n");
+    let json = forebay(here, "profile cv --data photos --fast --json").json();
+    assert_eq!((&json["method"]["runs_total"], &json["shortest_run_seconds"]), (&0.into(), &Value::Null));
+    assert!(forebay(here, "profile cv --data photos --fast --runs 3").code == Some(2));
+}
