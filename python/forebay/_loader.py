@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import json
-import operator
 import os
-import re
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native
+from ._arguments import THREADS_MAX, byte_count, cores, whole
 from ._errors import UsageError
 from ._frameworks import converter
 from ._source import Source
 
 if TYPE_CHECKING:
     from ._pipeline import Pipeline
-    from ._work import Dataset, Plan
+    from ._planning import Plan
+    from ._work import Dataset
 
 __all__ = ["Cached", "Loader", "Skipped"]
 
 #: The layout of what `Loader.state_dict` gives.
 STATE_VERSION = 1
-
-THREADS_MAX = 1024
 
 
 @dataclass(frozen=True)
@@ -97,21 +95,21 @@ class Loader:
         functions: Mapping[str, Callable[..., Any]] | None = None,
         storage: str = "local",
     ) -> None:
-        self.batch_size = _whole("batch_size", batch_size, 1, 1 << 20)
+        self.batch_size = whole("batch_size", batch_size, 1, 1 << 20)
         self.shuffle = bool(shuffle)
-        self.seed = _whole("seed", seed, 0, (1 << 64) - 1)
+        self.seed = whole("seed", seed, 0, (1 << 64) - 1)
         self.drop_last = bool(drop_last)
-        self.epochs = _whole("epochs", epochs, 1, 1 << 62)
-        self.threads = _whole("threads", _cores() if threads is None else threads, 1, THREADS_MAX)
-        self.prefetch = _whole("prefetch", prefetch, 0, 1024)
+        self.epochs = whole("epochs", epochs, 1, 1 << 62)
+        self.threads = whole("threads", cores() if threads is None else threads, 1, THREADS_MAX)
+        self.prefetch = whole("prefetch", prefetch, 0, 1024)
         self.rank, self.world_size = _rank(rank, world_size)
-        self.window_bytes = _whole("window_bytes", window_bytes, 1, 1 << 62)
+        self.window_bytes = whole("window_bytes", window_bytes, 1, 1 << 62)
         if on_error not in ("fail", "skip"):
             raise UsageError(f"no on_error `{on_error}`\nhint: `fail` or `skip`")
         self.on_error = on_error
         self.framework = framework
         converter(framework)
-        self.cache_bytes = _bytes("cache", cache)
+        self.cache_bytes = byte_count("cache", cache)
         if collate not in ("list", "pad"):
             raise UsageError(f"no collate `{collate}`\nhint: `list` or `pad`")
         self.collate = collate
@@ -174,7 +172,7 @@ class Loader:
     def set_epoch(self, epoch: int) -> None:
         """The next iteration begins with this epoch. Ends an iteration that is under way."""
         self._end_iteration()
-        self._epoch = _whole("epoch", epoch, 0, (1 << 62) - 1)
+        self._epoch = whole("epoch", epoch, 0, (1 << 62) - 1)
         self._epochs_done = 0
         self._batches_seen = 0
         self._left_early = False
@@ -279,7 +277,7 @@ class Loader:
                 f"the state was taken with {name} `{theirs}`, but this loader has `{mine}`\n"
                 f"hint: make the loader with {name}={theirs!r}"
             )
-        epoch, done, seen = (_whole(name, state.get(name), 0, 1 << 62) for name in _POSITION)
+        epoch, done, seen = (whole(name, state.get(name), 0, 1 << 62) for name in _POSITION)
         self._end_iteration()
         self._epoch, self._epochs_done, self._batches_seen = epoch, done, seen
         self._left_early = False
@@ -401,37 +399,6 @@ class _Iteration(Iterator[dict[str, Any]]):
             )
 
 
-def _whole(name: str, value: Any, least: int, most: int) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise UsageError(f"`{name}` is `{value!r}`, but must be a whole number") from None
-    if not least <= number <= most:
-        raise UsageError(f"`{name}` is `{number}`, but must be from {least} to {most}")
-    return number
-
-
-_UNITS = {"": 1, "B": 1, **{f"{unit}B": 1000**power for power, unit in enumerate("KMGT", 1)}}
-_UNITS |= {f"{unit}iB".upper(): 1024**power for power, unit in enumerate("KMGT", 1)}
-
-
-def _bytes(name: str, value: Any) -> int:
-    """A number of bytes, also as a text: `2GB`, `512MiB`."""
-    if value is None:
-        return 0
-    if isinstance(value, str):
-        found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", value)
-        unit = _UNITS.get(found.group(2).upper()) if found else None
-        if found is None or unit is None:
-            raise UsageError(f"`{name}` is `{value}`, but must be a number of bytes\nhint: write it like `2GB` or `512MiB`")
-        value = int(float(found.group(1)) * unit)
-    return _whole(name, value, 0, 1 << 62)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _rank(rank: int | None, world_size: int | None) -> tuple[int, int]:
     if rank is None:
         try:
@@ -442,8 +409,8 @@ def _rank(rank: int | None, world_size: int | None) -> tuple[int, int]:
                 "`rank=None` takes rank and world size from RANK and WORLD_SIZE, which are not both set to numbers\n"
                 "hint: start with torchrun, or pass `rank` and `world_size`"
             ) from None
-    world_size = _whole("world_size", 1 if world_size is None else world_size, 1, 1 << 30)
-    rank = _whole("rank", rank, 0, 1 << 30)
+    world_size = whole("world_size", 1 if world_size is None else world_size, 1, 1 << 30)
+    rank = whole("rank", rank, 0, 1 << 30)
     if rank >= world_size:
         raise UsageError(f"rank `{rank}` is not below the world size `{world_size}`\nhint: ranks count from 0")
     return rank, world_size
