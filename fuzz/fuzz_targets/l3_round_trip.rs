@@ -1,7 +1,9 @@
 //! Whatever the pixels and options: what goes in comes out, and every kernel writes the same bytes.
 #![no_main]
 
-use forebay_l3::{ColourTransform, DecodeOptions, Decoder, Depth, EncodeOptions, Kernel, Mode, Pixels, Predictor, Shape, encode};
+use forebay_l3::{
+    ColourTransform, DecodeOptions, Decoder, Depth, EncodeOptions, Kernel, Mode, Pixels, Predictor, Shape, encode,
+};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

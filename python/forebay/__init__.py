@@ -5,15 +5,17 @@ that way, and streams batches::
 
     import forebay
 
-    profile = forebay.profile("imagenet", "train/")          # measure every way to keep the data
-    dataset = profile.plan().build("dataset/")               # choose one, and rewrite the data once
-    loader = forebay.Loader(dataset, batch_size=256, shuffle=True, seed=7, framework="torch")
+    profile = forebay.profile("imagenet", "photos/")         # measure every way to keep the data
+    plan = profile.plan(prep_seconds_max=3600)               # choose one
+    source = plan if plan.keeps_files else plan.build("dataset/")   # rewrite the data once, if that pays
+    loader = forebay.Loader(source, batch_size=256, shuffle=True, seed=7)
     for batch in loader:
-        images, labels = batch["image"], batch["label"]      # no copy
+        images, labels = batch["image"], batch["label"]      # no copy; framework="torch" gives tensors
 
 Everything else is in docs/python.md.
 """
 
+from ._comparison import Comparison, compare
 from ._decode import decode
 from ._errors import (
     AccessError,
@@ -29,12 +31,16 @@ from ._errors import (
 )
 from ._loader import Cached, Loader, Skipped
 from ._native import __version__
+from ._objective import Prices, WhatIf
 from ._pipeline import Pipeline
-from ._work import Dataset, Plan, Profile, build, plan, profile
+from ._planning import Analysis, Plan, Profile, plan
+from ._work import Dataset, build, profile
 
 __all__ = [
     "AccessError",
+    "Analysis",
     "Cached",
+    "Comparison",
     "DataError",
     "Dataset",
     "Error",
@@ -45,13 +51,16 @@ __all__ = [
     "Pipeline",
     "PipelineError",
     "Plan",
+    "Prices",
     "Profile",
     "Skipped",
     "StorageError",
     "UnsupportedError",
     "UsageError",
+    "WhatIf",
     "__version__",
     "build",
+    "compare",
     "decode",
     "plan",
     "profile",

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import atexit
 import json
-import operator
 import os
-import re
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping
@@ -14,20 +12,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native
+from ._arguments import THREADS_MAX, byte_count, cores, flag, number, whole
 from ._errors import UsageError
 from ._frameworks import converter
 from ._source import Source
 
 if TYPE_CHECKING:
     from ._pipeline import Pipeline
-    from ._work import Dataset, Plan
+    from ._planning import Plan
+    from ._work import Dataset
 
 __all__ = ["Cached", "Loader", "Skipped"]
 
 #: The layout of what `Loader.state_dict` gives.
 STATE_VERSION = 1
-
-THREADS_MAX = 1024
 
 
 @dataclass(frozen=True)
@@ -100,25 +98,25 @@ class Loader:
         functions: Mapping[str, Callable[..., Any]] | None = None,
         storage: str = "local",
     ) -> None:
-        self.batch_size = _whole("batch_size", batch_size, 1, 1 << 20)
-        self.shuffle = _flag("shuffle", shuffle)
-        self.seed = _whole("seed", seed, 0, (1 << 64) - 1)
-        self.drop_last = _flag("drop_last", drop_last)
-        self.epochs = _whole("epochs", epochs, 1, 1 << 62)
-        self.threads = _whole("threads", _cores() if threads is None else threads, 1, THREADS_MAX)
-        self.prefetch = _whole("prefetch", prefetch, 0, 1024)
+        self.batch_size = whole("batch_size", batch_size, 1, 1 << 20)
+        self.shuffle = flag("shuffle", shuffle)
+        self.seed = whole("seed", seed, 0, (1 << 64) - 1)
+        self.drop_last = flag("drop_last", drop_last)
+        self.epochs = whole("epochs", epochs, 1, 1 << 62)
+        self.threads = whole("threads", cores() if threads is None else threads, 1, THREADS_MAX)
+        self.prefetch = whole("prefetch", prefetch, 0, 1024)
         self.rank, self.world_size = _rank(rank, world_size)
-        self.window_bytes = _whole("window_bytes", window_bytes, 1, 1 << 62)
+        self.window_bytes = whole("window_bytes", window_bytes, 1, 1 << 62)
         if on_error not in ("fail", "skip"):
             raise UsageError(f"no on_error `{on_error}`\nhint: `fail` or `skip`")
         self.on_error = on_error
         self.framework = framework
         converter(framework)
-        self.cache_bytes = _bytes("cache", cache)
+        self.cache_bytes = byte_count("cache", cache)
         if collate not in ("list", "pad"):
             raise UsageError(f"no collate `{collate}`\nhint: `list` or `pad`")
         self.collate = collate
-        self.pad_value = _number("pad_value", pad_value)
+        self.pad_value = number("pad_value", pad_value)
         self._source = Source.of(source, data, storage, functions)
         self._check_shapes()
         self._epoch = 0
@@ -186,7 +184,7 @@ class Loader:
     def set_epoch(self, epoch: int) -> None:
         """The next iteration begins with this epoch. Ends an iteration that is under way."""
         self._end_iteration()
-        self._epoch = _whole("epoch", epoch, 0, (1 << 62) - 1)
+        self._epoch = whole("epoch", epoch, 0, (1 << 62) - 1)
         self._epochs_done = 0
         self._batches_seen = 0
         self._left_early = False
@@ -291,7 +289,7 @@ class Loader:
                 f"the state was taken with {name} `{theirs}`, but this loader has `{mine}`\n"
                 f"hint: make the loader with {name}={theirs!r}"
             )
-        epoch, done, seen = (_whole(name, state.get(name), 0, 1 << 62) for name in _POSITION)
+        epoch, done, seen = (whole(name, state.get(name), 0, 1 << 62) for name in _POSITION)
         self._end_iteration()
         self._epoch, self._epochs_done, self._batches_seen = epoch, done, seen
         self._left_early = False
@@ -438,51 +436,6 @@ class _Iteration(Iterator[dict[str, Any]]):
             )
 
 
-def _whole(name: str, value: Any, least: int, most: int) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        raise UsageError(f"`{name}` is `{value!r}`, but must be a whole number") from None
-    if not least <= number <= most:
-        raise UsageError(f"`{name}` is `{number}`, but must be from {least} to {most}")
-    return number
-
-
-def _flag(name: str, value: Any) -> bool:
-    # `"no"` would be true.
-    if not isinstance(value, bool | int) and type(value).__name__ not in ("bool", "bool_"):
-        raise UsageError(f"`{name}` is `{value!r}`, but must be True or False")
-    return bool(value)
-
-
-def _number(name: str, value: Any) -> float:
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise UsageError(f"`{name}` is `{value!r}`, but must be a number") from None
-
-
-_UNITS = {"": 1, "B": 1, **{f"{unit}B": 1000**power for power, unit in enumerate("KMGT", 1)}}
-_UNITS |= {f"{unit}iB".upper(): 1024**power for power, unit in enumerate("KMGT", 1)}
-
-
-def _bytes(name: str, value: Any) -> int:
-    """A number of bytes, also as a text: `2GB`, `512MiB`."""
-    if value is None:
-        return 0
-    if isinstance(value, str):
-        found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", value)
-        unit = _UNITS.get(found.group(2).upper()) if found else None
-        if found is None or unit is None:
-            raise UsageError(f"`{name}` is `{value}`, but must be a number of bytes\nhint: write it like `2GB` or `512MiB`")
-        value = int(float(found.group(1)) * unit)
-    return _whole(name, value, 0, 1 << 62)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _rank(rank: int | None, world_size: int | None) -> tuple[int, int]:
     if rank is None:
         try:
@@ -493,8 +446,8 @@ def _rank(rank: int | None, world_size: int | None) -> tuple[int, int]:
                 "`rank=None` takes rank and world size from RANK and WORLD_SIZE, which are not both set to numbers\n"
                 "hint: start with torchrun, or pass `rank` and `world_size`"
             ) from None
-    world_size = _whole("world_size", 1 if world_size is None else world_size, 1, 1 << 30)
-    rank = _whole("rank", rank, 0, 1 << 30)
+    world_size = whole("world_size", 1 if world_size is None else world_size, 1, 1 << 30)
+    rank = whole("rank", rank, 0, 1 << 30)
     if rank >= world_size:
         raise UsageError(f"rank `{rank}` is not below the world size `{world_size}`\nhint: ranks count from 0")
     return rank, world_size

@@ -1,7 +1,7 @@
 from os import PathLike
 from typing import Any, final
 
-from ._requests import BuildRequest, EpochRequest, ProfileRequest, Progress
+from ._requests import BuildRequest, EpochRequest, ObjectiveRequest, ProfileRequest, Progress
 
 __all__ = [
     "Array",
@@ -9,13 +9,16 @@ __all__ = [
     "Pipeline",
     "Samples",
     "__version__",
+    "analyse",
     "build",
+    "compare",
     "decode",
     "export_tar",
     "format_quantity",
     "plan",
     "profile",
     "summarise",
+    "table",
 ]
 
 __version__: str
@@ -85,7 +88,10 @@ class Samples:
 def decode(data: bytes, colour: str) -> Array: ...
 def profile(pipeline: Pipeline, request: ProfileRequest, progress: Progress | None) -> str: ...
 def summarise(profile: str) -> str: ...
-def plan(profile: str, objective: str) -> str: ...
+def plan(profile: str, wanted: ObjectiveRequest) -> str: ...
+def analyse(profile: str, wanted: ObjectiveRequest) -> str: ...
+def compare(profiles: list[str]) -> str: ...
+def table(profiles: list[str], wanted: ObjectiveRequest) -> str: ...
 def build(pipeline: Pipeline, request: BuildRequest, progress: Progress | None) -> int: ...
 def export_tar(
     folder: str | PathLike[str], output: str | PathLike[str], threads: int, progress: Progress | None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol, TypedDict
 
-__all__ = ["BuildRequest", "EpochRequest", "ProfileRequest", "Progress"]
+__all__ = ["BuildRequest", "EpochRequest", "ObjectiveRequest", "ProfileRequest", "Progress"]
 
 
 class EpochRequest(TypedDict):
@@ -41,6 +41,14 @@ class ProfileRequest(TypedDict):
     encodings: list[str]
     skip_errors: bool
     work_folder: str
+
+
+class ObjectiveRequest(TypedDict):
+    """What is wanted of a strategy: an objective as JSON, and for how long its prices are paid."""
+
+    objective: str
+    epochs: int | None
+    months: float | None
 
 
 class BuildRequest(TypedDict):

@@ -38,7 +38,8 @@ class Source:
         storage: str,
         functions: Mapping[str, Callable[..., Any]] | None = None,
     ) -> Source:
-        from ._work import Dataset, Plan
+        from ._planning import Plan
+        from ._work import Dataset
 
         if isinstance(source, Dataset):
             source = source.path

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import json
+import tarfile
 from pathlib import Path
 
 import numpy
@@ -13,6 +16,8 @@ import forebay
 TINY_SAMPLES = 10_000
 TINY_CLASSES = 10
 PHOTOS = 50
+#: Samples in the tars.
+SAMPLES = 30
 
 
 @pytest.fixture(scope="session")
@@ -64,6 +69,48 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def own_photos(tmp_path: Path) -> Path:
     """The same, to be spoilt by one test."""
     return make_photos(tmp_path / "photos")
+
+
+def png(number: int) -> bytes:
+    file = io.BytesIO()
+    Image.fromarray(numpy.full((10, 12, 3), number, numpy.uint8)).save(file, "png")
+    return file.getvalue()
+
+
+def npy(array: numpy.ndarray) -> bytes:  # type: ignore[type-arg]
+    file = io.BytesIO()
+    numpy.save(file, array)
+    return file.getvalue()
+
+
+@pytest.fixture(scope="session")
+def tars(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three tars, written by Python's own module."""
+    root = tmp_path_factory.mktemp("tars")
+    for shard in range(3):
+        with tarfile.open(root / f"train-{shard}.tar", "w") as tar:
+            for number in range(shard * 10, shard * 10 + 10):
+                members = {
+                    "png": png(number),
+                    "cls": str(number % 3).encode(),
+                    "json": json.dumps({"number": number}).encode(),
+                    "depth.npy": npy(numpy.full((2, 2), number, numpy.float32)),
+                }
+                for member, content in members.items():
+                    info = tarfile.TarInfo(f"folder/{number:04}.{member}")
+                    info.size = len(content)
+                    tar.addfile(info, io.BytesIO(content))
+    return root
+
+
+def tar_pipeline() -> forebay.Pipeline:
+    fields = {
+        "image": "jpg;png",
+        "label": ("cls", "int"),
+        "meta": ("json", "json"),
+        "depth": ("depth.npy", "float32[2, 2]"),
+    }
+    return forebay.Pipeline.tar("train-*.tar", fields=fields).decode().resize(width=12, height=10)
 
 
 def keys_of(batches: object) -> list[list[str]]:

@@ -2,61 +2,14 @@
 
 from __future__ import annotations
 
-import io
-import json
 import struct
 import tarfile
 from pathlib import Path
 
-import numpy
 import pytest
-from PIL import Image
+from conftest import SAMPLES, png, tar_pipeline
 
 import forebay
-
-SAMPLES = 30
-
-
-def png(number: int) -> bytes:
-    file = io.BytesIO()
-    Image.fromarray(numpy.full((10, 12, 3), number, numpy.uint8)).save(file, "png")
-    return file.getvalue()
-
-
-@pytest.fixture(scope="module")
-def tars(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Three tars, written by Python's own module."""
-    root = tmp_path_factory.mktemp("tars")
-    for shard in range(3):
-        with tarfile.open(root / f"train-{shard}.tar", "w") as tar:
-            for number in range(shard * 10, shard * 10 + 10):
-                members = {
-                    "png": png(number),
-                    "cls": str(number % 3).encode(),
-                    "json": json.dumps({"number": number}).encode(),
-                    "depth.npy": npy(numpy.full((2, 2), number, numpy.float32)),
-                }
-                for member, content in members.items():
-                    info = tarfile.TarInfo(f"folder/{number:04}.{member}")
-                    info.size = len(content)
-                    tar.addfile(info, io.BytesIO(content))
-    return root
-
-
-def npy(array: numpy.ndarray) -> bytes:  # type: ignore[type-arg]
-    file = io.BytesIO()
-    numpy.save(file, array)
-    return file.getvalue()
-
-
-def tar_pipeline() -> forebay.Pipeline:
-    fields = {
-        "image": "jpg;png",
-        "label": ("cls", "int"),
-        "meta": ("json", "json"),
-        "depth": ("depth.npy", "float32[2, 2]"),
-    }
-    return forebay.Pipeline.tar("train-*.tar", fields=fields).decode().resize(width=12, height=10)
 
 
 @pytest.mark.parametrize("shuffle", [False, True])
@@ -118,17 +71,6 @@ def test_samples_keep_apart_in_tars(records: Path, tmp_path: Path) -> None:
         out = tmp_path / f"out{samples}"
         dataset.export_tar(out, progress=False)
         assert forebay.Loader(forebay.Pipeline.tar(fields={"image": "png"}), data=out).samples == samples
-
-
-def test_webdataset_reads_our_tars(tars: Path, tmp_path: Path) -> None:
-    webdataset = pytest.importorskip("webdataset", reason="webdataset is not installed")
-    dataset = forebay.build(tar_pipeline(), tmp_path / "set", data=tars, strategy="resized+png", shards=1, progress=False)
-    (file,) = dataset.export_tar(tmp_path / "out", progress=False)
-    samples = list(webdataset.WebDataset(file, shardshuffle=False).decode("rgb8"))
-    assert [sample["cls"] for sample in samples] == [number % 3 for number in range(SAMPLES)]
-    for number, sample in enumerate(samples):
-        assert (sample["png"] == number).all() and (sample["depth.npy"] == number).all()
-        assert sample["meta.json"] == {"number": number}
 
 
 def varint(number: int) -> bytes:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -43,9 +45,18 @@ def test_the_manuals_examples_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     text = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
     examples = [(match.start(), match[1]) for match in re.finditer(r"```python\n(.*?)```", text, re.DOTALL)]
-    assert len(examples) >= 7
+    assert len(examples) == text.count("```python") >= 12
     names: dict[str, object] = {}
     for start, example in examples:
         line = text.count("\n", 0, start) + 1
         exec(compile("\n" * line + example, "docs/python.md", "exec"), names)
     assert "resized" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("documented", [forebay, forebay.Pipeline])
+def test_the_docstrings_examples_run(documented, tmp_path, monkeypatch):
+    make_photos(tmp_path / "photos")
+    monkeypatch.chdir(tmp_path)
+    text = inspect.getdoc(documented)
+    (example,) = re.findall(r"::\n\n((?: {4}.*\n|\n)+)", text + "\n")
+    exec(compile(textwrap.dedent(example), documented.__name__, "exec"), {"forebay": forebay})

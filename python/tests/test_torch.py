@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
+from pathlib import Path
+
 import numpy
 import pytest
 
@@ -59,3 +63,18 @@ def test_epochs_are_set(tiny):
         batches = torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=2)
         orders.append([key for batch in batches for key in batch["key"]])
     assert orders[0] == orders[2] != orders[1]
+
+
+def test_the_examples_with_pytorch_run(tiny, tmp_path, monkeypatch):
+    """The README's, on a data set in the current folder, and that of `forebay.torch`."""
+    import forebay.torch
+
+    (tmp_path / "dataset").symlink_to(tiny)
+    monkeypatch.chdir(tmp_path)
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    (shown,) = re.findall(r"(?m)^    import forebay\n(?:    .*\n)+", readme)
+    names = {"loader": forebay.Loader(tiny, framework="torch", batch_size=1000), "torch": torch, "forebay": forebay}
+    (documented,) = re.findall(r"::\n\n((?: {4}.*\n)+)", forebay.torch.__doc__)
+    for example in (shown, documented):
+        exec(textwrap.dedent(example), names)
+    assert torch.is_tensor(names["images"]) and names["batch"]["image"].shape == (1000, 6, 6, 3)

@@ -71,6 +71,14 @@ pub enum Error {
         /// What is allowed.
         expected: &'static str,
     },
+    /// Something has a price that would count for nothing.
+    #[error("`{price}` has a price, but nothing says for how long it is paid\nhint: give the number of `{missing}`")]
+    Unpaid {
+        /// Which price.
+        price: &'static str,
+        /// What says for how long: `epochs` or `months`.
+        missing: &'static str,
+    },
     /// Every strategy misses a limit.
     #[error("no strategy meets the limits\n{}\nhint: {hint}", lines(.excluded))]
     NoneLeft {
@@ -88,7 +96,7 @@ impl Error {
             Self::Json { .. } | Self::Write { .. } | Self::Value { .. } => ErrorClass::Format,
             Self::Version { .. } => ErrorClass::Unsupported,
             Self::NoneLeft { .. } => ErrorClass::Limit,
-            Self::Argument { .. } => ErrorClass::Usage,
+            Self::Argument { .. } | Self::Unpaid { .. } => ErrorClass::Usage,
         }
     }
 }

@@ -44,6 +44,20 @@ pub struct Cost {
 }
 
 impl Prices {
+    /// These prices, with for how long they are paid: `epochs` of the accelerators, `months` of the storage. Fails where
+    /// something has a price and nothing says for how long, since it would count for nothing.
+    pub fn paid_for(self, epochs: Option<u64>, months: Option<f64>) -> Result<Self> {
+        for (price, name, missing, given) in [
+            (self.accelerator_hour, "accelerator_hour", "epochs", epochs.is_some()),
+            (self.gb_month, "gb_month", "months", months.is_some()),
+        ] {
+            if price > 0.0 && !given {
+                return Err(Error::Unpaid { price: name, missing });
+            }
+        }
+        Ok(Self { epochs: epochs.unwrap_or(0), months: months.unwrap_or(0.0), ..self })
+    }
+
     pub(crate) fn check(&self) -> Result<()> {
         let amounts = [
             ("cpu_hour", self.cpu_hour),

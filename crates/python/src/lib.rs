@@ -2,8 +2,8 @@
 //!
 //! Python code never uses this module itself; the package in `python/forebay` does, and makes it pleasant. What is here is
 //! what only Rust can do: open what samples come from (`samples::Samples`), run an epoch without holding Python's lock
-//! (`epoch::Epoch`), hand batches over without a copy (`array::Array`), and measure, plan and build (`work`). Errors
-//! become the exceptions of `forebay._errors`, with path, shard and record.
+//! (`epoch::Epoch`), hand batches over without a copy (`array::Array`), measure and build (`work`), and plan
+//! (`planning`). Errors become the exceptions of `forebay._errors`, with path, shard and record.
 //!
 //! What goes in and out is plain: numbers, texts, dictionaries, and JSON for profiles, plans and manifests, which have their
 //! JSON layout anyway.
@@ -34,6 +34,7 @@ mod errors;
 mod function;
 mod in_process;
 mod pipeline;
+mod planning;
 mod samples;
 mod work;
 
@@ -49,8 +50,11 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<samples::Samples>()?;
     module.add_function(wrap_pyfunction!(decode::decode, module)?)?;
     module.add_function(wrap_pyfunction!(work::profile, module)?)?;
-    module.add_function(wrap_pyfunction!(work::summarise, module)?)?;
-    module.add_function(wrap_pyfunction!(work::plan, module)?)?;
+    module.add_function(wrap_pyfunction!(planning::summarise, module)?)?;
+    module.add_function(wrap_pyfunction!(planning::plan, module)?)?;
+    module.add_function(wrap_pyfunction!(planning::analyse, module)?)?;
+    module.add_function(wrap_pyfunction!(planning::compare, module)?)?;
+    module.add_function(wrap_pyfunction!(planning::table, module)?)?;
     module.add_function(wrap_pyfunction!(work::build, module)?)?;
     module.add_function(wrap_pyfunction!(work::export_tar, module)?)?;
     module.add_function(wrap_pyfunction!(work::format_quantity, module)?)

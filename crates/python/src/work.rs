@@ -1,4 +1,4 @@
-//! Measuring, planning and building.
+//! Measuring, building and exporting.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use forebay_engine::load::{OnError, Shuffle};
 use forebay_engine::profile::ProfileOptions;
 use forebay_engine::{Result, StorageChoice};
 use forebay_pipeline::{Form, Strategy};
-use forebay_plan::{Caching, Objective, Profile, units};
+use forebay_plan::{Caching, Profile, units};
 use pyo3::prelude::*;
 
 use crate::callback::Callback;
@@ -94,23 +94,6 @@ pub(crate) fn profile(
     })?;
     let measured = measured.map_err(|error| errors::engine(py, &error, Some(&request.folder)))?;
     measured.to_json().map_err(|error| errors::plan(py, &error))
-}
-
-/// Each strategy of a profile in numbers: JSON in, JSON out.
-#[pyfunction]
-pub(crate) fn summarise(py: Python<'_>, profile: &str) -> PyResult<String> {
-    let summaries = Profile::parse(profile).and_then(|profile| forebay_plan::summarise(&profile, None));
-    let summaries = summaries.map_err(|error| errors::plan(py, &error))?;
-    Ok(serde_json::to_string(&summaries).expect("a summary has text keys and finite numbers"))
-}
-
-/// The best strategy of a profile by an objective: JSON in, JSON out.
-#[pyfunction]
-pub(crate) fn plan(py: Python<'_>, profile: &str, objective: &str) -> PyResult<String> {
-    let objective: Objective = serde_json::from_str(objective)
-        .map_err(|error| errors::usage(py, &format!("cannot plan for these weights and limits: {error}")))?;
-    let plan = Profile::parse(profile).and_then(|profile| forebay_plan::plan(&profile, &objective));
-    plan.and_then(|plan| plan.to_json()).map_err(|error| errors::plan(py, &error))
 }
 
 /// Builds a data set, or goes on with a build that was stopped; how many of its shards were there already.

@@ -7,6 +7,9 @@
 
 use crate::error::{Error, Result};
 
+/// The most bytes that a character may be replaced by. The table of SentencePiece itself has 33: for U+FDFA, which is a sentence.
+const TEXT_BYTES_MAX: usize = 256;
+
 /// The table.
 #[derive(Debug, Clone)]
 pub(super) struct Charsmap {
@@ -51,7 +54,12 @@ impl Charsmap {
         let units = tree.as_chunks::<4>().0.iter().map(|unit| Unit(u32::from_le_bytes(*unit))).collect();
         let texts =
             str::from_utf8(texts).map_err(|_| damaged("the table of characters holds text that is not UTF-8"))?;
-        Ok(Self { units, texts: texts.to_owned() })
+        let charsmap = Self { units, texts: texts.to_owned() };
+        let (found, limit) = (charsmap.longest_text() as u64, TEXT_BYTES_MAX as u64);
+        if found > limit {
+            return Err(Error::Limit { what: "bytes that a character is replaced by", found, limit });
+        }
+        Ok(charsmap)
     }
 
     /// What the longest entry that `key` begins with is replaced by, and its length.
@@ -92,6 +100,11 @@ impl Charsmap {
         }
     }
 
+    /// The bytes of the longest text that something can be replaced by; 1 if that is less.
+    pub(super) fn longest_text(&self) -> usize {
+        self.texts.split('\0').map(str::len).max().unwrap_or(0).max(1)
+    }
+
     fn text(&self, start: usize) -> Option<&str> {
         self.texts.get(start..)?.split('\0').next()
     }
@@ -106,6 +119,9 @@ mod tests {
         for blob in [&b""[..], b"\x04\0\0", b"\x08\0\0\0\0\0\0\0", b"\x03\0\0\0abc", b"\x04\0\0\0\0\0\0\0\xFF"] {
             assert!(Charsmap::new("sentencepiece", blob).is_err(), "{blob:?}");
         }
+        let mut long = vec![4, 0, 0, 0, 0, 0, 0, 0];
+        long.extend([b'a'; TEXT_BYTES_MAX + 1]);
+        assert!(matches!(Charsmap::new("sentencepiece", &long), Err(Error::Limit { .. })));
         let mut blob = vec![8, 0, 0, 0];
         blob.extend([0xFF; 8]);
         let charsmap = Charsmap::new("sentencepiece", &blob).unwrap();

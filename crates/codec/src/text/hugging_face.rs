@@ -90,6 +90,10 @@ fn text_of<'a>(component: &'a Value, name: &str, key: &str) -> Result<&'a str> {
     component[key].as_str().ok_or_else(|| missing(name, key))
 }
 
+fn within(what: &'static str, found: usize, limit: usize) -> Result<()> {
+    if found <= limit { Ok(()) } else { Err(Error::Limit { what, found: found as u64, limit: limit as u64 }) }
+}
+
 fn missing(name: &str, key: &str) -> Error {
     Error::format(FORMAT, format!("the component `{name}` has no `{key}`, or one of another kind"))
 }

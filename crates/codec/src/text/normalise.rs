@@ -97,6 +97,33 @@ impl Normaliser {
 }
 
 impl Change {
+    /// How many times as long a text may become by it; what is put before the text is not counted.
+    pub(super) fn growth(&self) -> usize {
+        match self {
+            // In UTF-8, by the Unicode Consortium's FAQ on normalisation.
+            Self::Form(Form::Nfc | Form::Nfd) => 3,
+            Self::Form(Form::Nfkc | Form::Nfkd) => 11,
+            // U+0130 is an i and a dot above it then: three bytes of two.
+            Self::Lowercase => 2,
+            Self::Strip { .. } | Self::Prepend { .. } | Self::PrependUnlessThere { .. } => 1,
+            Self::Replace { from, to } => to.len().div_ceil(from.len()).max(1),
+            Self::ReplaceSpaceRuns { to } => to.len().div_ceil(2).max(1),
+            Self::Charsmap(charsmap) => charsmap.longest_text(),
+            Self::SentencePiece(normaliser) => {
+                let sign = if normaliser.space_signs { SPACE_SIGN.len_utf8() } else { 1 };
+                normaliser.charsmap.as_ref().map_or(1, Charsmap::longest_text) * sign
+            }
+        }
+    }
+
+    /// What it puts before a text.
+    pub(super) fn prefix(&self) -> &str {
+        match self {
+            Self::Prepend { text } | Self::PrependUnlessThere { text, .. } => text,
+            _ => "",
+        }
+    }
+
     /// The changed text, or `None` where nothing changes.
     fn apply(&self, text: &str, first: bool) -> Option<String> {
         match self {

@@ -169,35 +169,39 @@ fn long_words_take_no_longer_than_long_texts() {
     assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
 }
 
-/// A tokeniser of each kind, small enough to be written down.
-fn small_tokenisers() -> Vec<(&'static str, Vec<u8>)> {
-    let bytes: Vec<String> = (0..256).map(|byte| format!("[\"<0x{byte:02X}>\",-20.0]")).collect();
-    let unigram = format!(
-        r#"{{"added_tokens":[{{"id":0,"content":"<unk>"}}],"normalizer":{{"type":"NFKC"}},
-        "pre_tokenizer":{{"type":"Metaspace","replacement":"▁","prepend_scheme":"always"}},
-        "model":{{"type":"Unigram","unk_id":0,"byte_fallback":true,
-        "vocab":[["<unk>",0.0],["▁",-2.0],["a",-3.0],["▁a",-3.5],["ab",-4.0],["b",-3.0],{}]}}}}"#,
-        bytes.join(",")
-    );
-    let pairs = r#"{"normalizer":{"type":"Sequence","normalizers":[{"type":"Prepend","prepend":"▁"},
-        {"type":"Replace","pattern":{"String":" "},"content":"▁"}]},
-        "model":{"type":"BPE","unk_token":"<unk>","fuse_unk":true,
-        "vocab":{"<unk>":0,"▁":1,"a":2,"b":3,"ab":4,"▁ab":5},"merges":["a b",["▁","ab"]]}}"#;
-    vec![("unigram", unigram.into_bytes()), ("pairs", pairs.as_bytes().to_vec())]
-}
+/// Small files of each kind, made by `golden/tokenisers.py`. The fuzz target begins from them.
+const UNIGRAM: &[u8] = include_bytes!("../golden/tokenisers/unigram.json");
+const PAIRS: &[u8] = include_bytes!("../golden/tokenisers/pairs.json");
+const BYTES: &[u8] = include_bytes!("../golden/tokenisers/bytes.json");
+const GPT2: &[u8] = include_bytes!("../golden/tokenisers/gpt2.pair");
+const RANKS: &[u8] = include_bytes!("../golden/tokenisers/ranks.tiktoken");
+const MODELS: [&[u8]; 2] =
+    [include_bytes!("../golden/tokenisers/unigram.model"), include_bytes!("../golden/tokenisers/pairs.model")];
 
 #[test]
 fn small_tokenisers_do_what_they_say() {
-    let [(_, unigram), (_, pairs)] = &small_tokenisers()[..] else { unreachable!() };
-    let unigram = Tokeniser::from_hugging_face(unigram).unwrap();
+    let unigram = Tokeniser::from_hugging_face(UNIGRAM).unwrap();
     // The full-width a is an a to this normaliser; the e has no piece, but a byte.
     assert_eq!(unigram.encode("\u{ff41}b ae"), [1, 4, 3, 6 + 0x65]);
     assert_eq!(unigram.decode(&unigram.encode("ab ae")).unwrap(), b"ab ae");
     assert_eq!(unigram.encode("a<unk>"), [3, 0]);
-    let pairs = Tokeniser::from_hugging_face(pairs).unwrap();
+    let pairs = Tokeniser::from_hugging_face(PAIRS).unwrap();
     assert_eq!(pairs.encode("ab ab xx"), [5, 5, 1, 0]);
     assert_eq!(pairs.decode(&[5, 5]).unwrap(), b"ab ab");
     assert!(pairs.decode(&[6]).is_err());
+}
+
+#[test]
+fn small_tokenisers_of_bytes_agree() {
+    let nul = GPT2.iter().position(|&byte| byte == 0).unwrap();
+    let gpt2 = Tokeniser::from_gpt2(&GPT2[..nul], &GPT2[nul + 1..]).unwrap();
+    let ranks = Tokeniser::from_tiktoken(RANKS, Pattern::Gpt2).unwrap();
+    let bytes = Tokeniser::from_hugging_face(BYTES).unwrap();
+    assert_eq!(gpt2.encode("ab ab 1"), [256, 257, 0x20, 0x31]);
+    assert_eq!(ranks.encode("ab ab 1"), gpt2.encode("ab ab 1"));
+    // This one makes capitals small, by a change and by its table, and single digits words.
+    assert_eq!(bytes.encode("AB ab 12"), [256, 257, 0x20, 0x31, 0x32]);
+    assert_eq!(bytes.encode("ab <|end|> ab"), [256, 258, 256]);
 }
 
 /// A SentencePiece file with these pieces (text, score, kind), of this kind.
@@ -238,6 +242,10 @@ fn small_sentencepiece_models_do_what_they_say() {
         assert_eq!(tokeniser.decode(&[2, 2, 7, 5]).unwrap(), b"ab ab<sep>a");
         assert_eq!(tokeniser.id_of("<s>"), Some(1));
         assert!(tokeniser.encode("").is_empty() && tokeniser.encode("   ").is_empty());
+    }
+    for model in MODELS {
+        // Its table makes a small letter of the capital.
+        assert_eq!(Tokeniser::from_sentencepiece(model).unwrap().encode("Ab ab"), [2, 2]);
     }
 }
 
@@ -307,6 +315,35 @@ fn damaged_files_say_what_is_wrong() {
     }
 }
 
+/// Files that are sound word for word, and would make a text of a few letters fill memory, the stack, or a day.
+#[test]
+fn hostile_tokenisers_are_refused() {
+    let model = r#""model":{"type":"BPE","vocab":{"a":0},"merges":[]}"#;
+    let of = |component: &str, members: &str, member: &str, count: usize| {
+        let all = vec![member; count].join(",");
+        format!(r#"{{"{component}":{{"type":"Sequence","{members}":[{all}]}},{model}}}"#)
+    };
+    let double = r#"{"type":"Replace","pattern":{"String":"a"},"content":"aa"}"#;
+    let long = format!(r#"{{"type":"Prepend","prepend":"{}"}}"#, "a".repeat(5000));
+    let piece = "a".repeat(5000);
+    for (json, what) in [
+        (of("normalizer", "normalizers", double, 40), "growth of a text by its changes"),
+        (of("normalizer", "normalizers", r#"{"type":"NFKC"}"#, 5), "growth of a text by its changes"),
+        (of("normalizer", "normalizers", &long, 1), "bytes to be put before a text"),
+        (
+            of("normalizer", "normalizers", r#"{"type":"Strip","strip_left":true,"strip_right":true}"#, 1000),
+            "number of changes of a text",
+        ),
+        (of("pre_tokenizer", "pretokenizers", r#"{"type":"Digits"}"#, 100_000), "number of cuts of a text"),
+        (format!(r#"{{"model":{{"type":"Unigram","unk_id":0,"vocab":[["{piece}",0]]}}}}"#), "bytes of a token"),
+    ] {
+        let error = Tokeniser::from_hugging_face(json.as_bytes()).unwrap_err();
+        assert!(matches!(error, Error::Limit { .. }) && error.to_string().starts_with(what), "{error}");
+    }
+    let few = of("normalizer", "normalizers", double, 3);
+    assert_eq!(Tokeniser::from_hugging_face(few.as_bytes()).unwrap().encode("a"), [0; 8]);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -329,14 +366,13 @@ proptest! {
 
     #[test]
     fn damaged_tokenisers_never_panic(at in any::<prop::sample::Index>(), byte in any::<u8>(), cut in any::<prop::sample::Index>(), text in any::<String>()) {
-        let mut files = small_tokenisers();
-        files.push(("sentencepiece", sentencepiece(2, false, &PIECES)));
-        files.push(("sentencepiece", sentencepiece(1, false, &PIECES)));
-        for (name, mut file) in files {
+        let of_hugging_face = [UNIGRAM, PAIRS, BYTES].map(|file| (file, true));
+        for (file, json) in of_hugging_face.into_iter().chain(MODELS.map(|file| (file, false))) {
+            let mut file = file.to_vec();
             let place = at.index(file.len());
             file[place] = byte;
             for file in [&file[..], &file[..cut.index(file.len())]] {
-                let tokeniser = if name == "sentencepiece" { Tokeniser::from_sentencepiece(file) } else { Tokeniser::from_hugging_face(file) };
+                let tokeniser = if json { Tokeniser::from_hugging_face(file) } else { Tokeniser::from_sentencepiece(file) };
                 if let Ok(tokeniser) = tokeniser {
                     let ids = tokeniser.encode(&text);
                     prop_assert!(tokeniser.decode(&ids).is_ok());

@@ -1,7 +1,7 @@
 //! What is wanted of a plan beyond weights and limits: a named objective, prices, another machine.
 
 use clap::{Args, ValueEnum};
-use forebay_plan::{Objective, Prices, Weights, WhatIf};
+use forebay_plan::{Error as PlanError, Objective, Prices, Weights, WhatIf};
 
 use crate::arguments::size_bytes;
 use crate::error::{Error, Result};
@@ -58,18 +58,15 @@ impl Wants {
         })
     }
 
-    /// The prices with how long they are paid: a price without that would count for nothing.
+    /// The prices with how long they are paid.
     fn for_how_long(&self, prices: Prices) -> Result<Prices> {
-        let missing = |price: f64, given: bool, name: &str, option: &str| {
-            if price > 0.0 && !given {
-                let problem = format!("`{name}` has a price, but nothing says for how long it is paid");
-                return Err(Error::usage(problem, format!("add `{option}`")));
-            }
-            Ok(())
-        };
-        missing(prices.accelerator_hour, self.epochs.is_some(), "accelerator-hour", "--epochs N")?;
-        missing(prices.gb_month, self.months.is_some(), "gb-month", "--months N")?;
-        Ok(Prices { epochs: self.epochs.unwrap_or(0), months: self.months.unwrap_or(0.0), ..prices })
+        prices.paid_for(self.epochs, self.months).map_err(|error| match error {
+            PlanError::Unpaid { price, missing } => Error::usage(
+                format!("`{}` has a price, but nothing says for how long it is paid", price.replace('_', "-")),
+                format!("add `--{missing} N`"),
+            ),
+            source => Error::Plan { about: String::new(), source },
+        })
     }
 }
 

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::{FORMAT, missing, unsupported};
+use super::{FORMAT, missing, unsupported, within};
 use crate::error::{Error, Result};
-use crate::text::byte_level::{byte_tokens, bytes_of_name, check_id, pairs_of_rules};
+use crate::text::byte_level::{TOKEN_BYTES_MAX, byte_tokens, bytes_of_name, check_id, pairs_of_rules};
 use crate::text::cut::keeps_words_apart;
 use crate::text::sentencepiece::{byte_of_name, single_character, spaced};
 use crate::text::tokeniser::{Model, Start, Tokens};
@@ -118,6 +118,8 @@ fn unigram(component: &Value) -> Result<Loaded> {
         let Some((name, score)) = entry[0].as_str().zip(score) else {
             return Err(Error::format(FORMAT, format!("the entry `{entry}` of the vocabulary is no token and score")));
         };
+        // A text is compared with them from every character on.
+        within("bytes of a token", name.len(), TOKEN_BYTES_MAX)?;
         pieces.push((id as u32, name.as_bytes(), score));
         tokens.bytes.push(bytes_of_piece(name, byte_fallback).into());
         tokens.by_name.insert(name.to_owned(), id as u32);

@@ -2,9 +2,10 @@
 
 use serde_json::Value;
 
-use super::{FORMAT, missing, text_of, unsupported};
+use super::{FORMAT, missing, text_of, unsupported, within};
 use crate::error::{Error, Result};
 use crate::text::base64;
+use crate::text::byte_level::TOKEN_BYTES_MAX;
 use crate::text::charsmap::Charsmap;
 use crate::text::cut::{Cut, SPACE_SIGN};
 use crate::text::normalise::{Change, Form};
@@ -27,8 +28,28 @@ const PATTERNS: [(&str, Pattern); 4] = [
 /// Components may hold a sequence of others, which no true file nests.
 const SEQUENCE_DEPTH_MAX: usize = 4;
 
+/// The most changes one after the other; those in use have a handful.
+const CHANGES_MAX: usize = 64;
+
+/// How many times as long a text may become. Changes multiply what each of them does: a dozen that double a letter would
+/// make a page of it, and a hundred more than there is memory.
+const GROWTH_MAX: usize = 1 << 12;
+
+/// The most cuts one after the other, each of which is a call within another; those in use have one or two.
+const CUTS_MAX: usize = 16;
+
 pub(super) fn normaliser(component: &Value, changes: &mut Vec<Change>) -> Result<()> {
-    normaliser_within(component, changes, 0)
+    normaliser_within(component, changes, 0)?;
+    check_changes(changes)
+}
+
+/// Whether what is done to a text takes reasonable time and memory.
+fn check_changes(changes: &[Change]) -> Result<()> {
+    let longest = changes.iter().map(|change| change.prefix().len()).max().unwrap_or(0);
+    let growth = changes.iter().fold(1, |product: usize, change| product.saturating_mul(change.growth()));
+    within("number of changes of a text", changes.len(), CHANGES_MAX)?;
+    within("bytes to be put before a text", longest, TOKEN_BYTES_MAX)?;
+    within("growth of a text by its changes", growth, GROWTH_MAX)
 }
 
 fn normaliser_within(component: &Value, changes: &mut Vec<Change>, depth: usize) -> Result<()> {
@@ -75,6 +96,8 @@ fn replace(component: &Value) -> Result<Change> {
 pub(super) fn pre_tokeniser(component: &Value, changes: &mut Vec<Change>, cuts: &mut Vec<Cut>) -> Result<bool> {
     let mut bytes = false;
     pre_tokeniser_within(component, changes, cuts, &mut bytes, 0)?;
+    check_changes(changes)?;
+    within("number of cuts of a text", cuts.len(), CUTS_MAX)?;
     Ok(bytes)
 }
 

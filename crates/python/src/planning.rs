@@ -1,0 +1,77 @@
+//! Planning: arithmetic on profiles. JSON in, JSON out.
+
+use forebay_plan::{Objective, Profile};
+use pyo3::prelude::*;
+use serde::Serialize;
+
+use crate::errors;
+
+/// What is wanted of a strategy.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct Wanted {
+    /// Weights, limits, prices and the machine: an [`Objective`] as JSON.
+    objective: String,
+    /// For how many epochs and months the prices are paid, where there are some.
+    epochs: Option<u64>,
+    months: Option<f64>,
+}
+
+impl Wanted {
+    fn objective(&self, py: Python<'_>) -> PyResult<Objective> {
+        let mut objective: Objective = serde_json::from_str(&self.objective)
+            .map_err(|error| errors::usage(py, &format!("cannot plan for this objective: {error}")))?;
+        let paid = objective.prices.map(|prices| prices.paid_for(self.epochs, self.months)).transpose();
+        objective.prices = paid.map_err(|error| errors::plan(py, &error))?;
+        Ok(objective)
+    }
+}
+
+/// Each strategy of a profile in numbers.
+#[pyfunction]
+pub(crate) fn summarise(py: Python<'_>, profile: &str) -> PyResult<String> {
+    let summaries = Profile::parse(profile).and_then(|profile| forebay_plan::summarise(&profile, None));
+    Ok(json(&summaries.map_err(|error| errors::plan(py, &error))?))
+}
+
+/// The best strategy of a profile.
+#[pyfunction]
+pub(crate) fn plan(py: Python<'_>, profile: &str, wanted: Wanted) -> PyResult<String> {
+    let objective = wanted.objective(py)?;
+    let plan = Profile::parse(profile).and_then(|profile| forebay_plan::plan(&profile, &objective));
+    plan.and_then(|plan| plan.to_json()).map_err(|error| errors::plan(py, &error))
+}
+
+/// Every strategy of a profile: its place, the Pareto front, what an encoding saves.
+#[pyfunction]
+pub(crate) fn analyse(py: Python<'_>, profile: &str, wanted: Wanted) -> PyResult<String> {
+    let objective = wanted.objective(py)?;
+    let analysis = Profile::parse(profile).and_then(|profile| forebay_plan::analyse(&profile, &objective));
+    Ok(json(&analysis.map_err(|error| errors::plan(py, &error))?))
+}
+
+/// What profiles show together that differ in one thing.
+#[pyfunction]
+pub(crate) fn compare(py: Python<'_>, profiles: Vec<String>) -> PyResult<String> {
+    let profiles = parse(py, &profiles)?;
+    let comparison = forebay_plan::compare(&profiles.iter().collect::<Vec<_>>());
+    Ok(json(&comparison.map_err(|error| errors::plan(py, &error))?))
+}
+
+/// Everything about every strategy of profiles as one table.
+#[pyfunction]
+pub(crate) fn table(py: Python<'_>, profiles: Vec<String>, wanted: Wanted) -> PyResult<String> {
+    let objective = wanted.objective(py)?;
+    let profiles = parse(py, &profiles)?;
+    let table = forebay_plan::table(&profiles.iter().collect::<Vec<_>>(), &objective);
+    Ok(json(&table.map_err(|error| errors::plan(py, &error))?))
+}
+
+fn parse(py: Python<'_>, profiles: &[String]) -> PyResult<Vec<Profile>> {
+    let parsed = profiles.iter().map(|profile| Profile::parse(profile).map_err(|error| errors::plan(py, &error)));
+    parsed.collect()
+}
+
+fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("what is measured has text keys and finite numbers")
+}

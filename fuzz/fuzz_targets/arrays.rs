@@ -1,0 +1,25 @@
+//! Arrays and masks: NumPy's files, tables of embeddings, PNGs of classes. What a file is, its first bytes say.
+#![no_main]
+
+use bytes::Bytes;
+use forebay_codec::image::{Limits, decode_labels};
+use forebay_codec::npy;
+use forebay_codec::text::EmbeddingTable;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|file: &[u8]| {
+    let shared = Bytes::copy_from_slice(file);
+    if let Ok(array) = npy::decode(shared.clone()) {
+        let again = npy::decode(npy::encode(array.view())).expect("what was sound stays so");
+        assert_eq!(again, array);
+    }
+    for table in [EmbeddingTable::from_npy(shared.clone()), EmbeddingTable::from_safetensors(shared, None)] {
+        let Ok(table) = table else { continue };
+        assert!(table.rows() * table.columns() * 4 <= file.len());
+        assert_eq!(table.row(0).map(<[f32]>::len), Some(table.columns()));
+    }
+    let limits = Limits { pixels_max: 1 << 18, bytes_max: 1 << 24 };
+    if let Ok(mask) = decode_labels(file, &limits) {
+        assert!(mask.data().len() <= limits.pixels_max);
+    }
+});

@@ -1,0 +1,19 @@
+//! Recordings: HDF5 by its first bytes, otherwise delimited text; and the same bytes as raw numbers.
+#![no_main]
+
+use forebay_codec::signal::{Channel, RawElement, SignalFormat, SignalOptions, read};
+use libfuzzer_sys::fuzz_target;
+
+const SAMPLES_MAX: usize = 1 << 16;
+
+fuzz_target!(|file: &[u8]| {
+    let named = SignalOptions { samples_max: SAMPLES_MAX, ..SignalOptions::default() };
+    let numbered = SignalOptions { channels: vec![Channel::Number(0), Channel::Number(1)], ..named.clone() };
+    let raw = |raw_element| SignalOptions { format: SignalFormat::Raw, raw_element, ..numbered.clone() };
+    for options in [raw(RawElement::I16), raw(RawElement::F32), raw(RawElement::F64), named, numbered] {
+        if let Ok(recording) = read(file, &options) {
+            let samples: usize = recording.channels.iter().map(Vec::len).sum();
+            assert!(samples <= SAMPLES_MAX && samples == recording.samples() * options.channels.len());
+        }
+    }
+});

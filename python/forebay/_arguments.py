@@ -1,0 +1,59 @@
+"""Arguments as they must be, or an error that says how."""
+
+from __future__ import annotations
+
+import operator
+import os
+import re
+from typing import Any
+
+from ._errors import UsageError
+
+__all__ = ["THREADS_MAX", "byte_count", "cores", "flag", "number", "whole"]
+
+THREADS_MAX = 1024
+
+
+def whole(name: str, value: Any, least: int, most: int) -> int:
+    try:
+        found = operator.index(value)
+    except TypeError:
+        raise UsageError(f"`{name}` is `{value!r}`, but must be a whole number") from None
+    if not least <= found <= most:
+        raise UsageError(f"`{name}` is `{found}`, but must be from {least} to {most}")
+    return found
+
+
+def flag(name: str, value: Any) -> bool:
+    # `"no"` would be true. NumPy has a type of its own.
+    if type(value).__name__ not in ("bool", "bool_"):
+        raise UsageError(f"`{name}` is `{value!r}`, but must be True or False")
+    return bool(value)
+
+
+def number(name: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise UsageError(f"`{name}` is `{value!r}`, but must be a number") from None
+
+
+_UNITS = {"": 1, "B": 1, **{f"{unit}B": 1000**power for power, unit in enumerate("KMGT", 1)}}
+_UNITS |= {f"{unit}iB".upper(): 1024**power for power, unit in enumerate("KMGT", 1)}
+
+
+def byte_count(name: str, value: Any) -> int:
+    """A number of bytes, also as a text: `2GB`, `512MiB`."""
+    if value is None:
+        return 0
+    if isinstance(value, str):
+        found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", value)
+        unit = _UNITS.get(found.group(2).upper()) if found else None
+        if found is None or unit is None:
+            raise UsageError(f"`{name}` is `{value}`, but must be a number of bytes\nhint: write it like `2GB` or `512MiB`")
+        value = int(float(found.group(1)) * unit)
+    return whole(name, value, 0, 1 << 62)
+
+
+def cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

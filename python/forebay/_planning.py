@@ -1,0 +1,277 @@
+"""Profiles and plans: what was measured, and what follows from it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Unpack
+
+from . import _native
+from ._document import Document
+from ._errors import UsageError
+from ._objective import Wanted, objective
+from ._pipeline import Pipeline
+from ._plot import bars
+from ._table import Column, as_frame, as_html, as_text
+
+if TYPE_CHECKING:
+    import pandas
+
+    from ._work import Dataset
+
+__all__ = ["Analysis", "Plan", "Profile", "plan"]
+
+#: How large a shard should be: large enough that opening it costs nothing, small enough that little is lost when a build
+#: is stopped.
+SHARD_BYTES = 128_000_000
+
+_STRATEGY = Column("strategy", "name")
+_RATE = Column("samples/s", "t4_samples_per_second", "number")
+_STORAGE = Column("storage", "storage_bytes_total", "bytes")
+_PREPARE = Column("prepare", "prep_seconds_total", "seconds")
+_PREDICTED = Column("predicted", "predicted_samples_per_second", "number")
+_BOUND = Column("bound by", "prediction.bound_by")
+
+
+def plan(profile: Profile | str | os.PathLike[str], **wanted: Unpack[Wanted]) -> Plan:
+    """Chooses the best strategy of a profile.
+
+    weights: how much `prep`, `storage`, `throughput` and `money` count, or the name of one for that one alone; throughput alone
+        unless given.
+    storage_bytes_max, prep_seconds_max, lossless: rule strategies out; the limits are of the whole data set. `LimitError` says
+        what comes nearest where nothing meets them.
+    trainer_samples_per_second: how much the trainer takes; more counts for nothing.
+    what_if: another machine to plan for (see `WhatIf`), by the cost model, corrected by its error here.
+    prices, epochs, months: what things cost (see `Prices`), and for how long they are paid.
+    """
+    measured = profile if isinstance(profile, Profile) else Profile.load(profile)
+    return Plan(_native.plan(measured.to_json(), objective(**wanted)), measured._functions)
+
+
+class Profile(Document):
+    """What was measured of a pipeline on this machine and storage."""
+
+    _what = "profile"
+
+    def __init__(self, text: str, functions: Mapping[str, Callable[..., Any]] | None = None) -> None:
+        #: Each strategy in numbers: T4 and its spread, storage and preparation of the whole data set, what binds it.
+        self.strategies: list[dict[str, Any]] = json.loads(_native.summarise(text))
+        super().__init__(text, functions)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Profile:
+        """The profile in a file that `save` or `forebay profile` wrote."""
+        return cls(cls._read(path))
+
+    @property
+    def steps(self) -> list[dict[str, Any]]:
+        """What each step costs."""
+        steps: list[dict[str, Any]] = self._content["steps"]
+        return steps
+
+    @property
+    def fastest(self) -> str:
+        """The strategy with the highest throughput."""
+        name: str = max(self.strategies, key=lambda row: row["t4_samples_per_second"])["name"]
+        return name
+
+    def plan(self, **wanted: Unpack[Wanted]) -> Plan:
+        """Chooses the best strategy; the same as `forebay.plan(profile, ...)`."""
+        return plan(self, **wanted)
+
+    def analyse(self, **wanted: Unpack[Wanted]) -> Analysis:
+        """Every strategy: its place by what is wanted, the Pareto front, what an encoding saves and costs."""
+        return Analysis(_native.analyse(self._text, objective(**wanted)))
+
+    def table(self, **wanted: Unpack[Wanted]) -> list[dict[str, Any]]:
+        """A row for each strategy with everything that is known of it: the columns of `forebay report --csv`."""
+        return rows_of(_native.table([self._text], objective(**wanted)))
+
+    def to_pandas(self, **wanted: Unpack[Wanted]) -> pandas.DataFrame:
+        """The table as a data frame, indexed by strategy. Needs pandas."""
+        return as_frame(self.table(**wanted), "strategy")
+
+    def _title(self) -> str:
+        method, name = self._content["method"], self._content["pipeline"]["name"]
+        runs = f"{method['runs_total']} runs" if method["runs_total"] else "by the cost model"
+        return (
+            f"Profile of `{name}` on storage `{self._content['storage']['name']}`: {method['sample_count']:,} of "
+            f"{self._content['data']['samples']:,} samples, {runs}, {method['threads']} threads"
+        )
+
+    def _columns(self) -> list[Column]:
+        return [_STRATEGY, _RATE, _STORAGE, _PREPARE, _PREDICTED, Column("bound by", "bound_by")]
+
+    def __repr__(self) -> str:
+        return f"{self._title()}\n{as_text(self._columns(), self.strategies, self.fastest)}"
+
+    def _repr_html_(self) -> str:
+        return as_html(self._title(), self._columns(), self.strategies, self.fastest)
+
+    def plot(self) -> Any:
+        """A bar of samples per second for each strategy, with their spread. Needs matplotlib; returns the axes."""
+        names = [row["name"] for row in self.strategies]
+        rates = [row["t4_samples_per_second"] for row in self.strategies]
+        spreads = [row["t4_spread"] for row in self.strategies]
+        return bars(names, rates, spreads, ["C0"] * len(names), self._content["pipeline"]["name"])
+
+
+class Plan(Document):
+    """What was chosen, with its prediction and its reasons."""
+
+    _what = "plan"
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Plan:
+        """The plan in a file that `save` or `forebay plan` wrote."""
+        text = cls._read(path)
+        try:
+            made = cls(text)
+            if made._content["version"] != 1 or not isinstance(made.ranking, list):
+                raise KeyError("version")
+        except (ValueError, KeyError, TypeError) as error:
+            raise UsageError(f"`{os.fspath(path)}` is no plan that this version reads: {error}") from None
+        return made
+
+    @property
+    def chosen(self) -> str:
+        """The strategy."""
+        name: str = self._content["chosen"]
+        return name
+
+    @property
+    def reason(self) -> str:
+        """Why, in a few sentences."""
+        reason: str = self._content["reason"]
+        return reason
+
+    @property
+    def ranking(self) -> list[dict[str, Any]]:
+        """All strategies, best first; those that a limit rules out come last."""
+        ranking: list[dict[str, Any]] = self._content["ranking"]
+        return ranking
+
+    @property
+    def assumptions(self) -> list[str]:
+        """What was assumed of another machine, a sentence each; none where the plan is for the one that was measured."""
+        return list(self._content.get("other_machine", {}).get("assumptions", ()))
+
+    @property
+    def pipeline(self) -> Pipeline:
+        """The pipeline."""
+        return Pipeline.from_json(json.dumps(self._content["pipeline"]), self._functions)
+
+    @property
+    def data(self) -> str:
+        """The folder that was measured on."""
+        root: str = self._content["data"]["root"]
+        return root
+
+    @property
+    def keeps_files(self) -> bool:
+        """Whether the files are best read as they are, so that there is nothing to build."""
+        return bool(self._content["split"]["position"] == 0)
+
+    def build(self, output: str | os.PathLike[str], **how: Any) -> Dataset:
+        """Rewrites the data so; the same as `forebay.build(plan, output, ...)`."""
+        from ._work import build
+
+        return build(self, output, **how)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A row for each strategy, best first, indexed by its name. Needs pandas."""
+        return as_frame(self.ranking, "name")
+
+    def _shards(self, strategy: str, threads: int) -> int | None:
+        for row in self.ranking:
+            if row["name"] == strategy:
+                wanted = max(threads, -(-int(row["storage_bytes_total"]) // SHARD_BYTES))
+                return max(1, min(wanted, int(self._content["data"]["samples"])))
+        return None
+
+    @property
+    def _is_forecast(self) -> bool:
+        return "other_machine" in self._content
+
+    def _columns(self) -> list[Column]:
+        cost = [Column("cost", "cost.total", "number")] if "prices" in self._content else []
+        head = [_STRATEGY, Column("score", "score", "score"), *cost]
+        last = Column("measured here", _RATE.key, "number") if self._is_forecast else _PREDICTED
+        return [*head, *_figures(self._is_forecast), last, _BOUND]
+
+    def __repr__(self) -> str:
+        return f"Keep `{self.chosen}`: {self.reason}\n{as_text(self._columns(), self.ranking, self.chosen)}"
+
+    def _repr_html_(self) -> str:
+        return as_html(f"Keep `{self.chosen}`: {self.reason}", self._columns(), self.ranking, self.chosen)
+
+    def plot(self) -> Any:
+        """A bar of samples per second for each strategy, best first; the chosen one stands out, and those that a limit rules
+        out are pale. Expected ones where the plan is for another machine. Needs matplotlib; returns the axes.
+        """
+        names = [row["name"] for row in self.ranking]
+        if self._is_forecast:
+            rates, spreads = [row["forecast"]["expected_samples_per_second"] for row in self.ranking], None
+        else:
+            rates = [row["t4_samples_per_second"] for row in self.ranking]
+            spreads = [row["t4_spread"] for row in self.ranking]
+        colours = ["lightgrey" if row["score"] is None else "C0" for row in self.ranking]
+        colours[names.index(self.chosen)] = "C1"
+        return bars(names, rates, spreads, colours, f"{self._content['pipeline']['name']}: keep {self.chosen}")
+
+
+class Analysis:
+    """Every strategy of a profile, judged by what is wanted."""
+
+    def __init__(self, text: str) -> None:
+        content = json.loads(text)
+        #: The name of the pipeline.
+        self.pipeline: str = content["pipeline"]
+        #: The strategies in the order of the pipeline, with the keys of `forebay report --csv` (docs/json.md).
+        self.strategies: list[dict[str, Any]] = content["strategies"]
+
+    @property
+    def best(self) -> str:
+        """The strategy in the first place."""
+        name: str = min(self.strategies, key=lambda row: row["place"])["name"]
+        return name
+
+    @property
+    def pareto(self) -> list[str]:
+        """Strategies that no other beats: none is at least as good in storage, throughput and preparation, and better in one."""
+        return [row["name"] for row in self.strategies if row["pareto"]]
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A row for each strategy, indexed by its name. Needs pandas."""
+        return as_frame(self.strategies, "name")
+
+    def _columns(self) -> list[Column]:
+        figures = _figures("forecast" in self.strategies[0])
+        columns = [_STRATEGY, Column("place", "place", "count"), *figures, Column("Pareto", "pareto", "flag")]
+        if any(row["plain"] is not None for row in self.strategies):
+            columns += [Column("saves", "space_saving", "percent"), Column("throughput", "throughput_factor", "number")]
+        return columns
+
+    def __repr__(self) -> str:
+        return f"Analysis of `{self.pipeline}`\n{as_text(self._columns(), self.strategies, self.best)}"
+
+    def _repr_html_(self) -> str:
+        return as_html(f"Analysis of `{self.pipeline}`", self._columns(), self.strategies, self.best)
+
+
+def _figures(forecast: bool) -> list[Column]:
+    """Throughput, storage and preparation: as measured, or as expected on another machine."""
+    if not forecast:
+        return [_RATE, _STORAGE, _PREPARE]
+    there = [Column(column.title, f"forecast.{column.key}", column.unit) for column in (_STORAGE, _PREPARE)]
+    return [Column("expected", "forecast.expected_samples_per_second", "number"), *there]
+
+
+def rows_of(text: str) -> list[dict[str, Any]]:
+    """The rows of a native table, without what is missing."""
+    table = json.loads(text)
+    names = [column["name"] for column in table["columns"]]
+    return [
+        {name: cell for name, cell in zip(names, row, strict=True) if cell is not None} for row in table["rows"]
+    ]
