@@ -50,7 +50,7 @@ fuzz: setup ## Fuzz every parser for FUZZ_SECONDS each
 
 bench: setup ## Our code beside the bare libraries: ratios
 	cargo build --release --package forebay-cli --package forebay-bench
-	test -d "$(PHOTOS)" || target/release/forebay demo --folder demo --photos-only
+	test -d "$(PHOTOS)" || target/release/forebay demo --folder demo --data-only
 	target/release/forebay-bench "$(PHOTOS)" --output bench/results/core.md
 
 bench-l3: setup ## The L3 format beside other lossless formats

@@ -152,7 +152,7 @@ def make_data(bench: Bench, jpegs: int) -> dict[str, Any]:
     else:
         photos = bench.folder / "demo"
         say("making photographs: there are no real ones here")
-        run_program([str(bench.program), "demo", "--folder", str(photos), "--photos-only"])
+        run_program([str(bench.program), "demo", "--folder", str(photos), "--data-only"])
         small = large = [photos]
     say(f"making {jpegs} JPEGs and {PNGS} PNGs")
     command = [str(environments.python(bench.folder, "torch")), str(HERE / "data.py"), "--target", str(bench.data)]

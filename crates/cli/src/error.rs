@@ -43,10 +43,10 @@ pub(crate) enum Error {
         /// What to do.
         remedy: String,
     },
-    /// A picture could not be read or made.
+    /// A picture, or another file of samples, could not be read or made.
     #[error("`{}`: {source}", path.display())]
     Picture {
-        /// The picture.
+        /// The file.
         path: PathBuf,
         /// What the codec said.
         source: forebay_codec::Error,

@@ -14,6 +14,24 @@ const HINT: &str = "save it with numpy.save in C order, as a plain little-endian
 /// The array in `file`; its elements share the file's memory.
 pub fn decode(file: impl Into<Bytes>) -> Result<Tensor> {
     let file = file.into();
+    let (spec, start) = locate(&file)?;
+    let found = file.len() - start;
+    Tensor::new(spec, file.slice(start..)).ok_or_else(|| too_long(&spec, found))
+}
+
+/// The array in `file`, borrowed.
+pub fn view(file: &[u8]) -> Result<TensorView<'_>> {
+    let (spec, start) = locate(file)?;
+    let data = &file[start..];
+    if data.len() == spec.bytes() { Ok(TensorView { spec, data }) } else { Err(too_long(&spec, data.len())) }
+}
+
+fn too_long(spec: &TensorSpec, found: usize) -> Error {
+    Error::format(NAME, format!("{spec} is followed by {found} bytes"))
+}
+
+/// What the array is, and where its elements begin; at least as many follow as there must be.
+fn locate(file: &[u8]) -> Result<(TensorSpec, usize)> {
     let cut = || Error::truncated(NAME, "it ends within the header", file.len());
     if !file.starts_with(MAGIC) {
         return Err(Error::format(NAME, "it does not begin as one"));
@@ -26,12 +44,11 @@ pub fn decode(file: impl Into<Bytes>) -> Result<Tensor> {
     };
     let header = start.checked_add(length).and_then(|end| file.get(start..end)).ok_or_else(cut)?;
     let spec = parse_header(&String::from_utf8_lossy(header))?;
-    let elements = file.slice(start + length..);
-    if elements.len() < spec.bytes() {
+    let start = start + length;
+    if file.len() - start < spec.bytes() {
         return Err(Error::truncated(NAME, "it has fewer elements than its shape says", file.len()));
     }
-    let found = elements.len();
-    Tensor::new(spec, elements).ok_or_else(|| Error::format(NAME, format!("{spec} is followed by {found} bytes")))
+    Ok((spec, start))
 }
 
 /// The header is a Python dictionary: `{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }`.

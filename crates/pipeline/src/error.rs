@@ -187,6 +187,16 @@ pub enum StepError {
         /// What is needed.
         expected: &'static str,
     },
+    /// A file that holds a tensor of another type than the step says.
+    #[error(
+        "it holds {found}, but the step says {expected}\nhint: write what the files hold into the step's `type`, with `?` for a size that differs"
+    )]
+    OtherType {
+        /// What it holds.
+        found: TensorSpec,
+        /// What the step says.
+        expected: crate::schema::FieldType,
+    },
     /// What would come out is larger than any tensor may be.
     #[error("{found} takes more than the {limit_bytes} bytes that a tensor may have")]
     TooLarge {

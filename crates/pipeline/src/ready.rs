@@ -6,11 +6,17 @@ use crate::pipeline::Pipeline;
 /// Name and text of each.
 const READY: &[(&str, &str)] = &[
     ("cv", include_str!("../../../pipelines/cv.toml")),
+    ("cv2-jpg", include_str!("../../../pipelines/cv2-jpg.toml")),
+    ("cv2-png", include_str!("../../../pipelines/cv2-png.toml")),
+    ("cv-grey-before-centering", include_str!("../../../pipelines/cv-grey-before-centering.toml")),
+    ("cv-grey-after-centering", include_str!("../../../pipelines/cv-grey-after-centering.toml")),
+    ("cv-grey-before-resize", include_str!("../../../pipelines/cv-grey-before-resize.toml")),
     ("imagenet", include_str!("../../../pipelines/imagenet.toml")),
     ("flac", include_str!("../../../pipelines/flac.toml")),
     ("mp3", include_str!("../../../pipelines/mp3.toml")),
     ("nlp", include_str!("../../../pipelines/nlp.toml")),
     ("nilm", include_str!("../../../pipelines/nilm.toml")),
+    ("synthetic", include_str!("../../../pipelines/synthetic.toml")),
 ];
 
 /// The names of the ready pipelines.

@@ -1,17 +1,17 @@
-//! `forebay demo`: make a small photographic data set, and walk the whole path on it.
+//! `forebay demo`: make a small data set of a domain, and walk the whole path on it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
+use forebay_codec::DType;
 use forebay_engine::StorageChoice;
 use forebay_plan::{Weights, units};
 use serde::Serialize;
 
 use super::{build, load, plan, profile, report};
-use crate::arguments::{CachingChoice, ErrorArguments, StorageArguments, Threads};
-use crate::demo::photos;
+use crate::arguments::{CachingChoice, ErrorArguments, StorageArguments, Threads, size_bytes};
+use crate::demo::{self, Domain, Made, Order, TensorKind};
 use crate::error::{Error, Result};
 use crate::output::{Output, Page};
 
@@ -19,48 +19,86 @@ const EXAMPLES: &str = "\
 Examples:
   forebay demo
   forebay demo --storage ssd --samples 300
-  forebay demo --photos-only --folder pictures --samples 1000
+  forebay demo --domain nlp --folder words
+  forebay demo --domain synthetic --sample-bytes 2.5MB --dtype u8
+  forebay demo --data-only --folder pictures --samples 1000
 
-Makes photo-like pictures, profiles the ready pipeline `cv` on them as if they
-lay on a slow network storage, plans, builds and loads. Everything is in
---folder; running it again replaces what it made there.";
+Makes data of a domain (pictures, pages, sound, signals or random numbers) from
+a seed, profiles its ready pipeline on it as if it lay on a slow network
+storage, plans, builds and loads. Everything is in --folder; running it again
+replaces what it made there.";
 
-/// Make a small data set of photo-like pictures and walk the whole path on it
+/// Make a small data set of a domain and walk the whole path on it
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
+    /// What the data is about
+    #[arg(long, value_name = "DOMAIN", default_value = "cv")]
+    domain: Domain,
     /// The folder for everything
     #[arg(long, value_name = "FOLDER", default_value = "demo")]
     folder: PathBuf,
-    /// How many pictures
-    #[arg(long, value_name = "N", default_value_t = 120, value_parser = clap::value_parser!(u64).range(1..=100_000))]
-    samples: u64,
-    /// The storage that the pictures are read from as if they lay there: see `forebay profile --help`
+    /// How many files [default: 120 of `cv`, fewer of others]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    samples: Option<u64>,
+    /// The size of a tensor of `synthetic`, 10KB to 20.5MB [default: 160KB]
+    #[arg(long, value_name = "SIZE", value_parser = sample_bytes)]
+    sample_bytes: Option<u64>,
+    /// The type of its elements [default: f32]
+    #[arg(long, value_name = "TYPE")]
+    dtype: Option<ElementType>,
+    /// The storage that the data is read from as if it lay there: see `forebay profile --help`
     #[arg(long, value_name = "STORAGE", default_value = "ceph-hdd", value_parser = <StorageChoice as std::str::FromStr>::from_str)]
     storage: StorageChoice,
-    /// The seed of the pictures; the same seed gives the same pictures
+    /// The seed of the data; the same seed gives the same files
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Only make the pictures
+    /// Only make the data
     #[arg(long)]
-    photos_only: bool,
+    data_only: bool,
+}
+
+/// The element types of tensors, as the command line spells them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ElementType {
+    U8,
+    U16,
+    I16,
+    I32,
+    I64,
+    F32,
+    F64,
+}
+
+impl From<ElementType> for DType {
+    fn from(element: ElementType) -> Self {
+        match element {
+            ElementType::U8 => Self::U8,
+            ElementType::U16 => Self::U16,
+            ElementType::I16 => Self::I16,
+            ElementType::I32 => Self::I32,
+            ElementType::I64 => Self::I64,
+            ElementType::F32 => Self::F32,
+            ElementType::F64 => Self::F64,
+        }
+    }
+}
+
+/// The size of a tensor, as PRESTO has them.
+pub(crate) fn sample_bytes(text: &str) -> Result<u64, String> {
+    /// 20.5 MB is PRESTO's largest, rounded up.
+    const MOST: u64 = 20_500_000;
+    let bytes = size_bytes(text)?;
+    let sound = (*demo::SAMPLE_BYTES.start()..=MOST).contains(&bytes);
+    if sound { Ok(bytes) } else { Err("write a size from `10KB` to `20.5MB`".to_owned()) }
 }
 
 /// What `demo --json` prints.
 #[derive(Debug, Serialize)]
 struct Outcome {
-    photos: Photos,
+    data: Made,
     #[serde(flatten)]
     walk: Option<Walk>,
-}
-
-/// The pictures that were made.
-#[derive(Debug, Serialize)]
-struct Photos {
-    folder: PathBuf,
-    samples: u64,
-    bytes: u64,
-    seconds: f64,
 }
 
 /// The path that was walked.
@@ -78,11 +116,32 @@ struct Walk {
 const MARK_FILE: &str = ".forebay-demo";
 
 pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
-    let folder = &arguments.folder;
-    clear(folder)?;
-    let photos = make_photos(arguments, output)?;
-    let walk = if arguments.photos_only { None } else { Some(walk(arguments, &photos.folder, output)?) };
-    output.present(&Outcome { photos, walk }, show)
+    let order = order(arguments)?;
+    clear(&arguments.folder)?;
+    let data = demo::make(&order, &output.progress())?;
+    let walk = if arguments.data_only { None } else { Some(walk(arguments, &data, output)?) };
+    output.present(&Outcome { data, walk }, show)
+}
+
+/// What is to be made; only tensors have a size and a type to choose.
+fn order(arguments: &Arguments) -> Result<Order> {
+    let domain = arguments.domain;
+    if domain != Domain::Synthetic && (arguments.sample_bytes.is_some() || arguments.dtype.is_some()) {
+        return Err(Error::usage(
+            format!("the files of `{}` are of the size and type that they are", domain.name()),
+            "leave `--sample-bytes` and `--dtype` out, or add `--domain synthetic`",
+        ));
+    }
+    Ok(Order {
+        domain,
+        folder: arguments.folder.clone(),
+        seed: arguments.seed,
+        samples: arguments.samples.unwrap_or(domain.usual_samples()),
+        tensors: TensorKind {
+            sample_bytes: arguments.sample_bytes.unwrap_or(160_000),
+            dtype: arguments.dtype.map_or(DType::F32, DType::from),
+        },
+    })
 }
 
 /// Removes what an earlier demo left, and refuses a folder with anything else in it.
@@ -99,13 +158,14 @@ fn clear(folder: &Path) -> Result<()> {
         fs::create_dir_all(folder).map_err(Error::io("create the folder", folder))?;
         return fs::write(&mark, "").map_err(Error::io("write", &mark));
     }
-    for name in ["photos", "dataset"] {
+    for name in Domain::value_variants().iter().map(|domain| domain.folder_name()).chain(["dataset"]) {
         let path = folder.join(name);
         if path.exists() {
             fs::remove_dir_all(&path).map_err(Error::io("remove", &path))?;
         }
     }
-    for name in ["profile.json", "profile.csv", "system.csv", "plan.json", "report.html"] {
+    let written = ["profile.json", "profile.csv", "system.csv", "plan.json", "report.html", demo::TOKENISER_FILE];
+    for name in written.into_iter().chain(demo::PIPELINE_FILES) {
         let path = folder.join(name);
         if path.exists() {
             fs::remove_file(&path).map_err(Error::io("remove", &path))?;
@@ -114,23 +174,15 @@ fn clear(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-fn make_photos(arguments: &Arguments, output: &Output) -> Result<Photos> {
-    let folder = arguments.folder.join("photos");
-    let begun = Instant::now();
-    let progress = output.progress();
-    let bytes = photos::write_set(&folder, arguments.samples, arguments.seed, &progress)?;
-    Ok(Photos { folder, samples: arguments.samples, bytes, seconds: begun.elapsed().as_secs_f64() })
-}
-
-fn walk(arguments: &Arguments, photos: &Path, output: &Output) -> Result<Walk> {
+fn walk(arguments: &Arguments, data: &Made, output: &Output) -> Result<Walk> {
     let file = |name: &str| arguments.folder.join(name);
     let threads = Threads::new(std::thread::available_parallelism().map_or(1, usize::from));
     let storage = StorageArguments { storage: arguments.storage.clone() };
     let (measured, profile) = profile::execute(
         &profile::Arguments {
-            pipeline: "cv".to_owned(),
-            data: photos.to_owned(),
-            samples: arguments.samples,
+            pipeline: data.pipeline.clone(),
+            data: data.folder.clone(),
+            samples: data.samples,
             runs: 3,
             fast: false,
             storage: storage.clone(),
@@ -208,14 +260,16 @@ fn load_arguments(what: &Path, threads: Threads, storage: StorageArguments) -> l
 }
 
 fn show(outcome: &Outcome, page: &mut Page) {
-    let photos = &outcome.photos;
-    page.heading("1. Pictures");
+    let data = &outcome.data;
+    page.heading("1. Data");
     page.paragraph(&format!(
-        "Made {} photo-like pictures in {}: {}, in {}.",
-        units::count(photos.samples),
-        photos.folder.display(),
-        units::bytes(photos.bytes as f64),
-        units::seconds(photos.seconds),
+        "Made {} {} in {}: {}, {} each, in {}.",
+        units::count(data.samples),
+        data.domain.noun(),
+        data.folder.display(),
+        units::bytes(data.bytes as f64),
+        units::bytes(data.bytes as f64 / data.samples as f64),
+        units::seconds(data.seconds),
     ));
     let Some(walk) = &outcome.walk else { return };
     page.heading("2. Profile: every way to split the pipeline");
@@ -230,18 +284,21 @@ fn show(outcome: &Outcome, page: &mut Page) {
     page.heading("5. Load");
     load::show(&walk.load, page);
     page.heading("Results");
-    let folder = photos.folder.parent().unwrap_or(Path::new("."));
+    let folder = data.folder.parent().unwrap_or(Path::new("."));
     let file = |name: &str| folder.join(name).display().to_string();
-    let mut facts = vec![
-        ("pictures", photos.folder.display().to_string()),
+    let mut facts = vec![("data", data.folder.display().to_string())];
+    if data.pipeline != data.domain.name() {
+        facts.push(("pipeline", data.pipeline.clone()));
+    }
+    facts.extend([
         ("profile", file("profile.json")),
         ("runs as CSV", format!("{}, {}", file("profile.csv"), file("system.csv"))),
         ("plan", file("plan.json")),
-    ];
+    ]);
     if walk.build.is_some() {
         facts.push(("data set", file("dataset")));
     }
     facts.push(("report", format!("{} (open it in a browser)", walk.report.display())));
     page.facts(&facts);
-    page.next_step("Now on your own pictures:", "forebay profile cv --data FOLDER");
+    page.next_step("Now on your own data:", &format!("forebay profile {} --data FOLDER", data.pipeline));
 }

@@ -116,3 +116,18 @@ fn fast_profiles_run_nothing() {
     assert_eq!((&json["method"]["runs_total"], &json["shortest_run_seconds"]), (&0.into(), &Value::Null));
     assert!(forebay(here, "profile cv --data photos --fast --runs 3").code == Some(2));
 }
+
+#[test]
+fn sizes_are_tried_on_data_that_is_made_and_removed() {
+    let folder = workspace(1);
+    let here = folder.path();
+    let found =
+        forebay(here, "experiment sample-size --sizes 10KB,100KB --total 1MB --runs 1 --dtype u8 --json").json();
+    assert_eq!(names(&found), ["size-10KB", "size-100KB"]);
+    assert!(found["remarks"].to_string().contains("Of `concatenated`, samples of "), "{found}");
+    let files: Vec<String> = std::fs::read_dir(here.join("experiment-sample-size"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    assert!(files.iter().all(|name| !name.starts_with('.')), "the data is gone: {files:?}");
+}

@@ -4,6 +4,7 @@
 
 mod architecture;
 mod convert;
+mod domains;
 mod errors;
 mod experiment;
 mod presto;

@@ -69,7 +69,7 @@ pub(crate) fn all_photos() -> PathBuf {
     let make = || {
         // Statics are not dropped, so a temporary folder would stay: this one is made anew by each test run.
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cli-photos");
-        let arguments = format!("demo --photos-only --samples {PHOTOS} --folder");
+        let arguments = format!("demo --data-only --samples {PHOTOS} --folder");
         ran(command(Path::new("."), &arguments).arg(&folder)).text();
         folder.join("photos")
     };

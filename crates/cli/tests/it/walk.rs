@@ -122,12 +122,13 @@ fn the_demo_walks_the_path_and_runs_again() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     let first = forebay(here, "demo --samples 8 --storage ssd --json").json();
-    assert_keys(&first, "photos profile plan load report");
-    assert_eq!(first["photos"]["samples"], 8);
+    assert_keys(&first, "data profile plan load report");
+    assert_keys(&first["data"], "domain folder pipeline samples bytes seconds");
+    assert_eq!((&first["data"]["domain"], &first["data"]["samples"]), (&"cv".into(), &8.into()));
     let photos = files(&here.join("demo/photos"));
     let second = forebay(here, "demo --samples 8 --storage ssd");
     assert!(
-        second.text().contains("\nResults\npictures     demo/photos\nprofile      demo/profile.json\n"),
+        second.text().contains("\nResults\ndata         demo/photos\nprofile      demo/profile.json\n"),
         "{second:?}"
     );
     assert_eq!(files(&here.join("demo/photos")), photos, "the same seed gives the same pictures");

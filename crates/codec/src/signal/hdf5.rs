@@ -1,6 +1,6 @@
 //! Recordings in HDF5, read by `hdf5-pure`.
 
-use hdf5_pure::{AttrValue, DType, Dataset, Error as HdfError, File, FormatError};
+use hdf5_pure::{AttrValue, DType, Dataset, Error as HdfError, File, FileBuilder, FormatError};
 
 use super::read::{Channel, Recording, SignalOptions, check_limit};
 use crate::{Error, Result};
@@ -34,6 +34,19 @@ pub(super) fn read(bytes: &[u8], options: &SignalOptions) -> Result<Recording> {
         recording.factors.push(factor(&dataset, name)?);
     }
     Ok(recording)
+}
+
+/// Writes channels of counts, each with its name and what a count is worth: a data set each with the attribute `calibration_factor`, in
+/// chunks that are shuffled and compressed with gzip, which every HDF5 reads.
+pub fn write(channels: &[(&str, &[i16], f64)]) -> Result<Vec<u8>> {
+    const CHUNK: usize = 1 << 14;
+    let mut file = FileBuilder::new();
+    for (name, counts, factor) in channels {
+        let chunk = counts.len().clamp(1, CHUNK) as u64;
+        let dataset = file.create_dataset(name).with_i16_data(counts).with_shape(&[counts.len() as u64]);
+        dataset.with_chunks(&[chunk]).with_shuffle().with_deflate(4).set_attr(FACTOR, AttrValue::F64(*factor));
+    }
+    file.finish().map_err(|error| failure(error, "the file"))
 }
 
 /// Refuses what is not one row of numbers, or would take too much memory, before anything is read.

@@ -15,6 +15,7 @@ mod oracle;
 mod pictures;
 mod policy;
 mod properties;
+mod rms;
 mod signal;
 mod text;
 mod variants;

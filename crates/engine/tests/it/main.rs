@@ -1,9 +1,14 @@
 //! Tests of the whole crate through its public face, on pictures that they make themselves.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test that cannot go on should stop, and one that is skipped should say why"
+)]
 
 mod building;
 mod converting;
+mod domains;
 mod listing;
 mod loading;
 mod packed;

@@ -1,5 +1,6 @@
 //! The ready steps. Each is a struct with its parameters, as a pipeline file spells them.
 
+mod array;
 mod audio;
 mod colour;
 mod crop;
@@ -15,6 +16,7 @@ mod text_files;
 mod tiles;
 mod whole;
 
+pub use array::{DecodeNpy, Rms};
 pub use audio::{AudioMix, DecodeAudio, LogMel};
 pub(crate) use colour::float_output;
 pub use colour::{Centre, Greyscale, Normalise};

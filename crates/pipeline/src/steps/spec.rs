@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::{AggregateSignal, DecodeAudio, DecodeSignal, LogMel, SignalWindows};
+use super::{AggregateSignal, DecodeAudio, DecodeNpy, DecodeSignal, LogMel, Rms, SignalWindows};
 use super::{
     Centre, CentreCrop, Decode, DecodeMask, Drop, Function, Greyscale, HorizontalFlip, Normalise, RandomCrop,
     RandomResizedCrop, Resize, TakeJson, Tiles, ToChw,
@@ -74,6 +74,8 @@ const READY: &[Ready] = &[
     Ready { op: "decode-signal", state: "decoded", make: produce::<DecodeSignal> },
     Ready { op: "signal-windows", state: "decoded", make: expand::<SignalWindows> },
     Ready { op: "aggregate-signal", state: "aggregated", make: transform::<AggregateSignal> },
+    Ready { op: "decode-npy", state: "decoded", make: transform::<DecodeNpy> },
+    Ready { op: "rms", state: "aggregated", make: transform::<Rms> },
     Ready { op: "extract-text", state: "decoded", make: produce::<ExtractText> },
     Ready { op: "tokenise", state: "bpe-encoded", make: produce::<Tokenise> },
     Ready { op: "embed", state: "embedded", make: transform::<Embed> },

@@ -1,6 +1,7 @@
-//! Sound and electrical signals through their ready pipelines, from the bytes of files to tensors.
+//! Sound, signals, arrays and pictures through their ready pipelines, from the bytes of files to tensors.
 
-use forebay_codec::{DType, Tensor};
+use forebay_codec::image::{Encoding, PngEffort, encode};
+use forebay_codec::{DType, Tensor, TensorSpec, TensorView, npy};
 use forebay_pipeline::{Draw, Field, Pipeline, Sample, Value, ready, ready_names, ready_text};
 
 use crate::support::{bytes_value, data_folder, run_all};
@@ -150,4 +151,97 @@ fn parameters_that_make_no_sense_are_named() {
     // A picture is no sound.
     let text = "name = \"a\"\n[source]\nfield = \"audio\"\n[[step]]\nop = \"decode\"\n[[step]]\nop = \"log-mel\"";
     assert!(Pipeline::from_toml("a", text).unwrap_err().to_string().contains("int16[samples]"));
+}
+
+/// The synthetic pipeline for files of this type.
+fn synthetic(kind: &str) -> Pipeline {
+    let text = ready_text("synthetic").unwrap().replace("float32[2500, ?]", kind);
+    Pipeline::from_toml("synthetic", &text).unwrap()
+}
+
+#[test]
+fn arrays_of_every_type_become_root_mean_squares() {
+    assert_eq!(split_names(&ready("synthetic").unwrap()), ["unprocessed", "concatenated", "decoded", "aggregated"]);
+    assert_eq!(ready("synthetic").unwrap().output().to_string(), "tensor: float32[?]");
+    for dtype in DType::ALL {
+        let pipeline = synthetic(&format!("{dtype}[2500, 2]"));
+        let spec = TensorSpec::new(dtype, &[2500, 2]);
+        let data = vec![1; spec.bytes()];
+        let found = tensors(&pipeline, npy::encode(TensorView { spec, data: &data }));
+        assert_eq!(found[0].spec().shape.dims(), [10]);
+        let wide = if dtype == DType::F32 { DType::F32 } else { DType::F64 };
+        assert_eq!(found[0].spec().dtype, wide);
+        assert_eq!(pipeline.output().field("tensor").unwrap().fixed_spec(), Some(*found[0].spec()));
+        if let Some(values) = found[0].view().elements::<f64>()
+            && dtype == DType::U16
+        {
+            assert!(values.iter().all(|value| value.to_bits() == 257.0_f64.to_bits()), "{values:?}");
+        }
+    }
+}
+
+#[test]
+fn a_file_of_another_type_or_none_is_an_error_that_says_so() {
+    let pipeline = ready("synthetic").unwrap();
+    let error = |bytes: Vec<u8>| {
+        let mut runner = forebay_pipeline::Runner::new(pipeline.steps(), 0);
+        let mut out = crate::support::Collect::default();
+        runner.run(&sample(&pipeline, bytes), Draw::default(), &mut (), &mut out).unwrap_err().to_string()
+    };
+    let file = |dims: &[usize]| {
+        let spec = TensorSpec::new(DType::F32, dims);
+        npy::encode(TensorView { spec, data: &vec![0; spec.bytes()] })
+    };
+    let message = error(file(&[2499, 1]));
+    assert!(message.contains("sample `a`: step `decode-npy`: it holds float32[2499, 1], but"), "{message}");
+    assert!(message.contains("float32[2500, ?]\nhint: "), "{message}");
+    let whole = file(&[2500, 1]);
+    let message = error(whole[..9000].to_vec());
+    assert!(message.contains("NPY data is truncated at byte `9000`"), "{message}");
+    assert!(message.contains("copy or make the file again"), "{message}");
+    assert!(error(b"no array".to_vec()).contains("does not begin as one"));
+    for (step, parameter) in [("op = \"decode-npy\"\ntype = \"text\"", "`type`"), ("op = \"decode-npy\"", "`type`")] {
+        let text = format!("name = \"a\"\n[source]\nfield = \"tensor\"\n[[step]]\n{step}");
+        let message = Pipeline::from_toml("a", &text).unwrap_err().to_string();
+        assert!(message.contains(parameter), "{message}");
+    }
+    let text = ready_text("synthetic").unwrap().replace("period = 500", "period = 0");
+    assert!(Pipeline::from_toml("a", &text).unwrap_err().to_string().contains("`period` is `0`"));
+}
+
+#[test]
+fn pictures_are_made_grey_where_each_pipeline_says() {
+    let Some(folder) = data_folder("images-jpeg") else { return };
+    let bytes = std::fs::read(folder.join("Abyssinian_116.jpg")).unwrap();
+    for (name, splits, grey) in [
+        ("cv-grey-before-centering", ["decoded", "resized", "greyscaled", "pixel-centered"], [3, 3, 1, 1]),
+        ("cv-grey-after-centering", ["decoded", "resized", "pixel-centered", "greyscaled"], [3, 3, 3, 1]),
+        ("cv-grey-before-resize", ["decoded", "greyscaled", "resized", "pixel-centered"], [3, 1, 1, 1]),
+    ] {
+        let pipeline = ready(name).unwrap();
+        assert_eq!(split_names(&pipeline)[2..], splits, "{name}");
+        assert_eq!(pipeline.output().to_string(), "image: float32[224, 224, 1], label: int");
+        for (steps, channels) in grey.into_iter().enumerate() {
+            let out = run_all(&pipeline.steps()[..=steps], &sample(&pipeline, bytes.clone()), Draw::default());
+            let Value::Tensor(tensor) = &out[0].fields[0].value else { panic!("a picture") };
+            assert_eq!(tensor.spec().shape.dims()[2], channels, "{name} after {} steps", steps + 1);
+        }
+        assert_eq!(tensors(&pipeline, bytes.clone())[0].spec().shape.dims(), [224, 224, 1]);
+    }
+}
+
+#[test]
+fn deep_pictures_are_reduced_to_8_bit_when_they_are_decoded() {
+    let samples: Vec<u16> = (0..300 * 280 * 3).map(|place| (place * 7919 % 65_536) as u16).collect();
+    let picture = Tensor::from_elements(&[300, 280, 3], &samples).unwrap();
+    let file = encode(picture.view(), &Encoding::Png { effort: PngEffort::Fast }).unwrap();
+    let pipeline = ready("cv2-png").unwrap();
+    assert_eq!(pipeline.output().to_string(), "image: float32[224, 224, 3]");
+    let out = run_all(&pipeline.steps()[..1], &sample(&pipeline, file.clone()), Draw::default());
+    let Value::Tensor(decoded) = &out[0].fields[0].value else { panic!("a picture") };
+    assert_eq!(decoded.spec().dtype, DType::U8);
+    assert!(decoded.data().iter().zip(&samples).all(|(byte, deep)| *byte == (deep >> 8) as u8));
+    assert_eq!(tensors(&pipeline, file)[0].spec().shape.dims(), [224, 224, 3]);
+    assert_eq!(split_names(&pipeline), split_names(&ready("cv").unwrap()));
+    assert_eq!(split_names(&ready("cv2-jpg").unwrap()), split_names(&pipeline));
 }

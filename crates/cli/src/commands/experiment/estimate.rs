@@ -17,10 +17,15 @@ const OVERHEAD_SECONDS: f64 = 3.0;
 const STRATEGY_SECONDS: f64 = 0.2;
 
 /// Seconds that each run should take, by the costs of a few samples. Runs on the same data share what was measured.
+/// Data that is yet to be made takes what its bytes take at a rate that any machine has.
 pub(super) fn seconds(runs: &[PlannedRun], common: &Common, work: &Path, progress: &dyn Progress) -> Result<Vec<f64>> {
     let mut measured: Vec<(String, Profile)> = Vec::new();
     let mut all = Vec::new();
     for run in runs {
+        if let Some(order) = &run.order {
+            all.push(made_seconds(run, order.samples * order.tensors.spec().bytes() as u64));
+            continue;
+        }
         let name = run.pipeline.name().to_owned();
         if !measured.iter().any(|(known, _)| *known == name) {
             std::fs::create_dir_all(work).map_err(Error::io("create the folder", work))?;
@@ -33,6 +38,15 @@ pub(super) fn seconds(runs: &[PlannedRun], common: &Common, work: &Path, progres
         all.push(found.map_or(Ok(0.0), |profile| run_seconds(run, profile))?);
     }
     Ok(all)
+}
+
+/// How fast data is made, built and loaded, about: as fast as a slow disk writes.
+const MADE_BYTES_PER_SECOND: f64 = 100e6;
+
+fn made_seconds(run: &PlannedRun, bytes: u64) -> f64 {
+    // Made once; each strategy is built once and loaded `runs_total` times.
+    let passes = 1.0 + run.strategies.len() as f64 * f64::from(1 + run.runs_total);
+    OVERHEAD_SECONDS + passes * bytes as f64 / MADE_BYTES_PER_SECOND
 }
 
 /// What `run` should take by a profile of costs, which may be of other threads and another cache.

@@ -18,6 +18,7 @@ use forebay_engine::profile::profile;
 use forebay_plan::{Objective, Profile, Table, table, units};
 use serde::Serialize;
 
+use super::demo::{ElementType, sample_bytes};
 use crate::arguments::{ErrorArguments, StorageArguments, Threads, size_bytes};
 use crate::error::{Error, Result};
 use crate::output::{Output, write_file};
@@ -32,6 +33,7 @@ Examples:
   forebay experiment parallelism cv --data photos/ --threads 1,2,4,8
   forebay experiment compression cv --data photos/ --compression gzip-1
   forebay experiment add-step cv --data photos/ --step greyscale --at resize
+  forebay experiment sample-size --sizes 10KB,100KB,1MB,10MB --storage hdd
   forebay experiment strategies cv --data photos/ --dry-run
 
 Each run of an experiment is a profile in the output folder; a report and a table
@@ -59,6 +61,8 @@ enum Kind {
     Parallelism(Parallelism),
     /// How throughput depends on how many samples are measured
     SampleCount(SampleCount),
+    /// How throughput depends on the size of a sample, on data that is made for it
+    SampleSize(SampleSize),
     /// What shuffling costs, and where it costs least
     Shuffle(Shuffling),
     /// What a further step costs before or after another
@@ -143,6 +147,24 @@ struct SampleCount {
 }
 
 #[derive(Debug, Clone, Args)]
+struct SampleSize {
+    /// Sizes of a sample, by commas, from 10KB to 20.5MB
+    #[arg(long, value_name = "SIZE,SIZE", value_delimiter = ',', value_parser = sample_bytes)]
+    #[arg(default_values = ["10KB", "80KB", "640KB", "5MB", "20MB"])]
+    sizes: Vec<u64>,
+    /// How much data is made of each size
+    #[arg(long, value_name = "SIZE", default_value = "100MB", value_parser = size_bytes)]
+    total: u64,
+    /// The type of its numbers
+    #[arg(long, value_name = "TYPE", default_value = "f32")]
+    dtype: ElementType,
+    #[command(flatten)]
+    threads: Threads,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Debug, Clone, Args)]
 struct Shuffling {
     #[command(flatten)]
     usual: Usual,
@@ -173,6 +195,7 @@ impl Kind {
             Self::Compression(_) => "compression",
             Self::Parallelism(_) => "parallelism",
             Self::SampleCount(_) => "sample-count",
+            Self::SampleSize(_) => "sample-size",
             Self::Shuffle(_) => "shuffle",
             Self::AddStep(_) => "add-step",
         }
@@ -184,6 +207,7 @@ impl Kind {
             Self::Compression(compression) => &compression.usual.on.common,
             Self::Parallelism(parallelism) => &parallelism.on.common,
             Self::SampleCount(counts) => &counts.usual.on.common,
+            Self::SampleSize(sizes) => &sizes.common,
             Self::Shuffle(shuffling) => &shuffling.usual.on.common,
             Self::AddStep(add) => &add.usual.on.common,
         }
@@ -226,7 +250,7 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
 fn execute(kind: &Kind, output: &Output) -> Result<Outcome> {
     let common = kind.common();
     let path = common.output.clone().unwrap_or_else(|| format!("experiment-{}", kind.name()).into());
-    let runs = kind.runs()?;
+    let runs = kind.runs(&path)?;
     let folder = Folder::open(path, kind.name(), &runs, common)?;
     let progress = output.progress();
     progress.note("estimating how long it takes");
@@ -283,9 +307,11 @@ fn measure(
         }
         let time = units::seconds(left);
         progress.note(&format!("run {} of {}: {}, about {time} left", number + 1, runs.len(), run.name));
+        let made = run.make_data(progress)?;
         let listing = Listing::scan(run.pipeline.source(), &run.data)?;
         let options = run.options(common, run.runs_total, folder.path());
         let measured = profile(&run.pipeline, listing, &common.storage.storage, &options, progress)?;
+        drop(made);
         let text = measured.to_json().map_err(Error::plan(&planned.profile))?;
         write_file(&planned.profile, text.as_bytes())?;
         profiles.push(measured);

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use forebay_engine::Progress;
 use forebay_engine::load::Shuffle;
 use forebay_engine::profile::ProfileOptions;
 use forebay_pipeline::steps::StepSpec;
@@ -9,8 +10,9 @@ use forebay_pipeline::{Form, Pipeline, PipelineSpec, Strategy};
 use forebay_plan::Caching;
 use serde::{Deserialize, Serialize};
 
-use super::{AddStep, Common, Kind, On};
+use super::{AddStep, Common, Kind, On, SampleSize};
 use crate::arguments;
+use crate::demo::{self, Domain, Order, TensorKind};
 use crate::error::{Error, Result};
 
 /// One profile that is to be measured.
@@ -20,6 +22,8 @@ pub(super) struct PlannedRun {
     pub(super) name: String,
     pub(super) pipeline: Pipeline,
     pub(super) data: PathBuf,
+    /// Data that is made for it below `data`'s folder, and removed again.
+    pub(super) order: Option<Order>,
     pub(super) samples: u64,
     pub(super) runs_total: u32,
     pub(super) threads: usize,
@@ -61,6 +65,7 @@ impl PlannedRun {
             strategies: strategies(&pipeline, &on.strategies, &[])?,
             pipeline,
             data: on.data.clone(),
+            order: None,
             samples: on.common.samples,
             runs_total: on.common.runs,
             threads,
@@ -83,6 +88,14 @@ impl PlannedRun {
             work_folder: work_folder.to_owned(),
             strategies: self.strategies.clone(),
         }
+    }
+
+    /// Makes the data where it is made; it lasts as long as what is returned.
+    pub(super) fn make_data(&self, progress: &dyn Progress) -> Result<Option<MadeFolder>> {
+        let Some(order) = &self.order else { return Ok(None) };
+        let folder = MadeFolder(order.folder.clone());
+        demo::make(order, progress)?;
+        Ok(Some(folder))
     }
 
     pub(super) fn describe(&self, common: &Common) -> Result<Described> {
@@ -130,8 +143,8 @@ fn size_name(bytes: u64) -> String {
 }
 
 impl Kind {
-    /// Its runs.
-    pub(super) fn runs(&self) -> Result<Vec<PlannedRun>> {
+    /// Its runs. What is made for them goes below `folder`.
+    pub(super) fn runs(&self, folder: &Path) -> Result<Vec<PlannedRun>> {
         match self {
             Self::Strategies(usual) => Ok(vec![PlannedRun::new("strategies", &usual.on, usual.threads.count())?]),
             Self::Caching(usual) => {
@@ -182,6 +195,7 @@ impl Kind {
                     |&samples: &u64| PlannedRun { name: format!("samples-{samples}"), samples, ..run.clone() };
                 Ok(counts.iter().map(counted).collect())
             }
+            Self::SampleSize(sizes) => sizes.runs(folder),
             Self::Shuffle(shuffling) => {
                 let run = PlannedRun::new("in-order", &shuffling.usual.on, shuffling.usual.threads.count())?;
                 let window = |&bytes: &u64| PlannedRun {
@@ -193,6 +207,43 @@ impl Kind {
             }
             Self::AddStep(add) => add.runs(),
         }
+    }
+}
+
+impl SampleSize {
+    /// A run for each size, on tensors of random numbers.
+    fn runs(&self, folder: &Path) -> Result<Vec<PlannedRun>> {
+        let run = |&sample_bytes: &u64| -> Result<PlannedRun> {
+            let tensors = TensorKind { sample_bytes, dtype: self.dtype.into() };
+            let name = format!("size-{}", size_name(sample_bytes));
+            let samples = (self.total / sample_bytes.max(1)).max(1);
+            let folder = folder.join(format!(".data-{name}"));
+            let order = Order { domain: Domain::Synthetic, folder, seed: self.common.seed, samples, tensors };
+            let pipeline = Pipeline::from_toml("synthetic", &demo::synthetic_text(tensors))?;
+            Ok(PlannedRun {
+                name,
+                strategies: strategies(&pipeline, &[], &[])?,
+                pipeline,
+                data: order.folder.join(order.domain.folder_name()),
+                order: Some(order),
+                samples,
+                runs_total: self.common.runs,
+                threads: self.threads.count(),
+                caching: Caching::None,
+                shuffle: Shuffle::No,
+            })
+        };
+        self.sizes.iter().map(run).collect()
+    }
+}
+
+/// A folder of data that was made for a run; removed when it is dropped.
+pub(super) struct MadeFolder(PathBuf);
+
+impl Drop for MadeFolder {
+    fn drop(&mut self) {
+        // What cannot be removed stays; the next run of the experiment makes it anew.
+        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 

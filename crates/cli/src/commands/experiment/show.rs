@@ -79,6 +79,7 @@ pub(super) fn remarks(kind: &Kind, profiles: &[Profile], findings: &[Finding]) -
             }
         }
         Kind::Compression(_) => remarks.extend(most_saved(findings)),
+        Kind::SampleSize(_) => remarks.extend(smallest_and_largest(findings)),
         Kind::Shuffle(_) => {
             remarks.extend(shuffle_cost(findings));
             remarks.extend(profiles.first().and_then(|profile| where_to_shuffle(&profile.steps)));
@@ -112,6 +113,20 @@ fn most_saved(findings: &[Finding]) -> Option<String> {
         best.strategy,
         units::percent(best.space_saving?),
         units::number(factor)
+    ))
+}
+
+fn smallest_and_largest(findings: &[Finding]) -> Option<String> {
+    let by_size = |one: &&Finding, other: &&Finding| one.bytes_per_sample.total_cmp(&other.bytes_per_sample);
+    let files = || findings.iter().filter(|finding| finding.strategy == "concatenated");
+    let (small, large) = (files().min_by(by_size)?, files().max_by(by_size)?);
+    let rate = |finding: &Finding| units::bytes_per_second(finding.samples_per_second * finding.bytes_per_sample);
+    Some(format!(
+        "Of `concatenated`, samples of {} come at {}, samples of {} at {}.",
+        units::bytes(small.bytes_per_sample),
+        rate(small),
+        units::bytes(large.bytes_per_sample),
+        rate(large)
     ))
 }
 

@@ -1,0 +1,298 @@
+//! Sound, text, signals, arrays and pictures from files to batches, through every split of their ready pipelines.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use forebay_codec::signal::write_hdf5;
+use forebay_codec::{DType, Tensor, TensorSpec, npy};
+use forebay_engine::Error;
+use forebay_engine::load::{Batch, Column, FromStorage, LoadOptions, Loader, Online, Schedule, Shuffle};
+use forebay_pipeline::{Draw, Pipeline, Strategy, ready, ready_text};
+use tempfile::TempDir;
+
+use crate::support::{build, built, list, local, options};
+
+/// The real test data, or `None` with a printed reason.
+fn data_folder(name: &str) -> Option<PathBuf> {
+    let root = std::env::var_os("FOREBAY_TEST_DATA")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"), PathBuf::from);
+    let folder = root.join(name);
+    if folder.exists() {
+        return Some(folder);
+    }
+    eprintln!("skipped: no test data at `{}`", folder.display());
+    None
+}
+
+/// A folder with the first `count` files of this extension below `from`, in the order of their names.
+fn some_files(from: &Path, extension: &str, count: usize) -> TempDir {
+    let mut paths: Vec<PathBuf> = std::fs::read_dir(from).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|found| found == extension));
+    paths.sort();
+    assert!(paths.len() >= count, "{}", from.display());
+    let folder = tempfile::tempdir().unwrap();
+    for path in &paths[..count] {
+        let bytes = std::fs::read(path).unwrap();
+        std::fs::write(folder.path().join(path.file_name().unwrap()), bytes).unwrap();
+    }
+    folder
+}
+
+/// A folder with one file.
+fn one_file(name: &str, bytes: &[u8]) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join(name), bytes).unwrap();
+    folder
+}
+
+fn load_options() -> LoadOptions {
+    LoadOptions { threads: 2, batch_size: 3, draw: Draw { seed: 5, epoch: 1 }, ..LoadOptions::default() }
+}
+
+/// Batches straight from the files.
+fn from_files(pipeline: &Pipeline, folder: &Path) -> Loader {
+    let order = |blocks| Schedule::new(blocks, Shuffle::No, 0, 0);
+    let supply = FromStorage::source(list(pipeline, folder), local(), order);
+    let online = Online::after(pipeline, &Strategy::parse(pipeline, "unprocessed").unwrap());
+    Loader::start(Arc::new(supply), online, load_options()).unwrap()
+}
+
+/// The tensors of a data set that is kept at `split`.
+fn from_split(pipeline: &Pipeline, split: &str, folder: &Path) -> BTreeMap<String, Tensor> {
+    let (_output, dataset) = built(pipeline, split, folder, 2);
+    let order = |blocks| Schedule::new(blocks, Shuffle::No, 0, 0);
+    let supply = FromStorage::shards(Arc::clone(&dataset), local(), order).unwrap();
+    let online = Online::after(dataset.pipeline(), &dataset.manifest().strategy);
+    tensors(Loader::start(Arc::new(supply), online, load_options()).unwrap(), &pipeline.source().field)
+}
+
+/// The tensor of each sample, by its key.
+fn tensors(batches: impl Iterator<Item = Result<Batch, Error>>, field: &str) -> BTreeMap<String, Tensor> {
+    let mut found = BTreeMap::new();
+    for batch in batches {
+        let batch = batch.unwrap();
+        for (place, key) in batch.keys.iter().enumerate() {
+            let tensor = match batch.column(field) {
+                Some(Column::Dense { spec, data }) => {
+                    Tensor::new(*spec, data[place * spec.bytes()..][..spec.bytes()].to_vec()).unwrap()
+                }
+                Some(Column::Ragged(tensors)) => tensors[place].clone(),
+                _ => panic!("no tensors in `{field}`"),
+            };
+            assert!(found.insert(key.to_string(), tensor).is_none(), "`{key}` came twice");
+        }
+    }
+    found
+}
+
+/// What a pipeline makes of files, after checking that every split makes the same.
+fn through_every_split(pipeline: &Pipeline, folder: &Path) -> BTreeMap<String, Tensor> {
+    let field = pipeline.source().field.as_str();
+    let expected = tensors(from_files(pipeline, folder), field);
+    for split in &pipeline.splits()[1..] {
+        let found = from_split(pipeline, &split.name, folder);
+        assert!(found == expected, "{} of {}", split.name, pipeline.name());
+    }
+    expected
+}
+
+#[test]
+fn speech_of_different_lengths() {
+    let Some(data) = data_folder("audio-flac/librispeech") else { return };
+    let folder = some_files(&data, "flac", 5);
+    let found = through_every_split(&ready("flac").unwrap(), folder.path());
+    assert_eq!(found.len(), 5);
+    assert!(found.values().all(|tensor| tensor.spec().dtype == DType::F32 && tensor.spec().shape.dims()[1] == 80));
+    let mut lengths: Vec<usize> = found.values().map(|tensor| tensor.spec().shape.dims()[0]).collect();
+    lengths.sort_unstable();
+    lengths.dedup();
+    assert!(lengths.len() > 1 && lengths[0] > 100, "{lengths:?}");
+
+    let Some(data) = data_folder("audio-mp3/librispeech-derived") else { return };
+    let folder = some_files(&data, "mp3", 4);
+    let found = through_every_split(&ready("mp3").unwrap(), folder.path());
+    assert_eq!(found.len(), 4);
+}
+
+#[test]
+fn batches_of_speech_are_ragged_or_padded() {
+    let Some(data) = data_folder("audio-flac/librispeech") else { return };
+    let folder = some_files(&data, "flac", 5);
+    let pipeline = ready("flac").unwrap();
+    let ragged: Vec<Batch> = from_files(&pipeline, folder.path()).map(Result::unwrap).collect();
+    let padded: Vec<Batch> = from_files(&pipeline, folder.path())
+        .map(|batch| {
+            let mut batch = batch.unwrap();
+            batch.pad(-1.0);
+            batch
+        })
+        .collect();
+    assert_eq!((ragged.len(), padded.len()), (2, 2));
+    for (ragged, padded) in ragged.iter().zip(&padded) {
+        assert_eq!(ragged.keys, padded.keys);
+        let Some(Column::Ragged(tensors)) = ragged.column("audio") else { panic!("ragged") };
+        let Some(Column::Dense { spec, data }) = padded.column("audio") else { panic!("padded") };
+        let Some(Column::Dense { data: shapes, .. }) = padded.column("audio_shape") else { panic!("shapes") };
+        let longest = tensors.iter().map(|tensor| tensor.spec().shape.dims()[0]).max().unwrap();
+        assert_eq!(*spec, TensorSpec::new(DType::F32, &[longest, 80]));
+        let shapes = shapes.as_chunks::<8>().0.iter().map(|bytes| i64::from_le_bytes(*bytes)).collect::<Vec<_>>();
+        for (place, tensor) in tensors.iter().enumerate() {
+            let slot = &data[place * spec.bytes()..][..spec.bytes()];
+            let (sound, rest) = slot.split_at(tensor.data().len());
+            assert_eq!(sound, &tensor.data()[..]);
+            assert!(rest.as_chunks::<4>().0.iter().all(|bytes| *bytes == (-1.0_f32).to_le_bytes()));
+            assert_eq!(shapes[place * 2..][..2], [tensor.spec().shape.dims()[0] as i64, 80]);
+        }
+    }
+}
+
+/// The language pipeline with GPT-2's vocabulary and a small table.
+fn language(vocabulary: &Path) -> Pipeline {
+    let named = format!("tokeniser = {:?}", vocabulary.display().to_string());
+    let text =
+        ready_text("nlp").unwrap().replace("tokeniser = \"bytes\"", &named).replace("columns = 768", "columns = 16");
+    Pipeline::from_toml("nlp", &text).unwrap()
+}
+
+#[test]
+fn pages_become_embedded_tokens() {
+    let (Some(data), Some(vocabulary)) = (data_folder("text-html/readability"), data_folder("text-bpe")) else {
+        return;
+    };
+    let folder = some_files(&data, "html", 6);
+    let found = through_every_split(&language(&vocabulary), folder.path());
+    assert_eq!(found.len(), 6);
+    assert!(found.values().all(|tensor| tensor.spec().shape.dims()[0] > 20), "{found:?}");
+}
+
+/// Voltage and current of so many samples, as CREAM has them.
+fn recording(samples: usize) -> Vec<u8> {
+    let wave = |place: usize, level: f64, lag: f64| {
+        (level * (std::f64::consts::TAU * place as f64 / 128.0 - lag).sin() + 40.0) as i16
+    };
+    let voltage: Vec<i16> = (0..samples).map(|place| wave(place, 9000.0, 0.0)).collect();
+    let current: Vec<i16> = (0..samples).map(|place| wave(place, 700.0 + place as f64 / 100.0, 0.7)).collect();
+    write_hdf5(&[("voltage", &voltage, 0.0382), ("current1", &current, 0.00195)]).unwrap()
+}
+
+#[test]
+fn recordings_become_windows() {
+    let folder = one_file("one.hdf5", &recording(64_000 * 3 + 5));
+    std::fs::write(folder.path().join("other.h5"), recording(64_000)).unwrap();
+    let found = through_every_split(&ready("nilm").unwrap(), folder.path());
+    let keys: Vec<&str> = found.keys().map(String::as_str).collect();
+    assert_eq!(keys, ["one.hdf5#0", "one.hdf5#1", "one.hdf5#2", "other.h5#0"]);
+    assert!(found.values().all(|tensor| *tensor.spec() == TensorSpec::new(DType::F64, &[3, 500])));
+
+    let Some(data) = data_folder("electrical/itsc-motor-current") else { return };
+    let folder = some_files(&data, "csv", 3);
+    let text = ready_text("nilm").unwrap();
+    let text = text.replace("{hdf5,h5}", "csv").replace("[\"voltage\", \"current1\"]", "[0, 1]");
+    let text = text.replace("window = 64000", "window = 500").replace("period = 128", "period = 50");
+    let found = through_every_split(&Pipeline::from_toml("nilm", &text).unwrap(), folder.path());
+    assert_eq!(found.len(), 6);
+}
+
+#[test]
+fn arrays_become_root_mean_squares() {
+    let folder = tempfile::tempdir().unwrap();
+    for number in 0..5_usize {
+        let columns = 1 + number % 3;
+        let values: Vec<f32> = (0..2500 * columns).map(|place| (place % 97) as f32 - number as f32).collect();
+        let array = Tensor::from_elements(&[2500, columns], &values).unwrap();
+        std::fs::write(folder.path().join(format!("{number}.npy")), npy::encode(array.view())).unwrap();
+    }
+    let found = through_every_split(&ready("synthetic").unwrap(), folder.path());
+    let lengths: Vec<usize> = found.values().map(|tensor| tensor.spec().shape.elements()).collect();
+    assert_eq!(lengths, [5, 10, 15, 5, 10]);
+}
+
+#[test]
+fn pictures_through_their_variants() {
+    let (Some(jpegs), Some(pngs)) = (data_folder("images-jpeg"), data_folder("kodak")) else { return };
+    let (jpegs, pngs) = (some_files(&jpegs, "jpg", 4), some_files(&pngs, "png", 2));
+    for name in ["cv2-jpg", "cv-grey-before-centering", "cv-grey-after-centering", "cv-grey-before-resize"] {
+        assert_eq!(through_every_split(&ready(name).unwrap(), jpegs.path()).len(), 4);
+    }
+    assert_eq!(through_every_split(&ready("cv2-png").unwrap(), pngs.path()).len(), 2);
+}
+
+/// What loading a file ends with: nothing wrong, or an error that names it.
+fn load_one(pipeline: &Pipeline, name: &str, bytes: &[u8]) -> Option<String> {
+    let folder = one_file(name, bytes);
+    let error = from_files(pipeline, folder.path()).find_map(Result::err)?;
+    assert!(!matches!(error, Error::Panicked { .. }), "{name}: {error}");
+    let message = error.to_string();
+    assert!(message.contains(name), "{message}");
+    Some(message)
+}
+
+#[test]
+fn malformed_sound_is_named() {
+    let Some(data) = data_folder("malformed") else { return };
+    let (mut files, mut refused) = (0, 0);
+    for (folder, pipeline) in [("flac-faulty", "flac"), ("flac-fuzz-seeds", "flac"), ("mp3", "mp3")] {
+        // Of any rate, so that it is the damage that is found.
+        let text = ready_text(pipeline).unwrap();
+        let pipeline = text.replacen("rate = 16000", "", 1).replacen("rate = 48000", "", 1);
+        let pipeline = Pipeline::from_toml("sound", &pipeline).unwrap();
+        let extension = if folder == "mp3" { "mp3" } else { "flac" };
+        for entry in std::fs::read_dir(data.join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            let name = format!("{}.{extension}", path.file_stem().unwrap().display());
+            files += 1;
+            refused += usize::from(load_one(&pipeline, &name, &std::fs::read(&path).unwrap()).is_some());
+        }
+    }
+    eprintln!("{refused} of {files} malformed files of sound were refused");
+    assert!(files >= 12 && refused >= 6, "{refused} of {files}");
+}
+
+#[test]
+fn malformed_recordings_are_named() {
+    let pipeline = ready("nilm").unwrap();
+    let whole = recording(64_000);
+    for end in [0, 7, 8, 100, whole.len() / 2, whole.len() - 1] {
+        assert!(load_one(&pipeline, "cut.hdf5", &whole[..end]).is_some(), "{end} of {}", whole.len());
+    }
+    for place in (0..whole.len()).step_by(whole.len() / 60) {
+        let mut damaged = whole.clone();
+        damaged[place] ^= 0x5a;
+        load_one(&pipeline, "damaged.hdf5", &damaged);
+    }
+    let unnamed = write_hdf5(&[("volts", &[1; 64_000], 1.0)]).unwrap();
+    let message = load_one(&pipeline, "unnamed.hdf5", &unnamed).unwrap();
+    assert!(message.contains("there is no data set `voltage`"), "{message}");
+}
+
+#[test]
+fn malformed_pages_are_named_or_read() {
+    let text = ready_text("nlp").unwrap().replace("columns = 768", "columns = 4").replace("rows = 50257", "rows = 256");
+    let pipeline = Pipeline::from_toml("nlp", &text).unwrap();
+    let noise: Vec<u8> = (0..50_000_u32).map(|place| (place.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    let deep = "<div>".repeat(200_000);
+    for page in [&b""[..], b"<html><body><p>never closed", b"<!DOCTYPE", b"\xff\xfe<\0p\0>", &noise, deep.as_bytes()] {
+        load_one(&pipeline, "page.html", page);
+    }
+    let small =
+        Pipeline::from_toml("nlp", &text.replace("op = \"extract-text\"", "op = \"extract-text\"\nbytes-max = 100"));
+    let message = load_one(&small.unwrap(), "long.html", &[b'x'; 101]).unwrap();
+    assert!(message.contains("over the limit of `100`"), "{message}");
+}
+
+#[test]
+fn a_damaged_vocabulary_is_named_before_anything_is_read() {
+    let folder = one_file("page.html", b"<p>words</p>");
+    for (name, content) in
+        [("tokenizer.json", &b"{\"model\":"[..]), ("v.tiktoken", b"AA==\n"), ("v.model", b"\xff\xff\xff")]
+    {
+        let path = folder.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        let output = folder.path().join("set");
+        let build = build(&language(&path), "concatenated", folder.path(), local());
+        let message = build.run(&output, &options(1), &()).unwrap_err().to_string();
+        assert!(message.contains(name) && message.contains("tokenise"), "{message}");
+        assert!(!output.exists());
+    }
+}
