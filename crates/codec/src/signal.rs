@@ -3,7 +3,7 @@
 //!
 //! [`read`] reads the chosen channels of a recording as `float64`; [`Recording::remove_offset`] and
 //! [`Recording::calibrate`] turn counts of a converter into volts and amperes; [`NilmFeatures`] makes power, effective
-//! current and its cumulative sum of a window. [`write_hdf5`] writes a recording; [`rms`] takes the root mean square of tensors of any type.
+//! current and its cumulative sum of a window. [`write_hdf5`] writes a recording; [`rms()`] takes the root mean square of tensors of any type.
 
 mod calibrate;
 mod csv;

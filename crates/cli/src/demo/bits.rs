@@ -5,7 +5,7 @@
 pub(super) struct Bits {
     bytes: Vec<u8>,
     held: u64,
-    held_bits: u32,
+    pending: u32,
 }
 
 impl Bits {
@@ -13,10 +13,10 @@ impl Bits {
     pub(super) fn put(&mut self, value: u64, bits: u32) {
         debug_assert!(bits <= 32, "more than fit beside what is held");
         self.held = (self.held << bits) | (value & ((1 << bits) - 1));
-        self.held_bits += bits;
-        while self.held_bits >= 8 {
-            self.held_bits -= 8;
-            self.bytes.push((self.held >> self.held_bits) as u8);
+        self.pending += bits;
+        while self.pending >= 8 {
+            self.pending -= 8;
+            self.bytes.push((self.held >> self.pending) as u8);
         }
     }
 
@@ -31,13 +31,13 @@ impl Bits {
 
     /// How many bits there are.
     pub(super) fn len(&self) -> usize {
-        self.bytes.len() * 8 + self.held_bits as usize
+        self.bytes.len() * 8 + self.pending as usize
     }
 
     /// The bytes, the last one filled up with zeros.
     pub(super) fn into_bytes(mut self) -> Vec<u8> {
-        if self.held_bits > 0 {
-            self.put(0, 8 - self.held_bits);
+        if self.pending > 0 {
+            self.put(0, 8 - self.pending);
         }
         self.bytes
     }

@@ -93,7 +93,7 @@ fn subframe(block: &[i16], bits: &mut Bits) {
         }
     }
     let (order, residual) = best;
-    bits.put(0b001000 | order as u64, 7);
+    bits.put(0b00_1000 | order as u64, 7);
     bits.put(0, 1);
     for &first in &block[..order] {
         bits.put(first as u16 as u64, 16);
@@ -156,7 +156,7 @@ mod tests {
             assert_eq!((info.rate_hz, info.channels), (16_000, 1));
             assert_eq!(back, samples, "{length}");
         }
-        let silence = encode(&[0; 40_000], 16_000);
+        let silence = encode(&vec![0; 40_000], 16_000);
         assert!(silence.len() < 10_000, "{}", silence.len());
     }
 }

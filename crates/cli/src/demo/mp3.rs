@@ -95,7 +95,7 @@ impl Quantised {
                 let size = ((line.abs() / step).powf(0.75) + 0.4054).min(1e6) as i32;
                 if line < 0.0 { -size } else { size }
             });
-            if let Some(quantised) = Self::fitting(values, gain) {
+            if let Some(quantised) = Self::fitting(&values, gain) {
                 return quantised;
             }
             gain += 1;
@@ -103,7 +103,7 @@ impl Quantised {
     }
 
     /// `None` where a value is too large for the codebooks, or all of them for the frame.
-    fn fitting(values: [i32; LINES], gain: i32) -> Option<Self> {
+    fn fitting(values: &[i32; LINES], gain: i32) -> Option<Self> {
         let end = |least: i32| values.iter().rposition(|value| value.abs() >= least).map_or(0, |place| place + 1);
         let pairs = end(2).div_ceil(2);
         let fours = end(1).saturating_sub(pairs * 2).div_ceil(4).min((LINES - pairs * 2) / 4);
@@ -116,7 +116,7 @@ impl Quantised {
                 _ => Some(CODEBOOKS.iter().find(|codebook| largest < codebook.side)?),
             };
         }
-        let quantised = Self { values, gain, pairs, fours, codebooks };
+        let quantised = Self { values: *values, gain, pairs, fours, codebooks };
         let mut bits = Bits::default();
         quantised.put(&mut bits);
         // What does not fit into fours at the very end would be lost.
@@ -135,7 +135,9 @@ impl Quantised {
         for four in small.as_chunks::<4>().0.iter().take(self.fours) {
             let set = four.iter().fold(0, |set, &value| set << 1 | u64::from(value != 0));
             bits.put(15 - set, 4);
-            four.iter().for_each(|&value| put_sign(value, bits));
+            for &value in four {
+                put_sign(value, bits);
+            }
         }
     }
 }

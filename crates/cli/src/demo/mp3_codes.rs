@@ -90,7 +90,9 @@ mod tests {
             let share: f64 = codebook.codes.iter().map(|&(_, length)| 0.5_f64.powi(i32::from(length))).sum();
             assert!((share - 1.0).abs() < 1e-12, "{}: {share}", codebook.number);
             for (place, &(code, length)) in codebook.codes.iter().enumerate() {
-                let begins = |&(other, longer): &(u16, u8)| longer >= length && other >> (longer - length) == code;
+                let begins = |&(other, longer): &(u16, u8)| {
+                    longer >= length && u32::from(other) >> (longer - length) == u32::from(code)
+                };
                 let found: Vec<usize> = (0..codebook.codes.len()).filter(|&at| begins(&codebook.codes[at])).collect();
                 assert_eq!(found, [place], "{}", codebook.number);
             }

@@ -9,7 +9,7 @@ use std::ops::Add;
 use crate::error::{Error, Result};
 use crate::tensor::{DType, Element, TensorMut, TensorSpec, TensorView};
 
-/// What [`rms`] gives for a tensor: a number for each whole period of its elements, whatever its dimensions.
+/// What [`rms()`] gives for a tensor: a number for each whole period of its elements, whatever its dimensions.
 ///
 /// # Panics
 /// If `period` is 0.
@@ -91,8 +91,8 @@ fn pairwise<T: Copy, F: Copy + Default + Add<Output = F>>(values: &[T], square: 
                 *sum = *sum + square(value);
             }
         }
-        let [a, b, c, d, e, f, g, h] = sums;
-        total = ((a + b) + (c + d)) + ((e + f) + (g + h));
+        let four = |at: usize| (sums[at] + sums[at + 1]) + (sums[at + 2] + sums[at + 3]);
+        total = four(0) + four(4);
     }
     rest.iter().fold(total, |sum, &value| sum + square(value))
 }

@@ -261,7 +261,7 @@ fn malformed_recordings_are_named() {
         damaged[place] ^= 0x5a;
         load_one(&pipeline, "damaged.hdf5", &damaged);
     }
-    let unnamed = write_hdf5(&[("volts", &[1; 64_000], 1.0)]).unwrap();
+    let unnamed = write_hdf5(&[("volts", &vec![1; 64_000], 1.0)]).unwrap();
     let message = load_one(&pipeline, "unnamed.hdf5", &unnamed).unwrap();
     assert!(message.contains("there is no data set `voltage`"), "{message}");
 }
