@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use forebay_record::{
-    Blocks, Index, Options, Origin, Packer, Packing, Reader, Writer, inflate_block, records_in_block,
+    Blocks, Index, Options, Origin, PackFormat, Packer, Packing, Reader, Writer, inflate_block, records_in_block,
 };
 use proptest::prelude::*;
 
@@ -60,9 +60,9 @@ fn a_packed_shard_is_one_stream_to_others() {
         assert!(read.iter().map(|record| record.location).eq(index.entries().iter().copied()));
         // Checksums and lengths at the stream's end are right: the library's own decoder checks them.
         let mut inflated = Vec::new();
-        match packing.to_string().starts_with("gzip") {
-            true => flate2::read::GzDecoder::new(&shard[..]).read_to_end(&mut inflated).unwrap(),
-            false => flate2::read::ZlibDecoder::new(&shard[..]).read_to_end(&mut inflated).unwrap(),
+        match packing.format {
+            PackFormat::Gzip => flate2::read::GzDecoder::new(&shard[..]).read_to_end(&mut inflated).unwrap(),
+            PackFormat::Zlib => flate2::read::ZlibDecoder::new(&shard[..]).read_to_end(&mut inflated).unwrap(),
         };
         assert_eq!(inflated.len() as u64, index.end());
     }
