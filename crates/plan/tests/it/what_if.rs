@@ -187,3 +187,16 @@ fn an_objective_of_an_older_version_is_read() {
     let objective: Objective = serde_json::from_str(text).unwrap();
     assert_eq!((objective.weights.money, objective.prices, objective.what_if), (0.0, None, None));
 }
+
+#[test]
+fn a_price_is_paid_for_some_time() {
+    let prices = Prices { epochs: 0, months: 0.0, ..PRICES };
+    assert_eq!(prices.paid_for(Some(90), Some(6.0)).unwrap(), PRICES);
+    for (epochs, months, missing) in [(None, Some(6.0), "`epochs`"), (Some(90), None, "`months`")] {
+        let error = prices.paid_for(epochs, months).unwrap_err();
+        assert!(error.class() == ErrorClass::Usage && error.to_string().contains(missing), "{error}");
+    }
+    // A core is paid while it prepares.
+    let cores = Prices { cpu_hour: 0.04, ..Prices::default() };
+    assert_eq!(cores.paid_for(None, None).unwrap(), cores);
+}
