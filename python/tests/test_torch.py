@@ -78,3 +78,33 @@ def test_the_examples_with_pytorch_run(tiny, tmp_path, monkeypatch):
     for example in (shown, documented):
         exec(textwrap.dedent(example), names)
     assert torch.is_tensor(names["images"]) and names["batch"]["image"].shape == (1000, 6, 6, 3)
+
+
+@pytest.mark.filterwarnings("ignore:This DataLoader will create")
+def test_workers_begin_at_the_beginning_or_say_why_not(tiny):
+    from forebay.torch import IterableDataset
+
+    loader = forebay.Loader(tiny, batch_size=100, framework="torch", threads=1)
+    peeked = iter(loader)
+    next(peeked)
+    batches = torch.utils.data.DataLoader(IterableDataset(loader), batch_size=None, num_workers=2)
+    assert sum(len(batch["key"]) for batch in batches) == 10_000
+
+    loader.load_state_dict({**forebay.Loader(tiny, batch_size=100, framework="torch").state_dict(), "batches_seen": 5})
+    with pytest.raises(Exception, match="in the middle of an epoch"):
+        list(torch.utils.data.DataLoader(IterableDataset(loader), batch_size=None, num_workers=2))
+    resumed = torch.utils.data.DataLoader(IterableDataset(loader), batch_size=None, num_workers=0)
+    assert sum(len(batch["key"]) for batch in resumed) == 9_500
+
+
+@pytest.mark.filterwarnings("ignore:This DataLoader will create")
+def test_workers_that_live_on_hear_of_the_next_epoch(tiny):
+    from forebay.torch import IterableDataset
+
+    dataset = IterableDataset(forebay.Loader(tiny, batch_size=500, shuffle=True, framework="torch", threads=1))
+    batches = torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=2, persistent_workers=True)
+    orders = []
+    for epoch in (0, 1, 0):
+        dataset.set_epoch(epoch)
+        orders.append([key for batch in batches for key in batch["key"]])
+    assert orders[0] == orders[2] != orders[1] and sorted(orders[0]) == sorted(orders[1])

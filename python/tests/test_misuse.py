@@ -1,0 +1,169 @@
+"""What people do to a loader that nobody planned for: peek, copy, share, leave it alive, feed it odd values."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy
+import pytest
+
+import forebay
+
+
+def test_an_iteration_that_is_alive_at_exit_ends_quietly(photos):
+    script = """
+        import sys, numpy, forebay
+
+        def noise(image, *, seed):
+            return image + numpy.random.default_rng(seed).normal(size=image.shape).astype(numpy.float32)
+
+        pipeline = forebay.Pipeline.files("**/*.jpg").decode().centre_crop(200)
+        pipeline = pipeline.map(noise, output="float32[200, 200, 3]", random=True)
+        batches = iter(forebay.Loader(pipeline, data=sys.argv[1], batch_size=4, shuffle=True))
+        print(next(batches)["image"].shape)
+    """
+    for _ in range(3):
+        done = subprocess.run(
+            [sys.executable, "-c", textwrap.dedent(script), str(photos)], capture_output=True, text=True, timeout=120
+        )
+        assert (done.returncode, done.stdout) == (0, "(4, 200, 200, 3)\n"), done.stderr
+
+
+def test_a_copy_of_a_loader_that_was_peeked_at_gives_everything(tiny):
+    loader = forebay.Loader(tiny, batch_size=100)
+    peeked = iter(loader)
+    next(peeked)
+    for other in (copy.copy(loader), pickle.loads(pickle.dumps(loader))):
+        assert sum(len(batch["key"]) for batch in other) == 10_000
+
+
+def test_threads_share_an_iterator(tiny):
+    loader = forebay.Loader(tiny, batch_size=50, shuffle=True)
+    batches = iter(loader)
+    found: list[list[str]] = [[] for _ in range(4)]
+
+    def take(keys: list[str]) -> None:
+        for batch in batches:
+            keys += batch["key"]
+
+    threads = [threading.Thread(target=take, args=(keys,)) for keys in found]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    keys = [key for part in found for key in part]
+    assert len(keys) == len(set(keys)) == 10_000
+    assert loader.epoch == 1
+
+
+def test_closing_a_loader_that_another_thread_waits_for_is_an_error_there(photos):
+    def slow(image):
+        time.sleep(0.3)
+        return image
+
+    pipeline = forebay.Pipeline.files("**/*.jpg").decode().centre_crop(64).map(slow)
+    loader = forebay.Loader(pipeline, data=photos, batch_size=32)
+    raised: list[BaseException] = []
+
+    def take() -> None:
+        try:
+            list(loader)
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=take)
+    thread.start()
+    time.sleep(0.5)
+    loader.close()
+    thread.join(60)
+    assert not thread.is_alive()
+    assert isinstance(raised[0], forebay.UsageError) and "was ended" in str(raised[0])
+    assert loader.epoch == 0
+
+
+def test_numbers_in_a_table_of_labels_stay_what_they_are(tmp_path):
+    from PIL import Image
+
+    for number in range(12):
+        Image.new("RGB", (8, 8)).save(tmp_path / f"{number}.png")
+
+    def labels(numbers):
+        (tmp_path / "labels.tsv").write_text("".join(f"{place}.png\t{label}\n" for place, label in enumerate(numbers)))
+        pipeline = forebay.Pipeline.files("*.png", label="table", table="labels.tsv").decode()
+        loader = forebay.Loader(pipeline, data=tmp_path, batch_size=12)
+        (batch,) = loader
+        found = {int(key.split(".")[0]): int(label) for key, label in zip(batch["key"], batch["label"], strict=True)}
+        return [found[place] for place in range(12)], loader.classes
+
+    assert labels(range(12)) == (list(range(12)), [str(number) for number in range(12)])
+    assert labels(range(5, 17)) == (list(range(5, 17)), [])
+    assert labels("abcabcabcabc") == ([0, 1, 2] * 4, ["a", "b", "c"])
+
+
+def test_a_function_may_give_arrays_of_another_byte_order(photos):
+    swapped = forebay.Pipeline.files("**/*.jpg").decode()
+    swapped = swapped.map(lambda image: numpy.full(2, 7, ">i4"), output="int32[2]")
+    batch = next(iter(forebay.Loader(swapped, data=photos, batch_size=2)))
+    assert batch["image"].tolist() == [[7, 7], [7, 7]]
+
+
+def test_two_functions_in_a_row_and_a_plan_of_them(photos, tmp_path):
+    def twice(image):
+        return image // 2
+
+    def thrice(image):
+        return image // 3
+
+    pipeline = forebay.Pipeline.files("**/*.jpg").decode().centre_crop(32).map(twice).map(thrice, fields="image")
+    assert pipeline.splits[-2:] == ["twice", "thrice"]
+    plan = forebay.profile(pipeline, photos, samples=8, runs=1, strategies=["thrice"], work=tmp_path).plan()
+    dataset = plan.build(tmp_path / "built")
+    assert len(dataset) == 50
+    plan.save(tmp_path / "plan.json")
+    functions = {"twice": twice, "thrice": thrice}
+    again = forebay.build(tmp_path / "plan.json", tmp_path / "again", functions=functions)
+    assert len(again) == 50
+
+
+def test_a_fast_profile_answers_by_the_cost_model(photos, tmp_path):
+    fast = forebay.profile("cv", photos, samples=20, fast=True, work=tmp_path, encodings=["gzip"])
+    assert "by the cost model" in repr(fast) and fast.content["method"]["runs_total"] == 0
+    assert "resized+gzip" in [row["name"] for row in fast.strategies]
+    assert "by the cost model" in fast.plan().reason
+
+
+def test_names_that_a_batch_uses_itself_are_refused(photos, tmp_path):
+    with pytest.raises(forebay.PipelineError, match="cannot be called `key`"):
+        forebay.Pipeline.files("**/*.jpg", field="key")
+    pipeline = forebay.Pipeline.files("**/*.jpg").decode()
+    with pytest.raises(forebay.PipelineError, match="cannot be called `key`"):
+        pipeline.map(lambda image: {"key": image}, output={"key": "uint8[?, ?, 3]"})
+    both = pipeline.map(
+        lambda image: {"image": image, "image_shape": image[0, 0]},
+        output={"image": "uint8[?, ?, 3]", "image_shape": "uint8[3]"},
+    )
+    with pytest.raises(forebay.UsageError, match="`image_shape`, which is a field already"):
+        forebay.Loader(both, data=photos, collate="pad")
+
+
+def test_wrong_arguments_are_named(photos, tmp_path, monkeypatch):
+    def refused(match, source="cv", **arguments):
+        with pytest.raises(forebay.UsageError, match=match):
+            forebay.Loader(source, **{"data": photos, **arguments})
+
+    refused("`shuffle` is `'no'`", shuffle="no")
+    refused("`drop_last` is `'false'`", drop_last="false")
+    refused("`pad_value` is `'x'`", pad_value="x")
+    refused("pass its path as `data`", data=3)
+    refused("cannot take its samples from `3`", source=3)
+    refused("must be a folder", data=next(photos.rglob("*.jpg")))
+    # A folder of the user's that is called like a ready pipeline.
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "cv").mkdir()
+    assert forebay.Loader("cv", data=photos).samples == 50
