@@ -27,7 +27,8 @@ def test_root_mean_squares_are_numpys(tmp_path: Path, dtype: str) -> None:
     random = numpy.random.default_rng(3)
     arrays = {}
     for number in range(6):
-        values = random.uniform(0 if dtype.startswith("u") else -(2**15), 200 if dtype == "uint8" else 2**15 - 1, (2500, 3))
+        low, high = (0 if dtype.startswith("u") else -(2**15)), (200 if dtype == "uint8" else 2**15 - 1)
+        values = random.uniform(low, high, (2500, 3))
         arrays[f"{number}.npy"] = values.astype(dtype)
         numpy.save(tmp_path / f"{number}.npy", arrays[f"{number}.npy"])
     pipeline = forebay.Pipeline.files("*.npy", label=None, field="tensor")
@@ -39,7 +40,8 @@ def test_root_mean_squares_are_numpys(tmp_path: Path, dtype: str) -> None:
             if values.dtype.kind != "f":
                 values = values.astype(numpy.float64)
             expected = [numpy.sqrt(numpy.mean(numpy.square(part))) for part in values.reshape(-1, 500)]
-            numpy.testing.assert_array_equal(numpy.asarray(found), numpy.array(expected, dtype=values.dtype), strict=True)
+            numpys = numpy.array(expected, dtype=values.dtype)
+            numpy.testing.assert_array_equal(numpy.asarray(found), numpys, strict=True)
             seen += 1
     assert seen == 6
 
