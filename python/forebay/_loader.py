@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import copy
 import json
 import os
 import threading
@@ -306,14 +307,17 @@ class Loader:
             "identity": self._source.identity(),
         }
 
-    # Between processes: what was asked for and the position go along, threads do not.
+    # Copies, also in other processes: what was asked for and the position go along, threads do not.
 
     def __getstate__(self) -> dict[str, Any]:
-        state = {**self.__dict__, "_iteration": None, "_left_early": False}
+        return {**self.__dict__, "_iteration": None, "_left_early": False}
+
+    def _from_the_beginning(self) -> Loader:
+        """A copy that begins where the next iteration over this one would."""
+        other = copy.copy(self)
         if self._left_early:
-            # As the next iteration here would, one over a copy begins the epoch again.
-            state |= {"_epochs_done": 0, "_batches_seen": 0}
-        return state
+            other.set_epoch(self._epoch)
+        return other
 
     def __repr__(self) -> str:
         shape = ", ".join(f"{name}: {kind}" for name, kind in self._samples().pipeline.output)

@@ -65,7 +65,7 @@ class Source:
         if functions:
             pipeline = Pipeline.from_json(pipeline.to_json(), {**pipeline._functions, **functions})
         if not isinstance(data, str | os.PathLike):
-            raise UsageError("a pipeline needs a folder of files\nhint: pass its path as `data`")
+            raise UsageError("a pipeline needs a folder of files\nhint: pass it as `data`")
         if os.path.isfile(data):
             raise UsageError(
                 f"`data` is the file `{os.fspath(data)}`, but must be a folder\n"

@@ -17,7 +17,6 @@ resume with `num_workers=0` or with the loader itself.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from typing import Any
 
@@ -43,7 +42,7 @@ class IterableDataset(torch.utils.data.IterableDataset[dict[str, Any]]):
         if worker is None:
             yield from self.loader
             return
-        share = copy.copy(self.loader)
+        share = self.loader._from_the_beginning()
         if share.state_dict()["batches_seen"] > 0:
             raise UsageError(
                 "the loader stands in the middle of an epoch, which several workers cannot share\n"
@@ -53,6 +52,9 @@ class IterableDataset(torch.utils.data.IterableDataset[dict[str, Any]]):
         share.world_size = self.loader.world_size * worker.num_workers
         share.set_epoch(int(self._epoch))
         yield from share
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "loader": self.loader._from_the_beginning()}
 
     def set_epoch(self, epoch: int) -> None:
         """The next iteration begins with this epoch, in every worker."""

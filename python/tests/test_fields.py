@@ -153,7 +153,7 @@ def functions() -> forebay.Pipeline:
 def test_python_functions_are_steps(scenes: Path) -> None:
     pipeline = functions()
     assert pipeline.steps == ["decode", "centre-crop", "brighter", "noisy"]
-    assert pipeline.splits[-1] == "called", "a random function runs every epoch"
+    assert pipeline.splits[-1] == "brighter", "a random function runs every epoch"
     loader = forebay.Loader(pipeline, data=scenes, batch_size=5, shuffle=True, seed=2, threads=4)
     first = {key: image for batch in loader for key, image in zip(batch["key"], batch["image"], strict=True)}
     loader.set_epoch(0)
@@ -178,7 +178,7 @@ def test_functions_of_a_data_set_are_given_again(scenes: Path, tmp_path: Path) -
     loader = forebay.Loader(dataset, functions={"brighter": brighter, "noisy": noisy})
     assert sum(len(batch["key"]) for batch in loader) == SAMPLES
     # What was done once is not needed again.
-    done = forebay.build(functions(), tmp_path / "done", data=scenes, strategy="called", progress=False)
+    done = forebay.build(functions(), tmp_path / "done", data=scenes, strategy="brighter", progress=False)
     assert len(list(forebay.Loader(done, functions={"noisy": noisy}))) == 1
 
 
