@@ -5,7 +5,7 @@ hands tensors over without a copy. Where a `torch.utils.data.DataLoader` must be
 
     dataset = forebay.torch.IterableDataset(loader)
     batches = torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=2)
-    for epoch in range(epochs):
+    for epoch in range(3):
         dataset.set_epoch(epoch)
         for batch in batches: ...
 
