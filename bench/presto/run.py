@@ -17,7 +17,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 # Enough samples that a run takes longer than its start, few enough that all of it takes minutes.
-SAMPLES = {"cv": 400, "cv2-jpg": 40, "cv2-png": 24, "nlp": 300, "flac": 120, "mp3": 240, "nilm": 24}
+SAMPLES = {"cv": 400, "cv2-jpg": 80, "cv2-png": 24, "nlp": 300, "flac": 240, "mp3": 300, "nilm": 160}
 
 # `--fast` may choose a strategy that is slower than the fastest by so much, and take this share of the time.
 SLOWER_MAX = 0.05

@@ -119,11 +119,20 @@ pub(crate) fn opening_share(storage: &StorageRates, file_bytes: f64) -> f64 {
 pub(crate) fn disk_load(profile: &Profile, strategy: &StrategyProfile, hit_ratio: f64) -> Option<f64> {
     let bytes = strategy.bytes_per_sample;
     let all = if strategy.split.position == 0 {
-        files_per_second(&profile.storage, bytes)
+        let samples = samples_per_file(profile, strategy);
+        files_per_second(&profile.storage, bytes * samples).map(|files| files * samples)
     } else {
         quotient(profile.storage.sequential_bytes_per_second, bytes)
     };
     all.and_then(|rate| quotient(rate, 1.0 - hit_ratio))
+}
+
+/// How many samples a file becomes that reach the trainer: one, unless a step makes several.
+fn samples_per_file(profile: &Profile, strategy: &StrategyProfile) -> f64 {
+    let reached = quotient(strategy.storage_bytes as f64, strategy.bytes_per_sample);
+    let per_file = reached.and_then(|reached| quotient(reached, profile.method.sample_count as f64));
+    // Fewer than one is a sample that was skipped, and its file was read all the same.
+    per_file.unwrap_or(1.0).max(1.0)
 }
 
 /// What memory can deliver of the samples that are in it. Those that are taken apart already are not copied.

@@ -36,3 +36,72 @@ fn a_slow_network_storage_gives_the_papers_order() {
         assert!(sentence(name).starts_with("disk-bound: "), "{}", sentence(name));
     }
 }
+
+/// Samples per second of each of `strategies` of a domain's demo data, on a slow network storage.
+fn rates<const N: usize>(domain: &str, samples: u64, strategies: [&str; N]) -> [f64; N] {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    let made = forebay(here, &format!("demo --domain {domain} --data-only --samples {samples} --json")).json();
+    let [pipeline, data] = ["pipeline", "folder"].map(|key| made["data"][key].as_str().unwrap().to_owned());
+    let only: String = strategies.iter().map(|name| format!(" --strategy {name}")).collect();
+    let arguments = format!(
+        "profile {pipeline} --data {data} --storage ceph-hdd --samples {samples} --runs 2 --threads 2{only} --json"
+    );
+    let profile = forebay(here, &arguments).json();
+    let found: Vec<f64> = profile["strategies"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|strategy| strategy["t4_samples_per_second"].as_f64().unwrap())
+        .collect();
+    found.try_into().unwrap()
+}
+
+#[test]
+fn tokens_are_better_kept_than_their_embeddings() {
+    let [tokens, embedded] = rates("nlp", 80, ["bpe-encoded", "embedded"]);
+    assert!(tokens >= 5.0 * embedded, "bpe-encoded {tokens}, embedded {embedded}");
+}
+
+#[test]
+fn of_sound_and_signals_the_last_step_is_best_done_once() {
+    for (domain, samples, last) in
+        [("flac", 40, "spectrogram-encoded"), ("mp3", 60, "spectrogram-encoded"), ("nilm", 40, "aggregated")]
+    {
+        let [single, decoded, last] = rates(domain, samples, ["unprocessed", "decoded", last]);
+        assert!(last > decoded && last > single, "{domain}: {single}, {decoded}, {last}");
+    }
+}
+
+#[test]
+fn small_samples_cost_more_by_the_byte_and_caches_help() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    let sizes = "experiment sample-size --sizes 10KB,2.5MB --total 25MB --runs 2 --storage ceph-hdd --threads 2 --json";
+    let found = forebay(here, sizes).json();
+    let bytes_per_second = |run: &str, strategy: &str| {
+        let findings = found["findings"].as_array().unwrap();
+        let finding = findings.iter().find(|finding| finding["run"] == run && finding["strategy"] == strategy).unwrap();
+        let number = |key: &str| finding[key].as_f64().unwrap();
+        number("samples_per_second") * number("bytes_per_sample")
+    };
+    let [small, large] = ["size-10KB", "size-2500KB"].map(|run| bytes_per_second(run, "unprocessed"));
+    assert!(small < large / 5.0, "files of 10 KB give {small} bytes/s, of 2.5 MB {large}");
+
+    let photos = all_photos();
+    let caching = format!(
+        "experiment caching cv --data {} --samples {PHOTOS} --runs 2 --storage ceph-hdd --threads 2 \
+         --strategy pixel-centered --json",
+        photos.display()
+    );
+    let found = forebay(here, &caching).json();
+    let rates: Vec<f64> = found["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|finding| finding["samples_per_second"].as_f64().unwrap())
+        .collect();
+    let [none, system, application] = rates[..] else { panic!("{found}") };
+    // What is as fast as the other may come out a little slower.
+    assert!(system > none && application > 0.9 * system, "none {none}, system {system}, application {application}");
+}

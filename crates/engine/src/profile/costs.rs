@@ -1,5 +1,7 @@
 //! What each step costs: processor time on one thread, and bytes.
 
+use std::sync::Arc;
+
 use forebay_pipeline::{Draw, Observer, Pipeline, Runner, Sample, SampleView, Sink, Strategy};
 use forebay_plan::StepCost;
 use rustix::time::{ClockId, clock_gettime};
@@ -23,9 +25,9 @@ impl Effort {
     /// Enough to tell strategies apart.
     pub(super) const FAST: Self = Self { samples_max: 32, seconds_max: 0.4 };
 
-    /// How many samples may be measured that cost about so much each.
-    pub(super) fn samples(self, seconds_each: f64) -> u64 {
-        let affordable = self.seconds_max / seconds_each.max(1e-9);
+    /// How many samples may be measured that cost about so much each, and are so large at their largest.
+    pub(super) fn samples(self, seconds_each: f64, bytes_each: f64) -> u64 {
+        let affordable = (self.seconds_max / seconds_each.max(1e-9)).min(KEPT_BYTES_MAX / bytes_each.max(1.0));
         affordable.clamp(SAMPLES_MIN as f64, self.samples_max as f64) as u64
     }
 
@@ -33,6 +35,9 @@ impl Effort {
         samples >= self.samples_max || (samples >= SAMPLES_MIN && seconds > self.seconds_max)
     }
 }
+
+/// What is kept of a strategy that is not run: more would be the disk's time, not the steps'.
+const KEPT_BYTES_MAX: f64 = 32e6;
 
 /// Fewer say nothing about a mean.
 const SAMPLES_MIN: usize = 4;
@@ -106,53 +111,72 @@ pub(super) struct OnlineCosts {
     pub(super) given: f64,
 }
 
-/// Takes some stored samples apart and does the online steps to them, as a worker does.
+/// Takes some stored samples apart and does the online steps to them, as a worker does. They come twice, each time from a supply
+/// that `supply` makes: the first time warms caches and gets memory, as a loader does once, and does not count.
 pub(super) fn online_costs(
-    supply: &dyn Supply,
+    supply: &dyn Fn() -> Result<Arc<dyn Supply>>,
     pipeline: &Pipeline,
     strategy: &Strategy,
     draw: Draw,
     effort: Effort,
     progress: &dyn Progress,
 ) -> Result<OnlineCosts> {
-    let mut runner = Online::after(pipeline, strategy).runner();
-    let unpacking_steps = strategy.unpacking(pipeline);
-    let mut unpacker = Runner::new(&unpacking_steps, 0);
-    let mut batches = Slots::default();
-    let (mut unpacking, mut running, mut samples) = (0.0, 0.0, 0_u32);
-    // The first sample warms caches and allocates buffers, and does not count unless it is the only one.
-    let mut warm = supply.samples() < 2;
-    let (started, mut given) = (thread_cpu_seconds(), 0);
-    while !effort.is_enough(samples as usize, thread_cpu_seconds() - started)
-        && let Some(read) = supply.next()
-    {
-        let before = thread_cpu_seconds();
-        let payloads = supply.read(&read)?;
-        // A reader's copying is work, too.
-        let copying = (thread_cpu_seconds() - before) / payloads.len().max(1) as f64;
-        for payload in payloads {
-            while_wanted(progress)?;
-            let begun = thread_cpu_seconds();
-            // Damaged samples are reported by the runs, not here.
-            let Ok(sample) = supply.unpack(payload) else { continue };
-            let taken_apart = thread_cpu_seconds();
-            let given_before = batches.accepted;
-            let done = runner.run(&sample, draw, &mut (), &mut batches);
-            let finished = thread_cpu_seconds();
-            let decoded = unpacker.run(&sample, draw, &mut (), &mut Nowhere);
-            // Part of the worker's time was decoding what was kept encoded.
-            let decoding = if unpacking_steps.is_empty() { 0.0 } else { thread_cpu_seconds() - finished };
-            let decoding = decoding.min(finished - taken_apart);
-            if done.is_ok() && decoded.is_ok() && std::mem::replace(&mut warm, true) {
-                unpacking += copying + taken_apart - begun + decoding;
-                running += finished - taken_apart - decoding;
-                given += batches.accepted - given_before;
-                samples += 1;
+    let mut worker = Worker {
+        runner: Online::after(pipeline, strategy).runner(),
+        unpacker: Runner::new(&strategy.unpacking(pipeline), 0),
+        unpacks: !strategy.unpacking(pipeline).is_empty(),
+        draw,
+        batches: Slots::default(),
+    };
+    worker.work(&*supply()?, effort, progress)?;
+    worker.work(&*supply()?, effort, progress)
+}
+
+/// What does to samples what a loader's worker does, and takes the time.
+struct Worker {
+    runner: Runner,
+    /// Does the steps that decode what is kept encoded, which are among the runner's too.
+    unpacker: Runner,
+    unpacks: bool,
+    draw: Draw,
+    batches: Slots,
+}
+
+impl Worker {
+    fn work(&mut self, supply: &dyn Supply, effort: Effort, progress: &dyn Progress) -> Result<OnlineCosts> {
+        let (mut deserialise, mut steps, mut given, mut samples) = (0.0, 0.0, 0_u64, 0_u32);
+        let started = thread_cpu_seconds();
+        while !effort.is_enough(samples as usize, thread_cpu_seconds() - started)
+            && let Some(read) = supply.next()
+        {
+            let before = thread_cpu_seconds();
+            let payloads = supply.read(&read)?;
+            // A reader's copying is work, too.
+            let copying = (thread_cpu_seconds() - before) / payloads.len().max(1) as f64;
+            for payload in payloads {
+                while_wanted(progress)?;
+                let begun = thread_cpu_seconds();
+                // Damaged samples are reported by the runs, not here.
+                let Ok(sample) = supply.unpack(payload) else { continue };
+                let taken_apart = thread_cpu_seconds();
+                let given_before = self.batches.accepted;
+                let done = self.runner.run(&sample, self.draw, &mut (), &mut self.batches);
+                let finished = thread_cpu_seconds();
+                let decoded = self.unpacker.run(&sample, self.draw, &mut (), &mut Nowhere);
+                // Part of the worker's time was decoding what was kept encoded.
+                let decoding = if self.unpacks { thread_cpu_seconds() - finished } else { 0.0 };
+                let decoding = decoding.min(finished - taken_apart);
+                if done.is_ok() && decoded.is_ok() {
+                    deserialise += copying + taken_apart - begun + decoding;
+                    steps += finished - taken_apart - decoding;
+                    given += self.batches.accepted - given_before;
+                    samples += 1;
+                }
             }
         }
+        let mean = |total: f64| if samples > 0 { total / f64::from(samples) } else { 0.0 };
+        Ok(OnlineCosts { deserialise: mean(deserialise), steps: mean(steps), given: mean(given as f64) })
     }
-    let mean = |total: f64| if samples > 0 { total / f64::from(samples) } else { 0.0 };
-    Ok(OnlineCosts { deserialise: mean(unpacking), steps: mean(running), given: mean(given as f64) })
 }
 
 /// Adds up time and bytes of each step.
@@ -183,18 +207,18 @@ struct Slots {
     accepted: u64,
 }
 
-/// As many as a usual batch has.
-const SLOTS: usize = 64;
+/// Enough that what was written last is not where the next is written.
+const SLOTS: usize = 8;
 
 impl Sink for Slots {
     fn place(&mut self, _field: &str, spec: &forebay_codec::TensorSpec) -> Option<&mut [u8]> {
-        self.buffers.resize_with(SLOTS, Vec::new);
+        let words = spec.bytes().div_ceil(size_of::<u64>());
+        if self.buffers.first().is_none_or(|buffer| buffer.len() < words) {
+            // With room to spare: a loader uses the same buffers again and again.
+            self.buffers = vec![vec![0; words + words / 2]; SLOTS];
+        }
         self.next = (self.next + 1) % SLOTS;
         let slot = &mut self.buffers[self.next];
-        let words = spec.bytes().div_ceil(size_of::<u64>());
-        if slot.len() < words {
-            slot.resize(words, 0);
-        }
         Some(&mut bytemuck::cast_slice_mut(slot)[..spec.bytes()])
     }
 

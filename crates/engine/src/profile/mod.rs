@@ -92,7 +92,10 @@ pub fn profile(
     let steps = costs::step_costs(pipeline, &source, draw, effort, progress)?;
     let paths = listing.paths();
     let listing = match options.runs_total {
-        0 => listing.take(effort.samples(steps.iter().map(|step| step.cpu_seconds).sum())),
+        0 => {
+            let largest = steps.iter().map(|step| step.bytes_out).fold(0.0, f64::max);
+            listing.take(effort.samples(steps.iter().map(|step| step.cpu_seconds).sum(), largest))
+        }
         _ => listing,
     };
     let sample_count = listing.len() as u64;
@@ -101,6 +104,7 @@ pub fn profile(
         pipeline,
         listing: Arc::new(listing),
         storage: storage_choice.open(page_cache_bytes)?,
+        builds_from: if options.runs_total == 0 { StorageChoice::Local } else { storage_choice.clone() }.open(0)?,
         options: ProfileOptions { shards: options.shards.clamp(1, sample_count.max(1) as usize), ..options.clone() },
         memory_bytes: machine.memory_bytes,
         scratch: ScratchFolder::new(&options.work_folder, "profile")?,
@@ -108,7 +112,8 @@ pub fn profile(
         progress,
     };
     let storage = profiler.storage_rates(paths)?;
-    let strategies = options.strategies.iter().map(|strategy| profiler.strategy(strategy)).collect::<Result<_>>()?;
+    let strategies =
+        options.strategies.iter().map(|strategy| profiler.strategy(strategy, &storage)).collect::<Result<_>>()?;
     Ok(Profile {
         version: Profile::VERSION,
         forebay: env!("CARGO_PKG_VERSION").to_owned(),
@@ -138,6 +143,8 @@ struct Profiler<'a> {
     pipeline: &'a Pipeline,
     listing: Arc<Listing>,
     storage: Arc<dyn Storage>,
+    /// Where builds read from. Without runs nothing is to be learnt from waiting for a slow one.
+    builds_from: Arc<dyn Storage>,
     options: ProfileOptions,
     memory_bytes: u64,
     scratch: ScratchFolder,
@@ -162,16 +169,20 @@ impl Profiler<'_> {
         })
     }
 
-    fn strategy(&self, strategy: &Strategy) -> Result<StrategyProfile> {
+    fn strategy(&self, strategy: &Strategy, rates: &StorageRates) -> Result<StrategyProfile> {
         let split = &strategy.split;
         // Not by name: a pipeline file chooses names, and must not choose folders.
         let folder = self.scratch.path().join("dataset");
         let begun = Instant::now();
         let (kept, storage_bytes, samples) = self.keep(strategy, &folder)?;
-        let prep_seconds = if split.position == 0 { 0.0 } else { begun.elapsed().as_secs_f64() };
+        let prep_seconds = match (split.position, self.options.runs_total) {
+            (0, _) => 0.0,
+            (_, 0) => begun.elapsed().as_secs_f64().max(self.listing.len() as f64 / rates.files_per_second),
+            _ => begun.elapsed().as_secs_f64(),
+        };
         let draw = Draw { seed: self.options.seed, epoch: 0 };
-        let costs =
-            costs::online_costs(&*self.supply(&kept)?, self.pipeline, strategy, draw, self.effort, self.progress)?;
+        let supply = || self.supply(&kept, &self.builds_from);
+        let costs = costs::online_costs(&supply, self.pipeline, strategy, draw, self.effort, self.progress)?;
         let paths = self.readable(kept.paths());
         let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
         // What the build and the costs above left in the page cache must not help the first run.
@@ -216,7 +227,7 @@ impl Profiler<'_> {
             pipeline: self.pipeline.clone(),
             strategy: strategy.clone(),
             listing,
-            storage: Arc::clone(&self.storage),
+            storage: Arc::clone(&self.builds_from),
         };
         let options = BuildOptions {
             threads: self.options.threads,
@@ -230,15 +241,11 @@ impl Profiler<'_> {
         Ok((Kept::Shards(dataset), report.manifest.bytes, report.manifest.samples))
     }
 
-    fn supply(&self, kept: &Kept) -> Result<Arc<dyn Supply>> {
+    fn supply(&self, kept: &Kept, storage: &Arc<dyn Storage>) -> Result<Arc<dyn Supply>> {
         let order = |blocks| Schedule::new(blocks, self.options.shuffle, self.options.seed, 0);
         Ok(match kept {
-            Kept::Source(listing) => {
-                Arc::new(FromStorage::source(Arc::clone(listing), Arc::clone(&self.storage), order))
-            }
-            Kept::Shards(dataset) => {
-                Arc::new(FromStorage::shards(Arc::clone(dataset), Arc::clone(&self.storage), order)?)
-            }
+            Kept::Source(listing) => Arc::new(FromStorage::source(Arc::clone(listing), Arc::clone(storage), order)),
+            Kept::Shards(dataset) => Arc::new(FromStorage::shards(Arc::clone(dataset), Arc::clone(storage), order)?),
         })
     }
 
@@ -267,7 +274,7 @@ impl Profiler<'_> {
                     let order = |blocks| Schedule::new(blocks, self.options.shuffle, self.options.seed, 0);
                     Arc::new(FromMemory::new(Arc::clone(samples), order))
                 }
-                None => self.supply(kept)?,
+                None => self.supply(kept, &self.storage)?,
             };
             self.progress.begin(&format!("{strategy} run {}", number + 1), supply.samples());
             let (run, samples) = metrics::while_sampling(number, || self.run(online.clone(), supply, number));
@@ -311,7 +318,7 @@ impl Profiler<'_> {
 
     /// All samples in memory, taken apart: the application-level cache.
     fn cache(&self, strategy: &Strategy, kept: &Kept) -> Result<Arc<Vec<Sample>>> {
-        let supply = self.supply(kept)?;
+        let supply = self.supply(kept, &self.storage)?;
         let mut unpacking = Runner::new(&strategy.unpacking(self.pipeline), 0);
         let (mut samples, mut bytes) = (Vec::new(), 0);
         while let Some(read) = supply.next() {
