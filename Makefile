@@ -3,7 +3,7 @@
 # make help    the rest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test lint unit fuzz python-wheel python-test test-torch bench bench-l3 bench-presto bench-peers clean
+.PHONY: help setup build demo test lint unit fuzz python-wheel python-test test-torch bench bench-l3 bench-domains bench-presto bench-peers clean
 SHELL := bash
 
 # Where a longer fuzz run is wanted: make fuzz FUZZ_SECONDS=600
@@ -55,6 +55,10 @@ bench: setup ## Our code beside the bare libraries: ratios
 
 bench-l3: setup ## The L3 format beside other lossless formats
 	cargo run --release --quiet --manifest-path bench/l3/Cargo.toml --target-dir target/bench-l3 -- bench/results/l3.md
+
+bench-domains: setup ## Sound, signals and text beside the usual Python stack, which it installs
+	.venv/bin/python bench/domains/audio_signal.py
+	.venv/bin/python bench/domains/text.py
 
 # Options go to the script: make bench-presto PRESTO='--only nlp,flac'
 bench-presto: build ## PRESTO's seven pipelines: measuring everything, and --fast
