@@ -42,8 +42,9 @@ def profile(
 
     Each strategy is built (in `work`, or in a temporary folder below the current one) and loaded `runs` times. Pictures
     are kept raw, and in each of `encodings` (`"png"`, `"jpeg-85"`; `"gzip"` compresses records) that can hold them;
-    `strategies` names the only ones to measure. `caching` says what is kept between runs. `fast` runs nothing: it measures
-    the costs of a few samples, in a small part of the time, and the cost model says what each strategy gives. `progress`
+    `strategies` names the only ones to measure. `caching` says what is kept between runs. `fast` takes a small part of
+    the time: it measures the costs of a few samples, the cost model says what each strategy gives, and only those that lead
+    are run, to check it. `progress`
     shows a bar; it does where somebody can see it.
     """
     count = whole("threads", cores() if threads is None else threads, 1, THREADS_MAX)

@@ -73,7 +73,8 @@ impl Profile {
         }
         let runs = strategy.runs.len();
         if self.method.runs_total == 0 {
-            return require(runs == 0, &field("runs"), &runs, "none, as `method.runs_total` says");
+            // Strategies that lead were run all the same, to check the cost model.
+            return Ok(());
         }
         match self.method.caching {
             Caching::System if runs < 2 => Err(Error::Value {

@@ -62,7 +62,8 @@ pub struct Data {
 pub struct Method {
     /// How many samples each run took; without runs, how many samples costs were measured on.
     pub sample_count: u64,
-    /// How many runs each strategy had. With 0, nothing but costs was measured, and T4 is what the cost model expects.
+    /// How many runs each strategy had. With 0, only strategies that lead by the cost model were run; of the others nothing but costs was
+    /// measured, and T4 is what the model expects.
     pub runs_total: u32,
     /// How many decode workers, and as many readers.
     pub threads: usize,
@@ -140,7 +141,7 @@ pub struct StrategyProfile {
     pub deserialise_cpu_seconds: f64,
     /// Processor seconds of all online steps, per sample.
     pub online_cpu_seconds: f64,
-    /// The measured runs, in order.
+    /// The measured runs, in order; none where T4 is left to the cost model.
     pub runs: Vec<Run>,
     /// System metrics during the measured runs, once a second.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

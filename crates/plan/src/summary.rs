@@ -97,11 +97,9 @@ fn summarise_one(profile: &Profile, strategy: &StrategyProfile, trainer: Option<
     let rates: Vec<f64> = runs.iter().map(Run::samples_per_second).collect();
     let predicted = predict(profile, strategy, None).samples_per_second;
     let run_seconds: f64 = runs.iter().map(|run| run.seconds).sum();
-    let samples: f64 = runs.iter().map(|run| run.samples as f64).sum();
-    let (t4, samples) = match runs.len() {
-        0 => (predicted.unwrap_or(0.0), samples_reached(strategy)),
-        count => (samples / run_seconds, samples / count as f64),
-    };
+    let run_samples: f64 = runs.iter().map(|run| run.samples as f64).sum();
+    let t4 = if runs.is_empty() { predicted.unwrap_or(0.0) } else { run_samples / run_seconds };
+    let samples = samples_reached(strategy);
     let whole = profile.data.samples as f64 / profile.method.sample_count as f64;
     let epoch_seconds = samples * whole / t4;
     let trainer_seconds = trainer.map_or(0.0, |trainer| samples * whole / trainer);
@@ -134,7 +132,9 @@ fn summarise_one(profile: &Profile, strategy: &StrategyProfile, trainer: Option<
 /// How many samples reach the trainer of those that were measured, by what is kept of each.
 fn samples_reached(strategy: &StrategyProfile) -> f64 {
     let samples = strategy.storage_bytes as f64 / strategy.bytes_per_sample;
-    if samples.is_finite() { samples } else { 0.0 }
+    // Samples of no bytes are counted by a run.
+    let run = || strategy.runs.first().map_or(0.0, |run| run.samples as f64);
+    if samples.is_finite() { samples } else { run() }
 }
 
 /// The sample standard deviation (over n - 1); 0 for fewer than two values.

@@ -79,6 +79,7 @@ pub(crate) fn profile(
         let options = ProfileOptions {
             sample_count: request.samples,
             runs_total: request.runs,
+            check_leaders: true,
             threads: request.threads,
             shards: request.shards,
             batch_size: request.batch_size,

@@ -45,8 +45,8 @@ pub(crate) struct Arguments {
     /// Runs of each strategy
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) runs: u32,
-    /// Answer in a small part of the time: measure the costs of a few samples, run nothing, and let the cost model say what
-    /// each strategy gives
+    /// Answer in a small part of the time: measure the costs of a few samples, let the cost model say what each strategy gives,
+    /// and run only those that lead, to check it
     #[arg(long, conflicts_with = "runs")]
     pub(crate) fast: bool,
     #[command(flatten)]
@@ -114,11 +114,6 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
     let (_, outcome) = execute(arguments, output)?;
     output.present(&outcome, |outcome, page| {
         show(outcome, page);
-        if let (true, Some(best)) = (arguments.fast, &outcome.fastest) {
-            let (pipeline, data) = (&arguments.pipeline, arguments.data.display());
-            let command = format!("forebay profile {pipeline} --data {data} --strategy {best}");
-            page.next_step("Nothing was run. To see what the best one really gives:", &command);
-        }
         page.next_step(
             "Next, choose by throughput, or under weights and limits:",
             &format!("forebay plan {}", outcome.profile.display()),
@@ -175,6 +170,7 @@ fn measure(
     let options = ProfileOptions {
         sample_count: samples,
         runs_total: if arguments.fast { 0 } else { arguments.runs },
+        check_leaders: true,
         threads,
         // More would make the seeks at the start of each shard weigh more than they do in the whole data set.
         shards: arguments.shards.map_or(threads, |shards| shards as usize),
@@ -225,7 +221,7 @@ pub(super) fn show(outcome: &Outcome, page: &mut Page) {
         outcome.pipeline,
         storage.name,
         units::count(method.sample_count),
-        if method.runs_total == 0 { "no runs".to_owned() } else { counted(u64::from(method.runs_total), "run") },
+        if method.runs_total == 0 { "few runs".to_owned() } else { counted(u64::from(method.runs_total), "run") },
         counted(method.threads as u64, "thread"),
         match method.caching {
             Caching::None => "nothing cached",
@@ -234,7 +230,9 @@ pub(super) fn show(outcome: &Outcome, page: &mut Page) {
         },
     ));
     if method.runs_total == 0 {
-        page.paragraph("`samples/s` is what the cost model makes of the costs of these samples.");
+        page.paragraph(
+            "`samples/s` is what the cost model makes of the costs of these samples; where an error stands beside it, the strategy was run.",
+        );
     }
     page.gap();
     page.table(&strategies_table(outcome));

@@ -43,7 +43,7 @@ fn rates<const N: usize>(domain: &str, samples: u64, strategies: [&str; N]) -> [
     let here = folder.path();
     let made = forebay(here, &format!("demo --domain {domain} --data-only --samples {samples} --json")).json();
     let [pipeline, data] = ["pipeline", "folder"].map(|key| made["data"][key].as_str().unwrap().to_owned());
-    let only: String = strategies.iter().map(|name| format!(" --strategy {name}")).collect();
+    let only = strategies.map(|name| format!(" --strategy {name}")).concat();
     let arguments = format!(
         "profile {pipeline} --data {data} --storage ceph-hdd --samples {samples} --runs 2 --threads 2{only} --json"
     );

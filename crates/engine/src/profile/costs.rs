@@ -11,33 +11,34 @@ use crate::error::{Error, Result};
 use crate::load::{Online, Supply};
 use crate::progress::Progress;
 
-/// How much is measured to know a mean cost.
+/// How much is measured to know a mean cost: at the most so many samples, seconds and bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Effort {
-    samples_max: usize,
+    samples: usize,
     /// Slow samples are fewer: none is begun after so much processor time, if there are [`SAMPLES_MIN`].
-    seconds_max: f64,
+    seconds: f64,
+    /// Large ones too: more would be the disk's time, not the steps'.
+    bytes: f64,
 }
 
 impl Effort {
     /// So many samples are enough to know a mean cost within a few per cent.
-    pub(super) const THOROUGH: Self = Self { samples_max: 64, seconds_max: f64::INFINITY };
+    pub(super) const THOROUGH: Self = Self { samples: 64, seconds: f64::INFINITY, bytes: f64::INFINITY };
     /// Enough to tell strategies apart.
-    pub(super) const FAST: Self = Self { samples_max: 32, seconds_max: 0.4 };
+    pub(super) const FAST: Self = Self { samples: 32, seconds: 0.4, bytes: 32e6 };
+    /// Enough that a run takes longer than its start.
+    pub(super) const CHECK: Self = Self { samples: 400, seconds: 1.5, bytes: 256e6 };
 
-    /// How many samples may be measured that cost about so much each, and are so large at their largest.
-    pub(super) fn samples(self, seconds_each: f64, bytes_each: f64) -> u64 {
-        let affordable = (self.seconds_max / seconds_each.max(1e-9)).min(KEPT_BYTES_MAX / bytes_each.max(1.0));
-        affordable.clamp(SAMPLES_MIN as f64, self.samples_max as f64) as u64
+    /// How many samples may be measured that cost about so many seconds each, and so many bytes at their largest.
+    pub(super) fn samples(self, (seconds_each, bytes_each): (f64, f64)) -> u64 {
+        let affordable = (self.seconds / seconds_each.max(1e-9)).min(self.bytes / bytes_each.max(1.0));
+        affordable.clamp(SAMPLES_MIN as f64, self.samples as f64) as u64
     }
 
     fn is_enough(self, samples: usize, seconds: f64) -> bool {
-        samples >= self.samples_max || (samples >= SAMPLES_MIN && seconds > self.seconds_max)
+        samples >= self.samples || (samples >= SAMPLES_MIN && seconds > self.seconds)
     }
 }
-
-/// What is kept of a strategy that is not run: more would be the disk's time, not the steps'.
-const KEPT_BYTES_MAX: f64 = 32e6;
 
 /// Fewer say nothing about a mean.
 const SAMPLES_MIN: usize = 4;

@@ -2,11 +2,12 @@
 //!
 //! For each strategy the samples are preprocessed and written once (timed), then loaded as often as asked for (timed),
 //! with caches dropped or kept as the caching mode says. Before that, each step is timed on one thread, and the storage is
-//! measured: from these costs alone the planner predicts what the runs then show. Without any run ([`ProfileOptions::runs_total`]
-//! of 0) that prediction is the answer: only a few samples of each strategy are built, and none is loaded, which takes a small
-//! part of the time.
+//! measured: from these costs alone the planner predicts what the runs then show. Where few are wanted
+//! ([`ProfileOptions::runs_total`] of 0) a few samples of each strategy are built, and only the strategy that leads by the cost model is
+//! run, and the next, until one leads that was run: that takes a small part of the time.
 
 mod costs;
+mod leaders;
 mod metrics;
 
 use std::path::{Path, PathBuf};
@@ -37,6 +38,8 @@ pub struct ProfileOptions {
     pub sample_count: u64,
     /// Runs of each strategy; with none, costs of a few samples are measured and the rest is left to the cost model.
     pub runs_total: u32,
+    /// Whether, with no runs of each, the strategies that lead by the cost model are run, to check it.
+    pub check_leaders: bool,
     /// Workers, and as many readers.
     pub threads: usize,
     /// Shards of each strategy.
@@ -91,13 +94,10 @@ pub fn profile(
     let source = SourceReader::new(Arc::new(listing.clone()), StorageChoice::Local.open(0)?);
     let steps = costs::step_costs(pipeline, &source, draw, effort, progress)?;
     let paths = listing.paths();
-    let listing = match options.runs_total {
-        0 => {
-            let largest = steps.iter().map(|step| step.bytes_out).fold(0.0, f64::max);
-            listing.take(effort.samples(steps.iter().map(|step| step.cpu_seconds).sum(), largest))
-        }
-        _ => listing,
-    };
+    let cost =
+        (steps.iter().map(|step| step.cpu_seconds).sum(), steps.iter().map(|step| step.bytes_out).fold(0.0, f64::max));
+    let all = listing.clone();
+    let listing = if options.runs_total == 0 { listing.take(effort.samples(cost)) } else { listing };
     let sample_count = listing.len() as u64;
     let page_cache_bytes = if options.caching == Caching::System { machine.memory_bytes } else { 0 };
     let profiler = Profiler {
@@ -114,7 +114,7 @@ pub fn profile(
     let storage = profiler.storage_rates(paths)?;
     let strategies =
         options.strategies.iter().map(|strategy| profiler.strategy(strategy, &storage)).collect::<Result<_>>()?;
-    Ok(Profile {
+    let mut profile = Profile {
         version: Profile::VERSION,
         forebay: env!("CARGO_PKG_VERSION").to_owned(),
         machine,
@@ -131,12 +131,17 @@ pub fn profile(
                 Shuffle::Window { bytes } => Some(bytes),
             },
             seed: options.seed,
-            seconds: begun.elapsed().as_secs_f64(),
+            seconds: 0.0,
         },
         storage,
         steps,
         strategies,
-    })
+    };
+    if options.runs_total == 0 && options.check_leaders {
+        profiler.on(all.take(Effort::CHECK.samples(cost)))?.check_leaders(&mut profile)?;
+    }
+    profile.method.seconds = begun.elapsed().as_secs_f64();
+    Ok(profile)
 }
 
 struct Profiler<'a> {

@@ -6,7 +6,7 @@ use forebay_engine::load::{OnError, Shuffle};
 use forebay_engine::probe::{Access, ProbeOptions, probe};
 use forebay_engine::profile::{ProfileOptions, profile};
 use forebay_pipeline::Strategy;
-use forebay_plan::{Caching, Profile, summarise};
+use forebay_plan::{Caching, Profile, Summary, summarise};
 
 use crate::support::{SMALL, TILES, local, photos, pipeline};
 
@@ -17,6 +17,7 @@ fn run(toml: &str, storage: &str, caching: Caching) -> Profile {
     let options = ProfileOptions {
         sample_count: 24,
         runs_total: 2,
+        check_leaders: false,
         threads: 2,
         shards: 3,
         batch_size: 8,
@@ -120,6 +121,7 @@ fn a_work_folder_keeps_what_was_in_it() {
     let options = ProfileOptions {
         sample_count: 8,
         runs_total: 1,
+        check_leaders: false,
         threads: 1,
         shards: 1,
         batch_size: 8,
@@ -147,6 +149,7 @@ fn without_runs_the_cost_model_answers() {
             let options = ProfileOptions {
                 sample_count: 60,
                 runs_total,
+                check_leaders: true,
                 threads: 2,
                 shards: 2,
                 batch_size: 8,
@@ -162,17 +165,22 @@ fn without_runs_the_cost_model_answers() {
         };
         let (fast, whole) = (measure(0), measure(2));
         assert!(fast.method.seconds > 0.0 && fast.method.seconds < whole.method.seconds);
-        assert!(fast.strategies.iter().all(|strategy| strategy.runs.is_empty() && strategy.system.is_empty()));
+        assert!(fast.strategies.iter().any(|strategy| strategy.runs.is_empty()), "most are left to the model");
         let [fast_summary, whole_summary] = [&fast, &whole].map(|profile| summarise(profile, None).unwrap());
         for (fast, whole) in fast_summary.iter().zip(&whole_summary) {
-            assert_eq!((&fast.name, fast.runs, fast.prediction_error), (&whole.name, 0, None));
-            assert_eq!(Some(fast.t4_samples_per_second), fast.predicted_samples_per_second);
+            assert_eq!(fast.name, whole.name);
+            if fast.runs == 0 {
+                assert_eq!(Some(fast.t4_samples_per_second), fast.predicted_samples_per_second);
+            }
             let sizes = fast.storage_bytes_total as f64 / whole.storage_bytes_total as f64;
             assert!((0.8..1.25).contains(&sizes), "{}: storage {sizes}", fast.name);
             let epochs = fast.epoch_seconds_total * fast.t4_samples_per_second
                 / (whole.epoch_seconds_total * whole.t4_samples_per_second);
             assert!((0.8..1.25).contains(&epochs), "{}: samples of an epoch {epochs}", fast.name);
         }
+        let rate = |summary: &&Summary| summary.t4_samples_per_second;
+        let leader = fast_summary.iter().max_by(|one, other| rate(one).total_cmp(&rate(other))).unwrap();
+        assert_eq!(leader.runs, 2, "what leads was run: {leader:?}");
         // Opening files is what this storage is bad at, whichever way it is found out.
         for summary in [&fast_summary, &whole_summary] {
             let slowest =

@@ -78,6 +78,7 @@ impl PlannedRun {
         ProfileOptions {
             sample_count: self.samples,
             runs_total,
+            check_leaders: false,
             threads: self.threads,
             shards: self.threads,
             batch_size: 64,
