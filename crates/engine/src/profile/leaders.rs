@@ -11,9 +11,6 @@ use crate::data::Listing;
 use crate::error::{Error, Result};
 use crate::scratch_folder::ScratchFolder;
 
-/// So many strategies are run at the most. The model is seldom wrong about more.
-const CHECKS_MAX: usize = 4;
-
 /// How often each is run.
 const RUNS: u32 = 2;
 
@@ -36,7 +33,8 @@ impl Profiler<'_> {
 
     /// Runs the strategy that leads, by the cost model or by its runs, until that is one that was run.
     pub(super) fn check_leaders(&self, profile: &mut Profile) -> Result<()> {
-        for _ in 0..CHECKS_MAX {
+        // Each is run at most once.
+        for _ in 0..profile.strategies.len() {
             let unsound = |error: forebay_plan::Error| Error::Panicked { message: error.to_string() };
             let summaries = summarise(profile, None).map_err(unsound)?;
             let rate = |(_, summary): &(usize, &Summary)| summary.t4_samples_per_second;
