@@ -54,14 +54,31 @@ fn files_of_another_size_keep_their_fixed_time() {
     profile.storage.file_bytes = 500_000.0;
     // 10 ms a file, 5 ms of it for 0.5 MB: a file of 1 MB takes 15 ms, one of 0.5 MB the 10 ms measured.
     assert!(close(prediction(&profile).load.unwrap(), 1.0 / 0.015));
-    profile.strategies[0].bytes_per_sample = 500_000.0;
+    let samples = profile.method.sample_count;
+    // One sample of each file, as many bytes on storage as these come to.
+    let resize = |profile: &mut Profile, bytes: u64| {
+        profile.strategies[0].bytes_per_sample = bytes as f64;
+        profile.strategies[0].storage_bytes = bytes * samples;
+    };
+    resize(&mut profile, 500_000);
     assert!(close(prediction(&profile).load.unwrap(), 100.0));
     // Measured faster than the sequential rate allows: all of it goes by size.
     profile.storage.files_per_second = 400.0;
-    profile.strategies[0].bytes_per_sample = 1_000_000.0;
+    resize(&mut profile, 1_000_000);
     assert!(close(prediction(&profile).load.unwrap(), 200.0));
     // Without sizes there is nothing to scale by.
-    profile.strategies[0].bytes_per_sample = 0.0;
+    resize(&mut profile, 0);
+    assert!(close(prediction(&profile).load.unwrap(), 400.0));
+}
+
+#[test]
+fn a_file_that_becomes_several_samples_is_opened_once() {
+    let mut profile = one(0);
+    profile.storage.sequential_bytes_per_second = 100e6;
+    profile.storage.files_per_second = 100.0;
+    profile.storage.file_bytes = 500_000.0;
+    profile.strategies[0].storage_bytes = 500_000 * profile.method.sample_count;
+    profile.strategies[0].bytes_per_sample = 125_000.0;
     assert!(close(prediction(&profile).load.unwrap(), 400.0));
 }
 
