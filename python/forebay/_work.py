@@ -6,15 +6,20 @@ import json
 import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native
 from ._arguments import THREADS_MAX, cores, flag, whole
 from ._errors import UsageError
 from ._pipeline import Pipeline
 from ._planning import Plan, Profile
+from ._plot import bars
 from ._progress import listener
 from ._source import as_pipeline
+from ._table import as_frame
+
+if TYPE_CHECKING:
+    import pandas
 
 __all__ = ["Dataset", "build", "profile"]
 
@@ -185,6 +190,17 @@ class Dataset:
         """
         count = whole("threads", cores() if threads is None else threads, 1, THREADS_MAX)
         return [str(path) for path in _native.export_tar(self.path, os.fspath(output), count, listener(progress))]
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A row for each shard, indexed by its file: samples, bytes, checksum. Needs pandas."""
+        return as_frame(self.manifest["shards"], "file")
+
+    def plot(self) -> Any:
+        """A bar of megabytes for each shard. Needs matplotlib; returns the axes."""
+        shards = self.manifest["shards"]
+        sizes = [shard["bytes"] / 1e6 for shard in shards]
+        names = [shard["file"] for shard in shards]
+        return bars(names, sizes, None, ["C0"] * len(names), f"{len(self):,} samples, {self.strategy}", "MB")
 
     def __repr__(self) -> str:
         size = _native.format_quantity(self.bytes, "bytes")

@@ -176,6 +176,11 @@ def test_a_build(photos, tmp_path):
     dataset = forebay.build(pipeline, tmp_path / "dataset", data=photos, strategy="resized", shards=3)
     assert dataset.shards_kept == 0
     assert repr(dataset).startswith(f"Dataset({str(tmp_path / 'dataset')!r}: `resized`, 50 samples in 3 shards, ")
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    shards = dataset.to_pandas()
+    assert isinstance(shards, pandas.DataFrame) and shards["samples"].sum() == 50 and len(shards) == 3
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed").use("Agg")
+    assert dataset.plot().get_xlabel() == "MB"
     assert dataset.classes == ["cats", "dogs"] and dataset.skipped == [] and dataset.bytes > 0
     assert dataset.pipeline == pipeline
     again = forebay.build(pipeline, tmp_path / "dataset", data=photos, strategy="resized", shards=3)
