@@ -61,6 +61,7 @@ fn open(path: &Path) -> Result<File> {
 fn index_of(path: &Path, name: &str) -> Result<Index> {
     let mut input = open(path)?;
     let length = input.metadata().map_err(Error::io("open the shard", path))?.len();
+    refuse_gzip(&mut input, path)?;
     let beside = index_path(path);
     if beside.is_file() {
         let text = std::fs::read(&beside).map_err(Error::io("read the index", &beside))?;
@@ -68,7 +69,6 @@ fn index_of(path: &Path, name: &str) -> Result<Index> {
         index.check_within(length, name)?;
         return Ok(index);
     }
-    refuse_gzip(&mut input, path)?;
     Ok(Index::scan_headers(input, name)?)
 }
 

@@ -22,6 +22,9 @@ pub const BLOCKS_SUFFIX: &str = ".blocks";
 /// than this times its own size.
 const INFLATION_MAX: u64 = 1032;
 
+/// A block ends with the record that fills it, and a record stays below protobuf's 2 GiB: no list can ask for more at once.
+const INFLATED_BYTES_MAX: u64 = (2 << 30) + (1 << 20);
+
 /// A block of a packed shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PackedBlock {
@@ -131,7 +134,7 @@ impl Blocks {
         if block.inflated_offset != inflated_end {
             return Err(IndexFault::Gap { expected: inflated_end, found: block.inflated_offset });
         }
-        if block.inflated_length > block.length.saturating_mul(INFLATION_MAX) {
+        if block.inflated_length > block.length.saturating_mul(INFLATION_MAX).min(INFLATED_BYTES_MAX) {
             return Err(IndexFault::Inflation { length: block.length, inflated: block.inflated_length });
         }
         Ok(())

@@ -116,6 +116,7 @@ fn a_damaged_list_of_blocks_is_refused() {
     assert!(parse("10 20 0 40\n20 20 40 40").contains("line 2: expected an offset of at least `30`"));
     assert!(parse("10 20 0 40\n30 20 41 40").contains("inflated offset of `40`"));
     assert!(parse("10 20 0 99999999").contains("cannot inflate to `99999999`"));
+    assert!(parse("10 99999999 0 9999999999").contains("cannot inflate to `9999999999`"), "more than any block has");
     assert!(parse("18446744073709551615 1 0 1").contains("does not fit 64 bits"));
     let blocks = Blocks::parse(b"10 20 0 40\n", "a.blocks").unwrap();
     assert!(blocks.check_within(29, "a").unwrap_err().to_string().contains("the shard at `29`"));
