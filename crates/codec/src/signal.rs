@@ -9,6 +9,7 @@ mod calibrate;
 mod csv;
 mod features;
 mod hdf5;
+mod products;
 mod raw;
 mod read;
 mod rms;
