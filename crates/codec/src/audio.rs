@@ -1,7 +1,7 @@
 //! Sound: MP3 and FLAC to 16-bit samples, and samples to a log-mel spectrogram.
 //!
-//! [`decode`] decodes; content decides the format, never a file name. [`Spectrogram`] makes of the samples what speech
-//! models are trained on.
+//! [`decode`] decodes; content decides the format, never a file name. [`Resampler`] brings sound to another sample rate.
+//! [`Spectrogram`] makes of the samples what speech models are trained on.
 //!
 //! ```
 //! use forebay_codec::audio::{AudioOptions, Spectrogram, SpectrogramBuffers, SpectrogramOptions, decode};
@@ -43,8 +43,10 @@ mod flac;
 mod format;
 mod mel;
 mod mp3;
+mod resample;
 mod spectrogram;
 
 pub use decode::{AudioInfo, AudioOptions, Mix, decode};
 pub use format::AudioFormat;
+pub use resample::{RATE_MAX, Resampler};
 pub use spectrogram::{Spectrogram, SpectrogramBuffers, SpectrogramOptions};

@@ -1,6 +1,6 @@
 //! The scope: what a step may use while it runs, kept from sample to sample so that nothing is allocated anew.
 
-use forebay_codec::audio::SpectrogramBuffers;
+use forebay_codec::audio::{Resampler, SpectrogramBuffers};
 use forebay_codec::image::Decoder;
 use forebay_codec::text::TokeniserRoom;
 
@@ -21,6 +21,8 @@ pub struct Scope {
     pub pixels: Vec<u8>,
     /// Room for the samples of sound.
     pub samples: Vec<i16>,
+    /// The resampler of the last sound that needed one.
+    pub resampler: Option<Resampler>,
     /// What a spectrogram is made on.
     pub spectrogram: SpectrogramBuffers,
     /// Room for double-precision intermediates.
@@ -45,6 +47,7 @@ impl Scope {
             floats: Vec::new(),
             pixels: Vec::new(),
             samples: Vec::new(),
+            resampler: None,
             spectrogram: SpectrogramBuffers::default(),
             doubles: Vec::new(),
             tokeniser: TokeniserRoom::default(),

@@ -20,8 +20,6 @@ pub struct AudioOptions {
     pub mix: Mix,
     /// Give what precedes missing or damaged data, and say so in [`AudioInfo`]; off unless switched on.
     pub accept_partial: bool,
-    /// The sample rate that the file must have; any unless set. Nothing is resampled.
-    pub rate_hz: Option<u32>,
     /// The most samples, all channels together, that are decoded; 2^28 unless set, which is 50 minutes of CD sound. Checked
     /// against the header and again while decoding.
     pub samples_max: usize,
@@ -29,7 +27,7 @@ pub struct AudioOptions {
 
 impl Default for AudioOptions {
     fn default() -> Self {
-        Self { mix: Mix::Mono, accept_partial: false, rate_hz: None, samples_max: 1 << 28 }
+        Self { mix: Mix::Mono, accept_partial: false, samples_max: 1 << 28 }
     }
 }
 
@@ -52,7 +50,7 @@ pub struct AudioInfo {
 pub fn decode(bytes: &[u8], options: &AudioOptions, samples: &mut Vec<i16>) -> Result<AudioInfo> {
     samples.clear();
     let (format, start) = AudioFormat::detect(bytes)?;
-    let mut sink = Sink { samples, options, format, decoded: 0, channels: 0, rate_hz: 0 };
+    let mut sink = Sink { samples, options, decoded: 0, channels: 0, rate_hz: 0 };
     let result = match format {
         AudioFormat::Flac => flac::decode(bytes, start, &mut sink),
         AudioFormat::Mp3 => mp3::decode(bytes, start, &mut sink),
@@ -72,7 +70,6 @@ pub fn decode(bytes: &[u8], options: &AudioOptions, samples: &mut Vec<i16>) -> R
 pub(super) struct Sink<'a> {
     samples: &'a mut Vec<i16>,
     options: &'a AudioOptions,
-    format: AudioFormat,
     decoded: usize,
     channels: usize,
     rate_hz: u32,
@@ -83,16 +80,6 @@ impl Sink<'_> {
     pub(super) fn begin(&mut self, rate_hz: u32, channels: usize, expected: Option<u64>) -> Result<()> {
         self.channels = channels;
         self.rate_hz = rate_hz;
-        if let Some(wanted) = self.options.rate_hz
-            && wanted != rate_hz
-        {
-            let feature = format!("a sample rate of `{rate_hz}` Hz where `{wanted}` Hz is wanted");
-            return Err(Error::unsupported(
-                self.format.name(),
-                feature,
-                "convert the file, or ask for the rate it has",
-            ));
-        }
         if let Some(expected) = expected {
             self.check(expected.saturating_mul(channels as u64))?;
         }

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use forebay_codec::audio::{
-    AudioFormat, AudioInfo, AudioOptions, Mix, Spectrogram, SpectrogramBuffers, SpectrogramOptions, decode,
+    AudioFormat, AudioInfo, AudioOptions, Mix, RATE_MAX, Resampler, Spectrogram, SpectrogramBuffers,
+    SpectrogramOptions, decode,
 };
 use forebay_codec::{Error, Result};
 use proptest::prelude::*;
@@ -13,8 +14,7 @@ use proptest::prelude::*;
 use crate::allocation::peak_bytes;
 use crate::data;
 
-const STORED: AudioOptions =
-    AudioOptions { mix: Mix::AsStored, accept_partial: false, rate_hz: None, samples_max: 1 << 24 };
+const STORED: AudioOptions = AudioOptions { mix: Mix::AsStored, accept_partial: false, samples_max: 1 << 24 };
 
 /// What ffmpeg decodes of the shared files; made by `pcm.py` beside it.
 const FFMPEG: &str = include_str!("../golden/pcm.tsv");
@@ -403,16 +403,54 @@ fn limits_hold_against_the_header_and_while_decoding() {
     assert!(matches!(result, Err(Error::Limit { .. })));
 }
 
+/// The sound of `golden/resample.py`.
+fn made_up_sound() -> Vec<i16> {
+    let noise = |n: i64| ((n * n * 7919 + n * 104_729) % 40_009 - 20_004) as i16;
+    let step = |n: i64| if n % 20 < 10 { i16::MAX } else { i16::MIN };
+    (0..150).map(|n| if n < 110 { noise(n) } else { step(n) }).collect()
+}
+
 #[test]
-fn another_rate_than_the_one_asked_for_is_refused() {
-    for bytes in [flac::encode(&noise(1000), 1, 44_100, 100, true), silent_mp3(5)] {
-        assert!(decoded(&bytes, &AudioOptions { rate_hz: Some(44_100), ..STORED }).is_ok());
-        let error = decoded(&bytes, &AudioOptions { rate_hz: Some(16_000), ..STORED }).map(drop).unwrap_err();
-        assert!(
-            matches!(error, Error::Unsupported { .. }) && error.to_string().contains("`44100` Hz where `16000`"),
-            "{error}"
-        );
+fn resampled_sound_is_torchaudios() {
+    let mut pairs = 0;
+    for line in include_str!("../golden/resample.txt").lines().filter(|line| !line.starts_with('#')) {
+        let numbers: Vec<i64> = line.split(' ').map(|number| number.parse().unwrap()).collect();
+        let (from, to, expected) = (numbers[0] as u32, numbers[1] as u32, &numbers[2..]);
+        let resampler = Resampler::new(from, to).unwrap();
+        let mut found = made_up_sound();
+        assert_eq!(resampler.output_samples(found.len()), expected.len() as u64, "{from} to {to} Hz");
+        resampler.run(&mut found, 1, usize::MAX, &mut Vec::new()).unwrap();
+        let furthest = found.iter().zip(expected).map(|(&found, &expected)| (i64::from(found) - expected).abs()).max();
+        // A half may round either way.
+        assert!(furthest <= Some(1), "{from} to {to} Hz: off by {furthest:?}");
+        let off = found.iter().zip(expected).filter(|&(&found, &expected)| i64::from(found) != expected).count();
+        assert!(off * 50 <= expected.len(), "{from} to {to} Hz: {off} of {} differ", expected.len());
+
+        // Two channels are two sounds.
+        let mono = made_up_sound();
+        let mut both: Vec<i16> = mono.iter().flat_map(|&sample| [sample, sample / 2]).collect();
+        resampler.run(&mut both, 2, usize::MAX, &mut Vec::new()).unwrap();
+        let left: Vec<i16> = both.iter().step_by(2).copied().collect();
+        assert_eq!(left, found);
+        pairs += 1;
     }
+    assert_eq!(pairs, 7);
+}
+
+#[test]
+fn resampling_is_bounded() {
+    let mut samples = vec![1; 1000];
+    let resampler = Resampler::new(1, 16_000).unwrap();
+    let error = resampler.run(&mut samples, 1, 1 << 20, &mut Vec::new()).unwrap_err();
+    assert!(matches!(error, Error::Limit { found: 16_000_000, .. }), "{error}");
+    assert!(Resampler::new(0, 16_000).is_err());
+    assert!(Resampler::new(16_000, RATE_MAX + 1).is_err());
+    // The most weights that there can be: two primes.
+    let (_, peak) = peak_bytes(|| Resampler::new(1_048_573, 1_048_571).unwrap());
+    assert!(peak < 128 << 20, "{peak}");
+    let mut nothing = Vec::new();
+    resampler.run(&mut nothing, 2, 0, &mut Vec::new()).unwrap();
+    assert!(nothing.is_empty());
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, OnceLock};
 
-use forebay_codec::audio::{AudioOptions, Mix, Spectrogram, SpectrogramOptions, decode};
+use forebay_codec::audio::{
+    AudioInfo, AudioOptions, Mix, RATE_MAX, Resampler, Spectrogram, SpectrogramOptions, decode,
+};
 use forebay_codec::{DType, TensorMut, TensorSpec};
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +22,7 @@ use crate::step::{BadParameter, Needs, Produce, Transform};
 pub struct DecodeAudio {
     /// `mono`: the mean of all channels, `[samples]`. `as-stored`: all of them, `[samples, channels]`.
     pub mix: AudioMix,
-    /// The sample rate that files must have; a file of another is an error, since nothing is resampled. Any unless given.
+    /// The sample rate that comes out, in hertz: files of another are resampled. As stored unless given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<u32>,
     /// Whether a truncated or damaged file is accepted as far as it goes; otherwise it is an error.
@@ -49,7 +51,8 @@ impl Default for DecodeAudio {
 impl Produce for DecodeAudio {
     fn check(&self) -> Result<(), BadParameter> {
         BadParameter::unless(self.samples_max > 0, "samples-max", &self.samples_max, "at least 1")?;
-        BadParameter::unless(self.rate != Some(0), "rate", &self.rate, "at least 1")
+        let rate_fits = self.rate.is_none_or(|rate| (1..=RATE_MAX).contains(&rate));
+        BadParameter::unless(rate_fits, "rate", &self.rate, "1 to 1048575 hertz")
     }
 
     fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs> {
@@ -68,9 +71,11 @@ impl Produce for DecodeAudio {
             AudioMix::Mono => Mix::Mono,
             AudioMix::AsStored => Mix::AsStored,
         };
-        let options =
-            AudioOptions { mix, accept_partial: self.partial, rate_hz: self.rate, samples_max: self.samples_max };
+        let options = AudioOptions { mix, accept_partial: self.partial, samples_max: self.samples_max };
         let info = decode(encoded(input)?, &options, &mut scope.samples)?;
+        if let Some(rate) = self.rate.filter(|&rate| rate != info.rate_hz) {
+            self.resample(info, rate, scope)?;
+        }
         let spec = match self.mix {
             AudioMix::Mono => TensorSpec::new(DType::I16, &[scope.samples.len()]),
             AudioMix::AsStored => {
@@ -79,6 +84,19 @@ impl Produce for DecodeAudio {
         };
         output.tensor(spec)?.data.copy_from_slice(bytemuck::cast_slice(&scope.samples));
         Ok(())
+    }
+}
+
+impl DecodeAudio {
+    /// Brings the samples in `scope` to another rate.
+    fn resample(&self, info: AudioInfo, rate: u32, scope: &mut Scope) -> Result<(), StepError> {
+        let fitting = scope.resampler.take().filter(|resampler| resampler.is_between(info.rate_hz, rate));
+        let resampler = match fitting {
+            Some(resampler) => resampler,
+            None => Resampler::new(info.rate_hz, rate)?,
+        };
+        let resampler = scope.resampler.insert(resampler);
+        Ok(resampler.run(&mut scope.samples, info.channels, self.samples_max, &mut scope.floats)?)
     }
 }
 
