@@ -181,6 +181,23 @@ class Pipeline:
         """Writes a pipeline file."""
         Path(path).write_text(self.to_toml(), encoding="utf-8")
 
+    def set(self, parameters: Mapping[str, Any]) -> Pipeline:
+        """The same with other parameters, of steps and of the source::
+
+            forebay.Pipeline.ready("cv").set({"random-crop.size": 192, "source.files": "**/*.png"})
+
+        Steps go by their names, as `steps` lists them. What the step does not know is a `PipelineError`.
+        """
+        settings = []
+        for name, value in parameters.items():
+            if value is None:
+                raise UsageError(f"`{name}` is None\nhint: leave it out, and it stays as it is")
+            try:
+                settings.append(f"{name}={json.dumps(value, default=_plain, ensure_ascii=False)}")
+            except TypeError as error:
+                raise UsageError(f"`{name}`: {error}") from None
+        return Pipeline(self._native.set(settings, self._functions), self._functions)
+
     def step(
         self,
         op: str,

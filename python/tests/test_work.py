@@ -284,3 +284,15 @@ def test_one_picture_is_decoded(photos):
         assert (forebay.decode(path.read_bytes()) == numpy.asarray(Image.open(path).convert("RGB"))).all()
     with pytest.raises(forebay.DataError):
         forebay.decode(b"no picture")
+
+
+def test_parameters_are_set(photos):
+    pipeline = forebay.Pipeline.ready("cv").set({"random-crop.size": 96, "source.files": "**/*.jpg"})
+    assert next(iter(forebay.Loader(photos, pipeline)))["image"].shape[1:] == (96, 96, 3)
+    assert forebay.Pipeline.ready("nilm").set({"signal-windows.channels": [0, 2]}).name == "nilm"
+    with pytest.raises(forebay.PipelineError, match="random-crop, source"):
+        pipeline.set({"crop.size": 96})
+    with pytest.raises(forebay.UsageError, match="leave it out"):
+        pipeline.set({"random-crop.size": None})
+    with pytest.raises(forebay.UsageError, match="random-crop.size"):
+        pipeline.set({"random-crop.size": object()})

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use forebay_engine::StorageChoice;
 use forebay_engine::load::OnError;
-use forebay_pipeline::{Pipeline, ready, ready_names};
+use forebay_pipeline::{Pipeline, Setting, ready, ready_names};
 use forebay_plan::Caching;
 
 use crate::commands::{
@@ -154,9 +154,35 @@ impl From<CachingChoice> for Caching {
     }
 }
 
-/// The pipeline that `text` means: a TOML file, or a ready one by name. What exists as a file, or looks like a path, is a
-/// file.
-pub(crate) fn pipeline(text: &str) -> Result<Pipeline> {
+/// Parameters of the pipeline that are changed.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct Settings {
+    /// Change a parameter of the pipeline: of a step, as `random-crop.size=192`, or where data comes from, as
+    /// `source.files=**/*.csv`; may be given several times
+    #[arg(long = "set", value_name = "STEP.PARAMETER=VALUE")]
+    settings: Vec<Setting>,
+}
+
+impl Settings {
+    /// An error if any are given: what is loaded or built is settled already.
+    pub(crate) fn none_with(&self, what: &str) -> Result<()> {
+        if self.settings.is_empty() {
+            return Ok(());
+        }
+        Err(Error::usage(
+            format!("`--set` makes no sense with {what}: its pipeline is settled"),
+            "give it to `forebay profile` or `forebay build` with the pipeline's name",
+        ))
+    }
+}
+
+/// The pipeline that `text` means, with parameters changed.
+pub(crate) fn pipeline(text: &str, settings: &Settings) -> Result<Pipeline> {
+    Ok(named_pipeline(text)?.with_settings(&settings.settings)?)
+}
+
+/// A TOML file, or a ready pipeline by name. What exists as a file, or looks like a path, is a file.
+fn named_pipeline(text: &str) -> Result<Pipeline> {
     let path = Path::new(text);
     let is_toml = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"));
     if path.is_file() || is_toml || text.contains('/') {

@@ -39,6 +39,13 @@ impl Pipeline {
         Ok(Self { inner })
     }
 
+    /// The same with parameters set: each as `step.parameter=value`.
+    fn set(&self, py: Python<'_>, settings: Vec<String>, functions: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let settings = settings.iter().map(|setting| setting.parse()).collect::<Result<Vec<_>, _>>();
+        let inner = settings.and_then(|settings| self.inner.clone().with_settings(&settings));
+        Ok(Self { inner: with_functions(inner.map_err(|error| errors::pipeline(py, &error))?, functions) })
+    }
+
     /// The names of the ready pipelines.
     #[staticmethod]
     fn ready_names() -> Vec<&'static str> {

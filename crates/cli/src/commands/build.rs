@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::plan::read_plan;
 use super::profile::counted;
 use super::show_skipped;
-use crate::arguments::{self, ErrorArguments, StorageArguments, Threads};
+use crate::arguments::{self, ErrorArguments, Settings, StorageArguments, Threads};
 use crate::error::{Error, Result};
 use crate::output::{Output, Page};
 
@@ -44,6 +44,8 @@ pub(crate) struct Arguments {
     /// The folder with the data [default: the one that was profiled]
     #[arg(long, value_name = "FOLDER")]
     pub(crate) data: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) settings: Settings,
     /// What to keep, and in which encoding: `resized`, `decoded+png` [default: the plan's choice]
     #[arg(long, value_name = "NAME")]
     pub(crate) strategy: Option<String>,
@@ -138,6 +140,7 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome>
 fn task(arguments: &Arguments) -> Result<Task> {
     let path = std::path::Path::new(&arguments.what);
     if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json")) {
+        arguments.settings.none_with("a plan")?;
         let plan = read_plan(path)?;
         let pipeline = Pipeline::from_spec(&plan.pipeline)?;
         let name = arguments.strategy.as_ref().unwrap_or(&plan.chosen);
@@ -148,7 +151,7 @@ fn task(arguments: &Arguments) -> Result<Task> {
             chosen.map(|summary| summary.storage_bytes_total as f64 / plan.data.samples.max(1) as f64);
         return Ok(Task { pipeline, strategy, data, bytes_per_sample });
     }
-    let pipeline = arguments::pipeline(&arguments.what)?;
+    let pipeline = arguments::pipeline(&arguments.what, &arguments.settings)?;
     let data = arguments::data_folder(arguments.data.as_ref(), "build")?;
     let names = || pipeline.splits().iter().skip(1).map(|split| split.name.clone()).collect::<Vec<_>>().join("`, `");
     let name = arguments.strategy.as_ref().ok_or_else(|| {

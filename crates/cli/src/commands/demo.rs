@@ -10,7 +10,7 @@ use forebay_plan::{Weights, units};
 use serde::Serialize;
 
 use super::{build, load, plan, profile, report};
-use crate::arguments::{CachingChoice, ErrorArguments, StorageArguments, Threads, size_bytes};
+use crate::arguments::{CachingChoice, ErrorArguments, Settings, StorageArguments, Threads, size_bytes};
 use crate::demo::{self, Domain, Made, Order, TensorKind};
 use crate::error::{Error, Result};
 use crate::output::{Output, Page};
@@ -192,6 +192,7 @@ fn walk(arguments: &Arguments, data: &Made, output: &Output) -> Result<Walk> {
             batch: 32,
             seed: 0,
             strategies: Vec::new(),
+            settings: Settings::default(),
             encodings: Vec::new(),
             on_error: ErrorArguments::fail(),
             work: None,
@@ -233,6 +234,7 @@ fn build_plan(
             shards: None,
             storage: storage.clone(),
             on_error: ErrorArguments::fail(),
+            settings: Settings::default(),
             overwrite: true,
         },
         output,
@@ -254,6 +256,7 @@ fn load_arguments(what: &Path, threads: Threads, storage: StorageArguments) -> l
         cold: true,
         on_error: ErrorArguments::fail(),
         cache: None,
+        settings: Settings::default(),
         drop_last: false,
         prefetch: 2,
     }

@@ -16,7 +16,7 @@ use serde::Serialize;
 use super::plan::read_plan;
 use super::profile::counted;
 use super::show_skipped;
-use crate::arguments::{self, ErrorArguments, StorageArguments, Threads, size_bytes};
+use crate::arguments::{self, ErrorArguments, Settings, StorageArguments, Threads, size_bytes};
 use crate::error::{Error, Result};
 use crate::output::{Align, Output, Page, Table};
 
@@ -42,6 +42,8 @@ pub(crate) struct Arguments {
     /// The folder with the data, where a pipeline is given
     #[arg(long, value_name = "FOLDER")]
     pub(crate) data: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) settings: Settings,
     /// Samples in a batch
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=1_048_576))]
     pub(crate) batch: u64,
@@ -227,13 +229,15 @@ impl Origin {
         };
         if path.is_dir() || path.file_name().is_some_and(|name| name == MANIFEST_FILE) {
             no_data("a data set")?;
+            arguments.settings.none_with("a data set")?;
             let folder = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new(".")) };
             return Ok(Self::Shards(Arc::new(Dataset::open(folder)?)));
         }
         if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json")) {
+            arguments.settings.none_with("a plan")?;
             return Self::of_plan(path, arguments.data.as_deref());
         }
-        let pipeline = arguments::pipeline(&arguments.what)?;
+        let pipeline = arguments::pipeline(&arguments.what, &arguments.settings)?;
         let data = arguments::data_folder(arguments.data.as_ref(), "load")?;
         Self::files(pipeline, &data)
     }

@@ -11,7 +11,7 @@ use forebay_pipeline::{Form, Pipeline, Strategy};
 use forebay_plan::{Bound, Caching, Data, Machine, Method, Profile, StepCost, StorageRates, Summary, summarise, units};
 use serde::Serialize;
 
-use crate::arguments::{self, CachingChoice, ErrorArguments, StorageArguments, Threads};
+use crate::arguments::{self, CachingChoice, ErrorArguments, Settings, StorageArguments, Threads};
 use crate::error::{Error, Result};
 use crate::output::{Align, Output, Page, Table, write_file};
 
@@ -23,6 +23,7 @@ Examples:
   forebay profile cv --data photos/ --caching system --runs 4
   forebay profile cv --data photos/ --encoding l3-fast --compression gzip
   forebay profile cv --data photos/ --fast
+  forebay profile cv --data photos/ --set random-crop.size=192
 
 Each strategy keeps the pipeline's state after one step: it is built from the
 first --samples samples, and loaded --runs times. `samples/s` is T4, what
@@ -39,6 +40,8 @@ pub(crate) struct Arguments {
     /// The folder with the data
     #[arg(long, value_name = "FOLDER")]
     pub(crate) data: PathBuf,
+    #[command(flatten)]
+    pub(crate) settings: Settings,
     /// Samples in each run; more take longer and spread less
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) samples: u64,
@@ -123,7 +126,7 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
 
 /// Measures, and writes the files.
 pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<(Profile, Outcome)> {
-    let pipeline = arguments::pipeline(&arguments.pipeline)?;
+    let pipeline = arguments::pipeline(&arguments.pipeline, &arguments.settings)?;
     let strategies = strategies(arguments, &pipeline)?;
     if arguments.caching == CachingChoice::System && arguments.runs < 2 && !arguments.fast {
         return Err(Error::usage(

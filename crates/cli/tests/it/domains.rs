@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::support::{assert_keys, files, forebay};
+use crate::support::{assert_keys, command, data_folder, files, forebay, ran};
 
 /// Domain, files to make, how many samples they give, and what a batch of these is.
 const DOMAINS: [(&str, u64, u64, &str); 7] = [
@@ -32,6 +32,43 @@ fn every_domain_goes_from_its_own_files_to_batches() {
         assert_eq!(load["samples"], samples, "{domain}: {load:#}");
         let text = forebay(here, &format!("load {pipeline} --data {data}"));
         assert!(text.text().contains(batch), "{domain}: {text:#?}");
+    }
+}
+
+/// Pipeline, a folder of the shared data, further arguments, and how many samples come of it and are left out.
+const REAL: [(&str, &str, &[&str], u64, u64); 7] = [
+    ("cv", "images-jpeg", &["--samples", "64"], 64, 0),
+    ("cv2-jpg", "images-jpeg-large", &[], 4, 0),
+    ("cv2-png", "kodak", &[], 12, 0),
+    ("nlp", "text-html/readability", &[], 52, 0),
+    // One file changes its channels halfway.
+    ("flac", "audio-flac", &["--on-error", "skip"], 63, 1),
+    ("mp3", "audio-mp3", &[], 81, 0),
+    // Two phases of a motor's current for voltage and current: ten periods of it.
+    ("nilm", "electrical/itsc-motor-current", &NILM_CSV, 39, 0),
+];
+
+const NILM_CSV: [&str; 10] = [
+    "--set",
+    "source.files=**/*.csv",
+    "--set",
+    "signal-windows.channels=[0, 1]",
+    "--set",
+    "signal-windows.window=1000",
+    "--set",
+    "signal-windows.period=100",
+    "--set",
+    "aggregate-signal.period=100",
+];
+
+#[test]
+fn every_domain_goes_from_real_files_to_batches() {
+    let folder = tempfile::tempdir().unwrap();
+    for (pipeline, data, arguments, samples, skipped) in REAL {
+        let Some(data) = data_folder(data) else { return };
+        let mut command = command(folder.path(), &format!("load {pipeline} --json --data"));
+        let load = ran(command.arg(data).args(arguments)).json();
+        assert_eq!((&load["samples"], &load["skipped"]), (&samples.into(), &skipped.into()), "{pipeline}: {load:#}");
     }
 }
 

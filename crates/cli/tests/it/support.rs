@@ -45,6 +45,18 @@ impl Ran {
     }
 }
 
+/// The real test data, or `None` with a printed reason.
+pub(crate) fn data_folder(name: &str) -> Option<PathBuf> {
+    let root = std::env::var_os("FOREBAY_TEST_DATA")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"), PathBuf::from);
+    let folder = root.join(name);
+    if folder.exists() {
+        return Some(folder);
+    }
+    eprintln!("skipped: no test data at `{}`", folder.display());
+    None
+}
+
 /// A command that runs the program in `folder`.
 pub(crate) fn command(folder: &Path, arguments: &str) -> Command {
     let mut command = Command::new(FOREBAY);

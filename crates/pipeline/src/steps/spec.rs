@@ -95,6 +95,11 @@ impl StepSpec {
         Self(table)
     }
 
+    /// Gives a parameter another value. Whether the step has it, [`Self::to_step`] finds out.
+    pub(crate) fn set(&mut self, parameter: &str, value: toml::Value) {
+        self.0.insert(parameter.to_owned(), value);
+    }
+
     /// The parameters of a step of operation `op`; `None` if it is of another.
     pub(super) fn parameters<T: DeserializeOwned>(&self, op: &str) -> Option<T> {
         let mut table = self.0.clone();

@@ -1,6 +1,6 @@
 //! Pipelines are checked when they are made.
 
-use forebay_pipeline::{Pipeline, Split, ready, ready_names};
+use forebay_pipeline::{Pipeline, Setting, Split, ready, ready_names};
 
 fn error(steps: &str) -> String {
     Pipeline::from_toml("mine", &format!("name = \"mine\"\n{steps}")).unwrap_err().to_string()
@@ -33,6 +33,43 @@ fn cv_has_the_splits_of_the_paper() {
     assert_eq!(pipeline.split("resized").unwrap(), Split { position: 3, name: "resized".to_owned() });
     let message = pipeline.split("cropped").unwrap_err().to_string();
     assert!(message.contains("no strategy `cropped`") && message.contains("pixel-centered"), "{message}");
+}
+
+fn with(name: &str, settings: &[&str]) -> forebay_pipeline::Result<Pipeline> {
+    let settings = settings.iter().map(|text| text.parse::<Setting>()).collect::<Result<Vec<_>, _>>()?;
+    ready(name)?.with_settings(&settings)
+}
+
+#[test]
+fn parameters_are_set_from_outside() {
+    let pipeline =
+        with("cv", &["random-crop.size=192", "resize.filter=lanczos", "source.files=**/*.{png,l3}"]).unwrap();
+    assert_eq!(pipeline.output().to_string(), "image: float32[192, 192, 3], label: int");
+    assert_eq!(pipeline.source().files.as_deref(), Some("**/*.{png,l3}"));
+    // As a pipeline file spells them: lists, truth and numbers; text with or without quotes.
+    let settings =
+        ["signal-windows.channels=[0, 2]", "signal-windows.remove-offset=false", "aggregate-signal.power=\"active\""];
+    let nilm = with("nilm", &settings).unwrap();
+    let text = toml::to_string(&nilm.to_spec().unwrap()).unwrap();
+    assert!(text.contains("channels = [0, 2]") && text.contains("power = \"active\""), "{text}");
+    assert_eq!(with("cv", &[]).unwrap().to_spec(), ready("cv").unwrap().to_spec());
+}
+
+#[test]
+fn settings_that_fit_nothing_are_errors_that_say_what_does() {
+    for (setting, expected) in [
+        ("random-crop.size", "write `STEP.PARAMETER=VALUE`"),
+        ("size=192", "write `STEP.PARAMETER=VALUE`"),
+        ("crop.size=192", "decode, resize, centre-pixels, random-crop, source"),
+        ("random-crop.sise=192", "sise"),
+        ("random-crop.size=large", "large"),
+        ("random-crop.size=0", "size"),
+        ("source.flies=*.png", "flies"),
+        ("random-crop.size=1\nname = 2", "random-crop"),
+    ] {
+        let message = with("cv", &[setting]).unwrap_err().to_string();
+        assert!(message.contains(expected), "{setting}: {message}");
+    }
 }
 
 #[test]

@@ -19,7 +19,7 @@ use forebay_plan::{Objective, Profile, Table, table, units};
 use serde::Serialize;
 
 use super::demo::{ElementType, sample_bytes};
-use crate::arguments::{ErrorArguments, StorageArguments, Threads, size_bytes};
+use crate::arguments::{ErrorArguments, Settings, StorageArguments, Threads, size_bytes};
 use crate::error::{Error, Result};
 use crate::output::{Output, write_file};
 use crate::report::Report;
@@ -104,6 +104,8 @@ struct On {
     /// The folder with the data
     #[arg(long, value_name = "FOLDER")]
     data: PathBuf,
+    #[command(flatten)]
+    settings: Settings,
     /// Only this strategy; may be given several times [default: all]
     #[arg(long = "strategy", value_name = "NAME")]
     strategies: Vec<String>,

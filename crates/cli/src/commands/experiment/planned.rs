@@ -59,7 +59,7 @@ impl Described {
 impl PlannedRun {
     /// A run of `on` with the settings that all share.
     fn new(name: &str, on: &On, threads: usize) -> Result<Self> {
-        let pipeline = arguments::pipeline(&on.pipeline)?;
+        let pipeline = arguments::pipeline(&on.pipeline, &on.settings)?;
         Ok(Self {
             name: name.to_owned(),
             strategies: strategies(&pipeline, &on.strategies, &[])?,
