@@ -80,7 +80,7 @@ def page(rows: list[dict], storage: str) -> str:
 
 Regenerate with `make bench-presto`. These figures: {datetime.date.today()}, storage `{storage}` (local files, slowed down), \
 {os.cpu_count()} cores, {platform.machine()}; data by `forebay demo --domain NAME --data-only`. Measuring builds every strategy and loads it three
-times; `--fast` builds a few samples of each, leaves the rest to the cost model, and runs only what leads by it. The times are of the whole command.
+times; `--fast` builds a few samples of each, leaves the rest to the cost model, and runs only what may lead by it. The times are of the whole command.
 
 Wanted: what `--fast` chooses is at most {SLOWER_MAX:.0%} slower, as measured, than the fastest, and it takes at most {TIME_SHARE_MAX:.0%} of the time.
 

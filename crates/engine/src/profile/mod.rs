@@ -3,8 +3,8 @@
 //! For each strategy the samples are preprocessed and written once (timed), then loaded as often as asked for (timed),
 //! with caches dropped or kept as the caching mode says. Before that, each step is timed on one thread, and the storage is
 //! measured: from these costs alone the planner predicts what the runs then show. Where few are wanted
-//! ([`ProfileOptions::runs_total`] of 0) a few samples of each strategy are built, and only the strategy that leads by the cost model is
-//! run, and the next, until one leads that was run: that takes a small part of the time.
+//! ([`ProfileOptions::runs_total`] of 0) a few samples of each strategy are built, and only those strategies are run that may lead by the
+//! cost model: that takes a small part of the time.
 
 mod costs;
 mod leaders;
