@@ -127,8 +127,7 @@ pub struct StrategyProfile {
     pub name: String,
     /// Where the pipeline is split.
     pub split: Split,
-    /// Whether what is kept differs from what the pipeline computes up to the split, as a lossy encoding makes it. Nothing
-    /// does so today: source files and tensors are kept as they are.
+    /// Whether what is kept differs from what the pipeline computes up to the split, as a lossy encoding makes it.
     #[serde(default)]
     pub lossy: bool,
     /// Bytes on storage of the samples that were measured.

@@ -16,23 +16,32 @@ const OVERHEAD_SECONDS: f64 = 3.0;
 /// Building, and looking at costs, has overheads of its own for each strategy.
 const STRATEGY_SECONDS: f64 = 0.2;
 
-/// Seconds that each run should take, by the costs of a few samples. Runs on the same data share what was measured.
-/// Data that is yet to be made takes what its bytes take at a rate that any machine has.
+/// Seconds that each run should take, by the costs of a few samples. Runs on the same data share what was measured, and so do runs
+/// on data that is yet to be made: of that, a few samples of a middling size are made and measured.
 pub(super) fn seconds(runs: &[PlannedRun], common: &Common, work: &Path, progress: &dyn Progress) -> Result<Vec<f64>> {
-    let mut measured: Vec<(String, Profile)> = Vec::new();
+    let measure = |run: &PlannedRun| -> Result<Profile> {
+        std::fs::create_dir_all(work).map_err(Error::io("create the folder", work))?;
+        let _made = run.make_data(progress)?;
+        let listing = Listing::scan(run.pipeline.source(), &run.data)?;
+        Ok(profile(&run.pipeline, listing, &common.storage.storage, &run.options(common, 0, work), progress)?)
+    };
+    let made: Vec<&PlannedRun> = runs.iter().filter(|run| run.order.is_some()).collect();
+    let few = made.get(made.len() / 2).map(|run| run.with_samples(few_samples(run)));
+    let of_few = few.as_ref().map(measure).transpose()?;
+    let mut measured: Vec<(&str, Profile)> = Vec::new();
     let mut all = Vec::new();
     for run in runs {
-        if let Some(order) = &run.order {
-            all.push(made_seconds(run, order.samples * order.tensors.spec().bytes() as u64));
+        if let (Some(few), Some(costs)) = (&few, &of_few)
+            && run.order.is_some()
+        {
+            let factor = run.made_bytes_each() / few.made_bytes_each();
+            let made_bytes = run.made_bytes_each() * run.samples as f64;
+            all.push(made_bytes / MADE_BYTES_PER_SECOND + run_seconds(run, &scaled(costs, factor, run.samples))?);
             continue;
         }
-        let name = run.pipeline.name().to_owned();
+        let name = run.pipeline.name();
         if !measured.iter().any(|(known, _)| *known == name) {
-            std::fs::create_dir_all(work).map_err(Error::io("create the folder", work))?;
-            let listing = Listing::scan(run.pipeline.source(), &run.data)?;
-            let options = run.options(common, 0, work);
-            measured
-                .push((name.clone(), profile(&run.pipeline, listing, &common.storage.storage, &options, progress)?));
+            measured.push((name, measure(run)?));
         }
         let found = measured.iter().find(|(known, _)| *known == name).map(|(_, profile)| profile);
         all.push(found.map_or(Ok(0.0), |profile| run_seconds(run, profile))?);
@@ -40,13 +49,26 @@ pub(super) fn seconds(runs: &[PlannedRun], common: &Common, work: &Path, progres
     Ok(all)
 }
 
-/// How fast data is made, built and loaded, about: as fast as a slow disk writes.
-const MADE_BYTES_PER_SECOND: f64 = 100e6;
+/// How fast random numbers are made and written, about.
+const MADE_BYTES_PER_SECOND: f64 = 200e6;
 
-fn made_seconds(run: &PlannedRun, bytes: u64) -> f64 {
-    // Made once; each strategy is built once and loaded `runs_total` times.
-    let passes = 1.0 + run.strategies.len() as f64 * f64::from(1 + run.runs_total);
-    OVERHEAD_SECONDS + passes * bytes as f64 / MADE_BYTES_PER_SECOND
+/// Enough to know their costs, but not so many that making them takes long.
+fn few_samples(run: &PlannedRun) -> u64 {
+    ((32e6 / run.made_bytes_each()) as u64).clamp(4, 32).min(run.samples)
+}
+
+/// The costs of samples that are `factor` times as large, of which there are so many.
+fn scaled(costs: &Profile, factor: f64, samples: u64) -> Profile {
+    let mut costs = costs.clone();
+    costs.data.samples = samples;
+    for strategy in &mut costs.strategies {
+        strategy.storage_bytes = (strategy.storage_bytes as f64 * factor) as u64;
+        strategy.bytes_per_sample *= factor;
+        strategy.prep_seconds *= factor;
+        strategy.deserialise_cpu_seconds *= factor;
+        strategy.online_cpu_seconds *= factor;
+    }
+    costs
 }
 
 /// What `run` should take by a profile of costs, which may be of other threads and another cache.
@@ -58,9 +80,13 @@ fn run_seconds(run: &PlannedRun, costs: &Profile) -> Result<f64> {
     let threads = run.threads.min(costs.machine.cores).max(1) as f64;
     let samples = run.samples.min(costs.data.samples) as f64;
     let summaries = summarise(&costs, None).map_err(|source| Error::Plan { about: String::new(), source })?;
+    let share = samples / costs.data.samples.max(1) as f64;
+    // To prepare anything, the files are read once.
+    let files = summaries.iter().find(|summary| summary.split.position == 0);
+    let reading = files.map_or(0.0, |summary| summary.epoch_seconds_total * share);
     let each = summaries.iter().map(|summary| {
-        let share = samples / costs.data.samples.max(1) as f64;
         let prepare = summary.prep_seconds_total * share * threads_before / threads;
+        let prepare = if summary.split.position == 0 { 0.0 } else { prepare.max(reading) };
         STRATEGY_SECONDS + prepare + f64::from(run.runs_total) * summary.epoch_seconds_total * share
     });
     Ok(OVERHEAD_SECONDS + each.sum::<f64>())

@@ -91,6 +91,21 @@ impl PlannedRun {
         }
     }
 
+    /// The same on so many samples, in a folder of its own if they are made.
+    pub(super) fn with_samples(&self, samples: u64) -> Self {
+        let order = self.order.clone().map(|order| {
+            let folder = order.folder.with_extension("few");
+            Order { folder, samples, ..order }
+        });
+        let made = order.as_ref().map(|order| order.folder.join(order.domain.folder_name()));
+        Self { samples, data: made.unwrap_or_else(|| self.data.clone()), order, ..self.clone() }
+    }
+
+    /// How many bytes each sample has that is made; 0 where none is.
+    pub(super) fn made_bytes_each(&self) -> f64 {
+        self.order.as_ref().map_or(0.0, |order| order.tensors.spec().bytes() as f64)
+    }
+
     /// Makes the data where it is made; it lasts as long as what is returned.
     pub(super) fn make_data(&self, progress: &dyn Progress) -> Result<Option<MadeFolder>> {
         let Some(order) = &self.order else { return Ok(None) };
