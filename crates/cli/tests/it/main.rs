@@ -1,6 +1,10 @@
 //! Whole runs of the program: exit code, standard output, standard error, and the files that it leaves.
 
-#![expect(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking, and one that is skipped says why")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test fails by panicking, and one that is skipped says why"
+)]
 
 mod architecture;
 mod convert;

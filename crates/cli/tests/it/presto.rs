@@ -37,15 +37,15 @@ fn a_slow_network_storage_gives_the_papers_order() {
     }
 }
 
-/// Samples per second of each of `strategies` of a domain's demo data, on a slow network storage.
-fn rates<const N: usize>(domain: &str, samples: u64, strategies: [&str; N]) -> [f64; N] {
+/// Samples per second of each of `strategies` of a domain's demo data, on a slow storage.
+fn rates<const N: usize>(domain: &str, samples: u64, storage: &str, strategies: [&str; N]) -> [f64; N] {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     let made = forebay(here, &format!("demo --domain {domain} --data-only --samples {samples} --json")).json();
     let [pipeline, data] = ["pipeline", "folder"].map(|key| made["data"][key].as_str().unwrap().to_owned());
     let only = strategies.map(|name| format!(" --strategy {name}")).concat();
     let arguments = format!(
-        "profile {pipeline} --data {data} --storage ceph-hdd --samples {samples} --runs 2 --threads 2{only} --json"
+        "profile {pipeline} --data {data} --storage {storage} --samples {samples} --runs 2 --threads 2{only} --json"
     );
     let profile = forebay(here, &arguments).json();
     let found: Vec<f64> = profile["strategies"]
@@ -59,8 +59,10 @@ fn rates<const N: usize>(domain: &str, samples: u64, strategies: [&str; N]) -> [
 
 #[test]
 fn tokens_are_better_kept_than_their_embeddings() {
-    let [tokens, embedded] = rates("nlp", 80, ["bpe-encoded", "embedded"]);
-    assert!(tokens >= 5.0 * embedded, "bpe-encoded {tokens}, embedded {embedded}");
+    // A share of a disk, so that a few samples take longer than the start of a run.
+    let storage = "custom:read=60MB/s,stream=60MB/s,seek=8ms,iops=120";
+    let [tokens, embedded] = rates("nlp", 60, storage, ["bpe-encoded", "embedded"]);
+    assert!(tokens >= 10.0 * embedded, "bpe-encoded {tokens}, embedded {embedded}");
 }
 
 #[test]
@@ -68,7 +70,7 @@ fn of_sound_and_signals_the_last_step_is_best_done_once() {
     for (domain, samples, last) in
         [("flac", 40, "spectrogram-encoded"), ("mp3", 60, "spectrogram-encoded"), ("nilm", 40, "aggregated")]
     {
-        let [single, decoded, last] = rates(domain, samples, ["unprocessed", "decoded", last]);
+        let [single, decoded, last] = rates(domain, samples, "ceph-hdd", ["unprocessed", "decoded", last]);
         assert!(last > decoded && last > single, "{domain}: {single}, {decoded}, {last}");
     }
 }
