@@ -57,8 +57,7 @@ bench-l3: setup ## The L3 format beside other lossless formats
 	cargo run --release --quiet --manifest-path bench/l3/Cargo.toml --target-dir target/bench-l3 -- bench/results/l3.md
 
 bench-domains: setup ## Sound, signals and text beside the usual Python stack, which it installs
-	.venv/bin/python bench/domains/audio_signal.py
-	.venv/bin/python bench/domains/text.py
+	.venv/bin/python bench/domains/run.py
 
 # Options go to the script: make bench-presto PRESTO='--only nlp,flac'
 bench-presto: build ## PRESTO's seven pipelines: measuring everything, and --fast

@@ -23,6 +23,8 @@ DATA = pathlib.Path(os.environ.get("FOREBAY_TEST_DATA", ROOT.parent / "shared" /
 WORK = ROOT / "target" / "bench-domains" / "text"
 VENV = ROOT / "target" / "bench-domains" / "text-venv"
 PACKAGES = ["tiktoken", "tokenizers", "sentencepiece", "numpy", "protobuf", "newspaper3k", "lxml_html_clean"]
+# What is wanted: so many times as fast as the faster of tiktoken and tokenizers.
+BAR = 3
 ONE_CORE = {"TOKENIZERS_PARALLELISM": "false", "RAYON_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 
@@ -96,6 +98,8 @@ def compare_gpt2(sets, rounds):
         best = max(medians["tiktoken"], medians["tokenizers"])
         for tool, median in medians.items():
             print(f"    {tool:20} {median:8.1f}   {median / best:6.2f} x the faster of the two")
+        ratio = medians["forebay, words seen"] / best
+        print(f"    ratio: {ratio:.2f}, {'holds' if ratio >= BAR else 'MISSED'} (bar {BAR})")
         if mine != theirs or mine != others:
             sys.exit("ids differ")
 
@@ -176,6 +180,8 @@ def compare_files(sets):
         tokenizer.train([str(lines)], trainer)
         file = WORK / f"{name}.json"
         tokenizer.save(str(file))
+        # As it comes out of the file: its reader rounds scores, which decides between cuts of equal score.
+        tokenizer = tokenizers.Tokenizer.from_file(str(file))
         encode = lambda text: tokenizer.encode(text, add_special_tokens=False).ids  # noqa: E731
         good &= check(f"Hugging Face {name}", "hugging-face", file, encode)
 

@@ -107,6 +107,23 @@ fn bytes_of_piece(name: &str, byte_fallback: bool) -> Vec<u8> {
     }
 }
 
+/// The number that Hugging Face's reader makes of the text of `score`: its digits as a whole number, which is rounded, over a power of
+/// ten, which rounds again. That is off by a bit now and then, and decides between two cuts whose sums are equal.
+fn as_hugging_face_reads(score: f64) -> f64 {
+    // The shortest text that stands for the score, which is what such files have.
+    let text = format!("{:e}", score.abs());
+    let parts = text.split_once('e').and_then(|(digits, exponent)| Some((digits, exponent.parse::<i32>().ok()?)));
+    let Some((digits, exponent)) = parts else { return score };
+    let decimals = digits.split_once('.').map_or(0, |(_, decimals)| decimals.len() as i32);
+    let Ok(whole) = digits.replace('.', "").parse::<u64>() else { return score };
+    match exponent - decimals {
+        // Powers of ten up to this one are exact.
+        power @ 0..=22 => (whole as f64 * 10_f64.powi(power)).copysign(score),
+        power @ -22..0 => (whole as f64 / 10_f64.powi(-power)).copysign(score),
+        _ => score,
+    }
+}
+
 fn unigram(component: &Value) -> Result<Loaded> {
     let vocabulary = component["vocab"].as_array().ok_or_else(|| missing(NAME, "vocab"))?;
     check_id(vocabulary.len())?;
@@ -120,7 +137,7 @@ fn unigram(component: &Value) -> Result<Loaded> {
         };
         // A text is compared with them from every character on.
         within("bytes of a token", name.len(), TOKEN_BYTES_MAX)?;
-        pieces.push((id as u32, name.as_bytes(), score));
+        pieces.push((id as u32, name.as_bytes(), as_hugging_face_reads(score)));
         tokens.bytes.push(bytes_of_piece(name, byte_fallback).into());
         tokens.by_name.insert(name.to_owned(), id as u32);
     }
@@ -133,4 +150,20 @@ fn unigram(component: &Value) -> Result<Loaded> {
     let bytes = byte_fallback.then(|| fallback(&tokens)).flatten();
     // Without a cut of its own the scores of the whole text are summed, so it is not cut.
     Ok(Loaded { model: Model::Unigram { unigram, unknown, bytes }, tokens, keeps_words_apart: false })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scores_are_read_as_their_library_reads_them() {
+        // Sixteen digits are exact as a whole number, so one division rounds as it should.
+        for score in [-7.951095103584298, -0.0, 0.0, -10.5, -3.0, 1e-7, 2e30, f64::MIN_POSITIVE] {
+            assert_eq!(as_hugging_face_reads(score).to_bits(), score.to_bits(), "{score}");
+        }
+        // Seventeen are not: 81234567890123457 becomes ...456.
+        let score = -8.123_456_789_012_345_7;
+        assert_eq!(as_hugging_face_reads(score).to_bits(), (-81_234_567_890_123_456.0_f64 / 1e16).to_bits());
+    }
 }
