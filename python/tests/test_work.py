@@ -288,7 +288,7 @@ def test_one_picture_is_decoded(photos):
 
 def test_parameters_are_set(photos):
     pipeline = forebay.Pipeline.ready("cv").set({"random-crop.size": 96, "source.files": "**/*.jpg"})
-    assert next(iter(forebay.Loader(photos, pipeline)))["image"].shape[1:] == (96, 96, 3)
+    assert next(iter(forebay.Loader(pipeline, data=photos)))["image"].shape[1:] == (96, 96, 3)
     assert forebay.Pipeline.ready("nilm").set({"signal-windows.channels": [0, 2]}).name == "nilm"
     with pytest.raises(forebay.PipelineError, match="random-crop, source"):
         pipeline.set({"crop.size": 96})
