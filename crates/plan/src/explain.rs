@@ -22,7 +22,11 @@ pub(crate) fn sentence(
     let prediction = predict(profile, strategy, trainer);
     let hit_ratio = if profile.method.caching == Caching::None { 0.0 } else { 1.0 };
     let bound = binding(profile, strategy, &prediction, hit_ratio);
-    [Some(bound), doubt(summary), partly_cached(profile, summary)].into_iter().flatten().collect::<Vec<_>>().join("; ")
+    [Some(bound), doubt(strategy, summary), partly_cached(profile, summary)]
+        .into_iter()
+        .flatten()
+        .collect::<Vec<_>>()
+        .join("; ")
 }
 
 /// What binds `strategy` by the cost model alone, where `hit_ratio` of its bytes comes from memory.
@@ -42,12 +46,20 @@ pub(crate) fn binding(
     }
 }
 
-/// That the model misses the measurement by much, where it does.
-fn doubt(summary: &Summary) -> Option<String> {
+/// In runs that are shorter than this, the wait for the first batch counts for much.
+const SHORT_RUN_SECONDS: f64 = 0.5;
+
+/// That the model misses the measurement by much, where it does, and why.
+fn doubt(strategy: &StrategyProfile, summary: &Summary) -> Option<String> {
     let error = summary.prediction_error.filter(|error| error.abs() >= ERROR_WORTH_SAYING)?;
     let measured = units::samples_per_second(summary.t4_samples_per_second);
     let (share, side) = (units::percent(error.abs()), if error > 0.0 { "above" } else { "below" });
-    Some(format!("the model is {share} {side} the {measured} measured, so something else matters too"))
+    let shortest = strategy.runs.iter().map(|run| run.seconds).reduce(f64::min).filter(|_| error > 0.0);
+    let why = match shortest.filter(|&seconds| seconds < SHORT_RUN_SECONDS) {
+        Some(seconds) => format!("of which runs of {} are in good part the start", units::seconds(seconds)),
+        None => "so something else matters too".to_owned(),
+    };
+    Some(format!("the model is {share} {side} the {measured} measured, {why}"))
 }
 
 /// That a cached measurement does not hold for the whole data set, where memory is too small for it.

@@ -113,20 +113,23 @@ impl Subject<'_> {
 
     /// All plots that the measurements allow, in the order of the page.
     pub(super) fn plots(&self) -> Vec<Plot> {
-        let always = [self.storage_throughput(), self.throughput(), self.effort()];
-        let sometimes = [
-            self.forecast(),
-            self.money(),
-            self.encodings(),
+        // What several profiles were measured for comes first.
+        let all = [
             self.caching(),
             self.speed_up(),
             self.sample_counts(),
             self.sample_sizes(),
             self.shuffles(),
+            self.encodings(),
+            Some(self.storage_throughput()),
+            Some(self.throughput()),
+            Some(self.effort()),
+            self.forecast(),
+            self.money(),
             Some(self.steps()),
             self.system(),
         ];
-        always.into_iter().chain(sometimes.into_iter().flatten()).collect()
+        all.into_iter().flatten().collect()
     }
 }
 
