@@ -285,10 +285,15 @@ class Pipeline:
         orientation: bool = True,
         partial: bool = False,
         fast_dct: bool = False,
+        shorter_side_min: int | None = None,
         pixels_max: int | None = None,
         **options: Any,
     ) -> Pipeline:
-        """The bytes of an image file become a picture `[height, width, channels]`."""
+        """The bytes of an image file become a picture `[height, width, channels]`.
+
+        With `shorter_side_min` it is decoded at a half, a quarter or an eighth of its size as long as its shorter side stays
+        that long: much less work of a large JPEG that is resized anyway, and slightly other pixels.
+        """
         return self.step(
             "decode",
             colour=colour,
@@ -296,6 +301,7 @@ class Pipeline:
             orientation=orientation,
             partial=partial,
             fast_dct=fast_dct,
+            shorter_side_min=shorter_side_min,
             pixels_max=pixels_max,
             **options,
         )

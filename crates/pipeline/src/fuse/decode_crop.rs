@@ -83,7 +83,7 @@ impl Transform for DecodeCrop {
         let (whole, [height, width, channels]) = self.whole(input, scope)?;
         scope.begin_step(self.crop_step);
         let Rectangle { left, top, width, height } = self.cut.rectangle(width, height, &mut scope.random)?;
-        let mut options = self.decode.options();
+        let mut options = self.decode.options(bytes, &mut scope.decoder)?;
         options.region = Some(Region { x: left, y: top, width, height });
         let spec = TensorSpec::new(whole.dtype, &[height, width, channels]);
         let Cut::Resized(crop) = &self.cut else {

@@ -1,6 +1,6 @@
 //! Decode: the bytes of an image file become a picture.
 
-use forebay_codec::image::{Channels, DecodeOptions, Depth, Limits};
+use forebay_codec::image::{Channels, DecodeOptions, Decoder, Depth, Limits, Scale};
 use forebay_codec::{DType, TensorMut, TensorSpec};
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +26,11 @@ pub struct Decode {
     pub partial: bool,
     /// Whether JPEG's fast inverse DCT is used, as TensorFlow does by default.
     pub fast_dct: bool,
+    /// Decode smaller, at a half, a quarter or an eighth of the size, as long as the shorter side stays at least this long; whole
+    /// unless given. Of a large JPEG that is resized anyway this saves most of the work, and its pixels come out a little
+    /// different. Not where masks or boxes go with the picture: those stay as large as they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shorter_side_min: Option<usize>,
     /// The most pixels a picture may have.
     pub pixels_max: usize,
 }
@@ -48,14 +53,26 @@ impl Default for Decode {
             orientation: true,
             partial: false,
             fast_dct: false,
+            shorter_side_min: None,
             pixels_max: Limits::default().pixels_max,
         }
     }
 }
 
 impl Decode {
-    /// The codec's options for these parameters.
-    pub fn options(&self) -> DecodeOptions {
+    /// The codec's options for this picture.
+    pub(crate) fn options(&self, bytes: &[u8], decoder: &mut Decoder) -> Result<DecodeOptions, StepError> {
+        let mut options = self.options_at_full_size();
+        if let Some(least) = self.shorter_side_min {
+            let whole = decoder.output_spec(bytes, &options)?;
+            let shorter = whole.as_picture().map_or(0, |(height, width, _)| height.min(width));
+            let smaller = [Scale::Eighth, Scale::Quarter, Scale::Half];
+            options.scale = smaller.into_iter().find(|scale| scale.apply(shorter) >= least).unwrap_or(Scale::Full);
+        }
+        Ok(options)
+    }
+
+    fn options_at_full_size(&self) -> DecodeOptions {
         DecodeOptions {
             channels: match self.colour {
                 Colour::Rgb => Channels::Rgb,
@@ -81,6 +98,8 @@ pub(crate) fn encoded(input: ValueView<'_>) -> Result<&[u8], StepError> {
 
 impl Transform for Decode {
     fn check(&self) -> Result<(), BadParameter> {
+        let side_fits = self.shorter_side_min.is_none_or(|side| side > 0);
+        BadParameter::unless(side_fits, "shorter-side-min", &self.shorter_side_min, "at least 1")?;
         BadParameter::unless(self.pixels_max > 0, "pixels-max", &self.pixels_max, "at least 1")
     }
 
@@ -98,7 +117,9 @@ impl Transform for Decode {
     }
 
     fn output_spec(&self, input: ValueView<'_>, scope: &mut Scope) -> Result<TensorSpec, StepError> {
-        let mut spec = scope.decoder.output_spec(encoded(input)?, &self.options())?;
+        let bytes = encoded(input)?;
+        let options = self.options(bytes, &mut scope.decoder)?;
+        let mut spec = scope.decoder.output_spec(bytes, &options)?;
         if self.keep_depth {
             spec.dtype = DType::U16;
         }
@@ -107,7 +128,7 @@ impl Transform for Decode {
 
     fn run(&self, input: ValueView<'_>, mut output: TensorMut<'_>, scope: &mut Scope) -> Result<(), StepError> {
         let bytes = encoded(input)?;
-        let options = self.options();
+        let options = self.options(bytes, &mut scope.decoder)?;
         let stored = scope.decoder.output_spec(bytes, &options)?;
         if stored.dtype == output.spec.dtype {
             scope.decoder.decode_into(bytes, &options, output)?;

@@ -1,5 +1,6 @@
 //! Sound, signals, arrays and pictures through their ready pipelines, from the bytes of files to tensors.
 
+use forebay_codec::audio::{AudioOptions, decode};
 use forebay_codec::image::{Encoding, PngEffort, encode};
 use forebay_codec::{DType, Tensor, TensorSpec, TensorView, npy};
 use forebay_pipeline::{Draw, Field, Pipeline, Sample, Value, ready, ready_names, ready_text};
@@ -62,12 +63,9 @@ fn sound_of_any_rate_comes_out_at_the_one_asked_for() {
     // 44.1 and 22.05 kHz, stereo and mono.
     for name in ["jfk.flac", "ietf-testbench/subset_21_-_samplerate_22050Hz.flac"] {
         let bytes = std::fs::read(folder.join(name)).unwrap();
-        let stored = forebay_codec::audio::decode(&bytes, &Default::default(), &mut Vec::new()).unwrap();
-        let seconds = {
-            let mut samples = Vec::new();
-            forebay_codec::audio::decode(&bytes, &Default::default(), &mut samples).unwrap();
-            samples.len() as f64 / f64::from(stored.rate_hz)
-        };
+        let mut samples = Vec::new();
+        let stored = decode(&bytes, &AudioOptions::default(), &mut samples).unwrap();
+        let seconds = samples.len() as f64 / f64::from(stored.rate_hz);
         let found = tensors(&pipeline, bytes);
         let frames = (seconds * 100.0 - 1.0) as usize;
         assert_eq!(found[0].spec().shape.dims(), [frames, 80], "{name}");

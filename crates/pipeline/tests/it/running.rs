@@ -119,6 +119,27 @@ fn an_error_names_sample_and_step() {
     assert!(message.contains("a picture of 20x10 is too small for a crop of 16x16"), "{message}");
 }
 
+#[test]
+fn a_large_picture_is_decoded_smaller_but_not_too_small() {
+    let decoded = |least: usize| {
+        let decode = step(&format!("op = \"decode\"\nshorter-side-min = {least}"));
+        tensor(&run_all(&[decode], &sample(bytes_value(jpeg())), Draw::default())[0]).clone()
+    };
+    // It has 300 rows and 400 columns.
+    for (least, dims) in
+        [(38, [38, 50, 3]), (39, [75, 100, 3]), (150, [150, 200, 3]), (151, [300, 400, 3]), (999, [300, 400, 3])]
+    {
+        assert_eq!(decoded(least).spec().shape.dims(), dims, "{least}");
+    }
+    // It shows the same: a slope of one step down for two rows, and one to the right for three columns.
+    let half = decoded(150);
+    let found = half.view().elements::<u8>().unwrap();
+    for (row, column) in [(10, 10), (75, 100), (140, 190)] {
+        let expected = (row * 2 / 2 + column * 2 / 3) as f64;
+        assert!((f64::from(found[(row * 200 + column) * 3]) - expected).abs() < 4.0, "{row}, {column}");
+    }
+}
+
 /// Every chain of steps that is done as one somewhere gives the same as its steps one by one.
 #[test]
 fn steps_done_as_one_give_the_same_bits() {
@@ -127,11 +148,14 @@ fn steps_done_as_one_give_the_same_bits() {
             "random-resized-crop" => "op = \"random-resized-crop\"\nsize = 40".to_owned(),
             "random-crop" => "op = \"random-crop\"\nsize = 30".to_owned(),
             "centre-crop" => "op = \"centre-crop\"\nsize = 31".to_owned(),
+            "decode-smaller" => "op = \"decode\"\nshorter-side-min = 70".to_owned(),
             name => format!("op = \"{name}\""),
         };
         names.iter().map(|name| step(&toml(name))).collect()
     };
-    let chains: [&[&str]; 10] = [
+    let chains: [&[&str]; 12] = [
+        &["decode-smaller", "random-crop"],
+        &["decode-smaller", "random-resized-crop", "normalise"],
         &["decode", "random-crop"],
         &["decode", "centre-crop", "centre-pixels"],
         &["decode", "random-resized-crop"],
