@@ -158,7 +158,7 @@ impl From<CachingChoice> for Caching {
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Settings {
     /// Change a parameter of the pipeline: of a step, as `random-crop.size=192`, or where data comes from, as
-    /// `source.files=**/*.csv`; may be given several times
+    /// `source.files=**/*.csv` (all of them: docs/steps.md); may be given several times
     #[arg(long = "set", value_name = "STEP.PARAMETER=VALUE")]
     settings: Vec<Setting>,
 }

@@ -72,6 +72,41 @@ fn settings_that_fit_nothing_are_errors_that_say_what_does() {
     }
 }
 
+/// What a message lists between backquotes after `expected`.
+fn choices(message: &str) -> Vec<String> {
+    let list = message.split_once("expected").map_or("", |(_, list)| list);
+    list.split('`').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_page_of_steps_has_every_step_and_parameter() {
+    let page = include_str!("../../../../docs/steps.md");
+    let unknown = error("[[step]]\nop = \"no-such\"\n");
+    let ops = unknown.rsplit_once("one of ").map_or(&*unknown, |(_, list)| list).trim_end_matches('.').split(", ");
+    let mut parameters = 0;
+    for op in ops.map(|op| op.trim_matches('`')) {
+        let heading = |line: &&str| line.starts_with("### ") && line.contains(&format!("`{op}`"));
+        assert!(page.lines().any(|line| heading(&line)), "docs/steps.md has no `{op}`: {unknown}");
+        let section: String = page
+            .lines()
+            .skip_while(|line| !heading(line))
+            .enumerate()
+            .take_while(|(number, line)| *number == 0 || !line.starts_with('#'))
+            .map(|(_, line)| line)
+            .collect();
+        for parameter in choices(&error(&format!("[[step]]\nop = \"{op}\"\nno-such = 1\n"))) {
+            assert!(section.contains(&format!("`{parameter}`")), "docs/steps.md: `{op}` has no `{parameter}`");
+            parameters += 1;
+        }
+    }
+    assert!(parameters > 50, "{parameters}: the messages no longer list what is expected");
+    let source = choices(&error("[source]\nno-such = 1\n"));
+    assert!(source.len() > 5, "{source:?}");
+    for parameter in source {
+        assert!(page.contains(&format!("| `{parameter}` |")), "docs/steps.md: the source has no `{parameter}`");
+    }
+}
+
 #[test]
 fn a_mismatch_names_both_steps() {
     let message = error("[[step]]\nop = \"resize\"\nshorter-side = 8\n");
