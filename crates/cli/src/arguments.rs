@@ -6,6 +6,7 @@ use std::str::FromStr;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use forebay_engine::StorageChoice;
 use forebay_engine::load::OnError;
+use forebay_pipeline::steps::with_absolute_files;
 use forebay_pipeline::{Pipeline, Setting, ready, ready_names};
 use forebay_plan::Caching;
 
@@ -178,7 +179,9 @@ impl Settings {
 
 /// The pipeline that `text` means, with parameters changed.
 pub(crate) fn pipeline(text: &str, settings: &Settings) -> Result<Pipeline> {
-    Ok(named_pipeline(text)?.with_settings(&settings.settings)?)
+    let pipeline = named_pipeline(text)?.with_settings(&settings.settings)?;
+    // Files that settings name are below the current folder.
+    Ok(with_absolute_files(pipeline, Path::new(""))?)
 }
 
 /// A TOML file, or a ready pipeline by name. What exists as a file, or looks like a path, is a file.
@@ -187,7 +190,8 @@ fn named_pipeline(text: &str) -> Result<Pipeline> {
     let is_toml = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"));
     if path.is_file() || is_toml || text.contains('/') {
         let content = std::fs::read_to_string(path).map_err(Error::io("read the pipeline", path))?;
-        return Ok(Pipeline::from_toml(text, &content)?);
+        let folder = path.parent().unwrap_or(Path::new(""));
+        return Ok(with_absolute_files(Pipeline::from_toml(text, &content)?, folder)?);
     }
     if ready_names().any(|name| name == text) {
         return Ok(ready(text)?);

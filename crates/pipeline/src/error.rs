@@ -58,7 +58,7 @@ pub enum Error {
     Encoding(forebay_codec::Error),
     /// A form that has one part twice, or its parts in another order (fault of the caller).
     #[error(
-        "`{found}` is no form to keep samples in\nhint: an encoding of pictures, a compression of records, or both, as in `png+gzip`"
+        "`{found}` is no form to keep samples in\nhint: an encoding of pictures (`png`, `l3-fast`, `jpeg-85`), a compression of records (`gzip`, `zlib`, `gzip-1` to `gzip-9`), or both, as in `png+gzip`"
     )]
     Form {
         /// What was asked for.

@@ -51,7 +51,10 @@ impl FromStr for Form {
             // Packing comes last: what is packed are records, whatever is in them.
             match part.parse::<Packing>() {
                 Ok(packing) if form.packing.is_none() => form.packing = Some(packing),
-                Err(_) if form.is_plain() => form.encoding = Some(part.parse().map_err(Error::Encoding)?),
+                // A compression of a level that there is not is no encoding either.
+                Err(_) if form.is_plain() && !part.starts_with("gzip") && !part.starts_with("zlib") => {
+                    form.encoding = Some(part.parse().map_err(Error::Encoding)?);
+                }
                 _ => return Err(Error::Form { found: text.to_owned() }),
             }
         }

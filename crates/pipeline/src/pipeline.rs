@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::schema::Schema;
 use crate::source::Source;
 use crate::step::{Action, Step};
-use crate::steps::{Call, StepSpec};
+use crate::steps::{Call, DecodeAudio, LogMel, StepSpec};
 
 /// What a batch calls the keys of its samples.
 const KEY_FIELD: &str = "key";
@@ -118,7 +118,9 @@ impl Pipeline {
     pub fn from_spec(spec: &PipelineSpec) -> Result<Self> {
         let steps =
             spec.steps.iter().map(|step| step.to_step(&spec.name, &spec.source.field)).collect::<Result<_>>()?;
-        Self::new(&spec.name, spec.source.clone(), steps)
+        let pipeline = Self::new(&spec.name, spec.source.clone(), steps)?;
+        check_sample_rates(&pipeline)?;
+        Ok(pipeline)
     }
 
     /// Its spec; `None` if a step was made in code and has none.
@@ -188,6 +190,28 @@ impl Pipeline {
             choices: splits.iter().map(|split| split.name.as_str()).collect::<Vec<_>>().join(", "),
         })
     }
+}
+
+/// Sound that comes out of one step at a rate goes into the next at that rate: its type does not say so.
+fn check_sample_rates(pipeline: &Pipeline) -> Result<()> {
+    for (decode, spectrogram) in pipeline.steps.iter().zip(pipeline.steps.iter().skip(1)) {
+        let given = decode.spec.as_ref().and_then(|spec| spec.parameters::<DecodeAudio>("decode-audio")?.rate);
+        let taken =
+            spectrogram.spec.as_ref().and_then(|spec| spec.parameters::<LogMel>("log-mel")).map(|step| step.rate);
+        if let (Some(given), Some(taken)) = (given, taken)
+            && given != taken
+            && decode.fields == spectrogram.fields
+        {
+            return Err(Error::Mismatch {
+                before: decode.name.as_str().into(),
+                step: spectrogram.name.as_str().into(),
+                field: decode.fields[0].as_str().into(),
+                expected: format!("its own `rate` to be {given}: it is {taken}").into(),
+                found: format!("sound of {given} hertz").into(),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Names end up in tables, JSON and messages, so they are plain words; fields must not collide.

@@ -26,7 +26,7 @@ impl FromStr for Setting {
         let unfit = || Error::Format {
             name: text.to_owned(),
             message:
-                "is no setting: write `STEP.PARAMETER=VALUE`, as `random-crop.size=192`, or `source.files=**/*.csv`"
+                "it is no setting; write `STEP.PARAMETER=VALUE`, as `random-crop.size=192`, or `source.files=**/*.csv`"
                     .to_owned(),
         };
         let (place, value) = text.split_once('=').ok_or_else(unfit)?;
@@ -66,7 +66,7 @@ impl Pipeline {
 impl PipelineSpec {
     fn set(&mut self, setting: &Setting, pipeline: &Pipeline) -> Result<()> {
         if setting.part == SOURCE {
-            let format = |error: String| Error::Format { name: format!("`{setting}`"), message: error };
+            let format = |error: String| Error::Format { name: setting.to_string(), message: error };
             let mut table = toml::Table::try_from(&self.source).map_err(|error| format(error.to_string()))?;
             table.insert(setting.parameter.clone(), setting.value.clone());
             self.source = table.try_into().map_err(|error: toml::de::Error| format(error.message().to_owned()))?;

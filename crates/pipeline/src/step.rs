@@ -94,7 +94,14 @@ impl BadParameter {
         found: &dyn fmt::Debug,
         expected: &'static str,
     ) -> Result<(), Self> {
-        if sound { Ok(()) } else { Err(Self { parameter, found: format!("{found:?}"), expected }) }
+        if sound {
+            return Ok(());
+        }
+        let found = format!("{found:?}");
+        // An option is spelt as its value, or not at all.
+        let given = found.strip_prefix("Some(").and_then(|rest| rest.strip_suffix(')'));
+        let found = if found == "None" { "not given" } else { given.unwrap_or(&found) };
+        Err(Self { parameter, found: found.to_owned(), expected })
     }
 }
 

@@ -108,7 +108,7 @@ pub use pareto::pareto_front;
 pub use plan::{Plan, plan};
 pub use prediction::{Bound, Prediction, predict};
 pub use profile::{
-    Caching, Data, Machine, Method, Profile, Run, StepCost, StorageRates, StrategyProfile, SystemSample,
+    Caching, Data, FirstBatch, Machine, Method, Profile, Run, StepCost, StorageRates, StrategyProfile, SystemSample,
 };
 pub use score::Normalised;
 pub use summary::{Summary, break_even_epochs, summarise};

@@ -128,7 +128,7 @@ pub(crate) fn disk_load(profile: &Profile, strategy: &StrategyProfile, hit_ratio
 }
 
 /// How many samples a file becomes that reach the trainer: one, unless a step makes several.
-fn samples_per_file(profile: &Profile, strategy: &StrategyProfile) -> f64 {
+pub(crate) fn samples_per_file(profile: &Profile, strategy: &StrategyProfile) -> f64 {
     let reached = quotient(strategy.storage_bytes as f64, strategy.bytes_per_sample);
     let per_file = reached.and_then(|reached| quotient(reached, profile.method.sample_count as f64));
     // Fewer than one is a sample that was skipped, and its file was read all the same.

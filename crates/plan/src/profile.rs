@@ -158,12 +158,30 @@ pub struct Run {
     pub seconds: f64,
     /// How many bytes were read from storage.
     pub bytes_read: u64,
+    /// The first batch: how many samples, and when it was there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_batch: Option<FirstBatch>,
+}
+
+/// The start of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct FirstBatch {
+    /// How many samples it had.
+    pub samples: u64,
+    /// How long it took to come.
+    pub seconds: f64,
 }
 
 impl Run {
     /// T4: samples per second that reached the trainer.
     pub fn samples_per_second(&self) -> f64 {
         self.samples as f64 / self.seconds
+    }
+
+    /// What reached the trainer after the first batch, and in how many seconds; `None` where that is not known.
+    pub(crate) fn after_start(&self) -> Option<(f64, f64)> {
+        let first = self.first_batch.filter(|first| first.samples <= self.samples && first.seconds < self.seconds)?;
+        Some(((self.samples - first.samples) as f64, self.seconds - first.seconds))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Why a strategy was chosen, in words.
 
 use crate::objective::{Objective, RankedStrategy, Ranking};
+use crate::prediction::samples_per_file;
 use crate::profile::Profile;
 use crate::units;
 
@@ -110,9 +111,11 @@ fn effort(profile: &Profile, objective: &Objective, best: &RankedStrategy) -> St
         (_, Some(0 | 1)) => ", which pays off within the first epoch".to_owned(),
         (_, Some(epochs)) => format!(", which pays off after {} epochs", units::count(epochs)),
     };
-    format!(
-        "For all {samples} samples{extrapolated}, it keeps {size}{ratio} and takes {prep} to prepare once{pays_off}"
-    )
+    // A file may become many samples; what is counted here are files then.
+    let strategy = profile.strategies.iter().find(|strategy| strategy.name == best.summary.name);
+    let many = strategy.is_some_and(|strategy| samples_per_file(profile, strategy) > 1.001);
+    let what = if many { "files" } else { "samples" };
+    format!("For all {samples} {what}{extrapolated}, it keeps {size}{ratio} and takes {prep} to prepare once{pays_off}")
 }
 
 /// What it costs, where there are prices.

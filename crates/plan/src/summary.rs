@@ -15,7 +15,8 @@ pub struct Summary {
     /// Where the pipeline is split.
     pub split: Split,
     /// T4: all samples of all runs over all their seconds. Never the mean of the runs' rates, which would favour fast runs.
-    /// Where there were no runs, what the cost model expects; 0 where that knows no bound.
+    /// Where there were no runs, what the cost model expects, less what it was off by where strategies that are bound by the same were
+    /// run; 0 where it knows no bound.
     pub t4_samples_per_second: f64,
     /// The sample standard deviation of the runs' rates; 0 for a single run, which shows no spread.
     pub t4_spread: f64,
@@ -98,7 +99,11 @@ fn summarise_one(profile: &Profile, strategy: &StrategyProfile, trainer: Option<
     let predicted = predict(profile, strategy, None).samples_per_second;
     let run_seconds: f64 = runs.iter().map(|run| run.seconds).sum();
     let run_samples: f64 = runs.iter().map(|run| run.samples as f64).sum();
-    let t4 = if runs.is_empty() { predicted.unwrap_or(0.0) } else { run_samples / run_seconds };
+    let t4 = if runs.is_empty() {
+        predicted.unwrap_or(0.0) * correction(profile, strategy)
+    } else {
+        run_samples / run_seconds
+    };
     let samples = samples_reached(strategy);
     let whole = profile.data.samples as f64 / profile.method.sample_count as f64;
     let epoch_seconds = samples * whole / t4;
@@ -127,6 +132,25 @@ fn summarise_one(profile: &Profile, strategy: &StrategyProfile, trainer: Option<
         break_even_epochs: None,
         lossy: strategy.lossy,
     }
+}
+
+/// The least time after the first batch that says anything about a rate.
+const STEADY_SECONDS_MIN: f64 = 0.02;
+
+/// What the cost model's word is worth for a strategy that was not run: the share of it that others reached which are bound by the
+/// same, once their first batch was there. What the model neglects makes them slower (see [`crate::prediction`]), so it is at most 1.
+fn correction(profile: &Profile, strategy: &StrategyProfile) -> f64 {
+    let bound = predict(profile, strategy, None).bound_by;
+    let reached = profile.strategies.iter().filter_map(|other| {
+        let prediction = predict(profile, other, None);
+        let after_start = steady_runs(profile, other).iter().filter_map(Run::after_start);
+        let (samples, seconds) =
+            after_start.fold((0.0, 0.0), |(samples, seconds), run| (samples + run.0, seconds + run.1));
+        let share = samples / seconds / prediction.samples_per_second?;
+        (prediction.bound_by == bound && seconds >= STEADY_SECONDS_MIN && share > 0.0).then_some(share)
+    });
+    let shares: Vec<f64> = reached.collect();
+    if shares.is_empty() { 1.0 } else { (shares.iter().sum::<f64>() / shares.len() as f64).min(1.0) }
 }
 
 /// How many samples reach the trainer of those that were measured, by what is kept of each.

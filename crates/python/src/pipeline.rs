@@ -1,6 +1,9 @@
 //! Pipelines.
 
+use std::path::Path;
+
 use forebay_pipeline as rust;
+use forebay_pipeline::steps::with_absolute_files;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -28,8 +31,9 @@ impl Pipeline {
     /// The pipeline of a TOML file called `name`.
     #[staticmethod]
     fn from_toml(py: Python<'_>, name: &str, text: &str) -> PyResult<Self> {
-        let inner = rust::Pipeline::from_toml(name, text).map_err(|error| errors::pipeline(py, &error))?;
-        Ok(Self { inner })
+        let folder = Path::new(name).parent().unwrap_or(Path::new(""));
+        let inner = rust::Pipeline::from_toml(name, text).and_then(|pipeline| with_absolute_files(pipeline, folder));
+        Ok(Self { inner: inner.map_err(|error| errors::pipeline(py, &error))? })
     }
 
     /// A ready pipeline.

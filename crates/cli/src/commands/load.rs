@@ -378,6 +378,10 @@ pub(super) fn show(outcome: &Outcome, page: &mut Page) {
     if let Some(notice) = &outcome.notice {
         page.hanging("note: ", notice);
     }
+    if outcome.samples == 0 && outcome.skipped == 0 {
+        let why = "the steps made no sample of what was read; a window longer than a recording gives none";
+        page.hanging("note: ", why);
+    }
     if outcome.epochs.len() > 1 {
         page.gap();
         page.table(&epochs_table(&outcome.epochs));

@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::read_text;
 use crate::arguments::{duration_seconds, size_bytes};
 use crate::error::{Error, Result};
-use crate::output::{Output, Page, write_file};
+use crate::output::{Output, Page, all_different, write_file};
 
 pub(crate) use show::{bound_there, describe, show};
 pub(crate) use wants::Wants;
@@ -102,6 +102,7 @@ pub(super) fn execute(arguments: &Arguments) -> Result<Outcome> {
 }
 
 fn choose(arguments: &Arguments, wants: &Wants) -> Result<Outcome> {
+    all_different(&[("the profile", &arguments.profile), ("--output", &arguments.output)])?;
     let profile = read_profile(&arguments.profile)?;
     let objective = wants.objective(Objective {
         weights: arguments.weights,

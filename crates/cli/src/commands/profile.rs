@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::arguments::{self, CachingChoice, ErrorArguments, Settings, StorageArguments, Threads};
 use crate::error::{Error, Result};
-use crate::output::{Align, Output, Page, Table, write_file};
+use crate::output::{Align, Output, Page, Table, all_different, write_file};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -140,6 +140,9 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<(Profile
             "choose another name, such as `runs.csv`",
         ));
     }
+    if let Some(csv) = &arguments.csv {
+        all_different(&[("--output", &arguments.output), ("--csv", csv)])?;
+    }
     let listing = Listing::scan(pipeline.source(), &arguments.data)?;
     let profile = measure(arguments, &pipeline, strategies, listing, output)?;
     write_file(&arguments.output, profile.to_json().map_err(Error::plan(&arguments.output))?.as_bytes())?;
@@ -234,7 +237,7 @@ pub(super) fn show(outcome: &Outcome, page: &mut Page) {
     ));
     if method.runs_total == 0 {
         page.paragraph(
-            "`samples/s` is what the cost model makes of the costs of these samples; where an error stands beside it, the strategy was run.",
+            "`samples/s` is what the cost model makes of the costs of these samples, less what it was off by where strategies were run; where an error stands beside it, the strategy was run.",
         );
     }
     page.gap();

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::plan::{Wants, read_profile};
 use crate::error::{Error, Result};
-use crate::output::{Output, write_file};
+use crate::output::{Output, all_different, write_file};
 use crate::report::Report;
 
 const EXAMPLES: &str = "\
@@ -56,6 +56,15 @@ struct Outcome {
 }
 
 pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
+    let outputs = [("--csv", &arguments.csv), ("--parquet", &arguments.parquet)];
+    let outputs = outputs.iter().filter_map(|(name, path)| Some((*name, path.as_deref()?)));
+    for path in &arguments.profiles {
+        let files: Vec<(&str, &Path)> = [("a profile", path.as_path()), ("--output", &arguments.output)]
+            .into_iter()
+            .chain(outputs.clone())
+            .collect();
+        all_different(&files)?;
+    }
     let profiles = arguments.profiles.iter().map(|path| read_profile(path)).collect::<Result<Vec<_>>>()?;
     for (path, profile) in arguments.profiles.iter().zip(&profiles) {
         profile.check().map_err(Error::plan(path))?;

@@ -95,8 +95,35 @@ impl Output {
     }
 }
 
-/// Writes a file so that it is there whole or not at all, and makes its folder where it is missing.
+/// An error if two of these, each with what names it on the command line, are the same file.
+pub(crate) fn all_different(files: &[(&str, &Path)]) -> Result<()> {
+    let place = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or(path.to_owned());
+    for (number, (name, path)) in files.iter().enumerate() {
+        let twin = files[..number].iter().find(|(_, other)| place(other) == place(path));
+        if let Some((other, _)) = twin.filter(|_| !is_special(path)) {
+            return Err(Error::usage(
+                format!("{other} and {name} are both `{}`", path.display()),
+                "give each a file of its own",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Whether there is something at `path` that is neither a file nor a folder: a pipe, a terminal, a device.
+fn is_special(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
+}
+
+/// Writes a file so that it is there whole or not at all, and makes its folder where it is missing. Where a link is, what it leads to
+/// is written; a pipe or a device is written to as it is.
 pub(crate) fn write_file(path: &Path, content: &[u8]) -> Result<()> {
+    if is_special(path) {
+        let opened = std::fs::OpenOptions::new().write(true).open(path);
+        return opened.and_then(|mut file| file.write_all(content)).map_err(Error::io("write", path));
+    }
+    let target = if path.is_symlink() { path.canonicalize().ok() } else { None };
+    let path = target.as_deref().unwrap_or(path);
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     if let Some(folder) = folder {
         std::fs::create_dir_all(folder).map_err(Error::io("create the folder", folder))?;

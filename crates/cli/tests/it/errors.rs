@@ -37,6 +37,72 @@ fn an_empty_folder() {
 }
 
 #[test]
+fn an_output_replaces_neither_the_input_nor_another_output_nor_a_link() {
+    let folder = workspace(2);
+    let here = folder.path();
+    let profile = "profile cv --data photos --samples 2 --runs 1 --strategy resized";
+    let refused = forebay(here, &format!("{profile} --csv out.json -o out.json"));
+    assert!(refused.error(2).contains("--output and --csv are both `out.json`"), "{refused:?}");
+    forebay(here, profile).text();
+    let content = fs::read(here.join("profile.json")).unwrap();
+    for arguments in [
+        "plan profile.json -o ./profile.json",
+        "report profile.json -o profile.json",
+        "report profile.json --csv profile.json",
+        "report profile.json --csv x --parquet x",
+    ] {
+        let refused = forebay(here, arguments);
+        assert!(refused.error(2).contains("are both `"), "{arguments}: {refused:?}");
+    }
+    assert_eq!(fs::read(here.join("profile.json")).unwrap(), content);
+    fs::write(here.join("target.json"), "old").unwrap();
+    std::os::unix::fs::symlink("target.json", here.join("link.json")).unwrap();
+    forebay(here, "plan profile.json -o link.json").text();
+    assert!(here.join("link.json").is_symlink());
+    assert!(fs::read_to_string(here.join("target.json")).unwrap().contains("\"chosen\""));
+    forebay(here, "report profile.json -o /dev/null").text();
+    assert!(!Path::new("/dev/null").is_file());
+}
+
+#[test]
+fn a_tokeniser_is_found_beside_its_pipeline_and_missed_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    forebay(here, "demo --domain nlp --data-only --samples 3 --folder made").text();
+    let text = fs::read_to_string(here.join("made/nlp.toml")).unwrap();
+    let beside: Vec<String> = text
+        .lines()
+        .map(|line| {
+            if line.starts_with("tokeniser =") {
+                "tokeniser = \"tokeniser.tiktoken\"".to_owned()
+            } else {
+                line.to_owned()
+            }
+        })
+        .collect();
+    fs::write(here.join("made/nlp.toml"), beside.join("\n")).unwrap();
+    forebay(here, "build made/nlp.toml --data made/pages --strategy decoded -o made/dataset").text();
+    // From another folder, too.
+    fs::create_dir(here.join("elsewhere")).unwrap();
+    assert_eq!(forebay(&here.join("elsewhere"), "load ../made/dataset --json").json()["samples"], 3);
+    let missing = forebay(here, "load nlp --data made/pages --on-error skip --set tokenise.tokeniser=nowhere.json");
+    assert!(missing.error(2).contains("step `tokenise`: ") && missing.stderr.contains("nowhere.json"), "{missing:?}");
+}
+
+#[test]
+fn a_window_longer_than_a_recording_is_named_for_what_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    forebay(here, "demo --domain nilm --data-only --samples 1 --folder made").text();
+    let long = "--set signal-windows.window=9000000";
+    let none = forebay(here, &format!("load nilm --data made/recordings {long}"));
+    assert!(none.text().contains("note: the steps made no sample of what was read"), "{none:?}");
+    let failed = forebay(here, &format!("build nilm --data made/recordings {long} --strategy decoded -o dataset"));
+    assert!(failed.error(2).contains("not one sample came of the files, 1 in all"), "{failed:?}");
+    assert!(failed.stderr.contains("a window longer than a recording"), "{failed:?}");
+}
+
+#[test]
 fn a_zero_byte_image_fails_or_is_skipped_by_name() {
     let folder = workspace(10);
     let here = folder.path();

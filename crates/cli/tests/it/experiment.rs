@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::support::{assert_keys, forebay, workspace};
+use crate::support::{assert_keys, files, forebay, workspace};
 
 const FEW: &str = "--data photos --samples 8 --runs 1";
 
@@ -100,6 +100,41 @@ fn wrong_requests_say_what_is_right() {
     assert!(error(&format!("add-step cv {FEW} --step blur --at resize")).contains("no operation `blur`"));
     assert!(error(&format!("compression cv {FEW} --compression lzw")).contains("lzw"));
     assert!(!Path::new(&folder.path().join("experiment-add-step")).exists());
+    assert!(error(&format!("parallelism cv {FEW} --threads 1,2,1")).contains("run `threads-1` is asked for twice"));
+    assert!(error(&format!("sample-count cv {FEW} --counts 1,9")).contains("9 samples are asked for, but there are 2"));
+    assert!(error("sample-size --total 0").contains("`--total 0`"));
+}
+
+#[test]
+fn a_folder_is_one_experiments_on_the_data_as_it_is() {
+    let folder = workspace(3);
+    let here = folder.path();
+    let experiment = format!("experiment strategies cv {FEW} --strategy resized -o kept");
+    std::fs::create_dir(here.join("kept")).unwrap();
+    std::fs::write(here.join("kept/report.html"), "mine").unwrap();
+    assert!(forebay(here, &experiment).error(2).contains("`kept` holds other files"));
+    assert_eq!(std::fs::read_to_string(here.join("kept/report.html")).unwrap(), "mine");
+    std::fs::remove_file(here.join("kept/report.html")).unwrap();
+
+    // One at a time.
+    let lock = std::fs::File::create(here.join("kept/.lock")).unwrap();
+    lock.lock().unwrap();
+    assert!(forebay(here, &experiment).error(2).contains("another experiment is running in `kept`"));
+    drop(lock);
+    forebay(here, &experiment).text();
+
+    // A profile that was damaged is measured again; a damaged experiment can be begun again.
+    std::fs::write(here.join("kept/01-strategies.json"), "junk").unwrap();
+    let again = forebay(here, &format!("{experiment} --json")).json();
+    assert_eq!(again["runs"][0]["kept"], false);
+    std::fs::write(here.join("kept/experiment.json"), "").unwrap();
+    assert!(forebay(here, &experiment).error(1).contains("--restart"));
+    forebay(here, &format!("{experiment} --restart")).text();
+
+    // Another photo is other data.
+    let photo = here.join("photos").join(files(&here.join("photos")).keys().next().unwrap());
+    std::fs::copy(&photo, photo.with_file_name("another.jpg")).unwrap();
+    assert!(forebay(here, &experiment).error(2).contains("on other data"));
 }
 
 #[test]

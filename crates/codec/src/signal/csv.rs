@@ -1,7 +1,7 @@
 //! Recordings as delimited text: one line per instant, with a header or without.
 //!
 //! The delimiter is the first of tab, `;`, `,` and space that the first line has. The first line is a header if a column is
-//! chosen by name, or if it holds no number in a chosen column. Empty lines and lines that start with `#` count for nothing.
+//! chosen by name, or if none of its cells is a number. A byte order mark before it, empty lines and lines that start with `#` count for nothing.
 //! A cell that is no number is an error, and so is a line that lacks a chosen column.
 
 use super::read::{Channel, Recording, SignalOptions, check_limit};
@@ -9,17 +9,21 @@ use crate::{Error, Result};
 
 const FORMAT: &str = "csv";
 
+/// What some programs put before UTF-8 text.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 pub(super) fn read(bytes: &[u8], options: &SignalOptions) -> Result<Recording> {
-    let mut lines = Lines { bytes, place: 0, number: 0 };
+    let start = if bytes.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
+    let mut lines = Lines { bytes, place: start, number: 0 };
     let Some(first) = lines.next() else { return Err(Error::format(FORMAT, "it has no lines")) };
     let text = text_of(&first)?;
     let delimiter = ['\t', ';', ',', ' '].into_iter().find(|&delimiter| text.contains(delimiter)).unwrap_or(',');
     let cells: Vec<&str> = text.split(delimiter).map(clean).collect();
     let columns = columns(&cells, options, first.start)?;
     let by_name = options.channels.iter().any(|channel| matches!(channel, Channel::Name(_)));
-    let is_header = by_name || columns.iter().any(|&column| cells[column].parse::<f64>().is_err());
+    let is_header = by_name || cells.iter().all(|cell| cell.parse::<f64>().is_err());
     if !is_header {
-        lines = Lines { bytes, place: 0, number: 0 };
+        lines = Lines { bytes, place: start, number: 0 };
     }
     // Each line is cut once: for each column, which channels want it.
     let last = columns.iter().max().copied().unwrap_or(0);
@@ -84,8 +88,10 @@ struct Line<'a> {
 }
 
 fn text_of<'a>(line: &Line<'a>) -> Result<&'a str> {
-    std::str::from_utf8(line.bytes)
-        .map_err(|_| Error::format_at(FORMAT, format!("line `{}` is not UTF-8 text", line.number), line.start))
+    std::str::from_utf8(line.bytes).map_err(|_| {
+        let problem = format!("line `{}` is not UTF-8 text (for raw numbers say `format = \"raw\"`)", line.number);
+        Error::format_at(FORMAT, problem, line.start)
+    })
 }
 
 /// The lines that count.

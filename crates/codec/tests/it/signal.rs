@@ -165,6 +165,9 @@ fn csv_is_read_with_a_header_and_without() {
     );
     assert_eq!(read(b"time\tv\ti\n0\t1.5\t2\n1\t-3\t4e3\n", &numbered(&[1, 2])).unwrap().channels, expected);
     assert_eq!(read(b"\"v\", \"i\"\n\"1.5\", 2\n-3 ,4000\n", &named(&["v", "i"])).unwrap().channels, expected);
+    // As spreadsheets save it, with a byte order mark.
+    assert_eq!(read(b"\xef\xbb\xbf1.5,2\n-3,4e3\n", &numbered(&[0, 1])).unwrap().channels, expected);
+    assert_eq!(read(b"\xef\xbb\xbfv,i\n1.5,2\n-3,4e3\n", &named(&["v", "i"])).unwrap().channels, expected);
     // A column may be wanted twice, and a name may look like a number.
     assert_eq!(read(b"7 8\n1.5 2\n", &named(&["8", "8"])).unwrap().channels, [[2.0], [2.0]]);
 }
@@ -178,6 +181,9 @@ fn what_is_wrong_with_csv_is_named_with_its_line() {
     assert!(problem(read(b"v,i\n1,2\n", &named(&["v", "u"]))).contains("no column `u`; the first line is `v, i`"));
     assert!(problem(read(b"v,i\n", &named(&["v", "i"]))).contains("no numbers"));
     assert!(problem(read(b"\n\n", &named(&["v"]))).contains("no lines"));
+    // A line with numbers is no header, whatever else it has.
+    assert!(problem(read(b"NA,0\n1,2\n", &numbered(&[0, 1]))).contains("`NA` in line `1`"));
+    assert!(problem(read(b",2\n1,2\n", &numbered(&[0, 1]))).contains("`` in line `1`"));
     assert!(problem(read(b"v\n\xff\xfe\n", &named(&["v"]))).contains("not UTF-8"));
     let tight = SignalOptions { samples_max: 3, ..numbered(&[0, 1]) };
     assert!(matches!(read(b"1,2\n3,4\n", &tight), Err(Error::Limit { .. })));

@@ -71,7 +71,7 @@ impl Build {
     pub fn run(&self, output: &Path, options: &BuildOptions, progress: &dyn Progress) -> Result<BuildReport> {
         self.check(options)?;
         // A vocabulary that is missing is reported now, and read once for all threads.
-        let _files = prepare_files(&self.pipeline)?;
+        let _files = prepare_files(self.pipeline.steps())?;
         let identity = Identity::of(self, options)?;
         let journal = match Journal::open(output, identity, options.on_error, options.overwrite)? {
             journal::Opened::Finished(manifest) => {
@@ -163,8 +163,13 @@ impl Build {
         let samples = done.iter().map(|shard| shard.entry.samples).sum();
         if samples == 0 {
             return Err(Error::Usage {
-                problem: "not one sample could be processed".to_owned(),
-                remedy: "run again without skipping damaged samples to see the first error".to_owned(),
+                problem: format!("not one sample came of the files, {} in all", self.listing.len()),
+                remedy: if done.iter().any(|shard| !shard.skipped.is_empty()) {
+                    "run again without skipping damaged samples to see the first error".to_owned()
+                } else {
+                    "look at the step that makes several samples of one: a window longer than a recording gives none"
+                        .to_owned()
+                },
             });
         }
         Ok(Manifest {

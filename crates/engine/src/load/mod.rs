@@ -25,6 +25,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::sync::Mutex;
+use forebay_pipeline::steps::{PreparedFiles, prepare_files};
 use forebay_pipeline::{Action, Draw, Pipeline, Runner, Schema, Step, Strategy};
 
 use crate::data::Skipped;
@@ -119,6 +120,8 @@ struct Shared {
     staging: Staging,
     assembly: Assembly,
     online: Online,
+    /// What steps read of vocabularies and tables, kept as long as they run.
+    _files: PreparedFiles,
     options: LoadOptions,
     loaded: AtomicU64,
     skipped: AtomicU64,
@@ -182,6 +185,7 @@ impl Loader {
         }
         check_batch(&online.output, options.batch_size)?;
         check_functions(&online.steps)?;
+        let files = prepare_files(&online.steps)?;
         let (start, samples) = (supply.start(), supply.samples());
         let workers_ahead = (options.threads * TAKE_SAMPLES).div_ceil(options.batch_size);
         let shape = Shape {
@@ -196,6 +200,7 @@ impl Loader {
             assembly: Assembly::new(online.output.clone(), shape),
             supply,
             online,
+            _files: files,
             loaded: AtomicU64::new(0),
             skipped: AtomicU64::new(0),
             skipped_list: Mutex::new(Vec::new()),

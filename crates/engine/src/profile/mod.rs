@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use forebay_pipeline::steps::prepare_files;
 use forebay_pipeline::{Draw, Pipeline, Runner, Sample, Strategy};
-use forebay_plan::{Caching, Data, Machine, Method, Profile, Run, StorageRates, StrategyProfile};
+use forebay_plan::{Caching, Data, FirstBatch, Machine, Method, Profile, Run, StorageRates, StrategyProfile};
 use forebay_storage::Storage;
 
 use crate::build::{Build, BuildOptions};
@@ -78,7 +78,7 @@ pub fn profile(
     progress: &dyn Progress,
 ) -> Result<Profile> {
     // A vocabulary that is missing is reported now, and read once for all strategies.
-    let _files = prepare_files(pipeline)?;
+    let _files = prepare_files(pipeline.steps())?;
     let begun = Instant::now();
     let machine = machine()?;
     let spec = pipeline.to_spec().ok_or_else(|| Error::Usage {
@@ -300,12 +300,13 @@ impl Profiler<'_> {
         };
         let begun = Instant::now();
         let mut loader = Loader::start(supply, online, options)?;
-        let mut samples = 0;
+        let (mut samples, mut first_batch) = (0, None);
         loop {
             match loader.next_timeout(LOOK_UP) {
                 Next::Batch(batch) => {
                     let batch = batch?;
                     samples += batch.len() as u64;
+                    first_batch.get_or_insert_with(|| FirstBatch { samples, seconds: begun.elapsed().as_secs_f64() });
                     self.progress.advance(batch.len() as u64);
                 }
                 Next::NotYet => {}
@@ -318,6 +319,7 @@ impl Profiler<'_> {
             skipped: loader.skipped(),
             seconds: begun.elapsed().as_secs_f64(),
             bytes_read: loader.bytes_read(),
+            first_batch,
         })
     }
 

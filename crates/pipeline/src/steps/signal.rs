@@ -29,8 +29,8 @@ pub struct DecodeSignal {
     pub raw_element: RawNumber,
     /// Raw numbers: how many channels a file has, one after the other at each instant.
     pub raw_channels: usize,
-    /// Whether the converter's offset is taken away: found in the first channel (the voltage) over each `period` samples, and
-    /// over √2 in the others.
+    /// Whether the converter's offset is taken away, as PRESTO does it for CREAM: what it is, is found in the first channel (the
+    /// voltage) over each `period` samples; from the others, whatever they hold, goes the same over √2.
     pub remove_offset: bool,
     /// Samples in a period of the mains.
     pub period: usize,
@@ -293,6 +293,9 @@ impl Transform for AggregateSignal {
                 if dims.len() == 2 && dims[0].is_none_or(|rows| rows == 2) =>
             {
                 let periods = dims[1].map(|samples| self.features().periods(samples));
+                if periods == Some(0) {
+                    return Err(Needs(format!("windows of at least a period, {} samples", self.period)));
+                }
                 Ok(FieldType::Tensor { dtype: DType::F64, dims: vec![Some(NilmFeatures::ROWS), periods] })
             }
             _ => Err(Needs(WINDOW.to_owned())),

@@ -100,8 +100,14 @@ impl StepSpec {
         self.0.insert(parameter.to_owned(), value);
     }
 
+    /// A parameter that is text, of a step of operation `op`.
+    pub(crate) fn text(&self, op: &str, parameter: &str) -> Option<&str> {
+        let text = |key: &str| self.0.get(key).and_then(toml::Value::as_str);
+        (text("op") == Some(op)).then(|| text(parameter)).flatten()
+    }
+
     /// The parameters of a step of operation `op`; `None` if it is of another.
-    pub(super) fn parameters<T: DeserializeOwned>(&self, op: &str) -> Option<T> {
+    pub(crate) fn parameters<T: DeserializeOwned>(&self, op: &str) -> Option<T> {
         let mut table = self.0.clone();
         (take_text(&mut table, "op")? == op).then_some(())?;
         table.retain(|key, _| !matches!(key, "name" | "state" | "fields"));

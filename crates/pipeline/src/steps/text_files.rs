@@ -16,6 +16,7 @@ use forebay_codec::text::{EmbeddingTable, Pattern, Tokeniser};
 use super::text::{BYTES, Embed, TokenPattern, Tokenise};
 use crate::error::{Error, Result, StepError};
 use crate::pipeline::Pipeline;
+use crate::step::Step;
 
 /// What [`prepare_files`] read, kept for the steps that need it as long as this is.
 #[derive(Debug, Default)]
@@ -25,11 +26,11 @@ pub struct PreparedFiles {
     tables: Vec<Arc<EmbeddingTable>>,
 }
 
-/// Reads the vocabularies and tables that the steps of `pipeline` name. Done before a run, it reports what is missing or damaged
+/// Reads the vocabularies and tables that `steps` name. Done before a run, it reports what is missing or damaged
 /// at once, with its path; otherwise the first sample would.
-pub fn prepare_files(pipeline: &Pipeline) -> Result<PreparedFiles> {
+pub fn prepare_files(steps: &[Step]) -> Result<PreparedFiles> {
     let mut prepared = PreparedFiles::default();
-    for step in pipeline.steps() {
+    for step in steps {
         let Some(spec) = &step.spec else { continue };
         let fail = |source| Error::Prepare { step: step.name.clone(), source: Box::new(source) };
         if let Some(tokenise) = spec.parameters::<Tokenise>("tokenise") {
@@ -40,6 +41,31 @@ pub fn prepare_files(pipeline: &Pipeline) -> Result<PreparedFiles> {
         }
     }
     Ok(prepared)
+}
+
+/// The same pipeline with the paths of such files made absolute, so that it means the same from any folder: those that lie below
+/// `base`, the folder of the pipeline's file, and others below the current folder.
+pub fn with_absolute_files(pipeline: Pipeline, base: &Path) -> Result<Pipeline> {
+    let Some(mut spec) = pipeline.to_spec() else { return Ok(pipeline) };
+    let mut changed = false;
+    for step in &mut spec.steps {
+        for (op, parameter) in [("tokenise", "tokeniser"), ("embed", "table")] {
+            let Some(path) = step.text(op, parameter).filter(|path| *path != BYTES).map(PathBuf::from) else {
+                continue;
+            };
+            let beside = base.join(&path);
+            let absolute = std::path::absolute(if beside.exists() { &beside } else { &path });
+            if let Some(absolute) = absolute
+                .ok()
+                .filter(|absolute| *absolute != path)
+                .and_then(|path| path.into_os_string().into_string().ok())
+            {
+                step.set(parameter, absolute.into());
+                changed = true;
+            }
+        }
+    }
+    if changed { Pipeline::from_spec(&spec) } else { Ok(pipeline) }
 }
 
 /// The tokeniser that `path` names.

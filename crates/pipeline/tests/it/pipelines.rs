@@ -66,10 +66,20 @@ fn settings_that_fit_nothing_are_errors_that_say_what_does() {
         ("random-crop.size=0", "size"),
         ("source.flies=*.png", "flies"),
         ("random-crop.size=1\nname = 2", "random-crop"),
+        ("decode.shorter-side-min=0", "`shorter-side-min` is `0`"),
     ] {
         let message = with("cv", &[setting]).unwrap_err().to_string();
         assert!(message.contains(expected), "{setting}: {message}");
     }
+}
+
+#[test]
+fn sound_comes_out_at_the_rate_that_goes_in() {
+    let message = with("flac", &["decode-audio.rate=8000"]).unwrap_err().to_string();
+    assert!(message.contains("sound of 8000 hertz") && message.contains("`log-mel`"), "{message}");
+    with("flac", &["decode-audio.rate=8000", "log-mel.rate=8000"]).unwrap();
+    let message = with("nilm", &["signal-windows.window=100"]).unwrap_err().to_string();
+    assert!(message.contains("at least a period, 128 samples"), "{message}");
 }
 
 /// What a message lists between backquotes after `expected`.

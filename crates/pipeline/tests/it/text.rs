@@ -82,7 +82,7 @@ fn a_page_becomes_text_then_bytes_then_rows() {
 fn real_pages_become_the_ids_of_their_articles() {
     let (Some(pages), Some(vocabulary)) = (data_folder("text-html"), gpt2()) else { return };
     let pipeline = with_tokeniser(&format!("tokeniser = \"{vocabulary}\"\nlength-max = 512\nend = \"<|endoftext|>\""));
-    let prepared = prepare_files(&pipeline).unwrap();
+    let prepared = prepare_files(pipeline.steps()).unwrap();
     let mut tokens = 0;
     for name in ["001", "heise", "lemonde-1", "mozilla-1", "wikipedia-3"] {
         let page = std::fs::read(pages.join(format!("readability/{name}.html"))).unwrap();
@@ -121,7 +121,7 @@ fn message(error: &dyn std::error::Error) -> String {
 }
 
 fn refused(lines: &str) -> String {
-    message(&prepare_files(&with_tokeniser(lines)).unwrap_err())
+    message(&prepare_files(with_tokeniser(lines).steps()).unwrap_err())
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn a_missing_vocabulary_is_reported_before_the_run() {
     assert!(refused("tokeniser = \"vocabulary.xml\"").contains("`.xml` is no kind of tokeniser"));
     assert!(refused("tokeniser = \"bytes\"\nend = \"<|endoftext|>\"").contains("it has no token `<|endoftext|>`"));
     let table = ready_text("nlp").unwrap().replace("# table = \"embeddings.npy\"", "table = \"no/such.npy\"");
-    let error = prepare_files(&Pipeline::from_toml("nlp", &table).unwrap()).unwrap_err();
+    let error = prepare_files(Pipeline::from_toml("nlp", &table).unwrap().steps()).unwrap_err();
     assert!(message(&error).contains("the table of embeddings `no/such.npy` cannot be used"), "{error}");
 }
 
@@ -165,10 +165,10 @@ fn a_given_table_is_looked_up() {
     let text = ready_text("nlp").unwrap().replace("columns = 768", "columns = 2");
     let text = text.replace("# table = \"embeddings.npy\"", &format!("table = \"{}\"", path.display()));
     let pipeline = Pipeline::from_toml("nlp", &text).unwrap();
-    let prepared = prepare_files(&pipeline).unwrap();
+    let prepared = prepare_files(pipeline.steps()).unwrap();
     let rows = tensor(last_value(&pipeline, 3, b"ab"));
     assert_eq!(rows.view().elements_or_copy::<f32>(&mut Vec::new()).unwrap(), [194.0, 195.0, 196.0, 197.0]);
     let wrong = Pipeline::from_toml("nlp", &text.replace("columns = 2", "columns = 3")).unwrap();
-    assert!(message(&prepare_files(&wrong).unwrap_err()).contains("it has 2 columns, but `columns` is 3"));
+    assert!(message(&prepare_files(wrong.steps()).unwrap_err()).contains("it has 2 columns, but `columns` is 3"));
     drop(prepared);
 }

@@ -1,11 +1,11 @@
 //! Runs into summaries, and profiles that no measurement can have given.
 
-use forebay_plan::{Caching, ErrorClass, Profile, Run, break_even_epochs, summarise};
+use forebay_plan::{Caching, ErrorClass, FirstBatch, Profile, Run, break_even_epochs, summarise};
 
 use crate::profiles::{close, presto_cv, profile, strategy};
 
 fn run(samples: u64, seconds: f64) -> Run {
-    Run { samples, skipped: 0, seconds, bytes_read: 0 }
+    Run { samples, skipped: 0, seconds, bytes_read: 0, first_batch: None }
 }
 
 #[test]
@@ -86,6 +86,33 @@ fn the_error_is_relative_to_the_measurement() {
     let summaries = summarise(&nothing, None).unwrap();
     assert_eq!((summaries[0].t4_samples_per_second, summaries[0].prediction_error), (0.0, None));
     assert!(summaries.iter().all(|summary| summary.speedup.is_none()));
+}
+
+#[test]
+fn where_the_model_was_off_it_is_believed_less() {
+    let whole = summarise(&presto_cv(), None).unwrap();
+    let mut few = presto_cv();
+    few.method.runs_total = 0;
+    // Two that the disk bounds: one was run, and reached half of what the model says.
+    let [decoded, centred] = [2, 4];
+    assert_eq!(whole[decoded].bound_by, whole[centred].bound_by);
+    let predicted = |number: usize| whole[number].predicted_samples_per_second.unwrap();
+    for strategy in &mut few.strategies {
+        strategy.runs.clear();
+    }
+    // The start of a run is no fault of the model.
+    let with_start = |rate: f64| {
+        let first_batch = Some(FirstBatch { samples: 64, seconds: 9.0 });
+        Run { first_batch, ..run(1064, 9.0 + 1000.0 / rate) }
+    };
+    few.strategies[decoded].runs = vec![with_start(predicted(decoded) / 2.0)];
+    let found = summarise(&few, None).unwrap();
+    assert!(close(found[centred].t4_samples_per_second, predicted(centred) / 2.0));
+    // What is bound by something else is taken at the model's word, and nothing becomes faster than that.
+    let other = whole.iter().position(|summary| summary.bound_by != whole[decoded].bound_by).unwrap();
+    assert!(close(found[other].t4_samples_per_second, predicted(other)));
+    few.strategies[decoded].runs = vec![with_start(predicted(decoded) * 2.0)];
+    assert!(close(summarise(&few, None).unwrap()[centred].t4_samples_per_second, predicted(centred)));
 }
 
 #[test]

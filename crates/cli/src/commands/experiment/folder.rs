@@ -1,5 +1,6 @@
 //! The folder of an experiment: what it is, and what is done of it.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -26,25 +27,40 @@ const VERSION: u32 = 1;
 /// The folder, which holds nothing or this experiment.
 pub(super) struct Folder {
     path: PathBuf,
+    /// Held while the experiment runs.
+    lock: Option<File>,
 }
+
+/// What is locked by the experiment that runs in a folder.
+const LOCK_FILE: &str = ".lock";
 
 impl Folder {
     /// Looks into the folder; another experiment is refused, or cleared away if that was asked for.
     pub(super) fn open(path: PathBuf, name: &str, runs: &[PlannedRun], common: &Common) -> Result<Self> {
-        let folder = Self { path };
-        let file = folder.path.join(FILE);
+        let file = path.join(FILE);
+        if !file.exists() && holds_other_files(&path) {
+            return Err(Error::usage(
+                format!("`{}` holds other files, and no experiment", path.display()),
+                "name another folder with --output",
+            ));
+        }
+        let folder = Self { lock: if common.dry_run { None } else { Some(lock(&path)?) }, path };
         if !file.exists() {
             return Ok(folder);
         }
+        if common.restart && !common.dry_run {
+            return folder.clear().map(|()| folder);
+        }
         let format = |problem: String| Error::Format { path: file.clone(), problem };
         let found: Written = serde_json::from_str(&read_text("read the experiment", &file)?)
-            .map_err(|error| format(format!("is no experiment: {error}")))?;
-        if common.restart && !common.dry_run {
-            return folder.clear(&found).map(|()| folder);
-        }
+            .map_err(|error| format(format!("is no experiment (--restart begins again): {error}")))?;
         if !common.restart && found != Written::new(name, runs, common)? {
             return Err(Error::usage(
-                format!("`{}` holds an experiment `{}` with other settings", folder.path.display(), found.experiment),
+                format!(
+                    "`{}` holds an experiment `{}` with other settings or on other data",
+                    folder.path.display(),
+                    found.experiment
+                ),
                 "name another folder with --output, or pass --restart to replace it",
             ));
         }
@@ -71,18 +87,53 @@ impl Folder {
         write_file(&self.path.join(FILE), text.as_bytes())
     }
 
-    /// Removes the profiles of `written`, and nothing else: the folder is the user's.
-    fn clear(&self, written: &Written) -> Result<()> {
-        for (number, run) in written.runs.iter().enumerate() {
-            let path = self.numbered(number, run.file_name());
-            match std::fs::remove_file(&path) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(Error::io("remove", &path)(error));
-                }
-                _ => {}
-            }
+    /// Removes the profiles, and nothing else: the folder is the user's.
+    fn clear(&self) -> Result<()> {
+        for name in names(&self.path).iter().filter(|name| is_profile(name)) {
+            let path = self.path.join(name);
+            std::fs::remove_file(&path).map_err(Error::io("remove", &path))?;
         }
         Ok(())
+    }
+}
+
+/// What is in the folder; nothing where there is none.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+}
+
+/// Whether there is anything that no experiment left; what is hidden does not count.
+fn holds_other_files(folder: &Path) -> bool {
+    names(folder).iter().any(|name| !name.starts_with('.') && !is_profile(name))
+}
+
+/// `01-threads-4.json`
+fn is_profile(name: &str) -> bool {
+    let (number, rest) = name.split_once('-').unwrap_or_default();
+    !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) && rest.strip_suffix(".json").is_some()
+}
+
+fn lock(folder: &Path) -> Result<File> {
+    std::fs::create_dir_all(folder).map_err(Error::io("create the folder", folder))?;
+    let path = folder.join(LOCK_FILE);
+    let file = File::create(&path).map_err(Error::io("create the lock", &path))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(std::fs::TryLockError::WouldBlock) => Err(Error::usage(
+            format!("another experiment is running in `{}`", folder.display()),
+            "wait for it, or name another folder with --output",
+        )),
+        Err(std::fs::TryLockError::Error(error)) => Err(Error::io("lock", &path)(error)),
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // Removed while it is held: whoever comes now makes another. It is no loss where it stays.
+        if self.lock.is_some() {
+            let _ = std::fs::remove_file(self.path.join(LOCK_FILE));
+        }
     }
 }
 

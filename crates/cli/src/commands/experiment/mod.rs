@@ -253,6 +253,11 @@ fn execute(kind: &Kind, output: &Output) -> Result<Outcome> {
     let common = kind.common();
     let path = common.output.clone().unwrap_or_else(|| format!("experiment-{}", kind.name()).into());
     let runs = kind.runs(&path)?;
+    if let Some(twin) =
+        runs.iter().enumerate().find(|(number, run)| runs[..*number].iter().any(|other| other.name == run.name))
+    {
+        return Err(Error::usage(format!("run `{}` is asked for twice", twin.1.name), "name each value once"));
+    }
     let folder = Folder::open(path, kind.name(), &runs, common)?;
     let progress = output.progress();
     progress.note("estimating how long it takes");
@@ -270,7 +275,8 @@ fn execute(kind: &Kind, output: &Output) -> Result<Outcome> {
     };
     for (number, (run, &estimated_seconds)) in runs.iter().zip(&estimates).enumerate() {
         let profile = folder.profile_path(number, run);
-        let kept = profile.exists();
+        // One that cannot be read is measured again.
+        let kept = super::plan::read_profile(&profile).is_ok();
         outcome.estimated_seconds += if kept { 0.0 } else { estimated_seconds };
         let strategies = run.strategies.len();
         outcome.runs.push(RunOutcome { name: run.name.clone(), profile, strategies, estimated_seconds, kept });

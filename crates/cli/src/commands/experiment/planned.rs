@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use forebay_engine::Progress;
+use forebay_engine::data::Listing;
 use forebay_engine::load::Shuffle;
 use forebay_engine::profile::ProfileOptions;
 use forebay_pipeline::steps::StepSpec;
@@ -22,6 +23,8 @@ pub(super) struct PlannedRun {
     pub(super) name: String,
     pub(super) pipeline: Pipeline,
     pub(super) data: PathBuf,
+    /// How many files there are, and of how many bytes; neither for data that is yet to be made.
+    files: (u64, u64),
     /// Data that is made for it below `data`'s folder, and removed again.
     pub(super) order: Option<Order>,
     pub(super) samples: u64,
@@ -38,6 +41,8 @@ pub(super) struct Described {
     name: String,
     pipeline: PipelineSpec,
     data: PathBuf,
+    #[serde(default)]
+    files: (u64, u64),
     samples: u64,
     runs: u32,
     threads: usize,
@@ -49,18 +54,13 @@ pub(super) struct Described {
     skip_errors: bool,
 }
 
-impl Described {
-    /// What its profile's file is called after.
-    pub(super) fn file_name(&self) -> &str {
-        &self.name
-    }
-}
-
 impl PlannedRun {
     /// A run of `on` with the settings that all share.
     fn new(name: &str, on: &On, threads: usize) -> Result<Self> {
         let pipeline = arguments::pipeline(&on.pipeline, &on.settings)?;
+        let listing = Listing::scan(pipeline.source(), &on.data)?;
         Ok(Self {
+            files: (listing.len() as u64, listing.bytes()),
             name: name.to_owned(),
             strategies: strategies(&pipeline, &on.strategies, &[])?,
             pipeline,
@@ -121,6 +121,7 @@ impl PlannedRun {
             name: self.name.clone(),
             pipeline: self.pipeline.to_spec().ok_or_else(unwritable)?,
             data: self.data.clone(),
+            files: self.files,
             samples: self.samples,
             runs: self.runs_total,
             threads: self.threads,
@@ -201,7 +202,14 @@ impl Kind {
             }
             Self::SampleCount(counting) => {
                 let run = PlannedRun::new("", &counting.usual.on, counting.usual.threads.count())?;
-                let all = run.samples;
+                let (files, _) = run.files;
+                if let Some(count) = counting.counts.iter().find(|&&count| count > files) {
+                    return Err(Error::usage(
+                        format!("{count} samples are asked for, but there are {files} files"),
+                        "ask for fewer",
+                    ));
+                }
+                let all = run.samples.min(files);
                 let counts = if counting.counts.is_empty() {
                     [8, 4, 2, 1].map(|part| (all / part).max(1)).to_vec()
                 } else {
@@ -229,6 +237,9 @@ impl Kind {
 impl SampleSize {
     /// A run for each size, on tensors of random numbers.
     fn runs(&self, folder: &Path) -> Result<Vec<PlannedRun>> {
+        if self.total == 0 {
+            return Err(Error::usage("`--total 0` leaves nothing to measure", "say how much data, as `--total 100MB`"));
+        }
         let run = |&sample_bytes: &u64| -> Result<PlannedRun> {
             let tensors = TensorKind { sample_bytes, dtype: self.dtype.into() };
             let name = format!("size-{}", size_name(sample_bytes));
@@ -241,6 +252,7 @@ impl SampleSize {
                 strategies: strategies(&pipeline, &[], &[])?,
                 pipeline,
                 data: order.folder.join(order.domain.folder_name()),
+                files: (0, 0),
                 order: Some(order),
                 samples,
                 runs_total: self.common.runs,

@@ -84,7 +84,8 @@ pub(super) fn remarks(kind: &Kind, profiles: &[Profile], findings: &[Finding]) -
             remarks.extend(shuffle_cost(findings));
             remarks.extend(profiles.first().and_then(|profile| where_to_shuffle(&profile.steps)));
         }
-        Kind::Strategies(_) | Kind::SampleCount(_) | Kind::AddStep(_) => {}
+        Kind::AddStep(_) => remarks.extend(step_cost(findings)),
+        Kind::Strategies(_) | Kind::SampleCount(_) => {}
     }
     remarks
 }
@@ -100,6 +101,27 @@ fn between(findings: &[Finding], from: &str, to: &str, doing: &str) -> Option<St
     let ((most, factor), (least, smallest)) = (*factors.first()?, *factors.last()?);
     let [factor, smallest] = [factor, smallest].map(units::number);
     Some(format!("{doing} gives `{most}` {factor} times the throughput, and `{least}` {smallest} times."))
+}
+
+/// What the fastest strategy gives with the step, against the fastest without.
+fn step_cost(findings: &[Finding]) -> Vec<String> {
+    let fastest = |run: &str| {
+        let rates = findings.iter().filter(|finding| finding.run == run);
+        rates.max_by(|one, other| one.samples_per_second.total_cmp(&other.samples_per_second))
+    };
+    let runs = distinct(findings.iter().map(|finding| finding.run.as_str()));
+    let Some((without, with)) = runs.split_first().and_then(|(first, rest)| Some((fastest(first)?, rest))) else {
+        return Vec::new();
+    };
+    let remark = |run: &&str| {
+        let found = fastest(run)?;
+        let factor = units::number(found.samples_per_second / without.samples_per_second);
+        Some(format!(
+            "With the step `{run}`, the fastest (`{}`) gives {factor} times the fastest without.",
+            found.strategy
+        ))
+    };
+    with.iter().filter_map(remark).collect()
 }
 
 fn most_saved(findings: &[Finding]) -> Option<String> {
@@ -138,8 +160,11 @@ fn shuffle_cost(findings: &[Finding]) -> Vec<String> {
         let shuffled = findings.iter().filter(|finding| finding.strategy == strategy && finding.run != "in-order");
         let extra: Vec<f64> = shuffled.map(|finding| finding.samples_per_second.recip() - in_order.recip()).collect();
         let mean = extra.iter().sum::<f64>() / extra.len().max(1) as f64;
-        let sign = if mean < 0.0 { "-" } else { "" };
-        remarks.push(format!("Shuffling costs `{strategy}` {sign}{} a sample.", units::seconds(mean.abs())));
+        remarks.push(if mean > 0.0 {
+            format!("Shuffling costs `{strategy}` {} a sample, in the mean of the windows.", units::seconds(mean))
+        } else {
+            format!("Shuffling costs `{strategy}` nothing that these runs show.")
+        });
     }
     remarks
 }
@@ -180,7 +205,8 @@ pub(super) fn show(outcome: &Outcome, page: &mut Page) {
     }
     page.gap();
     let kept = outcome.runs.iter().filter(|run| run.kept).count();
-    let kept = if kept > 0 { format!(", {} were there already", counted(kept as u64, "run")) } else { String::new() };
+    let were = if kept == 1 { "was" } else { "were" };
+    let kept = if kept > 0 { format!(", {} {were} there already", counted(kept as u64, "run")) } else { String::new() };
     let mut facts = vec![(
         "took",
         format!("{} (estimated {}){kept}", units::seconds(seconds), units::seconds(outcome.estimated_seconds)),

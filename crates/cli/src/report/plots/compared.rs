@@ -38,7 +38,8 @@ impl Subject<'_> {
             let rates = rates(row).map(|rate| or_dash(rate, units::number));
             let more = [
                 or_dash(gain, |gain| format!("{} ×", units::number(gain))),
-                or_dash(row.deserialise_share, units::percent),
+                // Below zero it is noise.
+                or_dash(row.deserialise_share.filter(|share| *share >= 0.0), units::percent),
             ];
             std::iter::once(row.strategy.clone()).chain(rates).chain(more).collect()
         };
