@@ -292,7 +292,7 @@ class Pipeline:
         """The bytes of an image file become a picture `[height, width, channels]`.
 
         With `shorter_side_min` it is decoded at a half, a quarter or an eighth of its size as long as its shorter side stays
-        that long: much less work of a large JPEG that is resized anyway, and slightly other pixels.
+        that long: less work of a large JPEG that is resized anyway, and slightly other pixels.
         """
         return self.step(
             "decode",

@@ -56,10 +56,10 @@ fn doubt(strategy: &StrategyProfile, summary: &Summary) -> Option<String> {
     let (share, side) = (units::percent(error.abs()), if error > 0.0 { "above" } else { "below" });
     let shortest = strategy.runs.iter().map(|run| run.seconds).reduce(f64::min).filter(|_| error > 0.0);
     let why = match shortest.filter(|&seconds| seconds < SHORT_RUN_SECONDS) {
-        Some(seconds) => format!("of which runs of {} are in good part the start", units::seconds(seconds)),
-        None => "so something else matters too".to_owned(),
+        Some(seconds) => format!(": runs of {} are in good part their start", units::seconds(seconds)),
+        None => ", so something else matters too".to_owned(),
     };
-    Some(format!("the model is {share} {side} the {measured} measured, {why}"))
+    Some(format!("the model is {share} {side} the {measured} measured{why}"))
 }
 
 /// That a cached measurement does not hold for the whole data set, where memory is too small for it.

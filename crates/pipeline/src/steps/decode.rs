@@ -27,7 +27,7 @@ pub struct Decode {
     /// Whether JPEG's fast inverse DCT is used, as TensorFlow does by default.
     pub fast_dct: bool,
     /// Decode smaller, at a half, a quarter or an eighth of the size, as long as the shorter side stays at least this long; whole
-    /// unless given. Of a large JPEG that is resized anyway this saves most of the work, and its pixels come out a little
+    /// unless given. Of a large JPEG that is resized anyway this saves work, and its pixels come out a little
     /// different. Not where masks or boxes go with the picture: those stay as large as they are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shorter_side_min: Option<usize>,
