@@ -257,7 +257,8 @@ fn sample_counts(all: &[Measured]) -> Option<LineGroup> {
 fn sample_sizes(all: &[Measured]) -> Option<LineGroup> {
     // Other sizes mean another data set, so the folder may differ.
     let fixed = |profile: &Profile| {
-        (profile.storage.name.clone(), profile.method.caching, profile.method.threads, shuffled(profile))
+        let method = &profile.method;
+        (profile.pipeline.name.clone(), profile.storage.name.clone(), method.caching, method.threads, shuffled(profile))
     };
     let mean_bytes = |profile: &Profile| profile.data.bytes / profile.data.samples.max(1);
     let group = widest(all, fixed, mean_bytes)?;

@@ -232,17 +232,20 @@ fn plan_table(outcome: &Outcome) -> Table {
     table
 }
 
-/// A row for each strategy, a column for each run.
+/// A row for each strategy and a column for each run, or the other way around where there are more runs.
 fn rates_table(outcome: &Outcome) -> Table {
     let runs: Vec<&str> = outcome.runs.iter().map(|run| run.name.as_str()).collect();
-    let head: Vec<(&str, Align)> =
-        std::iter::once(("strategy", Align::Left)).chain(runs.iter().map(|&run| (run, Align::Right))).collect();
-    let mut table = Table::new(&head);
-    for strategy in distinct(outcome.findings.iter().map(|finding| finding.strategy.as_str())) {
-        let rates = runs.iter().map(|run| rate_of(&outcome.findings, run, strategy));
-        let cells = rates.map(|rate| rate.map_or_else(|| "-".to_owned(), units::number));
-        let row: Vec<String> = std::iter::once(strategy.to_owned()).chain(cells).collect();
-        table.row(row, false);
+    let strategies = distinct(outcome.findings.iter().map(|finding| finding.strategy.as_str()));
+    let turned = runs.len() > strategies.len().max(4);
+    let (what, rows, columns) = if turned { ("run", &runs, &strategies) } else { ("strategy", &strategies, &runs) };
+    let head = std::iter::once((what, Align::Left)).chain(columns.iter().map(|&name| (name, Align::Right)));
+    let mut table = Table::new(&head.collect::<Vec<_>>());
+    for &row in rows {
+        let cell = |&column: &&str| {
+            let (run, strategy) = if turned { (row, column) } else { (column, row) };
+            rate_of(&outcome.findings, run, strategy).map_or_else(|| "-".to_owned(), units::number)
+        };
+        table.row(std::iter::once(row.to_owned()).chain(columns.iter().map(cell)).collect::<Vec<_>>(), false);
     }
     table
 }

@@ -100,8 +100,8 @@ fn what_if(text: &str) -> Result<WhatIf, String> {
         match key {
             "cores" => what_if.cores = Some(count(value)? as usize),
             "samples" => what_if.samples = Some(count(value)?),
-            "memory" => what_if.memory_bytes = Some(size_bytes(value)?),
-            "read" => what_if.read_bytes_per_second = Some(size_bytes(per_second(value))? as f64),
+            "memory" => what_if.memory_bytes = Some(size_bytes(with_unit(value)?)?),
+            "read" => what_if.read_bytes_per_second = Some(size_bytes(with_unit(per_second(value))?)? as f64),
             "files" => what_if.files_per_second = Some(number(per_second(value))?),
             "trainer" => what_if.trainer_samples_per_second = Some(number(per_second(value))?),
             other => {
@@ -132,6 +132,14 @@ fn per_second(value: &str) -> &str {
     value.strip_suffix("/s").unwrap_or(value).trim()
 }
 
+/// Bytes alone are too few to be meant.
+fn with_unit(value: &str) -> Result<&str, String> {
+    if value.ends_with(|letter: char| letter.is_ascii_digit()) {
+        return Err(format!("`{value}` has no unit; write `910MB/s` for a rate, `80GB` for a size"));
+    }
+    Ok(value)
+}
+
 fn count(value: &str) -> Result<u64, String> {
     value.parse().ok().filter(|count| *count > 0).ok_or_else(|| format!("`{value}` is no count of 1 or more"))
 }
@@ -156,7 +164,18 @@ mod tests {
             ..WhatIf::default()
         };
         assert_eq!(found, expected);
-        for wrong in ["", "cores", "cores=0", "cores=2,cores=4", "gpu=3", "read=fast", "trainer=-1/s", "trainer=inf"] {
+        for wrong in [
+            "",
+            "cores",
+            "cores=0",
+            "cores=2,cores=4",
+            "gpu=3",
+            "read=fast",
+            "read=910",
+            "memory=80",
+            "trainer=-1/s",
+            "trainer=inf",
+        ] {
             assert!(what_if(wrong).is_err(), "{wrong}");
         }
     }
