@@ -27,7 +27,7 @@ pub fn view(file: &[u8]) -> Result<TensorView<'_>> {
 }
 
 fn too_long(spec: &TensorSpec, found: usize) -> Error {
-    Error::format(NAME, format!("{spec} is followed by {found} bytes"))
+    Error::format(NAME, format!("{spec} takes {} bytes, but {found} follow its header", spec.bytes()))
 }
 
 /// What the array is, and where its elements begin; at least as many follow as there must be.

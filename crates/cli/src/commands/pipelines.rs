@@ -5,7 +5,7 @@ use forebay_pipeline::{ready, ready_names};
 use serde::Serialize;
 
 use crate::error::Result;
-use crate::output::{Align, Output, Table};
+use crate::output::Output;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -41,11 +41,8 @@ pub(super) fn run(_: &Arguments, output: &Output) -> Result<()> {
     };
     let outcome = Outcome { pipelines: ready_names().map(entry).collect::<Result<_>>()? };
     output.present(&outcome, |outcome, page| {
-        let mut table = Table::new(&[("pipeline", Align::Left), ("steps", Align::Left)]);
-        for entry in &outcome.pipelines {
-            table.row([entry.name.to_owned(), entry.steps.join(", ")], false);
-        }
-        page.table(&table);
+        let steps = outcome.pipelines.iter().map(|entry| (entry.name, entry.steps.join(", ")));
+        page.facts(&[("pipeline", "steps".to_owned())].into_iter().chain(steps).collect::<Vec<_>>());
         page.next_step("Print one, to start your own from:", "forebay inspect cv > my.toml");
     })
 }

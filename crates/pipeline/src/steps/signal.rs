@@ -57,7 +57,7 @@ pub enum RecordingFormat {
 
 /// A channel by number or name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected a channel by its name or its number from 0")]
 pub enum ChannelName {
     /// By its place, from 0.
     Number(usize),
@@ -192,7 +192,10 @@ impl<'de> Deserialize<'de> for SignalWindows {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut table = toml::Table::deserialize(deserializer)?;
         let window = table.remove("window").map(toml::Value::try_into).transpose().map_err(D::Error::custom)?;
-        let decode = table.try_into().map_err(D::Error::custom)?;
+        let decode = table.try_into().map_err(|error: toml::de::Error| {
+            // What is left of the table is the other's, which does not know of this one's own.
+            D::Error::custom(error.message().replacen("expected one of ", "expected one of `window`, ", 1))
+        })?;
         Ok(Self { window: window.unwrap_or(Self::default().window), decode })
     }
 }
