@@ -33,7 +33,6 @@ def processor():
 def printed(script):
     """What the script prints, shown on the way."""
     lines = []
-    # A process of its own group would outlive Ctrl-C; this one does not.
     with subprocess.Popen([sys.executable, HERE / script], stdout=subprocess.PIPE, text=True) as running:
         for line in running.stdout:
             print(line, end="", flush=True)

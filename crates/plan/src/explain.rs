@@ -47,7 +47,7 @@ pub(crate) fn binding(
 }
 
 /// In runs that are shorter than this, the wait for the first batch counts for much.
-const SHORT_RUN_SECONDS: f64 = 0.5;
+pub const SHORT_RUN_SECONDS: f64 = 0.5;
 
 /// That the model misses the measurement by much, where it does, and why.
 fn doubt(strategy: &StrategyProfile, summary: &Summary) -> Option<String> {

@@ -126,7 +126,7 @@ impl Outcome {
 }
 
 /// The profile in the file `path`.
-pub(super) fn read_profile(path: &Path) -> Result<Profile> {
+pub(crate) fn read_profile(path: &Path) -> Result<Profile> {
     Profile::parse(&read_text("read the profile", path)?).map_err(Error::plan(path))
 }
 

@@ -8,7 +8,10 @@ use forebay_engine::data::Listing;
 use forebay_engine::load::Shuffle;
 use forebay_engine::profile::{ProfileOptions, profile};
 use forebay_pipeline::{Form, Pipeline, Strategy};
-use forebay_plan::{Bound, Caching, Data, Machine, Method, Profile, StepCost, StorageRates, Summary, summarise, units};
+use forebay_plan::{
+    Bound, Caching, Data, Machine, Method, Profile, SHORT_RUN_SECONDS, StepCost, StorageRates, Summary, summarise,
+    units,
+};
 use serde::Serialize;
 
 use crate::arguments::{self, CachingChoice, ErrorArguments, Settings, StorageArguments, Threads};
@@ -213,9 +216,6 @@ pub(super) fn summary(profile: &Profile, path: &Path, csv: Vec<PathBuf>) -> Resu
         strategies,
     })
 }
-
-/// Runs that are shorter than this deserve a remark.
-const SHORT_RUN_SECONDS: f64 = 0.5;
 
 /// The tables.
 pub(super) fn show(outcome: &Outcome, page: &mut Page) {

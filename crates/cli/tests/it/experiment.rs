@@ -129,7 +129,9 @@ fn a_folder_is_one_experiments_on_the_data_as_it_is() {
     assert_eq!(again["runs"][0]["kept"], false);
     std::fs::write(here.join("kept/experiment.json"), "").unwrap();
     assert!(forebay(here, &experiment).error(1).contains("--restart"));
+    std::fs::write(here.join("kept/12-notes.json"), "my own").unwrap();
     forebay(here, &format!("{experiment} --restart")).text();
+    assert!(here.join("kept/12-notes.json").exists(), "only profiles are cleared away");
 
     // Another photo is other data.
     let photo = here.join("photos").join(files(&here.join("photos")).keys().next().unwrap());

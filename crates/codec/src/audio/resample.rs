@@ -37,7 +37,7 @@ pub struct Resampler {
     to: usize,
     /// How many input samples before an output's instant count.
     reach: usize,
-    /// The weights at each fraction n / `to` of a sample: [`Self::taps`] of them, the first for the sample `reach` before.
+    /// The weights at each fraction n / `to` of a sample, as many for each; the first is for the sample `reach` before.
     weights: Vec<f32>,
 }
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Common;
 use super::planned::{Described, PlannedRun};
+use crate::commands::plan::read_profile;
 use crate::commands::read_text;
 use crate::error::{Error, Result};
 use crate::output::write_file;
@@ -87,11 +88,14 @@ impl Folder {
         write_file(&self.path.join(FILE), text.as_bytes())
     }
 
-    /// Removes the profiles, and nothing else: the folder is the user's.
+    /// Removes the profiles, and nothing else: the folder is the user's. What has a profile's name but cannot be read as one stays;
+    /// it is measured again where it is in the way.
     fn clear(&self) -> Result<()> {
-        for name in names(&self.path).iter().filter(|name| is_profile(name)) {
+        for name in names(&self.path).iter().filter(|name| is_profile_name(name)) {
             let path = self.path.join(name);
-            std::fs::remove_file(&path).map_err(Error::io("remove", &path))?;
+            if read_profile(&path).is_ok() {
+                std::fs::remove_file(&path).map_err(Error::io("remove", &path))?;
+            }
         }
         Ok(())
     }
@@ -105,11 +109,11 @@ fn names(folder: &Path) -> Vec<String> {
 
 /// Whether there is anything that no experiment left; what is hidden does not count.
 fn holds_other_files(folder: &Path) -> bool {
-    names(folder).iter().any(|name| !name.starts_with('.') && !is_profile(name))
+    names(folder).iter().any(|name| !name.starts_with('.') && !is_profile_name(name))
 }
 
 /// `01-threads-4.json`
-fn is_profile(name: &str) -> bool {
+fn is_profile_name(name: &str) -> bool {
     let (number, rest) = name.split_once('-').unwrap_or_default();
     !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()) && rest.strip_suffix(".json").is_some()
 }

@@ -117,7 +117,7 @@ fn step_cost(findings: &[Finding]) -> Vec<String> {
         let found = fastest(run)?;
         let factor = units::number(found.samples_per_second / without.samples_per_second);
         Some(format!(
-            "With the step `{run}`, the fastest (`{}`) gives {factor} times the fastest without.",
+            "In run `{run}` the fastest (`{}`) gives {factor} times the fastest without the step.",
             found.strategy
         ))
     };
