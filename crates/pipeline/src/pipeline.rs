@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use crate::schema::Schema;
 use crate::source::Source;
 use crate::step::{Action, Step};
-use crate::steps::{Call, DecodeAudio, LogMel, StepSpec};
+use crate::steps::{Call, Decode, DecodeAudio, LogMel, StepSpec};
 
 /// What a batch calls the keys of its samples.
 const KEY_FIELD: &str = "key";
@@ -120,6 +120,7 @@ impl Pipeline {
             spec.steps.iter().map(|step| step.to_step(&spec.name, &spec.source.field)).collect::<Result<_>>()?;
         let pipeline = Self::new(&spec.name, spec.source.clone(), steps)?;
         check_sample_rates(&pipeline)?;
+        check_smaller_pictures(&pipeline)?;
         Ok(pipeline)
     }
 
@@ -208,6 +209,25 @@ fn check_sample_rates(pipeline: &Pipeline) -> Result<()> {
                 field: decode.fields[0].as_str().into(),
                 expected: format!("its own `rate` to be {given}: it is {taken}").into(),
                 found: format!("sound of {given} hertz").into(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// A picture that is decoded smaller has left its masks and boxes behind: no step may move it together with others.
+fn check_smaller_pictures(pipeline: &Pipeline) -> Result<()> {
+    for (number, step) in pipeline.steps.iter().enumerate() {
+        let decode = step.spec.as_ref().and_then(|spec| spec.parameters::<Decode>("decode"));
+        let Some(side) = decode.and_then(|decode| decode.shorter_side_min) else { continue };
+        let with_others =
+            |later: &Step| later.fields.len() > 1 && later.fields.iter().any(|field| step.fields.contains(field));
+        if pipeline.steps[number + 1..].iter().any(with_others) {
+            return Err(Error::Parameter {
+                step: step.name.clone(),
+                parameter: "shorter-side-min",
+                found: side.to_string(),
+                expected: "left out where masks or boxes go with the picture: they would not become smaller with it",
             });
         }
     }

@@ -82,6 +82,20 @@ fn sound_comes_out_at_the_rate_that_goes_in() {
     assert!(message.contains("at least a period, 128 samples"), "{message}");
 }
 
+#[test]
+fn masks_and_boxes_go_with_whole_pictures_only() {
+    let steps = |parameter: &str| {
+        format!(
+            "[source]\nfields = [{{ field = \"mask\", from = \"masks/{{stem}}.png\" }}]\n[[step]]\nop = \"decode\"\n{parameter}\n\
+             [[step]]\nop = \"decode-mask\"\nfields = [\"mask\"]\n\
+             [[step]]\nop = \"random-crop\"\nsize = 32\nfields = [\"image\", \"mask\"]\n"
+        )
+    };
+    Pipeline::from_toml("mine", &format!("name = \"mine\"\n{}", steps(""))).unwrap();
+    let message = error(&steps("shorter-side-min = 64"));
+    assert!(message.contains("`shorter-side-min` is `64`, but must be left out where masks"), "{message}");
+}
+
 /// What a message lists between backquotes after `expected`.
 fn choices(message: &str) -> Vec<String> {
     let list = message.split_once("expected").map_or("", |(_, list)| list);
