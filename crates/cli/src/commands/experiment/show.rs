@@ -100,7 +100,8 @@ fn between(findings: &[Finding], from: &str, to: &str, doing: &str) -> Option<St
     factors.sort_by(|(_, one), (_, other)| other.total_cmp(one));
     let ((most, factor), (least, smallest)) = (*factors.first()?, *factors.last()?);
     let [factor, smallest] = [factor, smallest].map(units::number);
-    Some(format!("{doing} gives `{most}` {factor} times the throughput, and `{least}` {smallest} times."))
+    let rest = if factors.len() > 1 { format!(", and `{least}` {smallest} times") } else { String::new() };
+    Some(format!("{doing} gives `{most}` {factor} times the throughput{rest}."))
 }
 
 /// What the fastest strategy gives with the step, against the fastest without.
