@@ -4,7 +4,6 @@ use crate::error::{Error, Result};
 use crate::tensor::{Tensor, TensorMut, TensorSpec};
 
 use super::header::Parsed;
-use super::jpeg::Decompressors;
 use super::layout::{self, Layout};
 use super::options::DecodeOptions;
 use super::{bmp, jpeg, l3, png, pnm, qoi, webp};
@@ -21,7 +20,7 @@ pub struct Decoded {
 /// Decodes pictures. Make one per thread and keep it: it owns the libraries' handles and the scratch memory.
 #[derive(Default)]
 pub struct Decoder {
-    jpeg: Decompressors,
+    jpeg: forebay_jpeg::Decoder,
     l3: l3::Unpacker,
     scratch: Vec<u8>,
 }
@@ -56,22 +55,36 @@ impl Decoder {
         Ok(layout.spec())
     }
 
-    /// Decodes `bytes` into `output`, which must be what [`Decoder::output_spec`] says. After an error its contents are
-    /// unspecified.
+    /// Decodes `bytes` into `output`, which must be what [`Decoder::output_spec`] says. After an error it is all zero: neither
+    /// half a picture nor what the memory held before is ever taken for this one.
     ///
     /// A JPEG, WebP, QOI or interlaced PNG that must be turned, cut or converted goes through scratch memory of its own
     /// size, which the decoder keeps, and so does what is wanted of an L3 that must be converted or made smaller;
     /// everything else is written straight to its place.
     #[expect(clippy::needless_pass_by_value, reason = "the output is a mutable borrow, given away")]
     pub fn decode_into(&mut self, bytes: &[u8], options: &DecodeOptions, output: TensorMut<'_>) -> Result<Decoded> {
+        let result = self.try_decode_into(bytes, options, output.spec, output.data);
+        if result.is_err() {
+            output.data.fill(0);
+        }
+        result
+    }
+
+    fn try_decode_into(
+        &mut self,
+        bytes: &[u8],
+        options: &DecodeOptions,
+        output_spec: TensorSpec,
+        output: &mut [u8],
+    ) -> Result<Decoded> {
         let parsed = Parsed::read(bytes)?;
         let layout = Layout::new(parsed.header(), options)?;
         let spec = layout.spec();
-        if spec != output.spec || output.data.len() != spec.bytes() {
-            let found = format!("{} in {} bytes", output.spec, output.data.len());
+        if spec != output_spec || output.len() != spec.bytes() {
+            let found = format!("{output_spec} in {} bytes", output.len());
             return Err(Error::usage("the output does not fit the picture", spec, found));
         }
-        self.run(bytes, options, &parsed, &layout, output.data)
+        self.run(bytes, options, &parsed, &layout, output)
     }
 
     /// Decodes `bytes` into a new tensor.

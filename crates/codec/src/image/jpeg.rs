@@ -1,238 +1,35 @@
 //! JPEG: sound baseline pictures through our own decoder, which is faster, and everything else through libjpeg-turbo, whose
-//! judgement of damage counts. The header is read here as well: the library keeps neither EXIF nor what lies between the
-//! segments.
-
-use std::borrow::Cow;
+//! judgement of damage counts.
 
 use crate::error::{Error, Result};
 
 use super::decoder::{Task, scratch_slice};
 use super::format::Format;
-use super::header::Header;
-use super::layout::{self, Layout};
+use super::layout;
 use super::options::Region;
-use super::orientation::{self, Orientation};
+use super::orientation::Orientation;
 use super::sink::{self, Samples, SourceRows};
 
+mod header;
+mod quiet;
 mod turbo;
 
-use turbo::{Decompressor, Job, Pixels, TurboError};
+pub(crate) use header::{Frame, read};
+use turbo::{Job, Pixels, TurboError};
+
+const NAME: &str = Format::Jpeg.name();
+const HINT: &str = "convert the file to an 8-bit baseline or progressive JPEG";
 
 /// The most scans of one picture. Encoders write about ten; a hostile file of thousands, each of them nearly empty, takes
 /// minutes for a few kilobytes.
 pub const SCANS_MAX: usize = 100;
 
-/// What the header says beyond [`Header`].
-#[derive(Debug, Clone)]
-pub(crate) struct Frame {
-    pub(crate) header: Header,
-    /// Four components: CMYK or YCCK.
-    four: bool,
-    /// Sampling factors of each component, horizontal and vertical.
-    sampling: Vec<(usize, usize)>,
-    /// Whether the coefficients of the whole picture are kept while decoding.
-    multiple_scans: bool,
-    /// Where the segments before the first scan lie, if bytes lie between them that belong to none.
-    segments: Option<Vec<(usize, usize)>>,
-    scan_at: usize,
-}
-
-/// Walks the segments up to the first scan.
-struct Walk<'a> {
-    bytes: &'a [u8],
-    at: usize,
-    stray: bool,
-}
-
-const NAME: &str = Format::Jpeg.name();
-const HINT: &str = "convert the file to an 8-bit baseline or progressive JPEG";
-
-impl<'a> Walk<'a> {
-    /// The next marker and the offset of its 0xFF, skipping fill bytes and bytes that belong to no segment, as libjpeg does.
-    fn marker(&mut self) -> Result<(u8, usize)> {
-        loop {
-            match self.bytes.get(self.at..) {
-                Some([0xFF, 0xFF, ..]) => self.at += 1,
-                Some([0xFF, marker, ..]) if *marker != 0 => {
-                    self.at += 2;
-                    return Ok((*marker, self.at - 2));
-                }
-                Some([_, _, ..]) => {
-                    self.stray = true;
-                    self.at += 1;
-                }
-                _ => return Err(Error::truncated(NAME, "it ends within the header", self.bytes.len())),
-            }
-        }
-    }
-
-    /// The payload of the segment whose marker was just read.
-    fn payload(&mut self) -> Result<&'a [u8]> {
-        let cut = || Error::truncated(NAME, "it ends within a segment of the header", self.bytes.len());
-        let length: [u8; 2] = self.bytes.get(self.at..).and_then(|rest| rest.first_chunk()).copied().ok_or_else(cut)?;
-        let length = usize::from(u16::from_be_bytes(length));
-        if length < 2 {
-            return Err(Error::format_at(NAME, format!("a segment is `{length}` bytes long"), self.at));
-        }
-        let payload = self.bytes.get(self.at + 2..self.at + length).ok_or_else(cut)?;
-        self.at += length;
-        Ok(payload)
-    }
-}
-
-/// Reads the header.
-pub(crate) fn read(bytes: &[u8]) -> Result<Frame> {
-    let mut walk = Walk { bytes, at: 2, stray: false };
-    let mut frame: Option<Frame> = None;
-    let mut orientation: Option<Orientation> = None;
-    let mut segments = Vec::new();
-    loop {
-        let (marker, start) = walk.marker()?;
-        match marker {
-            0x01 | 0xD0..=0xD7 => {}
-            0xD8 => return Err(Error::format_at(NAME, "a second start of image inside the header", start)),
-            0xD9 => return Err(Error::truncated(NAME, "it ends before the first scan", start)),
-            0xDA => {
-                let mut frame = frame.ok_or_else(|| Error::format_at(NAME, "a scan before any frame header", start))?;
-                let components = walk.payload()?.first().copied().unwrap_or_default();
-                frame.multiple_scans |= usize::from(components) < frame.sampling.len();
-                frame.header.orientation = orientation.unwrap_or_default();
-                frame.segments = walk.stray.then_some(segments);
-                frame.scan_at = start;
-                return Ok(frame);
-            }
-            0xC0..=0xCF if !matches!(marker, 0xC4 | 0xC8 | 0xCC) => {
-                let payload = walk.payload()?;
-                if frame.is_none() {
-                    frame = Some(read_frame(marker, payload, start)?);
-                }
-            }
-            _ => {
-                let payload = walk.payload()?;
-                if marker == 0xE1 && orientation.is_none() {
-                    orientation = payload.strip_prefix(b"Exif\0\0").map(orientation::from_tiff);
-                }
-            }
-        }
-        segments.push((start, walk.at));
-    }
-}
-
-fn read_frame(marker: u8, payload: &[u8], at: usize) -> Result<Frame> {
-    match marker {
-        0xC0..=0xC2 | 0xC9 | 0xCA => {}
-        0xC3 | 0xCB => return Err(Error::unsupported(NAME, "lossless coding", HINT)),
-        _ => return Err(Error::unsupported(NAME, "hierarchical coding", HINT)),
-    }
-    let [bits, height_high, height_low, width_high, width_low, count, components @ ..] = payload else {
-        return Err(Error::format_at(NAME, "the frame header is too short", at));
-    };
-    if *bits != 8 {
-        return Err(Error::unsupported(NAME, format!("a sample depth of `{bits}` bit"), HINT));
-    }
-    if !matches!(count, 1 | 3 | 4) {
-        return Err(Error::unsupported(NAME, format!("a picture of `{count}` components"), HINT));
-    }
-    let (components, _) = components.as_chunks::<3>();
-    if components.len() < usize::from(*count) {
-        return Err(Error::format_at(NAME, "the frame header is too short", at));
-    }
-    let sampling: Vec<_> = components[..usize::from(*count)]
-        .iter()
-        .map(|&[_, factors, _]| (usize::from(factors >> 4), usize::from(factors & 15)))
-        .collect();
-    if sampling.iter().any(|&(x, y)| !(1..=4).contains(&x) || !(1..=4).contains(&y)) {
-        return Err(Error::format_at(NAME, "a sampling factor is not 1 to 4", at));
-    }
-    let progressive = matches!(marker, 0xC2 | 0xCA);
-    let header = Header {
-        format: Format::Jpeg,
-        width: usize::from(u16::from_be_bytes([*width_high, *width_low])),
-        height: usize::from(u16::from_be_bytes([*height_high, *height_low])),
-        channels: if *count == 1 { 1 } else { 3 },
-        bits: 8,
-        orientation: Orientation::Normal,
-        progressive,
-        animated: false,
-    };
-    Ok(Frame { header, four: *count == 4, sampling, multiple_scans: progressive, segments: None, scan_at: 0 })
-}
-
-impl Frame {
-    /// Width and height of an iMCU, in pixels of the full picture.
-    fn unit(&self) -> (usize, usize) {
-        if self.sampling.len() == 1 {
-            return (8, 8);
-        }
-        let most = |side: fn(&(usize, usize)) -> usize| self.sampling.iter().map(side).max().unwrap_or(1) * 8;
-        (most(|factors| factors.0), most(|factors| factors.1))
-    }
-
-    /// Bytes of the coefficient buffer that more than one scan needs: 2 per coefficient, whole iMCUs.
-    fn coefficient_bytes(&self) -> usize {
-        if !self.multiple_scans {
-            return 0;
-        }
-        let (unit_width, unit_height) = self.unit();
-        let units = self.header.width.div_ceil(unit_width) * self.header.height.div_ceil(unit_height);
-        let blocks =
-            self.sampling.iter().map(|&(x, y)| if self.sampling.len() == 1 { 1 } else { x * y }).sum::<usize>();
-        units.saturating_mul(blocks * 64 * 2)
-    }
-
-    /// What to have the library decode for `window`, or `None` for the whole picture.
-    ///
-    /// The library smooths colour across the pixels that it decodes, so at the edge of a crop it would invent other
-    /// neighbours than the full decode has: the crop is wider by 8 pixels and an iMCU, and trimmed. Rows need no such
-    /// margin, because the library keeps the context of skipped rows.
-    fn crop(&self, layout: &Layout) -> Option<Region> {
-        let window = layout.window;
-        // Factors of 3 and mixed ones: the library refuses to crop these.
-        let common = self.sampling.len() == 1
-            || (self.sampling[1..self.sampling.len().min(3)].iter().all(|&factors| factors == (1, 1))
-                && (!self.four || self.sampling[3] == self.sampling[0])
-                && matches!(self.sampling[0], (1, 1 | 2 | 4) | (2, 1 | 2) | (4, 1)));
-        if layout.is_whole() || !common {
-            return None;
-        }
-        let width = layout.scaled.0;
-        if window.width == width {
-            return Some(window);
-        }
-        let unit = (self.unit().0 / layout.divisor).max(1);
-        let left = window.x.saturating_sub(8) / unit * unit;
-        let right = (window.x + window.width + 8).next_multiple_of(unit).min(width);
-        Some(Region { x: left, y: window.y, width: right - left, height: window.height })
-    }
-
-    /// The bytes without what lies between the segments of the header: libjpeg reports that as damage, and reports only
-    /// the first damage, so that it would hide any in the picture itself.
-    fn clean<'a>(&self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
-        let Some(segments) = &self.segments else {
-            return Cow::Borrowed(bytes);
-        };
-        let mut clean = bytes[..2].to_vec();
-        for &(start, end) in segments {
-            clean.extend_from_slice(&bytes[start..end]);
-        }
-        clean.extend_from_slice(&bytes[self.scan_at..]);
-        Cow::Owned(clean)
-    }
-}
-
-/// The two decoders.
-#[derive(Default)]
-pub(crate) struct Decompressors {
-    own: forebay_jpeg::Decoder,
-    turbo: Decompressor,
-}
-
 /// Decodes; `true` if data was missing and that was accepted.
-pub(crate) fn decode(decompressors: &mut Decompressors, frame: &Frame, task: &mut Task<'_>) -> Result<bool> {
-    if decode_sound(&mut decompressors.own, frame, task)? {
+pub(crate) fn decode(own: &mut forebay_jpeg::Decoder, frame: &Frame, task: &mut Task<'_>) -> Result<bool> {
+    if decode_sound(own, frame, task)? {
         return Ok(false);
     }
-    decode_any(&mut decompressors.turbo, frame, task)
+    decode_any(frame, task)
 }
 
 /// Decodes what our own decoder can do, to the same pixels as libjpeg-turbo; `false` if the picture is damaged, or of a kind
@@ -241,7 +38,7 @@ fn decode_sound(own: &mut forebay_jpeg::Decoder, frame: &Frame, task: &mut Task<
     let layout = task.layout;
     let possible = !frame.four && !frame.header.progressive && layout.divisor == 1 && !task.options.fast_dct;
     // Without vector instructions libjpeg-turbo is faster; what it skips in the header it knows best itself.
-    if !possible || own.level() == forebay_jpeg::Level::Scalar || frame.segments.is_some() {
+    if !possible || own.level() == forebay_jpeg::Level::Scalar || !frame.oddities.is_none() {
         return Ok(false);
     }
     let window = layout.window;
@@ -273,9 +70,8 @@ fn decode_sound(own: &mut forebay_jpeg::Decoder, frame: &Frame, task: &mut Task<
 }
 
 /// Decodes through libjpeg-turbo.
-fn decode_any(turbo: &mut Decompressor, frame: &Frame, task: &mut Task<'_>) -> Result<bool> {
+fn decode_any(frame: &Frame, task: &mut Task<'_>) -> Result<bool> {
     let layout = task.layout;
-    let bytes = &*frame.clean(task.bytes);
     let pixels = match (frame.four, layout.channels) {
         (true, _) => Pixels::Cmyk,
         (false, 1) => Pixels::Grey,
@@ -292,14 +88,19 @@ fn decode_any(turbo: &mut Decompressor, frame: &Frame, task: &mut Task<'_>) -> R
         pixels,
         divisor: layout.divisor,
         crop,
-        stop_on_warning: !task.options.accept_partial,
+        accept_warnings: task.options.accept_partial,
         fast_dct: task.options.fast_dct,
         memory_megabytes_max: (task.options.limits.bytes_max >> 20) + 1,
         scans_max: SCANS_MAX,
     };
-    let scan = &bytes[bytes.len() - (task.bytes.len() - frame.scan_at)..];
+    let quiet = quiet::prepare(frame, task.bytes);
+    if let Some(component) = quiet.absent.filter(|_| !task.options.accept_partial) {
+        let problem = format!("no scan holds component `{component}`");
+        return Err(Error::truncated(NAME, problem, task.bytes.len()));
+    }
     let size = (frame.header.width, frame.header.height);
-    let partial = run(turbo, bytes, scan, &job, size, picture)?;
+    let silent = turbo::decompress(&quiet.bytes, &job, size, picture).map_err(|error| explain(error, task.bytes))?;
+    let partial = !silent || quiet.absent.is_some();
     if direct {
         return Ok(partial);
     }
@@ -314,39 +115,6 @@ fn decode_any(turbo: &mut Decompressor, frame: &Frame, task: &mut Task<'_>) -> R
         rows.push(decoded.y + index, &row[..decoded.width * channels]);
     }
     Ok(partial)
-}
-
-/// Runs the job; warnings that touch no pixel are let pass. `scan` is the part of `bytes` from the first scan on.
-fn run(
-    turbo: &mut Decompressor,
-    bytes: &[u8],
-    scan: &[u8],
-    job: &Job,
-    size: (usize, usize),
-    output: &mut [u8],
-) -> Result<bool> {
-    match turbo.run(bytes, job, size, output) {
-        Ok(()) => Ok(false),
-        Err(error) if error.warning && is_harmless(&error.message) => {
-            let lenient = Job { stop_on_warning: false, ..*job };
-            match turbo.run(bytes, &lenient, size, output) {
-                // Only the first warning is told, so what it may hide is looked for here.
-                Err(again) if !again.warning => Err(explain(again, bytes)),
-                _ if has_end(scan) => Ok(false),
-                _ if job.stop_on_warning => Err(Error::truncated(NAME, "the end of image is missing", bytes.len())),
-                _ => Ok(true),
-            }
-        }
-        Err(error) if error.warning && !job.stop_on_warning => Ok(true),
-        Err(error) => Err(explain(error, bytes)),
-    }
-}
-
-/// Warnings about a header that is odd, but means one thing.
-fn is_harmless(message: &str) -> bool {
-    ["Unknown Adobe color transform", "unknown JFIF revision", "Invalid SOS parameters for sequential"]
-        .iter()
-        .any(|harmless| message.contains(harmless))
 }
 
 fn explain(error: TurboError, bytes: &[u8]) -> Error {
@@ -364,11 +132,6 @@ fn explain(error: TurboError, bytes: &[u8]) -> Error {
         truncated,
         source: Some(Box::new(error)),
     }
-}
-
-/// Whether the end of the image is there: entropy-coded data has 0xFF only before 0x00 or a restart marker.
-fn has_end(scan: &[u8]) -> bool {
-    scan.windows(2).any(|pair| pair == [0xFF, 0xD9])
 }
 
 /// Converts a row of CMYK to RGB in place, in its first three quarters.

@@ -19,3 +19,4 @@ mod rms;
 mod signal;
 mod text;
 mod variants;
+mod warnings;

@@ -36,18 +36,20 @@ const FILE_SECONDS_MAX: Duration = Duration::from_secs(20);
 
 /// How many files that Pillow decodes are refused, and why. Each refusal is the documented policy:
 /// what Pillow shows of the damaged ones is wrong or grey in part, and `accept_partial` shows the same.
-const REFUSED: [(&str, &str, usize); 11] = [
+const REFUSED: [(&str, &str, usize); 13] = [
     ("go-fuzz-gif", "unsupported", 20),
-    ("go-fuzz-jpeg", "damaged", 1),
+    ("go-fuzz-jpeg", "damaged", 2),
     // The end chunk is missing.
     ("go-fuzz-png", "truncated", 3),
     ("image-rs-regression", "unsupported", 1),
-    ("jpeg-decoder-crashtest", "damaged", 6),
-    ("libjpeg-turbo-afl", "damaged", 6),
+    ("jpeg-decoder-crashtest", "damaged", 7),
+    ("libjpeg-turbo-afl", "damaged", 7),
+    ("libjpeg-turbo-afl", "truncated", 1),
     // The checksum of the pixels is wrong.
     ("pngsuite", "damaged", 1),
     ("wild-wrong-extension", "unsupported", 5),
-    ("zune-fuzz-jpeg", "damaged", 3),
+    ("zune-fuzz-jpeg", "damaged", 5),
+    ("zune-fuzz-jpeg", "truncated", 1),
     // 3072 × 11808 pixels, more than this test allows.
     ("zune-fuzz-jpeg", "limit", 1),
     ("zune-fuzz-png", "damaged", 1),

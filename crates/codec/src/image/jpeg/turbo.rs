@@ -14,8 +14,8 @@ use crate::image::options::Region;
 #[error("libjpeg-turbo: {message}")]
 pub(crate) struct TurboError {
     pub(crate) message: String,
-    /// A warning: the picture was decoded, but may be wrong. (Unless the caller asked to stop at warnings.)
-    pub(crate) warning: bool,
+    /// A warning, after which the library can go on, though pixels may be wrong.
+    warning: bool,
 }
 
 impl TurboError {
@@ -58,7 +58,8 @@ pub(crate) struct Job {
     pub(crate) divisor: usize,
     /// Only this part of the scaled picture; its left edge must lie on an iMCU.
     pub(crate) crop: Option<Region>,
-    pub(crate) stop_on_warning: bool,
+    /// Go on after warnings.
+    pub(crate) accept_warnings: bool,
     pub(crate) fast_dct: bool,
     pub(crate) memory_megabytes_max: usize,
     pub(crate) scans_max: usize,
@@ -109,57 +110,47 @@ impl Handle {
     }
 }
 
-/// Decompresses JPEGs; reused from one to the next, since an instance takes a while to set up.
-#[derive(Default)]
-pub(crate) struct Decompressor {
-    handle: Option<Handle>,
-}
-
-impl Decompressor {
-    /// Decompresses `bytes` as `job` says into `output`: rows of `job.pixels`, packed, of the whole scaled picture or of
-    /// the crop. A warning (see [`TurboError::warning`]) means that `output` was written all the same.
-    ///
-    /// `size` is what the caller read from the header itself. A picture that the library reads otherwise is refused.
-    pub(crate) fn run(
-        &mut self,
-        bytes: &[u8],
-        job: &Job,
-        size: (usize, usize),
-        output: &mut [u8],
-    ) -> Result<(), TurboError> {
-        // An instance keeps half-read headers after an error, and would read the next picture's header as their
-        // continuation. So it goes back only after a call that went well.
-        let mut handle = match self.handle.take() {
-            Some(handle) => handle,
-            None => Handle::new(sys::TJINIT_TJINIT_DECOMPRESS)?,
-        };
-        let result = decompress(&mut handle, bytes, job, size, output);
-        if result.as_ref().is_ok() {
-            self.handle = Some(handle);
+/// Decompresses `bytes` as `job` says into `output`: rows of `job.pixels`, packed, of the whole scaled picture or of the crop.
+/// Returns whether the library was silent: `false` if it warned of damage and `job.accept_warnings` let it pass.
+///
+/// `size` is what the caller read from the header itself. A picture that the library reads otherwise is refused.
+pub(crate) fn decompress(bytes: &[u8], job: &Job, size: (usize, usize), output: &mut [u8]) -> Result<bool, TurboError> {
+    match attempt(bytes, job, size, output, None) {
+        Err(first) if first.warning && job.accept_warnings => {
+            attempt(bytes, job, size, output, Some(&first)).map(|()| false)
         }
-        result
+        result => result.map(|()| true),
     }
 }
 
-fn decompress(
-    handle: &mut Handle,
+/// Decompresses; stops at the first warning, or goes on if that is `expected`.
+///
+/// To go on is to lose sight: the library tells the first warning only, and calls a fatal error that follows it a warning
+/// as well. But it keeps one message, which a fatal error replaces. So if the message is that of the first warning in the
+/// end, as it was when the library stopped there, nothing fatal has happened.
+fn attempt(
     bytes: &[u8],
     job: &Job,
     size: (usize, usize),
     output: &mut [u8],
+    expected: Option<&TurboError>,
 ) -> Result<(), TurboError> {
-    handle.set(sys::TJPARAM_TJPARAM_STOPONWARNING, 0)?;
+    let pass = |result: Result<(), TurboError>| match result {
+        Err(error) if expected == Some(&error) => Ok(()),
+        Err(error) if expected.is_some() => Err(TurboError { warning: false, ..error }),
+        other => other,
+    };
+    // An instance keeps the tables of the picture before, and would lend them to one that has lost its own; after an error it
+    // even goes on reading the header before. So each picture has its own.
+    let mut handle = Handle::new(sys::TJINIT_TJINIT_DECOMPRESS)?;
+    handle.set(sys::TJPARAM_TJPARAM_STOPONWARNING, usize::from(expected.is_none()))?;
     handle.set(sys::TJPARAM_TJPARAM_SAVEMARKERS, 0)?;
     handle.set(sys::TJPARAM_TJPARAM_FASTDCT, usize::from(job.fast_dct))?;
     handle.set(sys::TJPARAM_TJPARAM_SCANLIMIT, job.scans_max)?;
     handle.set(sys::TJPARAM_TJPARAM_MAXMEMORY, job.memory_megabytes_max.max(1))?;
     // SAFETY: pointer and length are those of a live slice, which the library only reads.
     let status = unsafe { sys::tj3DecompressHeader(handle.0.as_ptr(), bytes.as_ptr(), bytes.len() as sys::size_t) };
-    match handle.check(status) {
-        Err(error) if !error.warning => return Err(error),
-        // A warning about the header comes again below, where the caller's wish to stop at it holds.
-        _ => {}
-    }
+    pass(handle.check(status))?;
     let found = (handle.get(sys::TJPARAM_TJPARAM_JPEGWIDTH), handle.get(sys::TJPARAM_TJPARAM_JPEGHEIGHT));
     if (usize::try_from(found.0), usize::try_from(found.1)) != (Ok(size.0), Ok(size.1)) {
         return Err(TurboError::fatal("the header has two readings"));
@@ -185,7 +176,6 @@ fn decompress(
     if output.len() < pitch * height {
         return Err(TurboError::fatal("the output is too small"));
     }
-    handle.set(sys::TJPARAM_TJPARAM_STOPONWARNING, usize::from(job.stop_on_warning))?;
     // SAFETY: the library writes `height` rows of `pitch` bytes: the size is what it read a moment ago from the same
     // bytes (checked above against `size`), divided by the scaling factor or cut to the region just set; `output` holds
     // that many, as checked.
@@ -199,7 +189,7 @@ fn decompress(
             job.pixels.code(),
         )
     };
-    handle.check(status)
+    pass(handle.check(status))
 }
 
 /// How to compress.
