@@ -4,7 +4,7 @@ use std::io::{self, IoSliceMut, Write};
 use std::path::Path;
 
 use rustix::fs::{self, Advice};
-use rustix::io::{Errno, ReadWriteFlags};
+use rustix::io::{Errno, ReadWriteFlags, retry_on_intr};
 
 use crate::local::open_regular;
 use crate::{Error, Result};
@@ -19,7 +19,7 @@ pub(crate) fn drop_file_cache(path: &Path) -> Result<u64> {
     let (descriptor, size) = open_regular(path)?;
     let failed = |errno: Errno| Error::DropCache { path: path.to_path_buf(), source: errno.into() };
     // A dirty page is not dropped, so what was just written must reach the device first.
-    match fs::fdatasync(&descriptor) {
+    match retry_on_intr(|| fs::fdatasync(&descriptor)) {
         // File systems without a device have nothing to sync.
         Ok(()) | Err(Errno::INVAL | Errno::ROFS) => {}
         Err(errno) => return Err(failed(errno)),
@@ -58,7 +58,8 @@ pub fn resident_fraction(path: &Path) -> Result<f64> {
     for sample in 0..sampled {
         let offset = (u128::from(sample) * u128::from(pages) / u128::from(sampled)) as u64 * page_bytes;
         let mut byte = [0];
-        match rustix::io::preadv2(&descriptor, &mut [IoSliceMut::new(&mut byte)], offset, ReadWriteFlags::NOWAIT) {
+        let mut into = [IoSliceMut::new(&mut byte)];
+        match retry_on_intr(|| rustix::io::preadv2(&descriptor, &mut into, offset, ReadWriteFlags::NOWAIT)) {
             Ok(_) => resident += 1,
             Err(Errno::AGAIN) => {}
             Err(errno) => {
