@@ -76,7 +76,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 fn hint_for(source: &io::Error) -> &'static str {
     match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "\nhint: free some space, or choose another folder, and run the same command again: finished shards are kept"
+            "\nhint: free some space, or choose another folder, and run the same command again: what is finished is kept"
         }
         io::ErrorKind::PermissionDenied => "\nhint: check the permissions of the folder",
         io::ErrorKind::NotFound => "\nhint: check the path",

@@ -42,12 +42,14 @@ pub fn export_tar(
     progress: &dyn Progress,
 ) -> Result<Exported> {
     fs::create_dir_all(output).map_err(Error::io("create the folder", output))?;
-    let mut there = fs::read_dir(output).map_err(Error::io("list", output))?.filter_map(std::result::Result::ok);
-    if let Some(tar) = there.find(|entry| entry.path().extension().is_some_and(|extension| extension == "tar")) {
-        return Err(Error::Usage {
-            problem: format!("`{}` has tars already, such as `{}`", output.display(), tar.path().display()),
-            remedy: "export into another folder".to_owned(),
-        });
+    for entry in fs::read_dir(output).map_err(Error::io("list", output))? {
+        let path = entry.map_err(Error::io("list", output))?.path();
+        if path.extension().is_some_and(|extension| extension == "tar") {
+            return Err(Error::Usage {
+                problem: format!("`{}` has tars already, such as `{}`", output.display(), path.display()),
+                remedy: "export into another folder".to_owned(),
+            });
+        }
     }
     let shards = dataset.manifest().shards.len();
     progress.begin("export", dataset.manifest().samples);
@@ -68,16 +70,25 @@ pub fn export_tar(
             });
         }
     });
+    let files: Vec<PathBuf> = (0..shards).map(|shard| tar_path(output, shard)).collect();
     if let Some(error) = failure.into_inner() {
+        // There were none before, so these are ours, and would keep the next export from running.
+        for path in &files {
+            let _ = fs::remove_file(path);
+            let _ = fs::remove_file(partial(path));
+        }
         return Err(error);
     }
     progress.end();
-    let files = (0..shards).map(|shard| tar_path(output, shard)).collect();
     Ok(Exported { files, samples: dataset.manifest().samples })
 }
 
 fn tar_path(output: &Path, shard: usize) -> PathBuf {
     output.join(format!("shard-{shard:06}.tar"))
+}
+
+fn partial(tar: &Path) -> PathBuf {
+    tar.with_extension("tar.partial")
 }
 
 fn write_shard(
@@ -93,7 +104,7 @@ fn write_shard(
     };
     let supply = FromStorage::shards(Arc::clone(dataset), Arc::clone(storage), order)?;
     let schema = dataset.stored_schema();
-    let temporary = path.with_extension("tar.partial");
+    let temporary = partial(path);
     let file = File::create(&temporary).map_err(Error::io("create", &temporary))?;
     let mut writer = TarWriter::new(BufWriter::with_capacity(1 << 20, file));
     let mut keys = HashSet::new();
@@ -106,7 +117,7 @@ fn write_shard(
                 key = format!("{key}_{}", sample.index);
             }
             for (member, content) in members(&sample, &schema) {
-                writer.write(&key, &member, &content)?;
+                writer.write(&key, &member, &content).map_err(|error| tar_error(error, &temporary))?;
             }
             progress.advance(1);
             if progress.is_cancelled() {
@@ -114,10 +125,18 @@ fn write_shard(
             }
         }
     }
-    let buffered = writer.finish()?;
+    let buffered = writer.finish().map_err(|error| tar_error(error, &temporary))?;
     let file = buffered.into_inner().map_err(|error| Error::io("write", &temporary)(error.into_error()))?;
     file.sync_all().map_err(Error::io("write", &temporary))?;
     fs::rename(&temporary, path).map_err(Error::io("rename", &temporary))
+}
+
+/// An error of writing a member is an error of its tar.
+fn tar_error(error: forebay_record::Error, path: &Path) -> Error {
+    match error {
+        forebay_record::Error::Io { source, .. } => Error::io("write", path)(source),
+        error => error.into(),
+    }
 }
 
 /// The members of a sample: what each is called, and its content.

@@ -9,6 +9,7 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
+use rustix::io::retry_on_intr;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -51,7 +52,7 @@ impl Journal {
     /// Opens the folder `output` for the build of this identity.
     pub(super) fn open(output: &Path, identity: Identity, on_error: OnError, overwrite: bool) -> Result<Opened> {
         let folder = output.join(JOURNAL_FOLDER);
-        let ours = output.join(MANIFEST_FILE).exists() || folder.exists();
+        let ours = is_there(&output.join(MANIFEST_FILE))? || is_there(&folder)?;
         if !ours && holds_other_files(output)? {
             return Err(taken(output, "other files", "choose another folder"));
         }
@@ -74,7 +75,7 @@ impl Journal {
         if overwrite {
             return self.start_over().map(|()| Found::Unfinished);
         }
-        if self.output.join(MANIFEST_FILE).exists() {
+        if is_there(&self.output.join(MANIFEST_FILE))? {
             let manifest = Dataset::open(&self.output).map(|dataset| dataset.manifest().clone());
             return match manifest {
                 Ok(found) if found.identity != self.identity.checksum => {
@@ -188,7 +189,7 @@ enum Found {
 
 fn lock(path: &Path) -> Result<fs::File> {
     let file = fs::File::create(path).map_err(Error::io("create the lock", path))?;
-    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+    match retry_on_intr(|| flock(&file, FlockOperation::NonBlockingLockExclusive)) {
         Ok(()) => Ok(file),
         Err(error) if error == rustix::io::Errno::WOULDBLOCK => Err(Error::Usage {
             problem: format!(
@@ -205,9 +206,15 @@ fn taken(output: &Path, by: &str, remedy: &str) -> Error {
     Error::Usage { problem: format!("the folder `{}` holds {by}", output.display()), remedy: remedy.to_owned() }
 }
 
+/// Whether there is anything at `path`. That it cannot be looked at does not mean that nothing is there: what is would be
+/// written over.
+fn is_there(path: &Path) -> Result<bool> {
+    fs::exists(path).map_err(Error::io("look at", path))
+}
+
 /// Whether there is anything in `folder` that no build of ours left.
 fn holds_other_files(folder: &Path) -> Result<bool> {
-    Ok(folder.is_dir() && entries(folder)?.iter().any(|path| !is_shard_file(path)))
+    Ok(is_there(folder)? && entries(folder)?.iter().any(|path| !is_shard_file(path)))
 }
 
 /// Whether a file is named like a shard, its index, or one of them half-written.

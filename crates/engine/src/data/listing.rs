@@ -7,6 +7,7 @@ use std::time::SystemTime;
 
 use forebay_pipeline::{Format, Label, Order, Random, Source};
 use globset::GlobBuilder;
+use rustix::io::Errno;
 use walkdir::WalkDir;
 
 use super::shards::list_shards;
@@ -173,20 +174,24 @@ fn walk(source: &Source, root: &Path) -> Result<Vec<Entry>> {
         })?;
     let matcher = glob.compile_matcher();
     let mut files = Vec::new();
+    let mut last = root.to_owned();
     for entry in WalkDir::new(root).follow_links(true) {
         let (path, metadata) = match entry {
-            Ok(entry) => (entry.path().to_owned(), entry.metadata().ok()),
+            Ok(entry) => {
+                last = entry.path().to_owned();
+                let below = last.strip_prefix(root).unwrap_or(&last);
+                if entry.file_type().is_dir() || !matcher.is_match(below) {
+                    continue;
+                }
+                // Its size and time are part of what a build is known by: they are never guessed.
+                let metadata = entry.metadata().map_err(|error| cannot_list(error, &last, root))?;
+                (entry.into_path(), Some(metadata))
+            }
             // A link to a folder that it lies in leads nowhere new.
             Err(error) if error.loop_ancestor().is_some() => continue,
             // A link whose target is gone is a file that cannot be read: a damaged sample, if it is one at all.
-            Err(error) if error.path().is_some_and(Path::is_symlink) => {
-                (error.path().map(Path::to_owned).unwrap_or_default(), None)
-            }
-            Err(error) => {
-                let path = error.path().unwrap_or(root).to_owned();
-                let source = error.into_io_error().unwrap_or_else(|| std::io::Error::other("cannot be listed"));
-                return Err(Error::Io { doing: "list", path, source });
-            }
+            Err(error) if leads_nowhere(&error) => (error.path().map(Path::to_owned).unwrap_or_default(), None),
+            Err(error) => return Err(cannot_list(error, &last, root)),
         };
         let below = path.strip_prefix(root).unwrap_or(&path);
         if metadata.as_ref().is_some_and(|metadata| !metadata.is_file()) || !matcher.is_match(below) {
@@ -201,6 +206,23 @@ fn walk(source: &Source, root: &Path) -> Result<Vec<Entry>> {
         });
     }
     Ok(files)
+}
+
+/// Whether this is about a link whose target is not there or out of reach, and not about a disk that fails.
+fn leads_nowhere(error: &walkdir::Error) -> bool {
+    let said = error.io_error().and_then(Errno::from_io_error);
+    matches!(said, Some(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS | Errno::LOOP))
+        && error.path().is_some_and(Path::is_symlink)
+}
+
+/// An error that names what could not be listed. Where reading on in a folder failed it is not said in which: it is the one of its
+/// depth that `last`, the entry before, lies in.
+fn cannot_list(error: walkdir::Error, last: &Path, root: &Path) -> Error {
+    let below = last.strip_prefix(root).unwrap_or(Path::new(""));
+    let folder = || root.components().chain(below.components().take(error.depth().saturating_sub(1))).collect();
+    let path = error.path().map_or_else(folder, Path::to_owned);
+    let source = error.into_io_error().unwrap_or_else(|| std::io::Error::other("cannot be listed"));
+    Error::Io { doing: "list", path, source }
 }
 
 /// Gives each file the class that `class_of` names by its path, and returns the classes in alphabetical order.
