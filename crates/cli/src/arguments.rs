@@ -1,5 +1,6 @@
 //! The command line: the commands, and the arguments that several of them share.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -184,11 +185,20 @@ pub(crate) fn pipeline(text: &str, settings: &Settings) -> Result<Pipeline> {
     Ok(with_absolute_files(pipeline, Path::new(""))?)
 }
 
+/// What is at `path`; `None` for nothing. A disk that fails is not taken for one that has nothing there.
+pub(crate) fn look_at(path: &Path) -> Result<Option<std::fs::Metadata>> {
+    match std::fs::metadata(path) {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+        Err(error) => Err(Error::io("look at", path)(error)),
+    }
+}
+
 /// A TOML file, or a ready pipeline by name. What exists as a file, or looks like a path, is a file.
 fn named_pipeline(text: &str) -> Result<Pipeline> {
     let path = Path::new(text);
     let is_toml = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"));
-    if path.is_file() || is_toml || text.contains('/') {
+    if is_toml || text.contains('/') || look_at(path)?.is_some_and(|found| found.is_file()) {
         let content = std::fs::read_to_string(path).map_err(Error::io("read the pipeline", path))?;
         let folder = path.parent().unwrap_or(Path::new(""));
         return Ok(with_absolute_files(Pipeline::from_toml(text, &content)?, folder)?);

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::profile::counted;
 use super::show_skipped;
-use crate::arguments::{ErrorArguments, Threads};
+use crate::arguments::{self, ErrorArguments, Threads};
 use crate::error::{Error, Result};
 use crate::output::{Output, Page};
 
@@ -137,7 +137,7 @@ struct Outcome {
 
 pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
     let (input, target) = (&arguments.input, &arguments.output);
-    let Ok(metadata) = std::fs::metadata(input) else {
+    let Some(metadata) = arguments::look_at(input)? else {
         return Err(Error::usage(format!("there is no file or folder `{}`", input.display()), "check the path"));
     };
     let many = metadata.is_dir();
@@ -190,12 +190,13 @@ fn folder_encoding(arguments: &Arguments) -> Result<Encoding> {
 fn file_encoding(arguments: &Arguments) -> Result<Encoding> {
     let output = &arguments.output;
     let name = output.display();
-    if output.is_dir() {
+    let there = arguments::look_at(output)?;
+    if there.as_ref().is_some_and(std::fs::Metadata::is_dir) {
         let file = arguments.input.with_extension("l3");
         let file = output.join(file.file_name().unwrap_or_default());
         return Err(Error::usage(format!("`{name}` is a folder"), format!("name the picture: `{}`", file.display())));
     }
-    if output.exists() && !arguments.overwrite {
+    if there.is_some() && !arguments.overwrite {
         return Err(Error::usage(format!("`{name}` exists already"), "pass `--overwrite` to replace it"));
     }
     let format = format_of(output).ok_or_else(|| {

@@ -227,10 +227,11 @@ impl Origin {
             None => Ok(()),
             Some(_) => Err(Error::usage(format!("`--data` makes no sense with {what}"), "leave it out")),
         };
-        if path.is_dir() || path.file_name().is_some_and(|name| name == MANIFEST_FILE) {
+        let is_folder = arguments::look_at(path)?.is_some_and(|found| found.is_dir());
+        if is_folder || path.file_name().is_some_and(|name| name == MANIFEST_FILE) {
             no_data("a data set")?;
             arguments.settings.none_with("a data set")?;
-            let folder = if path.is_dir() { path } else { path.parent().unwrap_or(Path::new(".")) };
+            let folder = if is_folder { path } else { path.parent().unwrap_or(Path::new(".")) };
             return Ok(Self::Shards(Arc::new(Dataset::open(folder)?)));
         }
         if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json")) {

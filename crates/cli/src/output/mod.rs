@@ -129,11 +129,24 @@ pub(crate) fn write_file(path: &Path, content: &[u8]) -> Result<()> {
         std::fs::create_dir_all(folder).map_err(Error::io("create the folder", folder))?;
     }
     let mut name = path.file_name().map(std::ffi::OsStr::to_owned).unwrap_or_default();
-    name.push(format!(".partial-{}", std::process::id()));
+    name.push(".partial-");
+    sweep(folder.unwrap_or(Path::new(".")), &name.to_string_lossy());
+    name.push(std::process::id().to_string());
     let temporary = path.with_file_name(name);
     let written = std::fs::write(&temporary, content).and_then(|()| std::fs::rename(&temporary, path));
     written.map_err(|source| {
         let _ = std::fs::remove_file(&temporary);
         Error::io("write", path)(source)
     })
+}
+
+/// Removes what processes that were killed left in `folder`: files named `prefix` and the number of a process that is gone.
+fn sweep(folder: &Path, prefix: &str) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let process = name.to_str().and_then(|name| name.strip_prefix(prefix)?.parse::<u32>().ok());
+        if process.is_some_and(|process| !Path::new("/proc").join(process.to_string()).exists()) {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
 }

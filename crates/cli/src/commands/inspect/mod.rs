@@ -17,6 +17,7 @@ use forebay_pipeline::ready_text;
 use forebay_record::masked_crc32c;
 use serde::Serialize;
 
+use crate::arguments;
 use crate::error::{Error, Result};
 use crate::output::{Output, Page};
 
@@ -64,7 +65,7 @@ enum Outcome {
 
 pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
     let path = &arguments.path;
-    if !path.exists()
+    if arguments::look_at(path)?.is_none()
         && let Some((name, text)) = path.to_str().and_then(|name| Some((name, ready_text(name)?)))
     {
         // As it is, so that it can be sent to a file. The page has nothing to add that its own comments do not say.
@@ -121,7 +122,7 @@ fn look(arguments: &Arguments) -> Result<Outcome> {
         _ => Err(Error::usage(format!("`{}` has no records", path.display()), "leave `--record` out")),
     };
     if metadata.is_dir() {
-        return wants_record(if path.join(MANIFEST_FILE).exists() {
+        return wants_record(if arguments::look_at(&path.join(MANIFEST_FILE))?.is_some() {
             Outcome::Dataset(dataset::inspect(path, arguments.verify, arguments.record)?)
         } else {
             Outcome::Pictures(pictures::folder(path, arguments.verify)?)
