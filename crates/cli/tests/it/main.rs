@@ -11,6 +11,7 @@ mod convert;
 mod domains;
 mod errors;
 mod experiment;
+mod faults;
 mod presto;
 mod report;
 mod resume;
