@@ -9,7 +9,7 @@ use std::fs::{self, File};
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crate::sync::Mutex;
 use forebay_codec::image::Format;
@@ -30,6 +30,8 @@ pub struct Exported {
     pub files: Vec<PathBuf>,
     /// How many samples they have.
     pub samples: u64,
+    /// How many bytes.
+    pub bytes: u64,
 }
 
 /// Writes `dataset` as tars into the folder `output`, which must not have any yet, on `threads` threads. Tars that a killed
@@ -54,6 +56,7 @@ pub fn export_tar(
     let shards = dataset.manifest().shards.len();
     progress.begin("export", dataset.manifest().samples);
     let next = AtomicUsize::new(0);
+    let bytes = AtomicU64::new(0);
     let failure: Mutex<Option<Error>> = Mutex::new(None);
     std::thread::scope(|scope| {
         for _ in 0..threads.clamp(1, shards.max(1)) {
@@ -63,8 +66,9 @@ pub fn export_tar(
                     if shard >= shards || failure.lock().is_some() {
                         return;
                     }
-                    if let Err(error) = write_shard(dataset, storage, &tar_path(output, shard), shard, progress) {
-                        failure.lock().get_or_insert(error);
+                    match write_shard(dataset, storage, &tar_path(output, shard), shard, progress) {
+                        Ok(written) => _ = bytes.fetch_add(written, Ordering::Relaxed),
+                        Err(error) => _ = failure.lock().get_or_insert(error),
                     }
                 }
             });
@@ -80,7 +84,7 @@ pub fn export_tar(
         return Err(error);
     }
     progress.end();
-    Ok(Exported { files, samples: dataset.manifest().samples })
+    Ok(Exported { files, samples: dataset.manifest().samples, bytes: bytes.into_inner() })
 }
 
 fn tar_path(output: &Path, shard: usize) -> PathBuf {
@@ -91,13 +95,14 @@ fn partial(tar: &Path) -> PathBuf {
     tar.with_extension("tar.partial")
 }
 
+/// Writes one tar; its size.
 fn write_shard(
     dataset: &Arc<Dataset>,
     storage: &Arc<dyn Storage>,
     path: &Path,
     shard: usize,
     progress: &dyn Progress,
-) -> Result<()> {
+) -> Result<u64> {
     let order = |blocks: Vec<Block>| {
         let mine = blocks.into_iter().filter(|block| block.shard == shard).collect();
         Schedule::new(mine, Shuffle::No, 0, 0)
@@ -128,7 +133,9 @@ fn write_shard(
     let buffered = writer.finish().map_err(|error| tar_error(error, &temporary))?;
     let file = buffered.into_inner().map_err(|error| Error::io("write", &temporary)(error.into_error()))?;
     file.sync_all().map_err(Error::io("write", &temporary))?;
-    fs::rename(&temporary, path).map_err(Error::io("rename", &temporary))
+    let bytes = file.metadata().map_err(Error::io("write", &temporary))?.len();
+    fs::rename(&temporary, path).map_err(Error::io("rename", &temporary))?;
+    Ok(bytes)
 }
 
 /// An error of writing a member is an error of its tar.

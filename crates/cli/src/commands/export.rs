@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::profile::counted;
 use crate::arguments::Threads;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::output::{Output, Page};
 
 const EXAMPLES: &str = "\
@@ -55,11 +55,9 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
     let storage = StorageChoice::Local.open(0)?;
     let threads = arguments.threads.count();
     let exported = export_tar(&dataset, &storage, &arguments.output, threads, &output.progress())?;
-    let size =
-        |path: &PathBuf| std::fs::metadata(path).map(|metadata| metadata.len()).map_err(Error::io("look at", path));
     let outcome = Outcome {
         dataset: arguments.dataset.clone(),
-        bytes: exported.files.iter().map(size).sum::<Result<u64>>()?,
+        bytes: exported.bytes,
         files: exported.files,
         samples: exported.samples,
         seconds: begun.elapsed().as_secs_f64(),
