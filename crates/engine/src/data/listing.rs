@@ -178,7 +178,7 @@ fn walk(source: &Source, root: &Path) -> Result<Vec<Entry>> {
     for entry in WalkDir::new(root).follow_links(true) {
         let (path, metadata) = match entry {
             Ok(entry) => {
-                last = entry.path().to_owned();
+                entry.path().clone_into(&mut last);
                 let below = last.strip_prefix(root).unwrap_or(&last);
                 if entry.file_type().is_dir() || !matcher.is_match(below) {
                     continue;

@@ -22,7 +22,7 @@ use tempfile::TempDir;
 use crate::support::{Ran, command};
 
 /// No command of these tests takes nearly as long: one that does hangs.
-const HANGS_AFTER: Duration = Duration::from_secs(60);
+const HANGS_AFTER: Duration = Duration::from_mins(1);
 
 /// What the process that is killed by a fault returns.
 const KILLED: i32 = 137;
