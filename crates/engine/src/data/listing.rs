@@ -10,6 +10,7 @@ use globset::GlobBuilder;
 use rustix::io::Errno;
 use walkdir::WalkDir;
 
+use super::beside::check_beside;
 use super::shards::list_shards;
 use crate::error::{Error, Result};
 
@@ -85,7 +86,9 @@ impl Listing {
         if source.order() == Order::Shuffled {
             Random::from_parts(&[source.seed]).shuffle(&mut entries);
         }
-        Ok(Self { root: root.to_owned(), source: source.clone(), entries, shards, classes })
+        let listing = Self { root: root.to_owned(), source: source.clone(), entries, shards, classes };
+        check_beside(&listing)?;
+        Ok(listing)
     }
 
     /// The first `count` samples only.
