@@ -29,6 +29,7 @@ from ._errors import (
     UnsupportedError,
     UsageError,
 )
+from ._function import Parallel
 from ._loader import Cached, Loader, Skipped
 from ._native import __version__
 from ._objective import Prices, WhatIf
@@ -48,6 +49,7 @@ __all__ = [
     "LimitError",
     "Loader",
     "MissingFileError",
+    "Parallel",
     "Pipeline",
     "PipelineError",
     "Plan",

@@ -159,7 +159,8 @@ class Loader:
         """What is done to a sample, what was done once included."""
         from ._pipeline import Pipeline
 
-        return Pipeline(self._samples().pipeline)
+        functions = self._source.functions if self._source.pipeline is None else self._source.pipeline._functions
+        return Pipeline(self._samples().pipeline, functions)
 
     def __len__(self) -> int:
         """Batches in one epoch of this rank; with `on_error="skip"`, some may be smaller or missing."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from . import _native
+from ._arguments import flag
 from ._errors import MissingFileError, UsageError
+from ._function import Parallel, check_named, function_name, given, with_function
 
 __all__ = ["Pipeline"]
 
@@ -147,7 +148,9 @@ class Pipeline:
     def from_json(cls, text: str, functions: Mapping[str, Callable[..., Any]] | None = None) -> Pipeline:
         """The pipeline in a JSON text, with the keys of a pipeline file; `functions` are those that its steps name."""
         functions = dict(functions or {})
-        return cls(_native.Pipeline.from_json(text, functions), functions)
+        native = _native.Pipeline.from_json(text, given(functions))
+        check_named(functions, text)
+        return cls(native, functions)
 
     @property
     def name(self) -> str:
@@ -196,7 +199,7 @@ class Pipeline:
                 settings.append(f"{name}={json.dumps(value, default=_plain, ensure_ascii=False)}")
             except TypeError as error:
                 raise UsageError(f"`{name}`: {error}") from None
-        return Pipeline(self._native.set(settings, self._functions), self._functions)
+        return Pipeline(self._native.set(settings), self._functions)
 
     def step(
         self,
@@ -233,6 +236,7 @@ class Pipeline:
         fields: Iterable[str] | str | None = None,
         output: Mapping[str, str] | str | None = None,
         random: bool = False,
+        parallel: bool = False,
         name: str | None = None,
         state: str | None = None,
     ) -> Pipeline:
@@ -244,7 +248,10 @@ class Pipeline:
         A `random` function gets a `seed=` that follows from the loader's seed, the epoch and the sample, and runs every
         epoch; others must give the same each time.
 
-        Python runs one such function at a time, whatever the number of threads: profiles measure what it costs.
+        One call is made at a time in the whole process, whatever the number of threads, loaders and functions: a function may
+        use arrays, models and generators of random numbers that its calls share. `parallel=True` says that this function is
+        thread-safe: its calls then run at the same time wherever it lets go of Python's lock, as much of NumPy and PyTorch
+        does. What it raises is raised where the batch is awaited, as it is.
         """
         fields = [fields] if isinstance(fields, str) else fields
         fields = list(fields) if fields is not None else [json.loads(self.to_json())["source"]["field"]]
@@ -255,8 +262,11 @@ class Pipeline:
             types = {fields[0]: output}
         else:
             types = dict(output)
-        name = name or re.sub(r"[^A-Za-z0-9_-]", "", getattr(function, "__name__", "")) or "function"
-        step = type(self)(self._native, {**self._functions, name: function})
+        name = name or function_name(function)
+        if flag("parallel", parallel) and not isinstance(function, Parallel):
+            function = Parallel(function)
+        random = flag("random", random)
+        step = type(self)(self._native, with_function(self._functions, name, function))
         return step.step(
             "function", name=name, state=state or name, fields=fields, function=name, output=types, random=random or None
         )

@@ -9,6 +9,7 @@ from typing import Any
 
 from . import _native
 from ._errors import MissingFileError, UsageError
+from ._function import check_named, given
 from ._pipeline import Pipeline
 
 __all__ = ["Source", "as_pipeline"]
@@ -76,7 +77,8 @@ class Source:
     def samples(self) -> _native.Samples:
         if self._opened is None or self._process != os.getpid():
             if self.pipeline is None:
-                self._opened = _native.Samples.dataset(self.folder, self.storage, self.functions)
+                self._opened = _native.Samples.dataset(self.folder, self.storage, given(self.functions))
+                check_named(self.functions, self._opened.pipeline.to_json())
             else:
                 self._opened = _native.Samples.files(self.pipeline._native, self.folder, self.storage)
             self._process = os.getpid()

@@ -180,17 +180,3 @@ def test_functions_of_a_data_set_are_given_again(scenes: Path, tmp_path: Path) -
     # What was done once is not needed again.
     done = forebay.build(functions(), tmp_path / "done", data=scenes, strategy="brighter", progress=False)
     assert len(list(forebay.Loader(done, functions={"noisy": noisy}))) == 1
-
-
-def test_what_a_function_raises_or_gives_wrongly_is_named(scenes: Path) -> None:
-    def broken(image: Any) -> Any:
-        raise ValueError("too dark")
-
-    pipeline = forebay.Pipeline.files("images/*.png", label=None).decode()
-    with pytest.raises(forebay.Error, match="too dark") as raised:
-        list(forebay.Loader(pipeline.map(broken), data=scenes))
-    assert raised.value.step == "broken" and raised.value.key.startswith("images/")
-    with pytest.raises(forebay.Error, match=r"it gave float64\[.* but the pipeline says uint8"):
-        list(forebay.Loader(pipeline.map(lambda image: image / 2), data=scenes))
-    loader = forebay.Loader(pipeline.map(broken), data=scenes, on_error="skip")
-    assert list(loader) == [] and loader.skipped == SAMPLES

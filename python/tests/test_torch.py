@@ -108,3 +108,37 @@ def test_workers_that_live_on_hear_of_the_next_epoch(tiny):
         dataset.set_epoch(epoch)
         orders.append([key for batch in batches for key in batch["key"]])
     assert orders[0] == orders[2] != orders[1] and sorted(orders[0]) == sorted(orders[1])
+
+
+def test_the_random_numbers_of_pytorch_can_be_used_in_functions(tiny_files):
+    """What torchvision's transforms draw is of the whole process: calls at the same time would share it."""
+
+    def jitter(image, *, seed):
+        torch.manual_seed(seed)
+        picture = torch.from_numpy(image).float()
+        noise = torch.rand(picture.shape)
+        brightness, contrast = torch.rand(2)
+        return ((picture - 128) * contrast * noise + 128 * brightness).to(torch.uint8)
+
+    pipeline = forebay.Pipeline.files("class1/*.png", label=None).decode().resize(width=8, height=8)
+    pipeline = pipeline.map(jitter, random=True)
+    runs = []
+    for threads in (4, 4, 1):
+        loader = forebay.Loader(pipeline, data=tiny_files, shuffle=True, threads=threads)
+        runs.append(numpy.concatenate([batch["image"] for batch in loader]))
+    assert len(runs[0]) == 1000
+    assert numpy.array_equal(runs[0], runs[1]) and numpy.array_equal(runs[0], runs[2])
+
+
+@pytest.mark.filterwarnings("ignore:This DataLoader will create")
+@pytest.mark.parametrize("workers", [0, 2])
+def test_what_a_function_raises_comes_through_a_data_loader(tiny_files, workers):
+    from forebay.torch import IterableDataset
+
+    def raises(image):
+        raise ZeroDivisionError("by nought")
+
+    pipeline = forebay.Pipeline.files("class1/*.png", label=None).decode().resize(width=8, height=8).map(raises)
+    loader = forebay.Loader(pipeline, data=tiny_files, framework="torch", threads=2)
+    with pytest.raises(ZeroDivisionError, match="by nought"):
+        list(torch.utils.data.DataLoader(IterableDataset(loader), batch_size=None, num_workers=workers))

@@ -85,6 +85,16 @@ fn hint_for(source: &io::Error) -> &'static str {
 }
 
 impl Error {
+    /// Whether this is no error of a sample, which could be skipped instead: everything is to end.
+    pub fn ends(&self) -> bool {
+        match self {
+            Self::Cancelled | Self::Panicked { .. } => true,
+            Self::Pipeline(error) => error.ends(),
+            Self::Sample { source, .. } => source.ends(),
+            _ => false,
+        }
+    }
+
     /// What a worker said when it panicked.
     pub(crate) fn panicked(panic: &(dyn std::any::Any + Send)) -> Self {
         let message = panic.downcast_ref::<String>().map(String::as_str);

@@ -48,15 +48,16 @@ impl<T> DerefMut for Guard<'_, T> {
 
 /// A condition that threads wait for.
 #[derive(Debug, Default)]
-pub(crate) struct Condvar(sync::Condvar);
+pub struct Condvar(sync::Condvar);
 
 impl Condvar {
-    pub(crate) const fn new() -> Self {
+    /// A condition that nobody waits for yet.
+    pub const fn new() -> Self {
         Self(sync::Condvar::new())
     }
 
     /// Lets go of the lock until somebody notifies.
-    pub(crate) fn wait<T>(&self, guard: &mut Guard<'_, T>) {
+    pub fn wait<T>(&self, guard: &mut Guard<'_, T>) {
         guard.0 = guard.0.take().map(|held| self.0.wait(held).unwrap_or_else(PoisonError::into_inner));
     }
 
@@ -67,8 +68,14 @@ impl Condvar {
         guard.0 = guard.0.take().map(wait);
     }
 
-    pub(crate) fn notify_all(&self) {
+    /// Wakes all that wait.
+    pub fn notify_all(&self) {
         self.0.notify_all();
+    }
+
+    /// Wakes one of those that wait.
+    pub fn notify_one(&self) {
+        self.0.notify_one();
     }
 }
 

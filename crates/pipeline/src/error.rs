@@ -117,6 +117,14 @@ pub enum Error {
     Record(Box<forebay_record::Error>),
 }
 
+impl Error {
+    /// Whether a function asked for an end: no sample is to blame, and none can be skipped instead.
+    pub fn ends(&self) -> bool {
+        let Self::Step { source, .. } = self else { return false };
+        matches!(**source, StepError::Function { ends: true, .. })
+    }
+}
+
 impl From<forebay_record::Error> for Error {
     fn from(error: forebay_record::Error) -> Self {
         Self::Record(Box::new(error))
@@ -166,10 +174,25 @@ pub enum StepError {
         problem: String,
     },
     /// A function of the host program failed.
-    #[error("{message}")]
+    #[error("{source}")]
     Function {
-        /// What it said.
-        message: String,
+        /// Why, as the host program has it.
+        source: forebay_codec::Source,
+        /// Whether it asks for an end (in Python `KeyboardInterrupt` or `SystemExit`): then the sample is not to blame, and
+        /// cannot be skipped.
+        ends: bool,
+    },
+    /// A function of the host program gave something else than it is said to give (fault of the pipeline).
+    #[error("the function `{function}` gave {found}, but should give {expected}\nhint: {hint}")]
+    FunctionOutput {
+        /// The function.
+        function: String,
+        /// What it gave.
+        found: String,
+        /// What the step says that it gives.
+        expected: String,
+        /// The remedy.
+        hint: &'static str,
     },
     /// A function that this program does not have.
     #[error(

@@ -8,6 +8,8 @@ use forebay_engine::{Progress, while_looking_up};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
+use crate::turns::Work;
+
 /// Tells a Python object with the methods `begin`, `advance`, `end` and `note`. An error in one of them is reported as
 /// Python reports errors that nobody can catch, and the work goes on.
 pub(crate) struct Callback {
@@ -31,8 +33,9 @@ impl Callback {
         Self { listener, pending, cancelled: AtomicBool::new(false) }
     }
 
-    /// Does `work` on another thread, without holding Python's lock, and looks up for signals meanwhile: Ctrl-C ends the work.
-    pub(crate) fn watch<T: Send>(&self, py: Python<'_>, work: impl FnOnce() -> T + Send) -> PyResult<T> {
+    /// Does `work`, whose functions are called as `calls`, on another thread, without holding Python's lock, and looks up for
+    /// signals meanwhile: Ctrl-C ends the work.
+    pub(crate) fn watch<T: Send>(&self, py: Python<'_>, calls: &Work, work: impl FnOnce() -> T + Send) -> PyResult<T> {
         let mut interrupted = Ok(());
         let look_up = || {
             if interrupted.is_ok() {
@@ -40,10 +43,13 @@ impl Callback {
                     py.check_signals()?;
                     Ok(())
                 });
-                self.cancelled.store(interrupted.is_err(), Ordering::Relaxed);
+                if interrupted.is_err() {
+                    self.cancelled.store(true, Ordering::Relaxed);
+                    calls.end();
+                }
             }
         };
-        let done = py.detach(|| while_looking_up(work, LOOK_UP, look_up));
+        let done = py.detach(|| calls.await_it(|| while_looking_up(work, LOOK_UP, look_up)));
         interrupted?;
         done.ok_or_else(|| PyRuntimeError::new_err("the work panicked"))
     }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use forebay_engine::data::Skipped;
 use forebay_engine::load::{Batch, Loader, Next};
 use forebay_engine::sync::Mutex;
 use pyo3::prelude::*;
@@ -11,12 +12,15 @@ use pyo3::types::PyDict;
 use crate::columns;
 use crate::errors;
 use crate::in_process::InProcess;
-use crate::samples::EpochRequest;
+use crate::samples::{EpochRequest, Started};
+use crate::turns::Work;
 
 /// A running epoch, with its threads. Belongs to the process that started it.
 #[pyclass(frozen, module = "forebay._native")]
 pub(crate) struct Epoch {
     running: Mutex<InProcess<Running>>,
+    /// Its calls of functions.
+    work: Work,
     /// The folder that keys are paths below, where samples are files.
     root: Option<PathBuf>,
 }
@@ -28,6 +32,8 @@ struct Running {
     /// Batches up to this position were seen already and are passed over.
     seen: u64,
     pad_value: Option<f64>,
+    /// How many samples this rank has, where its epoch is not the rest of one.
+    samples: Option<u64>,
 }
 
 /// Python is asked for signals so often while a batch is awaited: often enough that Ctrl-C seems immediate.
@@ -37,22 +43,32 @@ const LOOK_UP: Duration = Duration::from_millis(50);
 enum Found {
     Batch(u64, Batch),
     Failed(forebay_engine::Error),
+    /// Every sample was skipped: so many, and the first.
+    AllSkipped(u64, Option<Skipped>),
     End,
     NotYet,
 }
 
 impl Epoch {
-    /// `loader` makes the batches from number `batches_before` on; those that were seen already are not wanted.
-    pub(crate) fn new(loader: Loader, batches_before: u64, request: &EpochRequest, root: Option<PathBuf>) -> Self {
-        let running = Running { loader, batches_before, seen: request.batches_seen, pad_value: request.pad_value };
-        Self { running: Mutex::new(InProcess::new(running)), root }
+    /// `started` makes the batches that `request` asks for; those that were seen already are not wanted.
+    pub(crate) fn new(started: Started, request: &EpochRequest, work: Work, root: Option<PathBuf>) -> Self {
+        let Started { loader, batches_before, samples } = started;
+        let (seen, pad_value) = (request.batches_seen, request.pad_value);
+        let samples = (seen == 0).then_some(samples);
+        let running = Running { loader, batches_before, seen, pad_value, samples };
+        Self { running: Mutex::new(InProcess::new(running)), work, root }
     }
 
     fn wait(&self) -> Found {
         let mut running = self.running.lock();
         let Some(running) = running.get_mut() else { return Found::End };
         match running.loader.next_timeout(LOOK_UP) {
-            Next::End => Found::End,
+            Next::End => match (running.samples, running.loader.skipped()) {
+                (Some(samples), skipped) if skipped > 0 && skipped >= samples => {
+                    Found::AllSkipped(skipped, running.loader.skipped_list().into_iter().next())
+                }
+                _ => Found::End,
+            },
             Next::NotYet => Found::NotYet,
             Next::Batch(Err(error)) => Found::Failed(error),
             Next::Batch(Ok(mut batch)) => {
@@ -80,9 +96,16 @@ impl Epoch {
     /// lock, and looks up for signals now and then.
     fn next_batch<'py>(&self, py: Python<'py>) -> PyResult<Option<(u64, Bound<'py, PyDict>)>> {
         loop {
-            match py.detach(|| self.wait()) {
+            match py.detach(|| self.work.await_it(|| self.wait())) {
                 Found::Batch(position, batch) => return Ok(Some((position, columns::to_dictionary(py, batch)?))),
                 Found::Failed(error) => return Err(errors::engine(py, &error, self.root.as_deref())),
+                Found::AllSkipped(samples, first) => {
+                    let raised = self.work.raised_on(py, samples);
+                    return Err(raised.map_or_else(
+                        || errors::all_skipped(py, samples, first, self.root.as_deref()),
+                        |raised| raised.on_all(samples).to_exception(py),
+                    ));
+                }
                 Found::End => return Ok(None),
                 Found::NotYet => py.check_signals()?,
             }
@@ -107,6 +130,7 @@ impl Epoch {
     /// Stops and joins the threads.
     fn close(&self, py: Python<'_>) {
         py.detach(|| {
+            self.work.end();
             let running = self.running.lock().take();
             drop(running);
         });
@@ -118,6 +142,7 @@ impl Drop for Epoch {
     fn drop(&mut self) {
         // In a child process there is nothing to join, and nothing may be waited for.
         if let Some(running) = self.running.lock().take_value() {
+            self.work.end();
             Python::try_attach(|py| py.detach(|| drop(running)));
         }
     }

@@ -5,12 +5,15 @@ use std::path::{Path, PathBuf};
 
 use forebay_codec::Error as CodecError;
 use forebay_engine::Error as EngineError;
+use forebay_engine::data::Skipped;
 use forebay_pipeline::{Error as PipelineError, StepError};
 use forebay_plan::ErrorClass as PlanClass;
 use forebay_record::ErrorClass as RecordClass;
 use forebay_storage::{Error as StorageError, ErrorClass as StorageClass};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+
+use crate::raised::raised_by;
 
 /// Whose fault it is: the name of the exception.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,8 +55,12 @@ struct Place {
     errno: Option<i32>,
 }
 
-/// An error of the engine. `root` is the folder that keys are paths below, where samples are files.
+/// An error of the engine; the user's own, where a function of theirs raised one. `root` is the folder that keys are paths
+/// below, where samples are files.
 pub(crate) fn engine(py: Python<'_>, error: &EngineError, root: Option<&Path>) -> PyErr {
+    if let Some(raised) = raised_by(error) {
+        return raised.to_exception(py);
+    }
     let mut place = Place::default();
     let class = of_engine(error, &mut place);
     if let (None, Some(root), Some(key)) = (&place.path, root, &place.key) {
@@ -83,6 +90,17 @@ pub(crate) fn plan(py: Python<'_>, error: &forebay_plan::Error) -> PyErr {
 /// An error of a codec.
 pub(crate) fn codec(py: Python<'_>, error: &CodecError) -> PyErr {
     raise(py, of_codec(error), &error.to_string(), Place::default())
+}
+
+/// Not one sample came of an epoch: all of them, so many, were skipped, and this is why the first was.
+pub(crate) fn all_skipped(py: Python<'_>, samples: u64, first: Option<Skipped>, root: Option<&Path>) -> PyErr {
+    let (key, reason) = first.map(|first| (first.key, first.reason)).unwrap_or_default();
+    let path = root.filter(|_| !key.is_empty()).map(|root| root.join(&key));
+    let message = format!(
+        "not one of the {samples} samples could be read and processed, and all were skipped; the first: {reason}\n\
+         hint: look at what they have in common: the pipeline may be for other data"
+    );
+    raise(py, Class::Data, &message, Place { key: Some(key), path, ..Place::default() })
 }
 
 /// What was asked for makes no sense.
@@ -156,6 +174,7 @@ fn of_pipeline(error: &PipelineError, place: &mut Place) -> Class {
             place.step = Some(step.clone());
             match &**source {
                 StepError::Codec(error) => of_codec(error),
+                StepError::FunctionOutput { .. } | StepError::NoFunction { .. } => Class::Pipeline,
                 _ => Class::Data,
             }
         }

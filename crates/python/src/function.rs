@@ -1,29 +1,55 @@
 //! Python functions as steps.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use forebay_codec::{DType, Shape, TensorSpec};
+use forebay_codec::{DType, Shape, Tensor, TensorSpec};
 use forebay_pipeline::steps::{Call, Function};
 use forebay_pipeline::{FieldType, Pipeline, Remade, SampleView, StepError, ValueView};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 
 use crate::array::Array;
+use crate::raised::{Raised, failed};
+use crate::turns::Work;
+
+/// The Python functions that steps name, as the user gave them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Functions(Arc<HashMap<String, Arc<Given>>>);
+
+#[derive(Debug)]
+struct Given {
+    function: Py<PyAny>,
+    /// Whether the user says that it may be called on several threads at the same time.
+    parallel: bool,
+}
 
 /// A Python function that a `function` step calls: with the values of the step's fields, in order, and with a seed as `seed`
 /// if the step is random. It returns the value of the one field that the step gives, or a dictionary of several.
 #[derive(Debug)]
 struct PythonFunction {
-    function: Py<PyAny>,
+    given: Arc<Given>,
+    work: Work,
 }
 
-/// The pipeline with the functions of `functions`, by their names.
-pub(crate) fn with_functions(pipeline: Pipeline, functions: Option<&Bound<'_, PyDict>>) -> Pipeline {
-    let Some(functions) = functions else { return pipeline };
-    pipeline.with_functions(&|name| {
-        let function = functions.get_item(name).ok().flatten()?.unbind();
-        Some(Arc::new(PythonFunction { function }) as Arc<dyn Call>)
-    })
+impl Functions {
+    /// Those of a dictionary: for each name the function, and whether it is thread-safe.
+    pub(crate) fn of(given: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+        let mut functions = HashMap::new();
+        for (name, given) in given.into_iter().flat_map(|given| given.iter()) {
+            let (function, parallel) = given.extract()?;
+            functions.insert(name.extract()?, Arc::new(Given { function, parallel }));
+        }
+        Ok(Self(Arc::new(functions)))
+    }
+
+    /// The pipeline, for `work` that calls its functions.
+    pub(crate) fn bind(&self, pipeline: &Pipeline, work: &Work) -> Pipeline {
+        pipeline.clone().with_functions(&|name| {
+            let given = Arc::clone(self.0.get(name)?);
+            Some(Arc::new(PythonFunction { given, work: work.clone() }) as Arc<dyn Call>)
+        })
+    }
 }
 
 impl Call for PythonFunction {
@@ -35,20 +61,17 @@ impl Call for PythonFunction {
         seed: u64,
         remade: &mut Remade<'_>,
     ) -> Result<(), StepError> {
+        let value = |name: &String| sample.fields.iter().find(|(field, _)| field == name).map(|(_, value)| *value);
+        let arguments: Vec<Argument<'_>> = fields.iter().filter_map(value).map(Argument::of).collect();
+        // Up to the end: what a function returns may be an array that its next call writes to, and is copied before.
+        let turn = if self.given.parallel { Some(self.work.parallel()) } else { self.work.turn() };
+        let Some(_turn) = turn else { return Err(failed("it was not called, since the work was ended", true)) };
         let called = Python::try_attach(|py| {
-            let result = self.run(py, step, fields, sample, seed).map_err(|error| raised(py, &error))?;
-            for (field, kind) in &step.output {
-                let value = if step.output.len() == 1 && !result.is_instance_of::<PyDict>() {
-                    Ok(result.clone())
-                } else {
-                    result.get_item(field)
-                };
-                let value = value.map_err(|_| failed(format!("it gave no field `{field}`")))?;
-                put(&value, field, kind, remade)?;
-            }
-            Ok(())
+            let raised = |error| self.raised(py, error, step, sample);
+            let result = self.run(py, step, arguments, seed).map_err(raised)?;
+            take(step, &result, remade, &raised)
         });
-        called.unwrap_or_else(|| Err(failed("Python is shutting down".to_owned())))
+        called.unwrap_or_else(|| Err(failed("it was not called, since Python is shutting down", true)))
     }
 }
 
@@ -57,63 +80,137 @@ impl PythonFunction {
         &self,
         py: Python<'py>,
         step: &Function,
-        fields: &[String],
-        sample: &SampleView<'_>,
+        arguments: Vec<Argument<'_>>,
         seed: u64,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let value = |name: &String| sample.fields.iter().find(|(field, _)| field == name).map(|(_, value)| *value);
-        let arguments = fields.iter().filter_map(value).map(|value| to_python(py, value));
+        let arguments = arguments.into_iter().map(|argument| argument.to_python(py));
         let arguments = PyTuple::new(py, arguments.collect::<PyResult<Vec<_>>>()?)?;
         let named = PyDict::new(py);
         if step.random {
             named.set_item("seed", seed)?;
         }
-        self.function.bind(py).call(arguments, Some(&named))
+        self.given.function.bind(py).call(arguments, Some(&named))
+    }
+
+    fn raised(&self, py: Python<'_>, error: PyErr, step: &Function, sample: &SampleView<'_>) -> StepError {
+        let raised = Raised::new(py, error, &step.function, sample.key);
+        self.work.note_raised(py, &raised);
+        raised.into()
     }
 }
 
-/// A value as Python has it: a NumPy array of its own for a tensor.
-fn to_python<'py>(py: Python<'py>, value: ValueView<'_>) -> PyResult<Bound<'py, PyAny>> {
-    Ok(match value {
-        ValueView::Bytes(bytes) => PyBytes::new(py, bytes).into_any(),
-        ValueView::Text(text) => PyString::new(py, text).into_any(),
-        ValueView::Int(number) => number.into_pyobject(py)?.into_any(),
-        ValueView::Tensor(view) => {
-            let array = Bound::new(py, Array::of_tensor(view.to_tensor()))?;
-            py.import("numpy")?.call_method1("asarray", (array,))?
+/// Gives the sample what the function returned, if that is what the step promised.
+fn take(
+    step: &Function,
+    result: &Bound<'_, PyAny>,
+    remade: &mut Remade<'_>,
+    raised: &dyn Fn(PyErr) -> StepError,
+) -> Result<(), StepError> {
+    let wrong = |found: String, expected: String, hint| StepError::FunctionOutput {
+        function: step.function.clone(),
+        found,
+        expected,
+        hint,
+    };
+    let fields = || step.output.keys().map(|field| format!("`{field}`")).collect::<Vec<_>>().join(", ");
+    let Ok(several) = result.cast::<PyDict>() else {
+        let mut output = step.output.iter();
+        return match (output.next(), output.next()) {
+            (Some((field, kind)), None) => put(step, result, (field.as_str(), kind), remade, raised),
+            _ => {
+                let expected = format!("a dictionary of the fields {}", fields());
+                Err(wrong(describe(result), expected, "return a dictionary, or pass the one type as `output`"))
+            }
+        };
+    };
+    for (field, kind) in &step.output {
+        let value = several.get_item(field).map_err(raised)?;
+        let value = value.ok_or_else(|| {
+            let found = format!("a dictionary without the field `{field}`");
+            wrong(found, format!("the fields {}", fields()), "return every field that `output` names")
+        })?;
+        put(step, &value, (field.as_str(), kind), remade, raised)?;
+    }
+    let unknown = several
+        .keys()
+        .iter()
+        .find(|key| key.cast::<PyString>().map_or(true, |key| !step.output.contains_key(&*key.to_string_lossy())));
+    match unknown {
+        None => Ok(()),
+        Some(key) => {
+            let found = format!("the field {}", described(&key));
+            let hint = "leave it out, or name it and its type in `output`";
+            Err(wrong(found, format!("only the fields {}", fields()), hint))
         }
-    })
+    }
 }
 
-/// Gives `field` what the function returned for it, if that is what the step promised.
-fn put(value: &Bound<'_, PyAny>, field: &str, kind: &FieldType, remade: &mut Remade<'_>) -> Result<(), StepError> {
-    let py = value.py();
-    let unfit = |found: String| failed(format!("it gave {found} for field `{field}`, but the pipeline says {kind}"));
-    let python_type = || value.get_type().to_string();
+/// Gives `field` a value.
+fn put(
+    step: &Function,
+    value: &Bound<'_, PyAny>,
+    (field, kind): (&str, &FieldType),
+    remade: &mut Remade<'_>,
+    raised: &dyn Fn(PyErr) -> StepError,
+) -> Result<(), StepError> {
+    let unfit = |hint| StepError::FunctionOutput {
+        function: step.function.clone(),
+        found: format!("{} for field `{field}`", describe(value)),
+        expected: kind.to_string(),
+        hint,
+    };
     match kind {
         FieldType::Int => {
-            let number: i64 = value.extract().map_err(|_| unfit(python_type()))?;
+            let number: i64 = value.extract().map_err(|_| unfit("return a whole number of at most 64 bits"))?;
             remade.set(field, &mut |output| {
                 output.int(number);
                 Ok(())
             })
         }
         FieldType::Text | FieldType::Json => {
-            let text: String = value.extract().map_err(|_| unfit(python_type()))?;
+            let text: String = value.extract().map_err(|_| unfit("return a text; `json.dumps` makes one"))?;
             remade.set(field, &mut |output| {
                 output.text(&text);
                 Ok(())
             })
         }
-        FieldType::Bytes => Err(unfit("bytes, which no step can give".to_owned())),
+        FieldType::Bytes => Err(unfit("no function can give bytes: give them as an array, of type `uint8[?]`")),
         FieldType::Tensor { .. } => {
-            let (spec, content) = array(value).map_err(|error| raised(py, &error))?;
-            let spec = spec.filter(|spec| kind.holds(spec)).ok_or_else(|| unfit(describe(value)))?;
+            let hint = "convert it (`.astype`, `.reshape`), or pass what it gives as `output`";
+            let (spec, content) = array(value).map_err(raised)?;
+            let spec = spec.filter(|spec| kind.holds(spec)).ok_or_else(|| unfit(hint))?;
             remade.set(field, &mut |output| {
                 output.tensor(spec)?.data.copy_from_slice(content.as_bytes());
                 Ok(())
             })
         }
+    }
+}
+
+/// A value of the sample, with a copy of its elements: made before Python's lock is taken.
+enum Argument<'a> {
+    Plain(ValueView<'a>),
+    Tensor(Tensor),
+}
+
+impl<'a> Argument<'a> {
+    fn of(value: ValueView<'a>) -> Self {
+        match value {
+            ValueView::Tensor(view) => Self::Tensor(view.to_tensor()),
+            plain => Self::Plain(plain),
+        }
+    }
+
+    /// As Python has it: a NumPy array of its own for a tensor.
+    fn to_python(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+        let tensor = match self {
+            Self::Plain(ValueView::Bytes(bytes)) => return Ok(PyBytes::new(py, bytes).into_any()),
+            Self::Plain(ValueView::Text(text)) => return Ok(PyString::new(py, text).into_any()),
+            Self::Plain(ValueView::Int(number)) => return Ok(number.into_pyobject(py)?.into_any()),
+            Self::Plain(ValueView::Tensor(view)) => view.to_tensor(),
+            Self::Tensor(tensor) => tensor,
+        };
+        py.import("numpy")?.call_method1("asarray", (Bound::new(py, Array::of_tensor(tensor))?,))
     }
 }
 
@@ -132,26 +229,29 @@ fn array<'py>(value: &Bound<'py, PyAny>) -> PyResult<(Option<TensorSpec>, Bound<
     Ok((spec.filter(|spec| spec.bytes() == content.as_bytes().len()), content))
 }
 
-/// What a value is, for a message: `float64[3, 2]`.
+/// What a value is, for a message: `float64[3, 2]`, or its type where it is no array of numbers.
 fn describe(value: &Bound<'_, PyAny>) -> String {
-    let text = || -> PyResult<String> {
+    let text = || -> PyResult<Option<String>> {
+        if value.is_none() || value.is_instance_of::<PyDict>() || value.is_instance_of::<PyString>() {
+            return Ok(None);
+        }
         let array = value.py().import("numpy")?.call_method1("asarray", (value,))?;
         let dims: Vec<usize> = array.getattr("shape")?.extract()?;
-        Ok(format!("{}{dims:?}", array.getattr("dtype")?))
+        let dtype = array.getattr("dtype")?.to_string();
+        Ok((dtype != "object").then(|| format!("{dtype}{dims:?}")))
     };
-    text().unwrap_or_else(|_| value.get_type().to_string())
+    text().ok().flatten().unwrap_or_else(|| described(value))
 }
 
-fn failed(problem: String) -> StepError {
-    StepError::Function { message: problem }
+/// What a value is in Python's words: `None`, or the name of its type and the beginning of what it is.
+fn described(value: &Bound<'_, PyAny>) -> String {
+    if value.is_none() {
+        return "`None`".to_owned();
+    }
+    let name = value.get_type().name().map_or_else(|_| "object".to_owned(), |name| name.to_string());
+    let shown = value.repr().map(|shown| shown.to_string_lossy().chars().take(SHOWN_MAX).collect::<String>());
+    shown.map_or_else(|_| name.clone(), |shown| format!("`{shown}` ({name})"))
 }
 
-/// What a Python exception says, with where it was raised.
-fn raised(py: Python<'_>, error: &PyErr) -> StepError {
-    let trace = error.traceback(py).and_then(|trace| trace.format().ok());
-    let last = trace.as_deref().and_then(|trace| {
-        let line = trace.lines().rev().find(|line| line.trim_start().starts_with("File "))?;
-        Some(format!(" ({})", line.trim()))
-    });
-    failed(format!("{error}{}", last.unwrap_or_default()))
-}
+/// So many characters of a value are shown in a message.
+const SHOWN_MAX: usize = 60;

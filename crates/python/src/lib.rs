@@ -3,7 +3,8 @@
 //! Python code never uses this module itself; the package in `python/forebay` does, and makes it pleasant. What is here is
 //! what only Rust can do: open what samples come from (`samples::Samples`), run an epoch without holding Python's lock
 //! (`epoch::Epoch`), hand batches over without a copy (`array::Array`), measure and build (`work`), and plan
-//! (`planning`). Errors become the exceptions of `forebay._errors`, with path, shard and record.
+//! (`planning`). Errors become the exceptions of `forebay._errors`, with path, shard and record; what a Python function of the
+//! user's raises stays what it is (`raised`). Such functions are called one at a time (`turns`).
 //!
 //! What goes in and out is plain: numbers, texts, dictionaries, and JSON for profiles, plans and manifests, which have their
 //! JSON layout anyway.
@@ -35,7 +36,9 @@ mod function;
 mod in_process;
 mod pipeline;
 mod planning;
+mod raised;
 mod samples;
+mod turns;
 mod work;
 
 use pyo3::prelude::*;
@@ -44,6 +47,7 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    turns::register_at_fork(module)?;
     module.add_class::<array::Array>()?;
     module.add_class::<epoch::Epoch>()?;
     module.add_class::<pipeline::Pipeline>()?;

@@ -8,12 +8,14 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors;
-use crate::function::with_functions;
+use crate::function::Functions;
 
 /// A pipeline, checked. Cannot be changed.
 #[pyclass(frozen, module = "forebay._native")]
 pub(crate) struct Pipeline {
     pub(crate) inner: rust::Pipeline,
+    /// Those that its steps name, as far as they were given.
+    pub(crate) functions: Functions,
 }
 
 #[pymethods]
@@ -25,7 +27,7 @@ impl Pipeline {
         let spec: rust::PipelineSpec = serde_json::from_str(text)
             .map_err(|error| errors::usage(py, &format!("cannot read the pipeline: {error}")))?;
         let inner = rust::Pipeline::from_spec(&spec).map_err(|error| errors::pipeline(py, &error))?;
-        Ok(Self { inner: with_functions(inner, functions) })
+        Ok(Self { inner, functions: Functions::of(functions)? })
     }
 
     /// The pipeline of a TOML file called `name`.
@@ -33,21 +35,23 @@ impl Pipeline {
     fn from_toml(py: Python<'_>, name: &str, text: &str) -> PyResult<Self> {
         let folder = Path::new(name).parent().unwrap_or(Path::new(""));
         let inner = rust::Pipeline::from_toml(name, text).and_then(|pipeline| with_absolute_files(pipeline, folder));
-        Ok(Self { inner: inner.map_err(|error| errors::pipeline(py, &error))? })
+        let inner = inner.map_err(|error| errors::pipeline(py, &error))?;
+        Ok(Self { inner, functions: Functions::default() })
     }
 
     /// A ready pipeline.
     #[staticmethod]
     fn ready(py: Python<'_>, name: &str) -> PyResult<Self> {
         let inner = rust::ready(name).map_err(|error| errors::pipeline(py, &error))?;
-        Ok(Self { inner })
+        Ok(Self { inner, functions: Functions::default() })
     }
 
     /// The same with parameters set: each as `step.parameter=value`.
-    fn set(&self, py: Python<'_>, settings: Vec<String>, functions: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
+    fn set(&self, py: Python<'_>, settings: Vec<String>) -> PyResult<Self> {
         let settings = settings.iter().map(|setting| setting.parse()).collect::<Result<Vec<_>, _>>();
         let inner = settings.and_then(|settings| self.inner.clone().with_settings(&settings));
-        Ok(Self { inner: with_functions(inner.map_err(|error| errors::pipeline(py, &error))?, functions) })
+        let inner = inner.map_err(|error| errors::pipeline(py, &error))?;
+        Ok(Self { inner, functions: self.functions.clone() })
     }
 
     /// The names of the ready pipelines.

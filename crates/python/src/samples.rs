@@ -13,14 +13,16 @@ use pyo3::types::PyDict;
 
 use crate::epoch::Epoch;
 use crate::errors;
-use crate::function::with_functions;
+use crate::function::Functions;
 use crate::pipeline::Pipeline;
+use crate::turns::Work;
 
 /// What samples come from, opened.
 #[pyclass(frozen, module = "forebay._native")]
 pub(crate) struct Samples {
     origin: Origin,
     pipeline: RustPipeline,
+    functions: Functions,
     strategy: Strategy,
     storage: Arc<dyn Storage>,
     /// Made by the first epoch that wants one.
@@ -55,6 +57,15 @@ pub(crate) struct EpochRequest {
     pub(crate) pad_value: Option<f64>,
 }
 
+/// An epoch that was started.
+pub(crate) struct Started {
+    pub(crate) loader: Loader,
+    /// How many batches come before the loader's first.
+    pub(crate) batches_before: u64,
+    /// How many samples the loader has to do.
+    pub(crate) samples: u64,
+}
+
 #[pymethods]
 impl Samples {
     /// The data set in a folder.
@@ -66,28 +77,27 @@ impl Samples {
         storage: &str,
         functions: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
+        let functions = Functions::of(functions)?;
         let open = || -> Result<Self> {
             let storage = storage.parse::<StorageChoice>()?.open(0)?;
             let dataset = Arc::new(Dataset::open(&folder)?);
             let (pipeline, strategy) = (dataset.pipeline().clone(), dataset.manifest().strategy.clone());
             let cache = OnceLock::new();
-            Ok(Self { origin: Origin::Shards(dataset), pipeline, strategy, storage, cache })
+            Ok(Self { origin: Origin::Shards(dataset), pipeline, functions, strategy, storage, cache })
         };
-        let mut samples = py.detach(open).map_err(|error| errors::engine(py, &error, None))?;
-        samples.pipeline = with_functions(samples.pipeline, functions);
-        Ok(samples)
+        py.detach(open).map_err(|error| errors::engine(py, &error, None))
     }
 
     /// The files of a folder, through a whole pipeline.
     #[staticmethod]
     fn files(py: Python<'_>, pipeline: &Pipeline, folder: PathBuf, storage: &str) -> PyResult<Self> {
-        let pipeline = pipeline.inner.clone();
+        let (pipeline, functions) = (pipeline.inner.clone(), pipeline.functions.clone());
         let open = || -> Result<Self> {
             let storage = storage.parse::<StorageChoice>()?.open(0)?;
             let listing = Listing::scan(pipeline.source(), &folder)?;
             let strategy = Strategy::parse(&pipeline, &pipeline.splits()[0].name)?;
             let cache = OnceLock::new();
-            Ok(Self { origin: Origin::Files(Arc::new(listing)), pipeline, strategy, storage, cache })
+            Ok(Self { origin: Origin::Files(Arc::new(listing)), pipeline, functions, strategy, storage, cache })
         };
         py.detach(open).map_err(|error| errors::engine(py, &error, None))
     }
@@ -126,7 +136,7 @@ impl Samples {
     /// The pipeline.
     #[getter]
     fn pipeline(&self) -> Pipeline {
-        Pipeline { inner: self.pipeline.clone() }
+        Pipeline { inner: self.pipeline.clone(), functions: self.functions.clone() }
     }
 
     /// The manifest as JSON; `None` for files.
@@ -158,15 +168,15 @@ impl Samples {
             Origin::Files(listing) => Some(listing.root().to_owned()),
             Origin::Shards(_) => None,
         };
-        py.detach(|| self.run(&request))
+        let work = Work::new();
+        py.detach(|| self.run(&request, &work))
             .map_err(|error| errors::engine(py, &error, root.as_deref()))
-            .map(|(loader, batches_before)| Epoch::new(loader, batches_before, &request, root))
+            .map(|started| Epoch::new(started, &request, work, root))
     }
 }
 
 impl Samples {
-    /// The loader, and how many batches come before its first.
-    fn run(&self, request: &EpochRequest) -> Result<(Loader, u64)> {
+    fn run(&self, request: &EpochRequest, work: &Work) -> Result<Started> {
         // Where a step makes several samples of one, nobody knows which batch begins with which sample: such an epoch is
         // resumed by doing it again up to where it was.
         let batches_before = if self.expands() { 0 } else { request.batches_seen };
@@ -196,8 +206,9 @@ impl Samples {
             draw: Draw { seed: request.seed, epoch: request.epoch },
             cache,
         };
-        let online = Online::after(&self.pipeline, &self.strategy);
-        Ok((Loader::start(supply, online, options)?, batches_before))
+        let online = Online::after(&self.functions.bind(&self.pipeline, work), &self.strategy);
+        let samples = supply.samples() - supply.start();
+        Ok(Started { loader: Loader::start(supply, online, options)?, batches_before, samples })
     }
 }
 

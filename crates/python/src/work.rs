@@ -1,13 +1,13 @@
 //! Measuring, building and exporting.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use forebay_engine::build::{Build, BuildOptions, default_shards};
 use forebay_engine::data::{Dataset, Listing};
 use forebay_engine::load::{OnError, Shuffle};
 use forebay_engine::profile::ProfileOptions;
-use forebay_engine::{Result, StorageChoice};
+use forebay_engine::{Error, Result, StorageChoice};
 use forebay_pipeline::{Form, Strategy};
 use forebay_plan::{Caching, Profile, units};
 use pyo3::prelude::*;
@@ -15,6 +15,7 @@ use pyo3::prelude::*;
 use crate::callback::Callback;
 use crate::errors;
 use crate::pipeline::Pipeline;
+use crate::turns::Work;
 
 /// What to measure, and how.
 #[derive(FromPyObject)]
@@ -63,12 +64,14 @@ pub(crate) fn profile(
     request: ProfileRequest,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
-    let pipeline = &pipeline.inner;
+    let work = Work::new();
+    let pipeline = &pipeline.functions.bind(&pipeline.inner, &work);
     let caching: Caching = serde_json::from_value(request.caching.as_str().into()).map_err(|_| {
         errors::usage(py, &format!("no caching `{}`\nhint: one of none, system, application", request.caching))
     })?;
     let progress = Callback::new(progress);
-    let measured = progress.watch(py, || -> Result<Profile> {
+    let mut samples = 0;
+    let measured = progress.watch(py, &work, || -> Result<Profile> {
         let strategies = if let Some(names) = &request.strategies {
             names.iter().map(|name| Strategy::parse(pipeline, name)).collect::<Result<_, _>>()?
         } else {
@@ -91,9 +94,10 @@ pub(crate) fn profile(
             strategies,
         };
         let listing = Listing::scan(pipeline.source(), &request.folder)?;
+        samples = (listing.len() as u64).min(request.samples);
         forebay_engine::profile::profile(pipeline, listing, &storage, &options, &progress)
     })?;
-    let measured = measured.map_err(|error| errors::engine(py, &error, Some(&request.folder)))?;
+    let measured = measured.map_err(|error| failed(py, &error, &work, samples, &request.folder))?;
     measured.to_json().map_err(|error| errors::plan(py, &error))
 }
 
@@ -105,15 +109,17 @@ pub(crate) fn build(
     request: BuildRequest,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<usize> {
-    let pipeline = pipeline.inner.clone();
+    let work = Work::new();
+    let pipeline = pipeline.functions.bind(&pipeline.inner, &work);
     let progress = Callback::new(progress);
-    let built = progress.watch(py, || -> Result<usize> {
+    let mut samples = 0;
+    let built = progress.watch(py, &work, || -> Result<usize> {
         let strategy = Strategy::parse(&pipeline, &request.strategy)?;
         let listing = Arc::new(Listing::scan(pipeline.source(), &request.folder)?);
-        let samples = listing.len();
+        samples = listing.len() as u64;
         let options = BuildOptions {
             threads: request.threads,
-            shards: request.shards.unwrap_or_else(|| default_shards(samples as u64, request.threads)),
+            shards: request.shards.unwrap_or_else(|| default_shards(samples, request.threads)),
             on_error: on_error(request.skip_errors),
             overwrite: request.overwrite,
         };
@@ -121,7 +127,15 @@ pub(crate) fn build(
         let build = Build { pipeline, strategy, listing, storage };
         Ok(build.run(&request.output, &options, &progress)?.shards_kept)
     })?;
-    built.map_err(|error| errors::engine(py, &error, Some(&request.folder)))
+    built.map_err(|error| failed(py, &error, &work, samples, &request.folder))
+}
+
+/// An error of work on so many samples of a folder. Where functions raised something on all of them, that is what is wrong.
+fn failed(py: Python<'_>, error: &Error, work: &Work, samples: u64, folder: &Path) -> PyErr {
+    match work.raised_on(py, samples.max(1)) {
+        Some(raised) if !error.ends() => raised.on_all(samples).to_exception(py),
+        _ => errors::engine(py, error, Some(folder)),
+    }
 }
 
 /// Writes a data set as tars; their paths.
@@ -134,7 +148,7 @@ pub(crate) fn export_tar(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Vec<PathBuf>> {
     let progress = Callback::new(progress);
-    let exported = progress.watch(py, || {
+    let exported = progress.watch(py, &Work::new(), || {
         let dataset = Arc::new(Dataset::open(&folder)?);
         let storage = StorageChoice::Local.open(0)?;
         forebay_engine::export::export_tar(&dataset, &storage, &output, threads, &progress)

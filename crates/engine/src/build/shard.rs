@@ -109,8 +109,8 @@ impl<'a> ShardWriter<'a> {
             }
             match (self.process(number), self.on_error) {
                 (Ok(()), _) => {}
-                (Err(error), OnError::Fail) => return Err(error.into()),
-                (Err(error), OnError::Skip) => {
+                (Err(error), on_error) if on_error == OnError::Fail || error.ends() => return Err(error.into()),
+                (Err(error), _) => {
                     let key = self.build.listing.entries()[number].key.to_string();
                     skipped.push(Skipped { key, reason: error.to_string() });
                 }

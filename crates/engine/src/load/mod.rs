@@ -277,8 +277,11 @@ impl Drop for Loader {
         self.shared.staging.stop();
         self.shared.assembly.stop();
         for thread in self.threads.drain(..) {
-            // A worker's panic was caught and reported already.
-            let _ = thread.join();
+            // A function that a worker calls may be who drops the loader; that worker sees the end when it comes back.
+            if thread.thread().id() != std::thread::current().id() {
+                // A worker's panic was caught and reported already.
+                let _ = thread.join();
+            }
         }
     }
 }
@@ -320,8 +323,10 @@ impl Shared {
                 });
                 match (done, self.options.on_error) {
                     (Ok(()), _) => assembler.finish(),
-                    (Err(failed), OnError::Fail) => return self.fail(*failed.error),
-                    (Err(failed), OnError::Skip) => {
+                    (Err(failed), on_error) if on_error == OnError::Fail || failed.error.ends() => {
+                        return self.fail(*failed.error);
+                    }
+                    (Err(failed), _) => {
                         // Counted first: once its place is skipped, the consumer may see the end.
                         self.note_skipped(failed);
                         assembler.skip();

@@ -73,8 +73,10 @@ pub(super) fn step_costs(
         read_bytes += content.bytes() as f64;
         // The first sample warms caches and allocates buffers; damaged ones are reported by the runs, not here.
         let Ok(sample) = reader.unpack(number, content) else { continue };
-        if runner.run(&sample, draw, &mut meter, &mut Nowhere).is_ok() {
-            samples += 1.0;
+        match runner.run(&sample, draw, &mut meter, &mut Nowhere) {
+            Ok(()) => samples += 1.0,
+            Err(error) if error.ends() => return Err(error.into()),
+            Err(_) => {}
         }
         if number == 0 && all > 1 {
             meter.totals.fill((0.0, 0.0));
@@ -167,7 +169,11 @@ impl Worker {
                 // Part of the worker's time was decoding what was kept encoded.
                 let decoding = if self.unpacks { thread_cpu_seconds() - finished } else { 0.0 };
                 let decoding = decoding.min(finished - taken_apart);
-                if done.is_ok() && decoded.is_ok() {
+                let done = match done {
+                    Err(error) if error.ends() => return Err(error.into()),
+                    done => done.is_ok(),
+                };
+                if done && decoded.is_ok() {
                     deserialise += copying + taken_apart - begun + decoding;
                     steps += finished - taken_apart - decoding;
                     given += self.batches.accepted - given_before;

@@ -314,6 +314,12 @@ impl Profiler<'_> {
             }
             costs::while_wanted(self.progress)?;
         }
+        if samples == 0 && loader.skipped() > 0 {
+            return Err(Error::Usage {
+                problem: format!("not one of the {} samples could be read and processed", loader.skipped()),
+                remedy: "run again without skipping damaged samples to see the first error".to_owned(),
+            });
+        }
         Ok(Run {
             samples,
             skipped: loader.skipped(),
@@ -341,8 +347,10 @@ impl Profiler<'_> {
                         bytes += unpacked.iter().map(|sample| sample.bytes() as u64).sum::<u64>();
                         samples.extend(unpacked);
                     }
-                    (Err(failed), OnError::Fail) => return Err(*failed.error),
-                    (Err(_), OnError::Skip) => {}
+                    (Err(failed), on_error) if on_error == OnError::Fail || failed.error.ends() => {
+                        return Err(*failed.error);
+                    }
+                    (Err(_), _) => {}
                 }
             }
             if bytes > self.memory_bytes / 2 {
