@@ -108,6 +108,22 @@ pub enum FormatFault {
         /// The frame's length by its header.
         found: u64,
     },
+    /// The record is whole, but not the one that was written in this place.
+    #[error(
+        "another record is in this place: expected checksum `{expected:#010x}`, found `{found:#010x}`\nhint: the shard was replaced, or its records were moved; restore it, or build the data set again"
+    )]
+    OtherRecord {
+        /// The masked checksum of the record that belongs there.
+        expected: u32,
+        /// The masked checksum of the one that is there.
+        found: u32,
+    },
+    /// A list of checksums ends within one.
+    #[error("expected 4 bytes for each record, found `{found}` bytes in all")]
+    ChecksumsCut {
+        /// The bytes that are there.
+        found: u64,
+    },
     /// A tar is cut or corrupt.
     #[error("the tar is damaged: {problem}")]
     Tar {

@@ -15,7 +15,9 @@ use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
 
 use crate::error::{Error, FormatFault, FramePart, IndexFault, Place, Result, UsageFault};
-use crate::tfrecord::{FRAME_OVERHEAD_BYTES, HEADER_BYTES, Location, Options, Reader, split_header};
+use crate::tfrecord::{
+    Compression, DamageReport, FRAME_OVERHEAD_BYTES, HEADER_BYTES, Location, OnDamage, Options, Reader, split_header,
+};
 
 /// What the name of an index adds to its shard's: `shard-0.tfrecord.idx`.
 pub const INDEX_SUFFIX: &str = ".idx";
@@ -112,6 +114,33 @@ impl Index {
             offset += length;
         }
         Ok(index)
+    }
+
+    /// Makes the index of an uncompressed shard that may be damaged, by its frames' headers: where one is damaged, reading goes
+    /// on at the next that is not. What was passed over is in the report; the records' own checksums are left to whoever reads
+    /// them.
+    pub fn salvage<R: Read>(input: R, shard: &str) -> Result<(Self, DamageReport)> {
+        let options = Options {
+            verify_checksums: false,
+            on_damage: OnDamage::Skip,
+            resync_bytes_max: u64::MAX,
+            compression: Compression::None,
+            ..Options::default()
+        };
+        let mut reader = Reader::new(input, shard, options)?;
+        let mut entries = Vec::new();
+        while let Some(record) = reader.next_record()? {
+            entries.push(record.location);
+        }
+        Ok((Self { entries }, reader.into_report()))
+    }
+
+    /// Without the records that a shard of `shard_bytes` does not have; how many that are.
+    pub fn cut_to(&mut self, shard_bytes: u64) -> u64 {
+        let within = self.entries.partition_point(|entry| entry.end() <= shard_bytes);
+        let lost = (self.entries.len() - within) as u64;
+        self.entries.truncate(within);
+        lost
     }
 
     /// The index as text.

@@ -11,6 +11,7 @@
 //! - Reading a shard at random, or fast: read a block that the index says holds whole records, and take them out of it
 //!   with [`records_in_block`] (or [`parse_indexed`], one at a time). The records are slices of the block: nothing is copied.
 //! - The same of a packed (compressed) shard: write through a [`Packer`], and [`inflate_block`] what its [`Blocks`] name.
+//! - Telling a record that belongs there from one of another shard: [`Checksums`].
 //! - Reading a shard from start to end, possibly compressed (GZIP, ZLIB), possibly damaged: [`Reader`].
 //! - Looking into a record: [`Example`] borrows from it, [`SharedExample`] keeps it alive; [`TensorProto`] is the
 //!   tensor inside a `bytes_list`.
@@ -61,6 +62,7 @@
 
 #![forbid(unsafe_code)]
 
+mod checksums;
 mod error;
 mod example;
 mod index;
@@ -70,6 +72,7 @@ mod tar;
 mod tensor_proto;
 mod tfrecord;
 
+pub use checksums::{CHECKSUMS_SUFFIX, Checksums};
 pub use error::{Error, ErrorClass, FormatFault, FramePart, IndexFault, MessageFault, Place, Result, UsageFault};
 pub use example::{
     BytesList, BytesListIter, Example, FEATURES_MAX, Feature, FeatureView, FloatList, FloatListIter, Int64List,
@@ -77,7 +80,7 @@ pub use example::{
 };
 pub use index::{INDEX_SUFFIX, Index};
 pub use packing::{BLOCKS_SUFFIX, Blocks, PackFormat, PackedBlock, Packer, Packing, inflate_block};
-pub use tar::{TarSample, TarWriter, scan_tar, tar_key, tar_members};
+pub use tar::{TarSample, TarWriter, salvage_tar, scan_tar, tar_key, tar_members};
 pub use tensor_proto::{RANK_MAX, TensorFlowType, TensorProto, TensorShape, tensor_frame_bytes};
 pub use tfrecord::{
     Compression, Damage, DamageReport, FRAME_OVERHEAD_BYTES, Location, OnDamage, Options, Origin, Reader, Record,

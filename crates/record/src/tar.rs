@@ -28,29 +28,77 @@ pub struct TarSample {
 }
 
 /// Finds the samples of a tar by its headers; members are skipped, not read.
-pub fn scan_tar<R: Read + Seek>(mut input: R, shard: &str) -> Result<Vec<TarSample>> {
+pub fn scan_tar<R: Read + Seek>(input: R, shard: &str) -> Result<Vec<TarSample>> {
+    let (samples, damage) = salvage_tar(input, shard)?;
+    damage.map_or(Ok(samples), Err)
+}
+
+/// Finds the samples of a tar that may be damaged: those before the first damage, and the damage. Where that may have cost
+/// a member of the last sample before it, the sample is left out. What comes after is not looked for: a member may be a tar itself.
+pub fn salvage_tar<R: Read + Seek>(mut input: R, shard: &str) -> Result<(Vec<TarSample>, Option<Error>)> {
     let length = input.seek(SeekFrom::End(0)).map_err(|source| io(shard, source))?;
     input.rewind().map_err(|source| io(shard, source))?;
-    let damaged = |offset: u64, source: std::io::Error| format(shard, None, offset, source.to_string());
     let mut archive = Archive::new(input);
-    let mut samples: Vec<TarSample> = Vec::new();
+    let mut samples = Vec::new();
+    let damage = match scan_members(&mut archive, length, shard, &mut samples) {
+        Err(damage) => Some(damage),
+        Ok(end) => {
+            let problem = check_end(archive.into_inner(), end).map_err(|source| io(shard, source))?;
+            problem.map(|problem| {
+                samples.pop();
+                format(shard, Some(samples.len() as u64), end, problem.to_owned())
+            })
+        }
+    };
+    Ok((samples, damage))
+}
+
+/// Adds the samples of a tar of `length` bytes; where its members end. After an error, every sample that was added is whole.
+fn scan_members<R: Read + Seek>(
+    archive: &mut Archive<R>,
+    length: u64,
+    shard: &str,
+    samples: &mut Vec<TarSample>,
+) -> Result<u64> {
     let mut end = 0;
-    for entry in archive.entries_with_seek().map_err(|source| damaged(0, source))? {
-        let entry = entry.map_err(|source| damaged(end, source))?;
+    for entry in archive.entries_with_seek().map_err(|source| io(shard, source))? {
+        let entry = entry.map_err(|source| {
+            samples.pop();
+            format(shard, Some(samples.len() as u64), end, source.to_string())
+        })?;
         let start = end;
-        end = padded_end(entry.raw_file_position(), entry.size())
-            .filter(|&end| end <= length)
-            .ok_or_else(|| format(shard, Some(samples.len() as u64), start, "it ends within a member".to_owned()))?;
         let path = entry.path_bytes();
-        let Some((key, _)) = entry.header().entry_type().is_file().then(|| split_name(&path)).flatten() else {
-            continue;
+        let key = entry.header().entry_type().is_file().then(|| split_name(&path)).flatten().map(|(key, _)| key);
+        let Some(member_end) = padded_end(entry.raw_file_position(), entry.size()).filter(|&end| end <= length) else {
+            samples.pop_if(|last| key.as_ref().is_none_or(|key| last.key == *key));
+            return Err(format(shard, Some(samples.len() as u64), start, "it ends within a member".to_owned()));
         };
+        end = member_end;
+        let Some(key) = key else { continue };
         match samples.last_mut() {
             Some(last) if last.key == key => last.range.end = end,
             _ => samples.push(TarSample { key, range: start..end }),
         }
     }
-    Ok(samples)
+    Ok(end)
+}
+
+/// What is wrong with the end of a tar whose members end at `end`. A tar ends with blocks of zeros: without any it was cut
+/// between two members, and with something after them there are more members that nobody would read.
+fn check_end<R: Read + Seek>(mut input: R, end: u64) -> std::io::Result<Option<&'static str>> {
+    input.seek(SeekFrom::Start(end))?;
+    let mut block = [0; BLOCK_BYTES as usize];
+    let mut found = 0;
+    loop {
+        let read = input.read(&mut block)?;
+        found += read as u64;
+        if block[..read].iter().any(|&byte| byte != 0) {
+            return Ok(Some("it goes on after its end: a header was erased, or several tars were joined"));
+        }
+        if read == 0 {
+            return Ok((found < BLOCK_BYTES).then_some("it has no end: it was cut, or not written to its end"));
+        }
+    }
 }
 
 /// The members of the sample whose bytes are `sample`: what each is, and its content, which shares the sample's memory.
@@ -183,6 +231,7 @@ mod tests {
         let tar = written(&[("a", &[("jpg", &[1; 700])]), ("b", &[("jpg", &[2; 700])])]);
         let error = scan_tar(Cursor::new(&tar[..2200]), "t.tar").unwrap_err().to_string();
         assert!(error.contains("`t.tar`") && error.contains("within a member"), "{error}");
+        assert!(scan_tar(Cursor::new(&tar), "t.tar").is_ok());
         for at in 0..tar.len().min(2000) {
             let mut damaged = tar.clone();
             damaged[at] ^= 0x55;
@@ -193,6 +242,37 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Cut anywhere, or with any block erased: what is found is whole and the same, and what is lost is said to be.
+    #[test]
+    fn what_is_whole_is_salvaged() {
+        let tar = written(&[
+            ("a", &[("jpg", &[1; 700]), ("cls", b"1")]),
+            ("b", &[("jpg", &[2; 100]), ("cls", b"2")]),
+            ("c", &[("jpg", &[3; 900]), ("cls", b"3")]),
+        ]);
+        let whole = scan_tar(Cursor::new(&tar), "t.tar").unwrap();
+        let check = |damaged: &[u8], what: &str| {
+            let (samples, damage) = salvage_tar(Cursor::new(damaged), "t.tar").unwrap();
+            assert!(samples.len() == whole.len() || damage.is_some(), "{what}: loss in silence");
+            assert_eq!(samples, whole[..samples.len()], "{what}");
+            samples.len()
+        };
+        let mut counts = Vec::new();
+        for length in 0..tar.len() {
+            counts.push(check(&tar[..length], &format!("cut to {length}")));
+        }
+        assert!(counts.is_sorted() && counts.contains(&1) && counts.contains(&2), "{counts:?}");
+        for header in [0, 1536, 2560, 3584, 4608, 6144] {
+            let mut erased = tar.clone();
+            erased[header..header + 512].fill(0);
+            let left = check(&erased, &format!("erased at {header}"));
+            assert!(left < 3, "erased at {header}");
+        }
+        let joined = [&tar[..], &tar[..]].concat();
+        let error = scan_tar(Cursor::new(joined), "t.tar").unwrap_err().to_string();
+        assert!(error.contains("goes on after its end"), "{error}");
     }
 
     #[test]

@@ -15,13 +15,14 @@ pub struct Writer<W: Write> {
     name: Option<Box<str>>,
     records: u64,
     offset: u64,
+    checksum: u32,
     failed: bool,
 }
 
 impl<W: Write> Writer<W> {
     /// A writer of a new shard.
     pub fn new(output: W) -> Self {
-        Self { output, name: None, records: 0, offset: 0, failed: false }
+        Self { output, name: None, records: 0, offset: 0, checksum: 0, failed: false }
     }
 
     /// The shard's name in errors.
@@ -39,6 +40,11 @@ impl<W: Write> Writer<W> {
     /// Bytes written: where the next frame begins.
     pub fn position(&self) -> u64 {
         self.offset
+    }
+
+    /// The masked checksum of the record that was written last, as it stands in its frame; 0 before the first.
+    pub fn last_checksum(&self) -> u32 {
+        self.checksum
     }
 
     /// What is written to.
@@ -85,7 +91,8 @@ impl<W: Write> Writer<W> {
             checksum = crc32c::crc32c_append(checksum, part);
             self.output.write_all(part)?;
         }
-        self.output.write_all(&mask(checksum).to_le_bytes())
+        self.checksum = mask(checksum);
+        self.output.write_all(&self.checksum.to_le_bytes())
     }
 
     fn place(&self) -> Place {
