@@ -31,10 +31,15 @@ STATE_VERSION = 1
 
 @dataclass(frozen=True)
 class Skipped:
-    """A sample that was left out, and why."""
+    """A sample that was left out, or a stretch of a shard with several, and why.
+
+    `samples` is how many: `None` where nobody knows how many the stretch was to hold, and 0 where something is damaged but could
+    be read in another way.
+    """
 
     key: str
     reason: str
+    samples: int | None = 1
 
 
 @dataclass(frozen=True)
@@ -118,7 +123,7 @@ class Loader:
             raise UsageError(f"no collate `{collate}`\nhint: `list` or `pad`")
         self.collate = collate
         self.pad_value = number("pad_value", pad_value)
-        self._source = Source.of(source, data, storage, functions)
+        self._source = Source.of(source, data, storage, functions, skip_errors=on_error == "skip")
         self._check_shapes()
         self._epoch = 0
         self._epochs_done = 0
@@ -414,7 +419,7 @@ class _Iteration(Iterator[dict[str, Any]]):
         if self._running is None or self._process != os.getpid():
             return 0, []
         count, listed = self._running.skipped()
-        return count, [Skipped(key, reason) for key, reason in listed]
+        return count, [Skipped(key, reason, samples) for key, reason, samples in listed]
 
     def close(self) -> None:
         self._ended = not self._over

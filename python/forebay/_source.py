@@ -21,12 +21,19 @@ class Source:
     """A data set's folder, or a pipeline and a folder of files. Opened once in each process that uses it."""
 
     def __init__(
-        self, pipeline: Pipeline | None, folder: str, storage: str, functions: Mapping[str, Callable[..., Any]] | None
+        self,
+        pipeline: Pipeline | None,
+        folder: str,
+        storage: str,
+        functions: Mapping[str, Callable[..., Any]] | None,
+        skip_errors: bool,
     ) -> None:
         self.pipeline = pipeline
         self.functions = dict(functions or {})
         self.folder = folder
         self.storage = storage
+        #: Whether what is damaged is left out, or ends the work.
+        self.skip_errors = skip_errors
         self._opened: _native.Samples | None = None
         self._process = 0
         self._identity: str | None = None
@@ -38,6 +45,8 @@ class Source:
         data: str | os.PathLike[str] | None,
         storage: str,
         functions: Mapping[str, Callable[..., Any]] | None = None,
+        *,
+        skip_errors: bool = False,
     ) -> Source:
         from ._planning import Plan
         from ._work import Dataset
@@ -61,7 +70,8 @@ class Source:
             if data is not None:
                 raise UsageError("`data` makes no sense with a data set\nhint: leave it out")
             folder = Path(source)
-            return cls(None, str(folder.parent if folder.name == MANIFEST else folder), storage, functions)
+            folder = folder.parent if folder.name == MANIFEST else folder
+            return cls(None, str(folder), storage, functions, skip_errors)
         pipeline = as_pipeline(source)
         if functions:
             pipeline = Pipeline.from_json(pipeline.to_json(), {**pipeline._functions, **functions})
@@ -72,15 +82,16 @@ class Source:
                 f"`data` is the file `{os.fspath(data)}`, but must be a folder\n"
                 "hint: pass the folder that it is in, and name the file in the pipeline's source"
             )
-        return cls(pipeline, os.fspath(data), storage, None)
+        return cls(pipeline, os.fspath(data), storage, None, skip_errors)
 
     def samples(self) -> _native.Samples:
         if self._opened is None or self._process != os.getpid():
             if self.pipeline is None:
-                self._opened = _native.Samples.dataset(self.folder, self.storage, given(self.functions))
+                functions = given(self.functions)
+                self._opened = _native.Samples.dataset(self.folder, self.storage, self.skip_errors, functions)
                 check_named(self.functions, self._opened.pipeline.to_json())
             else:
-                self._opened = _native.Samples.files(self.pipeline._native, self.folder, self.storage)
+                self._opened = _native.Samples.files(self.pipeline._native, self.folder, self.storage, self.skip_errors)
             self._process = os.getpid()
         return self._opened
 

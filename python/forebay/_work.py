@@ -149,7 +149,7 @@ class Dataset:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
-        samples = _native.Samples.dataset(self.path, "local")
+        samples = _native.Samples.dataset(self.path, "local", False)
         self._pipeline = Pipeline(samples.pipeline)
         #: How many shards were there already, where this was just built.
         self.shards_kept: int | None = None
@@ -174,8 +174,8 @@ class Dataset:
         return list(self.manifest["classes"])
 
     @property
-    def skipped(self) -> list[dict[str, str]]:
-        """Samples of the source that could not be processed and are not in the data set: key and reason."""
+    def skipped(self) -> list[dict[str, Any]]:
+        """Samples of the source that could not be processed and are not in the data set: key, reason, and how many samples."""
         return list(self.manifest["skipped"])
 
     def __len__(self) -> int:

@@ -113,6 +113,8 @@ impl Error {
         let Self::Engine(error) = self else { return false };
         match error {
             EngineError::Sample { .. } | EngineError::Pipeline(PipelineError::Step { .. }) => true,
+            // A shard of which a part is damaged.
+            EngineError::Record(error) => error.class() == forebay_record::ErrorClass::Format,
             // Reading a source file or a record; what is being written is never read back by a storage.
             EngineError::Storage(error) => error.class() == forebay_storage::ErrorClass::Io,
             _ => false,

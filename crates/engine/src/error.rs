@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::data::Skipped;
+
 /// What can go wrong when something is run.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -52,6 +54,14 @@ pub enum Error {
         offset: u64,
         /// Why.
         source: Box<Error>,
+    },
+    /// Damaged samples were to be skipped, and that was all of them.
+    #[error("not one of {samples} samples could be read and processed; the first, `{}`: {}", first.key, first.reason)]
+    AllSkipped {
+        /// How many.
+        samples: u64,
+        /// The first that was skipped.
+        first: Box<Skipped>,
     },
     /// Whoever watches the progress asked for an end.
     #[error("cancelled")]

@@ -112,11 +112,11 @@ impl Epoch {
         }
     }
 
-    /// How many samples were skipped so far, and the first of them: key and reason.
-    fn skipped(&self) -> (u64, Vec<(String, String)>) {
+    /// How many samples were skipped so far, and the first of them: key, reason, and how many samples that is.
+    fn skipped(&self) -> (u64, Vec<(String, String, Option<u64>)>) {
         let skipped = self.of_loader(|loader| {
-            let list = loader.skipped_list().into_iter().map(|skipped| (skipped.key, skipped.reason)).collect();
-            (loader.skipped(), list)
+            let list = loader.skipped_list().into_iter();
+            (loader.skipped(), list.map(|skipped| (skipped.key, skipped.reason, skipped.samples)).collect())
         });
         skipped.unwrap_or_default()
     }

@@ -129,6 +129,10 @@ fn of_engine(error: &EngineError, place: &mut Place) -> Class {
             place.offset = Some(*offset);
             class
         }
+        EngineError::AllSkipped { first, .. } => {
+            place.key = Some(first.key.clone());
+            Class::Data
+        }
         // Raised as what cancelled it, by whoever cancelled it; this is for the rest of the world.
         EngineError::Cancelled | EngineError::Panicked { .. } => Class::Internal,
     }

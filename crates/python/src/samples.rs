@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use forebay_engine::data::{Dataset, Listing};
-use forebay_engine::load::{Cache, FromStorage, LoadOptions, Loader, OnError, Online, Schedule, Shuffle, Supply};
+use forebay_engine::load::{Cache, FromStorage, LoadOptions, Loader, Online, Schedule, Shuffle, Supply};
 use forebay_engine::{Result, StorageChoice};
 use forebay_pipeline::{Action, Draw, Pipeline as RustPipeline, Strategy};
 use forebay_storage::Storage;
@@ -16,6 +16,7 @@ use crate::errors;
 use crate::function::Functions;
 use crate::pipeline::Pipeline;
 use crate::turns::Work;
+use crate::work::on_error;
 
 /// What samples come from, opened.
 #[pyclass(frozen, module = "forebay._native")]
@@ -70,17 +71,18 @@ pub(crate) struct Started {
 impl Samples {
     /// The data set in a folder.
     #[staticmethod]
-    #[pyo3(signature = (folder, storage, functions = None))]
+    #[pyo3(signature = (folder, storage, skip_errors, functions = None))]
     fn dataset(
         py: Python<'_>,
         folder: PathBuf,
         storage: &str,
+        skip_errors: bool,
         functions: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let functions = Functions::of(functions)?;
         let open = || -> Result<Self> {
             let storage = storage.parse::<StorageChoice>()?.open(0)?;
-            let dataset = Arc::new(Dataset::open(&folder)?);
+            let dataset = Arc::new(Dataset::open_on_error(&folder, on_error(skip_errors))?);
             let (pipeline, strategy) = (dataset.pipeline().clone(), dataset.manifest().strategy.clone());
             let cache = OnceLock::new();
             Ok(Self { origin: Origin::Shards(dataset), pipeline, functions, strategy, storage, cache })
@@ -90,11 +92,11 @@ impl Samples {
 
     /// The files of a folder, through a whole pipeline.
     #[staticmethod]
-    fn files(py: Python<'_>, pipeline: &Pipeline, folder: PathBuf, storage: &str) -> PyResult<Self> {
+    fn files(py: Python<'_>, pipeline: &Pipeline, folder: PathBuf, storage: &str, skip_errors: bool) -> PyResult<Self> {
         let (pipeline, functions) = (pipeline.inner.clone(), pipeline.functions.clone());
         let open = || -> Result<Self> {
             let storage = storage.parse::<StorageChoice>()?.open(0)?;
-            let listing = Listing::scan(pipeline.source(), &folder)?;
+            let listing = Listing::scan_on_error(pipeline.source(), &folder, on_error(skip_errors))?;
             let strategy = Strategy::parse(&pipeline, &pipeline.splits()[0].name)?;
             let cache = OnceLock::new();
             Ok(Self { origin: Origin::Files(Arc::new(listing)), pipeline, functions, strategy, storage, cache })
@@ -202,7 +204,7 @@ impl Samples {
             threads: request.threads,
             prefetch: request.prefetch,
             drop_last: request.drop_last,
-            on_error: if request.skip_errors { OnError::Skip } else { OnError::Fail },
+            on_error: on_error(request.skip_errors),
             draw: Draw { seed: request.seed, epoch: request.epoch },
             cache,
         };

@@ -52,7 +52,7 @@ pub(crate) struct BuildRequest {
     overwrite: bool,
 }
 
-fn on_error(skip_errors: bool) -> OnError {
+pub(crate) fn on_error(skip_errors: bool) -> OnError {
     if skip_errors { OnError::Skip } else { OnError::Fail }
 }
 
@@ -93,7 +93,7 @@ pub(crate) fn profile(
             work_folder: request.work_folder,
             strategies,
         };
-        let listing = Listing::scan(pipeline.source(), &request.folder)?;
+        let listing = Listing::scan_on_error(pipeline.source(), &request.folder, on_error(request.skip_errors))?;
         samples = (listing.len() as u64).min(request.samples);
         forebay_engine::profile::profile(pipeline, listing, &storage, &options, &progress)
     })?;
@@ -115,7 +115,8 @@ pub(crate) fn build(
     let mut samples = 0;
     let built = progress.watch(py, &work, || -> Result<usize> {
         let strategy = Strategy::parse(&pipeline, &request.strategy)?;
-        let listing = Arc::new(Listing::scan(pipeline.source(), &request.folder)?);
+        let listing =
+            Arc::new(Listing::scan_on_error(pipeline.source(), &request.folder, on_error(request.skip_errors))?);
         samples = listing.len() as u64;
         let options = BuildOptions {
             threads: request.threads,

@@ -118,7 +118,7 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
 /// Builds.
 pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome> {
     let task = task(arguments)?;
-    let listing = Arc::new(Listing::scan(task.pipeline.source(), &task.data)?);
+    let listing = Arc::new(Listing::scan_on_error(task.pipeline.source(), &task.data, arguments.on_error.choice())?);
     let samples = listing.len();
     let threads = arguments.threads.count();
     let shards = arguments.shards.map(|shards| shards as usize);
@@ -171,7 +171,7 @@ fn outcome(report: BuildReport, dataset: PathBuf, seconds: f64) -> Outcome {
         strategy: manifest.strategy.to_string(),
         split: manifest.strategy.split,
         samples: manifest.samples,
-        skipped: manifest.skipped.len() as u64,
+        skipped: Skipped::count(&manifest.skipped),
         bytes: manifest.bytes,
         shards: manifest.shards.len(),
         shards_kept: report.shards_kept,

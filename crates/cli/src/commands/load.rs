@@ -232,19 +232,20 @@ impl Origin {
             no_data("a data set")?;
             arguments.settings.none_with("a data set")?;
             let folder = if is_folder { path } else { path.parent().unwrap_or(Path::new(".")) };
-            return Ok(Self::Shards(Arc::new(Dataset::open(folder)?)));
+            let dataset = Dataset::open_on_error(folder, arguments.on_error.choice())?;
+            return Ok(Self::Shards(Arc::new(dataset)));
         }
         if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json")) {
             arguments.settings.none_with("a plan")?;
-            return Self::of_plan(path, arguments.data.as_deref());
+            return Self::of_plan(path, arguments);
         }
         let pipeline = arguments::pipeline(&arguments.what, &arguments.settings)?;
         let data = arguments::data_folder(arguments.data.as_ref(), "load")?;
-        Self::files(pipeline, &data)
+        Self::files(pipeline, &data, arguments)
     }
 
     /// A plan can be loaded where it chose to keep the files as they are.
-    fn of_plan(path: &Path, data: Option<&Path>) -> Result<Self> {
+    fn of_plan(path: &Path, arguments: &Arguments) -> Result<Self> {
         let plan = read_plan(path)?;
         if plan.split.position > 0 {
             return Err(Error::usage(
@@ -256,11 +257,12 @@ impl Origin {
                 format!("run `forebay build {} -o dataset/`, then `forebay load dataset/`", path.display()),
             ));
         }
-        Self::files(Pipeline::from_spec(&plan.pipeline)?, data.unwrap_or(Path::new(&plan.data.root)))
+        let data = arguments.data.as_deref().unwrap_or(Path::new(&plan.data.root));
+        Self::files(Pipeline::from_spec(&plan.pipeline)?, data, arguments)
     }
 
-    fn files(pipeline: Pipeline, data: &Path) -> Result<Self> {
-        let listing = Listing::scan(pipeline.source(), data)?;
+    fn files(pipeline: Pipeline, data: &Path, arguments: &Arguments) -> Result<Self> {
+        let listing = Listing::scan_on_error(pipeline.source(), data, arguments.on_error.choice())?;
         Ok(Self::Files(Arc::new(listing), Box::new(pipeline)))
     }
 

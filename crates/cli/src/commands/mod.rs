@@ -38,18 +38,25 @@ pub(crate) fn run(command: &Command, output: &Output) -> Result<()> {
 /// So many of the skipped samples are listed on a page; JSON has more.
 const SKIPPED_SHOWN_MAX: usize = 10;
 
-/// Lists samples that were left out.
+/// Lists samples that were left out, and damage that cost none.
 fn show_skipped(page: &mut Page, skipped: u64, list: &[forebay_engine::data::Skipped]) {
-    if skipped == 0 {
+    if list.is_empty() {
         return;
     }
     let noun = if skipped == 1 { "sample was" } else { "samples were" };
     page.heading(&format!("{} {noun} skipped", forebay_plan::units::count(skipped)));
     for sample in list.iter().take(SKIPPED_SHOWN_MAX) {
         // The first line says what is wrong; the others are hints.
-        page.hanging("- ", sample.reason.lines().next().unwrap_or_default());
+        let reason = sample.reason.lines().next().unwrap_or_default();
+        match sample.samples {
+            Some(1) => page.hanging("- ", reason),
+            Some(0) => page.hanging("- nothing: ", reason),
+            Some(samples) => page.hanging(&format!("- {}: ", profile::counted(samples, "sample")), reason),
+            None => page.hanging("- an unknown number: ", reason),
+        }
     }
-    let more = skipped.saturating_sub(list.len().min(SKIPPED_SHOWN_MAX) as u64);
+    let shown = forebay_engine::data::Skipped::count(&list[..list.len().min(SKIPPED_SHOWN_MAX)]);
+    let more = skipped.saturating_sub(shown);
     if more > 0 {
         page.line(&format!("- and {} more", forebay_plan::units::count(more)));
     }

@@ -146,7 +146,7 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<(Profile
     if let Some(csv) = &arguments.csv {
         all_different(&[("--output", &arguments.output), ("--csv", csv)])?;
     }
-    let listing = Listing::scan(pipeline.source(), &arguments.data)?;
+    let listing = Listing::scan_on_error(pipeline.source(), &arguments.data, arguments.on_error.choice())?;
     let profile = measure(arguments, &pipeline, strategies, listing, output)?;
     write_file(&arguments.output, profile.to_json().map_err(Error::plan(&arguments.output))?.as_bytes())?;
     let csv = arguments.csv.as_deref().map_or(Ok(Vec::new()), |path| write_csv(&profile, path))?;

@@ -12,6 +12,7 @@ mod domains;
 mod errors;
 mod experiment;
 mod faults;
+mod integrity;
 mod presto;
 mod report;
 mod resume;

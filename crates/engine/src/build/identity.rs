@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::{Build, BuildOptions};
-use crate::data::Manifest;
+use crate::data::{Manifest, checksum, digits};
 use crate::error::{Error, Result};
 
 /// What is built, in parts, so that a message can say what has changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Identity {
     /// Of all the rest.
-    pub(super) checksum: String,
+    pub(super) digest: String,
     pipeline: String,
     strategy: String,
     shards: usize,
@@ -33,7 +33,7 @@ impl Identity {
             remedy: "build from a pipeline that can be written down".to_owned(),
         })?;
         let mut identity = Self {
-            checksum: String::new(),
+            digest: String::new(),
             pipeline: checksum(spec_text(&spec).as_bytes()),
             strategy: build.strategy.to_string(),
             shards: options.shards,
@@ -41,7 +41,7 @@ impl Identity {
             format: format!("{}-{} by {}", Manifest::FORMAT, Manifest::VERSION, env!("CARGO_PKG_VERSION")),
         };
         let Self { pipeline, strategy, shards, files, format, .. } = &identity;
-        identity.checksum = checksum(format!("{pipeline} {strategy} {shards} {files} {format}").as_bytes());
+        identity.digest = checksum(format!("{pipeline} {strategy} {shards} {files} {format}").as_bytes());
         Ok(identity)
     }
 
@@ -63,10 +63,6 @@ fn spec_text(spec: &PipelineSpec) -> String {
     serde_json::to_string(spec).expect("a pipeline's spec has text keys and plain values")
 }
 
-fn checksum(bytes: &[u8]) -> String {
-    format!("{:016x}", xxhash_rust::xxh3::xxh3_64(bytes))
-}
-
 fn files_checksum(build: &Build) -> String {
     let mut hash = Xxh3::new();
     for class in build.listing.classes() {
@@ -81,5 +77,5 @@ fn files_checksum(build: &Build) -> String {
         let modified = file.modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
         hash.update(&modified.map_or(0, |time| time.as_nanos()).to_le_bytes());
     }
-    format!("{:016x}", hash.digest())
+    digits(hash.digest())
 }

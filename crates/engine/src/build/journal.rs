@@ -1,7 +1,7 @@
 //! The journal: what is done of a build that is not finished.
 //!
 //! It is a folder inside the data set's: `build.json` says what is being built, and `shard-N.json` appears when shard N
-//! is whole. Every file is written under a temporary name and renamed. When the manifest is written, the journal goes.
+//! is whole, with its checksums. These files carry checksums of their own. Every file is written under a temporary name and renamed. When the manifest is written, the journal goes.
 //! While a build runs it holds a lock in the journal, so that two builds never write into one folder.
 
 use std::fs;
@@ -14,9 +14,10 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::identity::Identity;
-use crate::data::{Dataset, MANIFEST_FILE, Manifest, ShardEntry, Skipped, blocks_path, index_path};
+use crate::data::{Dataset, MANIFEST_FILE, Manifest, ShardEntry, Skipped, seal, unseal};
 use crate::error::{Error, Result};
 use crate::load::OnError;
+use crate::progress::Progress;
 
 const JOURNAL_FOLDER: &str = ".forebay-build";
 const BUILD_FILE: &str = "build.json";
@@ -78,12 +79,12 @@ impl Journal {
         if is_there(&self.output.join(MANIFEST_FILE))? {
             let manifest = Dataset::open(&self.output).map(|dataset| dataset.manifest().clone());
             return match manifest {
-                Ok(found) if found.identity != self.identity.checksum => {
+                Ok(found) if found.identity != self.identity.digest => {
                     self.forget_if_unused()?;
                     Err(taken(&self.output, "another data set", REPLACE))
                 }
                 Ok(found) if self.on_error == OnError::Fail && !found.skipped.is_empty() => {
-                    let by = format!("this data set, built with {} samples skipped", found.skipped.len());
+                    let by = format!("this data set, built with {} samples skipped", Skipped::count(&found.skipped));
                     Err(taken(
                         &self.output,
                         &by,
@@ -94,8 +95,14 @@ impl Journal {
                 Err(error) => Err(taken(&self.output, &format!("a damaged data set ({error})"), REPLACE)),
             };
         }
-        match read_json::<Identity>(&self.folder().join(BUILD_FILE))? {
-            None => write_json(&self.folder().join(BUILD_FILE), &self.identity).map(|()| Found::Unfinished),
+        let found = read_sealed::<Identity>(&self.folder().join(BUILD_FILE)).map_err(|error| match error {
+            Error::Format { .. } => {
+                taken(&self.output, &format!("an unfinished build that is damaged ({error})"), REPLACE)
+            }
+            error => error,
+        });
+        match found? {
+            None => write_sealed(&self.folder().join(BUILD_FILE), &self.identity).map(|()| Found::Unfinished),
             Some(found) if found == self.identity => Ok(Found::Unfinished),
             Some(found) => {
                 let by = format!("an unfinished build of something else: {}", self.identity.differences(&found));
@@ -112,7 +119,7 @@ impl Journal {
                 remove(&path)?;
             }
         }
-        write_json(&self.folder().join(BUILD_FILE), &self.identity)?;
+        write_sealed(&self.folder().join(BUILD_FILE), &self.identity)?;
         // The manifest goes first: a data set never claims shards that are gone.
         remove(&self.output.join(MANIFEST_FILE))?;
         entries(&self.output)?.iter().filter(|path| is_shard_file(path)).try_for_each(|path| remove(path))
@@ -125,7 +132,7 @@ impl Journal {
     }
 
     pub(super) fn identity(&self) -> &str {
-        &self.identity.checksum
+        &self.identity.digest
     }
 
     /// Where shard number `shard` goes.
@@ -133,32 +140,27 @@ impl Journal {
         self.output.join(format!("shard-{shard:05}.tfrecord"))
     }
 
-    /// The shards that are whole already; packed ones have a list of blocks beside them.
-    pub(super) fn finished_shards(&self, shards: usize, packed: bool) -> Result<Vec<Option<ShardDone>>> {
-        let finished = |shard: usize| {
-            let done: Option<ShardDone> = read_json(&self.note_path(shard))?;
-            let path = self.shard_path(shard);
-            // A note without its files means that somebody removed them: the shard is built again. So is one in which
-            // samples were skipped, if they are not to be now.
-            let whole = |done: &ShardDone| {
-                let files = index_path(&path).exists()
-                    && (!packed || blocks_path(&path).exists())
-                    && fs::metadata(&path).is_ok_and(|found| found.len() == done.entry.bytes);
-                files && (self.on_error == OnError::Skip || done.skipped.is_empty())
-            };
-            Ok(done.filter(whole))
-        };
-        (0..shards).map(finished).collect()
+    /// What is noted of shard number `shard`. One in which samples were skipped does not count, if they are not to be now, nor
+    /// does a note that is damaged: such a shard is built again.
+    pub(super) fn noted(&self, shard: usize, progress: &dyn Progress) -> Result<Option<ShardDone>> {
+        match read_sealed::<ShardDone>(&self.note_path(shard)) {
+            Ok(done) => Ok(done.filter(|done| self.on_error == OnError::Skip || done.skipped.is_empty())),
+            Err(Error::Format { path, problem }) => {
+                progress.note(&format!("`{}` {problem}; the shard is built again", path.display()));
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Notes that shard number `shard` is whole.
     pub(super) fn note(&self, shard: usize, done: &ShardDone) -> Result<()> {
-        write_json(&self.note_path(shard), done)
+        write_sealed(&self.note_path(shard), done)
     }
 
     /// Writes the manifest: from now on the data set is whole.
     pub(super) fn finish(&self, manifest: &Manifest) -> Result<()> {
-        write_json(&self.output.join(MANIFEST_FILE), manifest)?;
+        write_sealed(&self.output.join(MANIFEST_FILE), manifest)?;
         self.remove()
     }
 
@@ -236,20 +238,18 @@ fn remove(path: &Path) -> Result<()> {
     }
 }
 
-fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
+fn read_sealed<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
     match fs::read(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Error::io("read", path)(error)),
-        Ok(text) => serde_json::from_slice(&text)
+        Ok(text) => unseal(&text)
             .map(Some)
-            .map_err(|error| Error::Format { path: path.to_owned(), problem: format!("is damaged: {error}") }),
+            .map_err(|broken| Error::Format { path: path.to_owned(), problem: broken.to_string() }),
     }
 }
 
-fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<()> {
-    let mut text = serde_json::to_vec_pretty(value).expect("these types have text keys and plain values");
-    text.push(b'\n');
-    write_whole(path, &text)
+fn write_sealed<T: Serialize>(path: &Path, value: &T) -> Result<()> {
+    write_whole(path, &seal(value))
 }
 
 /// Writes a file so that it is there whole or not at all, and stays there when the machine stops.

@@ -2,10 +2,11 @@
 //!
 //! A build can be killed at any moment and run again: a shard is written under a temporary name, flushed, renamed, and
 //! only then noted in the journal; the manifest is written last. A sample always goes into the same shard, so the shards
-//! that are done are kept, and what comes out is the same to the byte as from a build that was never stopped.
+//! that are done are kept (once every byte of them was found to be what was written), and what comes out is the same to the byte as from a build that was never stopped.
 
 mod identity;
 mod journal;
+mod resume;
 mod shard;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,9 +19,9 @@ use forebay_pipeline::steps::prepare_files;
 use forebay_pipeline::{Pipeline, Strategy};
 use forebay_storage::Storage;
 
-use crate::data::{Listing, Manifest};
+use crate::data::{Listing, Manifest, Skipped};
 use crate::error::{Error, Result};
-use crate::load::{OnError, check_functions};
+use crate::load::{OnError, check_functions, damage_kept};
 use crate::progress::Progress;
 use identity::Identity;
 use journal::{Journal, ShardDone};
@@ -56,7 +57,8 @@ pub struct BuildOptions {
 pub struct BuildReport {
     /// The manifest that was written.
     pub manifest: Manifest,
-    /// How many shards were there already, from a build that was interrupted (or all, from one that was not).
+    /// How many shards were there already and are what was written then, from a build that was interrupted (or all, from one
+    /// that was not).
     pub shards_kept: usize,
 }
 
@@ -79,7 +81,7 @@ impl Build {
             }
             journal::Opened::Unfinished(journal) => journal,
         };
-        let kept = journal.finished_shards(options.shards, self.strategy.form.packing.is_some())?;
+        let kept = resume::whole_shards(&journal, options.shards, options.threads, progress)?;
         let shards_kept = kept.iter().flatten().count();
         let kept_samples: usize = (0..options.shards)
             .filter(|&shard| kept[shard].is_some())
@@ -100,6 +102,9 @@ impl Build {
                 problem: format!("strategy `{}` keeps the files as they are: there is nothing to build", self.strategy),
                 remedy: "load the folder itself, or choose another strategy".to_owned(),
             });
+        }
+        if let (OnError::Fail, Some(first)) = (options.on_error, self.listing.lost().first()) {
+            return Err(damage_kept(first));
         }
         check_functions(self.strategy.offline(&self.pipeline))?;
         let samples = self.listing.len();
@@ -161,14 +166,17 @@ impl Build {
     fn manifest(&self, journal: &Journal, done: Vec<ShardDone>) -> Result<Manifest> {
         let pipeline = self.pipeline.to_spec().expect("checked when the identity was made");
         let samples = done.iter().map(|shard| shard.entry.samples).sum();
+        let lost = self.listing.lost().iter().cloned();
+        let skipped: Vec<Skipped> = lost.chain(done.iter().flat_map(|shard| shard.skipped.clone())).collect();
         if samples == 0 {
-            return Err(Error::Usage {
-                problem: format!("not one sample came of the files, {} in all", self.listing.len()),
-                remedy: if done.iter().any(|shard| !shard.skipped.is_empty()) {
-                    "run again without skipping damaged samples to see the first error".to_owned()
-                } else {
-                    "look at the step that makes several samples of one: a window longer than a recording gives none"
-                        .to_owned()
+            return Err(match skipped.into_iter().find(|skipped| skipped.samples != Some(0)) {
+                Some(first) => Error::AllSkipped { samples: self.listing.len() as u64, first: Box::new(first) },
+                None => Error::Usage {
+                    problem: format!("not one sample came of the files, {} in all", self.listing.len()),
+                    remedy:
+                        "look at the step that makes several samples of one: a window longer than a recording gives \
+                             none"
+                            .to_owned(),
                 },
             });
         }
@@ -182,7 +190,7 @@ impl Build {
             samples,
             bytes: done.iter().map(|shard| shard.entry.bytes).sum(),
             classes: self.listing.classes().to_vec(),
-            skipped: done.iter().flat_map(|shard| shard.skipped.clone()).collect(),
+            skipped,
             shards: done.into_iter().map(|shard| shard.entry).collect(),
         })
     }

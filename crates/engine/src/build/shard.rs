@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use forebay_codec::TensorSpec;
 use forebay_codec::image::Encoding;
 use forebay_pipeline::{Draw, Runner, SampleView, Sink, encode_sample};
-use forebay_record::{Blocks, Index, Packer, Packing, Writer};
+use forebay_record::{Blocks, Checksums, Index, Packer, Packing, Writer};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::Build;
 use super::journal::{Journal, ShardDone, rename, write_whole};
-use crate::data::{ShardEntry, Skipped, SourceReader, blocks_path, index_path};
+use crate::data::{ShardEntry, Skipped, SourceReader, blocks_path, checksum, crc_path, digits, index_path};
 use crate::error::{Error, Result};
 use crate::load::OnError;
 use crate::progress::Progress;
@@ -72,18 +72,22 @@ impl<'a> ShardWriter<'a> {
         if written.is_err() {
             let _ = fs::remove_file(&temporary);
         }
-        let Written { index, blocks, file, skipped } = written?;
-        write_whole(&index_path(&path), index.to_text().as_bytes())?;
-        if let Some(blocks) = blocks {
-            write_whole(&blocks_path(&path), blocks.to_text().as_bytes())?;
-        }
+        let Written { index, checksums, blocks, file, skipped } = written?;
+        let write_table = |table: &Path, content: &[u8]| write_whole(table, content).map(|()| checksum(content));
+        let index_xxh3 = write_table(&index_path(&path), index.to_text().as_bytes())?;
+        let crc_xxh3 = write_table(&crc_path(&path), &checksums.to_bytes())?;
+        let blocks = blocks.map(|blocks| write_table(&blocks_path(&path), blocks.to_text().as_bytes()));
+        let blocks_xxh3 = blocks.transpose()?;
         rename(&temporary, &path)?;
         let done = ShardDone {
             entry: ShardEntry {
                 file: path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
                 samples: index.len() as u64,
                 bytes: file.bytes,
-                xxh3: format!("{:016x}", file.hash.digest()),
+                xxh3: digits(file.hash.digest()),
+                index_xxh3,
+                crc_xxh3,
+                blocks_xxh3,
             },
             skipped,
         };
@@ -98,7 +102,7 @@ impl<'a> ShardWriter<'a> {
         let packing = self.build.strategy.form.packing;
         let output = ShardOutput::new(BufWriter::with_capacity(1 << 20, hashing), packing).map_err(write_failed)?;
         let mut writer = Writer::new(output);
-        let mut index = Index::new();
+        let (mut index, mut checksums) = (Index::new(), Checksums::new());
         let mut skipped = Vec::new();
         for number in range {
             if self.stop.load(Ordering::Relaxed) {
@@ -112,11 +116,12 @@ impl<'a> ShardWriter<'a> {
                 (Err(error), on_error) if on_error == OnError::Fail || error.ends() => return Err(error.into()),
                 (Err(error), _) => {
                     let key = self.build.listing.entries()[number].key.to_string();
-                    skipped.push(Skipped { key, reason: error.to_string() });
+                    skipped.push(Skipped::one(key, error));
                 }
             }
             for record in self.records.iter() {
                 index.push(writer.write(record).map_err(|error| shard_error(error, path))?)?;
+                checksums.push(writer.last_checksum());
                 writer.output().end_record().map_err(write_failed)?;
             }
             self.progress.advance(1);
@@ -125,7 +130,7 @@ impl<'a> ShardWriter<'a> {
         let (buffered, blocks) = output.finish().map_err(write_failed)?;
         let file = buffered.into_inner().map_err(|error| write_failed(error.into_error()))?;
         file.file.sync_data().map_err(write_failed)?;
-        Ok(Written { index, blocks, file, skipped })
+        Ok(Written { index, checksums, blocks, file, skipped })
     }
 
     /// Does the offline steps to sample number `number`; its records are in `self.records` then.
@@ -146,6 +151,7 @@ impl<'a> ShardWriter<'a> {
 /// A shard that is whole under its temporary name, and what belongs beside it.
 struct Written {
     index: Index,
+    checksums: Checksums,
     blocks: Option<Blocks>,
     file: HashingFile,
     skipped: Vec<Skipped>,

@@ -1,73 +1,19 @@
-//! The data set on disk: a manifest, shards, and an index beside each shard.
+//! The data set on disk: a manifest, shards, and tables beside each shard.
+//!
+//! The manifest carries its own checksum and those of the tables; one of the tables has a checksum of each record. So whatever
+//! is read is known for what was built, up to the bytes of a sample.
 
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use forebay_pipeline::{Pipeline, PipelineSpec, Schema, Strategy};
-use forebay_record::{BLOCKS_SUFFIX, Blocks, INDEX_SUFFIX, Index};
-use serde::{Deserialize, Serialize};
+use bytes::Bytes;
+use forebay_pipeline::{Pipeline, Schema, Strategy};
+use forebay_record::{Blocks, Index, Origin, Place, parse_indexed};
 
+use super::manifest::{MANIFEST_FILE, Manifest, Skipped};
+use super::tables::Tables;
 use crate::error::{Error, Result};
-
-/// The name of the manifest in a data set's folder.
-pub const MANIFEST_FILE: &str = "dataset.json";
-
-/// What a data set is: `dataset.json`. It is written last, so a folder that has one is whole.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Manifest {
-    /// Always [`Manifest::FORMAT`].
-    pub format: String,
-    /// The version of this layout: [`Manifest::VERSION`].
-    pub version: u32,
-    /// The version of Forebay that wrote it.
-    pub forebay: String,
-    /// The whole pipeline.
-    pub pipeline: PipelineSpec,
-    /// What was done once and is in the shards, and how.
-    pub strategy: Strategy,
-    /// What the data set was built from and how, as a checksum. A build with the same identity gives the same bytes.
-    pub identity: String,
-    /// How many samples.
-    pub samples: u64,
-    /// How many bytes of shards.
-    pub bytes: u64,
-    /// The names of the classes; a label is a place in this list.
-    pub classes: Vec<String>,
-    /// The shards, in order.
-    pub shards: Vec<ShardEntry>,
-    /// Samples of the source that could not be processed and are not in the data set.
-    pub skipped: Vec<Skipped>,
-}
-
-/// One shard of a data set.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ShardEntry {
-    /// Its file name.
-    pub file: String,
-    /// How many samples it has.
-    pub samples: u64,
-    /// How many bytes it has.
-    pub bytes: u64,
-    /// The XXH3 checksum (64 bit) of its bytes, in hexadecimal.
-    pub xxh3: String,
-}
-
-/// A sample that was left out, and why.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Skipped {
-    /// Its key.
-    pub key: String,
-    /// Why.
-    pub reason: String,
-}
-
-impl Manifest {
-    /// The mark of a manifest.
-    pub const FORMAT: &str = "forebay-dataset";
-    /// The layout that this version writes and reads.
-    pub const VERSION: u32 = 1;
-}
+use crate::load::OnError;
 
 /// A data set that was built, opened for reading.
 #[derive(Debug)]
@@ -75,17 +21,34 @@ pub struct Dataset {
     root: PathBuf,
     manifest: Manifest,
     pipeline: Pipeline,
+    on_error: OnError,
     /// `first[s]` is the number of the first sample of shard `s`.
     first: Vec<u64>,
-    indexes: Vec<OnceLock<Index>>,
-    blocks: Vec<OnceLock<Blocks>>,
+    tables: Vec<OnceLock<Found>>,
+}
+
+/// What was found beside a shard.
+#[derive(Debug)]
+enum Found {
+    /// Its tables, as they were built.
+    Whole(Tables),
+    /// The same, made from the shard again, because of this.
+    Remade(Tables, String),
+    /// Nothing that helps, because of this.
+    Lost(String),
 }
 
 impl Dataset {
     /// Opens the data set in the folder `root` and checks that every shard is there with its right size.
     pub fn open(root: &Path) -> Result<Self> {
+        Self::open_on_error(root, OnError::Fail)
+    }
+
+    /// The same, where `on_error` says what happens to shards that are damaged or not there: with [`OnError::Skip`] the data
+    /// set is opened, tables that are damaged are made again if their shard is whole, and the rest is lost.
+    pub fn open_on_error(root: &Path, on_error: OnError) -> Result<Self> {
         let path = root.join(MANIFEST_FILE);
-        let text = std::fs::read_to_string(&path).map_err(|source| match source.kind() {
+        let text = std::fs::read(&path).map_err(|source| match source.kind() {
             std::io::ErrorKind::NotFound if root.is_dir() => Error::Usage {
                 problem: format!("`{}` is no data set: it has no `{MANIFEST_FILE}`", root.display()),
                 remedy: "build one with `forebay build`; a build that was interrupted goes on when run again"
@@ -93,26 +56,12 @@ impl Dataset {
             },
             _ => Error::io("open the data set", &path)(source),
         })?;
-        let format = |problem: String| Error::Format { path: path.clone(), problem };
-        let manifest: Manifest =
-            serde_json::from_str(&text).map_err(|error| format(format!("is no manifest: {error}")))?;
-        if manifest.format != Manifest::FORMAT || manifest.version != Manifest::VERSION {
-            return Err(format(format!(
-                "has layout `{}` version {}, but this Forebay reads `{}` version {}",
-                manifest.format,
-                manifest.version,
-                Manifest::FORMAT,
-                Manifest::VERSION
-            )));
-        }
+        let manifest = Manifest::parse(&text, &path)?;
         let pipeline = Pipeline::from_spec(&manifest.pipeline)?;
         let strategy = &manifest.strategy;
         if Strategy::parse(&pipeline, &strategy.to_string())? != *strategy {
-            return Err(format(format!("names a strategy `{strategy}` that its pipeline does not have")));
-        }
-        check_sums(&manifest).map_err(format)?;
-        for shard in &manifest.shards {
-            check_shard(root, shard)?;
+            let problem = format!("names a strategy `{strategy}` that its pipeline does not have");
+            return Err(Error::Format { path, problem });
         }
         let first = manifest.shards.iter().scan(0, |sum, shard| {
             let first = *sum;
@@ -120,9 +69,12 @@ impl Dataset {
             Some(first)
         });
         let first: Vec<u64> = first.collect();
-        let indexes = manifest.shards.iter().map(|_| OnceLock::new()).collect();
-        let blocks = manifest.shards.iter().map(|_| OnceLock::new()).collect();
-        Ok(Self { root: root.to_owned(), manifest, pipeline, first, indexes, blocks })
+        let tables = manifest.shards.iter().map(|_| OnceLock::new()).collect();
+        let dataset = Self { root: root.to_owned(), manifest, pipeline, on_error, first, tables };
+        if on_error == OnError::Fail {
+            (0..dataset.manifest.shards.len()).try_for_each(|shard| dataset.check_size(shard))?;
+        }
+        Ok(dataset)
     }
 
     /// The folder.
@@ -138,6 +90,11 @@ impl Dataset {
     /// The pipeline.
     pub fn pipeline(&self) -> &Pipeline {
         &self.pipeline
+    }
+
+    /// What happens to shards that are damaged.
+    pub fn on_error(&self) -> OnError {
+        self.on_error
     }
 
     /// The fields of a stored record.
@@ -157,93 +114,86 @@ impl Dataset {
 
     /// Where the records of shard number `shard` lie, in what it inflates to if it is packed.
     pub fn index(&self, shard: usize) -> Result<&Index> {
-        if let Some(index) = self.indexes[shard].get() {
-            return Ok(index);
-        }
-        let entry = &self.manifest.shards[shard];
-        let path = index_path(&self.shard_path(shard));
-        let text = std::fs::read(&path).map_err(Error::io("read the index", &path))?;
-        let index = Index::parse(&text, &path.display().to_string())?;
-        let bytes = self.blocks(shard)?.map_or(entry.bytes, Blocks::inflated_bytes);
-        index.check_within(bytes, &entry.file)?;
-        if index.len() as u64 != entry.samples {
-            return Err(Error::Format {
-                path,
-                problem: format!("has {} records, but the manifest says {}", index.len(), entry.samples),
-            });
-        }
-        Ok(self.indexes[shard].get_or_init(|| index))
+        Ok(&self.tables(shard)?.index)
     }
 
     /// Where the blocks of shard number `shard` lie, if it is packed.
     pub fn blocks(&self, shard: usize) -> Result<Option<&Blocks>> {
-        if self.manifest.strategy.form.packing.is_none() {
-            return Ok(None);
+        Ok(self.tables(shard)?.blocks.as_ref())
+    }
+
+    /// The payload of record number `record` of shard number `shard`, whose frame is `frame`, if it is the one that was built.
+    pub fn payload(&self, shard: usize, record: usize, frame: &Bytes) -> Result<Bytes> {
+        let tables = self.tables(shard)?;
+        let name = &self.manifest.shards[shard].file;
+        let location = tables.index.entries()[record];
+        let origin = Origin { shard: name, record: record as u64, offset: location.offset };
+        let payload = parse_indexed(frame, location, origin, true)?;
+        tables.checksums.check(record, frame, || Place {
+            shard: Some(name.as_str().into()),
+            record: Some(record as u64),
+            offset: Some(location.offset),
+        })?;
+        Ok(payload)
+    }
+
+    /// What was damaged and could be read in another way, so that no sample is lost for it. All that was looked at so far.
+    pub fn remade(&self) -> Vec<Skipped> {
+        let remade = |(shard, found): (usize, &OnceLock<Found>)| match found.get() {
+            Some(Found::Remade(_, why)) => Some(Skipped {
+                key: self.manifest.shards[shard].file.clone(),
+                reason: format!("{why}; the shard itself is whole, and was read instead"),
+                samples: Some(0),
+            }),
+            _ => None,
+        };
+        self.tables.iter().enumerate().filter_map(remade).collect()
+    }
+
+    /// The tables beside shard number `shard`, read once.
+    pub(super) fn tables(&self, shard: usize) -> Result<&Tables> {
+        let found = if let Some(found) = self.tables[shard].get() {
+            found
+        } else {
+            let found = self.find_tables(shard)?;
+            self.tables[shard].get_or_init(|| found)
+        };
+        match found {
+            Found::Whole(tables) | Found::Remade(tables, _) => Ok(tables),
+            Found::Lost(why) => {
+                Err(Error::Format { path: self.shard_path(shard), problem: format!("cannot be read: {why}") })
+            }
         }
-        if let Some(blocks) = self.blocks[shard].get() {
-            return Ok(Some(blocks));
-        }
+    }
+
+    fn find_tables(&self, shard: usize) -> Result<Found> {
         let entry = &self.manifest.shards[shard];
-        let path = blocks_path(&self.shard_path(shard));
-        let text = std::fs::read(&path).map_err(Error::io("read the list of blocks", &path))?;
-        let blocks = Blocks::parse(&text, &path.display().to_string())?;
-        blocks.check_within(entry.bytes, &entry.file)?;
-        Ok(Some(self.blocks[shard].get_or_init(|| blocks)))
+        let path = self.shard_path(shard);
+        let error = match Tables::read(&path, entry) {
+            Ok(tables) => return Ok(Found::Whole(tables)),
+            Err(error) if self.on_error == OnError::Fail => return Err(error),
+            Err(error) => first_line(&error),
+        };
+        Ok(match Tables::remake(&path, entry) {
+            Ok(tables) => Found::Remade(tables, error),
+            Err(second) => Found::Lost(format!("{error}, and the shard does not help: {}", first_line(&second))),
+        })
+    }
+
+    /// That shard number `shard` is there with its right size.
+    pub(super) fn check_size(&self, shard: usize) -> Result<()> {
+        let entry = &self.manifest.shards[shard];
+        let path = self.shard_path(shard);
+        let found = std::fs::metadata(&path).map_err(Error::io("open the shard", &path))?.len();
+        if found == entry.bytes {
+            return Ok(());
+        }
+        let problem = format!("has {found} bytes, but the manifest says {}: it was damaged or replaced", entry.bytes);
+        Err(Error::Format { path, problem })
     }
 }
 
-/// The path of the index beside a shard.
-pub(crate) fn index_path(shard: &Path) -> PathBuf {
-    beside(shard, INDEX_SUFFIX)
-}
-
-/// The path of the list of blocks beside a packed shard.
-pub(crate) fn blocks_path(shard: &Path) -> PathBuf {
-    beside(shard, BLOCKS_SUFFIX)
-}
-
-fn beside(shard: &Path, suffix: &str) -> PathBuf {
-    let mut name = shard.as_os_str().to_owned();
-    name.push(suffix);
-    name.into()
-}
-
-/// That the manifest agrees with itself.
-fn check_sums(manifest: &Manifest) -> std::result::Result<(), String> {
-    let names: HashSet<&str> = manifest.shards.iter().map(|shard| shard.file.as_str()).collect();
-    if names.len() != manifest.shards.len() {
-        return Err("names a shard twice".to_owned());
-    }
-    let sum = |part: fn(&ShardEntry) -> u64| {
-        manifest.shards.iter().try_fold(0_u64, |sum, shard| sum.checked_add(part(shard)))
-    };
-    let (samples, bytes) = (sum(|shard| shard.samples), sum(|shard| shard.bytes));
-    if samples != Some(manifest.samples) || bytes != Some(manifest.bytes) || manifest.samples == 0 {
-        return Err(format!(
-            "says {} samples in {} bytes, but its shards have {} in {}",
-            manifest.samples,
-            manifest.bytes,
-            samples.unwrap_or(u64::MAX),
-            bytes.unwrap_or(u64::MAX)
-        ));
-    }
-    Ok(())
-}
-
-fn check_shard(root: &Path, shard: &ShardEntry) -> Result<()> {
-    let path = root.join(&shard.file);
-    if Path::new(&shard.file).file_name().is_none_or(|name| name != shard.file.as_str()) {
-        return Err(Error::Format {
-            path: root.join(MANIFEST_FILE),
-            problem: format!("names a shard `{}` outside its folder", shard.file),
-        });
-    }
-    let found = std::fs::metadata(&path).map_err(Error::io("open the shard", &path))?.len();
-    if found != shard.bytes {
-        return Err(Error::Format {
-            path,
-            problem: format!("has {found} bytes, but the manifest says {}: it was damaged or replaced", shard.bytes),
-        });
-    }
-    Ok(())
+/// What an error says, without its hints.
+fn first_line(error: &Error) -> String {
+    error.to_string().lines().next().unwrap_or_default().to_owned()
 }

@@ -11,8 +11,10 @@ use rustix::io::Errno;
 use walkdir::WalkDir;
 
 use super::beside::check_beside;
+use super::manifest::Skipped;
 use super::shards::list_shards;
 use crate::error::{Error, Result};
+use crate::load::OnError;
 
 /// The samples of a source, in the order that numbers them.
 #[derive(Debug, Clone)]
@@ -23,6 +25,8 @@ pub struct Listing {
     /// The tar or TFRecord files that the samples lie in; none where each lies in files of its own.
     shards: Vec<PathBuf>,
     classes: Vec<String>,
+    /// What could not be listed.
+    lost: Vec<Skipped>,
 }
 
 /// One sample of a source.
@@ -62,7 +66,14 @@ impl Entry {
 impl Listing {
     /// Lists what `source` means in the folder `root`.
     pub fn scan(source: &Source, root: &Path) -> Result<Self> {
-        let mut entries = walk(source, root)?;
+        Self::scan_on_error(source, root, OnError::Fail)
+    }
+
+    /// The same, where `on_error` says what happens to shards and folders that are damaged: with [`OnError::Skip`] their samples
+    /// are listed as far as they are whole, and the rest is [`lost`](Self::lost).
+    pub fn scan_on_error(source: &Source, root: &Path, on_error: OnError) -> Result<Self> {
+        let mut lost = Vec::new();
+        let mut entries = walk(source, root, on_error, &mut lost)?;
         if entries.is_empty() {
             return Err(Error::Usage {
                 problem: format!("no file below `{}` matches `{}`", root.display(), source.pattern()),
@@ -81,12 +92,14 @@ impl Listing {
                 }
             };
         } else {
-            (shards, entries) = list_shards(source.format, root, &entries)?;
+            let found = list_shards(source.format, root, &entries, on_error)?;
+            (shards, entries) = (found.paths, found.entries);
+            lost.extend(found.lost);
         }
         if source.order() == Order::Shuffled {
             Random::from_parts(&[source.seed]).shuffle(&mut entries);
         }
-        let listing = Self { root: root.to_owned(), source: source.clone(), entries, shards, classes };
+        let listing = Self { root: root.to_owned(), source: source.clone(), entries, shards, classes, lost };
         check_beside(&listing)?;
         Ok(listing)
     }
@@ -121,6 +134,11 @@ impl Listing {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
+    }
+
+    /// What is damaged and could not be listed.
+    pub fn lost(&self) -> &[Skipped] {
+        &self.lost
     }
 
     /// The names of the classes; a label is a place in this list.
@@ -165,7 +183,7 @@ fn beside(path: &Path, from: &str) -> PathBuf {
     PathBuf::from(replaced)
 }
 
-fn walk(source: &Source, root: &Path) -> Result<Vec<Entry>> {
+fn walk(source: &Source, root: &Path, on_error: OnError, lost: &mut Vec<Skipped>) -> Result<Vec<Entry>> {
     let glob = GlobBuilder::new(source.pattern())
         .literal_separator(true)
         .empty_alternates(true)
@@ -194,7 +212,17 @@ fn walk(source: &Source, root: &Path) -> Result<Vec<Entry>> {
             Err(error) if error.loop_ancestor().is_some() => continue,
             // A link whose target is gone is a file that cannot be read: a damaged sample, if it is one at all.
             Err(error) if leads_nowhere(&error) => (error.path().map(Path::to_owned).unwrap_or_default(), None),
-            Err(error) => return Err(cannot_list(error, &last, root)),
+            Err(error) => {
+                let path = error.path().unwrap_or(root);
+                let key = path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned();
+                let error = cannot_list(error, &last, root);
+                // Without the root there is nothing to go on with.
+                if on_error == OnError::Fail || key.is_empty() {
+                    return Err(error);
+                }
+                lost.push(Skipped { key, reason: error.to_string(), samples: None });
+                continue;
+            }
         };
         let below = path.strip_prefix(root).unwrap_or(&path);
         if metadata.as_ref().is_some_and(|metadata| !metadata.is_file()) || !matcher.is_match(below) {

@@ -3,15 +3,21 @@
 mod beside;
 mod dataset;
 mod listing;
+mod manifest;
 mod reader;
+mod sealed;
 mod shards;
 mod stretch;
+mod tables;
+mod verify;
 
-pub use dataset::{Dataset, MANIFEST_FILE, Manifest, ShardEntry, Skipped};
-pub(crate) use dataset::{blocks_path, index_path};
+pub use dataset::Dataset;
 pub use listing::{Entry, Listing};
+pub use manifest::{MANIFEST_FILE, Manifest, ShardEntry, Skipped};
 pub use reader::{Content, SourceReader};
+pub(crate) use sealed::{checksum, digits, seal, unseal};
 pub use stretch::Stretch;
+pub(crate) use tables::{blocks_path, crc_path, file_checksum, index_path};
 
 /// The largest file that is read as one sample.
 pub(crate) const FILE_BYTES_MAX: u64 = 1 << 32;

@@ -6,15 +6,40 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use forebay_pipeline::Format;
-use forebay_record::{Index, scan_tar};
+use forebay_record::{Index, salvage_tar};
 
-use super::dataset::index_path;
 use super::listing::{Entry, Place};
+use super::manifest::Skipped;
+use super::tables::index_path;
 use crate::error::{Error, Result};
+use crate::load::OnError;
 
-/// Lists the samples of `files`: the shards' full paths, and where each sample lies in them.
-pub(super) fn list_shards(format: Format, root: &Path, files: &[Entry]) -> Result<(Vec<PathBuf>, Vec<Entry>)> {
-    let (mut shards, mut entries) = (Vec::new(), Vec::new());
+/// What was found in the shards of a source.
+pub(super) struct Shards {
+    /// Their full paths.
+    pub(super) paths: Vec<PathBuf>,
+    /// Their samples, and where each lies.
+    pub(super) entries: Vec<Entry>,
+    /// What is damaged.
+    pub(super) lost: Vec<Skipped>,
+}
+
+/// What was found in one shard: of each sample its key (or none, where samples have no names), offset and length, and the damage.
+#[derive(Default)]
+struct Scan {
+    samples: Vec<(Option<String>, u64, u64)>,
+    damage: Vec<Damage>,
+}
+
+/// Something that is wrong with a shard, and how many samples that cost, where it is known.
+struct Damage {
+    error: Error,
+    samples: Option<u64>,
+}
+
+/// Lists the samples of `files`. Damage ends it, or is added to what is lost.
+pub(super) fn list_shards(format: Format, root: &Path, files: &[Entry], on_error: OnError) -> Result<Shards> {
+    let mut found = Shards { paths: Vec::new(), entries: Vec::new(), lost: Vec::new() };
     for file in files {
         let Place::File(below) = &file.place else { continue };
         let path = root.join(below);
@@ -22,54 +47,92 @@ pub(super) fn list_shards(format: Format, root: &Path, files: &[Entry]) -> Resul
         if path.extension().is_some_and(|extension| extension == "idx" || extension == "index") {
             continue;
         }
-        let shard = shards.len();
-        let entry = |key: String, record: usize, offset: u64, bytes: u64| Entry {
-            key: key.into(),
+        let scan = if format == Format::Tar { scan_tar(&path, &file.key) } else { scan_records(&path, &file.key) };
+        let scan = match (scan, on_error) {
+            (Ok(scan), _) => scan,
+            (Err(error), OnError::Fail) => return Err(error),
+            (Err(error), OnError::Skip) => Scan { samples: Vec::new(), damage: vec![Damage { error, samples: None }] },
+        };
+        for Damage { error, samples } in scan.damage {
+            if on_error == OnError::Fail {
+                return Err(error);
+            }
+            found.lost.push(Skipped { key: file.key.to_string(), reason: error.to_string(), samples });
+        }
+        let shard = found.paths.len();
+        found.entries.extend(scan.samples.into_iter().enumerate().map(|(record, (key, offset, bytes))| Entry {
+            key: key.unwrap_or_else(|| format!("{}:{record}", file.key)).into(),
             bytes,
             modified: file.modified,
             label: None,
             place: Place::Shard { shard, record: record as u64, offset },
-        };
-        if format == Format::Tar {
-            let mut input = open(&path)?;
-            refuse_gzip(&mut input, &path)?;
-            for (record, sample) in scan_tar(BufReader::new(input), &file.key)?.into_iter().enumerate() {
-                let bytes = sample.range.end - sample.range.start;
-                entries.push(entry(sample.key, record, sample.range.start, bytes));
-            }
-        } else {
-            for (record, location) in index_of(&path, &file.key)?.entries().iter().enumerate() {
-                entries.push(entry(format!("{}:{record}", file.key), record, location.offset, location.length));
-            }
-        }
-        shards.push(path);
+        }));
+        found.paths.push(path);
     }
-    if entries.is_empty() {
-        return Err(Error::Usage {
-            problem: format!("the {} shards below `{}` have no sample", shards.len(), root.display()),
+    match found.lost.first() {
+        _ if !found.entries.is_empty() => Ok(found),
+        Some(first) => Err(Error::AllSkipped { samples: Skipped::count(&found.lost), first: Box::new(first.clone()) }),
+        None => Err(Error::Usage {
+            problem: format!("the {} shards below `{}` have no sample", found.paths.len(), root.display()),
             remedy: "check the folder, and `format` in the pipeline's [source]".to_owned(),
-        });
+        }),
     }
-    Ok((shards, entries))
 }
 
 fn open(path: &Path) -> Result<File> {
     File::open(path).map_err(Error::io("open the shard", path))
 }
 
-/// The index beside a shard, or one made from its frames.
-fn index_of(path: &Path, name: &str) -> Result<Index> {
+fn scan_tar(path: &Path, name: &str) -> Result<Scan> {
+    let mut input = open(path)?;
+    refuse_gzip(&mut input, path)?;
+    let (samples, damage) = salvage_tar(BufReader::new(input), name)?;
+    let sample = |sample: forebay_record::TarSample| {
+        let bytes = sample.range.end - sample.range.start;
+        (Some(sample.key), sample.range.start, bytes)
+    };
+    // How many there were after the damage, nobody knows.
+    let damage = damage.into_iter().map(|error| Damage { error: error.into(), samples: None });
+    Ok(Scan { samples: samples.into_iter().map(sample).collect(), damage: damage.collect() })
+}
+
+/// By the index beside a shard, or by one made from its frames.
+fn scan_records(path: &Path, name: &str) -> Result<Scan> {
     let mut input = open(path)?;
     let length = input.metadata().map_err(Error::io("open the shard", path))?.len();
     refuse_gzip(&mut input, path)?;
-    let beside = index_path(path);
-    if beside.is_file() {
-        let text = std::fs::read(&beside).map_err(Error::io("read the index", &beside))?;
-        let index = Index::parse(&text, &beside.display().to_string())?;
-        index.check_within(length, name)?;
-        return Ok(index);
-    }
-    Ok(Index::scan_headers(input, name)?)
+    let mut damage = Vec::new();
+    let index = match index_beside(path) {
+        Some(Ok(mut index)) => {
+            if let Err(error) = index.check_within(length, name) {
+                damage.push(Damage { error: error.into(), samples: Some(index.cut_to(length)) });
+            }
+            index
+        }
+        other => {
+            // The shard serves as well as its index, if it is whole: a broken index costs nothing by itself.
+            damage.extend(other.and_then(Result::err).map(|error| Damage { error, samples: Some(0) }));
+            Index::scan_headers(&mut input, name).or_else(|_| {
+                input.rewind().map_err(Error::io("read the shard", path))?;
+                let (index, report) = Index::salvage(&mut input, name)?;
+                // A damaged length says nothing about how many records are passed over with it.
+                damage.extend(report.into_entries().into_iter().map(|damage| Damage {
+                    samples: matches!(damage.error, forebay_record::Error::Limit { .. }).then_some(damage.records),
+                    error: damage.error.into(),
+                }));
+                Ok::<_, Error>(index)
+            })?
+        }
+    };
+    let samples = index.entries().iter().map(|location| (None, location.offset, location.length)).collect();
+    Ok(Scan { samples, damage })
+}
+
+/// The index beside a shard, if there is one.
+fn index_beside(path: &Path) -> Option<Result<Index>> {
+    let path = index_path(path);
+    let parse = |text: Vec<u8>| Ok(Index::parse(&text, &path.display().to_string())?);
+    path.is_file().then(|| std::fs::read(&path).map_err(Error::io("read the index", &path)).and_then(parse))
 }
 
 /// Samples of a compressed shard cannot be reached one by one.

@@ -20,7 +20,7 @@ mod worker;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -126,6 +126,10 @@ struct Shared {
     loaded: AtomicU64,
     skipped: AtomicU64,
     skipped_list: Mutex<Vec<Skipped>>,
+    /// How many samples have no place in the epoch, because they were lost before it began.
+    lost: u64,
+    /// Whether it was said that all samples were skipped.
+    failed: AtomicBool,
 }
 
 /// What [`Loader::next_timeout`] found.
@@ -162,6 +166,26 @@ fn check_batch(output: &Schema, batch_size: usize) -> Result<()> {
     Ok(())
 }
 
+/// What is lost before anything is read. A loader that is to fail at damage cannot leave it out.
+fn check_lost(supply: &dyn Supply, on_error: OnError) -> Result<Vec<Skipped>> {
+    let lost = supply.lost();
+    match (lost.first(), on_error) {
+        (Some(first), OnError::Fail) => Err(damage_kept(first)),
+        _ => Ok(lost),
+    }
+}
+
+/// The error of work that is to fail at damage, on data that was opened to leave it out.
+pub(crate) fn damage_kept(first: &Skipped) -> Error {
+    Error::Usage {
+        problem: format!(
+            "the data were opened so that damage is skipped, and are to be used so that it fails: {}",
+            first.reason
+        ),
+        remedy: "say the same to both".to_owned(),
+    }
+}
+
 /// Refuses steps that only another program can do, before anything is read.
 pub(crate) fn check_functions(steps: &[Step]) -> Result<()> {
     match steps.iter().find(|step| !step.action.can_run()) {
@@ -186,6 +210,7 @@ impl Loader {
         check_batch(&online.output, options.batch_size)?;
         check_functions(&online.steps)?;
         let files = prepare_files(&online.steps)?;
+        let lost = check_lost(&*supply, options.on_error)?;
         let (start, samples) = (supply.start(), supply.samples());
         let workers_ahead = (options.threads * TAKE_SAMPLES).div_ceil(options.batch_size);
         let shape = Shape {
@@ -202,8 +227,10 @@ impl Loader {
             online,
             _files: files,
             loaded: AtomicU64::new(0),
-            skipped: AtomicU64::new(0),
-            skipped_list: Mutex::new(Vec::new()),
+            failed: AtomicBool::new(false),
+            lost: Skipped::count(&lost),
+            skipped: AtomicU64::new(Skipped::count(&lost)),
+            skipped_list: Mutex::new(lost),
             options,
         });
         let mut loader = Self { threads: Vec::new(), shared };
@@ -233,7 +260,10 @@ impl Loader {
     }
 
     fn deliver(&mut self, deadline: Option<Instant>) -> Next {
-        let next = self.shared.assembly.deliver(deadline);
+        let next = match self.shared.assembly.deliver(deadline) {
+            Next::End => self.shared.all_skipped().map_or(Next::End, |error| Next::Batch(Err(error))),
+            next => next,
+        };
         if let Next::Batch(Ok(batch)) = &next {
             self.shared.loaded.fetch_add(batch.len() as u64, Ordering::Relaxed);
         }
@@ -339,8 +369,22 @@ impl Shared {
     fn note_skipped(&self, failed: Failed) {
         self.skipped.fetch_add(1, Ordering::Relaxed);
         let mut list = self.skipped_list.lock();
-        if list.len() < SKIPPED_LISTED_MAX {
-            list.push(Skipped { key: failed.key, reason: failed.error.to_string() });
+        // Samples of a shard that is lost are called after it, and are one entry.
+        if let Some(Skipped { samples: Some(samples), .. }) = list.iter_mut().rfind(|listed| listed.key == failed.key) {
+            *samples += 1;
+        } else if list.len() < SKIPPED_LISTED_MAX {
+            list.push(Skipped::one(failed.key, failed.error));
         }
+    }
+
+    /// The error that an epoch ends with if every one of its samples was skipped; once.
+    fn all_skipped(&self) -> Option<Error> {
+        let samples = self.supply.samples();
+        let here = self.skipped.load(Ordering::Relaxed) - self.lost;
+        if samples == 0 || self.supply.start() > 0 || here < samples || self.failed.swap(true, Ordering::Relaxed) {
+            return None;
+        }
+        let first = self.skipped_list.lock().iter().find(|skipped| skipped.samples != Some(0)).cloned()?;
+        Some(Error::AllSkipped { samples, first: Box::new(first) })
     }
 }

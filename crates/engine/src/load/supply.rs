@@ -9,13 +9,13 @@ use std::sync::{Arc, OnceLock};
 use crate::sync::Mutex;
 use bytes::Bytes;
 use forebay_pipeline::{Sample, Schema, decode_sample};
-use forebay_record::{Origin, parse_indexed};
 use forebay_storage::{File, Storage};
 
 use super::cache::Cache;
 use super::schedule::{Block, Read, Schedule};
-use crate::data::{Content, Dataset, Listing, SourceReader};
+use crate::data::{Content, Dataset, Listing, Skipped, SourceReader};
 use crate::error::{Error, Result};
+use crate::load::OnError;
 
 /// Which sample comes next, and where its bytes come from.
 pub trait Supply: Send + Sync {
@@ -39,6 +39,12 @@ pub trait Supply: Send + Sync {
 
     /// How many bytes were read so far.
     fn bytes_read(&self) -> u64;
+
+    /// What is known to be lost before anything is read, and has no place in the epoch; and what was damaged and could be read in
+    /// another way.
+    fn lost(&self) -> Vec<Skipped> {
+        Vec::new()
+    }
 }
 
 /// The bytes of one sample, or the sample itself.
@@ -137,10 +143,21 @@ impl FromStorage {
         let block_bytes = block_bytes(dataset.manifest().bytes);
         for shard in 0..dataset.manifest().shards.len() {
             let mut block = Block { shard, records: 0..0, bytes: 0 };
+            let index = match dataset.index(shard) {
+                Ok(index) => index,
+                Err(error) if dataset.on_error() == OnError::Fail => return Err(error),
+                // The samples keep their places in the epoch, and each is reported as lost when its turn comes.
+                Err(_) => {
+                    let entry = &dataset.manifest().shards[shard];
+                    let all = Block { shard, records: 0..entry.samples as usize, bytes: entry.bytes };
+                    blocks.extend((entry.samples > 0).then_some(all));
+                    continue;
+                }
+            };
             // Of a packed block all is read or nothing.
             let packed = dataset.blocks(shard)?;
             let may_begin = |offset| packed.is_none_or(|blocks| blocks.begins_at(offset));
-            for (record, location) in dataset.index(shard)?.entries().iter().enumerate() {
+            for (record, location) in index.entries().iter().enumerate() {
                 let full = block.bytes > 0 && block.bytes + location.length > block_bytes;
                 if full && may_begin(location.offset) {
                     blocks.push(std::mem::replace(&mut block, Block { shard, records: record..record, bytes: 0 }));
@@ -189,10 +206,10 @@ impl FromStorage {
         }
     }
 
-    fn read_block(&self, block: &Block) -> Result<Vec<Payload>> {
+    fn read_block(&self, block: &Block) -> Vec<Payload> {
         match &self.origin {
-            Place::Source(reader) => Ok(self.read_source(reader, block.records.clone())),
-            Place::Shards { dataset, open, .. } => self.read_shard(dataset, open, block),
+            Place::Source(reader) => self.read_source(reader, block.records.clone()),
+            Place::Shards { dataset, open, .. } => self.read_shard(dataset, &open[block.shard], block),
         }
     }
 
@@ -216,46 +233,48 @@ impl FromStorage {
         }
     }
 
-    /// Reads a block of records. If a packed one cannot be inflated, each of its records is tried by itself, so that those of
-    /// the packed blocks beside it live on.
-    fn read_shard(&self, dataset: &Dataset, open: &[OnceLock<Box<dyn File>>], block: &Block) -> Result<Vec<Payload>> {
-        let file = if let Some(file) = open[block.shard].get() {
-            file
-        } else {
-            let file = self.storage.open(&dataset.shard_path(block.shard))?;
-            open[block.shard].get_or_init(|| file)
-        };
-        match self.read_records(dataset, &**file, block.shard, block.records.clone()) {
-            Err(Error::Record(_)) => {
-                let alone = |record: usize| match self.read_records(dataset, &**file, block.shard, record..record + 1) {
-                    Err(error @ Error::Record(_)) => {
-                        let key = format!("{}:{record}", dataset.manifest().shards[block.shard].file);
-                        Ok(vec![Payload::Failed(Failed { key, error: Box::new(error) })])
-                    }
-                    result => result,
-                };
-                let payloads: Result<Vec<Vec<Payload>>> = block.records.clone().map(alone).collect();
-                Ok(payloads?.into_iter().flatten().collect())
-            }
-            result => result,
+    /// Reads a block of records. If that fails, each of them is tried by itself, so that those before the end of a truncated
+    /// shard, and those of the packed blocks beside a damaged one, live on.
+    fn read_shard(&self, dataset: &Dataset, open: &OnceLock<Box<dyn File>>, block: &Block) -> Vec<Payload> {
+        if let Ok(payloads) = self.read_records(dataset, open, block.shard, block.records.clone()) {
+            return payloads;
         }
+        let alone = |record: usize| match self.read_records(dataset, open, block.shard, record..record + 1) {
+            Ok(payloads) => payloads,
+            Err(error) => {
+                let name = &dataset.manifest().shards[block.shard].file;
+                // A shard that nothing can be read of is one loss.
+                let lost = open.get().is_none() || dataset.index(block.shard).is_err();
+                let key = if lost { name.clone() } else { format!("{name}:{record}") };
+                vec![Payload::Failed(Failed { key, error: Box::new(error) })]
+            }
+        };
+        block.records.clone().flat_map(alone).collect()
     }
 
     fn read_records(
         &self,
         dataset: &Dataset,
-        file: &dyn File,
+        open: &OnceLock<Box<dyn File>>,
         shard: usize,
         records: std::ops::Range<usize>,
     ) -> Result<Vec<Payload>> {
-        let stretch = dataset.read_stretch(file, shard, records.clone())?;
+        // Its tables first: where nothing is known of its records there is nothing to read.
+        let index = dataset.index(shard)?;
+        let file = if let Some(file) = open.get() {
+            file
+        } else {
+            let file = self.storage.open(&dataset.shard_path(shard))?;
+            open.get_or_init(|| file)
+        };
+        let stretch = dataset.read_stretch(&**file, shard, records.clone())?;
         self.bytes_read.fetch_add(stretch.bytes_read, Ordering::Relaxed);
         let payload = |(record, location): (usize, &forebay_record::Location)| {
             let from = (location.offset - stretch.offset) as usize;
             let frame = stretch.frames.slice(from..from + location.length as usize);
             Payload::Record { shard, record, frame }
         };
-        Ok(records.clone().zip(&dataset.index(shard)?.entries()[records]).map(payload).collect())
+        Ok(records.clone().zip(&index.entries()[records]).map(payload).collect())
     }
 }
 
@@ -273,11 +292,11 @@ impl Supply for FromStorage {
     }
 
     fn read(&self, read: &Read) -> Result<Vec<Payload>> {
-        let Some(cache) = &self.cache else { return self.read_block(&read.block) };
+        let Some(cache) = &self.cache else { return Ok(self.read_block(&read.block)) };
         let first = self.first_sample(&read.block);
         let numbers = first..first + read.block.records.len() as u64;
         let missing = numbers.clone().any(|number| !cache.has(number));
-        let mut payloads = if missing { self.read_block(&read.block)? } else { Vec::new() };
+        let mut payloads = if missing { self.read_block(&read.block) } else { Vec::new() };
         payloads.resize_with(numbers.clone().count(), || Payload::Failed(Failed::nothing()));
         for (number, payload) in numbers.zip(&mut payloads) {
             if let Some(sample) = cache.get(number) {
@@ -311,19 +330,23 @@ impl Supply for FromStorage {
     fn bytes_read(&self) -> u64 {
         self.bytes_read.load(Ordering::Relaxed)
     }
+
+    fn lost(&self) -> Vec<Skipped> {
+        match &self.origin {
+            Place::Source(reader) => reader.listing().lost().to_vec(),
+            Place::Shards { dataset, .. } => dataset.remade(),
+        }
+    }
 }
 
 /// Checks a record and takes it apart.
 fn unpack_record(dataset: &Dataset, schema: &Schema, shard: usize, record: usize, frame: &Bytes) -> Result<Sample> {
-    let name = &dataset.manifest().shards[shard].file;
-    let location = dataset.index(shard)?.entries()[record];
+    let payload = dataset.payload(shard, record, frame)?;
     let number = dataset.first_sample(shard) + record as u64;
-    let origin = Origin { shard: name, record: record as u64, offset: location.offset };
-    let payload = parse_indexed(frame, location, origin, true)?;
     decode_sample(payload, schema, number).map_err(|source| Error::Sample {
-        shard: name.clone(),
+        shard: dataset.manifest().shards[shard].file.clone(),
         record: record as u64,
-        offset: location.offset,
+        offset: dataset.index(shard).ok().and_then(|index| index.get(record)).map_or(0, |location| location.offset),
         source: Box::new(source.into()),
     })
 }

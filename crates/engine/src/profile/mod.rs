@@ -20,7 +20,7 @@ use forebay_plan::{Caching, Data, FirstBatch, Machine, Method, Profile, Run, Sto
 use forebay_storage::Storage;
 
 use crate::build::{Build, BuildOptions};
-use crate::data::{Dataset, Listing, SourceReader, blocks_path, index_path};
+use crate::data::{Dataset, Listing, SourceReader, blocks_path, crc_path, index_path};
 use crate::error::{Error, Result};
 use crate::load::{
     Failed, FromMemory, FromStorage, LoadOptions, Loader, Next, OnError, Online, Schedule, Shuffle, Supply,
@@ -374,7 +374,7 @@ impl Kept {
             Self::Source(listing) => listing.paths(),
             Self::Shards(dataset) => (0..dataset.manifest().shards.len())
                 .map(|shard| dataset.shard_path(shard))
-                .flat_map(|shard| [index_path(&shard), blocks_path(&shard), shard])
+                .flat_map(|shard| [index_path(&shard), blocks_path(&shard), crc_path(&shard), shard])
                 .filter(|path| path.exists())
                 .collect(),
         }

@@ -10,7 +10,7 @@ use forebay_engine::data::{Dataset, Listing};
 use forebay_engine::load::OnError;
 use forebay_pipeline::{Pipeline, Strategy};
 
-use crate::support::{FailsAfter, SMALL, TILES, build, local, options, photo, photos, pipeline};
+use crate::support::{FailsAfter, SMALL, TILES, build, local, options, photo, photos, pipeline, resealed};
 
 /// Every file of a folder and its content.
 fn content(folder: &Path) -> BTreeMap<String, Vec<u8>> {
@@ -28,7 +28,7 @@ fn an_interrupted_build_goes_on_and_gives_the_same_bytes() {
         let whole = tempfile::tempdir().unwrap();
         build(&pipeline, split, photos.path(), local()).run(whole.path(), &options(8), &()).unwrap();
         let expected = content(whole.path());
-        assert_eq!(expected.len(), 8 * 2 + 1, "shards, indexes, manifest: {:?}", expected.keys());
+        assert_eq!(expected.len(), 8 * 3 + 1, "shards, indexes, checksums, manifest: {:?}", expected.keys());
         for reads in [0, 1, 13, 30, 49] {
             let output = tempfile::tempdir().unwrap();
             let failing = Arc::new(FailsAfter { inner: local(), reads_left: AtomicU64::new(reads) });
@@ -38,7 +38,7 @@ fn an_interrupted_build_goes_on_and_gives_the_same_bytes() {
             let left = content_of_shards(output.path());
             assert!(!left.keys().any(|name| name.contains("partial")), "{:?}", left.keys());
             let report = build(&pipeline, split, photos.path(), local()).run(output.path(), &options(8), &()).unwrap();
-            assert_eq!(report.shards_kept, left.len() / 2);
+            assert_eq!(report.shards_kept, left.len() / 3);
             assert!(content(output.path()) == expected, "{split} after {reads} reads");
         }
     }
@@ -213,12 +213,17 @@ fn a_damaged_data_set_says_what_is_wrong() {
         std::fs::write(&manifest, text).unwrap();
         Dataset::open(output.path()).unwrap_err().to_string()
     };
-    assert!(error("{").contains("is no manifest"));
-    assert!(error(&text.replace("\"samples\": 20", "\"samples\": 21")).contains("says 21 samples"));
-    assert!(error(&text.replace("shard-00001.tfrecord", "shard-00000.tfrecord")).contains("a shard twice"));
-    assert!(error(&text.replace("\"version\": 1", "\"version\": 99")).contains("version 99"));
-    assert!(error(&text.replace("shard-00001.tfrecord", "../shard-00001.tfrecord")).contains("outside its folder"));
-    assert!(error(&text.replace("shard-00001.tfrecord", "shard-00009.tfrecord")).contains("shard-00009"));
+    assert!(error("{").contains("does not begin with its checksum"));
+    let edited = error(&text.replace("\"samples\": 20", "\"samples\": 21"));
+    assert!(edited.contains("it was damaged or edited") && edited.contains("hint: restore it"), "{edited}");
+    let other = error(&text.replace("\"version\": 2", "\"version\": 1"));
+    assert!(other.contains("version 1, but this Forebay reads `forebay-dataset` version 2"), "{other}");
+    // Not edited, but written so.
+    let sealed = |from: &str, to: &str| error(&resealed(&text.replace(from, to)));
+    assert!(sealed("\"samples\": 20", "\"samples\": 21").contains("says 21 samples"));
+    assert!(sealed("shard-00001.tfrecord", "shard-00000.tfrecord").contains("a shard twice"));
+    assert!(sealed("shard-00001.tfrecord", "../shard-00001.tfrecord").contains("outside its folder"));
+    assert!(sealed("shard-00001.tfrecord", "shard-00009.tfrecord").contains("shard-00009"));
     std::fs::write(&manifest, &text).unwrap();
     let dataset = Dataset::open(output.path()).unwrap();
     std::fs::write(output.path().join("shard-00001.tfrecord.idx"), "0 20\n").unwrap();

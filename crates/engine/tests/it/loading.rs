@@ -177,22 +177,6 @@ fn an_absurd_batch_is_refused_before_it_is_allocated() {
 }
 
 #[test]
-fn an_index_with_a_gap_skips_what_it_does_not_name() {
-    let photos = photos(12);
-    let (output, dataset) = built(&pipeline(SMALL), "resized", photos.path(), 1);
-    let index = output.path().join("shard-00000.tfrecord.idx");
-    let text = std::fs::read_to_string(&index).unwrap();
-    let lines: Vec<&str> = text.lines().enumerate().filter(|(number, _)| *number != 5).map(|(_, line)| line).collect();
-    std::fs::write(&index, lines.join("\n") + "\n").unwrap();
-    let manifest = output.path().join("dataset.json");
-    let text = std::fs::read_to_string(&manifest).unwrap().replace("\"samples\": 12", "\"samples\": 11");
-    std::fs::write(&manifest, text).unwrap();
-    drop(dataset);
-    let dataset = Arc::new(Dataset::open(output.path()).unwrap());
-    assert_eq!(samples(epoch(&dataset, &threads(2), Shuffle::No)).len(), 11);
-}
-
-#[test]
 fn buffers_come_back() {
     let photos = photos(70);
     let (_output, dataset) = built(&pipeline(SMALL), "resized", photos.path(), 1);

@@ -8,7 +8,9 @@
 
 mod building;
 mod converting;
+mod damage;
 mod domains;
+mod integrity;
 mod listing;
 mod loading;
 mod packed;

@@ -103,6 +103,14 @@ pub(crate) fn built(pipeline: &Pipeline, split: &str, photos: &Path, shards: usi
     (output, dataset)
 }
 
+/// A manifest's text with the checksum that it should have.
+pub(crate) fn resealed(text: &str) -> String {
+    let (start, rest) = text.split_once("\"checksum\": \"").unwrap();
+    let zeroed = format!("{start}\"checksum\": \"0000000000000000{}", &rest[16..]);
+    let sum = xxhash_rust::xxh3::xxh3_64(zeroed.as_bytes());
+    zeroed.replacen("0000000000000000", &format!("{sum:016x}"), 1)
+}
+
 /// A storage that fails after so many reads, as if the process had been killed.
 #[derive(Debug)]
 pub(crate) struct FailsAfter {

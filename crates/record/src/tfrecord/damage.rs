@@ -49,6 +49,11 @@ impl DamageReport {
         &self.entries
     }
 
+    /// The same, to keep.
+    pub fn into_entries(self) -> Vec<Damage> {
+        self.entries
+    }
+
     /// Whether nothing was passed over.
     pub fn is_empty(&self) -> bool {
         self.records == 0 && self.bytes == 0

@@ -22,7 +22,7 @@ pub(super) fn seconds(runs: &[PlannedRun], common: &Common, work: &Path, progres
     let measure = |run: &PlannedRun| -> Result<Profile> {
         std::fs::create_dir_all(work).map_err(Error::io("create the folder", work))?;
         let _made = run.make_data(progress)?;
-        let listing = Listing::scan(run.pipeline.source(), &run.data)?;
+        let listing = Listing::scan_on_error(run.pipeline.source(), &run.data, common.on_error.choice())?;
         Ok(profile(&run.pipeline, listing, &common.storage.storage, &run.options(common, 0, work), progress)?)
     };
     let made: Vec<&PlannedRun> = runs.iter().filter(|run| run.order.is_some()).collect();

@@ -316,7 +316,7 @@ fn measure(
         let time = units::seconds(left);
         progress.note(&format!("run {} of {}: {}, about {time} left", number + 1, runs.len(), run.name));
         let made = run.make_data(progress)?;
-        let listing = Listing::scan(run.pipeline.source(), &run.data)?;
+        let listing = Listing::scan_on_error(run.pipeline.source(), &run.data, common.on_error.choice())?;
         let options = run.options(common, run.runs_total, folder.path());
         let measured = profile(&run.pipeline, listing, &common.storage.storage, &options, progress)?;
         drop(made);

@@ -58,7 +58,7 @@ impl PlannedRun {
     /// A run of `on` with the settings that all share.
     fn new(name: &str, on: &On, threads: usize) -> Result<Self> {
         let pipeline = arguments::pipeline(&on.pipeline, &on.settings)?;
-        let listing = Listing::scan(pipeline.source(), &on.data)?;
+        let listing = Listing::scan_on_error(pipeline.source(), &on.data, on.common.on_error.choice())?;
         Ok(Self {
             files: (listing.len() as u64, listing.bytes()),
             name: name.to_owned(),

@@ -1,15 +1,12 @@
 //! A data set that `forebay build` made.
 
-use std::fs::File;
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use forebay_engine::data::{Dataset, ShardEntry};
+use forebay_engine::data::{Dataset, ShardEntry, Skipped};
+use forebay_engine::load::OnError;
 use forebay_pipeline::Split;
 use forebay_plan::units;
-use forebay_record::{INDEX_SUFFIX, OnDamage, Options, Origin, Reader, parse_indexed};
 use serde::Serialize;
-use xxhash_rust::xxh3::Xxh3;
 
 use super::features::RecordFound;
 use super::show_problems;
@@ -41,14 +38,15 @@ pub(super) struct Found {
 }
 
 pub(super) fn inspect(path: &Path, verify: bool, record: Option<u64>) -> Result<Found> {
-    let dataset = Dataset::open(path)?;
+    // To verify is to find all that is wrong, and not to end at the first.
+    let dataset = Dataset::open_on_error(path, if verify { OnError::Skip } else { OnError::Fail })?;
     let manifest = dataset.manifest();
     let strategy = &manifest.strategy;
     let (online_steps, _) = strategy.online(dataset.pipeline());
     let mut problems = Vec::new();
     if verify {
         for shard in 0..manifest.shards.len() {
-            verify_shard(&dataset, shard, &mut problems)?;
+            problems.extend(dataset.verify_shard(shard)?);
         }
     }
     Ok(Found {
@@ -60,7 +58,7 @@ pub(super) fn inspect(path: &Path, verify: bool, record: Option<u64>) -> Result<
         bytes: manifest.bytes,
         shards: manifest.shards.clone(),
         classes: manifest.classes.clone(),
-        skipped: manifest.skipped.len() as u64,
+        skipped: Skipped::count(&manifest.skipped),
         online_steps: online_steps.into_iter().map(|step| step.name).collect(),
         schema: dataset.stored_schema().to_string(),
         identity: manifest.identity.clone(),
@@ -69,49 +67,6 @@ pub(super) fn inspect(path: &Path, verify: bool, record: Option<u64>) -> Result<
         problems,
         record: record.map(|number| read_record(&dataset, number)).transpose()?,
     })
-}
-
-/// Reads a shard from front to back, and compares it with what the manifest and the index say.
-fn verify_shard(dataset: &Dataset, shard: usize, problems: &mut Vec<String>) -> Result<()> {
-    let entry = &dataset.manifest().shards[shard];
-    let path = dataset.shard_path(shard);
-    let file = File::open(&path).map_err(Error::io("open the shard", &path))?;
-    let mut hashing = HashingRead { inner: file, hash: Xxh3::new() };
-    let options = Options { on_damage: OnDamage::Skip, ..Options::default() };
-    let mut reader = Reader::new(&mut hashing, &entry.file, options)?;
-    if let Ok(index) = dataset.index(shard) {
-        reader = reader.with_index(index.clone());
-    }
-    let (mut records, mut misplaced) = (0, 0);
-    while let Some(record) = reader.next_record()? {
-        let expected = dataset.index(shard).ok().and_then(|index| index.get(record.number as usize));
-        misplaced += u64::from(expected.is_some_and(|expected| expected != record.location));
-        records += 1;
-    }
-    problems.extend(reader.report().entries().iter().map(|damage| damage.error.to_string()));
-    drop(reader);
-    let rest = io::copy(&mut hashing, &mut io::sink()).map_err(Error::io("read the shard", &path))?;
-    let mut say = |what: &str, expected: &str, found: &str| {
-        problems.push(format!("`{}` has {what} `{found}`, but the manifest says `{expected}`", entry.file));
-    };
-    if records != entry.samples {
-        say("records", &entry.samples.to_string(), &records.to_string());
-    }
-    let sum = format!("{:016x}", hashing.hash.digest());
-    if sum != entry.xxh3 {
-        say("checksum", &entry.xxh3, &sum);
-    }
-    if rest > 0 {
-        problems.push(format!("`{}` has {rest} bytes after its last record", entry.file));
-    }
-    match dataset.index(shard) {
-        Err(error) => problems.push(error.to_string()),
-        Ok(_) if misplaced > 0 => {
-            problems.push(format!("`{}{INDEX_SUFFIX}` misplaces {misplaced} records", entry.file));
-        }
-        Ok(_) => {}
-    }
-    Ok(())
 }
 
 fn read_record(dataset: &Dataset, number: u64) -> Result<RecordFound> {
@@ -135,24 +90,10 @@ fn read_record(dataset: &Dataset, number: u64) -> Result<RecordFound> {
     let storage = forebay_engine::StorageChoice::Local.open(0)?;
     let open = storage.open(&path).map_err(forebay_engine::Error::from)?;
     let stretch = dataset.read_stretch(&*open, shard, within as usize..within as usize + 1)?;
-    let shard = &manifest.shards[shard].file;
-    let origin = Origin { shard, record: within, offset: stretch.offset };
-    let record = parse_indexed(&stretch.frames, location, origin, true)?;
-    Ok(RecordFound::new(shard, within, location.offset, &record))
-}
-
-/// Takes the checksum of what is read.
-struct HashingRead {
-    inner: File,
-    hash: Xxh3,
-}
-
-impl Read for HashingRead {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.inner.read(buffer)?;
-        self.hash.update(&buffer[..count]);
-        Ok(count)
-    }
+    let from = (location.offset - stretch.offset) as usize;
+    let frame = stretch.frames.slice(from..from + location.length as usize);
+    let record = dataset.payload(shard, within as usize, &frame)?;
+    Ok(RecordFound::new(&manifest.shards[shard].file, within, location.offset, &record))
 }
 
 impl Found {

@@ -1,0 +1,70 @@
+//! What an interrupted build left: shards that are noted in the journal are kept if every byte of them is what was noted.
+
+use std::io::ErrorKind;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::journal::{Journal, ShardDone};
+use crate::data::{ShardEntry, blocks_path, crc_path, file_checksum, index_path};
+use crate::error::{Error, Result};
+use crate::progress::Progress;
+use crate::sync::Mutex;
+
+/// The shards, of `shards` in all, that are whole already.
+pub(super) fn whole_shards(
+    journal: &Journal,
+    shards: usize,
+    threads: usize,
+    progress: &dyn Progress,
+) -> Result<Vec<Option<ShardDone>>> {
+    let noted: Vec<Option<ShardDone>> =
+        (0..shards).map(|shard| journal.noted(shard, progress)).collect::<Result<_>>()?;
+    let count = noted.iter().flatten().count();
+    if count == 0 {
+        return Ok(noted);
+    }
+    progress.begin("verify finished shards", noted.iter().flatten().map(|done| done.entry.samples).sum());
+    let next = AtomicUsize::new(0);
+    let results: Mutex<Vec<(usize, Result<bool>)>> = Mutex::new(Vec::new());
+    std::thread::scope(|scope| {
+        for _ in 0..threads.min(count) {
+            scope.spawn(|| {
+                loop {
+                    let shard = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(noted) = noted.get(shard) else { return };
+                    let Some(done) = noted else { continue };
+                    let whole = is_whole(&journal.shard_path(shard), &done.entry, progress);
+                    progress.advance(done.entry.samples);
+                    results.lock().push((shard, whole));
+                }
+            });
+        }
+    });
+    let mut whole = noted;
+    for (shard, result) in results.into_inner() {
+        if !result? {
+            progress.note(&format!("shard {shard} is not what was written: it is built again"));
+            whole[shard] = None;
+        }
+    }
+    progress.end();
+    Ok(whole)
+}
+
+/// Whether a shard and what lies beside it are what `entry` says.
+fn is_whole(path: &Path, entry: &ShardEntry, progress: &dyn Progress) -> Result<bool> {
+    let tables = [(index_path(path), Some(&entry.index_xxh3)), (crc_path(path), Some(&entry.crc_xxh3))];
+    let blocks = (blocks_path(path), entry.blocks_xxh3.as_ref());
+    // The shard last: it takes the longest.
+    let files = tables.into_iter().chain([blocks, (path.to_owned(), Some(&entry.xxh3))]);
+    for (path, expected) in files.filter_map(|(path, expected)| Some((path, expected?))) {
+        match file_checksum(&path, || progress.is_cancelled()) {
+            Ok(Some(found)) if found == *expected => {}
+            Ok(Some(_)) => return Ok(false),
+            Ok(None) => return Err(Error::Cancelled),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+            Err(error) => return Err(Error::io("read", &path)(error)),
+        }
+    }
+    Ok(true)
+}

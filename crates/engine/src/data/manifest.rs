@@ -1,0 +1,157 @@
+//! The manifest of a data set: `dataset.json`.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use forebay_pipeline::{PipelineSpec, Strategy};
+use serde::{Deserialize, Serialize};
+
+use super::sealed::{Broken, unseal};
+use crate::error::{Error, Result};
+
+/// The name of the manifest in a data set's folder.
+pub const MANIFEST_FILE: &str = "dataset.json";
+
+/// What a data set is: `dataset.json`. It is written last, so a folder that has one is whole. The file has a key more than this,
+/// `checksum`, of all the rest of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Always [`Manifest::FORMAT`].
+    pub format: String,
+    /// The version of this layout: [`Manifest::VERSION`].
+    pub version: u32,
+    /// The version of Forebay that wrote it.
+    pub forebay: String,
+    /// The whole pipeline.
+    pub pipeline: PipelineSpec,
+    /// What was done once and is in the shards, and how.
+    pub strategy: Strategy,
+    /// What the data set was built from and how, as a checksum. A build with the same identity gives the same bytes.
+    pub identity: String,
+    /// How many samples.
+    pub samples: u64,
+    /// How many bytes of shards.
+    pub bytes: u64,
+    /// The names of the classes; a label is a place in this list.
+    pub classes: Vec<String>,
+    /// The shards, in order.
+    pub shards: Vec<ShardEntry>,
+    /// Samples of the source that could not be processed and are not in the data set.
+    pub skipped: Vec<Skipped>,
+}
+
+/// One shard of a data set. Checksums are XXH3-64, in hexadecimal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ShardEntry {
+    /// Its file name.
+    pub file: String,
+    /// How many samples it has.
+    pub samples: u64,
+    /// How many bytes it has.
+    pub bytes: u64,
+    /// The checksum of its bytes.
+    pub xxh3: String,
+    /// The checksum of the index beside it.
+    pub index_xxh3: String,
+    /// The checksum of the list of its records' checksums beside it.
+    pub crc_xxh3: String,
+    /// The checksum of the list of blocks beside it, where it is packed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocks_xxh3: Option<String>,
+}
+
+/// A sample that was left out, or a stretch of a shard with some, and why.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Skipped {
+    /// Its key, or the shard's.
+    pub key: String,
+    /// Why.
+    pub reason: String,
+    /// How many samples: one, or those of a stretch; `None` where nobody knows how many that was to hold, and none where it
+    /// could be read in another way.
+    pub samples: Option<u64>,
+}
+
+impl Skipped {
+    /// One sample.
+    pub fn one(key: impl Into<String>, reason: impl ToString) -> Self {
+        Self { key: key.into(), reason: reason.to_string(), samples: Some(1) }
+    }
+
+    /// How many samples were left out; a stretch of which nobody knows how many it was to hold counts as one.
+    pub fn count(list: &[Self]) -> u64 {
+        list.iter().map(|skipped| skipped.samples.unwrap_or(1)).fold(0, u64::saturating_add)
+    }
+}
+
+impl Manifest {
+    /// The mark of a manifest.
+    pub const FORMAT: &str = "forebay-dataset";
+    /// The layout that this version writes and reads.
+    pub const VERSION: u32 = 2;
+
+    /// The manifest in `text`, which was read from `path`.
+    pub(super) fn parse(text: &[u8], path: &Path) -> Result<Self> {
+        let format = |problem: String| Error::Format { path: path.to_owned(), problem };
+        // The version first, as far as it can be made out: of another layout nothing else can be said.
+        if let Ok(Layout { format: Some(layout), version: Some(version) }) = serde_json::from_slice(text)
+            && (layout != Self::FORMAT || version != Self::VERSION)
+        {
+            return Err(format(format!(
+                "has layout `{layout}` version {version}, but this Forebay reads `{}` version {}\nhint: build the data set \
+                 again, with `--overwrite`",
+                Self::FORMAT,
+                Self::VERSION
+            )));
+        }
+        let manifest: Self = unseal(text).map_err(|broken| {
+            let hint = match &broken {
+                Broken::Json(_) => "",
+                _ => "\nhint: restore it, or build the data set again with `--overwrite`; nothing in it may be edited",
+            };
+            format(match broken {
+                Broken::Json(error) => format!("is no manifest: {error}"),
+                broken => format!("{broken}{hint}"),
+            })
+        })?;
+        manifest.check().map_err(format)?;
+        Ok(manifest)
+    }
+
+    /// That the manifest agrees with itself.
+    fn check(&self) -> std::result::Result<(), String> {
+        let names: HashSet<&str> = self.shards.iter().map(|shard| shard.file.as_str()).collect();
+        if names.len() != self.shards.len() {
+            return Err("names a shard twice".to_owned());
+        }
+        let is_plain = |file: &str| Path::new(file).file_name().is_some_and(|name| name == file);
+        if let Some(shard) = self.shards.iter().find(|shard| !is_plain(&shard.file)) {
+            return Err(format!("names a shard `{}` outside its folder", shard.file));
+        }
+        let packed = self.strategy.form.packing.is_some();
+        if let Some(shard) = self.shards.iter().find(|shard| shard.blocks_xxh3.is_some() != packed) {
+            return Err(format!("has a shard `{}` that is not packed as the strategy says", shard.file));
+        }
+        let sum = |part: fn(&ShardEntry) -> u64| {
+            self.shards.iter().try_fold(0_u64, |sum, shard| sum.checked_add(part(shard)))
+        };
+        let (samples, bytes) = (sum(|shard| shard.samples), sum(|shard| shard.bytes));
+        if samples != Some(self.samples) || bytes != Some(self.bytes) || self.samples == 0 {
+            return Err(format!(
+                "says {} samples in {} bytes, but its shards have {} in {}",
+                self.samples,
+                self.bytes,
+                samples.unwrap_or(u64::MAX),
+                bytes.unwrap_or(u64::MAX)
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// What every layout has.
+#[derive(Deserialize)]
+struct Layout {
+    format: Option<String>,
+    version: Option<u32>,
+}

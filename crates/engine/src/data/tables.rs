@@ -1,0 +1,179 @@
+//! The tables beside a shard: where its records lie, where its blocks lie if it is packed, and each record's checksum.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use forebay_record::{
+    BLOCKS_SUFFIX, Blocks, CHECKSUMS_SUFFIX, Checksums, INDEX_SUFFIX, Index, Options, Reader, masked_crc32c,
+};
+use xxhash_rust::xxh3::Xxh3;
+
+use super::manifest::ShardEntry;
+use super::sealed::{checksum, digits};
+use crate::error::{Error, Result};
+
+/// What lies beside a shard.
+#[derive(Debug)]
+pub(super) struct Tables {
+    pub(super) index: Index,
+    pub(super) checksums: Checksums,
+    pub(super) blocks: Option<Blocks>,
+}
+
+/// No table takes more bytes for a record (an index has 42 at most) and besides.
+const RECORD_BYTES_MAX: u64 = 128;
+const BYTES_MAX: u64 = 1 << 16;
+
+impl Tables {
+    /// Reads the tables of the shard at `path`, and checks that they are what the manifest says.
+    pub(super) fn read(path: &Path, entry: &ShardEntry) -> Result<Self> {
+        let blocks = read_blocks(path, entry)?;
+        let index_path = index_path(path);
+        let index = read_table("read the index", &index_path, entry, &entry.index_xxh3)?;
+        let index = Index::parse(&index, &index_path.display().to_string())?;
+        let crc_path = crc_path(path);
+        let checksums = read_table("read the checksums", &crc_path, entry, &entry.crc_xxh3)?;
+        let checksums = Checksums::parse(&checksums, &crc_path.display().to_string())?;
+        let tables = Self { index, checksums, blocks };
+        tables.check(path, entry)?;
+        Ok(tables)
+    }
+
+    /// Makes the tables again from the shard, if all of it is as it was built. Where its blocks lie cannot be made out.
+    pub(super) fn remake(path: &Path, entry: &ShardEntry) -> Result<Self> {
+        let blocks = read_blocks(path, entry)?;
+        let (mut index, mut checksums) = (Index::new(), Checksums::new());
+        let found = read_shard(path, entry, Options::default(), None, |record| {
+            checksums.push(masked_crc32c(&record.data));
+            Ok(index.push(record.location)?)
+        })?;
+        if found.checksum != entry.xxh3 {
+            return Err(other_checksum(path, &entry.xxh3, &found.checksum));
+        }
+        let tables = Self { index, checksums, blocks };
+        tables.check(path, entry)?;
+        Ok(tables)
+    }
+
+    fn check(&self, path: &Path, entry: &ShardEntry) -> Result<()> {
+        let bytes = self.blocks.as_ref().map_or(entry.bytes, Blocks::inflated_bytes);
+        self.index.check_within(bytes, &entry.file)?;
+        for (file, records) in [(index_path(path), self.index.len()), (crc_path(path), self.checksums.len())] {
+            if records as u64 != entry.samples {
+                let problem = format!("has {records} records, but the manifest says {}", entry.samples);
+                return Err(Error::Format { path: file, problem });
+            }
+        }
+        Ok(())
+    }
+}
+
+fn read_blocks(path: &Path, entry: &ShardEntry) -> Result<Option<Blocks>> {
+    let Some(expected) = &entry.blocks_xxh3 else { return Ok(None) };
+    let path = blocks_path(path);
+    let text = read_table("read the list of blocks", &path, entry, expected)?;
+    let blocks = Blocks::parse(&text, &path.display().to_string())?;
+    blocks.check_within(entry.bytes, &entry.file)?;
+    Ok(Some(blocks))
+}
+
+/// Reads a table whose checksum must be `expected`.
+fn read_table(doing: &'static str, path: &Path, entry: &ShardEntry, expected: &str) -> Result<Vec<u8>> {
+    let limit_bytes = entry.samples.saturating_mul(RECORD_BYTES_MAX).saturating_add(BYTES_MAX);
+    let mut content = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(limit_bytes).read_to_end(&mut content));
+    read.map_err(Error::io(doing, path))?;
+    let found = checksum(&content);
+    if found == expected { Ok(content) } else { Err(other_checksum(path, expected, &found)) }
+}
+
+fn other_checksum(path: &Path, expected: &str, found: &str) -> Error {
+    Error::Format {
+        path: path.to_owned(),
+        problem: format!(
+            "has checksum `{found}`, but the manifest says `{expected}`: it was damaged or replaced\nhint: restore it, or \
+             build the data set again with `--overwrite`"
+        ),
+    }
+}
+
+/// What a pass over a whole shard found.
+pub(super) struct Pass {
+    pub(super) checksum: String,
+    /// How many bytes lie after the last record.
+    pub(super) rest: u64,
+    /// What was passed over.
+    pub(super) problems: Vec<String>,
+}
+
+/// Reads the shard at `path` from front to back, and shows each record. Where it is damaged and an index is known, that says
+/// where to go on.
+pub(super) fn read_shard(
+    path: &Path,
+    entry: &ShardEntry,
+    options: Options,
+    index: Option<Index>,
+    mut record: impl FnMut(&forebay_record::Record) -> Result<()>,
+) -> Result<Pass> {
+    let file = File::open(path).map_err(Error::io("open the shard", path))?;
+    let mut hashing = HashingRead { inner: file, hash: Xxh3::new() };
+    let mut reader = Reader::new(&mut hashing, &entry.file, options)?;
+    if let Some(index) = index {
+        reader = reader.with_index(index);
+    }
+    while let Some(found) = reader.next_record()? {
+        record(&found)?;
+    }
+    let problems = reader.report().entries().iter().map(|damage| damage.error.to_string()).collect();
+    drop(reader);
+    let rest = io::copy(&mut hashing, &mut io::sink()).map_err(Error::io("read the shard", path))?;
+    Ok(Pass { checksum: digits(hashing.hash.digest()), rest, problems })
+}
+
+/// The checksum of a file, taken in pieces; `None` if `stop` says so in between.
+pub(crate) fn file_checksum(path: &Path, stop: impl Fn() -> bool) -> io::Result<Option<String>> {
+    let mut hashing = HashingRead { inner: File::open(path)?, hash: Xxh3::new() };
+    let mut piece = vec![0; 1 << 20];
+    while !stop() {
+        if hashing.read(&mut piece)? == 0 {
+            return Ok(Some(digits(hashing.hash.digest())));
+        }
+    }
+    Ok(None)
+}
+
+/// Takes the checksum of what is read.
+struct HashingRead {
+    inner: File,
+    hash: Xxh3,
+}
+
+impl Read for HashingRead {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.inner.read(buffer)?;
+        self.hash.update(&buffer[..count]);
+        Ok(count)
+    }
+}
+
+/// The path of the index beside a shard.
+pub(crate) fn index_path(shard: &Path) -> PathBuf {
+    beside(shard, INDEX_SUFFIX)
+}
+
+/// The path of the list of blocks beside a packed shard.
+pub(crate) fn blocks_path(shard: &Path) -> PathBuf {
+    beside(shard, BLOCKS_SUFFIX)
+}
+
+/// The path of the records' checksums beside a shard.
+pub(crate) fn crc_path(shard: &Path) -> PathBuf {
+    beside(shard, CHECKSUMS_SUFFIX)
+}
+
+fn beside(shard: &Path, suffix: &str) -> PathBuf {
+    let mut name = shard.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
