@@ -102,7 +102,7 @@ fn scan_records(path: &Path, name: &str) -> Result<Scan> {
     let length = input.metadata().map_err(Error::io("open the shard", path))?.len();
     refuse_gzip(&mut input, path)?;
     let mut damage = Vec::new();
-    let index = match index_beside(path) {
+    let index = match index_beside(path, length) {
         Some(Ok(mut index)) => {
             if let Err(error) = index.check_within(length, name) {
                 damage.push(Damage { error: error.into(), samples: Some(index.cut_to(length)) });
@@ -129,9 +129,24 @@ fn scan_records(path: &Path, name: &str) -> Result<Scan> {
 }
 
 /// The index beside a shard, if there is one.
-fn index_beside(path: &Path) -> Option<Result<Index>> {
+/// An index that leaves out a part of its shard of `length` bytes, as one does that was cut, would lose samples in silence, and is
+/// an error.
+fn index_beside(path: &Path, length: u64) -> Option<Result<Index>> {
     let path = index_path(path);
-    let parse = |text: Vec<u8>| Ok(Index::parse(&text, &path.display().to_string())?);
+    let parse = |text: Vec<u8>| {
+        let index = Index::parse(&text, &path.display().to_string())?;
+        let gap = index.gaps(length).next();
+        match gap {
+            Some(gap) if index.end() <= length => Err(Error::Format {
+                path: path.clone(),
+                problem: format!(
+                    "leaves out bytes {} to {} of its shard\nhint: make it anew, or remove it: the shard serves as well",
+                    gap.start, gap.end
+                ),
+            }),
+            _ => Ok(index),
+        }
+    };
     path.is_file().then(|| std::fs::read(&path).map_err(Error::io("read the index", &path)).and_then(parse))
 }
 
