@@ -32,8 +32,6 @@ struct Running {
     /// Batches up to this position were seen already and are passed over.
     seen: u64,
     pad_value: Option<f64>,
-    /// How many samples this rank has, where its epoch is not the rest of one.
-    samples: Option<u64>,
 }
 
 /// Python is asked for signals so often while a batch is awaited: often enough that Ctrl-C seems immediate.
@@ -44,7 +42,7 @@ enum Found {
     Batch(u64, Batch),
     Failed(forebay_engine::Error),
     /// Every sample was skipped: so many, and the first.
-    AllSkipped(u64, Option<Skipped>),
+    AllSkipped(u64, Skipped),
     End,
     NotYet,
 }
@@ -52,10 +50,9 @@ enum Found {
 impl Epoch {
     /// `started` makes the batches that `request` asks for; those that were seen already are not wanted.
     pub(crate) fn new(started: Started, request: &EpochRequest, work: Work, root: Option<PathBuf>) -> Self {
-        let Started { loader, batches_before, samples } = started;
+        let Started { loader, batches_before } = started;
         let (seen, pad_value) = (request.batches_seen, request.pad_value);
-        let samples = (seen == 0).then_some(samples);
-        let running = Running { loader, batches_before, seen, pad_value, samples };
+        let running = Running { loader, batches_before, seen, pad_value };
         Self { running: Mutex::new(InProcess::new(running)), work, root }
     }
 
@@ -63,13 +60,11 @@ impl Epoch {
         let mut running = self.running.lock();
         let Some(running) = running.get_mut() else { return Found::End };
         match running.loader.next_timeout(LOOK_UP) {
-            Next::End => match (running.samples, running.loader.skipped()) {
-                (Some(samples), skipped) if skipped > 0 && skipped >= samples => {
-                    Found::AllSkipped(skipped, running.loader.skipped_list().into_iter().next())
-                }
-                _ => Found::End,
-            },
+            Next::End => Found::End,
             Next::NotYet => Found::NotYet,
+            Next::Batch(Err(forebay_engine::Error::AllSkipped { samples, first })) => {
+                Found::AllSkipped(samples, *first)
+            }
             Next::Batch(Err(error)) => Found::Failed(error),
             Next::Batch(Ok(mut batch)) => {
                 let position = running.batches_before + batch.number + 1;

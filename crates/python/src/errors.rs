@@ -93,9 +93,9 @@ pub(crate) fn codec(py: Python<'_>, error: &CodecError) -> PyErr {
 }
 
 /// Not one sample came of an epoch: all of them, so many, were skipped, and this is why the first was.
-pub(crate) fn all_skipped(py: Python<'_>, samples: u64, first: Option<Skipped>, root: Option<&Path>) -> PyErr {
-    let (key, reason) = first.map(|first| (first.key, first.reason)).unwrap_or_default();
-    let path = root.filter(|_| !key.is_empty()).map(|root| root.join(&key));
+pub(crate) fn all_skipped(py: Python<'_>, samples: u64, first: Skipped, root: Option<&Path>) -> PyErr {
+    let Skipped { key, reason, .. } = first;
+    let path = root.map(|root| root.join(&key));
     let message = format!(
         "not one of the {samples} samples could be read and processed, and all were skipped; the first: {reason}\n\
          hint: look at what they have in common: the pipeline may be for other data"

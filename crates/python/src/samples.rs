@@ -63,8 +63,6 @@ pub(crate) struct Started {
     pub(crate) loader: Loader,
     /// How many batches come before the loader's first.
     pub(crate) batches_before: u64,
-    /// How many samples the loader has to do.
-    pub(crate) samples: u64,
 }
 
 #[pymethods]
@@ -209,8 +207,7 @@ impl Samples {
             cache,
         };
         let online = Online::after(&self.functions.bind(&self.pipeline, work), &self.strategy);
-        let samples = supply.samples() - supply.start();
-        Ok(Started { loader: Loader::start(supply, online, options)?, batches_before, samples })
+        Ok(Started { loader: Loader::start(supply, online, options)?, batches_before })
     }
 }
 
