@@ -36,7 +36,7 @@ impl Functions {
     /// Those of a dictionary: for each name the function, and whether it is thread-safe.
     pub(crate) fn of(given: Option<&Bound<'_, PyDict>>) -> PyResult<Self> {
         let mut functions = HashMap::new();
-        for (name, given) in given.into_iter().flat_map(|given| given.iter()) {
+        for (name, given) in given.into_iter().flatten() {
             let (function, parallel) = given.extract()?;
             functions.insert(name.extract()?, Arc::new(Given { function, parallel }));
         }
@@ -83,7 +83,7 @@ impl PythonFunction {
         arguments: Vec<Argument<'_>>,
         seed: u64,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let arguments = arguments.into_iter().map(|argument| argument.to_python(py));
+        let arguments = arguments.into_iter().map(|argument| argument.into_python(py));
         let arguments = PyTuple::new(py, arguments.collect::<PyResult<Vec<_>>>()?)?;
         let named = PyDict::new(py);
         if step.random {
@@ -115,13 +115,11 @@ fn take(
     let fields = || step.output.keys().map(|field| format!("`{field}`")).collect::<Vec<_>>().join(", ");
     let Ok(several) = result.cast::<PyDict>() else {
         let mut output = step.output.iter();
-        return match (output.next(), output.next()) {
-            (Some((field, kind)), None) => put(step, result, (field.as_str(), kind), remade, raised),
-            _ => {
-                let expected = format!("a dictionary of the fields {}", fields());
-                Err(wrong(describe(result), expected, "return a dictionary, or pass the one type as `output`"))
-            }
-        };
+        if let (Some((field, kind)), None) = (output.next(), output.next()) {
+            return put(step, result, (field.as_str(), kind), remade, raised);
+        }
+        let expected = format!("a dictionary of the fields {}", fields());
+        return Err(wrong(describe(result), expected, "return a dictionary, or pass the one type as `output`"));
     };
     for (field, kind) in &step.output {
         let value = several.get_item(field).map_err(raised)?;
@@ -202,7 +200,7 @@ impl<'a> Argument<'a> {
     }
 
     /// As Python has it: a NumPy array of its own for a tensor.
-    fn to_python(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    fn into_python(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         let tensor = match self {
             Self::Plain(ValueView::Bytes(bytes)) => return Ok(PyBytes::new(py, bytes).into_any()),
             Self::Plain(ValueView::Text(text)) => return Ok(PyString::new(py, text).into_any()),
