@@ -93,6 +93,8 @@ impl Epoch {
         loop {
             match py.detach(|| self.work.await_it(|| self.wait())) {
                 Found::Batch(position, batch) => return Ok(Some((position, columns::to_dictionary(py, batch)?))),
+                // Calls that were given up because another thread ended the epoch are no error of the epoch.
+                Found::Failed(_) if self.work.is_ended() => return Ok(None),
                 Found::Failed(error) => return Err(errors::engine(py, &error, self.root.as_deref())),
                 Found::AllSkipped(samples, first) => {
                     let raised = self.work.raised_on(py, samples);

@@ -118,7 +118,7 @@ impl Work {
     pub(crate) fn turn(&self) -> Option<Turn> {
         let mut turns = TURNS.lock();
         loop {
-            if self.0.ended.load(Ordering::Relaxed) {
+            if self.is_ended() {
                 // What woke this thread up may have been meant for another.
                 CHANGED.notify_all();
                 return None;
@@ -157,6 +157,10 @@ impl Work {
             }
         }
         done
+    }
+
+    pub(crate) fn is_ended(&self) -> bool {
+        self.0.ended.load(Ordering::Relaxed)
     }
 
     /// Nobody waits for a turn of this work any more.
