@@ -66,6 +66,12 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Header> {
         }
         let (next, end) = chunk(bytes, at)?;
         match &next.kind {
+            // The crate takes a palette that ends within a colour, or has too many, and panics when it looks a colour up.
+            b"PLTE" if *colour == 3 && !matches!((next.payload.len() % 3, next.payload.len()), (0, 3..=768)) => {
+                let problem =
+                    format!("the palette has `{}` bytes, not 3 for each of 1 to 256 colours", next.payload.len());
+                return Err(Error::format_at(NAME, problem, next.at));
+            }
             b"tRNS" if matches!(colour, 0 | 2 | 3) => header.channels = if *colour == 0 { 2 } else { 4 },
             b"eXIf" => header.orientation = orientation::from_exif_block(next.payload),
             b"acTL" => header.animated = true,

@@ -1,7 +1,8 @@
 //! The policy of `docs/formats/images.md`, case by case.
 
 use forebay_codec::image::{
-    Channels, DecodeOptions, Decoder, Depth, Encoding, Format, Limits, PngEffort, Region, Subsampling, encode,
+    Channels, DecodeOptions, Decoder, Depth, Encoding, Format, Limits, PngEffort, Region, Subsampling, decode_labels,
+    encode,
 };
 use forebay_codec::{DType, Error, Tensor, TensorMut, TensorSpec};
 
@@ -128,6 +129,30 @@ fn bytes_between_the_segments_of_a_jpeg_are_skipped() {
     // And they do not hide that the picture is cut off.
     let error = decoder.decode(&stray[..stray.len() - 40], &DecodeOptions::default()).unwrap_err();
     assert!(error.is_truncated(), "{error}");
+}
+
+/// Found by fuzzing: the library panicked.
+#[test]
+fn a_palette_that_ends_within_a_colour_is_refused() {
+    let chunk = |kind: &[u8], content: &[u8]| {
+        let mut checksum = flate2::Crc::new();
+        [kind, content].iter().for_each(|part| checksum.update(part));
+        [&(content.len() as u32).to_be_bytes(), kind, content, &checksum.sum().to_be_bytes()].concat()
+    };
+    let mut rows = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut rows, &[0, 0x10]).unwrap();
+    let pixels = rows.finish().unwrap();
+    for (bytes, sound) in [(6, true), (768, true), (0, false), (1, false), (5, false), (7, false), (771, false)] {
+        let header = chunk(b"IHDR", &[0, 0, 0, 2, 0, 0, 0, 1, 4, 3, 0, 0, 0]);
+        let palette = chunk(b"PLTE", &vec![9; bytes]);
+        let file = [b"\x89PNG\r\n\x1a\n", &*header, &palette, &chunk(b"IDAT", &pixels), &chunk(b"IEND", b"")].concat();
+        for accept_partial in [false, true] {
+            let options = DecodeOptions { accept_partial, ..DecodeOptions::default() };
+            let decoded = Decoder::new().decode(&file, &options);
+            assert_eq!(decoded.is_ok(), sound, "{bytes} bytes: {decoded:?}");
+        }
+        assert_eq!(decode_labels(&file, &Limits::default()).is_ok(), sound, "{bytes} bytes, as a mask");
+    }
 }
 
 #[test]
