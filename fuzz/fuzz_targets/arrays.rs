@@ -5,7 +5,15 @@ use bytes::Bytes;
 use forebay_codec::image::{Limits, decode_labels};
 use forebay_codec::npy;
 use forebay_codec::text::EmbeddingTable;
-use libfuzzer_sys::fuzz_target;
+use forebay_fuzz::structure::{self, Random};
+use libfuzzer_sys::{fuzz_mutator, fuzz_target};
+
+fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
+    match Random::new(!seed).below(2) {
+        0 => structure::mutate::<structure::Png>(data, size, max_size, seed),
+        _ => structure::mutate::<structure::PngRows>(data, size, max_size, seed),
+    }
+});
 
 fuzz_target!(|file: &[u8]| {
     let shared = Bytes::copy_from_slice(file);

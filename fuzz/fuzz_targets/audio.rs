@@ -2,9 +2,14 @@
 #![no_main]
 
 use forebay_codec::audio::{AudioOptions, Mix, Resampler, decode};
-use libfuzzer_sys::fuzz_target;
+use forebay_fuzz::structure;
+use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 
 const SAMPLES_MAX: usize = 1 << 20;
+
+fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
+    structure::mutate::<structure::Flac>(data, size, max_size, seed)
+});
 
 fuzz_target!(
     init: {

@@ -1,17 +1,59 @@
-//! Pictures of every format: header, whole, partial and reduced.
+//! Pictures of every format: header, whole, partial, reduced and in part. A decoder that was used before gives what a new one
+//! gives, and what is refused leaves nothing of another picture behind.
 #![no_main]
 
-use forebay_codec::image::{DecodeOptions, Decoder, Limits, Scale};
-use libfuzzer_sys::fuzz_target;
+use forebay_codec::image::{Channels, DecodeOptions, Decoder, Depth, Limits, Region, Scale};
+use forebay_codec::{Tensor, TensorMut};
+use forebay_fuzz::structure::{self, Random};
+use libfuzzer_sys::{fuzz_mutator, fuzz_target};
+
+fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
+    match data[..size] {
+        [0xFF, 0xD8, ..] => structure::mutate::<structure::Jpeg>(data, size, max_size, seed),
+        [b'R', b'I', b'F', b'F', ..] => structure::mutate::<structure::Riff>(data, size, max_size, seed),
+        [0x8A, ..] => structure::mutate::<structure::L3>(data, size, max_size, seed),
+        _ if Random::new(!seed).below(2) == 0 => structure::mutate::<structure::Png>(data, size, max_size, seed),
+        _ => structure::mutate::<structure::PngRows>(data, size, max_size, seed),
+    }
+});
 
 fuzz_target!(|file: &[u8]| {
     let mut decoder = Decoder::new();
     let limits = Limits { pixels_max: 1 << 18, bytes_max: 1 << 24 };
-    for (accept_partial, scale) in [(false, Scale::Full), (true, Scale::Full), (true, Scale::Half)] {
-        let options = DecodeOptions { accept_partial, scale, limits: limits.clone(), ..DecodeOptions::default() };
-        let spec = decoder.output_spec(file, &options);
-        if let Ok(picture) = decoder.decode(file, &options) {
-            assert_eq!(*picture.spec(), spec.expect("what decodes has a header"));
+    let plain = DecodeOptions { limits, ..DecodeOptions::default() };
+    let stored = DecodeOptions { channels: Channels::AsStored, depth: Depth::AsStored, ..plain.clone() };
+    let partial = DecodeOptions { accept_partial: true, ..plain.clone() };
+    let half = DecodeOptions { scale: Scale::Half, ..partial.clone() };
+    let mut whole = None;
+    for options in [&plain, &stored, &partial, &half] {
+        let spec = decoder.output_spec(file, options);
+        let Ok((picture, decoded)) = decoder.decode_reporting(file, options) else { continue };
+        assert_eq!(*picture.spec(), spec.expect("what decodes has a header"));
+        written_whole(&mut decoder, file, options, &picture);
+        if options == &plain {
+            assert!(!decoded.partial);
+            let again = Decoder::new().decode(file, options).expect("it did a moment ago");
+            assert_eq!(again.data(), picture.data(), "a new decoder gives something else");
+            whole = Some(picture);
+        } else if options == &partial && let Some(whole) = &whole {
+            assert!(!decoded.partial && whole.data() == picture.data(), "what is whole is so in part, too");
         }
     }
+    let Some(whole) = whole else { return };
+    let [height, width, channels] = *whole.spec().shape.dims() else { panic!("no picture: {:?}", whole.spec()) };
+    let region = Region { x: width / 3, y: height / 3, width: width.div_ceil(3), height: height.div_ceil(3) };
+    let options = DecodeOptions { region: Some(region), ..plain };
+    let part = decoder.decode(file, &options).expect("a part of what was decoded");
+    for (row, part) in part.data().chunks_exact(region.width * channels).enumerate() {
+        let start = ((region.y + row) * width + region.x) * channels;
+        assert_eq!(*part, whole.data()[start..start + part.len()], "row {row} of {region:?} of {width} × {height}");
+    }
 });
+
+/// Whatever was in the buffer before, a sample of someone else's perhaps, nothing of it is left.
+fn written_whole(decoder: &mut Decoder, file: &[u8], options: &DecodeOptions, picture: &Tensor) {
+    let mut data = vec![0xA5; picture.data().len()];
+    let output = TensorMut { spec: *picture.spec(), data: &mut data };
+    decoder.decode_into(file, options, output).expect("it did a moment ago");
+    assert!(data == *picture.data(), "a part of the output was not written");
+}

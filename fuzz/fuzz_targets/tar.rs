@@ -1,36 +1,42 @@
-//! Tar shards: samples are found by the headers, and taken apart one by one.
+//! Tar shards: samples are found by the headers, and taken apart one by one; a naive reader finds the same members.
 #![no_main]
 
 use std::io::Cursor;
 
 use bytes::Bytes;
+use forebay_fuzz::{naive, structure};
 use forebay_record::{scan_tar, tar_members};
-use libfuzzer_sys::fuzz_target;
+use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 
-const BLOCK_BYTES: usize = 512;
-/// Where the checksum is in a header (POSIX.1-1988, ustar).
-const CHECKSUM: std::ops::Range<usize> = 148..156;
-
-fuzz_target!(|shard: &[u8]| {
-    read(shard);
-    // With the checksums put right the fuzzer reaches what is behind them.
-    let mut repaired = shard.to_vec();
-    for block in repaired.chunks_exact_mut(BLOCK_BYTES).filter(|block| block[0] != 0) {
-        block[CHECKSUM].fill(b' ');
-        let sum: u32 = block.iter().map(|&byte| u32::from(byte)).sum();
-        block[CHECKSUM].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
-    }
-    read(&repaired);
+fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
+    structure::mutate::<structure::Tar>(data, size, max_size, seed)
 });
 
-fn read(shard: &[u8]) {
-    let Ok(samples) = scan_tar(Cursor::new(shard), "shard.tar") else { return };
-    let shard = Bytes::copy_from_slice(shard);
+fuzz_target!(|file: &[u8]| {
+    let Ok(samples) = scan_tar(Cursor::new(file), "shard.tar") else { return };
+    let shard = Bytes::copy_from_slice(file);
     let mut end = 0;
+    let mut ours = Some(Vec::new());
     for (number, sample) in samples.iter().enumerate() {
         let range = sample.range.start as usize..sample.range.end as usize;
         assert!(end <= range.start && range.start < range.end && range.end <= shard.len());
         end = range.end;
-        let _ = tar_members(&shard.slice(range), "shard.tar", number as u64, sample.range.start);
+        match tar_members(&shard.slice(range), "shard.tar", number as u64, sample.range.start) {
+            Ok(members) => {
+                let named = members.into_iter().map(|(member, content)| (format!("{}.{member}", sample.key), content));
+                ours.iter_mut().for_each(|all| all.extend(named.clone()));
+            }
+            Err(_) => ours = None,
+        }
     }
-}
+    let (Some(ours), Some(files)) = (ours, naive::tar(file)) else { return };
+    if files.iter().any(|(name, _)| std::str::from_utf8(name).is_err()) {
+        return;
+    }
+    let named = files.into_iter().filter_map(|(name, content)| {
+        let name = std::str::from_utf8(&name).ok()?.trim_start_matches("./");
+        let last = name.rsplit('/').next()?;
+        (last.contains('.') && !last.starts_with('.')).then(|| (name.to_owned(), content))
+    });
+    assert!(ours.iter().map(|(name, content)| (name.clone(), &content[..])).eq(named), "{ours:?}");
+});

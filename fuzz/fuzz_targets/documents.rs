@@ -1,0 +1,43 @@
+//! Text that a folder may hold: pipeline files, manifests of data sets, profiles, plans. What a text is, its parsers say.
+#![no_main]
+
+use std::path::Path;
+use std::sync::LazyLock;
+
+use forebay_engine::data::{Dataset, MANIFEST_FILE, Manifest};
+use forebay_pipeline::{Pipeline, Strategy};
+use forebay_plan::{Objective, Plan, Profile, analyse, plan};
+use libfuzzer_sys::fuzz_target;
+
+/// A folder of this process, for manifests to be opened in.
+static FOLDER: LazyLock<String> = LazyLock::new(|| {
+    let folder = std::env::temp_dir().join(format!("forebay-fuzz-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a temporary folder can be made");
+    folder.to_str().expect("it has a plain name").to_owned()
+});
+
+fuzz_target!(|text: &str| {
+    if let Ok(pipeline) = Pipeline::from_toml("fuzz", text) {
+        let spec = pipeline.to_spec().expect("it came from one");
+        Pipeline::from_spec(&spec).expect("what was sound stays so");
+        assert!(pipeline.splits().len() >= 2);
+    }
+    if let Ok(profile) = Profile::parse(text) {
+        Profile::parse(&profile.to_json().expect("it came from JSON")).expect("what was sound stays so");
+        let objective = Objective::default();
+        if let Ok(plan) = plan(&profile, &objective) {
+            Plan::parse(&plan.to_json().expect("it has plain values")).expect("what was written is read");
+            let analysis = analyse(&profile, &objective).expect("what can be planned can be analysed");
+            assert_eq!(analysis.strategies.len(), profile.strategies.len());
+        }
+    }
+    let _ = Plan::parse(text);
+    if let Ok(manifest) = serde_json::from_str::<Manifest>(text) {
+        if let Ok(pipeline) = Pipeline::from_spec(&manifest.pipeline) {
+            let _ = Strategy::parse(&pipeline, &manifest.strategy.to_string());
+        }
+        let folder = Path::new(&*FOLDER);
+        std::fs::write(folder.join(MANIFEST_FILE), text).expect("the temporary folder can be written to");
+        let _ = Dataset::open(folder);
+    }
+});

@@ -1,0 +1,73 @@
+//! The lists beside a shard (index, blocks), read as a naive reader does; and packed shards by them: a list of blocks, a NUL, and
+//! the shard.
+#![no_main]
+
+use std::io::Write;
+
+use forebay_fuzz::naive;
+use forebay_record::{Blocks, Index, PackFormat, Packer, Packing, inflate_block};
+use libfuzzer_sys::fuzz_target;
+
+/// Blocks that inflate to more are left out: the list is believed up to 2 GiB, and the time is for other things.
+const INFLATED_BYTES_MAX: u64 = 1 << 20;
+
+fuzz_target!(|file: &[u8]| {
+    index(file);
+    let nul = file.iter().position(|&byte| byte == 0).unwrap_or(file.len());
+    let (list, shard) = (&file[..nul], file.get(nul + 1..).unwrap_or_default());
+    blocks(list, shard);
+    if !shard.is_empty() {
+        packed(shard, if list.len() % 2 == 0 { PackFormat::Gzip } else { PackFormat::Zlib });
+    }
+});
+
+fn index(text: &[u8]) {
+    let ours = Index::parse(text, "shard.idx");
+    let lines = naive::numbers(text, 2).filter(|lines| {
+        let ends = std::iter::once(Some(0)).chain(lines.iter().map(|line| line[0].checked_add(line[1])));
+        lines.iter().zip(ends).all(|(line, end)| {
+            line[1] >= 16 && end.is_some_and(|end| line[0] >= end) && line[0].checked_add(line[1]).is_some()
+        })
+    });
+    assert_eq!(ours.is_ok(), lines.is_some(), "{ours:?}");
+    let (Ok(ours), Some(lines)) = (ours, lines) else { return };
+    assert!(ours.entries().iter().map(|entry| vec![entry.offset, entry.length]).eq(lines));
+    let again = Index::parse(ours.to_text().as_bytes(), "shard.idx").expect("what was sound stays so");
+    assert_eq!(again.entries(), ours.entries());
+    let _ = ours.check_within(1 << 20, "shard");
+}
+
+fn blocks(list: &[u8], shard: &[u8]) {
+    let Ok(ours) = Blocks::parse(list, "shard.blocks") else { return };
+    let lines = naive::numbers(list, 4).expect("what is a list is one to both");
+    let entries = ours.entries().iter();
+    assert!(entries.map(|block| vec![block.offset, block.length, block.inflated_offset, block.inflated_length]).eq(lines));
+    let again = Blocks::parse(ours.to_text().as_bytes(), "shard.blocks").expect("what was sound stays so");
+    assert_eq!(again, ours);
+    if ours.check_within(shard.len() as u64, "shard").is_err() || ours.inflated_bytes() > INFLATED_BYTES_MAX {
+        return;
+    }
+    for block in ours.entries() {
+        let mut inflated = Vec::new();
+        let packed = &shard[block.offset as usize..block.end() as usize];
+        if inflate_block(packed, block, "shard", &mut inflated).is_ok() {
+            assert_eq!(inflated.len() as u64, block.inflated_length);
+        }
+        assert_eq!(ours.covering(block.inflated_offset..block.inflated_end()).contains(block), block.inflated_length > 0);
+    }
+}
+
+/// What is packed is unpacked to the same bytes.
+fn packed(content: &[u8], format: PackFormat) {
+    let mut packer = Packer::new(Vec::new(), Packing { format, level: 1 }).expect("memory can be written to");
+    for record in content.chunks(1000) {
+        packer.write_all(record).and_then(|()| packer.end_record()).expect("memory can be written to");
+    }
+    let (shard, blocks) = packer.finish().expect("memory can be written to");
+    let mut inflated = Vec::new();
+    for block in blocks.entries() {
+        let packed = &shard[block.offset as usize..block.end() as usize];
+        inflate_block(packed, block, "shard", &mut inflated).expect("what was packed");
+    }
+    assert_eq!(inflated, content);
+}
