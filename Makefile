@@ -3,10 +3,10 @@
 # make help    the rest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test lint unit fuzz python-wheel python-test test-torch bench bench-l3 bench-domains bench-presto bench-peers clean
+.PHONY: help setup build demo test lint unit fuzz fuzz-corpus python-wheel python-test test-torch bench bench-l3 bench-domains bench-presto bench-peers clean
 SHELL := bash
 
-# Where a longer fuzz run is wanted: make fuzz FUZZ_SECONDS=600
+# Of processor time, for each target. Where a longer run is wanted: make fuzz FUZZ_SECONDS=3600
 FUZZ_SECONDS ?= 5
 PHOTOS ?= $(firstword $(wildcard ../shared/data/images-jpeg) demo/photos)
 
@@ -45,8 +45,12 @@ python-test: python-wheel ## Build the Python package, install it into .venv, an
 test-torch: python-wheel ## The Python package with PyTorch, by Debian's packages (150 MB)
 	tools/test-torch.sh
 
-fuzz: setup ## Fuzz every parser for FUZZ_SECONDS each
-	tools/fuzz.sh $(FUZZ_SECONDS)
+fuzz: setup ## Fuzz every parser, sanitised, for FUZZ_SECONDS each; PNG beside libpng
+	.venv/bin/python tools/fuzz.py run --seconds $(FUZZ_SECONDS)
+	.venv/bin/python tools/fuzz_png.py
+
+fuzz-corpus: setup ## Grow the kept fuzz inputs from inputs of our own, and minimise them
+	.venv/bin/python tools/fuzz.py keep --seconds $(FUZZ_SECONDS)
 
 bench: setup ## Our code beside the bare libraries: ratios
 	cargo build --release --package forebay-cli --package forebay-bench
