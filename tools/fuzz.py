@@ -3,6 +3,7 @@
 
     tools/fuzz.py run [--seconds 5] [--jobs 2] [--own] [TARGET ...]    fuzz; the kept inputs run first
     tools/fuzz.py keep [--seconds 60] [TARGET ...]                     grow the kept corpus from inputs of our own, and minimise it
+    tools/fuzz.py show --record FILE                                   the table of the runs that were recorded in the file
 
 The build has AddressSanitizer and libFuzzer's coverage, of Rust and of the C libraries, by plain flags of the stable compilers;
 only the sanitizer's is an unstable one, which RUSTC_BOOTSTRAP lets pass, for this workspace alone. Finds are in fuzz/artifacts.
@@ -248,9 +249,15 @@ def table(results: list[Result]) -> str:
 
 
 def record(result: Result, file: Path) -> None:
-    """Adds a result to a file of them; a target's latest one counts."""
+    """Adds a run to a file of results: of several runs of a target, each going on with the corpus of the last, time and runs add up."""
     kept = {one["target"]: one for one in json.loads(file.read_text())} if file.exists() else {}
-    kept[result.target] = {key: value for key, value in asdict(result).items() if key != "log"}
+    one = {key: value for key, value in asdict(result).items() if key != "log"}
+    if before := kept.get(result.target):
+        for sum_of in ["runs", "cpu_seconds", "finds"]:
+            one[sum_of] = round(one[sum_of] + before[sum_of], 1)
+        one["megabytes"] = max(one["megabytes"], before["megabytes"])
+        one["commit"] = " ".join(dict.fromkeys([*before["commit"].split(), result.commit]))
+    kept[result.target] = one
     file.write_text(json.dumps(sorted(kept.values(), key=lambda one: one["target"]), indent=1) + "\n")
 
 
@@ -284,13 +291,16 @@ def keep(folder: Path, target: str) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("job", choices=["run", "keep"])
+    parser.add_argument("job", choices=["run", "keep", "show"])
     parser.add_argument("targets", nargs="*", metavar="TARGET")
     parser.add_argument("--seconds", type=float, default=5, help="of processor time, for each target")
     parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1), help="targets at once")
     parser.add_argument("--own", action="store_true", help="begin with inputs of our own only")
-    parser.add_argument("--record", type=Path, metavar="FILE", help="add the results to this file of JSON")
+    parser.add_argument("--record", type=Path, metavar="FILE", help="a file of JSON that runs are added to")
     arguments = parser.parse_intermixed_args()
+    if arguments.job == "show":
+        print(table([Result(**one) for one in json.loads(arguments.record.read_text())]))
+        return 0
     names = arguments.targets or targets()
     if unknown := set(names) - set(targets()):
         parser.error(f"no such target: {', '.join(sorted(unknown))}; there are {', '.join(targets())}")
