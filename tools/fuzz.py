@@ -7,7 +7,7 @@
 
 The build has AddressSanitizer and libFuzzer's coverage, of Rust and of the C libraries, by plain flags of the stable compilers;
 only the sanitizer's is an unstable one, which RUSTC_BOOTSTRAP lets pass, for this workspace alone. Finds are in fuzz/artifacts.
-Kept inputs (fuzz/seeds, in git) are made here or grown from such; `run` also takes other people's files where they are present
+Kept inputs (fuzz/seeds/TARGET.zip, in git) are made here or grown from such; `run` also takes other people's files where they are present
 (FOREBAY_TEST_DATA), and what grows from those stays in fuzz/corpus, outside git.
 """
 
@@ -23,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import zipfile
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -130,10 +131,21 @@ def limits(target: str) -> list[str]:
 
 def inputs(target: str, own: bool) -> list[Path]:
     """The folders to begin with, without the one that grows."""
-    folders = [FUZZ / "seeds" / target] + [ROOT / folder for folder in OWN.get(target, [])]
+    folders = [kept(target)] + [ROOT / folder for folder in OWN.get(target, [])]
     if not own:
         folders += [DATA / folder for folder in SHARED.get(target, [])]
     return [folder for folder in folders if folder.is_dir()]
+
+
+def kept(target: str) -> Path:
+    """The kept inputs of a target, unpacked."""
+    folder = ROOT / "target/fuzz/seeds" / target
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    packed = FUZZ / "seeds" / f"{target}.zip"
+    if packed.exists():
+        zipfile.ZipFile(packed).extractall(folder)
+    return folder
 
 
 def cpu_seconds(process: int) -> float:
@@ -263,30 +275,27 @@ def record(result: Result, file: Path) -> None:
 
 def keep(folder: Path, target: str) -> None:
     """Minimises what grew, with what was kept, into what is kept: as few small files as have the same coverage."""
-    kept, grown = FUZZ / "seeds" / target, FUZZ / "corpus-own" / target
-    sources = [path for path in [kept, grown, *(ROOT / folder for folder in OWN.get(target, []))] if path.is_dir()]
+    sources = [kept(target), FUZZ / "corpus-own" / target, *(ROOT / folder for folder in OWN.get(target, []))]
     with tempfile.TemporaryDirectory() as scratch:
         small, merged = Path(scratch, "small"), Path(scratch, "merged")
         small.mkdir()
         merged.mkdir()
-        for path in (path for source in sources for path in sorted(source.iterdir()) if path.is_file()):
-            if 0 < path.stat().st_size <= KEPT_BYTES_MAX:
-                shutil.copy(path, small / f"{len(list(small.iterdir())):06}")
+        paths = [path for source in sources if source.is_dir() for path in sorted(source.iterdir()) if path.is_file()]
+        for number, path in enumerate(path for path in paths if 0 < path.stat().st_size <= KEPT_BYTES_MAX):
+            shutil.copy(path, small / f"{number:06}")
         command = [folder / target, "-set_cover_merge=1", *limits(target), merged, small]
         subprocess.run(command, cwd=ROOT, env=environment(), check=True, capture_output=True)
-        # Small ones first, up to what a repository should hold.
-        chosen, size = [], 0
-        for path in sorted(merged.iterdir(), key=lambda path: (path.stat().st_size, path.name)):
-            size += path.stat().st_size
-            if size > KEPT_TARGET_BYTES_MAX:
-                break
-            chosen.append(path)
-        if kept.is_dir():
-            shutil.rmtree(kept)
-        kept.mkdir(parents=True)
-        for path in chosen:
-            shutil.copy(path, kept / path.name)
-        print(f"fuzz {target}: kept {len(chosen)} of {len(list(merged.iterdir()))} inputs, {min(size, KEPT_TARGET_BYTES_MAX)} bytes")
+        # Small ones first, up to what a repository should hold. The same inputs always give the same file.
+        (FUZZ / "seeds").mkdir(exist_ok=True)
+        size, count = 0, 0
+        with zipfile.ZipFile(FUZZ / "seeds" / f"{target}.zip", "w", zipfile.ZIP_DEFLATED) as packed:
+            for path in sorted(merged.iterdir(), key=lambda path: (path.stat().st_size, path.name)):
+                size += path.stat().st_size
+                if size > KEPT_TARGET_BYTES_MAX:
+                    break
+                packed.writestr(zipfile.ZipInfo(path.name), path.read_bytes(), zipfile.ZIP_DEFLATED)
+                count += 1
+        print(f"fuzz {target}: kept {count} of {len(list(merged.iterdir()))} inputs", flush=True)
 
 
 def main() -> int:
