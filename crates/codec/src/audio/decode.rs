@@ -46,8 +46,17 @@ pub struct AudioInfo {
     pub partial: bool,
 }
 
-/// Decodes a file into `samples`, whose former content is dropped: channel after channel of each instant.
+/// Decodes a file into `samples`, whose former content is dropped: channel after channel of each instant. After an error there
+/// are none.
 pub fn decode(bytes: &[u8], options: &AudioOptions, samples: &mut Vec<i16>) -> Result<AudioInfo> {
+    let result = decode_some(bytes, options, samples);
+    if result.is_err() {
+        samples.clear();
+    }
+    result
+}
+
+fn decode_some(bytes: &[u8], options: &AudioOptions, samples: &mut Vec<i16>) -> Result<AudioInfo> {
     samples.clear();
     let (format, start) = AudioFormat::detect(bytes)?;
     let mut sink = Sink { samples, options, decoded: 0, channels: 0, rate_hz: 0 };

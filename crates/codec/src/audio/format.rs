@@ -1,6 +1,6 @@
 //! What a file of sound is, by its first bytes.
 
-use super::mp3;
+use super::{flac, mp3};
 use crate::{Error, Result};
 
 /// A format of sound that can be decoded.
@@ -37,7 +37,7 @@ impl AudioFormat {
         let Some(body) = bytes.get(tag..) else {
             return Err(Error::truncated("audio", format!("the tag `ID3v2` is `{tag}` bytes long"), bytes.len()));
         };
-        if body.starts_with(b"fLaC") {
+        if body.starts_with(flac::MARKER) || flac::begins_with_frame(body) {
             return Ok((Self::Flac, tag));
         }
         for (name, signature, place) in FOREIGN {

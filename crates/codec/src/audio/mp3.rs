@@ -26,14 +26,9 @@ pub(super) fn decode(bytes: &[u8], start: usize, sink: &mut Sink<'_>) -> Result<
         match reader.read_frame() {
             Ok(Some(floats)) => sink.extend(floats.len(), |samples| to_int16(floats, samples))?,
             Ok(None) => break,
-            Err(error) => {
-                return Err(Error::Format {
-                    format: FORMAT,
-                    problem: "the sample rate or the number of channels changes on the way".into(),
-                    offset: None,
-                    truncated: false,
-                    source: Some(Box::new(error)),
-                });
+            Err(_) => {
+                let feature = "sound whose sample rate or number of channels changes midway";
+                return Err(Error::unsupported(FORMAT, feature, "convert the file with `ffmpeg`"));
             }
         }
     }

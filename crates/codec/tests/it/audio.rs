@@ -46,7 +46,8 @@ fn flac_is_what_ffmpeg_decodes_to_the_bit() {
         if line[0].contains("decreasing_number_of_channels") {
             // ffmpeg mixes what comes later down to what came first; here it is an error.
             let error = decoded(&bytes, &STORED).map(drop).unwrap_err();
-            assert!(error.to_string().contains("other channels"), "{error}");
+            assert!(matches!(error, Error::Unsupported { .. }), "{error}");
+            assert!(error.to_string().contains("channels change"), "{error}");
             continue;
         }
         let (info, samples) = decoded(&bytes, &STORED).unwrap();
@@ -87,7 +88,9 @@ fn mp3_is_what_ffmpeg_decodes_but_for_rounding() {
         }
         if line[0].ends_with("l3-he_mode.bit") {
             // It goes from one channel to two and back; ffmpeg mixes all down to what comes first.
-            assert!(result.map(drop).unwrap_err().to_string().contains("number of channels changes"));
+            let error = result.map(drop).unwrap_err();
+            assert!(matches!(error, Error::Unsupported { .. }), "{error}");
+            assert!(error.to_string().contains("number of channels changes"), "{error}");
             continue;
         }
         let (info, samples) = result.unwrap_or_else(|error| panic!("{}: {error}", line[0]));
@@ -256,8 +259,8 @@ fn options_that_do_not_fit_are_refused_with_a_reason() {
 }
 
 /// A FLAC of verbatim frames, as RFC 9639 has it: enough of an encoder to have files without the shared data.
-mod flac {
-    fn crc(bytes: &[u8], width: u32, polynomial: u32) -> u32 {
+pub(crate) mod flac {
+    pub(crate) fn crc(bytes: &[u8], width: u32, polynomial: u32) -> u32 {
         let top = 1 << (width - 1);
         bytes.iter().fold(0, |crc, &byte| {
             (0..8).fold(crc ^ (u32::from(byte) << (width - 8)), |crc, _| {
@@ -312,7 +315,7 @@ mod flac {
     }
 }
 
-fn noise(count: usize) -> Vec<i16> {
+pub(crate) fn noise(count: usize) -> Vec<i16> {
     let mut state = 1_u32;
     let next = || {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -477,11 +480,11 @@ fn malformed_sound_is_refused_within_bounds() {
     // Decoded, or a part of the reason why not.
     let expected = [
         ("02_-_wrong_maximum_framesize", None),
-        ("03_-_wrong_bit_depth", Some("no frame can be found")),
+        ("03_-_wrong_bit_depth", Some("bits a sample, the first frame")),
         ("05_-_wrong_total_number_of_samples", Some("samples")),
-        ("06_-_missing_streaminfo_metadata_block", Some("instead of the stream information")),
-        ("08_-_blocksize_65536", Some("block length")),
-        ("09_-_blocksize_1", Some("block length")),
+        ("06_-_missing_streaminfo_metadata_block", None),
+        ("08_-_blocksize_65536", Some("a frame of `65536` samples is not supported")),
+        ("09_-_blocksize_1", None),
         ("11_-_incorrect_metadata_block_length", Some("metadata block of type `127`")),
         // One whole frame, which is all that is left of the file.
         ("l3-compl-cut", None),
@@ -510,7 +513,7 @@ fn malformed_sound_is_refused_within_bounds() {
 }
 
 /// Bytes to start from: generated files, and a real one of each kind where they are present.
-fn seeds() -> Vec<Vec<u8>> {
+pub(crate) fn seeds() -> Vec<Vec<u8>> {
     let mut seeds = vec![flac::encode(&noise(2000), 2, 44_100, 128, true), silent_mp3(6)];
     for (folder, name) in [("audio-flac", "sonic-pi/drum_bass_soft.flac"), ("audio-mp3", "audio-cmn/cmn_026.mp3")] {
         if let Some(folder) = data::folder(folder) {

@@ -8,6 +8,7 @@
 mod allocation;
 mod audio;
 mod data;
+mod framing;
 mod l3;
 mod malformed;
 mod oracle;
