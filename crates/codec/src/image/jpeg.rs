@@ -121,7 +121,9 @@ fn explain(error: TurboError, bytes: &[u8]) -> Error {
     if error.message.contains("more than") && error.message.contains("scans") {
         return Error::Limit { what: "the number of scans", found: SCANS_MAX as u64 + 1, limit: SCANS_MAX as u64 };
     }
-    if ["not implemented", "Unsupported color conversion"].iter().any(|part| error.message.contains(part)) {
+    let unsupported =
+        ["not implemented", "Unsupported ", "Maximum supported image dimension", "omitted at compile time"];
+    if unsupported.iter().any(|part| error.message.contains(part)) {
         return Error::unsupported(NAME, format!("what the file asks for (`{}`)", error.message), HINT);
     }
     let truncated = error.message.contains("Premature end of JPEG file");

@@ -20,6 +20,9 @@ const NAME: &str = Format::WebP.name();
 const SIDE_MAX: usize = 16_383;
 
 fn explain(error: WebPError, bytes: &[u8]) -> Error {
+    if error == WebPError::UnsupportedFeature {
+        return Error::unsupported(NAME, "what the file asks for", "convert the file to a still WebP");
+    }
     let truncated = error == WebPError::NotEnoughData;
     let problem = match error {
         WebPError::NotEnoughData => "the pixels end too early".into(),

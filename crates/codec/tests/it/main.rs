@@ -18,6 +18,7 @@ mod policy;
 mod properties;
 mod rms;
 mod signal;
+mod stale;
 mod text;
 mod variants;
 mod warnings;

@@ -31,18 +31,21 @@ struct Oracle {
     output: BufReader<std::process::ChildStdout>,
 }
 
+/// An interpreter with Pillow, or `None` with a printed reason.
+fn python() -> Option<PathBuf> {
+    let python =
+        std::env::var_os("FOREBAY_PYTHON").map_or_else(|| data::workspace().join(".venv/bin/python"), PathBuf::from);
+    let works = Command::new(&python).args(["-c", "import numpy, PIL"]).stderr(Stdio::null()).status();
+    if works.is_ok_and(|status| status.success()) {
+        return Some(python);
+    }
+    eprintln!("skipped: `{}` cannot import numpy and PIL; set FOREBAY_PYTHON to one that can", python.display());
+    None
+}
+
 impl Oracle {
     fn start() -> Option<Self> {
-        let python = std::env::var_os("FOREBAY_PYTHON")
-            .map_or_else(|| data::workspace().join(".venv/bin/python"), PathBuf::from);
-        let works = Command::new(&python).args(["-c", "import numpy, PIL"]).stderr(Stdio::null()).status();
-        if !works.is_ok_and(|status| status.success()) {
-            eprintln!(
-                "skipped: `{}` cannot import numpy and PIL; set FOREBAY_PYTHON to one that can",
-                python.display()
-            );
-            return None;
-        }
+        let python = python()?;
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/oracle.py");
         let mut child = Command::new(python)
             .arg(script)
@@ -130,6 +133,26 @@ impl Tally {
         eprintln!("{what}: {exact} exact, {near} within {JPEG_DIFFERENCE_MAX}, {skipped} without oracle");
         assert!(failures.is_empty(), "{}", failures.join("\n"));
         assert!(exact + near > 0);
+    }
+}
+
+/// The one place where Pillow is not followed; see `docs/formats/images.md`.
+#[test]
+fn pillow_clips_sixteen_bit_grey_and_we_scale_it() {
+    const SCRIPT: &str = "import sys; import numpy as np; from PIL import Image; \
+        print(*np.asarray(Image.open(sys.argv[1]).convert('L')).ravel())";
+    let values = [0_u16, 255, 256, 1000, 32_768, 65_535];
+    let deep = Tensor::from_elements(&[1, values.len(), 1], &values).unwrap();
+    let Some(python) = python() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    for (name, extension) in [("png", "png"), ("pnm", "pgm")] {
+        let file = encode(deep.view(), &name.parse().unwrap()).unwrap();
+        let options = DecodeOptions { channels: Channels::Grey, ..DecodeOptions::default() };
+        assert_eq!(&Decoder::new().decode(&file, &options).unwrap().data()[..], [0, 0, 1, 3, 128, 255]);
+        let path = folder.path().join("deep").with_extension(extension);
+        std::fs::write(&path, file).unwrap();
+        let output = Command::new(&python).args(["-c", SCRIPT]).arg(&path).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "0 255 255 255 255 255", "{name}");
     }
 }
 

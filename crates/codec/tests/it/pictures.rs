@@ -94,7 +94,7 @@ pub(crate) fn with_orientation(file: &[u8], width: usize, height: usize, orienta
     }
 }
 
-fn crc32(bytes: &[u8]) -> u32 {
+pub(crate) fn crc32(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(!0_u32, |mut crc, &byte| {
         crc ^= u32::from(byte);
         for _ in 0..8 {
