@@ -4,7 +4,7 @@
 //! chosen by name, or if none of its cells is a number. A byte order mark before it, empty lines and lines that start with `#` count for nothing.
 //! A cell that is no number is an error, and so is a line that lacks a chosen column.
 
-use super::read::{Channel, Recording, SignalOptions, check_limit};
+use super::read::{Channel, FINITE_HINT, Recording, SignalOptions, check_limit};
 use crate::{Error, Result};
 
 const FORMAT: &str = "csv";
@@ -19,7 +19,7 @@ pub(super) fn read(bytes: &[u8], options: &SignalOptions) -> Result<Recording> {
     let text = text_of(&first)?;
     let delimiter = ['\t', ';', ',', ' '].into_iter().find(|&delimiter| text.contains(delimiter)).unwrap_or(',');
     let cells: Vec<&str> = text.split(delimiter).map(clean).collect();
-    let columns = columns(&cells, options, first.start)?;
+    let columns = columns(&cells, options)?;
     let by_name = options.channels.iter().any(|channel| matches!(channel, Channel::Name(_)));
     let is_header = by_name || cells.iter().all(|cell| cell.parse::<f64>().is_err());
     if !is_header {
@@ -44,7 +44,10 @@ pub(super) fn read(bytes: &[u8], options: &SignalOptions) -> Result<Recording> {
             if wanted.is_empty() {
                 continue;
             }
-            let value = clean(cell).parse().map_err(|_| no_number(cell, column, &line))?;
+            let value: f64 = clean(cell).parse().map_err(|_| no_number(cell, column, &line))?;
+            if !value.is_finite() {
+                return Err(not_finite(cell, column, &line));
+            }
             for &channel in wanted {
                 channels[channel].push(value);
             }
@@ -57,13 +60,21 @@ pub(super) fn read(bytes: &[u8], options: &SignalOptions) -> Result<Recording> {
 }
 
 fn no_number(cell: &str, column: usize, line: &Line<'_>) -> Error {
-    let cell: String = clean(cell).chars().take(40).collect();
-    let problem = format!("`{cell}` in line `{}`, column `{column}` is no number", line.number);
+    let problem = format!("{} is no number", place(cell, column, line));
     Error::format_at(FORMAT, problem, line.start)
 }
 
+fn not_finite(cell: &str, column: usize, line: &Line<'_>) -> Error {
+    Error::unsupported(FORMAT, format!("a number that is not finite, {},", place(cell, column, line)), FINITE_HINT)
+}
+
+fn place(cell: &str, column: usize, line: &Line<'_>) -> String {
+    let cell: String = clean(cell).chars().take(40).collect();
+    format!("`{cell}` in line `{}`, column `{column}`", line.number)
+}
+
 /// The chosen columns by number.
-fn columns(cells: &[&str], options: &SignalOptions, start: usize) -> Result<Vec<usize>> {
+fn columns(cells: &[&str], options: &SignalOptions) -> Result<Vec<usize>> {
     let columns = options.channels.iter().map(|channel| {
         let found = match channel {
             Channel::Number(number) => (*number < cells.len()).then_some(*number),
@@ -71,7 +82,7 @@ fn columns(cells: &[&str], options: &SignalOptions, start: usize) -> Result<Vec<
         };
         found.ok_or_else(|| {
             let head: String = cells.join(", ").chars().take(200).collect();
-            Error::format_at(FORMAT, format!("there is no column `{channel}`; the first line is `{head}`"), start)
+            Error::usage("there is no such column", format!("one of the first line, {head}"), channel)
         })
     });
     columns.collect()

@@ -56,11 +56,13 @@ fn check_size(dataset: &Dataset, name: &str, options: &SignalOptions) -> Result<
     let is_signed = matches!(dtype, DType::I8 | DType::I16 | DType::I32 | DType::I64);
     let is_unsigned = matches!(dtype, DType::U8 | DType::U16 | DType::U32 | DType::U64);
     if !is_signed && !is_unsigned && !matches!(dtype, DType::F32 | DType::F64) {
-        return Err(Error::format(FORMAT, format!("data set `{name}` does not hold numbers")));
+        let feature = format!("data set `{name}`, whose elements are `{dtype}`,");
+        return Err(Error::unsupported(FORMAT, feature, "keep whole numbers, or float32 or float64"));
     }
     // Rows and columns of 1 are how some programs write one dimension.
     if shape.iter().filter(|&&dim| dim != 1).count() > 1 {
-        return Err(Error::format(FORMAT, format!("data set `{name}` has the shape `{shape:?}`, not one dimension")));
+        let feature = format!("data set `{name}` of the shape `{shape:?}`");
+        return Err(Error::unsupported(FORMAT, feature, "keep each channel as a data set of one dimension"));
     }
     check_limit(shape.iter().fold(1, |product: u64, &dim| product.saturating_mul(dim)), options)?;
     let chunk = dataset.chunk_shape().map_err(|error| failure(error, name))?.unwrap_or_default();
@@ -91,8 +93,8 @@ fn factor(dataset: &Dataset, name: &str) -> Result<f64> {
 fn missing(file: &File, name: &str) -> Error {
     let mut names = file.root().datasets().unwrap_or_default();
     names.sort();
-    let names: String = names.join("`, `").chars().take(200).collect();
-    Error::format(FORMAT, format!("there is no data set `{name}`; at the root are `{names}`"))
+    let names: String = names.join(", ").chars().take(200).collect();
+    Error::usage("there is no such data set", format!("one of the file (at its root: {names})"), name)
 }
 
 fn failure(error: HdfError, what: &str) -> Error {
@@ -101,6 +103,21 @@ fn failure(error: HdfError, what: &str) -> Error {
             FORMAT,
             format!("the filter `{filter:?}` of data set `{what}`"),
             "write the data set with gzip, or without compression",
+        ),
+        HdfError::Format(
+            error @ (FormatError::UnsupportedVersion(_)
+            | FormatError::UnsupportedMessage(_)
+            | FormatError::UnsupportedFileSpaceInfoVersion(_)
+            | FormatError::UnsupportedFilteredHeapObject
+            | FormatError::UnsupportedVirtualLayout
+            | FormatError::UnsupportedExternalStorage
+            | FormatError::UnsupportedSohmReference
+            | FormatError::UnsupportedZfp(_)
+            | FormatError::UnsupportedFillValueVersion(_)),
+        ) => Error::unsupported(
+            FORMAT,
+            format!("what `{what}` asks for ({error})"),
+            "write the file for earlier versions of HDF5 (in h5py: libver=\"earliest\"), with plain data sets",
         ),
         HdfError::Format(FormatError::InvalidLayoutVersion(version)) => Error::unsupported(
             FORMAT,

@@ -85,7 +85,10 @@ impl Recording {
     }
 }
 
-/// Reads the chosen channels of a recording.
+/// What to do about a recording with gaps or faults.
+pub(super) const FINITE_HINT: &str = "fill gaps and leave out faults before, or skip the file (`--on-error skip`): one such number spoils all that is computed of it";
+
+/// Reads the chosen channels of a recording. All numbers are finite: what is not is an error that names its place.
 pub fn read(bytes: &[u8], options: &SignalOptions) -> Result<Recording> {
     let Some(first) = options.channels.first() else {
         return Err(Error::usage("nothing is to be read", "at least one channel", "none"));
@@ -101,6 +104,13 @@ pub fn read(bytes: &[u8], options: &SignalOptions) -> Result<Recording> {
     };
     let samples = recording.samples();
     for (channel, name) in recording.channels.iter().zip(&options.channels) {
+        if let Some(place) = first_not_finite(channel) {
+            let feature =
+                format!("a number that is not finite, `{}` in channel `{name}` at sample `{place}`,", channel[place]);
+            return Err(Error::unsupported("signal", feature, FINITE_HINT));
+        }
+    }
+    for (channel, name) in recording.channels.iter().zip(&options.channels) {
         if channel.len() != samples {
             let problem =
                 format!("channel `{name}` has `{}` samples, but channel `{first}` has `{samples}`", channel.len());
@@ -108,6 +118,14 @@ pub fn read(bytes: &[u8], options: &SignalOptions) -> Result<Recording> {
         }
     }
     Ok(recording)
+}
+
+/// Where the first number is that is not finite. Looked for in blocks, which vector instructions can do.
+fn first_not_finite(samples: &[f64]) -> Option<usize> {
+    const BLOCK: usize = 1024;
+    let block =
+        samples.chunks(BLOCK).position(|block| block.iter().fold(false, |found, value| found | !value.is_finite()))?;
+    samples.iter().skip(block * BLOCK).position(|value| !value.is_finite()).map(|place| block * BLOCK + place)
 }
 
 /// `Ok` if `samples` in each of the chosen channels are within the limit.

@@ -140,12 +140,13 @@ fn problem(result: Result<Recording>) -> String {
 
 #[test]
 fn what_is_wrong_with_hdf5_is_named() {
-    assert!(
-        problem(read(CREAM, &named(&["power"])))
-            .contains("there is no data set `power`; at the root are `current1`, `voltage`")
-    );
+    assert!(problem(read(CREAM, &named(&["power"]))).contains(
+        "there is no such data set: expected `one of the file (at its root: current1, voltage)`, found `power`"
+    ));
     assert!(problem(read(CREAM, &named(&["plain/table"]))).contains("shape `[4, 5]`"));
-    assert!(problem(read(CREAM, &named(&["plain/text"]))).contains("does not hold numbers"));
+    assert!(matches!(read(CREAM, &named(&["plain/table"])), Err(Error::Unsupported { .. })));
+    assert!(problem(read(CREAM, &named(&["plain/text"]))).contains("data set `plain/text`, whose elements are"));
+    assert!(matches!(read(CREAM, &named(&["plain/text"])), Err(Error::Unsupported { .. })));
     assert!(problem(read(CREAM, &named(&["voltage", "plain/big"]))).contains("`300` samples"));
     assert!(matches!(read(CREAM, &numbered(&[0])), Err(Error::Usage { .. })));
     let tight = SignalOptions { samples_max: 5000, ..SignalOptions::default() };
@@ -178,7 +179,10 @@ fn what_is_wrong_with_csv_is_named_with_its_line() {
     assert!(
         problem(read(b"v,i\n1,2\n1,x\n", &named(&["v", "i"]))).contains("`x` in line `3`, column `1` is no number")
     );
-    assert!(problem(read(b"v,i\n1,2\n", &named(&["v", "u"]))).contains("no column `u`; the first line is `v, i`"));
+    assert!(
+        problem(read(b"v,i\n1,2\n", &named(&["v", "u"])))
+            .contains("no such column: expected `one of the first line, v, i`, found `u`")
+    );
     assert!(problem(read(b"v,i\n", &named(&["v", "i"]))).contains("no numbers"));
     assert!(problem(read(b"\n\n", &named(&["v"]))).contains("no lines"));
     // A line with numbers is no header, whatever else it has.
@@ -236,6 +240,50 @@ fn motor_currents_of_the_shared_data_are_read() {
     let Some(folder) = data::folder("electrical/gjw-house") else { return };
     for path in data::files(&folder) {
         assert!(read(&std::fs::read(&path).unwrap(), &numbered(&[1])).unwrap().samples() > 1000, "{}", path.display());
+    }
+}
+
+/// HDF5 of one data set of `float64`.
+fn hdf5_of(numbers: &[f64]) -> Vec<u8> {
+    let mut file = hdf5_pure::FileBuilder::new();
+    file.create_dataset("voltage").with_f64_data(numbers);
+    file.finish().unwrap()
+}
+
+#[test]
+fn numbers_that_are_not_finite_are_errors_that_name_their_place() {
+    let raw = |numbers: &[f64]| numbers.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>();
+    let singles =
+        |numbers: &[f64]| numbers.iter().flat_map(|&number| (number as f32).to_le_bytes()).collect::<Vec<u8>>();
+    for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+        for place in [0, 1, 1023, 1024, 2999] {
+            let mut numbers: Vec<f64> = (0..3000).map(f64::from).collect();
+            let doubles = SignalOptions { format: SignalFormat::Raw, raw_channels: 1, ..numbered(&[0]) };
+            let halves = SignalOptions { raw_element: RawElement::F32, ..doubles.clone() };
+            assert!(read(&raw(&numbers), &doubles).is_ok() && read(&singles(&numbers), &halves).is_ok());
+            assert!(read(&hdf5_of(&numbers), &named(&["voltage"])).is_ok());
+            numbers[place] = bad;
+            let results = [
+                read(&raw(&numbers), &doubles),
+                read(&singles(&numbers), &halves),
+                read(&hdf5_of(&numbers), &named(&["voltage"])),
+            ];
+            for result in results {
+                let error = result.unwrap_err();
+                assert!(matches!(error, Error::Unsupported { .. }), "{error}");
+                let expected = format!("`{bad}` in channel");
+                assert!(error.to_string().contains(&expected), "{error}");
+                assert!(error.to_string().contains(&format!("at sample `{place}`")), "{error}");
+            }
+        }
+    }
+    for (cell, line) in [("nan", 2), ("-inf", 3), ("1e999", 2), ("infinity", 3)] {
+        let rows = if line == 2 { [cell, "1"] } else { ["1", cell] };
+        let text = format!("v,i\n5,{}\n6,{}\n", rows[0], rows[1]);
+        let error = read(text.as_bytes(), &named(&["v", "i"])).unwrap_err().to_string();
+        assert!(error.contains(&format!("`{cell}` in line `{line}`, column `1`")), "{error}");
+        // A column that nobody reads may hold what it likes.
+        assert!(read(text.as_bytes(), &named(&["v"])).is_ok());
     }
 }
 
