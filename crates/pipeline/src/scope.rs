@@ -5,7 +5,7 @@ use forebay_codec::image::Decoder;
 use forebay_codec::text::TokeniserRoom;
 
 use crate::random::Random;
-use crate::steps::Frame;
+use crate::steps::{Frame, Resizer};
 
 /// What one worker keeps for its steps. Not shared between threads.
 pub struct Scope {
@@ -14,7 +14,7 @@ pub struct Scope {
     /// The image decoder with its buffers.
     pub decoder: Decoder,
     /// The resizer with its buffers.
-    pub resizer: fast_image_resize::Resizer,
+    pub resizer: Resizer,
     /// Room for single-precision intermediates.
     pub floats: Vec<f32>,
     /// Room for a picture between two halves of one step.
@@ -43,7 +43,7 @@ impl Scope {
         Self {
             random: Random::from_parts(&[]),
             decoder: Decoder::new(),
-            resizer: fast_image_resize::Resizer::new(),
+            resizer: Resizer::default(),
             floats: Vec::new(),
             pixels: Vec::new(),
             samples: Vec::new(),

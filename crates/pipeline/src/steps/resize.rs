@@ -1,7 +1,6 @@
 //! Resizing: to a shorter side, to an exact size, or of a random rectangle.
 
-use fast_image_resize::images::{CroppedImage, Image, ImageRef};
-use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions};
+use fast_image_resize::{FilterType, ResizeAlg};
 use forebay_codec::{DType, TensorMut, TensorView};
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +12,11 @@ use crate::scope::Scope;
 use crate::step::{BadParameter, Needs};
 
 mod area;
+mod passes;
 mod tensorflow;
+
+pub use passes::Resizer;
+pub(crate) use passes::resize_rectangle;
 
 /// Resizes, keeping the aspect ratio (`shorter-side`) or not (`width` and `height`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -279,61 +282,4 @@ impl RandomResizedCrop {
 fn refuses(dtype: DType) -> Option<Needs> {
     let can = matches!(dtype, DType::U8 | DType::U16 | DType::F32);
     (!can).then(|| Needs("a picture in uint8, uint16 or float32".to_owned()))
-}
-
-pub(crate) fn resize_rectangle(
-    view: TensorView<'_>,
-    rectangle: Rectangle,
-    algorithm: ResizeAlg,
-    output: &mut TensorMut<'_>,
-    resizer: &mut fast_image_resize::Resizer,
-) -> Result<(), StepError> {
-    const EXPECTED: &str = "an aligned picture of 1 to 4 channels in uint8, uint16 or float32";
-    let unfit = |spec| StepError::Unfit { found: spec, expected: EXPECTED };
-    let (&[height, width, channels], &[out_height, out_width, _]) = (view.spec.shape.dims(), output.spec.shape.dims())
-    else {
-        return Err(unfit(view.spec));
-    };
-    let pixel = pixel_type(view.spec.dtype, channels).ok_or_else(|| unfit(view.spec))?;
-    // Bytes from the middle of a record may not be aligned for wider elements.
-    let mut aligned: Vec<u64> = Vec::new();
-    let data = if view.data.as_ptr().align_offset(view.spec.dtype.bytes()) == 0 {
-        view.data
-    } else {
-        aligned.resize(view.data.len().div_ceil(8), 0);
-        let copy = &mut bytemuck::cast_slice_mut(&mut aligned)[..view.data.len()];
-        copy.copy_from_slice(view.data);
-        copy
-    };
-    let source = ImageRef::new(width as u32, height as u32, data, pixel).map_err(|_| unfit(view.spec))?;
-    let out_spec = output.spec;
-    let mut target =
-        Image::from_slice_u8(out_width as u32, out_height as u32, output.data, pixel).map_err(|_| unfit(out_spec))?;
-    let options = ResizeOptions::new().resize_alg(algorithm).use_alpha(false);
-    if rectangle == Rectangle::whole(width, height) {
-        return Ok(resizer.resize(&source, &mut target, &options)?);
-    }
-    // Cut first, then resize: what lies outside the rectangle has no part in the result, as in torchvision.
-    let Rectangle { left, top, width, height } = rectangle;
-    let part = CroppedImage::new(&source, left as u32, top as u32, width as u32, height as u32)
-        .map_err(|_| unfit(view.spec))?;
-    Ok(resizer.resize(&part, &mut target, &options)?)
-}
-
-fn pixel_type(dtype: DType, channels: usize) -> Option<PixelType> {
-    Some(match (dtype, channels) {
-        (DType::U8, 1) => PixelType::U8,
-        (DType::U8, 2) => PixelType::U8x2,
-        (DType::U8, 3) => PixelType::U8x3,
-        (DType::U8, 4) => PixelType::U8x4,
-        (DType::U16, 1) => PixelType::U16,
-        (DType::U16, 2) => PixelType::U16x2,
-        (DType::U16, 3) => PixelType::U16x3,
-        (DType::U16, 4) => PixelType::U16x4,
-        (DType::F32, 1) => PixelType::F32,
-        (DType::F32, 2) => PixelType::F32x2,
-        (DType::F32, 3) => PixelType::F32x3,
-        (DType::F32, 4) => PixelType::F32x4,
-        _ => return None,
-    })
 }

@@ -8,6 +8,7 @@
 
 mod domains;
 mod golden;
+mod pillow;
 mod pipelines;
 mod running;
 mod steps;
