@@ -15,7 +15,8 @@ pub enum Channels {
 /// How deep the samples are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Depth {
-    /// `uint8`; of 16-bit samples the high byte, as `libpng` strips them and so TensorFlow, OpenCV and Pillow give them.
+    /// `uint8`; of 16-bit samples the high byte, as `libpng` strips them and so TensorFlow and OpenCV give them (and Pillow those
+    /// of colour; 16-bit grey it clips).
     #[default]
     Eight,
     /// `uint16` where 16 bit are stored, else `uint8`.
