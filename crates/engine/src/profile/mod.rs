@@ -314,12 +314,6 @@ impl Profiler<'_> {
             }
             costs::while_wanted(self.progress)?;
         }
-        if samples == 0 && loader.skipped() > 0 {
-            return Err(Error::Usage {
-                problem: format!("not one of the {} samples could be read and processed", loader.skipped()),
-                remedy: "run again without skipping damaged samples to see the first error".to_owned(),
-            });
-        }
         Ok(Run {
             samples,
             skipped: loader.skipped(),
