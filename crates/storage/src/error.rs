@@ -91,6 +91,12 @@ pub enum Error {
         /// The size of the file.
         found: u64,
     },
+    /// A file that should be text is not.
+    #[error("`{}` is not UTF-8 text", path.display())]
+    NotText {
+        /// The file.
+        path: PathBuf,
+    },
     /// The cached pages of a file could not be dropped.
     #[error("cannot drop the cached pages of `{}`: {source}", path.display())]
     DropCache {
@@ -145,7 +151,8 @@ impl Error {
             Self::Open { .. } | Self::Read { .. } | Self::ShortRead { .. } | Self::DropCache { .. } => ErrorClass::Io,
             Self::DropAllCaches { .. } => ErrorClass::Unsupported,
             Self::TooLarge { .. } | Self::Memory { .. } => ErrorClass::Limit,
-            Self::NotAFile { .. } | Self::BeyondEnd { .. } | Self::Throttle { .. } | Self::Argument { .. } => {
+            Self::NotText { .. }
+            | Self::NotAFile { .. } | Self::BeyondEnd { .. } | Self::Throttle { .. } | Self::Argument { .. } => {
                 ErrorClass::Usage
             }
         }
@@ -160,6 +167,7 @@ impl Error {
             | Self::ShortRead { path, .. }
             | Self::BeyondEnd { path, .. }
             | Self::TooLarge { path, .. }
+            | Self::NotText { path }
             | Self::DropCache { path, .. }
             | Self::DropAllCaches { path, .. } => Some(path),
             Self::Throttle { .. } | Self::Argument { .. } | Self::Memory { .. } => None,

@@ -15,8 +15,8 @@
 //!
 //! # When not to use it
 //!
-//! For writing: writers use [`std::fs`]. For small text files such as manifests: [`std::fs::read`] does. For pipes, sockets and
-//! devices: they are refused.
+//! For pipes, sockets and devices: they are refused. What is written is written with [`create_fresh`] and its kin, which follow no
+//! links, and [`std::fs`]'s `Write`.
 //!
 //! # Example
 //!
@@ -81,16 +81,20 @@ mod error;
 mod local;
 mod page_cache;
 pub mod probe;
+mod reading;
 mod schedule;
 mod simulated_cache;
 mod storage;
 mod throttle;
 mod throttled;
+mod writing;
 
 pub use clock::{Clock, SystemClock};
 pub use error::{Error, ErrorClass, Result};
 pub use local::LocalStorage;
 pub use page_cache::{drop_all_caches, resident_fraction};
+pub use reading::{open_file, read_file, read_text};
 pub use storage::{DroppedCache, File, Sequential, Storage, sequential};
 pub use throttle::Throttle;
 pub use throttled::ThrottledStorage;
+pub use writing::{create_folders_below, create_fresh, lock_file, own_folder, rename_durably, unlink, write_whole};

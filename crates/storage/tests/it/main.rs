@@ -9,3 +9,4 @@ mod probe;
 mod support;
 mod throttle;
 mod throttled;
+mod writing;

@@ -1,0 +1,110 @@
+//! Writing what others must not redirect.
+//!
+//! A folder that Forebay writes to may have come from somebody else: unpacked from an archive, say, with a symbolic link where Forebay
+//! will put a file. Opening such a name for writing would write to wherever the link leads. So files are made here, and nowhere
+//! else: what has the name already is unlinked, never opened, and the new file is made with `O_EXCL`, which follows no link. Folders and
+//! locks of Forebay's own are refused where they are links.
+//!
+//! The folder that the user named may itself be a link: that is the user's word. And this is no defence against somebody who
+//! changes the folder while Forebay works in it.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Component, Path};
+
+use rustix::fs::OFlags;
+
+/// Makes a new file. A file or link that has the name already is unlinked first; what a link leads to stays as it is.
+pub fn create_fresh(path: &Path) -> io::Result<File> {
+    unlink(path)?;
+    OpenOptions::new().write(true).create_new(true).open(path)
+}
+
+/// Removes a file or link, if it is there. What a link leads to stays.
+pub fn unlink(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Writes a file so that it is there whole or not at all, and stays there when the machine stops. Until it is whole it is called
+/// `temporary`, which lies in the same folder.
+pub fn write_whole(path: &Path, temporary: &Path, content: &[u8]) -> io::Result<()> {
+    let write = || -> io::Result<()> {
+        let mut file = create_fresh(temporary)?;
+        file.write_all(content)?;
+        file.sync_all()?;
+        drop(file);
+        rename_durably(temporary, path)
+    };
+    write().inspect_err(|_| _ = fs::remove_file(temporary))
+}
+
+/// Renames a file and makes the new name durable. Where the new name is a link, the link is replaced, not what it leads to.
+pub fn rename_durably(from: &Path, to: &Path) -> io::Result<()> {
+    fs::rename(from, to)?;
+    let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(folder)?.sync_all()
+}
+
+/// Makes a folder for Forebay alone, or takes the one that is there. A link is refused, even to a folder.
+pub fn own_folder(path: &Path) -> io::Result<()> {
+    match fs::create_dir(path) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            let found = fs::symlink_metadata(path)?;
+            if found.is_symlink() {
+                return Err(redirected());
+            }
+            if found.is_dir() { Ok(()) } else { Err(error) }
+        }
+        made => made,
+    }
+}
+
+/// Makes the folder `below` of the folder `root`, which is made as well. Links between the two are refused: they would lead out.
+pub fn create_folders_below(root: &Path, below: &Path) -> io::Result<()> {
+    fs::create_dir_all(root)?;
+    let mut folder = root.to_owned();
+    for part in below.components() {
+        let Component::Normal(name) = part else {
+            return Err(io::Error::new(ErrorKind::InvalidInput, "it does not lie below the folder"));
+        };
+        folder.push(name);
+        own_folder(&folder)?;
+    }
+    Ok(())
+}
+
+/// Opens or makes a file and locks it for this process; `None` where another holds it. A link is refused, and nothing is written.
+pub fn lock_file(path: &Path) -> io::Result<Option<File>> {
+    loop {
+        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
+        let opened = OpenOptions::new().write(true).create(true).truncate(false).custom_flags(flags.cast_signed()).open(path);
+        let file = opened.map_err(|error| if path.is_symlink() { redirected() } else { error })?;
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            Err(TryLockError::Error(error)) => return Err(error),
+            // Whoever held it may have removed it meanwhile: then this is a lock on nothing.
+            Ok(()) if is_at(&file, path)? => return Ok(Some(file)),
+            Ok(()) => {}
+        }
+    }
+}
+
+/// Whether the open file is still the one called `path`.
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    let held = file.metadata()?;
+    match fs::symlink_metadata(path) {
+        Ok(found) => Ok((found.dev(), found.ino()) == (held.dev(), held.ino())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn redirected() -> io::Error {
+    io::Error::other(
+        "it is a symbolic link, which would lead elsewhere\nhint: look where it leads, then remove it or choose another folder",
+    )
+}
