@@ -66,6 +66,7 @@ mod checksums;
 mod error;
 mod example;
 mod index;
+mod names;
 mod packing;
 mod protobuf;
 mod tar;
@@ -79,6 +80,7 @@ pub use example::{
     Int64ListIter, SharedExample, encode_example, encode_example_into, encoded_example_len,
 };
 pub use index::{INDEX_SUFFIX, Index};
+pub use names::name_text;
 pub use packing::{BLOCKS_SUFFIX, Blocks, PackFormat, PackedBlock, Packer, Packing, inflate_block};
 pub use tar::{TarSample, TarWriter, salvage_tar, scan_tar, tar_key, tar_members};
 pub use tensor_proto::{RANK_MAX, TensorFlowType, TensorProto, TensorShape, tensor_frame_bytes};

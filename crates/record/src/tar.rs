@@ -14,6 +14,7 @@ use bytes::Bytes;
 use tar::{Archive, EntryType, Header};
 
 use crate::error::{Error, FormatFault, Place, Result};
+use crate::names::name_text;
 
 /// Blocks of a tar are so long.
 const BLOCK_BYTES: u64 = 512;
@@ -101,7 +102,8 @@ fn check_end<R: Read + Seek>(mut input: R, end: u64) -> std::io::Result<Option<&
     }
 }
 
-/// The members of the sample whose bytes are `sample`: what each is, and its content, which shares the sample's memory.
+/// The members of the sample whose bytes are `sample`: what each is, and its content, which shares the sample's memory. Two
+/// members of one name are an error.
 pub fn tar_members(sample: &Bytes, shard: &str, number: u64, offset: u64) -> Result<Vec<(String, Bytes)>> {
     let damaged = |problem: String| format(shard, Some(number), offset, problem);
     let mut archive = Archive::new(Cursor::new(&sample[..]));
@@ -112,6 +114,11 @@ pub fn tar_members(sample: &Bytes, shard: &str, number: u64, offset: u64) -> Res
         let Some((_, member)) = entry.header().entry_type().is_file().then(|| split_name(&path)).flatten() else {
             continue;
         };
+        // As WebDataset does: which of the two is meant nobody knows. Small and large letters are the same to both.
+        if members.iter().any(|(other, _): &(String, Bytes)| other.eq_ignore_ascii_case(&member)) {
+            let at = offset + entry.raw_header_position();
+            return Err(format(shard, Some(number), at, format!("the sample has two members `{member}`")));
+        }
         let start = entry.raw_file_position() as usize;
         let content = usize::try_from(entry.size()).ok().and_then(|bytes| start.checked_add(bytes));
         let content = content.filter(|&end| end <= sample.len()).map(|end| sample.slice(start..end));
@@ -124,13 +131,14 @@ fn padded_end(start: u64, bytes: u64) -> Option<u64> {
     start.checked_add(bytes)?.checked_next_multiple_of(BLOCK_BYTES)
 }
 
-/// Key and member of a name; `None` if it has no dot, or begins with one.
-fn split_name(path: &[u8]) -> Option<(String, String)> {
-    let path = String::from_utf8_lossy(path);
-    let path = path.trim_start_matches("./");
-    let last = path.rfind('/').map_or(0, |slash| slash + 1);
-    let dot = last + path[last..].find('.')?;
-    (dot > last).then(|| (path[..dot].to_owned(), path[dot + 1..].to_owned()))
+/// Key and member of a name; `None` if it has no dot, or begins with one. Different names give different texts.
+fn split_name(mut path: &[u8]) -> Option<(String, String)> {
+    while let Some(rest) = path.strip_prefix(b"./") {
+        path = rest;
+    }
+    let last = path.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1);
+    let dot = last + path[last..].iter().position(|&byte| byte == b'.')?;
+    (dot > last).then(|| (name_text(&path[..dot]).into_owned(), name_text(&path[dot + 1..]).into_owned()))
 }
 
 fn io(shard: &str, source: std::io::Error) -> Error {
@@ -273,6 +281,32 @@ mod tests {
         let joined = [&tar[..], &tar[..]].concat();
         let error = scan_tar(Cursor::new(joined), "t.tar").unwrap_err().to_string();
         assert!(error.contains("goes on after its end"), "{error}");
+    }
+
+    #[test]
+    fn two_members_of_one_name_are_refused_with_their_place() {
+        for names in [["jpg", "jpg"], ["jpg", "JPG"]] {
+            let tar = written(&[
+                ("a", &[("cls", b"1"), (names[0], &[1; 700]), (names[1], &[2; 700])]),
+                ("b", &[("jpg", b"")]),
+            ]);
+            let samples = scan_tar(Cursor::new(&tar), "t.tar").unwrap();
+            assert_eq!(samples.len(), 2, "the others can be read");
+            let range = samples[0].range.start as usize..samples[0].range.end as usize;
+            let error = tar_members(&Bytes::from(tar).slice(range), "t.tar", 0, samples[0].range.start).unwrap_err();
+            let error = error.to_string();
+            // Two members of one block each and one of two, and their headers, are before it.
+            let place = format!("byte {}", 512 * (2 + 3));
+            assert!(error.contains("`t.tar`") && error.contains(names[1]) && error.contains(&place), "{error}");
+        }
+    }
+
+    #[test]
+    fn names_that_are_no_text_stay_apart() {
+        assert_eq!(split_name(b"./caf\xE9/1.jpg"), Some((r"caf\xE9/1".to_owned(), "jpg".to_owned())));
+        assert_ne!(split_name(b"caf\xE9.jpg"), split_name(b"caf\xE8.jpg"));
+        assert_ne!(split_name(b"caf\xE9.jpg"), split_name(br"caf\xE9.jpg"));
+        assert_eq!(split_name(b".hidden"), None);
     }
 
     #[test]
