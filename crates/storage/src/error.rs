@@ -26,7 +26,7 @@ pub enum ErrorClass {
 #[non_exhaustive]
 pub enum Error {
     /// A file cannot be opened: it does not exist, or permission is denied, or the system failed.
-    #[error("cannot open `{}`: {source}{}", path.display(), open_hint(source))]
+    #[error("cannot open `{}`: {source}{}", one_line(path), open_hint(source))]
     Open {
         /// The file.
         path: PathBuf,
@@ -34,7 +34,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The path leads to a folder, a pipe, a socket or a device.
-    #[error("cannot read `{}`: it is {found}, not a regular file", path.display())]
+    #[error("cannot read `{}`: it is {found}, not a regular file", one_line(path))]
     NotAFile {
         /// The path.
         path: PathBuf,
@@ -42,7 +42,7 @@ pub enum Error {
         found: &'static str,
     },
     /// The system failed while a file was read.
-    #[error("cannot read `{}` at offset `{offset}`: {source}", path.display())]
+    #[error("cannot read `{}` at offset `{offset}`: {source}", one_line(path))]
     Read {
         /// The file.
         path: PathBuf,
@@ -54,7 +54,8 @@ pub enum Error {
     /// A file ended before the bytes that it had when it was opened.
     #[error(
         "cannot read `{}` at offset `{offset}`: expected `{expected}` bytes, found `{found}`\nhint: the file shrank after \
-         it was opened; read it again once nothing writes to it", path.display()
+         it was opened; read it again once nothing writes to it",
+        one_line(path)
     )]
     ShortRead {
         /// The file.
@@ -69,7 +70,7 @@ pub enum Error {
     /// A range was asked for that reaches beyond the end of the file.
     #[error(
         "cannot read `{length}` bytes of `{}` at offset `{offset}`: the file had `{size}` bytes when it was opened",
-        path.display()
+        one_line(path)
     )]
     BeyondEnd {
         /// The file.
@@ -82,7 +83,7 @@ pub enum Error {
         size: u64,
     },
     /// A whole file was to be read that is larger than the caller allowed.
-    #[error("`{}` has `{found}` bytes, more than the limit of `{limit_bytes}`", path.display())]
+    #[error("`{}` has `{found}` bytes, more than the limit of `{limit_bytes}`", one_line(path))]
     TooLarge {
         /// The file.
         path: PathBuf,
@@ -92,13 +93,13 @@ pub enum Error {
         found: u64,
     },
     /// A file that should be text is not.
-    #[error("`{}` is not UTF-8 text", path.display())]
+    #[error("`{}` is not UTF-8 text", one_line(path))]
     NotText {
         /// The file.
         path: PathBuf,
     },
     /// The cached pages of a file could not be dropped.
-    #[error("cannot drop the cached pages of `{}`: {source}", path.display())]
+    #[error("cannot drop the cached pages of `{}`: {source}", one_line(path))]
     DropCache {
         /// The file.
         path: PathBuf,
@@ -108,7 +109,8 @@ pub enum Error {
     /// The system's whole page cache could not be dropped, which only root may do.
     #[error(
         "cannot drop all caches through `{}`: {source}\nhint: run as root, or drop the cached pages of single files, \
-         which needs no rights", path.display()
+         which needs no rights",
+        one_line(path)
     )]
     DropAllCaches {
         /// The control file.
@@ -152,9 +154,10 @@ impl Error {
             Self::DropAllCaches { .. } => ErrorClass::Unsupported,
             Self::TooLarge { .. } | Self::Memory { .. } => ErrorClass::Limit,
             Self::NotText { .. }
-            | Self::NotAFile { .. } | Self::BeyondEnd { .. } | Self::Throttle { .. } | Self::Argument { .. } => {
-                ErrorClass::Usage
-            }
+            | Self::NotAFile { .. }
+            | Self::BeyondEnd { .. }
+            | Self::Throttle { .. }
+            | Self::Argument { .. } => ErrorClass::Usage,
         }
     }
 
@@ -183,6 +186,11 @@ impl Error {
             _ => None,
         }
     }
+}
+
+/// A path as it stands in a message: on one line, whatever it is called, so that a name cannot add lines of its own to the message.
+pub fn one_line(path: &Path) -> String {
+    path.display().to_string().replace('\n', r"\n").replace('\r', r"\r")
 }
 
 fn open_hint(source: &io::Error) -> &'static str {

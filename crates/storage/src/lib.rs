@@ -90,7 +90,7 @@ mod throttled;
 mod writing;
 
 pub use clock::{Clock, SystemClock};
-pub use error::{Error, ErrorClass, Result};
+pub use error::{Error, ErrorClass, Result, one_line};
 pub use local::LocalStorage;
 pub use page_cache::{drop_all_caches, resident_fraction};
 pub use reading::{open_file, read_file, read_text};

@@ -81,7 +81,8 @@ pub fn create_folders_below(root: &Path, below: &Path) -> io::Result<()> {
 pub fn lock_file(path: &Path) -> io::Result<Option<File>> {
     loop {
         let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
-        let opened = OpenOptions::new().write(true).create(true).truncate(false).custom_flags(flags.cast_signed()).open(path);
+        let opened =
+            OpenOptions::new().write(true).create(true).truncate(false).custom_flags(flags.cast_signed()).open(path);
         let file = opened.map_err(|error| if path.is_symlink() { redirected() } else { error })?;
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => return Ok(None),

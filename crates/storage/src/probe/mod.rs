@@ -23,6 +23,36 @@ use permutation::Permutation;
 /// In [`read_files`], larger files are read in blocks of this size, so that no file decides how much memory is used.
 const FILE_BLOCK_BYTES: usize = 8 << 20;
 
+/// When a measurement ends, if there is still something to read then.
+#[derive(Clone, Copy)]
+pub struct Until<'a> {
+    deadline: Instant,
+    cancelled: &'a (dyn Fn() -> bool + Sync),
+}
+
+impl<'a> Until<'a> {
+    /// At `deadline`, or as soon as `cancelled` says so.
+    pub fn new(deadline: Instant, cancelled: &'a (dyn Fn() -> bool + Sync)) -> Self {
+        Self { deadline, cancelled }
+    }
+
+    fn is_over(&self) -> bool {
+        Instant::now() >= self.deadline || (self.cancelled)()
+    }
+}
+
+impl From<Instant> for Until<'_> {
+    fn from(deadline: Instant) -> Self {
+        Self { deadline, cancelled: &|| false }
+    }
+}
+
+impl std::fmt::Debug for Until<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Until").field("deadline", &self.deadline).finish_non_exhaustive()
+    }
+}
+
 /// What was read, and how long it took.
 #[derive(Debug, Clone, Default)]
 pub struct ReadSample {
@@ -69,13 +99,13 @@ impl ReadSample {
 }
 
 /// Reads a file from front to back in blocks of `block_bytes`, until its end or the deadline.
-pub fn read_sequential(
+pub fn read_sequential<'a>(
     storage: &dyn Storage,
     path: &Path,
     block_bytes: usize,
-    deadline: Instant,
+    until: impl Into<Until<'a>>,
 ) -> Result<ReadSample> {
-    let mut stopwatch = Stopwatch::start(deadline);
+    let mut stopwatch = Stopwatch::start(until.into());
     let file = storage.open(path)?;
     for block in sequential(&*file, block_bytes) {
         stopwatch.operation_done(block?.len() as u64);
@@ -87,8 +117,8 @@ pub fn read_sequential(
 }
 
 /// Opens and reads whole files one after the other, until the last or the deadline. An operation is one file.
-pub fn read_files(storage: &dyn Storage, paths: &[&Path], deadline: Instant) -> Result<ReadSample> {
-    let mut stopwatch = Stopwatch::start(deadline);
+pub fn read_files<'a>(storage: &dyn Storage, paths: &[&Path], until: impl Into<Until<'a>>) -> Result<ReadSample> {
+    let mut stopwatch = Stopwatch::start(until.into());
     for path in paths {
         if stopwatch.is_over() {
             break;
@@ -108,19 +138,19 @@ pub fn read_files(storage: &dyn Storage, paths: &[&Path], deadline: Instant) -> 
 
 /// Reads blocks of `block_bytes` in a random order that `seed` decides, each at most once, until all are read or the deadline.
 /// Blocks start at multiples of their size; what is left of the file after the last whole block is not read.
-pub fn read_random(
+pub fn read_random<'a>(
     storage: &dyn Storage,
     path: &Path,
     block_bytes: usize,
     seed: u64,
-    deadline: Instant,
+    until: impl Into<Until<'a>>,
 ) -> Result<ReadSample> {
     let file = storage.open(path)?;
     let Some(blocks) = file.size().checked_div(block_bytes as u64) else {
         return Err(Error::Argument { name: "block_bytes", found: "0".to_owned(), expected: "at least 1" });
     };
     let order = Permutation::new(blocks, seed);
-    let mut stopwatch = Stopwatch::start(deadline);
+    let mut stopwatch = Stopwatch::start(until.into());
     for index in 0..blocks {
         if stopwatch.is_over() {
             break;
@@ -132,17 +162,17 @@ pub fn read_random(
 }
 
 /// Collects a [`ReadSample`] while it happens.
-struct Stopwatch {
+struct Stopwatch<'a> {
     started: Instant,
     last: Instant,
-    deadline: Instant,
+    until: Until<'a>,
     sample: ReadSample,
 }
 
-impl Stopwatch {
-    fn start(deadline: Instant) -> Self {
+impl<'a> Stopwatch<'a> {
+    fn start(until: Until<'a>) -> Self {
         let now = Instant::now();
-        Self { started: now, last: now, deadline, sample: ReadSample::default() }
+        Self { started: now, last: now, until, sample: ReadSample::default() }
     }
 
     /// Counts an operation that began when the previous one ended.
@@ -155,7 +185,7 @@ impl Stopwatch {
     }
 
     fn is_over(&self) -> bool {
-        self.last >= self.deadline || Instant::now() >= self.deadline
+        self.until.is_over()
     }
 
     fn stop(mut self) -> ReadSample {

@@ -5,7 +5,8 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use forebay_storage::{
-    create_folders_below, create_fresh, lock_file, open_file, own_folder, read_file, read_text, rename_durably, write_whole,
+    create_folders_below, create_fresh, lock_file, open_file, own_folder, read_file, read_text, rename_durably,
+    write_whole,
 };
 
 #[test]
