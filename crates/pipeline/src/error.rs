@@ -1,6 +1,9 @@
 //! The one error type of this room.
 
+use std::path::Path;
+
 use forebay_codec::TensorSpec;
+use forebay_storage::one_line;
 
 /// What can go wrong when a pipeline is made or run.
 #[derive(Debug, thiserror::Error)]
@@ -87,7 +90,7 @@ pub enum Error {
         found: String,
     },
     /// A step failed on one sample.
-    #[error("sample `{key}`: step `{step}`: {source}")]
+    #[error("sample `{}`: step `{step}`: {source}", one_line(Path::new(key)))]
     Step {
         /// The sample's key.
         key: String,

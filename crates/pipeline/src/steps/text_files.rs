@@ -3,6 +3,10 @@
 //! This is the one place in this room where files are read. A step names a path and asks here when it first needs what is
 //! in it; [`prepare_files`] asks for all steps of a pipeline, so that a file that is missing is found before a run starts. What was
 //! read is kept as long as a step uses it: two pipelines with the same vocabulary hold it once.
+//!
+//! Such a file belongs to the pipeline, not to the data, and may lie anywhere: a relative path is looked for beside the pipeline's
+//! file, then below the current folder, and is absolute in profiles, plans and data sets, which so mean the same file everywhere. Only
+//! regular files are read (a pipe or a device would never end), and of them no more than a limit.
 
 use std::collections::HashMap;
 use std::fmt::Debug;
@@ -12,11 +16,18 @@ use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 use std::time::SystemTime;
 
 use forebay_codec::text::{EmbeddingTable, Pattern, Tokeniser};
+use forebay_storage::read_file;
 
 use super::text::{BYTES, Embed, TokenPattern, Tokenise};
 use crate::error::{Error, Result, StepError};
 use crate::pipeline::Pipeline;
 use crate::step::Step;
+
+/// The largest file of a tokeniser that is read: ten times the largest in use.
+const TOKENISER_BYTES_MAX: u64 = 256 << 20;
+
+/// The largest table of embeddings: a million rows of a thousand columns.
+const TABLE_BYTES_MAX: u64 = 4 << 30;
 
 /// What [`prepare_files`] read, kept for the steps that need it as long as this is.
 #[derive(Debug, Default)]
@@ -87,9 +98,12 @@ fn read_tokeniser(files: &[PathBuf], pattern: TokenPattern) -> Result<Tokeniser,
     };
     Ok(match files {
         [] => Tokeniser::byte_level(),
-        [vocabulary, merges] => Tokeniser::from_gpt2(&std::fs::read(vocabulary)?, &std::fs::read(merges)?)?,
+        [vocabulary, merges] => Tokeniser::from_gpt2(
+            &read_file(vocabulary, TOKENISER_BYTES_MAX)?,
+            &read_file(merges, TOKENISER_BYTES_MAX)?,
+        )?,
         [file, ..] => {
-            let bytes = std::fs::read(file)?;
+            let bytes = read_file(file, TOKENISER_BYTES_MAX)?;
             match extension(file) {
                 "json" => Tokeniser::from_hugging_face(&bytes)?,
                 "tiktoken" => Tokeniser::from_tiktoken(&bytes, pattern)?,
@@ -136,8 +150,10 @@ pub(super) fn load_embeddings(step: &Embed) -> Result<Arc<EmbeddingTable>, StepE
     let file = PathBuf::from(path);
     let key = (stamps(std::slice::from_ref(&file)).map_err(fail)?, step.tensor.clone());
     let table = READ.get_or_load(key, || match extension(&file) {
-        "npy" => Ok(EmbeddingTable::from_npy(std::fs::read(&file)?)?),
-        "safetensors" => Ok(EmbeddingTable::from_safetensors(std::fs::read(&file)?, step.tensor.as_deref())?),
+        "npy" => Ok(EmbeddingTable::from_npy(read_file(&file, TABLE_BYTES_MAX)?)?),
+        "safetensors" => {
+            Ok(EmbeddingTable::from_safetensors(read_file(&file, TABLE_BYTES_MAX)?, step.tensor.as_deref())?)
+        }
         other => Err(format!("`.{other}` is no kind of table").into()),
     });
     let table = table.map_err(fail)?;
