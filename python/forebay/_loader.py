@@ -79,6 +79,7 @@ class Loader:
         (`batch["<field>_shape"]` says how large each is).
     functions: the Python functions that a data set's steps name, where it was built with some (see `Pipeline.map`).
     storage: where bytes come from: `"local"`, `"direct"` (past the page cache), or a slower one to be imitated.
+    allow_outside: let the pipeline's source name files outside `data`; only for a pipeline that you trust.
     """
 
     def __init__(
@@ -103,6 +104,7 @@ class Loader:
         pad_value: float = 0.0,
         functions: Mapping[str, Callable[..., Any]] | None = None,
         storage: str = "local",
+        allow_outside: bool = False,
     ) -> None:
         self.batch_size = whole("batch_size", batch_size, 1, 1 << 20)
         self.shuffle = flag("shuffle", shuffle)
@@ -123,7 +125,14 @@ class Loader:
             raise UsageError(f"no collate `{collate}`\nhint: `list` or `pad`")
         self.collate = collate
         self.pad_value = number("pad_value", pad_value)
-        self._source = Source.of(source, data, storage, functions, skip_errors=on_error == "skip")
+        self._source = Source.of(
+            source,
+            data,
+            storage,
+            functions,
+            skip_errors=on_error == "skip",
+            allow_outside=flag("allow_outside", allow_outside),
+        )
         self._check_shapes()
         self._epoch = 0
         self._epochs_done = 0

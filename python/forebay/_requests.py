@@ -41,6 +41,7 @@ class ProfileRequest(TypedDict):
     encodings: list[str]
     skip_errors: bool
     work_folder: str
+    allow_outside: bool
 
 
 class ObjectiveRequest(TypedDict):
@@ -62,6 +63,7 @@ class BuildRequest(TypedDict):
     shards: int | None
     skip_errors: bool
     overwrite: bool
+    allow_outside: bool
 
 
 class Progress(Protocol):

@@ -27,7 +27,9 @@ class Source:
         storage: str,
         functions: Mapping[str, Callable[..., Any]] | None,
         skip_errors: bool,
+        allow_outside: bool = False,
     ) -> None:
+        self.allow_outside = allow_outside
         self.pipeline = pipeline
         self.functions = dict(functions or {})
         self.folder = folder
@@ -47,6 +49,7 @@ class Source:
         functions: Mapping[str, Callable[..., Any]] | None = None,
         *,
         skip_errors: bool = False,
+        allow_outside: bool = False,
     ) -> Source:
         from ._planning import Plan
         from ._work import Dataset
@@ -69,6 +72,8 @@ class Source:
         if not isinstance(source, Pipeline) and _is_dataset(source, data):
             if data is not None:
                 raise UsageError("`data` makes no sense with a data set\nhint: leave it out")
+            if allow_outside:
+                raise UsageError("`allow_outside` makes no sense with a data set\nhint: leave it out")
             folder = Path(source)
             folder = folder.parent if folder.name == MANIFEST else folder
             return cls(None, str(folder), storage, functions, skip_errors)
@@ -82,7 +87,7 @@ class Source:
                 f"`data` is the file `{os.fspath(data)}`, but must be a folder\n"
                 "hint: pass the folder that it is in, and name the file in the pipeline's source"
             )
-        return cls(pipeline, os.fspath(data), storage, None, skip_errors)
+        return cls(pipeline, os.fspath(data), storage, None, skip_errors, allow_outside)
 
     def samples(self) -> _native.Samples:
         if self._opened is None or self._process != os.getpid():
@@ -91,7 +96,9 @@ class Source:
                 self._opened = _native.Samples.dataset(self.folder, self.storage, self.skip_errors, functions)
                 check_named(self.functions, self._opened.pipeline.to_json())
             else:
-                self._opened = _native.Samples.files(self.pipeline._native, self.folder, self.storage, self.skip_errors)
+                self._opened = _native.Samples.files(
+                    self.pipeline._native, self.folder, self.storage, self.skip_errors, self.allow_outside
+                )
             self._process = os.getpid()
         return self._opened
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -41,6 +40,7 @@ def profile(
     encodings: Sequence[str] = (),
     on_error: Literal["fail", "skip"] = "fail",
     work: str | os.PathLike[str] | None = None,
+    allow_outside: bool = False,
     progress: bool | None = None,
 ) -> Profile:
     """Measures every way to split a pipeline into *once* and *every epoch*, on the first `samples` samples of `data`.
@@ -49,7 +49,7 @@ def profile(
     are kept raw, and in each of `encodings` (`"png"`, `"jpeg-85"`; `"gzip"` compresses records) that can hold them;
     `strategies` names the only ones to measure. `caching` says what is kept between runs. `fast` takes a small part of
     the time: it measures the costs of a few samples, the cost model says what each strategy gives, and only those that lead
-    are run, to check it. `progress`
+    are run, to check it. `allow_outside` lets the pipeline's source name files outside `data`. `progress`
     shows a bar; it does where somebody can see it.
     """
     count = whole("threads", cores() if threads is None else threads, 1, THREADS_MAX)
@@ -60,27 +60,27 @@ def profile(
             "hint: pass `runs=2` or more"
         )
     pipeline = as_pipeline(pipeline)
-    # Beside the data set to be, not in a temporary file system that may be memory: storage is measured there.
-    with tempfile.TemporaryDirectory(prefix=".forebay-profile-", dir=".") if work is None else _Folder(work) as folder:
-        text = _native.profile(
-            pipeline._native,
-            {
-                "folder": os.fspath(data),
-                "samples": whole("samples", samples, 1, 1 << 62),
-                "runs": runs,
-                "storage": storage,
-                "caching": caching,
-                "threads": count,
-                "shards": count if shards is None else whole("shards", shards, 1, 100_000),
-                "batch_size": whole("batch_size", batch_size, 1, 1 << 20),
-                "seed": whole("seed", seed, 0, (1 << 64) - 1),
-                "strategies": None if strategies is None else list(strategies),
-                "encodings": list(encodings),
-                "skip_errors": _skips(on_error),
-                "work_folder": os.path.abspath(folder),
-            },
-            listener(progress),
-        )
+    text = _native.profile(
+        pipeline._native,
+        {
+            "folder": os.fspath(data),
+            "samples": whole("samples", samples, 1, 1 << 62),
+            "runs": runs,
+            "storage": storage,
+            "caching": caching,
+            "threads": count,
+            "shards": count if shards is None else whole("shards", shards, 1, 100_000),
+            "batch_size": whole("batch_size", batch_size, 1, 1 << 20),
+            "seed": whole("seed", seed, 0, (1 << 64) - 1),
+            "strategies": None if strategies is None else list(strategies),
+            "encodings": list(encodings),
+            "skip_errors": _skips(on_error),
+            # Beside the data set to be, not in a temporary file system that may be memory: storage is measured there.
+            "work_folder": os.path.abspath("." if work is None else work),
+            "allow_outside": flag("allow_outside", allow_outside),
+        },
+        listener(progress),
+    )
     return Profile(text, pipeline._functions)
 
 
@@ -95,6 +95,7 @@ def build(
     storage: str = "local",
     on_error: Literal["fail", "skip"] = "fail",
     overwrite: bool = False,
+    allow_outside: bool = False,
     functions: Mapping[str, Callable[..., Any]] | None = None,
     progress: bool | None = None,
 ) -> Dataset:
@@ -102,7 +103,8 @@ def build(
 
     A build that was stopped goes on where it was when it is run again, and what comes out is the same to the byte. `data`
     is the folder of the files (for a plan: another one than was measured). `functions` are the Python functions that the
-    steps of a plan from a file name.
+    steps of a plan from a file name. `allow_outside` lets the pipeline's source name files outside `data`: only for one
+    that you trust.
     """
     count = whole("threads", cores() if threads is None else threads, 1, THREADS_MAX)
     if isinstance(what, (str, os.PathLike)) and os.fspath(what).endswith(".json"):
@@ -136,6 +138,7 @@ def build(
             "shards": None if shards is None else whole("shards", shards, 1, 1_000_000),
             "skip_errors": _skips(on_error),
             "overwrite": flag("overwrite", overwrite),
+            "allow_outside": flag("allow_outside", allow_outside),
         },
         listener(progress),
     )
@@ -209,19 +212,6 @@ class Dataset:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.path,)
-
-
-class _Folder:
-    """A folder that stays."""
-
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = os.fspath(path)
-
-    def __enter__(self) -> str:
-        return self.path
-
-    def __exit__(self, *_: object) -> None:
-        return None
 
 
 def _skips(on_error: str) -> bool:

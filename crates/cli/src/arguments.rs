@@ -6,13 +6,14 @@ use std::str::FromStr;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use forebay_engine::StorageChoice;
+use forebay_engine::data::Reach;
 use forebay_engine::load::OnError;
 use forebay_pipeline::steps::with_absolute_files;
 use forebay_pipeline::{Pipeline, Setting, ready, ready_names};
 use forebay_plan::Caching;
 
 use crate::commands::{
-    build, convert, demo, experiment, export, inspect, load, pipelines, plan, probe, profile, report,
+    build, convert, demo, experiment, export, inspect, load, pipelines, plan, probe, profile, read_text, report,
 };
 use crate::error::{Error, Result};
 
@@ -45,7 +46,7 @@ The path, on a folder of photos (photos/<class>/<name>.jpg):
 
 Data goes to standard output, everything else to standard error.
 Exit codes: 0 success (samples skipped by --on-error skip included), 1 the work
-failed, 2 the request was wrong.";
+failed, 2 the request was wrong, 130 interrupted (Ctrl-C).";
 
 /// The whole command line.
 #[derive(Debug, Parser)]
@@ -163,9 +164,17 @@ pub(crate) struct Settings {
     /// `source.files=**/*.csv` (all of them: docs/steps.md); may be given several times
     #[arg(long = "set", value_name = "STEP.PARAMETER=VALUE")]
     settings: Vec<Setting>,
+    /// Let the pipeline's [source] name files outside the data folder; only for one that you trust
+    #[arg(long)]
+    allow_outside: bool,
 }
 
 impl Settings {
+    /// Which files the pipeline's source may name.
+    pub(crate) fn reach(&self) -> Reach {
+        if self.allow_outside { Reach::Anywhere } else { Reach::Root }
+    }
+
     /// An error if any are given: what is loaded or built is settled already.
     pub(crate) fn none_with(&self, what: &str) -> Result<()> {
         if self.settings.is_empty() {
@@ -199,7 +208,7 @@ fn named_pipeline(text: &str) -> Result<Pipeline> {
     let path = Path::new(text);
     let is_toml = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"));
     if is_toml || text.contains('/') || look_at(path)?.is_some_and(|found| found.is_file()) {
-        let content = std::fs::read_to_string(path).map_err(Error::io("read the pipeline", path))?;
+        let content = read_text("read the pipeline", path)?;
         let folder = path.parent().unwrap_or(Path::new(""));
         return Ok(with_absolute_files(Pipeline::from_toml(text, &content)?, folder)?);
     }

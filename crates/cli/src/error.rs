@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 
 use forebay_engine::Error as EngineError;
 use forebay_pipeline::Error as PipelineError;
+use forebay_storage::one_line;
+
+use crate::interrupt;
 
 /// The work failed: a file, the disk or a sample is at fault.
 const EXIT_FAILED: u8 = 1;
@@ -15,7 +18,7 @@ const EXIT_USAGE: u8 = 2;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     /// The operating system refused.
-    #[error("cannot {doing} `{}`: {source}", path.display())]
+    #[error("cannot {doing} `{}`: {source}", one_line(path))]
     Io {
         /// What was being done.
         doing: &'static str,
@@ -28,7 +31,7 @@ pub(crate) enum Error {
     #[error("cannot write the output: {0}")]
     Output(#[source] io::Error),
     /// A file is not what it should be.
-    #[error("`{}` {problem}", path.display())]
+    #[error("`{}` {problem}", one_line(path))]
     Format {
         /// The file.
         path: PathBuf,
@@ -44,16 +47,19 @@ pub(crate) enum Error {
         remedy: String,
     },
     /// A picture, or another file of samples, could not be read or made.
-    #[error("`{}`: {source}", path.display())]
+    #[error("`{}`: {source}", one_line(path))]
     Picture {
         /// The file.
         path: PathBuf,
         /// What the codec said.
         source: forebay_codec::Error,
     },
+    /// The user wanted no more.
+    #[error("interrupted{0}")]
+    Interrupted(&'static str),
     /// Running something failed.
     #[error(transparent)]
-    Engine(#[from] EngineError),
+    Engine(EngineError),
     /// Planning failed.
     #[error("{about}{source}")]
     Plan {
@@ -82,8 +88,13 @@ impl Error {
 
     /// Wraps what the planner said about the file `path`.
     pub(crate) fn plan(path: &Path) -> impl FnOnce(forebay_plan::Error) -> Self + use<> {
-        let about = format!("`{}`: ", path.display());
+        let about = format!("`{}`: ", one_line(path));
         move |source| Self::Plan { about, source }
+    }
+
+    /// The same, but an end that the user wanted says what is left of the work, and how to go on.
+    pub(crate) fn leaving(self, left: &'static str) -> Self {
+        if matches!(self, Self::Interrupted(_)) { Self::Interrupted(left) } else { self }
     }
 
     pub(crate) fn usage(problem: impl Into<String>, remedy: impl Into<String>) -> Self {
@@ -98,6 +109,7 @@ impl Error {
     /// The exit code that this error means.
     pub(crate) fn exit_code(&self) -> u8 {
         let usage = match self {
+            Self::Interrupted(_) => return interrupt::exit_code(),
             Self::Usage { .. } => true,
             Self::Engine(error) => is_usage(error),
             Self::Plan { source, .. } => source.class() == forebay_plan::ErrorClass::Usage,
@@ -118,6 +130,16 @@ impl Error {
             // Reading a source file or a record; what is being written is never read back by a storage.
             EngineError::Storage(error) => error.class() == forebay_storage::ErrorClass::Io,
             _ => false,
+        }
+    }
+}
+
+impl From<EngineError> for Error {
+    fn from(error: EngineError) -> Self {
+        match error {
+            // Nobody else cancels anything here.
+            EngineError::Cancelled => Self::Interrupted(""),
+            other => Self::Engine(other),
         }
     }
 }

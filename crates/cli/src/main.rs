@@ -3,7 +3,7 @@
 //! Each command is one file under `commands/`: it reads its arguments, calls the engine or the planner, and presents what came
 //! back, as text for people or (with `--json`) as one document for programs. Data goes to standard output, everything else
 //! to standard error. The exit code is decided here: 0 for success, 1 where the work failed, 2 where the request itself
-//! was wrong.
+//! was wrong, 130 after Ctrl-C.
 
 #![forbid(unsafe_code)]
 
@@ -11,6 +11,7 @@ mod arguments;
 mod commands;
 mod demo;
 mod error;
+mod interrupt;
 mod output;
 mod report;
 
@@ -24,6 +25,8 @@ use crate::output::Output;
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let output = Output::new(cli.json);
+    // Without them a signal does what it always did.
+    let _ = interrupt::install();
     match commands::run(&cli.command, &output) {
         Ok(()) => ExitCode::SUCCESS,
         // Whoever reads the output has seen enough (`forebay inspect cv | head -3`). Files are written before printing.

@@ -20,7 +20,7 @@ use crate::StorageChoice;
 use crate::data::{Listing, Skipped};
 use crate::error::{Error, Result};
 use crate::load::OnError;
-use crate::progress::Progress;
+use crate::progress::{Progress, while_wanted};
 use picture::{Done, Failure, Worker};
 
 /// What to convert: pictures, and where each goes.
@@ -37,6 +37,8 @@ struct Pair {
     key: String,
     input: PathBuf,
     output: PathBuf,
+    /// The folder that the user named; those between it and `output` are made.
+    root: PathBuf,
 }
 
 /// How to convert.
@@ -83,7 +85,8 @@ impl Conversion {
     /// One picture.
     pub fn of_file(input: &Path, output: &Path) -> Self {
         let key = input.display().to_string();
-        Self { pairs: vec![Pair { key, input: input.to_owned(), output: output.to_owned() }], ignored: 0 }
+        let root = output.parent().unwrap_or(Path::new("")).to_owned();
+        Self { pairs: vec![Pair { key, input: input.to_owned(), output: output.to_owned(), root }], ignored: 0 }
     }
 
     /// All pictures below the folder `input`, by the extensions of their names, to the same places below `output`, with the
@@ -110,7 +113,7 @@ impl Conversion {
                     remedy: "rename one of them, or convert them to different folders".to_owned(),
                 });
             }
-            pairs.push(Pair { key, input: input.join(file.path()), output: to });
+            pairs.push(Pair { key, input: input.join(file.path()), output: to, root: output.to_owned() });
         }
         if pairs.is_empty() {
             let names: Vec<&str> = Format::ALL.iter().map(|format| format.extension()).collect();
@@ -144,7 +147,7 @@ impl Conversion {
             for _ in 0..options.threads.clamp(1, self.pairs.len().max(1)) {
                 scope.spawn(|| {
                     let mut worker = Worker::new(options, &*storage);
-                    while !stop.load(Ordering::Relaxed) {
+                    while !stop.load(Ordering::Relaxed) && !progress.is_cancelled() {
                         let number = next.fetch_add(1, Ordering::Relaxed);
                         let Some(pair) = self.pairs.get(number) else { return };
                         let done = worker.convert(pair);
@@ -160,6 +163,7 @@ impl Conversion {
                 });
             }
         });
+        while_wanted(progress)?;
         let mut results = results.into_inner();
         results.sort_unstable_by_key(|(number, _)| *number);
         let converted = self.sum(results, options)?;

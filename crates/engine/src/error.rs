@@ -3,13 +3,15 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use forebay_storage::one_line;
+
 use crate::data::Skipped;
 
 /// What can go wrong when something is run.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The operating system refused (its fault, or the disk's).
-    #[error("cannot {doing} `{}`: {source}{}", path.display(), hint_for(source))]
+    #[error("cannot {doing} `{}`: {source}{}", one_line(path), hint_for(source))]
     Io {
         /// What was being done.
         doing: &'static str,
@@ -19,7 +21,7 @@ pub enum Error {
         source: io::Error,
     },
     /// A file is not what it should be (fault of the file).
-    #[error("`{}` {problem}", path.display())]
+    #[error("`{}` {problem}", one_line(path))]
     Format {
         /// The file.
         path: PathBuf,

@@ -5,7 +5,7 @@
 //! field but the picture and the label is called after the field, too (`mask.png`).
 
 use std::collections::HashSet;
-use std::fs::{self, File};
+use std::fs;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use forebay_codec::image::Format;
 use forebay_codec::npy;
 use forebay_pipeline::{FieldType, LABEL_FIELD, Sample, Schema, Value};
 use forebay_record::{TarWriter, tar_key};
-use forebay_storage::Storage;
+use forebay_storage::{Storage, create_fresh, rename_durably, unlink};
 
 use crate::data::Dataset;
 use crate::error::{Error, Result};
@@ -34,8 +34,8 @@ pub struct Exported {
     pub bytes: u64,
 }
 
-/// Writes `dataset` as tars into the folder `output`, which must not have any yet, on `threads` threads. Tars that a killed
-/// export left behind are whole; the one that it was in the middle of has another name.
+/// Writes `dataset` as tars into the folder `output`, which must not have any yet, on `threads` threads. The tars get their names when
+/// all of them are whole, so that a part of an export is never taken for all of it.
 pub fn export_tar(
     dataset: &Arc<Dataset>,
     storage: &Arc<dyn Storage>,
@@ -75,14 +75,17 @@ pub fn export_tar(
         }
     });
     let files: Vec<PathBuf> = (0..shards).map(|shard| tar_path(output, shard)).collect();
-    if let Some(error) = failure.into_inner() {
+    let named = match failure.into_inner() {
+        Some(error) => Err(error),
+        None => files
+            .iter()
+            .try_for_each(|path| rename_durably(&temporary(path), path).map_err(Error::io("rename to", path))),
+    };
+    if named.is_err() {
         // There were none before, so these are ours, and would keep the next export from running.
-        for path in &files {
-            let _ = fs::remove_file(path);
-            let _ = fs::remove_file(partial(path));
-        }
-        return Err(error);
+        files.iter().flat_map(|path| [temporary(path), path.clone()]).for_each(|path| _ = unlink(&path));
     }
+    named?;
     progress.end();
     Ok(Exported { files, samples: dataset.manifest().samples, bytes: bytes.into_inner() })
 }
@@ -91,11 +94,12 @@ fn tar_path(output: &Path, shard: usize) -> PathBuf {
     output.join(format!("shard-{shard:06}.tar"))
 }
 
-fn partial(tar: &Path) -> PathBuf {
-    tar.with_extension("tar.partial")
+/// What a tar is called until all are whole.
+fn temporary(path: &Path) -> PathBuf {
+    path.with_extension("tar.partial")
 }
 
-/// Writes one tar; its size.
+/// Writes one tar under its temporary name; its size.
 fn write_shard(
     dataset: &Arc<Dataset>,
     storage: &Arc<dyn Storage>,
@@ -109,8 +113,8 @@ fn write_shard(
     };
     let supply = FromStorage::shards(Arc::clone(dataset), Arc::clone(storage), order)?;
     let schema = dataset.stored_schema();
-    let temporary = partial(path);
-    let file = File::create(&temporary).map_err(Error::io("create", &temporary))?;
+    let temporary = temporary(path);
+    let file = create_fresh(&temporary).map_err(Error::io("create", &temporary))?;
     let mut writer = TarWriter::new(BufWriter::with_capacity(1 << 20, file));
     let mut keys = HashSet::new();
     while let Some(read) = supply.next() {
@@ -118,7 +122,7 @@ fn write_shard(
             let sample = supply.unpack(payload).map_err(|failed| *failed.error)?;
             // Samples that share a key would be read back as one.
             let mut key = tar_key(&sample.key);
-            if !keys.insert(key.clone()) {
+            while !keys.insert(key.clone()) {
                 key = format!("{key}_{}", sample.index);
             }
             for (member, content) in members(&sample, &schema) {
@@ -134,7 +138,6 @@ fn write_shard(
     let file = buffered.into_inner().map_err(|error| Error::io("write", &temporary)(error.into_error()))?;
     file.sync_all().map_err(Error::io("write", &temporary))?;
     let bytes = file.metadata().map_err(Error::io("write", &temporary))?.len();
-    fs::rename(&temporary, path).map_err(Error::io("rename", &temporary))?;
     Ok(bytes)
 }
 

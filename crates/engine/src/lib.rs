@@ -35,7 +35,7 @@
 //! let storage = StorageChoice::Local.open(0)?;
 //! let listing = Arc::new(Listing::scan(pipeline.source(), &photos)?);
 //! let strategy = Strategy::parse(&pipeline, "resized")?;
-//! let options = BuildOptions { threads: 2, shards: 2, on_error: OnError::Fail, overwrite: false };
+//! let options = BuildOptions { threads: 2, shards: 2, on_error: OnError::Fail, overwrite: false, resume: None };
 //! let output = folder.path().join("dataset");
 //! Build { pipeline, strategy, listing, storage: Arc::clone(&storage) }.run(&output, &options, &())?;
 //!
@@ -73,4 +73,5 @@ pub mod sync;
 
 pub use error::{Error, Result};
 pub use progress::{Progress, while_looking_up};
+pub use scratch_folder::ScratchFolder;
 pub use storage_choice::StorageChoice;

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use forebay_storage::Storage;
-use forebay_storage::probe::{self, Rates, ReadSample};
+use forebay_storage::probe::{self, Rates, ReadSample, Until};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::progress::Progress;
+use crate::progress::{Progress, while_wanted};
 use crate::scratch_folder::ScratchFolder;
 
 /// How to probe.
@@ -87,14 +87,14 @@ const MEMORY_REPEATS: u32 = 5;
 
 /// Measures `storage`.
 pub fn probe(storage: &dyn Storage, options: &ProbeOptions, progress: &dyn Progress) -> Result<Probe> {
-    let files = ProbeFiles::make(options)?;
+    let files = ProbeFiles::make(options, progress)?;
     let thread_counts = if options.threads > 1 { vec![1, options.threads] } else { vec![1] };
     let kinds = [Access::LargeFile, Access::SmallFiles, Access::RandomBlocks];
     let mut measurements = Vec::new();
     progress.begin("probe", (kinds.len() * thread_counts.len() + 1) as u64);
     for access in kinds {
         for &threads in &thread_counts {
-            let rates = measure(storage, &files, access, threads, options.seconds)?.rates();
+            let rates = measure(storage, &files, access, threads, options.seconds, progress)?.rates();
             measurements.push(Measurement { access, threads, rates });
             progress.advance(1);
         }
@@ -110,21 +110,32 @@ pub fn probe(storage: &dyn Storage, options: &ProbeOptions, progress: &dyn Progr
 }
 
 /// How many bytes per second `threads` threads read in order, each from its own file made in `folder`.
-pub(crate) fn sequential_bytes_per_second(storage: &dyn Storage, folder: &Path, threads: usize) -> Result<f64> {
+pub(crate) fn sequential_bytes_per_second(
+    storage: &dyn Storage,
+    folder: &Path,
+    threads: usize,
+    progress: &dyn Progress,
+) -> Result<f64> {
     let options =
         ProbeOptions { small_files: 0, large_bytes: 64 << 20, seconds: 0.5, ..ProbeOptions::new(folder, threads) };
-    let files = ProbeFiles::make(&options)?;
-    let sample = measure(storage, &files, Access::LargeFile, threads, options.seconds)?;
+    let files = ProbeFiles::make(&options, progress)?;
+    let sample = measure(storage, &files, Access::LargeFile, threads, options.seconds, progress)?;
     Ok(sample.bytes as f64 / sample.elapsed_seconds)
 }
 
 /// How many of `paths` `threads` threads read whole per second, for at most `seconds`.
-pub(crate) fn files_per_second(storage: &dyn Storage, paths: &[PathBuf], threads: usize, seconds: f64) -> Result<f64> {
+pub(crate) fn files_per_second(
+    storage: &dyn Storage,
+    paths: &[PathBuf],
+    threads: usize,
+    seconds: f64,
+    progress: &dyn Progress,
+) -> Result<f64> {
     let all: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
     storage.drop_cache(&all)?;
-    let sample = run_threads(threads, seconds, |thread, deadline| {
+    let sample = run_threads(threads, seconds, progress, |thread, until| {
         let share: Vec<&Path> = all.iter().copied().skip(thread).step_by(threads).collect();
-        Ok(probe::read_files(storage, &share, deadline)?)
+        Ok(probe::read_files(storage, &share, until)?)
     })?;
     Ok(sample.operations as f64 / sample.elapsed_seconds)
 }
@@ -135,18 +146,19 @@ fn measure(
     access: Access,
     threads: usize,
     seconds: f64,
+    progress: &dyn Progress,
 ) -> Result<ReadSample> {
     let all: Vec<&Path> = files.large.iter().chain(files.small.iter().flatten()).map(PathBuf::as_path).collect();
     storage.drop_cache(&all)?;
-    run_threads(threads, seconds, |thread, deadline| {
+    run_threads(threads, seconds, progress, |thread, until| {
         Ok(match access {
-            Access::LargeFile => probe::read_sequential(storage, &files.large[thread], BLOCK_BYTES, deadline)?,
+            Access::LargeFile => probe::read_sequential(storage, &files.large[thread], BLOCK_BYTES, until)?,
             Access::RandomBlocks => {
-                probe::read_random(storage, &files.large[thread], RANDOM_BLOCK_BYTES, thread as u64, deadline)?
+                probe::read_random(storage, &files.large[thread], RANDOM_BLOCK_BYTES, thread as u64, until)?
             }
             Access::SmallFiles => {
                 let share: Vec<&Path> = files.small[thread].iter().map(PathBuf::as_path).collect();
-                probe::read_files(storage, &share, deadline)?
+                probe::read_files(storage, &share, until)?
             }
         })
     })
@@ -156,15 +168,18 @@ fn measure(
 fn run_threads(
     threads: usize,
     seconds: f64,
-    work: impl Fn(usize, Instant) -> Result<ReadSample> + Sync,
+    progress: &dyn Progress,
+    work: impl Fn(usize, Until<'_>) -> Result<ReadSample> + Sync,
 ) -> Result<ReadSample> {
-    let deadline = Instant::now() + Duration::from_secs_f64(seconds);
+    let cancelled = || progress.is_cancelled();
+    let until = Until::new(Instant::now() + Duration::from_secs_f64(seconds), &cancelled);
     let work = &work;
     let samples: Vec<Result<ReadSample>> = std::thread::scope(|scope| {
-        let handles: Vec<_> = (0..threads).map(|thread| scope.spawn(move || work(thread, deadline))).collect();
+        let handles: Vec<_> = (0..threads).map(|thread| scope.spawn(move || work(thread, until))).collect();
         let panicked = |_| Err(Error::Panicked { message: "while probing".to_owned() });
         handles.into_iter().map(|handle| handle.join().unwrap_or_else(panicked)).collect()
     });
+    while_wanted(progress)?;
     samples.into_iter().try_fold(ReadSample::default(), |mut sum, sample| {
         sum.merge(&sample?);
         Ok(sum)
@@ -179,7 +194,7 @@ struct ProbeFiles {
 }
 
 impl ProbeFiles {
-    fn make(options: &ProbeOptions) -> Result<Self> {
+    fn make(options: &ProbeOptions, progress: &dyn Progress) -> Result<Self> {
         let folder = ScratchFolder::new(&options.folder, "probe")?;
         let mut files = Self { folder, large: Vec::new(), small: Vec::new() };
         // Not zeros, which some file systems do not store.
@@ -187,12 +202,12 @@ impl ProbeFiles {
         let content: Vec<u8> = (0..(1 << 20) / 8).flat_map(|_| random.bits().to_le_bytes()).collect();
         for thread in 0..options.threads.max(1) {
             let large = files.folder.path().join(format!("large-{thread}"));
-            write_file(&large, &content, options.large_bytes)?;
+            write_file(&large, &content, options.large_bytes, progress)?;
             files.large.push(large);
             let mut small = Vec::with_capacity(options.small_files);
             for number in 0..options.small_files {
                 let path = files.folder.path().join(format!("small-{thread}-{number}"));
-                write_file(&path, &content, options.small_bytes as u64)?;
+                write_file(&path, &content, options.small_bytes as u64, progress)?;
                 small.push(path);
             }
             files.small.push(small);
@@ -201,17 +216,16 @@ impl ProbeFiles {
     }
 }
 
-fn write_file(path: &Path, content: &[u8], bytes: u64) -> Result<()> {
+fn write_file(path: &Path, content: &[u8], bytes: u64, progress: &dyn Progress) -> Result<()> {
     use std::io::Write;
-    let write = || -> std::io::Result<()> {
-        let mut file = std::fs::File::create(path)?;
-        let mut left = bytes;
-        while left > 0 {
-            let part = &content[..(content.len() as u64).min(left) as usize];
-            file.write_all(part)?;
-            left -= part.len() as u64;
-        }
-        Ok(())
-    };
-    write().map_err(Error::io("write the probe's file", path))
+    let failed = || Error::io("write the probe's file", path);
+    let mut file = forebay_storage::create_fresh(path).map_err(failed())?;
+    let mut left = bytes;
+    while left > 0 {
+        while_wanted(progress)?;
+        let part = &content[..(content.len() as u64).min(left) as usize];
+        file.write_all(part).map_err(failed())?;
+        left -= part.len() as u64;
+    }
+    Ok(())
 }

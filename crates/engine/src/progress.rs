@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::error::{Error, Result};
+
 /// Sees long work go on. Called from several threads.
 pub trait Progress: Sync {
     /// A piece of work of so many samples begins.
@@ -26,6 +28,11 @@ pub trait Progress: Sync {
     fn note(&self, message: &str) {
         let _ = message;
     }
+}
+
+/// An error once the user wants no more.
+pub(crate) fn while_wanted(progress: &dyn Progress) -> Result<()> {
+    if progress.is_cancelled() { Err(Error::Cancelled) } else { Ok(()) }
 }
 
 /// Does `work` on a thread of its own, while this one calls `look_up` every so often: for callers whose thread must see to

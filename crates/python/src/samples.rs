@@ -16,7 +16,7 @@ use crate::errors;
 use crate::function::Functions;
 use crate::pipeline::Pipeline;
 use crate::turns::Work;
-use crate::work::on_error;
+use crate::work::{on_error, reach};
 
 /// What samples come from, opened.
 #[pyclass(frozen, module = "forebay._native")]
@@ -90,11 +90,18 @@ impl Samples {
 
     /// The files of a folder, through a whole pipeline.
     #[staticmethod]
-    fn files(py: Python<'_>, pipeline: &Pipeline, folder: PathBuf, storage: &str, skip_errors: bool) -> PyResult<Self> {
+    fn files(
+        py: Python<'_>,
+        pipeline: &Pipeline,
+        folder: PathBuf,
+        storage: &str,
+        skip_errors: bool,
+        allow_outside: bool,
+    ) -> PyResult<Self> {
         let (pipeline, functions) = (pipeline.inner.clone(), pipeline.functions.clone());
         let open = || -> Result<Self> {
             let storage = storage.parse::<StorageChoice>()?.open(0)?;
-            let listing = Listing::scan_on_error(pipeline.source(), &folder, on_error(skip_errors))?;
+            let listing = Listing::scan_with(pipeline.source(), &folder, on_error(skip_errors), reach(allow_outside))?;
             let strategy = Strategy::parse(&pipeline, &pipeline.splits()[0].name)?;
             let cache = OnceLock::new();
             Ok(Self { origin: Origin::Files(Arc::new(listing)), pipeline, functions, strategy, storage, cache })

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use forebay_engine::build::{Build, BuildOptions, default_shards};
-use forebay_engine::data::{Dataset, Listing};
+use forebay_engine::data::{Dataset, Listing, Reach};
 use forebay_engine::load::{OnError, Shuffle};
 use forebay_engine::profile::ProfileOptions;
 use forebay_engine::{Error, Result, StorageChoice};
@@ -36,6 +36,7 @@ pub(crate) struct ProfileRequest {
     encodings: Vec<String>,
     skip_errors: bool,
     work_folder: PathBuf,
+    allow_outside: bool,
 }
 
 /// What to build, and how.
@@ -50,10 +51,16 @@ pub(crate) struct BuildRequest {
     shards: Option<usize>,
     skip_errors: bool,
     overwrite: bool,
+    allow_outside: bool,
 }
 
 pub(crate) fn on_error(skip_errors: bool) -> OnError {
     if skip_errors { OnError::Skip } else { OnError::Fail }
+}
+
+/// Which files a pipeline's source may name.
+pub(crate) fn reach(allow_outside: bool) -> Reach {
+    if allow_outside { Reach::Anywhere } else { Reach::Root }
 }
 
 /// Measures a pipeline; the profile as JSON.
@@ -93,7 +100,8 @@ pub(crate) fn profile(
             work_folder: request.work_folder,
             strategies,
         };
-        let listing = Listing::scan_on_error(pipeline.source(), &request.folder, on_error(request.skip_errors))?;
+        let (on_error, reach) = (on_error(request.skip_errors), reach(request.allow_outside));
+        let listing = Listing::scan_with(pipeline.source(), &request.folder, on_error, reach)?;
         samples = (listing.len() as u64).min(request.samples);
         forebay_engine::profile::profile(pipeline, listing, &storage, &options, &progress)
     })?;
@@ -115,14 +123,16 @@ pub(crate) fn build(
     let mut samples = 0;
     let built = progress.watch(py, &work, || -> Result<usize> {
         let strategy = Strategy::parse(&pipeline, &request.strategy)?;
-        let listing =
-            Arc::new(Listing::scan_on_error(pipeline.source(), &request.folder, on_error(request.skip_errors))?);
+        let reach = reach(request.allow_outside);
+        let listing = Listing::scan_with(pipeline.source(), &request.folder, on_error(request.skip_errors), reach)?;
+        let listing = Arc::new(listing);
         samples = listing.len() as u64;
         let options = BuildOptions {
             threads: request.threads,
             shards: request.shards.unwrap_or_else(|| default_shards(samples, request.threads)),
             on_error: on_error(request.skip_errors),
             overwrite: request.overwrite,
+            resume: None,
         };
         let storage = request.storage.parse::<StorageChoice>()?.open(0)?;
         let build = Build { pipeline, strategy, listing, storage };

@@ -86,6 +86,7 @@ pub fn lock_file(path: &Path) -> io::Result<Option<File>> {
         let file = opened.map_err(|error| if path.is_symlink() { redirected() } else { error })?;
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => return Ok(None),
+            Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Interrupted => {}
             Err(TryLockError::Error(error)) => return Err(error),
             // Whoever held it may have removed it meanwhile: then this is a lock on nothing.
             Ok(()) if is_at(&file, path)? => return Ok(Some(file)),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
-use forebay_engine::build::{Build, BuildOptions, BuildReport, default_shards};
+use forebay_engine::build::{Build, BuildOptions, BuildReport, Resume, default_shards};
 use forebay_engine::data::{Listing, Skipped};
 use forebay_pipeline::{Pipeline, Split, Strategy};
 use forebay_plan::units;
@@ -68,6 +68,7 @@ pub(crate) struct Arguments {
 #[derive(Debug, Serialize)]
 pub(crate) struct Outcome {
     /// The data set's folder.
+    #[serde(serialize_with = "crate::output::as_text::path")]
     dataset: PathBuf,
     strategy: String,
     split: Split,
@@ -107,7 +108,7 @@ impl Task {
 }
 
 pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
-    let outcome = execute(arguments, output)?;
+    let outcome = execute(arguments, command_line(), output)?;
     output.present(&outcome, |outcome, page| {
         show(outcome, page);
         let command = format!("forebay load {} --shuffle", outcome.dataset.display());
@@ -115,10 +116,23 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
     })
 }
 
+/// What is left of a build that was interrupted.
+const KEPT: &str = ": the shards that are finished are kept\nhint: run the same command again to go on";
+
+/// How this program was called, without what would begin anew. `None` where that is no text.
+fn command_line() -> Option<Resume> {
+    let folder = std::env::current_dir().ok()?.into_os_string().into_string().ok()?;
+    let arguments = std::env::args_os().skip(1).map(|argument| argument.into_string().ok());
+    let arguments: Option<Vec<String>> = arguments.collect();
+    let arguments = arguments?.into_iter().filter(|argument| argument != "--overwrite" && argument != "--json");
+    Some(Resume { folder, arguments: arguments.collect() })
+}
+
 /// Builds.
-pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome> {
+pub(super) fn execute(arguments: &Arguments, resume: Option<Resume>, output: &Output) -> Result<Outcome> {
     let task = task(arguments)?;
-    let listing = Arc::new(Listing::scan_on_error(task.pipeline.source(), &task.data, arguments.on_error.choice())?);
+    let (on_error, reach) = (arguments.on_error.choice(), arguments.settings.reach());
+    let listing = Arc::new(Listing::scan_with(task.pipeline.source(), &task.data, on_error, reach)?);
     let samples = listing.len();
     let threads = arguments.threads.count();
     let shards = arguments.shards.map(|shards| shards as usize);
@@ -127,12 +141,14 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome>
         shards: shards.unwrap_or_else(|| task.shards(samples, threads)),
         on_error: arguments.on_error.choice(),
         overwrite: arguments.overwrite,
+        resume,
     };
     let Task { pipeline, strategy, .. } = task;
     let build = Build { pipeline, strategy, listing, storage: arguments.storage.storage.open(0)? };
     let begun = Instant::now();
     let progress = output.progress();
-    let report = build.run(&arguments.output, &options, &progress)?;
+    let report = build.run(&arguments.output, &options, &progress);
+    let report = report.map_err(|error| Error::from(error).leaving(KEPT))?;
     drop(progress);
     Ok(outcome(report, arguments.output.clone(), begun.elapsed().as_secs_f64()))
 }

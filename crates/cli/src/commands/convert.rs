@@ -109,7 +109,9 @@ impl From<ModeChoice> for Encoding {
 /// What `convert --json` prints.
 #[derive(Debug, Serialize)]
 struct Outcome {
+    #[serde(serialize_with = "crate::output::as_text::path")]
     input: PathBuf,
+    #[serde(serialize_with = "crate::output::as_text::path")]
     output: PathBuf,
     encoding: String,
     lossless: bool,
@@ -172,7 +174,9 @@ fn explain(error: EngineError, many: bool) -> Error {
             let hint = "pass --on-error skip to leave such pictures out and list them";
             Error::Format { path, problem: format!("{problem}\nhint: {hint}") }
         }
-        other => other.into(),
+        other => Error::from(other).leaving(
+            ": the pictures that are done are kept\nhint: run the same command again to go on; for a single picture nothing was written",
+        ),
     }
 }
 

@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use forebay_codec::DType;
 use forebay_engine::StorageChoice;
 use forebay_plan::{Weights, units};
+use forebay_storage::{create_fresh, unlink};
 use serde::Serialize;
 
 use super::{build, load, plan, profile, report};
@@ -109,6 +110,7 @@ struct Walk {
     /// `None` where the plan keeps the files as they are.
     build: Option<build::Outcome>,
     load: load::Outcome,
+    #[serde(serialize_with = "crate::output::as_text::path")]
     report: PathBuf,
 }
 
@@ -147,7 +149,8 @@ fn order(arguments: &Arguments) -> Result<Order> {
 /// Removes what an earlier demo left, and refuses a folder with anything else in it.
 fn clear(folder: &Path) -> Result<()> {
     let mark = folder.join(MARK_FILE);
-    if !mark.exists() {
+    let marked = fs::symlink_metadata(&mark).is_ok_and(|found| found.is_file());
+    if !marked {
         let taken = fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
         if taken {
             return Err(Error::usage(
@@ -156,20 +159,19 @@ fn clear(folder: &Path) -> Result<()> {
             ));
         }
         fs::create_dir_all(folder).map_err(Error::io("create the folder", folder))?;
-        return fs::write(&mark, "").map_err(Error::io("write", &mark));
+        return create_fresh(&mark).map(drop).map_err(Error::io("write", &mark));
     }
     for name in Domain::value_variants().iter().map(|domain| domain.folder_name()).chain(["dataset"]) {
         let path = folder.join(name);
-        if path.exists() {
+        // A link is removed, not what it leads to.
+        if fs::symlink_metadata(&path).is_ok() {
             fs::remove_dir_all(&path).map_err(Error::io("remove", &path))?;
         }
     }
     let written = ["profile.json", "profile.csv", "system.csv", "plan.json", "report.html", demo::TOKENISER_FILE];
     for name in written.into_iter().chain(demo::PIPELINE_FILES) {
         let path = folder.join(name);
-        if path.exists() {
-            fs::remove_file(&path).map_err(Error::io("remove", &path))?;
-        }
+        unlink(&path).map_err(Error::io("remove", &path))?;
     }
     Ok(())
 }
@@ -215,6 +217,9 @@ fn walk(arguments: &Arguments, data: &Made, output: &Output) -> Result<Walk> {
         if plan.plan().split.position == 0 { None } else { Some(build_plan(arguments, &threads, &storage, output)?) };
     let loaded = if build.is_some() { file("dataset") } else { file("plan.json") };
     let load = load::execute(&load_arguments(&loaded, threads, storage), output)?;
+    if load.interrupted {
+        return Err(Error::Interrupted(""));
+    }
     Ok(Walk { profile, plan, build, load, report: file("report.html") })
 }
 
@@ -237,6 +242,7 @@ fn build_plan(
             settings: Settings::default(),
             overwrite: true,
         },
+        None,
         output,
     )
 }

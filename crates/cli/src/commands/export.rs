@@ -42,7 +42,9 @@ pub(crate) struct Arguments {
 /// What `export --json` prints.
 #[derive(Debug, Serialize)]
 struct Outcome {
+    #[serde(serialize_with = "crate::output::as_text::path")]
     dataset: PathBuf,
+    #[serde(serialize_with = "crate::output::as_text::paths")]
     files: Vec<PathBuf>,
     samples: u64,
     bytes: u64,

@@ -2,12 +2,14 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use forebay_engine::Progress;
-use forebay_engine::data::{Dataset, Listing, MANIFEST_FILE, Skipped};
-use forebay_engine::load::{Batch, Cache, Column, FromStorage, LoadOptions, Loader, Online, Schedule, Shuffle, Supply};
+use forebay_engine::data::{Dataset, Listing, MANIFEST_FILE, Reach, Skipped};
+use forebay_engine::load::{
+    Batch, Cache, Column, FromStorage, LoadOptions, Loader, Next, Online, Schedule, Shuffle, Supply,
+};
 use forebay_pipeline::{Draw, Pipeline, Strategy};
 use forebay_plan::units;
 use forebay_storage::Storage;
@@ -103,6 +105,8 @@ pub(crate) struct Outcome {
     /// What the user should know about how it was read.
     notice: Option<String>,
     skipped_samples: Vec<Skipped>,
+    /// Whether it was interrupted, so that this is what there was until then.
+    pub(super) interrupted: bool,
 }
 
 /// One epoch.
@@ -135,7 +139,8 @@ enum Origin {
 
 pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
     let outcome = execute(arguments, output)?;
-    output.present(&outcome, show)
+    output.present(&outcome, show)?;
+    if outcome.interrupted { Err(Error::Interrupted("")) } else { Ok(()) }
 }
 
 /// Streams every epoch.
@@ -160,6 +165,9 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome>
         if skipped_samples.is_empty() {
             skipped_samples = loader.skipped_list();
         }
+        if progress.is_cancelled() {
+            break;
+        }
     }
     let sum = |value: fn(&Epoch) -> u64| epochs.iter().map(value).sum::<u64>();
     let seconds: f64 = epochs.iter().map(|epoch| epoch.seconds).sum();
@@ -180,10 +188,14 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome>
         epochs,
         notice: storage.notice(),
         skipped_samples,
+        interrupted: progress.is_cancelled(),
     })
 }
 
-/// Takes the batches of one epoch, as a trainer would.
+/// While a batch is awaited, the user is asked so often whether it is still wanted.
+const LOOK_UP: Duration = Duration::from_millis(100);
+
+/// Takes the batches of one epoch, as a trainer would; fewer where that was interrupted.
 fn stream(
     loader: &mut Loader,
     begun: Instant,
@@ -192,10 +204,12 @@ fn stream(
     first_batch: &mut Vec<FieldShape>,
 ) -> Result<Epoch> {
     let (mut samples, mut batches) = (0, 0);
-    while samples < wanted
-        && let Some(batch) = loader.next()
-    {
-        let batch = batch?;
+    while samples < wanted && !progress.is_cancelled() {
+        let batch = match loader.next_timeout(LOOK_UP) {
+            Next::Batch(batch) => batch?,
+            Next::NotYet => continue,
+            Next::End => break,
+        };
         samples += batch.len() as u64;
         batches += 1;
         progress.advance(batch.len() as u64);
@@ -231,6 +245,10 @@ impl Origin {
         if is_folder || path.file_name().is_some_and(|name| name == MANIFEST_FILE) {
             no_data("a data set")?;
             arguments.settings.none_with("a data set")?;
+            if arguments.settings.reach() != Reach::Root {
+                let problem = "`--allow-outside` makes no sense with a data set: it names no files outside its folder";
+                return Err(Error::usage(problem, "leave it out"));
+            }
             let folder = if is_folder { path } else { path.parent().unwrap_or(Path::new(".")) };
             let dataset = Dataset::open_on_error(folder, arguments.on_error.choice())?;
             return Ok(Self::Shards(Arc::new(dataset)));
@@ -262,7 +280,7 @@ impl Origin {
     }
 
     fn files(pipeline: Pipeline, data: &Path, arguments: &Arguments) -> Result<Self> {
-        let listing = Listing::scan_on_error(pipeline.source(), data, arguments.on_error.choice())?;
+        let listing = Listing::scan_with(pipeline.source(), data, arguments.on_error.choice(), arguments.settings.reach())?;
         Ok(Self::Files(Arc::new(listing), Box::new(pipeline)))
     }
 
@@ -356,7 +374,8 @@ fn shapes(batch: &Batch) -> Vec<FieldShape> {
 /// The figures, per epoch where there are several.
 pub(super) fn show(outcome: &Outcome, page: &mut Page) {
     page.paragraph(&format!(
-        "Loaded `{}` from {} on storage `{}` with {}:",
+        "{} `{}` from {} on storage `{}` with {}:",
+        if outcome.interrupted { "Interrupted while loading" } else { "Loaded" },
         outcome.strategy,
         outcome.source,
         outcome.storage,
@@ -381,7 +400,7 @@ pub(super) fn show(outcome: &Outcome, page: &mut Page) {
     if let Some(notice) = &outcome.notice {
         page.hanging("note: ", notice);
     }
-    if outcome.samples == 0 && outcome.skipped == 0 {
+    if outcome.samples == 0 && outcome.skipped == 0 && !outcome.interrupted {
         let why = "the steps made no sample of what was read; a window longer than a recording gives none";
         page.hanging("note: ", why);
     }

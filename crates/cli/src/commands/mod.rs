@@ -13,8 +13,11 @@ pub(crate) mod probe;
 pub(crate) mod profile;
 pub(crate) mod report;
 
+use std::io::Read;
+use std::path::Path;
+
 use crate::arguments::Command;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::output::{Output, Page};
 
 /// Does what was asked for.
@@ -62,7 +65,22 @@ fn show_skipped(page: &mut Page, skipped: u64, list: &[forebay_engine::data::Ski
     }
 }
 
-/// A file's text, or an error that says what was being read.
-fn read_text(doing: &'static str, path: &std::path::Path) -> Result<String> {
-    std::fs::read_to_string(path).map_err(crate::error::Error::io(doing, path))
+/// The largest document (pipeline, profile, plan) that is read.
+const DOCUMENT_BYTES_MAX: u64 = 1 << 30;
+
+/// The text of a file that the user named, which may be a pipe; or an error that says what was being read.
+pub(crate) fn read_text(doing: &'static str, path: &Path) -> Result<String> {
+    let mut text = String::new();
+    let file = std::fs::File::open(path).map_err(Error::io(doing, path))?;
+    file.take(DOCUMENT_BYTES_MAX + 1).read_to_string(&mut text).map_err(Error::io(doing, path))?;
+    if text.len() as u64 > DOCUMENT_BYTES_MAX {
+        let problem = format!("is longer than any document of ours: more than {DOCUMENT_BYTES_MAX} bytes");
+        return Err(Error::Format { path: path.to_owned(), problem });
+    }
+    Ok(text)
+}
+
+/// Whether there is a regular file at `path`: what lies in a folder may be a pipe, which nobody should wait for.
+fn is_regular(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|found| found.is_file())
 }

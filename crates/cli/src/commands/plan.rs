@@ -71,6 +71,7 @@ pub(crate) struct Arguments {
 #[derive(Debug, Serialize)]
 pub(crate) struct Outcome {
     /// Where the plan is.
+    #[serde(serialize_with = "crate::output::as_text::path")]
     file: PathBuf,
     #[serde(flatten)]
     plan: Plan,

@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::arguments::{self, CachingChoice, ErrorArguments, Settings, StorageArguments, Threads};
 use crate::error::{Error, Result};
-use crate::output::{Align, Output, Page, Table, all_different, write_file};
+use crate::output::{Align, Output, Page, Table, all_different, write_file, write_inside};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -98,8 +98,10 @@ const SYSTEM_CSV: &str = "system.csv";
 #[derive(Debug, Serialize)]
 pub(crate) struct Outcome {
     /// Where the profile is.
+    #[serde(serialize_with = "crate::output::as_text::path")]
     profile: PathBuf,
     /// Where the CSV files are, if any were asked for.
+    #[serde(serialize_with = "crate::output::as_text::paths")]
     csv: Vec<PathBuf>,
     pipeline: String,
     machine: Machine,
@@ -146,7 +148,8 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<(Profile
     if let Some(csv) = &arguments.csv {
         all_different(&[("--output", &arguments.output), ("--csv", csv)])?;
     }
-    let listing = Listing::scan_on_error(pipeline.source(), &arguments.data, arguments.on_error.choice())?;
+    let (on_error, reach) = (arguments.on_error.choice(), arguments.settings.reach());
+    let listing = Listing::scan_with(pipeline.source(), &arguments.data, on_error, reach)?;
     let profile = measure(arguments, &pipeline, strategies, listing, output)?;
     write_file(&arguments.output, profile.to_json().map_err(Error::plan(&arguments.output))?.as_bytes())?;
     let csv = arguments.csv.as_deref().map_or(Ok(Vec::new()), |path| write_csv(&profile, path))?;
@@ -379,7 +382,7 @@ fn write_csv(profile: &Profile, path: &Path) -> Result<Vec<PathBuf>> {
     }
     let system_path = path.with_file_name(SYSTEM_CSV);
     write_file(path, runs.as_bytes())?;
-    write_file(&system_path, system_csv(profile, path)?.as_bytes())?;
+    write_inside(&system_path, system_csv(profile, path)?.as_bytes())?;
     Ok(vec![path.to_owned(), system_path])
 }
 

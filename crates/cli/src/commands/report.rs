@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::plan::{Wants, read_profile};
 use crate::error::{Error, Result};
-use crate::output::{Output, all_different, write_file};
+use crate::output::{Output, all_different, write_file, write_inside};
 use crate::report::Report;
 
 const EXAMPLES: &str = "\
@@ -49,9 +49,12 @@ pub(crate) struct Arguments {
 /// What `report --json` prints.
 #[derive(Debug, Serialize)]
 struct Outcome {
+    #[serde(serialize_with = "crate::output::as_text::path")]
     report: PathBuf,
     bytes: usize,
+    #[serde(serialize_with = "crate::output::as_text::paths")]
     plots: Vec<PathBuf>,
+    #[serde(serialize_with = "crate::output::as_text::paths")]
     tables: Vec<PathBuf>,
 }
 
@@ -79,7 +82,7 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
     if let Some(folder) = &arguments.svg_folder {
         for (name, text) in report.plots() {
             let path = folder.join(name);
-            write_file(&path, text.as_bytes())?;
+            write_inside(&path, text.as_bytes())?;
             outcome.plots.push(path);
         }
     }

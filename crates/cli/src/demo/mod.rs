@@ -13,6 +13,7 @@ mod scenes;
 mod speech;
 mod tensors;
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -20,6 +21,7 @@ use clap::ValueEnum;
 use forebay_codec::text::Tokeniser;
 use forebay_engine::Progress;
 use forebay_pipeline::{Random, ready_text};
+use forebay_storage::create_fresh;
 use serde::Serialize;
 
 use crate::error::{Error, Result};
@@ -127,6 +129,7 @@ pub(crate) struct Made {
     /// What it is about.
     pub(crate) domain: Domain,
     /// The folder of the files.
+    #[serde(serialize_with = "crate::output::as_text::path")]
     pub(crate) folder: PathBuf,
     /// The pipeline for them: a ready one's name, or the path of a file.
     pub(crate) pipeline: String,
@@ -157,6 +160,9 @@ fn write_files(order: &Order, folder: &Path, progress: &dyn Progress) -> Result<
     progress.begin(&format!("making {}", order.domain.noun()), order.samples);
     let mut bytes = 0;
     for number in 0..order.samples {
+        if progress.is_cancelled() {
+            return Err(Error::Interrupted(""));
+        }
         let (name, file) = make(number);
         let path = folder.join(name);
         let file = file.map_err(|source| Error::Picture { path: path.clone(), source })?;
@@ -257,7 +263,7 @@ fn write(path: &Path, content: &[u8]) -> Result<()> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(Error::io("create the folder", folder))?;
     }
-    std::fs::write(path, content).map_err(Error::io("write", path))
+    create_fresh(path).and_then(|mut file| file.write_all(content)).map_err(Error::io("write", path))
 }
 
 #[cfg(test)]

@@ -1,9 +1,11 @@
 //! How the program speaks: data on standard output, everything else on standard error.
 
+pub(crate) mod as_text;
 mod page;
 mod progress;
 mod style;
 mod table;
+mod visible;
 
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
@@ -16,6 +18,8 @@ pub(crate) use page::Page;
 pub(crate) use progress::Bars;
 pub(crate) use style::Style;
 pub(crate) use table::{Align, Table};
+pub(crate) use visible::visible;
+use visible::visible_json;
 
 /// The width that text is made for.
 const WIDTH_COLUMNS: usize = 80;
@@ -51,7 +55,7 @@ impl Output {
             // A failure to serialise would be a mistake in the types of this program, which the tests would see.
             let mut text = serde_json::to_string_pretty(outcome).map_err(|error| Error::Output(error.into()))?;
             text.push('\n');
-            text
+            visible_json(&text).into_owned()
         } else {
             let mut page = self.page();
             show(outcome, &mut page);
@@ -75,9 +79,11 @@ impl Output {
     /// Says on standard error what went wrong, and the remedy where there is one.
     pub(crate) fn error(&self, error: &Error) {
         let mut text = String::new();
+        let label = if matches!(error, Error::Interrupted(_)) { "" } else { "error: " };
         for (number, line) in error.to_string().lines().enumerate() {
+            let line = &*visible(line);
             if number == 0 {
-                text.push_str(&Style::Bad.paint("error: ", self.stderr_colours));
+                text.push_str(&Style::Bad.paint(label, self.stderr_colours));
                 text.push_str(line);
             } else if let Some(hint) = line.strip_prefix("hint: ") {
                 text.push_str(&Style::Heading.paint("hint: ", self.stderr_colours));
@@ -115,29 +121,30 @@ fn is_special(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
-/// Writes a file so that it is there whole or not at all, and makes its folder where it is missing. Where a link is, what it leads to
-/// is written; a pipe or a device is written to as it is.
+/// Writes a file that the user named, so that it is there whole or not at all, and makes its folder where it is missing. Where a link
+/// is, what it leads to is written: that is the user's word. A pipe or a device is written to as it is.
 pub(crate) fn write_file(path: &Path, content: &[u8]) -> Result<()> {
     if is_special(path) {
         let opened = std::fs::OpenOptions::new().write(true).open(path);
         return opened.and_then(|mut file| file.write_all(content)).map_err(Error::io("write", path));
     }
     let target = if path.is_symlink() { path.canonicalize().ok() } else { None };
-    let path = target.as_deref().unwrap_or(path);
+    write_inside(target.as_deref().unwrap_or(path), content)
+}
+
+/// The same for a file whose name is ours, in a folder that the user named. A link of that name is replaced, and what it leads to
+/// stays: whoever made the folder must not decide where else is written.
+pub(crate) fn write_inside(path: &Path, content: &[u8]) -> Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     if let Some(folder) = folder {
         std::fs::create_dir_all(folder).map_err(Error::io("create the folder", folder))?;
     }
     let mut name = path.file_name().map(std::ffi::OsStr::to_owned).unwrap_or_default();
+    // Two programs that write the same file at once do not share what is half-written.
     name.push(".partial-");
     sweep(folder.unwrap_or(Path::new(".")), &name.to_string_lossy());
     name.push(std::process::id().to_string());
-    let temporary = path.with_file_name(name);
-    let written = std::fs::write(&temporary, content).and_then(|()| std::fs::rename(&temporary, path));
-    written.map_err(|source| {
-        let _ = std::fs::remove_file(&temporary);
-        Error::io("write", path)(source)
-    })
+    forebay_storage::write_whole(path, &path.with_file_name(name), content).map_err(Error::io("write", path))
 }
 
 /// Removes what processes that were killed left in `folder`: files named `prefix` and the number of a process that is gone.

@@ -1,6 +1,6 @@
 //! A page of text: headings, paragraphs, facts and tables, wrapped to the page's width.
 
-use super::{Style, Table};
+use super::{Style, Table, visible};
 
 /// Text for standard output.
 pub(crate) struct Page {
@@ -17,7 +17,7 @@ impl Page {
     /// A heading, with space before it unless it comes first.
     pub(crate) fn heading(&mut self, text: &str) {
         self.gap();
-        self.line(&Style::Heading.paint(text, self.colours));
+        self.push_line(&Style::Heading.paint(&visible(text), self.colours));
     }
 
     /// An empty line, unless the page is empty.
@@ -27,8 +27,17 @@ impl Page {
         }
     }
 
-    /// A line as it is.
+    /// A line, however long.
     pub(crate) fn line(&mut self, text: &str) {
+        self.push_line(&visible(text));
+    }
+
+    /// Lines of a text of ours, as they are.
+    pub(crate) fn lines(&mut self, text: &str) {
+        text.lines().for_each(|line| self.push_line(line));
+    }
+
+    fn push_line(&mut self, text: &str) {
         self.text.push_str(text);
         self.text.push('\n');
     }
@@ -41,14 +50,15 @@ impl Page {
     /// A paragraph whose first line begins with `label`, and whose others are indented as far.
     pub(crate) fn hanging(&mut self, label: &str, text: &str) {
         let indent = label.chars().count();
-        let mut line = label.to_owned();
+        let mut line = visible(label).into_owned();
         let mut columns = indent;
         let mut empty = true;
         for word in text.split_whitespace() {
+            let word = &*visible(word);
             let length = word.chars().count();
             if !empty && columns + 1 + length > self.width_columns {
                 let full = std::mem::replace(&mut line, " ".repeat(indent));
-                self.line(&full);
+                self.push_line(&full);
                 (columns, empty) = (indent, true);
             }
             if !empty {
@@ -59,7 +69,7 @@ impl Page {
             columns += length;
             empty = false;
         }
-        self.line(line.trim_end());
+        self.push_line(line.trim_end());
     }
 
     /// Names and what they are, in two columns.
@@ -74,7 +84,7 @@ impl Page {
     /// A table.
     pub(crate) fn table(&mut self, table: &Table) {
         for line in table.lines(self.width_columns, self.colours) {
-            self.line(&line);
+            self.push_line(&line);
         }
     }
 
@@ -82,7 +92,7 @@ impl Page {
     pub(crate) fn next_step(&mut self, sentence: &str, command: &str) {
         self.gap();
         self.paragraph(sentence);
-        self.line(&format!("  {}", Style::Heading.paint(command, self.colours)));
+        self.push_line(&format!("  {}", Style::Heading.paint(&visible(command), self.colours)));
     }
 
     pub(super) fn into_text(self) -> String {

@@ -8,7 +8,8 @@ use forebay_engine::Progress;
 use forebay_plan::units;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::Style;
+use super::{Style, visible};
+use crate::interrupt::{Working, is_interrupted};
 
 /// Without a terminal, progress is said no more often than this: enough for a log, and silent in short runs.
 const LINE_EVERY: Duration = Duration::from_secs(10);
@@ -18,6 +19,8 @@ pub(crate) struct Bars {
     terminal: bool,
     colours: bool,
     current: Mutex<Option<Current>>,
+    /// Whoever shows progress also asks whether it is still wanted.
+    _working: Working,
 }
 
 struct Current {
@@ -31,7 +34,7 @@ struct Current {
 
 impl Bars {
     pub(super) fn new(terminal: bool, colours: bool) -> Self {
-        Self { terminal, colours, current: Mutex::new(None) }
+        Self { terminal, colours, current: Mutex::new(None), _working: Working::begin() }
     }
 
     fn current(&self) -> MutexGuard<'_, Option<Current>> {
@@ -53,13 +56,13 @@ impl Bars {
     }
 
     fn say(&self, text: &str) {
-        let _ = writeln!(std::io::stderr().lock(), "{}", Style::Faint.paint(text, self.colours));
+        let _ = writeln!(std::io::stderr().lock(), "{}", Style::Faint.paint(&visible(text), self.colours));
     }
 }
 
 impl Progress for Bars {
     fn begin(&self, what: &str, samples: u64) {
-        let bar = self.terminal.then(|| self.bar(samples).with_prefix(what.to_owned()));
+        let bar = self.terminal.then(|| self.bar(samples).with_prefix(visible(what).into_owned()));
         let now = Instant::now();
         *self.current() = Some(Current { what: what.to_owned(), samples, done: 0, begun: now, said: now, bar });
     }
@@ -84,6 +87,10 @@ impl Progress for Bars {
         if let Some(bar) = self.current().take().and_then(|current| current.bar) {
             bar.finish_and_clear();
         }
+    }
+
+    fn is_cancelled(&self) -> bool {
+        is_interrupted()
     }
 
     fn note(&self, message: &str) {

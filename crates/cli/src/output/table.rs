@@ -1,6 +1,6 @@
 //! Tables that fit the page.
 
-use super::Style;
+use super::{Style, visible};
 
 /// On which side a column's text stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +26,7 @@ impl Table {
 
     /// Adds a row: a cell for each column.
     pub(crate) fn row(&mut self, cells: impl Into<Vec<String>>, marked: bool) {
-        let cells = cells.into();
+        let cells: Vec<String> = cells.into().iter().map(|cell| visible(cell).into_owned()).collect();
         debug_assert_eq!(cells.len(), self.columns.len(), "a cell for each column");
         self.rows.push((cells, marked));
     }

@@ -45,6 +45,16 @@ impl Identity {
         Ok(identity)
     }
 
+    /// What is kept.
+    pub(super) fn strategy(&self) -> &str {
+        &self.strategy
+    }
+
+    /// How many shards there are to be.
+    pub(super) fn shards(&self) -> usize {
+        self.shards
+    }
+
     /// In what this differs from `other`, in words.
     pub(super) fn differences(&self, other: &Self) -> String {
         let parts = [

@@ -2,26 +2,34 @@
 //!
 //! It is a folder inside the data set's: `build.json` says what is being built, and `shard-N.json` appears when shard N
 //! is whole, with its checksums. These files carry checksums of their own. Every file is written under a temporary name and renamed. When the manifest is written, the journal goes.
-//! While a build runs it holds a lock in the journal, so that two builds never write into one folder.
+//! While a build runs it holds a lock in the journal, so that two builds never write into one folder. A journal that is a
+//! symbolic link is refused, and only what a manifest or journal of ours names is ever removed (`claim.rs`).
 
 use std::fs;
-use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
-use rustix::io::retry_on_intr;
+use forebay_storage::{lock_file, own_folder, read_file};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::claim::{Claim, check_journal, entries, is_there, manifest_names, remove};
 use super::identity::Identity;
+use super::unfinished::Resume;
 use crate::data::{Dataset, MANIFEST_FILE, Manifest, ShardEntry, Skipped, seal, unseal};
 use crate::error::{Error, Result};
 use crate::load::OnError;
 use crate::progress::Progress;
 
-const JOURNAL_FOLDER: &str = ".forebay-build";
-const BUILD_FILE: &str = "build.json";
-const LOCK_FILE: &str = "lock";
+pub(super) const JOURNAL_FOLDER: &str = ".forebay-build";
+pub(super) const BUILD_FILE: &str = "build.json";
+/// What is being replaced, until all of it is gone.
+pub(super) const REPLACED_FILE: &str = "replaced.json";
+pub(super) const LOCK_FILE: &str = "lock";
+/// How to go on.
+pub(super) const COMMAND_FILE: &str = "command.json";
+
+/// No note of a journal is near this size.
+const NOTE_BYTES_MAX: u64 = 1 << 30;
 
 /// What to do where something else of ours is in the folder.
 const REPLACE: &str = "choose another folder, or pass --overwrite to replace what Forebay built there";
@@ -53,11 +61,13 @@ impl Journal {
     /// Opens the folder `output` for the build of this identity.
     pub(super) fn open(output: &Path, identity: Identity, on_error: OnError, overwrite: bool) -> Result<Opened> {
         let folder = output.join(JOURNAL_FOLDER);
-        let ours = is_there(&output.join(MANIFEST_FILE))? || is_there(&folder)?;
-        if !ours && holds_other_files(output)? {
+        let ours = manifest_names(output)?.is_some() || is_there(&folder)?;
+        if !ours && !entries(output)?.is_empty() {
             return Err(taken(output, "other files", "choose another folder"));
         }
-        fs::create_dir_all(&folder).map_err(Error::io("create the folder", &folder))?;
+        fs::create_dir_all(output).map_err(Error::io("create the folder", output))?;
+        own_folder(&folder).map_err(Error::io("use the folder", &folder))?;
+        check_journal(&folder)?;
         let lock = lock(&folder.join(LOCK_FILE))?;
         let journal = Self { output: output.to_owned(), identity, on_error, _lock: lock };
         let opened = journal.look(overwrite);
@@ -103,7 +113,7 @@ impl Journal {
         });
         match found? {
             None => write_sealed(&self.folder().join(BUILD_FILE), &self.identity).map(|()| Found::Unfinished),
-            Some(found) if found == self.identity => Ok(Found::Unfinished),
+            Some(found) if found == self.identity => self.remove_replaced().map(|()| Found::Unfinished),
             Some(found) => {
                 let by = format!("an unfinished build of something else: {}", self.identity.differences(&found));
                 Err(taken(&self.output, &by, REPLACE))
@@ -111,18 +121,29 @@ impl Journal {
         }
     }
 
-    /// Clears away what an earlier build left. Our own identity is written before anything that was whole is touched, so
-    /// that a kill in between leaves a folder that the next build knows for its own.
+    /// Clears away what an earlier build left, and nothing else. What that is and our own identity are written down before
+    /// anything that was whole is touched, so that a kill in between leaves a folder that the next build knows for its own.
     fn start_over(&self) -> Result<()> {
+        let replaced = Claim::of(&self.output, &self.folder())?.files(&self.output)?;
         for path in entries(&self.folder())? {
             if path.file_name().is_some_and(|name| name != LOCK_FILE) {
                 remove(&path)?;
             }
         }
+        write_json(&self.folder().join(REPLACED_FILE), &replaced)?;
         write_sealed(&self.folder().join(BUILD_FILE), &self.identity)?;
         // The manifest goes first: a data set never claims shards that are gone.
         remove(&self.output.join(MANIFEST_FILE))?;
-        entries(&self.output)?.iter().filter(|path| is_shard_file(path)).try_for_each(|path| remove(path))
+        self.remove_replaced()
+    }
+
+    /// Removes what is being replaced; whoever was killed while doing so left the rest to us.
+    fn remove_replaced(&self) -> Result<()> {
+        let list = self.folder().join(REPLACED_FILE);
+        let named: Vec<String> = read_json(&list)?.unwrap_or_default();
+        let claimed = Claim::of(&self.output, &self.folder())?.files(&self.output)?;
+        claimed.iter().filter(|name| named.contains(name)).try_for_each(|name| remove(&self.output.join(name)))?;
+        remove(&list)
     }
 
     /// Removes a journal that holds nothing but the lock: one that was only made to look.
@@ -158,6 +179,11 @@ impl Journal {
         write_sealed(&self.note_path(shard), done)
     }
 
+    /// Notes how to go on with the build.
+    pub(super) fn note_command(&self, resume: &Resume) -> Result<()> {
+        write_json(&self.folder().join(COMMAND_FILE), resume)
+    }
+
     /// Writes the manifest: from now on the data set is whole.
     pub(super) fn finish(&self, manifest: &Manifest) -> Result<()> {
         write_sealed(&self.output.join(MANIFEST_FILE), manifest)?;
@@ -166,12 +192,13 @@ impl Journal {
 
     /// Removes the journal.
     fn remove(&self) -> Result<()> {
-        match fs::remove_dir_all(self.folder()) {
-            Err(error) if error.kind() != ErrorKind::NotFound => {
-                Err(Error::io("remove the build's journal", &self.folder())(error))
-            }
-            _ => Ok(()),
-        }
+        let folder = self.folder();
+        check_journal(&folder)?;
+        // The lock goes last: until then nobody else takes the folder for free.
+        let (locks, notes): (Vec<_>, Vec<_>) =
+            entries(&folder)?.into_iter().partition(|path| path.file_name().is_some_and(|name| name == LOCK_FILE));
+        notes.iter().chain(&locks).try_for_each(|path| remove(path))?;
+        fs::remove_dir(&folder).map_err(Error::io("remove the build's journal", &folder))
     }
 
     fn folder(&self) -> PathBuf {
@@ -190,59 +217,45 @@ enum Found {
 }
 
 fn lock(path: &Path) -> Result<fs::File> {
-    let file = fs::File::create(path).map_err(Error::io("create the lock", path))?;
-    match retry_on_intr(|| flock(&file, FlockOperation::NonBlockingLockExclusive)) {
-        Ok(()) => Ok(file),
-        Err(error) if error == rustix::io::Errno::WOULDBLOCK => Err(Error::Usage {
-            problem: format!(
-                "another build is running in `{}`",
-                path.parent().and_then(Path::parent).unwrap_or(path).display()
-            ),
-            remedy: "wait for it, or choose another folder".to_owned(),
-        }),
-        Err(error) => Err(Error::io("lock", path)(error.into())),
-    }
+    lock_file(path).map_err(Error::io("lock", path))?.ok_or_else(|| Error::Usage {
+        problem: format!(
+            "another build is running in `{}`",
+            path.parent().and_then(Path::parent).unwrap_or(path).display()
+        ),
+        remedy: "wait for it, or choose another folder".to_owned(),
+    })
 }
 
 fn taken(output: &Path, by: &str, remedy: &str) -> Error {
     Error::Usage { problem: format!("the folder `{}` holds {by}", output.display()), remedy: remedy.to_owned() }
 }
 
-/// Whether there is anything at `path`. That it cannot be looked at does not mean that nothing is there: what is would be
-/// written over.
-fn is_there(path: &Path) -> Result<bool> {
-    fs::exists(path).map_err(Error::io("look at", path))
-}
-
-/// Whether there is anything in `folder` that no build of ours left.
-fn holds_other_files(folder: &Path) -> Result<bool> {
-    Ok(is_there(folder)? && entries(folder)?.iter().any(|path| !is_shard_file(path)))
-}
-
-/// Whether a file is named like a shard, its index, or one of them half-written.
-fn is_shard_file(path: &Path) -> bool {
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let rest = name.strip_prefix("shard-").and_then(|rest| rest.split_once(".tfrecord"));
-    rest.is_some_and(|(number, _)| number.bytes().all(|digit| digit.is_ascii_digit()))
-}
-
-fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
-    let all = fs::read_dir(folder).map_err(Error::io("list", folder))?;
-    all.map(|entry| Ok(entry.map_err(Error::io("list", folder))?.path())).collect()
-}
-
-fn remove(path: &Path) -> Result<()> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::io("remove", path)(error)),
-        _ => Ok(()),
+/// What is in the file `path`, if there is one.
+fn read_note(path: &Path) -> Result<Option<Vec<u8>>> {
+    match read_file(path, NOTE_BYTES_MAX) {
+        Err(forebay_storage::Error::Open { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error.into()),
+        Ok(text) => Ok(Some(text)),
     }
 }
 
-fn read_sealed<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
-    match fs::read(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Error::io("read", path)(error)),
-        Ok(text) => unseal(&text)
+/// A note without a checksum: one that decides nothing about the data set.
+pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
+    let parse = |text: Vec<u8>| serde_json::from_slice(&text);
+    let problem = |error| Error::Format { path: path.to_owned(), problem: format!("is damaged: {error}") };
+    read_note(path)?.map(parse).transpose().map_err(problem)
+}
+
+fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<()> {
+    let mut text = serde_json::to_vec_pretty(value).expect("these types have text keys and plain values");
+    text.push(b'\n');
+    write_whole(path, &text)
+}
+
+pub(super) fn read_sealed<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
+    match read_note(path)? {
+        None => Ok(None),
+        Some(text) => unseal(&text)
             .map(Some)
             .map_err(|broken| Error::Format { path: path.to_owned(), problem: broken.to_string() }),
     }
@@ -255,21 +268,10 @@ fn write_sealed<T: Serialize>(path: &Path, value: &T) -> Result<()> {
 /// Writes a file so that it is there whole or not at all, and stays there when the machine stops.
 pub(super) fn write_whole(path: &Path, content: &[u8]) -> Result<()> {
     let temporary = path.with_added_extension("partial");
-    let write = || -> std::io::Result<()> {
-        let mut file = fs::File::create(&temporary)?;
-        file.write_all(content)?;
-        file.sync_all()
-    };
-    let written = write().map_err(Error::io("write", path)).and_then(|()| rename(&temporary, path));
-    written.inspect_err(|_| _ = fs::remove_file(&temporary))
+    forebay_storage::write_whole(path, &temporary, content).map_err(Error::io("write", path))
 }
 
 /// Renames a file and makes the new name durable.
 pub(super) fn rename(from: &Path, to: &Path) -> Result<()> {
-    let durable = || -> std::io::Result<()> {
-        fs::rename(from, to)?;
-        let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        fs::File::open(folder)?.sync_all()
-    };
-    durable().map_err(Error::io("rename to", to))
+    forebay_storage::rename_durably(from, to).map_err(Error::io("rename to", to))
 }

@@ -4,10 +4,12 @@
 //! only then noted in the journal; the manifest is written last. A sample always goes into the same shard, so the shards
 //! that are done are kept (once every byte of them was found to be what was written), and what comes out is the same to the byte as from a build that was never stopped.
 
+mod claim;
 mod identity;
 mod journal;
 mod resume;
 mod shard;
+mod unfinished;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
@@ -25,6 +27,8 @@ use crate::load::{OnError, check_functions, damage_kept};
 use crate::progress::Progress;
 use identity::Identity;
 use journal::{Journal, ShardDone};
+
+pub use unfinished::{Resume, Unfinished};
 
 /// What to build.
 #[derive(Clone)]
@@ -50,6 +54,8 @@ pub struct BuildOptions {
     pub on_error: OnError,
     /// Whether a data set, or an unfinished build of something else, that is in the folder already is replaced.
     pub overwrite: bool,
+    /// How to go on with it, for whoever finds it unfinished.
+    pub resume: Option<Resume>,
 }
 
 /// What a build did.
@@ -81,6 +87,9 @@ impl Build {
             }
             journal::Opened::Unfinished(journal) => journal,
         };
+        if let Some(resume) = &options.resume {
+            journal.note_command(resume)?;
+        }
         let kept = resume::whole_shards(&journal, options.shards, options.threads, progress)?;
         let shards_kept = kept.iter().flatten().count();
         let kept_samples: usize = (0..options.shards)

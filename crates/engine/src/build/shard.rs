@@ -11,6 +11,7 @@ use forebay_codec::TensorSpec;
 use forebay_codec::image::Encoding;
 use forebay_pipeline::{Draw, Runner, SampleView, Sink, encode_sample};
 use forebay_record::{Blocks, Checksums, Index, Packer, Packing, Writer};
+use forebay_storage::create_fresh;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::Build;
@@ -97,7 +98,7 @@ impl<'a> ShardWriter<'a> {
 
     fn write_file(&mut self, path: &Path, range: Range<usize>) -> std::result::Result<Written, Stopped> {
         let write_failed = |source: io::Error| Error::io("write the shard", path)(source);
-        let file = fs::File::create(path).map_err(Error::io("create the shard", path))?;
+        let file = create_fresh(path).map_err(Error::io("create the shard", path))?;
         let hashing = HashingFile { file, hash: Xxh3::new(), bytes: 0 };
         let packing = self.build.strategy.form.packing;
         let output = ShardOutput::new(BufWriter::with_capacity(1 << 20, hashing), packing).map_err(write_failed)?;

@@ -1,12 +1,12 @@
 //! One picture: read, written in another format, read back and compared.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use forebay_codec::image::{self, Channels, DecodeOptions, Decoder, Depth, encode};
 use forebay_codec::{DType, Tensor};
-use forebay_storage::Storage;
+use forebay_storage::{Storage, create_folders_below, create_fresh};
 
 use super::{ConvertOptions, Pair};
 use crate::data::FILE_BYTES_MAX;
@@ -75,7 +75,7 @@ impl<'a> Worker<'a> {
 
     /// Writes a file under its temporary name, and renames it when it is sound; the difference if that was looked at.
     fn write(&mut self, file: &[u8], picture: &Tensor, pair: &Pair, temporary: &Path) -> Result<Option<u32>, Failure> {
-        write(temporary, file).map_err(Failure::OfOutput)?;
+        write(&pair.root, temporary, file).map_err(Failure::OfOutput)?;
         let difference = if self.options.verify {
             Some(self.compare(picture, pair, temporary).map_err(Failure::OfPicture)?)
         } else {
@@ -171,11 +171,15 @@ fn temporary(output: &Path) -> PathBuf {
     output.with_file_name(name)
 }
 
-fn write(path: &Path, content: &[u8]) -> Result<()> {
-    if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        fs::create_dir_all(folder).map_err(Error::io("create the folder", folder))?;
+/// Writes a file below the folder `root`, through no link that lies between.
+fn write(root: &Path, path: &Path, content: &[u8]) -> Result<()> {
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let below = folder.strip_prefix(root).unwrap_or(Path::new(""));
+    if !root.as_os_str().is_empty() {
+        create_folders_below(root, below).map_err(Error::io("create the folder", folder))?;
     }
-    fs::write(path, content).map_err(Error::io("write", path))
+    let written = create_fresh(path).and_then(|mut file| file.write_all(content));
+    written.map_err(Error::io("write", path))
 }
 
 /// The largest difference of two samples; `None` where the pictures are of different sizes or depths. Where a format knows no

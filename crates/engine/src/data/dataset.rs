@@ -9,8 +9,9 @@ use std::sync::OnceLock;
 use bytes::Bytes;
 use forebay_pipeline::{Pipeline, Schema, Strategy};
 use forebay_record::{Blocks, Index, Origin, Place, parse_indexed};
+use forebay_storage::read_file;
 
-use super::manifest::{MANIFEST_FILE, Manifest, Skipped};
+use super::manifest::{MANIFEST_BYTES_MAX, MANIFEST_FILE, Manifest, Skipped};
 use super::tables::Tables;
 use crate::error::{Error, Result};
 use crate::load::OnError;
@@ -48,13 +49,17 @@ impl Dataset {
     /// set is opened, tables that are damaged are made again if their shard is whole, and the rest is lost.
     pub fn open_on_error(root: &Path, on_error: OnError) -> Result<Self> {
         let path = root.join(MANIFEST_FILE);
-        let text = std::fs::read(&path).map_err(|source| match source.kind() {
-            std::io::ErrorKind::NotFound if root.is_dir() => Error::Usage {
-                problem: format!("`{}` is no data set: it has no `{MANIFEST_FILE}`", root.display()),
-                remedy: "build one with `forebay build`; a build that was interrupted goes on when run again"
-                    .to_owned(),
-            },
-            _ => Error::io("open the data set", &path)(source),
+        let text = read_file(&path, MANIFEST_BYTES_MAX).map_err(|error| match &error {
+            forebay_storage::Error::Open { source, .. }
+                if source.kind() == std::io::ErrorKind::NotFound && root.is_dir() =>
+            {
+                Error::Usage {
+                    problem: format!("`{}` is no data set: it has no `{MANIFEST_FILE}`", root.display()),
+                    remedy: "build one with `forebay build`; a build that was interrupted goes on when run again"
+                        .to_owned(),
+                }
+            }
+            _ => error.into(),
         })?;
         let manifest = Manifest::parse(&text, &path)?;
         let pipeline = Pipeline::from_spec(&manifest.pipeline)?;

@@ -1,11 +1,15 @@
 //! The listing: the samples of a source, their order and their labels.
 
 use std::collections::{BTreeSet, HashMap};
-use std::path::{Path, PathBuf};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use forebay_pipeline::{Format, Label, Order, Random, Source};
+use forebay_record::name_text;
+use forebay_storage::read_text;
 use globset::GlobBuilder;
 use rustix::io::Errno;
 use walkdir::WalkDir;
@@ -16,11 +20,55 @@ use super::shards::list_shards;
 use crate::error::{Error, Result};
 use crate::load::OnError;
 
+/// The largest table of labels that is read.
+const TABLE_BYTES_MAX: u64 = 1 << 30;
+
+/// Which files a source may name besides those that are found in the data folder.
+///
+/// Links in the data folder are part of the data, and are followed wherever they lead: that is how data sets are often put together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Reach {
+    /// Those below the data folder. `..` takes back a part of the path as it is written, whether that is a link or not.
+    #[default]
+    Root,
+    /// All that this user may read.
+    Anywhere,
+}
+
+impl Reach {
+    /// What `named` is called below `root`; `None` if it lies elsewhere and must not.
+    fn below(self, root: &Path, named: &Path) -> Option<PathBuf> {
+        if self == Self::Anywhere {
+            return Some(named.to_owned());
+        }
+        let root = if named.is_absolute() { std::path::absolute(root).ok() } else { None };
+        let named = root.and_then(|root| named.strip_prefix(root).ok()).unwrap_or(named);
+        let mut below = PathBuf::new();
+        for part in named.components() {
+            match part {
+                Component::Normal(name) => below.push(name),
+                Component::CurDir => {}
+                Component::ParentDir if below.pop() => {}
+                Component::ParentDir | Component::RootDir | Component::Prefix(_) => return None,
+            }
+        }
+        Some(below)
+    }
+}
+
+fn outside(problem: String) -> Error {
+    Error::Usage {
+        problem,
+        remedy: "if you trust the pipeline, pass --allow-outside (in Python: allow_outside=True)".to_owned(),
+    }
+}
+
 /// The samples of a source, in the order that numbers them.
 #[derive(Debug, Clone)]
 pub struct Listing {
     root: PathBuf,
     source: Source,
+    reach: Reach,
     entries: Vec<Entry>,
     /// The tar or TFRecord files that the samples lie in; none where each lies in files of its own.
     shards: Vec<PathBuf>,
@@ -32,7 +80,7 @@ pub struct Listing {
 /// One sample of a source.
 #[derive(Debug, Clone)]
 pub struct Entry {
-    /// The sample's key: the path of its file below the root, or what its shard calls it.
+    /// The sample's key: the path of its file below the root, or what its shard calls it; bytes that are no text as `\xE9`.
     pub key: Arc<str>,
     /// How many bytes it takes.
     pub bytes: u64,
@@ -64,14 +112,14 @@ impl Entry {
 }
 
 impl Listing {
-    /// Lists what `source` means in the folder `root`.
+    /// Lists what `source` means in the folder `root`, and reads nothing that the source names outside it.
     pub fn scan(source: &Source, root: &Path) -> Result<Self> {
-        Self::scan_on_error(source, root, OnError::Fail)
+        Self::scan_with(source, root, OnError::Fail, Reach::Root)
     }
 
-    /// The same, where `on_error` says what happens to shards and folders that are damaged: with [`OnError::Skip`] their samples
-    /// are listed as far as they are whole, and the rest is [`lost`](Self::lost).
-    pub fn scan_on_error(source: &Source, root: &Path, on_error: OnError) -> Result<Self> {
+    /// The same, where `on_error` says what happens to shards and folders that are damaged, and `reach` what the source may name: with
+    /// [`OnError::Skip`] samples are listed as far as they are whole, and the rest is [`lost`](Self::lost).
+    pub fn scan_with(source: &Source, root: &Path, on_error: OnError, reach: Reach) -> Result<Self> {
         let mut lost = Vec::new();
         let mut entries = walk(source, root, on_error, &mut lost)?;
         if entries.is_empty() {
@@ -87,7 +135,7 @@ impl Listing {
                 Label::None => Vec::new(),
                 Label::Folder => label_by(&mut entries, |path| Ok(folder_of(path)))?,
                 Label::Table => {
-                    let table = read_table(source, root)?;
+                    let table = read_table(source, root, reach)?;
                     label_by_table(&mut entries, |path| table_entry(&table, path))?
                 }
             };
@@ -99,7 +147,8 @@ impl Listing {
         if source.order() == Order::Shuffled {
             Random::from_parts(&[source.seed]).shuffle(&mut entries);
         }
-        let listing = Self { root: root.to_owned(), source: source.clone(), entries, shards, classes, lost };
+        let listing = Self { root: root.to_owned(), source: source.clone(), reach, entries, shards, classes, lost };
+        listing.check_reach()?;
         check_beside(&listing)?;
         Ok(listing)
     }
@@ -167,20 +216,53 @@ impl Listing {
     /// The full paths of a sample's own files: the first is the sample's, and each field beside it has one.
     pub(super) fn files_of(&self, entry: &Entry) -> Vec<PathBuf> {
         let Place::File(path) = &entry.place else { return Vec::new() };
-        let beside = self.source.fields.iter().map(|field| self.root.join(beside(path, &field.from)));
+        let beside = self.source.fields.iter().map(|field| {
+            let below = beside(path, &field.from, &self.root, self.reach);
+            self.root.join(below.expect("checked when the listing was made"))
+        });
         std::iter::once(self.root.join(path)).chain(beside).collect()
+    }
+
+    /// That no field would be read from outside the root, unless that is allowed.
+    fn check_reach(&self) -> Result<()> {
+        for entry in &self.entries {
+            let Place::File(path) = &entry.place else { return Ok(()) };
+            for field in &self.source.fields {
+                if beside(path, &field.from, &self.root, self.reach).is_none() {
+                    let problem = format!(
+                        "field `{}` of sample `{}` would be read from outside the data folder: `from` is `{}`",
+                        field.field, entry.key, field.from
+                    );
+                    return Err(outside(problem));
+                }
+            }
+        }
+        Ok(())
     }
 }
 
-/// The path of the file beside `path` that `from` describes: `masks/{stem}.png`.
-fn beside(path: &Path, from: &str) -> PathBuf {
-    let text = |part: Option<&std::ffi::OsStr>| part.unwrap_or_default().to_string_lossy().into_owned();
-    let folder = path.parent().map(|folder| folder.to_string_lossy().into_owned()).unwrap_or_default();
-    let replaced = from
-        .replace("{stem}", &text(path.file_stem()))
-        .replace("{name}", &text(path.file_name()))
-        .replace("{folder}", if folder.is_empty() { "." } else { &folder });
-    PathBuf::from(replaced)
+/// The path below the root of the file that `from` describes for the sample at `path`: `masks/{stem}.png`. `None` if it leads out of the
+/// root and must not.
+fn beside(path: &Path, from: &str, root: &Path, reach: Reach) -> Option<PathBuf> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let values = [
+        ("{stem}", path.file_stem().unwrap_or_default()),
+        ("{name}", path.file_name().unwrap_or_default()),
+        ("{folder}", folder.as_os_str()),
+    ];
+    // As bytes, since a name need not be text; and once, since a name may hold braces itself.
+    let mut named = Vec::new();
+    let mut rest = from;
+    while let Some(letter) = rest.chars().next() {
+        if let Some((place, value)) = values.iter().find(|(place, _)| rest.starts_with(place)) {
+            named.extend_from_slice(value.as_bytes());
+            rest = &rest[place.len()..];
+        } else {
+            named.extend_from_slice(&rest.as_bytes()[..letter.len_utf8()]);
+            rest = &rest[letter.len_utf8()..];
+        }
+    }
+    reach.below(root, Path::new(OsStr::from_bytes(&named)))
 }
 
 fn walk(source: &Source, root: &Path, on_error: OnError, lost: &mut Vec<Skipped>) -> Result<Vec<Entry>> {
@@ -229,7 +311,7 @@ fn walk(source: &Source, root: &Path, on_error: OnError, lost: &mut Vec<Skipped>
             continue;
         }
         files.push(Entry {
-            key: below.to_string_lossy().into(),
+            key: name_text(below.as_os_str().as_bytes()).into(),
             place: Place::File(below.to_owned()),
             bytes: metadata.as_ref().map_or(0, std::fs::Metadata::len),
             modified: metadata.and_then(|metadata| metadata.modified().ok()),
@@ -283,17 +365,19 @@ fn label_by_table(entries: &mut [Entry], class_of: impl Fn(&Path) -> Result<Stri
 /// The name of the folder a file is in; the empty name for files right in the root.
 fn folder_of(path: &Path) -> String {
     let folder = path.parent().and_then(Path::file_name);
-    folder.map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+    folder.map(|name| name_text(name.as_bytes()).into_owned()).unwrap_or_default()
 }
 
-fn read_table(source: &Source, root: &Path) -> Result<HashMap<String, String>> {
+fn read_table(source: &Source, root: &Path, reach: Reach) -> Result<HashMap<String, String>> {
     let name = source.table.as_deref().ok_or_else(|| Error::Usage {
         problem: "the source has `label = \"table\"` but no `table`".to_owned(),
         remedy: "add `table = \"labels.tsv\"`, a file below the data folder".to_owned(),
     })?;
-    let path = root.join(name);
-    let text = std::fs::read_to_string(&path).map_err(Error::io("read the label table", &path))?;
-    let mut table = HashMap::new();
+    let below = reach.below(root, Path::new(name));
+    let below = below.ok_or_else(|| outside(format!("the label table `{name}` lies outside the data folder")))?;
+    let path = root.join(below);
+    let text = read_text(&path, TABLE_BYTES_MAX)?;
+    let mut table: HashMap<String, String> = HashMap::new();
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let mut columns = line.split('\t');
         let (Some(key), Some(label)) = (columns.next(), columns.next()) else {
@@ -302,17 +386,26 @@ fn read_table(source: &Source, root: &Path) -> Result<HashMap<String, String>> {
                 problem: format!("line {} has no tab: expected path, tab, label; found `{line}`", number + 1),
             });
         };
-        table.insert(key.trim().to_owned(), label.trim().to_owned());
+        let (key, label) = (key.trim(), label.trim());
+        match table.insert(key.to_owned(), label.to_owned()) {
+            Some(other) if other != label => {
+                return Err(Error::Format {
+                    path,
+                    problem: format!("line {} gives `{key}` the label `{label}`, but it had `{other}`", number + 1),
+                });
+            }
+            _ => {}
+        }
     }
     Ok(table)
 }
 
 /// The label of a file by its path, its name, or its name without the extension.
 fn table_entry(table: &HashMap<String, String>, path: &Path) -> Result<String> {
-    let text = |part: &std::ffi::OsStr| part.to_string_lossy().into_owned();
+    let text = |part: &OsStr| name_text(part.as_bytes()).into_owned();
     let names = [Some(text(path.as_os_str())), path.file_name().map(text), path.file_stem().map(text)];
     names.into_iter().flatten().find_map(|name| table.get(&name)).cloned().ok_or_else(|| Error::Usage {
-        problem: format!("the label table has no line for `{}`", path.display()),
+        problem: format!("the label table has no line for `{}`", text(path.as_os_str())),
         remedy: "add one (path or file name, tab, label), or narrow the source's `files`".to_owned(),
     })
 }

@@ -12,6 +12,9 @@ use crate::error::{Error, Result};
 /// The name of the manifest in a data set's folder.
 pub const MANIFEST_FILE: &str = "dataset.json";
 
+/// A manifest, or an index of others, is at most so large: room for tens of millions of records.
+pub(crate) const MANIFEST_BYTES_MAX: u64 = 4 << 30;
+
 /// What a data set is: `dataset.json`. It is written last, so a folder that has one is whole. The file has a key more than this,
 /// `checksum`, of all the rest of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -2,14 +2,16 @@
 
 use std::fs::File;
 use std::io::{BufReader, Read, Seek};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use forebay_pipeline::Format;
-use forebay_record::{Index, salvage_tar};
+use forebay_record::{Index, name_text, salvage_tar};
+use forebay_storage::{open_file, read_file};
 
 use super::listing::{Entry, Place};
-use super::manifest::Skipped;
+use super::manifest::{MANIFEST_BYTES_MAX, Skipped};
 use super::tables::index_path;
 use crate::error::{Error, Result};
 use crate::load::OnError;
@@ -80,7 +82,7 @@ pub(super) fn list_shards(format: Format, root: &Path, files: &[Entry], on_error
 }
 
 fn open(path: &Path) -> Result<File> {
-    File::open(path).map_err(Error::io("open the shard", path))
+    Ok(open_file(path)?)
 }
 
 fn scan_tar(path: &Path, name: &str) -> Result<Scan> {
@@ -147,7 +149,7 @@ fn index_beside(path: &Path, length: u64) -> Option<Result<Index>> {
             _ => Ok(index),
         }
     };
-    path.is_file().then(|| std::fs::read(&path).map_err(Error::io("read the index", &path)).and_then(parse))
+    path.is_file().then(|| read_file(&path, MANIFEST_BYTES_MAX).map_err(Error::from).and_then(parse))
 }
 
 /// Samples of a compressed shard cannot be reached one by one.
@@ -166,5 +168,5 @@ fn refuse_gzip(input: &mut File, path: &Path) -> Result<()> {
 
 /// The name of a shard in messages: without the folder that all of them are in.
 pub(super) fn shard_name(path: &Path) -> Arc<str> {
-    path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default().into()
+    path.file_name().map(|name| name_text(name.as_bytes())).unwrap_or_default().into()
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use forebay_record::{
     BLOCKS_SUFFIX, Blocks, CHECKSUMS_SUFFIX, Checksums, INDEX_SUFFIX, Index, Options, Reader, masked_crc32c,
 };
+use forebay_storage::open_file;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::manifest::ShardEntry;
@@ -78,11 +79,14 @@ fn read_blocks(path: &Path, entry: &ShardEntry) -> Result<Option<Blocks>> {
     Ok(Some(blocks))
 }
 
+/// What lies beside a shard and belongs to it, by the end of its name.
+pub(crate) const BESIDE_SHARD: [&str; 3] = [INDEX_SUFFIX, BLOCKS_SUFFIX, CHECKSUMS_SUFFIX];
+
 /// Reads a table whose checksum must be `expected`.
 fn read_table(doing: &'static str, path: &Path, entry: &ShardEntry, expected: &str) -> Result<Vec<u8>> {
     let limit_bytes = entry.samples.saturating_mul(RECORD_BYTES_MAX).saturating_add(BYTES_MAX);
     let mut content = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(limit_bytes).read_to_end(&mut content));
+    let read = open(path).and_then(|file| file.take(limit_bytes).read_to_end(&mut content));
     read.map_err(Error::io(doing, path))?;
     let found = checksum(&content);
     if found == expected { Ok(content) } else { Err(other_checksum(path, expected, &found)) }
@@ -116,7 +120,7 @@ pub(super) fn read_shard(
     index: Option<Index>,
     mut record: impl FnMut(&forebay_record::Record) -> Result<()>,
 ) -> Result<Pass> {
-    let file = File::open(path).map_err(Error::io("open the shard", path))?;
+    let file = open(path).map_err(Error::io("open the shard", path))?;
     let mut hashing = HashingRead { inner: file, hash: Xxh3::new() };
     let mut reader = Reader::new(&mut hashing, &entry.file, options)?;
     if let Some(index) = index {
@@ -133,7 +137,7 @@ pub(super) fn read_shard(
 
 /// The checksum of a file, taken in pieces; `None` if `stop` says so in between.
 pub(crate) fn file_checksum(path: &Path, stop: impl Fn() -> bool) -> io::Result<Option<String>> {
-    let mut hashing = HashingRead { inner: File::open(path)?, hash: Xxh3::new() };
+    let mut hashing = HashingRead { inner: open(path)?, hash: Xxh3::new() };
     let mut piece = vec![0; 1 << 20];
     while !stop() {
         if hashing.read(&mut piece)? == 0 {
@@ -141,6 +145,14 @@ pub(crate) fn file_checksum(path: &Path, stop: impl Fn() -> bool) -> io::Result<
         }
     }
     Ok(None)
+}
+
+/// Opens a regular file: a pipe would be waited for.
+fn open(path: &Path) -> io::Result<File> {
+    open_file(path).map_err(|error| match error {
+        forebay_storage::Error::Open { source, .. } => source,
+        other => io::Error::other(other.to_string()),
+    })
 }
 
 /// Takes the checksum of what is read.

@@ -7,9 +7,9 @@ use forebay_plan::StepCost;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::data::SourceReader;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::load::{Online, Supply};
-use crate::progress::Progress;
+use crate::progress::{Progress, while_wanted};
 
 /// How much is measured to know a mean cost: at the most so many samples, seconds and bytes.
 #[derive(Debug, Clone, Copy)]
@@ -97,11 +97,6 @@ pub(super) fn step_costs(
         random: step.action.is_random(),
     }));
     Ok(costs)
-}
-
-/// An error once the user wants no more.
-pub(super) fn while_wanted(progress: &dyn Progress) -> Result<()> {
-    if progress.is_cancelled() { Err(Error::Cancelled) } else { Ok(()) }
 }
 
 /// Means per stored sample, of what a worker does to it.

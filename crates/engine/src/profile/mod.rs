@@ -26,7 +26,7 @@ use crate::load::{
     Failed, FromMemory, FromStorage, LoadOptions, Loader, Next, OnError, Online, Schedule, Shuffle, Supply,
 };
 use crate::probe;
-use crate::progress::Progress;
+use crate::progress::{Progress, while_wanted};
 use crate::scratch_folder::ScratchFolder;
 use crate::storage_choice::StorageChoice;
 use costs::Effort;
@@ -164,12 +164,13 @@ impl Profiler<'_> {
         let bytes: u64 = paths.iter().filter_map(|path| std::fs::metadata(path).ok()).map(|file| file.len()).sum();
         let file_bytes = bytes as f64 / paths.len().max(1) as f64;
         let threads = self.options.threads;
-        costs::while_wanted(self.progress)?;
-        let sequential = probe::sequential_bytes_per_second(&*self.storage, self.scratch.path(), threads)?;
+        while_wanted(self.progress)?;
+        let sequential =
+            probe::sequential_bytes_per_second(&*self.storage, self.scratch.path(), threads, self.progress)?;
         Ok(StorageRates {
             name: self.storage.name().to_owned(),
             sequential_bytes_per_second: sequential,
-            files_per_second: probe::files_per_second(&*self.storage, &paths, threads, 1.0)?,
+            files_per_second: probe::files_per_second(&*self.storage, &paths, threads, 1.0, self.progress)?,
             file_bytes,
         })
     }
@@ -239,6 +240,7 @@ impl Profiler<'_> {
             shards: self.options.shards,
             on_error: self.options.on_error,
             overwrite: true,
+            resume: None,
         };
         self.progress.note(&format!("building {strategy}"));
         let report = build.run(folder, &options, self.progress)?;
@@ -312,7 +314,7 @@ impl Profiler<'_> {
                 Next::NotYet => {}
                 Next::End => break,
             }
-            costs::while_wanted(self.progress)?;
+            while_wanted(self.progress)?;
         }
         Ok(Run {
             samples,
@@ -329,6 +331,7 @@ impl Profiler<'_> {
         let mut unpacking = Runner::new(&strategy.unpacking(self.pipeline), 0);
         let (mut samples, mut bytes) = (Vec::new(), 0);
         while let Some(read) = supply.next() {
+            while_wanted(self.progress)?;
             for payload in supply.read(&read)? {
                 let unpacked = supply.unpack(payload).and_then(|sample| {
                     let mut whole = costs::Collect::default();

@@ -105,9 +105,10 @@ fn overwriting_keeps_what_is_not_ours_and_survives_a_kill() {
     assert_eq!(std::fs::read_to_string(output.path().join("NOTES.txt")).unwrap(), "mine");
     assert_eq!(Dataset::open(output.path()).unwrap().manifest().strategy.to_string(), "decoded");
 
-    // Killed while it cleared away: the manifest is gone, shards are left, nothing is noted.
-    std::fs::remove_file(output.path().join("dataset.json")).unwrap();
-    std::fs::remove_file(output.path().join("NOTES.txt")).unwrap();
+    // Killed while it cleared away: the manifest is gone, shards are left, and the journal says so.
+    let journal = output.path().join(".forebay-build");
+    std::fs::create_dir(&journal).unwrap();
+    std::fs::rename(output.path().join("dataset.json"), journal.join("note.json")).unwrap();
     let report = run("resized", true).unwrap();
     assert_eq!((report.shards_kept, report.manifest.samples), (0, 20));
 }
@@ -255,7 +256,7 @@ fn a_missing_vocabulary_is_reported_before_anything_is_read() {
     let listing = Arc::new(Listing::scan(pipeline.source(), folder.path()).unwrap());
     let strategy = Strategy::parse(&pipeline, "concatenated").unwrap();
     let storage = local();
-    let options = BuildOptions { threads: 1, shards: 1, on_error: OnError::Fail, overwrite: false };
+    let options = BuildOptions { threads: 1, shards: 1, on_error: OnError::Fail, overwrite: false, resume: None };
     let output = folder.path().join("set");
     let error = Build { pipeline, strategy, listing, storage }.run(&output, &options, &()).unwrap_err().to_string();
     assert!(error.contains("nowhere.tiktoken") && error.contains("tokenise"), "{error}");

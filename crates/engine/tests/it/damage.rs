@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use forebay_engine::Error;
 use forebay_engine::build::{Build, BuildOptions};
-use forebay_engine::data::{Listing, Skipped};
+use forebay_engine::data::{Listing, Reach, Skipped};
 use forebay_engine::load::{FromStorage, LoadOptions, Loader, OnError, Online, Schedule, Shuffle};
 use forebay_pipeline::{Pipeline, Random, Strategy};
 use forebay_record::{Feature, Index, TarWriter, Writer, encode_example};
@@ -58,7 +58,7 @@ fn shards(format: &str, with_index: bool) -> TempDir {
 }
 
 fn load_source(pipeline: &Pipeline, folder: &Path, on_error: OnError) -> Result<Loaded, Error> {
-    let listing = Arc::new(Listing::scan_on_error(pipeline.source(), folder, on_error)?);
+    let listing = Arc::new(Listing::scan_with(pipeline.source(), folder, on_error, Reach::Root)?);
     let order = |blocks| Schedule::new(blocks, Shuffle::No, 0, 0);
     let supply = FromStorage::source(listing, local(), order);
     let online = Online::after(pipeline, &Strategy::parse(pipeline, "unprocessed")?);
@@ -97,7 +97,7 @@ fn a_truncated_tar_costs_what_was_cut() {
         let output = tempfile::tempdir().unwrap();
         let build = Build {
             strategy: Strategy::parse(&pipeline, "resized").unwrap(),
-            listing: Arc::new(Listing::scan_on_error(pipeline.source(), folder.path(), OnError::Skip).unwrap()),
+            listing: Arc::new(Listing::scan_with(pipeline.source(), folder.path(), OnError::Skip, Reach::Root).unwrap()),
             pipeline: pipeline.clone(),
             storage: local(),
         };

@@ -8,7 +8,7 @@ use forebay_engine::profile::profile;
 use forebay_plan::{Profile, summarise};
 
 use super::Common;
-use super::planned::PlannedRun;
+use super::planned::{MadeFolder, PlannedRun};
 use crate::error::{Error, Result};
 
 /// What a profile takes besides its strategies: probing the storage, measuring steps.
@@ -21,8 +21,9 @@ const STRATEGY_SECONDS: f64 = 0.2;
 pub(super) fn seconds(runs: &[PlannedRun], common: &Common, work: &Path, progress: &dyn Progress) -> Result<Vec<f64>> {
     let measure = |run: &PlannedRun| -> Result<Profile> {
         std::fs::create_dir_all(work).map_err(Error::io("create the folder", work))?;
-        let _made = run.make_data(progress)?;
-        let listing = Listing::scan_on_error(run.pipeline.source(), &run.data, common.on_error.choice())?;
+        let made = run.make_data(progress)?;
+        let data = made.as_ref().map_or(&run.data, MadeFolder::data);
+        let listing = Listing::scan_with(run.pipeline.source(), data, common.on_error.choice(), run.reach)?;
         Ok(profile(&run.pipeline, listing, &common.storage.storage, &run.options(common, 0, work), progress)?)
     };
     let made: Vec<&PlannedRun> = runs.iter().filter(|run| run.order.is_some()).collect();

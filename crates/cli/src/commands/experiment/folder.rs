@@ -7,13 +7,16 @@ use serde::{Deserialize, Serialize};
 
 use super::Common;
 use super::planned::{Described, PlannedRun};
+use crate::commands::is_regular;
 use crate::commands::plan::read_profile;
-use crate::commands::read_text;
 use crate::error::{Error, Result};
-use crate::output::write_file;
+use crate::output::write_inside;
 
 /// What says which experiment a folder holds.
 const FILE: &str = "experiment.json";
+
+/// It is never near this size.
+const FILE_BYTES_MAX: u64 = 1 << 30;
 
 /// An experiment as it is written down.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -53,8 +56,10 @@ impl Folder {
             return folder.clear().map(|()| folder);
         }
         let format = |problem: String| Error::Format { path: file.clone(), problem };
-        let found: Written = serde_json::from_str(&read_text("read the experiment", &file)?)
-            .map_err(|error| format(format!("is no experiment (--restart begins again): {error}")))?;
+        let found: Written = serde_json::from_str(
+            &forebay_storage::read_text(&file, FILE_BYTES_MAX).map_err(forebay_engine::Error::from)?,
+        )
+        .map_err(|error| format(format!("is no experiment (--restart begins again): {error}")))?;
         if !common.restart && found != Written::new(name, runs, common)? {
             return Err(Error::usage(
                 format!(
@@ -85,7 +90,7 @@ impl Folder {
     pub(super) fn begin(&self, name: &str, runs: &[PlannedRun], common: &Common) -> Result<()> {
         let text = serde_json::to_string_pretty(&Written::new(name, runs, common)?)
             .expect("an experiment has text keys and plain values");
-        write_file(&self.path.join(FILE), text.as_bytes())
+        write_inside(&self.path.join(FILE), text.as_bytes())
     }
 
     /// Removes the profiles, and nothing else: the folder is the user's. What has a profile's name but cannot be read as one stays;
@@ -93,7 +98,7 @@ impl Folder {
     fn clear(&self) -> Result<()> {
         for name in names(&self.path).iter().filter(|name| is_profile_name(name)) {
             let path = self.path.join(name);
-            if read_profile(&path).is_ok() {
+            if is_regular(&path) && read_profile(&path).is_ok() {
                 std::fs::remove_file(&path).map_err(Error::io("remove", &path))?;
             }
         }
@@ -104,7 +109,7 @@ impl Folder {
 /// What is in the folder; nothing where there is none.
 fn names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    entries.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
 
 /// Whether there is anything that no experiment left; what is hidden does not count.
@@ -121,15 +126,12 @@ fn is_profile_name(name: &str) -> bool {
 fn lock(folder: &Path) -> Result<File> {
     std::fs::create_dir_all(folder).map_err(Error::io("create the folder", folder))?;
     let path = folder.join(LOCK_FILE);
-    let file = File::create(&path).map_err(Error::io("create the lock", &path))?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(std::fs::TryLockError::WouldBlock) => Err(Error::usage(
+    forebay_storage::lock_file(&path).map_err(Error::io("lock", &path))?.ok_or_else(|| {
+        Error::usage(
             format!("another experiment is running in `{}`", folder.display()),
             "wait for it, or name another folder with --output",
-        )),
-        Err(std::fs::TryLockError::Error(error)) => Err(Error::io("lock", &path)(error)),
-    }
+        )
+    })
 }
 
 impl Drop for Folder {

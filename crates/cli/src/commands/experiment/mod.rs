@@ -21,10 +21,10 @@ use serde::Serialize;
 use super::demo::{ElementType, sample_bytes};
 use crate::arguments::{ErrorArguments, Settings, StorageArguments, Threads, size_bytes};
 use crate::error::{Error, Result};
-use crate::output::{Output, write_file};
+use crate::output::{Output, write_inside};
 use crate::report::Report;
 use folder::Folder;
-use planned::PlannedRun;
+use planned::{MadeFolder, PlannedRun};
 use show::Finding;
 
 const EXAMPLES: &str = "\
@@ -220,13 +220,16 @@ impl Kind {
 #[derive(Debug, Serialize)]
 struct Outcome {
     experiment: &'static str,
+    #[serde(serialize_with = "crate::output::as_text::path")]
     folder: PathBuf,
     runs: Vec<RunOutcome>,
     /// How long it should take in all, without what is there already.
     estimated_seconds: f64,
     /// How long it took; `None` for a plan that was not run.
     seconds: Option<f64>,
+    #[serde(serialize_with = "crate::output::as_text::optional_path")]
     report: Option<PathBuf>,
+    #[serde(serialize_with = "crate::output::as_text::optional_path")]
     table: Option<PathBuf>,
     /// Throughput of every strategy in every run.
     findings: Vec<Finding>,
@@ -237,6 +240,7 @@ struct Outcome {
 #[derive(Debug, Serialize)]
 struct RunOutcome {
     name: String,
+    #[serde(serialize_with = "crate::output::as_text::path")]
     profile: PathBuf,
     strategies: usize,
     estimated_seconds: f64,
@@ -245,7 +249,8 @@ struct RunOutcome {
 }
 
 pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
-    let outcome = execute(&arguments.kind, output)?;
+    let kept = ": the runs that are finished are kept\nhint: run the same command again to go on";
+    let outcome = execute(&arguments.kind, output).map_err(|error| error.leaving(kept))?;
     output.present(&outcome, show::show)
 }
 
@@ -276,7 +281,7 @@ fn execute(kind: &Kind, output: &Output) -> Result<Outcome> {
     for (number, (run, &estimated_seconds)) in runs.iter().zip(&estimates).enumerate() {
         let profile = folder.profile_path(number, run);
         // One that cannot be read is measured again.
-        let kept = super::plan::read_profile(&profile).is_ok();
+        let kept = super::is_regular(&profile) && super::plan::read_profile(&profile).is_ok();
         outcome.estimated_seconds += if kept { 0.0 } else { estimated_seconds };
         let strategies = run.strategies.len();
         outcome.runs.push(RunOutcome { name: run.name.clone(), profile, strategies, estimated_seconds, kept });
@@ -316,12 +321,13 @@ fn measure(
         let time = units::seconds(left);
         progress.note(&format!("run {} of {}: {}, about {time} left", number + 1, runs.len(), run.name));
         let made = run.make_data(progress)?;
-        let listing = Listing::scan_on_error(run.pipeline.source(), &run.data, common.on_error.choice())?;
+        let data = made.as_ref().map_or(&run.data, MadeFolder::data);
+        let listing = Listing::scan_with(run.pipeline.source(), data, common.on_error.choice(), run.reach)?;
         let options = run.options(common, run.runs_total, folder.path());
         let measured = profile(&run.pipeline, listing, &common.storage.storage, &options, progress)?;
         drop(made);
         let text = measured.to_json().map_err(Error::plan(&planned.profile))?;
-        write_file(&planned.profile, text.as_bytes())?;
+        write_inside(&planned.profile, text.as_bytes())?;
         profiles.push(measured);
         left -= planned.estimated_seconds;
     }
@@ -331,7 +337,7 @@ fn measure(
 fn write_report(profiles: &[Profile], folder: &Folder) -> Result<PathBuf> {
     let path = folder.path().join("report.html");
     let report = Report::new(profiles, &Objective::default()).map_err(Error::plan(folder.path()))?;
-    write_file(&path, report.page().as_bytes())?;
+    write_inside(&path, report.page().as_bytes())?;
     Ok(path)
 }
 
@@ -339,6 +345,6 @@ fn write_table(profiles: &[Profile], folder: &Folder) -> Result<PathBuf> {
     let path = folder.path().join("runs.csv");
     let all: Vec<&Profile> = profiles.iter().collect();
     let table: Table = table(&all, &Objective::default()).map_err(Error::plan(folder.path()))?;
-    write_file(&path, table.to_csv().as_bytes())?;
+    write_inside(&path, table.to_csv().as_bytes())?;
     Ok(path)
 }

@@ -1,14 +1,16 @@
 //! The plan of an experiment: which profiles it consists of.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use forebay_engine::Progress;
-use forebay_engine::data::Listing;
+use forebay_engine::data::{Listing, Reach};
 use forebay_engine::load::Shuffle;
 use forebay_engine::profile::ProfileOptions;
+use forebay_engine::{Progress, ScratchFolder};
 use forebay_pipeline::steps::StepSpec;
 use forebay_pipeline::{Form, Pipeline, PipelineSpec, Strategy};
 use forebay_plan::Caching;
+use forebay_record::name_text;
 use serde::{Deserialize, Serialize};
 
 use super::{AddStep, Common, Kind, On, SampleSize};
@@ -23,9 +25,10 @@ pub(super) struct PlannedRun {
     pub(super) name: String,
     pub(super) pipeline: Pipeline,
     pub(super) data: PathBuf,
+    pub(super) reach: Reach,
     /// How many files there are, and of how many bytes; neither for data that is yet to be made.
     files: (u64, u64),
-    /// Data that is made for it below `data`'s folder, and removed again.
+    /// Data that is made for it, in a folder that is removed again; `data` only tells it from others.
     pub(super) order: Option<Order>,
     pub(super) samples: u64,
     pub(super) runs_total: u32,
@@ -40,7 +43,7 @@ pub(super) struct PlannedRun {
 pub(super) struct Described {
     name: String,
     pipeline: PipelineSpec,
-    data: PathBuf,
+    data: String,
     #[serde(default)]
     files: (u64, u64),
     samples: u64,
@@ -58,8 +61,10 @@ impl PlannedRun {
     /// A run of `on` with the settings that all share.
     fn new(name: &str, on: &On, threads: usize) -> Result<Self> {
         let pipeline = arguments::pipeline(&on.pipeline, &on.settings)?;
-        let listing = Listing::scan_on_error(pipeline.source(), &on.data, on.common.on_error.choice())?;
+        let reach = on.settings.reach();
+        let listing = Listing::scan_with(pipeline.source(), &on.data, on.common.on_error.choice(), reach)?;
         Ok(Self {
+            reach,
             files: (listing.len() as u64, listing.bytes()),
             name: name.to_owned(),
             strategies: strategies(&pipeline, &on.strategies, &[])?,
@@ -91,14 +96,10 @@ impl PlannedRun {
         }
     }
 
-    /// The same on so many samples, in a folder of its own if they are made.
+    /// The same on so many samples.
     pub(super) fn with_samples(&self, samples: u64) -> Self {
-        let order = self.order.clone().map(|order| {
-            let folder = order.folder.with_extension("few");
-            Order { folder, samples, ..order }
-        });
-        let made = order.as_ref().map(|order| order.folder.join(order.domain.folder_name()));
-        Self { samples, data: made.unwrap_or_else(|| self.data.clone()), order, ..self.clone() }
+        let order = self.order.clone().map(|order| Order { samples, ..order });
+        Self { samples, order, ..self.clone() }
     }
 
     /// How many bytes each sample has that is made; 0 where none is.
@@ -109,9 +110,11 @@ impl PlannedRun {
     /// Makes the data where it is made; it lasts as long as what is returned.
     pub(super) fn make_data(&self, progress: &dyn Progress) -> Result<Option<MadeFolder>> {
         let Some(order) = &self.order else { return Ok(None) };
-        let folder = MadeFolder(order.folder.clone());
-        demo::make(order, progress)?;
-        Ok(Some(folder))
+        let parent = order.folder.parent().unwrap_or(Path::new(""));
+        let scratch = ScratchFolder::new(parent, "data")?;
+        let order = Order { folder: scratch.path().to_owned(), ..order.clone() };
+        demo::make(&order, progress)?;
+        Ok(Some(MadeFolder { data: order.folder.join(order.domain.folder_name()), _scratch: scratch }))
     }
 
     pub(super) fn describe(&self, common: &Common) -> Result<Described> {
@@ -120,7 +123,7 @@ impl PlannedRun {
         Ok(Described {
             name: self.name.clone(),
             pipeline: self.pipeline.to_spec().ok_or_else(unwritable)?,
-            data: self.data.clone(),
+            data: name_text(self.data.as_os_str().as_bytes()).into_owned(),
             files: self.files,
             samples: self.samples,
             runs: self.runs_total,
@@ -252,6 +255,7 @@ impl SampleSize {
                 strategies: strategies(&pipeline, &[], &[])?,
                 pipeline,
                 data: order.folder.join(order.domain.folder_name()),
+                reach: Reach::Root,
                 files: (0, 0),
                 order: Some(order),
                 samples,
@@ -265,13 +269,16 @@ impl SampleSize {
     }
 }
 
-/// A folder of data that was made for a run; removed when it is dropped.
-pub(super) struct MadeFolder(PathBuf);
+/// Data that was made for a run; removed when this is dropped.
+pub(super) struct MadeFolder {
+    data: PathBuf,
+    _scratch: ScratchFolder,
+}
 
-impl Drop for MadeFolder {
-    fn drop(&mut self) {
-        // What cannot be removed stays; the next run of the experiment makes it anew.
-        let _ = std::fs::remove_dir_all(&self.0);
+impl MadeFolder {
+    /// The folder with the data.
+    pub(super) fn data(&self) -> &PathBuf {
+        &self.data
     }
 }
 

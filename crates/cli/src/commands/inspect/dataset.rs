@@ -17,6 +17,7 @@ use crate::output::Page;
 /// What was found.
 #[derive(Debug, Serialize)]
 pub(super) struct Found {
+    #[serde(serialize_with = "crate::output::as_text::path")]
     path: PathBuf,
     pipeline: String,
     strategy: String,

@@ -5,6 +5,7 @@ mod documents;
 mod features;
 mod pictures;
 mod records;
+mod unfinished;
 
 use std::fs;
 use std::io::Read;
@@ -15,6 +16,7 @@ use forebay_codec::image::Format;
 use forebay_engine::data::MANIFEST_FILE;
 use forebay_pipeline::ready_text;
 use forebay_record::masked_crc32c;
+use forebay_storage::one_line;
 use serde::Serialize;
 
 use crate::arguments;
@@ -55,6 +57,7 @@ pub(crate) struct Arguments {
 #[serde(tag = "kind", rename_all = "kebab-case")]
 enum Outcome {
     Dataset(dataset::Found),
+    UnfinishedBuild(unfinished::Found),
     Records(records::Found),
     Picture(pictures::Picture),
     Pictures(pictures::Pictures),
@@ -70,7 +73,7 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
     {
         // As it is, so that it can be sent to a file. The page has nothing to add that its own comments do not say.
         let found = documents::pipeline(name, text, true)?;
-        return output.present(&Outcome::Pipeline(found), |_, page| page.line(text.trim_end()));
+        return output.present(&Outcome::Pipeline(found), |_, page| page.lines(text));
     }
     let outcome = look(arguments)?;
     output.present(&outcome, Outcome::show)?;
@@ -87,6 +90,7 @@ impl Outcome {
     fn show(&self, page: &mut Page) {
         match self {
             Self::Dataset(found) => found.show(page),
+            Self::UnfinishedBuild(found) => found.show(page),
             Self::Records(found) => found.show(page),
             Self::Picture(found) => found.show(page),
             Self::Pictures(found) => found.show(page),
@@ -103,7 +107,7 @@ impl Outcome {
             Self::Records(found) => found.problems.len(),
             Self::Pictures(found) => found.problems.len(),
             Self::Picture(found) => found.problems(),
-            Self::Pipeline(_) | Self::Profile(_) | Self::Plan(_) => 0,
+            Self::UnfinishedBuild(_) | Self::Pipeline(_) | Self::Profile(_) | Self::Plan(_) => 0,
         }
     }
 }
@@ -124,6 +128,8 @@ fn look(arguments: &Arguments) -> Result<Outcome> {
     if metadata.is_dir() {
         return wants_record(if arguments::look_at(&path.join(MANIFEST_FILE))?.is_some() {
             Outcome::Dataset(dataset::inspect(path, arguments.verify, arguments.record)?)
+        } else if let Some(found) = unfinished::inspect(path)? {
+            Outcome::UnfinishedBuild(found)
         } else {
             Outcome::Pictures(pictures::folder(path, arguments.verify)?)
         });
@@ -163,7 +169,7 @@ fn look_at_file(arguments: &Arguments, bytes: u64) -> Result<Outcome> {
 
 fn unknown(path: &Path) -> Error {
     Error::usage(
-        format!("`{}` is nothing that Forebay knows", path.display()),
+        format!("`{}` is nothing that Forebay knows", one_line(path)),
         "it knows data sets, TFRecord files, pictures (JPEG, PNG, WebP, BMP, PNM, QOI, L3), pipelines (TOML), profiles and plans",
     )
 }

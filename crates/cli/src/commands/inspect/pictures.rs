@@ -17,6 +17,7 @@ use crate::output::{Align, Page, Table};
 /// One picture.
 #[derive(Debug, Serialize)]
 pub(super) struct Picture {
+    #[serde(serialize_with = "crate::output::as_text::path")]
     path: PathBuf,
     format: &'static str,
     /// As stored, before any orientation.
@@ -172,6 +173,7 @@ impl L3 {
 /// A folder of pictures.
 #[derive(Debug, Serialize)]
 pub(super) struct Pictures {
+    #[serde(serialize_with = "crate::output::as_text::path")]
     path: PathBuf,
     files: u64,
     bytes: u64,

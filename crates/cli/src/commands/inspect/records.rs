@@ -16,6 +16,7 @@ use crate::output::Page;
 /// What was found.
 #[derive(Debug, Serialize)]
 pub(super) struct Found {
+    #[serde(serialize_with = "crate::output::as_text::path")]
     path: PathBuf,
     bytes: u64,
     compressed: bool,
