@@ -180,3 +180,23 @@ def test_cached_files_are_not_read_again(photos: Path) -> None:
 def test_a_cache_of_no_size_is_refused(tiny: str, cache: int | str) -> None:
     with pytest.raises(forebay.UsageError, match="cache"):
         forebay.Loader(tiny, cache=cache)
+
+
+def test_a_pipeline_stays_below_the_data_folder_unless_allowed(photos: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    picture = next(photos.rglob("*.jpg"))
+    (folder / "one.jpg").write_bytes(picture.read_bytes())
+    (tmp_path / "one.txt").write_text("outside")
+    pipeline = forebay.Pipeline.files("*.jpg", label=None, beside={"note": ("../{stem}.txt", "text")}).decode()
+    for work in (
+        lambda **how: list(forebay.Loader(pipeline, data=folder, **how)),
+        lambda **how: forebay.build(pipeline, tmp_path / "set", data=folder, strategy="decoded", **how),
+        lambda **how: forebay.profile(pipeline, folder, samples=1, runs=1, work=tmp_path, **how),
+    ):
+        with pytest.raises(forebay.UsageError, match="outside the data folder.*\n.*allow_outside=True"):
+            work()
+        work(allow_outside=True)
+    with pytest.raises(forebay.UsageError, match="makes no sense with a data set"):
+        forebay.Loader(tmp_path / "set", allow_outside=True)
+    assert not list(tmp_path.glob(".forebay*"))

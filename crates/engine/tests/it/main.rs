@@ -11,6 +11,7 @@ mod converting;
 mod damage;
 mod domains;
 mod integrity;
+mod links;
 mod listing;
 mod loading;
 mod packed;

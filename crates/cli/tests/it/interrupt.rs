@@ -1,0 +1,185 @@
+//! Ctrl-C and its kin: what was temporary goes, what is finished stays, and the exit code says so.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::errors::wait_for;
+use crate::support::{Ran, command, files, forebay, workspace};
+
+/// Slow enough that a signal always comes in the middle.
+const SLOW: &str = "--storage custom:read=1MB/s,seek=40ms";
+
+fn spawn(folder: &Path, arguments: &str) -> Child {
+    command(folder, arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+fn send(child: &Child, signal: Signal) {
+    kill_process(Pid::from_child(child), signal).unwrap();
+}
+
+/// Waits for the end; it comes soon.
+fn ended(child: Child) -> Ran {
+    let begun = Instant::now();
+    let output = child.wait_with_output().unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(20), "it ends soon after the signal");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+/// Whether a folder whose name begins so is in `folder`.
+fn has(folder: &Path, start: &str) -> bool {
+    let names = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    names.into_iter().any(|name| name.to_string_lossy().starts_with(start))
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let mut names: Vec<String> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn scratch_folders_go_with_the_work() {
+    let folder = workspace(10);
+    let here = folder.path();
+    let works = [
+        ("probe --seconds 100 --threads 1", ".forebay-probe-", Signal::INT, 130),
+        ("probe --seconds 100 --threads 1", ".forebay-probe-", Signal::TERM, 143),
+        ("profile cv --data photos --runs 500 --strategy unprocessed", ".forebay-profile-", Signal::INT, 130),
+        ("experiment sample-size --sizes 10KB --total 100KB --runs 5000 -o .", ".forebay-data-", Signal::INT, 130),
+    ];
+    for (arguments, scratch, signal, code) in works {
+        let child = spawn(here, &format!("{arguments} {}", if arguments.starts_with("probe") { "" } else { SLOW }));
+        wait_for(|| has(here, scratch));
+        std::thread::sleep(Duration::from_millis(300));
+        send(&child, signal);
+        let ran = ended(child);
+        assert_eq!(ran.code, Some(code), "{arguments}: {ran:?}");
+        assert!(ran.stderr.contains("interrupted") && !ran.stderr.contains("error: "), "{ran:?}");
+        let left: Vec<String> = names(here).into_iter().filter(|name| name.starts_with(".forebay")).collect();
+        assert!(left.is_empty(), "{arguments}: {left:?}");
+        assert!(!here.join("profile.json").exists());
+    }
+}
+
+#[test]
+fn what_a_killed_run_left_the_next_one_removes() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    let mut child = spawn(here, "probe --seconds 100 --threads 1");
+    wait_for(|| has(here, ".forebay-probe-"));
+    std::thread::sleep(Duration::from_millis(200));
+    let running = spawn(here, "probe --seconds 100 --threads 1");
+    wait_for(|| names(here).len() == 2);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(names(here).len(), 2, "nobody cleans up after SIGKILL");
+    forebay(here, "probe --seconds 0.01 --threads 1").text();
+    assert_eq!(names(here).len(), 1, "what is in use stays");
+    send(&running, Signal::INT);
+    assert_eq!(ended(running).code, Some(130));
+    assert!(names(here).is_empty());
+}
+
+#[test]
+fn a_build_keeps_what_is_finished_and_inspect_knows_it() {
+    let folder = workspace(20);
+    let here = folder.path();
+    let build = "build cv --data photos --strategy resized --shards 5 --threads 1 -o set";
+    let child = spawn(here, &format!("{build} {SLOW} --overwrite"));
+    wait_for(|| here.join("set/.forebay-build/shard-00000.json").exists());
+    let found = forebay(here, "inspect set --json").json();
+    assert_eq!((&found["kind"], &found["running"]), (&"unfinished-build".into(), &true.into()));
+    send(&child, Signal::INT);
+    let ran = ended(child);
+    assert_eq!(ran.code, Some(130), "{ran:?}");
+    assert!(ran.stderr.contains("interrupted: the shards that are finished are kept"), "{ran:?}");
+    assert!(ran.stderr.contains("hint: run the same command again"), "{ran:?}");
+    assert!(!names(&here.join("set")).iter().any(|name| name.ends_with(".partial")), "{:?}", names(&here.join("set")));
+
+    let found = forebay(here, "inspect set --json").json();
+    let done = found["shards_done"].as_u64().unwrap();
+    assert!((1..5).contains(&done) && found["shards"] == 5 && found["running"] == false, "{found}");
+    assert!(found["samples_done"].as_u64().unwrap() >= done);
+    let command = found["command"].as_str().unwrap().to_owned();
+    assert_eq!(command, format!("forebay {build} {SLOW}"), "without --overwrite, which would begin anew");
+    let text = forebay(here, "inspect set");
+    assert!(text.text().contains(&format!("{done} of 5 are done")) && text.stdout.contains(&command), "{text:?}");
+
+    let finished = forebay(here, build).text().to_owned();
+    assert!(finished.contains("of an interrupted build were kept"), "{finished}");
+    let whole = workspace(20);
+    forebay(whole.path(), build).text();
+    let shards = |folder: &Path| files(&folder.join("set"));
+    assert_eq!(shards(here).len(), shards(whole.path()).len());
+    assert_eq!(forebay(here, "inspect set --json").json()["kind"], "dataset");
+}
+
+#[test]
+fn a_load_says_what_it_had() {
+    let folder = workspace(30);
+    let here = folder.path();
+    fs::write(here.join("photos/zero.jpg"), "").unwrap();
+    let load = format!("load cv --data photos --batch 1 --threads 1 --epochs 1000 --on-error skip {SLOW}");
+    for json in [true, false] {
+        let child = spawn(here, &format!("{load} {}", if json { "--json" } else { "" }));
+        std::thread::sleep(Duration::from_secs(2));
+        send(&child, Signal::INT);
+        let ran = ended(child);
+        assert_eq!(ran.code, Some(130), "{ran:?}");
+        assert!(ran.stderr.ends_with("interrupted\n"), "{ran:?}");
+        if json {
+            let found: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+            assert_eq!(found["interrupted"], true);
+            assert!(found["samples"].as_u64().unwrap() > 0 && found["samples_per_second"].as_f64().unwrap() > 0.0);
+            assert!(found["skipped"].is_u64());
+        } else {
+            assert!(ran.stdout.starts_with("Interrupted while loading `unprocessed`"), "{ran:?}");
+            assert!(ran.stdout.contains("throughput"), "{ran:?}");
+        }
+    }
+    assert_eq!(forebay(here, "load cv --data photos --on-error skip --json").json()["interrupted"], false);
+}
+
+#[test]
+fn conversion_and_export_leave_nothing_half_done() {
+    let folder = workspace(60);
+    let here = folder.path();
+    let child = spawn(here, "convert photos converted --to l3-dense --threads 1");
+    wait_for(|| here.join("converted").exists());
+    send(&child, Signal::INT);
+    let ran = ended(child);
+    assert_eq!(ran.code, Some(130), "{ran:?}");
+    let left = files(&here.join("converted"));
+    assert!(left.len() < 60 && !left.keys().any(|path| path.to_string_lossy().ends_with("partial")), "{left:?}");
+    assert!(forebay(here, "convert photos converted --to l3-dense").text().contains("kept as they were"));
+
+    forebay(here, "build cv --data photos --strategy decoded --shards 8 -o set").text();
+    let child = spawn(here, "export set tars --threads 1");
+    wait_for(|| here.join("tars").exists());
+    send(&child, Signal::INT);
+    let ran = ended(child);
+    // It may have been quicker than the signal.
+    if ran.code == Some(130) {
+        assert!(names(&here.join("tars")).is_empty(), "{:?}", names(&here.join("tars")));
+    } else {
+        assert_eq!(names(&here.join("tars")).len(), 8, "{ran:?}");
+    }
+}
+
+#[test]
+fn a_second_signal_ends_at_once() {
+    let folder = workspace(4);
+    // One read takes a minute: the first signal is seen only after it.
+    let child = spawn(folder.path(), "load cv --data photos --threads 1 --storage custom:read=1MB/s,seek=60s");
+    std::thread::sleep(Duration::from_millis(700));
+    send(&child, Signal::INT);
+    std::thread::sleep(Duration::from_millis(500));
+    send(&child, Signal::INT);
+    assert_eq!(ended(child).code, Some(130));
+}
