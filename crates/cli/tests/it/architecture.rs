@@ -88,24 +88,56 @@ fn what_the_pages_name_exists() {
     }
 }
 
-/// Only the engine starts threads: looked for as text, comments and unit tests aside.
+/// The code of a room, comments and unit tests aside: each file with its lines.
+fn code(room: &Path) -> Vec<(PathBuf, Vec<String>)> {
+    let mut files = Vec::new();
+    let mut folders = vec![room.join("src")];
+    while let Some(folder) = folders.pop() {
+        for path in std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).unwrap();
+            let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+            let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+            files.push((path, lines.map(str::to_owned).collect()));
+        }
+    }
+    files
+}
+
+fn rooms() -> Vec<PathBuf> {
+    std::fs::read_dir(root().join("crates")).unwrap().map(|room| room.unwrap().path()).collect()
+}
+
+/// Fails where a line of `files` has one of `words`.
+#[track_caller]
+fn assert_without(files: &[(PathBuf, Vec<String>)], words: &[&str]) {
+    for (path, lines) in files {
+        let found = lines.iter().find(|line| words.iter().any(|word| line.contains(word)));
+        assert_eq!(found, None, "{}", path.display());
+    }
+}
+
+/// Only the engine starts threads: looked for as text.
 #[test]
 fn only_the_engine_starts_threads() {
-    let rooms = std::fs::read_dir(root().join("crates")).unwrap().map(|room| room.unwrap().path());
-    for room in rooms.filter(|room| !room.ends_with("engine")) {
-        let mut folders = vec![room.join("src")];
-        while let Some(folder) = folders.pop() {
-            for path in std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
-                if path.is_dir() {
-                    folders.push(path);
-                    continue;
-                }
-                let text = std::fs::read_to_string(&path).unwrap();
-                let code = text.split("#[cfg(test)]").next().unwrap_or_default();
-                let mut lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
-                let starts = ["thread::spawn", "thread::scope", "thread::Builder"];
-                assert!(!lines.any(|line| starts.iter().any(|start| line.contains(start))), "{}", path.display());
-            }
-        }
+    for room in rooms().iter().filter(|room| !room.ends_with("engine")) {
+        assert_without(&code(room), &["thread::spawn", "thread::scope", "thread::Builder"]);
+    }
+}
+
+/// Only `storage/src/writing.rs` makes files: looked for as text. What is opened for writing elsewhere is a control file of the system, or a
+/// pipe or device that the user named.
+#[test]
+fn only_one_module_makes_files() {
+    for room in rooms() {
+        let mut files = code(&room);
+        files.retain(|(path, _)| !path.ends_with("storage/src/writing.rs"));
+        assert_without(
+            &files,
+            &["File::create", "fs::write(", "create_new(", ".create(true)", "fs::copy(", "hard_link("],
+        );
     }
 }

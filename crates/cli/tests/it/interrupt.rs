@@ -47,21 +47,24 @@ fn names(folder: &Path) -> Vec<String> {
 fn scratch_folders_go_with_the_work() {
     let folder = workspace(10);
     let here = folder.path();
+    let profile = format!("profile cv --data photos --runs 500 --strategy unprocessed --work work {SLOW}");
+    let experiment = format!("experiment sample-size --sizes 10KB --total 100KB --runs 5000 -o work {SLOW}");
     let works = [
-        ("probe --seconds 100 --threads 1", ".forebay-probe-", Signal::INT, 130),
-        ("probe --seconds 100 --threads 1", ".forebay-probe-", Signal::TERM, 143),
-        ("profile cv --data photos --runs 500 --strategy unprocessed", ".forebay-profile-", Signal::INT, 130),
-        ("experiment sample-size --sizes 10KB --total 100KB --runs 5000 -o .", ".forebay-data-", Signal::INT, 130),
+        ("probe --seconds 100 --threads 1 --folder work", ".forebay-probe-", Signal::INT, 130),
+        ("probe --seconds 100 --threads 1 --folder work", ".forebay-probe-", Signal::TERM, 143),
+        (&profile, ".forebay-profile-", Signal::INT, 130),
+        (&experiment, ".forebay-data-", Signal::INT, 130),
     ];
     for (arguments, scratch, signal, code) in works {
-        let child = spawn(here, &format!("{arguments} {}", if arguments.starts_with("probe") { "" } else { SLOW }));
-        wait_for(|| has(here, scratch));
+        let work = here.join("work");
+        let child = spawn(here, arguments);
+        wait_for(|| has(&work, scratch));
         std::thread::sleep(Duration::from_millis(300));
         send(&child, signal);
         let ran = ended(child);
         assert_eq!(ran.code, Some(code), "{arguments}: {ran:?}");
         assert!(ran.stderr.contains("interrupted") && !ran.stderr.contains("error: "), "{ran:?}");
-        let left: Vec<String> = names(here).into_iter().filter(|name| name.starts_with(".forebay")).collect();
+        let left: Vec<String> = names(&work).into_iter().filter(|name| name.starts_with('.')).collect();
         assert!(left.is_empty(), "{arguments}: {left:?}");
         assert!(!here.join("profile.json").exists());
     }
@@ -128,7 +131,7 @@ fn a_load_says_what_it_had() {
     let load = format!("load cv --data photos --batch 1 --threads 1 --epochs 1000 --on-error skip {SLOW}");
     for json in [true, false] {
         let child = spawn(here, &format!("{load} {}", if json { "--json" } else { "" }));
-        std::thread::sleep(Duration::from_secs(2));
+        std::thread::sleep(Duration::from_secs(3));
         send(&child, Signal::INT);
         let ran = ended(child);
         assert_eq!(ran.code, Some(130), "{ran:?}");

@@ -232,7 +232,7 @@ fn what_lies_in_an_output_folder_decides_nothing_outside_it() {
     assert!(forebay(here, &format!("{build} set")).error(1).contains("symbolic link"));
     link("elsewhere/a", "set2/shard-00000.tfrecord.partial");
     fs::create_dir(here.join("set2/.forebay-build")).unwrap();
-    forebay(here, &format!("{build} set2")).text();
+    assert!(forebay(here, &format!("{build} set2")).error(2).contains("is in the way"));
     // An experiment, its lock, its profiles, its report.
     let experiment = "experiment strategies cv --data photos --runs 1 --strategy resized -o";
     link("elsewhere/lock", "experiment/.lock");

@@ -10,7 +10,7 @@ use forebay_storage::{ErrorClass, read_file, unlink};
 use serde::Deserialize;
 
 use super::identity::Identity;
-use super::journal::{BUILD_FILE, LOCK_FILE, REPLACED_FILE, read_json};
+use super::journal::{BUILD_FILE, LOCK_FILE, REPLACED_FILE, read_json, read_sealed};
 use crate::data::{BESIDE_SHARD, MANIFEST_BYTES_MAX, MANIFEST_FILE, Manifest};
 use crate::error::{Error, Result};
 
@@ -32,7 +32,7 @@ impl Claim {
         }));
         names.extend(sound(read_json::<Vec<String>>(&journal.join(REPLACED_FILE)))?.unwrap_or_default());
         names.retain(|name| shard_number(name).is_some());
-        let unfinished = sound(read_json::<Identity>(&journal.join(BUILD_FILE)))?;
+        let unfinished = sound(read_sealed::<Identity>(&journal.join(BUILD_FILE)))?;
         Ok(Self { names, below: unfinished.map_or(0, |identity| identity.shards() as u64) })
     }
 
@@ -42,11 +42,31 @@ impl Claim {
         Ok(entries(output)?.into_iter().filter_map(name).filter(|name| self.holds(name)).collect())
     }
 
+    /// An error if anything that is not ours lies where a build of so many shards would write.
+    pub(super) fn refuse_others(&self, output: &Path, shards: usize) -> Result<()> {
+        let wanted = Self { below: shards as u64, ..Self::default() };
+        let others = wanted.files(output)?.into_iter().find(|name| !self.holds(name));
+        others.map_or(Ok(()), |name| {
+            Err(Error::Usage {
+                problem: format!(
+                    "`{}` is in the way, and no build of Forebay here names it",
+                    output.join(name).display()
+                ),
+                remedy: "choose another folder, or move that file away".to_owned(),
+            })
+        })
+    }
+
     fn holds(&self, file: &str) -> bool {
-        let whole = file.strip_suffix(".partial").unwrap_or(file);
-        let shard = BESIDE_SHARD.iter().find_map(|suffix| whole.strip_suffix(suffix)).unwrap_or(whole);
+        let shard = shard_of(file);
         shard_number(shard).is_some_and(|number| number < self.below || self.names.contains(shard))
     }
+}
+
+/// The shard that a file belongs to, if it is called like one: itself, or what it lies beside.
+fn shard_of(file: &str) -> &str {
+    let whole = file.strip_suffix(".partial").unwrap_or(file);
+    BESIDE_SHARD.iter().find_map(|suffix| whole.strip_suffix(suffix)).unwrap_or(whole)
 }
 
 /// The number of a shard by its file's name, if it has a shard's name.
@@ -91,8 +111,9 @@ fn names_of(text: &[u8]) -> Option<Vec<String>> {
         return (mark.format == Manifest::FORMAT).then(|| mark.shards.into_iter().map(|shard| shard.file).collect());
     }
     let text = String::from_utf8_lossy(text);
-    let mut quoted = text.split('"').skip(1).step_by(2);
-    let ours = quoted.next() == Some("format") && quoted.next() == Some(Manifest::FORMAT);
+    // After its checksum.
+    let mut quoted = text.split('"').skip(1).step_by(2).skip_while(|word| *word != "format").take(2);
+    let ours = quoted.nth(1) == Some(Manifest::FORMAT) && text.find("\"format\"").is_some_and(|place| place < 64);
     ours.then(|| text.split('"').map(str::to_owned).collect())
 }
 

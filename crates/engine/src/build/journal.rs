@@ -5,6 +5,7 @@
 //! While a build runs it holds a lock in the journal, so that two builds never write into one folder. A journal that is a
 //! symbolic link is refused, and only what a manifest or journal of ours names is ever removed (`claim.rs`).
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -71,6 +72,9 @@ impl Journal {
         let lock = lock(&folder.join(LOCK_FILE))?;
         let journal = Self { output: output.to_owned(), identity, on_error, _lock: lock };
         let opened = journal.look(overwrite);
+        if opened.is_err() {
+            journal.forget_if_unused()?;
+        }
         if matches!(opened, Ok(Found::Finished(_))) {
             // A build that was killed right after writing the manifest left its journal behind.
             journal.remove()?;
@@ -90,7 +94,6 @@ impl Journal {
             let manifest = Dataset::open(&self.output).map(|dataset| dataset.manifest().clone());
             return match manifest {
                 Ok(found) if found.identity != self.identity.digest => {
-                    self.forget_if_unused()?;
                     Err(taken(&self.output, "another data set", REPLACE))
                 }
                 Ok(found) if self.on_error == OnError::Fail && !found.skipped.is_empty() => {
@@ -112,7 +115,10 @@ impl Journal {
             error => error,
         });
         match found? {
-            None => write_sealed(&self.folder().join(BUILD_FILE), &self.identity).map(|()| Found::Unfinished),
+            None => {
+                Claim::default().refuse_others(&self.output, self.identity.shards())?;
+                write_sealed(&self.folder().join(BUILD_FILE), &self.identity).map(|()| Found::Unfinished)
+            }
             Some(found) if found == self.identity => self.remove_replaced().map(|()| Found::Unfinished),
             Some(found) => {
                 let by = format!("an unfinished build of something else: {}", self.identity.differences(&found));
@@ -124,13 +130,14 @@ impl Journal {
     /// Clears away what an earlier build left, and nothing else. What that is and our own identity are written down before
     /// anything that was whole is touched, so that a kill in between leaves a folder that the next build knows for its own.
     fn start_over(&self) -> Result<()> {
-        let replaced = Claim::of(&self.output, &self.folder())?.files(&self.output)?;
+        let claim = Claim::of(&self.output, &self.folder())?;
+        claim.refuse_others(&self.output, self.identity.shards())?;
+        write_json(&self.folder().join(REPLACED_FILE), &claim.files(&self.output)?)?;
         for path in entries(&self.folder())? {
-            if path.file_name().is_some_and(|name| name != LOCK_FILE) {
+            if path.file_name().is_some_and(|name| name != LOCK_FILE && name != REPLACED_FILE) {
                 remove(&path)?;
             }
         }
-        write_json(&self.folder().join(REPLACED_FILE), &replaced)?;
         write_sealed(&self.folder().join(BUILD_FILE), &self.identity)?;
         // The manifest goes first: a data set never claims shards that are gone.
         remove(&self.output.join(MANIFEST_FILE))?;
@@ -140,9 +147,9 @@ impl Journal {
     /// Removes what is being replaced; whoever was killed while doing so left the rest to us.
     fn remove_replaced(&self) -> Result<()> {
         let list = self.folder().join(REPLACED_FILE);
-        let named: Vec<String> = read_json(&list)?.unwrap_or_default();
+        let named: HashSet<String> = read_json(&list)?.unwrap_or_default();
         let claimed = Claim::of(&self.output, &self.folder())?.files(&self.output)?;
-        claimed.iter().filter(|name| named.contains(name)).try_for_each(|name| remove(&self.output.join(name)))?;
+        claimed.iter().filter(|name| named.contains(*name)).try_for_each(|name| remove(&self.output.join(name)))?;
         remove(&list)
     }
 

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::claim::entries;
 use super::identity::Identity;
-use super::journal::{BUILD_FILE, COMMAND_FILE, JOURNAL_FOLDER, LOCK_FILE, ShardDone, read_json};
+use super::journal::{BUILD_FILE, COMMAND_FILE, JOURNAL_FOLDER, LOCK_FILE, ShardDone, read_json, read_sealed};
 use crate::data::MANIFEST_FILE;
 use crate::error::Result;
 
@@ -48,14 +48,14 @@ impl Unfinished {
         if !is_journal || fs::symlink_metadata(folder.join(MANIFEST_FILE)).is_ok() {
             return Ok(None);
         }
-        let Some(identity) = read_json::<Identity>(&journal.join(BUILD_FILE))? else { return Ok(None) };
+        let Some(identity) = read_sealed::<Identity>(&journal.join(BUILD_FILE))? else { return Ok(None) };
         let is_note = |path: &Path| {
             let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
             name.starts_with("shard-") && name.ends_with(".json")
         };
         let (mut shards_done, mut samples_done, mut bytes_done) = (0, 0, 0);
         for path in entries(&journal)?.iter().filter(|path| is_note(path)) {
-            if let Some(done) = read_json::<ShardDone>(path)? {
+            if let Some(done) = read_sealed::<ShardDone>(path)? {
                 shards_done += 1;
                 samples_done += done.entry.samples;
                 bytes_done += done.entry.bytes;

@@ -108,7 +108,9 @@ fn overwriting_keeps_what_is_not_ours_and_survives_a_kill() {
     // Killed while it cleared away: the manifest is gone, shards are left, and the journal says so.
     let journal = output.path().join(".forebay-build");
     std::fs::create_dir(&journal).unwrap();
-    std::fs::rename(output.path().join("dataset.json"), journal.join("note.json")).unwrap();
+    std::fs::remove_file(output.path().join("dataset.json")).unwrap();
+    let shards: Vec<String> = content_of_shards(output.path()).into_keys().filter(|name| name != "NOTES.txt").collect();
+    std::fs::write(journal.join("replaced.json"), format!("{shards:?}")).unwrap();
     let report = run("resized", true).unwrap();
     assert_eq!((report.shards_kept, report.manifest.samples), (0, 20));
 }

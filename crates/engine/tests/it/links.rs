@@ -5,6 +5,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use forebay_codec::image::{Depth, Encoding, Format};
 use forebay_engine::build::{BuildOptions, BuildReport};
@@ -13,7 +14,7 @@ use forebay_engine::data::Dataset;
 use forebay_engine::export::export_tar;
 use forebay_engine::load::OnError;
 
-use crate::support::{SMALL, build, built, local, options, photos, pipeline};
+use crate::support::{FailsAfter, SMALL, build, built, local, options, photos, pipeline};
 
 /// A folder of somebody's files, and what is in it.
 struct Elsewhere {
@@ -43,6 +44,14 @@ impl Elsewhere {
 fn content(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     files.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
+}
+
+/// As if killed in the middle of a build of four shards: one is done, one is half done.
+fn unfinished(output: &Path) {
+    let photos = photos(20);
+    let failing = Arc::new(FailsAfter { inner: local(), reads_left: AtomicU64::new(8) });
+    let options = BuildOptions { threads: 1, ..options(4) };
+    build(&pipeline(SMALL), "resized", photos.path(), failing).run(output, &options, &()).unwrap_err();
 }
 
 fn run(output: &Path, shards: usize, overwrite: bool) -> Result<BuildReport, String> {
@@ -78,7 +87,8 @@ fn links_in_place_of_what_a_build_writes_are_replaced_or_refused() {
     for name in names {
         let elsewhere = Elsewhere::new();
         let output = tempfile::tempdir().unwrap();
-        fs::create_dir(output.path().join(".forebay-build")).unwrap();
+        unfinished(output.path());
+        fs::remove_file(output.path().join(name)).unwrap_or_default();
         symlink(elsewhere.at("precious.txt"), output.path().join(name)).unwrap();
         let done = run(output.path(), 4, true);
         elsewhere.assert_unchanged();
@@ -87,7 +97,12 @@ fn links_in_place_of_what_a_build_writes_are_replaced_or_refused() {
                 Dataset::open(output.path()).unwrap();
                 assert!(!output.path().join(name).is_symlink(), "{name}");
             }
-            Err(error) => assert!(error.contains("no part of a build"), "{name}: {error}"),
+            Err(error) => {
+                assert!(
+                    error.contains("no part of a build") || error.contains("no build of Forebay"),
+                    "{name}: {error}"
+                );
+            }
         }
     }
     let elsewhere = Elsewhere::new();
@@ -122,6 +137,10 @@ fn overwriting_replaces_what_is_provably_ours_and_nothing_else() {
     for name in ["shard-00009.tfrecord", "shard-00001.tfrecord.bak", "notes.txt"] {
         fs::write(output.path().join(name), "mine").unwrap();
     }
+    let before = content(output.path());
+    let error = run(output.path(), 10, true).unwrap_err();
+    assert!(error.contains("shard-00009.tfrecord` is in the way"), "{error}");
+    assert_eq!(content(output.path()), before);
     run(output.path(), 2, true).unwrap();
     let left: Vec<String> =
         content(output.path()).keys().map(|path| path.file_name().unwrap().to_string_lossy().into_owned()).collect();
@@ -131,8 +150,12 @@ fn overwriting_replaces_what_is_provably_ours_and_nothing_else() {
     assert!(!left.iter().any(|name| name.starts_with("shard-00002") || name.starts_with("shard-00003")), "{left:?}");
     // One that is damaged is still ours; a strange file in the journal is not.
     let text = fs::read_to_string(output.path().join("dataset.json")).unwrap();
-    fs::write(output.path().join("dataset.json"), &text[..text.len() / 2]).unwrap();
+    fs::write(output.path().join("dataset.json"), text.replace("\"version\": 1", "\"version\": !")).unwrap();
     run(output.path(), 2, true).unwrap();
+    // Where it no longer names its shards, nobody knows whose they are.
+    fs::write(output.path().join("dataset.json"), &text[..60]).unwrap();
+    assert!(run(output.path(), 2, true).unwrap_err().contains("is in the way"));
+    fs::write(output.path().join("dataset.json"), &text).unwrap();
     fs::create_dir(output.path().join(".forebay-build")).unwrap();
     fs::write(output.path().join(".forebay-build/thesis.txt"), "mine").unwrap();
     assert!(run(output.path(), 4, true).unwrap_err().contains("thesis.txt"));

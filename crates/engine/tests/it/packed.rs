@@ -75,5 +75,5 @@ fn damage_to_a_block_costs_its_own_records() {
     assert_eq!((found.len(), skipped as usize), (500 - lost, lost));
     std::fs::remove_file(shard.with_file_name("shard-00000.tfrecord.blocks")).unwrap();
     let dataset = Dataset::open(output.path()).unwrap();
-    assert!(dataset.index(0).unwrap_err().to_string().contains("read the list of blocks"));
+    assert!(dataset.index(0).unwrap_err().to_string().contains(".blocks"));
 }
