@@ -121,7 +121,7 @@ fn names_of(text: &[u8]) -> Option<Vec<String>> {
 pub(super) fn check_journal(journal: &Path) -> Result<()> {
     for path in entries(journal)? {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let known = name == LOCK_FILE || name.strip_suffix(".partial").unwrap_or(&name).ends_with(".json");
+        let known = name == LOCK_FILE || name.strip_suffix(".partial").unwrap_or(&name).strip_suffix(".json").is_some();
         if !known || fs::symlink_metadata(&path).is_ok_and(|found| !found.is_file()) {
             return Err(Error::Usage {
                 problem: format!("`{}` is no part of a build, but lies in its journal", path.display()),

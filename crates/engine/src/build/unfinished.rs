@@ -51,7 +51,7 @@ impl Unfinished {
         let Some(identity) = read_sealed::<Identity>(&journal.join(BUILD_FILE))? else { return Ok(None) };
         let is_note = |path: &Path| {
             let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-            name.starts_with("shard-") && name.ends_with(".json")
+            name.strip_prefix("shard-").and_then(|rest| rest.strip_suffix(".json")).is_some()
         };
         let (mut shards_done, mut samples_done, mut bytes_done) = (0, 0, 0);
         for path in entries(&journal)?.iter().filter(|path| is_note(path)) {

@@ -99,7 +99,7 @@ impl PlannedRun {
     /// The same on so many samples.
     pub(super) fn with_samples(&self, samples: u64) -> Self {
         let order = self.order.clone().map(|order| Order { samples, ..order });
-        Self { samples, order, ..self.clone() }
+        Self { order, samples, ..self.clone() }
     }
 
     /// How many bytes each sample has that is made; 0 where none is.
