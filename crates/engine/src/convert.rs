@@ -190,7 +190,7 @@ impl Conversion {
                     sum.largest_difference = sum.largest_difference.max(done.difference);
                 }
                 Err(Failure::OfPicture(error)) if options.on_error == OnError::Skip => {
-                    sum.skipped.push(Skipped::one(self.pairs[number].key.clone(), error));
+                    sum.skipped.push(Skipped::one(self.pairs[number].key.clone(), &error));
                 }
                 Err(Failure::OfPicture(error) | Failure::OfOutput(error)) => return Err(error),
             }

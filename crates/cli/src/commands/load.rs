@@ -280,7 +280,8 @@ impl Origin {
     }
 
     fn files(pipeline: Pipeline, data: &Path, arguments: &Arguments) -> Result<Self> {
-        let listing = Listing::scan_with(pipeline.source(), data, arguments.on_error.choice(), arguments.settings.reach())?;
+        let listing =
+            Listing::scan_with(pipeline.source(), data, arguments.on_error.choice(), arguments.settings.reach())?;
         Ok(Self::Files(Arc::new(listing), Box::new(pipeline)))
     }
 

@@ -117,7 +117,7 @@ impl<'a> ShardWriter<'a> {
                 (Err(error), on_error) if on_error == OnError::Fail || error.ends() => return Err(error.into()),
                 (Err(error), _) => {
                     let key = self.build.listing.entries()[number].key.to_string();
-                    skipped.push(Skipped::one(key, error));
+                    skipped.push(Skipped::one(key, &error));
                 }
             }
             for record in self.records.iter() {

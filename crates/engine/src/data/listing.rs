@@ -277,17 +277,17 @@ fn walk(source: &Source, root: &Path, on_error: OnError, lost: &mut Vec<Skipped>
         })?;
     let matcher = glob.compile_matcher();
     let mut files = Vec::new();
-    let mut last = root.to_owned();
+    let mut before = root.to_owned();
     for entry in WalkDir::new(root).follow_links(true) {
         let (path, metadata) = match entry {
             Ok(entry) => {
-                entry.path().clone_into(&mut last);
-                let below = last.strip_prefix(root).unwrap_or(&last);
+                entry.path().clone_into(&mut before);
+                let below = before.strip_prefix(root).unwrap_or(&before);
                 if entry.file_type().is_dir() || !matcher.is_match(below) {
                     continue;
                 }
                 // Its size and time are part of what a build is known by: they are never guessed.
-                let metadata = entry.metadata().map_err(|error| cannot_list(error, &last, root))?;
+                let metadata = entry.metadata().map_err(|error| cannot_list(error, &before, root))?;
                 (entry.into_path(), Some(metadata))
             }
             // A link to a folder that it lies in leads nowhere new.
@@ -297,7 +297,7 @@ fn walk(source: &Source, root: &Path, on_error: OnError, lost: &mut Vec<Skipped>
             Err(error) => {
                 let path = error.path().unwrap_or(root);
                 let key = path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned();
-                let error = cannot_list(error, &last, root);
+                let error = cannot_list(error, &before, root);
                 // Without the root there is nothing to go on with.
                 if on_error == OnError::Fail || key.is_empty() {
                     return Err(error);

@@ -77,7 +77,7 @@ pub struct Skipped {
 
 impl Skipped {
     /// One sample.
-    pub fn one(key: impl Into<String>, reason: impl ToString) -> Self {
+    pub fn one(key: impl Into<String>, reason: &impl ToString) -> Self {
         Self { key: key.into(), reason: reason.to_string(), samples: Some(1) }
     }
 

@@ -373,7 +373,7 @@ impl Shared {
         if let Some(Skipped { samples: Some(samples), .. }) = list.iter_mut().rfind(|listed| listed.key == failed.key) {
             *samples += 1;
         } else if list.len() < SKIPPED_LISTED_MAX {
-            list.push(Skipped::one(failed.key, failed.error));
+            list.push(Skipped::one(failed.key, &failed.error));
         }
     }
 

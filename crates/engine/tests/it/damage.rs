@@ -97,7 +97,9 @@ fn a_truncated_tar_costs_what_was_cut() {
         let output = tempfile::tempdir().unwrap();
         let build = Build {
             strategy: Strategy::parse(&pipeline, "resized").unwrap(),
-            listing: Arc::new(Listing::scan_with(pipeline.source(), folder.path(), OnError::Skip, Reach::Root).unwrap()),
+            listing: Arc::new(
+                Listing::scan_with(pipeline.source(), folder.path(), OnError::Skip, Reach::Root).unwrap(),
+            ),
             pipeline: pipeline.clone(),
             storage: local(),
         };
