@@ -136,7 +136,9 @@ fn bytes_between_the_segments_of_a_jpeg_are_skipped() {
 fn a_palette_that_ends_within_a_colour_is_refused() {
     let chunk = |kind: &[u8], content: &[u8]| {
         let mut checksum = flate2::Crc::new();
-        [kind, content].iter().for_each(|part| checksum.update(part));
+        for part in [kind, content] {
+            checksum.update(part);
+        }
         [&(content.len() as u32).to_be_bytes(), kind, content, &checksum.sum().to_be_bytes()].concat()
     };
     let mut rows = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
