@@ -14,8 +14,8 @@ pub type Source = Box<dyn StdError + Send + Sync>;
 /// Why bytes did not become a tensor, or a tensor not bytes.
 ///
 /// The variants are the classes: what the file says wrongly ([`Error::Format`]), what it says that this crate does not do
-/// ([`Error::Unsupported`]), what it says that the caller forbade ([`Error::Limit`]), and what the caller asked wrongly
-/// ([`Error::Usage`]). There is no class for I/O, because this crate opens no files; callers add the path.
+/// ([`Error::Unsupported`]), what it says that the caller forbade ([`Error::Limit`]), what the machine does not have
+/// ([`Error::Memory`]), and what the caller asked wrongly ([`Error::Usage`]). There is no class for I/O, because this crate opens no files; callers add the path.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -52,6 +52,14 @@ pub enum Error {
         found: u64,
         /// How much is allowed.
         limit: u64,
+    },
+    /// Memory that the file asks for within the limits could not be had.
+    #[error(
+        "`{bytes}` bytes of memory could not be had\nhint: give it more memory, or take less at a time: fewer threads, a smaller memory budget"
+    )]
+    Memory {
+        /// How many bytes were wanted at once.
+        bytes: u64,
     },
     /// The caller asked for something impossible.
     #[error("{problem}: expected `{expected}`, found `{found}`")]

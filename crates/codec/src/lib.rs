@@ -54,6 +54,7 @@
 pub mod audio;
 mod error;
 pub mod image;
+pub mod memory;
 pub mod npy;
 pub mod signal;
 pub mod tensor;

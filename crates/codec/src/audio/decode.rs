@@ -1,7 +1,7 @@
 //! Decoding, whatever the format.
 
 use super::{AudioFormat, flac, mp3};
-use crate::{Error, Result};
+use crate::{Error, Result, memory};
 
 /// What becomes of several channels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -110,6 +110,7 @@ impl Sink<'_> {
         self.check(self.decoded as u64 + count as u64)?;
         self.decoded += count;
         let start = self.samples.len();
+        memory::reserve(self.samples, count)?;
         self.samples.resize(start + count, 0);
         let fresh = &mut self.samples[start..];
         fill(fresh);

@@ -13,7 +13,7 @@
 
 use std::f64::consts::PI;
 
-use crate::{Error, Result};
+use crate::{Error, Result, memory};
 
 /// The highest rate, from and to: what FLAC has bits for.
 pub const RATE_MAX: u32 = (1 << 20) - 1;
@@ -87,10 +87,11 @@ impl Resampler {
         }
         let taps = self.weights.len() / self.to;
         let input = std::mem::take(samples);
-        samples.resize(output as usize, 0);
+        memory::grow(samples, output as usize)?;
         for channel in 0..channels {
             // Silence before the first sample and after the last.
             room.clear();
+            memory::reserve(room, self.reach + instants + taps)?;
             room.resize(self.reach, 0.0);
             room.extend(input.iter().skip(channel).step_by(channels).take(instants).map(|&sample| f32::from(sample)));
             room.resize(self.reach + instants + taps, 0.0);

@@ -1,6 +1,7 @@
 //! The decoder: any format, any options, into the caller's memory.
 
 use crate::error::{Error, Result};
+use crate::memory;
 use crate::tensor::{Tensor, TensorMut, TensorSpec};
 
 use super::header::Parsed;
@@ -35,11 +36,9 @@ pub(crate) struct Task<'a> {
 }
 
 /// The first `length` bytes of the scratch memory, grown if it is smaller. They hold whatever they held.
-pub(crate) fn scratch_slice(scratch: &mut Vec<u8>, length: usize) -> &mut [u8] {
-    if scratch.len() < length {
-        scratch.resize(length, 0);
-    }
-    &mut scratch[..length]
+pub(crate) fn scratch_slice(scratch: &mut Vec<u8>, length: usize) -> Result<&mut [u8]> {
+    memory::grow(scratch, length)?;
+    Ok(&mut scratch[..length])
 }
 
 impl Decoder {
@@ -53,6 +52,32 @@ impl Decoder {
         let layout = Layout::new(Parsed::read(bytes)?.header(), options)?;
         layout::require_bytes(&layout, 0, options)?;
         Ok(layout.spec())
+    }
+
+    /// How many bytes of memory [`Decoder::decode_into`] takes beside its input and its output, where the picture decides it:
+    /// from the header alone, and never less than it will be. What is left out is a few rows, and at most
+    /// [`Limits::FIXED_BYTES`](super::Limits::FIXED_BYTES).
+    pub fn working_bytes(&mut self, bytes: &[u8], options: &DecodeOptions) -> Result<usize> {
+        let parsed = Parsed::read(bytes)?;
+        let layout = Layout::new(parsed.header(), options)?;
+        Ok(match &parsed {
+            Parsed::Jpeg(frame) => jpeg::working_bytes(frame, &layout),
+            Parsed::Png(header) => png::working_bytes(header, &layout),
+            Parsed::WebP(header) => webp::working_bytes(header, &layout, bytes)?,
+            Parsed::Qoi(header) => qoi::working_bytes(header, &layout),
+            Parsed::L3(file) => l3::working_bytes(file, &layout),
+            Parsed::Bmp(_) | Parsed::Pnm(_) => 0,
+        })
+    }
+
+    /// How many bytes of scratch memory it keeps.
+    pub fn capacity_bytes(&self) -> usize {
+        self.scratch.capacity()
+    }
+
+    /// Gives the scratch memory back.
+    pub fn trim(&mut self) {
+        self.scratch = Vec::new();
     }
 
     /// Decodes `bytes` into `output`, which must be what [`Decoder::output_spec`] says. After an error it is all zero: neither
@@ -98,7 +123,7 @@ impl Decoder {
         let layout = Layout::new(parsed.header(), options)?;
         layout::require_bytes(&layout, 0, options)?;
         let spec = layout.spec();
-        let mut data = vec![0; spec.bytes()];
+        let mut data = memory::zeroed(spec.bytes())?;
         let decoded = self.run(bytes, options, &parsed, &layout, &mut data)?;
         let found = data.len();
         let tensor =

@@ -32,6 +32,16 @@ pub(crate) fn decode(own: &mut forebay_jpeg::Decoder, frame: &Frame, task: &mut 
     decode_any(frame, task)
 }
 
+/// How many bytes a decode takes beside its output, whichever decoder does it: the coefficients of a picture in several scans,
+/// and all that is decoded where it must be turned, cut or converted.
+pub(crate) fn working_bytes(frame: &Frame, layout: &Layout) -> usize {
+    let decoded = frame.crop(layout).unwrap_or(Region { x: 0, y: 0, width: layout.scaled.0, height: layout.scaled.1 });
+    let direct = !frame.four && layout.orientation == Orientation::Normal && decoded == layout.window;
+    let channels = if frame.four { 4 } else { layout.channels };
+    let scratch_bytes = if direct { 0 } else { decoded.width * decoded.height * channels };
+    scratch_bytes.saturating_add(frame.coefficient_bytes())
+}
+
 /// Decodes what our own decoder can do, to the same pixels as libjpeg-turbo; `false` if the picture is damaged, or of a kind
 /// that it does not do.
 fn decode_sound(own: &mut forebay_jpeg::Decoder, frame: &Frame, task: &mut Task<'_>) -> Result<bool> {
@@ -45,7 +55,7 @@ fn decode_sound(own: &mut forebay_jpeg::Decoder, frame: &Frame, task: &mut Task<
     let direct = layout.orientation == Orientation::Normal;
     let window_bytes = window.width * window.height * layout.channels;
     layout::require_bytes(layout, if direct { 0 } else { window_bytes }, task.options)?;
-    let picture = if direct { &mut *task.output } else { scratch_slice(task.scratch, window_bytes) };
+    let picture = if direct { &mut *task.output } else { scratch_slice(task.scratch, window_bytes)? };
     let Region { x, y, width, height } = window;
     let options = forebay_jpeg::Options {
         region: (!layout.is_whole()).then_some(forebay_jpeg::Region { x, y, width, height }),
@@ -83,7 +93,7 @@ fn decode_any(frame: &Frame, task: &mut Task<'_>) -> Result<bool> {
     let decoded_bytes = decoded.width * decoded.height * pixels.channels();
     let scratch_bytes = if direct { 0 } else { decoded_bytes };
     layout::require_bytes(layout, scratch_bytes + frame.coefficient_bytes(), task.options)?;
-    let picture = if direct { &mut *task.output } else { scratch_slice(task.scratch, decoded_bytes) };
+    let picture = if direct { &mut *task.output } else { scratch_slice(task.scratch, decoded_bytes)? };
     let job = Job {
         pixels,
         divisor: layout.divisor,

@@ -6,11 +6,12 @@ use std::borrow::Cow;
 use forebay_l3::{DecodeOptions as Settings, Depth, EncodeOptions, Mode, Pixels, Region, Scratch, Shape, Strips};
 
 use crate::error::{Error, Result};
+use crate::memory;
 
 use super::decoder::{Task, scratch_slice};
 use super::format::Format;
 use super::header::Header;
-use super::layout;
+use super::layout::{self, Layout};
 use super::options::Limits;
 use super::orientation::Orientation;
 use super::sink::{self, Samples, SourceRows};
@@ -105,6 +106,17 @@ impl File {
     }
 }
 
+/// What the library holds, and what is wanted of the picture where it does not go straight to its place.
+pub(crate) fn working_bytes(file: &File, layout: &Layout) -> usize {
+    let (header, window, divisor) = (&file.header, layout.window, layout.divisor);
+    let sample_bytes = file.samples().bytes();
+    if header.channels == layout.channels && sample_bytes == layout.dtype.bytes() && divisor == 1 {
+        return file.working_bytes();
+    }
+    let pixels = (window.width * divisor).saturating_mul(window.height * divisor);
+    pixels.saturating_mul(header.channels * sample_bytes).saturating_add(file.working_bytes())
+}
+
 /// Decodes the strips that the window touches. Nothing is accepted in part.
 pub(crate) fn decode(unpacker: &mut Unpacker, file: &File, task: &mut Task<'_>) -> Result<bool> {
     let (layout, header) = (task.layout, &file.header);
@@ -127,7 +139,7 @@ pub(crate) fn decode(unpacker: &mut Unpacker, file: &File, task: &mut Task<'_>) 
     }
     let scratch_bytes = row_bytes.saturating_mul(height);
     layout::require_bytes(layout, scratch_bytes.saturating_add(file.working_bytes()), task.options)?;
-    let scratch = scratch_slice(task.scratch, scratch_bytes);
+    let scratch = scratch_slice(task.scratch, scratch_bytes)?;
     unpacker.0.decode_region_into(task.bytes, region, scratch, row_bytes).map_err(explain)?;
     let source = SourceRows { x, height: header.height, channels: header.channels, samples, divisor };
     let mut rows = sink::open(layout, source, task.output);
@@ -216,7 +228,7 @@ pub fn inspect_l3(bytes: &[u8], verify: bool, limits: &Limits) -> Result<L3Detai
             let what = "the memory to decode a strip, in bytes,";
             return Err(Error::Limit { what, found: found as u64, limit: limit as u64 });
         }
-        rows.resize(found, 0);
+        memory::grow(&mut rows, found)?;
     }
     let mut scratch = Scratch::default();
     let mut strip = |number| {

@@ -5,6 +5,7 @@ use std::io::Cursor;
 use png::{BitDepth, ColorType, Transformations};
 
 use crate::error::{Error, Result};
+use crate::memory;
 use crate::tensor::{DType, Tensor, TensorSpec};
 
 use super::format::Format;
@@ -46,20 +47,23 @@ pub fn decode_labels(bytes: &[u8], limits: &Limits) -> Result<Tensor> {
         }
     };
     let row_bytes = (width * bits).div_ceil(8);
-    let mut packed = vec![0; row_bytes * height];
+    let mut packed = memory::zeroed(row_bytes * height)?;
     reader.next_frame(&mut packed).map_err(|error| explain(error, bytes))?;
-    let classes = if bits == 8 { packed } else { unpack(&packed, row_bytes, width, bits) };
+    let classes = if bits == 8 { packed } else { unpack(&packed, row_bytes, width, bits)? };
     let found = classes.len();
     let spec = TensorSpec::new(DType::U8, &[height, width]);
     Tensor::new(spec, classes).ok_or_else(|| Error::usage("the buffer does not fit", spec.bytes(), found))
 }
 
 /// One value per byte, from rows of values of `bits` bits, the first in the highest bits.
-fn unpack(packed: &[u8], row_bytes: usize, width: usize, bits: usize) -> Vec<u8> {
+fn unpack(packed: &[u8], row_bytes: usize, width: usize, bits: usize) -> Result<Vec<u8>> {
     let per_byte = 8 / bits;
     let mask = (1_u8 << bits) - 1;
     let value = |row: &[u8], x: usize| (row[x / per_byte] >> (8 - bits - x % per_byte * bits)) & mask;
-    packed.chunks_exact(row_bytes).flat_map(|row| (0..width).map(move |x| value(row, x))).collect()
+    let mut values = Vec::new();
+    memory::reserve(&mut values, packed.len() / row_bytes.max(1) * width)?;
+    values.extend(packed.chunks_exact(row_bytes).flat_map(|row| (0..width).map(move |x| value(row, x))));
+    Ok(values)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use super::decoder::{Task, scratch_slice};
 use super::encode::PngEffort;
 use super::format::Format;
 use super::header::Header;
-use super::layout;
+use super::layout::{self, Layout};
 use super::options::Limits;
 use super::orientation::{self, Orientation};
 use super::sink::{self, Samples, SourceRows};
@@ -111,6 +111,14 @@ pub(crate) fn explain(error: DecodingError, bytes: &[u8]) -> Error {
 
 type Reader<'a> = png::Reader<Cursor<&'a [u8]>>;
 
+/// One row, or of an interlaced picture all of them, where they do not go straight to their place.
+pub(crate) fn working_bytes(header: &Header, layout: &Layout) -> usize {
+    let plain =
+        layout.is_plain() && header.channels == layout.channels && usize::from(header.bits) == layout.dtype.bytes() * 8;
+    let row_bytes = header.width * header.channels * usize::from(header.bits / 8);
+    if plain || !header.progressive { row_bytes } else { row_bytes.saturating_mul(header.height) }
+}
+
 /// Decodes; `true` if data was missing and that was accepted.
 pub(crate) fn decode(header: &Header, task: &mut Task<'_>) -> Result<bool> {
     let accept_partial = task.options.accept_partial;
@@ -161,7 +169,7 @@ fn decode_rows(reader: &mut Reader<'_>, header: &Header, source: SourceRows, tas
     }
     let scratch_bytes = if header.progressive { row_bytes.saturating_mul(header.height) } else { row_bytes };
     layout::require_bytes(layout, scratch_bytes, task.options)?;
-    let scratch = scratch_slice(task.scratch, scratch_bytes);
+    let scratch = scratch_slice(task.scratch, scratch_bytes)?;
     let mut rows = sink::open(layout, source, task.output);
     let mut result = Ok(());
     if header.progressive {

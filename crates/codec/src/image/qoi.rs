@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use super::decoder::{Task, scratch_slice};
 use super::format::Format;
 use super::header::Header;
-use super::layout;
+use super::layout::{self, Layout};
 use super::orientation::Orientation;
 use super::sink::{self, Samples, SourceRows};
 
@@ -43,14 +43,20 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Header> {
     })
 }
 
+/// The bytes of the whole picture, where it does not go straight to its place.
+pub(crate) fn working_bytes(header: &Header, layout: &Layout) -> usize {
+    let plain = layout.is_plain() && header.channels == layout.channels;
+    if plain { 0 } else { header.width * header.channels * header.height }
+}
+
 /// Decodes; `true` if data was missing and that was accepted.
 pub(crate) fn decode(header: &Header, task: &mut Task<'_>) -> Result<bool> {
     let (layout, accept_partial) = (task.layout, task.options.accept_partial);
     let row_bytes = header.width * header.channels;
-    let plain = layout.is_plain() && header.channels == layout.channels;
-    let scratch_bytes = if plain { 0 } else { row_bytes * header.height };
+    let scratch_bytes = working_bytes(header, layout);
+    let plain = scratch_bytes == 0;
     layout::require_bytes(layout, scratch_bytes, task.options)?;
-    let picture = if plain { &mut *task.output } else { scratch_slice(task.scratch, scratch_bytes) };
+    let picture = if plain { &mut *task.output } else { scratch_slice(task.scratch, scratch_bytes)? };
     if accept_partial {
         picture.fill(0);
     }

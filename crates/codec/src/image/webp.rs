@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use super::decoder::{Task, scratch_slice};
 use super::format::Format;
 use super::header::Header;
-use super::layout;
+use super::layout::{self, Layout};
 use super::orientation;
 use super::sink::{self, Samples, SourceRows};
 
@@ -22,6 +22,9 @@ const SIDE_MAX: usize = 16_383;
 fn explain(error: WebPError, bytes: &[u8]) -> Error {
     if error == WebPError::UnsupportedFeature {
         return Error::unsupported(NAME, "what the file asks for", "convert the file to a still WebP");
+    }
+    if let WebPError::OutOfMemory = error {
+        return Error::Memory { bytes: bytes.len() as u64 };
     }
     let truncated = error == WebPError::NotEnoughData;
     let problem = match error {
@@ -66,25 +69,48 @@ fn exif(bytes: &[u8]) -> Option<&[u8]> {
     }
 }
 
+/// What of the picture is decoded beside its place, and what the library takes for it.
+struct Working {
+    /// The channels that the library gives.
+    channels: usize,
+    /// The whole picture, where it does not go straight to its place.
+    scratch_bytes: usize,
+    library_bytes: usize,
+}
+
+impl Working {
+    fn new(header: &Header, layout: &Layout, features: Features) -> Self {
+        // The library drops or adds alpha itself, but an animation's canvas always has it.
+        let channels = if features.animated || layout.channels == 4 { 4 } else { 3 };
+        let plain = layout.is_plain() && channels == layout.channels;
+        let pixels = header.width * header.height;
+        // A lossless picture is decoded through a buffer of 4 bytes a pixel, and so may be the alpha of a lossy one, which
+        // then takes a plane more; an animation goes through two canvases and its frame.
+        let library_bytes = match features {
+            Features { animated: true, .. } => pixels * 16,
+            Features { lossless: true, .. } => pixels * 4,
+            Features { alpha: true, .. } => pixels * 5,
+            _ => 0,
+        };
+        Self { channels, scratch_bytes: if plain { 0 } else { pixels * channels }, library_bytes }
+    }
+}
+
+/// How many bytes a decode takes beside its output.
+pub(crate) fn working_bytes(header: &Header, layout: &Layout, bytes: &[u8]) -> Result<usize> {
+    let features = libwebp::features(bytes).map_err(|error| explain(error, bytes))?;
+    let working = Working::new(header, layout, features);
+    Ok(working.scratch_bytes + working.library_bytes)
+}
+
 /// Decodes; `true` if data was missing and that was accepted.
 pub(crate) fn decode(header: &Header, task: &mut Task<'_>) -> Result<bool> {
     let layout = task.layout;
     let features = libwebp::features(task.bytes).map_err(|error| explain(error, task.bytes))?;
-    // The library drops or adds alpha itself, but an animation's canvas always has it.
-    let channels = if features.animated || layout.channels == 4 { 4 } else { 3 };
-    let plain = layout.is_plain() && channels == layout.channels;
-    let pixels = header.width * header.height;
-    let scratch_bytes = if plain { 0 } else { pixels * channels };
-    // A lossless picture is decoded through a buffer of 4 bytes a pixel, and so may be the alpha of a lossy one, which then
-    // takes a plane more; an animation goes through two canvases and its frame.
-    let library_bytes = match features {
-        Features { animated: true, .. } => pixels * 16,
-        Features { lossless: true, .. } => pixels * 4,
-        Features { alpha: true, .. } => pixels * 5,
-        _ => 0,
-    };
+    let Working { channels, scratch_bytes, library_bytes } = Working::new(header, layout, features);
+    let plain = scratch_bytes == 0;
     layout::require_bytes(layout, scratch_bytes + library_bytes, task.options)?;
-    let picture = if plain { &mut *task.output } else { scratch_slice(task.scratch, scratch_bytes) };
+    let picture = if plain { &mut *task.output } else { scratch_slice(task.scratch, scratch_bytes)? };
     let partial = decode_pixels(task.bytes, features, channels, task.options.accept_partial, picture)?;
     if plain {
         return Ok(partial);

@@ -5,7 +5,7 @@
 //! A cell that is no number is an error, and so is a line that lacks a chosen column.
 
 use super::read::{Channel, FINITE_HINT, Recording, SignalOptions, check_limit};
-use crate::{Error, Result};
+use crate::{Error, Result, memory};
 
 const FORMAT: &str = "csv";
 
@@ -49,6 +49,7 @@ pub(super) fn read(bytes: &[u8], options: &SignalOptions) -> Result<Recording> {
                 return Err(not_finite(cell, column, &line));
             }
             for &channel in wanted {
+                memory::reserve(&mut channels[channel], 1)?;
                 channels[channel].push(value);
             }
         }

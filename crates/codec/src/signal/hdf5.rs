@@ -3,7 +3,7 @@
 use hdf5_pure::{AttrValue, DType, Dataset, Error as HdfError, File, FileBuilder, FormatError};
 
 use super::read::{Channel, Recording, SignalOptions, check_limit};
-use crate::{Error, Result};
+use crate::{Error, Result, memory};
 
 const FORMAT: &str = "hdf5";
 /// The attribute of a data set that says what its numbers must be multiplied by.
@@ -19,7 +19,7 @@ pub(super) fn read(bytes: &[u8], options: &SignalOptions) -> Result<Recording> {
     if !is_hdf5(bytes) {
         return Err(Error::format(FORMAT, "it does not start like HDF5"));
     }
-    let file = File::from_bytes(bytes.to_vec()).map_err(|error| failure(error, "the file"))?;
+    let file = File::from_bytes(memory::copied(bytes)?).map_err(|error| failure(error, "the file"))?;
     let mut recording = Recording { channels: Vec::new(), factors: Vec::new() };
     for channel in &options.channels {
         let Channel::Name(name) = channel else {

@@ -1,7 +1,7 @@
 //! Raw recordings: little-endian numbers and nothing else.
 
 use super::read::{Channel, Recording, SignalOptions, check_limit};
-use crate::{Error, Result};
+use crate::{Error, Result, memory};
 
 const FORMAT: &str = "raw signal";
 
@@ -43,7 +43,7 @@ pub(super) fn read(bytes: &[u8], options: &SignalOptions) -> Result<Recording> {
     let channels = options.channels.iter().map(|channel| match channel {
         Channel::Number(number) if *number < options.raw_channels => {
             let instants = bytes.chunks_exact(instant_bytes);
-            Ok(take(instants.map(|instant| &instant[number * element_bytes..]), options.raw_element))
+            take(instants.map(|instant| &instant[number * element_bytes..]), options.raw_element)
         }
         channel => {
             let expected = format!("a number below {}", options.raw_channels);
@@ -54,12 +54,15 @@ pub(super) fn read(bytes: &[u8], options: &SignalOptions) -> Result<Recording> {
 }
 
 /// The first number of each.
-fn take<'a>(elements: impl Iterator<Item = &'a [u8]>, element: RawElement) -> Vec<f64> {
+fn take<'a>(elements: impl ExactSizeIterator<Item = &'a [u8]>, element: RawElement) -> Result<Vec<f64>> {
+    let mut numbers = Vec::new();
+    memory::reserve(&mut numbers, elements.len())?;
     match element {
-        RawElement::I16 => elements.filter_map(first).map(i16::from_le_bytes).map(f64::from).collect(),
-        RawElement::F32 => elements.filter_map(first).map(f32::from_le_bytes).map(f64::from).collect(),
-        RawElement::F64 => elements.filter_map(first).map(f64::from_le_bytes).collect(),
+        RawElement::I16 => numbers.extend(elements.filter_map(first).map(i16::from_le_bytes).map(f64::from)),
+        RawElement::F32 => numbers.extend(elements.filter_map(first).map(f32::from_le_bytes).map(f64::from)),
+        RawElement::F64 => numbers.extend(elements.filter_map(first).map(f64::from_le_bytes)),
     }
+    Ok(numbers)
 }
 
 fn first<const N: usize>(bytes: &[u8]) -> Option<[u8; N]> {
