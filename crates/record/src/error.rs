@@ -326,7 +326,7 @@ pub enum Error {
     Io {
         /// Where.
         place: Place,
-        /// `read` or `write`.
+        /// `read`, `write` or `inflate`.
         action: &'static str,
         /// What it said.
         source: io::Error,

@@ -1,9 +1,10 @@
 //! Reusable buffers, so that reading large blocks does not fault in new pages every time.
 //!
-//! A buffer is a plain `Vec<u8>` that was initialised when it was made and stays so, which keeps this module free of unsafe
-//! code: nothing is zeroed again when a buffer is used again. Alignment comes from allocating a little more and starting
+//! A buffer is a plain `Vec<u8>` whose bytes are initialised when they are first used and stay so, which keeps this module free
+//! of unsafe code: nothing is zeroed again when a buffer is used again. Alignment comes from allocating a little more and starting
 //! at the first aligned byte.
 
+use std::collections::TryReserveError;
 use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -44,19 +45,24 @@ impl BufferPool {
     }
 
     /// A buffer of at least `length` initialised bytes, the first at an address that `alignment` (a power of two) divides.
-    pub(crate) fn take(&self, length: usize, alignment: usize) -> PooledBuffer {
+    /// An error where there is no memory for it: a file may be as large as it likes.
+    pub(crate) fn take(&self, length: usize, alignment: usize) -> Result<PooledBuffer, TryReserveError> {
         if length < POOLED_BYTES_MIN && alignment == 1 {
-            return PooledBuffer { bytes: vec![0; length], start: 0, pool: None };
+            return Ok(PooledBuffer { bytes: vec![0; length], start: 0, pool: None });
         }
         // A request for more than the usual padding counts its alignment as length.
         let extra = if alignment > PADDING_BYTES { alignment } else { 0 };
         let class = class_of(length + extra);
         let reused = self.lock().take(class);
-        // `vec![0; n]` of this size asks the allocator for zero pages, so the part that is never read into costs nothing.
-        let bytes = reused.unwrap_or_else(|| vec![0; (1 << class) + PADDING_BYTES]);
+        let mut bytes = reused.unwrap_or_default();
+        bytes.try_reserve_exact(((1 << class) + PADDING_BYTES).saturating_sub(bytes.len()))?;
         let address = bytes.as_ptr().addr();
         let start = address.next_multiple_of(alignment) - address;
-        PooledBuffer { bytes, start, pool: Some(self.clone()) }
+        // Pages behind what is read into are never touched, and cost nothing.
+        if bytes.len() < start + length {
+            bytes.resize(start + length, 0);
+        }
+        Ok(PooledBuffer { bytes, start, pool: Some(self.clone()) })
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Idle> {
@@ -79,14 +85,14 @@ fn class_of(length: usize) -> usize {
 impl Idle {
     fn take(&mut self, class: usize) -> Option<Vec<u8>> {
         let bytes = self.classes[class].pop()?;
-        self.bytes -= bytes.len();
+        self.bytes -= bytes.capacity();
         Some(bytes)
     }
 
     fn put(&mut self, bytes: Vec<u8>) {
-        if self.bytes + bytes.len() <= self.bytes_max {
-            self.bytes += bytes.len();
-            let class = class_of(bytes.len() - PADDING_BYTES);
+        if self.bytes + bytes.capacity() <= self.bytes_max {
+            self.bytes += bytes.capacity();
+            let class = class_of(bytes.capacity() - PADDING_BYTES);
             self.classes[class].push(bytes);
         }
     }
@@ -134,7 +140,7 @@ mod tests {
     #[test]
     fn a_dropped_buffer_is_used_again() {
         let pool = BufferPool::new();
-        let mut buffer = pool.take(1 << 20, 512);
+        let mut buffer = pool.take(1 << 20, 512).unwrap();
         buffer.as_mut_slice()[7] = 9;
         let address = buffer.as_mut_slice().as_ptr().addr();
         let bytes = buffer.into_bytes(5..10);
@@ -144,7 +150,7 @@ mod tests {
         assert_eq!(pool.lock().bytes, 0, "a clone still shows the buffer");
         drop(clone);
         assert_eq!(pool.lock().bytes, (1 << 20) + PADDING_BYTES);
-        assert_eq!(pool.take((1 << 20) - 100, 512).as_mut_slice().as_ptr().addr(), address);
+        assert_eq!(pool.take((1 << 20) - 100, 512).unwrap().as_mut_slice().as_ptr().addr(), address);
     }
 
     #[test]
@@ -152,7 +158,7 @@ mod tests {
         let pool = BufferPool::new();
         for alignment in [1, 512, 4096, 65_536] {
             for length in [1, 4096, 16_384, 16_385, 100_000, 1 << 20] {
-                let mut buffer = pool.take(length, alignment);
+                let mut buffer = pool.take(length, alignment).unwrap();
                 let slice = buffer.as_mut_slice();
                 assert!(slice.len() >= length, "{length} bytes at {alignment}");
                 assert_eq!(slice.as_ptr().addr() % alignment, 0, "{length} bytes at {alignment}");
@@ -163,7 +169,7 @@ mod tests {
     #[test]
     fn idle_memory_is_bounded() {
         let pool = BufferPool::with_idle_limit(100_000);
-        let buffers: Vec<_> = (0..10).map(|_| pool.take(30_000, 1)).collect();
+        let buffers: Vec<_> = (0..10).map(|_| pool.take(30_000, 1).unwrap()).collect();
         drop(buffers);
         let idle = pool.lock().bytes;
         assert_eq!(idle, 2 * (32_768 + PADDING_BYTES));

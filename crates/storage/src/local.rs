@@ -169,7 +169,7 @@ impl File for LocalFile {
 
 impl LocalFile {
     fn read_buffered(&self, offset: u64, length: usize) -> Result<Bytes> {
-        let mut buffer = self.shared.pool.take(length, 1);
+        let mut buffer = self.shared.pool.take(length, 1).map_err(|_| self.no_memory(offset))?;
         let filled = self
             .fill(&mut buffer.as_mut_slice()[..length], offset, length)
             .map_err(|errno| self.read_error(offset, errno))?;
@@ -183,7 +183,7 @@ impl LocalFile {
         let skipped = (offset % self.alignment as u64) as usize;
         let wanted = skipped + length;
         let aligned_length = wanted.next_multiple_of(self.alignment);
-        let mut buffer = self.shared.pool.take(aligned_length, self.alignment);
+        let mut buffer = self.shared.pool.take(aligned_length, self.alignment).map_err(|_| self.no_memory(offset))?;
         let filled = match self.fill(&mut buffer.as_mut_slice()[..aligned_length], offset - skipped as u64, wanted) {
             Ok(filled) => filled,
             Err(Errno::INVAL | Errno::OPNOTSUPP) => {
@@ -225,6 +225,10 @@ impl LocalFile {
             return Ok(());
         }
         Err(Error::ShortRead { path: self.path.clone(), offset, expected: expected as u64, found: filled as u64 })
+    }
+
+    fn no_memory(&self, offset: u64) -> Error {
+        Error::Read { path: self.path.clone(), offset, source: std::io::ErrorKind::OutOfMemory.into() }
     }
 
     fn read_error(&self, offset: u64, errno: Errno) -> Error {

@@ -37,7 +37,9 @@ impl Dataset {
         };
         let bytes_read = back.end() - front.offset;
         let packed = file.read(front.offset, bytes_read as usize)?;
-        let mut frames = Vec::with_capacity((back.inflated_end() - front.inflated_offset) as usize);
+        let mut frames = Vec::new();
+        // Where there is not so much memory, inflating the first block that does not fit says so.
+        let _ = frames.try_reserve_exact((back.inflated_end() - front.inflated_offset) as usize);
         for block in blocks {
             let within = (block.offset - front.offset) as usize..(block.end() - front.offset) as usize;
             inflate_block(&packed[within], block, &self.manifest().shards[shard].file, &mut frames)?;

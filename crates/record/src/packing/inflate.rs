@@ -16,6 +16,11 @@ pub fn inflate_block(packed: &[u8], block: &PackedBlock, shard: &str, out: &mut 
     };
     let start = out.len();
     let length = block.inflated_length as usize;
+    out.try_reserve(length).map_err(|_| Error::Io {
+        place: Place { shard: Some(shard.into()), record: None, offset: Some(block.offset) },
+        action: "inflate",
+        source: std::io::ErrorKind::OutOfMemory.into(),
+    })?;
     out.resize(start + length, 0);
     let (mut read, mut written) = (0, 0);
     // Raw DEFLATE: the header and the checksums of the stream are before the first block and after the last.
