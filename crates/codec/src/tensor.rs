@@ -8,6 +8,9 @@ use std::fmt;
 
 use bytes::Bytes;
 
+use crate::error::Result;
+use crate::memory;
+
 /// The type of one element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DType {
@@ -223,12 +226,12 @@ pub struct TensorView<'a> {
 }
 
 impl<'a> TensorView<'a> {
-    /// An owned copy.
+    /// An owned copy; an error where there is no memory for it.
     ///
     /// # Panics
     /// If the view breaks its own invariant: `data` is not as long as `spec` says.
-    pub fn to_tensor(&self) -> Tensor {
-        Tensor::new(self.spec, Bytes::copy_from_slice(self.data)).expect("a view is as long as its spec")
+    pub fn to_tensor(&self) -> Result<Tensor> {
+        Ok(Tensor::new(self.spec, memory::copied(self.data)?).expect("a view is as long as its spec"))
     }
 
     /// Its elements, or `None` if `T` is not its type or the bytes are not aligned for `T`.
