@@ -75,6 +75,10 @@ class Loader:
     framework: `"numpy"`, `"torch"` or `"jax"`.
     cache: how much of the samples is kept in memory from one epoch to the next, after the steps that always give the same:
         bytes, or a text such as `"2GB"`.
+    memory: the memory budget: how much may be taken at once for what is read, worked on and ready, as bytes or a text such
+        as `"2GB"`; half of what the machine, the control group and `ulimit` leave, unless given. What does not fit yet waits;
+        a sample or a batch that never fits raises `LimitError`. The cache is not part of it, nor are batches that you keep.
+        Where several loaders run on one machine, give each its share.
     collate: what becomes of tensors that differ in shape: `"list"`, or `"pad"` with `pad_value` to the largest of the batch
         (`batch["<field>_shape"]` says how large each is).
     functions: the Python functions that a data set's steps name, where it was built with some (see `Pipeline.map`).
@@ -100,6 +104,7 @@ class Loader:
         on_error: Literal["fail", "skip"] = "fail",
         framework: Literal["numpy", "torch", "jax"] = "numpy",
         cache: int | str | None = None,
+        memory: int | str | None = None,
         collate: Literal["list", "pad"] = "list",
         pad_value: float = 0.0,
         functions: Mapping[str, Callable[..., Any]] | None = None,
@@ -121,6 +126,7 @@ class Loader:
         self.framework = framework
         converter(framework)
         self.cache_bytes = byte_count("cache", cache)
+        self.memory_bytes = None if memory is None else byte_count("memory", memory)
         if collate not in ("list", "pad"):
             raise UsageError(f"no collate `{collate}`\nhint: `list` or `pad`")
         self.collate = collate
@@ -248,6 +254,7 @@ class Loader:
                 "world_size": self.world_size,
                 "batches_seen": self._batches_seen,
                 "cache_bytes": self.cache_bytes,
+                "memory_bytes": self.memory_bytes,
                 "pad_value": self.pad_value if self.collate == "pad" else None,
             }
         )

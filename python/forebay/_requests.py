@@ -22,6 +22,7 @@ class EpochRequest(TypedDict):
     world_size: int
     batches_seen: int
     cache_bytes: int
+    memory_bytes: int | None
     pad_value: float | None
 
 
@@ -40,6 +41,7 @@ class ProfileRequest(TypedDict):
     strategies: list[str] | None
     encodings: list[str]
     skip_errors: bool
+    memory_bytes: int | None
     work_folder: str
     allow_outside: bool
 
@@ -64,6 +66,7 @@ class BuildRequest(TypedDict):
     skip_errors: bool
     overwrite: bool
     allow_outside: bool
+    memory_bytes: int | None
 
 
 class Progress(Protocol):

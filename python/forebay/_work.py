@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native
-from ._arguments import THREADS_MAX, cores, flag, whole
+from ._arguments import THREADS_MAX, byte_count, cores, flag, whole
 from ._errors import UsageError
 from ._pipeline import Pipeline
 from ._planning import Plan, Profile
@@ -39,6 +39,7 @@ def profile(
     strategies: Sequence[str] | None = None,
     encodings: Sequence[str] = (),
     on_error: Literal["fail", "skip"] = "fail",
+    memory: int | str | None = None,
     work: str | os.PathLike[str] | None = None,
     allow_outside: bool = False,
     progress: bool | None = None,
@@ -49,7 +50,8 @@ def profile(
     are kept raw, and in each of `encodings` (`"png"`, `"jpeg-85"`; `"gzip"` compresses records) that can hold them;
     `strategies` names the only ones to measure. `caching` says what is kept between runs. `fast` takes a small part of
     the time: it measures the costs of a few samples, the cost model says what each strategy gives, and only those that lead
-    are run, to check it. `allow_outside` lets the pipeline's source name files outside `data`. `progress`
+    are run, to check it. `memory` is the memory budget of builds and of loading (see `Loader`).
+    `allow_outside` lets the pipeline's source name files outside `data`. `progress`
     shows a bar; it does where somebody can see it.
     """
     count = whole("threads", cores() if threads is None else threads, 1, THREADS_MAX)
@@ -75,6 +77,7 @@ def profile(
             "strategies": None if strategies is None else list(strategies),
             "encodings": list(encodings),
             "skip_errors": _skips(on_error),
+            "memory_bytes": None if memory is None else byte_count("memory", memory),
             # Beside the data set to be, not in a temporary file system that may be memory: storage is measured there.
             "work_folder": os.path.abspath("." if work is None else work),
             "allow_outside": flag("allow_outside", allow_outside),
@@ -96,6 +99,7 @@ def build(
     on_error: Literal["fail", "skip"] = "fail",
     overwrite: bool = False,
     allow_outside: bool = False,
+    memory: int | str | None = None,
     functions: Mapping[str, Callable[..., Any]] | None = None,
     progress: bool | None = None,
 ) -> Dataset:
@@ -103,8 +107,8 @@ def build(
 
     A build that was stopped goes on where it was when it is run again, and what comes out is the same to the byte. `data`
     is the folder of the files (for a plan: another one than was measured). `functions` are the Python functions that the
-    steps of a plan from a file name. `allow_outside` lets the pipeline's source name files outside `data`: only for one
-    that you trust.
+    steps of a plan from a file name. `memory` is the memory budget of the samples at work (see `Loader`).
+    `allow_outside` lets the pipeline's source name files outside `data`: only for one that you trust.
     """
     count = whole("threads", cores() if threads is None else threads, 1, THREADS_MAX)
     if isinstance(what, (str, os.PathLike)) and os.fspath(what).endswith(".json"):
@@ -139,6 +143,7 @@ def build(
             "skip_errors": _skips(on_error),
             "overwrite": flag("overwrite", overwrite),
             "allow_outside": flag("allow_outside", allow_outside),
+            "memory_bytes": None if memory is None else byte_count("memory", memory),
         },
         listener(progress),
     )

@@ -200,3 +200,18 @@ def test_a_pipeline_stays_below_the_data_folder_unless_allowed(photos: Path, tmp
     with pytest.raises(forebay.UsageError, match="makes no sense with a data set"):
         forebay.Loader(tmp_path / "set", allow_outside=True)
     assert not list(tmp_path.glob(".forebay*"))
+
+
+def test_a_memory_budget_is_kept_or_an_error(photos: Path) -> None:
+    loader = forebay.Loader("imagenet", data=photos, batch_size=2, memory="100MB")
+    assert sum(len(batch["key"]) for batch in loader) == loader.samples
+    with pytest.raises(forebay.LimitError, match="a batch of 64 samples"):
+        list(forebay.Loader("imagenet", data=photos, memory="20MB"))
+    with pytest.raises(forebay.UsageError, match="too small to work with"):
+        list(forebay.Loader("imagenet", data=photos, memory="1kB"))
+
+
+@pytest.mark.parametrize("memory", ["2 apples", -1, "GB"])
+def test_a_memory_budget_of_no_size_is_refused(tiny: str, memory: int | str) -> None:
+    with pytest.raises(forebay.UsageError, match="memory"):
+        forebay.Loader(tiny, memory=memory)

@@ -35,7 +35,14 @@ pub(crate) fn rows(files: &[Vec<u8>]) -> Outcome<Vec<Row>> {
     let strategy = Strategy::parse(&pipeline, "concatenated")?;
     Build { pipeline: pipeline.clone(), strategy, listing, storage }.run(
         &output,
-        &BuildOptions { threads: 2, shards: 4, on_error: OnError::Fail, overwrite: false, resume: None },
+        &BuildOptions {
+            threads: 2,
+            shards: 4,
+            on_error: OnError::Fail,
+            overwrite: false,
+            resume: None,
+            memory_bytes: 1 << 30,
+        },
         &(),
     )?;
     let dataset = Arc::new(Dataset::open(&output)?);

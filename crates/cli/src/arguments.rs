@@ -97,6 +97,22 @@ impl Threads {
     }
 }
 
+/// How much memory.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct MemoryArguments {
+    /// Take at most so much memory for what is read, worked on and ready; more than it allows waits [default: half of what
+    /// the machine, the control group and `ulimit` leave]
+    #[arg(long, value_name = "SIZE", value_parser = size_bytes)]
+    memory: Option<u64>,
+}
+
+impl MemoryArguments {
+    /// As much as was asked for, or as suits the machine.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.memory.unwrap_or_else(forebay_engine::memory::default_memory_bytes)
+    }
+}
+
 /// Which storage.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct StorageArguments {

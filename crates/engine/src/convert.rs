@@ -20,6 +20,7 @@ use crate::StorageChoice;
 use crate::data::{Listing, Skipped};
 use crate::error::{Error, Result};
 use crate::load::OnError;
+use crate::memory::Gate;
 use crate::progress::{Progress, while_wanted};
 use picture::{Done, Failure, Worker};
 
@@ -56,6 +57,8 @@ pub struct ConvertOptions {
     pub threads: usize,
     /// What happens to a picture that cannot be read or converted.
     pub on_error: OnError,
+    /// The memory budget: how many bytes the pictures at work may take together.
+    pub memory_bytes: u64,
 }
 
 /// What a conversion did.
@@ -142,11 +145,13 @@ impl Conversion {
         let stop = AtomicBool::new(false);
         let results = Mutex::new(Vec::new());
         let storage = StorageChoice::Local.open(0)?;
+        let threads = options.threads.clamp(1, self.pairs.len().max(1));
+        let gate = Gate::new(options.memory_bytes, threads);
         progress.begin("convert", self.pairs.len() as u64);
         std::thread::scope(|scope| {
-            for _ in 0..options.threads.clamp(1, self.pairs.len().max(1)) {
+            for _ in 0..threads {
                 scope.spawn(|| {
-                    let mut worker = Worker::new(options, &*storage);
+                    let mut worker = Worker::new(options, &*storage, &gate);
                     while !stop.load(Ordering::Relaxed) && !progress.is_cancelled() {
                         let number = next.fetch_add(1, Ordering::Relaxed);
                         let Some(pair) = self.pairs.get(number) else { return };

@@ -36,6 +36,14 @@ pub enum Error {
         /// What to do.
         remedy: String,
     },
+    /// It takes more memory than there is, or than the budget has for it.
+    #[error("{problem}\nhint: {remedy}")]
+    Limit {
+        /// What takes how much.
+        problem: String,
+        /// What to do.
+        remedy: String,
+    },
     /// Storage failed.
     #[error(transparent)]
     Storage(#[from] forebay_storage::Error),

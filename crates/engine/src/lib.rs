@@ -35,7 +35,9 @@
 //! let storage = StorageChoice::Local.open(0)?;
 //! let listing = Arc::new(Listing::scan(pipeline.source(), &photos)?);
 //! let strategy = Strategy::parse(&pipeline, "resized")?;
-//! let options = BuildOptions { threads: 2, shards: 2, on_error: OnError::Fail, overwrite: false, resume: None };
+//! let options = BuildOptions {
+//!     threads: 2, shards: 2, on_error: OnError::Fail, overwrite: false, resume: None, memory_bytes: 1 << 30,
+//! };
 //! let output = folder.path().join("dataset");
 //! Build { pipeline, strategy, listing, storage: Arc::clone(&storage) }.run(&output, &options, &())?;
 //!
@@ -53,8 +55,7 @@
 //!
 //! # Limits
 //!
-//! A source file is at most 4 GiB. At most two windows of bytes (64 MiB each unless asked otherwise) and a few batches are in
-//! memory. Building needs room for the data set it writes; a killed build leaves its finished shards for the next one.
+//! A source file is at most 4 GiB. What a loader and a build hold in memory is bounded by a budget: see [`memory`]. Building needs room for the data set it writes; a killed build leaves its finished shards for the next one.
 
 #![forbid(unsafe_code)]
 
@@ -64,6 +65,7 @@ pub mod data;
 mod error;
 pub mod export;
 pub mod load;
+pub mod memory;
 pub mod probe;
 pub mod profile;
 mod progress;

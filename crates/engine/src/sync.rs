@@ -3,10 +3,26 @@
 //! They are the standard library's. Those of `parking_lot` keep waiting threads in one table of the whole process: a child
 //! that is forked while a loader runs inherits entries of threads that it does not have, and its own threads wait for ever
 //! or trip over them. A panic while a lock is held is reported by whoever runs the thread, so poisoning adds nothing.
+//!
+//! In the unit tests of this crate they are shuttle's, and so are threads: whatever uses them runs under a scheduler that tries
+//! out one interleaving after another (`load/model.rs`). Such a test must run within [`modelled`].
 
 use std::ops::{Deref, DerefMut};
-use std::sync::{self, PoisonError};
+use std::sync::PoisonError;
 use std::time::Instant;
+#[cfg(not(test))]
+use std::{sync, thread};
+
+#[cfg(test)]
+use shuttle::{sync, thread};
+
+pub(crate) use thread::{Builder as ThreadBuilder, JoinHandle, current as current_thread};
+
+/// Runs a unit test that uses locks, under one interleaving.
+#[cfg(test)]
+pub(crate) fn modelled(test: impl Fn() + Send + Sync + 'static) {
+    shuttle::check_random(test, 1);
+}
 
 /// A mutual exclusion lock.
 #[derive(Debug, Default)]

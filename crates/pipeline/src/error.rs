@@ -231,6 +231,21 @@ pub enum StepError {
         /// The limit.
         limit_bytes: usize,
     },
+    /// It takes more memory than the budget has for one sample.
+    #[error(
+        "it takes {bytes} bytes of memory at once, but a budget of {memory_bytes} bytes has {limit_bytes} for one sample\nhint: give more with `memory` (`--memory`), or make it smaller: `shorter-side-min` decodes a large picture smaller"
+    )]
+    Budget {
+        /// What the sample takes.
+        bytes: u64,
+        /// What it may take.
+        limit_bytes: u64,
+        /// The whole budget.
+        memory_bytes: u64,
+    },
+    /// Everything was stopped while the sample waited for memory.
+    #[error("stopped")]
+    Stopped,
     /// The resize library refused.
     #[error("cannot resize: {0}")]
     Resize(#[from] fast_image_resize::ResizeError),

@@ -41,9 +41,6 @@
 //! let online = pipeline.split("decoded")?.offline_steps();
 //! struct Shape(Vec<usize>);
 //! impl Sink for Shape {
-//!     fn place(&mut self, _field: &str, _spec: &forebay_codec::TensorSpec) -> Option<&mut [u8]> {
-//!         None // a loader would give the slot of a batch here
-//!     }
 //!     fn accept(&mut self, sample: SampleView<'_>) {
 //!         if let ValueView::Tensor(view) = sample.fields[0].1 {
 //!             assert_eq!(view.spec.dtype, DType::U8);

@@ -1,6 +1,6 @@
 //! Where steps put what they make: into a scratch buffer that is used again, or straight into the slot of a batch.
 
-use forebay_codec::{TensorMut, TensorSpec, TensorView};
+use forebay_codec::{TensorMut, TensorSpec, TensorView, memory};
 
 use crate::error::StepError;
 use crate::runner::Sink;
@@ -20,12 +20,14 @@ impl Scratch {
         &bytemuck::cast_slice(&self.words)[..bytes]
     }
 
-    fn view_mut(&mut self, bytes: usize) -> &mut [u8] {
-        let words = bytes.div_ceil(size_of::<u64>());
-        if self.words.len() < words {
-            self.words.resize(words, 0);
-        }
-        &mut bytemuck::cast_slice_mut(&mut self.words)[..bytes]
+    fn view_mut(&mut self, bytes: usize) -> Result<&mut [u8], StepError> {
+        memory::grow(&mut self.words, bytes.div_ceil(size_of::<u64>()))?;
+        Ok(&mut bytemuck::cast_slice_mut(&mut self.words)[..bytes])
+    }
+
+    /// How many bytes it takes, whatever it holds now.
+    pub(crate) fn capacity_bytes(&self) -> usize {
+        self.words.capacity() * size_of::<u64>()
     }
 }
 
@@ -53,6 +55,15 @@ impl Made {
         }
     }
 
+    /// How many bytes the value has.
+    pub(crate) fn bytes(&self) -> usize {
+        match self.kind {
+            Kind::Tensor(spec) => spec.bytes(),
+            Kind::Text(bytes) => bytes,
+            Kind::Int(_) => size_of::<i64>(),
+        }
+    }
+
     /// The buffer, to be used again.
     pub(crate) fn into_scratch(self) -> Scratch {
         self.scratch
@@ -62,9 +73,12 @@ impl Made {
 /// Where a step puts the one value that it makes.
 pub struct Output<'a> {
     field: &'a str,
-    /// Present if the value is final, so that it may go straight to where it is wanted.
-    sink: Option<&'a mut dyn Sink>,
+    sink: &'a mut dyn Sink,
+    /// Whether the value is final, so that it may go straight to where it is wanted.
+    is_final: bool,
     scratch: Scratch,
+    /// How many bytes the sample holds beside this value while it is made.
+    beside_bytes: usize,
     state: State,
     bytes: usize,
 }
@@ -85,8 +99,20 @@ pub(crate) enum Outcome {
 }
 
 impl<'a> Output<'a> {
-    pub(crate) fn new(field: &'a str, sink: Option<&'a mut dyn Sink>, scratch: Scratch) -> Self {
-        Self { field, sink, scratch, state: State::Empty, bytes: 0 }
+    pub(crate) fn new(
+        field: &'a str,
+        sink: &'a mut dyn Sink,
+        is_final: bool,
+        scratch: Scratch,
+        beside_bytes: usize,
+    ) -> Self {
+        Self { field, sink, is_final, scratch, beside_bytes, state: State::Empty, bytes: 0 }
+    }
+
+    /// The step takes `bytes` more of memory for itself while it makes the value. To be said before they are taken.
+    pub fn working(&mut self, bytes: usize) -> Result<(), StepError> {
+        self.beside_bytes = self.beside_bytes.saturating_add(bytes);
+        self.sink.reserve(self.beside_bytes)
     }
 
     /// The value is a tensor of this spec: room for it, which the step must fill. Called once.
@@ -95,21 +121,24 @@ impl<'a> Output<'a> {
             return Err(StepError::TooLarge { found: spec, limit_bytes: VALUE_BYTES_MAX });
         }
         self.bytes = spec.bytes();
-        if let Some(sink) = &mut self.sink
-            && let Some(data) = sink.place(self.field, &spec)
-        {
+        let is_placed = self.is_final && self.sink.places();
+        self.sink.reserve(self.beside_bytes.saturating_add(if is_placed { 0 } else { self.bytes }))?;
+        if is_placed && let Some(data) = self.sink.place(self.field, &spec)? {
             self.state = State::Placed;
             return Ok(TensorMut { spec, data });
         }
         self.state = State::Made(Kind::Tensor(spec));
-        Ok(TensorMut { spec, data: self.scratch.view_mut(spec.bytes()) })
+        Ok(TensorMut { spec, data: self.scratch.view_mut(spec.bytes())? })
     }
 
     /// The value is this text.
-    pub fn text(&mut self, text: &str) {
-        self.scratch.view_mut(text.len()).copy_from_slice(text.as_bytes());
+    pub fn text(&mut self, text: &str) -> Result<(), StepError> {
+        // The text that it is copied from, and the copy.
+        self.sink.reserve(self.beside_bytes.saturating_add(2 * text.len()))?;
+        self.scratch.view_mut(text.len())?.copy_from_slice(text.as_bytes());
         self.bytes = text.len();
         self.state = State::Made(Kind::Text(text.len()));
+        Ok(())
     }
 
     /// The value is this whole number.

@@ -11,6 +11,8 @@ pub struct Remade<'a> {
     sink: &'a mut dyn Sink,
     spare: &'a mut Vec<Scratch>,
     is_last: &'a dyn Fn(&str) -> bool,
+    /// How many bytes the sample holds beside what is changed.
+    beside_bytes: usize,
     changes: Vec<(Arc<str>, Change)>,
     bytes: usize,
 }
@@ -22,8 +24,13 @@ pub(crate) enum Change {
 }
 
 impl<'a> Remade<'a> {
-    pub(crate) fn new(sink: &'a mut dyn Sink, spare: &'a mut Vec<Scratch>, is_last: &'a dyn Fn(&str) -> bool) -> Self {
-        Self { sink, spare, is_last, changes: Vec::new(), bytes: 0 }
+    pub(crate) fn new(
+        sink: &'a mut dyn Sink,
+        spare: &'a mut Vec<Scratch>,
+        is_last: &'a dyn Fn(&str) -> bool,
+        beside_bytes: usize,
+    ) -> Self {
+        Self { sink, spare, is_last, beside_bytes, changes: Vec::new(), bytes: 0 }
     }
 
     /// Gives `field` the value that `make` puts into its output; a field that is not there yet is added.
@@ -32,11 +39,14 @@ impl<'a> Remade<'a> {
         field: &str,
         make: &mut dyn FnMut(&mut Output<'_>) -> Result<(), StepError>,
     ) -> Result<(), StepError> {
-        let sink: Option<&mut dyn Sink> = if (self.is_last)(field) { Some(&mut *self.sink) } else { None };
-        let mut output = Output::new(field, sink, self.spare.pop().unwrap_or_default());
+        let scratch = self.spare.pop().unwrap_or_default();
+        let mut output = Output::new(field, &mut *self.sink, (self.is_last)(field), scratch, self.beside_bytes);
         make(&mut output)?;
         let (outcome, bytes) = output.finish();
         self.bytes += bytes;
+        if let Outcome::Made(made) = &outcome {
+            self.beside_bytes = self.beside_bytes.saturating_add(made.bytes());
+        }
         self.changes.push((field.into(), Change::Set(outcome)));
         Ok(())
     }

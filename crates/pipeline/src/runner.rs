@@ -18,9 +18,25 @@ use crate::step::{Action, Remake, Step};
 
 /// Where finished samples go.
 pub trait Sink {
+    /// Asked before the sample takes memory whose size a file decides: `bytes` is what all of its buffers take from then
+    /// on, what a step works in included, but not its input, nor what has a place. May wait for memory; an error where
+    /// there will never be so much. Not watched over unless a sink does.
+    fn reserve(&mut self, bytes: usize) -> Result<(), StepError> {
+        let _ = bytes;
+        Ok(())
+    }
+
+    /// Whether it has places for final tensors. If not, [`Sink::place`] is never asked.
+    fn places(&self) -> bool {
+        false
+    }
+
     /// The place for the final tensor of `field`, exactly `spec.bytes()` long, or `None` to get it through
     /// [`Sink::accept`].
-    fn place(&mut self, field: &str, spec: &TensorSpec) -> Option<&mut [u8]>;
+    fn place(&mut self, field: &str, spec: &TensorSpec) -> Result<Option<&mut [u8]>, StepError> {
+        let _ = (field, spec);
+        Ok(None)
+    }
 
     /// Takes a finished sample: all fields that were not placed.
     fn accept(&mut self, sample: SampleView<'_>);
@@ -46,7 +62,12 @@ pub struct Runner {
     stages: Arc<[Stage]>,
     scope: Scope,
     spare: Vec<Scratch>,
+    keep_bytes_max: usize,
 }
+
+/// So much of its buffers a runner keeps for the next sample, unless told otherwise: more than nearly every picture needs, and
+/// little enough that one huge picture is not paid for ever after.
+const KEEP_BYTES_MAX: usize = 64 << 20;
 
 /// What a field is while its sample is on its way through the steps.
 enum Held<'a> {
@@ -83,12 +104,30 @@ impl Runner {
     }
 
     fn of_stages(stages: Vec<Stage>) -> Self {
-        Self { stages: stages.into(), scope: Scope::new(), spare: Vec::new() }
+        Self { stages: stages.into(), scope: Scope::new(), spare: Vec::new(), keep_bytes_max: KEEP_BYTES_MAX }
+    }
+
+    /// The same, except that it keeps at most `bytes_max` of its buffers from one sample to the next.
+    #[must_use]
+    pub fn keeping(mut self, bytes_max: usize) -> Self {
+        self.keep_bytes_max = bytes_max;
+        self
     }
 
     /// Does the steps to `sample` and hands what comes out (one sample, unless a step expands) to `sink`.
     pub fn run(&mut self, sample: &Sample, draw: Draw, observer: &mut dyn Observer, sink: &mut dyn Sink) -> Result<()> {
-        self.run_from(0, sample, draw, observer, sink)
+        let done = self.run_from(0, sample, draw, observer, sink);
+        self.trim();
+        done
+    }
+
+    /// Gives buffers back that take more than may be kept.
+    fn trim(&mut self) {
+        let spare: usize = self.spare.iter().map(Scratch::capacity_bytes).sum();
+        if spare + self.scope.capacity_bytes() > self.keep_bytes_max {
+            self.spare.clear();
+            self.scope.trim();
+        }
     }
 
     fn run_from(
@@ -124,11 +163,17 @@ impl Runner {
                     self.remake(place, &**remake, sample, &mut held, sink).map_err(fail)?
                 }
                 Action::Expand(expand) => {
-                    let whole = view_of(sample, &held, |view| view.to_sample());
+                    let held_bytes = held_bytes(&held);
+                    let given = sample.bytes();
+                    let beside = held_bytes.saturating_mul(2).saturating_add(given);
+                    sink.reserve(beside).map_err(fail)?;
+                    let whole = view_of(sample, &held, |view| view.to_sample()).map_err(fail)?;
                     let mut parts = Vec::new();
                     for field in &step.fields {
                         expand.expand(&whole, field, &mut |part| parts.push(part)).map_err(fail)?;
                     }
+                    let made: usize = parts.iter().map(Sample::bytes).sum();
+                    sink.reserve(beside.saturating_add(made)).map_err(fail)?;
                     observer.end(*number, parts.iter().map(Sample::bytes).sum());
                     self.recycle(held);
                     return parts.iter().try_for_each(|part| self.run_from(place + 1, part, draw, observer, sink));
@@ -159,13 +204,15 @@ impl Runner {
         sink: &mut dyn Sink,
     ) -> Result<usize, StepError> {
         let no_field = || StepError::NoField { field: field.to_owned() };
+        let beside = held_bytes(held);
         let (_, held) = held.iter_mut().find(|(name, _)| &**name == field).ok_or_else(no_field)?;
         let input = held.view().ok_or_else(no_field)?;
-        let sink: Option<&mut dyn Sink> = if self.is_last_for(place, field) { Some(sink) } else { None };
-        let mut output = Output::new(field, sink, self.spare.pop().unwrap_or_default());
+        let scratch = self.spare.pop().unwrap_or_default();
+        let mut output = Output::new(field, sink, self.is_last_for(place, field), scratch, beside);
         match action {
             Action::Transform(transform) => {
                 let spec = transform.output_spec(input, &mut self.scope)?;
+                output.working(transform.working_bytes(input, &spec, &mut self.scope)?)?;
                 transform.run(input, output.tensor(spec)?, &mut self.scope)?;
             }
             Action::Produce(produce) => produce.run(input, &mut output, &mut self.scope)?,
@@ -191,7 +238,7 @@ impl Runner {
         let mut spare = std::mem::take(&mut self.spare);
         let mut scope = std::mem::take(&mut self.scope);
         let is_last = |field: &str| self.is_last_for(place, field);
-        let mut changes = Remade::new(sink, &mut spare, &is_last);
+        let mut changes = Remade::new(sink, &mut spare, &is_last, held_bytes(held));
         let done = view_of(sample, held, |view| remake.run(fields, &view, &mut changes, &mut scope));
         let (changes, bytes) = changes.finish();
         (self.spare, self.scope) = (spare, scope);
@@ -235,6 +282,12 @@ impl Runner {
             _ => None,
         }));
     }
+}
+
+/// How many bytes the values have that were made so far.
+fn held_bytes(held: &Fields<'_>) -> usize {
+    let made = held.iter().map(|(_, held)| if let Held::Made(made) = held { made.bytes() } else { 0 });
+    made.sum()
 }
 
 fn view_of<T>(sample: &Sample, held: &Fields<'_>, then: impl FnOnce(SampleView<'_>) -> T) -> T {

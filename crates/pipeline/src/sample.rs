@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use forebay_codec::{Tensor, TensorView};
+use forebay_codec::{Tensor, TensorView, memory};
+
+use crate::error::StepError;
 
 /// One training example.
 #[derive(Debug, Clone)]
@@ -76,14 +78,14 @@ pub enum ValueView<'a> {
 }
 
 impl ValueView<'_> {
-    /// An owned copy.
-    pub fn to_value(self) -> Value {
-        match self {
-            Self::Bytes(bytes) => Value::Bytes(Bytes::copy_from_slice(bytes)),
+    /// An owned copy; an error where there is no memory for it.
+    pub fn to_value(self) -> Result<Value, StepError> {
+        Ok(match self {
+            Self::Bytes(bytes) => Value::Bytes(memory::copied(bytes)?.into()),
             Self::Text(text) => Value::Text(text.into()),
             Self::Int(number) => Value::Int(number),
-            Self::Tensor(view) => Value::Tensor(view.to_tensor()),
-        }
+            Self::Tensor(view) => Value::Tensor(view.to_tensor()?),
+        })
     }
 
     /// How many bytes it takes in memory.
@@ -108,16 +110,10 @@ pub struct SampleView<'a> {
 }
 
 impl SampleView<'_> {
-    /// An owned copy.
-    pub fn to_sample(&self) -> Sample {
-        Sample {
-            key: self.key.into(),
-            index: self.index,
-            fields: self
-                .fields
-                .iter()
-                .map(|&(name, value)| Field { name: name.into(), value: value.to_value() })
-                .collect(),
-        }
+    /// An owned copy; an error where there is no memory for it.
+    pub fn to_sample(&self) -> Result<Sample, StepError> {
+        let field = |&(name, value): &(&str, ValueView<'_>)| Ok(Field { name: name.into(), value: value.to_value()? });
+        let fields = self.fields.iter().map(field).collect::<Result<_, StepError>>()?;
+        Ok(Sample { key: self.key.into(), index: self.index, fields })
     }
 }

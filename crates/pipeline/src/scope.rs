@@ -58,6 +58,27 @@ impl Scope {
         }
     }
 
+    /// How many bytes its large buffers take.
+    pub(crate) fn capacity_bytes(&self) -> usize {
+        self.decoder.capacity_bytes()
+            + self.resizer.capacity_bytes()
+            + self.pixels.capacity()
+            + (self.floats.capacity() + self.ids.capacity()) * size_of::<f32>()
+            + self.samples.capacity() * size_of::<i16>()
+            + self.doubles.capacity() * size_of::<f64>()
+    }
+
+    /// Gives them back.
+    pub(crate) fn trim(&mut self) {
+        self.decoder.trim();
+        self.resizer.trim();
+        self.pixels = Vec::new();
+        self.floats = Vec::new();
+        self.ids = Vec::new();
+        self.samples = Vec::new();
+        self.doubles = Vec::new();
+    }
+
     /// A new sample begins.
     pub(crate) fn begin_sample(&mut self, draw: Draw, sample: u64) {
         self.draw = draw;

@@ -131,6 +131,13 @@ pub trait Transform: Any + fmt::Debug + Send + Sync {
     /// What it will write for this input.
     fn output_spec(&self, input: ValueView<'_>, scope: &mut Scope) -> Result<TensorSpec, StepError>;
 
+    /// How many bytes it will take beside its input and its output, where the data decide it; a little more is no harm. Memory
+    /// is asked for before it is taken, so that a machine's is never overdrawn.
+    fn working_bytes(&self, input: ValueView<'_>, output: &TensorSpec, scope: &mut Scope) -> Result<usize, StepError> {
+        let _ = (input, output, scope);
+        Ok(0)
+    }
+
     /// Does it. `output` has the spec that [`Transform::output_spec`] gave.
     fn run(&self, input: ValueView<'_>, output: TensorMut<'_>, scope: &mut Scope) -> Result<(), StepError>;
 }

@@ -72,8 +72,10 @@ impl Epoch {
                 if position <= running.seen || batch.is_empty() {
                     return Found::NotYet;
                 }
-                if let Some(value) = running.pad_value {
-                    batch.pad(value);
+                if let Some(value) = running.pad_value
+                    && let Err(error) = batch.pad(value)
+                {
+                    return Found::Failed(error);
                 }
                 Found::Batch(position, batch)
             }
@@ -122,6 +124,12 @@ impl Epoch {
     #[getter]
     fn bytes_read(&self) -> u64 {
         self.of_loader(Loader::bytes_read).unwrap_or(0)
+    }
+
+    /// How many bytes of the memory budget were taken at most.
+    #[getter]
+    fn memory_bytes_peak(&self) -> u64 {
+        self.of_loader(Loader::memory_bytes_peak).unwrap_or(0)
     }
 
     /// Stops and joins the threads.

@@ -119,6 +119,7 @@ fn of_engine(error: &EngineError, place: &mut Place) -> Class {
             Class::Data
         }
         EngineError::Usage { .. } => Class::Usage,
+        EngineError::Limit { .. } => Class::Limit,
         EngineError::Storage(error) => of_storage(error, place),
         EngineError::Record(error) => of_record(error, place),
         EngineError::Pipeline(error) => of_pipeline(error, place),
@@ -179,6 +180,7 @@ fn of_pipeline(error: &PipelineError, place: &mut Place) -> Class {
             match &**source {
                 StepError::Codec(error) => of_codec(error),
                 StepError::FunctionOutput { .. } | StepError::NoFunction { .. } => Class::Pipeline,
+                StepError::Budget { .. } => Class::Limit,
                 _ => Class::Data,
             }
         }
@@ -191,7 +193,7 @@ fn of_pipeline(error: &PipelineError, place: &mut Place) -> Class {
 fn of_codec(error: &CodecError) -> Class {
     match error {
         CodecError::Unsupported { .. } => Class::Unsupported,
-        CodecError::Limit { .. } => Class::Limit,
+        CodecError::Limit { .. } | CodecError::Memory { .. } => Class::Limit,
         CodecError::Usage { .. } => Class::Usage,
         _ => Class::Data,
     }

@@ -10,6 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 
 use crate::array::Array;
+use crate::errors;
 use crate::raised::{Raised, failed};
 use crate::turns::Work;
 
@@ -62,7 +63,8 @@ impl Call for PythonFunction {
         remade: &mut Remade<'_>,
     ) -> Result<(), StepError> {
         let value = |name: &String| sample.fields.iter().find(|(field, _)| field == name).map(|(_, value)| *value);
-        let arguments: Vec<Argument<'_>> = fields.iter().filter_map(value).map(Argument::of).collect();
+        let arguments: Vec<Argument<'_>> =
+            fields.iter().filter_map(value).map(Argument::of).collect::<Result<_, _>>()?;
         // Up to the end: what a function returns may be an array that its next call writes to, and is copied before.
         let turn = if self.given.parallel { Some(self.work.parallel()) } else { self.work.turn() };
         let Some(_turn) = turn else { return Err(failed("it was not called, since the work was ended", true)) };
@@ -167,10 +169,7 @@ fn put(
         }
         FieldType::Text | FieldType::Json => {
             let text: String = value.extract().map_err(|_| unfit("return a text; `json.dumps` makes one"))?;
-            remade.set(field, &mut |output| {
-                output.text(&text);
-                Ok(())
-            })
+            remade.set(field, &mut |output| output.text(&text))
         }
         FieldType::Bytes => Err(unfit("no function can give bytes: give them as an array, of type `uint8[?]`")),
         FieldType::Tensor { .. } => {
@@ -192,11 +191,11 @@ enum Argument<'a> {
 }
 
 impl<'a> Argument<'a> {
-    fn of(value: ValueView<'a>) -> Self {
-        match value {
-            ValueView::Tensor(view) => Self::Tensor(view.to_tensor()),
+    fn of(value: ValueView<'a>) -> Result<Self, StepError> {
+        Ok(match value {
+            ValueView::Tensor(view) => Self::Tensor(view.to_tensor()?),
             plain => Self::Plain(plain),
-        }
+        })
     }
 
     /// As Python has it: a NumPy array of its own for a tensor.
@@ -205,7 +204,7 @@ impl<'a> Argument<'a> {
             Self::Plain(ValueView::Bytes(bytes)) => return Ok(PyBytes::new(py, bytes).into_any()),
             Self::Plain(ValueView::Text(text)) => return Ok(PyString::new(py, text).into_any()),
             Self::Plain(ValueView::Int(number)) => return Ok(number.into_pyobject(py)?.into_any()),
-            Self::Plain(ValueView::Tensor(view)) => view.to_tensor(),
+            Self::Plain(ValueView::Tensor(view)) => view.to_tensor().map_err(|error| errors::codec(py, &error))?,
             Self::Tensor(tensor) => tensor,
         };
         py.import("numpy")?.call_method1("asarray", (Bound::new(py, Array::of_tensor(tensor))?,))

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use forebay_engine::data::{Dataset, Listing};
 use forebay_engine::load::{Cache, FromStorage, LoadOptions, Loader, Online, Schedule, Shuffle, Supply};
+use forebay_engine::memory::default_memory_bytes;
 use forebay_engine::{Result, StorageChoice};
 use forebay_pipeline::{Action, Draw, Pipeline as RustPipeline, Strategy};
 use forebay_storage::Storage;
@@ -54,6 +55,8 @@ pub(crate) struct EpochRequest {
     pub(crate) batches_seen: u64,
     /// How many bytes of samples are kept in memory from one epoch to the next; 0: none.
     cache_bytes: u64,
+    /// The memory budget; `None`: what suits the machine.
+    memory_bytes: Option<u64>,
     /// What tensors of different shapes are padded with; `None`: they stay a list.
     pub(crate) pad_value: Option<f64>,
 }
@@ -212,6 +215,7 @@ impl Samples {
             on_error: on_error(request.skip_errors),
             draw: Draw { seed: request.seed, epoch: request.epoch },
             cache,
+            memory_bytes: request.memory_bytes.unwrap_or_else(default_memory_bytes),
         };
         let online = Online::after(&self.functions.bind(&self.pipeline, work), &self.strategy);
         Ok(Started { loader: Loader::start(supply, online, options)?, batches_before })

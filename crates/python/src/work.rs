@@ -6,6 +6,7 @@ use std::sync::Arc;
 use forebay_engine::build::{Build, BuildOptions, default_shards};
 use forebay_engine::data::{Dataset, Listing, Reach};
 use forebay_engine::load::{OnError, Shuffle};
+use forebay_engine::memory::default_memory_bytes;
 use forebay_engine::profile::ProfileOptions;
 use forebay_engine::{Error, Result, StorageChoice};
 use forebay_pipeline::{Form, Strategy};
@@ -35,6 +36,7 @@ pub(crate) struct ProfileRequest {
     strategies: Option<Vec<String>>,
     encodings: Vec<String>,
     skip_errors: bool,
+    memory_bytes: Option<u64>,
     work_folder: PathBuf,
     allow_outside: bool,
 }
@@ -52,6 +54,7 @@ pub(crate) struct BuildRequest {
     skip_errors: bool,
     overwrite: bool,
     allow_outside: bool,
+    memory_bytes: Option<u64>,
 }
 
 pub(crate) fn on_error(skip_errors: bool) -> OnError {
@@ -99,6 +102,7 @@ pub(crate) fn profile(
             on_error: on_error(request.skip_errors),
             work_folder: request.work_folder,
             strategies,
+            memory_bytes: request.memory_bytes.unwrap_or_else(default_memory_bytes),
         };
         let (on_error, reach) = (on_error(request.skip_errors), reach(request.allow_outside));
         let listing = Listing::scan_with(pipeline.source(), &request.folder, on_error, reach)?;
@@ -133,6 +137,7 @@ pub(crate) fn build(
             on_error: on_error(request.skip_errors),
             overwrite: request.overwrite,
             resume: None,
+            memory_bytes: request.memory_bytes.unwrap_or_else(default_memory_bytes),
         };
         let storage = request.storage.parse::<StorageChoice>()?.open(0)?;
         let build = Build { pipeline, strategy, listing, storage };

@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::plan::read_plan;
 use super::profile::counted;
 use super::show_skipped;
-use crate::arguments::{self, ErrorArguments, Settings, StorageArguments, Threads};
+use crate::arguments::{self, ErrorArguments, MemoryArguments, Settings, StorageArguments, Threads};
 use crate::error::{Error, Result};
 use crate::output::{Output, Page};
 
@@ -51,6 +51,8 @@ pub(crate) struct Arguments {
     pub(crate) strategy: Option<String>,
     #[command(flatten)]
     pub(crate) threads: Threads,
+    #[command(flatten)]
+    pub(crate) memory: MemoryArguments,
     /// Shards in all [default: one for each 128 MB of the plan's prediction, but at least one for each thread; without a
     /// plan four for each thread]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
@@ -137,6 +139,7 @@ pub(super) fn execute(arguments: &Arguments, resume: Option<Resume>, output: &Ou
     let threads = arguments.threads.count();
     let shards = arguments.shards.map(|shards| shards as usize);
     let options = BuildOptions {
+        memory_bytes: arguments.memory.bytes(),
         threads,
         shards: shards.unwrap_or_else(|| task.shards(samples, threads)),
         on_error: arguments.on_error.choice(),

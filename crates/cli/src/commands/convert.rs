@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::profile::counted;
 use super::show_skipped;
-use crate::arguments::{self, ErrorArguments, Threads};
+use crate::arguments::{self, ErrorArguments, MemoryArguments, Threads};
 use crate::error::{Error, Result};
 use crate::output::{Output, Page};
 
@@ -69,6 +69,8 @@ pub(crate) struct Arguments {
     verify: bool,
     #[command(flatten)]
     threads: Threads,
+    #[command(flatten)]
+    memory: MemoryArguments,
     /// Replace pictures that are there already
     #[arg(long)]
     overwrite: bool,
@@ -158,6 +160,7 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
         verify: arguments.verify,
         overwrite: arguments.overwrite,
         threads: arguments.threads.count(),
+        memory_bytes: arguments.memory.bytes(),
         on_error: arguments.on_error.choice(),
     };
     let begun = Instant::now();

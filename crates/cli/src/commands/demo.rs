@@ -11,7 +11,9 @@ use forebay_storage::{create_fresh, unlink};
 use serde::Serialize;
 
 use super::{build, load, plan, profile, report};
-use crate::arguments::{CachingChoice, ErrorArguments, Settings, StorageArguments, Threads, size_bytes};
+use crate::arguments::{
+    CachingChoice, ErrorArguments, MemoryArguments, Settings, StorageArguments, Threads, size_bytes,
+};
 use crate::demo::{self, Domain, Made, Order, TensorKind};
 use crate::error::{Error, Result};
 use crate::output::{Output, Page};
@@ -190,6 +192,7 @@ fn walk(arguments: &Arguments, data: &Made, output: &Output) -> Result<Walk> {
             storage: storage.clone(),
             caching: CachingChoice::None,
             threads: threads.clone(),
+            memory: MemoryArguments::default(),
             shards: None,
             batch: 32,
             seed: 0,
@@ -236,6 +239,7 @@ fn build_plan(
             data: None,
             strategy: None,
             threads: threads.clone(),
+            memory: MemoryArguments::default(),
             shards: None,
             storage: storage.clone(),
             on_error: ErrorArguments::fail(),
@@ -253,6 +257,7 @@ fn load_arguments(what: &Path, threads: Threads, storage: StorageArguments) -> l
         data: None,
         batch: 32,
         threads,
+        memory: MemoryArguments::default(),
         shuffle: true,
         window: 64_000_000,
         seed: 0,

@@ -18,7 +18,7 @@ use serde::Serialize;
 use super::plan::read_plan;
 use super::profile::counted;
 use super::show_skipped;
-use crate::arguments::{self, ErrorArguments, Settings, StorageArguments, Threads, size_bytes};
+use crate::arguments::{self, ErrorArguments, MemoryArguments, Settings, StorageArguments, Threads, size_bytes};
 use crate::error::{Error, Result};
 use crate::output::{Align, Output, Page, Table};
 
@@ -32,7 +32,11 @@ Examples:
 
 Shuffling reads blocks of neighbouring samples in random order, a window at a
 time, and mixes the samples of each window; the order follows from --seed and
-the epoch alone. Two windows are held in memory.";
+the epoch alone. Two windows are held in memory.
+
+A picture of a few KB may decode to a GB: --memory bounds what is taken at once,
+and what must wait waits. A sample or a batch that never fits is an error. What
+--cache keeps is not part of it.";
 
 /// Stream batches from a data set (or from a folder, through a whole pipeline), and say how fast
 #[derive(Debug, Clone, Args)]
@@ -51,6 +55,8 @@ pub(crate) struct Arguments {
     pub(crate) batch: u64,
     #[command(flatten)]
     pub(crate) threads: Threads,
+    #[command(flatten)]
+    pub(crate) memory: MemoryArguments,
     /// Put samples in random order, another one each epoch
     #[arg(long)]
     pub(crate) shuffle: bool,
@@ -99,6 +105,9 @@ pub(crate) struct Outcome {
     samples_per_second: f64,
     bytes_read: u64,
     bytes_per_second: f64,
+    /// The memory budget, and how much of it was taken at most.
+    memory_bytes: u64,
+    memory_bytes_peak: u64,
     /// What the first batch is made of.
     batch: Vec<FieldShape>,
     epochs: Vec<Epoch>,
@@ -150,6 +159,7 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome>
     let progress = output.progress();
     let cache = arguments.cache.map(|bytes| Arc::new(Cache::new(bytes)));
     let (mut epochs, mut batch, mut skipped_samples) = (Vec::new(), Vec::new(), Vec::new());
+    let (memory_bytes, mut memory_bytes_peak) = (arguments.memory.bytes(), 0);
     for number in 0..arguments.epochs {
         if arguments.cold {
             let paths = origin.paths();
@@ -159,8 +169,9 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome>
         let wanted = arguments.samples.unwrap_or(u64::MAX);
         progress.begin(&format!("epoch {}", number + 1), origin.samples().min(wanted));
         let begun = Instant::now();
-        let mut loader = origin.start(arguments, &storage, cache.as_ref(), number)?;
+        let mut loader = origin.start(arguments, &storage, cache.as_ref(), number, memory_bytes)?;
         epochs.push(stream(&mut loader, begun, wanted, &progress, &mut batch)?);
+        memory_bytes_peak = loader.memory_bytes_peak().max(memory_bytes_peak);
         progress.end();
         if skipped_samples.is_empty() {
             skipped_samples = loader.skipped_list();
@@ -184,6 +195,8 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome>
         samples_per_second: per_second(samples, seconds),
         bytes_read,
         bytes_per_second: per_second(bytes_read, seconds),
+        memory_bytes,
+        memory_bytes_peak,
         batch,
         epochs,
         notice: storage.notice(),
@@ -315,6 +328,7 @@ impl Origin {
         storage: &Arc<dyn Storage>,
         cache: Option<&Arc<Cache>>,
         epoch: u64,
+        memory_bytes: u64,
     ) -> Result<Loader> {
         let shuffle = if arguments.shuffle { Shuffle::Window { bytes: arguments.window } } else { Shuffle::No };
         let order = |blocks| Schedule::new(blocks, shuffle, arguments.seed, epoch);
@@ -342,6 +356,7 @@ impl Origin {
             drop_last: arguments.drop_last,
             on_error: arguments.on_error.choice(),
             draw: Draw { seed: arguments.seed, epoch },
+            memory_bytes,
         };
         Ok(Loader::start(supply, online, options)?)
     }
@@ -393,6 +408,14 @@ pub(super) fn show(outcome: &Outcome, page: &mut Page) {
                 "{}, {}",
                 units::bytes(outcome.bytes_read as f64),
                 units::bytes_per_second(outcome.bytes_per_second)
+            ),
+        ),
+        (
+            "memory",
+            format!(
+                "{} at most, of {}",
+                units::bytes(outcome.memory_bytes_peak as f64),
+                units::bytes(outcome.memory_bytes as f64)
             ),
         ),
         ("batches", units::count(outcome.batches)),

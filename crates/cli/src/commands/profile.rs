@@ -14,7 +14,7 @@ use forebay_plan::{
 };
 use serde::Serialize;
 
-use crate::arguments::{self, CachingChoice, ErrorArguments, Settings, StorageArguments, Threads};
+use crate::arguments::{self, CachingChoice, ErrorArguments, MemoryArguments, Settings, StorageArguments, Threads};
 use crate::error::{Error, Result};
 use crate::output::{Align, Output, Page, Table, all_different, write_file, write_inside};
 
@@ -62,6 +62,8 @@ pub(crate) struct Arguments {
     pub(crate) caching: CachingChoice,
     #[command(flatten)]
     pub(crate) threads: Threads,
+    #[command(flatten)]
+    pub(crate) memory: MemoryArguments,
     /// Shards of each strategy [default: one for each thread]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub(crate) shards: Option<u64>,
@@ -180,6 +182,7 @@ fn measure(
     let beside = || arguments.output.parent().map_or_else(PathBuf::new, Path::to_owned);
     let work_folder = arguments.work.clone().unwrap_or_else(beside);
     let options = ProfileOptions {
+        memory_bytes: arguments.memory.bytes(),
         sample_count: samples,
         runs_total: if arguments.fast { 0 } else { arguments.runs },
         check_leaders: true,

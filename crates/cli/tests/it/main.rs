@@ -14,6 +14,7 @@ mod experiment;
 mod faults;
 mod integrity;
 mod interrupt;
+mod memory;
 mod presto;
 mod report;
 mod resume;

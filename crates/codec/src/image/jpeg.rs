@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 
 use super::decoder::{Task, scratch_slice};
 use super::format::Format;
-use super::layout;
+use super::layout::{self, Layout};
 use super::options::Region;
 use super::orientation::Orientation;
 use super::sink::{self, Samples, SourceRows};

@@ -24,6 +24,7 @@ use forebay_storage::Storage;
 use crate::data::{Listing, Manifest, Skipped};
 use crate::error::{Error, Result};
 use crate::load::{OnError, check_functions, damage_kept};
+use crate::memory::Gate;
 use crate::progress::Progress;
 use identity::Identity;
 use journal::{Journal, ShardDone};
@@ -56,6 +57,8 @@ pub struct BuildOptions {
     pub overwrite: bool,
     /// How to go on with it, for whoever finds it unfinished.
     pub resume: Option<Resume>,
+    /// The memory budget: how many bytes the samples at work may take together.
+    pub memory_bytes: u64,
 }
 
 /// What a build did.
@@ -143,11 +146,12 @@ impl Build {
         let missing: Vec<usize> = (0..options.shards).filter(|&shard| done[shard].is_none()).collect();
         let next = AtomicUsize::new(0);
         let stop = AtomicBool::new(false);
+        let gate = Gate::new(options.memory_bytes, options.threads.min(missing.len()));
         let results: Mutex<Vec<(usize, std::result::Result<ShardDone, shard::Stopped>)>> = Mutex::new(Vec::new());
         std::thread::scope(|scope| {
             for _ in 0..options.threads.min(missing.len()) {
                 scope.spawn(|| {
-                    let mut writer = shard::ShardWriter::new(self, options.on_error, &stop, progress);
+                    let mut writer = shard::ShardWriter::new(self, options.on_error, &stop, progress, &gate);
                     while let Some(&shard) = missing.get(next.fetch_add(1, Ordering::Relaxed)) {
                         let work = || writer.write(shard, self.range(shard, options), journal);
                         let built = catch_unwind(AssertUnwindSafe(work))

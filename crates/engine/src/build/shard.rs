@@ -7,9 +7,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use forebay_codec::TensorSpec;
 use forebay_codec::image::Encoding;
-use forebay_pipeline::{Draw, Runner, SampleView, Sink, encode_sample};
+use forebay_codec::memory;
+use forebay_pipeline::{Draw, Runner, SampleView, Sink, StepError, encode_sample};
 use forebay_record::{Blocks, Checksums, Index, Packer, Packing, Writer};
 use forebay_storage::create_fresh;
 use xxhash_rust::xxh3::Xxh3;
@@ -19,6 +19,7 @@ use super::journal::{Journal, ShardDone, rename, write_whole};
 use crate::data::{ShardEntry, Skipped, SourceReader, blocks_path, checksum, crc_path, digits, index_path};
 use crate::error::{Error, Result};
 use crate::load::OnError;
+use crate::memory::{Gate, Pass};
 use crate::progress::Progress;
 
 /// Why a shard was not finished.
@@ -43,20 +44,26 @@ pub(super) struct ShardWriter<'a> {
     on_error: OnError,
     stop: &'a AtomicBool,
     progress: &'a dyn Progress,
-    records: Records,
+    records: Records<'a>,
 }
 
 impl<'a> ShardWriter<'a> {
-    pub(super) fn new(build: &'a Build, on_error: OnError, stop: &'a AtomicBool, progress: &'a dyn Progress) -> Self {
+    pub(super) fn new(
+        build: &'a Build,
+        on_error: OnError,
+        stop: &'a AtomicBool,
+        progress: &'a dyn Progress,
+        gate: &'a Gate,
+    ) -> Self {
         let offline = build.strategy.offline(&build.pipeline);
         Self {
             build,
             reader: SourceReader::new(Arc::clone(&build.listing), Arc::clone(&build.storage)),
-            runner: Runner::new(offline, 0),
+            runner: Runner::new(offline, 0).keeping(gate.keep_bytes()),
             on_error,
             stop,
             progress,
-            records: Records { encoding: build.strategy.form.encoding, ..Records::default() },
+            records: Records::new(build.strategy.form.encoding, gate),
         }
     }
 
@@ -125,6 +132,7 @@ impl<'a> ShardWriter<'a> {
                 checksums.push(writer.last_checksum());
                 writer.output().end_record().map_err(write_failed)?;
             }
+            self.records.clear();
             self.progress.advance(1);
         }
         let output = writer.finish().map_err(|error| shard_error(error, path))?;
@@ -137,6 +145,8 @@ impl<'a> ShardWriter<'a> {
     /// Does the offline steps to sample number `number`; its records are in `self.records` then.
     fn process(&mut self, number: usize) -> Result<()> {
         self.records.clear();
+        let entry = &self.build.listing.entries()[number];
+        self.records.begin(&entry.key, entry.bytes)?;
         let sample = self.reader.sample(number)?;
         // Offline steps are not random: the draw does not matter.
         let done = self.runner.run(&sample, Draw::default(), &mut (), &mut self.records);
@@ -213,19 +223,57 @@ fn shard_error(error: forebay_record::Error, path: &Path) -> Error {
 }
 
 /// The records that one sample became, one after another in one buffer.
-#[derive(Default)]
-struct Records {
+struct Records<'a> {
     encoding: Option<Encoding>,
     bytes: Vec<u8>,
     ends: Vec<usize>,
     failure: Option<forebay_pipeline::Error>,
+    gate: &'a Gate,
+    pass: Option<Pass<'a>>,
+    /// What the sample takes as it was read, and what the steps take.
+    input_bytes: u64,
+    work_bytes: u64,
 }
 
-impl Records {
+impl<'a> Records<'a> {
+    fn new(encoding: Option<Encoding>, gate: &'a Gate) -> Self {
+        let (bytes, ends) = (Vec::new(), Vec::new());
+        Self { encoding, bytes, ends, failure: None, gate, pass: None, input_bytes: 0, work_bytes: 0 }
+    }
+
     fn clear(&mut self) {
         self.bytes.clear();
+        if self.bytes.capacity() > self.gate.keep_bytes() {
+            self.bytes = Vec::new();
+        }
         self.ends.clear();
         self.failure = None;
+        self.pass = None;
+    }
+
+    /// Waits until the sample `key`, of `input_bytes`, may be read.
+    fn begin(&mut self, key: &str, input_bytes: u64) -> std::result::Result<(), forebay_pipeline::Error> {
+        (self.input_bytes, self.work_bytes) = (input_bytes, 0);
+        self.wait().map_err(|source| failed(key, "read", source))
+    }
+
+    fn wait(&mut self) -> std::result::Result<(), StepError> {
+        let bytes = self.input_bytes.saturating_add(self.work_bytes).saturating_add(self.bytes.len() as u64);
+        self.gate.wait(bytes, &mut self.pass)
+    }
+
+    /// Adds a sample's record.
+    fn add(&mut self, sample: &SampleView<'_>) -> std::result::Result<(), forebay_pipeline::Error> {
+        let bytes: usize = sample.fields.iter().map(|(_, value)| value.bytes()).sum();
+        let fits = self.gate.wait(
+            self.input_bytes.saturating_add(self.work_bytes).saturating_add((self.bytes.len() + bytes) as u64),
+            &mut self.pass,
+        );
+        let fits = fits.and_then(|()| Ok(memory::reserve(&mut self.bytes, bytes)?));
+        fits.map_err(|source| failed(sample.key, "write", source))?;
+        encode_sample(sample, self.encoding, &mut self.bytes)?;
+        self.ends.push(self.bytes.len());
+        Ok(())
     }
 
     fn iter(&self) -> impl Iterator<Item = &[u8]> {
@@ -234,17 +282,21 @@ impl Records {
     }
 }
 
-impl Sink for Records {
-    fn place(&mut self, _field: &str, _spec: &TensorSpec) -> Option<&mut [u8]> {
-        None
+impl Sink for Records<'_> {
+    fn reserve(&mut self, bytes: usize) -> std::result::Result<(), StepError> {
+        self.work_bytes = bytes as u64;
+        self.wait()
     }
 
     fn accept(&mut self, sample: SampleView<'_>) {
-        match encode_sample(&sample, self.encoding, &mut self.bytes) {
-            Ok(()) => self.ends.push(self.bytes.len()),
-            Err(error) => self.failure = Some(error),
+        if let Err(error) = self.add(&sample) {
+            self.failure = Some(error);
         }
     }
+}
+
+fn failed(key: &str, step: &str, source: StepError) -> forebay_pipeline::Error {
+    forebay_pipeline::Error::Step { key: key.to_owned(), step: step.to_owned(), source: Box::new(source) }
 }
 
 /// A file whose checksum is taken as it is written.

@@ -11,6 +11,7 @@ use forebay_storage::{Storage, create_folders_below, create_fresh};
 use super::{ConvertOptions, Pair};
 use crate::data::FILE_BYTES_MAX;
 use crate::error::{Error, Result};
+use crate::memory::{Gate, Pass};
 
 /// What became of one picture.
 pub(super) struct Done {
@@ -37,14 +38,42 @@ pub(super) struct Worker<'a> {
     options: &'a ConvertOptions,
     storage: &'a dyn Storage,
     decoder: Decoder,
+    gate: &'a Gate,
+    /// What the picture at work may take beyond the worker's own part.
+    pass: Option<Pass<'a>>,
 }
 
 impl<'a> Worker<'a> {
-    pub(super) fn new(options: &'a ConvertOptions, storage: &'a dyn Storage) -> Self {
-        Self { options, storage, decoder: Decoder::new() }
+    pub(super) fn new(options: &'a ConvertOptions, storage: &'a dyn Storage, gate: &'a Gate) -> Self {
+        Self { options, storage, decoder: Decoder::new(), gate, pass: None }
     }
 
     pub(super) fn convert(&mut self, pair: &Pair) -> Result<Done, Failure> {
+        let done = self.convert_one(pair);
+        self.pass = None;
+        if self.decoder.capacity_bytes() > self.gate.keep_bytes() {
+            self.decoder.trim();
+        }
+        done
+    }
+
+    /// Waits for the memory that a picture takes: its file, its pixels, as they are written and as they are read back.
+    fn wait_for_memory(&mut self, path: &Path, content: &[u8], options: &DecodeOptions) -> Result<()> {
+        let failed = |error: forebay_codec::Error| unreadable(path, &error);
+        let pixels = self.decoder.output_spec(content, options).map_err(failed)?.bytes();
+        let working = self.decoder.working_bytes(content, options).map_err(failed)?;
+        let bytes = 3 * pixels as u64 + working as u64 + content.len() as u64;
+        self.gate.wait(bytes, &mut self.pass).map_err(|_| Error::Limit {
+            problem: format!(
+                "`{}` takes {bytes} bytes of memory to convert, over half of a budget of {}",
+                path.display(),
+                self.options.memory_bytes
+            ),
+            remedy: "give more with `memory` (`--memory`)".to_owned(),
+        })
+    }
+
+    fn convert_one(&mut self, pair: &Pair) -> Result<Done, Failure> {
         let kept = if self.options.overwrite { None } else { size_if_there(&pair.output)? };
         if let (Some(bytes_out), false) = (kept, self.options.verify) {
             let bytes_in = fs::metadata(&pair.input).map_err(Error::io("look at", &pair.input));
@@ -92,6 +121,7 @@ impl<'a> Worker<'a> {
         let animated = image::read_header(&content).map_err(failed)?.animated;
         let options =
             DecodeOptions { channels: Channels::AsStored, depth: self.options.depth, ..DecodeOptions::default() };
+        self.wait_for_memory(path, &content, &options)?;
         let picture = self.decoder.decode(&content, &options).map_err(failed)?;
         if picture.spec().dtype == DType::U16 && !self.options.encoding.holds_sixteen_bits() {
             let format = self.options.encoding.format();

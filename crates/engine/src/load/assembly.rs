@@ -3,19 +3,26 @@
 //! A field that has the same shape in every sample is one buffer per batch, cut into slots; a worker gets the slots of its
 //! sample, its last step writes into them, and the full batch is the joined slots: no copy. Other tensors have buffers of
 //! their own. Where a step makes many samples of one, finished samples are put in line instead.
+//!
+//! What they take is charged to the memory budget before it is allocated, under the lock that is taken anyway: a batch when
+//! it is opened, what a worker takes beyond its own part when it asks, and values of no fixed size one by one. The sample
+//! that the consumer waits for never waits (see [`crate::memory`]). A batch that was handed over counts until the next one is
+//! asked for.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
-use crate::sync::{Condvar, Mutex};
+use crate::sync::{Condvar, Guard, Mutex};
 use bytes::BytesMut;
 use forebay_codec::{Tensor, TensorSpec};
-use forebay_pipeline::{FieldType, Sample, SampleView, Schema, Sink, ValueView};
+use forebay_pipeline::{FieldType, Sample, Schema, StepError};
 
 use super::Next;
+use super::assembler::Assembler;
 use super::batch::{Batch, Column, Pool};
 use crate::error::{Error, Result};
+use crate::memory::{Charge, Shares};
 
 /// How batches are put together.
 #[derive(Debug, Clone, Copy)]
@@ -30,14 +37,15 @@ pub(super) struct Shape {
 }
 
 pub(super) struct Assembly {
-    schema: Schema,
+    pub(super) schema: Schema,
     shape: Shape,
     /// The fields that have slots: place in the schema, and spec. `None` where samples are put in line.
-    dense: Option<Vec<(usize, TensorSpec)>>,
+    pub(super) dense: Option<Vec<(usize, TensorSpec)>>,
     state: Mutex<State>,
     room: Condvar,
     finished: Condvar,
-    pool: Arc<Pool>,
+    pub(super) pool: Arc<Pool>,
+    pub(super) shares: Shares,
 }
 
 #[derive(Default)]
@@ -45,19 +53,41 @@ struct State {
     /// The next batch that the consumer gets.
     deliver: u64,
     open: BTreeMap<u64, Open>,
-    finished: BTreeMap<u64, Batch>,
+    finished: BTreeMap<u64, (Batch, Charge)>,
     /// Samples that are done, but not all before them are.
-    early: BTreeMap<u64, Vec<Sample>>,
-    /// The next place to put in line, samples in line, and the number of the next batch that is cut off them.
-    line_place: u64,
-    line: VecDeque<Sample>,
+    early: BTreeMap<u64, Vec<Charged>>,
+    /// The oldest place that is not done, and the next one to put in line.
+    oldest: u64,
+    /// Which of the places from the oldest on are done; not used where samples are put in line.
+    done: VecDeque<bool>,
+    /// Samples in line, and the number of the next batch that is cut off them.
+    line: VecDeque<Charged>,
     line_batch: u64,
+    /// What is charged to the memory budget now, and was at most.
+    charged: Charge,
+    charged_peak: u64,
+    /// What the batch takes that was handed over last.
+    in_hand: Charge,
+    /// How many batches are being cut off the line.
+    joining: usize,
+    /// How many workers wait for room.
+    workers_waiting: usize,
     failure: Option<Error>,
     stopped: bool,
 }
 
+/// A finished sample, and what it takes.
+pub(super) type Charged = (Sample, Charge);
+
+/// So many bytes of texts and bytes of each sample are charged when its batch is opened, so that labels and names need not
+/// be charged one by one.
+pub(super) const SMALL_BYTES: u64 = 256;
+
 /// A batch that is being filled.
 struct Open {
+    /// What it takes, and will take when those who wait for memory have it.
+    promised: u64,
+    charge: Charge,
     slots: Vec<Option<Slot>>,
     outcomes: Vec<Option<Outcome>>,
     missing: usize,
@@ -65,18 +95,18 @@ struct Open {
 
 /// The places of one sample's tensors in its batch: one for each dense field.
 pub(super) struct Slot {
-    pieces: Vec<BytesMut>,
+    pub(super) pieces: Vec<BytesMut>,
 }
 
 /// What became of a sample.
-enum Outcome {
+pub(super) enum Outcome {
     /// Its key, and the fields that are not dense, in the order of the schema.
     Filled(Arc<str>, Vec<Rest>),
     Skipped,
 }
 
 /// A value that is not in a slot.
-enum Rest {
+pub(super) enum Rest {
     Int(i64),
     Text(Arc<str>),
     Bytes(bytes::Bytes),
@@ -84,7 +114,7 @@ enum Rest {
 }
 
 impl Assembly {
-    pub(super) fn new(schema: Schema, shape: Shape) -> Self {
+    pub(super) fn new(schema: Schema, shape: Shape, shares: Shares) -> Self {
         let fixed = |(place, (_, kind)): (usize, &(String, FieldType))| kind.fixed_spec().map(|spec| (place, spec));
         let dense = (!shape.expands).then(|| schema.fields.iter().enumerate().filter_map(fixed).collect());
         Self {
@@ -94,34 +124,178 @@ impl Assembly {
             state: Mutex::new(State::default()),
             room: Condvar::new(),
             finished: Condvar::new(),
-            pool: Arc::new(Pool::default()),
+            pool: Arc::new(Pool::new(shares.pool_bytes as usize, shares.batch_bytes as usize)),
+            shares,
         }
+    }
+
+    /// What a batch of `samples` takes when it is opened.
+    fn opening_bytes(&self, samples: u64) -> u64 {
+        let dense = self.dense.iter().flatten().map(|(_, spec)| spec.bytes() as u64);
+        dense.fold(SMALL_BYTES, u64::saturating_add).saturating_mul(samples)
+    }
+
+    /// Refuses batches that will never fit into the budget.
+    pub(super) fn check(&self) -> Result<()> {
+        let bytes = self.opening_bytes(self.shape.batch_size);
+        if self.dense.is_some() && bytes > self.shares.batch_bytes { Err(self.batch_too_large(bytes)) } else { Ok(()) }
+    }
+
+    fn batch_too_large(&self, bytes: u64) -> Error {
+        let Shares { batch_bytes, memory_bytes, .. } = self.shares;
+        let size = self.shape.batch_size;
+        Error::Limit {
+            problem: format!(
+                "a batch of {size} samples of `{}` takes {bytes} bytes or more, but a memory budget of {memory_bytes} bytes has {batch_bytes} for one",
+                self.schema
+            ),
+            remedy: "make batches or samples smaller, or give more with `memory` (`--memory`)".to_owned(),
+        }
+    }
+
+    /// Whether the consumer waits for the sample at `place` before all others, and has given back what it had.
+    fn is_awaited(&self, state: &State, place: u64) -> bool {
+        let next = match self.dense {
+            Some(_) => place / self.shape.batch_size == state.deliver,
+            None => state.finished.is_empty() && state.joining == 0,
+        };
+        place == state.oldest && next && state.in_hand.front == 0
+    }
+
+    /// Waits until the sample at `place`, which takes `has` bytes, may take `more`.
+    pub(super) fn charge(&self, place: u64, has: u64, more: u64) -> Result<Charge, StepError> {
+        self.check_sample(has, more)?;
+        self.charge_locked(&mut self.state.lock(), place, more)
+    }
+
+    /// The same for what the sample will have in its batch.
+    pub(super) fn charge_batch(&self, place: u64, has: u64, more: u64) -> Result<Charge, StepError> {
+        self.check_sample(has, more)?;
+        let number = place / self.shape.batch_size;
+        let mut state = self.state.lock();
+        let promised = state.open.get_mut(&number).map_or(0, |open| {
+            open.promised = open.promised.saturating_add(more);
+            open.promised
+        });
+        if promised > self.shares.batch_bytes {
+            drop(state);
+            self.fail(self.batch_too_large(promised));
+            return Err(StepError::Stopped);
+        }
+        let charge = self.charge_locked(&mut state, place, more)?;
+        if let Some(open) = state.open.get_mut(&number) {
+            open.charge += charge;
+        }
+        Ok(charge)
+    }
+
+    fn check_sample(&self, has: u64, more: u64) -> Result<(), StepError> {
+        let bytes = has.saturating_add(more);
+        if bytes > self.shares.sample_bytes { Err(self.shares.too_large(bytes)) } else { Ok(()) }
+    }
+
+    fn charge_locked(&self, state: &mut Guard<'_, State>, place: u64, more: u64) -> Result<Charge, StepError> {
+        loop {
+            if state.stopped {
+                return Err(StepError::Stopped);
+            }
+            if self.is_awaited(state, place) {
+                let taken = state.take(Charge { front: more, ahead: 0 });
+                debug_assert!(state.charged.front <= self.shares.batch_bytes + self.shares.sample_bytes);
+                return Ok(taken);
+            }
+            if state.charged.ahead + more <= self.shares.ahead_bytes {
+                return Ok(state.take(Charge { front: 0, ahead: more }));
+            }
+            self.wait_for_room(state);
+        }
+    }
+
+    fn wait_for_room(&self, state: &mut Guard<'_, State>) {
+        state.workers_waiting += 1;
+        self.room.wait(state);
+        state.workers_waiting -= 1;
+    }
+
+    /// Lets those who wait look again, after something changed that they may wait for.
+    fn notify_room(&self, state: &State) {
+        if state.workers_waiting > 0 {
+            self.room.notify_all();
+        }
+    }
+
+    /// Gives back what was charged.
+    pub(super) fn release(&self, charge: Charge) {
+        if charge.bytes() > 0 {
+            let mut state = self.state.lock();
+            state.give(charge);
+            self.notify_room(&state);
+        }
+    }
+
+    /// How many bytes were charged at most, and are now.
+    pub(super) fn memory_bytes(&self) -> (u64, u64) {
+        let state = self.state.lock();
+        (state.charged_peak, state.charged.bytes())
+    }
+
+    /// Whether everything was stopped.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.state.lock().stopped
     }
 
     /// Waits for room for the sample at `place` and gives its sink; `None` if everything was stopped.
     pub(super) fn claim(&self, place: u64) -> Option<Assembler<'_>> {
         let mut state = self.state.lock();
-        let Some(dense) = &self.dense else {
+        if self.dense.is_none() {
             // Neither too many batches ready, nor too far ahead of a sample that takes long.
             let ahead_max = self.shape.batches_max * self.shape.batch_size;
             while !state.stopped
-                && (state.finished.len() as u64 >= self.shape.batches_max || place > state.line_place + ahead_max)
+                && (state.finished.len() as u64 >= self.shape.batches_max || place > state.oldest + ahead_max)
             {
-                self.room.wait(&mut state);
+                self.wait_for_room(&mut state);
             }
             return (!state.stopped).then(|| Assembler::new(self, place, None));
-        };
+        }
         let number = place / self.shape.batch_size;
-        while !state.stopped && number >= state.deliver + self.shape.batches_max {
-            self.room.wait(&mut state);
+        while !state.stopped && !self.is_open(&mut state, number) {
+            self.wait_for_room(&mut state);
         }
         if state.stopped {
             return None;
         }
-        let open = state.open.entry(number).or_insert_with(|| self.open(number, dense));
+        let open = state.open.get_mut(&number)?;
         let slot = open.slots[(place % self.shape.batch_size) as usize].take();
         debug_assert!(slot.is_some(), "a place is claimed once");
         Some(Assembler::new(self, place, slot))
+    }
+
+    /// Whether batch number `number` is open, or could be opened now.
+    fn is_open(&self, state: &mut State, number: u64) -> bool {
+        if state.open.contains_key(&number) {
+            return true;
+        }
+        let bytes = self.opening_bytes(self.expected(number));
+        let is_awaited = number == state.deliver && state.in_hand.front == 0;
+        let fits = state.charged.ahead + bytes <= self.shares.ahead_bytes;
+        if number >= state.deliver + self.shape.batches_max || !(is_awaited || fits) {
+            return false;
+        }
+        let charge = if is_awaited { Charge { front: bytes, ahead: 0 } } else { Charge { front: 0, ahead: bytes } };
+        match self.open(number, charge) {
+            Ok(open) => {
+                state.take(charge);
+                state.open.insert(number, open);
+                true
+            }
+            Err(error) => {
+                state.failure.get_or_insert(error);
+                state.stopped = true;
+                self.finished.notify_all();
+                self.notify_room(state);
+                false
+            }
+        }
     }
 
     /// How many samples batch number `number` has if none is skipped.
@@ -129,34 +303,51 @@ impl Assembly {
         self.shape.batch_size.min(self.shape.samples - number * self.shape.batch_size)
     }
 
-    fn open(&self, number: u64, dense: &[(usize, TensorSpec)]) -> Open {
+    fn open(&self, number: u64, charge: Charge) -> Result<Open> {
         let samples = self.expected(number) as usize;
         let mut slots: Vec<Option<Slot>> = (0..samples).map(|_| Some(Slot { pieces: Vec::new() })).collect();
-        for (_, spec) in dense {
-            let mut rest = self.pool.take(samples * spec.bytes());
+        for (_, spec) in self.dense.iter().flatten() {
+            let mut rest = self.pool.take(samples * spec.bytes()).map_err(|error| out_of_memory(&error))?;
             for slot in slots.iter_mut().flatten() {
                 slot.pieces.push(rest.split_to(spec.bytes()));
             }
         }
-        Open { slots, outcomes: (0..samples).map(|_| None).collect(), missing: samples }
+        Ok(Open {
+            promised: charge.bytes(),
+            charge,
+            slots,
+            outcomes: (0..samples).map(|_| None).collect(),
+            missing: samples,
+        })
     }
 
-    /// Puts the slot of `place` back, and finishes its batch if it was the last.
-    fn fill(&self, place: u64, slot: Slot, outcome: Outcome) {
+    /// Puts the slot of `place` back, and finishes its batch if it was the last. `work` is no longer taken; of a sample that was
+    /// skipped, what it has in its batch is not, either.
+    pub(super) fn fill(&self, place: u64, slot: Slot, outcome: Outcome, work: Charge, output: Charge) {
         let number = place / self.shape.batch_size;
         let within = (place % self.shape.batch_size) as usize;
         let mut state = self.state.lock();
+        state.give(work);
+        state.mark_done(place);
+        self.notify_room(&state);
         let Some(open) = state.open.get_mut(&number) else { return };
+        let skipped = if let Outcome::Skipped = outcome { output } else { Charge::default() };
+        open.promised -= skipped.bytes();
+        open.charge.front -= skipped.front;
+        open.charge.ahead -= skipped.ahead;
         open.slots[within] = Some(slot);
         open.outcomes[within] = Some(outcome);
         open.missing -= 1;
-        if open.missing > 0 {
+        let is_full = open.missing == 0;
+        state.give(skipped);
+        if !is_full {
             return;
         }
         let open = state.open.remove(&number).expect("looked up above");
         drop(state);
+        let charge = open.charge;
         let batch = self.join(number, open);
-        self.state.lock().finished.insert(number, batch);
+        self.state.lock().finished.insert(number, (batch, charge));
         self.finished.notify_all();
     }
 
@@ -207,31 +398,55 @@ impl Assembly {
         Batch { number, keys, columns, pool: Some(Arc::clone(&self.pool)) }
     }
 
-    /// Puts finished samples in line, and cuts batches off the front of the line.
-    fn line_up(&self, place: u64, samples: Vec<Sample>) {
+    /// Puts finished samples in line, and cuts batches off the front of the line. `work` is no longer taken.
+    pub(super) fn line_up(&self, place: u64, samples: Vec<Charged>, work: Charge) {
         let mut state = self.state.lock();
+        state.give(work);
         state.early.insert(place, samples);
         loop {
-            let next = state.line_place;
+            let next = state.oldest;
             let Some(samples) = state.early.remove(&next) else { break };
             state.line.extend(samples);
-            state.line_place += 1;
+            state.oldest += 1;
         }
         let size = self.shape.batch_size as usize;
-        let at_end = state.line_place == self.shape.samples;
+        let at_end = state.oldest == self.shape.samples;
         let mut cut = Vec::new();
         while state.line.len() >= size || (at_end && !state.line.is_empty() && !self.shape.drop_last) {
             let count = size.min(state.line.len());
             cut.push((state.line_batch, state.line.drain(..count).collect::<Vec<_>>()));
             state.line_batch += 1;
         }
+        let left: u64 = state.line.iter().map(|(_, charge)| charge.bytes()).sum();
+        if at_end {
+            // What is left is dropped with the last batch.
+            let mut dropped = Charge::default();
+            state.line.drain(..).for_each(|(_, charge)| dropped += charge);
+            state.give(dropped);
+        }
+        // Batches that are about to be there count as such: the sample after them is not awaited yet.
+        state.joining += cut.len();
+        self.notify_room(&state);
         drop(state);
-        self.room.notify_all();
+        if !at_end && left > self.shares.batch_bytes {
+            return self.fail(self.batch_too_large(left));
+        }
         let finished = !cut.is_empty() || at_end;
         // Joined without the lock: fields that are alike are copied into one buffer.
         for (number, samples) in cut {
-            let batch = Batch::of_samples(number, samples, &self.schema, &self.pool);
-            self.state.lock().finished.insert(number, batch);
+            let mut charge = Charge::default();
+            let samples = samples.into_iter().map(|(sample, of_sample)| {
+                charge += of_sample;
+                sample
+            });
+            match Batch::of_samples(number, samples.collect(), &self.schema, &self.pool) {
+                Ok(batch) => {
+                    let mut state = self.state.lock();
+                    state.finished.insert(number, (batch, charge));
+                    state.joining -= 1;
+                }
+                Err(error) => return self.fail(out_of_memory(&error)),
+            }
         }
         if finished {
             self.finished.notify_all();
@@ -241,6 +456,11 @@ impl Assembly {
     /// The next batch in order, if it is there before the deadline.
     pub(super) fn deliver(&self, deadline: Option<Instant>) -> Next {
         let mut state = self.state.lock();
+        let in_hand = std::mem::take(&mut state.in_hand);
+        if in_hand.bytes() > 0 {
+            state.give(in_hand);
+            self.notify_room(&state);
+        }
         loop {
             if let Some(failure) = state.failure.take() {
                 return Next::Batch(Err(failure));
@@ -249,10 +469,11 @@ impl Assembly {
                 return Next::End;
             }
             let number = state.deliver;
-            if let Some(batch) = state.finished.remove(&number) {
+            if let Some((batch, charge)) = state.finished.remove(&number) {
                 state.deliver += 1;
+                state.in_hand = charge;
+                self.notify_room(&state);
                 drop(state);
-                self.room.notify_all();
                 return Next::Batch(Ok(batch));
             }
             match deadline {
@@ -265,7 +486,7 @@ impl Assembly {
 
     fn is_over(&self, state: &State) -> bool {
         if self.dense.is_none() {
-            return state.line_place == self.shape.samples && state.deliver == state.line_batch;
+            return state.oldest == self.shape.samples && state.deliver == state.line_batch;
         }
         let whole = self.shape.samples / self.shape.batch_size;
         let partial = !self.shape.drop_last && !self.shape.samples.is_multiple_of(self.shape.batch_size);
@@ -292,6 +513,43 @@ impl Assembly {
     }
 }
 
+impl State {
+    fn take(&mut self, charge: Charge) -> Charge {
+        self.charged += charge;
+        self.charged_peak = self.charged_peak.max(self.charged.bytes());
+        charge
+    }
+
+    fn give(&mut self, charge: Charge) {
+        self.charged.front -= charge.front;
+        self.charged.ahead -= charge.ahead;
+    }
+
+    /// Notes that the sample at `place` is done, and moves on to the oldest that is not.
+    fn mark_done(&mut self, place: u64) {
+        let within = (place - self.oldest) as usize;
+        if self.done.len() <= within {
+            self.done.resize(within + 1, false);
+        }
+        self.done[within] = true;
+        while self.done.front() == Some(&true) {
+            self.done.pop_front();
+            self.oldest += 1;
+        }
+    }
+}
+
+/// Memory could not be had.
+pub(super) fn out_of_memory(error: &forebay_codec::Error) -> Error {
+    let problem = error.to_string();
+    let (problem, _) = problem.split_once('\n').unwrap_or((&problem, ""));
+    Error::Limit {
+        problem: format!("a batch cannot be made: {problem}"),
+        remedy: "make batches or samples smaller, or set a smaller `memory` (`--memory`), so that less is made ahead"
+            .to_owned(),
+    }
+}
+
 /// Moves the samples that are there together, so that those that were skipped leave no gap.
 fn close_up(mut data: BytesMut, filled: &[bool], sample_bytes: usize) -> BytesMut {
     let mut to = 0;
@@ -303,105 +561,4 @@ fn close_up(mut data: BytesMut, filled: &[bool], sample_bytes: usize) -> BytesMu
     }
     data.truncate(to * sample_bytes);
     data
-}
-
-/// Takes one sample from a worker.
-pub(super) struct Assembler<'a> {
-    assembly: &'a Assembly,
-    place: u64,
-    slot: Option<Slot>,
-    /// Tensors that have no slot: place in the schema, spec, and the buffer that they were written to.
-    loose: Vec<(usize, TensorSpec, BytesMut)>,
-    rest: Vec<(Arc<str>, Vec<Rest>)>,
-    done: Vec<Sample>,
-    /// A field that came as something else than the schema says.
-    unfit: Option<(String, TensorSpec)>,
-}
-
-impl<'a> Assembler<'a> {
-    fn new(assembly: &'a Assembly, place: u64, slot: Option<Slot>) -> Self {
-        Self { assembly, place, slot, loose: Vec::new(), rest: Vec::new(), done: Vec::new(), unfit: None }
-    }
-
-    /// Whether what came fits the schema. A ready step always does; one made in code may break its word.
-    pub(super) fn check(&self) -> Result<()> {
-        let Some((field, found)) = &self.unfit else { return Ok(()) };
-        Err(Error::Usage {
-            problem: format!("field `{field}` came as {found}, but the pipeline promised `{}`", self.assembly.schema),
-            remedy: "correct the step's `output_type` or what it writes".to_owned(),
-        })
-    }
-
-    /// The sample is done.
-    pub(super) fn finish(mut self) {
-        match self.slot.take() {
-            None => self.assembly.line_up(self.place, std::mem::take(&mut self.done)),
-            Some(slot) => {
-                let outcome = self.rest.pop().map_or(Outcome::Skipped, |(key, rest)| Outcome::Filled(key, rest));
-                self.assembly.fill(self.place, slot, outcome);
-            }
-        }
-    }
-
-    /// The sample is left out.
-    pub(super) fn skip(mut self) {
-        match self.slot.take() {
-            None => self.assembly.line_up(self.place, Vec::new()),
-            Some(slot) => self.assembly.fill(self.place, slot, Outcome::Skipped),
-        }
-    }
-
-    /// The room for a tensor of `field`: its slot, or a buffer of its own; `None` if it is not what the schema says.
-    fn room(&mut self, field: &str, spec: &TensorSpec) -> Option<&mut [u8]> {
-        let slot = self.slot.as_mut()?;
-        let place = self.assembly.schema.fields.iter().position(|(name, _)| name == field)?;
-        let dense = self.assembly.dense.as_deref()?;
-        if let Some(number) = dense.iter().position(|(dense, _)| *dense == place) {
-            return (dense[number].1 == *spec).then_some(&mut slot.pieces[number]);
-        }
-        if !self.assembly.schema.fields[place].1.holds(spec) {
-            return None;
-        }
-        self.loose.retain(|(loose, ..)| *loose != place);
-        self.loose.push((place, *spec, self.assembly.pool.take(spec.bytes())));
-        self.loose.last_mut().map(|(.., buffer)| &mut buffer[..])
-    }
-}
-
-impl Sink for Assembler<'_> {
-    fn place(&mut self, field: &str, spec: &TensorSpec) -> Option<&mut [u8]> {
-        self.room(field, spec)
-    }
-
-    fn accept(&mut self, sample: SampleView<'_>) {
-        if self.slot.is_none() {
-            self.done.push(sample.to_sample());
-            return;
-        }
-        // What no online step touched goes into its place as it was stored.
-        for (field, value) in sample.fields {
-            if let ValueView::Tensor(view) = value {
-                match self.room(field, &view.spec) {
-                    Some(room) => room.copy_from_slice(view.data),
-                    None => self.unfit = Some(((*field).to_owned(), view.spec)),
-                }
-            }
-        }
-        let mut rest = Vec::new();
-        for (place, (name, _)) in self.assembly.schema.fields.iter().enumerate() {
-            if let Some(loose) = self.loose.iter().position(|(loose, ..)| *loose == place) {
-                let (_, spec, buffer) = self.loose.swap_remove(loose);
-                rest.extend(Tensor::new(spec, buffer.freeze()).map(Rest::Tensor));
-                continue;
-            }
-            let Some((_, value)) = sample.fields.iter().find(|(field, _)| field == name) else { continue };
-            match *value {
-                ValueView::Tensor(_) => {}
-                ValueView::Int(number) => rest.push(Rest::Int(number)),
-                ValueView::Text(text) => rest.push(Rest::Text(text.into())),
-                ValueView::Bytes(bytes) => rest.push(Rest::Bytes(bytes::Bytes::copy_from_slice(bytes))),
-            }
-        }
-        self.rest.push((sample.key.into(), rest));
-    }
 }

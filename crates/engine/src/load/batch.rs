@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use crate::sync::Mutex;
 use bytes::{Bytes, BytesMut};
-use forebay_codec::{Tensor, TensorSpec};
+use forebay_codec::{Tensor, TensorSpec, memory};
 use forebay_pipeline::{FieldType, Sample, Schema, Value};
 
 use super::pad;
+use crate::error::Result;
 
 /// Some samples, field by field.
 pub struct Batch {
@@ -56,13 +57,17 @@ impl Batch {
     }
 
     /// A batch of finished samples. Fields that are alike in all are one buffer, too.
-    pub(super) fn of_samples(number: u64, samples: Vec<Sample>, schema: &Schema, pool: &Arc<Pool>) -> Self {
+    pub(super) fn of_samples(
+        number: u64,
+        samples: Vec<Sample>,
+        schema: &Schema,
+        pool: &Arc<Pool>,
+    ) -> Result<Self, forebay_codec::Error> {
         let keys = samples.iter().map(|sample| Arc::clone(&sample.key)).collect();
-        let mut columns: Vec<(Arc<str>, Column)> = schema
-            .fields
-            .iter()
-            .map(|(name, kind)| (name.as_str().into(), Column::empty(kind, samples.len(), pool)))
-            .collect();
+        let column =
+            |(name, kind): &(String, FieldType)| Ok((name.as_str().into(), Column::empty(kind, samples.len(), pool)?));
+        let mut columns: Vec<(Arc<str>, Column)> =
+            schema.fields.iter().map(column).collect::<Result<_, forebay_codec::Error>>()?;
         for (place, sample) in samples.into_iter().enumerate() {
             for field in sample.fields {
                 if let Some((_, column)) = columns.iter_mut().find(|(name, _)| *name == field.name) {
@@ -70,7 +75,7 @@ impl Batch {
                 }
             }
         }
-        Self { number, keys, columns, pool: Some(Arc::clone(pool)) }
+        Ok(Self { number, keys, columns, pool: Some(Arc::clone(pool)) })
     }
 
     /// Takes buffers back that were taken out of this batch, for the next ones.
@@ -80,16 +85,18 @@ impl Batch {
 
     /// Makes one buffer of each field of tensors that differ in shape: each is put into the front corner of a tensor of
     /// the largest size, and the rest is filled with `value`. A field `<name>_shape` says how large each really is. Tensors
-    /// that differ in rank stay as they are.
-    pub fn pad(&mut self, value: f64) {
+    /// that differ in rank stay as they are. An error where that would be more than the memory budget has for a batch.
+    pub fn pad(&mut self, value: f64) -> Result<()> {
         for place in 0..self.columns.len() {
             let (name, column) = &self.columns[place];
             let Column::Ragged(tensors) = column else { continue };
-            let Some((padded, shapes)) = pad::pad(tensors, value, self.pool.as_deref()) else { continue };
+            let Some(padded) = pad::pad(tensors, value, self.pool.as_deref()) else { continue };
+            let (padded, shapes) = padded?;
             let shapes_name = format!("{name}_shape").into();
             self.columns[place].1 = padded;
             self.columns.push((shapes_name, shapes));
         }
+        Ok(())
     }
 }
 
@@ -127,16 +134,16 @@ impl Drop for Batch {
 }
 
 impl Column {
-    fn empty(kind: &FieldType, samples: usize, pool: &Pool) -> Self {
-        match kind {
+    fn empty(kind: &FieldType, samples: usize, pool: &Pool) -> Result<Self, forebay_codec::Error> {
+        Ok(match kind {
             FieldType::Tensor { .. } => match kind.fixed_spec() {
-                Some(spec) => Self::Dense { spec, data: pool.take(samples * spec.bytes()) },
+                Some(spec) => Self::Dense { spec, data: pool.take(samples * spec.bytes())? },
                 None => Self::Ragged(Vec::with_capacity(samples)),
             },
             FieldType::Int => Self::Ints(Vec::with_capacity(samples)),
             FieldType::Text | FieldType::Json => Self::Texts(Vec::with_capacity(samples)),
             FieldType::Bytes => Self::Bytes(Vec::with_capacity(samples)),
-        }
+        })
     }
 
     fn push(&mut self, place: usize, value: Value) {
@@ -155,9 +162,12 @@ impl Column {
 }
 
 /// Buffers that are used again and again.
-#[derive(Default)]
 pub(crate) struct Pool {
     free: Mutex<Vec<BytesMut>>,
+    /// The most bytes that they may have together.
+    bytes_max: usize,
+    /// The most bytes that a padded batch may have.
+    pub(super) padded_bytes_max: usize,
 }
 
 /// What numeric libraries like their arrays aligned to.
@@ -166,12 +176,17 @@ const ALIGN_BYTES: usize = 64;
 /// The most buffers that are kept.
 const POOL_BUFFERS_MAX: usize = 1024;
 
-/// The most bytes that they may have together.
+/// The most bytes that they may have together, however large the memory budget is.
 const POOL_BYTES_MAX: usize = 1 << 30;
 
 impl Pool {
+    /// A pool of up to `bytes_max`.
+    pub(super) fn new(bytes_max: usize, padded_bytes_max: usize) -> Self {
+        Self { free: Mutex::new(Vec::new()), bytes_max: bytes_max.min(POOL_BYTES_MAX), padded_bytes_max }
+    }
+
     /// A buffer of so many bytes, aligned; what it holds is unspecified.
-    pub(super) fn take(&self, bytes: usize) -> BytesMut {
+    pub(super) fn take(&self, bytes: usize) -> Result<BytesMut, forebay_codec::Error> {
         let mut free = self.free.lock();
         let fitting =
             free.iter().position(|buffer| buffer.capacity() >= bytes && buffer.capacity() <= 2 * bytes.max(1));
@@ -179,20 +194,21 @@ impl Pool {
             let mut buffer = free.swap_remove(place);
             drop(free);
             buffer.resize(bytes, 0);
-            return buffer;
+            return Ok(buffer);
         }
         drop(free);
-        let mut buffer = BytesMut::zeroed(bytes + ALIGN_BYTES);
+        let zeroed = Bytes::from(memory::zeroed::<u8>(bytes + ALIGN_BYTES)?);
+        let mut buffer = zeroed.try_into_mut().unwrap_or_else(|shared| BytesMut::from(&shared[..]));
         let skip = buffer.as_ptr().align_offset(ALIGN_BYTES).min(ALIGN_BYTES);
         drop(buffer.split_to(skip));
         buffer.truncate(bytes);
-        buffer
+        Ok(buffer)
     }
 
     fn give(&self, buffer: BytesMut) {
         let mut free = self.free.lock();
         let bytes: usize = free.iter().map(BytesMut::capacity).sum();
-        if free.len() < POOL_BUFFERS_MAX && bytes + buffer.capacity() <= POOL_BYTES_MAX {
+        if free.len() < POOL_BUFFERS_MAX && bytes + buffer.capacity() <= self.bytes_max {
             free.push(buffer);
         }
     }
@@ -204,24 +220,29 @@ mod tests {
 
     #[test]
     fn buffers_are_aligned_and_come_back() {
-        let pool = Pool::default();
-        let buffer = pool.take(1000);
-        let address = buffer.as_ptr();
-        assert_eq!(address.align_offset(ALIGN_BYTES), 0);
-        pool.give(buffer);
-        assert_eq!(pool.take(1000).as_ptr(), address);
-        assert_ne!(pool.take(1000).as_ptr(), std::ptr::null());
+        crate::sync::modelled(|| {
+            let pool = Pool::new(2000, 0);
+            let buffer = pool.take(1000).unwrap();
+            let address = buffer.as_ptr();
+            assert_eq!(address.align_offset(ALIGN_BYTES), 0);
+            pool.give(buffer);
+            assert_eq!(pool.take(1000).unwrap().as_ptr(), address);
+            pool.give(pool.take(3000).unwrap());
+            assert!(pool.free.lock().is_empty(), "more than it may keep");
+        });
     }
 
     #[test]
     fn pieces_join_without_a_copy() {
-        let pool = Pool::default();
-        let mut rest = pool.take(30);
-        let address = rest.as_ptr();
-        let mut first = rest.split_to(10);
-        let second = rest.split_to(10);
-        first.unsplit(second);
-        first.unsplit(rest);
-        assert_eq!((first.len(), first.as_ptr()), (30, address));
+        crate::sync::modelled(|| {
+            let pool = Pool::new(100, 0);
+            let mut rest = pool.take(30).unwrap();
+            let address = rest.as_ptr();
+            let mut first = rest.split_to(10);
+            let second = rest.split_to(10);
+            first.unsplit(second);
+            first.unsplit(rest);
+            assert_eq!((first.len(), first.as_ptr()), (30, address));
+        });
     }
 }

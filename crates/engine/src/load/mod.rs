@@ -6,12 +6,16 @@
 //! ```
 //!
 //! Readers only read, workers only compute, so storage and processor are busy at the same time. Both ends push back:
-//! readers wait when two windows are staged, workers wait when enough batches are ready. Dropping the loader stops and
+//! readers wait when two windows are staged, workers wait when enough batches are ready, and both where the memory budget
+//! is used up ([`crate::memory`]). Dropping the loader stops and
 //! joins every thread.
 
+mod assembler;
 mod assembly;
 mod batch;
 mod cache;
+#[cfg(test)]
+mod model;
 mod pad;
 mod schedule;
 mod staging;
@@ -21,17 +25,17 @@ mod worker;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::sync::Mutex;
+use crate::sync::{JoinHandle, Mutex, ThreadBuilder, current_thread};
 use forebay_pipeline::steps::{PreparedFiles, prepare_files};
 use forebay_pipeline::{Action, Draw, Pipeline, Runner, Schema, Step, Strategy};
 
 use crate::data::Skipped;
 use crate::error::{Error, Result};
+use crate::memory::{Shares, default_memory_bytes};
 use assembly::{Assembly, Shape};
-use staging::Staging;
+use staging::{Staged, Staging};
 use worker::Worker;
 
 pub use batch::{Batch, Column, Recycler};
@@ -56,6 +60,8 @@ pub struct LoadOptions {
     pub draw: Draw,
     /// Keeps samples from one epoch to the next; to be given to the supply, too.
     pub cache: Option<Arc<Cache>>,
+    /// The memory budget: how many bytes it may take for what is read, worked on and ready. A cache counts by its own limit.
+    pub memory_bytes: u64,
 }
 
 impl Default for LoadOptions {
@@ -68,6 +74,7 @@ impl Default for LoadOptions {
             on_error: OnError::Fail,
             draw: Draw::default(),
             cache: None,
+            memory_bytes: default_memory_bytes(),
         }
     }
 }
@@ -119,6 +126,7 @@ struct Shared {
     supply: Arc<dyn Supply>,
     staging: Staging,
     assembly: Assembly,
+    shares: Shares,
     online: Online,
     /// What steps read of vocabularies and tables, kept as long as they run.
     _files: PreparedFiles,
@@ -147,24 +155,6 @@ const SKIPPED_LISTED_MAX: usize = 1000;
 
 /// A worker takes so many samples at a time, so that its locks cost little beside the work.
 const TAKE_SAMPLES: usize = 4;
-
-/// The most bytes that one batch may take: a larger one is a mistake in a pipeline or a batch size, not a wish.
-const BATCH_BYTES_MAX: usize = 1 << 34;
-
-/// Refuses a batch that could never be allocated, before anything is.
-fn check_batch(output: &Schema, batch_size: usize) -> Result<()> {
-    let specs = output.fields.iter().filter_map(|(_, kind)| kind.fixed_spec());
-    let bytes = specs.fold(0_usize, |sum, spec| sum.saturating_add(spec.bytes().saturating_mul(batch_size)));
-    if bytes > BATCH_BYTES_MAX {
-        return Err(Error::Usage {
-            problem: format!(
-                "a batch of {batch_size} samples of `{output}` takes {bytes} bytes, over the limit of {BATCH_BYTES_MAX}"
-            ),
-            remedy: "make batches or pictures smaller".to_owned(),
-        });
-    }
-    Ok(())
-}
 
 /// What is lost before anything is read. A loader that is to fail at damage cannot leave it out.
 fn check_lost(supply: &dyn Supply, on_error: OnError) -> Result<Vec<Skipped>> {
@@ -207,7 +197,8 @@ impl Loader {
                 remedy: "both must be at least 1".to_owned(),
             });
         }
-        check_batch(&online.output, options.batch_size)?;
+        let read_bytes_max = options.memory_bytes / 4;
+        let budget = Shares::new(options.memory_bytes, options.threads, supply.window_bytes(read_bytes_max))?;
         check_functions(&online.steps)?;
         let files = prepare_files(&online.steps)?;
         let lost = check_lost(&*supply, options.on_error)?;
@@ -220,9 +211,12 @@ impl Loader {
             batches_max: (options.prefetch + workers_ahead).max(1) as u64,
             expands: online.steps.iter().any(|step| matches!(step.action, Action::Expand(_))),
         };
+        let assembly = Assembly::new(online.output.clone(), shape, budget);
+        assembly.check()?;
         let shared = Arc::new(Shared {
-            staging: Staging::new(start, samples),
-            assembly: Assembly::new(online.output.clone(), shape),
+            staging: Staging::new(start, samples, budget.staged_bytes),
+            assembly,
+            shares: budget,
             supply,
             online,
             _files: files,
@@ -243,7 +237,7 @@ impl Loader {
 
     fn spawn(&mut self, name: String, run: fn(&Shared)) -> Result<()> {
         let shared = Arc::clone(&self.shared);
-        let thread = std::thread::Builder::new().name(name).spawn(move || {
+        let thread = ThreadBuilder::new().name(name).spawn(move || {
             // A panic must end the epoch with an error, not leave the consumer waiting.
             if let Err(panic) = std::panic::catch_unwind(AssertUnwindSafe(|| run(&shared))) {
                 shared.fail(Error::panicked(&*panic));
@@ -285,6 +279,17 @@ impl Loader {
         self.shared.skipped_list.lock().clone()
     }
 
+    /// How many bytes of the memory budget were taken at most: what was staged and what was worked on and ready, each at its
+    /// highest.
+    pub fn memory_bytes_peak(&self) -> u64 {
+        self.shared.staging.memory_bytes().0 + self.shared.assembly.memory_bytes().0
+    }
+
+    /// How many bytes of the memory budget are taken now.
+    pub fn memory_bytes(&self) -> u64 {
+        self.shared.staging.memory_bytes().1 + self.shared.assembly.memory_bytes().1
+    }
+
     /// How many bytes were read so far.
     pub fn bytes_read(&self) -> u64 {
         self.shared.supply.bytes_read()
@@ -308,7 +313,7 @@ impl Drop for Loader {
         self.shared.assembly.stop();
         for thread in self.threads.drain(..) {
             // A function that a worker calls may be who drops the loader; that worker sees the end when it comes back.
-            if thread.thread().id() != std::thread::current().id() {
+            if thread.thread().id() != current_thread().id() {
                 // A worker's panic was caught and reported already.
                 let _ = thread.join();
             }
@@ -325,11 +330,12 @@ impl Shared {
     /// A reader: reads what comes next until the epoch ends.
     fn read_all(&self) {
         while let Some(read) = self.supply.next() {
-            if !self.staging.wait_for_room(&read) {
-                return;
-            }
-            match self.supply.read(&read) {
-                Ok(payloads) if payloads.len() == read.places.len() => self.staging.put(&read, payloads),
+            let bytes = self.supply.read_bytes(&read);
+            let fits = bytes <= self.shares.read_bytes_max;
+            let Some(room) = self.staging.wait_for_room(&read, if fits { bytes } else { 0 }) else { return };
+            let payloads = if fits { self.supply.read(&read) } else { Ok(self.refused(&read, bytes)) };
+            match payloads {
+                Ok(payloads) if payloads.len() == read.places.len() => self.staging.put(&read, payloads, room),
                 Ok(payloads) => {
                     let (found, expected) = (payloads.len(), read.places.len());
                     let message = format!("a supply gave {found} payloads for {expected} places");
@@ -340,19 +346,35 @@ impl Shared {
         }
     }
 
+    /// What stands for the samples of a block that is too large to be read.
+    fn refused(&self, read: &Read, bytes: u64) -> Vec<Payload> {
+        let Shares { memory_bytes, read_bytes_max, .. } = self.shares;
+        let refused = |place| {
+            let key = self.supply.key(read, place);
+            let problem = format!(
+                "sample `{key}` is read with {bytes} bytes, but a memory budget of {memory_bytes} bytes has {read_bytes_max} for a read"
+            );
+            let remedy = "give more with `memory` (`--memory`)".to_owned();
+            Payload::Failed(Failed { key, error: Box::new(Error::Limit { problem, remedy }) })
+        };
+        (0..read.places.len()).map(refused).collect()
+    }
+
     /// A worker: does the online steps to what is staged until the epoch ends.
     fn work_all(&self) {
-        let mut worker = Worker::new(&self.online, &self.options, &*self.supply);
+        let mut worker = Worker::new(&self.online, &self.options, &*self.supply, self.shares.worker_bytes as usize);
         let start = self.supply.start();
         while let Some(staged) = self.staging.take(TAKE_SAMPLES) {
-            for (place, payload) in staged {
+            for Staged { place, payload, _block } in staged {
                 let Some(mut assembler) = self.assembly.claim(place - start) else { return };
                 let done = worker.run(payload, &mut assembler).and_then(|key| {
-                    let fits = assembler.check();
+                    let fits = assembler.check(&key);
                     fits.map_err(|error| Failed { key: key.to_string(), error: Box::new(error) })
                 });
                 match (done, self.options.on_error) {
                     (Ok(()), _) => assembler.finish(),
+                    // What it says then is that it was stopped.
+                    (Err(_), _) if self.assembly.is_stopped() => return,
                     (Err(failed), on_error) if on_error == OnError::Fail || failed.error.ends() => {
                         return self.fail(*failed.error);
                     }

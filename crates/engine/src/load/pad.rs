@@ -3,11 +3,13 @@
 use bytes::BytesMut;
 use forebay_codec::{DType, Shape, Tensor, TensorSpec};
 
+use super::assembly::out_of_memory;
 use super::batch::{Column, Pool};
+use crate::error::{Error, Result};
 
 /// One buffer of `tensors`, each in the front corner of a tensor of the largest size, and the shapes that they had; `None`
 /// where they differ in rank, or there is none.
-pub(super) fn pad(tensors: &[Tensor], value: f64, pool: Option<&Pool>) -> Option<(Column, Column)> {
+pub(super) fn pad(tensors: &[Tensor], value: f64, pool: Option<&Pool>) -> Option<Result<(Column, Column)>> {
     let first = tensors.first()?.spec();
     let rank = first.shape.dims().len();
     if tensors.iter().any(|tensor| tensor.spec().shape.dims().len() != rank) {
@@ -18,17 +20,42 @@ pub(super) fn pad(tensors: &[Tensor], value: f64, pool: Option<&Pool>) -> Option
         .collect();
     let spec = TensorSpec { dtype: first.dtype, shape: Shape::try_new(&largest)? };
     let bytes = spec.bytes().checked_mul(tensors.len())?;
-    let mut data = pool.map_or_else(|| BytesMut::zeroed(bytes), |pool| pool.take(bytes));
+    Some(padded(tensors, value, spec, bytes, pool))
+}
+
+fn padded(
+    tensors: &[Tensor],
+    value: f64,
+    spec: TensorSpec,
+    bytes: usize,
+    pool: Option<&Pool>,
+) -> Result<(Column, Column)> {
+    let limit = pool.map_or(usize::MAX, |pool| pool.padded_bytes_max);
+    if bytes > limit {
+        return Err(Error::Limit {
+            problem: format!(
+                "{} tensors padded to {spec} take {bytes} bytes, but the memory budget has {limit} for a batch",
+                tensors.len()
+            ),
+            remedy: "make batches or tensors smaller, give more with `memory`, or do without padding".to_owned(),
+        });
+    }
+    let rank = spec.shape.dims().len();
+    let take = |bytes| {
+        let taken = pool.map_or_else(|| Ok(BytesMut::zeroed(bytes)), |pool| pool.take(bytes));
+        taken.map_err(|error| out_of_memory(&error))
+    };
+    let mut data = take(bytes)?;
     fill(&mut data, spec.dtype, value);
     for (tensor, slot) in tensors.iter().zip(data.chunks_exact_mut(spec.bytes().max(1))) {
-        copy(tensor.data(), tensor.spec().shape.dims(), slot, &largest, spec.dtype.bytes());
+        copy(tensor.data(), tensor.spec().shape.dims(), slot, spec.shape.dims(), spec.dtype.bytes());
     }
     let shapes = tensors.iter().flat_map(|tensor| tensor.spec().shape.dims().iter().map(|&dim| dim as i64));
     let shapes: Vec<u8> = shapes.flat_map(i64::to_le_bytes).collect();
-    let mut shapes_data = pool.map_or_else(|| BytesMut::zeroed(shapes.len()), |pool| pool.take(shapes.len()));
+    let mut shapes_data = take(shapes.len())?;
     shapes_data.copy_from_slice(&shapes);
     let shapes = Column::Dense { spec: TensorSpec::new(DType::I64, &[rank]), data: shapes_data };
-    Some((Column::Dense { spec, data }, shapes))
+    Ok((Column::Dense { spec, data }, shapes))
 }
 
 /// Fills with `value` as the nearest element of its type.
@@ -74,7 +101,8 @@ mod tests {
         let a = Tensor::from_elements(&[1, 2], &[1.0_f32, 2.0]).unwrap();
         let b = Tensor::from_elements(&[2, 1], &[3.0_f32, 4.0]).unwrap();
         let empty = Tensor::from_elements::<f32>(&[0, 2], &[]).unwrap();
-        let Some((Column::Dense { spec, data }, Column::Dense { data: shapes, .. })) = pad(&[a, b, empty], -1.0, None)
+        let Some(Ok((Column::Dense { spec, data }, Column::Dense { data: shapes, .. }))) =
+            pad(&[a, b, empty], -1.0, None)
         else {
             panic!("no dense columns");
         };
@@ -93,5 +121,14 @@ mod tests {
         let b = Tensor::from_elements(&[1, 1], &[1_u8]).unwrap();
         assert!(pad(&[a, b], 0.0, None).is_none());
         assert!(pad(&[], 0.0, None).is_none());
+    }
+
+    #[test]
+    fn padding_does_not_overdraw_the_budget() {
+        let wide = Tensor::from_elements(&[1, 1000], &[1_u8; 1000]).unwrap();
+        let high = Tensor::from_elements(&[1000, 1], &[1_u8; 1000]).unwrap();
+        let pool = Pool::new(0, 1_999_999);
+        let Some(Err(error)) = pad(&[wide, high], 0.0, Some(&pool)) else { panic!("2 MB are no error") };
+        assert!(error.to_string().starts_with("2 tensors padded to uint8[1000, 1000] take 2000000 bytes"), "{error}");
     }
 }

@@ -40,6 +40,8 @@ pub struct Read {
     pub window: u64,
     /// The first place after this window.
     pub window_end: u64,
+    /// Its number in the order of reading.
+    pub number: u64,
 }
 
 /// In which order samples come.
@@ -68,6 +70,9 @@ pub struct Schedule {
     place: u64,
     start: u64,
     samples: u64,
+    reads: u64,
+    bytes: u64,
+    block_bytes_max: u64,
 }
 
 impl Schedule {
@@ -79,6 +84,9 @@ impl Schedule {
         }
         Self {
             samples: blocks.iter().map(|block| block.records.len() as u64).sum(),
+            reads: 0,
+            bytes: blocks.iter().map(|block| block.bytes).sum(),
+            block_bytes_max: blocks.iter().map(|block| block.bytes).max().unwrap_or(0),
             blocks: blocks.into_iter(),
             upcoming: Vec::new().into_iter(),
             shuffle,
@@ -126,6 +134,17 @@ impl Schedule {
         self.samples
     }
 
+    /// How many bytes of a window must be in memory at once, if blocks of more than `block_bytes_max` are left out: all of
+    /// it where its samples come in random order, and no more than a block where they come as they lie.
+    pub fn window_bytes(&self, block_bytes_max: u64) -> u64 {
+        match self.shuffle {
+            Shuffle::No => 0,
+            Shuffle::Window { bytes } => {
+                self.bytes.min(bytes.saturating_add(self.block_bytes_max.min(block_bytes_max)))
+            }
+        }
+    }
+
     /// The next window that is not all before the start: its blocks, with a place for each sample. Empty at the end.
     fn next_window(&mut self) -> Vec<Read> {
         loop {
@@ -169,7 +188,7 @@ impl Schedule {
         self.place = end;
         let read = |block: Block| {
             let places = places.by_ref().take(block.records.len()).collect();
-            Read { block, places, window, window_end: end }
+            Read { block, places, window, window_end: end, number: 0 }
         };
         blocks.into_iter().map(read).collect()
     }
@@ -182,7 +201,9 @@ impl Iterator for Schedule {
         if self.upcoming.len() == 0 {
             self.upcoming = self.next_window().into_iter();
         }
-        self.upcoming.next()
+        let read = Read { number: self.reads, ..self.upcoming.next()? };
+        self.reads += 1;
+        Some(read)
     }
 }
 

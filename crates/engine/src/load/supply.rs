@@ -30,6 +30,22 @@ pub trait Supply: Send + Sync {
     /// How many samples the whole epoch has: the place after the last.
     fn samples(&self) -> u64;
 
+    /// How many bytes of a window must be in memory at once, if blocks of more than `block_bytes_max` are left out.
+    fn window_bytes(&self, block_bytes_max: u64) -> u64 {
+        let _ = block_bytes_max;
+        0
+    }
+
+    /// How many bytes of memory a read takes.
+    fn read_bytes(&self, read: &Read) -> u64 {
+        read.block.bytes
+    }
+
+    /// What the sample at number `place` of a read's places is called, where it was not read.
+    fn key(&self, read: &Read, place: usize) -> String {
+        format!("{}:{}", read.block.shard, read.block.records.start + place)
+    }
+
     /// Gets the bytes of a read: one payload for each of its places, in order. Runs on reader threads, and does no work
     /// but reading (and inflating, which gives the samples of a packed block at once).
     fn read(&self, read: &Read) -> Result<Vec<Payload>>;
@@ -291,6 +307,20 @@ impl Supply for FromStorage {
         self.samples
     }
 
+    fn window_bytes(&self, block_bytes_max: u64) -> u64 {
+        self.schedule.lock().window_bytes(block_bytes_max)
+    }
+
+    fn key(&self, read: &Read, place: usize) -> String {
+        let record = read.block.records.start + place;
+        match &self.origin {
+            Place::Source(reader) => reader.listing().entries()[record].key.to_string(),
+            Place::Shards { dataset, .. } => {
+                format!("{}:{record}", dataset.manifest().shards[read.block.shard].file)
+            }
+        }
+    }
+
     fn read(&self, read: &Read) -> Result<Vec<Payload>> {
         let Some(cache) = &self.cache else { return Ok(self.read_block(&read.block)) };
         let first = self.first_sample(&read.block);
@@ -377,6 +407,15 @@ impl Supply for FromMemory {
 
     fn samples(&self) -> u64 {
         self.samples.len() as u64
+    }
+
+    /// None: they are shared with whoever keeps them.
+    fn read_bytes(&self, _read: &Read) -> u64 {
+        0
+    }
+
+    fn key(&self, read: &Read, place: usize) -> String {
+        self.samples[read.block.records.start + place].key.to_string()
     }
 
     fn read(&self, read: &Read) -> Result<Vec<Payload>> {

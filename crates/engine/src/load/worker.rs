@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use forebay_codec::TensorSpec;
-use forebay_pipeline::{Action, Runner, Sample, SampleView, Sink};
+use forebay_pipeline::{Action, Runner, Sample, SampleView, Sink, StepError};
 
 use super::cache::Cache;
 use super::supply::{Failed, Payload, Supply};
@@ -30,18 +30,21 @@ struct Cached<'a> {
 }
 
 impl<'a> Worker<'a> {
-    pub(super) fn new(online: &Online, options: &'a LoadOptions, supply: &'a dyn Supply) -> Self {
+    /// A worker that keeps up to `keep_bytes` of buffers from sample to sample.
+    pub(super) fn new(online: &Online, options: &'a LoadOptions, supply: &'a dyn Supply, keep_bytes: usize) -> Self {
+        // Where there is a cache, three runners have to share.
+        let keep_bytes = if options.cache.is_some() { keep_bytes / 3 } else { keep_bytes };
         let cached = options.cache.as_deref().map(|cache| {
             let is_fixed = |action: &Action| !action.is_random() && !matches!(action, Action::Expand(_));
             let fixed = online.steps.iter().take_while(|step| is_fixed(&step.action)).count();
             Cached {
                 cache,
-                fixed: Runner::new(&online.steps[..fixed], online.first_step),
-                rest: Runner::new(&online.steps[fixed..], online.first_step + fixed),
+                fixed: Runner::new(&online.steps[..fixed], online.first_step).keeping(keep_bytes),
+                rest: Runner::new(&online.steps[fixed..], online.first_step + fixed).keeping(keep_bytes),
                 full: false,
             }
         });
-        Self { supply, options, whole: online.runner(), cached }
+        Self { supply, options, whole: online.runner().keeping(keep_bytes), cached }
     }
 
     /// Does the online steps to a payload; the key of its sample.
@@ -67,10 +70,15 @@ impl Cached<'_> {
         options: &LoadOptions,
         sink: &mut dyn Sink,
     ) -> Result<(), forebay_pipeline::Error> {
-        let mut fixed = Keep(None);
-        self.fixed.run(sample, options.draw, &mut (), &mut fixed)?;
-        let Some(fixed) = fixed.0 else { return Ok(()) };
-        self.rest.run(&fixed, options.draw, &mut (), sink)?;
+        let mut keep = Keep { sink: &mut *sink, bytes: 0, kept: None, refused: None };
+        self.fixed.run(sample, options.draw, &mut (), &mut keep)?;
+        let (kept, refused) = (keep.kept, keep.refused);
+        if let Some(source) = refused {
+            let (key, step) = (sample.key.to_string(), "cache".to_owned());
+            return Err(forebay_pipeline::Error::Step { key, step, source: Box::new(source) });
+        }
+        let Some(fixed) = kept else { return Ok(()) };
+        self.rest.run(&fixed, options.draw, &mut (), &mut Beside { sink, bytes: fixed.bytes() })?;
         if self.cache.reserve(fixed.bytes() as u64) {
             self.cache.keep(fixed);
         } else {
@@ -84,15 +92,50 @@ fn failed(sample: &Sample, error: forebay_pipeline::Error) -> Failed {
     Failed { key: sample.key.to_string(), error: Box::new(Error::from(error)) }
 }
 
-/// Takes a copy of the one sample that comes out.
-struct Keep(Option<Sample>);
+/// Takes a copy of the one sample that comes out. Memory is asked for where the whole work's is.
+struct Keep<'a> {
+    sink: &'a mut dyn Sink,
+    /// What the steps take.
+    bytes: usize,
+    kept: Option<Sample>,
+    refused: Option<StepError>,
+}
 
-impl Sink for Keep {
-    fn place(&mut self, _field: &str, _spec: &TensorSpec) -> Option<&mut [u8]> {
-        None
+impl Sink for Keep<'_> {
+    fn reserve(&mut self, bytes: usize) -> Result<(), StepError> {
+        self.bytes = bytes;
+        self.sink.reserve(bytes)
     }
 
     fn accept(&mut self, sample: SampleView<'_>) {
-        self.0 = Some(sample.to_sample());
+        let copy: usize = sample.fields.iter().map(|(_, value)| value.bytes()).sum();
+        match self.sink.reserve(self.bytes.saturating_add(copy)).and_then(|()| sample.to_sample()) {
+            Ok(sample) => self.kept = Some(sample),
+            Err(error) => self.refused = Some(error),
+        }
+    }
+}
+
+/// The sink of the work on a sample that takes `bytes` by itself.
+struct Beside<'a> {
+    sink: &'a mut dyn Sink,
+    bytes: usize,
+}
+
+impl Sink for Beside<'_> {
+    fn reserve(&mut self, bytes: usize) -> Result<(), StepError> {
+        self.sink.reserve(self.bytes.saturating_add(bytes))
+    }
+
+    fn places(&self) -> bool {
+        self.sink.places()
+    }
+
+    fn place(&mut self, field: &str, spec: &TensorSpec) -> Result<Option<&mut [u8]>, StepError> {
+        self.sink.place(field, spec)
+    }
+
+    fn accept(&mut self, sample: SampleView<'_>) {
+        self.sink.accept(sample);
     }
 }

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use forebay_pipeline::{Draw, Observer, Pipeline, Runner, Sample, SampleView, Sink, Strategy};
+use forebay_codec::memory;
+use forebay_pipeline::{Draw, Observer, Pipeline, Runner, Sample, SampleView, Sink, StepError, Strategy};
 use forebay_plan::StepCost;
 use rustix::time::{ClockId, clock_gettime};
 
@@ -213,15 +214,26 @@ struct Slots {
 const SLOTS: usize = 8;
 
 impl Sink for Slots {
-    fn place(&mut self, _field: &str, spec: &forebay_codec::TensorSpec) -> Option<&mut [u8]> {
+    fn places(&self) -> bool {
+        true
+    }
+
+    fn place(
+        &mut self,
+        _field: &str,
+        spec: &forebay_codec::TensorSpec,
+    ) -> std::result::Result<Option<&mut [u8]>, StepError> {
         let words = spec.bytes().div_ceil(size_of::<u64>());
         if self.buffers.first().is_none_or(|buffer| buffer.len() < words) {
             // With room to spare: a loader uses the same buffers again and again.
-            self.buffers = vec![vec![0; words + words / 2]; SLOTS];
+            self.buffers.clear();
+            for _ in 0..SLOTS {
+                self.buffers.push(memory::zeroed(words + words / 2)?);
+            }
         }
         self.next = (self.next + 1) % SLOTS;
         let slot = &mut self.buffers[self.next];
-        Some(&mut bytemuck::cast_slice_mut(slot)[..spec.bytes()])
+        Ok(Some(&mut bytemuck::cast_slice_mut(slot)[..spec.bytes()]))
     }
 
     fn accept(&mut self, _sample: SampleView<'_>) {
@@ -233,23 +245,22 @@ impl Sink for Slots {
 struct Nowhere;
 
 impl Sink for Nowhere {
-    fn place(&mut self, _field: &str, _spec: &forebay_codec::TensorSpec) -> Option<&mut [u8]> {
-        None
-    }
-
     fn accept(&mut self, _sample: SampleView<'_>) {}
 }
 
 /// Keeps what comes out.
 #[derive(Default)]
-pub(super) struct Collect(pub(super) Vec<Sample>);
+pub(super) struct Collect {
+    pub(super) samples: Vec<Sample>,
+    /// Why one could not be kept.
+    pub(super) refused: Option<StepError>,
+}
 
 impl Sink for Collect {
-    fn place(&mut self, _field: &str, _spec: &forebay_codec::TensorSpec) -> Option<&mut [u8]> {
-        None
-    }
-
     fn accept(&mut self, sample: SampleView<'_>) {
-        self.0.push(sample.to_sample());
+        match sample.to_sample() {
+            Ok(sample) => self.samples.push(sample),
+            Err(error) => self.refused = Some(error),
+        }
     }
 }

@@ -58,6 +58,8 @@ pub struct ProfileOptions {
     pub work_folder: PathBuf,
     /// Which strategies.
     pub strategies: Vec<Strategy>,
+    /// The memory budget of builds and of loading.
+    pub memory_bytes: u64,
 }
 
 /// While a batch is awaited, the user is asked so often whether it is still wanted.
@@ -241,6 +243,7 @@ impl Profiler<'_> {
             on_error: self.options.on_error,
             overwrite: true,
             resume: None,
+            memory_bytes: self.options.memory_bytes,
         };
         self.progress.note(&format!("building {strategy}"));
         let report = build.run(folder, &options, self.progress)?;
@@ -297,6 +300,7 @@ impl Profiler<'_> {
             batch_size: self.options.batch_size,
             threads: self.options.threads,
             on_error: self.options.on_error,
+            memory_bytes: self.options.memory_bytes,
             draw: Draw { seed: self.options.seed, epoch: u64::from(number) },
             ..LoadOptions::default()
         };
@@ -336,8 +340,14 @@ impl Profiler<'_> {
                 let unpacked = supply.unpack(payload).and_then(|sample| {
                     let mut whole = costs::Collect::default();
                     let done = unpacking.run(&sample, Draw::default(), &mut (), &mut whole);
+                    let done = done.and_then(|()| {
+                        whole.refused.take().map_or(Ok(()), |source| {
+                            let (key, step) = (sample.key.to_string(), "cache".to_owned());
+                            Err(forebay_pipeline::Error::Step { key, step, source: Box::new(source) })
+                        })
+                    });
                     done.map_err(|error| Failed { key: sample.key.to_string(), error: Box::new(error.into()) })?;
-                    Ok(whole.0)
+                    Ok(whole.samples)
                 });
                 match (unpacked, self.options.on_error) {
                     (Ok(unpacked), _) => {

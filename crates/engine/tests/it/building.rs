@@ -258,7 +258,7 @@ fn a_missing_vocabulary_is_reported_before_anything_is_read() {
     let listing = Arc::new(Listing::scan(pipeline.source(), folder.path()).unwrap());
     let strategy = Strategy::parse(&pipeline, "concatenated").unwrap();
     let storage = local();
-    let options = BuildOptions { threads: 1, shards: 1, on_error: OnError::Fail, overwrite: false, resume: None };
+    let options = BuildOptions { threads: 1, shards: 1, ..options(1) };
     let output = folder.path().join("set");
     let error = Build { pipeline, strategy, listing, storage }.run(&output, &options, &()).unwrap_err().to_string();
     assert!(error.contains("nowhere.tiktoken") && error.contains("tokenise"), "{error}");

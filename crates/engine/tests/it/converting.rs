@@ -18,6 +18,7 @@ fn options(encoding: &str) -> ConvertOptions {
         verify: false,
         overwrite: false,
         threads: 2,
+        memory_bytes: 1 << 30,
         on_error: OnError::Fail,
     }
 }

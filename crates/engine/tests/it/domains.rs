@@ -124,7 +124,7 @@ fn batches_of_speech_are_ragged_or_padded() {
     let padded: Vec<Batch> = from_files(&pipeline, folder.path())
         .map(|batch| {
             let mut batch = batch.unwrap();
-            batch.pad(-1.0);
+            batch.pad(-1.0).unwrap();
             batch
         })
         .collect();

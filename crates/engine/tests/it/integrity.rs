@@ -205,8 +205,9 @@ fn a_resumed_build_keeps_only_what_was_written() {
         damaged.extend((split == "decoded+gzip").then_some(".blocks"));
         for suffix in damaged {
             let output = interrupted(photos.path(), split);
-            let noted = |shard: &usize| output.path().join(format!(".forebay-build/shard-{shard:05}.json")).exists();
-            let kept: Vec<usize> = (0..8).filter(noted).collect();
+            let is_in_journal =
+                |shard: &usize| output.path().join(format!(".forebay-build/shard-{shard:05}.json")).exists();
+            let kept: Vec<usize> = (0..8).filter(is_in_journal).collect();
             let name = format!("shard-{:05}.tfrecord{suffix}", kept[0]);
             let mut bytes = read(output.path(), &name);
             let middle = bytes.len() / 2;

@@ -190,6 +190,7 @@ fn conversion_and_export_follow_no_links_below_the_folder() {
     let convert = |output: &Path| {
         let conversion = Conversion::of_folder(photos.path(), output, Format::Qoi).unwrap();
         let options = ConvertOptions {
+            memory_bytes: 1 << 30,
             encoding: Encoding::Qoi,
             depth: Depth::AsStored,
             verify: false,

@@ -14,6 +14,7 @@ mod integrity;
 mod links;
 mod listing;
 mod loading;
+mod memory;
 mod packed;
 mod profiling;
 mod support;

@@ -27,6 +27,7 @@ fn run(toml: &str, storage: &str, caching: Caching) -> Profile {
         on_error: OnError::Fail,
         work_folder: work.path().to_owned(),
         strategies: Strategy::all(&pipeline, &["qoi".parse().unwrap(), "jpeg-80".parse().unwrap()]),
+        memory_bytes: 1 << 30,
     };
     let listing = Listing::scan(pipeline.source(), photos.path()).unwrap();
     let storage: StorageChoice = storage.parse().unwrap();
@@ -131,6 +132,7 @@ fn a_work_folder_keeps_what_was_in_it() {
         on_error: OnError::Fail,
         work_folder: work.path().to_owned(),
         strategies: vec![Strategy::parse(&pipeline, "resized").unwrap()],
+        memory_bytes: 1 << 30,
     };
     let listing = Listing::scan(pipeline.source(), photos.path()).unwrap();
     profile(&pipeline, listing, &StorageChoice::Local, &options, &()).unwrap();
@@ -159,6 +161,7 @@ fn without_runs_the_cost_model_answers() {
                 on_error: OnError::Fail,
                 work_folder: work.path().to_owned(),
                 strategies: Strategy::all(&pipeline, &["gzip".parse().unwrap()]),
+                memory_bytes: 1 << 30,
             };
             let listing = Listing::scan(pipeline.source(), photos.path()).unwrap();
             profile(&pipeline, listing, &storage, &options, &()).unwrap()

@@ -83,7 +83,7 @@ pub(crate) fn list(pipeline: &Pipeline, folder: &Path) -> Arc<Listing> {
 }
 
 pub(crate) fn options(shards: usize) -> BuildOptions {
-    BuildOptions { threads: 2, shards, on_error: OnError::Fail, overwrite: false, resume: None }
+    BuildOptions { threads: 2, shards, on_error: OnError::Fail, overwrite: false, resume: None, memory_bytes: 1 << 30 }
 }
 
 pub(crate) fn build(pipeline: &Pipeline, split: &str, photos: &Path, storage: Arc<dyn Storage>) -> Build {

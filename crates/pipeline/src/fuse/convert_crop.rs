@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use forebay_codec::{TensorMut, TensorSpec, TensorView};
+use forebay_codec::{TensorMut, TensorSpec, TensorView, memory};
 
 use super::only;
 use crate::error::StepError;
@@ -77,9 +77,7 @@ impl Transform for ConvertCrop {
         let crop = self.crop.transform();
         let spec = crop.output_spec(input, scope)?;
         let mut pixels = std::mem::take(&mut scope.pixels);
-        if pixels.len() < spec.bytes() {
-            pixels.resize(spec.bytes(), 0);
-        }
+        memory::grow(&mut pixels, spec.bytes())?;
         scope.begin_step(self.crop_step);
         let done = crop.run(input, TensorMut { spec, data: &mut pixels[..spec.bytes()] }, scope).and_then(|()| {
             let cropped = TensorView { spec, data: &pixels[..spec.bytes()] };

@@ -2,7 +2,7 @@
 
 use fast_image_resize::ResizeAlg;
 use forebay_codec::image::Region;
-use forebay_codec::{TensorMut, TensorSpec, TensorView};
+use forebay_codec::{TensorMut, TensorSpec, TensorView, memory};
 
 use super::convert_crop::Crop;
 use crate::error::StepError;
@@ -78,6 +78,12 @@ impl Transform for DecodeCrop {
         Ok(TensorSpec::new(whole.dtype, &[self.cut.size(), self.cut.size(), channels]))
     }
 
+    /// As if all of the picture were cut out: a bound that needs no draw.
+    fn working_bytes(&self, input: ValueView<'_>, _output: &TensorSpec, scope: &mut Scope) -> Result<usize, StepError> {
+        let whole = self.decode.output_spec(input, scope)?;
+        Ok(self.decode.working_bytes(input, &whole, scope)?.saturating_add(2 * whole.bytes()))
+    }
+
     fn run(&self, input: ValueView<'_>, mut output: TensorMut<'_>, scope: &mut Scope) -> Result<(), StepError> {
         let bytes = encoded(input)?;
         let (whole, [height, width, channels]) = self.whole(input, scope)?;
@@ -90,9 +96,7 @@ impl Transform for DecodeCrop {
             scope.decoder.decode_into(bytes, &options, output)?;
             return Ok(());
         };
-        if scope.pixels.len() < spec.bytes() {
-            scope.pixels.resize(spec.bytes(), 0);
-        }
+        memory::grow(&mut scope.pixels, spec.bytes())?;
         let pixels = &mut scope.pixels[..spec.bytes()];
         scope.decoder.decode_into(bytes, &options, TensorMut { spec, data: pixels })?;
         let algorithm = ResizeAlg::Convolution(crop.filter.kernel());

@@ -1,6 +1,6 @@
 //! Flip, convert and separate the channels as one pass.
 
-use forebay_codec::{DType, TensorMut, TensorSpec};
+use forebay_codec::{DType, TensorMut, TensorSpec, memory};
 
 use crate::error::StepError;
 use crate::kernels::{self, Conversion, Level};
@@ -58,7 +58,7 @@ impl Finish {
         let flipped = if mirrored { Some(mirror(input, scope)?) } else { None };
         let input = flipped.as_ref().map_or(input, |tensor| ValueView::Tensor(tensor.view()));
         let spec = convert.output_spec(input, scope)?;
-        let mut converted = vec![0_u64; spec.bytes().div_ceil(size_of::<u64>())];
+        let mut converted = memory::zeroed::<u64>(spec.bytes().div_ceil(size_of::<u64>()))?;
         let converted = &mut bytemuck::cast_slice_mut(&mut converted)[..spec.bytes()];
         convert.run(input, TensorMut { spec, data: converted }, scope)?;
         let view = forebay_codec::TensorView { spec, data: converted };
@@ -69,9 +69,10 @@ impl Finish {
 fn mirror(input: ValueView<'_>, scope: &mut Scope) -> Result<forebay_codec::Tensor, StepError> {
     let always = HorizontalFlip { probability: 1.0 };
     let spec = always.output_spec(input, scope)?;
-    let mut data = vec![0; spec.bytes()];
+    let mut data = memory::zeroed(spec.bytes())?;
     always.run(input, TensorMut { spec, data: &mut data }, scope)?;
-    Ok(forebay_codec::TensorView { spec, data: &data }.to_tensor())
+    let unfit = StepError::Unfit { found: spec, expected: "a picture" };
+    forebay_codec::Tensor::new(spec, data).ok_or(unfit)
 }
 
 impl Transform for Finish {

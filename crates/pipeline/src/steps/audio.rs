@@ -76,6 +76,7 @@ impl Produce for DecodeAudio {
         if let Some(rate) = self.rate.filter(|&rate| rate != info.rate_hz) {
             self.resample(info, rate, scope)?;
         }
+        output.working(size_of_val(&scope.samples[..]))?;
         let spec = match self.mix {
             AudioMix::Mono => TensorSpec::new(DType::I16, &[scope.samples.len()]),
             AudioMix::AsStored => {

@@ -126,6 +126,14 @@ impl Transform for Decode {
         Ok(spec)
     }
 
+    fn working_bytes(&self, input: ValueView<'_>, output: &TensorSpec, scope: &mut Scope) -> Result<usize, StepError> {
+        let bytes = encoded(input)?;
+        let options = self.options(bytes, &mut scope.decoder)?;
+        let working = scope.decoder.working_bytes(bytes, &options)?;
+        // With `keep-depth`, an 8-bit picture is decoded beside its place and widened into it.
+        Ok(if self.keep_depth { working.saturating_add(output.bytes()) } else { working })
+    }
+
     fn run(&self, input: ValueView<'_>, mut output: TensorMut<'_>, scope: &mut Scope) -> Result<(), StepError> {
         let bytes = encoded(input)?;
         let options = self.options(bytes, &mut scope.decoder)?;

@@ -155,6 +155,18 @@ impl<T: Reframe> Transform for T {
         }
     }
 
+    /// What lies between the two passes of a resize: as wide as the output and as high as the input, or the other way round;
+    /// once here and once in the library.
+    fn working_bytes(&self, input: ValueView<'_>, output: &TensorSpec, _scope: &mut Scope) -> Result<usize, StepError> {
+        let (Role::Picture(view, [in_height, in_width, channels]), &[out_height, out_width, _]) =
+            (role(input)?, output.shape.dims())
+        else {
+            return Ok(0);
+        };
+        let pixels = out_width.saturating_mul(in_height).max(in_width.saturating_mul(out_height));
+        Ok(pixels.saturating_mul(2 * channels * view.spec.dtype.bytes()))
+    }
+
     fn run(&self, input: ValueView<'_>, mut output: TensorMut<'_>, scope: &mut Scope) -> Result<(), StepError> {
         match role(input)? {
             Role::Picture(view, [height, width, _]) => {

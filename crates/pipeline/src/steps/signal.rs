@@ -4,7 +4,7 @@ use bytes::Bytes;
 use forebay_codec::signal::{
     Channel, NilmFeatures, NilmPower, RawElement, Recording, SignalFormat, SignalOptions, read,
 };
-use forebay_codec::{DType, Tensor, TensorMut, TensorSpec};
+use forebay_codec::{DType, Tensor, TensorMut, TensorSpec, memory};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -158,6 +158,7 @@ impl Produce for DecodeSignal {
     fn run(&self, input: ValueView<'_>, output: &mut Output<'_>, _scope: &mut Scope) -> Result<(), StepError> {
         let recording = self.read(encoded(input)?)?;
         let spec = TensorSpec::new(DType::F64, &[recording.channels.len(), recording.samples()]);
+        output.working(spec.bytes())?;
         let place = output.tensor(spec)?;
         // A recording without samples has no rows to fill.
         for (row, channel) in place.data.chunks_exact_mut((recording.samples() * 8).max(1)).zip(&recording.channels) {
@@ -216,7 +217,8 @@ impl Expand for SignalWindows {
         let channels = recording.channels.len();
         let windows = recording.samples() / self.window;
         let spec = TensorSpec::new(DType::F64, &[channels, self.window]);
-        let mut block: Vec<u8> = Vec::with_capacity(windows * spec.bytes());
+        let mut block: Vec<u8> = Vec::new();
+        memory::reserve(&mut block, windows * spec.bytes())?;
         for window in 0..windows {
             for channel in &recording.channels {
                 block.extend_from_slice(bytemuck::cast_slice(&channel[window * self.window..][..self.window]));

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use forebay_codec::text::{ArticleLimits, EmbeddingTable, Tokeniser, article_text, decode_text};
-use forebay_codec::{DType, TensorMut, TensorSpec};
+use forebay_codec::{DType, TensorMut, TensorSpec, memory};
 use serde::{Deserialize, Serialize};
 
 use super::text_files::{load_embeddings, load_tokeniser};
@@ -48,8 +48,7 @@ impl Produce for ExtractText {
 
     fn run(&self, input: ValueView<'_>, output: &mut Output<'_>, _scope: &mut Scope) -> Result<(), StepError> {
         let limits = ArticleLimits { bytes_max: self.bytes_max, ..ArticleLimits::default() };
-        output.text(&article_text(encoded(input)?, self.charset.as_deref(), &limits)?);
-        Ok(())
+        output.text(&article_text(encoded(input)?, self.charset.as_deref(), &limits)?)
     }
 }
 
@@ -249,6 +248,7 @@ impl Transform for Embed {
             return Ok(table.lookup_into(ids, numbers)?);
         }
         // The slot of a batch may lie anywhere.
+        memory::reserve(&mut scope.floats, ids.len() * self.columns)?;
         scope.floats.resize(ids.len() * self.columns, 0.0);
         table.lookup_into(ids, &mut scope.floats)?;
         output.data.copy_from_slice(bytemuck::cast_slice(&scope.floats));

@@ -1,6 +1,6 @@
 //! Tiles: one picture becomes many.
 
-use forebay_codec::{Tensor, TensorMut, TensorSpec};
+use forebay_codec::{Tensor, TensorMut, TensorSpec, memory};
 use serde::{Deserialize, Serialize};
 
 use super::{picture, picture_of, picture_type};
@@ -39,7 +39,7 @@ impl Expand for Tiles {
         let (columns, rows) = (width / self.size, height / self.size);
         for number in 0..rows * columns {
             let (top, left) = (number / columns * self.size, number % columns * self.size);
-            let mut data = vec![0; spec.bytes()];
+            let mut data = memory::zeroed(spec.bytes())?;
             let tile = TensorMut { spec, data: &mut data };
             for (to, from) in tile
                 .data

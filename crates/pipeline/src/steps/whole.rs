@@ -124,8 +124,8 @@ fn put_json(value: &Json, kind: &FieldType, output: &mut Output<'_>) -> Result<(
     let unfit = || format!("is no {kind}");
     match kind {
         FieldType::Int => output.int(value.as_i64().ok_or_else(unfit)?),
-        FieldType::Text => output.text(value.as_str().ok_or_else(unfit)?),
-        FieldType::Json => output.text(&value.to_string()),
+        FieldType::Text => output.text(value.as_str().ok_or_else(unfit)?).map_err(|error| error.to_string())?,
+        FieldType::Json => output.text(&value.to_string()).map_err(|error| error.to_string())?,
         FieldType::Bytes => return Err(unfit()),
         FieldType::Tensor { dtype, dims } => {
             let mut shape = Vec::new();

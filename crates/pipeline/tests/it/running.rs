@@ -2,7 +2,7 @@
 
 use forebay_codec::image::{Encoding, Subsampling, encode};
 use forebay_codec::{Tensor, TensorSpec};
-use forebay_pipeline::{Draw, Field, Runner, Sample, SampleView, Sink, Value, ready};
+use forebay_pipeline::{Draw, Field, Runner, Sample, SampleView, Sink, StepError, Value, ready};
 
 use crate::support::{Collect, bytes_value, picture, run_all, sample, step};
 
@@ -64,10 +64,14 @@ struct Place {
 }
 
 impl Sink for Place {
-    fn place(&mut self, field: &str, spec: &TensorSpec) -> Option<&mut [u8]> {
+    fn places(&self) -> bool {
+        true
+    }
+
+    fn place(&mut self, field: &str, spec: &TensorSpec) -> Result<Option<&mut [u8]>, StepError> {
         assert_eq!(field, "image");
         assert!(self.placed.replace(*spec).is_none(), "only the last step is offered a place");
-        Some(&mut self.buffer[..spec.bytes()])
+        Ok(Some(&mut self.buffer[..spec.bytes()]))
     }
 
     fn accept(&mut self, sample: SampleView<'_>) {

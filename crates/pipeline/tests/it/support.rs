@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use bytes::Bytes;
-use forebay_codec::{Tensor, TensorSpec, TensorView};
+use forebay_codec::{Tensor, TensorView};
 use forebay_pipeline::steps::StepSpec;
 use forebay_pipeline::{Draw, Field, Runner, Sample, SampleView, Sink, Step, Value};
 
@@ -46,12 +46,8 @@ pub(crate) fn picture(height: usize, width: usize, channels: usize, at: impl Fn(
 pub(crate) struct Collect(pub(crate) Vec<Sample>);
 
 impl Sink for Collect {
-    fn place(&mut self, _field: &str, _spec: &TensorSpec) -> Option<&mut [u8]> {
-        None
-    }
-
     fn accept(&mut self, sample: SampleView<'_>) {
-        self.0.push(sample.to_sample());
+        self.0.push(sample.to_sample().unwrap());
     }
 }
 

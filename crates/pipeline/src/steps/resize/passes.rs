@@ -2,7 +2,7 @@
 
 use fast_image_resize::images::{CroppedImage, Image, ImageRef};
 use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions};
-use forebay_codec::{DType, TensorMut, TensorView};
+use forebay_codec::{DType, TensorMut, TensorView, memory};
 
 use crate::error::StepError;
 use crate::steps::geometry::Rectangle;
@@ -13,6 +13,19 @@ pub struct Resizer {
     library: fast_image_resize::Resizer,
     /// In words, so that samples of every type are aligned.
     between: Vec<u64>,
+}
+
+impl Resizer {
+    /// How many bytes its buffers take.
+    pub(crate) fn capacity_bytes(&self) -> usize {
+        self.library.size_of_internal_buffers() + self.between.capacity() * size_of::<u64>()
+    }
+
+    /// Gives them back.
+    pub(crate) fn trim(&mut self) {
+        self.library.reset_internal_buffers();
+        self.between = Vec::new();
+    }
 }
 
 pub(crate) fn resize_rectangle(
@@ -34,7 +47,7 @@ pub(crate) fn resize_rectangle(
     let data = if view.data.as_ptr().align_offset(view.spec.dtype.bytes()) == 0 {
         view.data
     } else {
-        aligned.resize(view.data.len().div_ceil(8), 0);
+        memory::grow(&mut aligned, view.data.len().div_ceil(8))?;
         let copy = &mut bytemuck::cast_slice_mut(&mut aligned)[..view.data.len()];
         copy.copy_from_slice(view.data);
         copy
@@ -57,9 +70,7 @@ pub(crate) fn resize_rectangle(
     let Some(between) = between(from, to, algorithm, view.spec.dtype) else { return resize_source(&mut target) };
     let bytes = between.0 * between.1 * channels * view.spec.dtype.bytes();
     let words = bytes.div_ceil(size_of::<u64>());
-    if resizer.between.len() < words {
-        resizer.between.resize(words, 0);
-    }
+    memory::grow(&mut resizer.between, words)?;
     let room = &mut bytemuck::cast_slice_mut(&mut resizer.between[..words])[..bytes];
     let mut middle =
         Image::from_slice_u8(between.0 as u32, between.1 as u32, room, pixel).map_err(|_| unfit(out_spec))?;

@@ -1,0 +1,284 @@
+//! The memory budget: how much memory a loader (or a build) may take, and how it is shared out.
+//!
+//! A file of 32 KB can hold a picture of 800 MB, so that what is at work is bounded by bytes, not by a number of samples. One
+//! number, the budget, is cut into [`Shares`] that each have one owner:
+//!
+//! ```text
+//! staged   what was read and not yet worked on: a quarter, or more where a shuffled window wants it, up to a half
+//! of the rest:
+//!   batch    3/12  what is in the batch that the consumer waits for
+//!   sample   3/12  what the oldest sample that is not done takes while it is worked on
+//!   ahead    4/12  all other samples at work, and the batches after the first
+//!   pool     1/12  buffers that wait to be used again
+//!   workers  1/12  what each worker may take without asking, and as much that it keeps from sample to sample
+//! ```
+//!
+//! **Nobody waits for ever.** Memory is granted in the order of places: the oldest sample that is not done, if it belongs to
+//! the batch that the consumer waits for, takes from `sample` and `batch`, where nobody else does, and which it cannot
+//! overdraw, because a sample that takes more than `sample`, and a batch that takes more than `batch`, are errors wherever
+//! the memory came from. So it never waits. All others wait until `ahead` has room or until they are the oldest. Reads are
+//! admitted to `staged` in their order: what is admitted and not done yet is older than what waits, or of the same window,
+//! and a window fits. `load/model.rs` tries this out under many interleavings.
+//!
+//! Not in the budget: a cache, which has a limit of its own; what the consumer keeps of the batches that it took before the
+//! last; the code, the stacks, and what libraries hold beside pictures (a few MB for each thread); idle buffers of the storage
+//! room (up to 128 MB).
+
+use std::fs;
+
+use forebay_pipeline::StepError;
+
+use crate::error::{Error, Result};
+use crate::sync::{Condvar, Mutex};
+
+/// The least that can be worked with.
+pub const MEMORY_BYTES_MIN: u64 = 1 << 20;
+
+/// What a worker keeps from sample to sample at most, however large the budget is.
+const WORKER_BYTES_MAX: u64 = 64 << 20;
+
+/// How a budget is shared out; see the module's page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shares {
+    /// The whole budget.
+    pub(crate) memory_bytes: u64,
+    pub(crate) staged_bytes: u64,
+    /// A read of more is refused.
+    pub(crate) read_bytes_max: u64,
+    pub(crate) batch_bytes: u64,
+    pub(crate) sample_bytes: u64,
+    pub(crate) ahead_bytes: u64,
+    pub(crate) pool_bytes: u64,
+    /// What each worker may take without asking, and as much again that it may keep.
+    pub(crate) worker_bytes: u64,
+}
+
+impl Shares {
+    /// The shares of `memory_bytes` for `threads` workers and windows of up to `window_bytes`, which must be staged whole.
+    pub(crate) fn new(memory_bytes: u64, threads: usize, window_bytes: u64) -> Result<Self> {
+        let (least, most) = (memory_bytes / 4, memory_bytes / 2);
+        if memory_bytes < MEMORY_BYTES_MIN {
+            return Err(Error::Usage {
+                problem: format!("a memory budget of {memory_bytes} bytes is too small to work with"),
+                remedy: format!("give at least {MEMORY_BYTES_MIN} bytes with `memory` (`--memory`)"),
+            });
+        }
+        if window_bytes > most {
+            return Err(Error::Usage {
+                problem: format!(
+                    "a window of {window_bytes} bytes to shuffle in does not fit into half of the memory budget of {memory_bytes} bytes"
+                ),
+                remedy: "give more with `memory` (`--memory`), or shuffle in a smaller window".to_owned(),
+            });
+        }
+        let staged_bytes = window_bytes.clamp(least, most);
+        let twelfth = (memory_bytes - staged_bytes) / 12;
+        Ok(Self {
+            memory_bytes,
+            staged_bytes,
+            read_bytes_max: least,
+            batch_bytes: 3 * twelfth,
+            sample_bytes: 3 * twelfth,
+            ahead_bytes: 4 * twelfth,
+            pool_bytes: twelfth,
+            worker_bytes: (twelfth / 2 / threads.max(1) as u64).min(WORKER_BYTES_MAX),
+        })
+    }
+
+    /// The error of a sample that takes `bytes` at once.
+    pub(crate) fn too_large(&self, bytes: u64) -> StepError {
+        StepError::Budget { bytes, limit_bytes: self.sample_bytes, memory_bytes: self.memory_bytes }
+    }
+}
+
+/// What is taken of two shares: the one of the oldest, and the one of all others.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Charge {
+    pub(crate) front: u64,
+    pub(crate) ahead: u64,
+}
+
+impl Charge {
+    pub(crate) fn bytes(self) -> u64 {
+        self.front + self.ahead
+    }
+}
+
+impl std::ops::AddAssign for Charge {
+    fn add_assign(&mut self, other: Self) {
+        self.front += other.front;
+        self.ahead += other.ahead;
+    }
+}
+
+/// A budget for workers that need nothing of each other, as those of a build: each may take its part of a quarter, and keep its
+/// part of another; and one at a time, whose sample takes more than that, may take a half.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    memory_bytes: u64,
+    worker_bytes: u64,
+    taken: Mutex<bool>,
+    free: Condvar,
+}
+
+impl Gate {
+    pub(crate) fn new(memory_bytes: u64, threads: usize) -> Self {
+        let worker_bytes = memory_bytes / 4 / threads.max(1) as u64;
+        Self { memory_bytes, worker_bytes, taken: Mutex::new(false), free: Condvar::new() }
+    }
+
+    /// Waits until a sample may take `bytes`; `pass` is what it waited for before, and is held until the sample is done.
+    pub(crate) fn wait<'a>(&'a self, bytes: u64, pass: &mut Option<Pass<'a>>) -> std::result::Result<(), StepError> {
+        let limit_bytes = self.memory_bytes / 2;
+        if bytes > limit_bytes {
+            return Err(StepError::Budget { bytes, limit_bytes, memory_bytes: self.memory_bytes });
+        }
+        if bytes > self.worker_bytes && pass.is_none() {
+            let mut taken = self.taken.lock();
+            while *taken {
+                self.free.wait(&mut taken);
+            }
+            *taken = true;
+            *pass = Some(Pass(self));
+        }
+        Ok(())
+    }
+
+    /// What a worker may keep from sample to sample.
+    pub(crate) fn keep_bytes(&self) -> usize {
+        self.worker_bytes.min(WORKER_BYTES_MAX) as usize
+    }
+}
+
+/// The right to the half that one sample at a time may take.
+#[derive(Debug)]
+pub(crate) struct Pass<'a>(&'a Gate);
+
+impl Drop for Pass<'_> {
+    fn drop(&mut self) {
+        *self.0.taken.lock() = false;
+        self.0.free.notify_all();
+    }
+}
+
+/// The budget unless one is given: half of what this process can have. That is the least of what the machine has free, what
+/// the control groups of the process allow, and what its resource limits leave.
+pub fn default_memory_bytes() -> u64 {
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+    let free = meminfo_bytes(&read("/proc/meminfo"), "MemAvailable");
+    let groups = group_files(&read("/proc/self/cgroup"));
+    let groups = groups.iter().filter_map(|path| read(path).trim().parse::<u64>().ok());
+    // The C library sets address space aside for each thread that it never uses: of that limit, half is counted.
+    let limits = process_limit_bytes(&read("/proc/self/limits"), &read("/proc/self/statm")).map(|left| left / 2);
+    let least = free.into_iter().chain(groups).chain(limits).min().unwrap_or(4 << 30);
+    (least / 2).max(MEMORY_BYTES_MIN)
+}
+
+/// The files that limit the control groups which `/proc/self/cgroup` names, and the groups around them. A container that sees
+/// its own group as the root finds its limit there.
+fn group_files(text: &str) -> Vec<String> {
+    let mut files = Vec::new();
+    for line in text.lines() {
+        let mut parts = line.splitn(3, ':');
+        let (Some(_), Some(controllers), Some(path)) = (parts.next(), parts.next(), parts.next()) else { continue };
+        let (root, file) = match controllers {
+            "" => ("/sys/fs/cgroup", "memory.max"),
+            _ if controllers.split(',').any(|name| name == "memory") => {
+                ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")
+            }
+            _ => continue,
+        };
+        for ancestor in std::path::Path::new(path).ancestors().filter(|ancestor| ancestor.is_absolute()) {
+            files.push(format!("{root}{}/{file}", ancestor.to_string_lossy().trim_end_matches('/')));
+        }
+    }
+    files
+}
+
+/// What the resource limits of a process leave it of address space and of data (`ulimit -v` and `-d`), from its files
+/// `limits` and `statm`.
+fn process_limit_bytes(limits: &str, statm: &str) -> Option<u64> {
+    let pages: Vec<u64> = statm.split_whitespace().filter_map(|number| number.parse().ok()).collect();
+    let used = |place: usize| pages.get(place).copied().unwrap_or(0) * rustix::param::page_size() as u64;
+    let left = |name: &str, used: u64| {
+        let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
+        Some(line.split_whitespace().next()?.parse::<u64>().ok()?.saturating_sub(used))
+    };
+    left("Max address space", used(0)).into_iter().chain(left("Max data size", used(5))).min()
+}
+
+/// A line of `/proc/meminfo`, in bytes.
+fn meminfo_bytes(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_are_no_more_than_the_budget() {
+        for memory_bytes in [MEMORY_BYTES_MIN, 100_000_003, 1 << 40] {
+            for window_bytes in [0, memory_bytes / 3, memory_bytes / 2] {
+                for threads in [1, 7, 1000] {
+                    let shares = Shares::new(memory_bytes, threads, window_bytes).unwrap();
+                    let sum = shares.staged_bytes
+                        + shares.batch_bytes
+                        + shares.sample_bytes
+                        + shares.ahead_bytes
+                        + shares.pool_bytes
+                        + 2 * shares.worker_bytes * threads as u64;
+                    assert!(sum <= memory_bytes, "{shares:?}");
+                    assert!(shares.staged_bytes >= window_bytes);
+                    assert!(shares.sample_bytes >= memory_bytes / 8 - 12);
+                }
+            }
+        }
+        assert!(Shares::new(MEMORY_BYTES_MIN - 1, 1, 0).is_err());
+        assert!(Shares::new(1 << 30, 1, (1 << 29) + 1).unwrap_err().to_string().contains("smaller window"));
+    }
+
+    #[test]
+    fn the_default_is_found() {
+        assert_eq!(meminfo_bytes("MemTotal:  10 kB\nMemAvailable:   7 kB\n", "MemAvailable"), Some(7 * 1024));
+        assert_eq!(meminfo_bytes("MemTotal:  10 kB\n", "MemAvailable"), None);
+        let limits = "Limit  Soft Limit  Hard Limit  Units\nMax data size   unlimited  unlimited  bytes\nMax address space   1000000  unlimited   bytes\n";
+        let page = rustix::param::page_size() as u64;
+        assert_eq!(process_limit_bytes(limits, "3 1 1 1 0 2 0"), Some(1_000_000 - 3 * page));
+        assert_eq!(process_limit_bytes(&limits.replace("1000000", "unlimited"), ""), None);
+        assert_eq!(
+            group_files("12:cpu:/a\n3:memory:/b\n0::/c/d\n"),
+            [
+                "/sys/fs/cgroup/memory/b/memory.limit_in_bytes",
+                "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+                "/sys/fs/cgroup/c/d/memory.max",
+                "/sys/fs/cgroup/c/memory.max",
+                "/sys/fs/cgroup/memory.max",
+            ]
+        );
+        let budget = default_memory_bytes();
+        assert!(budget >= MEMORY_BYTES_MIN, "{budget}");
+    }
+
+    #[test]
+    fn one_large_sample_at_a_time_passes_the_gate() {
+        shuttle::check_random(pass_the_gate, 100);
+    }
+
+    fn pass_the_gate() {
+        let gate = std::sync::Arc::new(Gate::new(1000, 5));
+        let (mut small, mut large) = (None, None);
+        gate.wait(50, &mut small).unwrap();
+        assert!(small.is_none(), "a worker's own part needs no pass");
+        gate.wait(51, &mut large).unwrap();
+        gate.wait(500, &mut large).unwrap();
+        assert!(large.is_some() && *gate.taken.lock());
+        assert!(gate.wait(501, &mut large).is_err());
+        let other = std::sync::Arc::clone(&gate);
+        let waiting = shuttle::thread::spawn(move || other.wait(200, &mut None).is_ok());
+        drop(large);
+        assert!(waiting.join().unwrap());
+        assert!(!*gate.taken.lock());
+    }
+}
