@@ -1,5 +1,6 @@
 //! The samples in shards that others wrote: tar as `WebDataset` has it, and TFRecord.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{BufReader, Read, Seek};
 use std::os::unix::ffi::OsStrExt;
@@ -39,14 +40,18 @@ struct Damage {
     samples: Option<u64>,
 }
 
+/// What the names of files end with that are no shards, but lie beside them.
+const TABLES: [&str; 4] = ["idx", "index", "crc", "blocks"];
+
 /// Lists the samples of `files`. Damage ends it, or is added to what is lost.
 pub(super) fn list_shards(format: Format, root: &Path, files: &[Entry], on_error: OnError) -> Result<Shards> {
     let mut found = Shards { paths: Vec::new(), entries: Vec::new(), lost: Vec::new() };
     for file in files {
         let Place::File(below) = &file.place else { continue };
         let path = root.join(below);
-        // An index lies beside its shard, and a pattern like `train*` means both.
-        if path.extension().is_some_and(|extension| extension == "idx" || extension == "index") {
+        // Tables lie beside their shard, and a pattern like `train*` means both.
+        let is_table = |extension: &OsStr| TABLES.iter().any(|table| extension == *table);
+        if path.extension().is_some_and(is_table) {
             continue;
         }
         let scan = if format == Format::Tar { scan_tar(&path, &file.key) } else { scan_records(&path, &file.key) };
