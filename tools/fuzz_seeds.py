@@ -336,13 +336,18 @@ PROFILE = {
 def documents() -> None:
     write("documents", "profile.json", json.dumps(PROFILE).encode())
     manifest = {
-        "format": "forebay-dataset", "version": 1, "forebay": "0.1.0", "pipeline": PROFILE["pipeline"], "strategy": "decoded",
+        "format": "forebay-dataset", "version": 2, "forebay": "0.1.0", "pipeline": PROFILE["pipeline"],
         "identity": "0123456789abcdef", "samples": 3, "bytes": 100, "classes": ["a", "b"],
-        "shards": [{"file": "shard-00000.tfrecord", "samples": 3, "bytes": 100, "xxh3": "0123456789abcdef"}],
-        "skipped": [{"key": "a/7.jpg", "reason": "it ends within the header"}],
+        "shards": [{"file": "shard-0.tfrecord", "samples": 3, "bytes": 100, "xxh3": "0123456789abcdef",
+                    "index_xxh3": "0123456789abcdef", "crc_xxh3": "0123456789abcdef"}],
+        "skipped": [{"key": "a/7.jpg", "reason": "it ends within the header", "samples": 1}],
     }
-    write("documents", "dataset.json", json.dumps(manifest).encode())
-    strategies = ["unprocessed", "concatenated", "decoded", "decoded+png", "decoded+gzip"]
+    strategies = [
+        {"split": {"position": 1, "name": "concatenated"}},
+        {"split": {"position": 2, "name": "decoded"}},
+        {"split": {"position": 2, "name": "decoded"}, "encoding": "png"},
+        {"split": {"position": 2, "name": "decoded"}, "packing": "gzip"},
+    ]
     for number, strategy in enumerate(strategies):
         write("documents", f"{number}.json", json.dumps({**manifest, "strategy": strategy}, indent=1).encode())
 

@@ -8,11 +8,13 @@ use forebay_engine::data::{Dataset, MANIFEST_FILE, Manifest};
 use forebay_pipeline::{Pipeline, Strategy};
 use forebay_plan::{Objective, Plan, Profile, analyse, plan};
 use libfuzzer_sys::fuzz_target;
+use xxhash_rust::xxh3::xxh3_64;
 
-/// A folder of this process, for manifests to be opened in.
+/// A folder of this process, with a shard of 100 bytes, for manifests to be opened in.
 static FOLDER: LazyLock<String> = LazyLock::new(|| {
     let folder = std::env::temp_dir().join(format!("forebay-fuzz-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a temporary folder can be made");
+    std::fs::write(folder.join("shard-0.tfrecord"), [0; 100]).expect("the temporary folder can be written to");
     folder.to_str().expect("it has a plain name").to_owned()
 });
 
@@ -37,7 +39,18 @@ fuzz_target!(|text: &str| {
             let _ = Strategy::parse(&pipeline, &manifest.strategy.to_string());
         }
         let folder = Path::new(&*FOLDER);
-        std::fs::write(folder.join(MANIFEST_FILE), text).expect("the temporary folder can be written to");
+        std::fs::write(folder.join(MANIFEST_FILE), sealed(text)).expect("the temporary folder can be written to");
         let _ = Dataset::open(folder);
     }
 });
+
+/// The manifest with its checksum put right, or added: docs/formats/dataset.md.
+fn sealed(text: &str) -> String {
+    const START: &str = "{\n  \"checksum\": \"";
+    let rest = match text.strip_prefix(START).and_then(|rest| rest.get(16..)) {
+        Some(rest) => rest.to_owned(),
+        None => format!("\",\n{}", text.trim_start().strip_prefix('{').unwrap_or(text)),
+    };
+    let checksum = xxh3_64(format!("{START}{:016x}{rest}", 0).as_bytes());
+    format!("{START}{checksum:016x}{rest}")
+}

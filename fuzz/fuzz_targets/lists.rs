@@ -1,11 +1,11 @@
-//! The lists beside a shard (index, blocks), read as a naive reader does; and packed shards by them: a list of blocks, a NUL, and
+//! The lists beside a shard (index, blocks, checksums), read as a naive reader does; and packed shards by them: a list of blocks, a NUL, and
 //! the shard.
 #![no_main]
 
 use std::io::Write;
 
 use forebay_fuzz::naive;
-use forebay_record::{Blocks, Index, PackFormat, Packer, Packing, inflate_block};
+use forebay_record::{Blocks, Checksums, Index, PackFormat, Packer, Packing, inflate_block};
 use libfuzzer_sys::fuzz_target;
 
 /// Blocks that inflate to more are left out: the list is believed up to 2 GiB, and the time is for other things.
@@ -13,6 +13,9 @@ const INFLATED_BYTES_MAX: u64 = 1 << 20;
 
 fuzz_target!(|file: &[u8]| {
     index(file);
+    if let Ok(checksums) = Checksums::parse(file, "shard.crc") {
+        assert!(checksums.to_bytes() == file && checksums.len() * 4 == file.len());
+    }
     let nul = file.iter().position(|&byte| byte == 0).unwrap_or(file.len());
     let (list, shard) = (&file[..nul], file.get(nul + 1..).unwrap_or_default());
     blocks(list, shard);

@@ -5,7 +5,7 @@ use std::io::Cursor;
 
 use bytes::Bytes;
 use forebay_fuzz::{naive, structure};
-use forebay_record::{scan_tar, tar_members};
+use forebay_record::{salvage_tar, scan_tar, tar_members};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
@@ -13,7 +13,10 @@ fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
 });
 
 fuzz_target!(|file: &[u8]| {
-    let Ok(samples) = scan_tar(Cursor::new(file), "shard.tar") else { return };
+    let (salvaged, damage) = salvage_tar(Cursor::new(file), "shard.tar").expect("memory can be read");
+    let scanned = scan_tar(Cursor::new(file), "shard.tar");
+    assert_eq!(scanned.is_ok(), damage.is_none());
+    let samples = scanned.unwrap_or(salvaged);
     let shard = Bytes::copy_from_slice(file);
     let mut end = 0;
     let mut ours = Some(Vec::new());
@@ -29,7 +32,7 @@ fuzz_target!(|file: &[u8]| {
             Err(_) => ours = None,
         }
     }
-    let (Some(ours), Some(files)) = (ours, naive::tar(file)) else { return };
+    let (None, Some(ours), Some(files)) = (damage, ours, naive::tar(file)) else { return };
     if files.iter().any(|(name, _)| std::str::from_utf8(name).is_err()) {
         return;
     }
