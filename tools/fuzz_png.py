@@ -109,9 +109,9 @@ def flipped(draw: random.Random, content: bytes) -> bytes:
 
 
 def mutant(draw: random.Random, file: bytes) -> bytes:
-    if draw.randrange(8) == 0:
-        return file[: draw.randrange(len(file))] if draw.randrange(2) else flipped(draw, file)
     parts = chunks(file)
+    if not parts or draw.randrange(8) == 0:
+        return file[: draw.randint(0, len(file))] if draw.randrange(2) else flipped(draw, file)
     part = draw.choice(parts)
     match draw.randrange(7):
         case 0:
