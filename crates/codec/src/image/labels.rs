@@ -1,7 +1,5 @@
 //! Masks: pictures whose values are classes, not colours.
 
-use std::io::Cursor;
-
 use png::{BitDepth, ColorType, Transformations};
 
 use crate::error::{Error, Result};
@@ -12,7 +10,7 @@ use super::format::Format;
 use super::header::Parsed;
 use super::layout;
 use super::options::{DecodeOptions, Limits};
-use super::png::{explain, require_end};
+use super::png::{explain, open, require_end};
 
 const NAME: &str = Format::Png.name();
 const HINT: &str = "keep a mask as a PNG with a palette or one grey channel of up to 8 bits";
@@ -28,12 +26,7 @@ pub fn decode_labels(bytes: &[u8], limits: &Limits) -> Result<Tensor> {
     let layout = layout::Layout::new(header, &options)?;
     layout::require_bytes(&layout, 0, &options)?;
     require_end(bytes)?;
-    let png_limits = png::Limits { bytes: Limits::FIXED_BYTES + header.width * 8 };
-    let mut decoder = png::Decoder::new_with_limits(Cursor::new(bytes), png_limits);
-    decoder.set_transformations(Transformations::IDENTITY);
-    decoder.set_ignore_text_chunk(true);
-    decoder.set_ignore_iccp_chunk(true);
-    let mut reader = decoder.read_info().map_err(|error| explain(error, bytes))?;
+    let mut reader = open(bytes, header, Transformations::IDENTITY)?;
     let (width, height) = (header.width, header.height);
     let (colour, depth) = reader.output_color_type();
     let bits = match (colour, depth) {

@@ -119,19 +119,27 @@ pub(crate) fn working_bytes(header: &Header, layout: &Layout) -> usize {
     if plain || !header.progressive { row_bytes } else { row_bytes.saturating_mul(header.height) }
 }
 
+/// Begins to decode, within limits, and with every checksum looked at.
+pub(crate) fn open<'a>(bytes: &'a [u8], header: &Header, transformations: Transformations) -> Result<Reader<'a>> {
+    // The checksum of the pixels is left out unless asked for; that of their chunks says only how they were written.
+    let mut options = png::DecodeOptions::default();
+    options.set_ignore_adler32(false);
+    options.set_ignore_text_chunk(true);
+    options.set_ignore_iccp_chunk(true);
+    let mut decoder = png::Decoder::new_with_options(Cursor::new(bytes), options);
+    // The crate counts one row against its limit too; no pixel takes more than 8 bytes.
+    decoder.set_limits(png::Limits { bytes: Limits::FIXED_BYTES + header.width * 8 });
+    decoder.set_transformations(transformations);
+    decoder.read_info().map_err(|error| explain(error, bytes))
+}
+
 /// Decodes; `true` if data was missing and that was accepted.
 pub(crate) fn decode(header: &Header, task: &mut Task<'_>) -> Result<bool> {
     let accept_partial = task.options.accept_partial;
     if !accept_partial {
         require_end(task.bytes)?;
     }
-    // The crate counts one row against its limit too; no pixel takes more than 8 bytes.
-    let limits = png::Limits { bytes: Limits::FIXED_BYTES + header.width * 8 };
-    let mut decoder = png::Decoder::new_with_limits(Cursor::new(task.bytes), limits);
-    decoder.set_transformations(Transformations::EXPAND);
-    decoder.set_ignore_text_chunk(true);
-    decoder.set_ignore_iccp_chunk(true);
-    let mut reader = decoder.read_info().map_err(|error| explain(error, task.bytes))?;
+    let mut reader = open(task.bytes, header, Transformations::EXPAND)?;
     let info = reader.info();
     if (info.width as usize, info.height as usize, info.interlaced) != (header.width, header.height, header.progressive)
     {

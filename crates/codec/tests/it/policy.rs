@@ -131,9 +131,8 @@ fn bytes_between_the_segments_of_a_jpeg_are_skipped() {
     assert!(error.is_truncated(), "{error}");
 }
 
-/// Found by fuzzing: the library panicked.
-#[test]
-fn a_palette_that_ends_within_a_colour_is_refused() {
+/// A PNG of one row of two colours of a palette, of which there are so many bytes; the pixels as they are given.
+fn indexed_png(palette_bytes: usize, pixels: &[u8]) -> Vec<u8> {
     let chunk = |kind: &[u8], content: &[u8]| {
         let mut checksum = flate2::Crc::new();
         for part in [kind, content] {
@@ -141,13 +140,22 @@ fn a_palette_that_ends_within_a_colour_is_refused() {
         }
         [&(content.len() as u32).to_be_bytes(), kind, content, &checksum.sum().to_be_bytes()].concat()
     };
-    let mut rows = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
-    std::io::Write::write_all(&mut rows, &[0, 0x10]).unwrap();
-    let pixels = rows.finish().unwrap();
+    let header = chunk(b"IHDR", &[0, 0, 0, 2, 0, 0, 0, 1, 4, 3, 0, 0, 0]);
+    let palette = chunk(b"PLTE", &vec![9; palette_bytes]);
+    [b"\x89PNG\r\n\x1a\n", &*header, &palette, &chunk(b"IDAT", pixels), &chunk(b"IEND", b"")].concat()
+}
+
+fn deflated(rows: &[u8]) -> Vec<u8> {
+    let mut stream = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut stream, rows).unwrap();
+    stream.finish().unwrap()
+}
+
+/// Found by fuzzing: the library panicked.
+#[test]
+fn a_palette_that_ends_within_a_colour_is_refused() {
     for (bytes, sound) in [(6, true), (768, true), (0, false), (1, false), (5, false), (7, false), (771, false)] {
-        let header = chunk(b"IHDR", &[0, 0, 0, 2, 0, 0, 0, 1, 4, 3, 0, 0, 0]);
-        let palette = chunk(b"PLTE", &vec![9; bytes]);
-        let file = [b"\x89PNG\r\n\x1a\n", &*header, &palette, &chunk(b"IDAT", &pixels), &chunk(b"IEND", b"")].concat();
+        let file = indexed_png(bytes, &deflated(&[0, 0x10]));
         for accept_partial in [false, true] {
             let options = DecodeOptions { accept_partial, ..DecodeOptions::default() };
             let decoded = Decoder::new().decode(&file, &options);
@@ -155,6 +163,22 @@ fn a_palette_that_ends_within_a_colour_is_refused() {
         }
         assert_eq!(decode_labels(&file, &Limits::default()).is_ok(), sound, "{bytes} bytes, as a mask");
     }
+}
+
+/// Found beside libpng: the chunks' checksums are right, that of the pixels is wrong.
+#[test]
+fn pixels_of_a_png_with_a_wrong_checksum_are_refused() {
+    let mut pixels = deflated(&[0, 0x10]);
+    let file = indexed_png(6, &pixels);
+    assert!(Decoder::new().decode(&file, &DecodeOptions::default()).is_ok());
+    *pixels.last_mut().unwrap() ^= 1;
+    let file = indexed_png(6, &pixels);
+    for channels in [Channels::Rgb, Channels::AsStored] {
+        let options = DecodeOptions { channels, ..DecodeOptions::default() };
+        let error = Decoder::new().decode(&file, &options).unwrap_err();
+        assert!(matches!(error, Error::Format { .. }), "{error}");
+    }
+    assert!(decode_labels(&file, &Limits::default()).is_err());
 }
 
 #[test]
