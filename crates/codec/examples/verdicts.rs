@@ -11,8 +11,13 @@ fn main() -> io::Result<()> {
     let mut output = BufWriter::new(io::stdout().lock());
     let mut decoder = Decoder::new();
     let limits = Limits { pixels_max: 1 << 18, bytes_max: 1 << 24 };
-    let options =
-        DecodeOptions { channels: Channels::AsStored, depth: Depth::AsStored, apply_orientation: false, limits, ..DecodeOptions::default() };
+    let options = DecodeOptions {
+        channels: Channels::AsStored,
+        depth: Depth::AsStored,
+        apply_orientation: false,
+        limits,
+        ..DecodeOptions::default()
+    };
     let mut length = [0; 4];
     while input.read_exact(&mut length).is_ok() {
         let mut file = vec![0; u32::from_le_bytes(length) as usize];
