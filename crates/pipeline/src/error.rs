@@ -246,9 +246,9 @@ pub enum StepError {
     /// Everything was stopped while the sample waited for memory.
     #[error("stopped")]
     Stopped,
-    /// The resize library refused.
+    /// The picture cannot be resized.
     #[error("cannot resize: {0}")]
-    Resize(#[from] fast_image_resize::ResizeError),
+    Resize(#[from] forebay_resize::Error),
     /// A file that a step names could not be used: it is missing, damaged, or of a kind that is not handled.
     #[error("the {what} `{path}` cannot be used: {source}\nhint: {hint}")]
     File {

@@ -3,9 +3,10 @@
 use forebay_codec::audio::{Resampler, SpectrogramBuffers};
 use forebay_codec::image::Decoder;
 use forebay_codec::text::TokeniserRoom;
+use forebay_resize::Resizer;
 
 use crate::random::Random;
-use crate::steps::{Frame, Resizer};
+use crate::steps::Frame;
 
 /// What one worker keeps for its steps. Not shared between threads.
 pub struct Scope {

@@ -1,6 +1,5 @@
 //! Decode and cut as one: only the rectangle that is cut out is decoded.
 
-use fast_image_resize::ResizeAlg;
 use forebay_codec::image::Region;
 use forebay_codec::{TensorMut, TensorSpec, TensorView, memory};
 
@@ -99,8 +98,7 @@ impl Transform for DecodeCrop {
         memory::grow(&mut scope.pixels, spec.bytes())?;
         let pixels = &mut scope.pixels[..spec.bytes()];
         scope.decoder.decode_into(bytes, &options, TensorMut { spec, data: pixels })?;
-        let algorithm = ResizeAlg::Convolution(crop.filter.kernel());
         let part = Rectangle { left: 0, top: 0, width, height };
-        resize_rectangle(TensorView { spec, data: pixels }, part, algorithm, &mut output, &mut scope.resizer)
+        resize_rectangle(TensorView { spec, data: pixels }, part, crop.filter, true, &mut output, &mut scope.resizer)
     }
 }

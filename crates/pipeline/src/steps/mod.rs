@@ -27,7 +27,7 @@ pub(crate) use geometry::{Frame, Rectangle};
 pub use layout::ToChw;
 pub use mask::DecodeMask;
 pub(crate) use resize::resize_rectangle;
-pub use resize::{Filter, RandomResizedCrop, Resize, Resizer, Variant};
+pub use resize::{Filter, RandomResizedCrop, Resize, Variant};
 pub use signal::{AggregateSignal, ChannelName, DecodeSignal, Power, RawNumber, RecordingFormat, SignalWindows};
 pub use spec::{DEFAULT_FIELD, StepSpec};
 pub use text::{Embed, ExtractText, TokenPattern, Tokenise};

@@ -1,6 +1,5 @@
 //! Resizing: to a shorter side, to an exact size, or of a random rectangle.
 
-use fast_image_resize::{FilterType, ResizeAlg};
 use forebay_codec::{DType, TensorMut, TensorView};
 use serde::{Deserialize, Serialize};
 
@@ -12,11 +11,10 @@ use crate::scope::Scope;
 use crate::step::{BadParameter, Needs};
 
 mod area;
-mod passes;
+mod rectangle;
 mod tensorflow;
 
-pub use passes::Resizer;
-pub(crate) use passes::resize_rectangle;
+pub(crate) use rectangle::resize_rectangle;
 
 /// Resizes, keeping the aspect ratio (`shorter-side`) or not (`width` and `height`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -185,24 +183,20 @@ impl Reframe for Resize {
             (Variant::Tensorflow, _) => tensorflow::resize(view, output, &mut scope.floats),
             (_, Filter::Area) => area::resize(view, output, &mut scope.floats),
             (variant, filter) => {
-                let algorithm = match variant {
-                    Variant::Plain => ResizeAlg::Interpolation(filter.kernel()),
-                    _ => ResizeAlg::Convolution(filter.kernel()),
-                };
-                resize_rectangle(view, frame.rectangle, algorithm, &mut output, &mut scope.resizer)
+                let antialias = variant == Variant::Antialias;
+                resize_rectangle(view, frame.rectangle, filter, antialias, &mut output, &mut scope.resizer)
             }
         }
     }
 }
 
 impl Filter {
-    pub(crate) fn kernel(self) -> FilterType {
+    fn kernel(self) -> forebay_resize::Filter {
         match self {
-            Self::Bilinear => FilterType::Bilinear,
-            Self::Bicubic => FilterType::CatmullRom,
-            // Only reached by the antialiased resize, which has its own area kernel.
-            Self::Area => FilterType::Box,
-            Self::Lanczos => FilterType::Lanczos3,
+            Self::Bilinear => forebay_resize::Filter::Bilinear,
+            Self::Bicubic => forebay_resize::Filter::Bicubic,
+            Self::Lanczos => forebay_resize::Filter::Lanczos,
+            Self::Area => unreachable!("`area.rs` does it, and a step that cuts refuses it"),
         }
     }
 }
@@ -244,8 +238,7 @@ impl Reframe for RandomResizedCrop {
         mut output: TensorMut<'_>,
         scope: &mut Scope,
     ) -> Result<(), StepError> {
-        let algorithm = ResizeAlg::Convolution(self.filter.kernel());
-        resize_rectangle(view, frame.rectangle, algorithm, &mut output, &mut scope.resizer)
+        resize_rectangle(view, frame.rectangle, self.filter, true, &mut output, &mut scope.resizer)
     }
 }
 
