@@ -18,9 +18,14 @@ mod report;
 use std::process::ExitCode;
 
 use clap::Parser;
+use forebay_allocator::Allocator;
 
 use crate::arguments::Cli;
 use crate::output::Output;
+
+/// Running out of memory ends the work with an error, not the process.
+#[global_allocator]
+static ALLOCATOR: Allocator = Allocator;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();

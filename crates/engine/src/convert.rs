@@ -22,6 +22,7 @@ use crate::error::{Error, Result};
 use crate::load::OnError;
 use crate::memory::Gate;
 use crate::progress::{Progress, while_wanted};
+use crate::threads::share;
 use picture::{Done, Failure, Worker};
 
 /// What to convert: pictures, and where each goes.
@@ -148,26 +149,26 @@ impl Conversion {
         let threads = options.threads.clamp(1, self.pairs.len().max(1));
         let gate = Gate::new(options.memory_bytes, threads);
         progress.begin("convert", self.pairs.len() as u64);
-        std::thread::scope(|scope| {
-            for _ in 0..threads {
-                scope.spawn(|| {
-                    let mut worker = Worker::new(options, &*storage, &gate);
-                    while !stop.load(Ordering::Relaxed) && !progress.is_cancelled() {
-                        let number = next.fetch_add(1, Ordering::Relaxed);
-                        let Some(pair) = self.pairs.get(number) else { return };
-                        let done = worker.convert(pair);
-                        let fatal = match &done {
-                            Ok(_) => false,
-                            Err(Failure::OfPicture(_)) => options.on_error == OnError::Fail,
-                            Err(Failure::OfOutput(_)) => true,
-                        };
-                        stop.fetch_or(fatal, Ordering::Relaxed);
-                        results.lock().push((number, done));
-                        progress.advance(1);
-                    }
-                });
+        let work = || {
+            let mut worker = Worker::new(options, &*storage, &gate);
+            while !stop.load(Ordering::Relaxed) && !progress.is_cancelled() {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let Some(pair) = self.pairs.get(number) else { return };
+                let done = match Error::if_memory_was_refused() {
+                    Ok(()) => worker.convert(pair),
+                    Err(error) => Err(Failure::OfOutput(error)),
+                };
+                let fatal = match &done {
+                    Ok(_) => false,
+                    Err(Failure::OfPicture(_)) => options.on_error == OnError::Fail,
+                    Err(Failure::OfOutput(_)) => true,
+                };
+                stop.fetch_or(fatal, Ordering::Relaxed);
+                results.lock().push((number, done));
+                progress.advance(1);
             }
-        });
+        };
+        std::thread::scope(|scope| share(scope, threads, "convert", &work))?;
         while_wanted(progress)?;
         let mut results = results.into_inner();
         results.sort_unstable_by_key(|(number, _)| *number);

@@ -122,6 +122,16 @@ impl Error {
         Self::Panicked { message: message.to_owned() }
     }
 
+    /// An error if the system refused memory since somebody last asked: to be asked between two samples.
+    pub(crate) fn if_memory_was_refused() -> Result<()> {
+        forebay_allocator::take_refused().map_or(Ok(()), |bytes| {
+            Err(Self::Limit {
+                problem: format!("out of memory: the system refused {bytes} bytes"),
+                remedy: "give it more memory (`ulimit -v`), or use fewer threads or smaller batches".to_owned(),
+            })
+        })
+    }
+
     /// Wraps what the system said with what was being done to which path.
     pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
         let path = path.to_owned();

@@ -22,6 +22,7 @@ use crate::data::Dataset;
 use crate::error::{Error, Result};
 use crate::load::{Block, FromStorage, Schedule, Shuffle, Supply};
 use crate::progress::Progress;
+use crate::threads::share;
 
 /// What was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,22 +59,19 @@ pub fn export_tar(
     let next = AtomicUsize::new(0);
     let bytes = AtomicU64::new(0);
     let failure: Mutex<Option<Error>> = Mutex::new(None);
-    std::thread::scope(|scope| {
-        for _ in 0..threads.clamp(1, shards.max(1)) {
-            scope.spawn(|| {
-                loop {
-                    let shard = next.fetch_add(1, Ordering::Relaxed);
-                    if shard >= shards || failure.lock().is_some() {
-                        return;
-                    }
-                    match write_shard(dataset, storage, &tar_path(output, shard), shard, progress) {
-                        Ok(written) => _ = bytes.fetch_add(written, Ordering::Relaxed),
-                        Err(error) => _ = failure.lock().get_or_insert(error),
-                    }
-                }
-            });
+    let work = || {
+        loop {
+            let shard = next.fetch_add(1, Ordering::Relaxed);
+            if shard >= shards || failure.lock().is_some() {
+                return;
+            }
+            match write_shard(dataset, storage, &tar_path(output, shard), shard, progress) {
+                Ok(written) => _ = bytes.fetch_add(written, Ordering::Relaxed),
+                Err(error) => _ = failure.lock().get_or_insert(error),
+            }
         }
-    });
+    };
+    std::thread::scope(|scope| share(scope, threads.clamp(1, shards.max(1)), "export", &work))?;
     let files: Vec<PathBuf> = (0..shards).map(|shard| tar_path(output, shard)).collect();
     let named = match failure.into_inner() {
         Some(error) => Err(error),
@@ -129,6 +127,7 @@ fn write_shard(
                 writer.write(&key, &member, &content).map_err(|error| tar_error(error, &temporary))?;
             }
             progress.advance(1);
+            Error::if_memory_was_refused()?;
             if progress.is_cancelled() {
                 return Err(Error::Cancelled);
             }

@@ -72,6 +72,7 @@ mod progress;
 mod scratch_folder;
 mod storage_choice;
 pub mod sync;
+mod threads;
 
 pub use error::{Error, Result};
 pub use progress::{Progress, while_looking_up};

@@ -1,6 +1,7 @@
 //! Probing: what a storage and the memory can do, measured with files of its own (inventory P50, P51).
 
 use std::path::{Path, PathBuf};
+use std::thread::{Builder, ScopedJoinHandle};
 use std::time::{Duration, Instant};
 
 use forebay_storage::Storage;
@@ -10,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::progress::{Progress, while_wanted};
 use crate::scratch_folder::ScratchFolder;
+use crate::threads::cannot_start;
 
 /// How to probe.
 #[derive(Debug, Clone)]
@@ -175,9 +177,13 @@ fn run_threads(
     let until = Until::new(Instant::now() + Duration::from_secs_f64(seconds), &cancelled);
     let work = &work;
     let samples: Vec<Result<ReadSample>> = std::thread::scope(|scope| {
-        let handles: Vec<_> = (0..threads).map(|thread| scope.spawn(move || work(thread, until))).collect();
+        let start = |thread| Builder::new().spawn_scoped(scope, move || work(thread, until));
+        let handles: Vec<_> = (0..threads).map(start).collect();
         let panicked = |_| Err(Error::Panicked { message: "while probing".to_owned() });
-        handles.into_iter().map(|handle| handle.join().unwrap_or_else(panicked)).collect()
+        let join = |handle: std::io::Result<ScopedJoinHandle<'_, _>>| {
+            handle.map_err(|source| cannot_start("probing", source))?.join().unwrap_or_else(panicked)
+        };
+        handles.into_iter().map(join).collect()
     });
     while_wanted(progress)?;
     samples.into_iter().try_fold(ReadSample::default(), |mut sum, sample| {

@@ -30,8 +30,9 @@ pub trait Progress: Sync {
     }
 }
 
-/// An error once the user wants no more.
+/// An error once the user wants no more, or memory is not there for more.
 pub(crate) fn while_wanted(progress: &dyn Progress) -> Result<()> {
+    Error::if_memory_was_refused()?;
     if progress.is_cancelled() { Err(Error::Cancelled) } else { Ok(()) }
 }
 

@@ -43,6 +43,10 @@ mod work;
 
 use pyo3::prelude::*;
 
+/// Running out of memory is an exception, not the end of the process.
+#[global_allocator]
+static ALLOCATOR: forebay_allocator::Allocator = forebay_allocator::Allocator;
+
 /// The module's content.
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {

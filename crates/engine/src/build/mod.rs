@@ -26,6 +26,7 @@ use crate::error::{Error, Result};
 use crate::load::{OnError, check_functions, damage_kept};
 use crate::memory::Gate;
 use crate::progress::Progress;
+use crate::threads::share;
 use identity::Identity;
 use journal::{Journal, ShardDone};
 
@@ -148,23 +149,20 @@ impl Build {
         let stop = AtomicBool::new(false);
         let gate = Gate::new(options.memory_bytes, options.threads.min(missing.len()));
         let results: Mutex<Vec<(usize, std::result::Result<ShardDone, shard::Stopped>)>> = Mutex::new(Vec::new());
-        std::thread::scope(|scope| {
-            for _ in 0..options.threads.min(missing.len()) {
-                scope.spawn(|| {
-                    let mut writer = shard::ShardWriter::new(self, options.on_error, &stop, progress, &gate);
-                    while let Some(&shard) = missing.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        let work = || writer.write(shard, self.range(shard, options), journal);
-                        let built = catch_unwind(AssertUnwindSafe(work))
-                            .unwrap_or_else(|panic| Err(shard::Stopped::Failed(Error::panicked(&*panic))));
-                        stop.fetch_or(built.is_err(), Ordering::Relaxed);
-                        results.lock().push((shard, built));
-                        if stop.load(Ordering::Relaxed) {
-                            return;
-                        }
-                    }
-                });
+        let work = || {
+            let mut writer = shard::ShardWriter::new(self, options.on_error, &stop, progress, &gate);
+            while let Some(&shard) = missing.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let write = || writer.write(shard, self.range(shard, options), journal);
+                let built = catch_unwind(AssertUnwindSafe(write))
+                    .unwrap_or_else(|panic| Err(shard::Stopped::Failed(Error::panicked(&*panic))));
+                stop.fetch_or(built.is_err(), Ordering::Relaxed);
+                results.lock().push((shard, built));
+                if stop.load(Ordering::Relaxed) {
+                    return;
+                }
             }
-        });
+        };
+        std::thread::scope(|scope| share(scope, options.threads.min(missing.len()), "build", &work))?;
         for (shard, result) in results.into_inner() {
             match result {
                 Ok(built) => done[shard] = Some(built),

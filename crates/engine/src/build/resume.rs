@@ -9,6 +9,7 @@ use crate::data::{ShardEntry, blocks_path, crc_path, file_checksum, index_path};
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 use crate::sync::Mutex;
+use crate::threads::share;
 
 /// The shards, of `shards` in all, that are whole already.
 pub(super) fn whole_shards(
@@ -26,20 +27,17 @@ pub(super) fn whole_shards(
     progress.begin("verify finished shards", noted.iter().flatten().map(|done| done.entry.samples).sum());
     let next = AtomicUsize::new(0);
     let results: Mutex<Vec<(usize, Result<bool>)>> = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for _ in 0..threads.min(count) {
-            scope.spawn(|| {
-                loop {
-                    let shard = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(noted) = noted.get(shard) else { return };
-                    let Some(done) = noted else { continue };
-                    let whole = is_whole(&journal.shard_path(shard), &done.entry, progress);
-                    progress.advance(done.entry.samples);
-                    results.lock().push((shard, whole));
-                }
-            });
+    let work = || {
+        loop {
+            let shard = next.fetch_add(1, Ordering::Relaxed);
+            let Some(noted) = noted.get(shard) else { return };
+            let Some(done) = noted else { continue };
+            let whole = is_whole(&journal.shard_path(shard), &done.entry, progress);
+            progress.advance(done.entry.samples);
+            results.lock().push((shard, whole));
         }
-    });
+    };
+    std::thread::scope(|scope| share(scope, threads.min(count), "verify finished shards", &work))?;
     let mut whole = noted;
     for (shard, result) in results.into_inner() {
         if !result? {

@@ -119,6 +119,7 @@ impl<'a> ShardWriter<'a> {
             if self.progress.is_cancelled() {
                 return Err(Error::Cancelled.into());
             }
+            Error::if_memory_was_refused()?;
             match (self.process(number), self.on_error) {
                 (Ok(()), _) => {}
                 (Err(error), on_error) if on_error == OnError::Fail || error.ends() => return Err(error.into()),

@@ -34,6 +34,7 @@ use forebay_pipeline::{Action, Draw, Pipeline, Runner, Schema, Step, Strategy};
 use crate::data::Skipped;
 use crate::error::{Error, Result};
 use crate::memory::{Shares, default_memory_bytes};
+use crate::threads::cannot_start;
 use assembly::{Assembly, Shape};
 use staging::{Staged, Staging};
 use worker::Worker;
@@ -243,8 +244,7 @@ impl Loader {
                 shared.fail(Error::panicked(&*panic));
             }
         });
-        let thread = thread.map_err(|source| Error::Io { doing: "start a thread for", path: "load".into(), source })?;
-        self.threads.push(thread);
+        self.threads.push(thread.map_err(|source| cannot_start("load", source))?);
         Ok(())
     }
 
@@ -365,6 +365,9 @@ impl Shared {
         let mut worker = Worker::new(&self.online, &self.options, &*self.supply, self.shares.worker_bytes as usize);
         let start = self.supply.start();
         while let Some(staged) = self.staging.take(TAKE_SAMPLES) {
+            if let Err(error) = Error::if_memory_was_refused() {
+                return self.fail(error);
+            }
             for Staged { place, payload, _block } in staged {
                 let Some(mut assembler) = self.assembly.claim(place - start) else { return };
                 let done = worker.run(payload, &mut assembler).and_then(|key| {

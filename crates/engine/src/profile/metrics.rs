@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use forebay_plan::SystemSample;
@@ -10,11 +11,15 @@ use forebay_plan::SystemSample;
 pub(super) fn while_sampling<T>(run: u32, work: impl FnOnce() -> T) -> (T, Vec<SystemSample>) {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        let sampler = scope.spawn(|| sample_until(run, &over));
+        // Where the system has no thread to spare for it, the run goes on without.
+        let sampler = Builder::new().spawn_scoped(scope, || sample_until(run, &over));
         let result = work();
         over.store(true, Ordering::Release);
-        sampler.thread().unpark();
-        (result, sampler.join().unwrap_or_default())
+        let samples = sampler.ok().and_then(|sampler| {
+            sampler.thread().unpark();
+            sampler.join().ok()
+        });
+        (result, samples.unwrap_or_default())
     })
 }
 

@@ -1,11 +1,13 @@
-//! Every operation on files fails once, and what the program makes of it is an error or a right result.
+//! Every operation on files and every allocation fails once, and what the program makes of it is an error or a right result.
 //!
-//! `shim.c` is put before the C library by `LD_PRELOAD` and makes the nth operation below a folder go wrong. A [`Case`] is a
+//! `shim.c` is put before the C library by `LD_PRELOAD` and makes the nth operation below a folder, or the nth allocation, go
+//! wrong. A [`Case`] is a
 //! command on a handful of small pictures. For each n the command runs with the fault, and then once more without: the
 //! second run must succeed and leave what a run that nobody disturbed leaves, to the byte and to the last file.
 //!
 //! By default some n of each kind are tried, chosen by a seed; with `FOREBAY_FAULTS=all` all of them are.
 
+mod memory;
 mod storage;
 
 use std::collections::BTreeMap;
@@ -122,6 +124,12 @@ impl Case {
     /// Runs the command with the fault `kind` at operation number `at`, if that is not 0; the operations that could have gone
     /// wrong in this way.
     fn run(&self, kind: &str, at: usize) -> (Ran, Vec<Operation>) {
+        let (ran, log) = self.run_logged(kind, at);
+        (ran, log.lines().map(|line| Operation::parse(line, &self.here())).collect())
+    }
+
+    /// The same, with the shim's log as it is.
+    fn run_logged(&self, kind: &str, at: usize) -> (Ran, String) {
         let log = self.logs.path().join("log");
         let _ = fs::remove_file(&log);
         let mut command = (self.command)(&self.here());
@@ -131,8 +139,7 @@ impl Case {
             command.env("FAULT_VANISHED", self.vanished());
         }
         let ran = run_within(&mut command, HANGS_AFTER);
-        let log = fs::read_to_string(&log).unwrap_or_default();
-        (ran, log.lines().map(|line| Operation::parse(line, &self.here())).collect())
+        (ran, fs::read_to_string(&log).unwrap_or_default())
     }
 
     /// Where a file that vanishes goes.

@@ -10,6 +10,10 @@
  *                  short    a read or a write does half of what was asked
  *                  ENOENT   the file or folder vanishes just before: it is moved to where FAULT_VANISHED says
  *                  exit     the process ends, as a kill ends it
+ *                for memory, where nothing is logged but the one that went wrong, and the count at the end:
+ *                  nomem        an allocation, by the program or by any library, is refused
+ *                  nomem-large  one of 64 KiB or more
+ *                  nomem-on     one and all that come after it, whatever their size
  *   FAULT_AT     n, counted from 1 among the operations that can go wrong in this way; 0 for none
  */
 #define _GNU_SOURCE
@@ -31,7 +35,8 @@
 
 /* What an operation does, by which each kind of fault chooses. */
 enum { LOOKS = 1, READS = 2, WRITES = 4, NEEDS_ROOM = 8, WAITS = 16 };
-enum kind { NONE, EIO_, ENOSPC_, EINTR_, SHORT, ENOENT_, EXIT };
+enum kind { NONE, EIO_, ENOSPC_, EINTR_, SHORT, ENOENT_, EXIT, NOMEM, NOMEM_LARGE, NOMEM_ON };
+#define LARGE_BYTES 65536
 
 #define SHORTEN (-1)
 #define FILES_MAX 1024
@@ -45,12 +50,13 @@ static atomic_long counted;
 static char *paths[FILES_MAX]; /* of each open file below the root */
 
 __attribute__((constructor)) static void start(void) {
-    static const char *const names[] = {"", "EIO", "ENOSPC", "EINTR", "short", "ENOENT", "exit"};
+    static const char *const names[] = {"",       "EIO",  "ENOSPC", "EINTR",       "short",
+                                        "ENOENT", "exit", "nomem",  "nomem-large", "nomem-on"};
     const char *wanted = getenv("FAULT_KIND"), *at = getenv("FAULT_AT"), *log = getenv("FAULT_LOG");
     root = getenv("FAULT_ROOT");
     root_length = root ? strlen(root) : 0;
     fault_at = at ? atol(at) : 0;
-    for (int i = 1; wanted && i < 7; i++)
+    for (int i = 1; wanted && i <= NOMEM_ON; i++)
         if (!strcmp(wanted, names[i])) kind = i;
     if (log) log_file = syscall(SYS_openat, AT_FDCWD, log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
 }
@@ -82,7 +88,7 @@ static int can_go_wrong(int does) {
     case EINTR_: return does & WAITS;
     case SHORT: return does & (READS | WRITES);
     case ENOENT_: return does & LOOKS;
-    case NONE: return 0;
+    case NONE: case NOMEM: case NOMEM_LARGE: case NOMEM_ON: return 0;
     default: return 1;
     }
 }
@@ -313,4 +319,44 @@ int rename(const char *from, const char *to) {
     char whole[PATH_MAX];
     FAIL_IF("rename", below(AT_FDCWD, from, whole), LOOKS | NEEDS_ROOM, -1);
     return real(from, to);
+}
+
+/* Memory. The C library exports its own allocator under these names, too. */
+
+extern void *__libc_malloc(size_t), *__libc_calloc(size_t, size_t), *__libc_realloc(void *, size_t);
+extern void *__libc_memalign(size_t, size_t);
+
+static void note(long number, const char *what) {
+    char line[64];
+    int length = snprintf(line, sizeof line, "%ld %s\n", number, what);
+    if (log_file >= 0 && syscall(SYS_write, log_file, line, length) < 0) _exit(99);
+}
+
+static int refused(size_t size) {
+    if (kind < NOMEM || (kind == NOMEM_LARGE && size < LARGE_BYTES)) return 0;
+    long number = atomic_fetch_add(&counted, 1) + 1;
+    if (!fault_at || number < fault_at || (number > fault_at && kind != NOMEM_ON)) return 0;
+    if (number == fault_at) {
+        char what[32];
+        snprintf(what, sizeof what, "refused %zu !", size);
+        note(number, what);
+    }
+    errno = ENOMEM;
+    return 1;
+}
+
+void *malloc(size_t size) { return refused(size) ? NULL : __libc_malloc(size); }
+void *calloc(size_t count, size_t size) { return refused(count * size) ? NULL : __libc_calloc(count, size); }
+void *realloc(void *block, size_t size) { return refused(size) ? NULL : __libc_realloc(block, size); }
+void *memalign(size_t to, size_t size) { return refused(size) ? NULL : __libc_memalign(to, size); }
+void *aligned_alloc(size_t to, size_t size) { return memalign(to, size); }
+int posix_memalign(void **block, size_t to, size_t size) {
+    void *given = memalign(to, size);
+    if (!given) return ENOMEM;
+    *block = given;
+    return 0;
+}
+
+__attribute__((destructor)) static void end(void) {
+    if (kind >= NOMEM) note(atomic_load(&counted), "allocations");
 }

@@ -16,9 +16,9 @@ use crate::support::{Ran, command, forebay};
 /// Pictures of a handful of pixels, so that a run takes milliseconds.
 const SMALL: &str = "--set resize.shorter-side=24 --set random-crop.size=16 --threads 2";
 
-const BUILD: &str = "build cv --data photos --strategy resized --shards 2 -o dataset";
+pub(super) const BUILD: &str = "build cv --data photos --strategy resized --shards 2 -o dataset";
 
-fn small(arguments: &str) -> &'static str {
+pub(super) fn small(arguments: &str) -> &'static str {
     Box::leak(format!("{arguments} {SMALL}").into_boxed_str())
 }
 
@@ -101,7 +101,7 @@ fn export() {
 }
 
 /// What a profile says that no clock measured.
-fn profiled(here: &Path) -> Files {
+pub(super) fn profiled(here: &Path) -> Files {
     let mut files = everything(here);
     let text = files.remove(Path::new("profile.json")).unwrap_or_default();
     let profile: Value = serde_json::from_slice(&text).unwrap_or_else(|error| panic!("profile.json: {error}"));

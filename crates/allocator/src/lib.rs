@@ -1,0 +1,201 @@
+//! The system's allocator with a reserve, so that running out of memory can be an error.
+//!
+//! A buffer whose size a file decides is asked for with `try_reserve`, and a refusal is an error there. All the rest, names and
+//! messages and the insides of libraries, cannot refuse: Rust ends the process. [`Allocator`] helps these over the moment: a
+//! small request that the system refuses is served from a reserve, and [`take_refused`] tells whoever asks that it happened.
+//! The engine asks between two samples, and ends in order, with an error.
+//!
+//! ```
+//! #[global_allocator]
+//! static ALLOCATOR: forebay_allocator::Allocator = forebay_allocator::Allocator;
+//! # fn main() {
+//! assert_eq!(forebay_allocator::take_refused(), None);
+//! # }
+//! ```
+//!
+//! The reserve lies in the part of the program's image that has no content, so it costs addresses, and no memory until it is
+//! used. What is given back to it counts, and when all of it was, it is whole again. A large request is not served from it.
+//!
+//! # Limits
+//!
+//! Where the system promises more than it has (Linux, unless told otherwise) it refuses only what is beyond `ulimit -v`, and
+//! ends a process instead of refusing. What C libraries ask for does not come from here: they return errors of their own.
+
+mod reserve;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use reserve::RESERVE;
+
+/// A larger request than this is refused when the system refuses it.
+const SMALL_BYTES_MAX: usize = 1 << 20;
+
+/// The size of the last request that the system refused and the reserve served; 0 for none.
+static REFUSED_BYTES: AtomicUsize = AtomicUsize::new(0);
+
+/// The size of a request that the system refused and the reserve served, once, if there was one since the last time
+/// that somebody asked: whoever asks is to end its work with an error.
+pub fn take_refused() -> Option<usize> {
+    // Nearly always there is none, and looking costs less than taking.
+    if REFUSED_BYTES.load(Ordering::Relaxed) == 0 {
+        return None;
+    }
+    Some(REFUSED_BYTES.swap(0, Ordering::Relaxed)).filter(|&bytes| bytes > 0)
+}
+
+/// The system's allocator, with a reserve for small requests that it refuses.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Allocator;
+
+impl Allocator {
+    /// What the system gave, or a piece of the reserve for a small request that it refused; null otherwise.
+    #[inline]
+    fn or_reserve(given: *mut u8, layout: Layout) -> *mut u8 {
+        if given.is_null() { Self::from_reserve(layout) } else { given }
+    }
+
+    #[cold]
+    fn from_reserve(layout: Layout) -> *mut u8 {
+        if layout.size() > SMALL_BYTES_MAX {
+            return std::ptr::null_mut();
+        }
+        let piece = RESERVE.take(layout);
+        if !piece.is_null() {
+            REFUSED_BYTES.store(layout.size().max(1), Ordering::Relaxed);
+        }
+        piece
+    }
+}
+
+// SAFETY: Every block is the system's, with its guarantees, or a piece of the reserve, which `Reserve::take` promises to be
+// of the layout and nobody else's until it is given back. A block goes back to where it came from: its address tells. Nothing
+// here unwinds or allocates.
+unsafe impl GlobalAlloc for Allocator {
+    #[inline]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promise about the layout is passed on.
+        Self::or_reserve(unsafe { System.alloc(layout) }, layout)
+    }
+
+    #[inline]
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promise about the layout is passed on.
+        let given = unsafe { System.alloc_zeroed(layout) };
+        if !given.is_null() {
+            return given;
+        }
+        let piece = Self::from_reserve(layout);
+        if !piece.is_null() {
+            // SAFETY: the piece has the layout's size, and is ours alone. It may have been used before.
+            unsafe { piece.write_bytes(0, layout.size()) };
+        }
+        piece
+    }
+
+    #[inline]
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        if RESERVE.has(block) {
+            RESERVE.give_back();
+        } else {
+            // SAFETY: a block that is not of the reserve came from the system, by the same layout.
+            unsafe { System.dealloc(block, layout) };
+        }
+    }
+
+    #[inline]
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        if !RESERVE.has(block) {
+            // SAFETY: a block that is not of the reserve came from the system, by the same layout, and the caller
+            // promises about the new size what the system asks for.
+            let given = unsafe { System.realloc(block, layout, new_size) };
+            if !given.is_null() {
+                return given;
+            }
+        }
+        // SAFETY: the block is one of ours, and the caller's promises are passed on.
+        unsafe { self.move_block(block, layout, new_size) }
+    }
+}
+
+impl Allocator {
+    /// What `realloc` does where a block cannot grow in place.
+    ///
+    /// # Safety
+    ///
+    /// As for [`GlobalAlloc::realloc`].
+    #[cold]
+    unsafe fn move_block(self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        // SAFETY: the caller promises that the new size, rounded up to the alignment, does not overflow.
+        let new_layout = unsafe { Layout::from_size_align_unchecked(new_size, layout.align()) };
+        // SAFETY: the new size is not zero, by the caller's promise.
+        let moved = unsafe { self.alloc(new_layout) };
+        if !moved.is_null() {
+            // SAFETY: both blocks are at least that long, and they are different blocks. The old one is not used again.
+            unsafe {
+                std::ptr::copy_nonoverlapping(block, moved, layout.size().min(new_size));
+                self.dealloc(block, layout);
+            }
+        }
+        moved
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::hint::black_box;
+
+    use super::*;
+
+    /// A size that no system gives.
+    const TOO_MUCH: usize = 1 << 60;
+
+    fn layout(size: usize, align: usize) -> Layout {
+        Layout::from_size_align(size, align).expect("a layout")
+    }
+
+    #[test]
+    fn what_the_system_gives_is_the_systems() {
+        // SAFETY: the layout is not empty, and the block is used within it and given back once.
+        unsafe {
+            let block = Allocator.alloc(layout(100, 8));
+            assert!(!block.is_null() && !RESERVE.has(block));
+            let grown = Allocator.realloc(block, layout(100, 8), 5000);
+            assert!(!grown.is_null() && !RESERVE.has(grown));
+            Allocator.dealloc(grown, layout(5000, 8));
+        }
+    }
+
+    #[test]
+    fn a_large_request_is_refused_and_its_block_stays() {
+        // SAFETY: the layouts are not empty; a block whose growth was refused is as it was.
+        unsafe {
+            // A block that nobody looks at the compiler takes for given.
+            assert!(black_box(Allocator.alloc(layout(TOO_MUCH, 8))).is_null());
+            assert!(black_box(Allocator.alloc_zeroed(layout(TOO_MUCH, 8))).is_null());
+            let block = Allocator.alloc_zeroed(layout(100, 8));
+            block.write(7);
+            assert!(black_box(Allocator.realloc(block, layout(100, 8), TOO_MUCH)).is_null());
+            assert_eq!((block.read(), block.add(99).read()), (7, 0));
+            Allocator.dealloc(block, layout(100, 8));
+        }
+    }
+
+    #[test]
+    fn a_small_one_comes_from_the_reserve_and_is_told_once() {
+        let piece = Allocator::or_reserve(std::ptr::null_mut(), layout(300, 64));
+        assert!(RESERVE.has(piece) && piece.addr().is_multiple_of(64));
+        assert_eq!(take_refused(), Some(300));
+        assert_eq!(take_refused(), None);
+        // SAFETY: the piece is of this layout. It is used within it, moved, and given back once.
+        unsafe {
+            piece.write_bytes(9, 300);
+            let moved = Allocator.realloc(piece, layout(300, 64), 600);
+            assert!(!RESERVE.has(moved), "the system gives again");
+            assert_eq!((moved.read(), moved.add(299).read()), (9, 9));
+            Allocator.dealloc(moved, layout(600, 64));
+        }
+        assert!(Allocator::or_reserve(std::ptr::null_mut(), layout(SMALL_BYTES_MAX + 1, 8)).is_null());
+        assert_eq!(take_refused(), None, "an error says so already");
+    }
+}
