@@ -24,6 +24,7 @@ pub(crate) struct Reserve {
 unsafe impl Sync for Reserve {}
 
 impl Reserve {
+    #[expect(clippy::large_stack_arrays, reason = "it is evaluated for statics, when the program is compiled")]
     const fn new() -> Self {
         let block = UnsafeCell::new([const { MaybeUninit::uninit() }; RESERVE_BYTES]);
         Self { block, state: AtomicU64::new(0) }
@@ -106,6 +107,10 @@ mod tests {
             for thread in 0..4_u64 {
                 scope.spawn(move || {
                     for round in 0..300 {
+                        #[expect(
+                            clippy::cast_ptr_alignment,
+                            reason = "it is taken by the layout of what it is cast to"
+                        )]
                         let piece = reserve.take(layout).cast::<u64>();
                         assert!(!piece.is_null());
                         let mine = thread << 32 | round;

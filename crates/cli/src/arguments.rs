@@ -180,7 +180,7 @@ pub(crate) struct Settings {
     /// `source.files=**/*.csv` (all of them: docs/steps.md); may be given several times
     #[arg(long = "set", value_name = "STEP.PARAMETER=VALUE")]
     settings: Vec<Setting>,
-    /// Let the pipeline's [source] name files outside the data folder; only for one that you trust
+    /// Let the pipeline's source name files outside the data folder; only for one that you trust
     #[arg(long)]
     allow_outside: bool,
 }

@@ -1,7 +1,7 @@
 //! The memory budget: how much memory a loader (or a build) may take, and how it is shared out.
 //!
 //! A file of 32 KB can hold a picture of 800 MB, so that what is at work is bounded by bytes, not by a number of samples. One
-//! number, the budget, is cut into [`Shares`] that each have one owner:
+//! number, the budget, is cut into `Shares` that each have one owner:
 //!
 //! ```text
 //! staged   what was read and not yet worked on: a quarter, or more where a shuffled window wants it, up to a half

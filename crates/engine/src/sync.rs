@@ -5,7 +5,7 @@
 //! or trip over them. A panic while a lock is held is reported by whoever runs the thread, so poisoning adds nothing.
 //!
 //! In the unit tests of this crate they are shuttle's, and so are threads: whatever uses them runs under a scheduler that tries
-//! out one interleaving after another (`load/model.rs`). Such a test must run within [`modelled`].
+//! out one interleaving after another (`load/model.rs`). Such a test must run within `modelled`.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::PoisonError;

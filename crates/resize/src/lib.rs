@@ -180,8 +180,9 @@ impl Resizer {
         let mut copy = Vec::new();
         let source = Picture { data: aligned(source.data, source.element, &mut copy)?, ..source };
         let image = image(source.data, source.width, source.height, pixel)?;
-        let (from, to) = ((crop.width, crop.height), (target.width, target.height));
-        let mut output = image_mut(target.data, target.width, target.height, pixel)?;
+        let PictureMut { data, width: out_width, height: out_height } = target;
+        let mut output = image_mut(data, out_width, out_height, pixel)?;
+        let (from, to) = ((crop.width, crop.height), (out_width, out_height));
         let in_two = antialias && filter.overshoots() && source.element != Element::F32;
         let Some((width, height)) = in_two.then(|| between(from, to)).flatten() else {
             return pass(&mut self.library, &image, crop, &mut output, &options);

@@ -95,7 +95,7 @@ fn a_cut_tar_fails_or_is_skipped() {
     let folder = built(8, 2);
     let here = folder.path();
     forebay(here, "export dataset tars").text();
-    let pipeline = "name = \"tars\"\n[source]\nformat = \"tar\"\n[[source.fields]]\nfield = \"cls\"\nfrom = \"cls\"\ntype = \"int\"\n";
+    let pipeline = "name = \"tars\"\n[source]\nformat = \"tar\"\nfield = \"cls\"\n[[source.fields]]\nfield = \"cls\"\nfrom = \"cls\"\ntype = \"int\"\n";
     std::fs::write(here.join("tars.toml"), pipeline).unwrap();
     assert_eq!(forebay(here, "load tars.toml --data tars --json").json()["samples"], 8);
     let tar = std::fs::read_dir(here.join("tars")).unwrap().map(|entry| entry.unwrap().path()).min().unwrap();

@@ -60,7 +60,7 @@ fn what_it_takes_stays_within_the_budget() {
     // The program itself, its stacks and what the allocator keeps.
     assert!(peak < 72_000_000 + 64_000_000, "{peak} bytes");
     let shown = forebay(folder.path(), &format!("{arguments} 80MB"));
-    assert!(shown.text().contains("at most, of 80 MB"), "{shown:#?}");
+    assert!(shown.text().contains("at most, of 80.0 MB"), "{shown:#?}");
 }
 
 #[test]

@@ -12,12 +12,12 @@ pub(super) fn while_sampling<T>(run: u32, work: impl FnOnce() -> T) -> (T, Vec<S
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         // Where the system has no thread to spare for it, the run goes on without.
-        let sampler = Builder::new().spawn_scoped(scope, || sample_until(run, &over));
+        let thread = Builder::new().spawn_scoped(scope, || sample_until(run, &over));
         let result = work();
         over.store(true, Ordering::Release);
-        let samples = sampler.ok().and_then(|sampler| {
-            sampler.thread().unpark();
-            sampler.join().ok()
+        let samples = thread.ok().and_then(|thread| {
+            thread.thread().unpark();
+            thread.join().ok()
         });
         (result, samples.unwrap_or_default())
     })

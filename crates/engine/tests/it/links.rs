@@ -150,10 +150,10 @@ fn overwriting_replaces_what_is_provably_ours_and_nothing_else() {
     assert!(!left.iter().any(|name| name.starts_with("shard-00002") || name.starts_with("shard-00003")), "{left:?}");
     // One that is damaged is still ours; a strange file in the journal is not.
     let text = fs::read_to_string(output.path().join("dataset.json")).unwrap();
-    fs::write(output.path().join("dataset.json"), text.replace("\"version\": 1", "\"version\": !")).unwrap();
+    fs::write(output.path().join("dataset.json"), text.replace("\"version\": 2", "\"version\": !")).unwrap();
     run(output.path(), 2, true).unwrap();
     // Where it no longer names its shards, nobody knows whose they are.
-    fs::write(output.path().join("dataset.json"), &text[..60]).unwrap();
+    fs::write(output.path().join("dataset.json"), &text[..80]).unwrap();
     assert!(run(output.path(), 2, true).unwrap_err().contains("is in the way"));
     fs::write(output.path().join("dataset.json"), &text).unwrap();
     fs::create_dir(output.path().join(".forebay-build")).unwrap();

@@ -173,7 +173,7 @@ fn an_absurd_batch_is_refused_before_it_is_allocated() {
     let supply = FromStorage::source(list(&pipeline, photos.path()), local(), order);
     let online = Online::after(&pipeline, &Strategy::parse(&pipeline, "unprocessed").unwrap());
     let error = Loader::start(Arc::new(supply), online, threads(1)).err().unwrap().to_string();
-    assert!(error.contains("over the limit"), "{error}");
+    assert!(error.contains("takes 302400001792 bytes or more"), "{error}");
 }
 
 #[test]

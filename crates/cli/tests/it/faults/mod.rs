@@ -152,7 +152,10 @@ impl Case {
         let from = self.vanished();
         let to = |operation: &Operation| self.here().join(&operation.path);
         match failed {
-            [failed] if !to(failed).exists() && (failed.path.starts_with(PHOTOS) || self.had(&failed.path)) => {
+            [failed]
+                if !to(failed).exists()
+                    && (failed.path.starts_with(PHOTOS) || self.had(&failed.path) || failed.is_of_journal()) =>
+            {
                 fs::rename(from, to(failed)).unwrap();
             }
             _ if from.is_dir() => fs::remove_dir_all(from).unwrap(),
@@ -268,6 +271,11 @@ impl Case {
 }
 
 impl Operation {
+    /// Whether it was done to a build's journal. Without that nobody knows whose the shards are, and the next build refuses to touch them.
+    fn is_of_journal(&self) -> bool {
+        self.path.ends_with(".forebay-build")
+    }
+
     /// A line of the shim's log; the path becomes one below `root`.
     fn parse(line: &str, root: &Path) -> Self {
         let (line, failed) = line.strip_suffix(" !").map_or((line, false), |line| (line, true));
