@@ -147,6 +147,7 @@ impl Decoder {
                 Error::format(problem, position.next_byte())
             }
             Failure::Range => Error::unsupported("coefficients beyond the range of pixels", 8192u64),
+            Failure::Other(error) => error,
         })
     }
 }
@@ -154,6 +155,13 @@ impl Decoder {
 enum Failure {
     Damage(Damage),
     Range,
+    Other(Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Other(error)
+    }
 }
 
 impl From<Damage> for Failure {
@@ -302,9 +310,9 @@ impl Work {
         for (component, plane) in self.planes.iter_mut().enumerate().take(layout.components()) {
             let (across, down) = layout.blocks(component);
             let width = columns.next_multiple_of(GROUP) * across * 8;
-            plane.prepare(layout.columns.0 * across * 8, width, down * 8);
+            plane.prepare(layout.columns.0 * across * 8, width, down * 8)?;
         }
-        self.output.prepare(layout);
+        self.output.prepare(layout)?;
         position.jump(level, plan, layout.rows.0 * layout.mcus.0)?;
         let mut in_range = true;
         for row in layout.rows.0..layout.rows.1 {

@@ -36,6 +36,12 @@ pub enum Error {
         /// How much is allowed.
         limit: u64,
     },
+    /// The system refused memory to work in.
+    #[error("out of memory: `{bytes}` bytes to decode in\nhint: give the process more memory")]
+    Memory {
+        /// How much was asked for.
+        bytes: usize,
+    },
     /// The caller asked for something impossible.
     #[error("{problem}: expected `{expected}`, found `{found}`")]
     Usage {
@@ -49,9 +55,9 @@ pub enum Error {
 }
 
 impl Error {
-    /// Whether another decoder may succeed: the file is at fault or too unusual, not the caller.
+    /// Whether another decoder may succeed: the file is at fault, too unusual or too large, not the caller.
     pub fn is_refusal(&self) -> bool {
-        matches!(self, Self::Format { .. } | Self::Unsupported { .. })
+        matches!(self, Self::Format { .. } | Self::Unsupported { .. } | Self::Memory { .. })
     }
 
     pub(crate) fn format(problem: &'static str, offset: usize) -> Self {
@@ -61,4 +67,13 @@ impl Error {
     pub(crate) fn unsupported(feature: &'static str, found: impl Into<u64>) -> Self {
         Self::Unsupported { feature, found: found.into() }
     }
+}
+
+/// Makes a buffer at least so long, unless the system refuses: its size is the picture's.
+pub(crate) fn grow(buffer: &mut Vec<u8>, bytes: usize) -> Result<()> {
+    if let Some(more) = bytes.checked_sub(buffer.len()) {
+        buffer.try_reserve(more).map_err(|_| Error::Memory { bytes })?;
+        buffer.resize(bytes, 0);
+    }
+    Ok(())
 }

@@ -1,6 +1,7 @@
 //! From rows of samples to rows of pixels.
 
 use crate::decoder::{Colour, Layout};
+use crate::error::{Result, grow};
 use crate::header::{Sampling, Space};
 use crate::kernel::colour;
 use crate::kernel::upsample::{Method, Rows, upsample};
@@ -21,7 +22,7 @@ impl Output {
     }
 
     /// Makes ready for a picture.
-    pub(crate) fn prepare(&mut self, layout: &Layout) {
+    pub(crate) fn prepare(&mut self, layout: &Layout) -> Result<()> {
         // libjpeg has no neighbours to mix where there are but two samples.
         let narrow = layout.colour_size().0 <= 2;
         self.method = match layout.header.sampling {
@@ -31,12 +32,7 @@ impl Output {
             Sampling::Vertical => Method::Down,
             Sampling::Both => Method::Both,
         };
-        for row in &mut self.rows {
-            let bytes = layout.region.width + 2;
-            if row.len() < bytes {
-                row.resize(bytes, 0);
-            }
-        }
+        self.rows.iter_mut().try_for_each(|row| grow(row, layout.region.width + 2))
     }
 
     /// Writes the pixels that can be made once MCU row `mcu_row` is in the planes.

@@ -1,5 +1,7 @@
 //! Samples of one component, as many rows as are at work.
 
+use crate::error::{Result, grow};
+
 /// Bytes before the first sample of a row, so that the sample left of it has a place and vectors stay within cache lines.
 const MARGIN: usize = 64;
 
@@ -15,14 +17,11 @@ pub(crate) struct Plane {
 
 impl Plane {
     /// Makes room for `rows` rows of `width` samples from `first_column` of the picture on, and one row before.
-    pub(crate) fn prepare(&mut self, first_column: usize, width: usize, rows: usize) {
+    pub(crate) fn prepare(&mut self, first_column: usize, width: usize, rows: usize) -> Result<()> {
         self.stride = MARGIN + width.next_multiple_of(64) + MARGIN;
         self.rows = rows;
         self.first_column = first_column;
-        let bytes = self.stride * (rows + 1);
-        if self.samples.len() < bytes {
-            self.samples.resize(bytes, 0);
-        }
+        grow(&mut self.samples, self.stride * (rows + 1))
     }
 
     pub(crate) fn stride(&self) -> usize {

@@ -3,7 +3,7 @@
 //! A byte 0xFF of the data is followed by a zero, so that markers can be told from it. Removing the zeros first, which runs
 //! at the speed of a copy, leaves the entropy decoder bytes that it can load eight at a time without looking.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, grow};
 
 /// The most bytes that a block can take: 64 symbols of at most 31 bits each.
 pub(crate) const BLOCK_BYTES_MAX: usize = 64 * 31 / 8;
@@ -23,10 +23,7 @@ impl Scan {
     pub(crate) fn load(&mut self, file: &[u8], data_at: usize, intervals: usize) -> Result<()> {
         self.ends.clear();
         let data = &file[data_at..];
-        let capacity = data.len() + PADDING;
-        if self.bytes.len() < capacity {
-            self.bytes.resize(capacity, 0);
-        }
+        grow(&mut self.bytes, data.len() + PADDING)?;
         let (mut from, mut to) = (0, 0);
         loop {
             let length = copy_until_ff(&data[from..], &mut self.bytes[to..]);

@@ -9,7 +9,7 @@
 //! lies beyond a multiple of N; [`encode_released`] and the decoder refuse what that layout cannot carry.
 
 use crate::{
-    error::{Error, Result},
+    error::{Error, Result, reserve, resize},
     header::{HEADER_BYTES_RELEASED, MAGIC_RELEASED},
     image::{Depth, Pixels},
     scratch::Scratch,
@@ -58,7 +58,7 @@ fn predict_row(above: &[u8], out: &mut [u8]) {
 /// Decodes the wanted part of a row of patches.
 pub(crate) fn decode_strip(job: &Job<'_>, scratch: &mut Scratch, out: &mut [u8], stride_bytes: usize) -> Result<()> {
     let (width, patch, planes) = (job.width(), usize::from(job.header.patch), job.header.shape.pixel_bytes());
-    scratch.patches.resize(planes * job.rows * width, 0);
+    resize(&mut scratch.patches, planes * job.rows * width)?;
     let columns = width.div_ceil(patch);
     let mut sizes = job.payload.start;
     let mut position = sizes + 2 * planes * columns;
@@ -256,7 +256,8 @@ pub fn encode_released(pixels: &Pixels<'_>, patch: u8) -> Result<Vec<u8>> {
         let found = (width % side).max(height % side) as u64;
         return Err(Error::Unsupported { what: "pixels beyond a multiple of the patch", found, hint });
     }
-    let mut file = Vec::with_capacity(shape.bytes() + HEADER_BYTES_RELEASED);
+    let mut file = Vec::new();
+    reserve(&mut file, shape.bytes() + HEADER_BYTES_RELEASED)?;
     file.extend_from_slice(&MAGIC_RELEASED);
     file.extend_from_slice(&shape.width().to_le_bytes());
     file.extend_from_slice(&shape.height().to_le_bytes());

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::{
     classic::Released,
-    error::{Error, Result},
+    error::{Error, Result, resize},
     header::{CHECKSUM_OFFSET, HEADER_BYTES, HEADER_BYTES_RELEASED, Header, Mode, STRIP_ENTRY_BYTES, TAIL_BYTES},
     image::{Image, Region, check_buffer},
     kernel::{Kernel, Level, checksum::checksum},
@@ -60,7 +60,8 @@ impl Decoder {
     pub fn decode(&mut self, bytes: &[u8]) -> Result<Image> {
         let header = Header::parse(bytes)?;
         check_pixels(&header, &self.options)?;
-        let mut data = vec![0; header.shape.bytes()];
+        let mut data = Vec::new();
+        resize(&mut data, header.shape.bytes())?;
         self.decode_into(bytes, &mut data, header.shape.row_bytes())?;
         Ok(Image { shape: header.shape, data })
     }

@@ -4,7 +4,7 @@ use std::{marker::PhantomData, ops::Range};
 
 use crate::{
     choose, classic, dense,
-    error::{Error, Result},
+    error::{Error, Result, reserve},
     fast,
     header::{CHECKSUM_OFFSET, ColourTransform, HEADER_BYTES, Header, Mode, Predictor, STRIP_ENTRY_BYTES, TAIL_BYTES},
     image::{Depth, Pixels, SIDE_MAX, Shape},
@@ -88,8 +88,8 @@ pub fn encode(pixels: &Pixels<'_>, options: &EncodeOptions) -> Result<Vec<u8>> {
     let level = Level::new(options.kernel)?;
     if options.mode == Mode::Classic {
         let patch = options.patch;
-        let mut file = File::new(header(shape, options, ColourTransform::None, None, u32::from(patch)), &[], level);
-        while let Some(rows) = file.next_rows() {
+        let mut file = File::new(header(shape, options, ColourTransform::None, None, u32::from(patch)), &[], level)?;
+        while let Some(rows) = file.next_rows()? {
             classic::encode_strip(pixels, usize::from(patch), rows, &mut file.bytes);
             file.end_strip()?;
         }
@@ -133,7 +133,7 @@ fn header(
 
 fn encode_rows<S: Deep>(pixels: &Pixels<'_>, options: &EncodeOptions, level: Level) -> Result<Vec<u8>> {
     let shape = pixels.shape();
-    let mut rows = RowEncoder::<S>::new(shape, level);
+    let mut rows = RowEncoder::<S>::new(shape, level)?;
     let choice = choose::choose(pixels, options, &mut rows);
     rows.colour = choice.colour;
     rows.predictor = choice.predictor;
@@ -141,9 +141,9 @@ fn encode_rows<S: Deep>(pixels: &Pixels<'_>, options: &EncodeOptions, level: Lev
     let (width, channels) = (shape.width() as usize, usize::from(shape.channels()));
     let planes = channels * S::BYTES;
     if options.mode == Mode::Fast {
-        let mut file = File::new(header, &[], level);
+        let mut file = File::new(header, &[], level)?;
         let mut sink = fast::Sink::default();
-        while let Some(strip) = file.next_rows() {
+        while let Some(strip) = file.next_rows()? {
             for y in strip.clone() {
                 rows.encode(pixels.row(y), y == strip.start, None);
                 for plane in &rows.scratch.residuals[..planes] {
@@ -155,7 +155,7 @@ fn encode_rows<S: Deep>(pixels: &Pixels<'_>, options: &EncodeOptions, level: Lev
         }
         return Ok(file.finish());
     }
-    let mut sink = dense::Sink::new(width, planes, shape.height() as usize);
+    let mut sink = dense::Sink::new(width, planes, shape.height() as usize)?;
     for y in 0..shape.height() as usize {
         rows.encode(pixels.row(y), y.is_multiple_of(header.strip_rows as usize), Some(choice.shifts));
         for plane in 0..planes {
@@ -165,8 +165,8 @@ fn encode_rows<S: Deep>(pixels: &Pixels<'_>, options: &EncodeOptions, level: Lev
     }
     let draft = sink.draft(choice.shifts[..channels].to_vec());
     let codes = dense::codes(&draft.tables);
-    let mut file = File::new(header, &draft.write(), level);
-    while let Some(strip) = file.next_rows() {
+    let mut file = File::new(header, &draft.write(), level)?;
+    while let Some(strip) = file.next_rows()? {
         sink.strip(level, &draft, &codes, strip, &mut file.bytes);
         file.end_strip()?;
     }
@@ -184,10 +184,11 @@ pub(crate) struct RowEncoder<S> {
 }
 
 impl<S: Deep> RowEncoder<S> {
-    fn new(shape: Shape, level: Level) -> Self {
+    fn new(shape: Shape, level: Level) -> Result<Self> {
         let mut scratch = Scratch::default();
-        scratch.resize::<S>(shape);
-        Self { scratch, colour: ColourTransform::None, predictor: Predictor::Smooth, shape, level, depth: PhantomData }
+        scratch.resize::<S>(shape)?;
+        let (colour, predictor) = (ColourTransform::None, Predictor::Smooth);
+        Ok(Self { scratch, colour, predictor, shape, level, depth: PhantomData })
     }
 
     /// Takes a row of pixels; its residuals are then in `scratch.residuals`, and if `shifts` is given, their contexts within
@@ -256,21 +257,27 @@ struct File {
 }
 
 impl File {
-    fn new(mut header: Header, model: &[u8], level: Level) -> Self {
+    fn new(mut header: Header, model: &[u8], level: Level) -> Result<Self> {
         header.model_bytes = model.len() as u32;
-        let mut bytes = Vec::with_capacity(header.shape.bytes() / 2 + 1024);
+        let mut bytes = Vec::new();
+        reserve(&mut bytes, header.shape.bytes() / 2 + 1024)?;
         bytes.extend_from_slice(&header.to_bytes());
         bytes.resize(HEADER_BYTES + STRIP_ENTRY_BYTES * header.strip_count() as usize, 0);
         bytes.extend_from_slice(model);
         let payload = bytes.len();
-        Self { bytes, header, level, strip_start: payload, strip: 0, payload }
+        Ok(Self { bytes, header, level, strip_start: payload, strip: 0, payload })
     }
 
-    /// The rows of the strip to write next.
-    fn next_rows(&self) -> Option<Range<usize>> {
+    /// The rows of the strip to write next, with room for them: no mode makes more of a byte than three.
+    fn next_rows(&mut self) -> Result<Option<Range<usize>>> {
         let start = u64::from(self.strip) * u64::from(self.header.strip_rows);
         let height = u64::from(self.header.shape.height());
-        (start < height).then(|| start as usize..(start + u64::from(self.header.strip_rows)).min(height) as usize)
+        if start >= height {
+            return Ok(None);
+        }
+        let rows = start as usize..(start + u64::from(self.header.strip_rows)).min(height) as usize;
+        reserve(&mut self.bytes, 3 * rows.len() * self.header.shape.row_bytes() + 1024)?;
+        Ok(Some(rows))
     }
 
     /// Enters the strip just written into the table.

@@ -7,7 +7,7 @@ pub enum ErrorClass {
     Format,
     /// The bytes are an L3 file that this version does not read, or this machine lacks the kernel asked for.
     Unsupported,
-    /// The image is larger than a limit of the format or of the caller.
+    /// The image is larger than a limit of the format or of the caller, or than memory.
     Limit,
     /// The caller's arguments contradict each other.
     Usage,
@@ -75,6 +75,12 @@ pub enum Error {
         /// What would help.
         hint: &'static str,
     },
+    /// The system refused memory to work in.
+    #[error("out of memory: `{bytes}` bytes to work in; hint: give the process more memory")]
+    Memory {
+        /// How much was asked for.
+        bytes: u64,
+    },
     /// The caller's arguments contradict each other.
     #[error("{what}: expected `{expected}`, found `{found}`")]
     Usage {
@@ -93,7 +99,7 @@ impl Error {
         match self {
             Self::Format { .. } | Self::Truncated { .. } | Self::Checksum { .. } => ErrorClass::Format,
             Self::Unsupported { .. } => ErrorClass::Unsupported,
-            Self::Limit { .. } => ErrorClass::Limit,
+            Self::Limit { .. } | Self::Memory { .. } => ErrorClass::Limit,
             Self::Usage { .. } => ErrorClass::Usage,
         }
     }
@@ -101,3 +107,15 @@ impl Error {
 
 /// The result of everything that can fail here.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Makes a buffer so long, unless the system refuses: its size is the image's.
+pub(crate) fn resize<T: Clone + Default>(buffer: &mut Vec<T>, length: usize) -> Result<()> {
+    reserve(buffer, length.saturating_sub(buffer.len()))?;
+    buffer.resize(length, T::default());
+    Ok(())
+}
+
+/// Makes room for `more` behind what a buffer holds, unless the system refuses.
+pub(crate) fn reserve<T>(buffer: &mut Vec<T>, more: usize) -> Result<()> {
+    buffer.try_reserve(more).map_err(|_| Error::Memory { bytes: (more as u64).saturating_mul(size_of::<T>() as u64) })
+}

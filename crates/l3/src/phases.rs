@@ -4,6 +4,7 @@
 //! columns to the left and right, which are phase 0, and from above; phases 1 and 3 from their direct neighbours and from
 //! above. Within a phase no sample depends on another, so each is as many independent SIMD or GPU lanes as it has samples.
 
+use crate::error::{Result, resize};
 use crate::sample::Sample;
 
 /// Samples of slack before and after a phase, so that kernels may work in whole vectors.
@@ -35,9 +36,9 @@ pub(crate) struct Phases<S> {
 
 impl<S: Sample> Phases<S> {
     /// Makes room for a width. Keeps what was allocated; contents are unspecified afterwards.
-    pub(crate) fn resize(&mut self, width: usize) {
+    pub(crate) fn resize(&mut self, width: usize) -> Result<()> {
         self.pitch = counts(width)[0].next_multiple_of(PAD) + 2 * PAD;
-        self.samples.resize(4 * self.pitch + PAD, S::default());
+        resize(&mut self.samples, 4 * self.pitch + PAD)
     }
 
     /// `count` samples of a phase, beginning `shift` samples after (or before) its first.

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::{
+    error::{Result, resize},
     header::ColourTransform,
     image::Shape,
     kernel::{
@@ -23,10 +24,9 @@ pub(crate) struct Rows<S> {
 }
 
 impl<S: Sample> Rows<S> {
-    fn resize(&mut self, width: usize, channels: usize) {
-        for phases in self.current[..channels].iter_mut().chain(&mut self.above[..channels]) {
-            phases.resize(width);
-        }
+    fn resize(&mut self, width: usize, channels: usize) -> Result<()> {
+        let mut rows = self.current[..channels].iter_mut().chain(&mut self.above[..channels]);
+        rows.try_for_each(|phases| phases.resize(width))
     }
 
     /// Makes the current row the one above.
@@ -55,20 +55,21 @@ pub struct Scratch {
 
 impl Scratch {
     /// Makes room for the rows of an image.
-    pub(crate) fn resize<S: Deep>(&mut self, shape: Shape) {
+    pub(crate) fn resize<S: Deep>(&mut self, shape: Shape) -> Result<()> {
         let (width, channels) = (shape.width() as usize, usize::from(shape.channels()));
-        S::rows(self).resize(width, channels);
+        S::rows(self).resize(width, channels)?;
         let planes = channels * shape.depth().bytes();
         if self.residuals.len() < planes {
             self.residuals.resize(planes, Vec::new());
             self.tables.resize(planes, Vec::new());
         }
         for buffer in self.residuals.iter_mut().chain(&mut self.tables) {
-            buffer.resize(padded(width) + 4 * PAD, 0);
+            resize(buffer, padded(width) + 4 * PAD)?;
         }
         for buffer in self.joined.iter_mut().take(if S::BYTES == 2 { channels } else { 0 }) {
-            buffer.resize(padded(width) + 4 * PAD, 0);
+            resize(buffer, padded(width) + 4 * PAD)?;
         }
+        Ok(())
     }
 }
 

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::{
     classic, dense,
-    error::{Error, Result},
+    error::{Error, Result, resize},
     fast,
     header::{Header, Mode, Predictor},
     image::Depth,
@@ -82,7 +82,10 @@ fn rows<S: Deep>(
     out: &mut [u8],
     stride_bytes: usize,
 ) -> Result<()> {
-    scratch.resize::<S>(job.header.shape);
+    scratch.resize::<S>(job.header.shape)?;
+    if job.columns.len() < job.width() {
+        resize(&mut scratch.row, job.header.shape.row_bytes())?;
+    }
     let (width, channels) = (job.width(), job.channels());
     let counts = counts(width);
     let predictor = job.header.predictor.unwrap_or(Predictor::Smooth);
@@ -104,7 +107,6 @@ fn finish<S: Deep>(job: &Job<'_>, scratch: &mut Scratch, target: &mut [u8]) {
         S::finish(job.level, transform, S::rows(scratch), channels, width, target);
     } else {
         let mut row = std::mem::take(&mut scratch.row);
-        row.resize(job.header.shape.row_bytes(), 0);
         S::finish(job.level, transform, S::rows(scratch), channels, width, &mut row);
         let start = job.columns.start * job.header.shape.pixel_bytes();
         target.copy_from_slice(&row[start..start + target.len()]);

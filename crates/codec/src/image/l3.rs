@@ -62,6 +62,7 @@ fn explain(error: forebay_l3::Error) -> Error {
         Own::Limit { what, limit, found, hint } => {
             return Error::unsupported(NAME, format!("{what} of `{found}`, over `{limit}`,"), hint);
         }
+        Own::Memory { bytes } => return Error::Memory { bytes },
         Own::Usage { what, expected, found } => return Error::usage(what, expected, found),
         other => {
             let source = Some(other.into());

@@ -3,6 +3,7 @@
 
 use super::draft;
 use crate::{
+    error::{Result, reserve},
     kernel::{
         Level,
         rans::{self, ESCAPE, SLOTS, Source, Stream},
@@ -27,14 +28,15 @@ pub(crate) struct Sink {
 }
 
 impl Sink {
-    pub(crate) fn new(width: usize, planes: usize, rows: usize) -> Self {
-        let plane = || Plane {
-            residuals: Vec::with_capacity(width * rows),
-            contexts: Vec::with_capacity(width * rows),
-            histograms: vec![[0; 256]; CONTEXTS],
+    pub(crate) fn new(width: usize, planes: usize, rows: usize) -> Result<Self> {
+        let plane = |_| {
+            let (mut residuals, mut contexts) = (Vec::new(), Vec::new());
+            reserve(&mut residuals, width * rows)?;
+            reserve(&mut contexts, width * rows)?;
+            Ok(Plane { residuals, contexts, histograms: vec![[0; 256]; CONTEXTS] })
         };
         let streams = vec![Stream::default(); planes];
-        Self { width, planes: (0..planes).map(|_| plane()).collect(), streams }
+        Ok(Self { width, planes: (0..planes).map(plane).collect::<Result<_>>()?, streams })
     }
 
     /// Appends a row of one plane: residuals in coding order, each with its context within the plane.
