@@ -13,7 +13,7 @@
  *                for memory, where nothing is logged but the one that went wrong, and the count at the end:
  *                  nomem        an allocation, by the program or by any library, is refused
  *                  nomem-large  one of 64 KiB or more
- *                  nomem-on     one and all that come after it, whatever their size
+ *                  nomem-on     one of 64 KiB or more, and all such that come after it
  *   FAULT_AT     n, counted from 1 among the operations that can go wrong in this way; 0 for none
  */
 #define _GNU_SOURCE
@@ -333,7 +333,7 @@ static void note(long number, const char *what) {
 }
 
 static int refused(size_t size) {
-    if (kind < NOMEM || (kind == NOMEM_LARGE && size < LARGE_BYTES)) return 0;
+    if (kind < NOMEM || (kind != NOMEM && size < LARGE_BYTES)) return 0;
     long number = atomic_fetch_add(&counted, 1) + 1;
     if (!fault_at || number < fault_at || (number > fault_at && kind != NOMEM_ON)) return 0;
     if (number == fault_at) {

@@ -78,12 +78,9 @@ fn load_files() {
 
 #[test]
 fn profile() {
-    if shim().is_none() {
-        return;
+    if shim().is_some() {
+        sweep_all(&profiling(), 4);
     }
-    let arguments = small("profile cv --data photos --runs 1 --strategy unprocessed --strategy resized");
-    let case = Case::prepared(|_| (), Box::new(move |here| command(here, arguments)), |here, _| profiled(here));
-    sweep_all(&case, 4);
 }
 
 #[test]
@@ -100,8 +97,14 @@ fn export() {
     sweep_all(&case, 16);
 }
 
+/// A profile of two strategies.
+pub(super) fn profiling() -> Case {
+    let arguments = small("profile cv --data photos --runs 1 --strategy unprocessed --strategy resized");
+    Case::prepared(|_| (), Box::new(move |here| command(here, arguments)), |here, _| profiled(here))
+}
+
 /// What a profile says that no clock measured.
-pub(super) fn profiled(here: &Path) -> Files {
+fn profiled(here: &Path) -> Files {
     let mut files = everything(here);
     let text = files.remove(Path::new("profile.json")).unwrap_or_default();
     let profile: Value = serde_json::from_slice(&text).unwrap_or_else(|error| panic!("profile.json: {error}"));
