@@ -29,6 +29,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 FUZZ = ROOT / "fuzz"
+#: What targets write; emptied before each campaign.
+SCRATCH = ROOT / "target/fuzz/scratch"
 DATA = Path(os.environ.get("FOREBAY_TEST_DATA", ROOT / "../shared/data"))
 INPUT_BYTES_MAX = 65536
 # What no target may come near: the targets' own limits are a quarter of that. The sanitizer takes some as well.
@@ -116,7 +118,7 @@ def environment() -> dict[str, str]:
     # A little quarantine finds as much in short runs and leaves the memory's limit to the target. An allocation that fails is an
     # answer, not a find; what is asked for beyond the limit is one.
     options = "quarantine_size_mb=16:allocator_may_return_null=1:detect_leaks=1"
-    return {**os.environ, "ASAN_OPTIONS": options, "RUST_BACKTRACE": "0"}
+    return {**os.environ, "ASAN_OPTIONS": options, "RUST_BACKTRACE": "0", "TMPDIR": str(SCRATCH)}
 
 
 def limits(target: str) -> list[str]:
@@ -316,6 +318,8 @@ def main() -> int:
     if unknown := set(names) - set(targets()):
         parser.error(f"no such target: {', '.join(sorted(unknown))}; there are {', '.join(targets())}")
     folder = build(host(), names)
+    shutil.rmtree(SCRATCH, ignore_errors=True)
+    SCRATCH.mkdir(parents=True)
     growing = arguments.job == "keep"
     if growing:
         subprocess.run([sys.executable, ROOT / "tools/fuzz_seeds.py"], check=True)

@@ -1,0 +1,49 @@
+#!/usr/bin/env bash
+# Runs tests under what finds wrong memory accesses and races: AddressSanitizer on the rooms with `unsafe`, ThreadSanitizer on the
+# loader and the build, valgrind on the kernels.
+#
+#   tools/sanitize.sh [address] [thread] [valgrind]        all three unless told otherwise
+#
+# The sanitizers are unstable flags, which RUSTC_BOOTSTRAP lets pass; each has a build folder of its own. The standard library is not
+# instrumented: what it does to memory is not looked at, and races that it prevents in ways the sanitizer does not see are in tools/sanitize.supp.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+triple=$(rustc -vV | sed -n 's/^host: //p')
+unsafe=(-p forebay-allocator -p forebay-jpeg -p forebay-l3 -p forebay-codec -p forebay-pipeline)
+
+sanitized() { # KIND, then cargo's arguments
+    local kind=$1
+    shift
+    RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=$kind -Cunsafe-allow-abi-mismatch=sanitizer" \
+        cargo test --quiet --target "$triple" --target-dir "target/sanitize-$kind" "$@"
+}
+
+address() {
+    # An allocation that is refused is an answer; tests ask for more than there is.
+    ASAN_OPTIONS=allocator_may_return_null=1:detect_leaks=1 sanitized address "${unsafe[@]}" --lib --tests
+}
+
+thread() {
+    TSAN_OPTIONS="suppressions=$PWD/tools/sanitize.supp:halt_on_error=1:second_deadlock_stack=1" \
+        sanitized thread -p forebay-engine --test it
+}
+
+valgrind_on() { # the tests of a room
+    local binary
+    binary=$(cargo test --quiet -p "$1" --lib --no-run --message-format=json |
+        sed -n 's/.*"executable":"\([^"]*\)".*/\1/p' | tail -n 1)
+    valgrind --quiet --error-exitcode=9 --leak-check=no "$binary" --test-threads=1
+}
+
+for tool in "${@:-address thread valgrind}"; do
+    for one in $tool; do
+        echo "== $one"
+        case $one in
+        address) address ;;
+        thread) thread ;;
+        valgrind) for room in forebay-allocator forebay-jpeg forebay-l3; do valgrind_on "$room"; done ;;
+        *) echo "no tool \`$one\`: address, thread, valgrind" >&2 && exit 2 ;;
+        esac
+    done
+done
