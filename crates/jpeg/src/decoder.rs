@@ -119,8 +119,8 @@ impl Decoder {
 
     /// Decodes `bytes` into `output`, which must have the size of the pixels: packed rows.
     ///
-    /// If this succeeds, the pixels are those of libjpeg-turbo, and it would not have warned of anything; but of a region
-    /// only the data up to its last row was looked at. If it fails, `output` may hold anything.
+    /// If this succeeds, the pixels are those of libjpeg-turbo, and it would not have warned of anything; but where restart markers cut
+    /// the data into intervals, only those that a region touches were looked at. If it fails, `output` may hold anything.
     pub fn decode_into(&mut self, bytes: &[u8], options: &Options, output: &mut [u8]) -> Result<()> {
         let frame = header::read(bytes)?;
         let layout = Layout::new(&frame.header, options)?;
@@ -321,13 +321,13 @@ impl Work {
                 in_range &= self.group(level, layout, plan, &quantisers, position, (first, columns))?;
             }
             self.output.emit(layout, &mut self.planes, row, output);
-            let last = row + 1 == layout.rows.1 && layout.columns.1 < layout.mcus.0;
-            if !last {
+            if row + 1 < layout.rows.1 {
                 position.skip(level, plan, layout.mcus.0 - layout.columns.1)?;
             }
         }
-        let whole = layout.rows.1 == layout.mcus.1 && layout.columns.1 == layout.mcus.0;
-        if !(if whole { position.is_at_end() } else { position.is_within() }) {
+        // Codes may go on wrong from where bits were damaged, and show it only where the data end.
+        let done = (layout.rows.1 - 1) * layout.mcus.0 + layout.columns.1;
+        if !position.finish(level, plan, layout.mcu_total() - done)? {
             return Err(Failure::Damage(Damage::Length));
         }
         if in_range { Ok(()) } else { Err(Failure::Range) }

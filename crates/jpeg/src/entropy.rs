@@ -93,11 +93,6 @@ impl<'a> Position<'a> {
         self.next * 8 - self.loaded as usize
     }
 
-    /// Whether no more was consumed than there is.
-    pub(crate) fn is_within(&self) -> bool {
-        self.ends.first().is_some_and(|&end| self.consumed() <= end * 8)
-    }
-
     /// Whether the interval is used up but for the bits that fill its last byte.
     pub(crate) fn is_at_end(&self) -> bool {
         self.ends.first().is_some_and(|&end| (self.consumed()..self.consumed() + 8).contains(&(end * 8)))
@@ -117,6 +112,12 @@ impl<'a> Position<'a> {
             (self.ends, self.next) = (rest, end);
         }
         self.skip(level, plan, mcus % self.interval)
+    }
+
+    /// Passes over what is left of the interval, of the `mcus` MCUs that are left; whether it ends where its data do.
+    pub(crate) fn finish(&mut self, level: Proven, plan: &Plan<'_>, mcus: usize) -> Result<bool, Damage> {
+        self.skip(level, plan, mcus.min(self.left))?;
+        Ok(self.is_at_end())
     }
 
     /// Goes on behind the restart marker.

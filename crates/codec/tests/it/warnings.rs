@@ -1,6 +1,8 @@
 //! A JPEG is accepted only if libjpeg-turbo decodes it in silence, whatever harmless oddity it has beside its damage.
 
-use forebay_codec::image::{Channels, DecodeOptions, Decoder, Orientation, Region, Scale, Subsampling, encode};
+use forebay_codec::image::{
+    Channels, DecodeOptions, Decoder, Encoding, Orientation, PngEffort, Region, Scale, Subsampling, encode,
+};
 use forebay_codec::{Error, Tensor};
 
 use crate::data;
@@ -259,4 +261,78 @@ fn damage_above_or_in_a_region_is_found() {
         let result = Decoder::new().decode(&bad, &options).map(|_| ());
         assert!(matches!(result, Err(Error::Format { .. })), "{kind}: {result:?}");
     }
+}
+
+/// What only the end of a file shows is looked for, whichever part of the picture is wanted: of a file that is refused as a whole, a
+/// region is refused, too, or its pixels are those of the sound picture.
+#[test]
+fn a_region_of_a_damaged_file_is_refused_or_right() {
+    let original = picture(150, 90, 3, false, 4);
+    let png = encode(original.view(), &Encoding::Png { effort: PngEffort::Fast }).unwrap();
+    let mut kinds: Vec<(String, Vec<u8>)> = vec![("png".to_owned(), png)];
+    for (kind, file) in files() {
+        kinds.push((format!("{kind} odd"), with_odd_revision(file.clone())));
+        kinds.push((kind.to_owned(), file));
+    }
+    let (mut refused, mut right) = (0, 0);
+    let mut decoder = Decoder::new();
+    let mut state = 1_u32;
+    let mut random = |below: usize| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) as usize % below
+    };
+    for (kind, file) in kinds {
+        for number in 0..400 {
+            let mut bad = file.clone();
+            let at = bad.len() / 4 + random(bad.len() / 2);
+            if number % 3 == 0 {
+                bad[at..at + 40].fill(0)
+            } else {
+                bad[at] ^= 1 << random(8)
+            }
+            let plain = DecodeOptions {
+                scale: if number % 5 == 0 { Scale::Half } else { Scale::Full },
+                channels: if number % 7 == 0 { Channels::Grey } else { Channels::Rgb },
+                ..DecodeOptions::default()
+            };
+            if decoder.decode(&bad, &plain).is_ok() {
+                continue;
+            }
+            let (x, y) = (random(60), random(35));
+            let region = Some(Region { x, y, width: 1 + random(14), height: 1 + random(9) });
+            let cut = DecodeOptions { region, ..plain };
+            match decoder.decode(&bad, &cut) {
+                Err(_) => refused += 1,
+                Ok(found) => {
+                    let sound = decoder.decode(&file, &cut).unwrap();
+                    assert!(found.data() == sound.data(), "{kind} {number}: {region:?} of a file damaged at byte {at}");
+                    right += 1;
+                }
+            }
+        }
+    }
+    eprintln!("of regions of damaged pictures {refused} were refused, {right} were right");
+    assert!(refused > 500, "{refused}");
+}
+
+/// A flipped bit in the first byte of a segment's marker makes the segment look like bytes that belong to none.
+#[test]
+fn a_segment_whose_marker_is_damaged_is_not_passed_over() {
+    let file = encode(picture(60, 40, 3, false, 4).view(), &jpeg(90, Subsampling::Both, false)).unwrap();
+    let file = with_orientation(&with_odd_transform(&file), 0, 0, Orientation::Rotate90);
+    let mut decoder = Decoder::new();
+    decoder.decode(&file, &DecodeOptions::default()).unwrap();
+    let mut segments = 0;
+    let mut at = 2;
+    while file[at + 1] != 0xDA {
+        for bit in 0..8 {
+            let mut bad = file.clone();
+            bad[at] ^= 1 << bit;
+            let result = decoder.decode(&bad, &DecodeOptions::default()).map(|_| ());
+            assert!(matches!(result, Err(Error::Format { .. })), "segment at {at}, bit {bit}: {result:?}");
+        }
+        segments += 1;
+        at += 2 + usize::from(u16::from_be_bytes([file[at + 2], file[at + 3]]));
+    }
+    assert!(segments >= 5, "{segments}");
 }

@@ -51,12 +51,27 @@ impl<'a> Walk<'a> {
                     return Ok((*marker, self.at - 2));
                 }
                 Some([_, rest @ ..]) if !rest.is_empty() => {
+                    if self.is_segment() {
+                        return Err(Error::format_at(
+                            NAME,
+                            "the marker of a segment of the header is damaged",
+                            self.at,
+                        ));
+                    }
                     self.stray = true;
                     self.at += 1 + rest.iter().position(|&byte| byte == 0xFF).unwrap_or(rest.len());
                 }
                 _ => return Err(Error::truncated(NAME, "it ends within the header", self.bytes.len())),
             }
         }
+    }
+
+    /// Whether what lies here would be a segment, up to the marker of the next, if only its first byte were 0xFF: then it most
+    /// likely was one, and what it said of the pixels is lost.
+    fn is_segment(&self) -> bool {
+        let Some([_, 0xC0..=0xFE, high, low, ..]) = self.bytes.get(self.at..) else { return false };
+        let length = usize::from(u16::from_be_bytes([*high, *low]));
+        matches!(self.bytes.get(self.at + 2 + length..), Some([0xFF, 1..=0xFF, ..])) && length >= 2
     }
 
     /// The payload of the segment whose marker was just read.
@@ -197,12 +212,15 @@ impl Frame {
             return None;
         }
         let width = layout.scaled.0;
+        // Damage may show only at the end of the data, and the library does not look at rows that nobody wants. A progressive picture
+        // it has read as a whole before the first row comes.
+        let height = if self.header.progressive { window.height } else { layout.scaled.1 - window.y };
         if window.width == width {
-            return Some(window);
+            return Some(Region { height, ..window });
         }
         let unit = (self.unit().0 / layout.divisor).max(1);
         let left = window.x.saturating_sub(8) / unit * unit;
         let right = (window.x + window.width + 8).next_multiple_of(unit).min(width);
-        Some(Region { x: left, y: window.y, width: right - left, height: window.height })
+        Some(Region { x: left, y: window.y, width: right - left, height })
     }
 }
