@@ -339,3 +339,29 @@ def test_ctrl_c_waits_for_one_call_only(tiny_files, tmp_path):
         assert "KeyboardInterrupt" in errors and output.split()[-2] == "interrupted"
         # One of each thread would be 16 calls, and 8 seconds.
         assert int(output.split()[-1]) <= 4 and seconds < 4, (output, seconds)
+
+
+@pytest.mark.parametrize("parallel", [False, True])
+@pytest.mark.parametrize("work", ["load", "build"])
+def test_functions_that_wait_for_memory_hold_up_nobody(tmp_path, parallel, work):
+    """What a function returns is larger than what is free; whoever could free some needs the function, too."""
+    folder = tmp_path / "files"
+    folder.mkdir()
+    for number in range(64):
+        (folder / f"{number:02}.bin").write_bytes(bytes([number]))
+    script = f"""
+import numpy, time, forebay
+def fill(content):
+    time.sleep(0.001)
+    return numpy.full(1_000_000, content[0], numpy.uint8)
+pipeline = forebay.Pipeline.files("*.bin", label=None, order="sorted").map(fill, output="uint8[?]", parallel={parallel})
+if {work!r} == "load":
+    loader = forebay.Loader(pipeline, data={str(folder)!r}, batch_size=2, threads=4, memory="24MB")
+    found = [int(image[0]) for batch in loader for image in batch["image"]]
+    assert found == list(range(64)), found
+else:
+    built = forebay.build(pipeline, {str(tmp_path / "built")!r}, data={str(folder)!r}, strategy=pipeline.splits[-1], threads=4, memory="16MB")
+    assert len(built) == 64
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr

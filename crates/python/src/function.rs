@@ -7,6 +7,7 @@ use forebay_codec::{DType, Shape, Tensor, TensorSpec};
 use forebay_pipeline::steps::{Call, Function};
 use forebay_pipeline::{FieldType, Pipeline, Remade, SampleView, StepError, ValueView};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 
 use crate::array::Array;
@@ -65,15 +66,32 @@ impl Call for PythonFunction {
         let value = |name: &String| sample.fields.iter().find(|(field, _)| field == name).map(|(_, value)| *value);
         let arguments: Vec<Argument<'_>> =
             fields.iter().filter_map(value).map(Argument::of).collect::<Result<_, _>>()?;
-        // Up to the end: what a function returns may be an array that its next call writes to, and is copied before.
-        let turn = if self.given.parallel { Some(self.work.parallel()) } else { self.work.turn() };
-        let Some(_turn) = turn else { return Err(failed("it was not called, since the work was ended", true)) };
-        let called = Python::try_attach(|py| {
-            let raised = |error| self.raised(py, error, step, sample);
-            let result = self.run(py, step, arguments, seed).map_err(raised)?;
-            take(step, &result, remade, &raised)
-        });
-        called.unwrap_or_else(|| Err(failed("it was not called, since Python is shutting down", true)))
+        // What a function returns may be an array that its next call writes to: it is copied before the turn ends. And it is put into
+        // the sample after that: that may wait for memory, which only another call may give back.
+        let returned = {
+            let turn = if self.given.parallel { Some(self.work.parallel()) } else { self.work.turn() };
+            let Some(_turn) = turn else { return Err(failed("it was not called, since the work was ended", true)) };
+            let called = Python::try_attach(|py| {
+                let raised = |error| self.raised(py, error, step, sample);
+                let result = self.run(py, step, arguments, seed).map_err(raised)?;
+                take(step, &result, &raised)
+            });
+            called.unwrap_or_else(|| Err(failed("it was not called, since Python is shutting down", true)))?
+        };
+        for (field, value) in returned {
+            remade.set(field, &mut |output| match &value {
+                Returned::Int(number) => {
+                    output.int(*number);
+                    Ok(())
+                }
+                Returned::Text(text) => output.text(text),
+                Returned::Tensor(spec, content) => {
+                    output.tensor(*spec)?.data.copy_from_slice(content);
+                    Ok(())
+                }
+            })?;
+        }
+        Ok(())
     }
 }
 
@@ -101,13 +119,19 @@ impl PythonFunction {
     }
 }
 
-/// Gives the sample what the function returned, if that is what the step promised.
-fn take(
-    step: &Function,
+/// A value that a function returned. It belongs to nobody else, and needs no lock of Python's to be looked at.
+enum Returned {
+    Int(i64),
+    Text(String),
+    Tensor(TensorSpec, PyBackedBytes),
+}
+
+/// What the function returned for each field, if that is what the step promised.
+fn take<'a>(
+    step: &'a Function,
     result: &Bound<'_, PyAny>,
-    remade: &mut Remade<'_>,
     raised: &dyn Fn(PyErr) -> StepError,
-) -> Result<(), StepError> {
+) -> Result<Vec<(&'a str, Returned)>, StepError> {
     let wrong = |found: String, expected: String, hint| StepError::FunctionOutput {
         function: step.function.clone(),
         found,
@@ -118,25 +142,26 @@ fn take(
     let Ok(several) = result.cast::<PyDict>() else {
         let mut output = step.output.iter();
         if let (Some((field, kind)), None) = (output.next(), output.next()) {
-            return put(step, result, (field.as_str(), kind), remade, raised);
+            return Ok(vec![(field, value_of(step, result, (field, kind), raised)?)]);
         }
         let expected = format!("a dictionary of the fields {}", fields());
         return Err(wrong(describe(result), expected, "return a dictionary, or pass the one type as `output`"));
     };
+    let mut returned = Vec::with_capacity(step.output.len());
     for (field, kind) in &step.output {
         let value = several.get_item(field).map_err(raised)?;
         let value = value.ok_or_else(|| {
             let found = format!("a dictionary without the field `{field}`");
             wrong(found, format!("the fields {}", fields()), "return every field that `output` names")
         })?;
-        put(step, &value, (field.as_str(), kind), remade, raised)?;
+        returned.push((field.as_str(), value_of(step, &value, (field, kind), raised)?));
     }
     let unknown = several
         .keys()
         .iter()
         .find(|key| key.cast::<PyString>().map_or(true, |key| !step.output.contains_key(&*key.to_string_lossy())));
     match unknown {
-        None => Ok(()),
+        None => Ok(returned),
         Some(key) => {
             let found = format!("the field {}", described(&key));
             let hint = "leave it out, or name it and its type in `output`";
@@ -145,14 +170,13 @@ fn take(
     }
 }
 
-/// Gives `field` a value.
-fn put(
+/// What the function returned for `field`.
+fn value_of(
     step: &Function,
     value: &Bound<'_, PyAny>,
     (field, kind): (&str, &FieldType),
-    remade: &mut Remade<'_>,
     raised: &dyn Fn(PyErr) -> StepError,
-) -> Result<(), StepError> {
+) -> Result<Returned, StepError> {
     let unfit = |hint| StepError::FunctionOutput {
         function: step.function.clone(),
         found: format!("{} for field `{field}`", describe(value)),
@@ -161,25 +185,17 @@ fn put(
     };
     match kind {
         FieldType::Int => {
-            let number: i64 = value.extract().map_err(|_| unfit("return a whole number of at most 64 bits"))?;
-            remade.set(field, &mut |output| {
-                output.int(number);
-                Ok(())
-            })
+            value.extract().map(Returned::Int).map_err(|_| unfit("return a whole number of at most 64 bits"))
         }
         FieldType::Text | FieldType::Json => {
-            let text: String = value.extract().map_err(|_| unfit("return a text; `json.dumps` makes one"))?;
-            remade.set(field, &mut |output| output.text(&text))
+            value.extract().map(Returned::Text).map_err(|_| unfit("return a text; `json.dumps` makes one"))
         }
         FieldType::Bytes => Err(unfit("no function can give bytes: give them as an array, of type `uint8[?]`")),
         FieldType::Tensor { .. } => {
             let hint = "convert it (`.astype`, `.reshape`), or pass what it gives as `output`";
             let (spec, content) = array(value).map_err(raised)?;
             let spec = spec.filter(|spec| kind.holds(spec)).ok_or_else(|| unfit(hint))?;
-            remade.set(field, &mut |output| {
-                output.tensor(spec)?.data.copy_from_slice(content.as_bytes());
-                Ok(())
-            })
+            Ok(Returned::Tensor(spec, content.into()))
         }
     }
 }
