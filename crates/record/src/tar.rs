@@ -39,6 +39,8 @@ pub fn scan_tar<R: Read + Seek>(input: R, shard: &str) -> Result<Vec<TarSample>>
 pub fn salvage_tar<R: Read + Seek>(mut input: R, shard: &str) -> Result<(Vec<TarSample>, Option<Error>)> {
     let length = input.seek(SeekFrom::End(0)).map_err(|source| io(shard, source))?;
     input.rewind().map_err(|source| io(shard, source))?;
+    refuse_unsupported(&mut input, shard)?;
+    input.rewind().map_err(|source| io(shard, source))?;
     let mut archive = Archive::new(input);
     let mut samples = Vec::new();
     let damage = match scan_members(&mut archive, length, shard, &mut samples) {
@@ -52,6 +54,46 @@ pub fn salvage_tar<R: Read + Seek>(mut input: R, shard: &str) -> Result<(Vec<Tar
         }
     };
     Ok((samples, damage))
+}
+
+/// What says more about the next member (its name, its attributes) is read whole, and is at most so long.
+const EXTENSION_BYTES_MAX: u64 = 1 << 20;
+
+/// Refuses tars that keep files as maps of their holes, and what would take much memory. What is damaged is left to others.
+fn refuse_unsupported<R: Read + Seek>(input: &mut R, shard: &str) -> Result<()> {
+    let mut archive = Archive::new(input);
+    let place = |at| Place { shard: Some(shard.into()), record: None, offset: Some(at) };
+    let entries = archive.entries_with_seek().map_err(|source| io(shard, source))?.raw(true);
+    for mut entry in entries.map_while(std::result::Result::ok) {
+        let (kind, at) = (entry.header().entry_type(), entry.raw_header_position());
+        let says_more = matches!(
+            kind,
+            EntryType::GNULongName | EntryType::GNULongLink | EntryType::XHeader | EntryType::XGlobalHeader
+        );
+        if says_more && entry.size() > EXTENSION_BYTES_MAX {
+            return Err(Error::Limit {
+                place: place(at),
+                what: "bytes of a name or of attributes in a tar",
+                limit: EXTENSION_BYTES_MAX,
+                found: entry.size(),
+                hint: "",
+            });
+        }
+        let mut attributes = Vec::new();
+        if kind == EntryType::XHeader && entry.read_to_end(&mut attributes).is_err() {
+            return Ok(());
+        }
+        let sparse = b"GNU.sparse.";
+        if kind == EntryType::GNUSparse || attributes.windows(sparse.len()).any(|window| window == sparse) {
+            return Err(Error::Unsupported {
+                place: place(at),
+                what: "a member that is kept as a map of its holes",
+                found: name_text(&entry.path_bytes()).into(),
+                hint: "write the tar again without `-S` (`--sparse`)",
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Adds the samples of a tar of `length` bytes; where its members end. After an error, every sample that was added is whole.
@@ -299,6 +341,37 @@ mod tests {
             let place = format!("byte {}", 512 * (2 + 3));
             assert!(error.contains("`t.tar`") && error.contains(names[1]) && error.contains(&place), "{error}");
         }
+    }
+
+    #[test]
+    fn members_with_holes_and_endless_names_are_refused() {
+        let with = |kind: EntryType, content: &[u8], size: u64| {
+            let mut builder = tar::Builder::new(Vec::new());
+            let mut header = Header::new_gnu();
+            header.set_entry_type(kind);
+            header.set_size(size);
+            header.set_path("0.jpg").unwrap();
+            header.set_cksum();
+            builder.append(&header, content).unwrap();
+            let mut header = Header::new_gnu();
+            header.set_size(0);
+            builder.append_data(&mut header, "1.jpg", &b""[..]).unwrap();
+            builder.into_inner().unwrap()
+        };
+        let error = |tar: Vec<u8>| salvage_tar(Cursor::new(tar), "t.tar").unwrap_err();
+        for (kind, content) in [(EntryType::GNUSparse, &b"holes"[..]), (EntryType::XHeader, b"22 GNU.sparse.major=1\n")]
+        {
+            let found = error(with(kind, content, content.len() as u64));
+            assert_eq!(found.class(), crate::ErrorClass::Unsupported, "{found}");
+            assert!(found.to_string().contains("0.jpg") && found.to_string().contains("`t.tar`"), "{found}");
+        }
+        let name = vec![b'x'; EXTENSION_BYTES_MAX as usize + 1];
+        let found = error(with(EntryType::GNULongName, &name, name.len() as u64));
+        assert_eq!(found.class(), crate::ErrorClass::Limit, "{found}");
+        // The same of which nothing is there: a hole in the file.
+        let found = error(with(EntryType::GNULongName, &[], 3 << 30));
+        assert_eq!(found.class(), crate::ErrorClass::Limit, "{found}");
+        assert_eq!(scan_tar(Cursor::new(with(EntryType::XHeader, b"", 0)), "t.tar").unwrap().len(), 1);
     }
 
     #[test]
