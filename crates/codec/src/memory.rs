@@ -4,6 +4,15 @@ use bytemuck::Zeroable;
 
 use crate::error::{Error, Result};
 
+/// Whoever bounds memory. Asked before so many bytes more are taken for what a file decides the size of; where it says no, the work ends with
+/// [`Error::Memory`].
+pub type Room<'a> = &'a mut dyn FnMut(usize) -> bool;
+
+/// An error unless `room` has so many bytes more.
+pub(crate) fn ask(room: Room<'_>, bytes: usize) -> Result<()> {
+    if room(bytes) { Ok(()) } else { Err(Error::Memory { bytes: bytes as u64 }) }
+}
+
 /// A buffer of `count` zeros.
 pub fn zeroed<T: Zeroable + Clone>(count: usize) -> Result<Vec<T>> {
     let mut buffer = Vec::new();

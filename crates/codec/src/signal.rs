@@ -17,5 +17,5 @@ mod rms;
 pub use features::{NilmFeatures, NilmPower, cumulative_sum, root_mean_square};
 pub use hdf5::write as write_hdf5;
 pub use raw::RawElement;
-pub use read::{Channel, Recording, SignalFormat, SignalOptions, read};
+pub use read::{Channel, Recording, SignalFormat, SignalOptions, read, read_within};
 pub use rms::{rms, rms_dtype, rms_spec};

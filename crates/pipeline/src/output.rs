@@ -70,6 +70,17 @@ impl Made {
     }
 }
 
+/// Lets `work` of the codec ask for memory where `reserve` grants it. What that says is the error.
+pub(crate) fn within<T>(
+    reserve: &mut dyn FnMut(usize) -> Result<(), StepError>,
+    work: impl FnOnce(memory::Room<'_>) -> Result<T, forebay_codec::Error>,
+) -> Result<T, StepError> {
+    let mut refused = None;
+    let done = work(&mut |bytes| reserve(bytes).map_err(|error| refused = Some(error)).is_ok());
+    refused.map_or(Ok(()), Err)?;
+    Ok(done?)
+}
+
 /// Where a step puts the one value that it makes.
 pub struct Output<'a> {
     field: &'a str,
@@ -113,6 +124,14 @@ impl<'a> Output<'a> {
     pub fn working(&mut self, bytes: usize) -> Result<(), StepError> {
         self.beside_bytes = self.beside_bytes.saturating_add(bytes);
         self.sink.reserve(self.beside_bytes)
+    }
+
+    /// Lets `work` ask for memory as it takes it, in pieces whose sizes only it knows.
+    pub(crate) fn within<T>(
+        &mut self,
+        work: impl FnOnce(memory::Room<'_>) -> Result<T, forebay_codec::Error>,
+    ) -> Result<T, StepError> {
+        within(&mut |bytes| self.working(bytes), work)
     }
 
     /// The value is a tensor of this spec: room for it, which the step must fill. Called once.

@@ -14,7 +14,7 @@ use crate::output::{Made, Outcome, Output, Scratch};
 use crate::remade::{Change, Remade};
 use crate::sample::{Sample, SampleView, Value, ValueView};
 use crate::scope::{Draw, Scope};
-use crate::step::{Action, Remake, Step};
+use crate::step::{Action, Parts, Remake, Step};
 
 /// Where finished samples go.
 pub trait Sink {
@@ -168,12 +168,15 @@ impl Runner {
                     let beside = held_bytes.saturating_mul(2).saturating_add(given);
                     sink.reserve(beside).map_err(fail)?;
                     let whole = view_of(sample, &held, |view| view.to_sample()).map_err(fail)?;
-                    let mut parts = Vec::new();
+                    let (mut parts, mut asked) = (Vec::new(), beside);
+                    let reserve = &mut |bytes: usize| {
+                        asked = asked.saturating_add(bytes);
+                        sink.reserve(asked)
+                    };
                     for field in &step.fields {
-                        expand.expand(&whole, field, &mut |part| parts.push(part)).map_err(fail)?;
+                        let emit = &mut |part| parts.push(part);
+                        expand.expand(&whole, field, &mut Parts { reserve: &mut *reserve, emit }).map_err(fail)?;
                     }
-                    let made: usize = parts.iter().map(Sample::bytes).sum();
-                    sink.reserve(beside.saturating_add(made)).map_err(fail)?;
                     observer.end(*number, parts.iter().map(Sample::bytes).sum());
                     self.recycle(held);
                     return parts.iter().try_for_each(|part| self.run_from(place + 1, part, draw, observer, sink));

@@ -203,6 +203,14 @@ pub trait Expand: fmt::Debug + Send + Sync {
     /// The type it gives for a type it takes, or what it needs instead.
     fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs>;
 
-    /// Hands each new sample to `emit`, in order. Keys must stay unique.
-    fn expand(&self, sample: &Sample, field: &str, emit: &mut dyn FnMut(Sample)) -> Result<(), StepError>;
+    /// Gives each new sample to `parts`, in order. Keys must stay unique.
+    fn expand(&self, sample: &Sample, field: &str, parts: &mut Parts<'_>) -> Result<(), StepError>;
+}
+
+/// What becomes of a sample that is made into several.
+pub struct Parts<'a> {
+    /// To be asked before so many bytes more are taken.
+    pub reserve: &'a mut dyn FnMut(usize) -> Result<(), StepError>,
+    /// Takes a new sample.
+    pub emit: &'a mut dyn FnMut(Sample),
 }

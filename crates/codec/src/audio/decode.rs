@@ -1,7 +1,8 @@
 //! Decoding, whatever the format.
 
 use super::{AudioFormat, flac, mp3};
-use crate::{Error, Result, memory};
+use crate::memory::{self, Room};
+use crate::{Error, Result};
 
 /// What becomes of several channels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -49,17 +50,27 @@ pub struct AudioInfo {
 /// Decodes a file into `samples`, whose former content is dropped: channel after channel of each instant. After an error there
 /// are none.
 pub fn decode(bytes: &[u8], options: &AudioOptions, samples: &mut Vec<i16>) -> Result<AudioInfo> {
-    let result = decode_some(bytes, options, samples);
+    decode_within(bytes, options, samples, &mut |_| true)
+}
+
+/// The same, where `room` is asked for memory as the samples become more: a file of a few KB may hold hours.
+pub fn decode_within(
+    bytes: &[u8],
+    options: &AudioOptions,
+    samples: &mut Vec<i16>,
+    room: Room<'_>,
+) -> Result<AudioInfo> {
+    let result = decode_some(bytes, options, samples, room);
     if result.is_err() {
         samples.clear();
     }
     result
 }
 
-fn decode_some(bytes: &[u8], options: &AudioOptions, samples: &mut Vec<i16>) -> Result<AudioInfo> {
+fn decode_some(bytes: &[u8], options: &AudioOptions, samples: &mut Vec<i16>, room: Room<'_>) -> Result<AudioInfo> {
     samples.clear();
     let (format, start) = AudioFormat::detect(bytes)?;
-    let mut sink = Sink { samples, options, decoded: 0, channels: 0, rate_hz: 0 };
+    let mut sink = Sink { samples, options, decoded: 0, channels: 0, rate_hz: 0, room, granted: 0 };
     let result = match format {
         AudioFormat::Flac => flac::decode(bytes, start, &mut sink),
         AudioFormat::Mp3 => mp3::decode(bytes, start, &mut sink),
@@ -82,7 +93,13 @@ pub(super) struct Sink<'a> {
     decoded: usize,
     channels: usize,
     rate_hz: u32,
+    room: Room<'a>,
+    /// For how many samples there is room.
+    granted: usize,
 }
+
+/// Room is asked for in pieces of so many samples, so that it costs little beside decoding.
+const GRANT_SAMPLES: usize = 1 << 18;
 
 impl Sink<'_> {
     /// The header is read: `expected` samples per channel, where it says so.
@@ -110,6 +127,13 @@ impl Sink<'_> {
         self.check(self.decoded as u64 + count as u64)?;
         self.decoded += count;
         let start = self.samples.len();
+        if start + count > self.granted {
+            // A buffer that grows takes twice of what it holds at the most.
+            let more =
+                (start + count - self.granted).max(self.granted).max(GRANT_SAMPLES.min(self.options.samples_max));
+            memory::ask(self.room, more * size_of::<i16>())?;
+            self.granted += more;
+        }
         memory::reserve(self.samples, count)?;
         self.samples.resize(start + count, 0);
         let fresh = &mut self.samples[start..];

@@ -51,6 +51,10 @@ pub(super) fn first_frame(bytes: &[u8], start: usize) -> Option<usize> {
     if frame_at(bytes, start).is_some() { Some(start) } else { find_pair(bytes, start) }
 }
 
+/// So many bytes before the first frame, or after the last, may be no sound: the rest of a frame that a stream was cut in, padding, a tag
+/// that is not known. More were sound once.
+const OTHER_BYTES_MAX: usize = 4096;
+
 /// The stretch of whole frames.
 struct Whole {
     start: usize,
@@ -62,7 +66,12 @@ struct Whole {
 fn walk(bytes: &[u8], start: usize) -> Result<Whole> {
     let bytes = nanomp3::strip_trailing_tags(bytes);
     let none = || Error::format_at(FORMAT, "it holds no frame", start);
-    let start = first_frame(bytes, start).ok_or_else(none)?;
+    let begins = first_frame(bytes, start).ok_or_else(none)?;
+    if begins - start > OTHER_BYTES_MAX {
+        let problem = format!("`{}` bytes before the first frame are no frame", begins - start);
+        return Err(Error::format_at(FORMAT, problem, start));
+    }
+    let start = begins;
     let first = frame_at(bytes, start).ok_or_else(none)?;
     let mut end = start;
     let mut damage = None;
@@ -76,11 +85,14 @@ fn walk(bytes: &[u8], start: usize) -> Result<Whole> {
         }
         end += length;
     }
-    // What follows the last frame and holds no more frames (padding, a tag that is not known) is left alone.
+    // A little that follows the last frame and holds no more frames is left alone.
     if damage.is_none()
         && let Some(next) = find_pair(bytes, end)
     {
         let problem = format!("`{}` bytes between two frames are no frame", next - end);
+        damage = Some(Error::format_at(FORMAT, problem, end));
+    } else if damage.is_none() && bytes.len() - end > OTHER_BYTES_MAX {
+        let problem = format!("`{}` bytes after the last frame are no frame", bytes.len() - end);
         damage = Some(Error::format_at(FORMAT, problem, end));
     }
     Ok(Whole { start, end, damage })

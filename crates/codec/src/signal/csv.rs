@@ -4,15 +4,16 @@
 //! chosen by name, or if none of its cells is a number. A byte order mark before it, empty lines and lines that start with `#` count for nothing.
 //! A cell that is no number is an error, and so is a line that lacks a chosen column.
 
-use super::read::{Channel, FINITE_HINT, Recording, SignalOptions, check_limit};
-use crate::{Error, Result, memory};
+use super::read::{Channel, FINITE_HINT, Recording, SignalOptions, ask_for, check_limit};
+use crate::memory::{self, Room};
+use crate::{Error, Result};
 
 const FORMAT: &str = "csv";
 
 /// What some programs put before UTF-8 text.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-pub(super) fn read(bytes: &[u8], options: &SignalOptions) -> Result<Recording> {
+pub(super) fn read(bytes: &[u8], options: &SignalOptions, room: Room<'_>) -> Result<Recording> {
     let start = if bytes.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
     let mut lines = Lines { bytes, place: start, number: 0 };
     let Some(first) = lines.next() else { return Err(Error::format(FORMAT, "it has no lines")) };
@@ -31,6 +32,9 @@ pub(super) fn read(bytes: &[u8], options: &SignalOptions) -> Result<Recording> {
     for (channel, &column) in columns.iter().enumerate() {
         wanted[column].push(channel);
     }
+    let count = bytes.iter().filter(|&&byte| byte == b'\n').count() as u64 + 1;
+    // A buffer that grows takes twice of what it holds at the most.
+    ask_for(count.saturating_mul(2), columns.len(), 0, room)?;
     let mut channels = vec![Vec::new(); columns.len()];
     for line in lines {
         check_limit(channels[0].len() as u64 + 1, options)?;

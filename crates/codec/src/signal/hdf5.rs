@@ -3,7 +3,8 @@
 use hdf5_pure::{AttrValue, DType, Dataset, Error as HdfError, File, FileBuilder, FormatError};
 
 use super::read::{Channel, Recording, SignalOptions, check_limit};
-use crate::{Error, Result, memory};
+use crate::memory::{self, Room};
+use crate::{Error, Result};
 
 const FORMAT: &str = "hdf5";
 /// The attribute of a data set that says what its numbers must be multiplied by.
@@ -15,10 +16,11 @@ pub(super) fn is_hdf5(bytes: &[u8]) -> bool {
     hdf5_pure::is_hdf5_bytes(bytes)
 }
 
-pub(super) fn read(bytes: &[u8], options: &SignalOptions) -> Result<Recording> {
+pub(super) fn read(bytes: &[u8], options: &SignalOptions, room: Room<'_>) -> Result<Recording> {
     if !is_hdf5(bytes) {
         return Err(Error::format(FORMAT, "it does not start like HDF5"));
     }
+    memory::ask(room, bytes.len())?;
     let file = File::from_bytes(memory::copied(bytes)?).map_err(|error| failure(error, "the file"))?;
     let mut recording = Recording { channels: Vec::new(), factors: Vec::new() };
     for channel in &options.channels {
@@ -29,7 +31,8 @@ pub(super) fn read(bytes: &[u8], options: &SignalOptions) -> Result<Recording> {
             HdfError::Format(FormatError::PathNotFound(_)) => missing(&file, name),
             error => failure(error, name),
         })?;
-        check_size(&dataset, name, options)?;
+        let bytes = check_size(&dataset, name, options)?;
+        memory::ask(room, usize::try_from(bytes).unwrap_or(usize::MAX))?;
         recording.channels.push(dataset.read_f64().map_err(|error| failure(error, name))?);
         recording.factors.push(factor(&dataset, name)?);
     }
@@ -49,8 +52,8 @@ pub fn write(channels: &[(&str, &[i16], f64)]) -> Result<Vec<u8>> {
     file.finish().map_err(|error| failure(error, "the file"))
 }
 
-/// Refuses what is not one row of numbers, or would take too much memory, before anything is read.
-fn check_size(dataset: &Dataset, name: &str, options: &SignalOptions) -> Result<()> {
+/// Refuses what is not one row of numbers, or would take too much memory, before anything is read. How many bytes reading it takes.
+fn check_size(dataset: &Dataset, name: &str, options: &SignalOptions) -> Result<u64> {
     let shape = dataset.shape().map_err(|error| failure(error, name))?;
     let dtype = dataset.dtype().map_err(|error| failure(error, name))?;
     let is_signed = matches!(dtype, DType::I8 | DType::I16 | DType::I32 | DType::I64);
@@ -64,14 +67,17 @@ fn check_size(dataset: &Dataset, name: &str, options: &SignalOptions) -> Result<
         let feature = format!("data set `{name}` of the shape `{shape:?}`");
         return Err(Error::unsupported(FORMAT, feature, "keep each channel as a data set of one dimension"));
     }
-    check_limit(shape.iter().fold(1, |product: u64, &dim| product.saturating_mul(dim)), options)?;
+    let samples = shape.iter().fold(1, |product: u64, &dim| product.saturating_mul(dim));
+    check_limit(samples, options)?;
     let chunk = dataset.chunk_shape().map_err(|error| failure(error, name))?.unwrap_or_default();
     let element_bytes = dataset.element_size().map_err(|error| failure(error, name))?;
     let chunk_bytes = chunk.iter().fold(element_bytes, |product, &dim| product.saturating_mul(dim));
     if chunk_bytes > CHUNK_BYTES_MAX {
         return Err(Error::Limit { what: "bytes of a chunk of HDF5", found: chunk_bytes, limit: CHUNK_BYTES_MAX });
     }
-    Ok(())
+    // The library has the elements as they are stored, then as float64, and a chunk before and after it is unpacked.
+    let each = element_bytes.saturating_add(size_of::<f64>() as u64);
+    Ok(samples.saturating_mul(each).saturating_add(2 * chunk_bytes))
 }
 
 fn factor(dataset: &Dataset, name: &str) -> Result<f64> {

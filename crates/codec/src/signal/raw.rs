@@ -1,7 +1,8 @@
 //! Raw recordings: little-endian numbers and nothing else.
 
-use super::read::{Channel, Recording, SignalOptions, check_limit};
-use crate::{Error, Result, memory};
+use super::read::{Channel, Recording, SignalOptions, ask_for, check_limit};
+use crate::memory::{self, Room};
+use crate::{Error, Result};
 
 const FORMAT: &str = "raw signal";
 
@@ -28,7 +29,7 @@ impl RawElement {
     }
 }
 
-pub(super) fn read(bytes: &[u8], options: &SignalOptions) -> Result<Recording> {
+pub(super) fn read(bytes: &[u8], options: &SignalOptions, room: Room<'_>) -> Result<Recording> {
     let element_bytes = options.raw_element.bytes();
     let instant_bytes = options.raw_channels.saturating_mul(element_bytes);
     if instant_bytes == 0 {
@@ -40,6 +41,7 @@ pub(super) fn read(bytes: &[u8], options: &SignalOptions) -> Result<Recording> {
         let problem = format!("`{}` bytes are no whole number of instants of `{instant_bytes}` bytes", bytes.len());
         return Err(Error::truncated(FORMAT, problem, samples * instant_bytes));
     }
+    ask_for(samples as u64, options.channels.len(), 0, room)?;
     let channels = options.channels.iter().map(|channel| match channel {
         Channel::Number(number) if *number < options.raw_channels => {
             let instants = bytes.chunks_exact(instant_bytes);

@@ -4,6 +4,7 @@ use std::fmt;
 
 use super::raw::RawElement;
 use super::{csv, hdf5, raw};
+use crate::memory::{self, Room};
 use crate::{Error, Result};
 
 /// What a recording is kept in.
@@ -90,6 +91,11 @@ pub(super) const FINITE_HINT: &str = "fill gaps and leave out faults before, or 
 
 /// Reads the chosen channels of a recording. All numbers are finite: what is not is an error that names its place.
 pub fn read(bytes: &[u8], options: &SignalOptions) -> Result<Recording> {
+    read_within(bytes, options, &mut |_| true)
+}
+
+/// The same, where `room` is asked for the memory that it takes before anything is read.
+pub fn read_within(bytes: &[u8], options: &SignalOptions, room: Room<'_>) -> Result<Recording> {
     let Some(first) = options.channels.first() else {
         return Err(Error::usage("nothing is to be read", "at least one channel", "none"));
     };
@@ -98,9 +104,9 @@ pub fn read(bytes: &[u8], options: &SignalOptions) -> Result<Recording> {
         format => format,
     };
     let recording = match format {
-        SignalFormat::Hdf5 => hdf5::read(bytes, options)?,
-        SignalFormat::Raw => raw::read(bytes, options)?,
-        SignalFormat::Auto | SignalFormat::Csv => csv::read(bytes, options)?,
+        SignalFormat::Hdf5 => hdf5::read(bytes, options, room)?,
+        SignalFormat::Raw => raw::read(bytes, options, room)?,
+        SignalFormat::Auto | SignalFormat::Csv => csv::read(bytes, options, room)?,
     };
     let samples = recording.samples();
     for (channel, name) in recording.channels.iter().zip(&options.channels) {
@@ -126,6 +132,12 @@ fn first_not_finite(samples: &[f64]) -> Option<usize> {
     let block =
         samples.chunks(BLOCK).position(|block| block.iter().fold(false, |found, value| found | !value.is_finite()))?;
     samples.iter().skip(block * BLOCK).position(|value| !value.is_finite()).map(|place| block * BLOCK + place)
+}
+
+/// `Ok` if there is room for `samples` in each of `channels`, and `beside` bytes more.
+pub(super) fn ask_for(samples: u64, channels: usize, beside: u64, room: Room<'_>) -> Result<()> {
+    let bytes = samples.saturating_mul(channels as u64).saturating_mul(size_of::<f64>() as u64).saturating_add(beside);
+    memory::ask(room, usize::try_from(bytes).unwrap_or(usize::MAX))
 }
 
 /// `Ok` if `samples` in each of the chosen channels are within the limit.

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use serde_json::Value;
 
 use crate::error::{Error, Result};
+use crate::memory;
 use crate::npy;
 use crate::tensor::{DType, Shape, Tensor, TensorSpec};
 
@@ -31,7 +32,10 @@ impl EmbeddingTable {
             bits = (bits ^ bits >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
             ((bits ^ bits >> 31) >> 40) as f32 / (1 << 24) as f32
         };
-        Ok(Self { columns, data: (0..rows * columns).map(uniform).collect() })
+        let mut data = Vec::new();
+        memory::reserve(&mut data, rows * columns)?;
+        data.extend((0..rows * columns).map(uniform));
+        Ok(Self { columns, data })
     }
 
     /// A table from a `NumPy` file: float32, two dimensions.

@@ -577,3 +577,20 @@ proptest! {
         let _ = decoded(&bytes, &STORED);
     }
 }
+
+/// What is no frame before the first or after the last was sound once, unless it is little.
+#[test]
+fn an_mp3_without_its_beginning_or_end_is_damaged() {
+    let mp3 = silent_mp3(60);
+    let options = AudioOptions::default();
+    for range in [0..mp3.len() / 2, mp3.len() / 2..mp3.len(), 0..6000] {
+        let mut bad = mp3.clone();
+        bad[range.clone()].fill(0);
+        let result = decoded(&bad, &options);
+        assert!(matches!(result, Err(Error::Format { .. })), "{range:?}: {result:?}");
+    }
+    for (before, after) in [(1000, 0), (0, 2048)] {
+        let padded = [vec![0; before], mp3.clone(), vec![0; after]].concat();
+        assert_eq!(decoded(&padded, &options).unwrap().1.len(), decoded(&mp3, &options).unwrap().1.len());
+    }
+}

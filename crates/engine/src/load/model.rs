@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use forebay_codec::{DType, TensorMut, TensorSpec};
 use forebay_pipeline::{
-    Action, Expand, Field, FieldType, Needs, Sample, Schema, Scope, Step, StepError, Transform, Value, ValueView,
+    Action, Expand, Field, FieldType, Needs, Parts, Sample, Schema, Scope, Step, StepError, Transform, Value, ValueView,
 };
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 
@@ -142,9 +142,10 @@ impl Expand for Twice {
         Ok(input.clone())
     }
 
-    fn expand(&self, sample: &Sample, _field: &str, emit: &mut dyn FnMut(Sample)) -> Result<(), StepError> {
-        emit(sample.clone());
-        emit(sample.clone());
+    fn expand(&self, sample: &Sample, _field: &str, parts: &mut Parts<'_>) -> Result<(), StepError> {
+        (parts.reserve)(2 * sample.bytes())?;
+        (parts.emit)(sample.clone());
+        (parts.emit)(sample.clone());
         Ok(())
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use forebay_codec::audio::{
-    AudioInfo, AudioOptions, Mix, RATE_MAX, Resampler, Spectrogram, SpectrogramOptions, decode,
+    AudioInfo, AudioOptions, Mix, RATE_MAX, Resampler, Spectrogram, SpectrogramOptions, decode_within,
 };
 use forebay_codec::{DType, TensorMut, TensorSpec};
 use serde::{Deserialize, Serialize};
@@ -72,11 +72,11 @@ impl Produce for DecodeAudio {
             AudioMix::AsStored => Mix::AsStored,
         };
         let options = AudioOptions { mix, accept_partial: self.partial, samples_max: self.samples_max };
-        let info = decode(encoded(input)?, &options, &mut scope.samples)?;
+        let bytes = encoded(input)?;
+        let info = output.within(|room| decode_within(bytes, &options, &mut scope.samples, room))?;
         if let Some(rate) = self.rate.filter(|&rate| rate != info.rate_hz) {
-            self.resample(info, rate, scope)?;
+            self.resample(info, rate, output, scope)?;
         }
-        output.working(size_of_val(&scope.samples[..]))?;
         let spec = match self.mix {
             AudioMix::Mono => TensorSpec::new(DType::I16, &[scope.samples.len()]),
             AudioMix::AsStored => {
@@ -90,13 +90,24 @@ impl Produce for DecodeAudio {
 
 impl DecodeAudio {
     /// Brings the samples in `scope` to another rate.
-    fn resample(&self, info: AudioInfo, rate: u32, scope: &mut Scope) -> Result<(), StepError> {
+    fn resample(
+        &self,
+        info: AudioInfo,
+        rate: u32,
+        output: &mut Output<'_>,
+        scope: &mut Scope,
+    ) -> Result<(), StepError> {
         let fitting = scope.resampler.take().filter(|resampler| resampler.is_between(info.rate_hz, rate));
         let resampler = match fitting {
             Some(resampler) => resampler,
             None => Resampler::new(info.rate_hz, rate)?,
         };
         let resampler = scope.resampler.insert(resampler);
+        let instants = scope.samples.len() / info.channels.max(1);
+        let resampled = resampler.output_samples(instants).saturating_mul(info.channels as u64);
+        // A channel as floats, and all of them as they will be.
+        let bytes = (instants as u64 * size_of::<f32>() as u64).saturating_add(resampled.saturating_mul(2));
+        output.working(usize::try_from(bytes).unwrap_or(usize::MAX))?;
         Ok(resampler.run(&mut scope.samples, info.channels, self.samples_max, &mut scope.floats)?)
     }
 }

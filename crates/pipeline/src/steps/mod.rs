@@ -31,7 +31,7 @@ pub use resize::{Filter, RandomResizedCrop, Resize, Variant};
 pub use signal::{AggregateSignal, ChannelName, DecodeSignal, Power, RawNumber, RecordingFormat, SignalWindows};
 pub use spec::{DEFAULT_FIELD, StepSpec};
 pub use text::{Embed, ExtractText, TokenPattern, Tokenise};
-pub use text_files::{PreparedFiles, prepare_files, with_absolute_files};
+pub use text_files::{PreparedFiles, named_files, prepare_files, with_absolute_files};
 pub use tiles::Tiles;
 pub use whole::{Call, Drop, Function, JsonValue, TakeJson};
 

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use forebay_codec::signal::{
-    Channel, NilmFeatures, NilmPower, RawElement, Recording, SignalFormat, SignalOptions, read,
+    Channel, NilmFeatures, NilmPower, RawElement, Recording, SignalFormat, SignalOptions, read_within,
 };
 use forebay_codec::{DType, Tensor, TensorMut, TensorSpec, memory};
 use serde::de::Error as _;
@@ -11,11 +11,11 @@ use serde::{Deserialize, Deserializer, Serialize};
 use super::tiles::PARTS_MAX;
 use super::{encoded, tensor};
 use crate::error::StepError;
-use crate::output::Output;
+use crate::output::{Output, within};
 use crate::sample::{Field, Sample, Value, ValueView};
 use crate::schema::FieldType;
 use crate::scope::Scope;
-use crate::step::{BadParameter, Expand, Needs, Produce, Transform};
+use crate::step::{BadParameter, Expand, Needs, Parts, Produce, Transform};
 
 /// Reads channels of a recording as `float64[channels, samples]`: HDF5 or CSV by content, raw numbers where asked for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -122,8 +122,12 @@ impl DecodeSignal {
         }
     }
 
-    fn read(&self, bytes: &[u8]) -> Result<Recording, StepError> {
-        let mut recording = read(bytes, &self.options())?;
+    fn read(
+        &self,
+        bytes: &[u8],
+        reserve: &mut dyn FnMut(usize) -> Result<(), StepError>,
+    ) -> Result<Recording, StepError> {
+        let mut recording = within(reserve, |room| read_within(bytes, &self.options(), room))?;
         if self.remove_offset {
             recording.remove_offset(self.period)?;
         }
@@ -156,9 +160,8 @@ impl Produce for DecodeSignal {
     }
 
     fn run(&self, input: ValueView<'_>, output: &mut Output<'_>, _scope: &mut Scope) -> Result<(), StepError> {
-        let recording = self.read(encoded(input)?)?;
+        let recording = self.read(encoded(input)?, &mut |bytes| output.working(bytes))?;
         let spec = TensorSpec::new(DType::F64, &[recording.channels.len(), recording.samples()]);
-        output.working(spec.bytes())?;
         let place = output.tensor(spec)?;
         // A recording without samples has no rows to fill.
         for (row, channel) in place.data.chunks_exact_mut((recording.samples() * 8).max(1)).zip(&recording.channels) {
@@ -211,13 +214,14 @@ impl Expand for SignalWindows {
         self.decode.type_of(input, Some(self.window))
     }
 
-    fn expand(&self, sample: &Sample, field: &str, emit: &mut dyn FnMut(Sample)) -> Result<(), StepError> {
+    fn expand(&self, sample: &Sample, field: &str, parts: &mut Parts<'_>) -> Result<(), StepError> {
         let value = sample.field(field).ok_or_else(|| StepError::NoField { field: field.to_owned() })?;
-        let recording = self.decode.read(encoded(value.view())?)?;
+        let recording = self.decode.read(encoded(value.view())?, parts.reserve)?;
         let channels = recording.channels.len();
         let windows = recording.samples() / self.window;
         let spec = TensorSpec::new(DType::F64, &[channels, self.window]);
         let mut block: Vec<u8> = Vec::new();
+        (parts.reserve)(windows.saturating_mul(spec.bytes()))?;
         memory::reserve(&mut block, windows * spec.bytes())?;
         for window in 0..windows {
             for channel in &recording.channels {
@@ -232,7 +236,7 @@ impl Expand for SignalWindows {
             if let Some(Field { value, .. }) = fields.iter_mut().find(|other| &*other.name == field) {
                 *value = Value::Tensor(Tensor::new(spec, data).expect("cut to the spec"));
             }
-            emit(Sample {
+            (parts.emit)(Sample {
                 key: format!("{}#{window}", sample.key).into(),
                 index: sample.index.wrapping_mul(PARTS_MAX).wrapping_add(window as u64),
                 fields,

@@ -54,6 +54,21 @@ pub fn prepare_files(steps: &[Step]) -> Result<PreparedFiles> {
     Ok(prepared)
 }
 
+/// The files that [`prepare_files`] reads for `steps`.
+pub fn named_files(steps: &[Step]) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for step in steps {
+        let Some(spec) = &step.spec else { continue };
+        let fail = |source| Error::Prepare { step: step.name.clone(), source: Box::new(source) };
+        if let Some(path) = spec.text("tokenise", "tokeniser").filter(|path| *path != BYTES) {
+            let found = tokeniser_files(Path::new(path));
+            files.extend(found.map_err(|source| fail(failure("tokeniser", path, source, TOKENISER_HINT)))?);
+        }
+        files.extend(spec.text("embed", "table").map(PathBuf::from));
+    }
+    Ok(files)
+}
+
 /// The same pipeline with the paths of such files made absolute, so that it means the same from any folder: those that lie below
 /// `base`, the folder of the pipeline's file, and others below the current folder.
 pub fn with_absolute_files(pipeline: Pipeline, base: &Path) -> Result<Pipeline> {

@@ -7,7 +7,7 @@ use super::{picture, picture_of, picture_type};
 use crate::error::StepError;
 use crate::sample::{Field, Sample, Value};
 use crate::schema::FieldType;
-use crate::step::{BadParameter, Expand, Needs};
+use crate::step::{BadParameter, Expand, Needs, Parts};
 
 /// Cuts a picture into square tiles, row by row. What is left at the right and bottom edge is dropped; a picture smaller
 /// than one tile gives none.
@@ -31,12 +31,13 @@ impl Expand for Tiles {
         Ok(picture_of(dtype, [Some(self.size), Some(self.size), channels]))
     }
 
-    fn expand(&self, sample: &Sample, field: &str, emit: &mut dyn FnMut(Sample)) -> Result<(), StepError> {
+    fn expand(&self, sample: &Sample, field: &str, parts: &mut Parts<'_>) -> Result<(), StepError> {
         let value = sample.field(field).ok_or_else(|| StepError::NoField { field: field.to_owned() })?;
         let (view, [height, width, channels]) = picture(value.view())?;
         let spec = TensorSpec::new(view.spec.dtype, &[self.size, self.size, channels]);
         let pixel_bytes = channels * spec.dtype.bytes();
         let (columns, rows) = (width / self.size, height / self.size);
+        (parts.reserve)((rows * columns).saturating_mul(spec.bytes()))?;
         for number in 0..rows * columns {
             let (top, left) = (number / columns * self.size, number % columns * self.size);
             let mut data = memory::zeroed(spec.bytes())?;
@@ -52,7 +53,7 @@ impl Expand for Tiles {
             if let Some(Field { value, .. }) = fields.iter_mut().find(|other| &*other.name == field) {
                 *value = Value::Tensor(Tensor::new(spec, data).expect("allocated to the spec"));
             }
-            emit(Sample {
+            (parts.emit)(Sample {
                 key: format!("{}#{number}", sample.key).into(),
                 index: sample.index.wrapping_mul(PARTS_MAX).wrapping_add(number as u64),
                 fields,

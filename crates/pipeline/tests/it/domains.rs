@@ -2,8 +2,11 @@
 
 use forebay_codec::audio::{AudioOptions, decode};
 use forebay_codec::image::{Encoding, PngEffort, encode};
+use forebay_codec::signal::write_hdf5;
 use forebay_codec::{DType, Tensor, TensorSpec, TensorView, npy};
-use forebay_pipeline::{Draw, Field, Pipeline, Sample, Value, ready, ready_names, ready_text};
+use forebay_pipeline::{
+    Draw, Error, Field, Pipeline, Runner, Sample, SampleView, Sink, StepError, Value, ready, ready_names, ready_text,
+};
 
 use crate::support::{bytes_value, data_folder, run_all};
 
@@ -249,4 +252,48 @@ fn deep_pictures_are_reduced_to_8_bit_when_they_are_decoded() {
     assert_eq!(tensors(&pipeline, file)[0].spec().shape.dims(), [224, 224, 3]);
     assert_eq!(split_names(&pipeline), split_names(&ready("cv").unwrap()));
     assert_eq!(split_names(&ready("cv2-jpg").unwrap()), split_names(&pipeline));
+}
+
+/// Grants so many bytes, and notes what was asked for.
+struct Grants {
+    bytes_max: usize,
+    asked: Vec<usize>,
+}
+
+impl Sink for Grants {
+    fn reserve(&mut self, bytes: usize) -> Result<(), StepError> {
+        self.asked.push(bytes);
+        let (limit_bytes, memory_bytes) = (self.bytes_max as u64, self.bytes_max as u64);
+        if bytes <= self.bytes_max {
+            return Ok(());
+        }
+        Err(StepError::Budget { bytes: bytes as u64, limit_bytes, memory_bytes })
+    }
+
+    fn accept(&mut self, _sample: SampleView<'_>) {}
+}
+
+/// Sound and signals that are much larger than their files ask for memory before they take it.
+#[test]
+fn what_does_not_fit_into_memory_is_refused_before_it_is_there() {
+    let mut frame = vec![0; 417];
+    frame[..4].copy_from_slice(&[0xff, 0xfb, 0x90, 0xc4]);
+    let mp3 = frame.repeat(2000);
+    let counts: Vec<i16> = vec![0; 1 << 20];
+    let hdf5 = write_hdf5(&[("voltage", &counts, 1.0), ("current1", &counts, 1.0)]).unwrap();
+    let csv = "voltage,current1\n".to_owned() + &"1,2\n".repeat(1 << 19);
+    let windows = ready("nilm").unwrap();
+    for (what, pipeline, file) in
+        [("mp3", ready("mp3").unwrap(), mp3), ("hdf5", windows.clone(), hdf5), ("csv", windows, csv.into_bytes())]
+    {
+        let sample = sample(&pipeline, file);
+        let mut runner = Runner::new(pipeline.steps(), 0);
+        let mut little = Grants { bytes_max: 4_000_000, asked: Vec::new() };
+        let error = runner.run(&sample, Draw::default(), &mut (), &mut little).unwrap_err();
+        let is_budget = |source: &StepError| matches!(source, StepError::Budget { .. });
+        assert!(matches!(&error, Error::Step { source, .. } if is_budget(source)), "{what}: {error}");
+        let mut enough = Grants { bytes_max: 1 << 30, asked: Vec::new() };
+        runner.run(&sample, Draw::default(), &mut (), &mut enough).unwrap();
+        assert!(enough.asked.iter().max() > Some(&4_000_000), "{what}: {:?}", enough.asked);
+    }
 }
