@@ -1,4 +1,4 @@
-//! Ctrl-C, and a polite `kill`: the work is told to end, removes what was temporary, and the program says so.
+//! Ctrl-C, a terminal that is closed, and a polite `kill`: the work is told to end, removes what was temporary, and the program says so.
 //!
 //! While there is no work that could clean up, a signal does what it always does. The second one ends the program at once.
 
@@ -6,7 +6,7 @@ use std::io;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock};
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
 /// What the handlers know.
@@ -30,13 +30,21 @@ const EXIT_BASE: i32 = 128;
 
 /// Sees to the signals from now on. The handlers of a signal run in the order in which they are registered here.
 pub(crate) fn install() -> io::Result<()> {
-    for signal in [SIGINT, SIGTERM] {
+    let hang_up = if ignores(SIGHUP) { None } else { Some(SIGHUP) };
+    for signal in [SIGINT, SIGTERM].into_iter().chain(hang_up) {
         flag::register_conditional_default(signal, Arc::clone(&FLAGS.idle))?;
         flag::register_conditional_shutdown(signal, EXIT_BASE + signal, Arc::clone(&FLAGS.interrupted))?;
         flag::register_usize(signal, Arc::clone(&FLAGS.signal), signal as usize)?;
         flag::register(signal, Arc::clone(&FLAGS.interrupted))?;
     }
     Ok(())
+}
+
+/// Whether whoever started the program wants a signal ignored, as `nohup` does.
+fn ignores(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = status.lines().find_map(|line| u64::from_str_radix(line.strip_prefix("SigIgn:")?.trim(), 16).ok());
+    ignored.is_some_and(|mask| mask & (1 << (signal - 1)) != 0)
 }
 
 /// Work that asks [`is_interrupted`] now and then, for as long as this is held.

@@ -52,6 +52,7 @@ fn scratch_folders_go_with_the_work() {
     let works = [
         ("probe --seconds 100 --threads 1 --folder work", ".forebay-probe-", Signal::INT, 130),
         ("probe --seconds 100 --threads 1 --folder work", ".forebay-probe-", Signal::TERM, 143),
+        ("probe --seconds 100 --threads 1 --folder work", ".forebay-probe-", Signal::HUP, 129),
         (&profile, ".forebay-profile-", Signal::INT, 130),
         (&experiment, ".forebay-data-", Signal::INT, 130),
     ];

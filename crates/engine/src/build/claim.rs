@@ -10,7 +10,7 @@ use forebay_storage::{ErrorClass, read_file, unlink};
 use serde::Deserialize;
 
 use super::identity::Identity;
-use super::journal::{BUILD_FILE, LOCK_FILE, REPLACED_FILE, read_json, read_sealed};
+use super::journal::{BUILD_FILE, COMMAND_FILE, LOCK_FILE, REPLACED_FILE, read_json, read_sealed};
 use crate::data::{BESIDE_SHARD, MANIFEST_BYTES_MAX, MANIFEST_FILE, Manifest};
 use crate::error::{Error, Result};
 
@@ -121,7 +121,9 @@ fn names_of(text: &[u8]) -> Option<Vec<String>> {
 pub(super) fn check_journal(journal: &Path) -> Result<()> {
     for path in entries(journal)? {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let known = name == LOCK_FILE || name.strip_suffix(".partial").unwrap_or(&name).strip_suffix(".json").is_some();
+        let note = name.strip_suffix(".partial").unwrap_or(&name);
+        let shard = note.strip_suffix(".json").is_some_and(|note| shard_number(&format!("{note}.tfrecord")).is_some());
+        let known = name == LOCK_FILE || shard || [BUILD_FILE, REPLACED_FILE, COMMAND_FILE].contains(&note);
         if !known || fs::symlink_metadata(&path).is_ok_and(|found| !found.is_file()) {
             return Err(Error::Usage {
                 problem: format!("`{}` is no part of a build, but lies in its journal", path.display()),

@@ -1,13 +1,12 @@
 //! The identity of a build: what decides the bytes that come out.
 
-use std::time::UNIX_EPOCH;
-
 use forebay_pipeline::PipelineSpec;
+use forebay_pipeline::steps::named_files;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::{Build, BuildOptions};
-use crate::data::{Manifest, checksum, digits};
+use crate::data::{Manifest, checksum, digits, nanoseconds};
 use crate::error::{Error, Result};
 
 /// What is built, in parts, so that a message can say what has changed.
@@ -18,7 +17,7 @@ pub(super) struct Identity {
     pipeline: String,
     strategy: String,
     shards: usize,
-    /// Names, sizes, times of modification and labels of the source's files.
+    /// Names, sizes, times of modification and labels of the source's files, and of the vocabularies and tables that offline steps name.
     files: String,
     /// The layout and the version that writes it.
     format: String,
@@ -37,7 +36,7 @@ impl Identity {
             pipeline: checksum(spec_text(&spec).as_bytes()),
             strategy: build.strategy.to_string(),
             shards: options.shards,
-            files: files_checksum(build),
+            files: files_checksum(build)?,
             format: format!("{}-{} by {}", Manifest::FORMAT, Manifest::VERSION, env!("CARGO_PKG_VERSION")),
         };
         let Self { pipeline, strategy, shards, files, format, .. } = &identity;
@@ -73,7 +72,7 @@ fn spec_text(spec: &PipelineSpec) -> String {
     serde_json::to_string(spec).expect("a pipeline's spec has text keys and plain values")
 }
 
-fn files_checksum(build: &Build) -> String {
+fn files_checksum(build: &Build) -> Result<String> {
     let mut hash = Xxh3::new();
     for class in build.listing.classes() {
         hash.update(class.as_bytes());
@@ -84,8 +83,15 @@ fn files_checksum(build: &Build) -> String {
         hash.update(&[0]);
         hash.update(&file.bytes.to_le_bytes());
         hash.update(&file.label.unwrap_or(-1).to_le_bytes());
-        let modified = file.modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-        hash.update(&modified.map_or(0, |time| time.as_nanos()).to_le_bytes());
+        hash.update(&nanoseconds(file.modified).to_le_bytes());
+        if file.beside_version != 0 {
+            hash.update(&file.beside_version.to_le_bytes());
+        }
     }
-    digits(hash.digest())
+    for path in named_files(build.strategy.offline(&build.pipeline))? {
+        let found = std::fs::metadata(&path).map_err(Error::io("open", &path))?;
+        hash.update(&found.len().to_le_bytes());
+        hash.update(&nanoseconds(found.modified().ok()).to_le_bytes());
+    }
+    Ok(digits(hash.digest()))
 }

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use forebay_pipeline::{Format, Label, Order, Random, Source};
 use forebay_record::name_text;
@@ -13,6 +13,7 @@ use forebay_storage::read_text;
 use globset::GlobBuilder;
 use rustix::io::Errno;
 use walkdir::WalkDir;
+use xxhash_rust::xxh3::Xxh3;
 
 use super::beside::check_beside;
 use super::manifest::Skipped;
@@ -82,10 +83,12 @@ pub struct Listing {
 pub struct Entry {
     /// The sample's key: the path of its file below the root, or what its shard calls it; bytes that are no text as `\xE9`.
     pub key: Arc<str>,
-    /// How many bytes it takes.
+    /// How many bytes it takes, with those of the files beside it.
     pub bytes: u64,
     /// When its file was changed last, where the file system says so.
     pub modified: Option<SystemTime>,
+    /// A checksum of sizes and times of the files beside it; 0 where there are none.
+    pub(crate) beside_version: u64,
     /// Its class, as a number into [`Listing::classes`].
     pub label: Option<i64>,
     /// Where it lies.
@@ -147,9 +150,10 @@ impl Listing {
         if source.order() == Order::Shuffled {
             Random::from_parts(&[source.seed]).shuffle(&mut entries);
         }
-        let listing = Self { root: root.to_owned(), source: source.clone(), reach, entries, shards, classes, lost };
+        let mut listing = Self { root: root.to_owned(), source: source.clone(), reach, entries, shards, classes, lost };
         listing.check_reach()?;
         check_beside(&listing)?;
+        listing.add_beside();
         Ok(listing)
     }
 
@@ -223,6 +227,29 @@ impl Listing {
         std::iter::once(self.root.join(path)).chain(beside).collect()
     }
 
+    /// Adds the sizes of the files beside samples to those of the samples, and notes their versions. One that is not there is an error
+    /// when it is read.
+    fn add_beside(&mut self) {
+        if self.source.format != Format::Files || self.source.fields.is_empty() {
+            return;
+        }
+        let look = |entry: &Entry| {
+            let (mut bytes, mut hash) = (0, Xxh3::new());
+            for found in self.files_of(entry).iter().skip(1).map(std::fs::metadata) {
+                bytes += found.as_ref().map_or(0, std::fs::Metadata::len);
+                hash.update(&found.as_ref().map_or(0, std::fs::Metadata::len).to_le_bytes());
+                let modified = found.and_then(|found| found.modified()).ok();
+                hash.update(&nanoseconds(modified).to_le_bytes());
+            }
+            (bytes, hash.digest())
+        };
+        let found: Vec<(u64, u64)> = self.entries.iter().map(look).collect();
+        for (entry, (bytes, version)) in self.entries.iter_mut().zip(found) {
+            entry.bytes += bytes;
+            entry.beside_version = version;
+        }
+    }
+
     /// That no field would be read from outside the root, unless that is allowed.
     fn check_reach(&self) -> Result<()> {
         for entry in &self.entries {
@@ -239,6 +266,11 @@ impl Listing {
         }
         Ok(())
     }
+}
+
+/// A time as a number; 0 where it is not known.
+pub(crate) fn nanoseconds(time: Option<SystemTime>) -> u128 {
+    time.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).map_or(0, |time| time.as_nanos())
 }
 
 /// The path below the root of the file that `from` describes for the sample at `path`: `masks/{stem}.png`. `None` if it leads out of the
@@ -315,6 +347,7 @@ fn walk(source: &Source, root: &Path, on_error: OnError, lost: &mut Vec<Skipped>
             place: Place::File(below.to_owned()),
             bytes: metadata.as_ref().map_or(0, std::fs::Metadata::len),
             modified: metadata.and_then(|metadata| metadata.modified().ok()),
+            beside_version: 0,
             label: None,
         });
     }

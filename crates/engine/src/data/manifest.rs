@@ -132,6 +132,12 @@ impl Manifest {
             return Err(format!("names a shard `{}` outside its folder", shard.file));
         }
         let packed = self.strategy.form.packing.is_some();
+        // A record takes 16 bytes besides what is in it; packed, no less than a thousandth of that.
+        let records_max = |bytes: u64| if packed { bytes.saturating_mul(64) } else { bytes / 16 };
+        if let Some(shard) = self.shards.iter().find(|shard| shard.samples > records_max(shard.bytes)) {
+            let (file, samples, bytes) = (&shard.file, shard.samples, shard.bytes);
+            return Err(format!("says that `{file}` has {samples} samples in {bytes} bytes, which cannot be"));
+        }
         if let Some(shard) = self.shards.iter().find(|shard| shard.blocks_xxh3.is_some() != packed) {
             return Err(format!("has a shard `{}` that is not packed as the strategy says", shard.file));
         }

@@ -12,6 +12,7 @@ mod tables;
 mod verify;
 
 pub use dataset::Dataset;
+pub(crate) use listing::nanoseconds;
 pub use listing::{Entry, Listing, Reach};
 pub(crate) use manifest::MANIFEST_BYTES_MAX;
 pub use manifest::{MANIFEST_FILE, Manifest, ShardEntry, Skipped};

@@ -71,6 +71,7 @@ pub(super) fn list_shards(format: Format, root: &Path, files: &[Entry], on_error
             key: key.unwrap_or_else(|| format!("{}:{record}", file.key)).into(),
             bytes,
             modified: file.modified,
+            beside_version: 0,
             label: None,
             place: Place::Shard { shard, record: record as u64, offset },
         }));

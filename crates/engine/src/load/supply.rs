@@ -173,13 +173,19 @@ impl FromStorage {
             // Of a packed block all is read or nothing.
             let packed = dataset.blocks(shard)?;
             let may_begin = |offset| packed.is_none_or(|blocks| blocks.begins_at(offset));
+            let mut start = 0;
             for (record, location) in index.entries().iter().enumerate() {
-                let full = block.bytes > 0 && block.bytes + location.length > block_bytes;
-                if full && may_begin(location.offset) {
-                    blocks.push(std::mem::replace(&mut block, Block { shard, records: record..record, bytes: 0 }));
+                // What lies between records is read along with them.
+                let bytes = location.end() - start;
+                let full = block.bytes > 0 && bytes > block_bytes;
+                if block.bytes == 0 || full && may_begin(location.offset) {
+                    let fresh = Block { shard, records: record..record, bytes: 0 };
+                    let done = std::mem::replace(&mut block, fresh);
+                    blocks.extend((!done.records.is_empty()).then_some(done));
+                    start = location.offset;
                 }
                 block.records.end = record + 1;
-                block.bytes += location.length;
+                block.bytes = location.end() - start;
             }
             blocks.extend((!block.records.is_empty()).then_some(block));
         }

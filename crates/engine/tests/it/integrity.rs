@@ -251,3 +251,64 @@ fn a_damaged_note_of_a_journal_is_not_believed() {
     let notes = notes.0.into_inner().unwrap();
     assert!(notes.iter().any(|message| message.contains(&note) && message.contains("built again")), "{notes:?}");
 }
+
+/// Pictures with a text beside each.
+const WITH_TEXTS: &str = r#"
+name = "texts"
+[[source.fields]]
+field = "text"
+from = "{folder}/{stem}.txt"
+type = "text"
+[[step]]
+op = "decode"
+"#;
+
+#[test]
+fn files_beside_samples_and_tables_are_part_of_what_is_built() {
+    let photos = photos(6);
+    let text = |number: usize| photos.path().join(["ant", "bee", "cat"][number % 3]).join(format!("{number:04}.txt"));
+    for number in 0..6 {
+        std::fs::write(text(number), "old").unwrap();
+    }
+    let pipeline = pipeline(WITH_TEXTS);
+    let output = tempfile::tempdir().unwrap();
+    let run = || build(&pipeline, "decoded", photos.path(), local()).run(output.path(), &options(2), &());
+    assert_eq!(run().unwrap().shards_kept, 0);
+    assert_eq!(run().unwrap().shards_kept, 2, "nothing changed");
+    std::fs::write(text(3), "newer").unwrap();
+    let error = run().unwrap_err().to_string();
+    assert!(error.contains("another data set"), "{error}");
+}
+
+#[test]
+fn files_beside_samples_count_for_the_memory_budget() {
+    let photos = photos(4);
+    for number in 0..4 {
+        let class = photos.path().join(["ant", "bee", "cat"][number % 3]);
+        let file = std::fs::File::create(class.join(format!("{number:04}.txt"))).unwrap();
+        // A hole: it takes nothing on the disk.
+        file.set_len(if number == 2 { 1 << 30 } else { 10 }).unwrap();
+    }
+    let pipeline = pipeline(WITH_TEXTS);
+    let listing = crate::support::list(&pipeline, photos.path());
+    assert!(listing.bytes() > 1 << 30);
+    let order = |blocks| Schedule::new(blocks, Shuffle::No, 0, 0);
+    let supply = FromStorage::source(listing, local(), order);
+    let online = Online::after(&pipeline, &forebay_pipeline::Strategy::parse(&pipeline, "unprocessed").unwrap());
+    let options = LoadOptions { memory_bytes: 64 << 20, threads: 1, ..LoadOptions::default() };
+    let error = Loader::start(Arc::new(supply), online, options).unwrap().find_map(Result::err).unwrap().to_string();
+    assert!(error.contains("sample `cat/0002.jpg` is read with 107374") && error.contains("--memory"), "{error}");
+}
+
+#[test]
+fn a_manifest_that_promises_more_than_its_shards_can_hold_is_refused() {
+    let photos = photos(12);
+    let (output, _) = built(&pipeline(SMALL), "resized", photos.path(), 1);
+    let path = output.path().join("dataset.json");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, resealed(&text.replace("\"samples\": 12", "\"samples\": 68719476736"))).unwrap();
+    for on_error in [OnError::Fail, OnError::Skip] {
+        let error = load(output.path(), on_error).err().unwrap().to_string();
+        assert!(error.contains("68719476736 samples in") && error.contains("cannot be"), "{error}");
+    }
+}

@@ -160,6 +160,11 @@ fn overwriting_replaces_what_is_provably_ours_and_nothing_else() {
     fs::write(output.path().join(".forebay-build/thesis.txt"), "mine").unwrap();
     assert!(run(output.path(), 4, true).unwrap_err().contains("thesis.txt"));
     assert_eq!(fs::read(output.path().join(".forebay-build/thesis.txt")).unwrap(), b"mine");
+    // Nor is one that is only called like a note.
+    fs::rename(output.path().join(".forebay-build/thesis.txt"), output.path().join(".forebay-build/thesis.json"))
+        .unwrap();
+    assert!(run(output.path(), 4, true).unwrap_err().contains("thesis.json"));
+    assert_eq!(fs::read(output.path().join(".forebay-build/thesis.json")).unwrap(), b"mine");
 }
 
 #[test]
