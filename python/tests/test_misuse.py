@@ -168,3 +168,21 @@ def test_wrong_arguments_are_named(photos, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "cv").mkdir()
     assert forebay.Loader("cv", data=photos).samples == 50
+
+
+def test_what_would_have_no_effect_is_refused(photos, tmp_path):
+    def refused(name, other, call, *arguments, **named):
+        with pytest.raises(forebay.UsageError, match=f"`{name}` has no effect without `{other}`\nhint: pass `{other}`"):
+            call(*arguments, **named)
+
+    files, tar = forebay.Pipeline.files, forebay.Pipeline.tar
+    refused("runs", "fast=False", forebay.profile, "cv", photos, runs=3, fast=True)
+    refused("encodings", "strategies=None", forebay.profile, "cv", photos, encodings=["png"], strategies=["decoded"])
+    refused("table", 'label="table"', files, table="labels.tsv")
+    refused("table", 'label="table"', files, label=None, table="labels.tsv")
+    refused("seed", 'order="shuffled"', files, order="sorted", seed=1)
+    refused("seed", 'order="shuffled"', tar, seed=1)
+    # Where each has one, it is taken.
+    assert files(seed=1) != files() == files(order="shuffled", seed=42)
+    assert tar(order="shuffled", seed=1) != tar(order="shuffled", seed=2)
+    files(label="table", table="labels.tsv")
