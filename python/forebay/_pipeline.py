@@ -55,7 +55,8 @@ class Pipeline:
 
         `pattern` says which (`**/*.{jpg,png}`; all pictures unless given). The label of a sample is the name of the folder
         that its file is in (`label="folder"`), an entry of a table (`label="table"`, with `table` the name of a file of
-        lines of path, tab, label), or none. Samples are numbered by name (`order="sorted"`) or at random by `seed`.
+        lines of path, tab, label), or none. A build writes samples at random by `seed`, or by name (`order="sorted"`); a
+        loader of the files themselves gives them by name.
 
         `beside` names more files of a sample, and the fields that they go to: `{"mask": "masks/{stem}.png"}`, with
         `{folder}`, `{stem}` and `{name}` of the sample's file. A pair gives the type too: `("meta/{stem}.json", "json")`.

@@ -159,14 +159,14 @@ class Dataset:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
-        samples = _native.Samples.dataset(self.path, "local", False)
-        self._pipeline = Pipeline(samples.pipeline)
+        source = _native.Source.dataset(self.path, "local", False)
+        self._pipeline = Pipeline(source.pipeline)
         #: How many shards were there already, where this was just built.
         self.shards_kept: int | None = None
         #: Its manifest, with the keys of `dataset.json` (docs/formats/dataset.md).
-        self.manifest: dict[str, Any] = json.loads(samples.manifest or "{}")
+        self.manifest: dict[str, Any] = json.loads(source.manifest or "{}")
         #: What it keeps: `resized`, `decoded+png`.
-        self.strategy: str = samples.strategy
+        self.strategy: str = source.strategy
 
     @property
     def pipeline(self) -> Pipeline:

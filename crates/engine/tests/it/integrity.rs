@@ -7,12 +7,12 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
 use forebay_engine::data::{Dataset, Skipped};
-use forebay_engine::load::{Column, FromStorage, LoadOptions, Loader, OnError, Online, Schedule, Shuffle};
+use forebay_engine::load::{Column, Epoch, LoadOptions, OnError, Shuffle};
 use forebay_engine::{Error, Progress};
 use forebay_record::{Index, Writer};
 use tempfile::TempDir;
 
-use crate::support::{FailsAfter, SMALL, build, built, local, options, photos, pipeline, resealed};
+use crate::support::{FailsAfter, SMALL, build, built, local, options, photos, pipeline, resealed, shards, start};
 
 /// What came of a data set, by key, and what was skipped.
 pub(crate) struct Loaded {
@@ -24,15 +24,13 @@ pub(crate) struct Loaded {
 /// Loads one epoch of what is in `folder`; the pictures are those that are stored, so that content can be compared.
 pub(crate) fn load(folder: &Path, on_error: OnError) -> Result<Loaded, Error> {
     let dataset = Arc::new(Dataset::open_on_error(folder, on_error)?);
-    let order = |blocks| Schedule::new(blocks, Shuffle::Window { bytes: 1 << 20 }, 3, 0);
-    let supply = FromStorage::shards(Arc::clone(&dataset), local(), order)?;
-    let online = Online::after(dataset.pipeline(), &dataset.manifest().strategy);
-    let options = LoadOptions { batch_size: 7, threads: 2, on_error, ..LoadOptions::default() };
-    collect(Loader::start(Arc::new(supply), online, options)?)
+    let shuffle = Shuffle::Window { bytes: 1 << 20 };
+    let options = LoadOptions { batch_size: 7, threads: 2, shuffle, seed: 3, on_error, ..LoadOptions::default() };
+    collect(start(shards(&dataset), options, 0)?)
 }
 
 /// Takes every batch of an epoch.
-pub(crate) fn collect(mut loader: Loader) -> Result<Loaded, Error> {
+pub(crate) fn collect(mut loader: Epoch) -> Result<Loaded, Error> {
     let mut samples = BTreeMap::new();
     for batch in loader.by_ref() {
         let batch = batch?;

@@ -6,22 +6,17 @@ use std::sync::Arc;
 use forebay_codec::{TensorMut, TensorSpec};
 use forebay_engine::Error;
 use forebay_engine::data::Dataset;
-use forebay_engine::load::{Batch, Column, FromStorage, LoadOptions, Loader, Next, OnError, Online, Schedule, Shuffle};
-use forebay_pipeline::{
-    Action, Draw, FieldType, Needs, Pipeline, Scope, Step, StepError, Strategy, Transform, ValueView,
-};
+use forebay_engine::load::{Batch, Column, Epoch, LoadOptions, Loader, Next, OnError, Shuffle, State};
+use forebay_pipeline::{Action, FieldType, Needs, Pipeline, Scope, Step, StepError, Transform, ValueView};
 
-use crate::support::{RAGGED, SMALL, TILES, built, list, local, photos, pipeline};
+use crate::support::{RAGGED, SMALL, TILES, built, files, photos, pipeline, shards, start};
 
-fn epoch(dataset: &Arc<Dataset>, options: &LoadOptions, shuffle: Shuffle) -> Loader {
-    let order = |blocks| Schedule::new(blocks, shuffle, options.draw.seed, options.draw.epoch);
-    let supply = FromStorage::shards(Arc::clone(dataset), local(), order).unwrap();
-    let online = Online::after(dataset.pipeline(), &dataset.manifest().strategy);
-    Loader::start(Arc::new(supply), online, options.clone()).unwrap()
+fn epoch(dataset: &Arc<Dataset>, options: &LoadOptions, shuffle: Shuffle) -> Epoch {
+    start(shards(dataset), LoadOptions { shuffle, ..options.clone() }, 2).unwrap()
 }
 
 fn threads(threads: usize) -> LoadOptions {
-    LoadOptions { threads, batch_size: 7, draw: Draw { seed: 5, epoch: 2 }, ..LoadOptions::default() }
+    LoadOptions { threads, batch_size: 7, seed: 5, ..LoadOptions::default() }
 }
 
 /// Key, label and pixels of each sample, in the order in which they came.
@@ -79,15 +74,12 @@ fn a_resumed_epoch_gives_the_rest_in_the_same_order() {
     let photos = photos(60);
     for (toml, split) in [(SMALL, "resized"), (RAGGED, "concatenated")] {
         let (_output, dataset) = built(&pipeline(toml), split, photos.path(), 3);
-        let options = threads(3);
-        let load = |rank, world, start| {
-            let order = |blocks| {
-                let schedule = Schedule::new(blocks, Shuffle::Window { bytes: 9_000 }, 5, 2);
-                schedule.for_rank(rank, world).starting_at(start)
-            };
-            let supply = FromStorage::shards(Arc::clone(&dataset), local(), order).unwrap();
-            let online = Online::after(dataset.pipeline(), &dataset.manifest().strategy);
-            samples(Loader::start(Arc::new(supply), online, options.clone()).unwrap())
+        let shuffle = Shuffle::Window { bytes: 9_000 };
+        let load = |rank, world_size, start| {
+            let options = LoadOptions { shuffle, rank, world_size, batch_size: 2, ..threads(3) };
+            let loader = Loader::new(shards(&dataset), options).unwrap();
+            let state = State { samples_seen: start, ..loader.beginning_of(2) };
+            samples(loader.start(&state).unwrap())
         };
         let whole = load(0, 1, 0);
         for start in [0, 1, 7, 14, 33, 59, 60] {
@@ -96,7 +88,8 @@ fn a_resumed_epoch_gives_the_rest_in_the_same_order() {
         let mut all = Vec::new();
         for rank in 0..7 {
             let share = load(rank, 7, 0);
-            assert!(load(rank, 7, 4) == share[4..], "rank {rank}");
+            // Two batches of each of the seven.
+            assert!(load(rank, 7, 28) == share[4..], "rank {rank}");
             all.extend(share);
         }
         all.sort_unstable();
@@ -110,10 +103,7 @@ fn a_resumed_epoch_gives_the_rest_in_the_same_order() {
 fn files_and_every_split_give_the_same_samples() {
     let photos = photos(40);
     let pipeline = pipeline(SMALL);
-    let order = |blocks| Schedule::new(blocks, Shuffle::No, 0, 0);
-    let supply = FromStorage::source(list(&pipeline, photos.path()), local(), order);
-    let online = Online::after(&pipeline, &Strategy::parse(&pipeline, "unprocessed").unwrap());
-    let expected = samples(Loader::start(Arc::new(supply), online, threads(2)).unwrap());
+    let expected = samples(start(files(&pipeline, photos.path()), threads(2), 2).unwrap());
     assert_eq!(expected.len(), 40);
     let kept =
         ["concatenated", "decoded", "resized", "pixel-centered", "decoded+png", "resized+qoi", "resized+webp-lossless"];
@@ -129,8 +119,8 @@ fn epochs_differ_and_seeds_repeat() {
     let photos = photos(60);
     let (_output, dataset) = built(&pipeline(SMALL), "resized", photos.path(), 2);
     let load = |seed, epoch_number| {
-        let options = LoadOptions { draw: Draw { seed, epoch: epoch_number }, ..threads(2) };
-        samples(epoch(&dataset, &options, Shuffle::Window { bytes: 1 << 20 }))
+        let options = LoadOptions { seed, shuffle: Shuffle::Window { bytes: 1 << 20 }, ..threads(2) };
+        samples(start(shards(&dataset), options, epoch_number).unwrap())
     };
     let first = load(1, 0);
     assert!(first == load(1, 0));
@@ -169,10 +159,7 @@ fn a_step_may_make_many_samples_of_one() {
 fn an_absurd_batch_is_refused_before_it_is_allocated() {
     let photos = photos(3);
     let pipeline = pipeline(&SMALL.replace("size = 16", "size = 60000"));
-    let order = |blocks| Schedule::new(blocks, Shuffle::No, 0, 0);
-    let supply = FromStorage::source(list(&pipeline, photos.path()), local(), order);
-    let online = Online::after(&pipeline, &Strategy::parse(&pipeline, "unprocessed").unwrap());
-    let error = Loader::start(Arc::new(supply), online, threads(1)).err().unwrap().to_string();
+    let error = start(files(&pipeline, photos.path()), threads(1), 0).err().unwrap().to_string();
     assert!(error.contains("takes 302400001792 bytes or more"), "{error}");
 }
 
@@ -218,13 +205,8 @@ fn a_picture_that_is_none_is_named_or_skipped() {
     std::fs::write(photos.path().join("ant/empty.jpg"), "").unwrap();
     std::fs::write(photos.path().join("ant/text.jpg"), "<html>not found</html>").unwrap();
     let pipeline = pipeline(SMALL);
-    let listing = list(&pipeline, photos.path());
-    let load = |on_error| {
-        let order = |blocks| Schedule::new(blocks, Shuffle::No, 0, 0);
-        let supply = FromStorage::source(Arc::clone(&listing), local(), order);
-        let online = Online::after(&pipeline, &Strategy::parse(&pipeline, "unprocessed").unwrap());
-        Loader::start(Arc::new(supply), online, LoadOptions { on_error, ..threads(2) }).unwrap()
-    };
+    let source = files(&pipeline, photos.path());
+    let load = |on_error| start(Arc::clone(&source), LoadOptions { on_error, ..threads(2) }, 2).unwrap();
     let error = load(OnError::Fail).find_map(Result::err).unwrap().to_string();
     assert!(error.contains("sample `ant/empty.jpg`") || error.contains("sample `ant/text.jpg`"), "{error}");
     let mut skipping = load(OnError::Skip);
@@ -309,10 +291,7 @@ fn a_panic_is_an_error_and_nobody_waits() {
     let mut steps = base.steps().to_vec();
     steps.push(panics);
     let pipeline = Pipeline::new("panicking", base.source().clone(), steps).unwrap();
-    let order = |blocks| Schedule::new(blocks, Shuffle::No, 0, 0);
-    let supply = FromStorage::source(list(&pipeline, photos.path()), local(), order);
-    let online = Online::after(&pipeline, &Strategy::parse(&pipeline, "unprocessed").unwrap());
-    let mut loader = Loader::start(Arc::new(supply), online, threads(3)).unwrap();
+    let mut loader = start(files(&pipeline, photos.path()), threads(3), 0).unwrap();
     let error = loader.find_map(Result::err).unwrap();
     assert!(matches!(&error, Error::Panicked { message } if message.contains("the fifth sample")), "{error}");
 }
