@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import signal
 import subprocess
@@ -339,3 +340,19 @@ def test_ctrl_c_waits_for_one_call_only(tiny_files, tmp_path):
         assert "KeyboardInterrupt" in errors and output.split()[-2] == "interrupted"
         # One of each thread would be 16 calls, and 8 seconds.
         assert int(output.split()[-1]) <= 4 and seconds < 4, (output, seconds)
+
+
+def test_a_profile_counts_what_functions_cost(tiny_files, tmp_path):
+    """Also of what was built, whose manifest knows functions by name only."""
+
+    def busy(image):
+        end = time.thread_time() + 0.004
+        while time.thread_time() < end:
+            pass
+        return image
+
+    pipeline = pictures().map(busy)
+    options = {"samples": 8, "runs": 1, "threads": 1, "strategies": ["resized", "busy"], "work": tmp_path}
+    profile = json.loads(forebay.profile(pipeline, tiny_files, **options).to_json())
+    costs = {strategy["name"]: strategy["online_cpu_seconds"] for strategy in profile["strategies"]}
+    assert costs["resized"] >= 0.004 and costs["busy"] < 0.002, costs
