@@ -26,7 +26,7 @@ fn png(height: usize, width: usize, level: u8) -> Vec<u8> {
 }
 
 /// Pictures of one colour each, which are small as files.
-fn pictures(sizes: &[(usize, usize)]) -> TempDir {
+pub(crate) fn pictures(sizes: &[(usize, usize)]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(folder.path().join("all")).unwrap();
     for (number, &(height, width)) in sizes.iter().enumerate() {
