@@ -9,7 +9,7 @@ from typing import Any
 
 from ._errors import UsageError
 
-__all__ = ["THREADS_MAX", "byte_count", "cores", "flag", "number", "whole"]
+__all__ = ["THREADS_MAX", "byte_count", "cores", "flag", "needs", "number", "whole"]
 
 THREADS_MAX = 1024
 
@@ -29,6 +29,12 @@ def flag(name: str, value: Any) -> bool:
     if type(value).__name__ not in ("bool", "bool_"):
         raise UsageError(f"`{name}` is `{value!r}`, but must be True or False")
     return bool(value)
+
+
+def needs(name: str, value: Any, condition: bool, other: str) -> None:
+    """Refuses an argument that would have no effect: `value` was given, but not what it goes with."""
+    if value is not None and not condition:
+        raise UsageError(f"`{name}` has no effect without `{other}`\nhint: pass `{other}`, or leave `{name}` out")
 
 
 def number(name: str, value: Any) -> float:

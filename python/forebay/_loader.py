@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native
-from ._arguments import THREADS_MAX, byte_count, cores, flag, number, whole
+from ._arguments import THREADS_MAX, byte_count, cores, flag, needs, number, whole
 from ._errors import UsageError
 from ._frameworks import converter
 from ._source import Source
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from ._work import Dataset
 
 __all__ = ["Cached", "Loader", "Skipped"]
-
-#: The layout of what `Loader.state_dict` gives.
-STATE_VERSION = 1
 
 
 @dataclass(frozen=True)
@@ -61,16 +58,20 @@ class Loader:
 
     One iteration gives `epochs` epochs, one after another; the next one goes on with the epoch after. An iteration that
     is left early is ended by the next, which begins the same epoch again. `state_dict` and `load_state_dict` resume in the
-    middle of an epoch, with the batch after the last one that was taken.
+    middle of an epoch, with the batch after the last one that was taken: also with another number of ranks, another batch
+    size and other threads. Which samples a step has (a batch of every rank) does not depend on how many ranks there are.
 
     batch_size: samples in a batch.
-    shuffle: put samples in random order, another one each epoch; `window_bytes` are shuffled at a time.
+    shuffle: put samples in random order, another one each epoch; `window_bytes` (64 MB) are shuffled at a time, in `streams`
+        (16) streams. Ranks read fewest bytes where streams are as many as ranks, or a multiple.
     seed: of the order and of random steps.
     drop_last: leave out the last batch if it is not full. With several ranks, every rank then has equally many batches,
         unless samples are skipped or a step makes several of one: how many come out is known only when they are there.
+    even: what becomes of the last samples, where ranks cannot share them equally: `"none"` gives some ranks one more than
+        others, `"drop"` leaves them out, `"pad"` takes the first samples of the epoch again.
     threads: workers, and as many readers; one for each core unless given.
     prefetch: batches that are kept ready.
-    rank, world_size: this process's share of every epoch. `rank=None` takes both from the environment, as torchrun sets it.
+    rank, world_size: this process's share of every epoch; from the environment, where torchrun sets it, unless given.
     on_error: `"fail"` raises at the first sample that cannot be read or processed, `"skip"` leaves it out (see `skipped`).
     framework: `"numpy"`, `"torch"` or `"jax"`.
     cache: how much of the samples is kept in memory from one epoch to the next, after the steps that always give the same:
@@ -95,18 +96,20 @@ class Loader:
         shuffle: bool = False,
         seed: int = 0,
         drop_last: bool = False,
+        even: Literal["none", "drop", "pad"] = "none",
         epochs: int = 1,
         threads: int | None = None,
         prefetch: int = 2,
-        rank: int | None = 0,
+        rank: int | None = None,
         world_size: int | None = None,
-        window_bytes: int = 64_000_000,
+        window_bytes: int | None = None,
+        streams: int | None = None,
         on_error: Literal["fail", "skip"] = "fail",
         framework: Literal["numpy", "torch", "jax"] = "numpy",
         cache: int | str | None = None,
         memory: int | str | None = None,
         collate: Literal["list", "pad"] = "list",
-        pad_value: float = 0.0,
+        pad_value: float | None = None,
         functions: Mapping[str, Callable[..., Any]] | None = None,
         storage: str = "local",
         allow_outside: bool = False,
@@ -119,7 +122,13 @@ class Loader:
         self.threads = whole("threads", cores() if threads is None else threads, 1, THREADS_MAX)
         self.prefetch = whole("prefetch", prefetch, 0, 1024)
         self.rank, self.world_size = _rank(rank, world_size)
-        self.window_bytes = whole("window_bytes", window_bytes, 1, 1 << 62)
+        self.window_bytes = None if window_bytes is None else whole("window_bytes", window_bytes, 1, 1 << 62)
+        self.streams = None if streams is None else whole("streams", streams, 1, 1 << 16)
+        needs("window_bytes", window_bytes, self.shuffle, "shuffle=True")
+        needs("streams", streams, self.shuffle, "shuffle=True")
+        if even not in ("none", "drop", "pad"):
+            raise UsageError(f"no even `{even}`\nhint: `none`, `drop` or `pad`")
+        self.even = even
         if on_error not in ("fail", "skip"):
             raise UsageError(f"no on_error `{on_error}`\nhint: `fail` or `skip`")
         self.on_error = on_error
@@ -130,7 +139,8 @@ class Loader:
         if collate not in ("list", "pad"):
             raise UsageError(f"no collate `{collate}`\nhint: `list` or `pad`")
         self.collate = collate
-        self.pad_value = number("pad_value", pad_value)
+        self.pad_value = 0.0 if pad_value is None else number("pad_value", pad_value)
+        needs("pad_value", pad_value, collate == "pad", 'collate="pad"')
         self._source = Source.of(
             source,
             data,
@@ -140,8 +150,12 @@ class Loader:
             allow_outside=flag("allow_outside", allow_outside),
         )
         self._check_shapes()
+        self._made: _native.Loader | None = None
+        self._process = 0
         self._epoch = 0
         self._epochs_done = 0
+        #: How much of the epoch was seen: samples of all ranks together; batches of this one where only those can be counted.
+        self._samples_seen = 0
         self._batches_seen = 0
         self._skipped_before = 0
         self._skipped_list: list[Skipped] = []
@@ -152,11 +166,34 @@ class Loader:
 
     # What there is.
 
-    def _samples(self) -> _native.Samples:
-        return self._source.samples()
+    def _engine(self) -> _native.Loader:
+        """Made once in each process that uses it."""
+        if self._made is None or self._process != os.getpid():
+            self._made = _native.Loader(
+                self._source.opened(),
+                {
+                    "batch_size": self.batch_size,
+                    "threads": self.threads,
+                    "prefetch": self.prefetch,
+                    "drop_last": self.drop_last,
+                    "even": self.even,
+                    "skip_errors": self.on_error == "skip",
+                    "seed": self.seed,
+                    "shuffle": self.shuffle,
+                    "window_bytes": self.window_bytes,
+                    "streams": self.streams,
+                    "rank": self.rank,
+                    "world_size": self.world_size,
+                    "cache_bytes": self.cache_bytes,
+                    "memory_bytes": self.memory_bytes,
+                    "pad_value": self.pad_value if self.collate == "pad" else None,
+                },
+            )
+            self._process = os.getpid()
+        return self._made
 
     def _check_shapes(self) -> None:
-        fields = [name for name, _ in self._samples().pipeline.output]
+        fields = [name for name, _ in self._source.opened().pipeline.output]
         taken = [name for name in fields if f"{name}_shape" in fields]
         if self.collate == "pad" and taken:
             raise UsageError(
@@ -167,12 +204,12 @@ class Loader:
     @property
     def samples(self) -> int:
         """How many samples an epoch has, all ranks together."""
-        return len(self._samples())
+        return len(self._source.opened())
 
     @property
     def classes(self) -> list[str]:
         """The names of the classes; a label is a place in this list."""
-        return self._samples().classes
+        return self._source.opened().classes
 
     @property
     def pipeline(self) -> Pipeline:
@@ -180,21 +217,14 @@ class Loader:
         from ._pipeline import Pipeline
 
         functions = self._source.functions if self._source.pipeline is None else self._source.pipeline._functions
-        return Pipeline(self._samples().pipeline, functions)
+        return Pipeline(self._source.opened().pipeline, functions)
 
     def __len__(self) -> int:
-        """Batches in one epoch of this rank; with `on_error="skip"`, some may be smaller or missing."""
-        if self._samples().expands:
+        """Batches that one iteration gives this rank; with `on_error="skip"`, some may be smaller or missing."""
+        batches = self._engine().batches_from(0)
+        if batches is None:
             raise TypeError("a step makes several samples of one, so that nobody knows how many batches there are")
-        return self._batches()
-
-    def _batches(self) -> int:
-        samples = self.samples
-        if self.drop_last:
-            # The smallest share, so that no rank waits for another one's last batch.
-            return samples // self.world_size // self.batch_size
-        share = samples * (self.rank + 1) // self.world_size - samples * self.rank // self.world_size
-        return -(-share // self.batch_size)
+        return batches * self.epochs
 
     # Iterating.
 
@@ -206,16 +236,12 @@ class Loader:
     def set_epoch(self, epoch: int) -> None:
         """The next iteration begins with this epoch. Ends an iteration that is under way."""
         self._end_iteration()
-        self._epoch = whole("epoch", epoch, 0, (1 << 62) - 1)
-        self._epochs_done = 0
-        self._batches_seen = 0
-        self._left_early = False
+        self._go_to(whole("epoch", epoch, 0, (1 << 62) - 1), 0, 0, 0)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         self._end_iteration()
         if self._left_early:
-            self._epochs_done = 0
-            self._batches_seen = 0
+            self._go_to(self._epoch, 0, 0, 0)
         iteration = _Iteration(self)
         self._iteration = weakref.ref(iteration)
         return iteration
@@ -240,29 +266,17 @@ class Loader:
         return None if self._iteration is None else self._iteration()
 
     def _start(self) -> _native.Epoch:
-        return self._samples().start(
-            {
-                "batch_size": self.batch_size,
-                "threads": self.threads,
-                "prefetch": self.prefetch,
-                "drop_last": self.drop_last,
-                "skip_errors": self.on_error == "skip",
-                "seed": self.seed,
-                "epoch": self._epoch,
-                "window_bytes": self.window_bytes if self.shuffle else None,
-                "rank": self.rank,
-                "world_size": self.world_size,
-                "batches_seen": self._batches_seen,
-                "cache_bytes": self.cache_bytes,
-                "memory_bytes": self.memory_bytes,
-                "pad_value": self.pad_value if self.collate == "pad" else None,
-            }
-        )
+        return self._engine().start(json.dumps(self._state()))
+
+    def _go_to(self, epoch: int, epochs_done: int, samples_seen: int, batches_seen: int) -> None:
+        self._epoch, self._epochs_done = epoch, epochs_done
+        self._samples_seen, self._batches_seen = samples_seen, batches_seen
+        self._left_early = False
 
     @property
     def cached(self) -> Cached:
         """What is kept in memory (`cache`)."""
-        return Cached(*self._samples().cached)
+        return Cached(*self._engine().cached)
 
     # What was left out.
 
@@ -281,58 +295,46 @@ class Loader:
     # Resuming.
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the loader is, to be kept with a checkpoint: plain numbers and texts."""
-        return {
-            "version": STATE_VERSION,
-            "epoch": self._epoch,
-            "epochs_done": self._epochs_done,
-            "batches_seen": self._batches_seen,
-            **self._must_match(),
-        }
+        """Where the loader is, to be kept with a checkpoint: plain numbers and texts, the same on every rank.
+
+        Except where a step makes several samples of one: there each rank has its own, and keeps it.
+        """
+        return {**self._state(), "epochs_done": self._epochs_done}
+
+    def _state(self) -> dict[str, Any]:
+        state: dict[str, Any] = json.loads(self._engine().beginning_of(self._epoch))
+        if "batches" in state:
+            state["batches"]["seen"] = self._batches_seen
+        else:
+            state["samples_seen"] = self._samples_seen
+        return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Goes on where `state` was taken: the next iteration begins with the batch after the last one taken then.
 
-        The batches and their order are the same as if nothing had happened, with any number of threads. What decides the
-        order must be the same as then; where it is not, `UsageError` says what differs.
+        Each sample of the epoch comes exactly once, before and after, whatever the number of ranks, the batch size and the
+        threads are now. What decides the order must be the same as then; where it is not, `UsageError` says what differs.
         """
-        if not isinstance(state, Mapping) or state.get("version") != STATE_VERSION:
+        mine = self._state()
+        if not isinstance(state, Mapping) or state.get("version") != mine["version"]:
             found = state.get("version") if isinstance(state, Mapping) else type(state).__name__
-            raise UsageError(f"this is no loader's state of version {STATE_VERSION}: found `{found}`")
-        for name, mine in self._must_match().items():
-            theirs = state.get(name)
-            if theirs == mine:
-                continue
-            if name == "identity":
-                raise UsageError(
-                    "the state was taken of other data: its samples, or what is done to them, differ\n"
-                    "hint: load from the data set (or folder and pipeline) that the state was taken of"
-                )
-            raise UsageError(
-                f"the state was taken with {name} `{theirs}`, but this loader has `{mine}`\n"
-                f"hint: make the loader with {name}={theirs!r}"
-            )
-        epoch, done, seen = (whole(name, state.get(name), 0, 1 << 62) for name in _POSITION)
+            raise UsageError(f"this is no loader's state of version {mine['version']}: found `{found}`")
+        epoch, done, samples = (whole(name, state.get(name), 0, 1 << 62) for name in _POSITION)
+        theirs = {name: state.get(name) for name in [*mine, "batches"] if state.get(name) is not None}
+        try:
+            self._engine().check(json.dumps(theirs))
+        except UsageError:
+            raise
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"this is no loader's state: {error}") from None
+        batches: dict[str, int] = theirs.get("batches") or {"seen": 0}
         self._end_iteration()
-        self._epoch, self._epochs_done, self._batches_seen = epoch, done, seen
-        self._left_early = False
-
-    def _must_match(self) -> dict[str, Any]:
-        return {
-            "seed": self.seed,
-            "batch_size": self.batch_size,
-            "shuffle": self.shuffle,
-            "window_bytes": self.window_bytes if self.shuffle else None,
-            "drop_last": self.drop_last,
-            "rank": self.rank,
-            "world_size": self.world_size,
-            "identity": self._source.identity(),
-        }
+        self._go_to(epoch, done, samples, batches["seen"])
 
     # Copies, also in other processes: what was asked for and the position go along, threads do not.
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_iteration": None, "_left_early": False}
+        return {**self.__dict__, "_iteration": None, "_left_early": False, "_made": None, "_process": 0}
 
     def _from_the_beginning(self) -> Loader:
         """A copy that begins where the next iteration over this one would."""
@@ -342,7 +344,7 @@ class Loader:
         return other
 
     def __repr__(self) -> str:
-        shape = ", ".join(f"{name}: {kind}" for name, kind in self._samples().pipeline.output)
+        shape = ", ".join(f"{name}: {kind}" for name, kind in self._source.opened().pipeline.output)
         rank = f", rank {self.rank} of {self.world_size}" if self.world_size > 1 else ""
         return (
             f"Loader({self._source.describe()}: {self.samples:,} samples in batches of {self.batch_size}"
@@ -350,7 +352,7 @@ class Loader:
         )
 
 
-_POSITION = ("epoch", "epochs_done", "batches_seen")
+_POSITION = ("epoch", "epochs_done", "samples_seen")
 
 
 #: The iterations that are under way. They end before Python does: a thread that runs a Python function cannot.
@@ -369,7 +371,7 @@ class _Iteration(Iterator[dict[str, Any]]):
     def __init__(self, loader: Loader) -> None:
         self._loader = loader
         self._convert = converter(loader.framework)
-        self._documents = [name for name, kind in loader._samples().pipeline.output if kind == "json"]
+        self._documents = [name for name, kind in loader._source.opened().pipeline.output if kind == "json"]
         self._process = os.getpid()
         self._running: _native.Epoch | None = None
         self._over = False
@@ -398,30 +400,23 @@ class _Iteration(Iterator[dict[str, Any]]):
             running = self._running
             if running is None:
                 running = self._running = loader._start()
-            found = None if self._is_enough() else running.next_batch()
+            found = running.next_batch()
             if found is not None:
-                position, batch = found
+                samples_seen, batches_seen, batch = found
                 batch = self._convert(batch)
                 for name in self._documents:
                     batch[name] = [json.loads(text) for text in batch[name]]
                 # Last: a batch that Ctrl-C keeps from its reader was not seen.
-                loader._batches_seen = position
+                loader._samples_seen, loader._batches_seen = samples_seen, batches_seen
                 return batch
             # Another thread may have ended it while this one waited.
             self._check_ended()
             self._end_epoch()
-            loader._epoch += 1
-            loader._batches_seen = 0
-            loader._epochs_done += 1
-            if loader._epochs_done >= loader.epochs:
-                loader._epochs_done = 0
-                loader._left_early = False
+            done = loader._epochs_done + 1
+            loader._go_to(loader._epoch + 1, done % loader.epochs, 0, 0)
+            if done >= loader.epochs:
                 raise StopIteration
-
-    def _is_enough(self) -> bool:
-        """Whether this rank has given as many batches as every other one has."""
-        loader = self._loader
-        return loader.drop_last and not loader._samples().expands and loader._batches_seen >= loader._batches()
+            loader._left_early = True
 
     def _end_epoch(self) -> None:
         count, listed = self.skipped()
@@ -463,17 +458,20 @@ class _Iteration(Iterator[dict[str, Any]]):
 
 
 def _rank(rank: int | None, world_size: int | None) -> tuple[int, int]:
-    if rank is None:
+    if rank is None and world_size is None and ("RANK" in os.environ or "WORLD_SIZE" in os.environ):
         try:
-            rank = int(os.environ["RANK"])
-            world_size = int(os.environ["WORLD_SIZE"]) if world_size is None else world_size
+            rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
         except (KeyError, ValueError):
             raise UsageError(
-                "`rank=None` takes rank and world size from RANK and WORLD_SIZE, which are not both set to numbers\n"
+                "rank and world size are taken from RANK and WORLD_SIZE, which are not both set to numbers\n"
                 "hint: start with torchrun, or pass `rank` and `world_size`"
             ) from None
+    if rank is None and world_size not in (None, 1):
+        raise UsageError(f"which of the `{world_size}` ranks is this?\nhint: pass `rank` with `world_size`")
     world_size = whole("world_size", 1 if world_size is None else world_size, 1, 1 << 30)
-    rank = whole("rank", rank, 0, 1 << 30)
+    rank = whole("rank", 0 if rank is None else rank, 0, 1 << 30)
     if rank >= world_size:
-        raise UsageError(f"rank `{rank}` is not below the world size `{world_size}`\nhint: ranks count from 0")
+        raise UsageError(
+            f"rank `{rank}` is not below the world size `{world_size}`\nhint: ranks count from 0; pass `world_size` with `rank`"
+        )
     return rank, world_size

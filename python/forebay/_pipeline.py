@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from . import _native
-from ._arguments import flag
+from ._arguments import flag, needs
 from ._errors import MissingFileError, UsageError
 from ._function import Parallel, check_named, function_name, given, with_function
 
@@ -46,8 +46,8 @@ class Pipeline:
         label: str | None = "folder",
         table: str | None = None,
         beside: Mapping[str, str | tuple[str, str]] | None = None,
-        order: str = "shuffled",
-        seed: int = 42,
+        order: str | None = None,
+        seed: int | None = None,
         field: str = "image",
         name: str = "pipeline",
     ) -> Pipeline:
@@ -55,12 +55,14 @@ class Pipeline:
 
         `pattern` says which (`**/*.{jpg,png}`; all pictures unless given). The label of a sample is the name of the folder
         that its file is in (`label="folder"`), an entry of a table (`label="table"`, with `table` the name of a file of
-        lines of path, tab, label), or none. Samples are numbered by name (`order="sorted"`) or at random by `seed`.
+        lines of path, tab, label), or none. A build writes samples at random by `seed`, or by name (`order="sorted"`); a
+        loader of the files themselves gives them by name.
 
         `beside` names more files of a sample, and the fields that they go to: `{"mask": "masks/{stem}.png"}`, with
         `{folder}`, `{stem}` and `{name}` of the sample's file. A pair gives the type too: `("meta/{stem}.json", "json")`.
         """
-        source: dict[str, Any] = {"label": label or "none", "order": order, "seed": seed, "field": field}
+        needs("table", table, label == "table", 'label="table"')
+        source: dict[str, Any] = {"label": label or "none", "field": field, **_order(order or "shuffled", seed)}
         if pattern is not None:
             source["files"] = pattern
         if table is not None:
@@ -76,8 +78,8 @@ class Pipeline:
         *,
         fields: Mapping[str, str | tuple[str, str]] | None = None,
         field: str = "image",
-        order: str = "sorted",
-        seed: int = 42,
+        order: str | None = None,
+        seed: int | None = None,
         name: str = "pipeline",
     ) -> Pipeline:
         """Tar shards below a folder, as WebDataset writes them.
@@ -94,8 +96,8 @@ class Pipeline:
         *,
         fields: Mapping[str, str | tuple[str, str]] | None = None,
         field: str = "image",
-        order: str = "sorted",
-        seed: int = 42,
+        order: str | None = None,
+        seed: int | None = None,
         name: str = "pipeline",
     ) -> Pipeline:
         """TFRecord shards of `tf.train.Example`s below a folder; an index beside a shard (`.idx`) is used.
@@ -112,11 +114,11 @@ class Pipeline:
         pattern: str | None,
         fields: Mapping[str, str | tuple[str, str]] | None,
         field: str,
-        order: str,
-        seed: int,
+        order: str | None,
+        seed: int | None,
         name: str,
     ) -> Pipeline:
-        source: dict[str, Any] = {"format": format, "order": order, "seed": seed, "field": field}
+        source: dict[str, Any] = {"format": format, "field": field, **_order(order or "sorted", seed)}
         if pattern is not None:
             source["files"] = pattern
         if fields:
@@ -408,6 +410,11 @@ class Pipeline:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self).from_json, (self.to_json(), self._functions)
+
+
+def _order(order: str, seed: int | None) -> dict[str, Any]:
+    needs("seed", seed, order == "shuffled", 'order="shuffled"')
+    return {"order": order} if seed is None else {"order": order, "seed": seed}
 
 
 def _source_fields(fields: Mapping[str, str | tuple[str, str]]) -> list[dict[str, str]]:

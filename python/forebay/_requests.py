@@ -4,23 +4,24 @@ from __future__ import annotations
 
 from typing import Protocol, TypedDict
 
-__all__ = ["BuildRequest", "EpochRequest", "ObjectiveRequest", "ProfileRequest", "Progress"]
+__all__ = ["BuildRequest", "LoadRequest", "ObjectiveRequest", "ProfileRequest", "Progress"]
 
 
-class EpochRequest(TypedDict):
-    """How to load one epoch."""
+class LoadRequest(TypedDict):
+    """How to load."""
 
     batch_size: int
     threads: int
     prefetch: int
     drop_last: bool
+    even: str
     skip_errors: bool
     seed: int
-    epoch: int
+    shuffle: bool
     window_bytes: int | None
+    streams: int | None
     rank: int
     world_size: int
-    batches_seen: int
     cache_bytes: int
     memory_bytes: int | None
     pad_value: float | None

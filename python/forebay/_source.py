@@ -36,9 +36,8 @@ class Source:
         self.storage = storage
         #: Whether what is damaged is left out, or ends the work.
         self.skip_errors = skip_errors
-        self._opened: _native.Samples | None = None
+        self._opened: _native.Source | None = None
         self._process = 0
-        self._identity: str | None = None
 
     @classmethod
     def of(
@@ -89,30 +88,24 @@ class Source:
             )
         return cls(pipeline, os.fspath(data), storage, None, skip_errors, allow_outside)
 
-    def samples(self) -> _native.Samples:
+    def opened(self) -> _native.Source:
         if self._opened is None or self._process != os.getpid():
             if self.pipeline is None:
                 functions = given(self.functions)
-                self._opened = _native.Samples.dataset(self.folder, self.storage, self.skip_errors, functions)
+                self._opened = _native.Source.dataset(self.folder, self.storage, self.skip_errors, functions)
                 check_named(self.functions, self._opened.pipeline.to_json())
             else:
-                self._opened = _native.Samples.files(
+                self._opened = _native.Source.files(
                     self.pipeline._native, self.folder, self.storage, self.skip_errors, self.allow_outside
                 )
             self._process = os.getpid()
         return self._opened
 
-    def identity(self) -> str:
-        """A checksum of what the samples are and of what is done to them. Of many files it takes a while: done once."""
-        if self._identity is None:
-            self._identity = self.samples().identity
-        return self._identity
-
     def describe(self) -> str:
         return self.folder if self.pipeline is None else f"{self.pipeline.name} on {self.folder}"
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_opened": None, "_process": 0, "_identity": None}
+        return {**self.__dict__, "_opened": None, "_process": 0}
 
 
 def _is_dataset(source: str | os.PathLike[str], data: object) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native
-from ._arguments import THREADS_MAX, byte_count, cores, flag, whole
+from ._arguments import THREADS_MAX, byte_count, cores, flag, needs, whole
 from ._errors import UsageError
 from ._pipeline import Pipeline
 from ._planning import Plan, Profile
@@ -28,7 +28,7 @@ def profile(
     data: str | os.PathLike[str],
     *,
     samples: int = 200,
-    runs: int = 3,
+    runs: int | None = None,
     fast: bool = False,
     storage: str = "local",
     caching: Literal["none", "system", "application"] = "none",
@@ -37,7 +37,7 @@ def profile(
     batch_size: int = 64,
     seed: int = 0,
     strategies: Sequence[str] | None = None,
-    encodings: Sequence[str] = (),
+    encodings: Sequence[str] | None = None,
     on_error: Literal["fail", "skip"] = "fail",
     memory: int | str | None = None,
     work: str | os.PathLike[str] | None = None,
@@ -46,16 +46,18 @@ def profile(
 ) -> Profile:
     """Measures every way to split a pipeline into *once* and *every epoch*, on the first `samples` samples of `data`.
 
-    Each strategy is built (in `work`, or in a temporary folder below the current one) and loaded `runs` times. Pictures
+    Each strategy is built (in `work`, or in a temporary folder below the current one) and loaded `runs` (3) times. Pictures
     are kept raw, and in each of `encodings` (`"png"`, `"jpeg-85"`; `"gzip"` compresses records) that can hold them;
-    `strategies` names the only ones to measure. `caching` says what is kept between runs. `fast` takes a small part of
+    `strategies` names the only ones to measure instead. `caching` says what is kept between runs. `fast` takes a small part of
     the time: it measures the costs of a few samples, the cost model says what each strategy gives, and only those that lead
     are run, to check it. `memory` is the memory budget of builds and of loading (see `Loader`).
     `allow_outside` lets the pipeline's source name files outside `data`. `progress`
     shows a bar; it does where somebody can see it.
     """
     count = whole("threads", cores() if threads is None else threads, 1, THREADS_MAX)
-    runs = 0 if flag("fast", fast) else whole("runs", runs, 1, 10_000)
+    needs("runs", runs, not flag("fast", fast), "fast=False")
+    needs("encodings", encodings, strategies is None, "strategies=None")
+    runs = 0 if fast else whole("runs", 3 if runs is None else runs, 1, 10_000)
     if not fast and caching == "system" and runs < 2:
         raise UsageError(
             "with caching `system` the first run fills the cache and does not count, so one run leaves none\n"
@@ -75,7 +77,7 @@ def profile(
             "batch_size": whole("batch_size", batch_size, 1, 1 << 20),
             "seed": whole("seed", seed, 0, (1 << 64) - 1),
             "strategies": None if strategies is None else list(strategies),
-            "encodings": list(encodings),
+            "encodings": list(encodings or ()),
             "skip_errors": _skips(on_error),
             "memory_bytes": None if memory is None else byte_count("memory", memory),
             # Beside the data set to be, not in a temporary file system that may be memory: storage is measured there.
@@ -157,14 +159,14 @@ class Dataset:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
-        samples = _native.Samples.dataset(self.path, "local", False)
-        self._pipeline = Pipeline(samples.pipeline)
+        source = _native.Source.dataset(self.path, "local", False)
+        self._pipeline = Pipeline(source.pipeline)
         #: How many shards were there already, where this was just built.
         self.shards_kept: int | None = None
         #: Its manifest, with the keys of `dataset.json` (docs/formats/dataset.md).
-        self.manifest: dict[str, Any] = json.loads(samples.manifest or "{}")
+        self.manifest: dict[str, Any] = json.loads(source.manifest or "{}")
         #: What it keeps: `resized`, `decoded+png`.
-        self.strategy: str = samples.strategy
+        self.strategy: str = source.strategy
 
     @property
     def pipeline(self) -> Pipeline:

@@ -43,7 +43,7 @@ class IterableDataset(torch.utils.data.IterableDataset[dict[str, Any]]):
             yield from self.loader
             return
         share = self.loader._from_the_beginning()
-        if share.state_dict()["batches_seen"] > 0:
+        if share._samples_seen > 0 or share._batches_seen > 0:
             raise UsageError(
                 "the loader stands in the middle of an epoch, which several workers cannot share\n"
                 "hint: resume with num_workers=0, or iterate over the loader itself; it has its own threads"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 import signal
 import subprocess
@@ -365,3 +366,19 @@ else:
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_profile_counts_what_functions_cost(tiny_files, tmp_path):
+    """Also of what was built, whose manifest knows functions by name only."""
+
+    def busy(image):
+        end = time.thread_time() + 0.004
+        while time.thread_time() < end:
+            pass
+        return image
+
+    pipeline = pictures().map(busy)
+    options = {"samples": 8, "runs": 1, "threads": 1, "strategies": ["resized", "busy"], "work": tmp_path}
+    profile = json.loads(forebay.profile(pipeline, tiny_files, **options).to_json())
+    costs = {strategy["name"]: strategy["online_cpu_seconds"] for strategy in profile["strategies"]}
+    assert costs["resized"] >= 0.004 and costs["busy"] < 0.002, costs

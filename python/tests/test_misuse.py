@@ -161,6 +161,7 @@ def test_wrong_arguments_are_named(photos, tmp_path, monkeypatch):
     refused("`shuffle` is `'no'`", shuffle="no")
     refused("`drop_last` is `'false'`", drop_last="false")
     refused("`pad_value` is `'x'`", pad_value="x")
+    refused("`pad_value` is `'x'`", pad_value="x", collate="pad")
     refused("pass it as `data`", data=3)
     refused("cannot take its samples from `3`", source=3)
     refused("must be a folder", data=sorted(photos.rglob("*.jpg"))[0])
@@ -168,3 +169,26 @@ def test_wrong_arguments_are_named(photos, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "cv").mkdir()
     assert forebay.Loader("cv", data=photos).samples == 50
+
+
+def test_what_would_have_no_effect_is_refused(photos, tmp_path):
+    def refused(name, other, call, *arguments, **named):
+        with pytest.raises(forebay.UsageError, match=f"`{name}` has no effect without `{other}`\nhint: pass `{other}`"):
+            call(*arguments, **named)
+
+    files, tar = forebay.Pipeline.files, forebay.Pipeline.tar
+    refused("window_bytes", "shuffle=True", forebay.Loader, "cv", data=photos, window_bytes=1000)
+    refused("streams", "shuffle=True", forebay.Loader, "cv", data=photos, streams=4)
+    refused("pad_value", 'collate="pad"', forebay.Loader, "cv", data=photos, pad_value=0.0)
+    refused("runs", "fast=False", forebay.profile, "cv", photos, runs=3, fast=True)
+    refused("encodings", "strategies=None", forebay.profile, "cv", photos, encodings=["png"], strategies=["decoded"])
+    refused("table", 'label="table"', files, table="labels.tsv")
+    refused("table", 'label="table"', files, label=None, table="labels.tsv")
+    refused("seed", 'order="shuffled"', files, order="sorted", seed=1)
+    refused("seed", 'order="shuffled"', tar, seed=1)
+    # Where each has one, it is taken.
+    forebay.Loader("cv", data=photos, shuffle=True, window_bytes=1000, streams=4)
+    forebay.Loader("cv", data=photos, collate="pad", pad_value=1)
+    assert files(seed=1) != files() == files(order="shuffled", seed=42)
+    assert tar(order="shuffled", seed=1) != tar(order="shuffled", seed=2)
+    files(label="table", table="labels.tsv")

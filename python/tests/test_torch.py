@@ -90,7 +90,7 @@ def test_workers_begin_at_the_beginning_or_say_why_not(tiny):
     batches = torch.utils.data.DataLoader(IterableDataset(loader), batch_size=None, num_workers=2)
     assert sum(len(batch["key"]) for batch in batches) == 10_000
 
-    loader.load_state_dict({**forebay.Loader(tiny, batch_size=100, framework="torch").state_dict(), "batches_seen": 5})
+    loader.load_state_dict({**forebay.Loader(tiny, batch_size=100, framework="torch").state_dict(), "samples_seen": 500})
     with pytest.raises(Exception, match="in the middle of an epoch"):
         list(torch.utils.data.DataLoader(IterableDataset(loader), batch_size=None, num_workers=2))
     resumed = torch.utils.data.DataLoader(IterableDataset(loader), batch_size=None, num_workers=0)

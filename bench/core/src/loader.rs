@@ -7,7 +7,8 @@ use forebay_codec::{TensorMut, TensorSpec};
 use forebay_engine::StorageChoice;
 use forebay_engine::build::{Build, BuildOptions};
 use forebay_engine::data::{Dataset, Listing};
-use forebay_engine::load::{FromStorage, LoadOptions, Loader, OnError, Online, Schedule, Shuffle};
+use forebay_engine::load::{LoadOptions, Loader, OnError};
+use forebay_engine::source::Shards;
 use forebay_pipeline::steps::{Centre, RandomCrop, Resize};
 use forebay_pipeline::{Pipeline, Scope, Strategy, Transform, ValueView, ready_text};
 
@@ -50,12 +51,9 @@ pub(crate) fn rows(files: &[Vec<u8>]) -> Outcome<Vec<Row>> {
 }
 
 fn load(dataset: &Arc<Dataset>, threads: usize) -> Outcome<()> {
-    let storage = StorageChoice::Local.open(0)?;
-    let order = |blocks| Schedule::new(blocks, Shuffle::No, 0, 0);
-    let supply = FromStorage::shards(Arc::clone(dataset), storage, order)?;
-    let online = Online::after(dataset.pipeline(), &dataset.manifest().strategy);
-    let options = LoadOptions { threads, ..LoadOptions::default() };
-    for batch in Loader::start(Arc::new(supply), online, options)? {
+    let source = Shards::new(Arc::clone(dataset), StorageChoice::Local.open(0)?);
+    let loader = Loader::new(Arc::new(source), LoadOptions { threads, ..LoadOptions::default() })?;
+    for batch in loader.start(&loader.beginning_of(0))? {
         std::hint::black_box(&batch?);
     }
     Ok(())

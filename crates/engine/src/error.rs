@@ -76,6 +76,12 @@ pub enum Error {
     /// Whoever watches the progress asked for an end.
     #[error("cancelled")]
     Cancelled,
+    /// Something did not keep its word. This is a bug of Forebay's.
+    #[error("internal error: {problem}\nhint: this is a bug in Forebay; please report it with the message above")]
+    Internal {
+        /// What.
+        problem: String,
+    },
     /// A worker died. This is a bug of Forebay's.
     #[error("a worker panicked: {message}\nhint: this is a bug in Forebay; please report it with the message above")]
     Panicked {
@@ -108,11 +114,16 @@ impl Error {
     /// Whether this is no error of a sample, which could be skipped instead: everything is to end.
     pub fn ends(&self) -> bool {
         match self {
-            Self::Cancelled | Self::Panicked { .. } => true,
+            Self::Cancelled | Self::Internal { .. } | Self::Panicked { .. } => true,
             Self::Pipeline(error) => error.ends(),
             Self::Sample { source, .. } => source.ends(),
             _ => false,
         }
+    }
+
+    /// A bug that was noticed.
+    pub(crate) fn internal(problem: &str) -> Self {
+        Self::Internal { problem: problem.to_owned() }
     }
 
     /// What a worker said when it panicked.

@@ -20,8 +20,8 @@ use forebay_storage::{Storage, create_fresh, rename_durably, unlink};
 
 use crate::data::Dataset;
 use crate::error::{Error, Result};
-use crate::load::{Block, FromStorage, Schedule, Shuffle, Supply};
 use crate::progress::Progress;
+use crate::source::{Shards, Source};
 use crate::threads::share;
 
 /// What was written.
@@ -54,6 +54,7 @@ pub fn export_tar(
             });
         }
     }
+    let source = Shards::new(Arc::clone(dataset), Arc::clone(storage));
     let shards = dataset.manifest().shards.len();
     progress.begin("export", dataset.manifest().samples);
     let next = AtomicUsize::new(0);
@@ -65,7 +66,7 @@ pub fn export_tar(
             if shard >= shards || failure.lock().is_some() {
                 return;
             }
-            match write_shard(dataset, storage, &tar_path(output, shard), shard, progress) {
+            match write_shard(&source, &tar_path(output, shard), shard, progress) {
                 Ok(written) => _ = bytes.fetch_add(written, Ordering::Relaxed),
                 Err(error) => _ = failure.lock().get_or_insert(error),
             }
@@ -98,26 +99,16 @@ fn temporary(path: &Path) -> PathBuf {
 }
 
 /// Writes one tar under its temporary name; its size.
-fn write_shard(
-    dataset: &Arc<Dataset>,
-    storage: &Arc<dyn Storage>,
-    path: &Path,
-    shard: usize,
-    progress: &dyn Progress,
-) -> Result<u64> {
-    let order = |blocks: Vec<Block>| {
-        let mine = blocks.into_iter().filter(|block| block.shard == shard).collect();
-        Schedule::new(mine, Shuffle::No, 0, 0)
-    };
-    let supply = FromStorage::shards(Arc::clone(dataset), Arc::clone(storage), order)?;
-    let schema = dataset.stored_schema();
+fn write_shard(source: &Shards, path: &Path, shard: usize, progress: &dyn Progress) -> Result<u64> {
+    let schema = source.dataset().stored_schema();
     let temporary = temporary(path);
     let file = create_fresh(&temporary).map_err(Error::io("create", &temporary))?;
     let mut writer = TarWriter::new(BufWriter::with_capacity(1 << 20, file));
     let mut keys = HashSet::new();
-    while let Some(read) = supply.next() {
-        for payload in supply.read(&read)? {
-            let sample = supply.unpack(payload).map_err(|failed| *failed.error)?;
+    for block in source.blocks_of(shard)? {
+        let contents = source.read(block.samples.clone()).contents;
+        for (number, content) in block.samples.zip(contents) {
+            let sample = content.and_then(|content| source.unpack(number, content)).map_err(|failed| *failed.error)?;
             // Samples that share a key would be read back as one.
             let mut key = tar_key(&sample.key);
             while !keys.insert(key.clone()) {

@@ -1,8 +1,10 @@
 //! Runs things: listing, building, loading, profiling, probing. The only room that starts threads.
 //!
-//! - [`data`]: where samples lie. A [`Listing`](data::Listing) of files, or a [`Dataset`](data::Dataset) that was built.
+//! - [`source`]: where samples come from, opened: a folder of files or shards, or a data set that was built.
+//! - [`load`]: does the online steps and streams batches: a [`Loader`](load::Loader) of a source has many epochs, each in order, each
+//!   sample once, shared by ranks and resumed where it was left.
 //! - [`build`]: does the offline steps once and writes shards; can be killed and run again.
-//! - [`load`]: does the online steps and streams batches, in order, each sample once.
+//! - [`data`]: where samples lie. A [`Listing`](data::Listing) of files, or a [`Dataset`](data::Dataset) that was built.
 //! - [`profile`]: does both for every split, and times them.
 //! - [`probe`]: what a storage can do.
 //! - [`convert`]: pictures from one format to another, file by file.
@@ -15,8 +17,9 @@
 //! use forebay_codec::{Tensor, image};
 //! use forebay_engine::StorageChoice;
 //! use forebay_engine::build::{Build, BuildOptions};
-//! use forebay_engine::data::{Dataset, Listing};
-//! use forebay_engine::load::{FromStorage, LoadOptions, Loader, OnError, Online, Schedule, Shuffle};
+//! use forebay_engine::data::Listing;
+//! use forebay_engine::load::{LoadOptions, Loader, OnError, Shuffle};
+//! use forebay_engine::source::Shards;
 //! use forebay_pipeline::{Strategy, ready};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -42,13 +45,13 @@
 //! Build { pipeline, strategy, listing, storage: Arc::clone(&storage) }.run(&output, &options, &())?;
 //!
 //! // … and centre and crop every epoch.
-//! let dataset = Arc::new(Dataset::open(&output)?);
-//! let order = |blocks| Schedule::new(blocks, Shuffle::Window { bytes: 1 << 20 }, 7, 0);
-//! let supply = FromStorage::shards(Arc::clone(&dataset), storage, order)?;
-//! let online = Online::after(dataset.pipeline(), &dataset.manifest().strategy);
-//! let options = LoadOptions { batch_size: 4, ..LoadOptions::default() };
-//! let sizes = Loader::start(Arc::new(supply), online, options)?.map(|batch| Ok(batch?.len()));
-//! assert_eq!(sizes.collect::<Result<Vec<_>, forebay_engine::Error>>()?, [4, 4, 2]);
+//! let source = Arc::new(Shards::open(&output, storage, OnError::Fail)?);
+//! let shuffle = Shuffle::Window { bytes: 1 << 20 };
+//! let loader = Loader::new(source, LoadOptions { batch_size: 4, shuffle, seed: 7, ..LoadOptions::default() })?;
+//! for epoch in 0..2 {
+//!     let sizes = loader.start(&loader.beginning_of(epoch))?.map(|batch| Ok(batch?.len()));
+//!     assert_eq!(sizes.collect::<Result<Vec<_>, forebay_engine::Error>>()?, [4, 4, 2]);
+//! }
 //! # Ok(())
 //! # }
 //! ```
@@ -70,6 +73,7 @@ pub mod probe;
 pub mod profile;
 mod progress;
 mod scratch_folder;
+pub mod source;
 mod storage_choice;
 pub mod sync;
 mod threads;

@@ -4,7 +4,7 @@
 //! number, the budget, is cut into `Shares` that each have one owner:
 //!
 //! ```text
-//! staged   what was read and not yet worked on: a quarter, or more where a shuffled window wants it, up to a half
+//! staged   what was read and not yet worked on: a quarter, or more where shuffled windows want it, up to a half
 //! of the rest:
 //!   batch    3/12  what is in the batch that the consumer waits for
 //!   sample   3/12  what the oldest sample that is not done takes while it is worked on
@@ -17,8 +17,8 @@
 //! the batch that the consumer waits for, takes from `sample` and `batch`, where nobody else does, and which it cannot
 //! overdraw, because a sample that takes more than `sample`, and a batch that takes more than `batch`, are errors wherever
 //! the memory came from. So it never waits. All others wait until `ahead` has room or until they are the oldest. Reads are
-//! admitted to `staged` in their order: what is admitted and not done yet is older than what waits, or of the same window,
-//! and a window fits. `load/model.rs` tries this out under many interleavings.
+//! admitted to `staged` in their order: what is admitted and not done yet is older than what waits, or of the same windows, one
+//! of each stream, and those fit. `load/model.rs` tries this out under many interleavings.
 //!
 //! Not in the budget: a cache, which has a limit of its own; what the consumer keeps of the batches that it took before the
 //! last; the code, the stacks, and what libraries hold beside pictures (a few MB for each thread); idle buffers of the storage

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use forebay_engine::data::Skipped;
-use forebay_engine::load::{Batch, Loader, Next};
+use forebay_engine::load::{Batch, Epoch as EngineEpoch, Next, State};
 use forebay_engine::sync::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -12,7 +12,6 @@ use pyo3::types::PyDict;
 use crate::columns;
 use crate::errors;
 use crate::in_process::InProcess;
-use crate::samples::{EpochRequest, Started};
 use crate::turns::Work;
 
 /// A running epoch, with its threads. Belongs to the process that started it.
@@ -26,11 +25,7 @@ pub(crate) struct Epoch {
 }
 
 struct Running {
-    loader: Loader,
-    /// How many batches come before the first that the loader makes.
-    batches_before: u64,
-    /// Batches up to this position were seen already and are passed over.
-    seen: u64,
+    epoch: EngineEpoch,
     pad_value: Option<f64>,
 }
 
@@ -39,7 +34,8 @@ const LOOK_UP: Duration = Duration::from_millis(50);
 
 /// What a wait for the next batch found.
 enum Found {
-    Batch(u64, Batch),
+    /// A batch, and where to go on once it was seen.
+    Batch(State, Batch),
     Failed(forebay_engine::Error),
     /// Every sample was skipped: so many, and the first.
     AllSkipped(u64, Skipped),
@@ -48,18 +44,15 @@ enum Found {
 }
 
 impl Epoch {
-    /// `started` makes the batches that `request` asks for; those that were seen already are not wanted.
-    pub(crate) fn new(started: Started, request: &EpochRequest, work: Work, root: Option<PathBuf>) -> Self {
-        let Started { loader, batches_before } = started;
-        let (seen, pad_value) = (request.batches_seen, request.pad_value);
-        let running = Running { loader, batches_before, seen, pad_value };
-        Self { running: Mutex::new(InProcess::new(running)), work, root }
+    /// `epoch`, whose tensors of different shapes are padded with `pad_value`, if there is one.
+    pub(crate) fn new(epoch: EngineEpoch, pad_value: Option<f64>, work: Work, root: Option<PathBuf>) -> Self {
+        Self { running: Mutex::new(InProcess::new(Running { epoch, pad_value })), work, root }
     }
 
     fn wait(&self) -> Found {
         let mut running = self.running.lock();
         let Some(running) = running.get_mut() else { return Found::End };
-        match running.loader.next_timeout(LOOK_UP) {
+        match running.epoch.next_timeout(LOOK_UP) {
             Next::End => Found::End,
             Next::NotYet => Found::NotYet,
             Next::Batch(Err(forebay_engine::Error::AllSkipped { samples, first })) => {
@@ -67,34 +60,32 @@ impl Epoch {
             }
             Next::Batch(Err(error)) => Found::Failed(error),
             Next::Batch(Ok(mut batch)) => {
-                let position = running.batches_before + batch.number + 1;
-                // All of a batch's samples may have been skipped; nobody wants an empty one.
-                if position <= running.seen || batch.is_empty() {
-                    return Found::NotYet;
-                }
                 if let Some(value) = running.pad_value
                     && let Err(error) = batch.pad(value)
                 {
                     return Found::Failed(error);
                 }
-                Found::Batch(position, batch)
+                Found::Batch(running.epoch.state_after(&batch), batch)
             }
         }
     }
 
-    fn of_loader<T>(&self, value: impl FnOnce(&Loader) -> T) -> Option<T> {
-        self.running.lock().get().map(|running| value(&running.loader))
+    fn of_epoch<T>(&self, value: impl FnOnce(&EngineEpoch) -> T) -> Option<T> {
+        self.running.lock().get().map(|running| value(&running.epoch))
     }
 }
 
 #[pymethods]
 impl Epoch {
-    /// The next batch and its position in the epoch, counted from 1; `None` at the end. Waits without holding Python's
-    /// lock, and looks up for signals now and then.
-    fn next_batch<'py>(&self, py: Python<'py>) -> PyResult<Option<(u64, Bound<'py, PyDict>)>> {
+    /// The next batch, and where to go on once it was seen: samples of the epoch, and batches where only those are counted. `None` at the
+    /// end. Waits without holding Python's lock, and looks up for signals now and then.
+    fn next_batch<'py>(&self, py: Python<'py>) -> PyResult<Option<(u64, u64, Bound<'py, PyDict>)>> {
         loop {
             match py.detach(|| self.work.await_it(|| self.wait())) {
-                Found::Batch(position, batch) => return Ok(Some((position, columns::to_dictionary(py, batch)?))),
+                Found::Batch(state, batch) => {
+                    let batches_seen = state.batches.map_or(0, |batches| batches.seen);
+                    return Ok(Some((state.samples_seen, batches_seen, columns::to_dictionary(py, batch)?)));
+                }
                 // Calls that were given up because another thread ended the epoch are no error of the epoch.
                 Found::Failed(_) if self.work.is_ended() => return Ok(None),
                 Found::Failed(error) => return Err(errors::engine(py, &error, self.root.as_deref())),
@@ -113,9 +104,9 @@ impl Epoch {
 
     /// How many samples were skipped so far, and the first of them: key, reason, and how many samples that is.
     fn skipped(&self) -> (u64, Vec<(String, String, Option<u64>)>) {
-        let skipped = self.of_loader(|loader| {
-            let list = loader.skipped_list().into_iter();
-            (loader.skipped(), list.map(|skipped| (skipped.key, skipped.reason, skipped.samples)).collect())
+        let skipped = self.of_epoch(|epoch| {
+            let list = epoch.skipped_list().into_iter();
+            (epoch.skipped(), list.map(|skipped| (skipped.key, skipped.reason, skipped.samples)).collect())
         });
         skipped.unwrap_or_default()
     }
@@ -123,13 +114,13 @@ impl Epoch {
     /// How many bytes were read so far.
     #[getter]
     fn bytes_read(&self) -> u64 {
-        self.of_loader(Loader::bytes_read).unwrap_or(0)
+        self.of_epoch(EngineEpoch::bytes_read).unwrap_or(0)
     }
 
     /// How many bytes of the memory budget were taken at most.
     #[getter]
     fn memory_bytes_peak(&self) -> u64 {
-        self.of_loader(Loader::memory_bytes_peak).unwrap_or(0)
+        self.of_epoch(EngineEpoch::memory_bytes_peak).unwrap_or(0)
     }
 
     /// Stops and joins the threads.

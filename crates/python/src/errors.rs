@@ -135,7 +135,7 @@ fn of_engine(error: &EngineError, place: &mut Place) -> Class {
             Class::Data
         }
         // Raised as what cancelled it, by whoever cancelled it; this is for the rest of the world.
-        EngineError::Cancelled | EngineError::Panicked { .. } => Class::Internal,
+        EngineError::Cancelled | EngineError::Internal { .. } | EngineError::Panicked { .. } => Class::Internal,
     }
 }
 

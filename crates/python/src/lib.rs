@@ -1,7 +1,7 @@
 //! The native half of the Python package: `forebay._native`. The only room that knows Python.
 //!
 //! Python code never uses this module itself; the package in `python/forebay` does, and makes it pleasant. What is here is
-//! what only Rust can do: open what samples come from (`samples::Samples`), run an epoch without holding Python's lock
+//! what only Rust can do: open what samples come from (`source::Source`), load it (`loader::Loader`), run an epoch without holding Python's lock
 //! (`epoch::Epoch`), hand batches over without a copy (`array::Array`), measure and build (`work`), and plan
 //! (`planning`). Errors become the exceptions of `forebay._errors`, with path, shard and record; what a Python function of the
 //! user's raises stays what it is (`raised`). Such functions are called one at a time (`turns`).
@@ -10,10 +10,10 @@
 //! JSON layout anyway.
 //!
 //! ```python
-//! samples = _native.Samples.dataset("dataset/", "local")
-//! epoch = samples.start({"batch_size": 64, "threads": 2, ...})
+//! loader = _native.Loader(_native.Source.dataset("dataset/", "local", False), {"batch_size": 64, "threads": 2, ...})
+//! epoch = loader.start(loader.beginning_of(0))
 //! while (next := epoch.next_batch()) is not None:
-//!     position, batch = next
+//!     samples_seen, batches_seen, batch = next
 //!     numpy.asarray(batch["image"])  # no copy
 //! ```
 //!
@@ -34,10 +34,11 @@ mod epoch;
 mod errors;
 mod function;
 mod in_process;
+mod loader;
 mod pipeline;
 mod planning;
 mod raised;
-mod samples;
+mod source;
 mod turns;
 mod work;
 
@@ -55,7 +56,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<array::Array>()?;
     module.add_class::<epoch::Epoch>()?;
     module.add_class::<pipeline::Pipeline>()?;
-    module.add_class::<samples::Samples>()?;
+    module.add_class::<loader::Loader>()?;
+    module.add_class::<source::Source>()?;
     module.add_function(wrap_pyfunction!(decode::decode, module)?)?;
     module.add_function(wrap_pyfunction!(work::profile, module)?)?;
     module.add_function(wrap_pyfunction!(planning::summarise, module)?)?;

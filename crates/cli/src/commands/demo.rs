@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use forebay_codec::DType;
 use forebay_engine::StorageChoice;
+use forebay_engine::load::STREAMS;
 use forebay_plan::{Weights, units};
 use forebay_storage::{create_fresh, unlink};
 use serde::Serialize;
@@ -259,7 +260,12 @@ fn load_arguments(what: &Path, threads: Threads, storage: StorageArguments) -> l
         threads,
         memory: MemoryArguments::default(),
         shuffle: true,
-        window: 64_000_000,
+        window: None,
+        streams: STREAMS,
+        rank: 0,
+        world_size: 1,
+        even: load::EvenChoice::None,
+        state: None,
         seed: 0,
         epochs: 2,
         samples: None,

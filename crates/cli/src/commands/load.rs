@@ -6,13 +6,14 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use forebay_engine::Progress;
-use forebay_engine::data::{Dataset, Listing, MANIFEST_FILE, Reach, Skipped};
+use forebay_engine::data::{MANIFEST_FILE, Reach, Skipped};
 use forebay_engine::load::{
-    Batch, Cache, Column, FromStorage, LoadOptions, Loader, Next, Online, Schedule, Shuffle, Supply,
+    Batch, Column, Epoch, Even, LoadOptions, Loader, Next, STREAMS, Shuffle, State, WINDOW_BYTES,
 };
-use forebay_pipeline::{Draw, Pipeline, Strategy};
+use forebay_engine::source::{Files, Shards, Source};
+use forebay_pipeline::Pipeline;
 use forebay_plan::units;
-use forebay_storage::Storage;
+use forebay_storage::{Storage, read_text};
 use serde::Serialize;
 
 use super::plan::read_plan;
@@ -20,7 +21,7 @@ use super::profile::counted;
 use super::show_skipped;
 use crate::arguments::{self, ErrorArguments, MemoryArguments, Settings, StorageArguments, Threads, size_bytes};
 use crate::error::{Error, Result};
-use crate::output::{Align, Output, Page, Table};
+use crate::output::{Align, Output, Page, Table, write_file};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -28,11 +29,18 @@ Examples:
   forebay load dataset/ --shuffle --batch 256 --epochs 3
   forebay load dataset/ --storage ceph-hdd --cold
   forebay load dataset/ --epochs 3 --cache 4GB
+  forebay load dataset/ --shuffle --rank 1 --world-size 4
+  forebay load dataset/ --shuffle --epochs 10 --state state.json
   forebay load cv --data photos/          reads the files, does every step
 
 Shuffling reads blocks of neighbouring samples in random order, a window at a
 time, and mixes the samples of each window; the order follows from --seed and
 the epoch alone. Two windows are held in memory.
+
+Ranks share an epoch in steps of one batch each: which samples a step has does
+not depend on how many ranks there are. --state is read where it exists, and
+written at the end and on Ctrl-C: the same command then goes on where it was,
+also with another --world-size, --batch or --threads.
 
 A picture of a few KB may decode to a GB: --memory bounds what is taken at once,
 and what must wait waits. A sample or a batch that never fits is an error. What
@@ -60,9 +68,24 @@ pub(crate) struct Arguments {
     /// Put samples in random order, another one each epoch
     #[arg(long)]
     pub(crate) shuffle: bool,
-    /// How much is shuffled at a time; as large as the data set for a full shuffle
-    #[arg(long, value_name = "SIZE", default_value = "64MB", value_parser = size_bytes, requires = "shuffle")]
-    pub(crate) window: u64,
+    /// How much is shuffled at a time; as large as the data set for a full shuffle [default: 64MB]
+    #[arg(long, value_name = "SIZE", value_parser = size_bytes, requires = "shuffle")]
+    pub(crate) window: Option<u64>,
+    /// How many streams a shuffled epoch is cut into; as many as ranks, or a multiple, lets each rank read its own
+    #[arg(long, value_name = "N", default_value_t = STREAMS, value_parser = clap::value_parser!(u64).range(1..=65_536), requires = "shuffle")]
+    pub(crate) streams: u64,
+    /// Load the share of this rank
+    #[arg(long, value_name = "N", default_value_t = 0, requires = "world_size")]
+    pub(crate) rank: u64,
+    /// How many ranks share an epoch
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_073_741_824))]
+    pub(crate) world_size: u64,
+    /// What becomes of the last samples, where ranks cannot share them equally
+    #[arg(long, value_enum, default_value_t = EvenChoice::None, requires = "world_size")]
+    pub(crate) even: EvenChoice,
+    /// Go on from this file if it exists; write it at the end and on Ctrl-C
+    #[arg(long, value_name = "FILE")]
+    pub(crate) state: Option<PathBuf>,
     /// The seed of random steps and of shuffling
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
@@ -90,6 +113,17 @@ pub(crate) struct Arguments {
     pub(crate) prefetch: u64,
 }
 
+/// What becomes of the last samples, where ranks cannot share them equally.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum EvenChoice {
+    /// Some ranks have one more than others
+    None,
+    /// They are left out
+    Drop,
+    /// The first samples of the epoch come again
+    Pad,
+}
+
 /// What `load --json` prints.
 #[derive(Debug, Serialize)]
 pub(crate) struct Outcome {
@@ -110,7 +144,7 @@ pub(crate) struct Outcome {
     memory_bytes_peak: u64,
     /// What the first batch is made of.
     batch: Vec<FieldShape>,
-    epochs: Vec<Epoch>,
+    epochs: Vec<Streamed>,
     /// What the user should know about how it was read.
     notice: Option<String>,
     skipped_samples: Vec<Skipped>,
@@ -118,9 +152,12 @@ pub(crate) struct Outcome {
     pub(super) interrupted: bool,
 }
 
-/// One epoch.
+/// What came of one epoch.
 #[derive(Debug, Serialize)]
-struct Epoch {
+struct Streamed {
+    /// Its number, counted from 0.
+    #[serde(skip)]
+    epoch: u64,
     samples: u64,
     skipped: u64,
     batches: u64,
@@ -140,12 +177,6 @@ struct FieldShape {
     shape: Vec<Option<usize>>,
 }
 
-/// Where samples come from.
-enum Origin {
-    Shards(Arc<Dataset>),
-    Files(Arc<Listing>, Box<Pipeline>),
-}
-
 pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
     let outcome = execute(arguments, output)?;
     output.present(&outcome, show)?;
@@ -154,38 +185,47 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
 
 /// Streams every epoch.
 pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome> {
-    let origin = Origin::open(arguments)?;
     let storage = arguments.storage.storage.open(0)?;
+    let loader = Loader::new(open(arguments, &storage)?, arguments.options())?;
+    let source = loader.source();
+    let mut state = match &arguments.state {
+        Some(path) => read_state(path, &loader, arguments.epochs)?,
+        None => loader.beginning_of(0),
+    };
     let progress = output.progress();
-    let cache = arguments.cache.map(|bytes| Arc::new(Cache::new(bytes)));
     let (mut epochs, mut batch, mut skipped_samples) = (Vec::new(), Vec::new(), Vec::new());
-    let (memory_bytes, mut memory_bytes_peak) = (arguments.memory.bytes(), 0);
-    for number in 0..arguments.epochs {
+    let mut memory_bytes_peak = 0;
+    while state.epoch < arguments.epochs && !progress.is_cancelled() {
         if arguments.cold {
-            let paths = origin.paths();
+            let paths = source.paths();
             let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
             storage.drop_cache(&paths).map_err(forebay_engine::Error::from)?;
         }
         let wanted = arguments.samples.unwrap_or(u64::MAX);
-        progress.begin(&format!("epoch {}", number + 1), origin.samples().min(wanted));
+        let samples = loader.samples_from(state.samples_seen).min(wanted);
+        progress.begin(&format!("epoch {}", state.epoch + 1), samples);
         let begun = Instant::now();
-        let mut loader = origin.start(arguments, &storage, cache.as_ref(), number, memory_bytes)?;
-        epochs.push(stream(&mut loader, begun, wanted, &progress, &mut batch)?);
-        memory_bytes_peak = loader.memory_bytes_peak().max(memory_bytes_peak);
+        let mut epoch = loader.start(&state)?;
+        let streamed = stream(&mut epoch, &mut state, begun, wanted, &progress, &mut batch);
+        memory_bytes_peak = epoch.memory_bytes_peak().max(memory_bytes_peak);
         progress.end();
         if skipped_samples.is_empty() {
-            skipped_samples = loader.skipped_list();
+            skipped_samples = epoch.skipped_list();
         }
-        if progress.is_cancelled() {
-            break;
+        epochs.push(streamed?);
+        if !progress.is_cancelled() {
+            state = loader.beginning_of(state.epoch + 1);
         }
     }
-    let sum = |value: fn(&Epoch) -> u64| epochs.iter().map(value).sum::<u64>();
+    if let Some(path) = &arguments.state {
+        write_state(path, &state)?;
+    }
+    let sum = |value: fn(&Streamed) -> u64| epochs.iter().map(value).sum::<u64>();
     let seconds: f64 = epochs.iter().map(|epoch| epoch.seconds).sum();
     let (samples, bytes_read) = (sum(|epoch| epoch.samples), sum(|epoch| epoch.bytes_read));
     Ok(Outcome {
         source: arguments.what.clone(),
-        strategy: origin.strategy(),
+        strategy: source.strategy().to_string(),
         storage: arguments.storage.storage.to_string(),
         threads: arguments.threads.count(),
         samples,
@@ -195,7 +235,7 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome>
         samples_per_second: per_second(samples, seconds),
         bytes_read,
         bytes_per_second: per_second(bytes_read, seconds),
-        memory_bytes,
+        memory_bytes: loader.options().memory_bytes,
         memory_bytes_peak,
         batch,
         epochs,
@@ -208,17 +248,18 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome>
 /// While a batch is awaited, the user is asked so often whether it is still wanted.
 const LOOK_UP: Duration = Duration::from_millis(100);
 
-/// Takes the batches of one epoch, as a trainer would; fewer where that was interrupted.
+/// Takes the batches of one epoch, as a trainer would; fewer where that was interrupted. `state` says where it is.
 fn stream(
-    loader: &mut Loader,
+    epoch: &mut Epoch,
+    state: &mut State,
     begun: Instant,
     wanted: u64,
     progress: &dyn Progress,
     first_batch: &mut Vec<FieldShape>,
-) -> Result<Epoch> {
+) -> Result<Streamed> {
     let (mut samples, mut batches) = (0, 0);
     while samples < wanted && !progress.is_cancelled() {
-        let batch = match loader.next_timeout(LOOK_UP) {
+        let batch = match epoch.next_timeout(LOOK_UP) {
             Next::Batch(batch) => batch?,
             Next::NotYet => continue,
             Next::End => break,
@@ -229,12 +270,14 @@ fn stream(
         if first_batch.is_empty() {
             *first_batch = shapes(&batch);
         }
+        *state = epoch.state_after(&batch);
     }
     let seconds = begun.elapsed().as_secs_f64();
-    let bytes_read = loader.bytes_read();
-    Ok(Epoch {
+    let bytes_read = epoch.bytes_read();
+    Ok(Streamed {
+        epoch: state.epoch,
         samples,
-        skipped: loader.skipped(),
+        skipped: epoch.skipped(),
         batches,
         seconds,
         samples_per_second: per_second(samples, seconds),
@@ -247,119 +290,101 @@ fn per_second(amount: u64, seconds: f64) -> f64 {
     if seconds > 0.0 { amount as f64 / seconds } else { 0.0 }
 }
 
-impl Origin {
-    fn open(arguments: &Arguments) -> Result<Self> {
-        let path = Path::new(&arguments.what);
-        let no_data = |what: &str| match &arguments.data {
-            None => Ok(()),
-            Some(_) => Err(Error::usage(format!("`--data` makes no sense with {what}"), "leave it out")),
-        };
-        let is_folder = arguments::look_at(path)?.is_some_and(|found| found.is_dir());
-        if is_folder || path.file_name().is_some_and(|name| name == MANIFEST_FILE) {
-            no_data("a data set")?;
-            arguments.settings.none_with("a data set")?;
-            if arguments.settings.reach() != Reach::Root {
-                let problem = "`--allow-outside` makes no sense with a data set: it names no files outside its folder";
-                return Err(Error::usage(problem, "leave it out"));
-            }
-            let folder = if is_folder { path } else { path.parent().unwrap_or(Path::new(".")) };
-            let dataset = Dataset::open_on_error(folder, arguments.on_error.choice())?;
-            return Ok(Self::Shards(Arc::new(dataset)));
+impl Arguments {
+    fn options(&self) -> LoadOptions {
+        LoadOptions {
+            batch_size: self.batch as usize,
+            threads: self.threads.count(),
+            prefetch: self.prefetch as usize,
+            shuffle: if self.shuffle {
+                Shuffle::Window { bytes: self.window.unwrap_or(WINDOW_BYTES) }
+            } else {
+                Shuffle::No
+            },
+            streams: self.streams,
+            seed: self.seed,
+            rank: self.rank,
+            world_size: self.world_size,
+            drop_last: self.drop_last,
+            even: match self.even {
+                EvenChoice::None => Even::None,
+                EvenChoice::Drop => Even::Drop,
+                EvenChoice::Pad => Even::Pad,
+            },
+            on_error: self.on_error.choice(),
+            cache_bytes: self.cache.unwrap_or(0),
+            memory_bytes: self.memory.bytes(),
         }
-        if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json")) {
-            arguments.settings.none_with("a plan")?;
-            return Self::of_plan(path, arguments);
+    }
+}
+
+/// A state is a handful of numbers.
+const STATE_BYTES_MAX: u64 = 1 << 20;
+
+/// The state in `path`; the beginning where there is no such file.
+fn read_state(path: &Path, loader: &Loader, epochs: u64) -> Result<State> {
+    if arguments::look_at(path)?.is_none() {
+        return Ok(loader.beginning_of(0));
+    }
+    let text = read_text(path, STATE_BYTES_MAX).map_err(forebay_engine::Error::from)?;
+    let state: State = serde_json::from_str(&text).map_err(|error| {
+        Error::usage(format!("`{}` is no loader's state: {error}", path.display()), "give another file to `--state`")
+    })?;
+    state.check(loader)?;
+    if state.epoch >= epochs {
+        let problem = format!("by `{}`, all {epochs} epochs were loaded", path.display());
+        return Err(Error::usage(problem, "ask for more with `--epochs`, or remove the file to begin again"));
+    }
+    Ok(state)
+}
+
+fn write_state(path: &Path, state: &State) -> Result<()> {
+    let text = serde_json::to_string_pretty(state).expect("a state has text keys and plain values");
+    write_file(path, format!("{text}\n").as_bytes())
+}
+
+/// What is to be loaded.
+fn open(arguments: &Arguments, storage: &Arc<dyn Storage>) -> Result<Arc<dyn Source>> {
+    let path = Path::new(&arguments.what);
+    let is_folder = arguments::look_at(path)?.is_some_and(|found| found.is_dir());
+    if is_folder || path.file_name().is_some_and(|name| name == MANIFEST_FILE) {
+        if arguments.data.is_some() {
+            return Err(Error::usage("`--data` makes no sense with a data set", "leave it out"));
         }
+        arguments.settings.none_with("a data set")?;
+        if arguments.settings.reach() != Reach::Root {
+            let problem = "`--allow-outside` makes no sense with a data set: it names no files outside its folder";
+            return Err(Error::usage(problem, "leave it out"));
+        }
+        let folder = if is_folder { path } else { path.parent().unwrap_or(Path::new(".")) };
+        return Ok(Arc::new(Shards::open(folder, Arc::clone(storage), arguments.on_error.choice())?));
+    }
+    let (pipeline, data) = if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json")) {
+        arguments.settings.none_with("a plan")?;
+        of_plan(path, arguments)?
+    } else {
         let pipeline = arguments::pipeline(&arguments.what, &arguments.settings)?;
-        let data = arguments::data_folder(arguments.data.as_ref(), "load")?;
-        Self::files(pipeline, &data, arguments)
-    }
+        (pipeline, arguments::data_folder(arguments.data.as_ref(), "load")?)
+    };
+    let (on_error, reach) = (arguments.on_error.choice(), arguments.settings.reach());
+    Ok(Arc::new(Files::open(pipeline, &data, Arc::clone(storage), on_error, reach)?))
+}
 
-    /// A plan can be loaded where it chose to keep the files as they are.
-    fn of_plan(path: &Path, arguments: &Arguments) -> Result<Self> {
-        let plan = read_plan(path)?;
-        if plan.split.position > 0 {
-            return Err(Error::usage(
-                format!(
-                    "the plan `{}` keeps `{}`, which must be built before it can be loaded",
-                    path.display(),
-                    plan.chosen
-                ),
-                format!("run `forebay build {} -o dataset/`, then `forebay load dataset/`", path.display()),
-            ));
-        }
-        let data = arguments.data.as_deref().unwrap_or(Path::new(&plan.data.root));
-        Self::files(Pipeline::from_spec(&plan.pipeline)?, data, arguments)
+/// A plan can be loaded where it chose to keep the files as they are.
+fn of_plan(path: &Path, arguments: &Arguments) -> Result<(Pipeline, PathBuf)> {
+    let plan = read_plan(path)?;
+    if plan.split.position > 0 {
+        return Err(Error::usage(
+            format!(
+                "the plan `{}` keeps `{}`, which must be built before it can be loaded",
+                path.display(),
+                plan.chosen
+            ),
+            format!("run `forebay build {} -o dataset/`, then `forebay load dataset/`", path.display()),
+        ));
     }
-
-    fn files(pipeline: Pipeline, data: &Path, arguments: &Arguments) -> Result<Self> {
-        let listing =
-            Listing::scan_with(pipeline.source(), data, arguments.on_error.choice(), arguments.settings.reach())?;
-        Ok(Self::Files(Arc::new(listing), Box::new(pipeline)))
-    }
-
-    fn strategy(&self) -> String {
-        match self {
-            Self::Shards(dataset) => dataset.manifest().strategy.to_string(),
-            Self::Files(_, pipeline) => pipeline.splits()[0].name.clone(),
-        }
-    }
-
-    /// How many samples an epoch has.
-    fn samples(&self) -> u64 {
-        match self {
-            Self::Shards(dataset) => dataset.manifest().samples,
-            Self::Files(listing, _) => listing.len() as u64,
-        }
-    }
-
-    fn paths(&self) -> Vec<PathBuf> {
-        match self {
-            Self::Shards(dataset) => {
-                (0..dataset.manifest().shards.len()).map(|shard| dataset.shard_path(shard)).collect()
-            }
-            Self::Files(listing, _) => listing.paths(),
-        }
-    }
-
-    fn start(
-        &self,
-        arguments: &Arguments,
-        storage: &Arc<dyn Storage>,
-        cache: Option<&Arc<Cache>>,
-        epoch: u64,
-        memory_bytes: u64,
-    ) -> Result<Loader> {
-        let shuffle = if arguments.shuffle { Shuffle::Window { bytes: arguments.window } } else { Shuffle::No };
-        let order = |blocks| Schedule::new(blocks, shuffle, arguments.seed, epoch);
-        let storage = Arc::clone(storage);
-        let (supply, online) = match self {
-            Self::Shards(dataset) => {
-                let online = Online::after(dataset.pipeline(), &dataset.manifest().strategy);
-                (FromStorage::shards(Arc::clone(dataset), storage, order)?, online)
-            }
-            Self::Files(listing, pipeline) => {
-                let strategy = Strategy::parse(pipeline, &pipeline.splits()[0].name)?;
-                let online = Online::after(pipeline, &strategy);
-                (FromStorage::source(Arc::clone(listing), storage, order), online)
-            }
-        };
-        let supply: Arc<dyn Supply> = Arc::new(match cache {
-            Some(cache) => supply.cached(Arc::clone(cache)),
-            None => supply,
-        });
-        let options = LoadOptions {
-            batch_size: arguments.batch as usize,
-            threads: arguments.threads.count(),
-            prefetch: arguments.prefetch as usize,
-            cache: cache.cloned(),
-            drop_last: arguments.drop_last,
-            on_error: arguments.on_error.choice(),
-            draw: Draw { seed: arguments.seed, epoch },
-            memory_bytes,
-        };
-        Ok(Loader::start(supply, online, options)?)
-    }
+    let data = arguments.data.clone().unwrap_or_else(|| PathBuf::from(&plan.data.root));
+    Ok((Pipeline::from_spec(&plan.pipeline)?, data))
 }
 
 fn shapes(batch: &Batch) -> Vec<FieldShape> {
@@ -424,7 +449,8 @@ pub(super) fn show(outcome: &Outcome, page: &mut Page) {
     if let Some(notice) = &outcome.notice {
         page.hanging("note: ", notice);
     }
-    if outcome.samples == 0 && outcome.skipped == 0 && !outcome.interrupted {
+    // A rank may have no sample, too, or the last batch may be left out.
+    if outcome.samples == 0 && outcome.skipped == 0 && outcome.bytes_read > 0 && !outcome.interrupted {
         let why = "the steps made no sample of what was read; a window longer than a recording gives none";
         page.hanging("note: ", why);
     }
@@ -435,13 +461,13 @@ pub(super) fn show(outcome: &Outcome, page: &mut Page) {
     show_skipped(page, outcome.skipped, &outcome.skipped_samples);
 }
 
-fn epochs_table(epochs: &[Epoch]) -> Table {
+fn epochs_table(epochs: &[Streamed]) -> Table {
     let columns = ["epoch", "samples", "skipped", "time", "samples/s", "read", "per second"];
     let mut table = Table::new(&columns.map(|column| (column, Align::Right)));
-    for (number, epoch) in epochs.iter().enumerate() {
+    for epoch in epochs {
         table.row(
             [
-                (number + 1).to_string(),
+                (epoch.epoch + 1).to_string(),
                 units::count(epoch.samples),
                 units::count(epoch.skipped),
                 units::seconds(epoch.seconds),

@@ -151,6 +151,25 @@ fn a_load_says_what_it_had() {
 }
 
 #[test]
+fn a_load_goes_on_where_it_was_interrupted() {
+    let folder = workspace(30);
+    let here = folder.path();
+    let load = "load cv --data photos --batch 1 --threads 1 --shuffle --json --state state.json";
+    let child = spawn(here, &format!("{load} {SLOW}"));
+    std::thread::sleep(Duration::from_secs(1));
+    send(&child, Signal::INT);
+    let ran = ended(child);
+    assert_eq!(ran.code, Some(130), "{ran:?}");
+    let found: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    let samples = found["samples"].as_u64().unwrap();
+    assert!(samples < 30, "{found}");
+    let state: serde_json::Value = serde_json::from_slice(&fs::read(here.join("state.json")).unwrap()).unwrap();
+    assert_eq!((&state["epoch"], &state["samples_seen"]), (&0.into(), &samples.into()), "{state}");
+    let rest = forebay(here, load).json();
+    assert_eq!(rest["samples"].as_u64().unwrap(), 30 - samples, "{rest}");
+}
+
+#[test]
 fn conversion_and_export_leave_nothing_half_done() {
     let folder = workspace(60);
     let here = folder.path();

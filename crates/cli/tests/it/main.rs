@@ -18,6 +18,7 @@ mod memory;
 mod presto;
 mod report;
 mod resume;
+mod sharing;
 mod strangers;
 mod support;
 mod surface;

@@ -32,7 +32,7 @@ pub(super) fn read(bytes: &[u8], options: &SignalOptions, room: Room<'_>) -> Res
     for (channel, &column) in columns.iter().enumerate() {
         wanted[column].push(channel);
     }
-    let count = bytes.iter().filter(|&&byte| byte == b'\n').count() as u64 + 1;
+    let count = bytes.iter().map(|&byte| u64::from(byte == b'\n')).sum::<u64>() + 1;
     // A buffer that grows takes twice of what it holds at the most.
     ask_for(count.saturating_mul(2), columns.len(), 0, room)?;
     let mut channels = vec![Vec::new(); columns.len()];

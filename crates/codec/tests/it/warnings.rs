@@ -286,9 +286,9 @@ fn a_region_of_a_damaged_file_is_refused_or_right() {
             let mut bad = file.clone();
             let at = bad.len() / 4 + random(bad.len() / 2);
             if number % 3 == 0 {
-                bad[at..at + 40].fill(0)
+                bad[at..at + 40].fill(0);
             } else {
-                bad[at] ^= 1 << random(8)
+                bad[at] ^= 1 << random(8);
             }
             let plain = DecodeOptions {
                 scale: if number % 5 == 0 { Scale::Half } else { Scale::Full },

@@ -117,6 +117,13 @@ impl Dataset {
         self.first[shard]
     }
 
+    /// Where sample number `sample` lies: the number of its shard, and of its record there.
+    pub fn locate(&self, sample: u64) -> (usize, usize) {
+        // Of shards that begin with the same sample, all but the last have none.
+        let shard = self.first.partition_point(|&first| first <= sample).saturating_sub(1);
+        (shard, (sample - self.first[shard]) as usize)
+    }
+
     /// Where the records of shard number `shard` lie, in what it inflates to if it is packed.
     pub fn index(&self, shard: usize) -> Result<&Index> {
         Ok(&self.tables(shard)?.index)

@@ -157,6 +157,23 @@ impl Listing {
         Ok(listing)
     }
 
+    /// The same samples as they lie, by name or in the order of their shards, and the number that each had. A listing is in the
+    /// order that a build writes samples in, which is random unless the source says otherwise; whoever loads the files
+    /// themselves expects this one.
+    #[must_use]
+    pub fn as_they_lie(mut self) -> (Self, Vec<u64>) {
+        let mut numbered: Vec<(u64, Entry)> = (0..).zip(self.entries).collect();
+        numbered.sort_unstable_by(|(_, a), (_, b)| match (&a.place, &b.place) {
+            (Place::Shard { shard, record, .. }, Place::Shard { shard: other, record: than, .. }) => {
+                (shard, record).cmp(&(other, than))
+            }
+            _ => a.key.cmp(&b.key),
+        });
+        let (numbers, entries) = numbered.into_iter().unzip();
+        self.entries = entries;
+        (self, numbers)
+    }
+
     /// The first `count` samples only.
     #[must_use]
     pub fn take(mut self, count: u64) -> Self {

@@ -19,7 +19,7 @@ pub use manifest::{MANIFEST_FILE, Manifest, ShardEntry, Skipped};
 pub use reader::{Content, SourceReader};
 pub(crate) use sealed::{checksum, digits, seal, unseal};
 pub use stretch::Stretch;
-pub(crate) use tables::{BESIDE_SHARD, blocks_path, crc_path, file_checksum, index_path};
+pub(crate) use tables::{BESIDE_SHARD, beside_shard, blocks_path, crc_path, file_checksum, index_path};
 
 /// The largest file that is read as one sample.
 pub(crate) const FILE_BYTES_MAX: u64 = 1 << 32;

@@ -23,13 +23,27 @@ pub struct SourceReader {
 }
 
 /// What was read of one sample: the content of its file and of those beside it, or its part of a shard.
-#[derive(Debug, Clone)]
-pub struct Content(Vec<Bytes>);
+#[derive(Debug, Clone, Default)]
+pub struct Content {
+    first: Bytes,
+    beside: Vec<Bytes>,
+}
 
 impl Content {
     /// How many bytes were read.
     pub fn bytes(&self) -> u64 {
-        self.0.iter().map(|part| part.len() as u64).sum()
+        self.first.len() as u64 + self.beside.iter().map(|part| part.len() as u64).sum::<u64>()
+    }
+
+    /// The content of the sample's file, or all of its part of a shard.
+    pub(crate) fn first(&self) -> &Bytes {
+        &self.first
+    }
+}
+
+impl From<Bytes> for Content {
+    fn from(first: Bytes) -> Self {
+        Self { first, beside: Vec::new() }
     }
 }
 
@@ -56,12 +70,12 @@ impl SourceReader {
         let entry = &self.listing.entries()[number];
         match entry.place {
             Place::File(_) => {
-                let read = |path: &PathBuf| self.storage.read_file(path, FILE_BYTES_MAX);
-                Ok(Content(self.listing.files_of(entry).iter().map(read).collect::<Result<_, _>>()?))
+                let read = |path: PathBuf| self.storage.read_file(&path, FILE_BYTES_MAX);
+                let mut files = self.listing.files_of(entry).into_iter();
+                let first = files.next().map(read).transpose()?.unwrap_or_default();
+                Ok(Content { first, beside: files.map(read).collect::<Result<_, _>>()? })
             }
-            Place::Shard { shard, offset, .. } => {
-                Ok(Content(vec![self.shard(shard)?.read(offset, entry.bytes as usize)?]))
-            }
+            Place::Shard { shard, offset, .. } => Ok(self.shard(shard)?.read(offset, entry.bytes as usize)?.into()),
         }
     }
 
@@ -77,9 +91,9 @@ impl SourceReader {
         let part = |entry: &Entry| match entry.place {
             Place::Shard { offset, .. } => {
                 let from = (offset - start) as usize;
-                Content(vec![bytes.slice(from..from + entry.bytes as usize)])
+                bytes.slice(from..from + entry.bytes as usize).into()
             }
-            Place::File(_) => Content(Vec::new()),
+            Place::File(_) => Content::default(),
         };
         Ok(entries.iter().map(part).collect())
     }
@@ -96,26 +110,23 @@ impl SourceReader {
     pub fn unpack(&self, number: usize, content: Content) -> Result<Sample> {
         let entry = &self.listing.entries()[number];
         let fields = match &entry.place {
-            Place::File(_) => self.file_fields(entry, content.0)?,
+            Place::File(_) => self.file_fields(entry, content)?,
             Place::Shard { shard, record, offset } => {
                 let name = shard_name(&self.listing.shards()[*shard]);
-                let bytes = content.0.into_iter().next().unwrap_or_default();
                 match self.listing.source().format {
-                    Format::Tar => self.tar_fields(&bytes, &name, *record, *offset)?,
-                    Format::Tfrecord | Format::Files => self.record_fields(&bytes, &name, *record, *offset)?,
+                    Format::Tar => self.tar_fields(&content.first, &name, *record, *offset)?,
+                    Format::Tfrecord | Format::Files => self.record_fields(&content.first, &name, *record, *offset)?,
                 }
             }
         };
         Ok(Sample { key: Arc::clone(&entry.key), index: number as u64, fields })
     }
 
-    fn file_fields(&self, entry: &Entry, content: Vec<Bytes>) -> Result<Vec<Field>> {
-        let mut parts = content.into_iter();
+    fn file_fields(&self, entry: &Entry, content: Content) -> Result<Vec<Field>> {
         let source = self.listing.source();
-        let main = Value::Bytes(parts.next().unwrap_or_default());
-        let mut fields = vec![Field { name: source.field.as_str().into(), value: main }];
+        let mut fields = vec![Field { name: source.field.as_str().into(), value: Value::Bytes(content.first) }];
         fields.extend(entry.label.map(|label| Field { name: LABEL_FIELD.into(), value: Value::Int(label) }));
-        for (place, (field, content)) in self.fields.iter().zip(parts).enumerate() {
+        for (place, (field, content)) in self.fields.iter().zip(content.beside).enumerate() {
             let value = field.value(content).map_err(|problem| Error::Format {
                 path: self.listing.files_of(entry).swap_remove(place + 1),
                 problem: format!("field `{}` {problem}", field.field),
@@ -165,7 +176,6 @@ fn in_shard(shard: &str, record: u64, offset: u64, field: &str, problem: String)
     Error::Sample { shard: shard.to_owned(), record, offset, source: Box::new(source.into()) }
 }
 
-/// Samples are read together up to so many bytes; see `FromStorage`.
 impl Listing {
     /// Stretches of samples that follow each other in one shard and have up to `bytes_max` bytes together; a sample that
     /// lies in files of its own is a stretch of its own.

@@ -171,20 +171,21 @@ impl Read for HashingRead {
 
 /// The path of the index beside a shard.
 pub(crate) fn index_path(shard: &Path) -> PathBuf {
-    beside(shard, INDEX_SUFFIX)
+    beside_shard(shard, INDEX_SUFFIX)
 }
 
 /// The path of the list of blocks beside a packed shard.
 pub(crate) fn blocks_path(shard: &Path) -> PathBuf {
-    beside(shard, BLOCKS_SUFFIX)
+    beside_shard(shard, BLOCKS_SUFFIX)
 }
 
 /// The path of the records' checksums beside a shard.
 pub(crate) fn crc_path(shard: &Path) -> PathBuf {
-    beside(shard, CHECKSUMS_SUFFIX)
+    beside_shard(shard, CHECKSUMS_SUFFIX)
 }
 
-fn beside(shard: &Path, suffix: &str) -> PathBuf {
+/// The path of what lies beside a shard under its name with `suffix`.
+pub(crate) fn beside_shard(shard: &Path, suffix: &str) -> PathBuf {
     let mut name = shard.as_os_str().to_owned();
     name.push(suffix);
     name.into()

@@ -26,16 +26,11 @@ impl Cache {
         Self { limit_bytes, bytes: AtomicU64::new(0), hits: AtomicU64::new(0), samples: RwLock::new(HashMap::new()) }
     }
 
-    /// Sample number `index`, if it is kept.
-    pub(super) fn get(&self, index: u64) -> Option<Arc<Sample>> {
-        let found = self.samples.read().get(&index).cloned();
+    /// Sample number `number` of the source, if it is kept.
+    pub(super) fn get(&self, number: u64) -> Option<Arc<Sample>> {
+        let found = self.samples.read().get(&number).cloned();
         self.hits.fetch_add(u64::from(found.is_some()), Ordering::Relaxed);
         found
-    }
-
-    /// Whether sample number `index` is kept.
-    pub(super) fn has(&self, index: u64) -> bool {
-        self.samples.read().contains_key(&index)
     }
 
     /// Whether there is room for another `bytes`, which are then taken.
@@ -44,9 +39,11 @@ impl Cache {
         self.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).is_ok()
     }
 
-    /// Keeps a sample that room was reserved for.
-    pub(super) fn keep(&self, sample: Sample) {
-        self.samples.write().insert(sample.index, Arc::new(sample));
+    /// Keeps sample number `number`, which room was reserved for.
+    pub(super) fn keep(&self, number: u64, sample: Sample) {
+        let replaced = self.samples.write().insert(number, Arc::new(sample));
+        // One that came twice at once, where ranks are made even, is kept once.
+        self.bytes.fetch_sub(replaced.map_or(0, |sample| sample.bytes() as u64), Ordering::Relaxed);
     }
 
     /// How many samples are kept.

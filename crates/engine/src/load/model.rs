@@ -7,17 +7,21 @@
 //! few priority changes, which finds rare orders sooner); [`SCHEDULES`] of each for each case, or as many as the variable
 //! `FOREBAY_MODEL_SCHEDULES` says.
 
+use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use forebay_codec::{DType, TensorMut, TensorSpec};
 use forebay_pipeline::{
-    Action, Expand, Field, FieldType, Needs, Parts, Sample, Schema, Scope, Step, StepError, Transform, Value, ValueView,
+    Action, Expand, Field, FieldType, Needs, Parts, Pipeline, Sample, Schema, Scope, Step, StepError, Strategy,
+    Transform, Value, ValueView,
 };
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 
+use super::deal::Share;
+use super::order::Ordering;
+use super::schedule::Schedule;
 use super::*;
-use crate::sync::Mutex;
+use crate::source::{Block, Content, Failed, Fetched, Source};
 
 /// Interleavings of each kind that are tried of each case.
 const SCHEDULES: usize = 60;
@@ -25,13 +29,14 @@ const SCHEDULES: usize = 60;
 /// The budget: shares of 256 KiB for what is staged, 192 KiB for a batch and as much for a sample, and 256 KiB ahead.
 const MEMORY_BYTES: u64 = crate::memory::MEMORY_BYTES_MIN;
 
-/// Samples of given sizes, one after another or shuffled.
+/// Samples of given sizes.
 struct OfSizes {
-    schedule: Mutex<Schedule>,
+    pipeline: Pipeline,
+    strategy: Strategy,
     sizes: Vec<usize>,
+    block_samples: usize,
     /// The read that fails, and the place whose sample does.
     fails: Fails,
-    bytes_read: AtomicU64,
 }
 
 /// What goes wrong.
@@ -41,42 +46,56 @@ struct Fails {
     sample: Option<usize>,
 }
 
-impl Supply for OfSizes {
-    fn next(&self) -> Option<Read> {
-        self.schedule.lock().next()
+impl Source for OfSizes {
+    fn pipeline(&self) -> &Pipeline {
+        &self.pipeline
+    }
+
+    fn strategy(&self) -> &Strategy {
+        &self.strategy
     }
 
     fn samples(&self) -> u64 {
         self.sizes.len() as u64
     }
 
-    fn window_bytes(&self, block_bytes_max: u64) -> u64 {
-        self.schedule.lock().window_bytes(block_bytes_max)
+    fn identity(&self) -> String {
+        String::new()
     }
 
-    fn read(&self, read: &Read) -> Result<Vec<Payload>> {
-        if self.fails.read.is_some_and(|record| read.block.records.contains(&record)) {
-            return Err(Error::Panicked { message: "this read fails".to_owned() });
-        }
-        let sample = |number: usize| {
-            let size = self.sizes[number] as u64;
-            let value = Value::Bytes(size.to_le_bytes().to_vec().into());
-            let fields = vec![Field { name: "image".into(), value }];
-            Payload::Ready(Box::new(Sample { key: number.to_string().into(), index: number as u64, fields }))
+    fn key(&self, sample: u64) -> String {
+        sample.to_string()
+    }
+
+    /// A block is as large as a third of what is staged at once.
+    fn blocks(&self) -> Result<Vec<Block>> {
+        let starts = (0..self.sizes.len()).step_by(self.block_samples);
+        let block = |start: usize| Block {
+            samples: start as u64..(start + self.block_samples).min(self.sizes.len()) as u64,
+            bytes: MEMORY_BYTES / 12,
         };
-        Ok(read.block.records.clone().map(sample).collect())
+        Ok(starts.map(block).collect())
     }
 
-    fn unpack(&self, payload: Payload) -> Result<Sample, Failed> {
-        match payload {
-            Payload::Ready(sample) if self.fails.sample != Some(sample.index as usize) => Ok(*sample),
-            Payload::Failed(failed) => Err(failed),
-            _ => Err(Failed { key: String::new(), error: Box::new(broken()) }),
+    fn read(&self, samples: Range<u64>) -> Fetched {
+        let fails = self.fails.read.is_some_and(|sample| samples.contains(&(sample as u64)));
+        let content = |sample: u64| {
+            if fails {
+                return Err(Failed::new(self.key(sample), Error::internal("this read fails")));
+            }
+            Ok(Content::default())
+        };
+        Fetched { contents: samples.map(content).collect(), bytes_read: 0 }
+    }
+
+    fn unpack(&self, sample: u64, _content: Content) -> Result<Sample, Failed> {
+        if self.fails.sample == Some(sample as usize) {
+            return Err(Failed::new(self.key(sample), broken()));
         }
-    }
-
-    fn bytes_read(&self) -> u64 {
-        self.bytes_read.load(Ordering::Relaxed)
+        let size = self.sizes[sample as usize] as u64;
+        let value = Value::Bytes(size.to_le_bytes().to_vec().into());
+        let fields = vec![Field { name: "image".into(), value }];
+        Ok(Sample { key: sample.to_string().into(), index: sample, fields })
     }
 }
 
@@ -196,6 +215,9 @@ struct Case {
     batch_size: usize,
     window_bytes: Option<u64>,
     block_samples: usize,
+    /// Which of how many ranks it is, and how many samples all have seen.
+    rank: (u64, u64),
+    samples_seen: u64,
     fails: Fails,
     on_error: OnError,
     /// The consumer stops after so many batches.
@@ -209,48 +231,58 @@ const USUAL: Case = Case {
     batch_size: 2,
     window_bytes: None,
     block_samples: 1,
+    rank: (0, 1),
+    samples_seen: 0,
     fails: Fails { read: None, sample: None },
     on_error: OnError::Fail,
     takes: usize::MAX,
 };
 
 impl Case {
-    fn start(&self) -> Loader {
-        let shuffle = self.window_bytes.map_or(Shuffle::No, |bytes| Shuffle::Window { bytes });
-        let starts = (0..self.sizes.len()).step_by(self.block_samples);
-        // A block is as large as a third of what is staged at once.
-        let block = |start: usize| {
-            let records = start..(start + self.block_samples).min(self.sizes.len());
-            Block { shard: 0, records, bytes: MEMORY_BYTES / 12 }
-        };
-        let schedule = Mutex::new(Schedule::new(starts.map(block).collect(), shuffle, 1, 0));
-        let (sizes, fails) = (self.sizes.to_vec(), self.fails);
-        let supply = Arc::new(OfSizes { schedule, sizes, fails, bytes_read: AtomicU64::new(0) });
+    fn source(&self) -> OfSizes {
+        // Only to say whether there are several samples of one; the steps are given by hand.
+        let expands = if self.kind == Kind::Expanded { "[[step]]\nop = \"tiles\"\nsize = 16" } else { "" };
+        let pipeline =
+            Pipeline::from_toml("sizes", &format!("name = \"sizes\"\n[[step]]\nop = \"decode\"\n{expands}")).unwrap();
+        let strategy = Strategy::parse(&pipeline, "unprocessed").unwrap();
+        let (sizes, block_samples, fails) = (self.sizes.to_vec(), self.block_samples, self.fails);
+        OfSizes { pipeline, strategy, sizes, block_samples, fails }
+    }
+
+    fn shuffle(&self) -> Shuffle {
+        self.window_bytes.map_or(Shuffle::No, |bytes| Shuffle::Window { bytes })
+    }
+
+    fn start(&self) -> Epoch {
         let options = LoadOptions {
             batch_size: self.batch_size,
             threads: self.threads,
             prefetch: 1,
-            drop_last: false,
+            shuffle: self.shuffle(),
+            seed: 1,
+            rank: self.rank.0,
+            world_size: self.rank.1,
+            even: Even::Pad,
             on_error: self.on_error,
-            draw: Draw::default(),
-            cache: None,
             memory_bytes: MEMORY_BYTES,
+            ..LoadOptions::default()
         };
-        Loader::start(supply, self.kind.online(), options).unwrap()
+        let loader = Loader::new(Arc::new(self.source()), options).unwrap();
+        let state = State { samples_seen: self.samples_seen, ..loader.beginning_of(0) };
+        loader.start_with(self.kind.online(), &state).unwrap()
     }
 
     /// The samples in their order.
     fn expected(&self) -> Vec<usize> {
-        let shuffle = self.window_bytes.map_or(Shuffle::No, |bytes| Shuffle::Window { bytes });
-        let starts = (0..self.sizes.len()).step_by(self.block_samples);
-        let block = |start: usize| {
-            let records = start..(start + self.block_samples).min(self.sizes.len());
-            Block { shard: 0, records, bytes: MEMORY_BYTES / 12 }
-        };
-        let mut order = vec![0; self.sizes.len()];
-        for read in Schedule::new(starts.map(block).collect(), shuffle, 1, 0) {
-            for (record, place) in read.block.records.zip(read.places) {
-                order[place as usize] = record;
+        let ordering = Ordering { shuffle: self.shuffle(), seed: 1, epoch: 0, streams: STREAMS };
+        let (batch_size, (rank, world_size)) = (self.batch_size as u64, self.rank);
+        let share = Share { batch_size, rank, world_size, drop_last: false, even: Even::Pad };
+        let blocks = self.source().blocks().unwrap().into();
+        let schedule = Schedule::new(blocks, ordering, self.samples_seen, share);
+        let mut order = vec![0; schedule.deal().samples() as usize];
+        for read in schedule {
+            for wanted in read.wanted {
+                order[wanted.place as usize] = wanted.sample as usize;
             }
         }
         let fails = |number: &usize| self.on_error == OnError::Skip && self.fails.sample == Some(*number);
@@ -330,6 +362,20 @@ fn many_samples_of_one() {
 fn shuffled_windows_of_blocks() {
     check(Case { window_bytes: Some(MEMORY_BYTES / 6), block_samples: 2, ..USUAL });
     check(Case { kind: Kind::Dense, window_bytes: Some(MEMORY_BYTES / 12), threads: 3, ..USUAL });
+}
+
+/// Windows of two or four streams, which fill what is staged at once.
+#[test]
+fn streams_and_ranks() {
+    let sizes = &[3_000; 14];
+    let case = Case { sizes, window_bytes: Some(MEMORY_BYTES / 3), block_samples: 2, threads: 3, ..USUAL };
+    check(case);
+    check(Case { window_bytes: Some(MEMORY_BYTES / 4), block_samples: 1, batch_size: 3, ..case });
+    // Blocks that several ranks want something of, samples that come again, and what is left of an epoch.
+    for rank in 0..3 {
+        check(Case { rank: (rank, 3), samples_seen: 3, ..case });
+    }
+    check(Case { rank: (1, 2), window_bytes: None, block_samples: 3, samples_seen: 5, ..case });
 }
 
 #[test]

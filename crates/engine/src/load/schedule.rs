@@ -1,205 +1,117 @@
-//! The schedule: in which order the samples of an epoch come, and which bytes are read together for them.
-//!
-//! Storage is fast when it is read in large blocks and slow when it jumps, so samples are not drawn one by one: the
-//! epoch's *blocks* (neighbouring records of a shard, or one file) are put in random order, a *window* of blocks is read
-//! at a time, and the samples of a window are put in random order. The larger the window, the closer this comes to a full
-//! shuffle; a window as large as the data set is one. Everything follows from seed and epoch alone, never from timing.
+//! The schedule of one rank: what it reads, one block after another, and when each sample of it is wanted.
 
-use std::ops::Range;
+use std::sync::Arc;
 
-use forebay_pipeline::Random;
+use super::deal::{Deal, Share};
+use super::order::{Order, Ordering, Placed, STREAMS, Shuffle};
+use crate::source::Block;
 
-/// Where some neighbouring samples lie.
+/// One read: neighbouring samples, and those of them that are wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Block {
-    /// The shard, or 0 where each sample is a file.
-    pub shard: usize,
-    /// Which records of the shard, or which files.
-    pub records: Range<usize>,
-    /// How many bytes they are; of a part of a block, about.
-    pub bytes: u64,
-}
-
-impl Block {
-    /// Its records `from..to`, counted from its first.
-    fn part(&self, from: usize, to: usize) -> Self {
-        let records = self.records.start + from..self.records.start + to;
-        let bytes = self.bytes * records.len() as u64 / self.records.len().max(1) as u64;
-        Self { shard: self.shard, records, bytes }
-    }
-}
-
-/// One read: a block, and the place of each of its samples in the epoch.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Read {
-    /// The block.
-    pub block: Block,
-    /// The place in the epoch of each record of the block.
-    pub places: Vec<u64>,
-    /// The window it belongs to. A window's samples all come before the next window's.
-    pub window: u64,
-    /// The first place after this window.
-    pub window_end: u64,
+pub(super) struct Read {
+    pub(super) block: Block,
+    /// In the order in which they lie.
+    pub(super) wanted: Vec<Wanted>,
     /// Its number in the order of reading.
-    pub number: u64,
+    pub(super) number: u64,
 }
 
-/// In which order samples come.
+/// A sample that is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Shuffle {
-    /// As they lie.
-    No,
-    /// At random, with windows of so many bytes.
-    Window {
-        /// The bytes of a window. Twice as much is held in memory: the window in use, and the next.
-        bytes: u64,
-    },
+pub(super) struct Wanted {
+    /// Its number in the source.
+    pub(super) sample: u64,
+    /// Its place among the rank's samples.
+    pub(super) place: u64,
 }
 
-/// The bytes that are read ahead in windows when nothing is shuffled.
-const READ_AHEAD_BYTES: u64 = 16 << 20;
+/// Samples that nobody wants are read along with their neighbours, up to so many bytes: about what a seek costs.
+const GAP_BYTES_MAX: u64 = 256 << 10;
 
-/// The order of one epoch, or of what is left of it.
+/// What a rank reads in what is left of an epoch.
 #[derive(Debug)]
-pub struct Schedule {
-    blocks: std::vec::IntoIter<Block>,
+pub(super) struct Schedule {
+    blocks: Arc<[Block]>,
+    ordering: Ordering,
+    order: Order,
+    deal: Deal,
+    /// How often the order was gone through: again where samples come again.
+    round: u64,
     upcoming: std::vec::IntoIter<Read>,
-    shuffle: Shuffle,
-    random: Random,
-    window: u64,
-    place: u64,
-    start: u64,
-    samples: u64,
     reads: u64,
-    bytes: u64,
-    block_bytes_max: u64,
 }
 
 impl Schedule {
-    /// The order of an epoch over `blocks`.
-    pub fn new(mut blocks: Vec<Block>, shuffle: Shuffle, seed: u64, epoch: u64) -> Self {
-        let mut random = Random::from_parts(&[seed, epoch]);
-        if shuffle != Shuffle::No {
-            random.shuffle(&mut blocks);
-        }
-        Self {
-            samples: blocks.iter().map(|block| block.records.len() as u64).sum(),
-            reads: 0,
-            bytes: blocks.iter().map(|block| block.bytes).sum(),
-            block_bytes_max: blocks.iter().map(|block| block.bytes).max().unwrap_or(0),
-            blocks: blocks.into_iter(),
-            upcoming: Vec::new().into_iter(),
-            shuffle,
-            random,
-            window: 0,
-            place: 0,
-            start: 0,
-        }
+    /// The share of a rank in what is left of the epoch from place `start` on.
+    pub(super) fn new(blocks: Arc<[Block]>, ordering: Ordering, start: u64, share: Share) -> Self {
+        let order = Order::new(blocks.to_vec(), ordering);
+        let deal = Deal::new(order.samples(), order.streams(), start, share);
+        Self { blocks, ordering, order, deal, round: 0, upcoming: Vec::new().into_iter(), reads: 0 }
     }
 
-    /// Only the share of one rank. The shares of all ranks of a `world` have each sample once, and differ by at most one in
-    /// their number of samples. Every rank must use the same seed and epoch.
-    #[must_use]
-    pub fn for_rank(mut self, rank: u64, world: u64) -> Self {
-        let world = world.max(1);
-        let (from, to) = (self.samples * rank / world, self.samples * (rank + 1) / world);
-        let mut share = Vec::new();
-        let mut first = 0;
-        for block in self.blocks {
-            let end = first + block.records.len() as u64;
-            if end > from && first < to {
-                share.push(block.part((from.max(first) - first) as usize, (to.min(end) - first) as usize));
+    /// Whose samples these are.
+    pub(super) fn deal(&self) -> Deal {
+        self.deal
+    }
+
+    /// See [`Order::window_bytes`].
+    pub(super) fn window_bytes(&self, block_bytes_max: u64) -> u64 {
+        self.order.window_bytes(block_bytes_max)
+    }
+
+    /// See [`Order::read_ahead_bytes`].
+    pub(super) fn read_ahead_bytes(&self) -> u64 {
+        self.order.read_ahead_bytes()
+    }
+
+    /// The reads of the next windows; `None` at the end.
+    fn next_reads(&mut self) -> Option<Vec<Read>> {
+        let mut windows = self.order.next_windows();
+        if windows.is_empty() && self.round + 1 < self.deal.rounds() {
+            self.round += 1;
+            self.order = Order::new(self.blocks.to_vec(), self.ordering);
+            windows = self.order.next_windows();
+        }
+        if windows.is_empty() {
+            return None;
+        }
+        let mut reads = Vec::new();
+        for placed in windows {
+            self.wanted(&placed, &mut reads);
+        }
+        Some(reads)
+    }
+
+    /// What the rank wants of a block, in as few reads as serve.
+    fn wanted(&self, placed: &Placed, reads: &mut Vec<Read>) {
+        let block = &placed.block;
+        let gap_max = GAP_BYTES_MAX * block.len() / block.bytes.max(1);
+        let first = block.samples.start;
+        let mut run: Vec<Wanted> = Vec::new();
+        for (sample, &place) in block.samples.clone().zip(&placed.places) {
+            let Some(place) = self.deal.turn(place, self.round) else { continue };
+            if run.last().is_some_and(|last| sample - last.sample > gap_max + 1) {
+                reads.push(read(block, first, std::mem::take(&mut run)));
             }
-            first = end;
+            run.push(Wanted { sample, place });
         }
-        self.samples = to - from;
-        self.blocks = share.into_iter();
-        self
-    }
-
-    /// Only what comes from place `start` on: the rest of an epoch that was interrupted there, in the same order.
-    #[must_use]
-    pub fn starting_at(mut self, start: u64) -> Self {
-        self.start = start.min(self.samples);
-        self
-    }
-
-    /// The first place.
-    pub fn start(&self) -> u64 {
-        self.start
-    }
-
-    /// How many samples the whole epoch (of this rank) has: the place after the last.
-    pub fn samples(&self) -> u64 {
-        self.samples
-    }
-
-    /// How many bytes of a window must be in memory at once, if blocks of more than `block_bytes_max` are left out: all of
-    /// it where its samples come in random order, and no more than a block where they come as they lie.
-    pub fn window_bytes(&self, block_bytes_max: u64) -> u64 {
-        match self.shuffle {
-            Shuffle::No => 0,
-            Shuffle::Window { bytes } => {
-                self.bytes.min(bytes.saturating_add(self.block_bytes_max.min(block_bytes_max)))
-            }
+        if !run.is_empty() {
+            reads.push(read(block, first, run));
         }
     }
+}
 
-    /// The next window that is not all before the start: its blocks, with a place for each sample. Empty at the end.
-    fn next_window(&mut self) -> Vec<Read> {
-        loop {
-            let window = self.draw_window();
-            let end = window.first().map(|read| read.window_end);
-            if end.is_none_or(|end| end > self.start) {
-                // Numbered from the first window that is read, so that nobody waits for those that are passed over.
-                self.window += 1;
-                return window
-                    .into_iter()
-                    .filter(|read| read.places.iter().any(|&place| place >= self.start))
-                    .collect();
-            }
-        }
-    }
-
-    fn draw_window(&mut self) -> Vec<Read> {
-        let limit_bytes = match self.shuffle {
-            Shuffle::No => READ_AHEAD_BYTES,
-            Shuffle::Window { bytes } => bytes,
-        };
-        let mut blocks: Vec<Block> = Vec::new();
-        let mut bytes = 0;
-        while (blocks.is_empty() || bytes < limit_bytes)
-            && let Some(block) = self.blocks.next()
-        {
-            bytes += block.bytes;
-            blocks.push(block);
-        }
-        // Read in the order in which they lie, so that neighbours that met in a window need no seek. The samples' places are
-        // drawn below, so the order of reading does not show.
-        blocks.sort_unstable_by_key(|block| (block.shard, block.records.start));
-        let samples: u64 = blocks.iter().map(|block| block.records.len() as u64).sum();
-        let end = self.place + samples;
-        let mut places: Vec<u64> = (self.place..end).collect();
-        if self.shuffle != Shuffle::No {
-            self.random.shuffle(&mut places);
-        }
-        let mut places = places.into_iter();
-        let window = self.window;
-        self.place = end;
-        let read = |block: Block| {
-            let places = places.by_ref().take(block.records.len()).collect();
-            Read { block, places, window, window_end: end, number: 0 }
-        };
-        blocks.into_iter().map(read).collect()
-    }
+fn read(block: &Block, first: u64, wanted: Vec<Wanted>) -> Read {
+    let range = wanted[0].sample - first..wanted[wanted.len() - 1].sample + 1 - first;
+    Read { block: block.part(range), wanted, number: 0 }
 }
 
 impl Iterator for Schedule {
     type Item = Read;
 
     fn next(&mut self) -> Option<Read> {
-        if self.upcoming.len() == 0 {
-            self.upcoming = self.next_window().into_iter();
+        while self.upcoming.len() == 0 {
+            self.upcoming = self.next_reads()?.into_iter();
         }
         let read = Read { number: self.reads, ..self.upcoming.next()? };
         self.reads += 1;
@@ -207,78 +119,170 @@ impl Iterator for Schedule {
     }
 }
 
+/// The reads of all of `blocks`, for whoever goes through them by himself.
+pub(crate) fn in_order(blocks: Vec<Block>, shuffle: Shuffle, seed: u64) -> impl Iterator<Item = Block> {
+    let mut order = Order::new(blocks, Ordering { shuffle, seed, epoch: 0, streams: STREAMS });
+    std::iter::from_fn(move || Some(order.next_windows()).filter(|windows| !windows.is_empty()))
+        .flatten()
+        .map(|placed| placed.block)
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::deal::Even;
+    use super::super::order::WINDOW_BYTES;
     use super::*;
 
-    fn blocks() -> Vec<Block> {
-        let block =
-            |number: usize| Block { shard: number / 7, records: number * 3..number * 3 + 1 + number % 5, bytes: 40 };
-        (0..50).map(block).collect()
+    /// Blocks of different sizes, 2,506 samples in all.
+    fn blocks() -> Arc<[Block]> {
+        let mut start = 0;
+        let mut block = |number: u64| {
+            let samples = start..start + 1 + number % 5;
+            start = samples.end;
+            Block { bytes: 40 * (samples.end - samples.start), samples }
+        };
+        (0..836).map(&mut block).collect()
     }
 
-    fn order(shuffle: Shuffle, seed: u64, epoch: u64) -> Vec<(usize, usize)> {
-        order_of(Schedule::new(blocks(), shuffle, seed, epoch))
+    const SAMPLES: u64 = 2506;
+
+    fn share(rank: u64, world_size: u64, batch_size: u64) -> Share {
+        Share { batch_size, rank, world_size, drop_last: false, even: Even::None }
     }
 
-    fn order_of(schedule: Schedule) -> Vec<(usize, usize)> {
-        let start = schedule.start();
-        let mut order = vec![None; schedule.samples() as usize];
-        for read in schedule {
-            for (record, place) in read.block.records.clone().zip(&read.places) {
-                assert!(*place < read.window_end);
-                assert!(order[*place as usize].replace((read.block.shard, record)).is_none(), "a place twice");
+    fn order(shuffle: Shuffle, seed: u64, epoch: u64) -> Vec<u64> {
+        rest(shuffle, (seed, epoch), 0, share(0, 1, 7))
+    }
+
+    /// The samples of a rank, in its order.
+    fn rest(shuffle: Shuffle, (seed, epoch): (u64, u64), start: u64, share: Share) -> Vec<u64> {
+        let schedule = Schedule::new(blocks(), Ordering { shuffle, seed, epoch, streams: 16 }, start, share);
+        let mut order = vec![None; schedule.deal().samples() as usize];
+        for (number, read) in (0..).zip(schedule) {
+            assert_eq!(read.number, number);
+            for wanted in read.wanted {
+                assert!(read.block.samples.contains(&wanted.sample));
+                assert_eq!(order[wanted.place as usize].replace(wanted.sample), None, "a place twice");
             }
         }
-        order.into_iter().skip(start as usize).map(|sample| sample.expect("every place is taken")).collect()
+        order.into_iter().map(|sample| sample.expect("every place is taken")).collect()
     }
 
-    #[test]
-    fn the_rest_of_an_epoch_is_the_same() {
-        for shuffle in [Shuffle::No, Shuffle::Window { bytes: 200 }, Shuffle::Window { bytes: 1 << 40 }] {
-            let whole = order(shuffle, 3, 1);
-            for start in 0..=whole.len() + 1 {
-                let rest = order_of(Schedule::new(blocks(), shuffle, 3, 1).starting_at(start as u64));
-                assert_eq!(rest, whole[start.min(whole.len())..], "{shuffle:?} from {start}");
-            }
-        }
-    }
-
-    #[test]
-    fn ranks_share_without_overlap_or_loss() {
-        for shuffle in [Shuffle::No, Shuffle::Window { bytes: 100 }] {
-            let mut whole = order(shuffle, 5, 2);
-            whole.sort_unstable();
-            for world in [1, 2, 3, 7, 64, 1000] {
-                let share = |rank| order_of(Schedule::new(blocks(), shuffle, 5, 2).for_rank(rank, world));
-                let shares: Vec<Vec<(usize, usize)>> = (0..world).map(share).collect();
-                let sizes = shares.iter().map(Vec::len);
-                assert!(sizes.clone().max().unwrap() - sizes.min().unwrap() <= 1);
-                let mut all = shares.concat();
-                all.sort_unstable();
-                assert_eq!(all, whole, "{world} ranks");
-            }
-        }
-    }
+    const SHUFFLES: [Shuffle; 5] = [
+        Shuffle::No,
+        Shuffle::Window { bytes: 0 },
+        Shuffle::Window { bytes: 1000 },
+        Shuffle::Window { bytes: 20_000 },
+        Shuffle::Window { bytes: 1 << 40 },
+    ];
 
     #[test]
     fn every_sample_has_one_place() {
-        for bytes in [0, 1, 40, 100, 1000, 1 << 40] {
-            let mut shuffled = order(Shuffle::Window { bytes }, 1, 0);
-            let mut plain = order(Shuffle::No, 1, 0);
+        let plain = order(Shuffle::No, 1, 0);
+        assert!(plain.iter().copied().eq(0..SAMPLES));
+        for shuffle in &SHUFFLES[1..] {
+            let mut shuffled = order(*shuffle, 1, 0);
             assert_ne!(shuffled, plain);
             shuffled.sort_unstable();
-            plain.sort_unstable();
             assert_eq!(shuffled, plain);
         }
     }
 
     #[test]
     fn the_order_follows_from_seed_and_epoch() {
-        let window = Shuffle::Window { bytes: 200 };
-        assert_eq!(order(window, 7, 3), order(window, 7, 3));
-        assert_ne!(order(window, 7, 3), order(window, 7, 4));
-        assert_ne!(order(window, 7, 3), order(window, 8, 3));
+        for shuffle in &SHUFFLES[1..] {
+            assert_eq!(order(*shuffle, 7, 3), order(*shuffle, 7, 3));
+            assert_ne!(order(*shuffle, 7, 3), order(*shuffle, 7, 4));
+            assert_ne!(order(*shuffle, 7, 3), order(*shuffle, 8, 3));
+        }
         assert_eq!(order(Shuffle::No, 7, 3), order(Shuffle::No, 8, 4));
+    }
+
+    #[test]
+    fn the_rest_of_an_epoch_is_the_same() {
+        for shuffle in SHUFFLES {
+            let whole = order(shuffle, 3, 1);
+            for start in [0, 1, 2, 39, 1000, SAMPLES - 1, SAMPLES, SAMPLES + 1] {
+                let rest = rest(shuffle, (3, 1), start, share(0, 1, 5));
+                assert_eq!(rest, whole[start.min(SAMPLES) as usize..], "{shuffle:?} from {start}");
+            }
+        }
+    }
+
+    /// An epoch that goes on with another world each time: every step has the samples that it has without, and none is lost or
+    /// comes twice.
+    #[test]
+    fn any_world_goes_on_where_another_stopped() {
+        for shuffle in SHUFFLES {
+            let whole = order(shuffle, 5, 2);
+            for (first, then, last) in [(1, 2, 3), (2, 8, 1), (3, 5, 8), (8, 3, 5), (5, 1, 2)] {
+                let mut at = 0;
+                for (world, steps, batch) in [(first, 7, 11), (then, 13, 6), (last, u64::MAX, 9)] {
+                    let ranks: Vec<Vec<u64>> =
+                        (0..world).map(|rank| rest(shuffle, (5, 2), at, share(rank, world, batch))).collect();
+                    let deal = Deal::new(SAMPLES, 1, at, share(0, world, batch));
+                    for step in 0..steps.min((SAMPLES - at).div_ceil(world * batch)) {
+                        let taken = |rank: &Vec<u64>| {
+                            rank.iter().copied().skip((step * batch) as usize).take(batch as usize).collect::<Vec<_>>()
+                        };
+                        let mut taken: Vec<u64> = ranks.iter().flat_map(taken).collect();
+                        let mut expected = whole[deal.seen(step) as usize..deal.seen(step + 1) as usize].to_vec();
+                        taken.sort_unstable();
+                        expected.sort_unstable();
+                        assert_eq!(taken, expected, "{shuffle:?} {world} ranks, step {step}");
+                    }
+                    at = deal.seen(steps);
+                }
+                assert_eq!(at, SAMPLES);
+            }
+        }
+    }
+
+    const BLOCKS: u64 = 2000;
+
+    /// Blocks as those of a large data set, with 40 samples each.
+    fn large_blocks() -> Vec<Block> {
+        (0..BLOCKS).map(|number| Block { samples: number * 40..number * 40 + 40, bytes: 4 << 20 }).collect()
+    }
+
+    /// How many bytes all ranks of a world read, beside what there is.
+    fn read_of(blocks: &Arc<[Block]>, shuffle: Shuffle, world: u64) -> f64 {
+        let ordering = Ordering { shuffle, seed: 1, epoch: 0, streams: 16 };
+        let bytes =
+            |rank| Schedule::new(Arc::clone(blocks), ordering, 0, share(rank, world, 64)).map(|read| read.block.bytes);
+        let all: u64 = blocks.iter().map(|block| block.bytes).sum();
+        (0..world).flat_map(bytes).sum::<u64>() as f64 / all as f64
+    }
+
+    #[test]
+    fn ranks_read_little_twice() {
+        let blocks: Arc<[Block]> = large_blocks().into();
+        // The window that is usual, too: it is a little less than 16 blocks.
+        let shuffle = Shuffle::Window { bytes: WINDOW_BYTES };
+        for (world, most) in [(1, 1.0), (2, 1.001), (4, 1.001), (8, 1.001), (16, 1.001), (3, 1.3), (5, 1.5), (12, 2.0)]
+        {
+            let found = read_of(&blocks, shuffle, world);
+            assert!((0.999..=most).contains(&found), "{world} ranks read {found}");
+            let found = read_of(&blocks, Shuffle::No, world);
+            assert!((0.99..=1.01).contains(&found), "{world} ranks read {found} in order");
+        }
+    }
+
+    #[test]
+    fn a_few_large_blocks_change_little() {
+        let mut blocks = large_blocks();
+        blocks[77].bytes = 50_000_000;
+        let shuffle = Shuffle::Window { bytes: WINDOW_BYTES };
+        let found = read_of(&blocks.clone().into(), shuffle, 8);
+        assert!((0.999..=1.001).contains(&found), "8 ranks read {found}");
+        let window_bytes = |blocks: &[Block]| {
+            let order = Order::new(blocks.to_vec(), Ordering { shuffle, seed: 1, epoch: 0, streams: 16 });
+            (order.streams(), order.window_bytes(u64::MAX))
+        };
+        assert_eq!(window_bytes(&blocks), (16, 50_000_000 + 15 * (4 << 20)));
+        // Where all are large there are fewer streams, a part of those asked for.
+        let of_bytes = |bytes| blocks.iter().map(|block| Block { bytes, ..block.clone() }).collect::<Vec<_>>();
+        assert_eq!(window_bytes(&of_bytes(10_000_000)), (4, 64_000_000));
+        assert_eq!(window_bytes(&of_bytes(100_000_000)), (1, 100_000_000));
     }
 }

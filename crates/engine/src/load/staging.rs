@@ -1,22 +1,36 @@
 //! The staging area between readers and workers: payloads wait here for their turn.
 //!
-//! Readers put blocks in as they arrive, in any order; workers take samples out strictly in the order of the epoch. At
-//! most two windows are held: the one that workers are in, and the next; and no more bytes than the share of the memory
-//! budget that is for it, from before a block is read until the last of its samples is done.
+//! Readers put blocks in as they arrive, in any order; workers take samples out strictly in the order of the rank. No more bytes
+//! are held than are for it, from before a block is read until the last of its samples is done.
 //!
-//! Reads are admitted in their order. So what is admitted and not done is older than a read that waits, or of its window,
-//! which fits as a whole: it gets its turn (see [`crate::memory`]).
+//! Nobody waits for ever: reads are admitted in their order, and windows come in the order of their first samples, counted in
+//! their streams ([`super::order`]). Say that the next sample is not admitted yet. Then its window begins where the window of
+//! the read that waits does, or later; and so every stream is through with its windows but the last that was admitted, whose
+//! samples come before that. What is admitted and not done is one window of each stream at most, the one that waits included,
+//! and those fit together (see [`crate::memory`]).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use forebay_pipeline::Sample;
+
+use super::schedule::{Read, Wanted};
+use crate::source::{Content, Failed};
 use crate::sync::{Condvar, Mutex};
 
-use super::schedule::Read;
-use super::supply::Payload;
+/// What a sample is made of.
+pub(super) enum Payload {
+    /// What was read of it.
+    Content(Content),
+    /// The sample out of the cache: the steps that always give the same are done.
+    Cached(Arc<Sample>),
+    /// It could not be read. Reported as an error of this one sample, so that the others of its block live on.
+    Failed(Failed),
+}
 
-/// A payload, its place in the epoch, and the memory of the block that it is part of.
+/// A payload, the number of its sample, its place among the rank's samples, and the memory of the block that it is part of.
 pub(super) struct Staged {
+    pub(super) sample: u64,
     pub(super) place: u64,
     pub(super) payload: Payload,
     /// Given back when the last sample of the block is done.
@@ -25,7 +39,6 @@ pub(super) struct Staged {
 
 pub(super) struct Staging {
     inner: Arc<Inner>,
-    start: u64,
     samples: u64,
 }
 
@@ -39,10 +52,6 @@ struct Inner {
 struct State {
     waiting: HashMap<u64, Staged>,
     next: u64,
-    /// The window that the next sample is in.
-    window: u64,
-    /// Where each window that was asked for ends.
-    window_ends: BTreeMap<u64, u64>,
     /// The number of the read that is admitted next.
     next_read: u64,
     /// What the blocks take that are staged, or at work.
@@ -72,13 +81,11 @@ impl Drop for Room {
 }
 
 impl Staging {
-    /// For the places `start` to `samples` of an epoch, in up to `bytes_max` of memory.
-    pub(super) fn new(start: u64, samples: u64, bytes_max: u64) -> Self {
+    /// For `samples` samples, in up to `bytes_max` of memory.
+    pub(super) fn new(samples: u64, bytes_max: u64) -> Self {
         let state = State {
             waiting: HashMap::new(),
-            next: start,
-            window: 0,
-            window_ends: BTreeMap::new(),
+            next: 0,
             next_read: 0,
             bytes: 0,
             bytes_peak: 0,
@@ -86,21 +93,15 @@ impl Staging {
             stopped: false,
         };
         let inner = Inner { state: Mutex::new(state), arrived: Condvar::new(), room: Condvar::new(), bytes_max };
-        Self { inner: Arc::new(inner), start, samples }
+        Self { inner: Arc::new(inner), samples }
     }
 
-    /// Waits until it is the turn of `read` and there is room for it and its window; `None` if everything was stopped. The
+    /// Waits until it is the turn of `read` and there is room for it; `None` if everything was stopped. The
     /// block takes `bytes`, which are no more than `bytes_max`.
     pub(super) fn wait_for_room(&self, read: &Read, bytes: u64) -> Option<Room> {
         debug_assert!(bytes <= self.inner.bytes_max, "a block that never fits is refused before");
         let mut state = self.inner.state.lock();
-        state.window_ends.insert(read.window, read.window_end);
-        state.pass_windows();
-        let may_go = |state: &State| {
-            read.number == state.next_read
-                && read.window <= state.window + 1
-                && state.bytes + bytes <= self.inner.bytes_max
-        };
+        let may_go = |state: &State| read.number == state.next_read && state.bytes + bytes <= self.inner.bytes_max;
         while !state.stopped && !may_go(&state) {
             state.readers_waiting += 1;
             self.inner.room.wait(&mut state);
@@ -119,7 +120,7 @@ impl Staging {
         Some(Room { inner: Arc::clone(&self.inner), bytes })
     }
 
-    /// Puts the payloads of `read` in; those before the start of a resumed epoch were read with their neighbours only.
+    /// Puts the payloads of what is wanted of `read` in.
     pub(super) fn put(&self, read: &Read, payloads: Vec<Payload>, room: Room) {
         let block = Arc::new(room);
         let mut state = self.inner.state.lock();
@@ -128,8 +129,8 @@ impl Staging {
             drop(state);
             return;
         }
-        for (&place, payload) in read.places.iter().zip(payloads).filter(|(place, _)| **place >= self.start) {
-            state.waiting.insert(place, Staged { place, payload, _block: Arc::clone(&block) });
+        for (&Wanted { sample, place }, payload) in read.wanted.iter().zip(payloads) {
+            state.waiting.insert(place, Staged { sample, place, payload, _block: Arc::clone(&block) });
         }
         drop(state);
         self.inner.arrived.notify_all();
@@ -150,9 +151,6 @@ impl Staging {
                 state.next += 1;
             }
             if !taken.is_empty() {
-                if state.pass_windows() {
-                    self.inner.room.notify_all();
-                }
                 if state.next >= self.samples {
                     self.inner.arrived.notify_all();
                 }
@@ -178,19 +176,5 @@ impl Staging {
     pub(super) fn memory_bytes(&self) -> (u64, u64) {
         let state = self.inner.state.lock();
         (state.bytes_peak, state.bytes)
-    }
-}
-
-impl State {
-    /// Moves on to the window that the next sample is in; whether it moved.
-    fn pass_windows(&mut self) -> bool {
-        let before = self.window;
-        while let Some(&end) = self.window_ends.get(&self.window)
-            && self.next >= end
-        {
-            self.window_ends.remove(&self.window);
-            self.window += 1;
-        }
-        self.window != before
     }
 }

@@ -3,16 +3,18 @@
 use std::sync::Arc;
 
 use forebay_codec::TensorSpec;
-use forebay_pipeline::{Action, Runner, Sample, SampleView, Sink, StepError};
+use forebay_pipeline::{Action, Draw, Runner, Sample, SampleView, Sink, StepError};
 
+use super::Online;
 use super::cache::Cache;
-use super::supply::{Failed, Payload, Supply};
-use super::{LoadOptions, Online};
+use super::epoch::Shared;
+use super::staging::Payload;
 use crate::error::Error;
+use crate::source::{Failed, Source};
 
 pub(super) struct Worker<'a> {
-    supply: &'a dyn Supply,
-    options: &'a LoadOptions,
+    source: &'a dyn Source,
+    draw: Draw,
     /// All online steps.
     whole: Runner,
     cached: Option<Cached<'a>>,
@@ -31,10 +33,10 @@ struct Cached<'a> {
 
 impl<'a> Worker<'a> {
     /// A worker that keeps up to `keep_bytes` of buffers from sample to sample.
-    pub(super) fn new(online: &Online, options: &'a LoadOptions, supply: &'a dyn Supply, keep_bytes: usize) -> Self {
+    pub(super) fn new(epoch: &'a Shared, online: &Online, keep_bytes: usize) -> Self {
         // Where there is a cache, three runners have to share.
-        let keep_bytes = if options.cache.is_some() { keep_bytes / 3 } else { keep_bytes };
-        let cached = options.cache.as_deref().map(|cache| {
+        let keep_bytes = if epoch.cache.is_some() { keep_bytes / 3 } else { keep_bytes };
+        let cached = epoch.cache.as_deref().map(|cache| {
             let is_fixed = |action: &Action| !action.is_random() && !matches!(action, Action::Expand(_));
             let fixed = online.steps.iter().take_while(|step| is_fixed(&step.action)).count();
             Cached {
@@ -44,19 +46,24 @@ impl<'a> Worker<'a> {
                 full: false,
             }
         });
-        Self { supply, options, whole: online.runner().keeping(keep_bytes), cached }
+        let whole = online.runner().keeping(keep_bytes);
+        Self { source: &*epoch.source, draw: epoch.draw, whole, cached }
     }
 
-    /// Does the online steps to a payload; the key of its sample.
-    pub(super) fn run(&mut self, payload: Payload, sink: &mut dyn Sink) -> Result<Arc<str>, Failed> {
-        let draw = self.options.draw;
-        if let (Payload::Cached(sample), Some(cached)) = (&payload, &mut self.cached) {
-            let done = cached.rest.run(sample, draw, &mut (), sink);
-            return done.map(|()| Arc::clone(&sample.key)).map_err(|error| failed(sample, error));
-        }
-        let sample = self.supply.unpack(payload)?;
+    /// Does the online steps to sample number `number`; its key.
+    pub(super) fn run(&mut self, number: u64, payload: Payload, sink: &mut dyn Sink) -> Result<Arc<str>, Failed> {
+        let draw = self.draw;
+        let sample = match (payload, &mut self.cached) {
+            (Payload::Cached(sample), Some(cached)) => {
+                let done = cached.rest.run(&sample, draw, &mut (), sink);
+                return done.map(|()| Arc::clone(&sample.key)).map_err(|error| failed(&sample, error));
+            }
+            (Payload::Cached(sample), None) => Arc::unwrap_or_clone(sample),
+            (Payload::Content(content), _) => self.source.unpack(number, content)?,
+            (Payload::Failed(failed), _) => return Err(failed),
+        };
         let done = match &mut self.cached {
-            Some(cached) if !cached.full => cached.run_and_keep(&sample, self.options, sink),
+            Some(cached) if !cached.full => cached.run_and_keep(number, &sample, draw, sink),
             _ => self.whole.run(&sample, draw, &mut (), sink),
         };
         done.map(|()| Arc::clone(&sample.key)).map_err(|error| failed(&sample, error))
@@ -66,21 +73,22 @@ impl<'a> Worker<'a> {
 impl Cached<'_> {
     fn run_and_keep(
         &mut self,
+        number: u64,
         sample: &Sample,
-        options: &LoadOptions,
+        draw: Draw,
         sink: &mut dyn Sink,
     ) -> Result<(), forebay_pipeline::Error> {
         let mut keep = Keep { sink: &mut *sink, bytes: 0, kept: None, refused: None };
-        self.fixed.run(sample, options.draw, &mut (), &mut keep)?;
+        self.fixed.run(sample, draw, &mut (), &mut keep)?;
         let (kept, refused) = (keep.kept, keep.refused);
         if let Some(source) = refused {
             let (key, step) = (sample.key.to_string(), "cache".to_owned());
             return Err(forebay_pipeline::Error::Step { key, step, source: Box::new(source) });
         }
         let Some(fixed) = kept else { return Ok(()) };
-        self.rest.run(&fixed, options.draw, &mut (), &mut Beside { sink, bytes: fixed.bytes() })?;
+        self.rest.run(&fixed, draw, &mut (), &mut Beside { sink, bytes: fixed.bytes() })?;
         if self.cache.reserve(fixed.bytes() as u64) {
-            self.cache.keep(fixed);
+            self.cache.keep(number, fixed);
         } else {
             self.full = true;
         }
@@ -89,7 +97,7 @@ impl Cached<'_> {
 }
 
 fn failed(sample: &Sample, error: forebay_pipeline::Error) -> Failed {
-    Failed { key: sample.key.to_string(), error: Box::new(Error::from(error)) }
+    Failed::new(&*sample.key, Error::from(error))
 }
 
 /// Takes a copy of the one sample that comes out. Memory is asked for where the whole work's is.

@@ -1,16 +1,15 @@
 //! What each step costs: processor time on one thread, and bytes.
 
-use std::sync::Arc;
-
 use forebay_codec::memory;
-use forebay_pipeline::{Draw, Observer, Pipeline, Runner, Sample, SampleView, Sink, StepError, Strategy};
+use forebay_pipeline::{Draw, Observer, Pipeline, Runner, Sample, SampleView, Sink, StepError};
 use forebay_plan::StepCost;
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::data::SourceReader;
 use crate::error::Result;
-use crate::load::{Online, Supply};
+use crate::load::{Online, Shuffle, in_order};
 use crate::progress::{Progress, while_wanted};
+use crate::source::Source;
 
 /// How much is measured to know a mean cost: at the most so many samples, seconds and bytes.
 #[derive(Debug, Clone, Copy)]
@@ -110,16 +109,18 @@ pub(super) struct OnlineCosts {
     pub(super) given: f64,
 }
 
-/// Takes some stored samples apart and does the online steps to them, as a worker does. They come twice, each time from a supply
-/// that `supply` makes: the first time warms caches and gets memory, as a loader does once, and does not count.
+/// Takes some stored samples apart and does the online steps of `pipeline` to them, as a worker does: not of the source's own, which
+/// may name functions that only the caller has. They come twice: the first time warms caches and gets memory, as a loader does
+/// once, and does not count.
 pub(super) fn online_costs(
-    supply: &dyn Fn() -> Result<Arc<dyn Supply>>,
+    source: &dyn Source,
     pipeline: &Pipeline,
-    strategy: &Strategy,
+    shuffle: Shuffle,
     draw: Draw,
     effort: Effort,
     progress: &dyn Progress,
 ) -> Result<OnlineCosts> {
+    let strategy = source.strategy();
     let mut worker = Worker {
         runner: Online::after(pipeline, strategy).runner(),
         unpacker: Runner::new(&strategy.unpacking(pipeline), 0),
@@ -127,8 +128,8 @@ pub(super) fn online_costs(
         draw,
         batches: Slots::default(),
     };
-    worker.work(&*supply()?, effort, progress)?;
-    worker.work(&*supply()?, effort, progress)
+    worker.work(source, shuffle, effort, progress)?;
+    worker.work(source, shuffle, effort, progress)
 }
 
 /// What does to samples what a loader's worker does, and takes the time.
@@ -142,21 +143,28 @@ struct Worker {
 }
 
 impl Worker {
-    fn work(&mut self, supply: &dyn Supply, effort: Effort, progress: &dyn Progress) -> Result<OnlineCosts> {
+    fn work(
+        &mut self,
+        source: &dyn Source,
+        shuffle: Shuffle,
+        effort: Effort,
+        progress: &dyn Progress,
+    ) -> Result<OnlineCosts> {
+        let mut blocks = in_order(source.blocks()?, shuffle, self.draw.seed);
         let (mut deserialise, mut steps, mut given, mut samples) = (0.0, 0.0, 0_u64, 0_u32);
         let started = thread_cpu_seconds();
         while !effort.is_enough(samples as usize, thread_cpu_seconds() - started)
-            && let Some(read) = supply.next()
+            && let Some(block) = blocks.next()
         {
             let before = thread_cpu_seconds();
-            let payloads = supply.read(&read)?;
+            let contents = source.read(block.samples.clone()).contents;
             // A reader's copying is work, too.
-            let copying = (thread_cpu_seconds() - before) / payloads.len().max(1) as f64;
-            for payload in payloads {
+            let copying = (thread_cpu_seconds() - before) / contents.len().max(1) as f64;
+            for (number, content) in block.samples.zip(contents) {
                 while_wanted(progress)?;
                 let begun = thread_cpu_seconds();
                 // Damaged samples are reported by the runs, not here.
-                let Ok(sample) = supply.unpack(payload) else { continue };
+                let Ok(sample) = content.and_then(|content| source.unpack(number, content)) else { continue };
                 let taken_apart = thread_cpu_seconds();
                 let given_before = self.batches.accepted;
                 let done = self.runner.run(&sample, self.draw, &mut (), &mut self.batches);

@@ -54,8 +54,8 @@ impl Profiler<'_> {
 
     fn check(&self, strategy: &Strategy) -> Result<Vec<Run>> {
         let folder = self.scratch.path().join("dataset");
-        let (kept, _, _) = self.keep(strategy, &folder)?;
-        let paths = self.readable(kept.paths());
+        let kept = self.keep(strategy, &folder)?;
+        let paths = self.readable(kept.loaded_from.paths());
         let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
         let (runs, _) = self.runs(strategy, &kept, &paths)?;
         if strategy.split.position > 0 {

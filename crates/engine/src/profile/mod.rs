@@ -15,19 +15,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use forebay_pipeline::steps::prepare_files;
-use forebay_pipeline::{Draw, Pipeline, Runner, Sample, Strategy};
+use forebay_pipeline::{Draw, Pipeline, Runner, Strategy};
 use forebay_plan::{Caching, Data, FirstBatch, Machine, Method, Profile, Run, StorageRates, StrategyProfile};
 use forebay_storage::Storage;
 
 use crate::build::{Build, BuildOptions};
-use crate::data::{Dataset, Listing, SourceReader, blocks_path, crc_path, index_path};
+use crate::data::{Dataset, Listing, SourceReader};
 use crate::error::{Error, Result};
-use crate::load::{
-    Failed, FromMemory, FromStorage, LoadOptions, Loader, Next, OnError, Online, Schedule, Shuffle, Supply,
-};
+use crate::load::{LoadOptions, Loader, Next, OnError, Online, Shuffle};
 use crate::probe;
 use crate::progress::{Progress, while_wanted};
 use crate::scratch_folder::ScratchFolder;
+use crate::source::{Failed, Files, InMemory, Shards, Source};
 use crate::storage_choice::StorageChoice;
 use costs::Effort;
 
@@ -65,10 +64,12 @@ pub struct ProfileOptions {
 /// While a batch is awaited, the user is asked so often whether it is still wanted.
 const LOOK_UP: Duration = Duration::from_millis(100);
 
-/// Where a strategy's samples lie while it is measured.
-enum Kept {
-    Source(Arc<Listing>),
-    Shards(Arc<Dataset>),
+/// What a strategy keeps while it is measured.
+struct Kept {
+    /// Read as builds read, and as runs do.
+    built_from: Arc<dyn Source>,
+    loaded_from: Arc<dyn Source>,
+    bytes: u64,
 }
 
 /// Measures every legal split of `pipeline` on the samples of `listing`.
@@ -182,16 +183,16 @@ impl Profiler<'_> {
         // Not by name: a pipeline file chooses names, and must not choose folders.
         let folder = self.scratch.path().join("dataset");
         let begun = Instant::now();
-        let (kept, storage_bytes, samples) = self.keep(strategy, &folder)?;
+        let kept = self.keep(strategy, &folder)?;
         let prep_seconds = match (split.position, self.options.runs_total) {
             (0, _) => 0.0,
             (_, 0) => begun.elapsed().as_secs_f64().max(self.listing.len() as f64 / rates.files_per_second),
             _ => begun.elapsed().as_secs_f64(),
         };
         let draw = Draw { seed: self.options.seed, epoch: 0 };
-        let supply = || self.supply(&kept, &self.builds_from);
-        let costs = costs::online_costs(&supply, self.pipeline, strategy, draw, self.effort, self.progress)?;
-        let paths = self.readable(kept.paths());
+        let (shuffle, source) = (self.options.shuffle, &*kept.built_from);
+        let costs = costs::online_costs(source, self.pipeline, shuffle, draw, self.effort, self.progress)?;
+        let paths = self.readable(kept.loaded_from.paths());
         let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
         // What the build and the costs above left in the page cache must not help the first run.
         self.storage.drop_cache(&paths)?;
@@ -200,7 +201,7 @@ impl Profiler<'_> {
             std::fs::remove_dir_all(&folder).map_err(Error::io("remove", &folder))?;
         }
         // Costs count per sample that reaches the trainer: a step may make many of one, and damaged ones are left out.
-        let stored = samples as f64;
+        let (storage_bytes, stored) = (kept.bytes, kept.loaded_from.samples() as f64);
         let reached = runs.first().map_or(stored * costs.given, |run| run.samples as f64).max(1.0);
         Ok(StrategyProfile {
             name: strategy.to_string(),
@@ -224,12 +225,13 @@ impl Profiler<'_> {
         paths
     }
 
-    /// Builds what the strategy keeps; bytes and samples of it.
-    fn keep(&self, strategy: &Strategy, folder: &Path) -> Result<(Kept, u64, u64)> {
+    /// Builds what the strategy keeps.
+    fn keep(&self, strategy: &Strategy, folder: &Path) -> Result<Kept> {
         let listing = Arc::clone(&self.listing);
         if strategy.split.position == 0 {
-            let (bytes, samples) = (listing.bytes(), listing.len() as u64);
-            return Ok((Kept::Source(listing), bytes, samples));
+            let files = |storage| Files::new(self.pipeline.clone(), Arc::clone(&listing), Arc::clone(storage));
+            let built_from = Arc::new(files(&self.builds_from)?);
+            return Ok(Kept { built_from, loaded_from: Arc::new(files(&self.storage)?), bytes: listing.bytes() });
         }
         let build = Build {
             pipeline: self.pipeline.clone(),
@@ -248,15 +250,9 @@ impl Profiler<'_> {
         self.progress.note(&format!("building {strategy}"));
         let report = build.run(folder, &options, self.progress)?;
         let dataset = Arc::new(Dataset::open(folder)?);
-        Ok((Kept::Shards(dataset), report.manifest.bytes, report.manifest.samples))
-    }
-
-    fn supply(&self, kept: &Kept, storage: &Arc<dyn Storage>) -> Result<Arc<dyn Supply>> {
-        let order = |blocks| Schedule::new(blocks, self.options.shuffle, self.options.seed, 0);
-        Ok(match kept {
-            Kept::Source(listing) => Arc::new(FromStorage::source(Arc::clone(listing), Arc::clone(storage), order)),
-            Kept::Shards(dataset) => Arc::new(FromStorage::shards(Arc::clone(dataset), Arc::clone(storage), order)?),
-        })
+        let shards = |storage| Arc::new(Shards::new(Arc::clone(&dataset), Arc::clone(storage)));
+        let (built_from, loaded_from) = (shards(&self.builds_from), shards(&self.storage));
+        Ok(Kept { built_from, loaded_from, bytes: report.manifest.bytes })
     }
 
     fn runs(
@@ -268,26 +264,31 @@ impl Profiler<'_> {
         if self.options.runs_total == 0 {
             return Ok((Vec::new(), Vec::new()));
         }
-        let cached =
-            if self.options.caching == Caching::Application { Some(self.cache(strategy, kept)?) } else { None };
-        let online = match cached {
-            Some(_) => Online::after_unpacking(self.pipeline, strategy),
-            None => Online::after(self.pipeline, strategy),
+        let (source, online) = if self.options.caching == Caching::Application {
+            let online = Online::after_unpacking(self.pipeline, strategy);
+            (Arc::new(self.cache(strategy, &kept.loaded_from)?) as Arc<dyn Source>, online)
+        } else {
+            (Arc::clone(&kept.loaded_from), Online::after(self.pipeline, strategy))
         };
+        let loader = Loader::new(
+            source,
+            LoadOptions {
+                batch_size: self.options.batch_size,
+                threads: self.options.threads,
+                shuffle: self.options.shuffle,
+                seed: self.options.seed,
+                on_error: self.options.on_error,
+                memory_bytes: self.options.memory_bytes,
+                ..LoadOptions::default()
+            },
+        )?;
         let (mut runs, mut system) = (Vec::new(), Vec::new());
         for number in 0..self.options.runs_total {
             if number == 0 || self.options.caching == Caching::None {
                 self.storage.drop_cache(paths)?;
             }
-            let supply: Arc<dyn Supply> = match &cached {
-                Some(samples) => {
-                    let order = |blocks| Schedule::new(blocks, self.options.shuffle, self.options.seed, 0);
-                    Arc::new(FromMemory::new(Arc::clone(samples), order))
-                }
-                None => self.supply(kept, &self.storage)?,
-            };
-            self.progress.begin(&format!("{strategy} run {}", number + 1), supply.samples());
-            let (run, samples) = metrics::while_sampling(number, || self.run(online.clone(), supply, number));
+            self.progress.begin(&format!("{strategy} run {}", number + 1), loader.source().samples());
+            let (run, samples) = metrics::while_sampling(number, || self.run(&loader, online.clone(), number));
             self.progress.end();
             runs.push(run?);
             system.extend(samples);
@@ -295,20 +296,12 @@ impl Profiler<'_> {
         Ok((runs, system))
     }
 
-    fn run(&self, online: Online, supply: Arc<dyn Supply>, number: u32) -> Result<Run> {
-        let options = LoadOptions {
-            batch_size: self.options.batch_size,
-            threads: self.options.threads,
-            on_error: self.options.on_error,
-            memory_bytes: self.options.memory_bytes,
-            draw: Draw { seed: self.options.seed, epoch: u64::from(number) },
-            ..LoadOptions::default()
-        };
+    fn run(&self, loader: &Loader, online: Online, number: u32) -> Result<Run> {
         let begun = Instant::now();
-        let mut loader = Loader::start(supply, online, options)?;
+        let mut epoch = loader.start_with(online, &loader.beginning_of(u64::from(number)))?;
         let (mut samples, mut first_batch) = (0, None);
         loop {
-            match loader.next_timeout(LOOK_UP) {
+            match epoch.next_timeout(LOOK_UP) {
                 Next::Batch(batch) => {
                     let batch = batch?;
                     samples += batch.len() as u64;
@@ -322,22 +315,22 @@ impl Profiler<'_> {
         }
         Ok(Run {
             samples,
-            skipped: loader.skipped(),
+            skipped: epoch.skipped(),
             seconds: begun.elapsed().as_secs_f64(),
-            bytes_read: loader.bytes_read(),
+            bytes_read: epoch.bytes_read(),
             first_batch,
         })
     }
 
     /// All samples in memory, taken apart: the application-level cache.
-    fn cache(&self, strategy: &Strategy, kept: &Kept) -> Result<Arc<Vec<Sample>>> {
-        let supply = self.supply(kept, &self.storage)?;
+    fn cache(&self, strategy: &Strategy, source: &Arc<dyn Source>) -> Result<InMemory> {
         let mut unpacking = Runner::new(&strategy.unpacking(self.pipeline), 0);
         let (mut samples, mut bytes) = (Vec::new(), 0);
-        while let Some(read) = supply.next() {
+        for block in source.blocks()? {
             while_wanted(self.progress)?;
-            for payload in supply.read(&read)? {
-                let unpacked = supply.unpack(payload).and_then(|sample| {
+            let contents = source.read(block.samples.clone()).contents;
+            for (number, content) in block.samples.zip(contents) {
+                let unpacked = content.and_then(|content| source.unpack(number, content)).and_then(|sample| {
                     let mut whole = costs::Collect::default();
                     let done = unpacking.run(&sample, Draw::default(), &mut (), &mut whole);
                     let done = done.and_then(|()| {
@@ -346,7 +339,7 @@ impl Profiler<'_> {
                             Err(forebay_pipeline::Error::Step { key, step, source: Box::new(source) })
                         })
                     });
-                    done.map_err(|error| Failed { key: sample.key.to_string(), error: Box::new(error.into()) })?;
+                    done.map_err(|error| Failed::new(&*sample.key, error.into()))?;
                     Ok(whole.samples)
                 });
                 match (unpacked, self.options.on_error) {
@@ -370,21 +363,7 @@ impl Profiler<'_> {
                 });
             }
         }
-        Ok(Arc::new(samples))
-    }
-}
-
-impl Kept {
-    /// The files that it consists of.
-    fn paths(&self) -> Vec<PathBuf> {
-        match self {
-            Self::Source(listing) => listing.paths(),
-            Self::Shards(dataset) => (0..dataset.manifest().shards.len())
-                .map(|shard| dataset.shard_path(shard))
-                .flat_map(|shard| [index_path(&shard), blocks_path(&shard), crc_path(&shard), shard])
-                .filter(|path| path.exists())
-                .collect(),
-        }
+        Ok(InMemory { of: Arc::clone(source), samples })
     }
 }
 

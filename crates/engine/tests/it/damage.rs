@@ -6,13 +6,14 @@ use std::sync::Arc;
 use forebay_engine::Error;
 use forebay_engine::build::{Build, BuildOptions};
 use forebay_engine::data::{Listing, Reach, Skipped};
-use forebay_engine::load::{FromStorage, LoadOptions, Loader, OnError, Online, Schedule, Shuffle};
+use forebay_engine::load::{LoadOptions, OnError};
+use forebay_engine::source::Files;
 use forebay_pipeline::{Pipeline, Random, Strategy};
 use forebay_record::{Feature, Index, TarWriter, Writer, encode_example};
 use tempfile::TempDir;
 
 use crate::integrity::{Loaded, collect, load};
-use crate::support::{SMALL, built, local, options, photo, photos, pipeline};
+use crate::support::{SMALL, built, local, options, photo, photos, pipeline, start};
 
 const SHARDS: usize = 4;
 const EACH: usize = 10;
@@ -59,11 +60,8 @@ fn shards(format: &str, with_index: bool) -> TempDir {
 
 fn load_source(pipeline: &Pipeline, folder: &Path, on_error: OnError) -> Result<Loaded, Error> {
     let listing = Arc::new(Listing::scan_with(pipeline.source(), folder, on_error, Reach::Root)?);
-    let order = |blocks| Schedule::new(blocks, Shuffle::No, 0, 0);
-    let supply = FromStorage::source(listing, local(), order);
-    let online = Online::after(pipeline, &Strategy::parse(pipeline, "unprocessed")?);
     let options = LoadOptions { batch_size: 7, threads: 2, on_error, ..LoadOptions::default() };
-    collect(Loader::start(Arc::new(supply), online, options)?)
+    collect(start(Arc::new(Files::new(pipeline.clone(), listing, local())?), options, 0)?)
 }
 
 /// The pictures alone: without an index, what is called after its number is called otherwise behind what was lost.

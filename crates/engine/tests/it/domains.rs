@@ -2,16 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use forebay_codec::signal::write_hdf5;
 use forebay_codec::{DType, Tensor, TensorSpec, npy};
 use forebay_engine::Error;
-use forebay_engine::load::{Batch, Column, FromStorage, LoadOptions, Loader, Online, Schedule, Shuffle};
-use forebay_pipeline::{Draw, Pipeline, Strategy, ready, ready_text};
+use forebay_engine::load::{Batch, Column, Epoch, LoadOptions};
+use forebay_pipeline::{Pipeline, ready, ready_text};
 use tempfile::TempDir;
 
-use crate::support::{build, built, list, local, options};
+use crate::support::{build, built, files, local, options, shards, start};
 
 /// The real test data, or `None` with a printed reason.
 fn data_folder(name: &str) -> Option<PathBuf> {
@@ -47,24 +46,18 @@ fn one_file(name: &str, bytes: &[u8]) -> TempDir {
 }
 
 fn load_options() -> LoadOptions {
-    LoadOptions { threads: 2, batch_size: 3, draw: Draw { seed: 5, epoch: 1 }, ..LoadOptions::default() }
+    LoadOptions { threads: 2, batch_size: 3, seed: 5, ..LoadOptions::default() }
 }
 
 /// Batches straight from the files.
-fn from_files(pipeline: &Pipeline, folder: &Path) -> Loader {
-    let order = |blocks| Schedule::new(blocks, Shuffle::No, 0, 0);
-    let supply = FromStorage::source(list(pipeline, folder), local(), order);
-    let online = Online::after(pipeline, &Strategy::parse(pipeline, "unprocessed").unwrap());
-    Loader::start(Arc::new(supply), online, load_options()).unwrap()
+fn from_files(pipeline: &Pipeline, folder: &Path) -> Epoch {
+    start(files(pipeline, folder), load_options(), 0).unwrap()
 }
 
 /// The tensors of a data set that is kept at `split`.
 fn from_split(pipeline: &Pipeline, split: &str, folder: &Path) -> BTreeMap<String, Tensor> {
     let (_output, dataset) = built(pipeline, split, folder, 2);
-    let order = |blocks| Schedule::new(blocks, Shuffle::No, 0, 0);
-    let supply = FromStorage::shards(Arc::clone(&dataset), local(), order).unwrap();
-    let online = Online::after(dataset.pipeline(), &dataset.manifest().strategy);
-    tensors(Loader::start(Arc::new(supply), online, load_options()).unwrap(), &pipeline.source().field)
+    tensors(start(shards(&dataset), load_options(), 0).unwrap(), &pipeline.source().field)
 }
 
 /// The tensor of each sample, by its key.

@@ -7,12 +7,13 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
 use forebay_engine::data::{Dataset, Skipped};
-use forebay_engine::load::{Column, FromStorage, LoadOptions, Loader, OnError, Online, Schedule, Shuffle};
+use forebay_engine::load::{Column, Epoch, LoadOptions, OnError, Shuffle};
+use forebay_engine::source::Files;
 use forebay_engine::{Error, Progress};
 use forebay_record::{Index, Writer};
 use tempfile::TempDir;
 
-use crate::support::{FailsAfter, SMALL, build, built, local, options, photos, pipeline, resealed};
+use crate::support::{FailsAfter, SMALL, build, built, local, options, photos, pipeline, resealed, shards, start};
 
 /// What came of a data set, by key, and what was skipped.
 pub(crate) struct Loaded {
@@ -24,15 +25,13 @@ pub(crate) struct Loaded {
 /// Loads one epoch of what is in `folder`; the pictures are those that are stored, so that content can be compared.
 pub(crate) fn load(folder: &Path, on_error: OnError) -> Result<Loaded, Error> {
     let dataset = Arc::new(Dataset::open_on_error(folder, on_error)?);
-    let order = |blocks| Schedule::new(blocks, Shuffle::Window { bytes: 1 << 20 }, 3, 0);
-    let supply = FromStorage::shards(Arc::clone(&dataset), local(), order)?;
-    let online = Online::after(dataset.pipeline(), &dataset.manifest().strategy);
-    let options = LoadOptions { batch_size: 7, threads: 2, on_error, ..LoadOptions::default() };
-    collect(Loader::start(Arc::new(supply), online, options)?)
+    let shuffle = Shuffle::Window { bytes: 1 << 20 };
+    let options = LoadOptions { batch_size: 7, threads: 2, shuffle, seed: 3, on_error, ..LoadOptions::default() };
+    collect(start(shards(&dataset), options, 0)?)
 }
 
 /// Takes every batch of an epoch.
-pub(crate) fn collect(mut loader: Loader) -> Result<Loaded, Error> {
+pub(crate) fn collect(mut loader: Epoch) -> Result<Loaded, Error> {
     let mut samples = BTreeMap::new();
     for batch in loader.by_ref() {
         let batch = batch?;
@@ -292,11 +291,9 @@ fn files_beside_samples_count_for_the_memory_budget() {
     let pipeline = pipeline(WITH_TEXTS);
     let listing = crate::support::list(&pipeline, photos.path());
     assert!(listing.bytes() > 1 << 30);
-    let order = |blocks| Schedule::new(blocks, Shuffle::No, 0, 0);
-    let supply = FromStorage::source(listing, local(), order);
-    let online = Online::after(&pipeline, &forebay_pipeline::Strategy::parse(&pipeline, "unprocessed").unwrap());
+    let source = Arc::new(Files::new(pipeline.clone(), listing, local()).unwrap());
     let options = LoadOptions { memory_bytes: 64 << 20, threads: 1, ..LoadOptions::default() };
-    let error = Loader::start(Arc::new(supply), online, options).unwrap().find_map(Result::err).unwrap().to_string();
+    let error = start(source, options, 0).unwrap().find_map(Result::err).unwrap().to_string();
     assert!(error.contains("sample `cat/0002.jpg` is read with 107374") && error.contains("--memory"), "{error}");
 }
 

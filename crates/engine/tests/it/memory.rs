@@ -1,21 +1,18 @@
 //! The memory budget: what is held at once stays below it, everything arrives, and what never fits is an error.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use forebay_codec::Tensor;
 use forebay_codec::image::{Encoding, PngEffort, encode};
 use forebay_engine::build::BuildOptions;
 use forebay_engine::convert::{Conversion, ConvertOptions};
 use forebay_engine::data::Dataset;
-use forebay_engine::load::{
-    Cache, Column, FromStorage, LoadOptions, Loader, OnError, Online, Schedule, Shuffle, Supply,
-};
-use forebay_pipeline::{Draw, Pipeline, Strategy};
+use forebay_engine::load::{Column, Epoch, LoadOptions, OnError, Shuffle};
+use forebay_pipeline::Pipeline;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-use crate::support::{RAGGED, SMALL, TILES, build, list, local, options, photos, pipeline};
+use crate::support::{RAGGED, SMALL, TILES, build, files, local, options, photos, pipeline};
 
 /// Decoded pictures as they are.
 const DECODED: &str = "name = \"decoded\"\n[[step]]\nop = \"decode\"\n";
@@ -29,7 +26,7 @@ fn png(height: usize, width: usize, level: u8) -> Vec<u8> {
 }
 
 /// Pictures of one colour each, which are small as files.
-fn pictures(sizes: &[(usize, usize)]) -> TempDir {
+pub(crate) fn pictures(sizes: &[(usize, usize)]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(folder.path().join("all")).unwrap();
     for (number, &(height, width)) in sizes.iter().enumerate() {
@@ -38,19 +35,18 @@ fn pictures(sizes: &[(usize, usize)]) -> TempDir {
     folder
 }
 
-fn start(pipeline: &Pipeline, folder: &Path, shuffle: Shuffle, options: LoadOptions) -> forebay_engine::Result<Loader> {
-    let order = |blocks| Schedule::new(blocks, shuffle, options.draw.seed, options.draw.epoch);
-    let supply = FromStorage::source(list(pipeline, folder), local(), order);
-    let supply: Arc<dyn Supply> = Arc::new(match &options.cache {
-        Some(cache) => supply.cached(Arc::clone(cache)),
-        None => supply,
-    });
-    let strategy = Strategy::parse(pipeline, "unprocessed").unwrap();
-    Loader::start(supply, Online::after(pipeline, &strategy), options)
+fn start(
+    pipeline: &Pipeline,
+    folder: &Path,
+    shuffle: Shuffle,
+    mut options: LoadOptions,
+) -> forebay_engine::Result<Epoch> {
+    options.shuffle = shuffle;
+    crate::support::start(files(pipeline, folder), options, 0)
 }
 
 /// The key and the first level of each sample, in the order in which they came; or the error. Looks at the budget.
-fn load(mut loader: Loader, memory_bytes: u64) -> Result<Vec<(String, u8)>, String> {
+fn load(mut loader: Epoch, memory_bytes: u64) -> Result<Vec<(String, u8)>, String> {
     let mut all = Vec::new();
     for batch in loader.by_ref() {
         let batch = batch.map_err(|error| error.to_string())?;
@@ -97,10 +93,9 @@ fn a_sample_that_never_fits_is_an_error_that_names_it_and_can_be_skipped() {
     let mut sizes = [(100, 100); 12];
     sizes[5] = (2000, 2000);
     let folder = pictures(&sizes);
-    let cache = Arc::new(Cache::new(1 << 30));
-    for (toml, cache) in [(DECODED, None), (RESIZED, None), (RESIZED, Some(cache))] {
+    for (toml, cache_bytes) in [(DECODED, 0), (RESIZED, 0), (RESIZED, 1 << 30)] {
         let memory_bytes = 32 << 20;
-        let options = LoadOptions { threads: 3, batch_size: 2, memory_bytes, cache, ..LoadOptions::default() };
+        let options = LoadOptions { threads: 3, batch_size: 2, memory_bytes, cache_bytes, ..LoadOptions::default() };
         let loader = start(&pipeline(toml), folder.path(), Shuffle::No, options.clone()).unwrap();
         let error = load(loader, memory_bytes).unwrap_err();
         assert!(error.starts_with("sample `all/0005.png`: step `"), "{error}");
@@ -154,13 +149,7 @@ fn a_batch_that_never_fits_is_an_error_that_says_so() {
 fn a_window_that_does_not_fit_is_refused_and_one_that_does_is_shuffled_as_ever() {
     let folder = pictures(&[(10, 10); 200]);
     let order = |memory_bytes| {
-        let options = LoadOptions {
-            memory_bytes,
-            threads: 4,
-            batch_size: 10,
-            draw: Draw { seed: 3, epoch: 1 },
-            ..LoadOptions::default()
-        };
+        let options = LoadOptions { memory_bytes, threads: 4, batch_size: 10, seed: 3, ..LoadOptions::default() };
         load(start(&pipeline(RESIZED), folder.path(), Shuffle::Window { bytes: 4000 }, options).unwrap(), memory_bytes)
     };
     assert_eq!(order(4 << 20), order(1 << 30), "the order does not depend on memory");
@@ -243,7 +232,7 @@ proptest! {
         let memory_bytes = megabytes << 20;
         let on_error = if skip { OnError::Skip } else { OnError::Fail };
         let options = LoadOptions {
-            threads, batch_size, prefetch, memory_bytes, on_error, draw: Draw { seed: 1, epoch: 0 }, ..LoadOptions::default()
+            threads, batch_size, prefetch, memory_bytes, on_error, seed: 1, ..LoadOptions::default()
         };
         let shuffle = window.map_or(Shuffle::No, |bytes| Shuffle::Window { bytes });
         let pipeline = pipeline(if ragged { DECODED } else { RESIZED });

@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use forebay_engine::data::Dataset;
-use forebay_engine::load::{Column, FromStorage, LoadOptions, Loader, OnError, Online, Schedule, Shuffle};
-use forebay_pipeline::Draw;
+use forebay_engine::load::{Column, LoadOptions, OnError, Shuffle};
 
-use crate::support::{SMALL, built, local, photos, pipeline};
+use crate::support::{SMALL, built, photos, pipeline, shards, start};
 
 /// What came, by key; an error ends it.
 fn load(
@@ -16,12 +15,8 @@ fn load(
     threads: usize,
     on_error: OnError,
 ) -> (BTreeMap<String, Vec<u8>>, u64) {
-    let order = |blocks| Schedule::new(blocks, shuffle, 5, 0);
-    let supply = FromStorage::shards(Arc::clone(dataset), local(), order).unwrap();
-    let options =
-        LoadOptions { batch_size: 7, threads, on_error, draw: Draw { seed: 5, epoch: 0 }, ..LoadOptions::default() };
-    let online = Online::after(dataset.pipeline(), &dataset.manifest().strategy);
-    let mut loader = Loader::start(Arc::new(supply), online, options).unwrap();
+    let options = LoadOptions { batch_size: 7, threads, on_error, shuffle, seed: 5, ..LoadOptions::default() };
+    let mut loader = start(shards(dataset), options, 0).unwrap();
     let mut found = BTreeMap::new();
     for batch in loader.by_ref() {
         let batch = batch.unwrap();

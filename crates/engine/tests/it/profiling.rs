@@ -1,20 +1,32 @@
 //! Profiles: every split, every caching mode, on a slow storage.
 
+use std::path::Path;
+
 use forebay_engine::StorageChoice;
 use forebay_engine::data::Listing;
 use forebay_engine::load::{OnError, Shuffle};
 use forebay_engine::probe::{Access, ProbeOptions, probe};
 use forebay_engine::profile::{ProfileOptions, profile};
-use forebay_pipeline::Strategy;
+use forebay_pipeline::{Pipeline, Strategy};
 use forebay_plan::{Caching, Profile, Summary, summarise};
 
+use crate::memory::pictures;
 use crate::support::{SMALL, TILES, local, photos, pipeline};
 
 fn run(toml: &str, storage: &str, caching: Caching) -> Profile {
     let photos = photos(30);
     let pipeline = pipeline(toml);
     let work = tempfile::tempdir().unwrap();
-    let options = ProfileOptions {
+    let options = options(&pipeline, work.path(), caching);
+    let listing = Listing::scan(pipeline.source(), photos.path()).unwrap();
+    let storage: StorageChoice = storage.parse().unwrap();
+    let found = profile(&pipeline, listing, &storage, &options, &()).unwrap();
+    assert_eq!(std::fs::read_dir(work.path()).unwrap().count(), 0, "nothing is left behind");
+    found
+}
+
+fn options(pipeline: &Pipeline, work: &Path, caching: Caching) -> ProfileOptions {
+    ProfileOptions {
         sample_count: 24,
         runs_total: 2,
         check_leaders: false,
@@ -25,15 +37,26 @@ fn run(toml: &str, storage: &str, caching: Caching) -> Profile {
         shuffle: Shuffle::No,
         seed: 1,
         on_error: OnError::Fail,
-        work_folder: work.path().to_owned(),
-        strategies: Strategy::all(&pipeline, &["qoi".parse().unwrap(), "jpeg-80".parse().unwrap()]),
+        work_folder: work.to_owned(),
+        strategies: Strategy::all(pipeline, &["qoi".parse().unwrap(), "jpeg-80".parse().unwrap()]),
         memory_bytes: 1 << 30,
-    };
-    let listing = Listing::scan(pipeline.source(), photos.path()).unwrap();
-    let storage: StorageChoice = storage.parse().unwrap();
-    let found = profile(&pipeline, listing, &storage, &options, &()).unwrap();
-    assert_eq!(std::fs::read_dir(work.path()).unwrap().count(), 0, "nothing is left behind");
-    found
+    }
+}
+
+/// Pictures that are together larger than a shuffled window may be, were they read.
+#[test]
+fn what_is_in_memory_already_takes_nothing_of_the_budget() {
+    let pictures = pictures(&[(640, 640); 5]);
+    let pipeline = pipeline(SMALL);
+    let work = tempfile::tempdir().unwrap();
+    let strategies = vec![Strategy::parse(&pipeline, "decoded").unwrap()];
+    for shuffle in [Shuffle::No, Shuffle::Window { bytes: 64_000_000 }] {
+        let usual = options(&pipeline, work.path(), Caching::Application);
+        let options = ProfileOptions { shuffle, strategies: strategies.clone(), memory_bytes: 8 << 20, ..usual };
+        let listing = Listing::scan(pipeline.source(), pictures.path()).unwrap();
+        let found = profile(&pipeline, listing, &StorageChoice::Local, &options, &()).unwrap();
+        assert!(found.strategies[0].runs.iter().all(|run| run.samples == 5 && run.bytes_read == 0), "{found:?}");
+    }
 }
 
 #[test]

@@ -10,7 +10,8 @@ use forebay_codec::image::{Encoding, Subsampling, encode};
 use forebay_engine::StorageChoice;
 use forebay_engine::build::{Build, BuildOptions};
 use forebay_engine::data::{Dataset, Listing};
-use forebay_engine::load::OnError;
+use forebay_engine::load::{Epoch, LoadOptions, Loader, OnError};
+use forebay_engine::source::{Files, Shards, Source};
 use forebay_pipeline::{Pipeline, Strategy};
 use forebay_storage::{DroppedCache, File, Storage};
 use tempfile::TempDir;
@@ -101,6 +102,22 @@ pub(crate) fn built(pipeline: &Pipeline, split: &str, photos: &Path, shards: usi
     build(pipeline, split, photos, local()).run(output.path(), &options(shards), &()).unwrap();
     let dataset = Arc::new(Dataset::open(output.path()).unwrap());
     (output, dataset)
+}
+
+/// The files of a folder, through a whole pipeline.
+pub(crate) fn files(pipeline: &Pipeline, folder: &Path) -> Arc<dyn Source> {
+    Arc::new(Files::new(pipeline.clone(), list(pipeline, folder), local()).unwrap())
+}
+
+/// The records of a data set.
+pub(crate) fn shards(dataset: &Arc<Dataset>) -> Arc<dyn Source> {
+    Arc::new(Shards::new(Arc::clone(dataset), local()))
+}
+
+/// Starts an epoch.
+pub(crate) fn start(source: Arc<dyn Source>, options: LoadOptions, epoch: u64) -> forebay_engine::Result<Epoch> {
+    let loader = Loader::new(source, options)?;
+    loader.start(&loader.beginning_of(epoch))
 }
 
 /// A manifest's text with the checksum that it should have.

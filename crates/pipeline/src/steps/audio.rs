@@ -104,9 +104,9 @@ impl DecodeAudio {
         };
         let resampler = scope.resampler.insert(resampler);
         let instants = scope.samples.len() / info.channels.max(1);
-        let resampled = resampler.output_samples(instants).saturating_mul(info.channels as u64);
+        let output_samples = resampler.output_samples(instants).saturating_mul(info.channels as u64);
         // A channel as floats, and all of them as they will be.
-        let bytes = (instants as u64 * size_of::<f32>() as u64).saturating_add(resampled.saturating_mul(2));
+        let bytes = (instants as u64 * size_of::<f32>() as u64).saturating_add(output_samples.saturating_mul(2));
         output.working(usize::try_from(bytes).unwrap_or(usize::MAX))?;
         Ok(resampler.run(&mut scope.samples, info.channels, self.samples_max, &mut scope.floats)?)
     }

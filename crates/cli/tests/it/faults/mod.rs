@@ -150,10 +150,16 @@ impl Case {
     /// Brings back what vanished, if it was there before.
     fn bring_back(&self, failed: &[&Operation]) {
         let from = self.vanished();
+        // Whether something is there may be asked of what never was.
+        if fs::symlink_metadata(&from).is_err() {
+            return;
+        }
         let to = |operation: &Operation| self.here().join(&operation.path);
         match failed {
             [failed]
+                // A scratch folder may be gone with all that was in it.
                 if !to(failed).exists()
+                    && to(failed).parent().is_some_and(Path::exists)
                     && (failed.path.starts_with(PHOTOS) || self.had(&failed.path) || failed.is_of_journal()) =>
             {
                 fs::rename(from, to(failed)).unwrap();

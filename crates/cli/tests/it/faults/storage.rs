@@ -5,8 +5,8 @@ use std::process::Command;
 use std::sync::Arc;
 
 use forebay_engine::StorageChoice;
-use forebay_engine::data::Dataset;
-use forebay_engine::load::{Batch, Column, FromStorage, LoadOptions, Loader, Online, Schedule, Shuffle};
+use forebay_engine::load::{Batch, Column, LoadOptions, Loader, OnError, Shuffle};
+use forebay_engine::source::Shards;
 use serde_json::Value;
 use xxhash_rust::xxh3::Xxh3;
 
@@ -134,12 +134,11 @@ fn batches(ran: &Ran) -> Files {
 fn child_that_loads() {
     let Some(folder) = std::env::var_os("FAULT_LOADS") else { return };
     let load = || -> forebay_engine::Result<()> {
-        let dataset = Arc::new(Dataset::open(Path::new(&folder))?);
-        let order = |blocks| Schedule::new(blocks, Shuffle::Window { bytes: 1 << 20 }, 7, 0);
-        let supply = FromStorage::shards(Arc::clone(&dataset), StorageChoice::Local.open(0)?, order)?;
-        let online = Online::after(dataset.pipeline(), &dataset.manifest().strategy);
-        let options = LoadOptions { batch_size: 2, threads: 2, ..LoadOptions::default() };
-        for batch in Loader::start(Arc::new(supply), online, options)? {
+        let source = Shards::open(Path::new(&folder), StorageChoice::Local.open(0)?, OnError::Fail)?;
+        let shuffle = Shuffle::Window { bytes: 1 << 20 };
+        let options = LoadOptions { batch_size: 2, threads: 2, shuffle, seed: 7, ..LoadOptions::default() };
+        let loader = Loader::new(Arc::new(source), options)?;
+        for batch in loader.start(&loader.beginning_of(0))? {
             let batch = batch?;
             eprintln!("batch {} {:016x}", batch.number, checksum(&batch));
         }

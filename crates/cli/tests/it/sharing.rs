@@ -1,0 +1,116 @@
+//! `load` shares an epoch between ranks, and goes on where a state file says.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::support::{Ran, forebay, workspace};
+
+/// Of a load of `dataset` with these arguments, how many samples came.
+#[track_caller]
+fn samples(here: &Path, arguments: &str) -> u64 {
+    forebay(here, &format!("load dataset --threads 1 --json {arguments}")).json()["samples"].as_u64().unwrap()
+}
+
+#[track_caller]
+fn refused(ran: &Ran, named: &str) {
+    let error = ran.error(2);
+    assert!(error.contains(named), "{error}");
+    assert!(error.contains("hint: ") || error.contains("--help"), "{error}");
+}
+
+fn state(here: &Path) -> Value {
+    serde_json::from_str(&fs::read_to_string(here.join("state.json")).unwrap()).unwrap()
+}
+
+#[test]
+fn ranks_share_an_epoch() {
+    let folder = workspace(23);
+    let here = folder.path();
+    forebay(here, "build cv --data photos --strategy resized --shards 3 -o dataset").text();
+    let shares = |arguments: &str| -> Vec<u64> {
+        (0..4).map(|rank| samples(here, &format!("--rank {rank} --world-size 4 --batch 2 {arguments}"))).collect()
+    };
+    for order in ["", "--shuffle", "--shuffle --window 1MB --streams 4"] {
+        let all = shares(order);
+        assert!(all.iter().sum::<u64>() == 23 && all.iter().all(|share| [5, 6].contains(share)), "{all:?}");
+        assert_eq!(shares(&format!("{order} --even drop")), [5; 4]);
+        assert_eq!(shares(&format!("{order} --even pad")), [6; 4]);
+        assert_eq!(shares(&format!("{order} --drop-last")), [4; 4]);
+    }
+    // A rank without samples is no error, and no step is to blame.
+    let text = forebay(here, "load dataset --rank 0 --world-size 100 --batch 1");
+    assert!(text.text().contains("samples     0\n") && !text.stdout.contains("note: "), "{text:?}");
+
+    for (arguments, named) in [
+        ("--rank 4 --world-size 4", "rank 4 is not below the world size 4"),
+        ("--rank 1", "--world-size"),
+        ("--even drop", "--world-size"),
+        ("--even half --world-size 2", "half"),
+        ("--streams 4", "--shuffle"),
+        ("--window 1MB", "--shuffle"),
+        ("--world-size 0", "--world-size"),
+    ] {
+        refused(&forebay(here, &format!("load dataset {arguments}")), named);
+    }
+}
+
+#[test]
+fn a_state_says_where_to_go_on() {
+    let folder = workspace(23);
+    let here = folder.path();
+    forebay(here, "build cv --data photos --strategy resized --shards 3 -o dataset").text();
+    let load = "--shuffle --window 1MB --seed 5 --state state.json";
+    assert_eq!(samples(here, &format!("{load} --epochs 2 --batch 4")), 46);
+    let done = state(here);
+    assert_eq!((&done["epoch"], &done["samples_seen"]), (&2.into(), &0.into()), "{done}");
+
+    // All of it was loaded; more can be asked for.
+    let again = forebay(here, &format!("load dataset {load} --epochs 2"));
+    refused(&again, "by `state.json`, all 2 epochs were loaded");
+    assert!(again.stderr.contains("--epochs") && state(here) == done, "{again:?}");
+    assert_eq!(samples(here, &format!("{load} --epochs 3")), 23);
+    assert_eq!(state(here)["epoch"], 3);
+
+    // In the middle of an epoch, where a batch of 4 of each of 2 ranks was seen: any number of ranks goes on.
+    let middle = done.to_string().replace("\"samples_seen\":0", "\"samples_seen\":8");
+    for (world_size, batch) in [(1, 4), (2, 4), (3, 2), (5, 1), (20, 3)] {
+        let rest = (0..world_size).map(|rank| {
+            fs::write(here.join("state.json"), &middle).unwrap();
+            let share = format!("--rank {rank} --world-size {world_size} --batch {batch}");
+            let found = samples(here, &format!("{load} --epochs 3 {share}"));
+            assert_eq!((&state(here)["epoch"], &state(here)["samples_seen"]), (&3.into(), &0.into()));
+            found
+        });
+        assert_eq!(rest.sum::<u64>(), 15, "{world_size} ranks");
+    }
+    // The table counts epochs from the first, not from where it went on.
+    fs::write(here.join("state.json"), &middle).unwrap();
+    let text = forebay(here, &format!("load dataset {load} --epochs 4"));
+    let row = |start: &str| text.text().lines().any(|line| line.trim_start().starts_with(start));
+    assert!(row("3 ") && row("4 ") && !row("1 "), "{text:?}");
+
+    // What is not the same is refused, and the file stays.
+    fs::write(here.join("state.json"), &middle).unwrap();
+    forebay(here, "build cv --data photos --strategy decoded --shards 3 -o other").text();
+    for (arguments, named) in [
+        (format!("load other {load} --epochs 3"), "the state was taken of other data"),
+        (format!("load dataset {load} --epochs 3 --streams 3"), "with streams `16`, but this loader has `3`"),
+        ("load dataset --shuffle --seed 5 --epochs 3 --state state.json".to_owned(), "with window_bytes `1000000`"),
+        ("load dataset --shuffle --window 1MB --epochs 3 --state state.json".to_owned(), "with seed `5`"),
+        ("load dataset --epochs 3 --seed 5 --state state.json".to_owned(), "with shuffle `true`"),
+    ] {
+        refused(&forebay(here, &arguments), named);
+        assert_eq!(fs::read_to_string(here.join("state.json")).unwrap(), middle);
+    }
+    for (text, named) in [
+        ("{}", "`state.json` is no loader's state"),
+        ("not JSON", "`state.json` is no loader's state"),
+        (&middle.replace("\"version\":2", "\"version\":1"), "no loader's state of version 2: found `1`"),
+        (&middle.replace("\"samples_seen\":8", "\"samples_seen\":24"), "has seen 24 samples of 23"),
+    ] {
+        fs::write(here.join("state.json"), text).unwrap();
+        refused(&forebay(here, &format!("load dataset {load} --epochs 3")), named);
+    }
+}

@@ -1,0 +1,360 @@
+//! A running epoch: an iterator of batches.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use forebay_pipeline::steps::{PreparedFiles, prepare_files};
+use forebay_pipeline::{Action, Draw};
+
+use super::assembly::{Assembly, Shape};
+use super::batch::Batch;
+use super::cache::Cache;
+use super::deal::Deal;
+use super::loader::{LoadOptions, Loader};
+use super::schedule::{Read, Schedule, Wanted};
+use super::staging::{Payload, Staged, Staging};
+use super::state::State;
+use super::worker::Worker;
+use super::{OnError, Online, check_functions, damage_kept};
+use crate::data::Skipped;
+use crate::error::{Error, Result};
+use crate::memory::Shares;
+use crate::source::{Failed, Source};
+use crate::sync::{JoinHandle, Mutex, ThreadBuilder, current_thread};
+use crate::threads::cannot_start;
+
+/// A running epoch: an iterator of batches.
+pub struct Epoch {
+    pub(super) shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+    deal: Deal,
+    state: State,
+    /// Batches that were seen before the epoch was interrupted, and are made again.
+    again: u64,
+}
+
+pub(super) struct Shared {
+    pub(super) source: Arc<dyn Source>,
+    schedule: Mutex<Schedule>,
+    pub(super) staging: Staging,
+    pub(super) assembly: Assembly,
+    shares: Shares,
+    online: Online,
+    /// What steps read of vocabularies and tables, kept as long as they run.
+    _files: PreparedFiles,
+    pub(super) options: LoadOptions,
+    pub(super) draw: Draw,
+    pub(super) cache: Option<Arc<Cache>>,
+    /// How many samples the rank has.
+    samples: u64,
+    /// Whether this is a whole epoch, from its first sample on.
+    is_whole: bool,
+    bytes_read: AtomicU64,
+    loaded: AtomicU64,
+    skipped: AtomicU64,
+    skipped_list: Mutex<Vec<Skipped>>,
+    /// How many samples have no place in the epoch, because they were lost before it began.
+    lost: u64,
+    /// Whether it was said that all samples were skipped.
+    failed: AtomicBool,
+}
+
+/// What [`Epoch::next_timeout`] found.
+pub enum Next {
+    /// The next batch, or the error that ended the epoch.
+    Batch(Result<Batch>),
+    /// The epoch is over.
+    End,
+    /// Nothing yet.
+    NotYet,
+}
+
+/// So many of the samples that were skipped are listed; all are counted.
+const SKIPPED_LISTED_MAX: usize = 1000;
+
+/// A worker takes so many samples at a time, so that its locks cost little beside the work.
+const TAKE_SAMPLES: usize = 4;
+
+/// What is lost before anything is read. A loader that is to fail at damage cannot leave it out.
+fn check_lost(source: &dyn Source, on_error: OnError) -> Result<Vec<Skipped>> {
+    let lost = source.lost();
+    match (lost.first(), on_error) {
+        (Some(first), OnError::Fail) => Err(damage_kept(first)),
+        _ => Ok(lost),
+    }
+}
+
+/// How batches of `samples` samples are put together.
+fn shape(options: &LoadOptions, online: &Online, samples: u64) -> Shape {
+    let workers_ahead = (options.threads * TAKE_SAMPLES).div_ceil(options.batch_size);
+    Shape {
+        samples,
+        batch_size: options.batch_size as u64,
+        drop_last: options.drop_last,
+        batches_max: (options.prefetch + workers_ahead).max(1) as u64,
+        expands: online.steps.iter().any(|step| matches!(step.action, Action::Expand(_))),
+    }
+}
+
+impl Epoch {
+    /// Starts readers and workers.
+    pub(super) fn start(loader: &Loader, online: Online, schedule: Schedule, draw: Draw, state: State) -> Result<Self> {
+        let (source, options) = (Arc::clone(loader.source()), loader.options().clone());
+        let read_bytes_max = options.memory_bytes / 4;
+        let budget = Shares::new(options.memory_bytes, options.threads, schedule.window_bytes(read_bytes_max))?;
+        check_functions(&online.steps)?;
+        let files = prepare_files(&online.steps)?;
+        let lost = check_lost(&*source, options.on_error)?;
+        let deal = schedule.deal();
+        let assembly = Assembly::new(online.output.clone(), shape(&options, &online, deal.samples()), budget);
+        assembly.check()?;
+        // Both have room for the largest block that is read at all, and for a window of each stream.
+        let staged_bytes = schedule.read_ahead_bytes().min(budget.staged_bytes);
+        let shared = Arc::new(Shared {
+            staging: Staging::new(deal.samples(), staged_bytes),
+            assembly,
+            shares: budget,
+            source,
+            online,
+            _files: files,
+            draw,
+            cache: loader.cache_shared(),
+            samples: deal.samples(),
+            is_whole: state.place() == 0,
+            bytes_read: AtomicU64::new(0),
+            loaded: AtomicU64::new(0),
+            failed: AtomicBool::new(false),
+            lost: Skipped::count(&lost),
+            skipped: AtomicU64::new(Skipped::count(&lost)),
+            skipped_list: Mutex::new(lost),
+            schedule: Mutex::new(schedule),
+            options,
+        });
+        let again = state.batches.map_or(0, |batches| batches.seen);
+        let mut epoch = Self { threads: Vec::new(), shared, deal, state, again };
+        for number in 0..epoch.shared.options.threads {
+            epoch.spawn(format!("forebay-read-{number}"), Shared::read_all)?;
+            epoch.spawn(format!("forebay-work-{number}"), Shared::work_all)?;
+        }
+        Ok(epoch)
+    }
+
+    fn spawn(&mut self, name: String, run: fn(&Shared)) -> Result<()> {
+        let shared = Arc::clone(&self.shared);
+        let thread = ThreadBuilder::new().name(name).spawn(move || {
+            // A panic must end the epoch with an error, not leave the consumer waiting.
+            if let Err(panic) = std::panic::catch_unwind(AssertUnwindSafe(|| run(&shared))) {
+                shared.fail(Error::panicked(&*panic));
+            }
+        });
+        self.threads.push(thread.map_err(|source| cannot_start("load", source))?);
+        Ok(())
+    }
+
+    /// The next batch, if there is one before `wait` is over: for callers who must look up now and then, at a signal say.
+    pub fn next_timeout(&mut self, wait: Duration) -> Next {
+        self.deliver(Some(Instant::now() + wait))
+    }
+
+    fn deliver(&mut self, deadline: Option<Instant>) -> Next {
+        loop {
+            let next = match self.shared.assembly.deliver(deadline) {
+                Next::End => self.shared.all_skipped().map_or(Next::End, |error| Next::Batch(Err(error))),
+                next => next,
+            };
+            if let Next::Batch(Ok(batch)) = &next {
+                // Seen before; or all of its samples were skipped, and nobody wants an empty one.
+                if batch.number < self.again || batch.is_empty() {
+                    match deadline {
+                        Some(deadline) if Instant::now() >= deadline => return Next::NotYet,
+                        _ => continue,
+                    }
+                }
+                self.shared.loaded.fetch_add(batch.len() as u64, Ordering::Relaxed);
+            }
+            return next;
+        }
+    }
+
+    /// Where to go on once `batch` was seen: to be kept with a checkpoint.
+    pub fn state_after(&self, batch: &Batch) -> State {
+        let mut state = self.state.clone();
+        match &mut state.batches {
+            Some(batches) => batches.seen = batch.number + 1,
+            None => state.samples_seen = self.deal.seen(batch.number + 1),
+        }
+        state
+    }
+
+    /// How many samples were loaded so far.
+    pub fn samples(&self) -> u64 {
+        self.shared.loaded.load(Ordering::Relaxed)
+    }
+
+    /// How many samples were skipped so far.
+    pub fn skipped(&self) -> u64 {
+        self.shared.skipped.load(Ordering::Relaxed)
+    }
+
+    /// The first samples that were skipped, and why.
+    pub fn skipped_list(&self) -> Vec<Skipped> {
+        self.shared.skipped_list.lock().clone()
+    }
+
+    /// How many bytes of the memory budget were taken at most: what was staged and what was worked on and ready, each at its
+    /// highest.
+    pub fn memory_bytes_peak(&self) -> u64 {
+        self.shared.staging.memory_bytes().0 + self.shared.assembly.memory_bytes().0
+    }
+
+    /// How many bytes of the memory budget are taken now.
+    pub fn memory_bytes(&self) -> u64 {
+        self.shared.staging.memory_bytes().1 + self.shared.assembly.memory_bytes().1
+    }
+
+    /// How many bytes were read so far.
+    pub fn bytes_read(&self) -> u64 {
+        self.shared.bytes_read.load(Ordering::Relaxed)
+    }
+}
+
+impl Iterator for Epoch {
+    type Item = Result<Batch>;
+
+    fn next(&mut self) -> Option<Result<Batch>> {
+        match self.deliver(None) {
+            Next::Batch(batch) => Some(batch),
+            Next::End | Next::NotYet => None,
+        }
+    }
+}
+
+impl Drop for Epoch {
+    fn drop(&mut self) {
+        self.shared.staging.stop();
+        self.shared.assembly.stop();
+        for thread in self.threads.drain(..) {
+            // A function that a worker calls may be who drops the epoch; that worker sees the end when it comes back.
+            if thread.thread().id() != current_thread().id() {
+                // A worker's panic was caught and reported already.
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+impl Shared {
+    fn fail(&self, error: Error) {
+        self.assembly.fail(error);
+        self.staging.stop();
+    }
+
+    /// A reader: reads what comes next until the epoch ends.
+    fn read_all(&self) {
+        loop {
+            let next = self.schedule.lock().next();
+            let Some(read) = next else { return };
+            let bytes = read.block.bytes;
+            let fits = bytes <= self.shares.read_bytes_max;
+            let Some(room) = self.staging.wait_for_room(&read, if fits { bytes } else { 0 }) else { return };
+            let payloads = if fits { self.read(&read) } else { self.refused(&read) };
+            self.staging.put(&read, payloads, room);
+        }
+    }
+
+    /// What each sample is made of that is wanted of a read.
+    fn read(&self, read: &Read) -> Vec<Payload> {
+        let cached = |sample| self.cache.as_ref().and_then(|cache| cache.get(sample));
+        let all: Vec<Option<Payload>> =
+            read.wanted.iter().map(|wanted| cached(wanted.sample).map(Payload::Cached)).collect();
+        if all.iter().all(Option::is_some) {
+            return all.into_iter().flatten().collect();
+        }
+        let fetched = self.source.read(read.block.samples.clone());
+        self.bytes_read.fetch_add(fetched.bytes_read, Ordering::Relaxed);
+        let mut contents = read.block.samples.clone().zip(fetched.contents);
+        let payload = |(wanted, cached): (&Wanted, Option<Payload>)| {
+            let content = contents.find(|(sample, _)| *sample == wanted.sample).map(|(_, content)| content);
+            cached.unwrap_or_else(|| match content {
+                Some(Ok(content)) => Payload::Content(content),
+                Some(Err(failed)) => Payload::Failed(failed),
+                None => {
+                    let key = self.source.key(wanted.sample);
+                    Payload::Failed(Failed::new(
+                        key,
+                        Error::internal("a source gave fewer samples than were asked for"),
+                    ))
+                }
+            })
+        };
+        read.wanted.iter().zip(all).map(payload).collect()
+    }
+
+    /// What stands for the samples of a block that is too large to be read.
+    fn refused(&self, read: &Read) -> Vec<Payload> {
+        let Shares { memory_bytes, read_bytes_max, .. } = self.shares;
+        let refused = |wanted: &Wanted| {
+            let key = self.source.key(wanted.sample);
+            let problem = format!(
+                "sample `{key}` is read with {} bytes, but a memory budget of {memory_bytes} bytes has {read_bytes_max} for a read",
+                read.block.bytes
+            );
+            let remedy = "give more with `memory` (`--memory`)".to_owned();
+            Payload::Failed(Failed::new(key, Error::Limit { problem, remedy }))
+        };
+        read.wanted.iter().map(refused).collect()
+    }
+
+    /// A worker: does the online steps to what is staged until the epoch ends.
+    fn work_all(&self) {
+        let mut worker = Worker::new(self, &self.online, self.shares.worker_bytes as usize);
+        while let Some(staged) = self.staging.take(TAKE_SAMPLES) {
+            if let Err(error) = Error::if_memory_was_refused() {
+                return self.fail(error);
+            }
+            for Staged { sample, place, payload, _block } in staged {
+                let Some(mut assembler) = self.assembly.claim(place) else { return };
+                let done = worker.run(sample, payload, &mut assembler).and_then(|key| {
+                    let fits = assembler.check(&key);
+                    fits.map_err(|error| Failed::new(&*key, error))
+                });
+                match (done, self.options.on_error) {
+                    (Ok(()), _) => assembler.finish(),
+                    // What it says then is that it was stopped.
+                    (Err(_), _) if self.assembly.is_stopped() => return,
+                    (Err(failed), on_error) if on_error == OnError::Fail || failed.error.ends() => {
+                        return self.fail(*failed.error);
+                    }
+                    (Err(failed), _) => {
+                        // Counted first: once its place is skipped, the consumer may see the end.
+                        self.note_skipped(failed);
+                        assembler.skip();
+                    }
+                }
+            }
+        }
+    }
+
+    fn note_skipped(&self, failed: Failed) {
+        self.skipped.fetch_add(1, Ordering::Relaxed);
+        let mut list = self.skipped_list.lock();
+        // Samples of a shard that is lost are called after it, and are one entry.
+        if let Some(Skipped { samples: Some(samples), .. }) = list.iter_mut().rfind(|listed| listed.key == failed.key) {
+            *samples += 1;
+        } else if list.len() < SKIPPED_LISTED_MAX {
+            list.push(Skipped::one(failed.key, &failed.error));
+        }
+    }
+
+    /// The error that an epoch ends with if every one of its samples was skipped; once.
+    fn all_skipped(&self) -> Option<Error> {
+        let here = self.skipped.load(Ordering::Relaxed) - self.lost;
+        if self.samples == 0 || !self.is_whole || here < self.samples || self.failed.swap(true, Ordering::Relaxed) {
+            return None;
+        }
+        let first = self.skipped_list.lock().iter().find(|skipped| skipped.samples != Some(0)).cloned()?;
+        Some(Error::AllSkipped { samples: self.samples, first: Box::new(first) })
+    }
+}

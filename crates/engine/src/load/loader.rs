@@ -1,0 +1,183 @@
+//! The loader: a source, and how its epochs are loaded.
+
+use std::sync::{Arc, OnceLock};
+
+use forebay_pipeline::Draw;
+
+use super::cache::Cache;
+use super::deal::{Deal, Even, Share};
+use super::epoch::Epoch;
+use super::order::{Ordering, STREAMS, Shuffle};
+use super::schedule::Schedule;
+use super::state::State;
+use super::{OnError, Online};
+use crate::error::{Error, Result};
+use crate::memory::default_memory_bytes;
+use crate::source::{Block, Source};
+
+/// How to load.
+#[derive(Debug, Clone)]
+pub struct LoadOptions {
+    /// Samples in a batch.
+    pub batch_size: usize,
+    /// Workers, and as many readers.
+    pub threads: usize,
+    /// Batches that are kept ready.
+    pub prefetch: usize,
+    /// In which order samples come.
+    pub shuffle: Shuffle,
+    /// How many streams a shuffled epoch is cut into at the most: as many as there will be ranks, or a multiple, is best. The order depends
+    /// on it, and on no number of ranks.
+    pub streams: u64,
+    /// The seed of the order and of random steps.
+    pub seed: u64,
+    /// Which of the ranks that share an epoch this is, and how many there are.
+    pub rank: u64,
+    /// See `rank`.
+    pub world_size: u64,
+    /// Whether the last batches are left out if they are not full. All ranks then have equally many.
+    pub drop_last: bool,
+    /// What becomes of the last samples, where ranks cannot share them equally.
+    pub even: Even,
+    /// What happens to a sample that cannot be read or processed.
+    pub on_error: OnError,
+    /// How many bytes of samples are kept in memory from one epoch to the next, after the steps that always give the same; 0: none.
+    pub cache_bytes: u64,
+    /// The memory budget: how many bytes it may take for what is read, worked on and ready. The cache is not part of it.
+    pub memory_bytes: u64,
+}
+
+impl Default for LoadOptions {
+    fn default() -> Self {
+        Self {
+            batch_size: 64,
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            prefetch: 2,
+            shuffle: Shuffle::No,
+            streams: STREAMS,
+            seed: 0,
+            rank: 0,
+            world_size: 1,
+            drop_last: false,
+            even: Even::None,
+            on_error: OnError::Fail,
+            cache_bytes: 0,
+            memory_bytes: default_memory_bytes(),
+        }
+    }
+}
+
+/// The most samples in a step, a batch of every rank. No training has so many, and what is counted with stays far from where
+/// numbers end.
+const STEP_SAMPLES_MAX: u64 = 1 << 50;
+
+impl LoadOptions {
+    fn check(&self) -> Result<()> {
+        let usage = |problem: String, remedy: &str| Err(Error::Usage { problem, remedy: remedy.to_owned() });
+        let Self { batch_size, threads, streams, rank, world_size, .. } = *self;
+        if batch_size == 0 || threads == 0 || streams == 0 {
+            let problem = format!("{batch_size} samples in a batch on {threads} threads, in {streams} streams");
+            return usage(problem, "all must be at least 1");
+        }
+        if rank >= world_size {
+            let problem = format!("rank {rank} is not below the world size {world_size}");
+            return usage(problem, "ranks count from 0; say how many there are with `world_size` (`--world-size`)");
+        }
+        if (batch_size as u64).checked_mul(world_size).is_none_or(|samples| samples > STEP_SAMPLES_MAX) {
+            let problem = format!("batches of {batch_size} samples on {world_size} ranks");
+            return usage(problem, "there are not so many: make batches smaller, or say how many ranks there are");
+        }
+        Ok(())
+    }
+
+    fn ordering(&self, epoch: u64) -> Ordering {
+        Ordering { shuffle: self.shuffle, seed: self.seed, epoch, streams: self.streams }
+    }
+}
+
+/// A source, and how its epochs are loaded. It has no position of its own: a [`State`] says where to begin.
+pub struct Loader {
+    source: Arc<dyn Source>,
+    options: LoadOptions,
+    /// Made by the first epoch.
+    blocks: OnceLock<Arc<[Block]>>,
+    identity: OnceLock<String>,
+    cache: Option<Arc<Cache>>,
+}
+
+impl Loader {
+    /// Loads `source` as `options` say.
+    pub fn new(source: Arc<dyn Source>, options: LoadOptions) -> Result<Self> {
+        options.check()?;
+        let cache = (options.cache_bytes > 0).then(|| Arc::new(Cache::new(options.cache_bytes)));
+        Ok(Self { source, options, blocks: OnceLock::new(), identity: OnceLock::new(), cache })
+    }
+
+    /// Where samples come from.
+    pub fn source(&self) -> &Arc<dyn Source> {
+        &self.source
+    }
+
+    /// How they are loaded.
+    pub fn options(&self) -> &LoadOptions {
+        &self.options
+    }
+
+    /// What is kept in memory from one epoch to the next.
+    pub fn cache(&self) -> Option<&Cache> {
+        self.cache.as_deref()
+    }
+
+    /// How many batches of this rank an epoch has, or what is left of it from place `start` on; with skipped samples some may be
+    /// smaller or missing. `None` where a step makes several samples of one.
+    pub fn batches_from(&self, start: u64) -> Option<u64> {
+        let samples = self.samples_from(start);
+        (!self.source.expands()).then(|| samples.div_ceil(self.options.batch_size as u64))
+    }
+
+    /// How many samples of the source this rank takes in an epoch, or in what is left of it from place `start` on.
+    pub fn samples_from(&self, start: u64) -> u64 {
+        // How many come does not depend on the streams, only whose they are.
+        Deal::new(self.source.samples(), 1, start, self.share()).samples()
+    }
+
+    /// The beginning of epoch number `epoch`.
+    pub fn beginning_of(&self, epoch: u64) -> State {
+        State::new(self, epoch)
+    }
+
+    /// Starts the epoch that `state` is in, or what is left of it.
+    pub fn start(&self, state: &State) -> Result<Epoch> {
+        self.start_with(Online::after(self.source.pipeline(), self.source.strategy()), state)
+    }
+
+    /// The same with other steps than those of the source's pipeline: with functions that only the caller has, say.
+    pub fn start_with(&self, online: Online, state: &State) -> Result<Epoch> {
+        state.check(self)?;
+        let blocks = if let Some(blocks) = self.blocks.get() {
+            blocks
+        } else {
+            let blocks = self.source.blocks()?;
+            self.blocks.get_or_init(|| blocks.into())
+        };
+        let ordering = self.options.ordering(state.epoch);
+        let schedule = Schedule::new(Arc::clone(blocks), ordering, state.place(), self.share());
+        let draw = Draw { seed: self.options.seed, epoch: state.epoch };
+        Epoch::start(self, online, schedule, draw, state.clone())
+    }
+
+    fn share(&self) -> Share {
+        let LoadOptions { batch_size, rank, world_size, even, .. } = self.options;
+        // Where a step makes several samples of one, the source's say nothing of batches: what is not full is seen at the end.
+        let drop_last = self.options.drop_last && !self.source.expands();
+        Share { batch_size: batch_size as u64, rank, world_size, drop_last, even }
+    }
+
+    pub(super) fn cache_shared(&self) -> Option<Arc<Cache>> {
+        self.cache.clone()
+    }
+
+    pub(super) fn identity(&self) -> &str {
+        self.identity.get_or_init(|| self.source.identity())
+    }
+}

@@ -1,0 +1,130 @@
+//! What a user has: files, tar or TFRecord shards, through a whole pipeline.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use forebay_pipeline::{Pipeline, Sample, Strategy};
+use forebay_storage::Storage;
+use xxhash_rust::xxh3::Xxh3;
+
+use super::{Block, Failed, Fetched, Source, block_bytes};
+use crate::data::{Content, Listing, Reach, Skipped, SourceReader};
+use crate::error::Result;
+use crate::load::OnError;
+
+/// The samples of a listing, with nothing done to them yet.
+pub struct Files {
+    pipeline: Pipeline,
+    strategy: Strategy,
+    reader: SourceReader,
+    /// The number that each sample has in a build, which random steps are drawn by: so they do the same to it here and there.
+    /// `None` where they come in that order.
+    numbers: Option<Vec<u64>>,
+}
+
+impl Files {
+    /// What the pipeline's `[source]` means in the folder `root`, as it lies there. `on_error` says what happens to shards and
+    /// folders that are damaged, and `reach` what the pipeline may name outside the folder.
+    pub fn open(
+        pipeline: Pipeline,
+        root: &Path,
+        storage: Arc<dyn Storage>,
+        on_error: OnError,
+        reach: Reach,
+    ) -> Result<Self> {
+        let listing = Listing::scan_with(pipeline.source(), root, on_error, reach)?;
+        let (listing, numbers) = listing.as_they_lie();
+        Ok(Self { numbers: Some(numbers), ..Self::new(pipeline, Arc::new(listing), storage)? })
+    }
+
+    /// The samples of `listing` in its order, through `pipeline`.
+    pub fn new(pipeline: Pipeline, listing: Arc<Listing>, storage: Arc<dyn Storage>) -> Result<Self> {
+        let strategy = Strategy::parse(&pipeline, &pipeline.splits()[0].name)?;
+        Ok(Self { pipeline, strategy, reader: SourceReader::new(listing, storage), numbers: None })
+    }
+
+    fn listing(&self) -> &Listing {
+        self.reader.listing()
+    }
+
+    fn failed(&self, number: usize, error: crate::Error) -> Failed {
+        Failed::new(&*self.listing().entries()[number].key, error)
+    }
+}
+
+impl Source for Files {
+    fn pipeline(&self) -> &Pipeline {
+        &self.pipeline
+    }
+
+    fn strategy(&self) -> &Strategy {
+        &self.strategy
+    }
+
+    fn samples(&self) -> u64 {
+        self.listing().len() as u64
+    }
+
+    fn classes(&self) -> &[String] {
+        self.listing().classes()
+    }
+
+    fn identity(&self) -> String {
+        let mut hash = Xxh3::new();
+        let spec = self.pipeline.to_spec().and_then(|spec| serde_json::to_vec(&spec).ok());
+        hash.update(&spec.unwrap_or_default());
+        for file in self.listing().entries() {
+            hash.update(file.key.as_bytes());
+            hash.update(&[0]);
+            hash.update(&file.bytes.to_le_bytes());
+            hash.update(&file.label.unwrap_or(-1).to_le_bytes());
+        }
+        format!("{:016x}", hash.digest())
+    }
+
+    fn folder(&self) -> Option<&Path> {
+        Some(self.listing().root())
+    }
+
+    fn paths(&self) -> Vec<PathBuf> {
+        self.listing().paths()
+    }
+
+    /// One for each file, and neighbours in shards.
+    fn blocks(&self) -> Result<Vec<Block>> {
+        let runs = self.listing().runs(block_bytes(self.listing().bytes()));
+        let block = |(run, bytes): (Range<usize>, u64)| Block { samples: run.start as u64..run.end as u64, bytes };
+        Ok(runs.into_iter().map(block).collect())
+    }
+
+    /// At once; if that fails, each sample is tried by itself.
+    fn read(&self, samples: Range<u64>) -> Fetched {
+        let numbers = samples.start as usize..samples.end as usize;
+        let contents: Vec<Result<Content, Failed>> = match self.reader.read_run(numbers.clone()) {
+            Ok(contents) => contents.into_iter().map(Ok).collect(),
+            Err(error) if numbers.len() == 1 => vec![Err(self.failed(numbers.start, error))],
+            Err(_) => {
+                let alone = |number| self.reader.read(number).map_err(|error| self.failed(number, error));
+                numbers.map(alone).collect()
+            }
+        };
+        let bytes_read = contents.iter().flatten().map(Content::bytes).sum();
+        Fetched { contents, bytes_read }
+    }
+
+    fn unpack(&self, sample: u64, content: Content) -> Result<Sample, Failed> {
+        let number = sample as usize;
+        let unpacked = self.reader.unpack(number, content).map_err(|error| self.failed(number, error))?;
+        let index = self.numbers.as_ref().map_or(sample, |numbers| numbers[number]);
+        Ok(Sample { index, ..unpacked })
+    }
+
+    fn key(&self, sample: u64) -> String {
+        self.listing().entries()[sample as usize].key.to_string()
+    }
+
+    fn lost(&self) -> Vec<Skipped> {
+        self.listing().lost().to_vec()
+    }
+}

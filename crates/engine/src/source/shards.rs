@@ -1,0 +1,190 @@
+//! A data set that was built.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use forebay_pipeline::{Pipeline, Sample, Schema, Strategy, decode_sample};
+use forebay_storage::{File, Storage};
+
+use super::{Block, Failed, Fetched, Source, block_bytes};
+use crate::data::{BESIDE_SHARD, Content, Dataset, Skipped};
+use crate::error::{Error, Result};
+use crate::load::OnError;
+
+/// The records of a data set.
+pub struct Shards {
+    dataset: Arc<Dataset>,
+    storage: Arc<dyn Storage>,
+    schema: Schema,
+    open: Vec<OnceLock<Box<dyn File>>>,
+}
+
+impl Shards {
+    /// The data set in the folder `root`. `on_error` says what happens to shards that are damaged or not there.
+    pub fn open(root: &Path, storage: Arc<dyn Storage>, on_error: OnError) -> Result<Self> {
+        Ok(Self::new(Arc::new(Dataset::open_on_error(root, on_error)?), storage))
+    }
+
+    /// The records of `dataset`.
+    pub fn new(dataset: Arc<Dataset>, storage: Arc<dyn Storage>) -> Self {
+        let schema = dataset.stored_schema();
+        let open = dataset.manifest().shards.iter().map(|_| OnceLock::new()).collect();
+        Self { dataset, storage, schema, open }
+    }
+
+    /// The data set.
+    pub fn dataset(&self) -> &Dataset {
+        &self.dataset
+    }
+
+    fn name(&self, shard: usize) -> &str {
+        &self.dataset.manifest().shards[shard].file
+    }
+
+    /// Samples of shard number `shard` that lie together. Of one whose index is lost all samples are a block, so that each keeps
+    /// its number and is reported as lost when its turn comes.
+    pub(crate) fn blocks_of(&self, shard: usize) -> Result<Vec<Block>> {
+        let (dataset, entry) = (&self.dataset, &self.dataset.manifest().shards[shard]);
+        let first = dataset.first_sample(shard);
+        let index = match dataset.index(shard) {
+            Ok(index) => index,
+            Err(error) if dataset.on_error() == OnError::Fail => return Err(error),
+            Err(_) if entry.samples == 0 => return Ok(Vec::new()),
+            Err(_) => return Ok(vec![Block { samples: first..first + entry.samples, bytes: entry.bytes }]),
+        };
+        let block_bytes = block_bytes(dataset.manifest().bytes);
+        // Of a packed block all is read or nothing.
+        let packed = dataset.blocks(shard)?;
+        let may_begin = |offset| packed.is_none_or(|blocks| blocks.begins_at(offset));
+        let mut blocks = Vec::new();
+        let mut block = Block { samples: first..first, bytes: 0 };
+        let mut start = 0;
+        for location in index.entries() {
+            let full = block.bytes > 0 && location.end() - start > block_bytes;
+            if block.len() == 0 || full && may_begin(location.offset) {
+                let end = block.samples.end;
+                let done = std::mem::replace(&mut block, Block { samples: end..end, bytes: 0 });
+                blocks.extend((done.len() > 0).then_some(done));
+                start = location.offset;
+            }
+            block.samples.end += 1;
+            // What lies between records is read along with them.
+            block.bytes = location.end() - start;
+        }
+        blocks.extend((block.len() > 0).then_some(block));
+        Ok(blocks)
+    }
+
+    fn read_records(&self, shard: usize, records: Range<usize>) -> Result<Fetched> {
+        // Its tables first: where nothing is known of its records there is nothing to read.
+        let index = self.dataset.index(shard)?;
+        let file = if let Some(file) = self.open[shard].get() {
+            file
+        } else {
+            let file = self.storage.open(&self.dataset.shard_path(shard))?;
+            self.open[shard].get_or_init(|| file)
+        };
+        let stretch = self.dataset.read_stretch(&**file, shard, records.clone())?;
+        let content = |location: &forebay_record::Location| {
+            let from = (location.offset - stretch.offset) as usize;
+            Ok(Content::from(stretch.frames.slice(from..from + location.length as usize)))
+        };
+        let contents = index.entries()[records].iter().map(content).collect();
+        Ok(Fetched { contents, bytes_read: stretch.bytes_read })
+    }
+
+    fn unpack_record(&self, shard: usize, record: usize, frame: &Bytes) -> Result<Sample> {
+        let dataset = &self.dataset;
+        let payload = dataset.payload(shard, record, frame)?;
+        let number = dataset.first_sample(shard) + record as u64;
+        decode_sample(payload, &self.schema, number).map_err(|source| Error::Sample {
+            shard: self.name(shard).to_owned(),
+            record: record as u64,
+            offset: dataset.index(shard).ok().and_then(|index| index.get(record)).map_or(0, |location| location.offset),
+            source: Box::new(source.into()),
+        })
+    }
+}
+
+impl Source for Shards {
+    fn pipeline(&self) -> &Pipeline {
+        self.dataset.pipeline()
+    }
+
+    fn strategy(&self) -> &Strategy {
+        &self.dataset.manifest().strategy
+    }
+
+    fn samples(&self) -> u64 {
+        self.dataset.manifest().samples
+    }
+
+    fn classes(&self) -> &[String] {
+        &self.dataset.manifest().classes
+    }
+
+    fn identity(&self) -> String {
+        self.dataset.manifest().identity.clone()
+    }
+
+    fn paths(&self) -> Vec<PathBuf> {
+        let shards = (0..self.open.len()).map(|shard| self.dataset.shard_path(shard));
+        let beside = |shard: PathBuf| {
+            let tables = BESIDE_SHARD.map(|suffix| crate::data::beside_shard(&shard, suffix));
+            std::iter::once(shard).chain(tables.into_iter().filter(|path| path.exists()))
+        };
+        shards.flat_map(beside).collect()
+    }
+
+    fn blocks(&self) -> Result<Vec<Block>> {
+        let mut blocks = Vec::new();
+        for shard in 0..self.open.len() {
+            blocks.extend(self.blocks_of(shard)?);
+        }
+        Ok(blocks)
+    }
+
+    /// At once; if that fails, each record is tried by itself, so that those before the end of a truncated shard, and those of the
+    /// packed blocks beside a damaged one, live on.
+    fn read(&self, samples: Range<u64>) -> Fetched {
+        let (shard, first) = self.dataset.locate(samples.start);
+        let records = first..first + (samples.end - samples.start) as usize;
+        if let Ok(fetched) = self.read_records(shard, records.clone()) {
+            return fetched;
+        }
+        let mut all = Fetched { contents: Vec::new(), bytes_read: 0 };
+        for record in records {
+            match self.read_records(shard, record..record + 1) {
+                Ok(fetched) => {
+                    all.contents.extend(fetched.contents);
+                    all.bytes_read += fetched.bytes_read;
+                }
+                Err(error) => {
+                    let name = self.name(shard);
+                    // A shard that nothing can be read of is one loss.
+                    let lost = self.open[shard].get().is_none() || self.dataset.index(shard).is_err();
+                    let key = if lost { name.to_owned() } else { format!("{name}:{record}") };
+                    all.contents.push(Err(Failed::new(key, error)));
+                }
+            }
+        }
+        all
+    }
+
+    fn unpack(&self, sample: u64, content: Content) -> Result<Sample, Failed> {
+        let (shard, record) = self.dataset.locate(sample);
+        let unpacked = self.unpack_record(shard, record, content.first());
+        unpacked.map_err(|error| Failed::new(format!("{}:{record}", self.name(shard)), error))
+    }
+
+    fn key(&self, sample: u64) -> String {
+        let (shard, record) = self.dataset.locate(sample);
+        format!("{}:{record}", self.name(shard))
+    }
+
+    fn lost(&self) -> Vec<Skipped> {
+        self.dataset.remade()
+    }
+}

@@ -1,0 +1,123 @@
+//! A source, and how its epochs are loaded.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use forebay_engine::load::{Even, LoadOptions, Loader as EngineLoader, Online, STREAMS, Shuffle, State, WINDOW_BYTES};
+use forebay_engine::memory::default_memory_bytes;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::epoch::Epoch;
+use crate::errors;
+use crate::function::Functions;
+use crate::source::Source;
+use crate::turns::Work;
+use crate::work::on_error;
+
+/// A source, and how its epochs are loaded.
+#[pyclass(frozen, module = "forebay._native")]
+pub(crate) struct Loader {
+    inner: EngineLoader,
+    functions: Functions,
+    pad_value: Option<f64>,
+}
+
+/// How to load.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct LoadRequest {
+    batch_size: usize,
+    threads: usize,
+    prefetch: usize,
+    drop_last: bool,
+    even: String,
+    skip_errors: bool,
+    seed: u64,
+    shuffle: bool,
+    window_bytes: Option<u64>,
+    streams: Option<u64>,
+    rank: u64,
+    world_size: u64,
+    /// How many bytes of samples are kept in memory from one epoch to the next; 0: none.
+    cache_bytes: u64,
+    /// The memory budget; `None`: what suits the machine.
+    memory_bytes: Option<u64>,
+    /// What tensors of different shapes are padded with; `None`: they stay a list.
+    pad_value: Option<f64>,
+}
+
+#[pymethods]
+impl Loader {
+    #[new]
+    fn new(py: Python<'_>, source: &Source, request: LoadRequest) -> PyResult<Self> {
+        let options = LoadOptions {
+            batch_size: request.batch_size,
+            threads: request.threads,
+            prefetch: request.prefetch,
+            shuffle: if request.shuffle {
+                Shuffle::Window { bytes: request.window_bytes.unwrap_or(WINDOW_BYTES) }
+            } else {
+                Shuffle::No
+            },
+            streams: request.streams.unwrap_or(STREAMS),
+            seed: request.seed,
+            rank: request.rank,
+            world_size: request.world_size,
+            drop_last: request.drop_last,
+            even: match request.even.as_str() {
+                "drop" => Even::Drop,
+                "pad" => Even::Pad,
+                _ => Even::None,
+            },
+            on_error: on_error(request.skip_errors),
+            cache_bytes: request.cache_bytes,
+            memory_bytes: request.memory_bytes.unwrap_or_else(default_memory_bytes),
+        };
+        let inner = EngineLoader::new(Arc::clone(&source.inner), options);
+        let inner = inner.map_err(|error| errors::engine(py, &error, None))?;
+        Ok(Self { inner, functions: source.functions.clone(), pad_value: request.pad_value })
+    }
+
+    /// The state at the beginning of an epoch, as JSON.
+    fn beginning_of(&self, py: Python<'_>, epoch: u64) -> String {
+        let state = py.detach(|| self.inner.beginning_of(epoch));
+        serde_json::to_string(&state).expect("a state has text keys and plain values")
+    }
+
+    /// That a state is one of this loader's.
+    fn check(&self, py: Python<'_>, state: &str) -> PyResult<()> {
+        let state = parse(state)?;
+        py.detach(|| state.check(&self.inner)).map_err(|error| errors::engine(py, &error, None))
+    }
+
+    /// How many batches come after so many samples of an epoch; `None` where nobody knows.
+    fn batches_from(&self, samples_seen: u64) -> Option<u64> {
+        self.inner.batches_from(samples_seen)
+    }
+
+    /// What is in the cache: samples, bytes, and how often one was found there.
+    #[getter]
+    fn cached(&self) -> (usize, u64, u64) {
+        self.inner.cache().map_or((0, 0, 0), |cache| (cache.len(), cache.bytes(), cache.hits()))
+    }
+
+    /// Starts an epoch, or what is left of it.
+    fn start(&self, py: Python<'_>, state: &str) -> PyResult<Epoch> {
+        let state = parse(state)?;
+        let root = self.inner.source().folder().map(Path::to_owned);
+        let work = Work::new();
+        let start = || {
+            let source = self.inner.source();
+            let online = Online::after(&self.functions.bind(source.pipeline(), &work), source.strategy());
+            self.inner.start_with(online, &state)
+        };
+        py.detach(start)
+            .map_err(|error| errors::engine(py, &error, root.as_deref()))
+            .map(|epoch| Epoch::new(epoch, self.pad_value, work, root))
+    }
+}
+
+fn parse(state: &str) -> PyResult<State> {
+    serde_json::from_str(state).map_err(|error| PyValueError::new_err(error.to_string()))
+}
