@@ -12,7 +12,7 @@ pub(crate) fn picture(width: usize, height: usize, channels: usize, deep: bool, 
             for channel in 0..channels {
                 state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
                 let smooth = (x * (channel + 2) * 5 + y * (7 - channel) * 3) as u32 * 97;
-                let value = (smooth + (state >> 24) * 31 + seed) as u16;
+                let value = (smooth + (state >> 24) * 31).wrapping_add(seed) as u16;
                 if deep {
                     data.extend(value.to_ne_bytes());
                 } else {
