@@ -39,11 +39,11 @@ pub fn scan_tar<R: Read + Seek>(input: R, shard: &str) -> Result<Vec<TarSample>>
 pub fn salvage_tar<R: Read + Seek>(mut input: R, shard: &str) -> Result<(Vec<TarSample>, Option<Error>)> {
     let length = input.seek(SeekFrom::End(0)).map_err(|source| io(shard, source))?;
     input.rewind().map_err(|source| io(shard, source))?;
-    refuse_unsupported(&mut input, shard)?;
+    let obstacle = find_obstacle(&mut input, shard)?;
     input.rewind().map_err(|source| io(shard, source))?;
     let mut archive = Archive::new(input);
     let mut samples = Vec::new();
-    let damage = match scan_members(&mut archive, length, shard, &mut samples) {
+    let damage = match scan_members(&mut archive, length, shard, obstacle, &mut samples) {
         Err(damage) => Some(damage),
         Ok(end) => {
             let problem = check_end(archive.into_inner(), end).map_err(|source| io(shard, source))?;
@@ -59,8 +59,11 @@ pub fn salvage_tar<R: Read + Seek>(mut input: R, shard: &str) -> Result<(Vec<Tar
 /// What says more about the next member (its name, its attributes) is read whole, and is at most so long.
 const EXTENSION_BYTES_MAX: u64 = 1 << 20;
 
-/// Refuses tars that keep files as maps of their holes, and what would take much memory. What is damaged is left to others.
-fn refuse_unsupported<R: Read + Seek>(input: &mut R, shard: &str) -> Result<()> {
+/// Something in a tar that cannot be passed: its place, and why.
+type Obstacle = (u64, Error);
+
+/// The first file that is kept as a map of its holes, or name that would take much memory. What is damaged is left to others.
+fn find_obstacle<R: Read + Seek>(input: &mut R, shard: &str) -> Result<Option<Obstacle>> {
     let mut archive = Archive::new(input);
     let place = |at| Place { shard: Some(shard.into()), record: None, offset: Some(at) };
     let entries = archive.entries_with_seek().map_err(|source| io(shard, source))?.raw(true);
@@ -71,29 +74,23 @@ fn refuse_unsupported<R: Read + Seek>(input: &mut R, shard: &str) -> Result<()> 
             EntryType::GNULongName | EntryType::GNULongLink | EntryType::XHeader | EntryType::XGlobalHeader
         );
         if says_more && entry.size() > EXTENSION_BYTES_MAX {
-            return Err(Error::Limit {
-                place: place(at),
-                what: "bytes of a name or of attributes in a tar",
-                limit: EXTENSION_BYTES_MAX,
-                found: entry.size(),
-                hint: "",
-            });
+            let what = "bytes of a name or of attributes in a tar";
+            let (limit, found) = (EXTENSION_BYTES_MAX, entry.size());
+            return Ok(Some((at, Error::Limit { place: place(at), what, limit, found, hint: "" })));
         }
         let mut attributes = Vec::new();
         if kind == EntryType::XHeader && entry.read_to_end(&mut attributes).is_err() {
-            return Ok(());
+            return Ok(None);
         }
         let sparse = b"GNU.sparse.";
         if kind == EntryType::GNUSparse || attributes.windows(sparse.len()).any(|window| window == sparse) {
-            return Err(Error::Unsupported {
-                place: place(at),
-                what: "a member that is kept as a map of its holes",
-                found: name_text(&entry.path_bytes()).into(),
-                hint: "write the tar again without `-S` (`--sparse`)",
-            });
+            let what = "a member that is kept as a map of its holes";
+            let (found, hint) =
+                (name_text(&entry.path_bytes()).into(), "write the tar again without `-S` (`--sparse`)");
+            return Ok(Some((at, Error::Unsupported { place: place(at), what, found, hint })));
         }
     }
-    Ok(())
+    Ok(None)
 }
 
 /// Adds the samples of a tar of `length` bytes; where its members end. After an error, every sample that was added is whole.
@@ -101,9 +98,13 @@ fn scan_members<R: Read + Seek>(
     archive: &mut Archive<R>,
     length: u64,
     shard: &str,
+    mut obstacle: Option<Obstacle>,
     samples: &mut Vec<TarSample>,
 ) -> Result<u64> {
     let mut end = 0;
+    if let Some((_, error)) = obstacle.take_if(|(at, _)| *at == 0) {
+        return Err(error);
+    }
     for entry in archive.entries_with_seek().map_err(|source| io(shard, source))? {
         let entry = entry.map_err(|source| {
             samples.pop();
@@ -117,10 +118,15 @@ fn scan_members<R: Read + Seek>(
             return Err(format(shard, Some(samples.len() as u64), start, "it ends within a member".to_owned()));
         };
         end = member_end;
-        let Some(key) = key else { continue };
-        match samples.last_mut() {
-            Some(last) if last.key == key => last.range.end = end,
-            _ => samples.push(TarSample { key, range: start..end }),
+        match (key, samples.last_mut()) {
+            (None, _) => {}
+            (Some(key), Some(last)) if last.key == key => last.range.end = end,
+            (Some(key), _) => samples.push(TarSample { key, range: start..end }),
+        }
+        if let Some((_, error)) = obstacle.take_if(|(at, _)| *at <= end) {
+            // What comes may have been a member of the last sample.
+            samples.pop();
+            return Err(error);
         }
     }
     Ok(end)
@@ -358,7 +364,7 @@ mod tests {
             builder.append_data(&mut header, "1.jpg", &b""[..]).unwrap();
             builder.into_inner().unwrap()
         };
-        let error = |tar: Vec<u8>| salvage_tar(Cursor::new(tar), "t.tar").unwrap_err();
+        let error = |tar: Vec<u8>| scan_tar(Cursor::new(tar), "t.tar").unwrap_err();
         for (kind, content) in [(EntryType::GNUSparse, &b"holes"[..]), (EntryType::XHeader, b"22 GNU.sparse.major=1\n")]
         {
             let found = error(with(kind, content, content.len() as u64));
@@ -372,6 +378,12 @@ mod tests {
         let found = error(with(EntryType::GNULongName, &[], 3 << 30));
         assert_eq!(found.class(), crate::ErrorClass::Limit, "{found}");
         assert_eq!(scan_tar(Cursor::new(with(EntryType::XHeader, b"", 0)), "t.tar").unwrap().len(), 1);
+        // What comes before it can be had.
+        let before = written(&[("a", &[("jpg", &[1; 700])]), ("b", &[("jpg", &[2; 100])])]);
+        let ends = scan_tar(Cursor::new(&before), "t.tar").unwrap()[1].range.end as usize;
+        let mixed = [&before[..ends], &with(EntryType::GNUSparse, b"holes", 5)[..]].concat();
+        let (samples, damage) = salvage_tar(Cursor::new(mixed), "t.tar").unwrap();
+        assert!(samples.len() == 1 && damage.is_some(), "{samples:?} {damage:?}");
     }
 
     #[test]
