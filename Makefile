@@ -3,7 +3,7 @@
 # make help    the rest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test lint unit fuzz fuzz-corpus python-wheel python-test test-torch bench bench-l3 bench-domains bench-presto bench-peers clean
+.PHONY: help setup build demo test sanitize lint unit fuzz fuzz-corpus python-wheel python-test test-torch bench bench-l3 bench-domains bench-presto bench-peers clean
 SHELL := bash
 
 # Of processor time, for each target. Where a longer run is wanted: make fuzz FUZZ_SECONDS=3600
@@ -23,6 +23,9 @@ demo: build ## Make a small data set, profile, plan, build and load it
 	target/release/forebay demo --folder demo
 
 test: setup lint unit python-test fuzz ## Every test of the project
+
+sanitize: setup ## Tests under AddressSanitizer, ThreadSanitizer and valgrind (long)
+	tools/sanitize.sh
 
 lint: setup ## Formatting, lints, documentation
 	cargo fmt --all --check

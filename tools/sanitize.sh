@@ -5,7 +5,7 @@
 #   tools/sanitize.sh [address] [thread] [valgrind]        all three unless told otherwise
 #
 # The sanitizers are unstable flags, which RUSTC_BOOTSTRAP lets pass; each has a build folder of its own. The standard library is not
-# instrumented: what it does to memory is not looked at, and races that it prevents in ways the sanitizer does not see are in tools/sanitize.supp.
+# instrumented: what it does to memory is not looked at, and ThreadSanitizer may take for races what it prevents.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -25,8 +25,7 @@ address() {
 }
 
 thread() {
-    TSAN_OPTIONS="suppressions=$PWD/tools/sanitize.supp:halt_on_error=1:second_deadlock_stack=1" \
-        sanitized thread -p forebay-engine --test it
+    TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1" sanitized thread -p forebay-engine --test it
 }
 
 valgrind_on() { # the tests of a room
