@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
 
+use forebay_codec::Tensor;
 use forebay_engine::data::{Dataset, Skipped};
 use forebay_engine::load::{Column, Epoch, LoadOptions, OnError, Shuffle};
 use forebay_engine::source::Files;
@@ -276,6 +277,25 @@ fn files_beside_samples_and_tables_are_part_of_what_is_built() {
     assert_eq!(run().unwrap().shards_kept, 2, "nothing changed");
     std::fs::write(text(3), "newer").unwrap();
     let error = run().unwrap_err().to_string();
+    assert!(error.contains("another data set"), "{error}");
+
+    let table = photos.path().join("table.npy");
+    let write_table = |rows: usize| {
+        let numbers = Tensor::from_elements(&[rows, 4], &vec![0.5_f32; rows * 4]).unwrap();
+        std::fs::write(&table, forebay_codec::npy::encode(numbers.view())).unwrap();
+    };
+    write_table(300);
+    let embedding = format!(
+        "name = \"t\"\n[source]\nfiles = \"**/*.txt\"\nfield = \"text\"\nlabel = \"none\"\n[[step]]\nop = \"extract-text\"\n\
+         [[step]]\nop = \"tokenise\"\ntokeniser = \"bytes\"\n[[step]]\nop = \"embed\"\ntable = {table:?}\ncolumns = 4\n"
+    );
+    let embedding = crate::support::pipeline(&embedding);
+    let output = tempfile::tempdir().unwrap();
+    let run = |split| build(&embedding, split, photos.path(), local()).run(output.path(), &options(1), &());
+    assert_eq!(run("embedded").unwrap().shards_kept, 0);
+    assert_eq!(run("embedded").unwrap().shards_kept, 1, "nothing changed");
+    write_table(400);
+    let error = run("embedded").unwrap_err().to_string();
     assert!(error.contains("another data set"), "{error}");
 }
 
