@@ -208,13 +208,13 @@ impl Frame {
             || (self.sampling[1..self.sampling.len().min(3)].iter().all(|&factors| factors == (1, 1))
                 && (!self.four || self.sampling[3] == self.sampling[0])
                 && matches!(self.sampling[0], (1, 1 | 2 | 4) | (2, 1 | 2) | (4, 1)));
-        if layout.is_whole() || !common {
+        // Where scans leave coefficients out the library smooths a progressive picture across blocks, and knows none beyond a crop.
+        if layout.is_whole() || !common || self.header.progressive {
             return None;
         }
         let width = layout.scaled.0;
-        // Damage may show only at the end of the data, and the library does not look at rows that nobody wants. A progressive picture
-        // it has read as a whole before the first row comes.
-        let height = if self.header.progressive { window.height } else { layout.scaled.1 - window.y };
+        // Damage may show only at the end of the data, and the library does not look at rows that nobody wants.
+        let height = layout.scaled.1 - window.y;
         if window.width == width {
             return Some(Region { height, ..window });
         }
