@@ -336,3 +336,36 @@ fn a_segment_whose_marker_is_damaged_is_not_passed_over() {
     }
     assert!(segments >= 5, "{segments}");
 }
+
+/// A progressive picture without its last scans is smoothed by libjpeg-turbo, across blocks that a part does not have.
+#[test]
+fn a_part_of_a_progressive_picture_is_that_of_the_whole() {
+    let file = encode(picture(150, 103, 3, false, 4).view(), &jpeg(90, Subsampling::Both, true)).unwrap();
+    let scans: Vec<usize> =
+        file.windows(2).enumerate().filter(|(_, pair)| *pair == [0xFF, 0xDA]).map(|(at, _)| at).collect();
+    assert!(scans.len() > 3);
+    let mut decoder = Decoder::new();
+    for kept in 1..scans.len() {
+        // Tables may stand before a scan; what follows the last one that is kept ends with the next marker.
+        let mut end = scans[kept - 1]
+            + 2
+            + usize::from(u16::from_be_bytes([file[scans[kept - 1] + 2], file[scans[kept - 1] + 3]]));
+        while file[end] != 0xFF || file[end + 1] == 0 {
+            end += 1;
+        }
+        let short = [&file[..end], &[0xFF, 0xD9]].concat();
+        let Ok(whole) = decoder.decode(&short, &DecodeOptions::default()) else { continue };
+        for (x, y, width, height) in [(50, 34, 50, 35), (0, 0, 20, 20), (140, 90, 10, 13), (16, 16, 16, 16)] {
+            let region = Some(Region { x, y, width, height });
+            let part = decoder.decode(&short, &DecodeOptions { region, ..DecodeOptions::default() }).unwrap();
+            for row in 0..height {
+                let at = ((y + row) * 150 + x) * 3;
+                let expected = &whole.data()[at..at + width * 3];
+                assert!(
+                    part.data()[row * width * 3..][..width * 3] == *expected,
+                    "{kept} scans, {region:?}, row {row}"
+                );
+            }
+        }
+    }
+}
