@@ -128,6 +128,8 @@ class Loader:
         needs("streams", streams, self.shuffle, "shuffle=True")
         if even not in ("none", "drop", "pad"):
             raise UsageError(f"no even `{even}`\nhint: `none`, `drop` or `pad`")
+        if self.drop_last and even != "none":
+            raise UsageError("`even` has no effect with `drop_last`\nhint: leave one of them out")
         self.even = even
         if on_error not in ("fail", "skip"):
             raise UsageError(f"no on_error `{on_error}`\nhint: `fail` or `skip`")

@@ -160,6 +160,7 @@ def test_wrong_arguments_are_named(photos, tmp_path, monkeypatch):
 
     refused("`shuffle` is `'no'`", shuffle="no")
     refused("`drop_last` is `'false'`", drop_last="false")
+    refused("`even` has no effect with `drop_last`", drop_last=True, even="pad")
     refused("`pad_value` is `'x'`", pad_value="x")
     refused("`pad_value` is `'x'`", pad_value="x", collate="pad")
     refused("pass it as `data`", data=3)

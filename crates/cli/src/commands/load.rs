@@ -39,7 +39,7 @@ the epoch alone. Two windows are held in memory.
 
 Ranks share an epoch in steps of one batch each: which samples a step has does
 not depend on how many ranks there are. --state is read where it exists, and
-written at the end and on Ctrl-C: the same command then goes on where it was,
+written at the end, on Ctrl-C and after an error: the same command goes on there,
 also with another --world-size, --batch or --threads.
 
 A picture of a few KB may decode to a GB: --memory bounds what is taken at once,
@@ -211,6 +211,10 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome>
         progress.end();
         if skipped_samples.is_empty() {
             skipped_samples = epoch.skipped_list();
+        }
+        if let (Err(_), Some(path)) = (&streamed, &arguments.state) {
+            // What came before the error need not come again.
+            write_state(path, &state)?;
         }
         epochs.push(streamed?);
         if !progress.is_cancelled() {

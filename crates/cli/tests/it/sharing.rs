@@ -114,3 +114,18 @@ fn a_state_says_where_to_go_on() {
         refused(&forebay(here, &format!("load dataset {load} --epochs 3")), named);
     }
 }
+
+#[test]
+fn a_state_is_kept_after_an_error_too() {
+    let folder = workspace(9);
+    let here = folder.path();
+    // The last by name, so that all others come before it.
+    fs::write(here.join("photos/zzz.jpg"), "no picture").unwrap();
+    let load = "load cv --data photos --batch 2 --threads 1 --prefetch 0 --state state.json";
+    let failed = forebay(here, load);
+    assert_eq!(failed.code, Some(1), "{failed:?}");
+    let seen = state(here)["samples_seen"].as_u64().unwrap();
+    assert!(seen >= 2 && seen.is_multiple_of(2) && seen < 10, "{seen}");
+    fs::remove_file(here.join("photos/zzz.jpg")).unwrap();
+    assert_ne!(forebay(here, load).code, Some(0), "these are other data");
+}

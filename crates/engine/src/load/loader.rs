@@ -74,7 +74,7 @@ const STEP_SAMPLES_MAX: u64 = 1 << 50;
 impl LoadOptions {
     fn check(&self) -> Result<()> {
         let usage = |problem: String, remedy: &str| Err(Error::Usage { problem, remedy: remedy.to_owned() });
-        let Self { batch_size, threads, streams, rank, world_size, .. } = *self;
+        let Self { batch_size, threads, streams, rank, world_size, drop_last, even, .. } = *self;
         if batch_size == 0 || threads == 0 || streams == 0 {
             let problem = format!("{batch_size} samples in a batch on {threads} threads, in {streams} streams");
             return usage(problem, "all must be at least 1");
@@ -82,6 +82,11 @@ impl LoadOptions {
         if rank >= world_size {
             let problem = format!("rank {rank} is not below the world size {world_size}");
             return usage(problem, "ranks count from 0; say how many there are with `world_size` (`--world-size`)");
+        }
+        if drop_last && even != Even::None {
+            let problem =
+                "`even` has no effect with `drop_last`: where only full batches come, ranks have equally many";
+            return usage(problem.to_owned(), "leave one of them out");
         }
         if (batch_size as u64).checked_mul(world_size).is_none_or(|samples| samples > STEP_SAMPLES_MAX) {
             let problem = format!("batches of {batch_size} samples on {world_size} ranks");

@@ -9,7 +9,7 @@ use super::loader::Loader;
 use super::order::Shuffle;
 use crate::error::{Error, Result};
 
-/// Where a loader is. The same for all ranks.
+/// Where a loader is. The same for all ranks, unless batches are counted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct State {
     /// The version of this layout: [`State::VERSION`].

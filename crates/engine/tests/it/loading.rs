@@ -219,6 +219,9 @@ fn the_last_samples_are_shared_as_asked() {
         assert_eq!(even(Even::Drop), (vec![7; 4], 28));
         assert_eq!(even(Even::Pad), (vec![8; 4], 29));
         assert_eq!(shares(&dataset, &LoadOptions { drop_last: true, ..options.clone() }), (vec![6; 4], 24));
+        let both = LoadOptions { drop_last: true, even: Even::Pad, ..options.clone() };
+        let error = Loader::new(shards(&dataset), both).err().unwrap().to_string();
+        assert!(error.contains("`even` has no effect with `drop_last`"), "{error}");
         // More ranks than samples: some have none, unless samples come again.
         let crowd = LoadOptions { world_size: 40, ..options.clone() };
         assert_eq!(shares(&dataset, &crowd).1, 29);
