@@ -92,6 +92,22 @@ pub enum Error {
         /// The size of the file.
         found: u64,
     },
+    /// A folder could not be listed, or a file in it not be looked at.
+    #[error("cannot list `{}`: {source}{}", one_line(path), hint_for(source))]
+    List {
+        /// The folder or file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A file or folder could not be written, locked or removed.
+    #[error("cannot write `{}`: {source}{}", one_line(path), hint_for(source))]
+    Write {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// A file that should be text is not.
     #[error("`{}` is not UTF-8 text", one_line(path))]
     NotText {
@@ -150,7 +166,12 @@ impl Error {
     /// Whose fault this is.
     pub fn class(&self) -> ErrorClass {
         match self {
-            Self::Open { .. } | Self::Read { .. } | Self::ShortRead { .. } | Self::DropCache { .. } => ErrorClass::Io,
+            Self::Open { .. }
+            | Self::Read { .. }
+            | Self::ShortRead { .. }
+            | Self::List { .. }
+            | Self::Write { .. }
+            | Self::DropCache { .. } => ErrorClass::Io,
             Self::DropAllCaches { .. } => ErrorClass::Unsupported,
             Self::TooLarge { .. } | Self::Memory { .. } => ErrorClass::Limit,
             Self::NotText { .. }
@@ -170,10 +191,22 @@ impl Error {
             | Self::ShortRead { path, .. }
             | Self::BeyondEnd { path, .. }
             | Self::TooLarge { path, .. }
+            | Self::List { path, .. }
+            | Self::Write { path, .. }
             | Self::NotText { path }
             | Self::DropCache { path, .. }
             | Self::DropAllCaches { path, .. } => Some(path),
             Self::Throttle { .. } | Self::Argument { .. } | Self::Memory { .. } => None,
+        }
+    }
+
+    /// Whether this is a file that is not there.
+    pub fn is_not_found(&self) -> bool {
+        match self {
+            Self::Open { source, .. } | Self::Read { source, .. } | Self::List { source, .. } => {
+                source.kind() == io::ErrorKind::NotFound
+            }
+            _ => false,
         }
     }
 
@@ -191,6 +224,18 @@ impl Error {
 /// A path as it stands in a message: on one line, whatever it is called, so that a name cannot add lines of its own to the message.
 pub fn one_line(path: &Path) -> String {
     path.display().to_string().replace('\n', r"\n").replace('\r', r"\r")
+}
+
+/// What to do about what the system said of a file or folder that is listed or written.
+pub fn hint_for(source: &io::Error) -> &'static str {
+    match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "\nhint: free some space, or choose another folder, and run the same command again: what is finished is kept"
+        }
+        io::ErrorKind::PermissionDenied => "\nhint: check the permissions of the folder",
+        io::ErrorKind::NotFound => "\nhint: check the path",
+        _ => "",
+    }
 }
 
 fn open_hint(source: &io::Error) -> &'static str {

@@ -1,11 +1,13 @@
-//! Bytes at an offset, from files of this machine, and how fast they come.
+//! Where data lie: files that are listed, read at an offset and written whole; and how fast their bytes come.
 //!
-//! This is the room that touches the disk on behalf of all readers of Forebay. It knows no format: it opens regular files,
-//! reads ranges of them exactly or fails with an error that names file and offset, and forgets what is cached when a measurement
-//! must start cold. It spawns no threads and prints nothing; everything in it may be used from many threads at once.
+//! This is the room that touches the disk on behalf of all of Forebay. It knows no format: it lists and opens regular files,
+//! reads ranges of them exactly or fails with an error that names file and offset, writes files that are there whole or not at all, and forgets
+//! what is cached when a measurement must start cold. It spawns no threads and prints nothing; everything in it may be used from many threads at once.
 //!
+//! - [`Storage`] is what a place must be able to do, [`Folder`] a folder of one.
 //! - [`LocalStorage`] reads local files, [through the page cache](LocalStorage::buffered) or
 //!   [past it](LocalStorage::direct).
+//! - [`MemoryStorage`] holds files in memory: for tests, and to show how little a storage must be.
 //! - [`ThrottledStorage`] wraps another storage and slows it down to the figures of a [`Throttle`]: `hdd`, `ssd`,
 //!   `ceph-hdd` (the cluster that the PRESTO paper measured) or any other. Results then do not depend on the machine's
 //!   own disk, and no expensive hardware is needed to see what a pipeline would do on it.
@@ -15,8 +17,8 @@
 //!
 //! # When not to use it
 //!
-//! For pipes, sockets and devices: they are refused. What is written is written with [`create_fresh`] and its kin, which follow no
-//! links, and [`std::fs`]'s `Write`.
+//! For pipes, sockets and devices: they are refused. What a user names as one output of this machine is written with [`create_fresh`] and
+//! its kin, which follow no links, and [`std::fs`]'s `Write`.
 //!
 //! # Example
 //!
@@ -78,23 +80,32 @@
 mod buffer;
 mod clock;
 mod error;
+mod folder;
 mod local;
+mod memory;
 mod page_cache;
 pub mod probe;
 mod reading;
 mod schedule;
 mod simulated_cache;
 mod storage;
+mod stream;
 mod throttle;
 mod throttled;
+mod tree;
 mod writing;
 
 pub use clock::{Clock, SystemClock};
-pub use error::{Error, ErrorClass, Result, one_line};
+pub use error::{Error, ErrorClass, Result, hint_for, one_line};
+pub use folder::Folder;
 pub use local::LocalStorage;
+pub use memory::MemoryStorage;
 pub use page_cache::{drop_all_caches, resident_fraction};
 pub use reading::{open_file, read_file, read_text};
-pub use storage::{DroppedCache, File, Sequential, Storage, sequential};
+pub use storage::{
+    DroppedCache, Entry, EntryKind, File, Lock, Sequential, Status, Storage, Upload, Version, Walk, Walked, sequential,
+};
+pub use stream::Stream;
 pub use throttle::Throttle;
 pub use throttled::ThrottledStorage;
 pub use writing::{create_folders_below, create_fresh, lock_file, own_folder, rename_durably, unlink, write_whole};

@@ -12,7 +12,8 @@ use rustix::io::Errno;
 
 use crate::buffer::BufferPool;
 use crate::page_cache::drop_file_cache;
-use crate::{DroppedCache, Error, File, Result, Storage};
+use crate::writing::{self, PartialUpload};
+use crate::{DroppedCache, Entry, Error, File, Lock, Result, Status, Storage, Upload, Walk, tree};
 
 /// What direct reads are aligned to where the system does not say (before Linux 6.1): the largest block of common devices.
 const ALIGNMENT_FALLBACK: usize = 4096;
@@ -101,6 +102,50 @@ impl Storage for LocalStorage {
         Ok(Box::new(self.file(descriptor, path, &status, None)))
     }
 
+    fn status(&self, path: &Path) -> Result<Option<Status>> {
+        tree::status(path)
+    }
+
+    fn is_taken(&self, path: &Path) -> Result<bool> {
+        match std::fs::symlink_metadata(path) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(source) => Err(Error::Open { path: path.to_path_buf(), source }),
+        }
+    }
+
+    fn entries(&self, folder: &Path) -> Result<Vec<Entry>> {
+        tree::entries(folder)
+    }
+
+    fn walk<'a>(&'a self, root: &Path, wanted: &'a dyn Fn(&Path) -> bool) -> Walk<'a> {
+        tree::walk(root, wanted)
+    }
+
+    fn create(&self, path: &Path) -> Result<Box<dyn Upload>> {
+        Ok(Box::new(PartialUpload::create(path)?))
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        writing::unlink(path).map_err(cannot_write(path))
+    }
+
+    fn make_folder(&self, path: &Path) -> Result<()> {
+        std::fs::create_dir_all(path).map_err(cannot_write(path))
+    }
+
+    fn own_folder(&self, path: &Path) -> Result<()> {
+        writing::own_folder(path).map_err(cannot_write(path))
+    }
+
+    fn remove_folder(&self, path: &Path) -> Result<()> {
+        std::fs::remove_dir(path).map_err(cannot_write(path))
+    }
+
+    fn lock(&self, path: &Path) -> Result<Option<Lock>> {
+        Ok(writing::lock_file(path).map_err(cannot_write(path))?.map(Lock::new))
+    }
+
     fn drop_cache(&self, paths: &[&Path]) -> Result<DroppedCache> {
         let mut dropped = DroppedCache::default();
         for path in paths {
@@ -113,6 +158,12 @@ impl Storage for LocalStorage {
     fn notice(&self) -> Option<String> {
         self.shared.fallback.get().cloned()
     }
+}
+
+/// Names the file that could not be written.
+pub(crate) fn cannot_write(path: &Path) -> impl FnOnce(io::Error) -> Error + use<> {
+    let path = path.to_path_buf();
+    move |source| Error::Write { path, source }
 }
 
 impl Shared {

@@ -1,14 +1,18 @@
-//! What every storage can do: open files, read ranges, forget what is cached.
+//! What every storage can do: list files, read ranges of them, write whole ones, forget what is cached.
 
 use std::fmt;
+use std::io;
 use std::iter::FusedIterator;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 
 use crate::{Error, Result};
 
-/// A place that holds files.
+/// A place that holds files: the one seam between Forebay and where data lie.
+///
+/// A new kind of storage implements this, and nothing else in Forebay changes. What only reads leaves the methods that write as they
+/// are: they say so. Where there are no folders, as in an object store, the methods for them have nothing to do.
 ///
 /// Implementations are shared by many threads, so all methods take `&self`.
 pub trait Storage: Send + Sync + fmt::Debug {
@@ -28,6 +32,76 @@ pub trait Storage: Send + Sync + fmt::Debug {
         }
     }
 
+    /// The same as text.
+    fn read_text(&self, path: &Path, limit_bytes: u64) -> Result<String> {
+        let content = self.read_file(path, limit_bytes)?;
+        let text = std::str::from_utf8(&content).map_err(|_| Error::NotText { path: path.to_path_buf() })?;
+        Ok(text.to_owned())
+    }
+
+    /// The size and version of a file; `None` where there is nothing. Links are followed, where there are any.
+    fn status(&self, path: &Path) -> Result<Option<Status>>;
+
+    /// Whether anything has this name, be it a folder or a link that leads nowhere: writing there would replace it.
+    fn is_taken(&self, path: &Path) -> Result<bool> {
+        Ok(self.status(path)?.is_some())
+    }
+
+    /// What lies right in a folder, in any order. Links are not followed. A folder that is not there has nothing in it.
+    fn entries(&self, folder: &Path) -> Result<Vec<Entry>>;
+
+    /// Every file below `root` that is `wanted` by its path from there, in any order. Links are followed, wherever they lead. An error names
+    /// what cannot be listed, and does not end it.
+    fn walk<'a>(&'a self, root: &Path, wanted: &'a dyn Fn(&Path) -> bool) -> Walk<'a>;
+
+    /// Begins to write a file. It is there, whole and for good, once it is [committed](Upload::commit), in the place of what was there before;
+    /// until then nothing has changed. Links are replaced, never followed.
+    fn create(&self, path: &Path) -> Result<Box<dyn Upload>> {
+        Err(self.read_only(path))
+    }
+
+    /// Writes a whole file: all of it is there afterwards, or nothing has changed.
+    fn write_file(&self, path: &Path, content: &[u8]) -> Result<()> {
+        let mut upload = self.create(path)?;
+        upload.write_all(content).map_err(|source| Error::Write { path: path.to_path_buf(), source })?;
+        upload.commit()
+    }
+
+    /// Removes a file or a link, if it is there. What a link leads to stays.
+    fn remove(&self, path: &Path) -> Result<()> {
+        Err(self.read_only(path))
+    }
+
+    /// Makes a folder and those that it lies in.
+    fn make_folder(&self, path: &Path) -> Result<()> {
+        let _ = path;
+        Ok(())
+    }
+
+    /// Makes a folder for Forebay alone, or takes the one that is there. A link is refused, even to a folder.
+    fn own_folder(&self, path: &Path) -> Result<()> {
+        let _ = path;
+        Ok(())
+    }
+
+    /// Removes an empty folder.
+    fn remove_folder(&self, path: &Path) -> Result<()> {
+        let _ = path;
+        Ok(())
+    }
+
+    /// Locks a name for this process; `None` where another has it. It is free again when the lock is dropped, or its process ends.
+    fn lock(&self, path: &Path) -> Result<Option<Lock>> {
+        Err(self.read_only(path))
+    }
+
+    /// The error of a storage that cannot be written to.
+    fn read_only(&self, path: &Path) -> Error {
+        let source =
+            io::Error::new(io::ErrorKind::ReadOnlyFilesystem, format!("storage `{}` is only read", self.name()));
+        Error::Write { path: path.to_path_buf(), source }
+    }
+
     /// Forgets the cached pages of these files, so that the next read comes from the device. Needs no special rights.
     ///
     /// What has been written but not yet stored is stored first, since dirty pages cannot be forgotten. Pages that another process
@@ -37,6 +111,77 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// What the user should know about how this storage reads, for instance that direct reads were refused.
     fn notice(&self) -> Option<String> {
         None
+    }
+}
+
+/// What is known of a file without reading it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Status {
+    /// Its size.
+    pub bytes: u64,
+    /// Which version of it this is.
+    pub version: Version,
+}
+
+/// Which version of a file this is: an opaque tag. A file whose size and tag are the same as before is taken for unchanged. Of a local file it is
+/// the time of its last change; elsewhere it may come of an entity tag.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Version(pub u64);
+
+/// Something in a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its full path.
+    pub path: PathBuf,
+    /// What it is.
+    pub kind: EntryKind,
+}
+
+/// What lies in a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EntryKind {
+    /// A regular file.
+    File,
+    /// A folder.
+    Folder,
+    /// A link, a pipe, a device.
+    Other,
+}
+
+/// The files that [`Storage::walk`] finds.
+pub type Walk<'a> = Box<dyn Iterator<Item = Result<Walked>> + 'a>;
+
+/// A file that [`Storage::walk`] found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Walked {
+    /// Its path below the root.
+    pub below: PathBuf,
+    /// Its size and version; `None` for a link whose target is not there or out of reach, which reading it will tell.
+    pub status: Option<Status>,
+}
+
+/// A file that is being written. Dropped before it is committed, it leaves nothing behind.
+pub trait Upload: io::Write + Send {
+    /// Gives the file its name, in the place of what had it before. All of it is there for good when this returns.
+    fn commit(self: Box<Self>) -> Result<()>;
+}
+
+/// A name that this process has locked, until this is dropped.
+pub struct Lock {
+    /// Whatever holds it: an open file, a lease.
+    _held: Box<dyn Send + Sync>,
+}
+
+impl Lock {
+    /// A lock that is held as long as `held` exists.
+    pub fn new(held: impl Send + Sync + 'static) -> Self {
+        Self { _held: Box::new(held) }
+    }
+}
+
+impl fmt::Debug for Lock {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Lock")
     }
 }
 

@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use crate::schedule::{Cost, Schedule, continues};
 use crate::simulated_cache::{FileId, SimulatedCache};
-use crate::{Clock, DroppedCache, File, Result, Storage, SystemClock, Throttle};
+use crate::{Clock, DroppedCache, Entry, File, Lock, Result, Status, Storage, SystemClock, Throttle, Upload, Walk};
 
 /// How much oversleep is made good by the next read. A sleep is typically late by tens of microseconds, which would distort
 /// the rate of small reads. More than this is not the timer but a busy processor, which a real device would not make up for.
@@ -81,6 +81,46 @@ impl Storage for ThrottledStorage {
         let inner = self.inner.open(path)?;
         let id = self.shared.cache.as_ref().map(|cache| lock(cache).file(path, inner.size()));
         Ok(Box::new(ThrottledFile { inner, shared: Arc::clone(&self.shared), id, position: Mutex::new(None) }))
+    }
+
+    fn status(&self, path: &Path) -> Result<Option<Status>> {
+        self.inner.status(path)
+    }
+
+    fn is_taken(&self, path: &Path) -> Result<bool> {
+        self.inner.is_taken(path)
+    }
+
+    fn entries(&self, folder: &Path) -> Result<Vec<Entry>> {
+        self.inner.entries(folder)
+    }
+
+    fn walk<'a>(&'a self, root: &Path, wanted: &'a dyn Fn(&Path) -> bool) -> Walk<'a> {
+        self.inner.walk(root, wanted)
+    }
+
+    fn create(&self, path: &Path) -> Result<Box<dyn Upload>> {
+        self.inner.create(path)
+    }
+
+    fn remove(&self, path: &Path) -> Result<()> {
+        self.inner.remove(path)
+    }
+
+    fn make_folder(&self, path: &Path) -> Result<()> {
+        self.inner.make_folder(path)
+    }
+
+    fn own_folder(&self, path: &Path) -> Result<()> {
+        self.inner.own_folder(path)
+    }
+
+    fn remove_folder(&self, path: &Path) -> Result<()> {
+        self.inner.remove_folder(path)
+    }
+
+    fn lock(&self, path: &Path) -> Result<Option<Lock>> {
+        self.inner.lock(path)
     }
 
     fn drop_cache(&self, paths: &[&Path]) -> Result<DroppedCache> {

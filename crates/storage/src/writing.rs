@@ -11,9 +11,12 @@
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Component, Path};
+use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::OFlags;
+
+use crate::local::cannot_write;
+use crate::{Result, Upload};
 
 /// Makes a new file. A file or link that has the name already is unlinked first; what a link leads to stays as it is.
 pub fn create_fresh(path: &Path) -> io::Result<File> {
@@ -40,6 +43,56 @@ pub fn write_whole(path: &Path, temporary: &Path, content: &[u8]) -> io::Result<
         rename_durably(temporary, path)
     };
     write().inspect_err(|_| _ = fs::remove_file(temporary))
+}
+
+/// A file of this machine that is being written, under its name with `.partial` behind it.
+#[derive(Debug)]
+pub(crate) struct PartialUpload {
+    path: PathBuf,
+    temporary: PathBuf,
+    /// `None` once it has its name.
+    file: Option<File>,
+}
+
+impl PartialUpload {
+    pub(crate) fn create(path: &Path) -> Result<Self> {
+        let temporary = path.with_added_extension("partial");
+        let file = create_fresh(&temporary).map_err(cannot_write(&temporary))?;
+        Ok(Self { path: path.to_owned(), temporary, file: Some(file) })
+    }
+
+    fn file(&mut self) -> io::Result<&mut File> {
+        self.file.as_mut().ok_or_else(|| ErrorKind::NotFound.into())
+    }
+}
+
+impl Write for PartialUpload {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file()?.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file()?.flush()
+    }
+}
+
+impl Upload for PartialUpload {
+    fn commit(mut self: Box<Self>) -> Result<()> {
+        let synced = self.file().and_then(|file| file.sync_all());
+        let renamed = synced.and_then(|()| rename_durably(&self.temporary, &self.path));
+        renamed.map_err(cannot_write(&self.path))?;
+        self.file = None;
+        Ok(())
+    }
+}
+
+impl Drop for PartialUpload {
+    fn drop(&mut self) {
+        if self.file.take().is_some() {
+            // What cannot be removed is written over by whoever writes this file next.
+            let _ = fs::remove_file(&self.temporary);
+        }
+    }
 }
 
 /// Renames a file and makes the new name durable. Where the new name is a link, the link is replaced, not what it leads to.

@@ -13,7 +13,7 @@ use forebay_engine::data::{Dataset, Listing};
 use forebay_engine::load::{Epoch, LoadOptions, Loader, OnError};
 use forebay_engine::source::{Files, Shards, Source};
 use forebay_pipeline::{Pipeline, Strategy};
-use forebay_storage::{DroppedCache, File, Storage};
+use forebay_storage::{DroppedCache, Entry, File, Status, Storage, Walk};
 use tempfile::TempDir;
 
 /// A small pipeline with a random step.
@@ -149,6 +149,18 @@ impl Storage for FailsAfter {
             self.reads_left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_err();
         let path = if spent { path.join("killed") } else { path.to_owned() };
         self.inner.read_file(&path, limit_bytes)
+    }
+
+    fn status(&self, path: &Path) -> forebay_storage::Result<Option<Status>> {
+        self.inner.status(path)
+    }
+
+    fn entries(&self, folder: &Path) -> forebay_storage::Result<Vec<Entry>> {
+        self.inner.entries(folder)
+    }
+
+    fn walk<'a>(&'a self, root: &Path, wanted: &'a dyn Fn(&Path) -> bool) -> Walk<'a> {
+        self.inner.walk(root, wanted)
     }
 
     fn drop_cache(&self, paths: &[&Path]) -> forebay_storage::Result<DroppedCache> {

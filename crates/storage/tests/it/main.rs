@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is how a failure is reported, in its helpers too")]
 
+mod contract;
 mod errors;
 mod local;
 mod page_cache;

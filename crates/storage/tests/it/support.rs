@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use bytes::Bytes;
-use forebay_storage::{Clock, DroppedCache, File, Result, Storage};
+use forebay_storage::{Clock, DroppedCache, Entry, File, Result, Status, Storage, Version, Walk};
 
 /// A clock on which sleeping takes no time: it jumps to the deadline, or past it by `oversleep`.
 #[derive(Debug, Default)]
@@ -57,6 +57,18 @@ impl Storage for ZeroStorage {
 
     fn open(&self, path: &Path) -> Result<Box<dyn File>> {
         Ok(Box::new(ZeroFile { size: self.sizes[path] }))
+    }
+
+    fn status(&self, path: &Path) -> Result<Option<Status>> {
+        Ok(self.sizes.get(path).map(|&bytes| Status { bytes, version: Version(0) }))
+    }
+
+    fn entries(&self, _folder: &Path) -> Result<Vec<Entry>> {
+        Ok(Vec::new())
+    }
+
+    fn walk<'a>(&'a self, _root: &Path, _wanted: &'a dyn Fn(&Path) -> bool) -> Walk<'a> {
+        Box::new(std::iter::empty())
     }
 
     fn drop_cache(&self, paths: &[&Path]) -> Result<DroppedCache> {
