@@ -32,9 +32,9 @@ fuzz_target!(|shard: &[u8]| {
     assert!(frames.starts_with(&naive.0.iter().map(|record| bytes::Bytes::copy_from_slice(record)).collect::<Vec<_>>()));
     let salvaged = Index::salvage(shard, "shard").map(|(index, _)| index);
     if let Ok(index) = Index::scan_headers(std::io::Cursor::new(shard), "shard") {
-        assert_eq!(salvaged.expect("what is whole can be salvaged").entries(), index.entries());
+        assert_eq!(salvaged.expect("what is whole can be salvaged"), index);
         let indexed: Vec<_> =
-            index.entries().iter().map(|&location| parse_indexed(&block, location, origin, true).ok()).collect();
+            index.iter().map(|location| parse_indexed(&block, location, origin, true).ok()).collect();
         assert_eq!(indexed.iter().all(Option::is_some), position == shard.len());
     }
 });

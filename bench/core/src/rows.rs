@@ -177,14 +177,14 @@ pub(crate) fn records(files: &[Vec<u8>]) -> Outcome<Row> {
     }
     let shard = Bytes::from(writer.finish()?);
     let schema = Schema { fields: vec![("image".to_owned(), FieldType::Bytes), ("label".to_owned(), FieldType::Int)] };
-    let locations: &[Location] = index.entries();
+    let locations: Vec<Location> = index.iter().collect();
     let origin = Origin { shard: "shard", record: 0, offset: 0 };
     // Many times over, since one pass is too short to time.
     let passes = 200;
     let (our_seconds, their_seconds) = in_turn(
         || {
             for _ in 0..passes {
-                for record in records_in_block(&shard, locations, origin, true) {
+                for record in records_in_block(&shard, locations.iter().copied(), origin, true) {
                     std::hint::black_box(decode_sample(record?, &schema, 0)?);
                 }
             }
@@ -192,7 +192,7 @@ pub(crate) fn records(files: &[Vec<u8>]) -> Outcome<Row> {
         },
         || {
             for _ in 0..passes {
-                for location in locations {
+                for location in &locations {
                     let payload = location.offset as usize + 12..location.end() as usize - 4;
                     std::hint::black_box(crc32c::crc32c(&shard[payload]));
                 }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use forebay_engine::Error as EngineError;
 use forebay_pipeline::Error as PipelineError;
+use forebay_storage::Error as StorageError;
 use forebay_storage::one_line;
 
 use crate::interrupt;
@@ -127,8 +128,10 @@ impl Error {
             EngineError::Sample { .. } | EngineError::Pipeline(PipelineError::Step { .. }) => true,
             // A shard of which a part is damaged.
             EngineError::Record(error) => error.class() == forebay_record::ErrorClass::Format,
-            // Reading a source file or a record; what is being written is never read back by a storage.
-            EngineError::Storage(error) => error.class() == forebay_storage::ErrorClass::Io,
+            // Reading a source file, a record or a table beside a shard.
+            EngineError::Storage(error) => {
+                matches!(error, StorageError::Open { .. } | StorageError::Read { .. } | StorageError::ShortRead { .. })
+            }
             _ => false,
         }
     }

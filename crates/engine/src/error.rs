@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use forebay_storage::one_line;
+use forebay_storage::{hint_for, one_line};
 
 use crate::data::Skipped;
 
@@ -98,17 +98,6 @@ impl From<forebay_record::Error> for Error {
 
 /// A result of this room.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
-
-fn hint_for(source: &io::Error) -> &'static str {
-    match source.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "\nhint: free some space, or choose another folder, and run the same command again: what is finished is kept"
-        }
-        io::ErrorKind::PermissionDenied => "\nhint: check the permissions of the folder",
-        io::ErrorKind::NotFound => "\nhint: check the path",
-        _ => "",
-    }
-}
 
 impl Error {
     /// Whether this is no error of a sample, which could be skipped instead: everything is to end.

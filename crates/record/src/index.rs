@@ -23,9 +23,14 @@ use crate::tfrecord::{
 pub const INDEX_SUFFIX: &str = ".idx";
 
 /// Where each record of a shard is: in order, without overlap.
+///
+/// Records nearly always follow each other without a gap, and then an index takes 8 bytes for each in memory, otherwise 16.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Index {
-    entries: Vec<Location>,
+    /// Where each record's frame ends.
+    ends: Vec<u64>,
+    /// Where each begins; `None` as long as that is where the one before it ends.
+    starts: Option<Vec<u64>>,
 }
 
 impl Index {
@@ -40,14 +45,25 @@ impl Index {
             let Location { offset, length } = location;
             Error::usage(UsageFault::LocationOrder { offset, length, end: self.end() })
         })?;
-        self.entries.push(location);
+        self.add(location);
         Ok(())
+    }
+
+    /// Adds a record that was checked to come next.
+    fn add(&mut self, location: Location) {
+        if self.starts.is_none() && location.offset != self.end() {
+            self.starts = Some(self.iter().map(|entry| entry.offset).collect());
+        }
+        if let Some(starts) = &mut self.starts {
+            starts.push(location.offset);
+        }
+        self.ends.push(location.end());
     }
 
     /// The index in `text`; `name` is the index's own name, for errors.
     pub fn parse(text: &[u8], name: &str) -> Result<Self> {
         // The shortest line is `0 16`; most are longer, so this reserves too much rather than too little, within reason.
-        let mut index = Self { entries: Vec::with_capacity(text.len() / 8) };
+        let mut index = Self { ends: Vec::with_capacity(text.len() / 8), starts: None };
         for (number, line) in text.split(|&byte| byte == b'\n').enumerate() {
             let line = line.trim_ascii();
             if line.is_empty() {
@@ -60,12 +76,12 @@ impl Index {
                     Err(Error::Format { place, fault })
                 },
                 |location| {
-                    index.entries.push(location);
+                    index.add(location);
                     Ok(())
                 },
             )?;
         }
-        index.entries.shrink_to_fit();
+        index.ends.shrink_to_fit();
         Ok(index)
     }
 
@@ -82,8 +98,11 @@ impl Index {
                 hint: "read it from start to end, or store it uncompressed",
             });
         }
-        let entries = reader.map(|record| record.map(|record| record.location)).collect::<Result<_>>()?;
-        Ok(Self { entries })
+        let mut index = Self::new();
+        for record in reader {
+            index.add(record?.location);
+        }
+        Ok(index)
     }
 
     /// Makes the index of an uncompressed shard by its frames' headers alone: records are skipped, not read, and their
@@ -128,25 +147,28 @@ impl Index {
             ..Options::default()
         };
         let mut reader = Reader::new(input, shard, options)?;
-        let mut entries = Vec::new();
+        let mut index = Self::new();
         while let Some(record) = reader.next_record()? {
-            entries.push(record.location);
+            index.add(record.location);
         }
-        Ok((Self { entries }, reader.into_report()))
+        Ok((index, reader.into_report()))
     }
 
     /// Without the records that a shard of `shard_bytes` does not have; how many that are.
     pub fn cut_to(&mut self, shard_bytes: u64) -> u64 {
-        let within = self.entries.partition_point(|entry| entry.end() <= shard_bytes);
-        let lost = (self.entries.len() - within) as u64;
-        self.entries.truncate(within);
+        let within = self.ends.partition_point(|&end| end <= shard_bytes);
+        let lost = (self.len() - within) as u64;
+        self.ends.truncate(within);
+        if let Some(starts) = &mut self.starts {
+            starts.truncate(within);
+        }
         lost
     }
 
     /// The index as text.
     pub fn to_text(&self) -> String {
         let mut text = String::with_capacity(self.len() * 16);
-        for Location { offset, length } in &self.entries {
+        for Location { offset, length } in self.iter() {
             // Writing into a `String` cannot fail.
             let _ = writeln!(text, "{offset} {length}");
         }
@@ -155,17 +177,17 @@ impl Index {
 
     /// How many records there are.
     pub fn len(&self) -> usize {
-        self.entries.len()
+        self.ends.len()
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.ends.is_empty()
     }
 
     /// Where record `number` is.
     pub fn get(&self, number: usize) -> Option<Location> {
-        self.entries.get(number).copied()
+        (number < self.len()).then(|| self.location(number))
     }
 
     /// The length of record `number`, without its frame.
@@ -174,13 +196,42 @@ impl Index {
     }
 
     /// Where the records are, in order.
-    pub fn entries(&self) -> &[Location] {
-        &self.entries
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Location> + Clone {
+        self.range(0..self.len())
+    }
+
+    /// Where the records `numbers` are, in order, as far as there are so many.
+    pub fn range(&self, numbers: Range<usize>) -> impl ExactSizeIterator<Item = Location> + Clone {
+        (numbers.start.min(self.len())..numbers.end.min(self.len())).map(|number| self.location(number))
+    }
+
+    /// Where record `number` is, which there is.
+    fn location(&self, number: usize) -> Location {
+        let offset = match &self.starts {
+            Some(starts) => starts[number],
+            None => number.checked_sub(1).map_or(0, |before| self.ends[before]),
+        };
+        Location { offset, length: self.ends[number] - offset }
+    }
+
+    /// The number of the first record that begins after `offset`; [`Index::len`] if none does.
+    pub fn first_after(&self, offset: u64) -> usize {
+        match &self.starts {
+            Some(starts) => starts.partition_point(|&start| start <= offset),
+            // Each begins where the one before ends; and the first at 0.
+            None => (1 + self.ends.partition_point(|&end| end <= offset)).min(self.len()),
+        }
+    }
+
+    /// The number of the record at `location`.
+    pub fn find(&self, location: Location) -> Option<usize> {
+        let number = self.ends.binary_search(&location.end()).ok()?;
+        (self.get(number) == Some(location)).then_some(number)
     }
 
     /// Where the last record's frame ends.
     pub fn end(&self) -> u64 {
-        self.entries.last().map_or(0, |last| last.end())
+        self.ends.last().copied().unwrap_or(0)
     }
 
     /// Checks that a shard of `shard_bytes` can hold every record. Bytes that no record covers are no error here, because an
@@ -189,7 +240,7 @@ impl Index {
         if self.end() <= shard_bytes {
             return Ok(());
         }
-        let record = self.entries.partition_point(|entry| entry.end() <= shard_bytes);
+        let record = self.ends.partition_point(|&end| end <= shard_bytes);
         let offset = self.get(record).map(|entry| entry.offset);
         Err(Error::Format {
             place: Place { shard: Some(shard.into()), record: Some(record as u64), offset },
@@ -199,8 +250,8 @@ impl Index {
 
     /// The ranges of a shard of `shard_bytes` that no record covers: before, between and after them.
     pub fn gaps(&self, shard_bytes: u64) -> impl Iterator<Item = Range<u64>> {
-        let starts = std::iter::once(0).chain(self.entries.iter().map(|entry| entry.end()));
-        let ends = self.entries.iter().map(|entry| entry.offset).chain(std::iter::once(shard_bytes));
+        let starts = std::iter::once(0).chain(self.ends.iter().copied());
+        let ends = self.iter().map(|entry| entry.offset).chain(std::iter::once(shard_bytes));
         starts.zip(ends).filter(|(start, end)| start < end).map(|(start, end)| start..end)
     }
 

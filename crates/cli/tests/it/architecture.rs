@@ -141,3 +141,13 @@ fn only_one_module_makes_files() {
         );
     }
 }
+
+/// Every byte of a data set goes through a storage: what lists, builds, opens and loads never asks the file system itself.
+#[test]
+fn a_data_set_is_reached_through_its_storage() {
+    let mut files = code(&root().join("crates/engine"));
+    let parts = ["data", "build", "source", "load"].map(|part| format!("engine/src/{part}"));
+    files.retain(|(path, _)| parts.iter().any(|part| path.to_string_lossy().contains(part)));
+    assert!(files.len() > 20, "{} files", files.len());
+    assert_without(&files, &["std::fs", " fs::", "File::open", ".exists()", ".is_file()", ".is_dir()", ".metadata()"]);
+}

@@ -2,11 +2,9 @@
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
-use std::fs;
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use forebay_storage::{ErrorClass, read_file, unlink};
+use forebay_storage::{EntryKind, ErrorClass, Folder};
 use serde::Deserialize;
 
 use super::identity::Identity;
@@ -24,33 +22,32 @@ pub(super) struct Claim {
 
 impl Claim {
     /// What is ours in the folder `output`, whose journal is `journal`. A manifest that is not ours is refused.
-    pub(super) fn of(output: &Path, journal: &Path) -> Result<Self> {
+    pub(super) fn of(output: &Folder, journal: &Folder) -> Result<Self> {
         let mut names: HashSet<String> = manifest_names(output)?.unwrap_or_default().into_iter().collect();
-        names.extend(entries(journal)?.iter().filter_map(|path| {
-            let note = path.file_name()?.to_str()?.strip_suffix(".json")?;
-            Some(format!("{note}.tfrecord"))
-        }));
-        names.extend(sound(read_json::<Vec<String>>(&journal.join(REPLACED_FILE)))?.unwrap_or_default());
+        let notes = names_in(journal)?;
+        names.extend(notes.iter().filter_map(|note| Some(format!("{}.tfrecord", note.strip_suffix(".json")?))));
+        names.extend(sound(read_json::<Vec<String>>(journal, REPLACED_FILE))?.unwrap_or_default());
         names.retain(|name| shard_number(name).is_some());
-        let unfinished = sound(read_sealed::<Identity>(&journal.join(BUILD_FILE)))?;
+        let unfinished = sound(read_sealed::<Identity>(journal, BUILD_FILE))?;
         Ok(Self { names, below: unfinished.map_or(0, |identity| identity.shards() as u64) })
     }
 
     /// The names of those that are there: shards, and what lies beside them.
-    pub(super) fn files(&self, output: &Path) -> Result<Vec<String>> {
-        let name = |path: PathBuf| path.file_name().and_then(OsStr::to_str).map(str::to_owned);
-        Ok(entries(output)?.into_iter().filter_map(name).filter(|name| self.holds(name)).collect())
+    pub(super) fn files(&self, output: &Folder) -> Result<Vec<String>> {
+        let mut names = names_in(output)?;
+        names.retain(|name| self.holds(name));
+        Ok(names)
     }
 
     /// An error if anything that is not ours lies where a build of so many shards would write.
-    pub(super) fn refuse_others(&self, output: &Path, shards: usize) -> Result<()> {
+    pub(super) fn refuse_others(&self, output: &Folder, shards: usize) -> Result<()> {
         let wanted = Self { below: shards as u64, ..Self::default() };
         let others = wanted.files(output)?.into_iter().find(|name| !self.holds(name));
         others.map_or(Ok(()), |name| {
             Err(Error::Usage {
                 problem: format!(
                     "`{}` is in the way, and no build of Forebay here names it",
-                    output.join(name).display()
+                    output.file(name).display()
                 ),
                 remedy: "choose another folder, or move that file away".to_owned(),
             })
@@ -88,19 +85,22 @@ struct Shard {
 }
 
 /// The shards that the manifest in `output` names, if there is one. An error if it is not ours.
-pub(super) fn manifest_names(output: &Path) -> Result<Option<Vec<String>>> {
-    let path = output.join(MANIFEST_FILE);
-    if !is_there(&path)? {
+pub(super) fn manifest_names(output: &Folder) -> Result<Option<Vec<String>>> {
+    let path = output.file(MANIFEST_FILE);
+    if !output.storage().is_taken(&path)? {
         return Ok(None);
     }
-    let names = match read_file(&path, MANIFEST_BYTES_MAX) {
+    let names = match output.storage().read_file(&path, MANIFEST_BYTES_MAX) {
         Ok(text) => names_of(&text),
-        // Something else, and not a disk that fails.
-        Err(error) if error.class() == ErrorClass::Usage || path.is_symlink() => None,
+        // Something else, such as a link that leads nowhere, and not a disk that fails.
+        Err(error) if error.class() == ErrorClass::Usage || error.is_not_found() => None,
         Err(error) => return Err(error.into()),
     };
     names.map(Some).ok_or_else(|| Error::Usage {
-        problem: format!("the folder `{}` holds a `{MANIFEST_FILE}` that no build of Forebay wrote", output.display()),
+        problem: format!(
+            "the folder `{}` holds a `{MANIFEST_FILE}` that no build of Forebay wrote",
+            output.path().display()
+        ),
         remedy: "choose another folder, or move that file away".to_owned(),
     })
 }
@@ -118,15 +118,15 @@ fn names_of(text: &[u8]) -> Option<Vec<String>> {
 }
 
 /// An error if the journal holds anything that no build put there.
-pub(super) fn check_journal(journal: &Path) -> Result<()> {
-    for path in entries(journal)? {
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+pub(super) fn check_journal(journal: &Folder) -> Result<()> {
+    for entry in journal.storage().entries(journal.path())? {
+        let name = name_of(&entry.path);
         let note = name.strip_suffix(".partial").unwrap_or(&name);
         let shard = note.strip_suffix(".json").is_some_and(|note| shard_number(&format!("{note}.tfrecord")).is_some());
         let known = name == LOCK_FILE || shard || [BUILD_FILE, REPLACED_FILE, COMMAND_FILE].contains(&note);
-        if !known || fs::symlink_metadata(&path).is_ok_and(|found| !found.is_file()) {
+        if !known || entry.kind != EntryKind::File {
             return Err(Error::Usage {
-                problem: format!("`{}` is no part of a build, but lies in its journal", path.display()),
+                problem: format!("`{}` is no part of a build, but lies in its journal", entry.path.display()),
                 remedy: "look what it is, then remove it or choose another folder".to_owned(),
             });
         }
@@ -142,26 +142,18 @@ fn sound<T>(note: Result<Option<T>>) -> Result<Option<T>> {
     }
 }
 
-/// Whether there is anything at `path`, be it a link that leads nowhere. That it cannot be looked at does not mean that nothing is there:
-/// what is would be written over.
-pub(super) fn is_there(path: &Path) -> Result<bool> {
-    match fs::symlink_metadata(path) {
-        Ok(_) => Ok(true),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(Error::io("look at", path)(error)),
-    }
+/// The names of what lies in a folder; a name that is no text is none of ours, and shows as something else.
+pub(super) fn names_in(folder: &Folder) -> Result<Vec<String>> {
+    Ok(folder.storage().entries(folder.path())?.iter().map(|entry| name_of(&entry.path)).collect())
 }
 
-pub(super) fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
-    let all = match fs::read_dir(folder) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        all => all.map_err(Error::io("list", folder))?,
-    };
-    all.map(|entry| Ok(entry.map_err(Error::io("list", folder))?.path())).collect()
+fn name_of(path: &Path) -> String {
+    path.file_name().unwrap_or(OsStr::new("")).to_string_lossy().into_owned()
 }
 
-pub(super) fn remove(path: &Path) -> Result<()> {
-    unlink(path).map_err(Error::io("remove", path))
+/// Removes what is called `name` in a folder, if it is there.
+pub(super) fn remove(folder: &Folder, name: &str) -> Result<()> {
+    Ok(folder.storage().remove(&folder.file(name))?)
 }
 
 #[cfg(test)]

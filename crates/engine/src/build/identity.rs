@@ -1,12 +1,15 @@
 //! The identity of a build: what decides the bytes that come out.
 
+use std::io::ErrorKind;
+
 use forebay_pipeline::PipelineSpec;
 use forebay_pipeline::steps::named_files;
+use forebay_storage::{LocalStorage, Storage};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::{Build, BuildOptions};
-use crate::data::{Manifest, checksum, digits, nanoseconds};
+use crate::data::{Manifest, checksum, digits};
 use crate::error::{Error, Result};
 
 /// What is built, in parts, so that a message can say what has changed.
@@ -83,15 +86,14 @@ fn files_checksum(build: &Build) -> Result<String> {
         hash.update(&[0]);
         hash.update(&file.bytes.to_le_bytes());
         hash.update(&file.label.unwrap_or(-1).to_le_bytes());
-        hash.update(&nanoseconds(file.modified).to_le_bytes());
-        if file.beside_version != 0 {
-            hash.update(&file.beside_version.to_le_bytes());
-        }
+        hash.update(&file.version.0.to_le_bytes());
     }
     for path in named_files(build.strategy.offline(&build.pipeline))? {
-        let found = std::fs::metadata(&path).map_err(Error::io("open", &path))?;
-        hash.update(&found.len().to_le_bytes());
-        hash.update(&nanoseconds(found.modified().ok()).to_le_bytes());
+        // These are files of this machine, wherever the samples lie.
+        let found = LocalStorage::buffered().status(&path)?;
+        let found = found.ok_or_else(|| Error::io("open", &path)(ErrorKind::NotFound.into()))?;
+        hash.update(&found.bytes.to_le_bytes());
+        hash.update(&found.version.0.to_le_bytes());
     }
     Ok(digits(hash.digest()))
 }

@@ -1,7 +1,6 @@
 //! Building: the offline part of a strategy, written once as shards.
 //!
-//! A build can be killed at any moment and run again: a shard is written under a temporary name, flushed, renamed, and
-//! only then noted in the journal; the manifest is written last. A sample always goes into the same shard, so the shards
+//! A build can be killed at any moment and run again: a shard has its name once it is whole, and only then it is noted in the journal; the manifest is written last. A sample always goes into the same shard, so the shards
 //! that are done are kept (once every byte of them was found to be what was written), and what comes out is the same to the byte as from a build that was never stopped.
 
 mod claim;
@@ -12,14 +11,13 @@ mod shard;
 mod unfinished;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::sync::Mutex;
 use forebay_pipeline::steps::prepare_files;
 use forebay_pipeline::{Pipeline, Strategy};
-use forebay_storage::Storage;
+use forebay_storage::{Folder, Storage};
 
 use crate::data::{Listing, Manifest, Skipped};
 use crate::error::{Error, Result};
@@ -80,12 +78,17 @@ pub fn default_shards(samples: u64, threads: usize) -> usize {
 
 impl Build {
     /// Builds the data set in the folder `output`, or goes on with a build that was interrupted there.
-    pub fn run(&self, output: &Path, options: &BuildOptions, progress: &dyn Progress) -> Result<BuildReport> {
+    pub fn run(
+        &self,
+        output: impl Into<Folder>,
+        options: &BuildOptions,
+        progress: &dyn Progress,
+    ) -> Result<BuildReport> {
         self.check(options)?;
         // A vocabulary that is missing is reported now, and read once for all threads.
         let _files = prepare_files(self.pipeline.steps())?;
         let identity = Identity::of(self, options)?;
-        let journal = match Journal::open(output, identity, options.on_error, options.overwrite)? {
+        let journal = match Journal::open(output.into(), identity, options.on_error, options.overwrite)? {
             journal::Opened::Finished(manifest) => {
                 return Ok(BuildReport { shards_kept: manifest.shards.len(), manifest: *manifest });
             }

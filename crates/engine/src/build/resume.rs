@@ -1,10 +1,11 @@
 //! What an interrupted build left: shards that are noted in the journal are kept if every byte of them is what was noted.
 
-use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::journal::{Journal, ShardDone};
+use forebay_storage::Storage;
+
+use super::journal::{Journal, ShardDone, shard_name};
 use crate::data::{ShardEntry, blocks_path, crc_path, file_checksum, index_path};
 use crate::error::{Error, Result};
 use crate::progress::Progress;
@@ -32,7 +33,8 @@ pub(super) fn whole_shards(
             let shard = next.fetch_add(1, Ordering::Relaxed);
             let Some(noted) = noted.get(shard) else { return };
             let Some(done) = noted else { continue };
-            let whole = is_whole(&journal.shard_path(shard), &done.entry, progress);
+            let output = journal.output();
+            let whole = is_whole(&**output.storage(), &output.file(shard_name(shard)), &done.entry, progress);
             progress.advance(done.entry.samples);
             results.lock().push((shard, whole));
         }
@@ -50,18 +52,18 @@ pub(super) fn whole_shards(
 }
 
 /// Whether a shard and what lies beside it are what `entry` says.
-fn is_whole(path: &Path, entry: &ShardEntry, progress: &dyn Progress) -> Result<bool> {
+fn is_whole(storage: &dyn Storage, path: &Path, entry: &ShardEntry, progress: &dyn Progress) -> Result<bool> {
     let tables = [(index_path(path), Some(&entry.index_xxh3)), (crc_path(path), Some(&entry.crc_xxh3))];
     let blocks = (blocks_path(path), entry.blocks_xxh3.as_ref());
     // The shard last: it takes the longest.
     let files = tables.into_iter().chain([blocks, (path.to_owned(), Some(&entry.xxh3))]);
     for (path, expected) in files.filter_map(|(path, expected)| Some((path, expected?))) {
-        match file_checksum(&path, || progress.is_cancelled()) {
+        match file_checksum(storage, &path, || progress.is_cancelled()) {
             Ok(Some(found)) if found == *expected => {}
             Ok(Some(_)) => return Ok(false),
             Ok(None) => return Err(Error::Cancelled),
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
-            Err(error) => return Err(Error::io("read", &path)(error)),
+            Err(Error::Storage(error)) if error.is_not_found() => return Ok(false),
+            Err(error) => return Err(error),
         }
     }
     Ok(true)

@@ -1,6 +1,5 @@
 //! Writing one shard.
 
-use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::ops::Range;
 use std::path::Path;
@@ -11,11 +10,11 @@ use forebay_codec::image::Encoding;
 use forebay_codec::memory;
 use forebay_pipeline::{Draw, Runner, SampleView, Sink, StepError, encode_sample};
 use forebay_record::{Blocks, Checksums, Index, Packer, Packing, Writer};
-use forebay_storage::create_fresh;
+use forebay_storage::Upload;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::Build;
-use super::journal::{Journal, ShardDone, rename, write_whole};
+use super::journal::{Journal, ShardDone, shard_name};
 use crate::data::{ShardEntry, Skipped, SourceReader, blocks_path, checksum, crc_path, digits, index_path};
 use crate::error::{Error, Result};
 use crate::load::OnError;
@@ -74,22 +73,22 @@ impl<'a> ShardWriter<'a> {
         range: Range<usize>,
         journal: &Journal,
     ) -> std::result::Result<ShardDone, Stopped> {
-        let path = journal.shard_path(shard);
-        let temporary = path.with_extension("tfrecord.partial");
-        let written = self.write_file(&temporary, range);
-        if written.is_err() {
-            let _ = fs::remove_file(&temporary);
-        }
-        let Written { index, checksums, blocks, file, skipped } = written?;
-        let write_table = |table: &Path, content: &[u8]| write_whole(table, content).map(|()| checksum(content));
+        let name = shard_name(shard);
+        let (storage, path) = (journal.output().storage(), journal.output().file(&name));
+        let Written { index, checksums, blocks, file, skipped } =
+            self.write_file(storage.create(&path)?, &path, range)?;
+        let write_table = |table: &Path, content: &[u8]| -> Result<String> {
+            storage.write_file(table, content)?;
+            Ok(checksum(content))
+        };
         let index_xxh3 = write_table(&index_path(&path), index.to_text().as_bytes())?;
         let crc_xxh3 = write_table(&crc_path(&path), &checksums.to_bytes())?;
         let blocks = blocks.map(|blocks| write_table(&blocks_path(&path), blocks.to_text().as_bytes()));
         let blocks_xxh3 = blocks.transpose()?;
-        rename(&temporary, &path)?;
+        file.upload.commit()?;
         let done = ShardDone {
             entry: ShardEntry {
-                file: path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
+                file: name,
                 samples: index.len() as u64,
                 bytes: file.bytes,
                 xxh3: digits(file.hash.digest()),
@@ -103,10 +102,15 @@ impl<'a> ShardWriter<'a> {
         Ok(done)
     }
 
-    fn write_file(&mut self, path: &Path, range: Range<usize>) -> std::result::Result<Written, Stopped> {
+    /// Writes the samples `range` to `upload`, which will be the shard at `path`.
+    fn write_file(
+        &mut self,
+        upload: Box<dyn Upload>,
+        path: &Path,
+        range: Range<usize>,
+    ) -> std::result::Result<Written, Stopped> {
         let write_failed = |source: io::Error| Error::io("write the shard", path)(source);
-        let file = create_fresh(path).map_err(Error::io("create the shard", path))?;
-        let hashing = HashingFile { file, hash: Xxh3::new(), bytes: 0 };
+        let hashing = HashingUpload { upload, hash: Xxh3::new(), bytes: 0 };
         let packing = self.build.strategy.form.packing;
         let output = ShardOutput::new(BufWriter::with_capacity(1 << 20, hashing), packing).map_err(write_failed)?;
         let mut writer = Writer::new(output);
@@ -139,7 +143,6 @@ impl<'a> ShardWriter<'a> {
         let output = writer.finish().map_err(|error| shard_error(error, path))?;
         let (buffered, blocks) = output.finish().map_err(write_failed)?;
         let file = buffered.into_inner().map_err(|error| write_failed(error.into_error()))?;
-        file.file.sync_data().map_err(write_failed)?;
         Ok(Written { index, checksums, blocks, file, skipped })
     }
 
@@ -160,12 +163,12 @@ impl<'a> ShardWriter<'a> {
     }
 }
 
-/// A shard that is whole under its temporary name, and what belongs beside it.
+/// A shard that is whole but for its name, and what belongs beside it.
 struct Written {
     index: Index,
     checksums: Checksums,
     blocks: Option<Blocks>,
-    file: HashingFile,
+    file: HashingUpload,
     skipped: Vec<Skipped>,
 }
 
@@ -301,21 +304,21 @@ fn failed(key: &str, step: &str, source: StepError) -> forebay_pipeline::Error {
 }
 
 /// A file whose checksum is taken as it is written.
-struct HashingFile {
-    file: fs::File,
+struct HashingUpload {
+    upload: Box<dyn Upload>,
     hash: Xxh3,
     bytes: u64,
 }
 
-impl Write for HashingFile {
+impl Write for HashingUpload {
     fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
-        let written = self.file.write(buffer)?;
+        let written = self.upload.write(buffer)?;
         self.hash.update(&buffer[..written]);
         self.bytes += written as u64;
         Ok(written)
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
+        self.upload.flush()
     }
 }

@@ -1,14 +1,11 @@
 //! A build that is not finished, for whoever finds it.
 
-use std::fs;
-use std::path::Path;
-
-use forebay_storage::lock_file;
+use forebay_storage::{EntryKind, Folder};
 use serde::{Deserialize, Serialize};
 
-use super::claim::entries;
+use super::claim::names_in;
 use super::identity::Identity;
-use super::journal::{BUILD_FILE, COMMAND_FILE, JOURNAL_FOLDER, LOCK_FILE, ShardDone, read_json, read_sealed};
+use super::journal::{BUILD_FILE, COMMAND_FILE, JOURNAL_FOLDER, LOCK_FILE, ShardDone, is_note, read_json, read_sealed};
 use crate::data::MANIFEST_FILE;
 use crate::error::Result;
 
@@ -42,34 +39,32 @@ pub struct Unfinished {
 
 impl Unfinished {
     /// The build in `folder`, if there is one that is not finished.
-    pub fn find(folder: &Path) -> Result<Option<Self>> {
-        let journal = folder.join(JOURNAL_FOLDER);
-        let is_journal = fs::symlink_metadata(&journal).is_ok_and(|found| found.is_dir());
-        if !is_journal || fs::symlink_metadata(folder.join(MANIFEST_FILE)).is_ok() {
+    pub fn find(folder: impl Into<Folder>) -> Result<Option<Self>> {
+        let folder = folder.into();
+        let (storage, journal) = (folder.storage(), folder.folder(JOURNAL_FOLDER));
+        let found = storage.entries(folder.path())?;
+        let is_journal = found.iter().any(|entry| entry.path == journal.path() && entry.kind == EntryKind::Folder);
+        if !is_journal || storage.is_taken(&folder.file(MANIFEST_FILE))? {
             return Ok(None);
         }
-        let Some(identity) = read_sealed::<Identity>(&journal.join(BUILD_FILE))? else { return Ok(None) };
-        let is_note = |path: &Path| {
-            let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-            name.strip_prefix("shard-").and_then(|rest| rest.strip_suffix(".json")).is_some()
-        };
+        let Some(identity) = read_sealed::<Identity>(&journal, BUILD_FILE)? else { return Ok(None) };
         let (mut shards_done, mut samples_done, mut bytes_done) = (0, 0, 0);
-        for path in entries(&journal)?.iter().filter(|path| is_note(path)) {
-            if let Some(done) = read_sealed::<ShardDone>(path)? {
+        for name in names_in(&journal)?.iter().filter(|name| is_note(name)) {
+            if let Some(done) = read_sealed::<ShardDone>(&journal, name)? {
                 shards_done += 1;
                 samples_done += done.entry.samples;
                 bytes_done += done.entry.bytes;
             }
         }
-        let lock = journal.join(LOCK_FILE);
+        let lock = journal.file(LOCK_FILE);
         Ok(Some(Self {
             strategy: identity.strategy().to_owned(),
             shards: identity.shards(),
             shards_done,
             samples_done,
             bytes_done,
-            running: lock.exists() && matches!(lock_file(&lock), Ok(None)),
-            resume: read_json(&journal.join(COMMAND_FILE))?,
+            running: storage.is_taken(&lock)? && matches!(storage.lock(&lock), Ok(None)),
+            resume: read_json(&journal, COMMAND_FILE)?,
         }))
     }
 }

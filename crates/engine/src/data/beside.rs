@@ -15,18 +15,18 @@ pub(super) fn check_beside(listing: &Listing) -> Result<()> {
     for (place, field) in source.fields.iter().enumerate() {
         let mut paths = listing.entries().iter().filter_map(|entry| listing.files_of(entry).into_iter().nth(place + 1));
         // What cannot be looked at is there, and reading it says why.
-        if paths.any(|path| path.try_exists().unwrap_or(true)) {
+        if paths.any(|path| !matches!(listing.root().storage().status(&path), Ok(None))) {
             continue;
         }
         let Some(entry) = listing.entries().first() else { continue };
         let wanted = listing.files_of(entry).into_iter().nth(place + 1).unwrap_or_default();
-        let wanted = wanted.strip_prefix(listing.root()).unwrap_or(&wanted);
+        let wanted = wanted.strip_prefix(listing.root().path()).unwrap_or(&wanted);
         return Err(Error::Usage {
             problem: format!(
                 "no sample has a file for field `{}` beside it: `{}` matches nothing below `{}`; for `{}` it means `{}`",
                 field.field,
                 field.from,
-                listing.root().display(),
+                listing.root().path().display(),
                 entry.key,
                 wanted.display()
             ),

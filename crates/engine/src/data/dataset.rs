@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use bytes::Bytes;
 use forebay_pipeline::{Pipeline, Schema, Strategy};
 use forebay_record::{Blocks, Index, Origin, Place, parse_indexed};
-use forebay_storage::read_file;
+use forebay_storage::{Folder, Storage};
 
 use super::manifest::{MANIFEST_BYTES_MAX, MANIFEST_FILE, Manifest, Skipped};
 use super::tables::Tables;
@@ -19,7 +19,7 @@ use crate::load::OnError;
 /// A data set that was built, opened for reading.
 #[derive(Debug)]
 pub struct Dataset {
-    root: PathBuf,
+    root: Folder,
     manifest: Manifest,
     pipeline: Pipeline,
     on_error: OnError,
@@ -41,25 +41,23 @@ enum Found {
 
 impl Dataset {
     /// Opens the data set in the folder `root` and checks that every shard is there with its right size.
-    pub fn open(root: &Path) -> Result<Self> {
+    pub fn open(root: impl Into<Folder>) -> Result<Self> {
         Self::open_on_error(root, OnError::Fail)
     }
 
     /// The same, where `on_error` says what happens to shards that are damaged or not there: with [`OnError::Skip`] the data
     /// set is opened, tables that are damaged are made again if their shard is whole, and the rest is lost.
-    pub fn open_on_error(root: &Path, on_error: OnError) -> Result<Self> {
-        let path = root.join(MANIFEST_FILE);
-        let text = read_file(&path, MANIFEST_BYTES_MAX).map_err(|error| match &error {
-            forebay_storage::Error::Open { source, .. }
-                if source.kind() == std::io::ErrorKind::NotFound && root.is_dir() =>
-            {
-                Error::Usage {
-                    problem: format!("`{}` is no data set: it has no `{MANIFEST_FILE}`", root.display()),
-                    remedy: "build one with `forebay build`; a build that was interrupted goes on when run again"
-                        .to_owned(),
-                }
+    pub fn open_on_error(root: impl Into<Folder>, on_error: OnError) -> Result<Self> {
+        let root = root.into();
+        let path = root.file(MANIFEST_FILE);
+        let text = root.storage().read_file(&path, MANIFEST_BYTES_MAX).map_err(|error| {
+            // Where the folder itself is not there, that is what is wrong.
+            if error.is_not_found() && matches!(root.storage().is_taken(root.path()), Ok(true)) {
+                let problem = format!("`{}` is no data set: it has no `{MANIFEST_FILE}`", root.path().display());
+                let remedy = "build one with `forebay build`; a build that was interrupted goes on when run again";
+                return Error::Usage { problem, remedy: remedy.to_owned() };
             }
-            _ => error.into(),
+            error.into()
         })?;
         let manifest = Manifest::parse(&text, &path)?;
         let pipeline = Pipeline::from_spec(&manifest.pipeline)?;
@@ -75,7 +73,7 @@ impl Dataset {
         });
         let first: Vec<u64> = first.collect();
         let tables = manifest.shards.iter().map(|_| OnceLock::new()).collect();
-        let dataset = Self { root: root.to_owned(), manifest, pipeline, on_error, first, tables };
+        let dataset = Self { root, manifest, pipeline, on_error, first, tables };
         if on_error == OnError::Fail {
             (0..dataset.manifest.shards.len()).try_for_each(|shard| dataset.check_size(shard))?;
         }
@@ -84,7 +82,12 @@ impl Dataset {
 
     /// The folder.
     pub fn root(&self) -> &Path {
-        &self.root
+        self.root.path()
+    }
+
+    /// What its manifest and tables are read from.
+    pub(super) fn storage(&self) -> &dyn Storage {
+        &**self.root.storage()
     }
 
     /// The manifest.
@@ -109,7 +112,7 @@ impl Dataset {
 
     /// The path of shard number `shard`.
     pub fn shard_path(&self, shard: usize) -> PathBuf {
-        self.root.join(&self.manifest.shards[shard].file)
+        self.root.file(&self.manifest.shards[shard].file)
     }
 
     /// The number of the first sample of shard number `shard`.
@@ -138,7 +141,8 @@ impl Dataset {
     pub fn payload(&self, shard: usize, record: usize, frame: &Bytes) -> Result<Bytes> {
         let tables = self.tables(shard)?;
         let name = &self.manifest.shards[shard].file;
-        let location = tables.index.entries()[record];
+        let location =
+            tables.index.get(record).ok_or_else(|| Error::internal("a record that its index does not have"))?;
         let origin = Origin { shard: name, record: record as u64, offset: location.offset };
         let payload = parse_indexed(frame, location, origin, true)?;
         tables.checksums.check(record, frame, || Place {
@@ -181,12 +185,12 @@ impl Dataset {
     fn find_tables(&self, shard: usize) -> Result<Found> {
         let entry = &self.manifest.shards[shard];
         let path = self.shard_path(shard);
-        let error = match Tables::read(&path, entry) {
+        let error = match Tables::read(self.storage(), &path, entry) {
             Ok(tables) => return Ok(Found::Whole(tables)),
             Err(error) if self.on_error == OnError::Fail => return Err(error),
             Err(error) => first_line(&error),
         };
-        Ok(match Tables::remake(&path, entry) {
+        Ok(match Tables::remake(self.storage(), &path, entry) {
             Ok(tables) => Found::Remade(tables, error),
             Err(second) => Found::Lost(format!("{error}, and the shard does not help: {}", first_line(&second))),
         })
@@ -196,7 +200,9 @@ impl Dataset {
     pub(super) fn check_size(&self, shard: usize) -> Result<()> {
         let entry = &self.manifest.shards[shard];
         let path = self.shard_path(shard);
-        let found = std::fs::metadata(&path).map_err(Error::io("open the shard", &path))?.len();
+        let status = self.storage().status(&path)?;
+        let missing = || Error::io("open the shard", &path)(std::io::ErrorKind::NotFound.into());
+        let found = status.ok_or_else(missing)?.bytes;
         if found == entry.bytes {
             return Ok(());
         }

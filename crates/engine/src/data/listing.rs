@@ -5,14 +5,11 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use forebay_pipeline::{Format, Label, Order, Random, Source};
 use forebay_record::name_text;
-use forebay_storage::read_text;
+use forebay_storage::{Folder, Status, Version};
 use globset::GlobBuilder;
-use rustix::io::Errno;
-use walkdir::WalkDir;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::beside::check_beside;
@@ -67,7 +64,7 @@ fn outside(problem: String) -> Error {
 /// The samples of a source, in the order that numbers them.
 #[derive(Debug, Clone)]
 pub struct Listing {
-    root: PathBuf,
+    root: Folder,
     source: Source,
     reach: Reach,
     entries: Vec<Entry>,
@@ -85,10 +82,8 @@ pub struct Entry {
     pub key: Arc<str>,
     /// How many bytes it takes, with those of the files beside it.
     pub bytes: u64,
-    /// When its file was changed last, where the file system says so.
-    pub modified: Option<SystemTime>,
-    /// A checksum of sizes and times of the files beside it; 0 where there are none.
-    pub(crate) beside_version: u64,
+    /// Which version of its file this is, and of those beside it.
+    pub version: Version,
     /// Its class, as a number into [`Listing::classes`].
     pub label: Option<i64>,
     /// Where it lies.
@@ -116,18 +111,19 @@ impl Entry {
 
 impl Listing {
     /// Lists what `source` means in the folder `root`, and reads nothing that the source names outside it.
-    pub fn scan(source: &Source, root: &Path) -> Result<Self> {
+    pub fn scan(source: &Source, root: impl Into<Folder>) -> Result<Self> {
         Self::scan_with(source, root, OnError::Fail, Reach::Root)
     }
 
     /// The same, where `on_error` says what happens to shards and folders that are damaged, and `reach` what the source may name: with
     /// [`OnError::Skip`] samples are listed as far as they are whole, and the rest is [`lost`](Self::lost).
-    pub fn scan_with(source: &Source, root: &Path, on_error: OnError, reach: Reach) -> Result<Self> {
+    pub fn scan_with(source: &Source, root: impl Into<Folder>, on_error: OnError, reach: Reach) -> Result<Self> {
+        let root = root.into();
         let mut lost = Vec::new();
-        let mut entries = walk(source, root, on_error, &mut lost)?;
+        let mut entries = walk(source, &root, on_error, &mut lost)?;
         if entries.is_empty() {
             return Err(Error::Usage {
-                problem: format!("no file below `{}` matches `{}`", root.display(), source.pattern()),
+                problem: format!("no file below `{}` matches `{}`", root.path().display(), source.pattern()),
                 remedy: "check the folder, or set `files` in the pipeline's [source]".to_owned(),
             });
         }
@@ -138,19 +134,19 @@ impl Listing {
                 Label::None => Vec::new(),
                 Label::Folder => label_by(&mut entries, |path| Ok(folder_of(path)))?,
                 Label::Table => {
-                    let table = read_table(source, root, reach)?;
+                    let table = read_table(source, &root, reach)?;
                     label_by_table(&mut entries, |path| table_entry(&table, path))?
                 }
             };
         } else {
-            let found = list_shards(source.format, root, &entries, on_error)?;
+            let found = list_shards(source.format, &root, &entries, on_error)?;
             (shards, entries) = (found.paths, found.entries);
             lost.extend(found.lost);
         }
         if source.order() == Order::Shuffled {
             Random::from_parts(&[source.seed]).shuffle(&mut entries);
         }
-        let mut listing = Self { root: root.to_owned(), source: source.clone(), reach, entries, shards, classes, lost };
+        let mut listing = Self { root, source: source.clone(), reach, entries, shards, classes, lost };
         listing.check_reach()?;
         check_beside(&listing)?;
         listing.add_beside();
@@ -182,7 +178,7 @@ impl Listing {
     }
 
     /// The folder.
-    pub fn root(&self) -> &Path {
+    pub fn root(&self) -> &Folder {
         &self.root
     }
 
@@ -238,10 +234,10 @@ impl Listing {
     pub(super) fn files_of(&self, entry: &Entry) -> Vec<PathBuf> {
         let Place::File(path) = &entry.place else { return Vec::new() };
         let beside = self.source.fields.iter().map(|field| {
-            let below = beside(path, &field.from, &self.root, self.reach);
-            self.root.join(below.expect("checked when the listing was made"))
+            let below = beside(path, &field.from, self.root.path(), self.reach);
+            self.root.file(below.expect("checked when the listing was made"))
         });
-        std::iter::once(self.root.join(path)).chain(beside).collect()
+        std::iter::once(self.root.file(path)).chain(beside).collect()
     }
 
     /// Adds the sizes of the files beside samples to those of the samples, and notes their versions. One that is not there is an error
@@ -251,19 +247,19 @@ impl Listing {
             return;
         }
         let look = |entry: &Entry| {
-            let (mut bytes, mut hash) = (0, Xxh3::new());
-            for found in self.files_of(entry).iter().skip(1).map(std::fs::metadata) {
-                bytes += found.as_ref().map_or(0, std::fs::Metadata::len);
-                hash.update(&found.as_ref().map_or(0, std::fs::Metadata::len).to_le_bytes());
-                let modified = found.and_then(|found| found.modified()).ok();
-                hash.update(&nanoseconds(modified).to_le_bytes());
+            let (mut bytes, mut hash) = (entry.bytes, Xxh3::new());
+            hash.update(&entry.version.0.to_le_bytes());
+            for path in self.files_of(entry).iter().skip(1) {
+                let found = self.root.storage().status(path).ok().flatten().unwrap_or(NOTHING);
+                bytes += found.bytes;
+                hash.update(&found.bytes.to_le_bytes());
+                hash.update(&found.version.0.to_le_bytes());
             }
-            (bytes, hash.digest())
+            (bytes, Version(hash.digest()))
         };
-        let found: Vec<(u64, u64)> = self.entries.iter().map(look).collect();
-        for (entry, (bytes, version)) in self.entries.iter_mut().zip(found) {
-            entry.bytes += bytes;
-            entry.beside_version = version;
+        let found: Vec<(u64, Version)> = self.entries.iter().map(look).collect();
+        for (entry, found) in self.entries.iter_mut().zip(found) {
+            (entry.bytes, entry.version) = found;
         }
     }
 
@@ -272,7 +268,7 @@ impl Listing {
         for entry in &self.entries {
             let Place::File(path) = &entry.place else { return Ok(()) };
             for field in &self.source.fields {
-                if beside(path, &field.from, &self.root, self.reach).is_none() {
+                if beside(path, &field.from, self.root.path(), self.reach).is_none() {
                     let problem = format!(
                         "field `{}` of sample `{}` would be read from outside the data folder: `from` is `{}`",
                         field.field, entry.key, field.from
@@ -285,10 +281,8 @@ impl Listing {
     }
 }
 
-/// A time as a number; 0 where it is not known.
-pub(crate) fn nanoseconds(time: Option<SystemTime>) -> u128 {
-    time.and_then(|time| time.duration_since(UNIX_EPOCH).ok()).map_or(0, |time| time.as_nanos())
-}
+/// What is known of a file that is not there.
+const NOTHING: Status = Status { bytes: 0, version: Version(0) };
 
 /// The path below the root of the file that `from` describes for the sample at `path`: `masks/{stem}.png`. `None` if it leads out of the
 /// root and must not.
@@ -314,7 +308,7 @@ fn beside(path: &Path, from: &str, root: &Path, reach: Reach) -> Option<PathBuf>
     reach.below(root, Path::new(OsStr::from_bytes(&named)))
 }
 
-fn walk(source: &Source, root: &Path, on_error: OnError, lost: &mut Vec<Skipped>) -> Result<Vec<Entry>> {
+fn walk(source: &Source, root: &Folder, on_error: OnError, lost: &mut Vec<Skipped>) -> Result<Vec<Entry>> {
     let glob = GlobBuilder::new(source.pattern())
         .literal_separator(true)
         .empty_alternates(true)
@@ -325,67 +319,33 @@ fn walk(source: &Source, root: &Path, on_error: OnError, lost: &mut Vec<Skipped>
             remedy: "write it like `**/*.{jpg,png}`".to_owned(),
         })?;
     let matcher = glob.compile_matcher();
+    let wanted = |below: &Path| matcher.is_match(below);
     let mut files = Vec::new();
-    let mut before = root.to_owned();
-    for entry in WalkDir::new(root).follow_links(true) {
-        let (path, metadata) = match entry {
-            Ok(entry) => {
-                entry.path().clone_into(&mut before);
-                let below = before.strip_prefix(root).unwrap_or(&before);
-                if entry.file_type().is_dir() || !matcher.is_match(below) {
-                    continue;
-                }
-                // Its size and time are part of what a build is known by: they are never guessed.
-                let metadata = entry.metadata().map_err(|error| cannot_list(error, &before, root))?;
-                (entry.into_path(), Some(metadata))
+    for found in root.storage().walk(root.path(), &wanted) {
+        match found {
+            Ok(found) => {
+                // A link whose target is gone is a file that cannot be read: a damaged sample.
+                let status = found.status.unwrap_or(NOTHING);
+                files.push(Entry {
+                    key: name_text(found.below.as_os_str().as_bytes()).into(),
+                    place: Place::File(found.below),
+                    bytes: status.bytes,
+                    version: status.version,
+                    label: None,
+                });
             }
-            // A link to a folder that it lies in leads nowhere new.
-            Err(error) if error.loop_ancestor().is_some() => continue,
-            // A link whose target is gone is a file that cannot be read: a damaged sample, if it is one at all.
-            Err(error) if leads_nowhere(&error) => (error.path().map(Path::to_owned).unwrap_or_default(), None),
             Err(error) => {
-                let path = error.path().unwrap_or(root);
-                let key = path.strip_prefix(root).unwrap_or(path).to_string_lossy().into_owned();
-                let error = cannot_list(error, &before, root);
+                let path = error.path().unwrap_or(root.path());
+                let key = path.strip_prefix(root.path()).unwrap_or(path).to_string_lossy().into_owned();
                 // Without the root there is nothing to go on with.
                 if on_error == OnError::Fail || key.is_empty() {
-                    return Err(error);
+                    return Err(error.into());
                 }
                 lost.push(Skipped { key, reason: error.to_string(), samples: None });
-                continue;
             }
-        };
-        let below = path.strip_prefix(root).unwrap_or(&path);
-        if metadata.as_ref().is_some_and(|metadata| !metadata.is_file()) || !matcher.is_match(below) {
-            continue;
         }
-        files.push(Entry {
-            key: name_text(below.as_os_str().as_bytes()).into(),
-            place: Place::File(below.to_owned()),
-            bytes: metadata.as_ref().map_or(0, std::fs::Metadata::len),
-            modified: metadata.and_then(|metadata| metadata.modified().ok()),
-            beside_version: 0,
-            label: None,
-        });
     }
     Ok(files)
-}
-
-/// Whether this is about a link whose target is not there or out of reach, and not about a disk that fails.
-fn leads_nowhere(error: &walkdir::Error) -> bool {
-    let said = error.io_error().and_then(Errno::from_io_error);
-    matches!(said, Some(Errno::NOENT | Errno::NOTDIR | Errno::ACCESS | Errno::LOOP))
-        && error.path().is_some_and(Path::is_symlink)
-}
-
-/// An error that names what could not be listed. Where reading on in a folder failed it is not said in which: it is the one of its
-/// depth that `last`, the entry before, lies in.
-fn cannot_list(error: walkdir::Error, last: &Path, root: &Path) -> Error {
-    let below = last.strip_prefix(root).unwrap_or(Path::new(""));
-    let folder = || root.components().chain(below.components().take(error.depth().saturating_sub(1))).collect();
-    let path = error.path().map_or_else(folder, Path::to_owned);
-    let source = error.into_io_error().unwrap_or_else(|| std::io::Error::other("cannot be listed"));
-    Error::Io { doing: "list", path, source }
 }
 
 /// Gives each file the class that `class_of` names by its path, and returns the classes in alphabetical order.
@@ -418,15 +378,15 @@ fn folder_of(path: &Path) -> String {
     folder.map(|name| name_text(name.as_bytes()).into_owned()).unwrap_or_default()
 }
 
-fn read_table(source: &Source, root: &Path, reach: Reach) -> Result<HashMap<String, String>> {
+fn read_table(source: &Source, root: &Folder, reach: Reach) -> Result<HashMap<String, String>> {
     let name = source.table.as_deref().ok_or_else(|| Error::Usage {
         problem: "the source has `label = \"table\"` but no `table`".to_owned(),
         remedy: "add `table = \"labels.tsv\"`, a file below the data folder".to_owned(),
     })?;
-    let below = reach.below(root, Path::new(name));
+    let below = reach.below(root.path(), Path::new(name));
     let below = below.ok_or_else(|| outside(format!("the label table `{name}` lies outside the data folder")))?;
-    let path = root.join(below);
-    let text = read_text(&path, TABLE_BYTES_MAX)?;
+    let path = root.file(below);
+    let text = root.storage().read_text(&path, TABLE_BYTES_MAX)?;
     let mut table: HashMap<String, String> = HashMap::new();
     for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let mut columns = line.split('\t');

@@ -12,12 +12,11 @@ mod tables;
 mod verify;
 
 pub use dataset::Dataset;
-pub(crate) use listing::nanoseconds;
 pub use listing::{Entry, Listing, Reach};
 pub(crate) use manifest::MANIFEST_BYTES_MAX;
 pub use manifest::{MANIFEST_FILE, Manifest, ShardEntry, Skipped};
 pub use reader::{Content, SourceReader};
-pub(crate) use sealed::{checksum, digits, seal, unseal};
+pub(crate) use sealed::{Broken, checksum, digits, seal, unseal};
 pub use stretch::Stretch;
 pub(crate) use tables::{BESIDE_SHARD, beside_shard, blocks_path, crc_path, file_checksum, index_path};
 

@@ -1,15 +1,15 @@
 //! The samples in shards that others wrote: tar as `WebDataset` has it, and TFRecord.
 
 use std::ffi::OsStr;
-use std::fs::File;
 use std::io::{BufReader, Read, Seek};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use bytes::Bytes;
 use forebay_pipeline::Format;
 use forebay_record::{Index, name_text, salvage_tar};
-use forebay_storage::{open_file, read_file};
+use forebay_storage::{Folder, Storage, Stream};
 
 use super::listing::{Entry, Place};
 use super::manifest::{MANIFEST_BYTES_MAX, Skipped};
@@ -44,17 +44,21 @@ struct Damage {
 const TABLES: [&str; 4] = ["idx", "index", "crc", "blocks"];
 
 /// Lists the samples of `files`. Damage ends it, or is added to what is lost.
-pub(super) fn list_shards(format: Format, root: &Path, files: &[Entry], on_error: OnError) -> Result<Shards> {
+pub(super) fn list_shards(format: Format, root: &Folder, files: &[Entry], on_error: OnError) -> Result<Shards> {
     let mut found = Shards { paths: Vec::new(), entries: Vec::new(), lost: Vec::new() };
     for file in files {
         let Place::File(below) = &file.place else { continue };
-        let path = root.join(below);
+        let path = root.file(below);
         // Tables lie beside their shard, and a pattern like `train*` means both.
         let is_table = |extension: &OsStr| TABLES.iter().any(|table| extension == *table);
         if path.extension().is_some_and(is_table) {
             continue;
         }
-        let scan = if format == Format::Tar { scan_tar(&path, &file.key) } else { scan_records(&path, &file.key) };
+        let storage = &**root.storage();
+        let scan = match format {
+            Format::Tar => scan_tar(storage, &path, &file.key),
+            Format::Tfrecord | Format::Files => scan_records(storage, &path, &file.key),
+        };
         let scan = match (scan, on_error) {
             (Ok(scan), _) => scan,
             (Err(error), OnError::Fail) => return Err(error),
@@ -70,8 +74,7 @@ pub(super) fn list_shards(format: Format, root: &Path, files: &[Entry], on_error
         found.entries.extend(scan.samples.into_iter().enumerate().map(|(record, (key, offset, bytes))| Entry {
             key: key.unwrap_or_else(|| format!("{}:{record}", file.key)).into(),
             bytes,
-            modified: file.modified,
-            beside_version: 0,
+            version: file.version,
             label: None,
             place: Place::Shard { shard, record: record as u64, offset },
         }));
@@ -81,20 +84,17 @@ pub(super) fn list_shards(format: Format, root: &Path, files: &[Entry], on_error
         _ if !found.entries.is_empty() => Ok(found),
         Some(first) => Err(Error::AllSkipped { samples: Skipped::count(&found.lost), first: Box::new(first.clone()) }),
         None => Err(Error::Usage {
-            problem: format!("the {} shards below `{}` have no sample", found.paths.len(), root.display()),
+            problem: format!("the {} shards below `{}` have no sample", found.paths.len(), root.path().display()),
             remedy: "check the folder, and `format` in the pipeline's [source]".to_owned(),
         }),
     }
 }
 
-fn open(path: &Path) -> Result<File> {
-    Ok(open_file(path)?)
-}
-
-fn scan_tar(path: &Path, name: &str) -> Result<Scan> {
-    let mut input = open(path)?;
+fn scan_tar(storage: &dyn Storage, path: &Path, name: &str) -> Result<Scan> {
+    let file = storage.open(path)?;
+    let mut input = BufReader::new(Stream::new(&*file));
     refuse_gzip(&mut input, path)?;
-    let (samples, damage) = salvage_tar(BufReader::new(input), name)?;
+    let (samples, damage) = salvage_tar(input, name)?;
     let sample = |sample: forebay_record::TarSample| {
         let bytes = sample.range.end - sample.range.start;
         (Some(sample.key), sample.range.start, bytes)
@@ -105,12 +105,13 @@ fn scan_tar(path: &Path, name: &str) -> Result<Scan> {
 }
 
 /// By the index beside a shard, or by one made from its frames.
-fn scan_records(path: &Path, name: &str) -> Result<Scan> {
-    let mut input = open(path)?;
-    let length = input.metadata().map_err(Error::io("open the shard", path))?.len();
+fn scan_records(storage: &dyn Storage, path: &Path, name: &str) -> Result<Scan> {
+    let file = storage.open(path)?;
+    let length = file.size();
+    let mut input = Stream::new(&*file);
     refuse_gzip(&mut input, path)?;
     let mut damage = Vec::new();
-    let index = match index_beside(path, length) {
+    let index = match index_beside(storage, path, length) {
         Some(Ok(mut index)) => {
             if let Err(error) = index.check_within(length, name) {
                 damage.push(Damage { error: error.into(), samples: Some(index.cut_to(length)) });
@@ -132,16 +133,16 @@ fn scan_records(path: &Path, name: &str) -> Result<Scan> {
             })?
         }
     };
-    let samples = index.entries().iter().map(|location| (None, location.offset, location.length)).collect();
+    let samples = index.iter().map(|location| (None, location.offset, location.length)).collect();
     Ok(Scan { samples, damage })
 }
 
 /// The index beside a shard, if there is one.
 /// An index that leaves out a part of its shard of `length` bytes, as one does that was cut, would lose samples in silence, and is
 /// an error.
-fn index_beside(path: &Path, length: u64) -> Option<Result<Index>> {
+fn index_beside(storage: &dyn Storage, path: &Path, length: u64) -> Option<Result<Index>> {
     let path = index_path(path);
-    let parse = |text: Vec<u8>| {
+    let parse = |text: Bytes| {
         let index = Index::parse(&text, &path.display().to_string())?;
         let gap = index.gaps(length).next();
         match gap {
@@ -155,11 +156,15 @@ fn index_beside(path: &Path, length: u64) -> Option<Result<Index>> {
             _ => Ok(index),
         }
     };
-    path.is_file().then(|| read_file(&path, MANIFEST_BYTES_MAX).map_err(Error::from).and_then(parse))
+    match storage.status(&path) {
+        Ok(None) => None,
+        Ok(Some(_)) => Some(storage.read_file(&path, MANIFEST_BYTES_MAX).map_err(Error::from).and_then(parse)),
+        Err(error) => Some(Err(error.into())),
+    }
 }
 
 /// Samples of a compressed shard cannot be reached one by one.
-fn refuse_gzip(input: &mut File, path: &Path) -> Result<()> {
+fn refuse_gzip(input: &mut (impl Read + Seek), path: &Path) -> Result<()> {
     let mut start = [0; 2];
     let failed = Error::io("read the shard", path);
     let read = input.read(&mut start).and_then(|read| input.rewind().map(|()| read)).map_err(failed)?;

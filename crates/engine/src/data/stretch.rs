@@ -22,8 +22,9 @@ pub struct Stretch {
 impl Dataset {
     /// Reads the frames of `records` of shard number `shard`, which is open as `file`.
     pub fn read_stretch(&self, file: &dyn File, shard: usize, records: Range<usize>) -> Result<Stretch> {
-        let locations = &self.index(shard)?.entries()[records];
-        let (Some(first), Some(last)) = (locations.first(), locations.last()) else {
+        let index = self.index(shard)?;
+        let last = records.end.checked_sub(1).filter(|_| !records.is_empty());
+        let (Some(first), Some(last)) = (index.get(records.start), last.and_then(|last| index.get(last))) else {
             return Ok(Stretch { frames: Bytes::new(), offset: 0, bytes_read: 0 });
         };
         let Some(blocks) = self.blocks(shard)? else {

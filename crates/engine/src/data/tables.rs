@@ -1,13 +1,13 @@
 //! The tables beside a shard: where its records lie, where its blocks lie if it is packed, and each record's checksum.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
+use bytes::Bytes;
 use forebay_record::{
     BLOCKS_SUFFIX, Blocks, CHECKSUMS_SUFFIX, Checksums, INDEX_SUFFIX, Index, Options, Reader, masked_crc32c,
 };
-use forebay_storage::open_file;
+use forebay_storage::{Storage, Stream, sequential};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::manifest::ShardEntry;
@@ -25,16 +25,18 @@ pub(super) struct Tables {
 /// No table takes more bytes for a record (an index has 42 at most) and besides.
 const RECORD_BYTES_MAX: u64 = 128;
 const BYTES_MAX: u64 = 1 << 16;
+/// What is read at once of a file that is read whole.
+const PIECE_BYTES: usize = 1 << 20;
 
 impl Tables {
     /// Reads the tables of the shard at `path`, and checks that they are what the manifest says.
-    pub(super) fn read(path: &Path, entry: &ShardEntry) -> Result<Self> {
-        let blocks = read_blocks(path, entry)?;
+    pub(super) fn read(storage: &dyn Storage, path: &Path, entry: &ShardEntry) -> Result<Self> {
+        let blocks = read_blocks(storage, path, entry)?;
         let index_path = index_path(path);
-        let index = read_table("read the index", &index_path, entry, &entry.index_xxh3)?;
+        let index = read_table(storage, &index_path, entry, &entry.index_xxh3)?;
         let index = Index::parse(&index, &index_path.display().to_string())?;
         let crc_path = crc_path(path);
-        let checksums = read_table("read the checksums", &crc_path, entry, &entry.crc_xxh3)?;
+        let checksums = read_table(storage, &crc_path, entry, &entry.crc_xxh3)?;
         let checksums = Checksums::parse(&checksums, &crc_path.display().to_string())?;
         let tables = Self { index, checksums, blocks };
         tables.check(path, entry)?;
@@ -42,10 +44,10 @@ impl Tables {
     }
 
     /// Makes the tables again from the shard, if all of it is as it was built. Where its blocks lie cannot be made out.
-    pub(super) fn remake(path: &Path, entry: &ShardEntry) -> Result<Self> {
-        let blocks = read_blocks(path, entry)?;
+    pub(super) fn remake(storage: &dyn Storage, path: &Path, entry: &ShardEntry) -> Result<Self> {
+        let blocks = read_blocks(storage, path, entry)?;
         let (mut index, mut checksums) = (Index::new(), Checksums::new());
-        let found = read_shard(path, entry, Options::default(), None, |record| {
+        let found = read_shard(storage, path, entry, Options::default(), None, |record| {
             checksums.push(masked_crc32c(&record.data));
             Ok(index.push(record.location)?)
         })?;
@@ -70,10 +72,10 @@ impl Tables {
     }
 }
 
-fn read_blocks(path: &Path, entry: &ShardEntry) -> Result<Option<Blocks>> {
+fn read_blocks(storage: &dyn Storage, path: &Path, entry: &ShardEntry) -> Result<Option<Blocks>> {
     let Some(expected) = &entry.blocks_xxh3 else { return Ok(None) };
     let path = blocks_path(path);
-    let text = read_table("read the list of blocks", &path, entry, expected)?;
+    let text = read_table(storage, &path, entry, expected)?;
     let blocks = Blocks::parse(&text, &path.display().to_string())?;
     blocks.check_within(entry.bytes, &entry.file)?;
     Ok(Some(blocks))
@@ -83,11 +85,9 @@ fn read_blocks(path: &Path, entry: &ShardEntry) -> Result<Option<Blocks>> {
 pub(crate) const BESIDE_SHARD: [&str; 3] = [INDEX_SUFFIX, BLOCKS_SUFFIX, CHECKSUMS_SUFFIX];
 
 /// Reads a table whose checksum must be `expected`.
-fn read_table(doing: &'static str, path: &Path, entry: &ShardEntry, expected: &str) -> Result<Vec<u8>> {
+fn read_table(storage: &dyn Storage, path: &Path, entry: &ShardEntry, expected: &str) -> Result<Bytes> {
     let limit_bytes = entry.samples.saturating_mul(RECORD_BYTES_MAX).saturating_add(BYTES_MAX);
-    let mut content = Vec::new();
-    let read = open(path).and_then(|file| file.take(limit_bytes).read_to_end(&mut content));
-    read.map_err(Error::io(doing, path))?;
+    let content = storage.read_file(path, limit_bytes)?;
     let found = checksum(&content);
     if found == expected { Ok(content) } else { Err(other_checksum(path, expected, &found)) }
 }
@@ -114,14 +114,17 @@ pub(super) struct Pass {
 /// Reads the shard at `path` from front to back, and shows each record. Where it is damaged and an index is known, that says
 /// where to go on.
 pub(super) fn read_shard(
+    storage: &dyn Storage,
     path: &Path,
     entry: &ShardEntry,
     options: Options,
     index: Option<Index>,
     mut record: impl FnMut(&forebay_record::Record) -> Result<()>,
 ) -> Result<Pass> {
-    let file = open(path).map_err(Error::io("open the shard", path))?;
-    let mut hashing = HashingRead { inner: file, hash: Xxh3::new() };
+    let file = storage.open(path)?;
+    file.advise_sequential();
+    let inner = BufReader::with_capacity(PIECE_BYTES, Stream::new(&*file));
+    let mut hashing = HashingRead { inner, hash: Xxh3::new() };
     let mut reader = Reader::new(&mut hashing, &entry.file, options)?;
     if let Some(index) = index {
         reader = reader.with_index(index);
@@ -136,32 +139,25 @@ pub(super) fn read_shard(
 }
 
 /// The checksum of a file, taken in pieces; `None` if `stop` says so in between.
-pub(crate) fn file_checksum(path: &Path, stop: impl Fn() -> bool) -> io::Result<Option<String>> {
-    let mut hashing = HashingRead { inner: open(path)?, hash: Xxh3::new() };
-    let mut piece = vec![0; 1 << 20];
-    while !stop() {
-        if hashing.read(&mut piece)? == 0 {
-            return Ok(Some(digits(hashing.hash.digest())));
+pub(crate) fn file_checksum(storage: &dyn Storage, path: &Path, stop: impl Fn() -> bool) -> Result<Option<String>> {
+    let file = storage.open(path)?;
+    let mut hash = Xxh3::new();
+    for piece in sequential(&*file, PIECE_BYTES) {
+        if stop() {
+            return Ok(None);
         }
+        hash.update(&piece?);
     }
-    Ok(None)
-}
-
-/// Opens a regular file: a pipe would be waited for.
-fn open(path: &Path) -> io::Result<File> {
-    open_file(path).map_err(|error| match error {
-        forebay_storage::Error::Open { source, .. } => source,
-        other => io::Error::other(other.to_string()),
-    })
+    Ok(Some(digits(hash.digest())))
 }
 
 /// Takes the checksum of what is read.
-struct HashingRead {
-    inner: File,
+struct HashingRead<R> {
+    inner: R,
     hash: Xxh3,
 }
 
-impl Read for HashingRead {
+impl<R: Read> Read for HashingRead<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.inner.read(buffer)?;
         self.hash.update(&buffer[..count]);

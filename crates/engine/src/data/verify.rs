@@ -17,21 +17,21 @@ impl Dataset {
         let mut problems = Vec::new();
         if let Err(error) = self.check_size(shard) {
             problems.push(error.to_string());
-            if matches!(error, Error::Io { .. }) {
+            if matches!(error, Error::Io { .. } | Error::Storage(_)) {
                 return Ok(problems);
             }
         }
         // Not those that may have been made again.
-        let tables = Tables::read(&path, entry).inspect_err(|error| problems.push(error.to_string())).ok();
+        let tables =
+            Tables::read(self.storage(), &path, entry).inspect_err(|error| problems.push(error.to_string())).ok();
         let options = Options { on_damage: OnDamage::Skip, ..Options::default() };
         let (mut records, mut misplaced, mut others) = (0, 0, 0);
         let index = tables.as_ref().map(|tables| tables.index.clone());
-        let pass = read_shard(&path, entry, options, index, |record| {
+        let pass = read_shard(self.storage(), &path, entry, options, index, |record| {
             records += 1;
             if let Some(tables) = &tables {
                 // By place and not by number, which damage may have changed.
-                let place = tables.index.entries().binary_search_by_key(&record.location.offset, |place| place.offset);
-                match place.ok().filter(|&number| tables.index.entries()[number] == record.location) {
+                match tables.index.find(record.location) {
                     None => misplaced += 1,
                     Some(number) => {
                         others += u64::from(tables.checksums.get(number) != Some(masked_crc32c(&record.data)));

@@ -88,8 +88,11 @@ pub fn profile(
         problem: format!("pipeline `{}` has a step that was made in code", pipeline.name()),
         remedy: "profile a pipeline that can be written down".to_owned(),
     })?;
-    let data =
-        Data { root: listing.root().display().to_string(), samples: listing.len() as u64, bytes: listing.bytes() };
+    let data = Data {
+        root: listing.root().path().display().to_string(),
+        samples: listing.len() as u64,
+        bytes: listing.bytes(),
+    };
     let listing = listing.take(options.sample_count);
     let draw = Draw { seed: options.seed, epoch: 0 };
     progress.note("measuring each step and the storage");

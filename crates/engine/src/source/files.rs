@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use forebay_pipeline::{Pipeline, Sample, Strategy};
-use forebay_storage::Storage;
+use forebay_storage::{Folder, Storage};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::{Block, Failed, Fetched, Source, block_bytes};
@@ -33,7 +33,8 @@ impl Files {
         on_error: OnError,
         reach: Reach,
     ) -> Result<Self> {
-        let listing = Listing::scan_with(pipeline.source(), root, on_error, reach)?;
+        let folder = Folder::new(Arc::clone(&storage), root);
+        let listing = Listing::scan_with(pipeline.source(), folder, on_error, reach)?;
         let (listing, numbers) = listing.as_they_lie();
         Ok(Self { numbers: Some(numbers), ..Self::new(pipeline, Arc::new(listing), storage)? })
     }
@@ -84,7 +85,7 @@ impl Source for Files {
     }
 
     fn folder(&self) -> Option<&Path> {
-        Some(self.listing().root())
+        Some(self.listing().root().path())
     }
 
     fn paths(&self) -> Vec<PathBuf> {

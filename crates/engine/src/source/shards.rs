@@ -2,16 +2,18 @@
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use forebay_pipeline::{Pipeline, Sample, Schema, Strategy, decode_sample};
-use forebay_storage::{File, Storage};
+use forebay_storage::{File, Folder, Storage};
 
 use super::{Block, Failed, Fetched, Source, block_bytes};
 use crate::data::{BESIDE_SHARD, Content, Dataset, Skipped};
 use crate::error::{Error, Result};
 use crate::load::OnError;
+use crate::threads::share;
 
 /// The records of a data set.
 pub struct Shards {
@@ -24,7 +26,8 @@ pub struct Shards {
 impl Shards {
     /// The data set in the folder `root`. `on_error` says what happens to shards that are damaged or not there.
     pub fn open(root: &Path, storage: Arc<dyn Storage>, on_error: OnError) -> Result<Self> {
-        Ok(Self::new(Arc::new(Dataset::open_on_error(root, on_error)?), storage))
+        let folder = Folder::new(Arc::clone(&storage), root);
+        Ok(Self::new(Arc::new(Dataset::open_on_error(folder, on_error)?), storage))
     }
 
     /// The records of `dataset`.
@@ -61,7 +64,7 @@ impl Shards {
         let mut blocks = Vec::new();
         let mut block = Block { samples: first..first, bytes: 0 };
         let mut start = 0;
-        for location in index.entries() {
+        for location in index.iter() {
             let full = block.bytes > 0 && location.end() - start > block_bytes;
             if block.len() == 0 || full && may_begin(location.offset) {
                 let end = block.samples.end;
@@ -87,11 +90,11 @@ impl Shards {
             self.open[shard].get_or_init(|| file)
         };
         let stretch = self.dataset.read_stretch(&**file, shard, records.clone())?;
-        let content = |location: &forebay_record::Location| {
+        let content = |location: forebay_record::Location| {
             let from = (location.offset - stretch.offset) as usize;
             Ok(Content::from(stretch.frames.slice(from..from + location.length as usize)))
         };
-        let contents = index.entries()[records].iter().map(content).collect();
+        let contents = index.range(records).map(content).collect();
         Ok(Fetched { contents, bytes_read: stretch.bytes_read })
     }
 
@@ -133,15 +136,28 @@ impl Source for Shards {
         let shards = (0..self.open.len()).map(|shard| self.dataset.shard_path(shard));
         let beside = |shard: PathBuf| {
             let tables = BESIDE_SHARD.map(|suffix| crate::data::beside_shard(&shard, suffix));
-            std::iter::once(shard).chain(tables.into_iter().filter(|path| path.exists()))
+            let is_there = |path: &PathBuf| matches!(self.storage.status(path), Ok(Some(_)));
+            std::iter::once(shard).chain(tables.into_iter().filter(is_there))
         };
         shards.flat_map(beside).collect()
     }
 
+    /// Of each shard the tables are read for it, on all cores.
     fn blocks(&self) -> Result<Vec<Block>> {
+        let found: Vec<OnceLock<Result<Vec<Block>>>> = self.open.iter().map(|_| OnceLock::new()).collect();
+        let next = AtomicUsize::new(0);
+        let work = || {
+            loop {
+                let shard = next.fetch_add(1, Ordering::Relaxed);
+                let Some(found) = found.get(shard) else { return };
+                found.get_or_init(|| self.blocks_of(shard));
+            }
+        };
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(self.open.len());
+        std::thread::scope(|scope| share(scope, threads, "read the indexes", &work))?;
         let mut blocks = Vec::new();
-        for shard in 0..self.open.len() {
-            blocks.extend(self.blocks_of(shard)?);
+        for found in found {
+            blocks.extend(found.into_inner().ok_or_else(|| Error::internal("a shard that nobody looked at"))??);
         }
         Ok(blocks)
     }

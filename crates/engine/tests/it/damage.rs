@@ -117,7 +117,7 @@ fn a_bad_length_costs_its_record() {
         assert_eq!(whole.samples.len(), 40);
         let path = folder.path().join("2.tfrecord");
         let index = Index::scan_headers(std::fs::File::open(&path).unwrap(), "2").unwrap();
-        edit(&path, |bytes| bytes[index.entries()[4].offset as usize] ^= 0x40);
+        edit(&path, |bytes| bytes[index.get(4).unwrap().offset as usize] ^= 0x40);
         let error = load_source(&pipeline, folder.path(), OnError::Fail).err().unwrap().to_string();
         assert!(error.contains("record 4 of `2.tfrecord` at byte") && error.contains("length checksum"), "{error}");
         let left = load_source(&pipeline, folder.path(), OnError::Skip).unwrap();
@@ -127,7 +127,7 @@ fn a_bad_length_costs_its_record() {
         assert!(pictures(&left).iter().all(|picture| all.binary_search(picture).is_ok()));
 
         // Cut: the index says how many that costs.
-        edit(&path, |bytes| bytes.truncate(index.entries()[7].offset as usize + 30));
+        edit(&path, |bytes| bytes.truncate(index.get(7).unwrap().offset as usize + 30));
         let left = load_source(&pipeline, folder.path(), OnError::Skip).unwrap();
         assert_eq!(left.samples.len(), 36, "{:?}", left.list);
         assert_eq!(left.skipped, if with_index { 4 } else { 2 }, "{:?}", left.list);
@@ -196,7 +196,7 @@ fn damage_to_a_data_set_of_ours_costs_what_cannot_be_read() {
         assert_eq!((list.len(), list[0].samples), (1, Some(10)), "one loss");
         restore(kept);
         let (kept, index) = (keep(""), keep(".idx"));
-        let third = dataset.index(2).unwrap().entries()[3];
+        let third = dataset.index(2).unwrap().get(3).unwrap();
         if split == "resized" {
             edit(&file(""), |bytes| bytes.truncate(third.offset as usize + 30));
             check("a cut shard", 7);

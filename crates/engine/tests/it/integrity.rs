@@ -154,7 +154,7 @@ fn swapped_records_are_found_though_the_index_matches() {
     let (output, dataset) = built(&pipeline(SMALL), "resized", photos.path(), 1);
     let folder = output.path();
     let shard = read(folder, "shard-00000.tfrecord");
-    let mut locations = dataset.index(0).unwrap().entries().to_vec();
+    let mut locations: Vec<_> = dataset.index(0).unwrap().iter().collect();
     locations.swap(3, 11);
     let (mut writer, mut index) = (Writer::new(Vec::new()), Index::new());
     for location in locations {

@@ -373,7 +373,7 @@ fn a_damaged_record_is_named_or_skipped() {
     let photos = photos(30);
     let (output, dataset) = built(&pipeline(SMALL), "resized", photos.path(), 2);
     let shard = dataset.shard_path(1);
-    let location = dataset.index(1).unwrap().entries()[4];
+    let location = dataset.index(1).unwrap().get(4).unwrap();
     let mut bytes = std::fs::read(&shard).unwrap();
     bytes[location.offset as usize + 100] ^= 4;
     std::fs::write(&shard, bytes).unwrap();

@@ -10,6 +10,7 @@ mod building;
 mod converting;
 mod damage;
 mod domains;
+mod faults;
 mod integrity;
 mod links;
 mod listing;

@@ -59,7 +59,7 @@ fn damage_to_a_block_costs_its_own_records() {
     let (output, dataset) = built(&pipeline(SMALL), "decoded+gzip", photos.path(), 1);
     let [first, rest @ ..] = dataset.blocks(0).unwrap().unwrap().entries() else { panic!("blocks") };
     assert!(!rest.is_empty());
-    let lost = dataset.index(0).unwrap().entries().iter().filter(|entry| entry.end() <= first.inflated_end()).count();
+    let lost = dataset.index(0).unwrap().iter().filter(|entry| entry.end() <= first.inflated_end()).count();
     let shard = dataset.shard_path(0);
     let mut bytes = std::fs::read(&shard).unwrap();
     // The first bytes of a block are its code lengths: nothing can be made of the rest without them.

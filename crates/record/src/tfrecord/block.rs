@@ -73,11 +73,11 @@ pub fn parse_indexed(block: &Bytes, location: Location, base: Origin<'_>, verify
 /// A damaged record is an `Err` in its place, and the ones after it follow.
 pub fn records_in_block<'a>(
     block: &'a Bytes,
-    locations: &'a [Location],
+    locations: impl ExactSizeIterator<Item = Location> + 'a,
     base: Origin<'a>,
     verify_checksums: bool,
 ) -> impl ExactSizeIterator<Item = Result<Bytes>> + 'a {
-    locations.iter().enumerate().map(move |(index, &location)| {
+    locations.enumerate().map(move |(index, location)| {
         let origin = Origin { record: base.record + index as u64, ..base };
         parse_indexed(block, location, origin, verify_checksums)
     })

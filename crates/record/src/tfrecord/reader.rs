@@ -239,7 +239,7 @@ impl<R: Read> Reader<R> {
         let Some(index) = &self.index else {
             return self.scan();
         };
-        let next = index.entries().partition_point(|entry| entry.offset <= here);
+        let next = index.first_after(here);
         self.number = self.number.max(next as u64);
         match index.get(next) {
             Some(entry) => self.discard(entry.offset - here),

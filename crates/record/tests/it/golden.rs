@@ -72,7 +72,7 @@ fn a_plain_file_is_written_again_byte_for_byte_and_read_in_place() {
     let block = Bytes::from(plain.clone());
     let base = Origin { shard: "plain", record: 0, offset: 0 };
     let mut position = 0;
-    for (record, &location) in records_in_block(&block, index.entries(), base, true).zip(index.entries()) {
+    for (record, location) in records_in_block(&block, index.iter(), base, true).zip(index.iter()) {
         let record = record.unwrap();
         let (parsed, next) = parse_frame(&block, position, base).unwrap().unwrap();
         assert_eq!(parsed, record);

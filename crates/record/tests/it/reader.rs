@@ -142,7 +142,7 @@ fn a_record_over_the_limit_is_passed_over_by_its_length() {
 #[test]
 fn skipping_has_limits() {
     let (mut bytes, index) = shard(&[b"a".as_slice(); 300]);
-    for entry in index.entries() {
+    for entry in index.iter() {
         bytes[entry.offset as usize + 12] ^= 1;
     }
     let mut reader = Reader::new(&bytes[..], "bad", skipping()).unwrap();

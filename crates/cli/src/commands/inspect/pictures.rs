@@ -208,7 +208,7 @@ pub(super) fn folder(path: &Path, verify: bool) -> Result<Pictures> {
     let (mut wrong_extensions, mut problems) = (0, Vec::new());
     let mut decoder = Decoder::new();
     for file in listing.entries() {
-        let full = listing.root().join(file.path());
+        let full = listing.root().file(file.path());
         let content = read_up_to(&full, if verify { FILE_BYTES_MAX } else { MARK_BYTES })?;
         let format = Format::detect(&content);
         let count = formats.entry(format.map_or("unknown", Format::name)).or_default();
