@@ -192,14 +192,22 @@ class Dataset:
         return int(self.manifest["samples"])
 
     def export_tar(
-        self, output: str | os.PathLike[str], *, threads: int | None = None, progress: bool | None = None
+        self,
+        output: str | os.PathLike[str],
+        *,
+        threads: int | None = None,
+        memory: int | str | None = None,
+        progress: bool | None = None,
     ) -> list[str]:
         """Writes it as tar shards that WebDataset reads, into a folder that has none yet; their paths.
 
-        A picture that is kept encoded is a member called after its format (`jpg`), the label is `cls`, tensors are `npy`.
+        A picture that is kept encoded is a member called after its format (`jpg`), the label is `cls`, tensors are `npy`. What
+        is read and written at once stays within `memory`, as for a `Loader`.
         """
         count = whole("threads", cores() if threads is None else threads, 1, THREADS_MAX)
-        return [str(path) for path in _native.export_tar(self.path, os.fspath(output), count, listener(progress))]
+        most = None if memory is None else byte_count("memory", memory)
+        paths = _native.export_tar(self.path, os.fspath(output), count, most, listener(progress))
+        return [str(path) for path in paths]
 
     def to_pandas(self) -> pandas.DataFrame:
         """A row for each shard, indexed by its file: samples, bytes, checksum. Needs pandas."""

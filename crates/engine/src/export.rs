@@ -20,6 +20,7 @@ use forebay_storage::{Storage, create_fresh, rename_durably, unlink};
 
 use crate::data::Dataset;
 use crate::error::{Error, Result};
+use crate::memory::Gate;
 use crate::progress::Progress;
 use crate::source::{Shards, Source};
 use crate::threads::share;
@@ -35,13 +36,14 @@ pub struct Exported {
     pub bytes: u64,
 }
 
-/// Writes `dataset` as tars into the folder `output`, which must not have any yet, on `threads` threads. The tars get their names when
+/// Writes `dataset` as tars into the folder `output`, which must not have any yet, on `threads` threads that hold at most `memory_bytes`. The tars get their names when
 /// all of them are whole, so that a part of an export is never taken for all of it.
 pub fn export_tar(
     dataset: &Arc<Dataset>,
     storage: &Arc<dyn Storage>,
     output: &Path,
     threads: usize,
+    memory_bytes: u64,
     progress: &dyn Progress,
 ) -> Result<Exported> {
     fs::create_dir_all(output).map_err(Error::io("create the folder", output))?;
@@ -56,6 +58,8 @@ pub fn export_tar(
     }
     let source = Shards::new(Arc::clone(dataset), Arc::clone(storage));
     let shards = dataset.manifest().shards.len();
+    let threads = threads.clamp(1, shards.max(1));
+    let gate = Gate::new(memory_bytes, threads);
     progress.begin("export", dataset.manifest().samples);
     let next = AtomicUsize::new(0);
     let bytes = AtomicU64::new(0);
@@ -66,13 +70,13 @@ pub fn export_tar(
             if shard >= shards || failure.lock().is_some() {
                 return;
             }
-            match write_shard(&source, &tar_path(output, shard), shard, progress) {
+            match write_shard(&source, &tar_path(output, shard), shard, &gate, progress) {
                 Ok(written) => _ = bytes.fetch_add(written, Ordering::Relaxed),
                 Err(error) => _ = failure.lock().get_or_insert(error),
             }
         }
     };
-    std::thread::scope(|scope| share(scope, threads.clamp(1, shards.max(1)), "export", &work))?;
+    std::thread::scope(|scope| share(scope, threads, "export", &work))?;
     let files: Vec<PathBuf> = (0..shards).map(|shard| tar_path(output, shard)).collect();
     let named = match failure.into_inner() {
         Some(error) => Err(error),
@@ -99,13 +103,26 @@ fn temporary(path: &Path) -> PathBuf {
 }
 
 /// Writes one tar under its temporary name; its size.
-fn write_shard(source: &Shards, path: &Path, shard: usize, progress: &dyn Progress) -> Result<u64> {
+fn write_shard(source: &Shards, path: &Path, shard: usize, gate: &Gate, progress: &dyn Progress) -> Result<u64> {
     let schema = source.dataset().stored_schema();
     let temporary = temporary(path);
     let file = create_fresh(&temporary).map_err(Error::io("create", &temporary))?;
     let mut writer = TarWriter::new(BufWriter::with_capacity(1 << 20, file));
     let mut keys = HashSet::new();
     for block in source.blocks_of(shard)? {
+        let mut pass = None;
+        // What is read, perhaps inflated, and the members of one of its samples.
+        let bytes = block.bytes.saturating_mul(3);
+        gate.wait(bytes, &mut pass).map_err(|_| Error::Limit {
+            problem: format!(
+                "samples {} to {} are read together, and writing `{}` would take {bytes} bytes for them: more than half of \
+                 the memory budget",
+                block.samples.start,
+                block.samples.end - 1,
+                path.display()
+            ),
+            remedy: "give more with `memory` (`--memory`)".to_owned(),
+        })?;
         let contents = source.read(block.samples.clone()).contents;
         for (number, content) in block.samples.zip(contents) {
             let sample = content.and_then(|content| source.unpack(number, content)).map_err(|failed| *failed.error)?;

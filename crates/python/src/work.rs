@@ -161,13 +161,15 @@ pub(crate) fn export_tar(
     folder: PathBuf,
     output: PathBuf,
     threads: usize,
+    memory_bytes: Option<u64>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Vec<PathBuf>> {
     let progress = Callback::new(progress);
     let exported = progress.watch(py, &Work::new(), || {
         let dataset = Arc::new(Dataset::open(&folder)?);
         let storage = StorageChoice::Local.open(0)?;
-        forebay_engine::export::export_tar(&dataset, &storage, &output, threads, &progress)
+        let memory_bytes = memory_bytes.unwrap_or_else(default_memory_bytes);
+        forebay_engine::export::export_tar(&dataset, &storage, &output, threads, memory_bytes, &progress)
     })?;
     exported.map(|exported| exported.files).map_err(|error| errors::engine(py, &error, None))
 }

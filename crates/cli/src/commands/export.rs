@@ -12,7 +12,7 @@ use forebay_plan::units;
 use serde::Serialize;
 
 use super::profile::counted;
-use crate::arguments::Threads;
+use crate::arguments::{MemoryArguments, Threads};
 use crate::error::Result;
 use crate::output::{Output, Page};
 
@@ -37,6 +37,8 @@ pub(crate) struct Arguments {
     output: PathBuf,
     #[command(flatten)]
     threads: Threads,
+    #[command(flatten)]
+    memory: MemoryArguments,
 }
 
 /// What `export --json` prints.
@@ -56,7 +58,8 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
     let dataset = Arc::new(Dataset::open(&arguments.dataset)?);
     let storage = StorageChoice::Local.open(0)?;
     let threads = arguments.threads.count();
-    let exported = export_tar(&dataset, &storage, &arguments.output, threads, &output.progress())?;
+    let memory_bytes = arguments.memory.bytes();
+    let exported = export_tar(&dataset, &storage, &arguments.output, threads, memory_bytes, &output.progress())?;
     let outcome = Outcome {
         dataset: arguments.dataset.clone(),
         bytes: exported.bytes,

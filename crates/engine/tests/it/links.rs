@@ -220,7 +220,7 @@ fn conversion_and_export_follow_no_links_below_the_folder() {
     let (_folder, dataset) = built(&pipeline(SMALL), "resized", photos.path(), 2);
     let output = tempfile::tempdir().unwrap();
     symlink(elsewhere.at("precious.txt"), output.path().join("shard-000000.tar.partial")).unwrap();
-    let exported = export_tar(&Arc::clone(&dataset), &local(), output.path(), 2, &()).unwrap();
+    let exported = export_tar(&Arc::clone(&dataset), &local(), output.path(), 2, 1 << 30, &()).unwrap();
     assert_eq!(exported.files.len(), 2);
     elsewhere.assert_unchanged();
 }
@@ -236,6 +236,6 @@ fn a_part_of_an_export_is_never_taken_for_all_of_it() {
     bytes[middle] ^= 1;
     fs::write(&shard, bytes).unwrap();
     let output = tempfile::tempdir().unwrap();
-    assert!(export_tar(&dataset, &local(), output.path(), 1, &()).is_err());
+    assert!(export_tar(&dataset, &local(), output.path(), 1, 1 << 30, &()).is_err());
     assert!(fs::read_dir(output.path()).unwrap().next().is_none());
 }

@@ -7,12 +7,13 @@ use forebay_codec::image::{Encoding, PngEffort, encode};
 use forebay_engine::build::BuildOptions;
 use forebay_engine::convert::{Conversion, ConvertOptions};
 use forebay_engine::data::Dataset;
+use forebay_engine::export::export_tar;
 use forebay_engine::load::{Column, Epoch, LoadOptions, OnError, Shuffle};
 use forebay_pipeline::Pipeline;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-use crate::support::{RAGGED, SMALL, TILES, build, files, local, options, photos, pipeline};
+use crate::support::{RAGGED, SMALL, TILES, build, built, files, local, options, photos, pipeline};
 
 /// Decoded pictures as they are.
 const DECODED: &str = "name = \"decoded\"\n[[step]]\nop = \"decode\"\n";
@@ -194,6 +195,19 @@ fn a_build_and_a_conversion_keep_within_the_budget_too() {
     assert!(done.skipped[0].reason.contains("to convert, over half"), "{:?}", done.skipped);
     let done = conversion.run(&ConvertOptions { memory_bytes: 60_000_000, ..convert }, &()).unwrap();
     assert_eq!((done.converted, done.kept), (1, 5));
+}
+
+#[test]
+fn an_export_keeps_to_its_budget() {
+    let folder = pictures(&[(40, 40), (1000, 1000), (50, 50)]);
+    let (_folder, dataset) = built(&pipeline(DECODED), "decoded", folder.path(), 1);
+    let output = tempfile::tempdir().unwrap();
+    let export = |memory_bytes| export_tar(&dataset, &local(), output.path(), 2, memory_bytes, &());
+    // The large picture takes 3 MB, and three times that are counted.
+    let error = export(10_000_000).unwrap_err().to_string();
+    assert!(error.contains("are read together") && error.contains("--memory"), "{error}");
+    assert!(std::fs::read_dir(output.path()).unwrap().next().is_none(), "nothing is left of it");
+    assert_eq!(export(20_000_000).unwrap().samples, 3);
 }
 
 #[test]

@@ -19,7 +19,7 @@ use forebay_plan::{Objective, Profile, Table, table, units};
 use serde::Serialize;
 
 use super::demo::{ElementType, sample_bytes};
-use crate::arguments::{ErrorArguments, Settings, StorageArguments, Threads, size_bytes};
+use crate::arguments::{ErrorArguments, MemoryArguments, Settings, StorageArguments, Threads, size_bytes};
 use crate::error::{Error, Result};
 use crate::output::{Output, write_inside};
 use crate::report::Report;
@@ -85,6 +85,8 @@ struct Common {
     seed: u64,
     #[command(flatten)]
     on_error: ErrorArguments,
+    #[command(flatten)]
+    memory: MemoryArguments,
     /// The folder for profiles, report and table [default: experiment-NAME]
     #[arg(short, long, value_name = "FOLDER")]
     output: Option<PathBuf>,

@@ -81,7 +81,7 @@ impl PlannedRun {
 
     pub(super) fn options(&self, common: &Common, runs_total: u32, work_folder: &Path) -> ProfileOptions {
         ProfileOptions {
-            memory_bytes: forebay_engine::memory::default_memory_bytes(),
+            memory_bytes: common.memory.bytes(),
             sample_count: self.samples,
             runs_total,
             check_leaders: false,

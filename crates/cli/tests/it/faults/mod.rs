@@ -136,7 +136,7 @@ impl Case {
         if !kind.is_empty() {
             command.env("LD_PRELOAD", shim().expect("checked before")).env("FAULT_KIND", kind);
             command.env("FAULT_ROOT", self.here()).env("FAULT_LOG", &log).env("FAULT_AT", at.to_string());
-            command.env("FAULT_VANISHED", self.vanished());
+            command.env("FAULT_VANISHED", self.vanished()).env("RUST_BACKTRACE", "1");
         }
         let ran = run_within(&mut command, HANGS_AFTER);
         (ran, fs::read_to_string(&log).unwrap_or_default())
