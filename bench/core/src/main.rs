@@ -9,11 +9,13 @@ mod bare;
 mod loader;
 mod measure;
 mod rows;
+mod scale;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use measure::Row;
+use scale::Figure;
 
 /// What every benchmark returns.
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
@@ -47,20 +49,23 @@ fn run(photos: &Path, output: Option<&Path>) -> Outcome<()> {
         rows::records(&files)?,
     ];
     table.extend(loader::rows(&files)?);
-    let text = report(&files, &table);
+    let figures = scale::figures()?;
+    let text = report(&files, &table, &figures);
     println!("{text}");
     if let Some(output) = output {
         output.parent().map_or(Ok(()), std::fs::create_dir_all)?;
         std::fs::write(output, text)?;
         eprintln!("written to {}", output.display());
     }
-    match table.iter().filter(|row| row.is_missed()).count() {
+    let missed =
+        table.iter().filter(|row| row.is_missed()).count() + figures.iter().filter(|row| row.is_missed()).count();
+    match missed {
         0 => Ok(()),
         missed => Err(format!("{missed} of the bars were missed; is the machine busy with something else?").into()),
     }
 }
 
-fn report(files: &[Vec<u8>], rows: &[Row]) -> String {
+fn report(files: &[Vec<u8>], rows: &[Row], figures: &[Figure]) -> String {
     let bytes: usize = files.iter().map(Vec::len).sum();
     let mut text = format!(
         "# Forebay beside the bare libraries\n\nRegenerate with `make bench`. Ratio = time of the bare library over ours for \
@@ -72,6 +77,13 @@ fn report(files: &[Vec<u8>], rows: &[Row]) -> String {
     );
     for row in rows {
         text.push_str(&row.to_string());
+    }
+    text.push_str(
+        "\n## One million samples\n\nBefore the first batch is there; warm page cache, two threads. Memory is what the process holds \
+         more afterwards, for each sample.\n\n| work | time | memory | bar | |\n|---|---:|---:|---|---|\n",
+    );
+    for figure in figures {
+        text.push_str(&figure.to_string());
     }
     text
 }
