@@ -2,8 +2,8 @@
 //! gives, and what is refused leaves nothing of another picture behind.
 #![no_main]
 
-use forebay_codec::image::{Channels, DecodeOptions, Decoder, Depth, Limits, Region, Scale};
-use forebay_codec::{Tensor, TensorMut};
+use forebay_codec::TensorMut;
+use forebay_codec::image::{Channels, DecodeOptions, DecodePlan, Decoder, Depth, Limits, Picture, Region, Scale};
 use forebay_fuzz::structure::{self, Random};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 
@@ -25,11 +25,12 @@ fuzz_target!(|file: &[u8]| {
     let partial = DecodeOptions { accept_partial: true, ..plain.clone() };
     let half = DecodeOptions { scale: Scale::Half, ..partial.clone() };
     let mut whole = None;
+    let Ok(opened) = Picture::open(file) else { return };
     for options in [&plain, &stored, &partial, &half] {
-        let spec = decoder.output_spec(file, options);
-        let Ok((picture, decoded)) = decoder.decode_reporting(file, options) else { continue };
-        assert_eq!(*picture.spec(), spec.expect("what decodes has a header"));
-        written_whole(&mut decoder, file, options, &picture);
+        let Ok(plan) = opened.plan(options) else { continue };
+        let Ok((picture, decoded)) = decoder.decode_reporting(&plan) else { continue };
+        assert_eq!(*picture.spec(), plan.spec());
+        written_whole(&mut decoder, &plan, picture.data());
         if options == &plain {
             assert!(!decoded.partial);
             let again = Decoder::new().decode(file, options).expect("it did a moment ago");
@@ -51,9 +52,8 @@ fuzz_target!(|file: &[u8]| {
 });
 
 /// Whatever was in the buffer before, a sample of someone else's perhaps, nothing of it is left.
-fn written_whole(decoder: &mut Decoder, file: &[u8], options: &DecodeOptions, picture: &Tensor) {
-    let mut data = vec![0xA5; picture.data().len()];
-    let output = TensorMut { spec: *picture.spec(), data: &mut data };
-    decoder.decode_into(file, options, output).expect("it did a moment ago");
-    assert!(data == *picture.data(), "a part of the output was not written");
+fn written_whole(decoder: &mut Decoder, plan: &DecodePlan<'_>, picture: &[u8]) {
+    let mut data = vec![0xA5; picture.len()];
+    decoder.decode_into(plan, TensorMut { spec: plan.spec(), data: &mut data }).expect("it did a moment ago");
+    assert!(data == picture, "a part of the output was not written");
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use forebay_codec::image::{DecodeOptions, Decoder};
+use forebay_codec::image::{DecodeOptions, Decoder, Picture};
 use forebay_codec::{TensorMut, TensorSpec};
 use forebay_engine::StorageChoice;
 use forebay_engine::build::{Build, BuildOptions};
@@ -105,10 +105,11 @@ struct Parts {
 
 impl Parts {
     fn run(&mut self, file: &[u8]) -> Outcome<()> {
-        let options = DecodeOptions::default();
         let [decoded, resized, centred, cropped] = &mut self.buffers;
-        let spec = self.decoder.output_spec(file, &options)?;
-        self.decoder.decode_into(file, &options, TensorMut { spec, data: room(decoded, spec) })?;
+        let picture = Picture::open(file)?;
+        let plan = picture.plan(&DecodeOptions::default())?;
+        let spec = plan.spec();
+        self.decoder.decode_into(&plan, TensorMut { spec, data: room(decoded, spec) })?;
         let spec = step(&Resize::shorter_side(256), (decoded, spec), resized, &mut self.scope)?;
         let spec = step(&Centre {}, (resized, spec), centred, &mut self.scope)?;
         step(&RandomCrop { size: 224 }, (centred, spec), cropped, &mut self.scope)?;

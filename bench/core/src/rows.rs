@@ -5,7 +5,7 @@ use std::path::Path;
 use bytes::Bytes;
 use fast_image_resize::images::{Image, ImageRef};
 use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
-use forebay_codec::image::{DecodeOptions, Decoder, Encoding, Format, PngEffort, Scale, encode};
+use forebay_codec::image::{DecodeOptions, Decoder, Encoding, Format, Picture, PngEffort, Scale, encode};
 use forebay_codec::{Tensor, TensorMut};
 use forebay_pipeline::steps::Resize;
 use forebay_pipeline::{FieldType, SampleView, Schema, Scope, Transform, ValueView, decode_sample, encode_sample};
@@ -42,11 +42,13 @@ fn as_stored(scale: Scale) -> DecodeOptions {
 
 fn decode_all(decoder: &mut Decoder, files: &[Vec<u8>], options: &DecodeOptions, output: &mut Vec<u8>) -> Outcome<()> {
     for file in files {
-        let spec = decoder.output_spec(file, options)?;
+        let picture = Picture::open(file)?;
+        let plan = picture.plan(options)?;
+        let spec = plan.spec();
         if output.len() < spec.bytes() {
             output.resize(spec.bytes(), 0);
         }
-        decoder.decode_into(file, options, TensorMut { spec, data: &mut output[..spec.bytes()] })?;
+        decoder.decode_into(&plan, TensorMut { spec, data: &mut output[..spec.bytes()] })?;
     }
     Ok(())
 }

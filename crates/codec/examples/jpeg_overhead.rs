@@ -6,7 +6,7 @@
 
 use std::time::Instant;
 
-use forebay_codec::image::{DecodeOptions, Decoder};
+use forebay_codec::image::{DecodeOptions, Decoder, Picture};
 use forebay_codec::{TensorMut, TensorSpec};
 use turbojpeg_sys as sys;
 
@@ -16,7 +16,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let files = std::env::args().skip(1).map(std::fs::read).collect::<Result<Vec<_>, _>>()?;
     let mut decoder = Decoder::new();
     let options = DecodeOptions { apply_orientation: false, ..DecodeOptions::default() };
-    let specs = files.iter().map(|file| decoder.output_spec(file, &options)).collect::<Result<Vec<_>, _>>()?;
+    let spec = |file| Ok::<_, forebay_codec::Error>(Picture::open(file)?.plan(&options)?.spec());
+    let specs = files.iter().map(|file| spec(file)).collect::<Result<Vec<_>, _>>()?;
     let mut buffer = vec![0; specs.iter().map(TensorSpec::bytes).max().unwrap_or(0)];
     // SAFETY: no preconditions.
     let handle = unsafe { sys::tj3Init(sys::TJINIT_TJINIT_DECOMPRESS as i32) };
@@ -38,7 +39,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let mut ours = |file: &[u8], spec: TensorSpec, data: &mut [u8]| {
         let started = Instant::now();
-        decoder.decode_into(file, &options, TensorMut { spec, data }).map(|_| started.elapsed().as_secs_f64())
+        let picture = Picture::open(file)?;
+        decoder.decode_into(&picture.plan(&options)?, TensorMut { spec, data })?;
+        Ok::<_, forebay_codec::Error>(started.elapsed().as_secs_f64())
     };
     let (mut bare_seconds, mut our_seconds) = (vec![0.0; PASSES], vec![0.0; PASSES]);
     for pass in 0..PASSES {

@@ -1,7 +1,7 @@
 //! Pictures: seven formats to tensors `[height, width, channels]` and back.
 //!
-//! [`Decoder`] decodes, [`decode_labels`] decodes masks, [`encode`] encodes, [`read_header`] looks without decoding. Content decides the format, never a
-//! file name. What is done with orientation, alpha, palettes, 16 bit, CMYK and missing data is one policy for all formats;
+//! [`Picture::open`] reads the header, [`Picture::plan`] says what a decode gives and takes, [`Decoder`] does it;
+//! [`decode_labels`] decodes masks, [`encode`] encodes. Content decides the format, never a file name. What is done with orientation, alpha, palettes, 16 bit, CMYK and missing data is one policy for all formats;
 //! `docs/formats/images.md` states it and compares it with other loaders.
 
 mod bmp;
@@ -16,6 +16,7 @@ mod labels;
 mod layout;
 mod options;
 mod orientation;
+mod picture;
 mod png;
 mod pnm;
 mod qoi;
@@ -26,9 +27,12 @@ pub use decoder::{Decoded, Decoder};
 pub use encode::{Encoding, PngEffort, encode};
 pub use encoding_name::ENCODING_NAMES;
 pub use format::Format;
-pub use header::{Header, read_header};
+pub use header::Header;
+#[doc(hidden)]
+pub use header::headers_read;
 pub use jpeg::{SCANS_MAX as JPEG_SCANS_MAX, Subsampling};
 pub use l3::{L3Details, L3Mode, L3Strip, inspect_l3};
 pub use labels::decode_labels;
 pub use options::{Channels, DecodeOptions, Depth, Limits, Region, Scale};
 pub use orientation::Orientation;
+pub use picture::{DecodePlan, Picture};

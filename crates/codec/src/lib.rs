@@ -11,25 +11,25 @@
 //! them, from their files, and rows of numbers of the tokens.
 //!
 //! ```
-//! use forebay_codec::image::{Channels, DecodeOptions, Decoder, Encoding, PngEffort, Region, encode, read_header};
+//! use forebay_codec::image::{Channels, DecodeOptions, Decoder, Encoding, Picture, PngEffort, Region, encode};
 //! use forebay_codec::{DType, Tensor, TensorMut};
 //!
 //! // A picture of 2 rows of 3 pixels, written as PNG.
 //! let pixels: Vec<u8> = (0..18).map(|sample| sample * 14).collect();
 //! let picture = Tensor::from_elements(&[2, 3, 3], &pixels).expect("18 samples fit the shape");
 //! let file = encode(picture.view(), &Encoding::Png { effort: PngEffort::Fast })?;
-//! assert_eq!((read_header(&file)?.width, read_header(&file)?.height), (3, 2));
 //!
-//! // Back again, into a buffer of our own.
+//! // Back again: open it, see what it will be, and decode it into a buffer of our own.
+//! let picture = Picture::open(&file)?;
+//! assert_eq!((picture.header().width, picture.header().height), (3, 2));
+//! let plan = picture.plan(&DecodeOptions::default())?;
+//! let mut buffer = vec![0; plan.spec().bytes()];
 //! let mut decoder = Decoder::new();
-//! let options = DecodeOptions::default();
-//! let spec = decoder.output_spec(&file, &options)?;
-//! let mut buffer = vec![0; spec.bytes()];
-//! let decoded = decoder.decode_into(&file, &options, TensorMut { spec, data: &mut buffer })?;
+//! let decoded = decoder.decode_into(&plan, TensorMut { spec: plan.spec(), data: &mut buffer })?;
 //! assert_eq!(buffer, pixels);
 //! assert!(!decoded.partial);
 //!
-//! // Only its right column, in grey.
+//! // Only its right column, in grey, all in one.
 //! let right = Region { x: 2, y: 0, width: 1, height: 2 };
 //! let options = DecodeOptions { channels: Channels::Grey, region: Some(right), ..DecodeOptions::default() };
 //! let column = decoder.decode(&file, &options)?;

@@ -134,7 +134,7 @@ impl Camera {
 
 #[cfg(test)]
 mod tests {
-    use forebay_codec::image::read_header;
+    use forebay_codec::image::Picture;
 
     use super::*;
 
@@ -156,7 +156,8 @@ mod tests {
             [(Film::LargeJpeg, 8, 200_000..1_500_000), (Film::LargePng, 16, 12_000_000..24_000_000)]
         {
             let file = photo(Kind::Coast, film, 1, 0).unwrap();
-            let header = read_header(&file).unwrap();
+            let opened = Picture::open(&file).unwrap();
+            let header = opened.header();
             assert_eq!((header.width, header.height), LARGE);
             assert_eq!(header.bits, bits);
             assert!(range.contains(&file.len()), "{film:?}: {}", file.len());

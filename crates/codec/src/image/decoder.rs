@@ -5,8 +5,9 @@ use crate::memory;
 use crate::tensor::{Tensor, TensorMut, TensorSpec};
 
 use super::header::Parsed;
-use super::layout::{self, Layout};
+use super::layout::Layout;
 use super::options::DecodeOptions;
+use super::picture::{DecodePlan, Picture};
 use super::{bmp, jpeg, l3, png, pnm, qoi, webp};
 
 /// What became of a decode.
@@ -47,29 +48,6 @@ impl Decoder {
         Self::default()
     }
 
-    /// What [`Decoder::decode_into`] would write, from the header alone: `[height, width, channels]` and the type.
-    pub fn output_spec(&mut self, bytes: &[u8], options: &DecodeOptions) -> Result<TensorSpec> {
-        let layout = Layout::new(Parsed::read(bytes)?.header(), options)?;
-        layout::require_bytes(&layout, 0, options)?;
-        Ok(layout.spec())
-    }
-
-    /// How many bytes of memory [`Decoder::decode_into`] takes beside its input and its output, where the picture decides it:
-    /// from the header alone, and never less than it will be. What is left out is a few rows, and at most
-    /// [`Limits::FIXED_BYTES`](super::Limits::FIXED_BYTES).
-    pub fn working_bytes(&mut self, bytes: &[u8], options: &DecodeOptions) -> Result<usize> {
-        let parsed = Parsed::read(bytes)?;
-        let layout = Layout::new(parsed.header(), options)?;
-        Ok(match &parsed {
-            Parsed::Jpeg(frame) => jpeg::working_bytes(frame, &layout),
-            Parsed::Png(header) => png::working_bytes(header, &layout),
-            Parsed::WebP(header) => webp::working_bytes(header, &layout, bytes)?,
-            Parsed::Qoi(header) => qoi::working_bytes(header, &layout),
-            Parsed::L3(file) => l3::working_bytes(file, &layout),
-            Parsed::Bmp(_) | Parsed::Pnm(_) => 0,
-        })
-    }
-
     /// How many bytes of scratch memory it keeps.
     pub fn capacity_bytes(&self) -> usize {
         self.scratch.capacity()
@@ -80,65 +58,44 @@ impl Decoder {
         self.scratch = Vec::new();
     }
 
-    /// Decodes `bytes` into `output`, which must be what [`Decoder::output_spec`] says. After an error it is all zero: neither
+    /// Decodes into `output`, which must be what [`DecodePlan::spec`] says. After an error it is all zero: neither
     /// half a picture nor what the memory held before is ever taken for this one.
     ///
     /// A JPEG, WebP, QOI or interlaced PNG that must be turned, cut or converted goes through scratch memory of its own
     /// size, which the decoder keeps, and so does what is wanted of an L3 that must be converted or made smaller;
     /// everything else is written straight to its place.
     #[expect(clippy::needless_pass_by_value, reason = "the output is a mutable borrow, given away")]
-    pub fn decode_into(&mut self, bytes: &[u8], options: &DecodeOptions, output: TensorMut<'_>) -> Result<Decoded> {
-        let result = self.try_decode_into(bytes, options, output.spec, output.data);
+    pub fn decode_into(&mut self, plan: &DecodePlan<'_>, output: TensorMut<'_>) -> Result<Decoded> {
+        let result = self.run(plan, output.spec, output.data);
         if result.is_err() {
             output.data.fill(0);
         }
         result
     }
 
-    fn try_decode_into(
-        &mut self,
-        bytes: &[u8],
-        options: &DecodeOptions,
-        output_spec: TensorSpec,
-        output: &mut [u8],
-    ) -> Result<Decoded> {
-        let parsed = Parsed::read(bytes)?;
-        let layout = Layout::new(parsed.header(), options)?;
-        let spec = layout.spec();
-        if spec != output_spec || output.len() != spec.bytes() {
-            let found = format!("{output_spec} in {} bytes", output.len());
-            return Err(Error::usage("the output does not fit the picture", spec, found));
-        }
-        self.run(bytes, options, &parsed, &layout, output)
-    }
-
-    /// Decodes `bytes` into a new tensor.
-    pub fn decode(&mut self, bytes: &[u8], options: &DecodeOptions) -> Result<Tensor> {
-        self.decode_reporting(bytes, options).map(|(tensor, _)| tensor)
-    }
-
-    /// Decodes `bytes` into a new tensor and says what became of it.
-    pub fn decode_reporting(&mut self, bytes: &[u8], options: &DecodeOptions) -> Result<(Tensor, Decoded)> {
-        let parsed = Parsed::read(bytes)?;
-        let layout = Layout::new(parsed.header(), options)?;
-        layout::require_bytes(&layout, 0, options)?;
-        let spec = layout.spec();
+    /// Decodes into a new tensor and says what became of it.
+    pub fn decode_reporting(&mut self, plan: &DecodePlan<'_>) -> Result<(Tensor, Decoded)> {
+        let spec = plan.spec();
         let mut data = memory::zeroed(spec.bytes())?;
-        let decoded = self.run(bytes, options, &parsed, &layout, &mut data)?;
+        let decoded = self.run(plan, spec, &mut data)?;
         let found = data.len();
         let tensor =
             Tensor::new(spec, data).ok_or_else(|| Error::usage("the buffer does not fit", spec.bytes(), found))?;
         Ok((tensor, decoded))
     }
 
-    fn run(
-        &mut self,
-        bytes: &[u8],
-        options: &DecodeOptions,
-        parsed: &Parsed,
-        layout: &Layout,
-        output: &mut [u8],
-    ) -> Result<Decoded> {
+    /// Decodes `bytes` into a new tensor, all in one.
+    pub fn decode(&mut self, bytes: &[u8], options: &DecodeOptions) -> Result<Tensor> {
+        self.decode_reporting(&Picture::open(bytes)?.plan(options)?).map(|(tensor, _)| tensor)
+    }
+
+    fn run(&mut self, plan: &DecodePlan<'_>, output_spec: TensorSpec, output: &mut [u8]) -> Result<Decoded> {
+        let DecodePlan { picture: Picture { bytes, parsed }, options, layout } = plan;
+        let spec = layout.spec();
+        if spec != output_spec || output.len() != spec.bytes() {
+            let found = format!("{output_spec} in {} bytes", output.len());
+            return Err(Error::usage("the output does not fit the picture", spec, found));
+        }
         if options.accept_partial {
             output.fill(0);
         }
@@ -146,7 +103,7 @@ impl Decoder {
         let partial = match parsed {
             Parsed::Jpeg(frame) => jpeg::decode(&mut self.jpeg, frame, &mut task)?,
             Parsed::Png(header) => png::decode(header, &mut task)?,
-            Parsed::WebP(header) => webp::decode(header, &mut task)?,
+            Parsed::WebP(file) => webp::decode(file, &mut task)?,
             Parsed::Bmp(bitmap) => bmp::decode(bitmap, &mut task)?,
             Parsed::Pnm(netpbm) => pnm::decode(netpbm, &mut task)?,
             Parsed::Qoi(header) => qoi::decode(header, &mut task)?,

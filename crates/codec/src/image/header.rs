@@ -1,5 +1,7 @@
 //! What a picture says about itself before its pixels.
 
+use std::cell::Cell;
+
 use crate::error::Result;
 
 use super::format::{self, Format};
@@ -32,7 +34,7 @@ pub struct Header {
 pub(crate) enum Parsed {
     Jpeg(jpeg::Frame),
     Png(Header),
-    WebP(Header),
+    WebP(webp::File),
     Bmp(bmp::Bitmap),
     Pnm(pnm::Netpbm),
     Qoi(Header),
@@ -41,6 +43,7 @@ pub(crate) enum Parsed {
 
 impl Parsed {
     pub(crate) fn read(bytes: &[u8]) -> Result<Self> {
+        HEADERS_READ.set(HEADERS_READ.get() + 1);
         Ok(match format::require(bytes)? {
             Format::Jpeg => Self::Jpeg(jpeg::read(bytes)?),
             Format::Png => Self::Png(png::read(bytes)?),
@@ -57,13 +60,19 @@ impl Parsed {
             Self::Jpeg(frame) => &frame.header,
             Self::Bmp(bitmap) => &bitmap.header,
             Self::Pnm(netpbm) => &netpbm.header,
+            Self::WebP(file) => &file.header,
             Self::L3(file) => &file.header,
-            Self::Png(header) | Self::WebP(header) | Self::Qoi(header) => header,
+            Self::Png(header) | Self::Qoi(header) => header,
         }
     }
 }
 
-/// Reads the header of a picture: no pixels are decoded, nothing of the picture's size is allocated.
-pub fn read_header(bytes: &[u8]) -> Result<Header> {
-    Parsed::read(bytes).map(|parsed| *parsed.header())
+thread_local! {
+    static HEADERS_READ: Cell<u64> = const { Cell::new(0) };
+}
+
+/// How many headers this thread has read, for tests: a picture that is decoded once has its header read once.
+#[doc(hidden)]
+pub fn headers_read() -> u64 {
+    HEADERS_READ.get()
 }

@@ -8,8 +8,8 @@ use crate::tensor::{DType, Tensor, TensorSpec};
 
 use super::format::Format;
 use super::header::Parsed;
-use super::layout;
 use super::options::{DecodeOptions, Limits};
+use super::picture::Picture;
 use super::png::{explain, open, require_end};
 
 const NAME: &str = Format::Png.name();
@@ -17,14 +17,11 @@ const HINT: &str = "keep a mask as a PNG with a palette or one grey channel of u
 
 /// Decodes a mask to a tensor `[height, width]` of the classes as they were stored: the places in the palette of a PNG
 /// that has one, or its grey values, unscaled whatever their depth. Colours mean no class, so other pictures are refused.
-pub fn decode_labels(bytes: &[u8], limits: &Limits) -> Result<Tensor> {
-    let parsed = Parsed::read(bytes)?;
-    let Parsed::Png(header) = &parsed else {
-        return Err(Error::unsupported(parsed.header().format.name(), "as a mask", HINT));
+pub fn decode_labels(picture: &Picture<'_>, limits: &Limits) -> Result<Tensor> {
+    let Picture { bytes, parsed: Parsed::Png(header) } = picture else {
+        return Err(Error::unsupported(picture.header().format.name(), "as a mask", HINT));
     };
-    let options = DecodeOptions { limits: *limits, ..DecodeOptions::default() };
-    let layout = layout::Layout::new(header, &options)?;
-    layout::require_bytes(&layout, 0, &options)?;
+    picture.plan(&DecodeOptions { limits: *limits, ..DecodeOptions::default() })?;
     require_end(bytes)?;
     let mut reader = open(bytes, header, Transformations::IDENTITY)?;
     let (width, height) = (header.width, header.height);
@@ -76,24 +73,27 @@ mod tests {
         bytes
     }
 
+    fn decoded(file: &[u8]) -> Result<Tensor> {
+        decode_labels(&Picture::open(file)?, &Limits::default())
+    }
+
     #[test]
     fn classes_come_as_they_were_stored() {
-        let limits = Limits::default();
         let indexed = png(5, 2, ColorType::Indexed, BitDepth::Two, &[0b0001_1011, 0b1100_0000, 0, 0b0100_0000]);
-        let mask = decode_labels(&indexed, &limits).unwrap();
+        let mask = decoded(&indexed).unwrap();
         assert_eq!(*mask.spec(), TensorSpec::new(DType::U8, &[2, 5]));
         assert_eq!(mask.data()[..], [0, 1, 2, 3, 3, 0, 0, 0, 0, 1]);
         let grey = png(3, 1, ColorType::Grayscale, BitDepth::One, &[0b1010_0000]);
-        assert_eq!(decode_labels(&grey, &limits).unwrap().data()[..], [1, 0, 1]);
+        assert_eq!(decoded(&grey).unwrap().data()[..], [1, 0, 1]);
         let eight = png(2, 1, ColorType::Grayscale, BitDepth::Eight, &[7, 255]);
-        assert_eq!(decode_labels(&eight, &limits).unwrap().data()[..], [7, 255]);
+        assert_eq!(decoded(&eight).unwrap().data()[..], [7, 255]);
     }
 
     #[test]
     fn colours_are_no_classes() {
         let colour = png(1, 1, ColorType::Rgb, BitDepth::Eight, &[1, 2, 3]);
-        let error = decode_labels(&colour, &Limits::default()).unwrap_err().to_string();
+        let error = decoded(&colour).unwrap_err().to_string();
         assert!(error.contains("as a mask") && error.contains("palette"), "{error}");
-        assert!(decode_labels(&colour[..40], &Limits::default()).is_err());
+        assert!(decoded(&colour[..40]).is_err());
     }
 }

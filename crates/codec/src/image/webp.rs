@@ -35,10 +35,17 @@ fn explain(error: WebPError, bytes: &[u8]) -> Error {
     Error::Format { format: NAME, problem, offset, truncated, source: Some(Box::new(error)) }
 }
 
+/// What the header says beyond [`Header`].
+#[derive(Debug)]
+pub(crate) struct File {
+    pub(crate) header: Header,
+    features: Features,
+}
+
 /// Reads the header.
-pub(crate) fn read(bytes: &[u8]) -> Result<Header> {
+pub(crate) fn read(bytes: &[u8]) -> Result<File> {
     let features = libwebp::features(bytes).map_err(|error| explain(error, bytes))?;
-    Ok(Header {
+    let header = Header {
         format: Format::WebP,
         width: features.width,
         height: features.height,
@@ -47,7 +54,8 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Header> {
         orientation: exif(bytes).map(orientation::from_exif_block).unwrap_or_default(),
         progressive: false,
         animated: features.animated,
-    })
+    };
+    Ok(File { header, features })
 }
 
 /// The `EXIF` chunk. It comes after the pixels, so the chunks are skipped through by their lengths.
@@ -79,7 +87,7 @@ struct Working {
 }
 
 impl Working {
-    fn new(header: &Header, layout: &Layout, features: Features) -> Self {
+    fn new(&File { header, features }: &File, layout: &Layout) -> Self {
         // The library drops or adds alpha itself, but an animation's canvas always has it.
         let channels = if features.animated || layout.channels == 4 { 4 } else { 3 };
         let plain = layout.is_plain() && channels == layout.channels;
@@ -97,29 +105,27 @@ impl Working {
 }
 
 /// How many bytes a decode takes beside its output.
-pub(crate) fn working_bytes(header: &Header, layout: &Layout, bytes: &[u8]) -> Result<usize> {
-    let features = libwebp::features(bytes).map_err(|error| explain(error, bytes))?;
-    let working = Working::new(header, layout, features);
-    Ok(working.scratch_bytes + working.library_bytes)
+pub(crate) fn working_bytes(file: &File, layout: &Layout) -> usize {
+    let working = Working::new(file, layout);
+    working.scratch_bytes + working.library_bytes
 }
 
 /// Decodes; `true` if data was missing and that was accepted.
-pub(crate) fn decode(header: &Header, task: &mut Task<'_>) -> Result<bool> {
+pub(crate) fn decode(file: &File, task: &mut Task<'_>) -> Result<bool> {
     let layout = task.layout;
-    let features = libwebp::features(task.bytes).map_err(|error| explain(error, task.bytes))?;
-    let Working { channels, scratch_bytes, library_bytes } = Working::new(header, layout, features);
+    let Working { channels, scratch_bytes, library_bytes } = Working::new(file, layout);
     let plain = scratch_bytes == 0;
     layout::require_bytes(layout, scratch_bytes + library_bytes, task.options)?;
     let picture = if plain { &mut *task.output } else { scratch_slice(task.scratch, scratch_bytes)? };
-    let partial = decode_pixels(task.bytes, features, channels, task.options.accept_partial, picture)?;
+    let partial = decode_pixels(task.bytes, file.features, channels, task.options.accept_partial, picture)?;
     if plain {
         return Ok(partial);
     }
-    let (height, divisor) = (header.height, layout.divisor);
+    let (height, divisor) = (file.header.height, layout.divisor);
     let source = SourceRows { x: 0, height, channels, samples: Samples::Eight, divisor };
     let picture = &task.scratch[..scratch_bytes];
     let mut rows = sink::open(layout, source, task.output);
-    for (y, row) in picture.chunks_exact(header.width * channels).enumerate() {
+    for (y, row) in picture.chunks_exact(file.header.width * channels).enumerate() {
         rows.push(y, row);
     }
     Ok(partial)

@@ -1,7 +1,7 @@
 //! What is particular to L3: strips, checksums, the layout that the paper's authors released.
 
 use forebay_codec::image::{
-    Channels, DecodeOptions, Decoder, Depth, Encoding, Format, L3Mode, Limits, Region, encode, inspect_l3, read_header,
+    Channels, DecodeOptions, Decoder, Depth, Encoding, Format, L3Mode, Limits, Picture, Region, encode, inspect_l3,
 };
 use forebay_codec::{Error, Tensor};
 
@@ -33,7 +33,9 @@ fn damaged(mut file: Vec<u8>) -> Vec<u8> {
 fn the_header_is_read_for_every_mode_depth_and_channel_count() {
     for mode in L3Mode::ALL {
         for (channels, deep) in [(1, false), (2, true), (3, false), (4, true)] {
-            let header = read_header(&l3(&picture(33, 7, channels, deep, 1), mode)).unwrap();
+            let file = l3(&picture(33, 7, channels, deep, 1), mode);
+            let opened = Picture::open(&file).unwrap();
+            let header = opened.header();
             assert_eq!((header.format, header.width, header.height), (Format::L3, 33, 7));
             assert_eq!((header.channels, header.bits), (channels, if deep { 16 } else { 8 }));
         }

@@ -1,7 +1,23 @@
 //! Generated pictures, and files made of them.
 
-use forebay_codec::image::{Encoding, Format, L3Mode, Orientation, PngEffort, Subsampling, encode};
-use forebay_codec::{DType, Tensor, TensorSpec};
+use forebay_codec::image::{
+    DecodeOptions, Decoded, Decoder, Encoding, Format, L3Mode, Orientation, Picture, PngEffort, Subsampling, encode,
+};
+use forebay_codec::{DType, Result, Tensor, TensorSpec};
+
+/// What a decode of `file` would give.
+pub(crate) fn spec_of(file: &[u8], options: &DecodeOptions) -> Result<TensorSpec> {
+    Ok(Picture::open(file)?.plan(options)?.spec())
+}
+
+/// Decodes `file` and says what became of it.
+pub(crate) fn decode_reporting(
+    decoder: &mut Decoder,
+    file: &[u8],
+    options: &DecodeOptions,
+) -> Result<(Tensor, Decoded)> {
+    decoder.decode_reporting(&Picture::open(file)?.plan(options)?)
+}
 
 /// A picture of smooth colour with some noise, the same for the same seed.
 pub(crate) fn picture(width: usize, height: usize, channels: usize, deep: bool, seed: u32) -> Tensor {

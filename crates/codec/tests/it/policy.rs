@@ -1,13 +1,13 @@
 //! The policy of `docs/formats/images.md`, case by case.
 
 use forebay_codec::image::{
-    Channels, DecodeOptions, Decoder, Depth, Encoding, Format, Limits, PngEffort, Region, Subsampling, decode_labels,
-    encode,
+    Channels, DecodeOptions, Decoder, Depth, Encoding, Format, Limits, Picture, PngEffort, Region, Subsampling,
+    decode_labels, encode, headers_read,
 };
-use forebay_codec::{DType, Error, Tensor, TensorMut, TensorSpec};
+use forebay_codec::{DType, Error, Result, Tensor, TensorMut, TensorSpec};
 
 use crate::data;
-use crate::pictures::{jpeg, picture};
+use crate::pictures::{encodings, jpeg, picture, spec_of};
 
 fn decode(file: &[u8], channels: Channels, depth: Depth) -> Tensor {
     Decoder::new().decode(file, &DecodeOptions { channels, depth, ..DecodeOptions::default() }).unwrap()
@@ -54,7 +54,7 @@ fn limits_hold_before_anything_is_allocated() {
     let mut decoder = Decoder::new();
     assert!(decoder.decode(&file, &limits(600, 1800)).is_ok());
     for options in [limits(599, 1800), limits(600, 1799)] {
-        assert!(matches!(decoder.output_spec(&file, &options), Err(Error::Limit { .. })));
+        assert!(matches!(spec_of(&file, &options), Err(Error::Limit { .. })));
         assert!(matches!(decoder.decode(&file, &options), Err(Error::Limit { .. })));
     }
     // A progressive JPEG keeps all coefficients: 2 bytes each, three full planes here, beside the output.
@@ -88,15 +88,15 @@ fn a_jpeg_of_too_many_scans_is_refused() {
 #[test]
 fn wrong_requests_are_usage_errors() {
     let file = png(&picture(8, 4, 3, false, 1));
-    let mut decoder = Decoder::new();
+    let opened = Picture::open(&file).unwrap();
     for region in [(0, 0, 9, 4), (8, 0, 1, 1), (0, 0, 0, 1), (usize::MAX, 0, 2, 1)] {
         let region = Some(Region { x: region.0, y: region.1, width: region.2, height: region.3 });
         let options = DecodeOptions { region, ..DecodeOptions::default() };
-        assert!(matches!(decoder.output_spec(&file, &options), Err(Error::Usage { .. })));
+        assert!(matches!(opened.plan(&options), Err(Error::Usage { .. })));
     }
     let spec = TensorSpec::new(DType::U8, &[8, 4, 3]);
     let output = TensorMut { spec, data: &mut [0; 96] };
-    let error = decoder.decode_into(&file, &DecodeOptions::default(), output).unwrap_err();
+    let error = Decoder::new().decode_into(&opened.plan(&DecodeOptions::default()).unwrap(), output).unwrap_err();
     assert!(error.to_string().contains("expected `uint8[4, 8, 3]`"), "{error}");
     let rgba = picture(4, 4, 4, false, 1);
     assert!(matches!(encode(rgba.view(), &jpeg(90, Subsampling::Both, false)), Err(Error::Usage { .. })));
@@ -151,6 +151,10 @@ fn deflated(rows: &[u8]) -> Vec<u8> {
     stream.finish().unwrap()
 }
 
+fn labels(file: &[u8]) -> Result<Tensor> {
+    decode_labels(&Picture::open(file)?, &Limits::default())
+}
+
 /// Found by fuzzing: the library panicked.
 #[test]
 fn a_palette_that_ends_within_a_colour_is_refused() {
@@ -161,7 +165,7 @@ fn a_palette_that_ends_within_a_colour_is_refused() {
             let decoded = Decoder::new().decode(&file, &options);
             assert_eq!(decoded.is_ok(), sound, "{bytes} bytes: {decoded:?}");
         }
-        assert_eq!(decode_labels(&file, &Limits::default()).is_ok(), sound, "{bytes} bytes, as a mask");
+        assert_eq!(labels(&file).is_ok(), sound, "{bytes} bytes, as a mask");
     }
 }
 
@@ -178,7 +182,27 @@ fn pixels_of_a_png_with_a_wrong_checksum_are_refused() {
         let error = Decoder::new().decode(&file, &options).unwrap_err();
         assert!(matches!(error, Error::Format { .. }), "{error}");
     }
-    assert!(decode_labels(&file, &Limits::default()).is_err());
+    assert!(labels(&file).is_err());
+}
+
+#[test]
+fn a_header_is_read_once_whatever_is_asked_of_it() {
+    for encoding in encodings() {
+        let file = encode(picture(20, 12, 3, false, 1).view(), &encoding).unwrap();
+        let before = headers_read();
+        let opened = Picture::open(&file).unwrap();
+        let whole = opened.plan(&DecodeOptions::default()).unwrap();
+        let region = Some(Region { x: 3, y: 2, width: 7, height: 8 });
+        let part = opened.plan(&DecodeOptions { region, ..DecodeOptions::default() }).unwrap();
+        assert!(whole.working_bytes() < 1 << 20 && part.working_bytes() < 1 << 20);
+        assert_eq!((opened.header().width, part.spec().shape.dims()), (20, &[8, 7, 3][..]));
+        let mut decoder = Decoder::new();
+        let (tensor, _) = decoder.decode_reporting(&whole).unwrap();
+        let mut data = vec![1; part.spec().bytes()];
+        decoder.decode_into(&part, TensorMut { spec: part.spec(), data: &mut data }).unwrap();
+        assert_eq!(data[..7 * 3], tensor.data()[(2 * 20 + 3) * 3..][..7 * 3], "{encoding}");
+        assert_eq!(headers_read() - before, 1, "{encoding}");
+    }
 }
 
 #[test]

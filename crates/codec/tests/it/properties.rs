@@ -3,12 +3,14 @@
 use proptest::prelude::*;
 
 use forebay_codec::image::{
-    Channels, DecodeOptions, Decoder, Depth, Encoding, Orientation, PngEffort, Region, Scale, Subsampling, encode,
-    read_header,
+    Channels, DecodeOptions, Decoder, Depth, Encoding, Orientation, Picture, PngEffort, Region, Scale, Subsampling,
+    encode,
 };
 use forebay_codec::{DType, Tensor};
 
-use crate::pictures::{encodings, has_orientation, jpeg, picture, small_files, with_orientation};
+use crate::pictures::{
+    decode_reporting, encodings, has_orientation, jpeg, picture, small_files, spec_of, with_orientation,
+};
 
 fn as_stored() -> DecodeOptions {
     DecodeOptions { channels: Channels::AsStored, depth: Depth::AsStored, ..DecodeOptions::default() }
@@ -56,10 +58,11 @@ proptest! {
                 continue;
             }
             let file = encoded.unwrap();
-            let header = read_header(&file).unwrap();
+            let opened = Picture::open(&file).unwrap();
+            let header = opened.header();
             prop_assert_eq!((header.width, header.height, header.format), (width, height, encoding.format()));
             let decoded = decoder.decode(&file, &as_stored()).unwrap();
-            prop_assert_eq!(decoded.spec(), &decoder.output_spec(&file, &as_stored()).unwrap());
+            prop_assert_eq!(decoded.spec(), &opened.plan(&as_stored()).unwrap().spec());
             if decoded.spec() == original.spec() {
                 prop_assert_eq!(decoded.data(), original.data(), "{:?}", encoding);
             } else {
@@ -115,7 +118,7 @@ proptest! {
             let upright = decoder.decode(&plain, &DecodeOptions::default()).unwrap();
             for orientation in Orientation::ALL {
                 let file = with_orientation(&plain, width, height, orientation);
-                prop_assert_eq!(read_header(&file).unwrap().orientation, orientation);
+                prop_assert_eq!(Picture::open(&file).unwrap().header().orientation, orientation);
                 let turned = decoder.decode(&file, &DecodeOptions::default()).unwrap();
                 prop_assert_eq!(&turned.data()[..], &turn(&upright, orientation)[..], "{:?} {:?}", encoding, orientation);
                 let ignored = DecodeOptions { apply_orientation: false, ..DecodeOptions::default() };
@@ -139,7 +142,7 @@ proptest! {
         for accept_partial in [false, true] {
             let mut options = DecodeOptions { accept_partial, ..as_stored() };
             options.limits.pixels_max = 1 << 20;
-            if let Ok(spec) = decoder.output_spec(&file, &options)
+            if let Ok(spec) = spec_of(&file, &options)
                 && let Ok(tensor) = decoder.decode(&file, &options)
             {
                 prop_assert_eq!(*tensor.spec(), spec);
@@ -159,7 +162,7 @@ fn every_prefix_of_a_file_is_an_error_and_never_a_panic() {
             let error = decoder.decode(cut, &DecodeOptions::default()).expect_err("a cut-off file decodes");
             assert!(!error.to_string().is_empty());
             let options = DecodeOptions { accept_partial: true, ..DecodeOptions::default() };
-            if let Ok((tensor, decoded)) = decoder.decode_reporting(cut, &options) {
+            if let Ok((tensor, decoded)) = decode_reporting(&mut decoder, cut, &options) {
                 assert!(decoded.partial, "{encoding:?} cut at {length} of {} passes for whole", file.len());
                 assert_eq!(tensor.spec(), whole.spec());
                 partial_count += 1;
@@ -178,7 +181,7 @@ fn what_a_partial_picture_has_is_what_the_whole_one_has() {
     let options = DecodeOptions { accept_partial: true, ..DecodeOptions::default() };
     for encoding in [Encoding::Png { effort: PngEffort::Fast }, Encoding::Pnm, Encoding::Qoi] {
         let file = encode(original.view(), &encoding).unwrap();
-        let (half, outcome) = decoder.decode_reporting(&file[..file.len() / 2], &options).unwrap();
+        let (half, outcome) = decode_reporting(&mut decoder, &file[..file.len() / 2], &options).unwrap();
         assert!(outcome.partial);
         let same = half.data().iter().zip(original.data()).take_while(|(a, b)| a == b).count();
         assert!(same > 64 * 3 * 10, "{encoding:?}: {same}");

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use forebay_codec::audio::{AudioOptions, Mix};
 use forebay_codec::image::{
-    Channels, DecodeOptions, Decoder, Depth, Encoding, Limits, Orientation, Region, Scale, encode,
+    Channels, DecodeOptions, Decoder, Depth, Encoding, Limits, Orientation, Picture, Region, Scale, encode,
 };
 use forebay_codec::{Error, Tensor, TensorMut};
 
@@ -79,12 +79,14 @@ impl Pair {
     }
 
     fn check(&mut self, bytes: &[u8], options: &DecodeOptions, name: &str) {
-        let Ok(spec) = self.decoders[0].output_spec(bytes, options) else { return };
+        let Ok(opened) = Picture::open(bytes) else { return };
+        let Ok(plan) = opened.plan(options) else { return };
+        let spec = plan.spec();
         let mut outputs = [vec![0xA5; spec.bytes()], vec![0x5A; spec.bytes()]];
         let mut results = Vec::new();
         for ((decoder, leftover), output) in self.decoders.iter_mut().zip(&self.leftovers).zip(&mut outputs) {
             decoder.decode(leftover, &self.grey).unwrap();
-            let result = decoder.decode_into(bytes, options, TensorMut { spec, data: output });
+            let result = decoder.decode_into(&plan, TensorMut { spec, data: output });
             results.push(result.map_err(|error| error.to_string()));
         }
         assert_eq!(results[0], results[1], "{name}");
@@ -195,9 +197,11 @@ fn a_wrong_request_shows_nothing_either() {
     let file = encode(picture(8, 4, 3, false, 1).view(), &Encoding::Qoi).unwrap();
     let mut decoder = Decoder::new();
     let options = DecodeOptions { channels: Channels::Grey, ..DecodeOptions::default() };
-    let spec = decoder.output_spec(&file, &DecodeOptions::default()).unwrap();
+    let opened = Picture::open(&file).unwrap();
+    let spec = opened.plan(&DecodeOptions::default()).unwrap().spec();
     let mut output = vec![0xA5; spec.bytes()];
-    let error = decoder.decode_into(&file, &options, TensorMut { spec, data: &mut output }).unwrap_err();
+    let error =
+        decoder.decode_into(&opened.plan(&options).unwrap(), TensorMut { spec, data: &mut output }).unwrap_err();
     assert!(matches!(error, Error::Usage { .. }));
     assert!(output.iter().all(|&byte| byte == 0));
 }

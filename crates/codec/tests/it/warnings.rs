@@ -6,7 +6,7 @@ use forebay_codec::image::{
 use forebay_codec::{Error, Tensor};
 
 use crate::data;
-use crate::pictures::{jpeg, picture, with_orientation};
+use crate::pictures::{decode_reporting, jpeg, picture, with_orientation};
 
 /// Where the first segment of this kind is; a thumbnail within another segment does not count.
 fn marker(file: &[u8], kind: u8) -> usize {
@@ -75,7 +75,7 @@ fn a_harmless_oddity_changes_no_pixel() {
             assert_ne!(odd, file);
             for accept_partial in [false, true] {
                 let options = DecodeOptions { accept_partial, ..DecodeOptions::default() };
-                let (found, report) = decoder.decode_reporting(&odd, &options).unwrap();
+                let (found, report) = decode_reporting(&mut decoder, &odd, &options).unwrap();
                 assert!(found == expected && !report.partial, "{kind}, {name}");
             }
         }
@@ -137,10 +137,11 @@ fn a_fatal_error_after_a_warning_is_no_partial_picture() {
         let tables = fatal.len() - length + 4;
         fatal[tables] = 0x33;
         fatal.extend(&file[scan + 2 + length..]);
-        let result = Decoder::new().decode_reporting(&fatal, &options);
+        let result = decode_reporting(&mut Decoder::new(), &fatal, &options);
         assert!(matches!(result, Err(Error::Format { truncated: false, .. })), "{kind}: {result:?}");
         // Of what is merely cut off, the part that is there is given.
-        let (_, decoded) = Decoder::new().decode_reporting(&file[..file.len() * 3 / 4], &options).unwrap();
+        let part = &file[..file.len() * 3 / 4];
+        let (_, decoded) = decode_reporting(&mut Decoder::new(), part, &options).unwrap();
         assert!(decoded.partial);
     }
 }
@@ -184,7 +185,7 @@ fn a_component_without_a_scan_is_missing_data() {
         let error = decoder.decode(&cut, &DecodeOptions::default()).unwrap_err();
         assert!(error.is_truncated() && error.to_string().contains("no scan holds component"), "{error}");
         let options = DecodeOptions { accept_partial: true, ..DecodeOptions::default() };
-        assert!(decoder.decode_reporting(&cut, &options).unwrap().1.partial);
+        assert!(decode_reporting(&mut decoder, &cut, &options).unwrap().1.partial);
     }
     // What comes after the first scan of a progressive picture refines it.
     let mut coarse = progressive[..first_ac].to_vec();

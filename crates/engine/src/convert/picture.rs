@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use forebay_codec::image::{self, Channels, DecodeOptions, Decoder, Depth, encode};
+use forebay_codec::image::{Channels, DecodeOptions, DecodePlan, Decoder, Depth, Picture, encode};
 use forebay_codec::{DType, Tensor};
 use forebay_storage::{Storage, create_folders_below, create_fresh};
 
@@ -58,11 +58,8 @@ impl<'a> Worker<'a> {
     }
 
     /// Waits for the memory that a picture takes: its file, its pixels, as they are written and as they are read back.
-    fn wait_for_memory(&mut self, path: &Path, content: &[u8], options: &DecodeOptions) -> Result<()> {
-        let failed = |error: forebay_codec::Error| unreadable(path, &error);
-        let pixels = self.decoder.output_spec(content, options).map_err(failed)?.bytes();
-        let working = self.decoder.working_bytes(content, options).map_err(failed)?;
-        let bytes = 3 * pixels as u64 + working as u64 + content.len() as u64;
+    fn wait_for_memory(&mut self, path: &Path, file_bytes: u64, plan: &DecodePlan<'_>) -> Result<()> {
+        let bytes = 3 * plan.spec().bytes() as u64 + plan.working_bytes() as u64 + file_bytes;
         self.gate.wait(bytes, &mut self.pass).map_err(|_| Error::Limit {
             problem: format!(
                 "`{}` takes {bytes} bytes of memory to convert, over half of a budget of {}",
@@ -118,11 +115,14 @@ impl<'a> Worker<'a> {
     fn read(&mut self, path: &Path) -> Result<Source> {
         let content = self.storage.read_file(path, FILE_BYTES_MAX)?;
         let failed = |error: forebay_codec::Error| unreadable(path, &error);
-        let animated = image::read_header(&content).map_err(failed)?.animated;
+        let bytes = content.len() as u64;
+        let opened = Picture::open(&content).map_err(failed)?;
+        let animated = opened.header().animated;
         let options =
             DecodeOptions { channels: Channels::AsStored, depth: self.options.depth, ..DecodeOptions::default() };
-        self.wait_for_memory(path, &content, &options)?;
-        let picture = self.decoder.decode(&content, &options).map_err(failed)?;
+        let plan = opened.plan(&options).map_err(failed)?;
+        self.wait_for_memory(path, bytes, &plan)?;
+        let (picture, _) = self.decoder.decode_reporting(&plan).map_err(failed)?;
         if picture.spec().dtype == DType::U16 && !self.options.encoding.holds_sixteen_bits() {
             let format = self.options.encoding.format();
             return Err(Error::Usage {
@@ -131,7 +131,7 @@ impl<'a> Worker<'a> {
                     .to_owned(),
             });
         }
-        Ok(Source { picture, animated, bytes: content.len() as u64 })
+        Ok(Source { picture, animated, bytes })
     }
 
     fn encode(&self, picture: &Tensor, pair: &Pair) -> Result<Vec<u8>> {

@@ -1,6 +1,6 @@
 //! Decode and cut as one: only the rectangle that is cut out is decoded.
 
-use forebay_codec::image::Region;
+use forebay_codec::image::{Picture, Region};
 use forebay_codec::{TensorMut, TensorSpec, TensorView, memory};
 
 use super::convert_crop::Crop;
@@ -84,20 +84,21 @@ impl Transform for DecodeCrop {
     }
 
     fn run(&self, input: ValueView<'_>, mut output: TensorMut<'_>, scope: &mut Scope) -> Result<(), StepError> {
-        let bytes = encoded(input)?;
+        let picture = Picture::open(encoded(input)?)?;
         let (whole, [height, width, channels]) = self.whole(input, scope)?;
         scope.begin_step(self.crop_step);
         let Rectangle { left, top, width, height } = self.cut.rectangle(width, height, &mut scope.random)?;
-        let mut options = self.decode.options(bytes, &mut scope.decoder)?;
+        let mut options = self.decode.options(&picture);
         options.region = Some(Region { x: left, y: top, width, height });
         let spec = TensorSpec::new(whole.dtype, &[height, width, channels]);
+        let plan = picture.plan(&options)?;
         let Cut::Resized(crop) = &self.cut else {
-            scope.decoder.decode_into(bytes, &options, output)?;
+            scope.decoder.decode_into(&plan, output)?;
             return Ok(());
         };
         memory::grow(&mut scope.pixels, spec.bytes())?;
         let pixels = &mut scope.pixels[..spec.bytes()];
-        scope.decoder.decode_into(bytes, &options, TensorMut { spec, data: pixels })?;
+        scope.decoder.decode_into(&plan, TensorMut { spec, data: pixels })?;
         let part = Rectangle { left: 0, top: 0, width, height };
         resize_rectangle(TensorView { spec, data: pixels }, part, crop.filter, true, &mut output, &mut scope.resizer)
     }

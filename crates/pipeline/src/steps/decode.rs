@@ -1,6 +1,6 @@
 //! Decode: the bytes of an image file become a picture.
 
-use forebay_codec::image::{Channels, DecodeOptions, Decoder, Depth, Limits, Scale};
+use forebay_codec::image::{Channels, DecodeOptions, Depth, Limits, Picture, Scale};
 use forebay_codec::{DType, TensorMut, TensorSpec};
 use serde::{Deserialize, Serialize};
 
@@ -61,19 +61,13 @@ impl Default for Decode {
 
 impl Decode {
     /// The codec's options for this picture.
-    pub(crate) fn options(&self, bytes: &[u8], decoder: &mut Decoder) -> Result<DecodeOptions, StepError> {
-        let mut options = self.options_at_full_size();
-        if let Some(least) = self.shorter_side_min {
-            let whole = decoder.output_spec(bytes, &options)?;
-            let shorter = whole.as_picture().map_or(0, |(height, width, _)| height.min(width));
-            let smaller = [Scale::Eighth, Scale::Quarter, Scale::Half];
-            options.scale = smaller.into_iter().find(|scale| scale.apply(shorter) >= least).unwrap_or(Scale::Full);
-        }
-        Ok(options)
-    }
-
-    fn options_at_full_size(&self) -> DecodeOptions {
+    pub(crate) fn options(&self, picture: &Picture<'_>) -> DecodeOptions {
+        let shorter = picture.header().width.min(picture.header().height);
+        let smaller = [Scale::Eighth, Scale::Quarter, Scale::Half];
+        let scale =
+            self.shorter_side_min.and_then(|least| smaller.into_iter().find(|scale| scale.apply(shorter) >= least));
         DecodeOptions {
+            scale: scale.unwrap_or(Scale::Full),
             channels: match self.colour {
                 Colour::Rgb => Channels::Rgb,
                 Colour::Grey => Channels::Grey,
@@ -116,34 +110,31 @@ impl Transform for Decode {
         }
     }
 
-    fn output_spec(&self, input: ValueView<'_>, scope: &mut Scope) -> Result<TensorSpec, StepError> {
-        let bytes = encoded(input)?;
-        let options = self.options(bytes, &mut scope.decoder)?;
-        let mut spec = scope.decoder.output_spec(bytes, &options)?;
+    fn output_spec(&self, input: ValueView<'_>, _scope: &mut Scope) -> Result<TensorSpec, StepError> {
+        let picture = Picture::open(encoded(input)?)?;
+        let mut spec = picture.plan(&self.options(&picture))?.spec();
         if self.keep_depth {
             spec.dtype = DType::U16;
         }
         Ok(spec)
     }
 
-    fn working_bytes(&self, input: ValueView<'_>, output: &TensorSpec, scope: &mut Scope) -> Result<usize, StepError> {
-        let bytes = encoded(input)?;
-        let options = self.options(bytes, &mut scope.decoder)?;
-        let working = scope.decoder.working_bytes(bytes, &options)?;
+    fn working_bytes(&self, input: ValueView<'_>, output: &TensorSpec, _scope: &mut Scope) -> Result<usize, StepError> {
+        let picture = Picture::open(encoded(input)?)?;
+        let working = picture.plan(&self.options(&picture))?.working_bytes();
         // With `keep-depth`, an 8-bit picture is decoded beside its place and widened into it.
         Ok(if self.keep_depth { working.saturating_add(output.bytes()) } else { working })
     }
 
     fn run(&self, input: ValueView<'_>, mut output: TensorMut<'_>, scope: &mut Scope) -> Result<(), StepError> {
-        let bytes = encoded(input)?;
-        let options = self.options(bytes, &mut scope.decoder)?;
-        let stored = scope.decoder.output_spec(bytes, &options)?;
-        if stored.dtype == output.spec.dtype {
-            scope.decoder.decode_into(bytes, &options, output)?;
+        let picture = Picture::open(encoded(input)?)?;
+        let plan = picture.plan(&self.options(&picture))?;
+        if plan.spec().dtype == output.spec.dtype {
+            scope.decoder.decode_into(&plan, output)?;
             return Ok(());
         }
         // An 8-bit file in a 16-bit data set: 255 becomes 65535.
-        let narrow = scope.decoder.decode(bytes, &options)?;
+        let (narrow, _) = scope.decoder.decode_reporting(&plan)?;
         let unfit = StepError::Unfit { found: output.spec, expected: "an aligned 16-bit output" };
         let wide = output.elements_mut::<u16>().ok_or(unfit)?;
         for (wide, &narrow) in wide.iter_mut().zip(narrow.data()) {

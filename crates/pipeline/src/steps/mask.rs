@@ -1,7 +1,7 @@
 //! Masks: a picture of classes.
 
 use forebay_codec::DType;
-use forebay_codec::image::{Limits, decode_labels, read_header};
+use forebay_codec::image::{Limits, Picture, decode_labels};
 use serde::{Deserialize, Serialize};
 
 use super::encoded;
@@ -40,11 +40,11 @@ impl Produce for DecodeMask {
 
     fn run(&self, input: ValueView<'_>, output: &mut Output<'_>, _scope: &mut Scope) -> Result<(), StepError> {
         let limits = Limits { pixels_max: self.pixels_max, ..Limits::default() };
-        let bytes = encoded(input)?;
+        let picture = Picture::open(encoded(input)?)?;
         // The mask as it is decoded, and as it is packed in the file.
-        let header = read_header(bytes)?;
+        let header = picture.header();
         output.working(header.width.saturating_mul(header.height).saturating_mul(2))?;
-        let mask = decode_labels(bytes, &limits)?;
+        let mask = decode_labels(&picture, &limits)?;
         output.tensor(*mask.spec())?.data.copy_from_slice(mask.data());
         Ok(())
     }

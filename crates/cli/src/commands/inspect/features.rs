@@ -1,6 +1,6 @@
 //! What a record holds.
 
-use forebay_codec::image::{Format, read_header};
+use forebay_codec::image::{Format, Picture};
 use forebay_plan::units;
 use forebay_record::{Example, FeatureView, TensorFlowType, TensorProto};
 use serde::Serialize;
@@ -99,7 +99,7 @@ fn describe(bytes: &[u8]) -> String {
     }
     let size = units::bytes(bytes.len() as f64);
     if Format::detect(bytes).is_some() {
-        return match read_header(bytes) {
+        return match Picture::open(bytes).as_ref().map(Picture::header) {
             Ok(header) => format!("{} {}x{}, {size}", header.format, header.width, header.height),
             Err(_) => format!("damaged picture, {size}"),
         };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use forebay_codec::image::{DecodeOptions, Decoder, Format, Limits, Orientation, inspect_l3, read_header};
+use forebay_codec::image::{self, DecodeOptions, Decoder, Format, Limits, Orientation, inspect_l3};
 use forebay_engine::data::Listing;
 use forebay_pipeline::Source;
 use forebay_plan::units;
@@ -62,14 +62,16 @@ struct L3Strip {
 
 pub(super) fn file(path: &Path, content: &[u8], verify: bool) -> Result<Picture> {
     let failed = |source| Error::Picture { path: path.to_owned(), source };
-    let header = read_header(content).map_err(failed)?;
+    let opened = image::Picture::open(content).map_err(failed)?;
+    let header = opened.header();
     let l3 = match header.format {
         Format::L3 => Some(l3(content, verify).map_err(failed)?),
         _ => None,
     };
     // The strips of an L3 have been decoded, each on its own.
     if verify && l3.is_none() {
-        Decoder::new().decode(content, &DecodeOptions::default()).map_err(failed)?;
+        let plan = opened.plan(&DecodeOptions::default()).map_err(failed)?;
+        Decoder::new().decode_reporting(&plan).map_err(failed)?;
     }
     Ok(Picture {
         l3,

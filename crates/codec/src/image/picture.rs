@@ -1,0 +1,70 @@
+//! A picture that was opened: its header is read once, and all that follows from it asked for then.
+
+use std::fmt;
+
+use crate::error::Result;
+use crate::tensor::TensorSpec;
+
+use super::header::{Header, Parsed};
+use super::layout::{self, Layout};
+use super::options::DecodeOptions;
+use super::{jpeg, l3, png, qoi, webp};
+
+/// An encoded picture whose header was read. No pixels are decoded yet, nothing of the picture's size is allocated.
+pub struct Picture<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) parsed: Parsed,
+}
+
+impl<'a> Picture<'a> {
+    /// Reads the header of the picture in `bytes`. Content decides the format.
+    pub fn open(bytes: &'a [u8]) -> Result<Self> {
+        Ok(Self { bytes, parsed: Parsed::read(bytes)? })
+    }
+
+    /// What the header says.
+    pub fn header(&self) -> &Header {
+        self.parsed.header()
+    }
+
+    /// A decode with these options, if the picture is within their limits and the region within the picture.
+    pub fn plan(&self, options: &DecodeOptions) -> Result<DecodePlan<'_>> {
+        let layout = Layout::new(self.header(), options)?;
+        layout::require_bytes(&layout, 0, options)?;
+        Ok(DecodePlan { picture: self, options: options.clone(), layout })
+    }
+}
+
+impl fmt::Debug for Picture<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Picture").field(self.header()).finish()
+    }
+}
+
+/// One decode of an opened picture: what it gives and what it takes are known, so that the caller can make room.
+#[derive(Debug)]
+pub struct DecodePlan<'p> {
+    pub(crate) picture: &'p Picture<'p>,
+    pub(crate) options: DecodeOptions,
+    pub(crate) layout: Layout,
+}
+
+impl DecodePlan<'_> {
+    /// What [`Decoder::decode_into`](super::Decoder::decode_into) will write: `[height, width, channels]` and the type.
+    pub fn spec(&self) -> TensorSpec {
+        self.layout.spec()
+    }
+
+    /// How many bytes of memory it will take beside its input and its output, where the picture decides it: never less than
+    /// it will be. What is left out is a few rows, and at most [`Limits::FIXED_BYTES`](super::Limits::FIXED_BYTES).
+    pub fn working_bytes(&self) -> usize {
+        match &self.picture.parsed {
+            Parsed::Jpeg(frame) => jpeg::working_bytes(frame, &self.layout),
+            Parsed::Png(header) => png::working_bytes(header, &self.layout),
+            Parsed::WebP(file) => webp::working_bytes(file, &self.layout),
+            Parsed::Qoi(header) => qoi::working_bytes(header, &self.layout),
+            Parsed::L3(file) => l3::working_bytes(file, &self.layout),
+            Parsed::Bmp(_) | Parsed::Pnm(_) => 0,
+        }
+    }
+}
