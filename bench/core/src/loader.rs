@@ -10,7 +10,9 @@ use forebay_engine::data::{Dataset, Listing};
 use forebay_engine::load::{LoadOptions, Loader, OnError};
 use forebay_engine::source::Shards;
 use forebay_pipeline::steps::{Centre, RandomCrop, Resize};
-use forebay_pipeline::{Pipeline, Scope, Strategy, Transform, ValueView, ready_text};
+use forebay_pipeline::{
+    Output, Pipeline, SampleView, Scope, Sink, StepError, Strategy, Transform, ValueView, ready_text,
+};
 
 use crate::Outcome;
 use crate::measure::{Row, in_turn};
@@ -125,9 +127,28 @@ fn step(
     scope: &mut Scope,
 ) -> Outcome<TensorSpec> {
     let input = ValueView::Tensor(forebay_codec::TensorView { spec, data: room(input, spec) });
-    let spec = step.output_spec(input, scope)?;
-    step.run(input, TensorMut { spec, data: room(output, spec) }, scope)?;
-    Ok(spec)
+    let mut place = Place { buffer: output, spec };
+    step.run(input, &mut Output::new("image", &mut place), scope)?;
+    Ok(place.spec)
+}
+
+/// Gives a tensor its place in a buffer, and keeps what it is.
+pub(crate) struct Place<'a> {
+    pub(crate) buffer: &'a mut Vec<u64>,
+    pub(crate) spec: TensorSpec,
+}
+
+impl Sink for Place<'_> {
+    fn places(&self) -> bool {
+        true
+    }
+
+    fn place(&mut self, _field: &str, spec: &TensorSpec) -> Result<Option<&mut [u8]>, StepError> {
+        self.spec = *spec;
+        Ok(Some(room(self.buffer, *spec)))
+    }
+
+    fn accept(&mut self, _sample: SampleView<'_>) {}
 }
 
 /// The bytes of a tensor in a buffer that is aligned for every element type.

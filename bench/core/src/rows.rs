@@ -8,11 +8,14 @@ use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer
 use forebay_codec::image::{DecodeOptions, Decoder, Encoding, Format, Picture, PngEffort, Scale, encode};
 use forebay_codec::{Tensor, TensorMut};
 use forebay_pipeline::steps::Resize;
-use forebay_pipeline::{FieldType, SampleView, Schema, Scope, Transform, ValueView, decode_sample, encode_sample};
+use forebay_pipeline::{
+    FieldType, Output, SampleView, Schema, Scope, Transform, ValueView, decode_sample, encode_sample,
+};
 use forebay_record::{Index, Location, Origin, Writer, records_in_block};
 
 use crate::Outcome;
 use crate::bare::Turbo;
+use crate::loader::Place;
 use crate::measure::{Row, in_turn};
 
 /// So many photos are enough for a steady median.
@@ -131,11 +134,8 @@ pub(crate) fn resize(files: &[Vec<u8>]) -> Outcome<Row> {
         || {
             for picture in &pictures {
                 let input = ValueView::Tensor(picture.view());
-                let spec = step.output_spec(input, &mut scope)?;
-                if ours.len() < spec.bytes() {
-                    ours.resize(spec.bytes(), 0);
-                }
-                step.run(input, TensorMut { spec, data: &mut ours[..spec.bytes()] }, &mut scope)?;
+                let mut place = Place { buffer: &mut ours, spec: *picture.spec() };
+                step.run(input, &mut Output::new("image", &mut place), &mut scope)?;
             }
             Ok(())
         },

@@ -1,21 +1,22 @@
-//! Where steps put what they make: into a scratch buffer that is used again, or straight into the slot of a batch.
+//! Where steps put what they make: into a buffer that is used again, or straight into the slot of a batch.
 
 use forebay_codec::{TensorMut, TensorSpec, TensorView, memory};
 
 use crate::error::StepError;
 use crate::runner::Sink;
 use crate::sample::ValueView;
+use crate::scope::Scratch;
 
 /// The most bytes that a value may have on its way: a step that makes more of a sample is a mistake.
 const VALUE_BYTES_MAX: usize = 1 << 32;
 
 /// A reusable buffer, aligned for every element type.
 #[derive(Default)]
-pub(crate) struct Scratch {
+pub(crate) struct Buffer {
     words: Vec<u64>,
 }
 
-impl Scratch {
+impl Buffer {
     fn view(&self, bytes: usize) -> &[u8] {
         &bytemuck::cast_slice(&self.words)[..bytes]
     }
@@ -24,16 +25,21 @@ impl Scratch {
         memory::grow(&mut self.words, bytes.div_ceil(size_of::<u64>()))?;
         Ok(&mut bytemuck::cast_slice_mut(&mut self.words)[..bytes])
     }
+}
 
-    /// How many bytes it takes, whatever it holds now.
-    pub(crate) fn capacity_bytes(&self) -> usize {
-        self.words.capacity() * size_of::<u64>()
+impl Scratch for Buffer {
+    fn capacity_bytes(&self) -> usize {
+        self.words.capacity_bytes()
+    }
+
+    fn trim(&mut self) {
+        self.words.trim();
     }
 }
 
 /// A value that a step has made, in the buffer it was made in.
 pub(crate) struct Made {
-    scratch: Scratch,
+    buffer: Buffer,
     kind: Kind,
 }
 
@@ -48,9 +54,9 @@ enum Kind {
 impl Made {
     pub(crate) fn view(&self) -> ValueView<'_> {
         match self.kind {
-            Kind::Tensor(spec) => ValueView::Tensor(TensorView { spec, data: self.scratch.view(spec.bytes()) }),
+            Kind::Tensor(spec) => ValueView::Tensor(TensorView { spec, data: self.buffer.view(spec.bytes()) }),
             // Copied from a `str`, so always valid; an empty text would show a bug rather than end a run.
-            Kind::Text(bytes) => ValueView::Text(std::str::from_utf8(self.scratch.view(bytes)).unwrap_or_default()),
+            Kind::Text(bytes) => ValueView::Text(std::str::from_utf8(self.buffer.view(bytes)).unwrap_or_default()),
             Kind::Int(number) => ValueView::Int(number),
         }
     }
@@ -65,8 +71,8 @@ impl Made {
     }
 
     /// The buffer, to be used again.
-    pub(crate) fn into_scratch(self) -> Scratch {
-        self.scratch
+    pub(crate) fn into_buffer(self) -> Buffer {
+        self.buffer
     }
 }
 
@@ -87,7 +93,7 @@ pub struct Output<'a> {
     sink: &'a mut dyn Sink,
     /// Whether the value is final, so that it may go straight to where it is wanted.
     is_final: bool,
-    scratch: Scratch,
+    buffer: Buffer,
     /// How many bytes the sample holds beside this value while it is made.
     beside_bytes: usize,
     state: State,
@@ -104,23 +110,45 @@ enum State {
 /// What became of an [`Output`].
 pub(crate) enum Outcome {
     Made(Made),
-    Placed(Scratch),
+    Placed(Buffer),
     /// The step made nothing.
     Nothing,
 }
 
 impl<'a> Output<'a> {
-    pub(crate) fn new(
+    /// An output that goes straight to the place that `sink` has for it, to run a step by itself.
+    pub fn new(field: &'a str, sink: &'a mut dyn Sink) -> Self {
+        Self::within_sample(field, sink, true, Buffer::default(), 0)
+    }
+
+    pub(crate) fn within_sample(
         field: &'a str,
         sink: &'a mut dyn Sink,
         is_final: bool,
-        scratch: Scratch,
+        buffer: Buffer,
         beside_bytes: usize,
     ) -> Self {
-        Self { field, sink, is_final, scratch, beside_bytes, state: State::Empty, bytes: 0 }
+        Self { field, sink, is_final, buffer, beside_bytes, state: State::Empty, bytes: 0 }
     }
 
-    /// The step takes `bytes` more of memory for itself while it makes the value. To be said before they are taken.
+    /// A value between two steps that are done as one: what `make` puts into an output of its own, in `buffer`.
+    pub(crate) fn between(
+        &mut self,
+        buffer: Buffer,
+        make: impl FnOnce(&mut Output<'_>) -> Result<(), StepError>,
+    ) -> Result<Made, StepError> {
+        let mut output = Output::within_sample(self.field, &mut *self.sink, false, buffer, self.beside_bytes);
+        make(&mut output)?;
+        let (outcome, bytes) = output.finish();
+        self.beside_bytes = self.beside_bytes.saturating_add(bytes);
+        match outcome {
+            Outcome::Made(made) => Ok(made),
+            _ => Err(StepError::NoField { field: self.field.to_owned() }),
+        }
+    }
+
+    /// The step takes `bytes` more of memory for itself while it makes the value; a little more is no harm. To be said before
+    /// they are taken, so that a machine's memory is never overdrawn.
     pub fn working(&mut self, bytes: usize) -> Result<(), StepError> {
         self.beside_bytes = self.beside_bytes.saturating_add(bytes);
         self.sink.reserve(self.beside_bytes)
@@ -147,14 +175,14 @@ impl<'a> Output<'a> {
             return Ok(TensorMut { spec, data });
         }
         self.state = State::Made(Kind::Tensor(spec));
-        Ok(TensorMut { spec, data: self.scratch.view_mut(spec.bytes())? })
+        Ok(TensorMut { spec, data: self.buffer.view_mut(spec.bytes())? })
     }
 
     /// The value is this text.
     pub fn text(&mut self, text: &str) -> Result<(), StepError> {
         // The text that it is copied from, and the copy.
         self.sink.reserve(self.beside_bytes.saturating_add(2 * text.len()))?;
-        self.scratch.view_mut(text.len())?.copy_from_slice(text.as_bytes());
+        self.buffer.view_mut(text.len())?.copy_from_slice(text.as_bytes());
         self.bytes = text.len();
         self.state = State::Made(Kind::Text(text.len()));
         Ok(())
@@ -170,8 +198,8 @@ impl<'a> Output<'a> {
     pub(crate) fn finish(self) -> (Outcome, usize) {
         let outcome = match self.state {
             State::Empty => Outcome::Nothing,
-            State::Made(kind) => Outcome::Made(Made { scratch: self.scratch, kind }),
-            State::Placed => Outcome::Placed(self.scratch),
+            State::Made(kind) => Outcome::Made(Made { buffer: self.buffer, kind }),
+            State::Placed => Outcome::Placed(self.buffer),
         };
         (outcome, self.bytes)
     }

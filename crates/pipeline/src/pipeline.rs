@@ -267,7 +267,6 @@ fn schema_after(mut schema: Schema, step: &Step) -> std::result::Result<Schema, 
         }
         let output = match &step.action {
             Action::Transform(transform) => transform.output_type(kind),
-            Action::Produce(produce) => produce.output_type(kind),
             Action::Expand(expand) => expand.output_type(kind),
             Action::Remake(_) => unreachable!("done above"),
         };

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use crate::error::StepError;
-use crate::output::{Outcome, Output, Scratch};
+use crate::output::{Buffer, Outcome, Output};
 use crate::runner::Sink;
 
 /// Takes the changes that a [`Remake`](crate::Remake) step makes to a sample.
 pub struct Remade<'a> {
     sink: &'a mut dyn Sink,
-    spare: &'a mut Vec<Scratch>,
+    spare: &'a mut Vec<Buffer>,
     is_last: &'a dyn Fn(&str) -> bool,
     /// How many bytes the sample holds beside what is changed.
     beside_bytes: usize,
@@ -26,7 +26,7 @@ pub(crate) enum Change {
 impl<'a> Remade<'a> {
     pub(crate) fn new(
         sink: &'a mut dyn Sink,
-        spare: &'a mut Vec<Scratch>,
+        spare: &'a mut Vec<Buffer>,
         is_last: &'a dyn Fn(&str) -> bool,
         beside_bytes: usize,
     ) -> Self {
@@ -39,8 +39,9 @@ impl<'a> Remade<'a> {
         field: &str,
         make: &mut dyn FnMut(&mut Output<'_>) -> Result<(), StepError>,
     ) -> Result<(), StepError> {
-        let scratch = self.spare.pop().unwrap_or_default();
-        let mut output = Output::new(field, &mut *self.sink, (self.is_last)(field), scratch, self.beside_bytes);
+        let buffer = self.spare.pop().unwrap_or_default();
+        let is_last = (self.is_last)(field);
+        let mut output = Output::within_sample(field, &mut *self.sink, is_last, buffer, self.beside_bytes);
         make(&mut output)?;
         let (outcome, bytes) = output.finish();
         self.bytes += bytes;

@@ -1,6 +1,6 @@
 //! The runner: does a stretch of steps to one sample after another.
 //!
-//! Each worker owns one. Tensors between two steps live in scratch buffers that are used again for the next sample, and
+//! Each worker owns one. Tensors between two steps live in buffers that are used again for the next sample, and
 //! the last step of each field writes where the [`Sink`] says, so a sample goes from its bytes to its place in a batch
 //! without an allocation and without a copy.
 
@@ -10,11 +10,11 @@ use forebay_codec::TensorSpec;
 
 use crate::error::{Error, Result, StepError};
 use crate::fuse::{Stage, fused, one_by_one};
-use crate::output::{Made, Outcome, Output, Scratch};
+use crate::output::{Buffer, Made, Outcome, Output};
 use crate::remade::{Change, Remade};
 use crate::sample::{Sample, SampleView, Value, ValueView};
-use crate::scope::{Draw, Scope};
-use crate::step::{Action, Parts, Remake, Step};
+use crate::scope::{Draw, Scope, Scratch};
+use crate::step::{Action, Parts, Remake, Step, Transform};
 
 /// Where finished samples go.
 pub trait Sink {
@@ -61,7 +61,7 @@ pub struct Runner {
     /// Shared, so that a stage can be held while the rest of the runner changes.
     stages: Arc<[Stage]>,
     scope: Scope,
-    spare: Vec<Scratch>,
+    spare: Vec<Buffer>,
     keep_bytes_max: usize,
 }
 
@@ -123,7 +123,7 @@ impl Runner {
 
     /// Gives buffers back that take more than may be kept.
     fn trim(&mut self) {
-        let spare: usize = self.spare.iter().map(Scratch::capacity_bytes).sum();
+        let spare: usize = self.spare.iter().map(Buffer::capacity_bytes).sum();
         if spare + self.scope.capacity_bytes() > self.keep_bytes_max {
             self.spare.clear();
             self.scope.trim();
@@ -149,12 +149,12 @@ impl Runner {
             };
             observer.begin();
             let bytes = match &step.action {
-                Action::Transform(_) | Action::Produce(_) => {
+                Action::Transform(transform) => {
                     self.scope.begin_fields();
                     let mut bytes = 0;
                     for field in &step.fields {
                         self.scope.begin_step(*number);
-                        bytes += self.make(place, &step.action, field, &mut held, sink).map_err(fail)?;
+                        bytes += self.make(place, &**transform, field, &mut held, sink).map_err(fail)?;
                     }
                     bytes
                 }
@@ -201,7 +201,7 @@ impl Runner {
     fn make(
         &mut self,
         place: usize,
-        action: &Action,
+        transform: &dyn Transform,
         field: &str,
         held: &mut Fields<'_>,
         sink: &mut dyn Sink,
@@ -210,17 +210,9 @@ impl Runner {
         let beside = held_bytes(held);
         let (_, held) = held.iter_mut().find(|(name, _)| &**name == field).ok_or_else(no_field)?;
         let input = held.view().ok_or_else(no_field)?;
-        let scratch = self.spare.pop().unwrap_or_default();
-        let mut output = Output::new(field, sink, self.is_last_for(place, field), scratch, beside);
-        match action {
-            Action::Transform(transform) => {
-                let spec = transform.output_spec(input, &mut self.scope)?;
-                output.working(transform.working_bytes(input, &spec, &mut self.scope)?)?;
-                transform.run(input, output.tensor(spec)?, &mut self.scope)?;
-            }
-            Action::Produce(produce) => produce.run(input, &mut output, &mut self.scope)?,
-            Action::Remake(_) | Action::Expand(_) => unreachable!("does not work on one field"),
-        }
+        let buffer = self.spare.pop().unwrap_or_default();
+        let mut output = Output::within_sample(field, sink, self.is_last_for(place, field), buffer, beside);
+        transform.run(input, &mut output, &mut self.scope)?;
         let (outcome, bytes) = output.finish();
         let next = self.held(outcome).ok_or_else(no_field)?;
         self.replace(held, next);
@@ -265,8 +257,8 @@ impl Runner {
     fn held<'a>(&mut self, outcome: Outcome) -> Option<Held<'a>> {
         match outcome {
             Outcome::Made(made) => Some(Held::Made(made)),
-            Outcome::Placed(scratch) => {
-                self.spare.push(scratch);
+            Outcome::Placed(buffer) => {
+                self.spare.push(buffer);
                 Some(Held::Placed)
             }
             Outcome::Nothing => None,
@@ -275,13 +267,13 @@ impl Runner {
 
     fn replace<'a>(&mut self, held: &mut Held<'a>, next: Held<'a>) {
         if let Held::Made(made) = std::mem::replace(held, next) {
-            self.spare.push(made.into_scratch());
+            self.spare.push(made.into_buffer());
         }
     }
 
     fn recycle(&mut self, held: Fields<'_>) {
         self.spare.extend(held.into_iter().filter_map(|(_, held)| match held {
-            Held::Made(made) => Some(made.into_scratch()),
+            Held::Made(made) => Some(made.into_buffer()),
             _ => None,
         }));
     }

@@ -1,9 +1,8 @@
 //! The scope: what a step may use while it runs, kept from sample to sample so that nothing is allocated anew.
 
-use forebay_codec::audio::{Resampler, SpectrogramBuffers};
+use std::any::Any;
+
 use forebay_codec::image::Decoder;
-use forebay_codec::text::TokeniserRoom;
-use forebay_resize::Resizer;
 
 use crate::random::Random;
 use crate::steps::Frame;
@@ -12,72 +11,72 @@ use crate::steps::Frame;
 pub struct Scope {
     /// The random numbers of this sample, epoch and step.
     pub random: Random,
-    /// The image decoder with its buffers.
-    pub decoder: Decoder,
-    /// The resizer with its buffers.
-    pub resizer: Resizer,
-    /// Room for single-precision intermediates.
-    pub floats: Vec<f32>,
-    /// Room for a picture between two halves of one step.
-    pub pixels: Vec<u8>,
-    /// Room for the samples of sound.
-    pub samples: Vec<i16>,
-    /// The resampler of the last sound that needed one.
-    pub resampler: Option<Resampler>,
-    /// What a spectrogram is made on.
-    pub spectrogram: SpectrogramBuffers,
-    /// Room for double-precision intermediates.
-    pub doubles: Vec<f64>,
-    /// What a tokeniser works in, with the words it has seen.
-    pub tokeniser: TokeniserRoom,
-    /// Room for token ids.
-    pub ids: Vec<u32>,
     /// What a geometric step did to the picture that comes first in its `fields`; masks and boxes follow it.
     pub(crate) frame: Option<Frame>,
     draw: Draw,
     sample: u64,
+    /// One of each type: so few that looking through them is faster than a map.
+    scratch: Vec<Box<dyn Scratch>>,
+}
+
+/// What steps work in: buffers, and what is costly to make. Each kind of step brings a type of its own, or shares one; a
+/// worker has one of each, which lasts from sample to sample.
+pub trait Scratch: Any + Send {
+    /// How many bytes its large buffers take.
+    fn capacity_bytes(&self) -> usize;
+
+    /// Gives them back.
+    fn trim(&mut self);
+}
+
+impl<T: Send + 'static> Scratch for Vec<T> {
+    fn capacity_bytes(&self) -> usize {
+        self.capacity() * size_of::<T>()
+    }
+
+    fn trim(&mut self) {
+        *self = Self::new();
+    }
+}
+
+impl Scratch for Decoder {
+    fn capacity_bytes(&self) -> usize {
+        self.capacity_bytes()
+    }
+
+    fn trim(&mut self) {
+        self.trim();
+    }
 }
 
 impl Scope {
     /// A fresh scope.
     pub fn new() -> Self {
-        Self {
-            random: Random::from_parts(&[]),
-            decoder: Decoder::new(),
-            resizer: Resizer::default(),
-            floats: Vec::new(),
-            pixels: Vec::new(),
-            samples: Vec::new(),
-            resampler: None,
-            spectrogram: SpectrogramBuffers::default(),
-            doubles: Vec::new(),
-            tokeniser: TokeniserRoom::default(),
-            ids: Vec::new(),
-            frame: None,
-            draw: Draw::default(),
-            sample: 0,
-        }
+        let random = Random::from_parts(&[]);
+        Self { random, frame: None, draw: Draw::default(), sample: 0, scratch: Vec::new() }
     }
 
-    /// How many bytes its large buffers take.
+    /// This worker's scratch of type `T`, as the last step left it.
+    ///
+    /// # Panics
+    /// Never: what was found by its type is of it.
+    pub fn scratch<T: Scratch + Default>(&mut self) -> &mut T {
+        let is_it = |scratch: &Box<dyn Scratch>| (&**scratch as &dyn Any).is::<T>();
+        let place = self.scratch.iter().position(is_it).unwrap_or_else(|| {
+            self.scratch.push(Box::new(T::default()));
+            self.scratch.len() - 1
+        });
+        (&mut *self.scratch[place] as &mut dyn Any).downcast_mut().expect("found by its type")
+    }
+
+    /// How many bytes the large buffers of its scratch take.
     pub(crate) fn capacity_bytes(&self) -> usize {
-        self.decoder.capacity_bytes()
-            + self.resizer.capacity_bytes()
-            + self.pixels.capacity()
-            + (self.floats.capacity() + self.ids.capacity()) * size_of::<f32>()
-            + self.samples.capacity() * size_of::<i16>()
-            + self.doubles.capacity() * size_of::<f64>()
+        self.scratch.iter().map(|scratch| scratch.capacity_bytes()).sum()
     }
 
     /// Gives them back.
     pub(crate) fn trim(&mut self) {
-        self.decoder.trim();
-        self.resizer.trim();
-        self.pixels = Vec::new();
-        self.floats = Vec::new();
-        self.ids = Vec::new();
-        self.samples = Vec::new();
-        self.doubles = Vec::new();
+        self.scratch.iter_mut().for_each(|scratch| scratch.trim());
     }
 
     /// A new sample begins.
@@ -110,4 +109,21 @@ pub struct Draw {
     pub seed: u64,
     /// The epoch.
     pub epoch: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_worker_has_one_scratch_of_each_type() {
+        let mut scope = Scope::new();
+        scope.scratch::<Vec<u8>>().extend([1; 100]);
+        scope.scratch::<Vec<u16>>().extend([2; 100]);
+        assert_eq!(*scope.scratch::<Vec<u8>>(), [1; 100]);
+        assert_eq!((scope.capacity_bytes(), scope.scratch.len()), (300, 2));
+        scope.trim();
+        assert_eq!((scope.capacity_bytes(), scope.scratch.len()), (0, 2));
+        assert!(scope.scratch::<Vec<u16>>().is_empty());
+    }
 }

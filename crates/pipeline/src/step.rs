@@ -4,8 +4,6 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-use forebay_codec::{TensorMut, TensorSpec};
-
 use crate::error::StepError;
 use crate::output::Output;
 use crate::remade::Remade;
@@ -32,10 +30,8 @@ pub struct Step {
 /// What a step does.
 #[derive(Debug, Clone)]
 pub enum Action {
-    /// One value becomes one tensor, whose size is known before.
+    /// One value becomes another.
     Transform(Arc<dyn Transform>),
-    /// One value becomes another, whose size is known only then: a text, the samples of a recording.
-    Produce(Arc<dyn Produce>),
     /// Fields of a sample are changed, added or taken away.
     Remake(Arc<dyn Remake>),
     /// One sample becomes any number of samples.
@@ -47,7 +43,6 @@ impl Action {
     pub fn check(&self) -> Result<(), BadParameter> {
         match self {
             Self::Transform(transform) => transform.check(),
-            Self::Produce(produce) => produce.check(),
             Self::Remake(remake) => remake.check(),
             Self::Expand(expand) => expand.check(),
         }
@@ -58,7 +53,7 @@ impl Action {
         match self {
             Self::Transform(transform) => transform.is_random(),
             Self::Remake(remake) => remake.is_random(),
-            Self::Produce(_) | Self::Expand(_) => false,
+            Self::Expand(_) => false,
         }
     }
 
@@ -66,7 +61,7 @@ impl Action {
     pub fn can_run(&self) -> bool {
         match self {
             Self::Remake(remake) => remake.can_run(),
-            Self::Transform(_) | Self::Produce(_) | Self::Expand(_) => true,
+            Self::Transform(_) | Self::Expand(_) => true,
         }
     }
 }
@@ -105,10 +100,7 @@ impl BadParameter {
     }
 }
 
-/// A transformation of one value into one tensor.
-///
-/// The output's spec is known before the work starts, so that whoever runs the step decides where the output goes: into
-/// a scratch buffer, or straight into the slot of a batch.
+/// A transformation of one value into another: a picture out of a file, the text of a page.
 pub trait Transform: Any + fmt::Debug + Send + Sync {
     /// Whether it draws random numbers.
     fn is_random(&self) -> bool {
@@ -128,32 +120,8 @@ pub trait Transform: Any + fmt::Debug + Send + Sync {
     /// The type it gives for a type it takes, or what it needs instead.
     fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs>;
 
-    /// What it will write for this input.
-    fn output_spec(&self, input: ValueView<'_>, scope: &mut Scope) -> Result<TensorSpec, StepError>;
-
-    /// How many bytes it will take beside its input and its output, where the data decide it; a little more is no harm. Memory
-    /// is asked for before it is taken, so that a machine's is never overdrawn.
-    fn working_bytes(&self, input: ValueView<'_>, output: &TensorSpec, scope: &mut Scope) -> Result<usize, StepError> {
-        let _ = (input, output, scope);
-        Ok(0)
-    }
-
-    /// Does it. `output` has the spec that [`Transform::output_spec`] gave.
-    fn run(&self, input: ValueView<'_>, output: TensorMut<'_>, scope: &mut Scope) -> Result<(), StepError>;
-}
-
-/// A transformation of one value into another whose size is known only when it is done: the text of a page, the samples of
-/// a recording.
-pub trait Produce: fmt::Debug + Send + Sync {
-    /// Whether its parameters make sense; asked when a pipeline is made.
-    fn check(&self) -> Result<(), BadParameter> {
-        Ok(())
-    }
-
-    /// The type it gives for a type it takes, or what it needs instead.
-    fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs>;
-
-    /// Does it, and puts the value into `output`.
+    /// Does it: opens `input`, says what it takes beside ([`Output::working`]), and puts the value into `output`, which gives a
+    /// tensor the place where it will stay ([`Output::tensor`]): the slot of a batch, if no step follows.
     fn run(&self, input: ValueView<'_>, output: &mut Output<'_>, scope: &mut Scope) -> Result<(), StepError>;
 }
 

@@ -10,9 +10,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use forebay_codec::{DType, TensorMut, TensorSpec};
+use forebay_codec::{DType, TensorSpec};
 use forebay_pipeline::{
-    Action, Expand, Field, FieldType, Needs, Parts, Pipeline, Sample, Schema, Scope, Step, StepError, Strategy,
+    Action, Expand, Field, FieldType, Needs, Output, Parts, Pipeline, Sample, Schema, Scope, Step, StepError, Strategy,
     Transform, Value, ValueView,
 };
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
@@ -119,16 +119,9 @@ impl Transform for Blow {
         Ok(ragged())
     }
 
-    fn output_spec(&self, input: ValueView<'_>, _scope: &mut Scope) -> Result<TensorSpec, StepError> {
-        Ok(TensorSpec::new(DType::U8, &[size(input)]))
-    }
-
-    fn working_bytes(&self, input: ValueView<'_>, _: &TensorSpec, _: &mut Scope) -> Result<usize, StepError> {
-        Ok(size(input))
-    }
-
-    fn run(&self, _input: ValueView<'_>, output: TensorMut<'_>, _scope: &mut Scope) -> Result<(), StepError> {
-        output.data.fill(7);
+    fn run(&self, input: ValueView<'_>, output: &mut Output<'_>, _scope: &mut Scope) -> Result<(), StepError> {
+        output.working(size(input))?;
+        output.tensor(TensorSpec::new(DType::U8, &[size(input)]))?.data.fill(7);
         Ok(())
     }
 }
@@ -142,12 +135,8 @@ impl Transform for Settle {
         Ok(FieldType::Tensor { dtype: DType::U8, dims: vec![Some(8)] })
     }
 
-    fn output_spec(&self, _input: ValueView<'_>, _scope: &mut Scope) -> Result<TensorSpec, StepError> {
-        Ok(TensorSpec::new(DType::U8, &[8]))
-    }
-
-    fn run(&self, _input: ValueView<'_>, output: TensorMut<'_>, _scope: &mut Scope) -> Result<(), StepError> {
-        output.data.fill(7);
+    fn run(&self, _input: ValueView<'_>, output: &mut Output<'_>, _scope: &mut Scope) -> Result<(), StepError> {
+        output.tensor(TensorSpec::new(DType::U8, &[8]))?.data.fill(7);
         Ok(())
     }
 }

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use forebay_codec::{TensorMut, TensorSpec};
 use forebay_engine::Error;
 use forebay_engine::data::{Dataset, Reach};
 use forebay_engine::load::{Batch, Column, Epoch, Even, LoadOptions, Loader, Next, OnError, Shuffle, State};
 use forebay_engine::source::Files;
-use forebay_pipeline::{Action, FieldType, Needs, Pipeline, Random, Scope, Step, StepError, Transform, ValueView};
+use forebay_pipeline::{
+    Action, FieldType, Needs, Output, Pipeline, Random, Scope, Step, StepError, Transform, ValueView,
+};
 use forebay_record::{Feature, Writer, encode_example};
 use tempfile::TempDir;
 
@@ -455,14 +456,9 @@ impl Transform for Panics {
         Ok(input.clone())
     }
 
-    fn output_spec(&self, input: ValueView<'_>, _scope: &mut Scope) -> Result<TensorSpec, StepError> {
-        match input {
-            ValueView::Tensor(view) => Ok(view.spec),
-            _ => unreachable!("the step before decodes"),
-        }
-    }
-
-    fn run(&self, _input: ValueView<'_>, _output: TensorMut<'_>, _scope: &mut Scope) -> Result<(), StepError> {
+    fn run(&self, input: ValueView<'_>, output: &mut Output<'_>, _scope: &mut Scope) -> Result<(), StepError> {
+        let ValueView::Tensor(view) = input else { unreachable!("the step before decodes") };
+        output.tensor(view.spec)?;
         let count = self.0.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
         assert!(count != 4, "the fifth sample");
         Ok(())

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use forebay_codec::{TensorMut, TensorSpec, TensorView, memory};
-
 use super::only;
 use crate::error::StepError;
+use crate::output::{Buffer, Output};
 use crate::random::Random;
 use crate::sample::ValueView;
 use crate::schema::FieldType;
@@ -25,13 +24,6 @@ impl Crop {
     pub(super) fn of(step: Option<&Step>) -> Option<Self> {
         let random = only::<RandomCrop>(step).map(|crop| Self::Random(crop.clone()));
         random.or_else(|| only::<CentreCrop>(step).map(|crop| Self::Centre(crop.clone())))
-    }
-
-    pub(super) fn size(&self) -> usize {
-        match self {
-            Self::Random(crop) => crop.size,
-            Self::Centre(crop) => crop.size,
-        }
     }
 
     pub(super) fn rectangle(&self, width: usize, height: usize, random: &mut Random) -> Result<Rectangle, StepError> {
@@ -67,23 +59,12 @@ impl Transform for ConvertCrop {
         self.crop.transform().output_type(&self.convert.output_type(input)?)
     }
 
-    fn output_spec(&self, input: ValueView<'_>, scope: &mut Scope) -> Result<TensorSpec, StepError> {
-        let converted = self.convert.output_spec(input, scope)?;
-        let cropped = self.crop.transform().output_spec(input, scope)?;
-        Ok(TensorSpec { dtype: converted.dtype, ..cropped })
-    }
-
-    fn run(&self, input: ValueView<'_>, output: TensorMut<'_>, scope: &mut Scope) -> Result<(), StepError> {
-        let crop = self.crop.transform();
-        let spec = crop.output_spec(input, scope)?;
-        let mut pixels = std::mem::take(&mut scope.pixels);
-        memory::grow(&mut pixels, spec.bytes())?;
+    fn run(&self, input: ValueView<'_>, output: &mut Output<'_>, scope: &mut Scope) -> Result<(), StepError> {
+        let buffer = std::mem::take(scope.scratch::<Buffer>());
         scope.begin_step(self.crop_step);
-        let done = crop.run(input, TensorMut { spec, data: &mut pixels[..spec.bytes()] }, scope).and_then(|()| {
-            let cropped = TensorView { spec, data: &pixels[..spec.bytes()] };
-            self.convert.run(ValueView::Tensor(cropped), output, scope)
-        });
-        scope.pixels = pixels;
-        done
+        let cropped = output.between(buffer, |between| self.crop.transform().run(input, between, scope))?;
+        self.convert.run(cropped.view(), output, scope)?;
+        *scope.scratch() = cropped.into_buffer();
+        Ok(())
     }
 }

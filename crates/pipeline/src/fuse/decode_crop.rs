@@ -1,14 +1,16 @@
 //! Decode and cut as one: only the rectangle that is cut out is decoded.
 
-use forebay_codec::image::{Picture, Region};
+use forebay_codec::image::{Decoder, Picture, Region};
 use forebay_codec::{TensorMut, TensorSpec, TensorView, memory};
+use forebay_resize::Resizer;
 
 use super::convert_crop::Crop;
 use crate::error::StepError;
+use crate::output::Output;
 use crate::random::Random;
 use crate::sample::ValueView;
 use crate::schema::FieldType;
-use crate::scope::Scope;
+use crate::scope::{Scope, Scratch};
 use crate::step::{Needs, Transform};
 use crate::steps::{Decode, RandomResizedCrop, Rectangle, encoded, resize_rectangle};
 
@@ -37,13 +39,6 @@ impl Cut {
         }
     }
 
-    fn size(&self) -> usize {
-        match self {
-            Self::Resized(crop) => crop.size,
-            Self::AsIs(crop) => crop.size(),
-        }
-    }
-
     fn rectangle(&self, width: usize, height: usize, random: &mut Random) -> Result<Rectangle, StepError> {
         match self {
             Self::Resized(crop) => Ok(crop.draw(width, height, random)),
@@ -52,14 +47,22 @@ impl Cut {
     }
 }
 
-impl DecodeCrop {
-    /// The whole picture's spec, with its height, width and channels.
-    fn whole(&self, input: ValueView<'_>, scope: &mut Scope) -> Result<(TensorSpec, [usize; 3]), StepError> {
-        let spec = self.decode.output_spec(input, scope)?;
-        match spec.as_picture() {
-            Some((height, width, channels)) if height * width > 0 => Ok((spec, [height, width, channels])),
-            _ => Err(StepError::Unfit { found: spec, expected: "a picture" }),
-        }
+#[derive(Default)]
+struct DecodeCropScratch {
+    decoder: Decoder,
+    pixels: Vec<u8>,
+    resizer: Resizer,
+}
+
+impl Scratch for DecodeCropScratch {
+    fn capacity_bytes(&self) -> usize {
+        self.decoder.capacity_bytes() + self.pixels.capacity() + self.resizer.capacity_bytes()
+    }
+
+    fn trim(&mut self) {
+        self.decoder.trim();
+        self.pixels.trim();
+        self.resizer.trim();
     }
 }
 
@@ -72,34 +75,30 @@ impl Transform for DecodeCrop {
         self.cut.transform().output_type(&self.decode.output_type(input)?)
     }
 
-    fn output_spec(&self, input: ValueView<'_>, scope: &mut Scope) -> Result<TensorSpec, StepError> {
-        let (whole, [_, _, channels]) = self.whole(input, scope)?;
-        Ok(TensorSpec::new(whole.dtype, &[self.cut.size(), self.cut.size(), channels]))
-    }
-
-    /// As if all of the picture were cut out: a bound that needs no draw.
-    fn working_bytes(&self, input: ValueView<'_>, _output: &TensorSpec, scope: &mut Scope) -> Result<usize, StepError> {
-        let whole = self.decode.output_spec(input, scope)?;
-        Ok(self.decode.working_bytes(input, &whole, scope)?.saturating_add(2 * whole.bytes()))
-    }
-
-    fn run(&self, input: ValueView<'_>, mut output: TensorMut<'_>, scope: &mut Scope) -> Result<(), StepError> {
+    fn run(&self, input: ValueView<'_>, output: &mut Output<'_>, scope: &mut Scope) -> Result<(), StepError> {
         let picture = Picture::open(encoded(input)?)?;
-        let (whole, [height, width, channels]) = self.whole(input, scope)?;
+        let mut options = self.decode.options(&picture);
+        let whole = picture.plan(&options)?;
+        let Some((height, width, channels)) = whole.spec().as_picture() else {
+            return Err(StepError::Unfit { found: whole.spec(), expected: "a picture" });
+        };
         scope.begin_step(self.crop_step);
         let Rectangle { left, top, width, height } = self.cut.rectangle(width, height, &mut scope.random)?;
-        let mut options = self.decode.options(&picture);
         options.region = Some(Region { x: left, y: top, width, height });
-        let spec = TensorSpec::new(whole.dtype, &[height, width, channels]);
-        let plan = picture.plan(&options)?;
+        let part = picture.plan(&options)?;
+        let spec = part.spec();
+        // As if all of the picture were cut out: whether there is room for a sample does not hang on its draw.
+        output.working(whole.working_bytes().saturating_add(2 * whole.spec().bytes()))?;
+        let DecodeCropScratch { decoder, pixels, resizer } = scope.scratch();
         let Cut::Resized(crop) = &self.cut else {
-            scope.decoder.decode_into(&plan, output)?;
+            decoder.decode_into(&part, output.tensor(spec)?)?;
             return Ok(());
         };
-        memory::grow(&mut scope.pixels, spec.bytes())?;
-        let pixels = &mut scope.pixels[..spec.bytes()];
-        scope.decoder.decode_into(&plan, TensorMut { spec, data: pixels })?;
-        let part = Rectangle { left: 0, top: 0, width, height };
-        resize_rectangle(TensorView { spec, data: pixels }, part, crop.filter, true, &mut output, &mut scope.resizer)
+        let mut place = output.tensor(TensorSpec::new(spec.dtype, &[crop.size, crop.size, channels]))?;
+        memory::grow(pixels, spec.bytes())?;
+        let pixels = &mut pixels[..spec.bytes()];
+        decoder.decode_into(&part, TensorMut { spec, data: pixels })?;
+        let rectangle = Rectangle::whole(width, height);
+        resize_rectangle(TensorView { spec, data: pixels }, rectangle, crop.filter, true, &mut place, resizer)
     }
 }

@@ -1,9 +1,10 @@
 //! Flip, convert and separate the channels as one pass.
 
-use forebay_codec::{DType, TensorMut, TensorSpec, memory};
+use forebay_codec::{DType, TensorSpec};
 
 use crate::error::StepError;
 use crate::kernels::{self, Conversion, Level};
+use crate::output::{Buffer, Made, Output};
 use crate::sample::ValueView;
 use crate::schema::FieldType;
 use crate::scope::Scope;
@@ -51,28 +52,17 @@ impl Finish {
         &self,
         mirrored: bool,
         input: ValueView<'_>,
-        output: TensorMut<'_>,
+        output: &mut Output<'_>,
         scope: &mut Scope,
     ) -> Result<(), StepError> {
-        let convert = self.convert.transform();
-        let flipped = if mirrored { Some(mirror(input, scope)?) } else { None };
-        let input = flipped.as_ref().map_or(input, |tensor| ValueView::Tensor(tensor.view()));
-        let spec = convert.output_spec(input, scope)?;
-        let mut converted = memory::zeroed::<u64>(spec.bytes().div_ceil(size_of::<u64>()))?;
-        let converted = &mut bytemuck::cast_slice_mut(&mut converted)[..spec.bytes()];
-        convert.run(input, TensorMut { spec, data: converted }, scope)?;
-        let view = forebay_codec::TensorView { spec, data: converted };
-        ToChw {}.run(ValueView::Tensor(view), output, scope)
+        let always = HorizontalFlip { probability: 1.0 };
+        let flip = |between: &mut Output<'_>| always.run(input, between, scope);
+        let flipped = if mirrored { Some(output.between(Buffer::default(), flip)?) } else { None };
+        let input = flipped.as_ref().map_or(input, Made::view);
+        let convert = |between: &mut Output<'_>| self.convert.transform().run(input, between, scope);
+        let converted = output.between(Buffer::default(), convert)?;
+        ToChw {}.run(converted.view(), output, scope)
     }
-}
-
-fn mirror(input: ValueView<'_>, scope: &mut Scope) -> Result<forebay_codec::Tensor, StepError> {
-    let always = HorizontalFlip { probability: 1.0 };
-    let spec = always.output_spec(input, scope)?;
-    let mut data = memory::zeroed(spec.bytes())?;
-    always.run(input, TensorMut { spec, data: &mut data }, scope)?;
-    let unfit = StepError::Unfit { found: spec, expected: "a picture" };
-    forebay_codec::Tensor::new(spec, data).ok_or(unfit)
 }
 
 impl Transform for Finish {
@@ -84,13 +74,7 @@ impl Transform for Finish {
         ToChw {}.output_type(&self.convert.transform().output_type(input)?)
     }
 
-    fn output_spec(&self, input: ValueView<'_>, scope: &mut Scope) -> Result<TensorSpec, StepError> {
-        let (_, [height, width, channels]) = picture(input)?;
-        let dtype = self.convert.transform().output_spec(input, scope)?.dtype;
-        Ok(TensorSpec::new(dtype, &[channels, height, width]))
-    }
-
-    fn run(&self, input: ValueView<'_>, mut output: TensorMut<'_>, scope: &mut Scope) -> Result<(), StepError> {
+    fn run(&self, input: ValueView<'_>, output: &mut Output<'_>, scope: &mut Scope) -> Result<(), StepError> {
         let mirrored = self.flip.as_ref().is_some_and(|(flip, number)| {
             scope.begin_step(*number);
             flip.draw(&mut scope.random)
@@ -101,7 +85,8 @@ impl Transform for Finish {
         }
         let level = Level::best();
         let conversion = self.convert.conversion();
-        let planes = float_output(&mut output)?;
+        let mut place = output.tensor(TensorSpec::new(DType::F32, &[channels, height, width]))?;
+        let planes = float_output(&mut place)?;
         let (red, rest) = planes.split_at_mut(height * width);
         let (green, blue) = rest.split_at_mut(height * width);
         let rows = red.chunks_exact_mut(width).zip(green.chunks_exact_mut(width)).zip(blue.chunks_exact_mut(width));

@@ -1,11 +1,12 @@
 //! Arrays of numbers: read one from `NumPy`'s file, and take the root mean square of its periods.
 
 use forebay_codec::signal::{rms, rms_dtype, rms_spec};
-use forebay_codec::{TensorMut, TensorSpec, TensorView, npy};
+use forebay_codec::{TensorView, npy};
 use serde::{Deserialize, Serialize};
 
 use super::{encoded, tensor};
 use crate::error::StepError;
+use crate::output::Output;
 use crate::sample::ValueView;
 use crate::schema::FieldType;
 use crate::scope::Scope;
@@ -43,12 +44,9 @@ impl Transform for DecodeNpy {
         }
     }
 
-    fn output_spec(&self, input: ValueView<'_>, _scope: &mut Scope) -> Result<TensorSpec, StepError> {
-        self.view(input).map(|view| view.spec)
-    }
-
-    fn run(&self, input: ValueView<'_>, output: TensorMut<'_>, _scope: &mut Scope) -> Result<(), StepError> {
-        output.data.copy_from_slice(self.view(input)?.data);
+    fn run(&self, input: ValueView<'_>, output: &mut Output<'_>, _scope: &mut Scope) -> Result<(), StepError> {
+        let view = self.view(input)?;
+        output.tensor(view.spec)?.data.copy_from_slice(view.data);
         Ok(())
     }
 }
@@ -85,11 +83,8 @@ impl Transform for Rms {
         Ok(FieldType::Tensor { dtype: rms_dtype(*dtype), dims: vec![periods] })
     }
 
-    fn output_spec(&self, input: ValueView<'_>, _scope: &mut Scope) -> Result<TensorSpec, StepError> {
-        Ok(rms_spec(&tensor(input, ARRAY)?.spec, self.period))
-    }
-
-    fn run(&self, input: ValueView<'_>, output: TensorMut<'_>, _scope: &mut Scope) -> Result<(), StepError> {
-        Ok(rms(tensor(input, ARRAY)?, self.period, output)?)
+    fn run(&self, input: ValueView<'_>, output: &mut Output<'_>, _scope: &mut Scope) -> Result<(), StepError> {
+        let view = tensor(input, ARRAY)?;
+        Ok(rms(view, self.period, output.tensor(rms_spec(&view.spec, self.period))?)?)
     }
 }

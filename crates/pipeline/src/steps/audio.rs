@@ -3,9 +3,10 @@
 use std::sync::{Arc, OnceLock};
 
 use forebay_codec::audio::{
-    AudioInfo, AudioOptions, Mix, RATE_MAX, Resampler, Spectrogram, SpectrogramOptions, decode_within,
+    AudioInfo, AudioOptions, Mix, RATE_MAX, Resampler, Spectrogram, SpectrogramBuffers, SpectrogramOptions,
+    decode_within,
 };
-use forebay_codec::{DType, TensorMut, TensorSpec};
+use forebay_codec::{DType, TensorSpec};
 use serde::{Deserialize, Serialize};
 
 use super::{encoded, float_output, tensor};
@@ -13,8 +14,8 @@ use crate::error::StepError;
 use crate::output::Output;
 use crate::sample::ValueView;
 use crate::schema::FieldType;
-use crate::scope::Scope;
-use crate::step::{BadParameter, Needs, Produce, Transform};
+use crate::scope::{Scope, Scratch};
+use crate::step::{BadParameter, Needs, Transform};
 
 /// Decodes MP3 or FLAC to `int16`: content decides, not the name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,7 +49,26 @@ impl Default for DecodeAudio {
     }
 }
 
-impl Produce for DecodeAudio {
+#[derive(Default)]
+struct SoundScratch {
+    samples: Vec<i16>,
+    /// The resampler of the last sound that needed one, and what it works in.
+    resampler: Option<Resampler>,
+    floats: Vec<f32>,
+}
+
+impl Scratch for SoundScratch {
+    fn capacity_bytes(&self) -> usize {
+        self.samples.capacity_bytes() + self.floats.capacity_bytes()
+    }
+
+    fn trim(&mut self) {
+        self.samples.trim();
+        self.floats.trim();
+    }
+}
+
+impl Transform for DecodeAudio {
     fn check(&self) -> Result<(), BadParameter> {
         BadParameter::unless(self.samples_max > 0, "samples-max", &self.samples_max, "at least 1")?;
         let rate_fits = self.rate.is_none_or(|rate| (1..=RATE_MAX).contains(&rate));
@@ -73,42 +93,42 @@ impl Produce for DecodeAudio {
         };
         let options = AudioOptions { mix, accept_partial: self.partial, samples_max: self.samples_max };
         let bytes = encoded(input)?;
-        let info = output.within(|room| decode_within(bytes, &options, &mut scope.samples, room))?;
+        let scratch: &mut SoundScratch = scope.scratch();
+        let info = output.within(|room| decode_within(bytes, &options, &mut scratch.samples, room))?;
         if let Some(rate) = self.rate.filter(|&rate| rate != info.rate_hz) {
-            self.resample(info, rate, output, scope)?;
+            self.resample(info, rate, output, scratch)?;
         }
+        let samples = &scratch.samples;
         let spec = match self.mix {
-            AudioMix::Mono => TensorSpec::new(DType::I16, &[scope.samples.len()]),
-            AudioMix::AsStored => {
-                TensorSpec::new(DType::I16, &[scope.samples.len() / info.channels.max(1), info.channels])
-            }
+            AudioMix::Mono => TensorSpec::new(DType::I16, &[samples.len()]),
+            AudioMix::AsStored => TensorSpec::new(DType::I16, &[samples.len() / info.channels.max(1), info.channels]),
         };
-        output.tensor(spec)?.data.copy_from_slice(bytemuck::cast_slice(&scope.samples));
+        output.tensor(spec)?.data.copy_from_slice(bytemuck::cast_slice(samples));
         Ok(())
     }
 }
 
 impl DecodeAudio {
-    /// Brings the samples in `scope` to another rate.
+    /// Brings the samples to another rate.
     fn resample(
         &self,
         info: AudioInfo,
         rate: u32,
         output: &mut Output<'_>,
-        scope: &mut Scope,
+        scratch: &mut SoundScratch,
     ) -> Result<(), StepError> {
-        let fitting = scope.resampler.take().filter(|resampler| resampler.is_between(info.rate_hz, rate));
+        let fitting = scratch.resampler.take().filter(|resampler| resampler.is_between(info.rate_hz, rate));
         let resampler = match fitting {
             Some(resampler) => resampler,
             None => Resampler::new(info.rate_hz, rate)?,
         };
-        let resampler = scope.resampler.insert(resampler);
-        let instants = scope.samples.len() / info.channels.max(1);
+        let resampler = scratch.resampler.insert(resampler);
+        let instants = scratch.samples.len() / info.channels.max(1);
         let output_samples = resampler.output_samples(instants).saturating_mul(info.channels as u64);
         // A channel as floats, and all of them as they will be.
         let bytes = (instants as u64 * size_of::<f32>() as u64).saturating_add(output_samples.saturating_mul(2));
         output.working(usize::try_from(bytes).unwrap_or(usize::MAX))?;
-        Ok(resampler.run(&mut scope.samples, info.channels, self.samples_max, &mut scope.floats)?)
+        Ok(resampler.run(&mut scratch.samples, info.channels, self.samples_max, &mut scratch.floats)?)
     }
 }
 
@@ -182,6 +202,23 @@ impl LogMel {
     }
 }
 
+#[derive(Default)]
+struct LogMelScratch {
+    /// For samples that lie unaligned in a record.
+    samples: Vec<i16>,
+    buffers: SpectrogramBuffers,
+}
+
+impl Scratch for LogMelScratch {
+    fn capacity_bytes(&self) -> usize {
+        self.samples.capacity_bytes()
+    }
+
+    fn trim(&mut self) {
+        self.samples.trim();
+    }
+}
+
 const SAMPLES: &str = "one channel of sound, int16[samples]";
 
 impl Transform for LogMel {
@@ -209,16 +246,14 @@ impl Transform for LogMel {
         }
     }
 
-    fn output_spec(&self, input: ValueView<'_>, _scope: &mut Scope) -> Result<TensorSpec, StepError> {
-        let samples = tensor(input, SAMPLES)?.spec.shape.elements();
-        Ok(TensorSpec::new(DType::F32, &[self.plan()?.frames(samples), self.bands]))
-    }
-
-    fn run(&self, input: ValueView<'_>, mut output: TensorMut<'_>, scope: &mut Scope) -> Result<(), StepError> {
+    fn run(&self, input: ValueView<'_>, output: &mut Output<'_>, scope: &mut Scope) -> Result<(), StepError> {
         let view = tensor(input, SAMPLES)?;
-        let Some(samples) = view.elements_or_copy(&mut scope.samples) else {
+        let LogMelScratch { samples, buffers } = scope.scratch();
+        let Some(samples) = view.elements_or_copy(samples) else {
             return Err(StepError::Unfit { found: view.spec, expected: SAMPLES });
         };
-        Ok(self.plan()?.run(samples, float_output(&mut output)?, &mut scope.spectrogram)?)
+        let plan = self.plan()?;
+        let mut place = output.tensor(TensorSpec::new(DType::F32, &[plan.frames(samples.len()), self.bands]))?;
+        Ok(plan.run(samples, float_output(&mut place)?, buffers)?)
     }
 }

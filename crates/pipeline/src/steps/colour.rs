@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{picture, picture_of, picture_type, tensor};
 use crate::error::StepError;
 use crate::kernels::{self, Conversion, Level};
+use crate::output::Output;
 use crate::sample::ValueView;
 use crate::schema::FieldType;
 use crate::scope::Scope;
@@ -53,23 +54,19 @@ impl Transform for Greyscale {
         }
     }
 
-    fn output_spec(&self, input: ValueView<'_>, _scope: &mut Scope) -> Result<TensorSpec, StepError> {
+    fn run(&self, input: ValueView<'_>, output: &mut Output<'_>, scope: &mut Scope) -> Result<(), StepError> {
         let (view, [height, width, _]) = picture(input)?;
-        Ok(TensorSpec::new(view.spec.dtype, &[height, width, 1]))
-    }
-
-    fn run(&self, input: ValueView<'_>, mut output: TensorMut<'_>, scope: &mut Scope) -> Result<(), StepError> {
-        let (view, _) = picture(input)?;
+        let mut place = output.tensor(TensorSpec::new(view.spec.dtype, &[height, width, 1]))?;
         let grey = |pixel: [f32; 3]| pixel.iter().zip(GREY_WEIGHTS).map(|(value, weight)| value * weight).sum::<f32>();
         if let Some(bytes) = view.elements::<u8>() {
             // TensorFlow scales to 0..1, weighs, and scales back by 255.5 with truncation: so do we, to the last bit.
-            for (out, pixel) in output.data.iter_mut().zip(bytes.as_chunks::<3>().0) {
+            for (out, pixel) in place.data.iter_mut().zip(bytes.as_chunks::<3>().0) {
                 *out = (grey(pixel.map(|value| f32::from(value) * (1.0 / 255.0))) * 255.5) as u8;
             }
             return Ok(());
         }
-        let floats = floats_of(view, &mut scope.floats)?;
-        for (out, pixel) in float_output(&mut output)?.iter_mut().zip(floats.as_chunks::<3>().0) {
+        let floats = floats_of(view, scope.scratch())?;
+        for (out, pixel) in float_output(&mut place)?.iter_mut().zip(floats.as_chunks::<3>().0) {
             *out = grey(*pixel);
         }
         Ok(())
@@ -81,13 +78,10 @@ impl Transform for Centre {
         bytes_to_floats(input)
     }
 
-    fn output_spec(&self, input: ValueView<'_>, _scope: &mut Scope) -> Result<TensorSpec, StepError> {
-        Ok(TensorSpec { dtype: DType::F32, ..tensor(input, "a tensor")?.spec })
-    }
-
-    fn run(&self, input: ValueView<'_>, mut output: TensorMut<'_>, _scope: &mut Scope) -> Result<(), StepError> {
-        let bytes = tensor(input, "a tensor")?.data;
-        kernels::interleaved(Level::best(), bytes, float_output(&mut output)?, Conversion::Centre);
+    fn run(&self, input: ValueView<'_>, output: &mut Output<'_>, _scope: &mut Scope) -> Result<(), StepError> {
+        let view = tensor(input, "a tensor")?;
+        let mut place = output.tensor(TensorSpec { dtype: DType::F32, ..view.spec })?;
+        kernels::interleaved(Level::best(), view.data, float_output(&mut place)?, Conversion::Centre);
         Ok(())
     }
 }
@@ -127,18 +121,13 @@ impl Transform for Normalise {
         Ok(picture_of(DType::F32, dims))
     }
 
-    fn output_spec(&self, input: ValueView<'_>, _scope: &mut Scope) -> Result<TensorSpec, StepError> {
+    fn run(&self, input: ValueView<'_>, output: &mut Output<'_>, scope: &mut Scope) -> Result<(), StepError> {
         let (view, [_, _, channels]) = picture(input)?;
         if channels != self.mean.len() {
             return Err(StepError::Unfit { found: view.spec, expected: "one mean for each channel" });
         }
-        Ok(TensorSpec { dtype: DType::F32, ..view.spec })
-    }
-
-    fn run(&self, input: ValueView<'_>, mut output: TensorMut<'_>, scope: &mut Scope) -> Result<(), StepError> {
-        let (view, _) = picture(input)?;
-        let channels = self.mean.len();
-        let out = float_output(&mut output)?;
+        let mut place = output.tensor(TensorSpec { dtype: DType::F32, ..view.spec })?;
+        let out = float_output(&mut place)?;
         if let Some(bytes) = view.elements::<u8>() {
             if let Some(conversion) = self.conversion() {
                 kernels::interleaved(Level::best(), bytes, out, conversion);
@@ -152,7 +141,7 @@ impl Transform for Normalise {
             }
             return Ok(());
         }
-        let floats = floats_of(view, &mut scope.floats)?;
+        let floats = floats_of(view, scope.scratch())?;
         for (out, pixel) in out.chunks_exact_mut(channels).zip(floats.chunks_exact(channels)) {
             for (channel, (out, value)) in out.iter_mut().zip(pixel).enumerate() {
                 *out = (value - self.mean[channel]) / self.deviation[channel];

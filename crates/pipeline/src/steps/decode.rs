@@ -1,11 +1,12 @@
 //! Decode: the bytes of an image file become a picture.
 
-use forebay_codec::image::{Channels, DecodeOptions, Depth, Limits, Picture, Scale};
-use forebay_codec::{DType, TensorMut, TensorSpec};
+use forebay_codec::image::{Channels, DecodeOptions, Decoder, Depth, Limits, Picture, Scale};
+use forebay_codec::{DType, TensorSpec};
 use serde::{Deserialize, Serialize};
 
 use super::picture_of;
 use crate::error::StepError;
+use crate::output::Output;
 use crate::sample::ValueView;
 use crate::schema::FieldType;
 use crate::scope::Scope;
@@ -110,33 +111,23 @@ impl Transform for Decode {
         }
     }
 
-    fn output_spec(&self, input: ValueView<'_>, _scope: &mut Scope) -> Result<TensorSpec, StepError> {
-        let picture = Picture::open(encoded(input)?)?;
-        let mut spec = picture.plan(&self.options(&picture))?.spec();
-        if self.keep_depth {
-            spec.dtype = DType::U16;
-        }
-        Ok(spec)
-    }
-
-    fn working_bytes(&self, input: ValueView<'_>, output: &TensorSpec, _scope: &mut Scope) -> Result<usize, StepError> {
-        let picture = Picture::open(encoded(input)?)?;
-        let working = picture.plan(&self.options(&picture))?.working_bytes();
-        // With `keep-depth`, an 8-bit picture is decoded beside its place and widened into it.
-        Ok(if self.keep_depth { working.saturating_add(output.bytes()) } else { working })
-    }
-
-    fn run(&self, input: ValueView<'_>, mut output: TensorMut<'_>, scope: &mut Scope) -> Result<(), StepError> {
+    fn run(&self, input: ValueView<'_>, output: &mut Output<'_>, scope: &mut Scope) -> Result<(), StepError> {
         let picture = Picture::open(encoded(input)?)?;
         let plan = picture.plan(&self.options(&picture))?;
-        if plan.spec().dtype == output.spec.dtype {
-            scope.decoder.decode_into(&plan, output)?;
+        let decoder: &mut Decoder = scope.scratch();
+        let spec = plan.spec();
+        output.working(plan.working_bytes())?;
+        if spec.dtype == DType::U16 || !self.keep_depth {
+            decoder.decode_into(&plan, output.tensor(spec)?)?;
             return Ok(());
         }
-        // An 8-bit file in a 16-bit data set: 255 becomes 65535.
-        let (narrow, _) = scope.decoder.decode_reporting(&plan)?;
-        let unfit = StepError::Unfit { found: output.spec, expected: "an aligned 16-bit output" };
-        let wide = output.elements_mut::<u16>().ok_or(unfit)?;
+        // An 8-bit file in a 16-bit data set: it is decoded beside its place, and 255 becomes 65535.
+        output.working(spec.bytes())?;
+        let (narrow, _) = decoder.decode_reporting(&plan)?;
+        let spec = TensorSpec { dtype: DType::U16, ..spec };
+        let unfit = StepError::Unfit { found: spec, expected: "an aligned 16-bit output" };
+        let mut place = output.tensor(spec)?;
+        let wide = place.elements_mut::<u16>().ok_or(unfit)?;
         for (wide, &narrow) in wide.iter_mut().zip(narrow.data()) {
             *wide = u16::from(narrow) * 257;
         }

@@ -11,6 +11,7 @@ use forebay_codec::{DType, TensorMut, TensorSpec, TensorView};
 
 use super::{picture, picture_of, tensor};
 use crate::error::StepError;
+use crate::output::Output;
 use crate::random::Random;
 use crate::sample::ValueView;
 use crate::schema::{BOX_COLUMNS_MAX, FieldType};
@@ -137,50 +138,30 @@ impl<T: Reframe> Transform for T {
         Ok(picture_of(dtype, [height, width, channels]))
     }
 
-    fn output_spec(&self, input: ValueView<'_>, scope: &mut Scope) -> Result<TensorSpec, StepError> {
+    fn run(&self, input: ValueView<'_>, output: &mut Output<'_>, scope: &mut Scope) -> Result<(), StepError> {
         match role(input)? {
             Role::Picture(view, [height, width, channels]) => {
-                let (width, height) = self.size(width, height)?;
-                Ok(TensorSpec::new(view.spec.dtype, &[height, width, channels]))
-            }
-            Role::Mask(view, [height, width]) => {
-                let (width, height) = self.size(width, height)?;
-                Ok(TensorSpec::new(view.spec.dtype, &[height, width]))
-            }
-            Role::Boxes(view, columns) => {
-                let frame = scope.frame.ok_or_else(no_frame)?;
-                let kept = rows(view, columns).filter(|row| moved(row, &frame).is_some()).count();
-                Ok(TensorSpec::new(DType::F32, &[kept, columns]))
-            }
-        }
-    }
-
-    /// What lies between the two passes of a resize: as wide as the output and as high as the input, or the other way round;
-    /// once here and once in the library.
-    fn working_bytes(&self, input: ValueView<'_>, output: &TensorSpec, _scope: &mut Scope) -> Result<usize, StepError> {
-        let (Role::Picture(view, [in_height, in_width, channels]), &[out_height, out_width, _]) =
-            (role(input)?, output.shape.dims())
-        else {
-            return Ok(0);
-        };
-        let pixels = out_width.saturating_mul(in_height).max(in_width.saturating_mul(out_height));
-        Ok(pixels.saturating_mul(2 * channels * view.spec.dtype.bytes()))
-    }
-
-    fn run(&self, input: ValueView<'_>, mut output: TensorMut<'_>, scope: &mut Scope) -> Result<(), StepError> {
-        match role(input)? {
-            Role::Picture(view, [height, width, _]) => {
                 let frame = frame(self, width, height, scope)?;
-                self.picture(view, &frame, output, scope)
+                let (new_width, new_height) = frame.to;
+                // What lies between the two passes of a resize: as wide as the output and as high as the input, or the other
+                // way round; once here and once in the library.
+                let pixels = new_width.saturating_mul(height).max(width.saturating_mul(new_height));
+                output.working(pixels.saturating_mul(2 * channels * view.spec.dtype.bytes()))?;
+                let place = output.tensor(TensorSpec::new(view.spec.dtype, &[new_height, new_width, channels]))?;
+                self.picture(view, &frame, place, scope)
             }
             Role::Mask(view, [height, width]) => {
-                nearest(view, &frame(self, width, height, scope)?, &mut output);
+                let frame = frame(self, width, height, scope)?;
+                let (width, height) = frame.to;
+                nearest(view, &frame, &mut output.tensor(TensorSpec::new(view.spec.dtype, &[height, width]))?);
                 Ok(())
             }
             Role::Boxes(view, columns) => {
-                let frame = scope.frame.ok_or_else(no_frame)?;
-                let kept = rows(view, columns).filter_map(|row| moved(&row, &frame));
-                for (to, row) in output.data.chunks_exact_mut(columns * size_of::<f32>()).zip(kept) {
+                let frame =
+                    scope.frame.ok_or_else(|| StepError::NoField { field: "picture before the boxes".to_owned() })?;
+                let kept = || rows(view, columns).filter_map(|row| moved(&row, &frame));
+                let place = output.tensor(TensorSpec::new(DType::F32, &[kept().count(), columns]))?;
+                for (to, row) in place.data.chunks_exact_mut(columns * size_of::<f32>()).zip(kept()) {
                     let (numbers, _) = to.as_chunks_mut::<4>();
                     numbers.iter_mut().zip(row).for_each(|(to, number)| *to = number.to_le_bytes());
                 }
@@ -188,10 +169,6 @@ impl<T: Reframe> Transform for T {
             }
         }
     }
-}
-
-fn no_frame() -> StepError {
-    StepError::NoField { field: "picture before the boxes".to_owned() }
 }
 
 /// One row of boxes: four edges, and what rides along.

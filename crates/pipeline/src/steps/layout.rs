@@ -1,10 +1,11 @@
 //! Layout: from channels last to channels first.
 
-use forebay_codec::{TensorMut, TensorSpec};
+use forebay_codec::TensorSpec;
 use serde::{Deserialize, Serialize};
 
 use super::{picture, picture_type};
 use crate::error::StepError;
+use crate::output::Output;
 use crate::sample::ValueView;
 use crate::schema::FieldType;
 use crate::scope::Scope;
@@ -21,18 +22,14 @@ impl Transform for ToChw {
         Ok(FieldType::Tensor { dtype, dims: vec![channels, height, width] })
     }
 
-    fn output_spec(&self, input: ValueView<'_>, _scope: &mut Scope) -> Result<TensorSpec, StepError> {
+    fn run(&self, input: ValueView<'_>, output: &mut Output<'_>, _scope: &mut Scope) -> Result<(), StepError> {
         let (view, [height, width, channels]) = picture(input)?;
-        Ok(TensorSpec::new(view.spec.dtype, &[channels, height, width]))
-    }
-
-    fn run(&self, input: ValueView<'_>, output: TensorMut<'_>, _scope: &mut Scope) -> Result<(), StepError> {
-        let (view, [height, width, channels]) = picture(input)?;
+        let place = output.tensor(TensorSpec::new(view.spec.dtype, &[channels, height, width]))?;
         match view.spec.dtype.bytes() {
-            1 => separate::<1>(view.data, output.data, height * width, channels),
-            2 => separate::<2>(view.data, output.data, height * width, channels),
-            4 => separate::<4>(view.data, output.data, height * width, channels),
-            _ => separate::<8>(view.data, output.data, height * width, channels),
+            1 => separate::<1>(view.data, place.data, height * width, channels),
+            2 => separate::<2>(view.data, place.data, height * width, channels),
+            4 => separate::<4>(view.data, place.data, height * width, channels),
+            _ => separate::<8>(view.data, place.data, height * width, channels),
         }
         Ok(())
     }

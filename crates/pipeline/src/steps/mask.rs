@@ -10,7 +10,7 @@ use crate::output::Output;
 use crate::sample::ValueView;
 use crate::schema::FieldType;
 use crate::scope::Scope;
-use crate::step::{BadParameter, Needs, Produce};
+use crate::step::{BadParameter, Needs, Transform};
 
 /// Decodes a mask: a PNG whose palette places or grey values are classes, as they were stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -26,7 +26,7 @@ impl Default for DecodeMask {
     }
 }
 
-impl Produce for DecodeMask {
+impl Transform for DecodeMask {
     fn check(&self) -> Result<(), BadParameter> {
         BadParameter::unless(self.pixels_max > 0, "pixels-max", &self.pixels_max, "at least 1")
     }

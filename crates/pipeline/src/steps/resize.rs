@@ -180,11 +180,11 @@ impl Reframe for Resize {
         scope: &mut Scope,
     ) -> Result<(), StepError> {
         match (self.variant, self.filter) {
-            (Variant::Tensorflow, _) => tensorflow::resize(view, output, &mut scope.floats),
-            (_, Filter::Area) => area::resize(view, output, &mut scope.floats),
+            (Variant::Tensorflow, _) => tensorflow::resize(view, output, scope.scratch()),
+            (_, Filter::Area) => area::resize(view, output, scope.scratch()),
             (variant, filter) => {
                 let antialias = variant == Variant::Antialias;
-                resize_rectangle(view, frame.rectangle, filter, antialias, &mut output, &mut scope.resizer)
+                resize_rectangle(view, frame.rectangle, filter, antialias, &mut output, scope.scratch())
             }
         }
     }
@@ -238,7 +238,7 @@ impl Reframe for RandomResizedCrop {
         mut output: TensorMut<'_>,
         scope: &mut Scope,
     ) -> Result<(), StepError> {
-        resize_rectangle(view, frame.rectangle, self.filter, true, &mut output, &mut scope.resizer)
+        resize_rectangle(view, frame.rectangle, self.filter, true, &mut output, scope.scratch())
     }
 }
 

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use forebay_codec::signal::{
     Channel, NilmFeatures, NilmPower, RawElement, Recording, SignalFormat, SignalOptions, read_within,
 };
-use forebay_codec::{DType, Tensor, TensorMut, TensorSpec, memory};
+use forebay_codec::{DType, Tensor, TensorSpec, memory};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -15,7 +15,7 @@ use crate::output::{Output, within};
 use crate::sample::{Field, Sample, Value, ValueView};
 use crate::schema::FieldType;
 use crate::scope::Scope;
-use crate::step::{BadParameter, Expand, Needs, Parts, Produce, Transform};
+use crate::step::{BadParameter, Expand, Needs, Parts, Transform};
 
 /// Reads channels of a recording as `float64[channels, samples]`: HDF5 or CSV by content, raw numbers where asked for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -145,7 +145,7 @@ impl DecodeSignal {
     }
 }
 
-impl Produce for DecodeSignal {
+impl Transform for DecodeSignal {
     fn check(&self) -> Result<(), BadParameter> {
         BadParameter::unless(!self.channels.is_empty(), "channels", &self.channels, "at least one")?;
         BadParameter::unless(self.period >= 2, "period", &self.period, "at least 2")?;
@@ -311,24 +311,14 @@ impl Transform for AggregateSignal {
         }
     }
 
-    fn output_spec(&self, input: ValueView<'_>, _scope: &mut Scope) -> Result<TensorSpec, StepError> {
-        let spec = tensor(input, WINDOW)?.spec;
-        match *spec.shape.dims() {
-            [2, samples] => Ok(TensorSpec::new(DType::F64, &[NilmFeatures::ROWS, self.features().periods(samples)])),
-            _ => Err(StepError::Unfit { found: spec, expected: WINDOW }),
-        }
-    }
-
-    fn run(&self, input: ValueView<'_>, mut output: TensorMut<'_>, scope: &mut Scope) -> Result<(), StepError> {
+    fn run(&self, input: ValueView<'_>, output: &mut Output<'_>, scope: &mut Scope) -> Result<(), StepError> {
         let view = tensor(input, WINDOW)?;
-        let found = output.spec;
-        let Some(samples) = view.elements_or_copy::<f64>(&mut scope.doubles) else {
-            return Err(StepError::Unfit { found: view.spec, expected: WINDOW });
-        };
-        let (voltage, current) = samples.split_at(samples.len() / 2);
-        let Some(output) = output.elements_mut() else {
-            return Err(StepError::Unfit { found, expected: "a place aligned for float64" });
-        };
-        Ok(self.features().run(voltage, current, output)?)
+        let unfit = || StepError::Unfit { found: view.spec, expected: WINDOW };
+        let &[2, samples] = view.spec.shape.dims() else { return Err(unfit()) };
+        let (voltage, current) = view.elements_or_copy(scope.scratch()).ok_or_else(unfit)?.split_at(samples);
+        let spec = TensorSpec::new(DType::F64, &[NilmFeatures::ROWS, self.features().periods(samples)]);
+        let mut place = output.tensor(spec)?;
+        let unaligned = StepError::Unfit { found: spec, expected: "a place aligned for float64" };
+        Ok(self.features().run(voltage, current, place.elements_mut().ok_or(unaligned)?)?)
     }
 }

@@ -36,12 +36,6 @@ fn transform<T: DeserializeOwned + crate::step::Transform + 'static>(
     parameters.try_into::<T>().map(|step| Action::Transform(Arc::new(step)))
 }
 
-fn produce<T: DeserializeOwned + crate::step::Produce + 'static>(
-    parameters: toml::Table,
-) -> std::result::Result<Action, toml::de::Error> {
-    parameters.try_into::<T>().map(|step| Action::Produce(Arc::new(step)))
-}
-
 fn remake<T: DeserializeOwned + crate::step::Remake + 'static>(
     parameters: toml::Table,
 ) -> std::result::Result<Action, toml::de::Error> {
@@ -65,19 +59,19 @@ const READY: &[Ready] = &[
     Ready { op: "centre-pixels", state: "pixel-centered", make: transform::<Centre> },
     Ready { op: "normalise", state: "normalised", make: transform::<Normalise> },
     Ready { op: "to-chw", state: "channels-first", make: transform::<ToChw> },
-    Ready { op: "decode-mask", state: "mask-decoded", make: produce::<DecodeMask> },
+    Ready { op: "decode-mask", state: "mask-decoded", make: transform::<DecodeMask> },
     Ready { op: "take-json", state: "taken", make: remake::<TakeJson> },
     Ready { op: "drop", state: "dropped", make: remake::<Drop> },
     Ready { op: "function", state: "called", make: remake::<Function> },
-    Ready { op: "decode-audio", state: "decoded", make: produce::<DecodeAudio> },
+    Ready { op: "decode-audio", state: "decoded", make: transform::<DecodeAudio> },
     Ready { op: "log-mel", state: "spectrogram-encoded", make: transform::<LogMel> },
-    Ready { op: "decode-signal", state: "decoded", make: produce::<DecodeSignal> },
+    Ready { op: "decode-signal", state: "decoded", make: transform::<DecodeSignal> },
     Ready { op: "signal-windows", state: "decoded", make: expand::<SignalWindows> },
     Ready { op: "aggregate-signal", state: "aggregated", make: transform::<AggregateSignal> },
     Ready { op: "decode-npy", state: "decoded", make: transform::<DecodeNpy> },
     Ready { op: "rms", state: "aggregated", make: transform::<Rms> },
-    Ready { op: "extract-text", state: "decoded", make: produce::<ExtractText> },
-    Ready { op: "tokenise", state: "bpe-encoded", make: produce::<Tokenise> },
+    Ready { op: "extract-text", state: "decoded", make: transform::<ExtractText> },
+    Ready { op: "tokenise", state: "bpe-encoded", make: transform::<Tokenise> },
     Ready { op: "embed", state: "embedded", make: transform::<Embed> },
     Ready { op: "tiles", state: "tiled", make: expand::<Tiles> },
 ];

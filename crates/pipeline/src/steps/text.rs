@@ -2,8 +2,8 @@
 
 use std::sync::{Arc, OnceLock};
 
-use forebay_codec::text::{ArticleLimits, EmbeddingTable, Tokeniser, article_text, decode_text};
-use forebay_codec::{DType, TensorMut, TensorSpec, memory};
+use forebay_codec::text::{ArticleLimits, EmbeddingTable, Tokeniser, TokeniserRoom, article_text, decode_text};
+use forebay_codec::{DType, TensorSpec, memory};
 use serde::{Deserialize, Serialize};
 
 use super::text_files::{load_embeddings, load_tokeniser};
@@ -12,8 +12,8 @@ use crate::error::StepError;
 use crate::output::Output;
 use crate::sample::ValueView;
 use crate::schema::FieldType;
-use crate::scope::Scope;
-use crate::step::{BadParameter, Needs, Produce, Transform};
+use crate::scope::{Scope, Scratch};
+use crate::step::{BadParameter, Needs, Transform};
 
 /// The text of a web page's article; all of its visible text where no part of it reads like an article.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,7 +32,7 @@ impl Default for ExtractText {
     }
 }
 
-impl Produce for ExtractText {
+impl Transform for ExtractText {
     fn check(&self) -> Result<(), BadParameter> {
         let known = self.charset.as_deref().is_none_or(|charset| decode_text(b"", Some(charset)).is_ok());
         BadParameter::unless(known, "charset", &self.charset, "a character set that browsers know, as utf-8")?;
@@ -140,7 +140,24 @@ impl Tokenise {
     }
 }
 
-impl Produce for Tokenise {
+#[derive(Default)]
+struct TokeniseScratch {
+    ids: Vec<u32>,
+    /// With the words that were seen.
+    room: TokeniserRoom,
+}
+
+impl Scratch for TokeniseScratch {
+    fn capacity_bytes(&self) -> usize {
+        self.ids.capacity_bytes()
+    }
+
+    fn trim(&mut self) {
+        self.ids.trim();
+    }
+}
+
+impl Transform for Tokenise {
     fn check(&self) -> Result<(), BadParameter> {
         BadParameter::unless(!self.tokeniser.is_empty(), "tokeniser", &self.tokeniser, "`bytes` or a path")?;
         let around = usize::from(self.begin.is_some()) + usize::from(self.end.is_some());
@@ -159,12 +176,12 @@ impl Produce for Tokenise {
 
     fn run(&self, input: ValueView<'_>, output: &mut Output<'_>, scope: &mut Scope) -> Result<(), StepError> {
         let Loaded { tokeniser, begin, end } = self.loaded()?;
-        let ids = &mut scope.ids;
+        let TokeniseScratch { ids, room } = scope.scratch();
         ids.clear();
         ids.extend(begin);
         match input {
-            ValueView::Text(text) => tokeniser.encode_into(text, &mut scope.tokeniser, ids),
-            _ => tokeniser.encode_into(&decode_text(encoded(input)?, None)?, &mut scope.tokeniser, ids),
+            ValueView::Text(text) => tokeniser.encode_into(text, room, ids),
+            _ => tokeniser.encode_into(&decode_text(encoded(input)?, None)?, room, ids),
         }
         if let Some(length) = self.length_max {
             ids.truncate(length - usize::from(end.is_some()));
@@ -232,26 +249,23 @@ impl Transform for Embed {
         }
     }
 
-    fn output_spec(&self, input: ValueView<'_>, _scope: &mut Scope) -> Result<TensorSpec, StepError> {
-        let ids = tensor(input, "token ids, int32[tokens]")?;
-        Ok(TensorSpec::new(DType::F32, &[ids.spec.shape.elements(), self.columns]))
-    }
-
-    fn run(&self, input: ValueView<'_>, mut output: TensorMut<'_>, scope: &mut Scope) -> Result<(), StepError> {
+    fn run(&self, input: ValueView<'_>, output: &mut Output<'_>, scope: &mut Scope) -> Result<(), StepError> {
         const EXPECTED: &str = "token ids, int32[tokens]";
         let view = tensor(input, EXPECTED)?;
         let unfit = || StepError::Unfit { found: view.spec, expected: EXPECTED };
         let mut copy = Vec::new();
         let ids = view.elements_or_copy::<i32>(&mut copy).ok_or_else(unfit)?;
         let table = self.loaded()?;
-        if let Some(numbers) = output.elements_mut::<f32>() {
+        let mut place = output.tensor(TensorSpec::new(DType::F32, &[ids.len(), self.columns]))?;
+        if let Some(numbers) = place.elements_mut::<f32>() {
             return Ok(table.lookup_into(ids, numbers)?);
         }
         // The slot of a batch may lie anywhere.
-        memory::reserve(&mut scope.floats, ids.len() * self.columns)?;
-        scope.floats.resize(ids.len() * self.columns, 0.0);
-        table.lookup_into(ids, &mut scope.floats)?;
-        output.data.copy_from_slice(bytemuck::cast_slice(&scope.floats));
+        let floats: &mut Vec<f32> = scope.scratch();
+        memory::reserve(floats, ids.len() * self.columns)?;
+        floats.resize(ids.len() * self.columns, 0.0);
+        table.lookup_into(ids, floats)?;
+        place.data.copy_from_slice(bytemuck::cast_slice(floats));
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! The runner: order, draws, places, expansions.
 
-use forebay_codec::image::{Encoding, Subsampling, encode};
+use forebay_codec::image::{Encoding, PngEffort, Subsampling, encode, headers_read};
 use forebay_codec::{Tensor, TensorSpec};
 use forebay_pipeline::{Draw, Field, Runner, Sample, SampleView, Sink, StepError, Value, ready};
 
@@ -141,6 +141,33 @@ fn a_large_picture_is_decoded_smaller_but_not_too_small() {
     for (row, column) in [(10, 10), (75, 100), (140, 90)] {
         let expected = (row * 2 / 2 + column * 2 / 3) as f64;
         assert!((f64::from(found[(row * 200 + column) * 3]) - expected).abs() < 4.0, "{row}, {column}");
+    }
+}
+
+#[test]
+fn a_header_is_read_once_per_sample() {
+    let grey = picture(90, 80, 1, |row, column, _| (row / 30 + column / 40) as u8);
+    let mask = encode(grey.view(), &Encoding::Png { effort: PngEffort::Fast }).unwrap();
+    let (crop, resized) = ("op = \"random-crop\"\nsize = 30", "op = \"random-resized-crop\"\nsize = 40");
+    let chains: [(&[&str], &[u8]); 8] = [
+        (&["op = \"decode\""], &jpeg()),
+        (&["op = \"decode\"", crop], &jpeg()),
+        (&["op = \"decode\"", resized], &jpeg()),
+        (&["op = \"decode\"\nshorter-side-min = 70"], &jpeg()),
+        (&["op = \"decode\"\nshorter-side-min = 70", crop], &jpeg()),
+        (&["op = \"decode\"\ncolour = \"grey\"\nkeep-depth = true"], &mask),
+        (&["op = \"decode-mask\""], &mask),
+        (&["op = \"decode-mask\"", crop], &mask),
+    ];
+    for (chain, file) in chains {
+        let steps: Vec<_> = chain.iter().map(|toml| step(toml)).collect();
+        let input = sample(bytes_value(file.to_vec()));
+        for mut runner in [Runner::new(&steps, 0), Runner::step_by_step(&steps, 0)] {
+            let mut place = Place { buffer: vec![0; 1 << 20], placed: None, accepted: 0 };
+            let before = headers_read();
+            runner.run(&input, Draw::default(), &mut (), &mut place).unwrap();
+            assert_eq!((headers_read() - before, place.accepted), (1, 1), "{chain:?}");
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use forebay_resize::{Crop, Element, Picture, PictureMut, Resizer};
 
 use super::Filter;
 use crate::error::StepError;
+use crate::scope::Scratch;
 use crate::steps::geometry::Rectangle;
 
 /// Makes `output` of the part `rectangle` of `view`; `antialias` as [`Resizer::resize`] has it.
@@ -31,4 +32,14 @@ pub(crate) fn resize_rectangle(
     let target = PictureMut { data: output.data, width: out_width, height: out_height };
     let Rectangle { left, top, width, height } = rectangle;
     Ok(resizer.resize(source, Crop { left, top, width, height }, target, filter.kernel(), antialias)?)
+}
+
+impl Scratch for Resizer {
+    fn capacity_bytes(&self) -> usize {
+        self.capacity_bytes()
+    }
+
+    fn trim(&mut self) {
+        self.trim();
+    }
 }
