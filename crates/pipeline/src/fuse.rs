@@ -13,7 +13,6 @@ mod convert_crop;
 mod decode_crop;
 mod finish;
 
-use std::any::Any;
 use std::sync::Arc;
 
 use crate::step::{Action, Step, Transform};
@@ -51,14 +50,7 @@ pub(crate) fn fused(steps: &[Step], first_step: usize) -> Vec<Stage> {
 
 /// The step as the type `T`, if it is one and works on one field.
 fn only<T: Transform>(step: Option<&Step>) -> Option<&T> {
-    let step = step?;
-    match &step.action {
-        Action::Transform(transform) if step.fields.len() == 1 => {
-            let any: &dyn Any = &**transform;
-            any.downcast_ref()
-        }
-        _ => None,
-    }
+    step.filter(|step| step.fields.len() == 1)?.action.transform_as()
 }
 
 /// Whether all of these work on the same field.

@@ -95,6 +95,6 @@ pub use schema::{BOX_COLUMNS_MAX, FieldType, Schema};
 pub use scope::{Draw, Scope, Scratch};
 pub use setting::Setting;
 pub use source::{Format, LABEL_FIELD, Label, Order, Source, SourceField};
-pub use step::{Action, BadParameter, Expand, Needs, Parts, Remake, Step, Transform};
+pub use step::{Action, BadParameter, Expand, Needs, Parts, Remake, Step, StepFiles, Transform};
 pub use stored::{KEY_FEATURE, decode_sample, encode_sample};
 pub use strategy::Strategy;

@@ -131,14 +131,14 @@ impl<'a> Output<'a> {
         Self { field, sink, is_final, buffer, beside_bytes, state: State::Empty, bytes: 0 }
     }
 
-    /// A value between two steps that are done as one: what `make` puts into an output of its own, in `buffer`.
+    /// A value between two steps that are done as one: what `step` puts into an output of its own, in `buffer`.
     pub(crate) fn between(
         &mut self,
         buffer: Buffer,
-        make: impl FnOnce(&mut Output<'_>) -> Result<(), StepError>,
+        step: impl FnOnce(&mut Output<'_>) -> Result<(), StepError>,
     ) -> Result<Made, StepError> {
         let mut output = Output::within_sample(self.field, &mut *self.sink, false, buffer, self.beside_bytes);
-        make(&mut output)?;
+        step(&mut output)?;
         let (outcome, bytes) = output.finish();
         self.beside_bytes = self.beside_bytes.saturating_add(bytes);
         match outcome {

@@ -196,9 +196,8 @@ impl Pipeline {
 /// Sound that comes out of one step at a rate goes into the next at that rate: its type does not say so.
 fn check_sample_rates(pipeline: &Pipeline) -> Result<()> {
     for (decode, spectrogram) in pipeline.steps.iter().zip(pipeline.steps.iter().skip(1)) {
-        let given = decode.spec.as_ref().and_then(|spec| spec.parameters::<DecodeAudio>("decode-audio")?.rate);
-        let taken =
-            spectrogram.spec.as_ref().and_then(|spec| spec.parameters::<LogMel>("log-mel")).map(|step| step.rate);
+        let given = decode.action.transform_as::<DecodeAudio>().and_then(|step| step.rate);
+        let taken = spectrogram.action.transform_as::<LogMel>().map(|step| step.rate);
         if let (Some(given), Some(taken)) = (given, taken)
             && given != taken
             && decode.fields == spectrogram.fields
@@ -218,7 +217,7 @@ fn check_sample_rates(pipeline: &Pipeline) -> Result<()> {
 /// A picture that is decoded smaller has left its masks and boxes behind: no step may move it together with others.
 fn check_smaller_pictures(pipeline: &Pipeline) -> Result<()> {
     for (number, step) in pipeline.steps.iter().enumerate() {
-        let decode = step.spec.as_ref().and_then(|spec| spec.parameters::<Decode>("decode"));
+        let decode = step.action.transform_as::<Decode>();
         let Some(side) = decode.and_then(|decode| decode.shorter_side_min) else { continue };
         let with_others =
             |later: &Step| later.fields.len() > 1 && later.fields.iter().any(|field| step.fields.contains(field));

@@ -61,8 +61,8 @@ impl Scope {
     /// # Panics
     /// Never: what was found by its type is of it.
     pub fn scratch<T: Scratch + Default>(&mut self) -> &mut T {
-        let is_it = |scratch: &Box<dyn Scratch>| (&**scratch as &dyn Any).is::<T>();
-        let place = self.scratch.iter().position(is_it).unwrap_or_else(|| {
+        let kept = self.scratch.iter().position(|scratch| (&**scratch as &dyn Any).is::<T>());
+        let place = kept.unwrap_or_else(|| {
             self.scratch.push(Box::new(T::default()));
             self.scratch.len() - 1
         });

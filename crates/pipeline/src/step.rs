@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::error::StepError;
@@ -64,6 +65,23 @@ impl Action {
             Self::Transform(_) | Self::Expand(_) => true,
         }
     }
+
+    /// What it reads beside its samples, if it does.
+    pub fn files(&self) -> Option<&dyn StepFiles> {
+        match self {
+            Self::Transform(transform) => transform.files(),
+            Self::Remake(remake) => remake.files(),
+            Self::Expand(expand) => expand.files(),
+        }
+    }
+
+    /// The step as the type `T`, if it is a transform of it.
+    pub(crate) fn transform_as<T: Transform>(&self) -> Option<&T> {
+        match self {
+            Self::Transform(transform) => (&**transform as &dyn Any).downcast_ref(),
+            Self::Remake(_) | Self::Expand(_) => None,
+        }
+    }
 }
 
 /// What a step needs of its input and does not find.
@@ -100,6 +118,21 @@ impl BadParameter {
     }
 }
 
+/// The files that a step reads beside its samples: a vocabulary, a table. They are the pipeline's, not the data's.
+pub trait StepFiles {
+    /// The parameters that are paths, and the paths.
+    fn paths(&self) -> Vec<(&'static str, &str)>;
+
+    /// The files at these paths.
+    fn named(&self) -> Result<Vec<PathBuf>, StepError> {
+        Ok(self.paths().into_iter().map(|(_, path)| path.into()).collect())
+    }
+
+    /// Reads them, so that what is missing or damaged is found before a run starts. What it gives is kept as long as the run,
+    /// and the step finds it there.
+    fn prepare(&self) -> Result<Arc<dyn Any + Send + Sync>, StepError>;
+}
+
 /// A transformation of one value into another: a picture out of a file, the text of a page.
 pub trait Transform: Any + fmt::Debug + Send + Sync {
     /// Whether it draws random numbers.
@@ -115,6 +148,11 @@ pub trait Transform: Any + fmt::Debug + Send + Sync {
     /// Whether it moves pixels about. Such a step works on masks and boxes, too, if their picture comes first in `fields`.
     fn is_geometric(&self) -> bool {
         false
+    }
+
+    /// What it reads beside its samples, if it does.
+    fn files(&self) -> Option<&dyn StepFiles> {
+        None
     }
 
     /// The type it gives for a type it takes, or what it needs instead.
@@ -142,6 +180,11 @@ pub trait Remake: fmt::Debug + Send + Sync {
         Ok(())
     }
 
+    /// What it reads beside its samples, if it does.
+    fn files(&self) -> Option<&dyn StepFiles> {
+        None
+    }
+
     /// The same with its function, if it needs one and `find` has it.
     fn resolved(&self, find: &dyn Fn(&str) -> Option<Arc<dyn Call>>) -> Option<Arc<dyn Remake>> {
         let _ = find;
@@ -166,6 +209,11 @@ pub trait Expand: fmt::Debug + Send + Sync {
     /// Whether its parameters make sense; asked when a pipeline is made.
     fn check(&self) -> Result<(), BadParameter> {
         Ok(())
+    }
+
+    /// What it reads beside its samples, if it does.
+    fn files(&self) -> Option<&dyn StepFiles> {
+        None
     }
 
     /// The type it gives for a type it takes, or what it needs instead.

@@ -94,20 +94,6 @@ impl StepSpec {
         self.0.insert(parameter.to_owned(), value);
     }
 
-    /// A parameter that is text, of a step of operation `op`.
-    pub(crate) fn text(&self, op: &str, parameter: &str) -> Option<&str> {
-        let text = |key: &str| self.0.get(key).and_then(toml::Value::as_str);
-        (text("op") == Some(op)).then(|| text(parameter)).flatten()
-    }
-
-    /// The parameters of a step of operation `op`; `None` if it is of another.
-    pub(crate) fn parameters<T: DeserializeOwned>(&self, op: &str) -> Option<T> {
-        let mut table = self.0.clone();
-        (take_text(&mut table, "op")? == op).then_some(())?;
-        table.retain(|key, _| !matches!(key, "name" | "state" | "fields"));
-        table.try_into().ok()
-    }
-
     /// The step, or an error that names it and what is wrong with it. It works on `default_field` unless it says otherwise.
     pub fn to_step(&self, pipeline: &str, default_field: &str) -> Result<Step> {
         let format = |message: String| Error::Format { name: pipeline.to_owned(), message };

@@ -13,7 +13,7 @@ use crate::output::Output;
 use crate::sample::ValueView;
 use crate::schema::FieldType;
 use crate::scope::{Scope, Scratch};
-use crate::step::{BadParameter, Needs, Transform};
+use crate::step::{BadParameter, Needs, StepFiles, Transform};
 
 /// The text of a web page's article; all of its visible text where no part of it reads like an article.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,8 +94,8 @@ pub enum TokenPattern {
 pub(super) const BYTES: &str = "bytes";
 
 #[derive(Debug, Clone)]
-struct Loaded {
-    tokeniser: Arc<Tokeniser>,
+pub(super) struct Loaded {
+    pub(super) tokeniser: Arc<Tokeniser>,
     begin: Option<u32>,
     end: Option<u32>,
 }
@@ -116,15 +116,16 @@ impl Default for Tokenise {
 }
 
 impl Tokenise {
-    /// The tokeniser, if it has the tokens that are wanted of it.
-    pub(super) fn load(&self) -> Result<Arc<Tokeniser>, StepError> {
-        self.loaded().map(|loaded| Arc::clone(&loaded.tokeniser))
-    }
-
     fn loaded(&self) -> Result<&Loaded, StepError> {
         if let Some(loaded) = self.loaded.get() {
             return Ok(loaded);
         }
+        let loaded = self.load()?;
+        Ok(self.loaded.get_or_init(|| loaded))
+    }
+
+    /// The tokeniser, if it has the tokens that are wanted of it.
+    pub(super) fn load(&self) -> Result<Loaded, StepError> {
         let tokeniser = load_tokeniser(&self.tokeniser, self.pattern)?;
         let id = |name: &Option<String>| match name {
             None => Ok(None),
@@ -136,7 +137,7 @@ impl Tokenise {
             }),
         };
         let (begin, end) = (id(&self.begin)?, id(&self.end)?);
-        Ok(self.loaded.get_or_init(|| Loaded { tokeniser, begin, end }))
+        Ok(Loaded { tokeniser, begin, end })
     }
 }
 
@@ -165,6 +166,10 @@ impl Transform for Tokenise {
         BadParameter::unless(room, "length-max", &self.length_max, "more than the tokens around a text")?;
         let fits = self.pad_to.is_none_or(|pad| self.length_max.is_some_and(|length| length <= pad));
         BadParameter::unless(fits, "pad-to", &self.pad_to, "at least `length-max`, which must be given with it")
+    }
+
+    fn files(&self) -> Option<&dyn StepFiles> {
+        Some(self)
     }
 
     fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs> {
@@ -238,6 +243,10 @@ impl Transform for Embed {
         BadParameter::unless(self.columns > 0, "columns", &self.columns, "at least 1")?;
         let alone = self.tensor.is_none() || self.table.is_some();
         BadParameter::unless(alone, "tensor", &self.tensor, "given with a `table` only")
+    }
+
+    fn files(&self) -> Option<&dyn StepFiles> {
+        Some(self)
     }
 
     fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs> {

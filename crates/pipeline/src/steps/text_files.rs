@@ -8,6 +8,7 @@
 //! file, then below the current folder, and is absolute in profiles, plans and data sets, which so mean the same file everywhere. Only
 //! regular files are read (a pipe or a device would never end), and of them no more than a limit.
 
+use std::any::Any;
 use std::collections::HashMap;
 use std::fmt::Debug;
 use std::hash::Hash;
@@ -21,7 +22,7 @@ use forebay_storage::read_file;
 use super::text::{BYTES, Embed, TokenPattern, Tokenise};
 use crate::error::{Error, Result, StepError};
 use crate::pipeline::Pipeline;
-use crate::step::Step;
+use crate::step::{Step, StepFiles};
 
 /// The largest file of a tokeniser that is read: ten times the largest in use.
 const TOKENISER_BYTES_MAX: u64 = 256 << 20;
@@ -30,43 +31,28 @@ const TOKENISER_BYTES_MAX: u64 = 256 << 20;
 const TABLE_BYTES_MAX: u64 = 4 << 30;
 
 /// What [`prepare_files`] read, kept for the steps that need it as long as this is.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 #[must_use = "what was read is forgotten with it, and would be read again"]
 pub struct PreparedFiles {
-    tokenisers: Vec<Arc<Tokeniser>>,
-    tables: Vec<Arc<EmbeddingTable>>,
+    _kept: Vec<Arc<dyn Any + Send + Sync>>,
+}
+
+/// What `ask` gives for the files of each step that has some.
+fn of_steps<T>(steps: &[Step], ask: impl Fn(&dyn StepFiles) -> Result<T, StepError>) -> Result<Vec<T>> {
+    let asked = steps.iter().filter_map(|step| Some((step, ask(step.action.files()?))));
+    let fail = |step: &Step, source| Error::Prepare { step: step.name.clone(), source: Box::new(source) };
+    asked.map(|(step, answer)| answer.map_err(|source| fail(step, source))).collect()
 }
 
 /// Reads the vocabularies and tables that `steps` name. Done before a run, it reports what is missing or damaged
 /// at once, with its path; otherwise the first sample would.
 pub fn prepare_files(steps: &[Step]) -> Result<PreparedFiles> {
-    let mut prepared = PreparedFiles::default();
-    for step in steps {
-        let Some(spec) = &step.spec else { continue };
-        let fail = |source| Error::Prepare { step: step.name.clone(), source: Box::new(source) };
-        if let Some(tokenise) = spec.parameters::<Tokenise>("tokenise") {
-            prepared.tokenisers.push(tokenise.load().map_err(fail)?);
-        }
-        if let Some(embed) = spec.parameters::<Embed>("embed") {
-            prepared.tables.push(load_embeddings(&embed).map_err(fail)?);
-        }
-    }
-    Ok(prepared)
+    Ok(PreparedFiles { _kept: of_steps(steps, |files| files.prepare())? })
 }
 
 /// The files that [`prepare_files`] reads for `steps`.
 pub fn named_files(steps: &[Step]) -> Result<Vec<PathBuf>> {
-    let mut files = Vec::new();
-    for step in steps {
-        let Some(spec) = &step.spec else { continue };
-        let fail = |source| Error::Prepare { step: step.name.clone(), source: Box::new(source) };
-        if let Some(path) = spec.text("tokenise", "tokeniser").filter(|path| *path != BYTES) {
-            let found = tokeniser_files(Path::new(path));
-            files.extend(found.map_err(|source| fail(failure("tokeniser", path, source, TOKENISER_HINT)))?);
-        }
-        files.extend(spec.text("embed", "table").map(PathBuf::from));
-    }
-    Ok(files)
+    Ok(of_steps(steps, |files| files.named())?.concat())
 }
 
 /// The same pipeline with the paths of such files made absolute, so that it means the same from any folder: those that lie below
@@ -74,19 +60,16 @@ pub fn named_files(steps: &[Step]) -> Result<Vec<PathBuf>> {
 pub fn with_absolute_files(pipeline: Pipeline, base: &Path) -> Result<Pipeline> {
     let Some(mut spec) = pipeline.to_spec() else { return Ok(pipeline) };
     let mut changed = false;
-    for step in &mut spec.steps {
-        for (op, parameter) in [("tokenise", "tokeniser"), ("embed", "table")] {
-            let Some(path) = step.text(op, parameter).filter(|path| *path != BYTES).map(PathBuf::from) else {
-                continue;
-            };
-            let beside = base.join(&path);
-            let absolute = std::path::absolute(if beside.exists() { &beside } else { &path });
+    for (step, spec) in pipeline.steps().iter().zip(&mut spec.steps) {
+        for (parameter, path) in step.action.files().map(StepFiles::paths).unwrap_or_default() {
+            let beside = base.join(path);
+            let absolute = std::path::absolute(if beside.exists() { &beside } else { Path::new(path) });
             if let Some(absolute) = absolute
                 .ok()
-                .filter(|absolute| *absolute != path)
+                .filter(|absolute| absolute != Path::new(path))
                 .and_then(|path| path.into_os_string().into_string().ok())
             {
-                step.set(parameter, absolute.into());
+                spec.set(parameter, absolute.into());
                 changed = true;
             }
         }
@@ -94,11 +77,35 @@ pub fn with_absolute_files(pipeline: Pipeline, base: &Path) -> Result<Pipeline> 
     if changed { Pipeline::from_spec(&spec) } else { Ok(pipeline) }
 }
 
+impl StepFiles for Tokenise {
+    fn paths(&self) -> Vec<(&'static str, &str)> {
+        if self.tokeniser == BYTES { Vec::new() } else { vec![("tokeniser", &self.tokeniser)] }
+    }
+
+    fn named(&self) -> Result<Vec<PathBuf>, StepError> {
+        tokeniser_files(&self.tokeniser)
+    }
+
+    fn prepare(&self) -> Result<Arc<dyn Any + Send + Sync>, StepError> {
+        Ok(self.load()?.tokeniser)
+    }
+}
+
+impl StepFiles for Embed {
+    fn paths(&self) -> Vec<(&'static str, &str)> {
+        self.table.iter().map(|path| ("table", path.as_str())).collect()
+    }
+
+    fn prepare(&self) -> Result<Arc<dyn Any + Send + Sync>, StepError> {
+        Ok(load_embeddings(self)?)
+    }
+}
+
 /// The tokeniser that `path` names.
 pub(super) fn load_tokeniser(path: &str, pattern: TokenPattern) -> Result<Arc<Tokeniser>, StepError> {
     static LOADED: Kept<(Vec<Stamp>, bool), Tokeniser> = Kept::new();
     let fail = |source| failure("tokeniser", path, source, TOKENISER_HINT);
-    let files = if path == BYTES { Vec::new() } else { tokeniser_files(Path::new(path)).map_err(fail)? };
+    let files = tokeniser_files(path)?;
     let key = (stamps(&files).map_err(fail)?, pattern == TokenPattern::Cl100k);
     LOADED.get_or_load(key, || read_tokeniser(&files, pattern)).map_err(fail)
 }
@@ -131,8 +138,16 @@ fn read_tokeniser(files: &[PathBuf], pattern: TokenPattern) -> Result<Tokeniser,
 /// GPT-2's vocabulary and the merges beside it, under the two names that each goes by.
 const PAIRS: [(&str, &str); 2] = [("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe")];
 
+/// The files of the tokeniser that `path` names; `bytes` needs none.
+fn tokeniser_files(path: &str) -> Result<Vec<PathBuf>, StepError> {
+    if path == BYTES {
+        return Ok(Vec::new());
+    }
+    find_tokeniser(Path::new(path)).map_err(|source| failure("tokeniser", path, source, TOKENISER_HINT))
+}
+
 /// The file (or GPT-2's two files) that a path or folder means.
-fn tokeniser_files(path: &Path) -> Result<Vec<PathBuf>, Cause> {
+fn find_tokeniser(path: &Path) -> Result<Vec<PathBuf>, Cause> {
     if path.is_dir() {
         let whole = ["tokenizer.json", "tokenizer.model", "sentencepiece.bpe.model", "spiece.model"];
         if let Some(file) = whole.iter().map(|name| path.join(name)).find(|file| file.is_file()) {

@@ -1,10 +1,15 @@
 //! Pages through the language pipeline, from the bytes of files to ids and embeddings.
 
+use std::any::Any;
 use std::path::Path;
+use std::sync::Arc;
 
 use forebay_codec::{DType, Tensor};
-use forebay_pipeline::steps::prepare_files;
-use forebay_pipeline::{Draw, Error, Field, Pipeline, Runner, Sample, Value, ready, ready_text};
+use forebay_pipeline::steps::{named_files, prepare_files};
+use forebay_pipeline::{
+    Action, Draw, Error, Field, FieldType, Needs, Output, Pipeline, Runner, Sample, Scope, Step, StepError, StepFiles,
+    Transform, Value, ValueView, ready, ready_text,
+};
 
 use crate::support::{Collect, bytes_value, data_folder, run_all};
 
@@ -135,6 +140,51 @@ fn a_missing_vocabulary_is_reported_before_the_run() {
     let table = ready_text("nlp").unwrap().replace("# table = \"embeddings.npy\"", "table = \"no/such.npy\"");
     let error = prepare_files(Pipeline::from_toml("nlp", &table).unwrap().steps()).unwrap_err();
     assert!(message(&error).contains("the table of embeddings `no/such.npy` cannot be used"), "{error}");
+}
+
+/// A step of someone else's that reads a file.
+#[derive(Debug)]
+struct Lexicon(String);
+
+impl StepFiles for Lexicon {
+    fn paths(&self) -> Vec<(&'static str, &str)> {
+        vec![("lexicon", &self.0)]
+    }
+
+    fn prepare(&self) -> Result<Arc<dyn Any + Send + Sync>, StepError> {
+        let fail = |error| StepError::File { what: "lexicon", path: self.0.clone(), source: error, hint: "write one" };
+        std::fs::read(&self.0).map(|bytes| Arc::new(bytes) as _).map_err(|error| fail(error.into()))
+    }
+}
+
+impl Transform for Lexicon {
+    fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs> {
+        Ok(input.clone())
+    }
+
+    fn files(&self) -> Option<&dyn StepFiles> {
+        Some(self)
+    }
+
+    fn run(&self, _input: ValueView<'_>, output: &mut Output<'_>, _scope: &mut Scope) -> Result<(), StepError> {
+        output.text(&self.0)
+    }
+}
+
+#[test]
+fn the_files_of_any_step_are_read_before_the_run() {
+    let step = |path: &str| Step {
+        name: "look-up".to_owned(),
+        state: "looked-up".to_owned(),
+        fields: vec!["text".to_owned()],
+        action: Action::Transform(Arc::new(Lexicon(path.to_owned()))),
+        spec: None,
+    };
+    let there = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
+    drop(prepare_files(&[step(there)]).unwrap());
+    assert_eq!(named_files(&[step(there), step("no/such")]).unwrap(), [Path::new(there), Path::new("no/such")]);
+    let text = message(&prepare_files(&[step(there), step("no/such")]).unwrap_err());
+    assert!(text.contains("step `look-up`") && text.contains("lexicon `no/such`"), "{text}");
 }
 
 #[test]
