@@ -11,6 +11,24 @@ import pytest
 from conftest import keys_of
 
 import forebay
+from forebay import _native
+
+
+def test_every_kind_of_error_has_its_exception():
+    """A kind that is new has no line here, and fails."""
+    assert dict(_native.exceptions()) == {
+        "NotFound": "MissingFileError",
+        "PermissionDenied": "AccessError",
+        "Io": "StorageError",
+        "Data": "DataError",
+        "Unsupported": "UnsupportedError",
+        "Limit": "LimitError",
+        "Usage": "UsageError",
+        "Pipeline": "PipelineError",
+        "Cancelled": "InternalError",
+        "Internal": "InternalError",
+    }
+    assert all(issubclass(getattr(forebay, name), forebay.Error) for _, name in _native.exceptions())
 
 
 def spoil(path: Path, at: int, count: int = 40) -> None:

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use forebay_engine::Error as EngineError;
+use forebay_error::ErrorKind;
 use forebay_pipeline::Error as PipelineError;
 use forebay_storage::Error as StorageError;
 use forebay_storage::one_line;
@@ -107,18 +108,24 @@ impl Error {
         matches!(self, Self::Output(source) if source.kind() == io::ErrorKind::BrokenPipe)
     }
 
+    /// Whose fault it is.
+    fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Io { source, .. } | Self::Output(source) => source.into(),
+            Self::Format { .. } => ErrorKind::Data,
+            Self::Usage { .. } => ErrorKind::Usage,
+            Self::Picture { source, .. } => source.kind(),
+            Self::Interrupted(_) => ErrorKind::Cancelled,
+            Self::Engine(error) => error.kind(),
+            Self::Plan { source, .. } => source.kind(),
+            Self::Pipeline(error) => error.kind(),
+            Self::Record(error) => error.kind(),
+        }
+    }
+
     /// The exit code that this error means.
     pub(crate) fn exit_code(&self) -> u8 {
-        let usage = match self {
-            Self::Interrupted(_) => return interrupt::exit_code(),
-            Self::Usage { .. } => true,
-            Self::Engine(error) => is_usage(error),
-            Self::Plan { source, .. } => source.class() == forebay_plan::ErrorClass::Usage,
-            Self::Pipeline(error) => is_wrong_pipeline(error),
-            Self::Record(error) => error.class() == forebay_record::ErrorClass::Usage,
-            Self::Io { .. } | Self::Output(_) | Self::Format { .. } | Self::Picture { .. } => false,
-        };
-        if usage { EXIT_USAGE } else { EXIT_FAILED }
+        exit_code(self.kind())
     }
 
     /// Whether one sample is at fault, so that leaving it out would help.
@@ -127,7 +134,7 @@ impl Error {
         match error {
             EngineError::Sample { .. } | EngineError::Pipeline(PipelineError::Step { .. }) => true,
             // A shard of which a part is damaged.
-            EngineError::Record(error) => error.class() == forebay_record::ErrorClass::Format,
+            EngineError::Record(error) => error.kind() == ErrorKind::Data,
             // Reading a source file, a record or a table beside a shard.
             EngineError::Storage(error) => {
                 matches!(error, StorageError::Open { .. } | StorageError::Read { .. } | StorageError::ShortRead { .. })
@@ -147,16 +154,35 @@ impl From<EngineError> for Error {
     }
 }
 
-fn is_usage(error: &EngineError) -> bool {
-    match error {
-        EngineError::Usage { .. } => true,
-        EngineError::Pipeline(error) => is_wrong_pipeline(error),
-        EngineError::Storage(error) => error.class() == forebay_storage::ErrorClass::Usage,
-        _ => false,
+/// The exit code that errors of this kind mean. What must be asked for in another way gives the one of a wrong option.
+fn exit_code(kind: ErrorKind) -> u8 {
+    match kind {
+        ErrorKind::Usage | ErrorKind::Pipeline => EXIT_USAGE,
+        ErrorKind::Cancelled => interrupt::exit_code(),
+        _ => EXIT_FAILED,
     }
 }
 
-/// Whether the pipeline itself is wrong, and not a sample that went through it.
-fn is_wrong_pipeline(error: &PipelineError) -> bool {
-    !matches!(error, PipelineError::Step { .. } | PipelineError::Stored { .. } | PipelineError::Record(_))
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A kind that is new has no line here, and fails.
+    #[test]
+    fn every_kind_has_its_exit_code() {
+        let codes = [
+            (ErrorKind::NotFound, 1),
+            (ErrorKind::PermissionDenied, 1),
+            (ErrorKind::Io, 1),
+            (ErrorKind::Data, 1),
+            (ErrorKind::Unsupported, 1),
+            (ErrorKind::Limit, 1),
+            (ErrorKind::Usage, 2),
+            (ErrorKind::Pipeline, 2),
+            (ErrorKind::Cancelled, 130),
+            (ErrorKind::Internal, 1),
+        ];
+        let found: Vec<_> = ErrorKind::ALL.iter().map(|&kind| (kind, exit_code(kind))).collect();
+        assert_eq!(found, codes);
+    }
 }

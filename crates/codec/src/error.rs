@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::error::Error as StdError;
 
+use forebay_error::ErrorKind;
+
 use crate::image::Format;
 
 /// Every fallible function of this crate returns this.
@@ -74,6 +76,16 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whose fault it is.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Format { .. } => ErrorKind::Data,
+            Self::Unsupported { .. } => ErrorKind::Unsupported,
+            Self::Limit { .. } | Self::Memory { .. } => ErrorKind::Limit,
+            Self::Usage { .. } => ErrorKind::Usage,
+        }
+    }
+
     /// Whether the data ended too early, so that accepting a partial result may help.
     pub fn is_truncated(&self) -> bool {
         matches!(self, Self::Format { truncated: true, .. })

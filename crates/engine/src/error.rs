@@ -3,12 +3,14 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use forebay_error::{ErrorContext, ErrorKind};
 use forebay_storage::{hint_for, one_line};
 
 use crate::data::Skipped;
 
 /// What can go wrong when something is run.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// The operating system refused (its fault, or the disk's).
     #[error("cannot {doing} `{}`: {source}{}", one_line(path), hint_for(source))]
@@ -100,6 +102,42 @@ impl From<forebay_record::Error> for Error {
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
+    /// Whose fault it is.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Io { source, .. } => source.into(),
+            Self::Format { .. } | Self::AllSkipped { .. } => ErrorKind::Data,
+            Self::Usage { .. } => ErrorKind::Usage,
+            Self::Limit { .. } => ErrorKind::Limit,
+            Self::Storage(error) => error.kind(),
+            Self::Record(error) => error.kind(),
+            Self::Pipeline(error) => error.kind(),
+            Self::Sample { source, .. } => source.kind(),
+            Self::Cancelled => ErrorKind::Cancelled,
+            Self::Internal { .. } | Self::Panicked { .. } => ErrorKind::Internal,
+        }
+    }
+
+    /// Where it happened, as far as it is known.
+    pub fn context(&self) -> ErrorContext<'_> {
+        match self {
+            Self::Io { path, source, .. } => ErrorContext::of_file(path, source),
+            Self::Format { path, .. } => ErrorContext { path: Some(path), ..ErrorContext::default() },
+            Self::Storage(error) => error.context(),
+            Self::Record(error) => error.context(),
+            Self::Pipeline(error) => error.context(),
+            Self::Sample { shard, record, offset, source } => {
+                ErrorContext { shard: Some(shard), record: Some(*record), offset: Some(*offset), ..source.context() }
+            }
+            Self::AllSkipped { first, .. } => ErrorContext { key: Some(&first.key), ..ErrorContext::default() },
+            Self::Usage { .. }
+            | Self::Limit { .. }
+            | Self::Cancelled
+            | Self::Internal { .. }
+            | Self::Panicked { .. } => ErrorContext::default(),
+        }
+    }
+
     /// Whether this is no error of a sample, which could be skipped instead: everything is to end.
     pub fn ends(&self) -> bool {
         match self {

@@ -179,9 +179,11 @@ fn run_threads(
     let samples: Vec<Result<ReadSample>> = std::thread::scope(|scope| {
         let start = |thread| Builder::new().spawn_scoped(scope, move || work(thread, until));
         let handles: Vec<_> = (0..threads).map(start).collect();
-        let panicked = |_| Err(Error::Panicked { message: "while probing".to_owned() });
         let join = |handle: std::io::Result<ScopedJoinHandle<'_, _>>| {
-            handle.map_err(|source| cannot_start("probing", source))?.join().unwrap_or_else(panicked)
+            handle
+                .map_err(|source| cannot_start("probing", source))?
+                .join()
+                .unwrap_or_else(|panic| Err(Error::panicked(&*panic)))
         };
         handles.into_iter().map(join).collect()
     });

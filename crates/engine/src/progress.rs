@@ -37,19 +37,19 @@ pub(crate) fn while_wanted(progress: &dyn Progress) -> Result<()> {
 }
 
 /// Does `work` on a thread of its own, while this one calls `look_up` every so often: for callers whose thread must see to
-/// something else, such as signals. `None` if the work panicked.
+/// something else, such as signals. An error if the work panicked.
 pub fn while_looking_up<T: Send>(
     work: impl FnOnce() -> T + Send,
     every: Duration,
     mut look_up: impl FnMut(),
-) -> Option<T> {
+) -> Result<T> {
     std::thread::scope(|scope| {
         let worker = scope.spawn(work);
         while !worker.is_finished() {
             std::thread::sleep(every);
             look_up();
         }
-        worker.join().ok()
+        worker.join().map_err(|panic| Error::panicked(&*panic))
     })
 }
 

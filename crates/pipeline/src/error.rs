@@ -3,10 +3,12 @@
 use std::path::Path;
 
 use forebay_codec::TensorSpec;
+use forebay_error::{ErrorContext, ErrorKind};
 use forebay_storage::one_line;
 
 /// What can go wrong when a pipeline is made or run.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// A pipeline file is not one (fault of the file).
     #[error("pipeline `{name}` cannot be read: {message}")]
@@ -121,6 +123,35 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whose fault it is: of a sample's data or the pipeline's, for the most part.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Step { source, .. } => source.kind(),
+            Self::Stored { .. } => ErrorKind::Data,
+            Self::Record(error) => error.kind(),
+            Self::Format { .. }
+            | Self::Mismatch { .. }
+            | Self::Parameter { .. }
+            | Self::Unknown { .. }
+            | Self::Encoding(_)
+            | Self::Form { .. }
+            | Self::KeepsFiles { .. }
+            | Self::NotAPicture { .. }
+            | Self::Prepare { .. } => ErrorKind::Pipeline,
+        }
+    }
+
+    /// The sample and the step, or the record.
+    pub fn context(&self) -> ErrorContext<'_> {
+        match self {
+            Self::Step { key, step, .. } => {
+                ErrorContext { key: Some(key), step: Some(step), ..ErrorContext::default() }
+            }
+            Self::Record(error) => error.context(),
+            _ => ErrorContext::default(),
+        }
+    }
+
     /// Whether a function asked for an end: no sample is to blame, and none can be skipped instead.
     pub fn ends(&self) -> bool {
         let Self::Step { source, .. } = self else { return false };
@@ -136,6 +167,7 @@ impl From<forebay_record::Error> for Error {
 
 /// Why a step could not be done on one sample.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum StepError {
     /// The bytes could not be decoded.
     #[error(transparent)]
@@ -267,6 +299,28 @@ pub enum StepError {
         /// The field.
         field: String,
     },
+}
+
+impl StepError {
+    /// Whose fault it is.
+    pub fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Codec(error) => error.kind(),
+            Self::FunctionOutput { .. } | Self::NoFunction { .. } => ErrorKind::Pipeline,
+            Self::Budget { .. } => ErrorKind::Limit,
+            Self::Stopped => ErrorKind::Cancelled,
+            Self::TooSmall { .. }
+            | Self::OtherSize { .. }
+            | Self::Json { .. }
+            | Self::Function { .. }
+            | Self::Unfit { .. }
+            | Self::OtherType { .. }
+            | Self::TooLarge { .. }
+            | Self::Resize(_)
+            | Self::File { .. }
+            | Self::NoField { .. } => ErrorKind::Data,
+        }
+    }
 }
 
 /// A result of this room.

@@ -1,20 +1,9 @@
 //! The crate's one error type.
 
+use forebay_error::ErrorKind;
+
 /// What every fallible function of this crate returns.
 pub type Result<T> = std::result::Result<T, Error>;
-
-/// Whose fault an [`Error`] is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ErrorClass {
-    /// A profile or plan is not what it must be.
-    Format,
-    /// A profile or plan was written by another version, which this one cannot read.
-    Unsupported,
-    /// The limits leave no strategy.
-    Limit,
-    /// The caller asked for something that makes no sense.
-    Usage,
-}
 
 /// What can go wrong in this crate.
 #[derive(Debug, thiserror::Error)]
@@ -91,12 +80,13 @@ pub enum Error {
 
 impl Error {
     /// Whose fault this is.
-    pub fn class(&self) -> ErrorClass {
+    pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Json { .. } | Self::Write { .. } | Self::Value { .. } => ErrorClass::Format,
-            Self::Version { .. } => ErrorClass::Unsupported,
-            Self::NoneLeft { .. } => ErrorClass::Limit,
-            Self::Argument { .. } | Self::Unpaid { .. } => ErrorClass::Usage,
+            Self::Json { .. } | Self::Value { .. } => ErrorKind::Data,
+            Self::Write { .. } => ErrorKind::Internal,
+            Self::Version { .. } => ErrorKind::Unsupported,
+            Self::NoneLeft { .. } => ErrorKind::Limit,
+            Self::Argument { .. } | Self::Unpaid { .. } => ErrorKind::Usage,
         }
     }
 }

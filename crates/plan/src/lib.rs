@@ -98,7 +98,7 @@ mod what_if;
 
 pub use analysis::{Analysed, Analysis, analyse};
 pub use comparison::{CachingGroup, CachingRow, Comparison, Line, LineGroup, Point, ShuffleGroup, ShuffleRow, compare};
-pub use error::{Error, ErrorClass, Result};
+pub use error::{Error, Result};
 pub use explain::SHORT_RUN_SECONDS;
 pub use export::{Cell, Column, Table, table};
 pub use forecast::{Forecast, forecasts};

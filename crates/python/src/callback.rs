@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 
 use forebay_engine::sync::Mutex;
 use forebay_engine::{Progress, while_looking_up};
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
+use crate::errors;
 use crate::turns::Work;
 
 /// Tells a Python object with the methods `begin`, `advance`, `end` and `note`. An error in one of them is reported as
@@ -51,7 +51,7 @@ impl Callback {
         };
         let done = py.detach(|| calls.await_it(|| while_looking_up(work, LOOK_UP, look_up)));
         interrupted?;
-        done.ok_or_else(|| PyRuntimeError::new_err("the work panicked"))
+        done.map_err(|error| errors::engine(py, &error, None))
     }
 
     fn call(&self, tell: impl FnOnce(&Bound<'_, PyAny>) -> PyResult<()>) {

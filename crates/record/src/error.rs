@@ -3,23 +3,10 @@
 use std::fmt;
 use std::io;
 
+use forebay_error::{ErrorContext, ErrorKind};
+
 /// What every fallible function of this crate returns.
 pub type Result<T> = std::result::Result<T, Error>;
-
-/// Whose fault an [`Error`] is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ErrorClass {
-    /// The reader or writer underneath failed.
-    Io,
-    /// The bytes are not what the format says they must be.
-    Format,
-    /// The bytes may be right, but this crate does not handle what they hold.
-    Unsupported,
-    /// A limit was reached.
-    Limit,
-    /// The caller asked for something impossible.
-    Usage,
-}
 
 /// Where something went wrong, as far as it is known.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -381,25 +368,26 @@ fn hint_line(hint: &str) -> String {
 
 impl Error {
     /// Whose fault it is.
-    pub fn class(&self) -> ErrorClass {
+    pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Io { .. } => ErrorClass::Io,
-            Self::Format { .. } => ErrorClass::Format,
-            Self::Unsupported { .. } => ErrorClass::Unsupported,
-            Self::Limit { .. } => ErrorClass::Limit,
-            Self::Usage { .. } => ErrorClass::Usage,
+            Self::Io { source, .. } => source.into(),
+            Self::Format { .. } => ErrorKind::Data,
+            Self::Unsupported { .. } => ErrorKind::Unsupported,
+            Self::Limit { .. } => ErrorKind::Limit,
+            Self::Usage { .. } => ErrorKind::Usage,
         }
     }
 
     /// Where it happened, as far as it is known.
-    pub fn place(&self) -> &Place {
-        match self {
-            Self::Io { place, .. }
-            | Self::Format { place, .. }
-            | Self::Unsupported { place, .. }
-            | Self::Limit { place, .. }
-            | Self::Usage { place, .. } => place,
-        }
+    pub fn context(&self) -> ErrorContext<'_> {
+        let (Self::Io { place, .. }
+        | Self::Format { place, .. }
+        | Self::Unsupported { place, .. }
+        | Self::Limit { place, .. }
+        | Self::Usage { place, .. }) = self;
+        let errno = if let Self::Io { source, .. } = self { source.raw_os_error() } else { None };
+        let Place { shard, record, offset } = place;
+        ErrorContext { shard: shard.as_deref(), record: *record, offset: *offset, errno, ..ErrorContext::default() }
     }
 
     /// The same error, with what its place lacks filled in: a message is parsed without knowing which record it is, and

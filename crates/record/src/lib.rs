@@ -74,7 +74,7 @@ mod tensor_proto;
 mod tfrecord;
 
 pub use checksums::{CHECKSUMS_SUFFIX, Checksums};
-pub use error::{Error, ErrorClass, FormatFault, FramePart, IndexFault, MessageFault, Place, Result, UsageFault};
+pub use error::{Error, FormatFault, FramePart, IndexFault, MessageFault, Place, Result, UsageFault};
 pub use example::{
     BytesList, BytesListIter, Example, FEATURES_MAX, Feature, FeatureView, FloatList, FloatListIter, Int64List,
     Int64ListIter, SharedExample, encode_example, encode_example_into, encoded_example_len,

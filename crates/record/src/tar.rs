@@ -368,15 +368,15 @@ mod tests {
         for (kind, content) in [(EntryType::GNUSparse, &b"holes"[..]), (EntryType::XHeader, b"22 GNU.sparse.major=1\n")]
         {
             let found = error(with(kind, content, content.len() as u64));
-            assert_eq!(found.class(), crate::ErrorClass::Unsupported, "{found}");
+            assert_eq!(found.kind(), forebay_error::ErrorKind::Unsupported, "{found}");
             assert!(found.to_string().contains("0.jpg") && found.to_string().contains("`t.tar`"), "{found}");
         }
         let name = vec![b'x'; EXTENSION_BYTES_MAX as usize + 1];
         let found = error(with(EntryType::GNULongName, &name, name.len() as u64));
-        assert_eq!(found.class(), crate::ErrorClass::Limit, "{found}");
+        assert_eq!(found.kind(), forebay_error::ErrorKind::Limit, "{found}");
         // The same of which nothing is there: a hole in the file.
         let found = error(with(EntryType::GNULongName, &[], 3 << 30));
-        assert_eq!(found.class(), crate::ErrorClass::Limit, "{found}");
+        assert_eq!(found.kind(), forebay_error::ErrorKind::Limit, "{found}");
         assert_eq!(scan_tar(Cursor::new(with(EntryType::XHeader, b"", 0)), "t.tar").unwrap().len(), 1);
         // What comes before it can be had.
         let before = written(&[("a", &[("jpg", &[1; 700])]), ("b", &[("jpg", &[2; 100])])]);

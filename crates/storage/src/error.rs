@@ -3,25 +3,14 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use forebay_error::{ErrorContext, ErrorKind};
+
 /// A result whose error is [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Whose fault an [`Error`] is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ErrorClass {
-    /// The operating system or the device refused or failed.
-    Io,
-    /// The system lacks something that was asked for.
-    Unsupported,
-    /// Something is larger than the caller allowed.
-    Limit,
-    /// The caller asked for something that makes no sense.
-    Usage,
-}
-
 /// What can go wrong in this crate.
 ///
-/// Reading errors always name the file and the offset; see [`Error::path`] and [`Error::offset`].
+/// Reading errors always name the file and the offset; see [`Error::context`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -164,59 +153,42 @@ pub enum Error {
 
 impl Error {
     /// Whose fault this is.
-    pub fn class(&self) -> ErrorClass {
+    pub fn kind(&self) -> ErrorKind {
         match self {
-            Self::Open { .. }
-            | Self::Read { .. }
-            | Self::ShortRead { .. }
-            | Self::List { .. }
-            | Self::Write { .. }
-            | Self::DropCache { .. } => ErrorClass::Io,
-            Self::DropAllCaches { .. } => ErrorClass::Unsupported,
-            Self::TooLarge { .. } | Self::Memory { .. } => ErrorClass::Limit,
+            Self::Open { source, .. }
+            | Self::Read { source, .. }
+            | Self::List { source, .. }
+            | Self::Write { source, .. }
+            | Self::DropCache { source, .. } => source.into(),
+            Self::ShortRead { .. } => ErrorKind::Io,
+            Self::DropAllCaches { .. } => ErrorKind::Unsupported,
+            Self::TooLarge { .. } | Self::Memory { .. } => ErrorKind::Limit,
             Self::NotText { .. }
             | Self::NotAFile { .. }
             | Self::BeyondEnd { .. }
             | Self::Throttle { .. }
-            | Self::Argument { .. } => ErrorClass::Usage,
+            | Self::Argument { .. } => ErrorKind::Usage,
         }
     }
 
-    /// The file that this is about, if any.
-    pub fn path(&self) -> Option<&Path> {
+    /// The file that this is about, and the offset at which reading failed.
+    pub fn context(&self) -> ErrorContext<'_> {
         match self {
-            Self::Open { path, .. }
-            | Self::NotAFile { path, .. }
-            | Self::Read { path, .. }
-            | Self::ShortRead { path, .. }
-            | Self::BeyondEnd { path, .. }
-            | Self::TooLarge { path, .. }
-            | Self::List { path, .. }
-            | Self::Write { path, .. }
-            | Self::NotText { path }
-            | Self::DropCache { path, .. }
-            | Self::DropAllCaches { path, .. } => Some(path),
-            Self::Throttle { .. } | Self::Argument { .. } | Self::Memory { .. } => None,
-        }
-    }
-
-    /// Whether this is a file that is not there.
-    pub fn is_not_found(&self) -> bool {
-        match self {
-            Self::Open { source, .. } | Self::Read { source, .. } | Self::List { source, .. } => {
-                source.kind() == io::ErrorKind::NotFound
+            Self::Read { path, offset, source } => {
+                ErrorContext { offset: Some(*offset), ..ErrorContext::of_file(path, source) }
             }
-            _ => false,
-        }
-    }
-
-    /// The offset at which reading failed; `None` for everything that is not a read.
-    pub fn offset(&self) -> Option<u64> {
-        match self {
-            Self::Read { offset, .. } | Self::ShortRead { offset, .. } | Self::BeyondEnd { offset, .. } => {
-                Some(*offset)
+            Self::Open { path, source }
+            | Self::List { path, source }
+            | Self::Write { path, source }
+            | Self::DropCache { path, source }
+            | Self::DropAllCaches { path, source } => ErrorContext::of_file(path, source),
+            Self::ShortRead { path, offset, .. } | Self::BeyondEnd { path, offset, .. } => {
+                ErrorContext { path: Some(path), offset: Some(*offset), ..ErrorContext::default() }
             }
-            _ => None,
+            Self::NotAFile { path, .. } | Self::TooLarge { path, .. } | Self::NotText { path } => {
+                ErrorContext { path: Some(path), ..ErrorContext::default() }
+            }
+            Self::Throttle { .. } | Self::Argument { .. } | Self::Memory { .. } => ErrorContext::default(),
         }
     }
 }

@@ -96,7 +96,7 @@ mod tree;
 mod writing;
 
 pub use clock::{Clock, SystemClock};
-pub use error::{Error, ErrorClass, Result, hint_for, one_line};
+pub use error::{Error, Result, hint_for, one_line};
 pub use folder::Folder;
 pub use local::LocalStorage;
 pub use memory::MemoryStorage;

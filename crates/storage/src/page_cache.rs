@@ -73,7 +73,7 @@ pub fn resident_fraction(path: &Path) -> Result<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ErrorClass;
+    use forebay_error::ErrorKind;
 
     #[test]
     fn the_request_to_drop_all_is_written_and_its_failure_explained() {
@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(std::fs::read(&control).unwrap(), b"3\n");
 
         let error = write_drop_request(&folder.path().join("absent/drop_caches")).unwrap_err();
-        assert_eq!(error.class(), ErrorClass::Unsupported);
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
         let message = error.to_string();
         assert!(message.contains("absent/drop_caches`"), "{message}");
         assert!(message.contains("hint: run as root"), "{message}");

@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::path::Path;
 
-use forebay_storage::{EntryKind, ErrorClass, Folder};
+use forebay_error::ErrorKind;
+use forebay_storage::{EntryKind, Folder};
 use serde::Deserialize;
 
 use super::identity::Identity;
@@ -93,7 +94,7 @@ pub(super) fn manifest_names(output: &Folder) -> Result<Option<Vec<String>>> {
     let names = match output.storage().read_file(&path, MANIFEST_BYTES_MAX) {
         Ok(text) => names_of(&text),
         // Something else, such as a link that leads nowhere, and not a disk that fails.
-        Err(error) if error.class() == ErrorClass::Usage || error.is_not_found() => None,
+        Err(error) if matches!(error.kind(), ErrorKind::Usage | ErrorKind::NotFound) => None,
         Err(error) => return Err(error.into()),
     };
     names.map(Some).ok_or_else(|| Error::Usage {

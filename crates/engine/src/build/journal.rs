@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use bytes::Bytes;
+use forebay_error::ErrorKind;
 use forebay_storage::{Folder, Lock};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -261,7 +262,7 @@ fn taken(output: &Folder, by: &str, remedy: &str) -> Error {
 /// What is in the file `name`, if there is one.
 fn read_note(folder: &Folder, name: &str) -> Result<Option<Bytes>> {
     match folder.storage().read_file(&folder.file(name), NOTE_BYTES_MAX) {
-        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error.into()),
         Ok(text) => Ok(Some(text)),
     }

@@ -174,7 +174,7 @@ impl Build {
             }
         }
         let whole: Option<Vec<ShardDone>> = done.into_iter().collect();
-        whole.ok_or_else(|| Error::Panicked { message: "a shard was not built, and nobody said why".to_owned() })
+        whole.ok_or_else(|| Error::internal("a shard was not built, and nobody said why"))
     }
 
     fn manifest(&self, journal: &Journal, done: Vec<ShardDone>) -> Result<Manifest> {

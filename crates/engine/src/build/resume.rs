@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use forebay_error::ErrorKind;
 use forebay_storage::Storage;
 
 use super::journal::{Journal, ShardDone, shard_name};
@@ -62,7 +63,7 @@ fn is_whole(storage: &dyn Storage, path: &Path, entry: &ShardEntry, progress: &d
             Ok(Some(found)) if found == *expected => {}
             Ok(Some(_)) => return Ok(false),
             Ok(None) => return Err(Error::Cancelled),
-            Err(Error::Storage(error)) if error.is_not_found() => return Ok(false),
+            Err(Error::Storage(error)) if error.kind() == ErrorKind::NotFound => return Ok(false),
             Err(error) => return Err(error),
         }
     }

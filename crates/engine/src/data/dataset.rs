@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use bytes::Bytes;
+use forebay_error::ErrorKind;
 use forebay_pipeline::{Pipeline, Schema, Strategy};
 use forebay_record::{Blocks, Index, Origin, Place, parse_indexed};
 use forebay_storage::{Folder, Storage};
@@ -52,7 +53,7 @@ impl Dataset {
         let path = root.file(MANIFEST_FILE);
         let text = root.storage().read_file(&path, MANIFEST_BYTES_MAX).map_err(|error| {
             // Where the folder itself is not there, that is what is wrong.
-            if error.is_not_found() && matches!(root.storage().is_taken(root.path()), Ok(true)) {
+            if error.kind() == ErrorKind::NotFound && matches!(root.storage().is_taken(root.path()), Ok(true)) {
                 let problem = format!("`{}` is no data set: it has no `{MANIFEST_FILE}`", root.path().display());
                 let remedy = "build one with `forebay build`; a build that was interrupted goes on when run again";
                 return Error::Usage { problem, remedy: remedy.to_owned() };

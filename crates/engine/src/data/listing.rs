@@ -335,7 +335,7 @@ fn walk(source: &Source, root: &Folder, on_error: OnError, lost: &mut Vec<Skippe
                 });
             }
             Err(error) => {
-                let path = error.path().unwrap_or(root.path());
+                let path = error.context().path.unwrap_or(root.path());
                 let key = path.strip_prefix(root.path()).unwrap_or(path).to_string_lossy().into_owned();
                 // Without the root there is nothing to go on with.
                 if on_error == OnError::Fail || key.is_empty() {

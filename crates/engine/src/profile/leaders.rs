@@ -38,7 +38,7 @@ impl Profiler<'_> {
     pub(super) fn check_leaders(&self, profile: &mut Profile) -> Result<()> {
         // Each is run at most once.
         for _ in 0..profile.strategies.len() {
-            let unsound = |error: forebay_plan::Error| Error::Panicked { message: error.to_string() };
+            let unsound = |error: forebay_plan::Error| Error::internal(&error.to_string());
             let summaries = summarise(profile, None).map_err(unsound)?;
             let rate = |summary: &Summary| summary.t4_samples_per_second;
             let highest = summaries.iter().map(rate).fold(0.0, f64::max);

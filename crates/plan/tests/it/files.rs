@@ -2,7 +2,8 @@
 
 use std::error::Error as _;
 
-use forebay_plan::{Error, ErrorClass, Limits, Objective, Plan, Profile, plan};
+use forebay_error::ErrorKind;
+use forebay_plan::{Error, Limits, Objective, Plan, Profile, plan};
 
 use crate::profiles::{presto_cv, weights};
 
@@ -54,7 +55,7 @@ fn another_version_is_refused() {
     let plan = plan(&presto_cv(), &Objective::default()).unwrap();
     let text = plan.to_json().unwrap().replacen("\"version\": 1", "\"version\": 99", 1);
     let error = Plan::parse(&text).unwrap_err();
-    assert_eq!(error.class(), ErrorClass::Unsupported);
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
     assert!(matches!(error, Error::Version { what: "plan", expected: 1, found: 99 }));
     // Nothing but the version needs to be readable for that.
     let error = Profile::parse(r#"{"version": 2, "strategies": "elsewhere"}"#).unwrap_err();
@@ -66,10 +67,10 @@ fn what_is_no_plan_is_refused_with_the_place() {
     let profile = presto_cv().to_json().unwrap();
     for text in ["", "{", "[]", "{}", r#"{"version": -1}"#, r#"{"version": "1"}"#, r#"{"version": 1}"#, &profile] {
         let error = Plan::parse(text).unwrap_err();
-        assert_eq!(error.class(), ErrorClass::Format, "{error}");
+        assert_eq!(error.kind(), ErrorKind::Data, "{error}");
         assert!(error.source().is_some());
         assert!(error.to_string().contains("line"), "{error}");
     }
     // Nesting is bounded by the parser.
-    assert_eq!(Plan::parse(&"[".repeat(100_000)).unwrap_err().class(), ErrorClass::Format);
+    assert_eq!(Plan::parse(&"[".repeat(100_000)).unwrap_err().kind(), ErrorKind::Data);
 }

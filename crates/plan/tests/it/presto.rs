@@ -1,6 +1,7 @@
 //! The planner on PRESTO's published CV figures, with results worked out by hand.
 
-use forebay_plan::{Bound, Caching, Error, ErrorClass, Limits, Objective, Weights, plan, rank};
+use forebay_error::ErrorKind;
+use forebay_plan::{Bound, Caching, Error, Limits, Objective, Weights, plan, rank};
 
 use crate::profiles::{presto_cv, weights};
 
@@ -90,7 +91,7 @@ fn lossless_rules_out_what_is_kept_lossy() {
 fn where_none_is_left_each_miss_is_listed() {
     let limits = Limits { storage_bytes_max: Some(100_000_000_000), ..Limits::default() };
     let error = plan(&presto_cv(), &within(limits)).unwrap_err();
-    assert_eq!(error.class(), ErrorClass::Limit);
+    assert_eq!(error.kind(), ErrorKind::Limit);
     assert_eq!(
         error.to_string(),
         "no strategy meets the limits\n  \
@@ -120,7 +121,7 @@ fn weights_and_rates_that_make_no_sense_are_refused() {
         [0.0, -1.0, f64::NAN].map(|rate| Objective { trainer_samples_per_second: Some(rate), ..Objective::default() });
     for objective in wrong_weights.iter().chain(&wrong_limits).chain(&wrong_rates) {
         let error = plan(&presto_cv(), objective).unwrap_err();
-        assert_eq!(error.class(), ErrorClass::Usage, "{objective:?}: {error}");
+        assert_eq!(error.kind(), ErrorKind::Usage, "{objective:?}: {error}");
     }
 }
 

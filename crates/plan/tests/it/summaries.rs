@@ -1,6 +1,7 @@
 //! Runs into summaries, and profiles that no measurement can have given.
 
-use forebay_plan::{Caching, ErrorClass, FirstBatch, Profile, Run, break_even_epochs, summarise};
+use forebay_error::ErrorKind;
+use forebay_plan::{Caching, FirstBatch, Profile, Run, break_even_epochs, summarise};
 
 use crate::profiles::{close, presto_cv, profile, strategy};
 
@@ -134,7 +135,7 @@ fn profiles_that_no_measurement_gives_are_refused() {
     for (number, change) in changes.iter().enumerate() {
         let mut profile = presto_cv();
         change(&mut profile);
-        let class = summarise(&profile, None).unwrap_err().class();
-        assert!(matches!(class, ErrorClass::Format | ErrorClass::Unsupported), "change {number}: {class:?}");
+        let class = summarise(&profile, None).unwrap_err().kind();
+        assert!(matches!(class, ErrorKind::Data | ErrorKind::Unsupported), "change {number}: {class:?}");
     }
 }

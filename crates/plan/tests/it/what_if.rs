@@ -1,6 +1,7 @@
 //! Another machine and money, by hand.
 
-use forebay_plan::{Bound, Caching, ErrorClass, Objective, Prices, RankedStrategy, WhatIf, plan};
+use forebay_error::ErrorKind;
+use forebay_plan::{Bound, Caching, Objective, Prices, RankedStrategy, WhatIf, plan};
 
 use crate::profiles::{close, presto_cv};
 
@@ -176,7 +177,7 @@ fn what_makes_no_sense_is_refused() {
         },
     ];
     for objective in wrong {
-        assert_eq!(plan(&presto_cv(), &objective).unwrap_err().class(), ErrorClass::Usage, "{objective:?}");
+        assert_eq!(plan(&presto_cv(), &objective).unwrap_err().kind(), ErrorKind::Usage, "{objective:?}");
     }
     assert!(serde_json::from_str::<WhatIf>(r#"{"gpus": 3}"#).is_err());
 }
@@ -194,7 +195,7 @@ fn a_price_is_paid_for_some_time() {
     assert_eq!(prices.paid_for(Some(90), Some(6.0)).unwrap(), PRICES);
     for (epochs, months, missing) in [(None, Some(6.0), "`epochs`"), (Some(90), None, "`months`")] {
         let error = prices.paid_for(epochs, months).unwrap_err();
-        assert!(error.class() == ErrorClass::Usage && error.to_string().contains(missing), "{error}");
+        assert!(error.kind() == ErrorKind::Usage && error.to_string().contains(missing), "{error}");
     }
     // A core is paid while it prepares.
     let cores = Prices { cpu_hour: 0.04, ..Prices::default() };

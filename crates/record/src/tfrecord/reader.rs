@@ -4,7 +4,7 @@ use std::io::{self, Read};
 
 use bytes::Bytes;
 
-use crate::error::{Error, ErrorClass, FormatFault, FramePart, Place, Result};
+use crate::error::{Error, FormatFault, FramePart, Place, Result};
 use crate::index::Index;
 use crate::tfrecord::damage::{Damage, DamageReport};
 use crate::tfrecord::input::{Compression, Input};
@@ -139,7 +139,7 @@ impl<R: Read> Reader<R> {
                 Ok(Some(record)) => return Ok(Some(record)),
                 Ok(None) => self.done = true,
                 Err((error, recovery)) => {
-                    if self.options.on_damage == OnDamage::Fail || error.class() == ErrorClass::Io {
+                    if self.options.on_damage == OnDamage::Fail || matches!(error, Error::Io { .. }) {
                         self.done = true;
                         return Err(error);
                     }

@@ -1,8 +1,9 @@
 //! Every truncation and every flipped bit of a small shard.
 
 use bytes::Bytes;
+use forebay_error::ErrorKind;
 use forebay_record::{
-    Error, ErrorClass, FormatFault, FramePart, Index, Location, Options, Origin, Reader, parse_frame, records_in_block,
+    Error, FormatFault, FramePart, Index, Location, Options, Origin, Reader, parse_frame, records_in_block,
 };
 
 use crate::support::{SMALL, is_subsequence, read_all, shard, skipping};
@@ -39,8 +40,8 @@ fn every_truncation_is_named() {
             assert!(index.check_within(length as u64, "small").is_err());
             continue;
         };
-        assert_eq!(error.place().record, Some(number as u64));
-        assert_eq!(error.place().offset, Some(offset));
+        assert_eq!(error.context().record, Some(number as u64));
+        assert_eq!(error.context().offset, Some(offset));
         let part = match found {
             0..12 => FramePart::Header,
             _ if found < frame - 4 => FramePart::Payload,
@@ -75,8 +76,8 @@ fn every_flipped_bit_is_an_error_and_is_skipped() {
         let (records, error) = until_error(&flipped);
         let error = error.expect("every bit is covered by a checksum");
         assert_eq!(records, SMALL[..number]);
-        assert_eq!(error.place().record, Some(number as u64));
-        assert_eq!(error.class(), ErrorClass::Format);
+        assert_eq!(error.context().record, Some(number as u64));
+        assert_eq!(error.kind(), ErrorKind::Data);
 
         // With and without the index, exactly the damaged record is lost.
         assert_eq!(read_all(&flipped, skipping()).unwrap(), rest);
@@ -88,7 +89,7 @@ fn every_flipped_bit_is_an_error_and_is_skipped() {
         }
         assert_eq!(reader.report().records(), 1);
         assert_eq!(reader.report().bytes(), index.get(number).unwrap().length);
-        assert_eq!(reader.report().entries()[0].error.place().offset, index.get(number).map(|entry| entry.offset));
+        assert_eq!(reader.report().entries()[0].error.context().offset, index.get(number).map(|entry| entry.offset));
 
         let block = Bytes::from(flipped);
         let base = Origin { shard: "small.tfrecord", record: 0, offset: 0 };
@@ -135,7 +136,7 @@ fn garbage_after_the_last_record_is_reported() {
     shard.extend_from_slice(b"garbage that is longer than a header");
     let (records, error) = until_error(&shard);
     assert_eq!(records, SMALL);
-    assert_eq!(error.unwrap().place().offset, Some(end));
+    assert_eq!(error.unwrap().context().offset, Some(end));
     assert!(index.gaps(shard.len() as u64).eq(std::iter::once(end..shard.len() as u64)));
     // The index knows that no record is lost there.
     let mut reader = Reader::new(&shard[..], "small.tfrecord", skipping()).unwrap().with_index(index);

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
+use forebay_error::ErrorKind;
 use forebay_record::{
-    Error, ErrorClass, Example, FEATURES_MAX, Feature, FeatureView, SharedExample, UsageFault, encode_example,
-    encode_example_into, encoded_example_len,
+    Error, Example, FEATURES_MAX, Feature, FeatureView, SharedExample, UsageFault, encode_example, encode_example_into,
+    encoded_example_len,
 };
 use proptest::prelude::{ProptestConfig, Strategy, any, prop_assert_eq, prop_oneof, proptest};
 
@@ -131,13 +132,13 @@ fn malformed_messages_are_refused() {
     ];
     for (what, record) in cases {
         let error = Example::parse(&record).expect_err(what);
-        assert_eq!(error.class(), ErrorClass::Format, "{what}");
+        assert_eq!(error.kind(), ErrorKind::Data, "{what}");
     }
-    assert_eq!(Example::parse(&[0x0b, 0x0c]).unwrap_err().class(), ErrorClass::Unsupported);
+    assert_eq!(Example::parse(&[0x0b, 0x0c]).unwrap_err().kind(), ErrorKind::Unsupported);
     let length = FEATURES_MAX as u32 * 2 + 2;
     let mut many = vec![0x0a, length as u8 | 0x80, (length >> 7) as u8 | 0x80, (length >> 14) as u8];
     many.extend([0x0a, 0].repeat(FEATURES_MAX + 1));
-    assert_eq!(Example::parse(&many).unwrap_err().class(), ErrorClass::Limit);
+    assert_eq!(Example::parse(&many).unwrap_err().kind(), ErrorKind::Limit);
 }
 
 #[test]

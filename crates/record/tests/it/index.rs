@@ -1,7 +1,8 @@
 //! The index.
 
 use bytes::Bytes;
-use forebay_record::{Error, ErrorClass, FormatFault, Index, IndexFault, Location, Options, Origin, parse_indexed};
+use forebay_error::ErrorKind;
+use forebay_record::{Error, FormatFault, Index, IndexFault, Location, Options, Origin, parse_indexed};
 use proptest::prelude::{ProptestConfig, any, prop_assert_eq, proptest};
 
 use crate::support::{SMALL, shard, skipping};
@@ -47,7 +48,7 @@ fn gaps_and_ends_are_found() {
     assert_eq!(index.gaps(100).collect::<Vec<_>>(), [0..10, 50..60, 80..100]);
     index.check_within(80, "a").unwrap();
     let error = index.check_within(79, "a").unwrap_err();
-    assert_eq!((error.place().record, error.place().offset), (Some(2), Some(60)));
+    assert_eq!((error.context().record, error.context().offset), (Some(2), Some(60)));
 }
 
 #[test]
@@ -74,11 +75,11 @@ fn an_index_of_another_shard_is_noticed() {
     assert!(matches!(parse(48, 25), Err(Error::Format { fault: FormatFault::IndexDisagrees { .. }, .. })));
     assert!(matches!(parse(49, 21), Err(Error::Format { fault: FormatFault::LengthChecksum { .. }, .. })));
     for (offset, length) in [(0, 32), (69, 57), (u64::MAX, 16), (48, u64::MAX), (500, 16)] {
-        assert_eq!(parse(offset, length).unwrap_err().class(), ErrorClass::Usage);
+        assert_eq!(parse(offset, length).unwrap_err().kind(), ErrorKind::Usage);
     }
     // A frame of too few bytes to be one.
-    assert_eq!(parse(48, 3).unwrap_err().class(), ErrorClass::Format);
-    assert_eq!(parse(48, 14).unwrap_err().class(), ErrorClass::Format);
+    assert_eq!(parse(48, 3).unwrap_err().kind(), ErrorKind::Data);
+    assert_eq!(parse(48, 14).unwrap_err().kind(), ErrorKind::Data);
 }
 
 #[test]
@@ -86,7 +87,7 @@ fn locations_are_added_in_order() {
     let mut index = Index::new();
     index.push(Location { offset: 5, length: 16 }).unwrap();
     for (offset, length) in [(20, 16), (21, 15), (u64::MAX, 16)] {
-        assert_eq!(index.push(Location { offset, length }).unwrap_err().class(), ErrorClass::Usage);
+        assert_eq!(index.push(Location { offset, length }).unwrap_err().kind(), ErrorKind::Usage);
     }
     index.push(Location { offset: 21, length: 16 }).unwrap();
 }

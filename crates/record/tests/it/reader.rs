@@ -4,7 +4,8 @@ use std::io::{self, Cursor, Read, Write};
 
 use bytes::Bytes;
 use flate2::write::{GzEncoder, ZlibEncoder};
-use forebay_record::{Error, ErrorClass, FormatFault, Location, Options, Reader, UsageFault, Writer, masked_crc32c};
+use forebay_error::ErrorKind;
+use forebay_record::{Error, FormatFault, Location, Options, Reader, UsageFault, Writer, masked_crc32c};
 use proptest::prelude::{ProptestConfig, any, prop_assert_eq, proptest};
 
 use crate::support::{SMALL, read_all, shard, skipping};
@@ -110,18 +111,18 @@ fn a_plain_shard_that_begins_like_zlib_is_plain() {
 fn zstd_is_named_and_refused() {
     let error =
         Reader::new(&[0x28, 0xb5, 0x2f, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0][..], "a", Options::default()).err().unwrap();
-    assert_eq!(error.class(), ErrorClass::Unsupported);
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
 }
 
 #[test]
 fn hostile_lengths_are_refused_without_allocating_them() {
     for length in [1 << 31, 1 << 40, 1 << 62, u64::MAX - 16, u64::MAX] {
         let error = read_all(&header(length), Options::default()).unwrap_err();
-        assert_eq!(error.class(), ErrorClass::Limit, "{error}");
+        assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
         // Without the limit, it is a truncated shard; memory follows what is really there (2^62 bytes could not be had).
         let options = Options { record_bytes_max: u64::MAX, ..Options::default() };
-        let class = read_all(&[header(length), vec![0; 1000]].concat(), options).unwrap_err().class();
-        assert!(matches!(class, ErrorClass::Format | ErrorClass::Limit));
+        let class = read_all(&[header(length), vec![0; 1000]].concat(), options).unwrap_err().kind();
+        assert!(matches!(class, ErrorKind::Data | ErrorKind::Limit));
     }
 }
 
@@ -136,7 +137,7 @@ fn a_record_over_the_limit_is_passed_over_by_its_length() {
     assert_eq!(records[1].number, 2);
     assert_eq!(records[1].location, Location { offset: 22 + 600_016, length: 21 });
     assert_eq!((reader.report().records(), reader.report().bytes()), (1, 600_016));
-    assert_eq!(reader.report().entries()[0].error.class(), ErrorClass::Limit);
+    assert_eq!(reader.report().entries()[0].error.kind(), ErrorKind::Limit);
 }
 
 #[test]
@@ -152,13 +153,13 @@ fn skipping_has_limits() {
 
     let options = Options { skipped_records_max: 10, ..skipping() };
     let mut reader = Reader::new(&bytes[..], "bad", options).unwrap();
-    assert_eq!(reader.next().unwrap().unwrap_err().class(), ErrorClass::Limit);
+    assert_eq!(reader.next().unwrap().unwrap_err().kind(), ErrorKind::Limit);
     assert!(reader.next().is_none());
     assert_eq!(reader.report().records(), 11);
 
     let options = Options { resync_bytes_max: 1 << 20, ..skipping() };
     let noise = vec![0xee; 4 << 20];
-    assert_eq!(read_all(&noise, options).unwrap_err().class(), ErrorClass::Limit);
+    assert_eq!(read_all(&noise, options).unwrap_err().kind(), ErrorKind::Limit);
     assert!(read_all(&noise, skipping()).unwrap().is_empty());
 }
 
@@ -188,7 +189,7 @@ fn a_failing_reader_is_fatal_even_when_skipping() {
                 Reader::new(Failing(&bytes[..length]), "failing", skipping())?.collect::<Result<_, _>>()
             };
             let error = read().unwrap_err();
-            assert_eq!(error.class(), ErrorClass::Io, "{error}");
+            assert_eq!(error.kind(), ErrorKind::Io, "{error}");
             assert!(std::error::Error::source(&error).is_some());
         }
     }
@@ -200,8 +201,8 @@ fn a_failed_write_ends_the_shard() {
     let mut writer = Writer::new(Cursor::new(&mut space[..])).with_name("full.tfrecord");
     writer.write(b"fits").unwrap();
     let error = writer.write(&[0; 60]).unwrap_err();
-    assert_eq!(error.class(), ErrorClass::Io);
-    assert_eq!((error.place().record, error.place().offset), (Some(1), Some(20)));
+    assert_eq!(error.kind(), ErrorKind::Io);
+    assert_eq!((error.context().record, error.context().offset), (Some(1), Some(20)));
     let error = writer.write(b"").unwrap_err();
     assert!(matches!(error, Error::Usage { fault: UsageFault::WriteAfterFailure, .. }));
     assert!(writer.finish().is_err());

@@ -1,8 +1,9 @@
 //! `TensorProto`, and the published record sizes.
 
+use forebay_error::ErrorKind;
 use forebay_record::{
-    Error, ErrorClass, Feature, FormatFault, RANK_MAX, TensorFlowType, TensorProto, TensorShape, Writer,
-    encode_example, encoded_example_len, tensor_frame_bytes,
+    Error, Feature, FormatFault, RANK_MAX, TensorFlowType, TensorProto, TensorShape, Writer, encode_example,
+    encoded_example_len, tensor_frame_bytes,
 };
 use proptest::prelude::{ProptestConfig, any, prop_assert_eq, proptest};
 
@@ -58,11 +59,11 @@ fn scalars_and_empty_tensors_are_written_as_tensorflow_does() {
 #[test]
 fn tensors_that_do_not_fit_are_refused() {
     use TensorFlowType as T;
-    let class = |result: Result<TensorProto<'_>, Error>| result.unwrap_err().class();
-    assert_eq!(class(TensorProto::new(T::DT_FLOAT, shape(&[2]), &[0; 7])), ErrorClass::Usage);
-    assert_eq!(class(TensorProto::new(T::DT_STRING, shape(&[1]), b"text")), ErrorClass::Unsupported);
-    assert_eq!(class(TensorProto::new(T::DT_FLOAT, shape(&[1 << 40, 1 << 40]), &[])), ErrorClass::Limit);
-    assert_eq!(TensorShape::new(&[1; RANK_MAX + 1]).unwrap_err().class(), ErrorClass::Limit);
+    let class = |result: Result<TensorProto<'_>, Error>| result.unwrap_err().kind();
+    assert_eq!(class(TensorProto::new(T::DT_FLOAT, shape(&[2]), &[0; 7])), ErrorKind::Usage);
+    assert_eq!(class(TensorProto::new(T::DT_STRING, shape(&[1]), b"text")), ErrorKind::Unsupported);
+    assert_eq!(class(TensorProto::new(T::DT_FLOAT, shape(&[1 << 40, 1 << 40]), &[])), ErrorKind::Limit);
+    assert_eq!(TensorShape::new(&[1; RANK_MAX + 1]).unwrap_err().kind(), ErrorKind::Limit);
 
     // uint8 [2] with one byte; dimension -1; unknown rank; an int_val; a string; type 0.
     assert!(matches!(
@@ -70,11 +71,11 @@ fn tensors_that_do_not_fit_are_refused() {
         Err(Error::Format { fault: FormatFault::TensorContent { expected: 2, found: 1 }, .. })
     ));
     let minus_one = [&[8, 4, 0x12, 13, 0x12, 11, 8][..], &[0xff; 9], &[1]].concat();
-    assert_eq!(class(TensorProto::parse(&minus_one)), ErrorClass::Format);
-    assert_eq!(class(TensorProto::parse(&[8, 4, 0x12, 2, 0x18, 1])), ErrorClass::Unsupported);
-    assert_eq!(class(TensorProto::parse(&[8, 3, 0x12, 4, 0x12, 2, 8, 1, 0x3a, 1, 5])), ErrorClass::Unsupported);
-    assert_eq!(class(TensorProto::parse(&[8, 7, 0x12, 0, 0x42, 1, 65])), ErrorClass::Unsupported);
-    assert_eq!(class(TensorProto::parse(&[])), ErrorClass::Unsupported);
+    assert_eq!(class(TensorProto::parse(&minus_one)), ErrorKind::Data);
+    assert_eq!(class(TensorProto::parse(&[8, 4, 0x12, 2, 0x18, 1])), ErrorKind::Unsupported);
+    assert_eq!(class(TensorProto::parse(&[8, 3, 0x12, 4, 0x12, 2, 8, 1, 0x3a, 1, 5])), ErrorKind::Unsupported);
+    assert_eq!(class(TensorProto::parse(&[8, 7, 0x12, 0, 0x42, 1, 65])), ErrorKind::Unsupported);
+    assert_eq!(class(TensorProto::parse(&[])), ErrorKind::Unsupported);
 }
 
 proptest! {

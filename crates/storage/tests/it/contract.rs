@@ -5,6 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use forebay_error::ErrorKind;
 use forebay_storage::{
     EntryKind, LocalStorage, MemoryStorage, Storage, Stream, Throttle, ThrottledStorage, Version, sequential,
 };
@@ -34,7 +35,7 @@ fn a_file_is_there_once_it_is_committed() {
     on_each(|storage, folder| {
         let path = folder.join("shard");
         assert!(storage.status(&path).unwrap().is_none() && !storage.is_taken(&path).unwrap());
-        assert!(storage.open(&path).err().unwrap().is_not_found(), "{}", storage.name());
+        assert_eq!(storage.open(&path).err().unwrap().kind(), ErrorKind::NotFound, "{}", storage.name());
         let mut upload = storage.create(&path).unwrap();
         upload.write_all(b"first").unwrap();
         assert!(storage.status(&path).unwrap().is_none(), "{}: not yet", storage.name());

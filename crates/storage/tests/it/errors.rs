@@ -4,7 +4,8 @@ use std::error::Error as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use forebay_storage::{Error, ErrorClass, LocalStorage, Storage, Throttle, ThrottledStorage, sequential};
+use forebay_error::ErrorKind;
+use forebay_storage::{Error, LocalStorage, Storage, Throttle, ThrottledStorage, sequential};
 
 fn storages() -> Vec<Arc<dyn Storage>> {
     let throttle = Throttle::parse("custom:read=10GB/s").unwrap();
@@ -22,7 +23,10 @@ fn a_file_that_vanished() {
     let path = folder.path().join("gone.jpg");
     for storage in storages() {
         let error = open_error(&*storage, &path);
-        assert_eq!((error.class(), error.path(), error.offset()), (ErrorClass::Io, Some(&*path), None));
+        assert_eq!(
+            (error.kind(), error.context().path, error.context().offset),
+            (ErrorKind::NotFound, Some(&*path), None)
+        );
         let message = error.to_string();
         assert!(message.starts_with(&format!("cannot open `{}`: No such file", path.display())), "{message}");
         assert!(message.contains("\nhint: "), "{message}");
@@ -36,7 +40,7 @@ fn a_file_that_vanished() {
 fn a_file_that_may_not_be_read() {
     use std::os::unix::fs::PermissionsExt;
     let check = |error: Error| {
-        assert_eq!(error.class(), ErrorClass::Io);
+        assert_eq!(error.kind(), ErrorKind::PermissionDenied);
         let message = error.to_string();
         assert!(message.contains("Permission denied") && message.contains("hint: give this user"), "{message}");
     };
@@ -62,7 +66,7 @@ fn what_is_not_a_regular_file() {
     for storage in storages() {
         for (path, found) in [(folder.path(), "a folder"), (&pipe, "a pipe"), (Path::new("/dev/null"), "a device")] {
             let error = open_error(&*storage, path);
-            assert_eq!(error.class(), ErrorClass::Usage, "{error}");
+            assert_eq!(error.kind(), ErrorKind::Usage, "{error}");
             let expected = format!("cannot read `{}`: it is {found}, not a regular file", path.display());
             assert_eq!(error.to_string(), expected, "{}", storage.name());
         }
@@ -80,7 +84,10 @@ fn a_file_that_shrank() {
         assert_eq!(file.read(49_000, 1001).unwrap().len(), 1001, "what is left can be read");
         for (offset, length, there) in [(49_000, 2000, 1001), (50_001, 10, 0), (60_000, 10, 0)] {
             let error = file.read(offset, length).unwrap_err();
-            assert_eq!((error.class(), error.path(), error.offset()), (ErrorClass::Io, Some(&*path), Some(offset)));
+            assert_eq!(
+                (error.kind(), error.context().path, error.context().offset),
+                (ErrorKind::Io, Some(&*path), Some(offset))
+            );
             let message = error.to_string();
             let expected = format!(
                 "cannot read `{}` at offset `{offset}`: expected `{length}` bytes, found `{there}`\nhint: ",
@@ -102,7 +109,7 @@ fn a_range_beyond_the_end() {
         let file = storage.open(&path).unwrap();
         for (offset, length) in [(0, 11), (10, 1), (11, 0), (u64::MAX, 1), (5, usize::MAX)] {
             let error = file.read(offset, length).unwrap_err();
-            assert_eq!((error.class(), error.offset()), (ErrorClass::Usage, Some(offset)));
+            assert_eq!((error.kind(), error.context().offset), (ErrorKind::Usage, Some(offset)));
             let message = error.to_string();
             assert!(
                 message.contains(&format!("`{length}` bytes of `{}` at offset `{offset}`", path.display())),

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use forebay_storage::{ErrorClass, LocalStorage, Storage, sequential};
+use forebay_error::ErrorKind;
+use forebay_storage::{LocalStorage, Storage, sequential};
 use proptest::prelude::*;
 
 use crate::support::pattern;
@@ -114,8 +115,8 @@ fn a_whole_file_is_read_up_to_the_limit() {
     for storage in storages() {
         assert_eq!(storage.read_file(&path, 1000).unwrap().len(), 1000);
         let error = storage.read_file(&path, 999).unwrap_err();
-        assert_eq!(error.class(), ErrorClass::Limit);
-        assert_eq!(error.path(), Some(&*path));
+        assert_eq!(error.kind(), ErrorKind::Limit);
+        assert_eq!(error.context().path, Some(&*path));
     }
     std::fs::write(&path, "").unwrap();
     for storage in storages() {

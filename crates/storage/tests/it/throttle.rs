@@ -1,6 +1,7 @@
 //! Figures of a throttle: presets, texts, and what is refused.
 
-use forebay_storage::{ErrorClass, Throttle};
+use forebay_error::ErrorKind;
+use forebay_storage::Throttle;
 use proptest::prelude::*;
 
 #[test]
@@ -48,7 +49,7 @@ fn what_is_refused_says_why_and_what_would_do() {
         ("custom:read=1MB/s,iops=8k", "`8k` is not a number"),
     ] {
         let error = Throttle::parse(text).unwrap_err();
-        assert_eq!(error.class(), ErrorClass::Usage);
+        assert_eq!(error.kind(), ErrorKind::Usage);
         let message = error.to_string();
         assert!(message.starts_with(&format!("cannot understand storage `{text}`: {reason}")), "{message}");
         assert!(message.contains("\nhint: one of `hdd`, `ssd`, `ceph-hdd`, or `custom:read="), "{message}");
@@ -60,7 +61,7 @@ fn what_is_refused_says_why_and_what_would_do() {
         ("custom:read=1MB/s,iops=0", "seeks_per_second"),
     ] {
         let error = Throttle::parse(text).unwrap_err();
-        assert_eq!(error.class(), ErrorClass::Usage);
+        assert_eq!(error.kind(), ErrorKind::Usage);
         assert!(error.to_string().starts_with(&format!("`{name}` is `")), "{error}");
     }
 }
