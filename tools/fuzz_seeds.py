@@ -316,7 +316,7 @@ PROFILE = {
     "machine": {"processor": "an example", "cores": 2, "memory_bytes": 8000000000, "memory_bytes_per_second": 4e9},
     "pipeline": {"name": "photos", "step": [{"op": "decode"}]},
     "data": {"root": "photos", "samples": 10000, "bytes": 1000000000},
-    "method": {"sample_count": 100, "runs_total": 1, "threads": 2, "shards": 2, "caching": "none", "seed": 7},
+    "method": {"sample_count": 100, "runs": 1, "threads": 2, "shards": 2, "caching": "none", "seed": 7},
     "storage": {"name": "disk", "sequential_bytes_per_second": 4e8, "files_per_second": 100, "file_bytes": 1e5},
     "steps": [
         {"name": "read", "cpu_seconds": 0.0001, "bytes_out": 1e5, "random": False},

@@ -94,7 +94,7 @@ class Profile(Document):
 
     def _title(self) -> str:
         method, name = self._content["method"], self._content["pipeline"]["name"]
-        runs = f"{method['runs_total']} runs" if method["runs_total"] else "by the cost model"
+        runs = f"{method['runs']} runs" if isinstance(method["runs"], int) else "by the cost model"
         return (
             f"Profile of `{name}` on storage `{self._content['storage']['name']}`: {method['sample_count']:,} of "
             f"{self._content['data']['samples']:,} samples, {runs}, {method['threads']} threads"

@@ -33,6 +33,7 @@ class ProfileRequest(TypedDict):
     folder: str
     samples: int
     runs: int
+    fast: bool
     storage: str
     caching: str
     threads: int

@@ -57,7 +57,7 @@ def profile(
     count = whole("threads", cores() if threads is None else threads, 1, THREADS_MAX)
     needs("runs", runs, not flag("fast", fast), "fast=False")
     needs("encodings", encodings, strategies is None, "strategies=None")
-    runs = 0 if fast else whole("runs", 3 if runs is None else runs, 1, 10_000)
+    runs = whole("runs", 3 if runs is None else runs, 1, 10_000)
     if not fast and caching == "system" and runs < 2:
         raise UsageError(
             "with caching `system` the first run fills the cache and does not count, so one run leaves none\n"
@@ -70,6 +70,7 @@ def profile(
             "folder": os.fspath(data),
             "samples": whole("samples", samples, 1, 1 << 62),
             "runs": runs,
+            "fast": fast,
             "storage": storage,
             "caching": caching,
             "threads": count,

@@ -39,7 +39,7 @@ def made(*, threads: int = 2, caching: str = "none", faster: float = 1.0) -> for
         "data": {"root": "photos", "samples": 10_000, "bytes": 10**9},
         "method": {
             "sample_count": 100,
-            "runs_total": 2,
+            "runs": 2,
             "threads": threads,
             "shards": 2,
             "caching": caching,

@@ -1,9 +1,11 @@
 //! The command line: the commands, and the arguments that several of them share.
 
 use std::io::ErrorKind;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use clap::builder::TypedValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use forebay_engine::StorageChoice;
 use forebay_engine::data::Reach;
@@ -75,6 +77,14 @@ pub(crate) enum Command {
     Inspect(inspect::Arguments),
     Pipelines(pipelines::Arguments),
     Probe(probe::Arguments),
+}
+
+/// How often each strategy is run, unless told.
+pub(crate) const RUNS_DEFAULT: NonZeroU32 = NonZeroU32::new(3).expect("not 0");
+
+/// The parser of `--runs`.
+pub(crate) fn run_count() -> impl TypedValueParser<Value = NonZeroU32> {
+    clap::value_parser!(u32).range(1..=10_000).try_map(NonZeroU32::try_from)
 }
 
 /// How many threads.

@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 
 /// A storage by name: `local`, `direct`, a preset such as `ceph-hdd`, or `custom:…`.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum StorageChoice {
     /// Local files through the page cache.
     Local,

@@ -48,6 +48,11 @@ pub struct Split {
 }
 
 impl Split {
+    /// Whether nothing is done once: the files are kept as they are and read every epoch, and there is nothing to build.
+    pub fn keeps_files(&self) -> bool {
+        self.position == 0
+    }
+
     /// How many steps run offline.
     pub fn offline_steps(&self) -> usize {
         self.position.saturating_sub(1)

@@ -43,7 +43,7 @@ impl Strategy {
     /// A strategy, if what is kept at `split` can be stored so.
     pub fn new(pipeline: &Pipeline, split: Split, form: Form) -> Result<Self> {
         let strategy = Self { split, form };
-        if strategy.split.position == 0 && !form.is_plain() {
+        if strategy.split.keeps_files() && !form.is_plain() {
             return Err(Error::KeepsFiles { strategy: strategy.to_string(), form: form.to_string() });
         }
         if let Some(encoding) = form.encoding {

@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::profile::{Caching, Profile, StepCost, StrategyProfile};
+use crate::profile::{Caching, Profile, Runs, StepCost, StrategyProfile};
 
 /// More than any time, size or rate can be. It keeps sums, squares and quotients of measurements finite.
 const AMOUNT_MAX: f64 = 1e30;
@@ -72,12 +72,9 @@ impl Profile {
             require(right, &field("runs.seconds"), &run.seconds, "a nanosecond or more, and finite")?;
         }
         let runs = strategy.runs.len();
-        if self.method.runs_total == 0 {
-            // Strategies that lead were run all the same, to check the cost model.
-            return Ok(());
-        }
-        match self.method.caching {
-            Caching::System if runs < 2 => Err(Error::Value {
+        match (self.method.runs, self.method.caching) {
+            (Runs::None | Runs::Fast, _) => Ok(()),
+            (Runs::Each(_), Caching::System) if runs < 2 => Err(Error::Value {
                 field: field("runs"),
                 found: format!("{runs} runs"),
                 expected: "2 runs or more, since the first run of system caching fills the page cache",

@@ -81,7 +81,7 @@ fn reading(profile: &Profile, strategy: &StrategyProfile, prediction: &Predictio
         let rate = units::bytes_per_second(profile.machine.memory_bytes_per_second);
         return format!("memory-bound: {size} per sample{held} at {rate} allows {load} samples/s{processor}");
     }
-    if strategy.split.position == 0 {
+    if strategy.split.keeps_files() {
         let held = if partly { format!(", {} of them in memory", units::percent(hit_ratio)) } else { String::new() };
         // Whichever takes the larger half of a file's time is what binds.
         let share = opening_share(storage, strategy.bytes_per_sample);
@@ -121,7 +121,7 @@ fn rest(what: &str, rate: Option<f64>) -> String {
 /// The fewest parts of the online work that make most of its processor time: `most of it decode and resize`.
 fn heaviest(profile: &Profile, strategy: &StrategyProfile) -> Option<String> {
     let mut parts: Vec<(usize, String, f64)> = vec![];
-    if profile.method.caching != Caching::Application && strategy.split.position > 0 {
+    if profile.method.caching != Caching::Application && !strategy.split.keeps_files() {
         // A strategy that keeps pictures encoded names the encoding after its split: `decoded+png`.
         let encoding = strategy.name.split_once('+').map(|(_, encoding)| format!("decoding {encoding}"));
         let what = encoding.unwrap_or_else(|| "taking records apart".to_owned());

@@ -69,7 +69,7 @@ pub fn forecasts(profile: &Profile, what_if: &WhatIf, trainer: Option<f64>) -> R
         summary.epoch_seconds_total = forecast.epoch_seconds_total;
         all.push(forecast);
     }
-    if let Some(baseline) = summaries.iter().find(|summary| summary.split.position == 0) {
+    if let Some(baseline) = summaries.iter().find(|summary| summary.split.keeps_files()) {
         for (forecast, summary) in all.iter_mut().zip(&summaries) {
             let speedup = summary.t4_samples_per_second / baseline.t4_samples_per_second;
             forecast.speedup = speedup.is_finite().then_some(speedup);

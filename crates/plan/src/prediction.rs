@@ -118,7 +118,7 @@ pub(crate) fn opening_share(storage: &StorageRates, file_bytes: f64) -> f64 {
 /// What storage can deliver of the samples that are not in memory.
 pub(crate) fn disk_load(profile: &Profile, strategy: &StrategyProfile, hit_ratio: f64) -> Option<f64> {
     let bytes = strategy.bytes_per_sample;
-    let all = if strategy.split.position == 0 {
+    let all = if strategy.split.keeps_files() {
         let samples = samples_per_file(profile, strategy);
         files_per_second(&profile.storage, bytes * samples).map(|files| files * samples)
     } else {

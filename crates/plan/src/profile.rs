@@ -2,6 +2,8 @@
 //!
 //! Every number here was measured or counted; predictions live in [`crate::predict`] and in the plan.
 
+use std::num::NonZeroU32;
+
 use forebay_pipeline::{PipelineSpec, Split};
 use serde::{Deserialize, Serialize};
 
@@ -62,9 +64,8 @@ pub struct Data {
 pub struct Method {
     /// How many samples each run took; without runs, how many samples costs were measured on.
     pub sample_count: u64,
-    /// How many runs each strategy had. With 0, only strategies that lead by the cost model were run; of the others nothing but costs was
-    /// measured, and T4 is what the model expects.
-    pub runs_total: u32,
+    /// Which strategies were run, and how often.
+    pub runs: Runs,
     /// How many decode workers, and as many readers.
     pub threads: usize,
     /// How many shards a strategy was kept in.
@@ -79,6 +80,19 @@ pub struct Method {
     /// How long it took to measure all of it.
     #[serde(default)]
     pub seconds: f64,
+}
+
+/// Which strategies are run, and how often. Of one that is not, nothing but costs is measured, and its T4 is what the cost model expects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Runs {
+    /// None.
+    None,
+    /// A few of those that lead by the cost model, to check it.
+    Fast,
+    /// Each, so often: in JSON this number.
+    #[serde(untagged)]
+    Each(NonZeroU32),
 }
 
 /// What is cached between the first and the following epochs (inventory P18–P20).

@@ -34,7 +34,7 @@ pub(crate) fn reason(profile: &Profile, objective: &Objective, ranking: &Ranking
 fn comparison(objective: &Objective, ranking: &Ranking) -> Option<String> {
     let best = ranking.best();
     let next = ranking.strategies().get(1).filter(|ranked| ranked.excluded.is_none());
-    let files = ranking.strategies().iter().find(|ranked| ranked.summary.split.position == 0);
+    let files = ranking.strategies().iter().find(|ranked| ranked.summary.split.keeps_files());
     // Said already where it is the best itself.
     let files = files.filter(|files| files.summary.name != best.summary.name);
     let Some(next) = next else {
@@ -90,7 +90,7 @@ fn times(best: &RankedStrategy, other: &RankedStrategy, name: &str) -> String {
 fn effort(profile: &Profile, objective: &Objective, best: &RankedStrategy) -> String {
     let samples = objective.what_if.and_then(|what_if| what_if.samples).unwrap_or(profile.data.samples);
     let source_bytes = profile.data.bytes as f64 * (samples as f64 / profile.data.samples.max(1) as f64);
-    if best.summary.split.position == 0 {
+    if best.summary.split.keeps_files() {
         let size = units::bytes(source_bytes);
         return format!("It needs no preparation: the {size} of source files are read as they are");
     }

@@ -56,7 +56,7 @@ pub fn summarise(profile: &Profile, trainer: Option<f64>) -> Result<Vec<Summary>
     profile.check()?;
     let mut summaries: Vec<_> =
         profile.strategies.iter().map(|strategy| summarise_one(profile, strategy, trainer)).collect();
-    let Some(baseline) = summaries.iter().find(|summary| summary.split.position == 0).cloned() else {
+    let Some(baseline) = summaries.iter().find(|summary| summary.split.keeps_files()).cloned() else {
         return Ok(summaries);
     };
     for summary in &mut summaries {

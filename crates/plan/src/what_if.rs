@@ -155,7 +155,7 @@ pub(crate) fn hit_ratio(there: &Profile, strategy: &StrategyProfile) -> f64 {
         Caching::None => return 0.0,
         Caching::System => strategy.storage_bytes as f64 * whole,
         Caching::Application => {
-            there.steps.get(strategy.split.position.saturating_sub(1)).map_or(0.0, |step| step.bytes_out) * samples
+            there.steps.get(strategy.split.offline_steps()).map_or(0.0, |step| step.bytes_out) * samples
         }
     };
     let ratio = there.machine.memory_bytes as f64 / bytes;

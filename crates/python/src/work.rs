@@ -1,5 +1,6 @@
 //! Measuring, building and exporting.
 
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use forebay_engine::memory::default_memory_bytes;
 use forebay_engine::profile::ProfileOptions;
 use forebay_engine::{Error, Result, StorageChoice};
 use forebay_pipeline::{Form, Strategy};
-use forebay_plan::{Caching, Profile, units};
+use forebay_plan::{Caching, Profile, Runs, units};
 use pyo3::prelude::*;
 
 use crate::callback::Callback;
@@ -24,7 +25,9 @@ use crate::turns::Work;
 pub(crate) struct ProfileRequest {
     folder: PathBuf,
     samples: u64,
-    runs: u32,
+    runs: NonZeroU32,
+    /// Instead of so many runs of each.
+    fast: bool,
     storage: String,
     /// `none`, `system` or `application`.
     caching: String,
@@ -91,8 +94,7 @@ pub(crate) fn profile(
         let storage: StorageChoice = request.storage.parse()?;
         let options = ProfileOptions {
             sample_count: request.samples,
-            runs_total: request.runs,
-            check_leaders: true,
+            runs: if request.fast { Runs::Fast } else { Runs::Each(request.runs) },
             threads: request.threads,
             shards: request.shards,
             batch_size: request.batch_size,

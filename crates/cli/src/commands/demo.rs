@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use super::{build, load, plan, profile, report};
 use crate::arguments::{
-    CachingChoice, ErrorArguments, MemoryArguments, Settings, StorageArguments, Threads, size_bytes,
+    CachingChoice, ErrorArguments, MemoryArguments, RUNS_DEFAULT, Settings, StorageArguments, Threads, size_bytes,
 };
 use crate::demo::{self, Domain, Made, Order, TensorKind};
 use crate::error::{Error, Result};
@@ -188,7 +188,7 @@ fn walk(arguments: &Arguments, data: &Made, output: &Output) -> Result<Walk> {
             pipeline: data.pipeline.clone(),
             data: data.folder.clone(),
             samples: data.samples,
-            runs: 3,
+            runs: RUNS_DEFAULT,
             fast: false,
             storage: storage.clone(),
             caching: CachingChoice::None,
@@ -218,7 +218,7 @@ fn walk(arguments: &Arguments, data: &Made, output: &Output) -> Result<Walk> {
         output: file("plan.json"),
     })?;
     let build =
-        if plan.plan().split.position == 0 { None } else { Some(build_plan(arguments, &threads, &storage, output)?) };
+        if plan.plan().split.keeps_files() { None } else { Some(build_plan(arguments, &threads, &storage, output)?) };
     let loaded = if build.is_some() { file("dataset") } else { file("plan.json") };
     let load = load::execute(&load_arguments(&loaded, threads, storage), output)?;
     if load.interrupted {

@@ -377,7 +377,7 @@ fn open(arguments: &Arguments, storage: &Arc<dyn Storage>) -> Result<Arc<dyn Sou
 /// A plan can be loaded where it chose to keep the files as they are.
 fn of_plan(path: &Path, arguments: &Arguments) -> Result<(Pipeline, PathBuf)> {
     let plan = read_plan(path)?;
-    if plan.split.position > 0 {
+    if !plan.split.keeps_files() {
         return Err(Error::usage(
             format!(
                 "the plan `{}` keeps `{}`, which must be built before it can be loaded",

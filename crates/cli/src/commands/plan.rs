@@ -138,7 +138,7 @@ pub(super) fn read_plan(path: &Path) -> Result<Plan> {
 
 fn show_next_step(plan: &Plan, path: &Path, page: &mut Page) {
     let path = path.display();
-    if plan.split.position == 0 {
+    if plan.split.keeps_files() {
         page.next_step("Next: nothing needs to be built, load the files as they are:", &format!("forebay load {path}"));
     } else {
         page.next_step("Next, rewrite the data once:", &format!("forebay build {path} -o dataset/"));

@@ -1,6 +1,7 @@
 //! `forebay profile`: measure every legal split of a pipeline.
 
 use std::fmt::Write as _;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -9,12 +10,14 @@ use forebay_engine::load::Shuffle;
 use forebay_engine::profile::{ProfileOptions, profile};
 use forebay_pipeline::{Form, Pipeline, Strategy};
 use forebay_plan::{
-    Bound, Caching, Data, Machine, Method, Profile, SHORT_RUN_SECONDS, StepCost, StorageRates, Summary, summarise,
-    units,
+    Bound, Caching, Data, Machine, Method, Profile, Runs, SHORT_RUN_SECONDS, StepCost, StorageRates, Summary,
+    summarise, units,
 };
 use serde::Serialize;
 
-use crate::arguments::{self, CachingChoice, ErrorArguments, MemoryArguments, Settings, StorageArguments, Threads};
+use crate::arguments::{
+    self, CachingChoice, ErrorArguments, MemoryArguments, RUNS_DEFAULT, Settings, StorageArguments, Threads, run_count,
+};
 use crate::error::{Error, Result};
 use crate::output::{Align, Output, Page, Table, all_different, write_file, write_inside};
 
@@ -49,8 +52,8 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) samples: u64,
     /// Runs of each strategy
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub(crate) runs: u32,
+    #[arg(long, value_name = "N", default_value_t = RUNS_DEFAULT, value_parser = run_count())]
+    pub(crate) runs: NonZeroU32,
     /// Answer in a small part of the time: measure the costs of a few samples, let the cost model say what each strategy gives,
     /// and run only those that lead, to check it
     #[arg(long, conflicts_with = "runs")]
@@ -135,7 +138,7 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
 pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<(Profile, Outcome)> {
     let pipeline = arguments::pipeline(&arguments.pipeline, &arguments.settings)?;
     let strategies = strategies(arguments, &pipeline)?;
-    if arguments.caching == CachingChoice::System && arguments.runs < 2 && !arguments.fast {
+    if arguments.caching == CachingChoice::System && arguments.runs.get() < 2 && !arguments.fast {
         return Err(Error::usage(
             "with `--caching system` the first run fills the cache and does not count, so `--runs 1` leaves none",
             "pass `--runs 2` or more",
@@ -184,8 +187,7 @@ fn measure(
     let options = ProfileOptions {
         memory_bytes: arguments.memory.bytes(),
         sample_count: samples,
-        runs_total: if arguments.fast { 0 } else { arguments.runs },
-        check_leaders: true,
+        runs: if arguments.fast { Runs::Fast } else { Runs::Each(arguments.runs) },
         threads,
         // More would make the seeks at the start of each shard weigh more than they do in the whole data set.
         shards: arguments.shards.map_or(threads, |shards| shards as usize),
@@ -233,7 +235,11 @@ pub(super) fn show(outcome: &Outcome, page: &mut Page) {
         outcome.pipeline,
         storage.name,
         units::count(method.sample_count),
-        if method.runs_total == 0 { "few runs".to_owned() } else { counted(u64::from(method.runs_total), "run") },
+        match method.runs {
+            Runs::None => "no runs".to_owned(),
+            Runs::Fast => "few runs".to_owned(),
+            Runs::Each(runs) => counted(u64::from(runs.get()), "run"),
+        },
         counted(method.threads as u64, "thread"),
         match method.caching {
             Caching::None => "nothing cached",
@@ -241,7 +247,7 @@ pub(super) fn show(outcome: &Outcome, page: &mut Page) {
             Caching::Application => "samples cached in memory",
         },
     ));
-    if method.runs_total == 0 {
+    if !matches!(method.runs, Runs::Each(_)) {
         page.paragraph(
             "`samples/s` is what the cost model makes of the costs of these samples, less what it was off by where strategies were run; where an error stands beside it, the strategy was run.",
         );

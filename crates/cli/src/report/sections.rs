@@ -1,6 +1,6 @@
 //! The parts of the page that are words and tables: the recommendation, what binds, all numbers, how it was measured.
 
-use forebay_plan::{Analysed, Analysis, Caching, Plan, Profile, RankedStrategy, units};
+use forebay_plan::{Analysed, Analysis, Caching, Plan, Profile, RankedStrategy, Runs, units};
 
 use super::Group;
 use super::html::{code, escape, with_code};
@@ -22,7 +22,7 @@ impl Group<'_> {
     pub(super) fn headline(&self) -> String {
         let Some(best) = self.plan.ranking.first() else { return String::new() };
         let rate = units::samples_per_second(best.samples_per_second());
-        match best.summary.speedup.filter(|_| best.summary.split.position > 0 && best.forecast.is_none()) {
+        match best.summary.speedup.filter(|_| !best.summary.split.keeps_files() && best.forecast.is_none()) {
             Some(speedup) => format!("{rate}, {} times single files", units::number(speedup)),
             None => rate,
         }
@@ -40,7 +40,7 @@ pub(super) fn recommendation(group: &Group, prefix: &str) -> String {
         let what = if there.is_some() { "samples per second expected there" } else { "samples per second" };
         tiles.push(tile(units::number(best.samples_per_second()), what));
         let speedup = there.map_or(best.summary.speedup, |there| there.speedup);
-        if let Some(speedup) = speedup.filter(|_| best.summary.split.position > 0) {
+        if let Some(speedup) = speedup.filter(|_| !best.summary.split.keeps_files()) {
             tiles.push(tile(format!("{} ×", units::number(speedup)), "as fast as single files"));
         }
         tiles.push(tile(units::bytes(best.storage_bytes_total() as f64), "of storage for all samples"));
@@ -92,7 +92,7 @@ pub(super) fn numbers(analysis: &Analysis, plan: &Plan) -> String {
             dash(summary.speedup, |speedup| format!("{} ×", units::number(speedup))),
             units::bytes(summary.storage_bytes_total as f64),
             units::seconds(summary.prep_seconds_total),
-            dash(summary.break_even_epochs.filter(|_| summary.split.position > 0), |epochs| counted(epochs, "epoch")),
+            dash(summary.break_even_epochs.filter(|_| !summary.split.keeps_files()), |epochs| counted(epochs, "epoch")),
             if one.pareto { "yes" } else { "no" }.to_owned(),
             bound_word(ranked, plan.caching).to_owned(),
         ]
@@ -135,7 +135,11 @@ pub(super) fn method(profiles: &[&Profile]) -> String {
                 cached(profile.method.caching).to_owned(),
                 profile.method.threads.to_string(),
                 units::count(profile.method.sample_count),
-                profile.method.runs_total.to_string(),
+                match profile.method.runs {
+                    Runs::None => "none".to_owned(),
+                    Runs::Fast => "few".to_owned(),
+                    Runs::Each(runs) => runs.to_string(),
+                },
                 profile.strategies.len().to_string(),
             ]
         };
@@ -187,10 +191,9 @@ fn facts(profile: &Profile) -> [(&'static str, String); 5] {
             "runs",
             format!(
                 "{} of {} for each strategy, on {} and {}",
-                if method.runs_total == 0 {
-                    "none: costs".to_owned()
-                } else {
-                    units::count(u64::from(method.runs_total))
+                match method.runs {
+                    Runs::None | Runs::Fast => "none: costs".to_owned(),
+                    Runs::Each(runs) => units::count(u64::from(runs.get())),
                 },
                 counted(method.sample_count, "sample"),
                 counted(method.threads as u64, "thread"),

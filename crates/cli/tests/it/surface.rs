@@ -99,23 +99,20 @@ fn broken_pipelines_name_both_steps() {
     assert!(forebay(here, "inspect worse.toml").error(2).contains("line 1"));
 }
 
-/// Which shows only when a sample comes: `PipelineError` and `UsageError` in Python.
+/// Which shows only when a sample comes: a `UsageError` in Python.
 #[test]
-fn pipelines_that_no_sample_can_go_through_are_wrong_requests() {
-    let folder = workspace(4);
+fn what_no_file_has_is_a_wrong_request() {
+    let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
-    let write = |name: &str, text: &str| std::fs::write(here.join(name), text).unwrap();
-    let function = "[[step]]\nop = \"decode\"\n[[step]]\nop = \"function\"\nfunction = \"mine\"\noutput = { image = \"uint8[?, ?, 3]\" }\n";
-    write("mine.toml", &format!("name = \"mine\"\n{function}"));
-    let refused = forebay(here, "load mine.toml --data photos");
-    assert!(refused.error(2).contains("the function `mine` is not known here\nhint: "), "{refused:?}");
     std::fs::create_dir(here.join("signals")).unwrap();
-    write("signals/one.csv", "a,b\n1,2\n3,4\n");
-    let columns =
-        "[source]\nfiles = \"*.csv\"\nfield = \"signal\"\n[[step]]\nop = \"decode-signal\"\nchannels = [\"c\"]\n";
-    write("columns.toml", &format!("name = \"columns\"\n{columns}"));
-    let refused = forebay(here, "load columns.toml --data signals");
-    assert!(refused.error(2).contains("there is no such column"), "{refused:?}");
+    std::fs::write(here.join("signals/one.csv"), "a,b\n1,2\n3,4\n").unwrap();
+    let pipeline = "name = \"columns\"\n[source]\nfiles = \"*.csv\"\nlabel = \"none\"\nfield = \"signal\"\n\
+                    [[step]]\nop = \"decode-signal\"\nfields = [\"signal\"]\nchannels = [\"c\"]\n";
+    std::fs::write(here.join("columns.toml"), pipeline).unwrap();
+    for command in ["load columns.toml --data signals", "build columns.toml --data signals --strategy decoded -o out"] {
+        let refused = forebay(here, command);
+        assert!(refused.error(2).contains("step `decode-signal`: there is no such column"), "{refused:?}");
+    }
 }
 
 #[test]

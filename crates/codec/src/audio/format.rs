@@ -5,6 +5,7 @@ use crate::{Error, Result};
 
 /// A format of sound that can be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum AudioFormat {
     /// Free Lossless Audio Codec, in its own container.
     Flac,

@@ -9,6 +9,7 @@ use crate::{Error, Result};
 
 /// What a recording is kept in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum SignalFormat {
     /// HDF5 if it starts like one, otherwise CSV; raw bytes look like nothing, so they must be asked for.
     #[default]

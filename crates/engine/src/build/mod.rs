@@ -113,7 +113,7 @@ impl Build {
     }
 
     fn check(&self, options: &BuildOptions) -> Result<()> {
-        if self.strategy.split.position == 0 {
+        if self.strategy.split.keeps_files() {
             return Err(Error::Usage {
                 problem: format!("strategy `{}` keeps the files as they are: there is nothing to build", self.strategy),
                 remedy: "load the folder itself, or choose another strategy".to_owned(),

@@ -1,10 +1,11 @@
 //! Checking the cost model where it matters: at the top.
 
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use forebay_pipeline::Strategy;
-use forebay_plan::{Caching, Profile, Run, Summary, summarise};
+use forebay_plan::{Caching, Profile, Run, Runs, Summary, summarise};
 
 use super::{ProfileOptions, Profiler};
 use crate::data::Listing;
@@ -12,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::scratch_folder::ScratchFolder;
 
 /// How often each is run.
-const RUNS: u32 = 2;
+const RUNS: NonZeroU32 = NonZeroU32::new(2).expect("not 0");
 
 /// The cost model may be off by a quarter: what it expects below this share of the highest rate does not lead.
 const NEAR: f64 = 0.75;
@@ -21,11 +22,11 @@ impl Profiler<'_> {
     /// The same on other samples, with runs.
     pub(super) fn on(self, listing: Listing) -> Result<Self> {
         // With the page cache, the first run fills it and does not count.
-        let runs_total = RUNS + u32::from(self.options.caching == Caching::System);
+        let runs = RUNS.saturating_add(u32::from(self.options.caching == Caching::System));
         Ok(Self {
             scratch: ScratchFolder::new(&self.options.work_folder, "profile")?,
             options: ProfileOptions {
-                runs_total,
+                runs: Runs::Each(runs),
                 shards: self.options.shards.min(listing.len().max(1)),
                 ..self.options
             },
@@ -58,7 +59,7 @@ impl Profiler<'_> {
         let paths = self.readable(kept.loaded_from.paths());
         let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
         let (runs, _) = self.runs(strategy, &kept, &paths)?;
-        if strategy.split.position > 0 {
+        if !strategy.split.keeps_files() {
             std::fs::remove_dir_all(&folder).map_err(Error::io("remove", &folder))?;
         }
         Ok(runs)

@@ -3,7 +3,7 @@
 //! For each strategy the samples are preprocessed and written once (timed), then loaded as often as asked for (timed),
 //! with caches dropped or kept as the caching mode says. Before that, each step is timed on one thread, and the storage is
 //! measured: from these costs alone the planner predicts what the runs then show. Where few are wanted
-//! ([`ProfileOptions::runs_total`] of 0) a few samples of each strategy are built, and only those strategies are run that may lead by the
+//! ([`Runs::Fast`]) a few samples of each strategy are built, and only those strategies are run that may lead by the
 //! cost model: that takes a small part of the time.
 
 mod costs;
@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use forebay_pipeline::steps::prepare_files;
 use forebay_pipeline::{Draw, Pipeline, Runner, Strategy};
-use forebay_plan::{Caching, Data, FirstBatch, Machine, Method, Profile, Run, StorageRates, StrategyProfile};
+use forebay_plan::{Caching, Data, FirstBatch, Machine, Method, Profile, Run, Runs, StorageRates, StrategyProfile};
 use forebay_storage::Storage;
 
 use crate::build::{Build, BuildOptions};
@@ -35,10 +35,8 @@ use costs::Effort;
 pub struct ProfileOptions {
     /// Samples in each run.
     pub sample_count: u64,
-    /// Runs of each strategy; with none, costs of a few samples are measured and the rest is left to the cost model.
-    pub runs_total: u32,
-    /// Whether, with no runs of each, the strategies that lead by the cost model are run, to check it.
-    pub check_leaders: bool,
+    /// Which strategies are run, and how often; unless each is, costs of a few samples are measured and the rest is left to the cost model.
+    pub runs: Runs,
     /// Workers, and as many readers.
     pub threads: usize,
     /// Shards of each strategy.
@@ -96,21 +94,22 @@ pub fn profile(
     let listing = listing.take(options.sample_count);
     let draw = Draw { seed: options.seed, epoch: 0 };
     progress.note("measuring each step and the storage");
-    let effort = if options.runs_total == 0 { Effort::FAST } else { Effort::THOROUGH };
+    let runs_each = matches!(options.runs, Runs::Each(_));
+    let effort = if runs_each { Effort::THOROUGH } else { Effort::FAST };
     let source = SourceReader::new(Arc::new(listing.clone()), StorageChoice::Local.open(0)?);
     let steps = costs::step_costs(pipeline, &source, draw, effort, progress)?;
     let paths = listing.paths();
     let cost =
         (steps.iter().map(|step| step.cpu_seconds).sum(), steps.iter().map(|step| step.bytes_out).fold(0.0, f64::max));
     let all = listing.clone();
-    let listing = if options.runs_total == 0 { listing.take(effort.samples(cost)) } else { listing };
+    let listing = if runs_each { listing } else { listing.take(effort.samples(cost)) };
     let sample_count = listing.len() as u64;
     let page_cache_bytes = if options.caching == Caching::System { machine.memory_bytes } else { 0 };
     let profiler = Profiler {
         pipeline,
         listing: Arc::new(listing),
         storage: storage_choice.open(page_cache_bytes)?,
-        builds_from: if options.runs_total == 0 { StorageChoice::Local } else { storage_choice.clone() }.open(0)?,
+        builds_from: if runs_each { storage_choice.clone() } else { StorageChoice::Local }.open(0)?,
         options: ProfileOptions { shards: options.shards.clamp(1, sample_count.max(1) as usize), ..options.clone() },
         memory_bytes: machine.memory_bytes,
         scratch: ScratchFolder::new(&options.work_folder, "profile")?,
@@ -128,7 +127,7 @@ pub fn profile(
         data,
         method: Method {
             sample_count,
-            runs_total: options.runs_total,
+            runs: options.runs,
             threads: options.threads,
             shards: profiler.options.shards,
             caching: options.caching,
@@ -143,7 +142,7 @@ pub fn profile(
         steps,
         strategies,
     };
-    if options.runs_total == 0 && options.check_leaders {
+    if options.runs == Runs::Fast {
         profiler.on(all.take(Effort::CHECK.samples(cost)))?.check_leaders(&mut profile)?;
     }
     profile.method.seconds = begun.elapsed().as_secs_f64();
@@ -187,10 +186,13 @@ impl Profiler<'_> {
         let folder = self.scratch.path().join("dataset");
         let begun = Instant::now();
         let kept = self.keep(strategy, &folder)?;
-        let prep_seconds = match (split.position, self.options.runs_total) {
-            (0, _) => 0.0,
-            (_, 0) => begun.elapsed().as_secs_f64().max(self.listing.len() as f64 / rates.files_per_second),
-            _ => begun.elapsed().as_secs_f64(),
+        let prep_seconds = match self.options.runs {
+            _ if split.keeps_files() => 0.0,
+            Runs::Each(_) => begun.elapsed().as_secs_f64(),
+            // It was read from a faster storage than the one that is asked about.
+            Runs::None | Runs::Fast => {
+                begun.elapsed().as_secs_f64().max(self.listing.len() as f64 / rates.files_per_second)
+            }
         };
         let draw = Draw { seed: self.options.seed, epoch: 0 };
         let (shuffle, source) = (self.options.shuffle, &*kept.built_from);
@@ -200,7 +202,7 @@ impl Profiler<'_> {
         // What the build and the costs above left in the page cache must not help the first run.
         self.storage.drop_cache(&paths)?;
         let (runs, system) = self.runs(strategy, &kept, &paths)?;
-        if split.position > 0 {
+        if !split.keeps_files() {
             std::fs::remove_dir_all(&folder).map_err(Error::io("remove", &folder))?;
         }
         // Costs count per sample that reaches the trainer: a step may make many of one, and damaged ones are left out.
@@ -231,7 +233,7 @@ impl Profiler<'_> {
     /// Builds what the strategy keeps.
     fn keep(&self, strategy: &Strategy, folder: &Path) -> Result<Kept> {
         let listing = Arc::clone(&self.listing);
-        if strategy.split.position == 0 {
+        if strategy.split.keeps_files() {
             let files = |storage| Files::new(self.pipeline.clone(), Arc::clone(&listing), Arc::clone(storage));
             let built_from = Arc::new(files(&self.builds_from)?);
             return Ok(Kept { built_from, loaded_from: Arc::new(files(&self.storage)?), bytes: listing.bytes() });
@@ -264,9 +266,7 @@ impl Profiler<'_> {
         kept: &Kept,
         paths: &[&Path],
     ) -> Result<(Vec<Run>, Vec<forebay_plan::SystemSample>)> {
-        if self.options.runs_total == 0 {
-            return Ok((Vec::new(), Vec::new()));
-        }
+        let Runs::Each(runs_total) = self.options.runs else { return Ok((Vec::new(), Vec::new())) };
         let (source, online) = if self.options.caching == Caching::Application {
             let online = Online::after_unpacking(self.pipeline, strategy);
             (Arc::new(self.cache(strategy, &kept.loaded_from)?) as Arc<dyn Source>, online)
@@ -286,7 +286,7 @@ impl Profiler<'_> {
             },
         )?;
         let (mut runs, mut system) = (Vec::new(), Vec::new());
-        for number in 0..self.options.runs_total {
+        for number in 0..runs_total.get() {
             if number == 0 || self.options.caching == Caching::None {
                 self.storage.drop_cache(paths)?;
             }

@@ -8,7 +8,7 @@ use forebay_engine::load::{OnError, Shuffle};
 use forebay_engine::probe::{Access, ProbeOptions, probe};
 use forebay_engine::profile::{ProfileOptions, profile};
 use forebay_pipeline::{Pipeline, Strategy};
-use forebay_plan::{Caching, Profile, Summary, summarise};
+use forebay_plan::{Caching, Profile, Runs, Summary, summarise};
 
 use crate::memory::pictures;
 use crate::support::{SMALL, TILES, local, photos, pipeline};
@@ -25,11 +25,14 @@ fn run(toml: &str, storage: &str, caching: Caching) -> Profile {
     found
 }
 
+fn runs_of_each(count: u32) -> Runs {
+    Runs::Each(count.try_into().unwrap())
+}
+
 fn options(pipeline: &Pipeline, work: &Path, caching: Caching) -> ProfileOptions {
     ProfileOptions {
         sample_count: 24,
-        runs_total: 2,
-        check_leaders: false,
+        runs: runs_of_each(2),
         threads: 2,
         shards: 3,
         batch_size: 8,
@@ -77,7 +80,7 @@ fn every_split_is_measured() {
             assert_eq!(run.bytes_read, strategy.storage_bytes, "every byte is read once");
             assert!(run.seconds > 0.0);
         }
-        assert_eq!(strategy.prep_seconds > 0.0, strategy.split.position > 0);
+        assert_eq!(strategy.prep_seconds > 0.0, !strategy.split.keeps_files());
         assert!(!strategy.system.is_empty());
     }
     // A picture of single-precision values is four times one of bytes.
@@ -144,8 +147,7 @@ fn a_work_folder_keeps_what_was_in_it() {
     std::fs::write(work.path().join("resized/thesis.txt"), "mine").unwrap();
     let options = ProfileOptions {
         sample_count: 8,
-        runs_total: 1,
-        check_leaders: false,
+        runs: runs_of_each(1),
         threads: 1,
         shards: 1,
         batch_size: 8,
@@ -170,11 +172,10 @@ fn without_runs_the_cost_model_answers() {
         let pipeline = pipeline(toml);
         let work = tempfile::tempdir().unwrap();
         let storage: StorageChoice = "custom:read=20MB/s,seek=2ms".parse().unwrap();
-        let measure = |runs_total| {
+        let measure = |runs| {
             let options = ProfileOptions {
                 sample_count: 60,
-                runs_total,
-                check_leaders: true,
+                runs,
                 threads: 2,
                 shards: 2,
                 batch_size: 8,
@@ -189,7 +190,7 @@ fn without_runs_the_cost_model_answers() {
             let listing = Listing::scan(pipeline.source(), photos.path()).unwrap();
             profile(&pipeline, listing, &storage, &options, &()).unwrap()
         };
-        let (fast, whole) = (measure(0), measure(2));
+        let (fast, whole) = (measure(Runs::Fast), measure(runs_of_each(2)));
         assert!(fast.method.seconds > 0.0 && whole.method.seconds > 0.0);
         let [fast_summary, whole_summary] = [&fast, &whole].map(|profile| summarise(profile, None).unwrap());
         for (fast, whole) in fast_summary.iter().zip(&whole_summary) {

@@ -3,7 +3,7 @@
 use std::error::Error as _;
 
 use forebay_error::ErrorKind;
-use forebay_plan::{Error, Limits, Objective, Plan, Profile, plan};
+use forebay_plan::{Error, Limits, Objective, Plan, Profile, Runs, plan};
 
 use crate::profiles::{presto_cv, weights};
 
@@ -60,6 +60,22 @@ fn another_version_is_refused() {
     // Nothing but the version needs to be readable for that.
     let error = Profile::parse(r#"{"version": 2, "strategies": "elsewhere"}"#).unwrap_err();
     assert!(matches!(error, Error::Version { what: "profile", expected: 1, found: 2 }));
+}
+
+#[test]
+fn runs_are_a_number_or_a_word() {
+    let mut profile = presto_cv();
+    for (runs, json) in [(Runs::Each(3.try_into().unwrap()), "3"), (Runs::Fast, "\"fast\""), (Runs::None, "\"none\"")] {
+        profile.method.runs = runs;
+        let text = profile.to_json().unwrap();
+        let line = format!("\n    \"runs\": {json},\n");
+        assert!(text.contains(&line), "{text}");
+        assert_eq!(Profile::parse(&text).unwrap(), profile);
+        for wrong in ["0", "-1", "\"often\"", "null"] {
+            let text = text.replace(&line, &format!("\n    \"runs\": {wrong},\n"));
+            assert_eq!(Profile::parse(&text).unwrap_err().kind(), ErrorKind::Data, "{wrong}");
+        }
+    }
 }
 
 #[test]

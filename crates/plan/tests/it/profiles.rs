@@ -1,7 +1,9 @@
 //! Profiles to test with.
 
 use forebay_pipeline::{PipelineSpec, Split};
-use forebay_plan::{Caching, Data, Machine, Method, Profile, Run, StepCost, StorageRates, StrategyProfile, Weights};
+use forebay_plan::{
+    Caching, Data, Machine, Method, Profile, Run, Runs, StepCost, StorageRates, StrategyProfile, Weights,
+};
 
 /// How many pictures the training set of `ImageNet` has.
 pub(crate) const IMAGENET_SAMPLES: u64 = 1_281_167;
@@ -49,7 +51,7 @@ pub(crate) fn profile(samples: u64, strategies: Vec<StrategyProfile>) -> Profile
         data: Data { root: "photos".to_owned(), samples, bytes: samples * 114_661 },
         method: Method {
             sample_count: samples,
-            runs_total: 2,
+            runs: Runs::Each(2.try_into().unwrap()),
             threads: 8,
             shards: 8,
             caching: Caching::None,

@@ -1,7 +1,7 @@
 //! Runs into summaries, and profiles that no measurement can have given.
 
 use forebay_error::ErrorKind;
-use forebay_plan::{Caching, FirstBatch, Profile, Run, break_even_epochs, summarise};
+use forebay_plan::{Caching, FirstBatch, Profile, Run, Runs, break_even_epochs, summarise};
 
 use crate::profiles::{close, presto_cv, profile, strategy};
 
@@ -93,7 +93,7 @@ fn the_error_is_relative_to_the_measurement() {
 fn where_the_model_was_off_it_is_believed_less() {
     let whole = summarise(&presto_cv(), None).unwrap();
     let mut few = presto_cv();
-    few.method.runs_total = 0;
+    few.method.runs = Runs::Fast;
     // Two that the disk bounds: one was run, and reached half of what the model says.
     let [decoded, centred] = [2, 4];
     assert_eq!(whole[decoded].bound_by, whole[centred].bound_by);

@@ -29,6 +29,7 @@ pub struct Packing {
 
 /// The format of a packed shard's stream. Both are DEFLATE and differ in header and checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum PackFormat {
     /// RFC 1952.
     Gzip,

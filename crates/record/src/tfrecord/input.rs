@@ -9,6 +9,7 @@ use crate::tfrecord::{HEADER_BYTES, check_header};
 
 /// How a shard is compressed: as one stream over all its frames.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum Compression {
     /// Decided by the first bytes: a valid frame header is a plain shard, then GZIP's and ZLIB's own headers are looked for,
     /// and anything else is read as plain.

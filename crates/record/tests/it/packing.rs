@@ -63,6 +63,7 @@ fn a_packed_shard_is_one_stream_to_others() {
         match packing.format {
             PackFormat::Gzip => flate2::read::GzDecoder::new(&shard[..]).read_to_end(&mut inflated).unwrap(),
             PackFormat::Zlib => flate2::read::ZlibDecoder::new(&shard[..]).read_to_end(&mut inflated).unwrap(),
+            other => panic!("{other:?}"),
         };
         assert_eq!(inflated.len() as u64, index.end());
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 use forebay_engine::Progress;
 use forebay_engine::data::Listing;
 use forebay_engine::profile::profile;
-use forebay_plan::{Profile, summarise};
+use forebay_plan::{Profile, Runs, summarise};
 
 use super::Common;
 use super::planned::{MadeFolder, PlannedRun};
@@ -24,7 +24,7 @@ pub(super) fn seconds(runs: &[PlannedRun], common: &Common, work: &Path, progres
         let made = run.make_data(progress)?;
         let data = made.as_ref().map_or(&run.data, MadeFolder::data);
         let listing = Listing::scan_with(run.pipeline.source(), data, common.on_error.choice(), run.reach)?;
-        Ok(profile(&run.pipeline, listing, &common.storage.storage, &run.options(common, 0, work), progress)?)
+        Ok(profile(&run.pipeline, listing, &common.storage.storage, &run.options(common, Runs::None, work), progress)?)
     };
     let made: Vec<&PlannedRun> = runs.iter().filter(|run| run.order.is_some()).collect();
     let few = made.get(made.len() / 2).map(|run| run.with_samples(few_samples(run)));
@@ -83,12 +83,12 @@ fn run_seconds(run: &PlannedRun, costs: &Profile) -> Result<f64> {
     let summaries = summarise(&costs, None).map_err(|source| Error::Plan { about: String::new(), source })?;
     let share = samples / costs.data.samples.max(1) as f64;
     // To prepare anything, the files are read once.
-    let files = summaries.iter().find(|summary| summary.split.position == 0);
+    let files = summaries.iter().find(|summary| summary.split.keeps_files());
     let reading = files.map_or(0.0, |summary| summary.epoch_seconds_total * share);
     let each = summaries.iter().map(|summary| {
         let prepare = summary.prep_seconds_total * share * threads_before / threads;
-        let prepare = if summary.split.position == 0 { 0.0 } else { prepare.max(reading) };
-        STRATEGY_SECONDS + prepare + f64::from(run.runs_total) * summary.epoch_seconds_total * share
+        let prepare = if summary.split.keeps_files() { 0.0 } else { prepare.max(reading) };
+        STRATEGY_SECONDS + prepare + f64::from(run.runs.get()) * summary.epoch_seconds_total * share
     });
     Ok(OVERHEAD_SECONDS + each.sum::<f64>())
 }

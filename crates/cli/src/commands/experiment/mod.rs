@@ -8,6 +8,7 @@ mod folder;
 mod planned;
 mod show;
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Instant;
 
@@ -15,11 +16,13 @@ use clap::{Args, Subcommand};
 use forebay_engine::Progress;
 use forebay_engine::data::Listing;
 use forebay_engine::profile::profile;
-use forebay_plan::{Objective, Profile, Table, table, units};
+use forebay_plan::{Objective, Profile, Runs, Table, table, units};
 use serde::Serialize;
 
 use super::demo::{ElementType, sample_bytes};
-use crate::arguments::{ErrorArguments, MemoryArguments, Settings, StorageArguments, Threads, size_bytes};
+use crate::arguments::{
+    ErrorArguments, MemoryArguments, RUNS_DEFAULT, Settings, StorageArguments, Threads, run_count, size_bytes,
+};
 use crate::error::{Error, Result};
 use crate::output::{Output, write_inside};
 use crate::report::Report;
@@ -76,8 +79,8 @@ struct Common {
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..))]
     samples: u64,
     /// Runs of each strategy
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    runs: u32,
+    #[arg(long, value_name = "N", default_value_t = RUNS_DEFAULT, value_parser = run_count())]
+    runs: NonZeroU32,
     #[command(flatten)]
     storage: StorageArguments,
     /// The seed of random steps and of the order
@@ -325,7 +328,7 @@ fn measure(
         let made = run.make_data(progress)?;
         let data = made.as_ref().map_or(&run.data, MadeFolder::data);
         let listing = Listing::scan_with(run.pipeline.source(), data, common.on_error.choice(), run.reach)?;
-        let options = run.options(common, run.runs_total, folder.path());
+        let options = run.options(common, Runs::Each(run.runs), folder.path());
         let measured = profile(&run.pipeline, listing, &common.storage.storage, &options, progress)?;
         drop(made);
         let text = measured.to_json().map_err(Error::plan(&planned.profile))?;

@@ -1,5 +1,6 @@
 //! The plan of an experiment: which profiles it consists of.
 
+use std::num::NonZeroU32;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -9,7 +10,7 @@ use forebay_engine::profile::ProfileOptions;
 use forebay_engine::{Progress, ScratchFolder};
 use forebay_pipeline::steps::StepSpec;
 use forebay_pipeline::{Form, Pipeline, PipelineSpec, Strategy};
-use forebay_plan::Caching;
+use forebay_plan::{Caching, Runs};
 use forebay_record::name_text;
 use serde::{Deserialize, Serialize};
 
@@ -31,7 +32,7 @@ pub(super) struct PlannedRun {
     /// Data that is made for it, in a folder that is removed again; `data` only tells it from others.
     pub(super) order: Option<Order>,
     pub(super) samples: u64,
-    pub(super) runs_total: u32,
+    pub(super) runs: NonZeroU32,
     pub(super) threads: usize,
     pub(super) caching: Caching,
     pub(super) shuffle: Shuffle,
@@ -47,7 +48,7 @@ pub(super) struct Described {
     #[serde(default)]
     files: (u64, u64),
     samples: u64,
-    runs: u32,
+    runs: NonZeroU32,
     threads: usize,
     caching: Caching,
     shuffle_window_bytes: Option<u64>,
@@ -72,19 +73,18 @@ impl PlannedRun {
             data: on.data.clone(),
             order: None,
             samples: on.common.samples,
-            runs_total: on.common.runs,
+            runs: on.common.runs,
             threads,
             caching: Caching::None,
             shuffle: Shuffle::No,
         })
     }
 
-    pub(super) fn options(&self, common: &Common, runs_total: u32, work_folder: &Path) -> ProfileOptions {
+    pub(super) fn options(&self, common: &Common, runs: Runs, work_folder: &Path) -> ProfileOptions {
         ProfileOptions {
             memory_bytes: common.memory.bytes(),
             sample_count: self.samples,
-            runs_total,
-            check_leaders: false,
+            runs,
             threads: self.threads,
             shards: self.threads,
             batch_size: 64,
@@ -127,7 +127,7 @@ impl PlannedRun {
             data: name_text(self.data.as_os_str().as_bytes()).into_owned(),
             files: self.files,
             samples: self.samples,
-            runs: self.runs_total,
+            runs: self.runs,
             threads: self.threads,
             caching: self.caching,
             shuffle_window_bytes: match self.shuffle {
@@ -174,8 +174,8 @@ impl Kind {
                     [("none", Caching::None), ("system", Caching::System), ("application", Caching::Application)];
                 let cached = |(name, caching): (&str, Caching)| {
                     // With the page cache the first run fills it and does not count.
-                    let runs_total = run.runs_total + u32::from(caching == Caching::System);
-                    PlannedRun { name: name.to_owned(), caching, runs_total, ..run.clone() }
+                    let runs = run.runs.saturating_add(u32::from(caching == Caching::System));
+                    PlannedRun { name: name.to_owned(), caching, runs, ..run.clone() }
                 };
                 Ok(kinds.map(cached).to_vec())
             }
@@ -189,7 +189,7 @@ impl Kind {
                 };
                 let forms = names.iter().map(|name| name.parse()).collect::<Result<Vec<Form>, _>>()?;
                 run.strategies = strategies(&run.pipeline, &usual.on.strategies, &forms)?;
-                run.strategies.retain(|strategy| strategy.split.position > 0);
+                run.strategies.retain(|strategy| !strategy.split.keeps_files());
                 Ok(vec![run])
             }
             Self::Parallelism(parallelism) => {
@@ -260,7 +260,7 @@ impl SampleSize {
                 files: (0, 0),
                 order: Some(order),
                 samples,
-                runs_total: self.common.runs,
+                runs: self.common.runs,
                 threads: self.threads.count(),
                 caching: Caching::None,
                 shuffle: Shuffle::No,

@@ -148,7 +148,7 @@ impl Subject<'_> {
                 units::bytes(summary.storage_bytes_total as f64),
                 units::seconds(summary.prep_seconds_total),
                 units::seconds(summary.epoch_seconds_total),
-                or_dash(summary.break_even_epochs.filter(|_| summary.split.position > 0), |epochs| {
+                or_dash(summary.break_even_epochs.filter(|_| !summary.split.keeps_files()), |epochs| {
                     counted(epochs, "epoch")
                 }),
             ]
