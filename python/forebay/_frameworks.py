@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -13,9 +14,9 @@ from ._errors import UsageError
 __all__ = ["converter"]
 
 
-def converter(framework: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """What turns a native batch into arrays of `framework`, without copying them."""
-    convert = _array(framework)
+def converter(framework: str, pin_memory: bool = False) -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """What turns a native batch into arrays of `framework`, without copying them unless it is to page-locked memory."""
+    convert = _pinned(_array(framework)) if pin_memory else _array(framework)
 
     def field(value: Any) -> Any:
         if isinstance(value, _native.Array):
@@ -25,6 +26,19 @@ def converter(framework: str) -> Callable[[dict[str, Any]], dict[str, Any]]:
         return value
 
     return lambda batch: {name: field(value) for name, value in batch.items()}
+
+
+def _pinned(convert: Callable[[numpy.ndarray[Any, Any]], Any]) -> Callable[[numpy.ndarray[Any, Any]], Any]:
+    """The same, in page-locked memory where PyTorch has a device that reads from there."""
+    torch = _import("torch", "torch")
+    # Before PyTorch 2.6 there is CUDA alone.
+    devices = getattr(torch, "accelerator", torch.cuda)
+    if devices.is_available():
+        return lambda array: convert(array).pin_memory()
+    # What PyTorch's own loader does and says.
+    message = "'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be used."
+    warnings.warn(message, stacklevel=5)
+    return convert
 
 
 def _array(framework: str) -> Callable[[numpy.ndarray[Any, Any]], Any]:

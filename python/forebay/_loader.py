@@ -61,6 +61,9 @@ class Loader:
     middle of an epoch, with the batch after the last one that was taken: also with another number of ranks, another batch
     size and other threads. Which samples a step has (a batch of every rank) does not depend on how many ranks there are.
 
+    A copy of a loader, be it pickled, sent to a spawned process, inherited by a forked one or made by `copy.copy`, begins where
+    the next iteration over the original would begin. What a loader was made with cannot be changed afterwards.
+
     batch_size: samples in a batch.
     shuffle: put samples in random order, another one each epoch; `window_bytes` (64 MB) are shuffled at a time, in `streams`
         (16) streams. Ranks read fewest bytes where streams are as many as ranks, or a multiple.
@@ -74,6 +77,8 @@ class Loader:
     rank, world_size: this process's share of every epoch; from the environment, where torchrun sets it, unless given.
     on_error: `"fail"` raises at the first sample that cannot be read or processed, `"skip"` leaves it out (see `skipped`).
     framework: `"numpy"`, `"torch"` or `"jax"`.
+    pin_memory: copy each batch into page-locked memory, from where it goes to a GPU faster and without being waited for; only with
+        `framework="torch"`. Without a GPU nothing is copied, and PyTorch's own warning says so.
     cache: how much of the samples is kept in memory from one epoch to the next, after the steps that always give the same:
         bytes, or a text such as `"2GB"`.
     memory: the memory budget: how much may be taken at once for what is read, worked on and ready, as bytes or a text such
@@ -106,6 +111,7 @@ class Loader:
         streams: int | None = None,
         on_error: Literal["fail", "skip"] = "fail",
         framework: Literal["numpy", "torch", "jax"] = "numpy",
+        pin_memory: bool = False,
         cache: int | str | None = None,
         memory: int | str | None = None,
         collate: Literal["list", "pad"] = "list",
@@ -135,6 +141,8 @@ class Loader:
             raise UsageError(f"no on_error `{on_error}`\nhint: `fail` or `skip`")
         self.on_error = on_error
         self.framework = framework
+        self.pin_memory = flag("pin_memory", pin_memory)
+        needs("pin_memory", self.pin_memory or None, framework == "torch", 'framework="torch"')
         converter(framework)
         self.cache_bytes = byte_count("cache", cache)
         self.memory_bytes = None if memory is None else byte_count("memory", memory)
@@ -152,6 +160,7 @@ class Loader:
             allow_outside=flag("allow_outside", allow_outside),
         )
         self._check_shapes()
+        self._fixed = frozenset(name for name in self.__dict__ if not name.startswith("_"))
         self._made: _native.Loader | None = None
         self._process = 0
         self._epoch = 0
@@ -165,6 +174,11 @@ class Loader:
         self._left_early = False
         #: Weak, so that an iteration ends with the loop that it was made for, and its threads with it.
         self._iteration: weakref.ref[_Iteration] | None = None
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self.__dict__.get("_fixed", ()):
+            raise AttributeError(f"`{name}` of a loader cannot be changed\nhint: make another loader")
+        super().__setattr__(name, value)
 
     # What there is.
 
@@ -222,7 +236,7 @@ class Loader:
         return Pipeline(self._source.opened().pipeline, functions)
 
     def __len__(self) -> int:
-        """Batches that one iteration gives this rank; with `on_error="skip"`, some may be smaller or missing."""
+        """Batches that a whole iteration gives this rank; with `on_error="skip"`, some may be smaller or missing."""
         batches = self._engine().batches_from(0)
         if batches is None:
             raise TypeError("a step makes several samples of one, so that nobody knows how many batches there are")
@@ -333,17 +347,20 @@ class Loader:
         self._end_iteration()
         self._go_to(epoch, done, samples, batches["seen"])
 
-    # Copies, also in other processes: what was asked for and the position go along, threads do not.
+    # Copies, also in other processes: what was asked for and the position go along, threads do not. Whether an iteration was left
+    # early goes along too, so that the next one begins where it would here.
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_iteration": None, "_left_early": False, "_made": None, "_process": 0}
+        return {**self.__dict__, "_iteration": None, "_made": None, "_process": 0}
 
-    def _from_the_beginning(self) -> Loader:
-        """A copy that begins where the next iteration over this one would."""
+    def _share(self, part: int, parts: int) -> Loader:
+        """A copy that has one of `parts` equal parts of this loader's share."""
         other = copy.copy(self)
-        if self._left_early:
-            other.set_epoch(self._epoch)
+        other.__dict__.update(rank=self.rank * parts + part, world_size=self.world_size * parts)
         return other
+
+    def _begins_within_an_epoch(self) -> bool:
+        return not self._left_early and (self._samples_seen > 0 or self._batches_seen > 0)
 
     def __repr__(self) -> str:
         shape = ", ".join(f"{name}: {kind}" for name, kind in self._source.opened().pipeline.output)
@@ -372,7 +389,7 @@ class _Iteration(Iterator[dict[str, Any]]):
 
     def __init__(self, loader: Loader) -> None:
         self._loader = loader
-        self._convert = converter(loader.framework)
+        self._convert = converter(loader.framework, loader.pin_memory)
         self._documents = [name for name, kind in loader._source.opened().pipeline.output if kind == "json"]
         self._process = os.getpid()
         self._running: _native.Epoch | None = None

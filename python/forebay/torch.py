@@ -34,29 +34,31 @@ class IterableDataset(torch.utils.data.IterableDataset[dict[str, Any]]):
     def __init__(self, loader: Loader) -> None:
         super().__init__()
         self.loader = loader
-        # In memory that workers share, since those that live on from epoch to epoch must hear of the next one.
-        self._epoch = torch.tensor(loader.epoch, dtype=torch.int64).share_memory_()
+        # How often `set_epoch` was called, and with what: in memory that workers share, since those that live on from epoch to
+        # epoch must hear of the next one.
+        self._told = torch.zeros(2, dtype=torch.int64).share_memory_()
+        self._heard = 0
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         worker = torch.utils.data.get_worker_info()
         if worker is None:
             yield from self.loader
             return
-        share = self.loader._from_the_beginning()
-        if share._samples_seen > 0 or share._batches_seen > 0:
+        calls, epoch = self._told.tolist()
+        if calls != self._heard:
+            # After this process began.
+            self.loader.set_epoch(epoch)
+            self._heard = calls
+        if self.loader._begins_within_an_epoch():
             raise UsageError(
                 "the loader stands in the middle of an epoch, which several workers cannot share\n"
                 "hint: resume with num_workers=0, or iterate over the loader itself; it has its own threads"
             )
-        share.rank = self.loader.rank * worker.num_workers + worker.id
-        share.world_size = self.loader.world_size * worker.num_workers
-        share.set_epoch(int(self._epoch))
-        yield from share
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "loader": self.loader._from_the_beginning()}
+        yield from self.loader._share(worker.id, worker.num_workers)
 
     def set_epoch(self, epoch: int) -> None:
         """The next iteration begins with this epoch, in every worker."""
         self.loader.set_epoch(epoch)
-        self._epoch.fill_(epoch)
+        self._heard += 1
+        self._told[1] = epoch
+        self._told[0] = self._heard

@@ -35,11 +35,14 @@ def test_an_iteration_that_is_alive_at_exit_ends_quietly(photos):
         assert (done.returncode, done.stdout) == (0, "(4, 200, 200, 3)\n"), done.stderr
 
 
-def test_a_copy_goes_on_and_the_loader_begins_again(tiny):
+def test_a_copy_begins_again_as_the_loader_does_unless_it_is_told_to_go_on(tiny):
     loader = forebay.Loader(tiny, batch_size=100)
     peeked = iter(loader)
     next(peeked)
     for other in (copy.copy(loader), pickle.loads(pickle.dumps(loader))):
+        state = other.state_dict()
+        assert sum(len(batch["key"]) for batch in other) == 10_000
+        other.load_state_dict(state)
         assert sum(len(batch["key"]) for batch in other) == 9_900
     assert sum(len(batch["key"]) for batch in loader) == 10_000
 
