@@ -29,6 +29,7 @@ from ._errors import (
     UnsupportedError,
     UsageError,
 )
+from ._files import FileList
 from ._function import Parallel
 from ._loader import Cached, Loader, Skipped
 from ._native import __version__
@@ -45,6 +46,7 @@ __all__ = [
     "DataError",
     "Dataset",
     "Error",
+    "FileList",
     "InternalError",
     "LimitError",
     "Loader",

@@ -51,9 +51,11 @@ def with_function(
 
 
 def check_named(functions: Mapping[str, Callable[..., Any]], pipeline: str) -> None:
-    """Refuses a function that no step of the pipeline, as JSON, calls: its name is wrong, and it would never be called."""
-    steps = json.loads(pipeline).get("step", []) if functions else []
-    named = [step["function"] for step in steps if step.get("op") == "function"]
+    """Refuses a function that nothing in the pipeline, as JSON, calls: its name is wrong, and it would never be called."""
+    spec = json.loads(pipeline) if functions else {}
+    named = [step["function"] for step in spec.get("step", []) if step.get("op") == "function"]
+    labels = spec.get("source", {}).get("function")
+    named += [] if labels is None else [labels]
     for name in functions:
         if name not in named:
             there = f"the steps name `{'`, `'.join(named)}`" if named else "no step is a function"

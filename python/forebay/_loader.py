@@ -8,13 +8,14 @@ import json
 import os
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native
 from ._arguments import THREADS_MAX, byte_count, cores, flag, needs, number, whole
 from ._errors import UsageError
+from ._files import Data
 from ._frameworks import converter
 from ._source import Source
 
@@ -52,7 +53,8 @@ class Loader:
     """Streams batches: each sample of an epoch exactly once, in an order that follows from seed and epoch alone.
 
     `source` is a data set that Forebay built (its folder or a `Dataset`), or a pipeline (a `Pipeline`, the path of a TOML
-    file, or the name of a ready one) with `data`, the folder of its files. A batch is a dictionary: an array for each
+    file, or the name of a ready one) with `data`: the folder of its files, or a list of them (see `FileList`), which come in
+    that order unless they are shuffled. A batch is a dictionary: an array for each
     field, and the samples' keys under `"key"`. Arrays are views of the loader's own buffers, never copies, and may be kept
     and written to.
 
@@ -64,6 +66,8 @@ class Loader:
     A copy of a loader, be it pickled, sent to a spawned process, inherited by a forked one or made by `copy.copy`, begins where
     the next iteration over the original would begin. What a loader was made with cannot be changed afterwards.
 
+    classes: the names of the classes, where a label is to be a place among others than those that the files have: a validation
+        folder that lacks a class gets the labels of training with `classes=train.classes`. Files of other classes are errors.
     batch_size: samples in a batch.
     shuffle: put samples in random order, another one each epoch; `window_bytes` (64 MB) are shuffled at a time, in `streams`
         (16) streams. Ranks read fewest bytes where streams are as many as ranks, or a multiple.
@@ -96,7 +100,8 @@ class Loader:
         self,
         source: str | os.PathLike[str] | Pipeline | Dataset | Plan,
         *,
-        data: str | os.PathLike[str] | None = None,
+        data: Data | None = None,
+        classes: Iterable[str] | None = None,
         batch_size: int = 64,
         shuffle: bool = False,
         seed: int = 0,
@@ -156,6 +161,7 @@ class Loader:
             data,
             storage,
             functions,
+            classes=classes,
             skip_errors=on_error == "skip",
             allow_outside=flag("allow_outside", allow_outside),
         )

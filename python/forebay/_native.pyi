@@ -2,7 +2,7 @@ from collections.abc import Callable
 from os import PathLike
 from typing import Any, final
 
-from ._requests import BuildRequest, LoadRequest, ObjectiveRequest, ProfileRequest, Progress
+from ._requests import BuildRequest, FilesRequest, LoadRequest, ObjectiveRequest, ProfileRequest, Progress
 
 __all__ = [
     "Array",
@@ -78,9 +78,7 @@ class Source:
         functions: dict[str, tuple[Callable[..., Any], bool]] | None = None,
     ) -> Source: ...
     @staticmethod
-    def files(
-        pipeline: Pipeline, folder: str | PathLike[str], storage: str, skip_errors: bool, allow_outside: bool
-    ) -> Source: ...
+    def files(pipeline: Pipeline, storage: str, files: FilesRequest) -> Source: ...
     @property
     def classes(self) -> list[str]: ...
     @property

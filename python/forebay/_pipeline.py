@@ -6,14 +6,14 @@ import json
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from . import _native
 from ._arguments import flag, needs
 from ._errors import MissingFileError, UsageError
 from ._function import Parallel, check_named, function_name, given, with_function
 
-__all__ = ["Pipeline"]
+__all__ = ["Pipeline", "class_names"]
 
 
 class Pipeline:
@@ -43,8 +43,10 @@ class Pipeline:
         cls,
         pattern: str | None = None,
         *,
-        label: str | None = "folder",
+        label: str | Callable[[Path], str | int | float] | None = "folder",
         table: str | None = None,
+        label_type: Literal["class", "int", "float"] | None = None,
+        classes: Iterable[str] | None = None,
         beside: Mapping[str, str | tuple[str, str]] | None = None,
         order: str | None = None,
         seed: int | None = None,
@@ -54,22 +56,37 @@ class Pipeline:
         """Files below a folder, one sample each.
 
         `pattern` says which (`**/*.{jpg,png}`; all pictures unless given). The label of a sample is the name of the folder
-        that its file is in (`label="folder"`), an entry of a table (`label="table"`, with `table` the name of a file of
-        lines of path, tab, label), or none. A build writes samples at random by `seed`, or by name (`order="sorted"`); a
-        loader of the files themselves gives them by name.
+        that its file is in (`label="folder"`) or of the first folder of its path (`"top-folder"`), an entry of a table
+        (`"table"`, with `table` the name of a file of lines of path, tab, label), what a function of its path returns, or
+        none. Names are classes: the label is a place in `classes`, which are those that the files have, by name, unless
+        given. Numbers of a table or a function stay what they are; `label_type="float"` makes them `float32`, `"class"`
+        names of classes. A function is called once for each file, whenever the files are listed.
+
+        A build writes samples at random by `seed`, or by name (`order="sorted"`); a loader of the files themselves gives
+        them by name.
 
         `beside` names more files of a sample, and the fields that they go to: `{"mask": "masks/{stem}.png"}`, with
         `{folder}`, `{stem}` and `{name}` of the sample's file. A pair gives the type too: `("meta/{stem}.json", "json")`.
         """
         needs("table", table, label == "table", 'label="table"')
-        source: dict[str, Any] = {"label": label or "none", "field": field, **_order(order or "shuffled", seed)}
+        source: dict[str, Any] = {"field": field, **_order(order or "shuffled", seed)}
+        functions: dict[str, Callable[..., Any]] = {}
+        if label is None or isinstance(label, str):
+            source["label"] = label or "none"
+        else:
+            source |= {"label": "function", "function": function_name(label)}
+            functions = with_function({}, source["function"], label)
+        if label_type is not None:
+            source["label-type"] = label_type
+        if classes is not None:
+            source["classes"] = class_names(classes)
         if pattern is not None:
             source["files"] = pattern
         if table is not None:
             source["table"] = table
         if beside:
             source["fields"] = _source_fields(beside)
-        return cls.from_json(json.dumps({"name": name, "source": source}))
+        return cls.from_json(json.dumps({"name": name, "source": source}), functions)
 
     @classmethod
     def tar(
@@ -410,6 +427,13 @@ class Pipeline:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self).from_json, (self.to_json(), self._functions)
+
+
+def class_names(classes: Iterable[str]) -> list[str]:
+    names = [] if isinstance(classes, str) else list(classes)
+    if not names or not all(isinstance(name, str) for name in names):
+        raise UsageError(f"`classes` is `{classes!r}`, but must be a list of names\nhint: leave it out where labels are numbers")
+    return [str(name) for name in names]
 
 
 def _order(order: str, seed: int | None) -> dict[str, Any]:

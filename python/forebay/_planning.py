@@ -22,10 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Analysis", "Plan", "Profile", "plan"]
 
-#: How large a shard should be: large enough that opening it costs nothing, small enough that little is lost when a build
-#: is stopped.
-SHARD_BYTES = 128_000_000
-
 _STRATEGY = Column("strategy", "name")
 _RATE = Column("samples/s", "t4_samples_per_second", "number")
 _STORAGE = Column("storage", "storage_bytes_total", "bytes")
@@ -183,12 +179,9 @@ class Plan(Document):
         """A row for each strategy, best first, indexed by its name. Needs pandas."""
         return as_frame(self.ranking, "name")
 
-    def _shards(self, strategy: str, threads: int) -> int | None:
-        for row in self.ranking:
-            if row["name"] == strategy:
-                wanted = max(threads, -(-int(row["storage_bytes_total"]) // SHARD_BYTES))
-                return max(1, min(wanted, int(self._content["data"]["samples"])))
-        return None
+    def _bytes_per_sample(self, strategy: str) -> float | None:
+        totals = [float(row["storage_bytes_total"]) for row in self.ranking if row["name"] == strategy]
+        return totals[0] / max(1, int(self._content["data"]["samples"])) if totals else None
 
     @property
     def _is_forecast(self) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol, TypedDict
 
-__all__ = ["BuildRequest", "LoadRequest", "ObjectiveRequest", "ProfileRequest", "Progress"]
+__all__ = ["BuildRequest", "FilesRequest", "LoadRequest", "ObjectiveRequest", "ProfileRequest", "Progress"]
 
 
 class LoadRequest(TypedDict):
@@ -27,10 +27,19 @@ class LoadRequest(TypedDict):
     pad_value: float | None
 
 
+class FilesRequest(TypedDict):
+    """Where samples lie, and what may be done about it."""
+
+    folder: str
+    files: tuple[list[str], list[str | int | float] | None] | None
+    skip_errors: bool
+    allow_outside: bool
+
+
 class ProfileRequest(TypedDict):
     """What to measure, and how."""
 
-    folder: str
+    files: FilesRequest
     samples: int
     runs: int
     fast: bool
@@ -42,10 +51,8 @@ class ProfileRequest(TypedDict):
     seed: int
     strategies: list[str] | None
     encodings: list[str]
-    skip_errors: bool
     memory_bytes: int | None
     work_folder: str
-    allow_outside: bool
 
 
 class ObjectiveRequest(TypedDict):
@@ -59,15 +66,14 @@ class ObjectiveRequest(TypedDict):
 class BuildRequest(TypedDict):
     """What to build, and how."""
 
-    folder: str
+    files: FilesRequest
     output: str
     strategy: str
     storage: str
     threads: int
     shards: int | None
-    skip_errors: bool
+    bytes_per_sample: float | None
     overwrite: bool
-    allow_outside: bool
     memory_bytes: int | None
 
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from . import _native
 from ._errors import MissingFileError, UsageError
+from ._files import Data, FileList, as_data, files_request
 from ._function import check_named, given
-from ._pipeline import Pipeline
+from ._pipeline import Pipeline, class_names
 
-__all__ = ["Source", "as_pipeline"]
+__all__ = ["Source", "as_pipeline", "on_data"]
 
 MANIFEST = "dataset.json"
 
@@ -23,7 +24,7 @@ class Source:
     def __init__(
         self,
         pipeline: Pipeline | None,
-        folder: str,
+        data: str | FileList,
         storage: str,
         functions: Mapping[str, Callable[..., Any]] | None,
         skip_errors: bool,
@@ -32,7 +33,8 @@ class Source:
         self.allow_outside = allow_outside
         self.pipeline = pipeline
         self.functions = dict(functions or {})
-        self.folder = folder
+        #: The data set's folder, that of the files, or the files.
+        self.data = data
         self.storage = storage
         #: Whether what is damaged is left out, or ends the work.
         self.skip_errors = skip_errors
@@ -43,10 +45,11 @@ class Source:
     def of(
         cls,
         source: Any,
-        data: str | os.PathLike[str] | None,
+        data: Data | None,
         storage: str,
         functions: Mapping[str, Callable[..., Any]] | None = None,
         *,
+        classes: Iterable[str] | None = None,
         skip_errors: bool = False,
         allow_outside: bool = False,
     ) -> Source:
@@ -73,39 +76,47 @@ class Source:
                 raise UsageError("`data` makes no sense with a data set\nhint: leave it out")
             if allow_outside:
                 raise UsageError("`allow_outside` makes no sense with a data set\nhint: leave it out")
+            if classes is not None:
+                raise UsageError("`classes` makes no sense with a data set\nhint: pass them where it is built")
             folder = Path(source)
             folder = folder.parent if folder.name == MANIFEST else folder
             return cls(None, str(folder), storage, functions, skip_errors)
-        pipeline = as_pipeline(source)
-        if functions:
-            pipeline = Pipeline.from_json(pipeline.to_json(), {**pipeline._functions, **functions})
-        if not isinstance(data, str | os.PathLike):
-            raise UsageError("a pipeline needs a folder of files\nhint: pass it as `data`")
-        if os.path.isfile(data):
-            raise UsageError(
-                f"`data` is the file `{os.fspath(data)}`, but must be a folder\n"
-                "hint: pass the folder that it is in, and name the file in the pipeline's source"
-            )
-        return cls(pipeline, os.fspath(data), storage, None, skip_errors, allow_outside)
+        pipeline, files = on_data(as_pipeline(source), data, functions, classes)
+        return cls(pipeline, files, storage, None, skip_errors, allow_outside)
 
     def opened(self) -> _native.Source:
         if self._opened is None or self._process != os.getpid():
             if self.pipeline is None:
                 functions = given(self.functions)
-                self._opened = _native.Source.dataset(self.folder, self.storage, self.skip_errors, functions)
+                self._opened = _native.Source.dataset(str(self.data), self.storage, self.skip_errors, functions)
                 check_named(self.functions, self._opened.pipeline.to_json())
             else:
-                self._opened = _native.Source.files(
-                    self.pipeline._native, self.folder, self.storage, self.skip_errors, self.allow_outside
-                )
+                request = files_request(self.data, self.skip_errors, self.allow_outside)
+                self._opened = _native.Source.files(self.pipeline._native, self.storage, request)
             self._process = os.getpid()
         return self._opened
 
     def describe(self) -> str:
-        return self.folder if self.pipeline is None else f"{self.pipeline.name} on {self.folder}"
+        return str(self.data) if self.pipeline is None else f"{self.pipeline.name} on {self.data}"
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_opened": None, "_process": 0}
+
+
+def on_data(
+    pipeline: Pipeline,
+    data: Any,
+    functions: Mapping[str, Callable[..., Any]] | None,
+    classes: Iterable[str] | None,
+) -> tuple[Pipeline, str | FileList]:
+    """The pipeline as it runs on `data`, with these functions and classes, and the folder or the files."""
+    files = as_data(data)
+    if functions:
+        pipeline = Pipeline.from_json(pipeline.to_json(), {**pipeline._functions, **functions})
+    settings = files.settings() if isinstance(files, FileList) else {}
+    if classes is not None:
+        settings["source.classes"] = class_names(classes)
+    return (pipeline.set(settings) if settings else pipeline), files
 
 
 def _is_dataset(source: str | os.PathLike[str], data: object) -> bool:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native
 from ._arguments import THREADS_MAX, byte_count, cores, flag, needs, whole
 from ._errors import UsageError
+from ._files import Data, files_request
 from ._pipeline import Pipeline
 from ._planning import Plan, Profile
 from ._plot import bars
 from ._progress import listener
-from ._source import as_pipeline
+from ._source import as_pipeline, on_data
 from ._table import as_frame
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ __all__ = ["Dataset", "build", "profile"]
 
 def profile(
     pipeline: Pipeline | str | os.PathLike[str],
-    data: str | os.PathLike[str],
+    data: Data,
     *,
     samples: int = 200,
     runs: int | None = None,
@@ -44,7 +45,8 @@ def profile(
     allow_outside: bool = False,
     progress: bool | None = None,
 ) -> Profile:
-    """Measures every way to split a pipeline into *once* and *every epoch*, on the first `samples` samples of `data`.
+    """Measures every way to split a pipeline into *once* and *every epoch*, on the first `samples` samples of `data`,
+    a folder or a list of files.
 
     Each strategy is built (in `work`, or in a temporary folder below the current one) and loaded `runs` (3) times. Pictures
     are kept raw, and in each of `encodings` (`"png"`, `"jpeg-85"`; `"gzip"` compresses records) that can hold them;
@@ -63,11 +65,11 @@ def profile(
             "with caching `system` the first run fills the cache and does not count, so one run leaves none\n"
             "hint: pass `runs=2` or more"
         )
-    pipeline = as_pipeline(pipeline)
+    pipeline, files = on_data(as_pipeline(pipeline), data, None, None)
     text = _native.profile(
         pipeline._native,
         {
-            "folder": os.fspath(data),
+            "files": files_request(files, _skips(on_error), flag("allow_outside", allow_outside)),
             "samples": whole("samples", samples, 1, 1 << 62),
             "runs": runs,
             "fast": fast,
@@ -79,11 +81,9 @@ def profile(
             "seed": whole("seed", seed, 0, (1 << 64) - 1),
             "strategies": None if strategies is None else list(strategies),
             "encodings": list(encodings or ()),
-            "skip_errors": _skips(on_error),
             "memory_bytes": None if memory is None else byte_count("memory", memory),
             # Beside the data set to be, not in a temporary file system that may be memory: storage is measured there.
             "work_folder": os.path.abspath("." if work is None else work),
-            "allow_outside": flag("allow_outside", allow_outside),
         },
         listener(progress),
     )
@@ -94,7 +94,8 @@ def build(
     what: Plan | Pipeline | str | os.PathLike[str],
     output: str | os.PathLike[str],
     *,
-    data: str | os.PathLike[str] | None = None,
+    data: Data | None = None,
+    classes: Iterable[str] | None = None,
     strategy: str | None = None,
     threads: int | None = None,
     shards: int | None = None,
@@ -109,7 +110,8 @@ def build(
     """Rewrites the data once: as a plan says, or at the `strategy` of a pipeline (`"resized"`, `"decoded+png"`).
 
     A build that was stopped goes on where it was when it is run again, and what comes out is the same to the byte. `data`
-    is the folder of the files (for a plan: another one than was measured). `functions` are the Python functions that the
+    is the folder of the files, or a list of them (for a plan: others than were measured). `classes` are the classes, where a label
+    is to be a place among others than those that the files have. `functions` are the Python functions that the
     steps of a plan from a file name. `memory` is the memory budget of the samples at work (see `Loader`).
     `allow_outside` lets the pipeline's source name files outside `data`: only for one that you trust.
     """
@@ -117,35 +119,29 @@ def build(
     if isinstance(what, (str, os.PathLike)) and os.fspath(what).endswith(".json"):
         what = Plan.load(what)
     if isinstance(what, Plan):
-        pipeline, folder = what.pipeline, what.data if data is None else data
+        pipeline, data = what.pipeline, what.data if data is None else data
         strategy = what.chosen if strategy is None else strategy
-        if shards is None:
-            shards = what._shards(strategy, count)
+        bytes_per_sample = what._bytes_per_sample(strategy)
     else:
-        pipeline = as_pipeline(what)
-        if data is None:
-            raise UsageError("a pipeline needs a folder of files\nhint: pass it as `data`")
-        folder = data
+        pipeline, bytes_per_sample = as_pipeline(what), None
         if strategy is None:
             names = "`, `".join(pipeline.splits[1:])
             raise UsageError(
                 "a pipeline can be kept in several states, and none was chosen\n"
                 f"hint: pass `strategy` with one of `{names}`, or build a plan"
             )
-    if functions:
-        pipeline = Pipeline.from_json(pipeline.to_json(), {**pipeline._functions, **functions})
+    pipeline, files = on_data(pipeline, data, functions, classes)
     kept = _native.build(
         pipeline._native,
         {
-            "folder": os.fspath(folder),
+            "files": files_request(files, _skips(on_error), flag("allow_outside", allow_outside)),
             "output": os.fspath(output),
             "strategy": strategy,
             "storage": storage,
             "threads": count,
             "shards": None if shards is None else whole("shards", shards, 1, 1_000_000),
-            "skip_errors": _skips(on_error),
+            "bytes_per_sample": bytes_per_sample,
             "overwrite": flag("overwrite", overwrite),
-            "allow_outside": flag("allow_outside", allow_outside),
             "memory_bytes": None if memory is None else byte_count("memory", memory),
         },
         listener(progress),

@@ -228,9 +228,9 @@ def test_progress_adds_up(photos, tmp_path):
             pass
 
     listener = Listener()
-    request = {"folder": str(photos), "output": str(tmp_path / "set"), "strategy": "decoded", "storage": "local"}
-    request |= {"threads": 2, "shards": 4, "skip_errors": False, "overwrite": False}
-    request |= {"allow_outside": False, "memory_bytes": None}
+    files = {"folder": str(photos), "files": None, "skip_errors": False, "allow_outside": False}
+    request = {"files": files, "output": str(tmp_path / "set"), "strategy": "decoded", "storage": "local"}
+    request |= {"threads": 2, "shards": 4, "bytes_per_sample": None, "overwrite": False, "memory_bytes": None}
     _native.build(forebay.Pipeline.ready("cv")._native, request, listener)
     assert (listener.told, listener.total, listener.ends) == (50, 50, 1)
 

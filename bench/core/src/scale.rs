@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use forebay_engine::StorageChoice;
 use forebay_engine::build::{Build, BuildOptions};
-use forebay_engine::data::{Dataset, Listing, Reach};
+use forebay_engine::data::{Dataset, Listing, ListingOptions};
 use forebay_engine::load::{LoadOptions, Loader, OnError, Shuffle, WINDOW_BYTES};
 use forebay_engine::source::{Files, Shards, Source};
 use forebay_pipeline::{Pipeline, Strategy};
@@ -69,7 +69,7 @@ pub(crate) fn figures() -> Outcome<Vec<Figure>> {
     let mut figures = Vec::new();
 
     let source: Arc<dyn Source> = measured(&mut figures, "list a folder of files", None, || {
-        Ok(Arc::new(Files::open(pipeline.clone(), &files, Arc::clone(&storage), OnError::Fail, Reach::Root)?) as _)
+        Ok(Arc::new(Files::open(pipeline.clone(), &files, Arc::clone(&storage), &ListingOptions::default())?) as _)
     })?;
     measured(&mut figures, "…, and the first batch of a shuffled epoch of them", None, || first_batch(source))?;
 

@@ -18,6 +18,7 @@ use crate::commands::{
     build, convert, demo, experiment, export, inspect, load, pipelines, plan, probe, profile, read_text, report,
 };
 use crate::error::{Error, Result};
+use crate::file_list::ListArguments;
 
 const ABOUT: &str = "Find out what a training input pipeline starves on, and feed it faster";
 
@@ -213,9 +214,10 @@ impl Settings {
     }
 }
 
-/// The pipeline that `text` means, with parameters changed.
-pub(crate) fn pipeline(text: &str, settings: &Settings) -> Result<Pipeline> {
-    let pipeline = named_pipeline(text)?.with_settings(&settings.settings)?;
+/// The pipeline that `text` means, with parameters changed, on the files of a list if there is one.
+pub(crate) fn pipeline(text: &str, settings: &Settings, list: &ListArguments) -> Result<Pipeline> {
+    let settings: Vec<Setting> = settings.settings.iter().cloned().chain(list.setting()).collect();
+    let pipeline = named_pipeline(text)?.with_settings(&settings)?;
     // Files that settings name are below the current folder.
     Ok(with_absolute_files(pipeline, Path::new(""))?)
 }

@@ -11,6 +11,7 @@ mod arguments;
 mod commands;
 mod demo;
 mod error;
+mod file_list;
 mod interrupt;
 mod output;
 mod report;

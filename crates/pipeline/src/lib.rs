@@ -94,7 +94,7 @@ pub use sample::{Field, Sample, SampleView, Value, ValueView};
 pub use schema::{BOX_COLUMNS_MAX, FieldType, Schema};
 pub use scope::{Draw, Scope, Scratch};
 pub use setting::Setting;
-pub use source::{Format, LABEL_FIELD, Label, Order, Source, SourceField};
+pub use source::{Format, GIVEN_FILES, LABEL_FIELD, Label, LabelType, Order, Source, SourceField};
 pub use step::{Action, BadParameter, Expand, Needs, Parts, Remake, Step, StepFiles, Transform};
 pub use stored::{KEY_FEATURE, decode_sample, encode_sample};
 pub use strategy::Strategy;

@@ -93,7 +93,7 @@ impl Pipeline {
                 format!("a field cannot be called `{KEY_FIELD}`: that is where a batch has its samples' keys");
             return Err(Error::Format { name: name.to_owned(), message });
         }
-        let pipeline = Self { name: name.to_owned(), source, steps, schemas };
+        let pipeline = Self { name: name.to_owned(), source: source.with_effective_seed(), steps, schemas };
         pipeline.check_states()?;
         Ok(pipeline)
     }
@@ -116,6 +116,7 @@ impl Pipeline {
     pub fn from_toml(name: &str, text: &str) -> Result<Self> {
         let spec: PipelineSpec = toml::from_str(text)
             .map_err(|error| Error::Format { name: name.to_owned(), message: error.to_string() })?;
+        spec.source.check_seed(name)?;
         Self::from_spec(&spec)
     }
 

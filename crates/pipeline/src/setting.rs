@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use crate::error::{Error, Result};
 use crate::pipeline::{Pipeline, PipelineSpec};
+use crate::source::GIVEN_FILES;
 
 /// One parameter of a step or of the source, and its value.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,6 +43,14 @@ impl FromStr for Setting {
     }
 }
 
+impl Setting {
+    /// Has the source take its files from a list that is given.
+    pub fn given_files() -> Self {
+        let value = toml::Value::String(GIVEN_FILES.to_owned());
+        Self { part: SOURCE.to_owned(), parameter: "files".to_owned(), value }
+    }
+}
+
 impl fmt::Display for Setting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}={}", self.part, self.parameter, self.value)
@@ -56,8 +65,17 @@ impl Pipeline {
         }
         let format = |message: String| Error::Format { name: self.name().to_owned(), message };
         let mut spec = self.to_spec().ok_or_else(|| format("has a step that was made in code".to_owned()))?;
-        for setting in settings {
+        for (place, setting) in settings.iter().enumerate() {
+            let same = |other: &&Setting| other.part == setting.part && other.parameter == setting.parameter;
+            if let Some(other) = settings[..place].iter().find(same) {
+                return Err(format(format!(
+                    "is given both `{other}` and `{setting}`, of which one would have no effect"
+                )));
+            }
             spec.set(setting, &self)?;
+        }
+        if let Some(seed) = settings.iter().find(|setting| setting.part == SOURCE && setting.parameter == "seed") {
+            spec.source.check_seed(&seed.to_string())?;
         }
         Self::from_spec(&spec)
     }

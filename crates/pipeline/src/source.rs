@@ -1,6 +1,7 @@
 //! The source: where samples come from, and what they are when they have been read.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use bytes::Bytes;
 use forebay_codec::{DType, Tensor, npy};
@@ -19,7 +20,8 @@ pub struct Source {
     /// What the files are.
     #[serde(skip_serializing_if = "Format::is_files")]
     pub format: Format,
-    /// Which files below the data folder; upper and lower case are the same. By the format unless given.
+    /// Which files below the data folder; upper and lower case are the same. By the format unless given. [`GIVEN_FILES`]: those of a list
+    /// that whoever runs the pipeline gives.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub files: Option<String>,
     /// The field that gets a file's bytes, and that steps work on unless they say otherwise.
@@ -29,11 +31,21 @@ pub struct Source {
     /// The table of labels, for `label = "table"`: lines of path (or file stem), tab, label.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub table: Option<String>,
+    /// The function of the program that gives labels, for `label = "function"`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub function: Option<String>,
+    /// What a label is. Unless given, the place of a class; numbers of a table, a list or a function stay what they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label_type: Option<LabelType>,
+    /// The classes, where they are fixed: a label is a place in this list. Unless given, those that files have, by name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub classes: Option<Vec<String>>,
     /// In which order samples are numbered. Files are shuffled and the samples of shards are as they lie, unless given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<Order>,
-    /// The seed of a shuffled order.
-    pub seed: u64,
+    /// The seed of a shuffled order; PRESTO's unless given. A pipeline's source has one where it is shuffled, and none where not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
     /// More fields of a sample of files; all fields of a sample of shards.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fields: Vec<SourceField>,
@@ -79,8 +91,26 @@ pub enum Label {
     None,
     /// The name of the folder the file is in.
     Folder,
+    /// The name of the first folder of its path below the data folder.
+    TopFolder,
     /// A table.
     Table,
+    /// The list that names the files, where they are given.
+    List,
+    /// A function of the program.
+    Function,
+}
+
+/// What a label is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LabelType {
+    /// The place of a class among the classes.
+    Class,
+    /// A whole number, as it is.
+    Int,
+    /// A number, as it is: a `float32`.
+    Float,
 }
 
 /// In which order the samples of a source are numbered.
@@ -101,9 +131,11 @@ impl Default for Source {
             field: crate::steps::DEFAULT_FIELD.to_owned(),
             label: Label::Folder,
             table: None,
+            function: None,
+            label_type: None,
+            classes: None,
             order: None,
-            // PRESTO lists its files in an order shuffled with this seed (inventory §1.5, step 0).
-            seed: 42,
+            seed: None,
             fields: Vec::new(),
         }
     }
@@ -111,6 +143,12 @@ impl Default for Source {
 
 /// The field that gets the label.
 pub const LABEL_FIELD: &str = "label";
+
+/// PRESTO lists its files in an order shuffled with this seed (inventory §1.5, step 0).
+const ORDER_SEED: u64 = 42;
+
+/// What a source has for its `files` where they are given as a list.
+pub const GIVEN_FILES: &str = "-";
 
 const IMAGE_MEMBERS: &str = "jpg;jpeg;png;webp;bmp;ppm;pgm;qoi;l3";
 
@@ -131,12 +169,29 @@ impl Source {
         })
     }
 
+    /// Whether its files are those of a list that whoever runs the pipeline gives.
+    pub fn files_are_given(&self) -> bool {
+        self.files.as_deref() == Some(GIVEN_FILES)
+    }
+
     /// In which order samples are numbered.
     pub fn order(&self) -> Order {
         self.order.unwrap_or(match self.format {
             Format::Files => Order::Shuffled,
             Format::Tar | Format::Tfrecord => Order::Sorted,
         })
+    }
+
+    /// The seed of a shuffled order.
+    pub fn seed(&self) -> u64 {
+        self.seed.unwrap_or(ORDER_SEED)
+    }
+
+    /// The same as it is written down: with a seed where it has an effect, and only there.
+    #[must_use]
+    pub(crate) fn with_effective_seed(mut self) -> Self {
+        self.seed = (self.order() == Order::Shuffled).then_some(self.seed());
+        self
     }
 
     /// The fields that are read besides the file itself; of shards, all. What people who write pictures into shards usually
@@ -163,7 +218,11 @@ impl Source {
         if self.format == Format::Files {
             fields.push((self.field.clone(), FieldType::Bytes));
             if self.label != Label::None {
-                fields.push((LABEL_FIELD.to_owned(), FieldType::Int));
+                let kind = match self.label_type {
+                    Some(LabelType::Float) => FieldType::Tensor { dtype: DType::F32, dims: Vec::new() },
+                    _ => FieldType::Int,
+                };
+                fields.push((LABEL_FIELD.to_owned(), kind));
             }
         }
         fields.extend(self.read_fields().iter().map(|field| (field.field.clone(), field.kind.clone())));
@@ -180,7 +239,11 @@ impl Source {
             }
         }
         for (name, kind) in &schema.fields {
-            if name == LABEL_FIELD && *kind != FieldType::Int && self.label != Label::None {
+            if name == LABEL_FIELD
+                && *kind != FieldType::Int
+                && self.label != Label::None
+                && self.format != Format::Files
+            {
                 return wrong(format!("the source's field `{name}` is {kind}: call it otherwise, or make it an `int`"));
             }
         }
@@ -196,10 +259,61 @@ impl Source {
             }
         } else if schema.field(&self.field).is_none() {
             return wrong(format!("the source's `field` is `{}`, but only {schema} are read", self.field));
-        } else if self.label == Label::Table || self.table.is_some() {
-            return wrong("only files can have a table of labels: read the label as a field".to_owned());
+        }
+        self.check_label().or_else(wrong)
+    }
+
+    /// That what says something of labels has an effect, and makes sense.
+    fn check_label(&self) -> std::result::Result<(), String> {
+        let from = [
+            ("a table of labels", self.label == Label::Table || self.table.is_some()),
+            ("labels of a list", self.label == Label::List),
+            ("labels of a function", self.label == Label::Function || self.function.is_some()),
+            ("labels by their top folder", self.label == Label::TopFolder),
+            ("a `label-type`", self.label_type.is_some()),
+            ("`classes`", self.classes.is_some()),
+        ];
+        if let Some((what, _)) = from.iter().find(|(_, is)| self.format != Format::Files && *is) {
+            return Err(format!("only files can have {what}: read the label as a field"));
+        }
+        let idle = |what: &str, other: &str| Err(format!("the source's `{what}` has no effect without `{other}`"));
+        if self.table.is_some() && self.label != Label::Table {
+            return idle("table", "label = \"table\"");
+        }
+        if self.function.is_some() != (self.label == Label::Function) {
+            return Err("the source needs both `label = \"function\"` and `function`, or none of them".to_owned());
+        }
+        if self.label == Label::List && !self.files_are_given() {
+            return idle("label = \"list\"", "files = \"-\"");
+        }
+        if self.label == Label::None && self.label_type.is_some() {
+            return idle("label-type", "label");
+        }
+        let Some(classes) = &self.classes else { return Ok(()) };
+        if self.label == Label::None {
+            return idle("classes", "label");
+        }
+        if matches!(self.label_type, Some(LabelType::Int | LabelType::Float)) {
+            return idle("classes", "label-type = \"class\"");
+        }
+        let mut known = HashSet::new();
+        if let Some(twice) = classes.iter().find(|class| !known.insert(class.as_str())) {
+            return Err(format!("the source's `classes` have `{twice}` twice, so that it has no one label"));
+        }
+        if classes.is_empty() {
+            return Err("the source's `classes` are none: leave them out where labels are numbers".to_owned());
         }
         Ok(())
+    }
+
+    /// That a seed was not given in vain; for what people write, since older specs have one in any case.
+    pub(crate) fn check_seed(&self, name: &str) -> Result<()> {
+        if self.order() == Order::Shuffled || self.seed.is_none() {
+            return Ok(());
+        }
+        let message =
+            "the source's `seed` has no effect with a sorted order: leave it out, or write `order = \"shuffled\"`";
+        Err(Error::Format { name: name.to_owned(), message: message.to_owned() })
     }
 }
 

@@ -1,6 +1,7 @@
 //! Python functions as steps.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use forebay_codec::{DType, Shape, Tensor, TensorSpec};
@@ -12,6 +13,7 @@ use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 
 use crate::array::Array;
 use crate::errors;
+use crate::files::Label;
 use crate::raised::{Raised, failed};
 use crate::turns::Work;
 
@@ -43,6 +45,29 @@ impl Functions {
             functions.insert(name.extract()?, Arc::new(Given { function, parallel }));
         }
         Ok(Self(Arc::new(functions)))
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    /// The label that the function `name` gives the file at `path`, which is called for `work`.
+    pub(crate) fn label(&self, name: &str, path: &Path, work: &Work) -> Result<Label, StepError> {
+        let unknown = || failed("there is no such function", true);
+        let given = self.0.get(name).ok_or_else(unknown)?;
+        let turn = if given.parallel { Some(work.parallel()) } else { work.turn() };
+        let Some(_turn) = turn else { return Err(failed("it was not called, since the work was ended", true)) };
+        let called = Python::try_attach(|py| {
+            let raised = |error| StepError::from(Raised::new(py, error, name, &path.to_string_lossy()));
+            let label = given.function.bind(py).call1((path,)).map_err(raised)?;
+            label.extract().map_err(|_| StepError::FunctionOutput {
+                function: name.to_owned(),
+                found: described(&label),
+                expected: "a label".to_owned(),
+                hint: "return the name of a class, or a number",
+            })
+        });
+        called.unwrap_or_else(|| Err(failed("it was not called, since Python is shutting down", true)))
     }
 
     /// The pipeline, for `work` that calls its functions.

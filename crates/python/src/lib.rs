@@ -32,6 +32,7 @@ mod columns;
 mod decode;
 mod epoch;
 mod errors;
+mod files;
 mod function;
 mod in_process;
 mod loader;

@@ -1,17 +1,20 @@
 //! Where samples come from: a data set, or a folder of files.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use forebay_engine::data::ListingOptions;
 use forebay_engine::source::{Files, Shards, Source as EngineSource};
 use forebay_engine::{Result, StorageChoice};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::errors;
+use crate::files::FilesRequest;
 use crate::function::Functions;
 use crate::pipeline::Pipeline;
-use crate::work::{on_error, reach};
+use crate::turns::Work;
+use crate::work::on_error;
 
 /// What samples come from, opened.
 #[pyclass(frozen, module = "forebay._native")]
@@ -46,19 +49,14 @@ impl Source {
 
     /// The files of a folder, through a whole pipeline.
     #[staticmethod]
-    fn files(
-        py: Python<'_>,
-        pipeline: &Pipeline,
-        folder: PathBuf,
-        storage: &str,
-        skip_errors: bool,
-        allow_outside: bool,
-    ) -> PyResult<Self> {
+    fn files(py: Python<'_>, pipeline: &Pipeline, storage: &str, files: FilesRequest) -> PyResult<Self> {
         let (pipeline, functions) = (pipeline.inner.clone(), pipeline.functions.clone());
-        let open = || -> Result<Files> {
+        let (source, work) = (pipeline.source().clone(), Work::new());
+        let open = |folder: &Path, options: &ListingOptions<'_>| -> Result<Files> {
             let storage = storage.parse::<StorageChoice>()?.open(0)?;
-            Files::open(pipeline, &folder, storage, on_error(skip_errors), reach(allow_outside))
+            Files::open(pipeline, folder, storage, options)
         };
+        let open = || work.await_it(|| files.listed(&source, &functions, &work, open));
         let files = py.detach(open).map_err(|error| errors::engine(py, &error, None))?;
         Ok(Self { inner: Arc::new(files), functions, manifest: None })
     }

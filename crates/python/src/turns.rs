@@ -44,6 +44,8 @@ struct FirstRaised {
 #[derive(Debug)]
 pub(crate) struct Turn {
     number: Option<u64>,
+    /// The call that this thread was in before.
+    outer: Option<Waiter>,
 }
 
 struct Turns {
@@ -126,8 +128,8 @@ impl Work {
             if turns.may_call(self.0.number) {
                 let number = NEXT.fetch_add(1, Ordering::Relaxed);
                 turns.calls.push(number);
-                INSIDE.set(Some(Waiter::Turn(number)));
-                return Some(Turn { number: Some(number) });
+                let outer = INSIDE.replace(Some(Waiter::Turn(number)));
+                return Some(Turn { number: Some(number), outer });
             }
             CHANGED.wait(&mut turns);
         }
@@ -135,8 +137,8 @@ impl Work {
 
     /// The same for a function that is thread-safe, and waits for nobody.
     pub(crate) fn parallel(&self) -> Turn {
-        INSIDE.set(Some(Waiter::Work(self.0.number)));
-        Turn { number: None }
+        let outer = INSIDE.replace(Some(Waiter::Work(self.0.number)));
+        Turn { number: None, outer }
     }
 
     /// Does `wait`, which waits for this work. Where a function does that, the work's functions are called on its turn.
@@ -174,7 +176,7 @@ impl Work {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        INSIDE.set(None);
+        INSIDE.set(self.outer);
         let Some(number) = self.number else { return };
         let mut turns = TURNS.lock();
         turns.calls.retain(|call| *call != number);

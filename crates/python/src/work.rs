@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use forebay_engine::build::{Build, BuildOptions, default_shards};
-use forebay_engine::data::{Dataset, Listing, Reach};
+use forebay_engine::data::{Dataset, Listing, ListingOptions};
 use forebay_engine::load::{OnError, Shuffle};
 use forebay_engine::memory::default_memory_bytes;
 use forebay_engine::profile::ProfileOptions;
@@ -16,6 +16,7 @@ use pyo3::prelude::*;
 
 use crate::callback::Callback;
 use crate::errors;
+use crate::files::FilesRequest;
 use crate::pipeline::Pipeline;
 use crate::turns::Work;
 
@@ -23,7 +24,7 @@ use crate::turns::Work;
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct ProfileRequest {
-    folder: PathBuf,
+    files: FilesRequest,
     samples: u64,
     runs: NonZeroU32,
     /// Instead of so many runs of each.
@@ -38,35 +39,28 @@ pub(crate) struct ProfileRequest {
     /// Only these; `None` for all, in all forms of `encodings` besides.
     strategies: Option<Vec<String>>,
     encodings: Vec<String>,
-    skip_errors: bool,
     memory_bytes: Option<u64>,
     work_folder: PathBuf,
-    allow_outside: bool,
 }
 
 /// What to build, and how.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct BuildRequest {
-    folder: PathBuf,
+    files: FilesRequest,
     output: PathBuf,
     strategy: String,
     storage: String,
     threads: usize,
     shards: Option<usize>,
-    skip_errors: bool,
+    /// How many bytes a sample takes, where a plan says so.
+    bytes_per_sample: Option<f64>,
     overwrite: bool,
-    allow_outside: bool,
     memory_bytes: Option<u64>,
 }
 
 pub(crate) fn on_error(skip_errors: bool) -> OnError {
     if skip_errors { OnError::Skip } else { OnError::Fail }
-}
-
-/// Which files a pipeline's source may name.
-pub(crate) fn reach(allow_outside: bool) -> Reach {
-    if allow_outside { Reach::Anywhere } else { Reach::Root }
 }
 
 /// Measures a pipeline; the profile as JSON.
@@ -78,12 +72,13 @@ pub(crate) fn profile(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let work = Work::new();
-    let pipeline = &pipeline.functions.bind(&pipeline.inner, &work);
+    let functions = &pipeline.functions;
+    let pipeline = &functions.bind(&pipeline.inner, &work);
     let caching: Caching = serde_json::from_value(request.caching.as_str().into()).map_err(|_| {
         errors::usage(py, &format!("no caching `{}`\nhint: one of none, system, application", request.caching))
     })?;
     let progress = Callback::new(progress);
-    let mut samples = 0;
+    let (mut samples, folder) = (0, request.files.folder.clone());
     let measured = progress.watch(py, &work, || -> Result<Profile> {
         let strategies = if let Some(names) = &request.strategies {
             names.iter().map(|name| Strategy::parse(pipeline, name)).collect::<Result<_, _>>()?
@@ -101,17 +96,18 @@ pub(crate) fn profile(
             caching,
             shuffle: Shuffle::No,
             seed: request.seed,
-            on_error: on_error(request.skip_errors),
+            on_error: on_error(request.files.skip_errors),
             work_folder: request.work_folder,
             strategies,
             memory_bytes: request.memory_bytes.unwrap_or_else(default_memory_bytes),
         };
-        let (on_error, reach) = (on_error(request.skip_errors), reach(request.allow_outside));
-        let listing = Listing::scan_with(pipeline.source(), &request.folder, on_error, reach)?;
+        let source = pipeline.source();
+        let scan = |folder: &Path, options: &ListingOptions<'_>| Listing::scan_with(source, folder, options);
+        let listing = request.files.listed(source, functions, &work, scan)?;
         samples = (listing.len() as u64).min(request.samples);
         forebay_engine::profile::profile(pipeline, listing, &storage, &options, &progress)
     })?;
-    let measured = measured.map_err(|error| failed(py, &error, &work, samples, &request.folder))?;
+    let measured = measured.map_err(|error| failed(py, &error, &work, samples, &folder))?;
     measured.to_json().map_err(|error| errors::plan(py, &error))
 }
 
@@ -124,19 +120,22 @@ pub(crate) fn build(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<usize> {
     let work = Work::new();
-    let pipeline = pipeline.functions.bind(&pipeline.inner, &work);
+    let functions = &pipeline.functions;
+    let pipeline = functions.bind(&pipeline.inner, &work);
     let progress = Callback::new(progress);
-    let mut samples = 0;
+    let (mut samples, folder) = (0, request.files.folder.clone());
     let built = progress.watch(py, &work, || -> Result<usize> {
         let strategy = Strategy::parse(&pipeline, &request.strategy)?;
-        let reach = reach(request.allow_outside);
-        let listing = Listing::scan_with(pipeline.source(), &request.folder, on_error(request.skip_errors), reach)?;
-        let listing = Arc::new(listing);
+        let (source, on_error) = (pipeline.source(), on_error(request.files.skip_errors));
+        let scan = |folder: &Path, options: &ListingOptions<'_>| Listing::scan_with(source, folder, options);
+        let listing = Arc::new(request.files.listed(source, functions, &work, scan)?);
         samples = listing.len() as u64;
         let options = BuildOptions {
             threads: request.threads,
-            shards: request.shards.unwrap_or_else(|| default_shards(samples, request.threads)),
-            on_error: on_error(request.skip_errors),
+            shards: request
+                .shards
+                .unwrap_or_else(|| default_shards(samples, request.threads, request.bytes_per_sample)),
+            on_error,
             overwrite: request.overwrite,
             resume: None,
             memory_bytes: request.memory_bytes.unwrap_or_else(default_memory_bytes),
@@ -145,7 +144,7 @@ pub(crate) fn build(
         let build = Build { pipeline, strategy, listing, storage };
         Ok(build.run(&request.output, &options, &progress)?.shards_kept)
     })?;
-    built.map_err(|error| failed(py, &error, &work, samples, &request.folder))
+    built.map_err(|error| failed(py, &error, &work, samples, &folder))
 }
 
 /// An error of work on so many samples of a folder. Where functions raised something on all of them, that is what is wrong.

@@ -16,6 +16,7 @@ use super::profile::counted;
 use super::show_skipped;
 use crate::arguments::{self, ErrorArguments, MemoryArguments, Settings, StorageArguments, Threads};
 use crate::error::{Error, Result};
+use crate::file_list::{ListArguments, listing_options};
 use crate::output::{Output, Page};
 
 const EXAMPLES: &str = "\
@@ -44,6 +45,8 @@ pub(crate) struct Arguments {
     /// The folder with the data [default: the one that was profiled]
     #[arg(long, value_name = "FOLDER")]
     pub(crate) data: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) list: ListArguments,
     #[command(flatten)]
     pub(crate) settings: Settings,
     /// What to keep, and in which encoding: `resized`, `decoded+png` [default: the plan's choice]
@@ -94,21 +97,6 @@ struct Task {
     bytes_per_sample: Option<f64>,
 }
 
-/// How large a shard should be: large enough that opening it costs nothing, small enough that little is lost when a build
-/// is stopped, and that readers can share the work.
-const SHARD_BYTES: f64 = 128e6;
-
-impl Task {
-    /// How many shards suit the data set.
-    fn shards(&self, samples: usize, threads: usize) -> usize {
-        let shards = match self.bytes_per_sample {
-            Some(bytes) => ((bytes * samples as f64 / SHARD_BYTES).ceil() as usize).max(threads),
-            None => default_shards(samples as u64, threads),
-        };
-        shards.clamp(1, samples.max(1))
-    }
-}
-
 pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
     let outcome = execute(arguments, command_line(), output)?;
     output.present(&outcome, |outcome, page| {
@@ -133,15 +121,16 @@ fn command_line() -> Option<Resume> {
 /// Builds.
 pub(super) fn execute(arguments: &Arguments, resume: Option<Resume>, output: &Output) -> Result<Outcome> {
     let task = task(arguments)?;
-    let (on_error, reach) = (arguments.on_error.choice(), arguments.settings.reach());
-    let listing = Arc::new(Listing::scan_with(task.pipeline.source(), &task.data, on_error, reach)?);
-    let samples = listing.len();
+    let files = arguments.list.read(&task.pipeline)?;
+    let options = listing_options(&arguments.settings, &arguments.on_error, files.as_ref());
+    let listing = Arc::new(Listing::scan_with(task.pipeline.source(), &task.data, &options)?);
+    let samples = listing.len() as u64;
     let threads = arguments.threads.count();
     let shards = arguments.shards.map(|shards| shards as usize);
     let options = BuildOptions {
         memory_bytes: arguments.memory.bytes(),
         threads,
-        shards: shards.unwrap_or_else(|| task.shards(samples, threads)),
+        shards: shards.unwrap_or_else(|| default_shards(samples, threads, task.bytes_per_sample)),
         on_error: arguments.on_error.choice(),
         overwrite: arguments.overwrite,
         resume,
@@ -161,7 +150,7 @@ fn task(arguments: &Arguments) -> Result<Task> {
     if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json")) {
         arguments.settings.none_with("a plan")?;
         let plan = read_plan(path)?;
-        let pipeline = Pipeline::from_spec(&plan.pipeline)?;
+        let pipeline = arguments.list.applied(Pipeline::from_spec(&plan.pipeline)?)?;
         let name = arguments.strategy.as_ref().unwrap_or(&plan.chosen);
         let strategy = Strategy::parse(&pipeline, name)?;
         let data = arguments.data.clone().unwrap_or_else(|| plan.data.root.into());
@@ -170,7 +159,7 @@ fn task(arguments: &Arguments) -> Result<Task> {
             chosen.map(|summary| summary.storage_bytes_total as f64 / plan.data.samples.max(1) as f64);
         return Ok(Task { pipeline, strategy, data, bytes_per_sample });
     }
-    let pipeline = arguments::pipeline(&arguments.what, &arguments.settings)?;
+    let pipeline = arguments::pipeline(&arguments.what, &arguments.settings, &arguments.list)?;
     let data = arguments::data_folder(arguments.data.as_ref(), "build")?;
     let names = || pipeline.splits().iter().skip(1).map(|split| split.name.clone()).collect::<Vec<_>>().join("`, `");
     let name = arguments.strategy.as_ref().ok_or_else(|| {

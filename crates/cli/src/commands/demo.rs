@@ -17,6 +17,7 @@ use crate::arguments::{
 };
 use crate::demo::{self, Domain, Made, Order, TensorKind};
 use crate::error::{Error, Result};
+use crate::file_list::ListArguments;
 use crate::output::{Output, Page};
 
 const EXAMPLES: &str = "\
@@ -199,6 +200,7 @@ fn walk(arguments: &Arguments, data: &Made, output: &Output) -> Result<Walk> {
             seed: 0,
             strategies: Vec::new(),
             settings: Settings::default(),
+            list: ListArguments::default(),
             encodings: Vec::new(),
             on_error: ErrorArguments::fail(),
             work: None,
@@ -245,6 +247,7 @@ fn build_plan(
             storage: storage.clone(),
             on_error: ErrorArguments::fail(),
             settings: Settings::default(),
+            list: ListArguments::default(),
             overwrite: true,
         },
         None,
@@ -274,6 +277,7 @@ fn load_arguments(what: &Path, threads: Threads, storage: StorageArguments) -> l
         on_error: ErrorArguments::fail(),
         cache: None,
         settings: Settings::default(),
+        list: ListArguments::default(),
         drop_last: false,
         prefetch: 2,
     }

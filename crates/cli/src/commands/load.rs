@@ -21,6 +21,7 @@ use super::profile::counted;
 use super::show_skipped;
 use crate::arguments::{self, ErrorArguments, MemoryArguments, Settings, StorageArguments, Threads, size_bytes};
 use crate::error::{Error, Result};
+use crate::file_list::{ListArguments, listing_options};
 use crate::output::{Align, Output, Page, Table, write_file};
 
 const EXAMPLES: &str = "\
@@ -32,6 +33,7 @@ Examples:
   forebay load dataset/ --shuffle --rank 1 --world-size 4
   forebay load dataset/ --shuffle --epochs 10 --state state.json
   forebay load cv --data photos/          reads the files, does every step
+  forebay load cv --data photos/ --files-from train.txt
 
 Shuffling reads blocks of neighbouring samples in random order, a window at a
 time, and mixes the samples of each window; the order follows from --seed and
@@ -56,6 +58,8 @@ pub(crate) struct Arguments {
     /// The folder with the data, where a pipeline is given
     #[arg(long, value_name = "FOLDER")]
     pub(crate) data: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) list: ListArguments,
     #[command(flatten)]
     pub(crate) settings: Settings,
     /// Samples in a batch
@@ -356,6 +360,7 @@ fn open(arguments: &Arguments, storage: &Arc<dyn Storage>) -> Result<Arc<dyn Sou
             return Err(Error::usage("`--data` makes no sense with a data set", "leave it out"));
         }
         arguments.settings.none_with("a data set")?;
+        arguments.list.none_with("a data set")?;
         if arguments.settings.reach() != Reach::Root {
             let problem = "`--allow-outside` makes no sense with a data set: it names no files outside its folder";
             return Err(Error::usage(problem, "leave it out"));
@@ -367,11 +372,12 @@ fn open(arguments: &Arguments, storage: &Arc<dyn Storage>) -> Result<Arc<dyn Sou
         arguments.settings.none_with("a plan")?;
         of_plan(path, arguments)?
     } else {
-        let pipeline = arguments::pipeline(&arguments.what, &arguments.settings)?;
+        let pipeline = arguments::pipeline(&arguments.what, &arguments.settings, &arguments.list)?;
         (pipeline, arguments::data_folder(arguments.data.as_ref(), "load")?)
     };
-    let (on_error, reach) = (arguments.on_error.choice(), arguments.settings.reach());
-    Ok(Arc::new(Files::open(pipeline, &data, Arc::clone(storage), on_error, reach)?))
+    let files = arguments.list.read(&pipeline)?;
+    let options = listing_options(&arguments.settings, &arguments.on_error, files.as_ref());
+    Ok(Arc::new(Files::open(pipeline, &data, Arc::clone(storage), &options)?))
 }
 
 /// A plan can be loaded where it chose to keep the files as they are.
@@ -388,7 +394,7 @@ fn of_plan(path: &Path, arguments: &Arguments) -> Result<(Pipeline, PathBuf)> {
         ));
     }
     let data = arguments.data.clone().unwrap_or_else(|| PathBuf::from(&plan.data.root));
-    Ok((Pipeline::from_spec(&plan.pipeline)?, data))
+    Ok((arguments.list.applied(Pipeline::from_spec(&plan.pipeline)?)?, data))
 }
 
 fn shapes(batch: &Batch) -> Vec<FieldShape> {

@@ -19,6 +19,7 @@ use crate::arguments::{
     self, CachingChoice, ErrorArguments, MemoryArguments, RUNS_DEFAULT, Settings, StorageArguments, Threads, run_count,
 };
 use crate::error::{Error, Result};
+use crate::file_list::{ListArguments, listing_options};
 use crate::output::{Align, Output, Page, Table, all_different, write_file, write_inside};
 
 const EXAMPLES: &str = "\
@@ -46,6 +47,8 @@ pub(crate) struct Arguments {
     /// The folder with the data
     #[arg(long, value_name = "FOLDER")]
     pub(crate) data: PathBuf,
+    #[command(flatten)]
+    pub(crate) list: ListArguments,
     #[command(flatten)]
     pub(crate) settings: Settings,
     /// Samples in each run; more take longer and spread less
@@ -136,7 +139,7 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
 
 /// Measures, and writes the files.
 pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<(Profile, Outcome)> {
-    let pipeline = arguments::pipeline(&arguments.pipeline, &arguments.settings)?;
+    let pipeline = arguments::pipeline(&arguments.pipeline, &arguments.settings, &arguments.list)?;
     let strategies = strategies(arguments, &pipeline)?;
     if arguments.caching == CachingChoice::System && arguments.runs.get() < 2 && !arguments.fast {
         return Err(Error::usage(
@@ -153,8 +156,9 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<(Profile
     if let Some(csv) = &arguments.csv {
         all_different(&[("--output", &arguments.output), ("--csv", csv)])?;
     }
-    let (on_error, reach) = (arguments.on_error.choice(), arguments.settings.reach());
-    let listing = Listing::scan_with(pipeline.source(), &arguments.data, on_error, reach)?;
+    let files = arguments.list.read(&pipeline)?;
+    let options = listing_options(&arguments.settings, &arguments.on_error, files.as_ref());
+    let listing = Listing::scan_with(pipeline.source(), &arguments.data, &options)?;
     let profile = measure(arguments, &pipeline, strategies, listing, output)?;
     write_file(&arguments.output, profile.to_json().map_err(Error::plan(&arguments.output))?.as_bytes())?;
     let csv = arguments.csv.as_deref().map_or(Ok(Vec::new()), |path| write_csv(&profile, path))?;

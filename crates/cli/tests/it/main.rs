@@ -12,6 +12,7 @@ mod domains;
 mod errors;
 mod experiment;
 mod faults;
+mod files;
 mod integrity;
 mod interrupt;
 mod memory;

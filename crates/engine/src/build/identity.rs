@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::{Build, BuildOptions};
-use crate::data::{Manifest, checksum, digits};
+use crate::data::{LabelValue, Manifest, checksum, digits};
 use crate::error::{Error, Result};
 
 /// What is built, in parts, so that a message can say what has changed.
@@ -85,7 +85,7 @@ fn files_checksum(build: &Build) -> Result<String> {
         hash.update(file.key.as_bytes());
         hash.update(&[0]);
         hash.update(&file.bytes.to_le_bytes());
-        hash.update(&file.label.unwrap_or(-1).to_le_bytes());
+        hash.update(&file.label.map_or([u8::MAX; 8], LabelValue::to_le_bytes));
         hash.update(&file.version.0.to_le_bytes());
     }
     for path in named_files(build.strategy.offline(&build.pipeline))? {

@@ -70,10 +70,20 @@ pub struct BuildReport {
     pub shards_kept: usize,
 }
 
-/// How many shards suit `samples` samples built on `threads` threads: enough to keep the threads busy to the end, none
-/// with fewer than 16 samples.
-pub fn default_shards(samples: u64, threads: usize) -> usize {
-    (samples.div_ceil(16) as usize).clamp(1, threads * 4)
+/// How large a shard should be: large enough that opening it costs nothing, small enough that little is lost when a build
+/// is stopped, and that readers can share the work.
+pub const SHARD_BYTES: f64 = 128e6;
+
+/// How many shards suit `samples` samples built on `threads` threads. Where it is known how many bytes a sample takes, as by a plan, shards have
+/// [`SHARD_BYTES`], but each thread has one. Otherwise there are enough to keep the threads busy to the end, none with fewer than 16 samples.
+pub fn default_shards(samples: u64, threads: usize, bytes_per_sample: Option<f64>) -> usize {
+    match bytes_per_sample {
+        Some(bytes) => {
+            let shards = (bytes * samples as f64 / SHARD_BYTES).ceil() as usize;
+            shards.max(threads).clamp(1, samples.max(1) as usize)
+        }
+        None => (samples.div_ceil(16) as usize).clamp(1, threads * 4),
+    }
 }
 
 impl Build {

@@ -1,6 +1,5 @@
 //! The listing: the samples of a source, their order and their labels.
 
-use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
@@ -13,13 +12,12 @@ use globset::GlobBuilder;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::beside::check_beside;
+use super::file_list::FileList;
+use super::labels::{LabelFunction, LabelValue, label};
 use super::manifest::Skipped;
 use super::shards::list_shards;
 use crate::error::{Error, Result};
 use crate::load::OnError;
-
-/// The largest table of labels that is read.
-const TABLE_BYTES_MAX: u64 = 1 << 30;
 
 /// Which files a source may name besides those that are found in the data folder.
 ///
@@ -35,7 +33,7 @@ pub enum Reach {
 
 impl Reach {
     /// What `named` is called below `root`; `None` if it lies elsewhere and must not.
-    fn below(self, root: &Path, named: &Path) -> Option<PathBuf> {
+    pub(super) fn below(self, root: &Path, named: &Path) -> Option<PathBuf> {
         if self == Self::Anywhere {
             return Some(named.to_owned());
         }
@@ -54,11 +52,25 @@ impl Reach {
     }
 }
 
-fn outside(problem: String) -> Error {
+pub(super) fn outside(problem: String) -> Error {
     Error::Usage {
         problem,
         remedy: "if you trust the pipeline, pass --allow-outside (in Python: allow_outside=True)".to_owned(),
     }
+}
+
+/// How a source is listed.
+#[derive(Clone, Copy, Default)]
+pub struct ListingOptions<'a> {
+    /// What happens to shards and folders that are damaged, and to files without a label: with [`OnError::Skip`] samples are listed as far as they
+    /// are whole, and the rest is [`lost`](Listing::lost).
+    pub on_error: OnError,
+    /// What the source may name.
+    pub reach: Reach,
+    /// The files, for a source with `files = "-"`.
+    pub files: Option<&'a FileList>,
+    /// The function that gives labels, for a source with `label = "function"`. It is called once for each file.
+    pub label_function: Option<&'a LabelFunction<'a>>,
 }
 
 /// The samples of a source, in the order that numbers them.
@@ -84,8 +96,8 @@ pub struct Entry {
     pub bytes: u64,
     /// Which version of its file this is, and of those beside it.
     pub version: Version,
-    /// Its class, as a number into [`Listing::classes`].
-    pub label: Option<i64>,
+    /// Its label; a class is a number into [`Listing::classes`].
+    pub label: Option<LabelValue>,
     /// Where it lies.
     pub(super) place: Place,
 }
@@ -112,62 +124,74 @@ impl Entry {
 impl Listing {
     /// Lists what `source` means in the folder `root`, and reads nothing that the source names outside it.
     pub fn scan(source: &Source, root: impl Into<Folder>) -> Result<Self> {
-        Self::scan_with(source, root, OnError::Fail, Reach::Root)
+        Self::scan_with(source, root, &ListingOptions::default())
     }
 
-    /// The same, where `on_error` says what happens to shards and folders that are damaged, and `reach` what the source may name: with
-    /// [`OnError::Skip`] samples are listed as far as they are whole, and the rest is [`lost`](Self::lost).
-    pub fn scan_with(source: &Source, root: impl Into<Folder>, on_error: OnError, reach: Reach) -> Result<Self> {
-        let root = root.into();
+    /// The same, as `options` say.
+    pub fn scan_with(source: &Source, root: impl Into<Folder>, options: &ListingOptions<'_>) -> Result<Self> {
+        let mut listing = Self::unordered(source, root.into(), options)?;
+        if source.order() == Order::Shuffled {
+            Random::from_parts(&[source.seed()]).shuffle(&mut listing.entries);
+        }
+        Ok(listing)
+    }
+
+    /// The same samples as they lie, by name, in the order of their list or in that of their shards, and the number that each has in
+    /// [a listing](Self::scan_with). That is in the order that a build writes samples in, which is random unless the source says otherwise; whoever
+    /// loads the files themselves expects this one.
+    pub fn as_they_lie(
+        source: &Source,
+        root: impl Into<Folder>,
+        options: &ListingOptions<'_>,
+    ) -> Result<(Self, Vec<u64>)> {
+        let listing = Self::unordered(source, root.into(), options)?;
+        let mut places: Vec<u64> = (0..listing.len() as u64).collect();
+        if source.order() == Order::Shuffled {
+            Random::from_parts(&[source.seed()]).shuffle(&mut places);
+        }
+        let mut numbers = vec![0; places.len()];
+        for (number, place) in (0..).zip(places) {
+            numbers[place as usize] = number;
+        }
+        Ok((listing, numbers))
+    }
+
+    fn unordered(source: &Source, root: Folder, options: &ListingOptions<'_>) -> Result<Self> {
         let mut lost = Vec::new();
-        let mut entries = walk(source, &root, on_error, &mut lost)?;
+        let mut entries = match options.files {
+            Some(given) if source.files_are_given() => given.entries(&root, options.on_error, &mut lost)?,
+            None if source.files_are_given() => {
+                return Err(Error::Usage {
+                    problem: "the files of this source are given as a list, and there is none".to_owned(),
+                    remedy: "give it with `--files-from LIST` (in Python: `data=[…]`)".to_owned(),
+                });
+            }
+            Some(_) => return Err(Error::internal("a list of files was given for a source that looks for its own")),
+            None => walk(source, &root, options.on_error, &mut lost)?,
+        };
         if entries.is_empty() {
             return Err(Error::Usage {
                 problem: format!("no file below `{}` matches `{}`", root.path().display(), source.pattern()),
                 remedy: "check the folder, or set `files` in the pipeline's [source]".to_owned(),
             });
         }
-        entries.sort_unstable_by(|a, b| a.key.cmp(&b.key));
         let (mut shards, mut classes) = (Vec::new(), Vec::new());
-        if source.format == Format::Files {
-            classes = match source.label {
-                Label::None => Vec::new(),
-                Label::Folder => label_by(&mut entries, |path| Ok(folder_of(path)))?,
-                Label::Table => {
-                    let table = read_table(source, &root, reach)?;
-                    label_by_table(&mut entries, |path| table_entry(&table, path))?
-                }
-            };
-        } else {
-            let found = list_shards(source.format, &root, &entries, on_error)?;
+        if source.format != Format::Files {
+            let found = list_shards(source.format, &root, &entries, options.on_error)?;
             (shards, entries) = (found.paths, found.entries);
             lost.extend(found.lost);
+        } else if source.label == Label::None {
+            for entry in &mut entries {
+                entry.label = None;
+            }
+        } else {
+            classes = label(&mut entries, source, &root, options, &mut lost)?;
         }
-        if source.order() == Order::Shuffled {
-            Random::from_parts(&[source.seed]).shuffle(&mut entries);
-        }
-        let mut listing = Self { root, source: source.clone(), reach, entries, shards, classes, lost };
+        let mut listing = Self { root, source: source.clone(), reach: options.reach, entries, shards, classes, lost };
         listing.check_reach()?;
         check_beside(&listing)?;
         listing.add_beside();
         Ok(listing)
-    }
-
-    /// The same samples as they lie, by name or in the order of their shards, and the number that each had. A listing is in the
-    /// order that a build writes samples in, which is random unless the source says otherwise; whoever loads the files
-    /// themselves expects this one.
-    #[must_use]
-    pub fn as_they_lie(mut self) -> (Self, Vec<u64>) {
-        let mut numbered: Vec<(u64, Entry)> = (0..).zip(self.entries).collect();
-        numbered.sort_unstable_by(|(_, a), (_, b)| match (&a.place, &b.place) {
-            (Place::Shard { shard, record, .. }, Place::Shard { shard: other, record: than, .. }) => {
-                (shard, record).cmp(&(other, than))
-            }
-            _ => a.key.cmp(&b.key),
-        });
-        let (numbers, entries) = numbered.into_iter().unzip();
-        self.entries = entries;
-        (self, numbers)
     }
 
     /// The first `count` samples only.
@@ -308,6 +332,7 @@ fn beside(path: &Path, from: &str, root: &Path, reach: Reach) -> Option<PathBuf>
     reach.below(root, Path::new(OsStr::from_bytes(&named)))
 }
 
+/// The files that the source's pattern finds, by name.
 fn walk(source: &Source, root: &Folder, on_error: OnError, lost: &mut Vec<Skipped>) -> Result<Vec<Entry>> {
     let glob = GlobBuilder::new(source.pattern())
         .literal_separator(true)
@@ -345,77 +370,6 @@ fn walk(source: &Source, root: &Folder, on_error: OnError, lost: &mut Vec<Skippe
             }
         }
     }
+    files.sort_unstable_by(|one: &Entry, other| one.key.cmp(&other.key));
     Ok(files)
-}
-
-/// Gives each file the class that `class_of` names by its path, and returns the classes in alphabetical order.
-fn label_by(entries: &mut [Entry], class_of: impl Fn(&Path) -> Result<String>) -> Result<Vec<String>> {
-    let names: Vec<String> = entries.iter().map(|entry| class_of(entry.path())).collect::<Result<_>>()?;
-    let classes: Vec<String> = names.iter().cloned().collect::<BTreeSet<_>>().into_iter().collect();
-    for (entry, name) in entries.iter_mut().zip(&names) {
-        entry.label = classes.binary_search(name).ok().map(|class| class as i64);
-    }
-    Ok(classes)
-}
-
-/// The same of a table, where labels that are all whole numbers stay what they are. They have names if they count from 0.
-fn label_by_table(entries: &mut [Entry], class_of: impl Fn(&Path) -> Result<String>) -> Result<Vec<String>> {
-    let names: Vec<String> = entries.iter().map(|entry| class_of(entry.path())).collect::<Result<_>>()?;
-    let Ok(numbers) = names.iter().map(|name| name.parse::<i64>()).collect::<std::result::Result<Vec<_>, _>>() else {
-        return label_by(entries, class_of);
-    };
-    for (entry, &number) in entries.iter_mut().zip(&numbers) {
-        entry.label = Some(number);
-    }
-    let distinct: BTreeSet<i64> = numbers.into_iter().collect();
-    let counted = distinct.iter().copied().eq(0..distinct.len() as i64);
-    Ok(if counted { distinct.iter().map(ToString::to_string).collect() } else { Vec::new() })
-}
-
-/// The name of the folder a file is in; the empty name for files right in the root.
-fn folder_of(path: &Path) -> String {
-    let folder = path.parent().and_then(Path::file_name);
-    folder.map(|name| name_text(name.as_bytes()).into_owned()).unwrap_or_default()
-}
-
-fn read_table(source: &Source, root: &Folder, reach: Reach) -> Result<HashMap<String, String>> {
-    let name = source.table.as_deref().ok_or_else(|| Error::Usage {
-        problem: "the source has `label = \"table\"` but no `table`".to_owned(),
-        remedy: "add `table = \"labels.tsv\"`, a file below the data folder".to_owned(),
-    })?;
-    let below = reach.below(root.path(), Path::new(name));
-    let below = below.ok_or_else(|| outside(format!("the label table `{name}` lies outside the data folder")))?;
-    let path = root.file(below);
-    let text = root.storage().read_text(&path, TABLE_BYTES_MAX)?;
-    let mut table: HashMap<String, String> = HashMap::new();
-    for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
-        let mut columns = line.split('\t');
-        let (Some(key), Some(label)) = (columns.next(), columns.next()) else {
-            return Err(Error::Format {
-                path,
-                problem: format!("line {} has no tab: expected path, tab, label; found `{line}`", number + 1),
-            });
-        };
-        let (key, label) = (key.trim(), label.trim());
-        match table.insert(key.to_owned(), label.to_owned()) {
-            Some(other) if other != label => {
-                return Err(Error::Format {
-                    path,
-                    problem: format!("line {} gives `{key}` the label `{label}`, but it had `{other}`", number + 1),
-                });
-            }
-            _ => {}
-        }
-    }
-    Ok(table)
-}
-
-/// The label of a file by its path, its name, or its name without the extension.
-fn table_entry(table: &HashMap<String, String>, path: &Path) -> Result<String> {
-    let text = |part: &OsStr| name_text(part.as_bytes()).into_owned();
-    let names = [Some(text(path.as_os_str())), path.file_name().map(text), path.file_stem().map(text)];
-    names.into_iter().flatten().find_map(|name| table.get(&name)).cloned().ok_or_else(|| Error::Usage {
-        problem: format!("the label table has no line for `{}`", text(path.as_os_str())),
-        remedy: "add one (path or file name, tab, label), or narrow the source's `files`".to_owned(),
-    })
 }

@@ -2,6 +2,8 @@
 
 mod beside;
 mod dataset;
+mod file_list;
+mod labels;
 mod listing;
 mod manifest;
 mod reader;
@@ -12,7 +14,9 @@ mod tables;
 mod verify;
 
 pub use dataset::Dataset;
-pub use listing::{Entry, Listing, Reach};
+pub use file_list::FileList;
+pub use labels::{GivenLabel, LabelFunction, LabelValue};
+pub use listing::{Entry, Listing, ListingOptions, Reach};
 pub(crate) use manifest::MANIFEST_BYTES_MAX;
 pub use manifest::{MANIFEST_FILE, Manifest, ShardEntry, Skipped};
 pub use reader::{Content, SourceReader};

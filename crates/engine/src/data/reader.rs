@@ -5,11 +5,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
+use forebay_codec::Tensor;
 use forebay_pipeline::{Field, Format, LABEL_FIELD, Sample, SourceField, Value};
 use forebay_record::{Location, Origin, SharedExample, parse_indexed, tar_members};
 use forebay_storage::{File, Storage};
 
 use super::FILE_BYTES_MAX;
+use super::labels::LabelValue;
 use super::listing::{Entry, Listing, Place};
 use super::shards::shard_name;
 use crate::error::{Error, Result};
@@ -125,7 +127,15 @@ impl SourceReader {
     fn file_fields(&self, entry: &Entry, content: Content) -> Result<Vec<Field>> {
         let source = self.listing.source();
         let mut fields = vec![Field { name: source.field.as_str().into(), value: Value::Bytes(content.first) }];
-        fields.extend(entry.label.map(|label| Field { name: LABEL_FIELD.into(), value: Value::Int(label) }));
+        fields.extend(entry.label.map(|label| {
+            let value = match label {
+                LabelValue::Int(number) => Value::Int(number),
+                LabelValue::Float(number) => {
+                    Value::Tensor(Tensor::from_elements(&[], &[number]).expect("one element for a shape of none"))
+                }
+            };
+            Field { name: LABEL_FIELD.into(), value }
+        }));
         for (place, (field, content)) in self.fields.iter().zip(content.beside).enumerate() {
             let value = field.value(content).map_err(|problem| Error::Format {
                 path: self.listing.files_of(entry).swap_remove(place + 1),

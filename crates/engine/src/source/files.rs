@@ -9,9 +9,8 @@ use forebay_storage::{Folder, Storage};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::{Block, Failed, Fetched, Source, block_bytes};
-use crate::data::{Content, Listing, Reach, Skipped, SourceReader};
+use crate::data::{Content, LabelValue, Listing, ListingOptions, Skipped, SourceReader};
 use crate::error::Result;
-use crate::load::OnError;
 
 /// The samples of a listing, with nothing done to them yet.
 pub struct Files {
@@ -24,18 +23,15 @@ pub struct Files {
 }
 
 impl Files {
-    /// What the pipeline's `[source]` means in the folder `root`, as it lies there. `on_error` says what happens to shards and
-    /// folders that are damaged, and `reach` what the pipeline may name outside the folder.
+    /// What the pipeline's `[source]` means in the folder `root`, as it lies there.
     pub fn open(
         pipeline: Pipeline,
         root: &Path,
         storage: Arc<dyn Storage>,
-        on_error: OnError,
-        reach: Reach,
+        options: &ListingOptions<'_>,
     ) -> Result<Self> {
         let folder = Folder::new(Arc::clone(&storage), root);
-        let listing = Listing::scan_with(pipeline.source(), folder, on_error, reach)?;
-        let (listing, numbers) = listing.as_they_lie();
+        let (listing, numbers) = Listing::as_they_lie(pipeline.source(), folder, options)?;
         Ok(Self { numbers: Some(numbers), ..Self::new(pipeline, Arc::new(listing), storage)? })
     }
 
@@ -79,7 +75,7 @@ impl Source for Files {
             hash.update(file.key.as_bytes());
             hash.update(&[0]);
             hash.update(&file.bytes.to_le_bytes());
-            hash.update(&file.label.unwrap_or(-1).to_le_bytes());
+            hash.update(&file.label.map_or([u8::MAX; 8], LabelValue::to_le_bytes));
         }
         format!("{:016x}", hash.digest())
     }

@@ -240,9 +240,12 @@ fn a_damaged_data_set_says_what_is_wrong() {
 
 #[test]
 fn shards_suit_samples_and_threads() {
-    assert_eq!(default_shards(1, 8), 1);
-    assert_eq!(default_shards(100, 2), 7);
-    assert_eq!(default_shards(1_000_000, 2), 8);
+    assert_eq!(default_shards(1, 8, None), 1);
+    assert_eq!(default_shards(100, 2, None), 7);
+    assert_eq!(default_shards(1_000_000, 2, None), 8);
+    assert_eq!(default_shards(1_000_000, 2, Some(1_000.0)), 8);
+    assert_eq!(default_shards(1_000, 4, Some(1_000.0)), 4);
+    assert_eq!(default_shards(3, 4, Some(1_000.0)), 3);
     let photos = photos(3);
     let listing = Listing::scan(pipeline(SMALL).source(), photos.path()).unwrap();
     assert_eq!(listing.len(), 3);

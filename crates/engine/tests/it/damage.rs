@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use forebay_engine::Error;
 use forebay_engine::build::{Build, BuildOptions};
-use forebay_engine::data::{Listing, Reach, Skipped};
+use forebay_engine::data::{Listing, ListingOptions, Skipped};
 use forebay_engine::load::{LoadOptions, OnError};
 use forebay_engine::source::Files;
 use forebay_pipeline::{Pipeline, Random, Strategy};
@@ -59,7 +59,11 @@ fn shards(format: &str, with_index: bool) -> TempDir {
 }
 
 fn load_source(pipeline: &Pipeline, folder: &Path, on_error: OnError) -> Result<Loaded, Error> {
-    let listing = Arc::new(Listing::scan_with(pipeline.source(), folder, on_error, Reach::Root)?);
+    let listing = Arc::new(Listing::scan_with(
+        pipeline.source(),
+        folder,
+        &ListingOptions { on_error, ..ListingOptions::default() },
+    )?);
     let options = LoadOptions { batch_size: 7, threads: 2, on_error, ..LoadOptions::default() };
     collect(start(Arc::new(Files::new(pipeline.clone(), listing, local())?), options, 0)?)
 }
@@ -96,7 +100,12 @@ fn a_truncated_tar_costs_what_was_cut() {
         let build = Build {
             strategy: Strategy::parse(&pipeline, "resized").unwrap(),
             listing: Arc::new(
-                Listing::scan_with(pipeline.source(), folder.path(), OnError::Skip, Reach::Root).unwrap(),
+                Listing::scan_with(
+                    pipeline.source(),
+                    folder.path(),
+                    &ListingOptions { on_error: OnError::Skip, ..ListingOptions::default() },
+                )
+                .unwrap(),
             ),
             pipeline: pipeline.clone(),
             storage: local(),

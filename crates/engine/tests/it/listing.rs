@@ -1,9 +1,212 @@
 //! Files, labels and their order.
 
-use forebay_engine::data::Listing;
-use forebay_pipeline::{Label, Order, Source};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use forebay_engine::Error;
+use forebay_engine::data::{FileList, GivenLabel, LabelValue, Listing, ListingOptions};
+use forebay_engine::load::OnError;
+use forebay_pipeline::{Label, LabelType, Order, Source};
 
 use crate::support::photos;
+
+fn labels(listing: &Listing) -> Vec<LabelValue> {
+    listing.entries().iter().map(|file| file.label.unwrap()).collect()
+}
+
+fn keys(listing: &Listing) -> Vec<&str> {
+    listing.entries().iter().map(|file| &*file.key).collect()
+}
+
+/// Files by name, of one byte each.
+fn tree(paths: &[&str]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for path in paths {
+        let path = folder.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, "x").unwrap();
+    }
+    folder
+}
+
+fn sorted(label: Label) -> Source {
+    Source { label, order: Some(Order::Sorted), ..Source::default() }
+}
+
+const SKIP: ListingOptions<'_> = ListingOptions {
+    on_error: OnError::Skip,
+    reach: forebay_engine::data::Reach::Root,
+    files: None,
+    label_function: None,
+};
+
+#[test]
+fn fixed_classes_give_the_same_labels_wherever_one_is_missing() {
+    let train = tree(&["ant/1.jpg", "bee/1.jpg", "cat/1.jpg"]);
+    let test = tree(&["ant/2.jpg", "cat/2.jpg", "cat/3.jpg"]);
+    let classes = Listing::scan(&sorted(Label::Folder), train.path()).unwrap().classes().to_vec();
+    let fixed = Source { classes: Some(classes.clone()), ..sorted(Label::Folder) };
+    let listing = Listing::scan(&fixed, test.path()).unwrap();
+    assert_eq!(listing.classes(), classes);
+    assert_eq!(labels(&listing), [0, 2, 2].map(LabelValue::Int));
+    // Without them they shift.
+    assert_eq!(labels(&Listing::scan(&sorted(Label::Folder), test.path()).unwrap()), [0, 1, 1].map(LabelValue::Int));
+    // Any order is fine, and numbers of a table are names where classes are given.
+    let other = Source { classes: Some(["cat", "dog", "ant"].map(str::to_owned).to_vec()), ..sorted(Label::Folder) };
+    assert_eq!(labels(&Listing::scan(&other, test.path()).unwrap()), [2, 0, 0].map(LabelValue::Int));
+}
+
+#[test]
+fn a_class_that_is_not_listed_is_named_or_its_files_are_skipped() {
+    let folder = tree(&["ant/1.jpg", "bee/1.jpg", "bee/2.jpg", "cat/1.jpg"]);
+    let source = Source { classes: Some(["ant", "cat"].map(str::to_owned).to_vec()), ..sorted(Label::Folder) };
+    let message = Listing::scan(&source, folder.path()).unwrap_err().to_string();
+    assert!(message.starts_with("`bee/1.jpg` is of the class `bee`, which is none of the 2 in `classes`"), "{message}");
+    assert!(message.contains("hint: add it there"), "{message}");
+    let listing = Listing::scan_with(&source, folder.path(), &SKIP).unwrap();
+    assert_eq!(keys(&listing), ["ant/1.jpg", "cat/1.jpg"]);
+    assert_eq!(labels(&listing), [0, 1].map(LabelValue::Int));
+    let lost: Vec<&str> = listing.lost().iter().map(|lost| lost.key.as_str()).collect();
+    assert_eq!(lost, ["bee/1.jpg", "bee/2.jpg"]);
+    let none = Source { classes: Some(vec!["dog".to_owned()]), ..sorted(Label::Folder) };
+    assert!(matches!(Listing::scan_with(&none, folder.path(), &SKIP), Err(Error::AllSkipped { samples: 4, .. })));
+}
+
+#[test]
+fn top_folders_are_classes_of_nested_trees() {
+    let folder = tree(&["bird/owl/1.jpg", "bird/tit/2.jpg", "cat/3.jpg", "4.jpg"]);
+    let listing = Listing::scan(&sorted(Label::TopFolder), folder.path()).unwrap();
+    assert_eq!(keys(&listing), ["4.jpg", "bird/owl/1.jpg", "bird/tit/2.jpg", "cat/3.jpg"]);
+    assert_eq!(listing.classes(), ["", "bird", "cat"]);
+    assert_eq!(labels(&listing), [0, 1, 1, 2].map(LabelValue::Int));
+}
+
+#[test]
+fn numbers_of_a_table_are_values_or_classes() {
+    let folder = tree(&["1.jpg", "2.jpg", "3.jpg"]);
+    let table = |content: &str| std::fs::write(folder.path().join("labels.tsv"), content).unwrap();
+    let scan = |label_type| {
+        let source = Source { table: Some("labels.tsv".to_owned()), label_type, ..sorted(Label::Table) };
+        Listing::scan(&source, folder.path())
+    };
+    table("1\t7\n2\t-3\n3\t7\n");
+    for kind in [None, Some(LabelType::Int)] {
+        assert_eq!(labels(&scan(kind).unwrap()), [7, -3, 7].map(LabelValue::Int));
+    }
+    assert_eq!(labels(&scan(Some(LabelType::Float)).unwrap()), [7.0, -3.0, 7.0].map(LabelValue::Float));
+    let classes = scan(Some(LabelType::Class)).unwrap();
+    assert_eq!(
+        (classes.classes(), labels(&classes)),
+        (&["-3", "7"].map(str::to_owned)[..], [1, 0, 1].map(LabelValue::Int).to_vec())
+    );
+    table("1\t0.5\n2\t1e-3\n3\t-2\n");
+    assert_eq!(labels(&scan(Some(LabelType::Float)).unwrap()), [0.5, 1e-3, -2.0].map(LabelValue::Float));
+    assert!(scan(Some(LabelType::Float)).unwrap().classes().is_empty());
+    let message = scan(Some(LabelType::Int)).unwrap_err().to_string();
+    assert!(message.contains("the label of `1.jpg` is `0.5`, but must be a whole number"), "{message}");
+    for bad in ["nan", "1e40", "much"] {
+        table(&format!("1\t1\n2\t{bad}\n3\t1\n"));
+        let message = scan(Some(LabelType::Float)).unwrap_err().to_string();
+        assert!(
+            message.contains(&format!("the label of `2.jpg` is `{bad}`, but must be a finite number")),
+            "{message}"
+        );
+    }
+    // A file without a line is a file that cannot be used.
+    table("1\t1\n3\t1\n");
+    let source = Source { table: Some("labels.tsv".to_owned()), ..sorted(Label::Table) };
+    let listing = Listing::scan_with(&source, folder.path(), &SKIP).unwrap();
+    assert_eq!((keys(&listing), listing.lost()[0].key.as_str()), (vec!["1.jpg", "3.jpg"], "2.jpg"));
+}
+
+#[test]
+fn a_function_labels_each_file_once() {
+    let folder = tree(&["1.jpg", "2.jpg", "3.jpg"]);
+    let source = Source { function: Some("even".to_owned()), ..sorted(Label::Function) };
+    let message = Listing::scan(&source, folder.path()).unwrap_err().to_string();
+    assert!(message.contains("Python function `even`") && message.contains("`label = \"table\"`"), "{message}");
+    let calls = AtomicU64::new(0);
+    let even = |path: &Path| {
+        calls.fetch_add(1, Ordering::Relaxed);
+        assert!(path.starts_with(folder.path()));
+        let even = path.ends_with("2.jpg");
+        Ok(GivenLabel::Text(if even { "even" } else { "odd" }.to_owned()))
+    };
+    let options = ListingOptions { label_function: Some(&even), ..ListingOptions::default() };
+    let listing = Listing::scan_with(&source, folder.path(), &options).unwrap();
+    assert_eq!(calls.into_inner(), 3);
+    assert_eq!(
+        (listing.classes(), labels(&listing)),
+        (&["even", "odd"].map(str::to_owned)[..], [1, 0, 1].map(LabelValue::Int).to_vec())
+    );
+    let half = |_: &Path| Ok(GivenLabel::Float(0.5));
+    let options = ListingOptions { label_function: Some(&half), ..ListingOptions::default() };
+    let message = Listing::scan_with(&source, folder.path(), &options).unwrap_err().to_string();
+    assert!(message.contains("`0.5`") && message.contains("label_type=\"float\""), "{message}");
+    let source = Source { label_type: Some(LabelType::Float), ..source };
+    assert_eq!(labels(&Listing::scan_with(&source, folder.path(), &options).unwrap()), [LabelValue::Float(0.5); 3]);
+}
+
+#[test]
+fn a_list_of_files_keeps_its_order() {
+    let folder = tree(&["b/1.jpg", "a/2.jpg", "a/3.txt", "c/4.jpg"]);
+    let elsewhere = tree(&["d/5.jpg"]);
+    let outside = elsewhere.path().join("d/5.jpg");
+    let given = |paths: &[&Path]| FileList { paths: paths.iter().map(PathBuf::from).collect(), labels: None };
+    let inside = folder.path().join("b/1.jpg");
+    let list = given(&[Path::new("./c/4.jpg"), &inside, Path::new("a/3.txt"), &outside]);
+    let expected = ["c/4.jpg", "b/1.jpg", "a/3.txt", outside.to_str().unwrap()];
+    let scan = |source: &Source, files, on_error| {
+        let options = ListingOptions { files: Some(files), on_error, ..ListingOptions::default() };
+        Listing::scan_with(source, folder.path(), &options)
+    };
+    let source = Source { files: Some("-".to_owned()), ..sorted(Label::Folder) };
+    let listing = scan(&source, &list, OnError::Fail).unwrap();
+    assert_eq!(keys(&listing), expected);
+    assert_eq!(labels(&listing), [2, 1, 0, 3].map(LabelValue::Int));
+    assert_eq!(listing.paths()[3], outside);
+    // A loader of the files gives them in this order even where a build would shuffle them, and knows the numbers of that.
+    let shuffled = Source { order: Some(Order::Shuffled), ..source.clone() };
+    let options = ListingOptions { files: Some(&list), ..ListingOptions::default() };
+    let (lying, numbers) = Listing::as_they_lie(&shuffled, folder.path(), &options).unwrap();
+    assert_eq!(keys(&lying), expected);
+    let built = scan(&shuffled, &list, OnError::Fail).unwrap();
+    for (number, key) in numbers.iter().zip(expected) {
+        assert_eq!(&*built.entries()[*number as usize].key, key);
+    }
+    // What is wrong with a list.
+    let twice = given(&[Path::new("c/4.jpg"), Path::new("c//./4.jpg")]);
+    let missing = given(&[Path::new("c/4.jpg"), Path::new("c/5.jpg")]);
+    let empty = FileList::default();
+    for (list, part) in [(&twice, "has `c/4.jpg` twice"), (&missing, "c/5.jpg"), (&empty, "is empty")] {
+        let message = scan(&source, list, OnError::Fail).unwrap_err().to_string();
+        assert!(message.contains(part) && message.contains("hint:"), "{message}");
+    }
+    let listing = scan(&source, &missing, OnError::Skip).unwrap();
+    assert_eq!((keys(&listing), listing.lost()[0].key.as_str()), (vec!["c/4.jpg"], "c/5.jpg"));
+    let message = Listing::scan(&source, folder.path()).unwrap_err().to_string();
+    assert!(message.contains("given as a list") && message.contains("--files-from"), "{message}");
+}
+
+#[test]
+fn a_list_may_have_labels() {
+    let folder = tree(&["1.jpg", "2.jpg", "3.jpg"]);
+    let list = FileList::parse(b"3.jpg\tbee\r\n\n1.jpg\tant\n9.jpg\tcow\n2.jpg\tant", true).unwrap();
+    let source = Source { files: Some("-".to_owned()), ..sorted(Label::List) };
+    let options = ListingOptions { files: Some(&list), on_error: OnError::Skip, ..ListingOptions::default() };
+    let listing = Listing::scan_with(&source, folder.path(), &options).unwrap();
+    assert_eq!(keys(&listing), ["3.jpg", "1.jpg", "2.jpg"]);
+    assert_eq!(
+        (listing.classes(), labels(&listing)),
+        (&["ant", "bee"].map(str::to_owned)[..], [1, 0, 0].map(LabelValue::Int).to_vec())
+    );
+    let message = FileList::parse(b"1.jpg\tant\n2.jpg\n", true).unwrap_err().to_string();
+    assert!(message.contains("line 2") && message.contains("`2.jpg`"), "{message}");
+    let plain = FileList::parse(b"1.jpg\n2.jpg\n", false).unwrap();
+    let options = ListingOptions { files: Some(&plain), ..ListingOptions::default() };
+    let message = Listing::scan_with(&source, folder.path(), &options).unwrap_err().to_string();
+    assert!(message.contains("has no labels"), "{message}");
+}
 
 #[test]
 fn labels_come_from_folders() {
@@ -11,8 +214,8 @@ fn labels_come_from_folders() {
     let source = Source { order: Some(Order::Sorted), ..Source::default() };
     let listing = Listing::scan(&source, folder.path()).unwrap();
     assert_eq!(listing.classes(), ["ant", "bee", "cat"]);
-    let labels: Vec<Option<i64>> = listing.entries().iter().map(|file| file.label).collect();
-    assert_eq!(labels, [0, 0, 0, 1, 1, 1, 2, 2, 2].map(Some));
+    let labels: Vec<Option<LabelValue>> = listing.entries().iter().map(|file| file.label).collect();
+    assert_eq!(labels, [0, 0, 0, 1, 1, 1, 2, 2, 2].map(|label| Some(LabelValue::Int(label))));
     assert_eq!(&*listing.entries()[3].key, "bee/0001.jpg");
     assert_eq!(listing.take(2).len(), 2);
 }
@@ -36,7 +239,7 @@ fn labels_come_from_a_table() {
     std::fs::write(&table, "ant/0000.jpg\tsmall\textra\n0001\tsmall\n0002.jpg\tlarge\n").unwrap();
     let listing = Listing::scan(&source, folder.path()).unwrap();
     assert_eq!(listing.classes(), ["large", "small"]);
-    assert_eq!(listing.entries().iter().map(|file| file.label.unwrap()).collect::<Vec<_>>(), [1, 1, 0]);
+    assert_eq!(labels(&listing), [1, 1, 0].map(LabelValue::Int));
     assert!(error(&Source { table: None, ..source }).contains("no `table`"));
 }
 
@@ -44,7 +247,7 @@ fn labels_come_from_a_table() {
 fn the_order_is_seeded() {
     let folder = photos(30);
     let keys = |order, seed| {
-        let listing = Listing::scan(&Source { order, seed, ..Source::default() }, folder.path()).unwrap();
+        let listing = Listing::scan(&Source { order, seed: Some(seed), ..Source::default() }, folder.path()).unwrap();
         listing.entries().iter().map(|file| file.key.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(keys(Some(Order::Shuffled), 1), keys(Some(Order::Shuffled), 1));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use forebay_engine::Error;
-use forebay_engine::data::{Dataset, Reach};
+use forebay_engine::data::{Dataset, ListingOptions};
 use forebay_engine::load::{Batch, Column, Epoch, Even, LoadOptions, Loader, Next, OnError, Shuffle, State};
 use forebay_engine::source::Files;
 use forebay_pipeline::{
@@ -252,7 +252,7 @@ fn what_makes_no_sense_is_refused() {
 fn a_folder_comes_by_name_and_its_samples_are_those_of_a_build() {
     let photos = photos(40);
     let pipeline = pipeline(SMALL);
-    let source = Files::open(pipeline.clone(), photos.path(), local(), OnError::Fail, Reach::Root).unwrap();
+    let source = Files::open(pipeline.clone(), photos.path(), local(), &ListingOptions::default()).unwrap();
     let source = Arc::new(source);
     let mut by_name = samples(start(source.clone(), threads(2), 2).unwrap());
     assert!(by_name.is_sorted_by_key(|(key, ..)| key.clone()) && by_name.len() == 40);

@@ -192,3 +192,46 @@ fn random_steps_are_never_a_split() {
     let names: Vec<String> = pipeline.splits().into_iter().map(|split| split.name).collect();
     assert_eq!(names, ["unprocessed", "concatenated", "decoded"]);
 }
+
+#[test]
+fn a_source_that_says_something_in_vain_is_refused() {
+    for (source, message) in [
+        ("table = \"labels.tsv\"", "`table` has no effect without `label = \"table\"`"),
+        ("classes = [\"a\", \"a\"]", "`classes` have `a` twice"),
+        ("classes = []", "`classes` are none"),
+        ("label = \"none\"\nclasses = [\"a\"]", "`classes` has no effect without `label`"),
+        ("label = \"none\"\nlabel-type = \"float\"", "`label-type` has no effect without `label`"),
+        ("label-type = \"int\"\nclasses = [\"a\"]", "`classes` has no effect without `label-type = \"class\"`"),
+        ("label = \"list\"", "`label = \"list\"` has no effect without `files = \"-\"`"),
+        ("label = \"function\"", "needs both `label = \"function\"` and `function`"),
+        ("function = \"f\"", "needs both `label = \"function\"` and `function`"),
+        ("format = \"tar\"\nlabel = \"top-folder\"", "only files can have labels by their top folder"),
+        ("format = \"tar\"\nclasses = [\"a\"]", "only files can have `classes`"),
+        ("format = \"tar\"\nlabel = \"table\"", "only files can have a table of labels"),
+        ("order = \"sorted\"\nseed = 1", "`seed` has no effect with a sorted order"),
+        ("format = \"tfrecord\"\nseed = 1", "`seed` has no effect with a sorted order"),
+    ] {
+        let error = Pipeline::from_toml("p", &format!("name = \"p\"\n[source]\n{source}\n")).unwrap_err().to_string();
+        assert!(error.contains(message), "{source}: {error}");
+    }
+    // What was written down has a seed in any case, and is read.
+    let sorted = Pipeline::from_toml("p", "name = \"p\"\n[source]\norder = \"sorted\"\n").unwrap();
+    assert!(Pipeline::from_spec(&sorted.to_spec().unwrap()).is_ok());
+    for settings in [&["source.seed=1"][..], &["source.files=-", "source.files=*.jpg"]] {
+        let settings: Vec<Setting> = settings.iter().map(|setting| setting.parse().unwrap()).collect();
+        let error = sorted.clone().with_settings(&settings).unwrap_err().to_string();
+        assert!(error.contains("no effect"), "{error}");
+    }
+    let both: Vec<Setting> =
+        ["source.seed=1", "source.order=shuffled"].map(|setting| setting.parse().unwrap()).to_vec();
+    assert!(sorted.with_settings(&both).is_ok());
+}
+
+#[test]
+fn a_label_that_is_a_value_is_a_number() {
+    let text = "name = \"p\"\n[source]\nlabel = \"table\"\ntable = \"t\"\nlabel-type = \"float\"\n";
+    let pipeline = Pipeline::from_toml("p", text).unwrap();
+    assert_eq!(pipeline.output().field("label").unwrap().to_string(), "float32[]");
+    let text = "name = \"p\"\n[source]\nlabel = \"top-folder\"\nclasses = [\"a\", \"b\"]\n";
+    assert_eq!(Pipeline::from_toml("p", text).unwrap().output().field("label").unwrap().to_string(), "int");
+}

@@ -18,6 +18,7 @@ use super::{AddStep, Common, Kind, On, SampleSize};
 use crate::arguments;
 use crate::demo::{self, Domain, Order, TensorKind};
 use crate::error::{Error, Result};
+use crate::file_list::{ListArguments, listing_options};
 
 /// One profile that is to be measured.
 #[derive(Clone)]
@@ -61,9 +62,10 @@ pub(super) struct Described {
 impl PlannedRun {
     /// A run of `on` with the settings that all share.
     fn new(name: &str, on: &On, threads: usize) -> Result<Self> {
-        let pipeline = arguments::pipeline(&on.pipeline, &on.settings)?;
+        let pipeline = arguments::pipeline(&on.pipeline, &on.settings, &ListArguments::default())?;
         let reach = on.settings.reach();
-        let listing = Listing::scan_with(pipeline.source(), &on.data, on.common.on_error.choice(), reach)?;
+        let options = listing_options(&on.settings, &on.common.on_error, None);
+        let listing = Listing::scan_with(pipeline.source(), &on.data, &options)?;
         Ok(Self {
             reach,
             files: (listing.len() as u64, listing.bytes()),

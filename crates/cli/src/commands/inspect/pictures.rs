@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use forebay_codec::image::{self, DecodeOptions, Decoder, Format, Limits, Orientation, inspect_l3};
-use forebay_engine::data::Listing;
+use forebay_engine::data::{LabelValue, Listing};
 use forebay_pipeline::Source;
 use forebay_plan::units;
 use serde::Serialize;
@@ -216,7 +216,9 @@ pub(super) fn folder(path: &Path, verify: bool) -> Result<Pictures> {
         let count = formats.entry(format.map_or("unknown", Format::name)).or_default();
         *count = (count.0 + 1, count.1 + file.bytes);
         wrong_extensions += u64::from(format.is_some_and(|format| extension_says(&full, format).is_some()));
-        if let Some(class) = file.label.and_then(|label| classes.get_mut(label as usize)) {
+        if let Some(LabelValue::Int(label)) = file.label
+            && let Some(class) = classes.get_mut(label as usize)
+        {
             *class += 1;
         }
         if verify && let Err(error) = decoder.decode(&content, &DecodeOptions::default()) {

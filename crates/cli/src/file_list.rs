@@ -1,0 +1,66 @@
+//! Files that are given as a list, for a pipeline to run on.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use forebay_engine::data::{FileList, ListingOptions};
+use forebay_pipeline::{Label, Pipeline, Setting};
+
+use crate::arguments::{ErrorArguments, Settings};
+use crate::error::{Error, Result};
+
+/// Which files, where they are given.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct ListArguments {
+    /// Take the files that FILE names, in this order, instead of those that the pipeline looks for: a path per line, below
+    /// the data folder or absolute; `-` reads standard input
+    #[arg(long, value_name = "FILE")]
+    files_from: Option<PathBuf>,
+}
+
+/// A list has at most so many bytes: tens of millions of paths.
+const LIST_BYTES_MAX: u64 = 4 << 30;
+
+impl ListArguments {
+    /// What makes a pipeline take the files of the list; nothing where there is none.
+    pub(crate) fn setting(&self) -> Option<Setting> {
+        self.files_from.as_ref().map(|_| Setting::given_files())
+    }
+
+    /// The pipeline of a plan, which takes the files of the list if there is one.
+    pub(crate) fn applied(&self, pipeline: Pipeline) -> Result<Pipeline> {
+        Ok(pipeline.with_settings(self.setting().as_slice())?)
+    }
+
+    /// An error if there is one: what is loaded is settled already.
+    pub(crate) fn none_with(&self, what: &str) -> Result<()> {
+        if self.files_from.is_none() {
+            return Ok(());
+        }
+        Err(Error::usage(format!("`--files-from` makes no sense with {what}"), "leave it out"))
+    }
+
+    /// The list that `pipeline` takes its files from.
+    pub(crate) fn read(&self, pipeline: &Pipeline) -> Result<Option<FileList>> {
+        let Some(path) = &self.files_from else { return Ok(None) };
+        let text = if path == Path::new("-") {
+            let mut text = Vec::new();
+            let read = std::io::stdin().lock().take(LIST_BYTES_MAX).read_to_end(&mut text);
+            read.map_err(Error::io("read the list of files from", Path::new("standard input")))?;
+            text
+        } else {
+            forebay_storage::read_file(path, LIST_BYTES_MAX).map_err(forebay_engine::Error::from)?
+        };
+        Ok(Some(FileList::parse(&text, pipeline.source().label == Label::List)?))
+    }
+}
+
+/// How the data of a pipeline is listed.
+pub(crate) fn listing_options<'a>(
+    settings: &Settings,
+    on_error: &ErrorArguments,
+    files: Option<&'a FileList>,
+) -> ListingOptions<'a> {
+    ListingOptions { on_error: on_error.choice(), reach: settings.reach(), files, label_function: None }
+}

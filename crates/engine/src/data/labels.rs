@@ -1,0 +1,298 @@
+//! The labels of files: what says them, and what becomes of that.
+
+use std::collections::{BTreeSet, HashMap};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path};
+
+use forebay_pipeline::{Label, LabelType, Source, StepError};
+use forebay_record::name_text;
+use forebay_storage::Folder;
+
+use super::listing::{Entry, ListingOptions, outside};
+use super::manifest::Skipped;
+use crate::error::{Error, Result};
+use crate::load::OnError;
+
+/// The largest table of labels that is read.
+const TABLE_BYTES_MAX: u64 = 1 << 30;
+
+/// The label of a sample.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum LabelValue {
+    /// A class, as a place among the classes, or another whole number.
+    Int(i64),
+    /// A number to be learnt as it is.
+    Float(f32),
+}
+
+// One of each file is kept in memory, of millions of files.
+const _: () = assert!(size_of::<Option<LabelValue>>() == size_of::<Option<i64>>());
+
+impl LabelValue {
+    /// What tells it from others of its kind, for checksums.
+    pub(crate) fn to_le_bytes(self) -> [u8; 8] {
+        match self {
+            Self::Int(number) => number.to_le_bytes(),
+            Self::Float(number) => u64::from(number.to_bits()).to_le_bytes(),
+        }
+    }
+}
+
+/// A label as a list, a function or a table has it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum GivenLabel {
+    /// The name of a class, or a number as it is written.
+    Text(String),
+    /// A whole number.
+    Int(i64),
+    /// A number.
+    Float(f64),
+}
+
+/// Gives the label of the file at a path.
+pub type LabelFunction<'a> = dyn Fn(&Path) -> Result<GivenLabel, StepError> + Send + Sync + 'a;
+
+/// Labels the files, and returns the names of the classes. Files that have no label are in `lost` afterwards, or an error.
+pub(super) fn label(
+    entries: &mut Vec<Entry>,
+    source: &Source,
+    root: &Folder,
+    options: &ListingOptions<'_>,
+    lost: &mut Vec<Skipped>,
+) -> Result<Vec<String>> {
+    let table = if source.label == Label::Table { read_table(source, root, options)? } else { HashMap::new() };
+    let given = |entry: &Entry| match source.label {
+        Label::Folder | Label::None => Ok(GivenLabel::Text(folder_of(entry.path()))),
+        Label::TopFolder => Ok(GivenLabel::Text(top_folder_of(entry.path()))),
+        Label::Table => table_entry(&table, entry.path()).map(GivenLabel::Text),
+        Label::List => of_list(entry, options),
+        Label::Function => of_function(entry, source, root, options),
+    };
+    let mut names = Names::default();
+    let first = |entry: &mut Entry| {
+        entry.label = Some(names.take(source.label_type, given(entry)?, &entry.key)?);
+        Ok(())
+    };
+    keep(entries, options.on_error, lost, first)?;
+    if source.label_type == Some(LabelType::Float) {
+        return Ok(Vec::new());
+    }
+    let (labels, classes) = names.numbered(source);
+    let second = |entry: &mut Entry| {
+        let Some(LabelValue::Int(name)) = entry.label else { return Ok(()) };
+        let label = labels[name as usize].ok_or_else(|| unknown(entry, &names.names[name as usize], &classes))?;
+        entry.label = Some(LabelValue::Int(label));
+        Ok(())
+    };
+    keep(entries, options.on_error, lost, second)?;
+    Ok(classes)
+}
+
+/// Changes every file. One that cannot be changed is an error, or lost.
+fn keep(
+    entries: &mut Vec<Entry>,
+    on_error: OnError,
+    lost: &mut Vec<Skipped>,
+    mut change: impl FnMut(&mut Entry) -> Result<()>,
+) -> Result<()> {
+    let mut failure = Ok(());
+    let before = entries.len();
+    let mut first = None;
+    entries.retain_mut(|entry| {
+        let Err(error) = (if failure.is_ok() { change(entry) } else { Ok(()) }) else { return true };
+        if on_error == OnError::Fail || error.ends() {
+            failure = Err(error);
+            return true;
+        }
+        let skipped = Skipped::one(&*entry.key, &error);
+        first.get_or_insert_with(|| skipped.clone());
+        lost.push(skipped);
+        false
+    });
+    failure?;
+    match first {
+        Some(first) if entries.is_empty() => Err(Error::AllSkipped { samples: before as u64, first: Box::new(first) }),
+        _ => Ok(()),
+    }
+}
+
+/// The names of labels, each once: few, where there are many files.
+#[derive(Default)]
+struct Names {
+    names: Vec<String>,
+    places: HashMap<String, usize>,
+}
+
+impl Names {
+    /// A number as it is, or the place of its name among these.
+    fn take(&mut self, kind: Option<LabelType>, given: GivenLabel, key: &str) -> Result<LabelValue> {
+        let wrong = |found: &str, expected: &str, remedy: &str| Error::Usage {
+            problem: format!("the label of `{key}` is `{found}`, but must be {expected}"),
+            remedy: remedy.to_owned(),
+        };
+        if kind == Some(LabelType::Float) {
+            let number = match &given {
+                GivenLabel::Text(text) => text.trim().parse().ok(),
+                GivenLabel::Int(number) => Some(*number as f64),
+                GivenLabel::Float(number) => Some(*number),
+            };
+            // As the trainer sees it: what is too large for it is no number there.
+            let number = number.map(|number| number as f32).filter(|number| number.is_finite());
+            let remedy = "correct it, or leave the file out";
+            return number.map(LabelValue::Float).ok_or_else(|| wrong(&given.into_text(), "a finite number", remedy));
+        }
+        if let GivenLabel::Float(number) = given {
+            let remedy = "write `label-type = \"float\"` into the source (in Python: `label_type=\"float\"`)";
+            return Err(wrong(&number.to_string(), "a class or a whole number", remedy));
+        }
+        let name = given.into_text();
+        if kind == Some(LabelType::Int) && number_in(&name).is_none() {
+            return Err(wrong(&name, "a whole number", "correct it, or use another `label-type`"));
+        }
+        let place = self.places.get(&name).copied().unwrap_or_else(|| {
+            self.names.push(name.clone());
+            self.places.insert(name, self.names.len() - 1);
+            self.names.len() - 1
+        });
+        Ok(LabelValue::Int(place as i64))
+    }
+
+    /// The label of each name, `None` for what is no class, and the names of the classes. Numbers of a table, a list or a function stay what they
+    /// are where all of them are whole, unless they are said to be classes; they have names if they count from 0.
+    fn numbered(&self, source: &Source) -> (Vec<Option<i64>>, Vec<String>) {
+        if let Some(classes) = &source.classes {
+            let places: HashMap<&str, i64> = classes.iter().map(String::as_str).zip(0..).collect();
+            return (self.names.iter().map(|name| places.get(name.as_str()).copied()).collect(), classes.clone());
+        }
+        let may_be_numbers = match source.label_type {
+            Some(kind) => kind == LabelType::Int,
+            None => !matches!(source.label, Label::Folder | Label::TopFolder),
+        };
+        let numbers: Option<Vec<i64>> = self.names.iter().map(|name| number_in(name)).collect();
+        if let Some(numbers) = numbers.filter(|_| may_be_numbers) {
+            let distinct: BTreeSet<i64> = numbers.iter().copied().collect();
+            let counted = distinct.iter().copied().eq(0..distinct.len() as i64);
+            let classes = if counted { distinct.iter().map(ToString::to_string).collect() } else { Vec::new() };
+            return (numbers.into_iter().map(Some).collect(), classes);
+        }
+        let mut classes = self.names.clone();
+        classes.sort_unstable();
+        let label = |name| classes.binary_search(name).ok().map(|class| class as i64);
+        (self.names.iter().map(label).collect(), classes)
+    }
+}
+
+impl GivenLabel {
+    fn into_text(self) -> String {
+        match self {
+            Self::Text(text) => text,
+            Self::Int(number) => number.to_string(),
+            Self::Float(number) => number.to_string(),
+        }
+    }
+}
+
+fn number_in(text: &str) -> Option<i64> {
+    text.trim().parse().ok()
+}
+
+fn unknown(entry: &Entry, name: &str, classes: &[String]) -> Error {
+    Error::Usage {
+        problem: format!(
+            "`{}` is of the class `{name}`, which is none of the {} in `classes`",
+            entry.key,
+            classes.len()
+        ),
+        remedy: "add it there, narrow the source's `files`, or leave such files out (`--on-error skip`; in Python: \
+                 `on_error=\"skip\"`)"
+            .to_owned(),
+    }
+}
+
+/// The name of the folder a file is in; the empty name for files right in the root.
+fn folder_of(path: &Path) -> String {
+    path.parent().and_then(Path::file_name).map(text_of).unwrap_or_default()
+}
+
+/// The name of the first folder below the root; the empty name for files right in the root.
+fn top_folder_of(path: &Path) -> String {
+    let mut folders = path.parent().into_iter().flat_map(Path::components);
+    let first = folders.find_map(|part| if let Component::Normal(name) = part { Some(name) } else { None });
+    first.map(text_of).unwrap_or_default()
+}
+
+fn text_of(name: &OsStr) -> String {
+    name_text(name.as_bytes()).into_owned()
+}
+
+/// The label that the list of files has for this one: its place there is noted.
+fn of_list(entry: &Entry, options: &ListingOptions<'_>) -> Result<GivenLabel> {
+    let labels = options.files.and_then(|list| list.labels.as_ref()).ok_or_else(|| Error::Usage {
+        problem: "the source has `label = \"list\"`, but the list of files has no labels".to_owned(),
+        remedy: "write them behind the paths, after a tab (in Python: `FileList(paths, labels=…)`)".to_owned(),
+    })?;
+    match entry.label {
+        Some(LabelValue::Int(place)) if (place as usize) < labels.len() => Ok(labels[place as usize].clone()),
+        _ => Err(Error::Usage {
+            problem: format!("the list of files has no label for `{}`", entry.key),
+            remedy: "give as many labels as files".to_owned(),
+        }),
+    }
+}
+
+/// What the function that the source names says.
+fn of_function(entry: &Entry, source: &Source, root: &Folder, options: &ListingOptions<'_>) -> Result<GivenLabel> {
+    let name = source.function.as_deref().unwrap_or_default();
+    let function = options.label_function.ok_or_else(|| Error::Usage {
+        problem: format!("the labels of this source come from the Python function `{name}`, which is not here"),
+        remedy: format!(
+            "run this in Python, with `functions={{\"{name}\": …}}`, or write the labels into a table and use `label = \"table\"`"
+        ),
+    })?;
+    function(&root.file(entry.path())).map_err(|source| {
+        let step = "label".to_owned();
+        Error::Pipeline(forebay_pipeline::Error::Step { key: entry.key.to_string(), step, source: Box::new(source) })
+    })
+}
+
+fn read_table(source: &Source, root: &Folder, options: &ListingOptions<'_>) -> Result<HashMap<String, String>> {
+    let name = source.table.as_deref().ok_or_else(|| Error::Usage {
+        problem: "the source has `label = \"table\"` but no `table`".to_owned(),
+        remedy: "add `table = \"labels.tsv\"`, a file below the data folder".to_owned(),
+    })?;
+    let below = options.reach.below(root.path(), Path::new(name));
+    let below = below.ok_or_else(|| outside(format!("the label table `{name}` lies outside the data folder")))?;
+    let path = root.file(below);
+    let text = root.storage().read_text(&path, TABLE_BYTES_MAX)?;
+    let mut table: HashMap<String, String> = HashMap::new();
+    for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        let mut columns = line.split('\t');
+        let (Some(key), Some(label)) = (columns.next(), columns.next()) else {
+            return Err(Error::Format {
+                path,
+                problem: format!("line {} has no tab: expected path, tab, label; found `{line}`", number + 1),
+            });
+        };
+        let (key, label) = (key.trim(), label.trim());
+        match table.insert(key.to_owned(), label.to_owned()) {
+            Some(other) if other != label => {
+                return Err(Error::Format {
+                    path,
+                    problem: format!("line {} gives `{key}` the label `{label}`, but it had `{other}`", number + 1),
+                });
+            }
+            _ => {}
+        }
+    }
+    Ok(table)
+}
+
+/// The label of a file by its path, its name, or its name without the extension.
+fn table_entry(table: &HashMap<String, String>, path: &Path) -> Result<String> {
+    let names = [Some(text_of(path.as_os_str())), path.file_name().map(text_of), path.file_stem().map(text_of)];
+    names.into_iter().flatten().find_map(|name| table.get(&name)).cloned().ok_or_else(|| Error::Usage {
+        problem: format!("the label table has no line for `{}`", text_of(path.as_os_str())),
+        remedy: "add one (path or file name, tab, label), or narrow the source's `files`".to_owned(),
+    })
+}

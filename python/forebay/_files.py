@@ -1,0 +1,99 @@
+"""The files that a pipeline runs on: a folder of them, or a list."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Set
+from typing import Any, TypeAlias
+
+import numpy
+
+from ._errors import UsageError
+from ._requests import FilesRequest
+
+__all__ = ["Data", "FileList", "as_data", "files_request"]
+
+
+class FileList:
+    """Files in an order, to be given as `data`.
+
+    `paths` are below `root` (the current folder unless given), or absolute. Their samples have the paths below `root` as keys.
+    `labels` are as many: names of classes, or numbers, which stay what they are; without them labels are what the pipeline
+    says. A file that is there twice or not at all is an error. A list of paths as `data` is a `FileList` without labels.
+    """
+
+    __slots__ = ("labels", "paths", "root")
+
+    def __init__(
+        self,
+        paths: Iterable[str | os.PathLike[str]],
+        *,
+        labels: Iterable[str | int | float] | None = None,
+        root: str | os.PathLike[str] = ".",
+    ) -> None:
+        if isinstance(paths, str | bytes | os.PathLike | Mapping | Set):
+            raise UsageError(
+                f"the files `{paths!r}` are no list\nhint: pass a list of paths, in the order that they are to have"
+            )
+        self.paths = [_path(path) for path in paths]
+        self.labels = None if labels is None else [_label(label) for label in labels]
+        if self.labels is not None and len(self.labels) != len(self.paths):
+            raise UsageError(f"there are {len(self.paths)} files and {len(self.labels)} labels\nhint: give each file one")
+        self.root = os.fspath(root)
+
+    def settings(self) -> dict[str, Any]:
+        """What a pipeline's source must say to take its files from here."""
+        settings: dict[str, Any] = {"source.files": "-"}
+        if self.labels is not None:
+            settings["source.label"] = "list"
+            if any(isinstance(label, float) for label in self.labels):
+                settings["source.label-type"] = "float"
+        return settings
+
+    def __len__(self) -> int:
+        return len(self.paths)
+
+    def __repr__(self) -> str:
+        return f"FileList({len(self):,} files below {self.root!r}{'' if self.labels is None else ', with labels'})"
+
+
+#: A folder, or the files themselves.
+Data: TypeAlias = "str | os.PathLike[str] | FileList | Iterable[str | os.PathLike[str]]"
+
+
+def as_data(data: Any) -> str | FileList:
+    """The folder, or the list of files, that was given as `data`."""
+    if isinstance(data, FileList):
+        return data
+    if isinstance(data, str | os.PathLike):
+        folder = os.fspath(data)
+        if os.path.isfile(folder):
+            raise UsageError(
+                f"`data` is the file `{folder}`, but must be a folder or a list of files\n"
+                "hint: pass the folder that it is in, and name the file in the pipeline's source; or pass it in a list"
+            )
+        return folder
+    if not isinstance(data, Iterable):
+        raise UsageError("a pipeline needs a folder of files, or a list of them\nhint: pass it as `data`")
+    return FileList(data)
+
+
+def files_request(data: str | FileList, skip_errors: bool, allow_outside: bool) -> FilesRequest:
+    """What is asked of the native module."""
+    folder, files = (data.root, (data.paths, data.labels)) if isinstance(data, FileList) else (data, None)
+    return {"folder": folder, "files": files, "skip_errors": skip_errors, "allow_outside": allow_outside}
+
+
+def _path(path: Any) -> str:
+    if not isinstance(path, str | os.PathLike):
+        raise UsageError(f"`{path!r}` is no path of a file\nhint: `data` is a folder, or a list of paths")
+    return os.fspath(path)
+
+
+def _label(label: Any) -> str | int | float:
+    """A label of Python's own types: NumPy has more."""
+    if isinstance(label, numpy.generic):
+        label = label.item()
+    if not isinstance(label, str | int | float):
+        raise UsageError(f"`{label!r}` is no label\nhint: a label is the name of a class, or a number")
+    return label
