@@ -16,7 +16,8 @@ THREADS_MAX = 1024
 
 def whole(name: str, value: Any, least: int, most: int) -> int:
     try:
-        found = operator.index(value)
+        # True is a number to Python, and here a mistake.
+        found = operator.index(None if isinstance(value, bool) else value)
     except TypeError:
         raise UsageError(f"`{name}` is `{value!r}`, but must be a whole number") from None
     if not least <= found <= most:

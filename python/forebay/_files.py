@@ -31,22 +31,25 @@ class FileList:
         labels: Iterable[str | int | float] | None = None,
         root: str | os.PathLike[str] = ".",
     ) -> None:
-        if isinstance(paths, str | bytes | os.PathLike | Mapping | Set):
-            raise UsageError(
-                f"the files `{paths!r}` are no list\nhint: pass a list of paths, in the order that they are to have"
-            )
-        self.paths = [_path(path) for path in paths]
-        self.labels = None if labels is None else [_label(label) for label in labels]
+        self.paths = [_path(path) for path in in_order("files", paths)]
+        self.labels = None if labels is None else [_label(label) for label in in_order("labels", labels)]
         if self.labels is not None and len(self.labels) != len(self.paths):
             raise UsageError(f"there are {len(self.paths)} files and {len(self.labels)} labels\nhint: give each file one")
-        self.root = os.fspath(root)
+        if not isinstance(root, str | os.PathLike):
+            raise UsageError(f"the root `{root!r}` is no folder\nhint: pass the path of one")
+        self.root = os.path.abspath(root)
 
-    def settings(self) -> dict[str, Any]:
-        """What a pipeline's source must say to take its files from here."""
+    def settings(self, source: Mapping[str, Any]) -> dict[str, Any]:
+        """What a pipeline's source, which is `source` now, must say to take its files from here."""
         settings: dict[str, Any] = {"source.files": "-"}
         if self.labels is not None:
+            if source.get("label") in ("table", "function"):
+                raise UsageError(
+                    f"the list of files has labels, and the pipeline takes them from a {source['label']}\n"
+                    "hint: leave one of them out"
+                )
             settings["source.label"] = "list"
-            if any(isinstance(label, float) for label in self.labels):
+            if "label-type" not in source and any(isinstance(label, float) for label in self.labels):
                 settings["source.label-type"] = "float"
         return settings
 
@@ -82,6 +85,13 @@ def files_request(data: str | FileList, skip_errors: bool, allow_outside: bool) 
     """What is asked of the native module."""
     folder, files = (data.root, (data.paths, data.labels)) if isinstance(data, FileList) else (data, None)
     return {"folder": folder, "files": files, "skip_errors": skip_errors, "allow_outside": allow_outside}
+
+
+def in_order(what: str, values: Any) -> Iterable[Any]:
+    """The values, if they have an order of their own."""
+    if isinstance(values, str | bytes | os.PathLike | Mapping | Set | FileList) or not isinstance(values, Iterable):
+        raise UsageError(f"the {what} `{values!r}` are no list\nhint: pass a list, in the order that they are to have")
+    return values
 
 
 def _path(path: Any) -> str:

@@ -186,6 +186,11 @@ class Loader:
             raise AttributeError(f"`{name}` of a loader cannot be changed\nhint: make another loader")
         super().__setattr__(name, value)
 
+    def __delattr__(self, name: str) -> None:
+        if name in self._fixed:
+            raise AttributeError(f"`{name}` of a loader cannot be removed")
+        super().__delattr__(name)
+
     # What there is.
 
     def _engine(self) -> _native.Loader:
@@ -448,7 +453,8 @@ class _Iteration(Iterator[dict[str, Any]]):
         running, self._running = self._running, None
         if running is not None:
             self._loader._skipped_before += count
-            self._loader._skipped_list += listed
+            # Another list, since copies of the loader have this one too.
+            self._loader._skipped_list = [*self._loader._skipped_list, *listed]
             running.close()
 
     def skipped(self) -> tuple[int, list[Skipped]]:
@@ -466,6 +472,9 @@ class _Iteration(Iterator[dict[str, Any]]):
     def __del__(self) -> None:
         # The loop was left: the threads end now, and what they skipped is counted.
         self.close()
+
+    def __reduce__(self) -> Any:
+        raise UsageError("an iteration cannot be copied\nhint: copy the loader, and begin another iteration")
 
     def _check_ended(self) -> None:
         if self._ended:
@@ -491,6 +500,11 @@ def _rank(rank: int | None, world_size: int | None) -> tuple[int, int]:
                 "rank and world size are taken from RANK and WORLD_SIZE, which are not both set to numbers\n"
                 "hint: start with torchrun, or pass `rank` and `world_size`"
             ) from None
+    if rank is not None and world_size is None and os.environ.get("WORLD_SIZE", "1") != "1":
+        raise UsageError(
+            f"rank `{rank}` of how many? The environment says `{os.environ['WORLD_SIZE']}`\n"
+            "hint: pass `world_size` with `rank`, or neither"
+        )
     if rank is None and world_size not in (None, 1):
         raise UsageError(f"which of the `{world_size}` ranks is this?\nhint: pass `rank` with `world_size`")
     world_size = whole("world_size", 1 if world_size is None else world_size, 1, 1 << 30)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, Literal
 
@@ -430,7 +430,9 @@ class Pipeline:
 
 
 def class_names(classes: Iterable[str]) -> list[str]:
-    names = [] if isinstance(classes, str) else list(classes)
+    # Of a set or a dictionary such as torchvision's `class_to_idx` the order is not the labels'.
+    ordered = isinstance(classes, Iterable) and not isinstance(classes, str | Set | Mapping)
+    names = list(classes) if ordered else []
     if not names or not all(isinstance(name, str) for name in names):
         raise UsageError(f"`classes` is `{classes!r}`, but must be a list of names\nhint: leave it out where labels are numbers")
     return [str(name) for name in names]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -33,8 +34,9 @@ class Source:
         self.allow_outside = allow_outside
         self.pipeline = pipeline
         self.functions = dict(functions or {})
-        #: The data set's folder, that of the files, or the files.
-        self.data = data
+        #: The data set's folder, that of the files, or the files: fixed now, whatever becomes of the current folder and of the list.
+        self.data = _fixed(data)
+        self._described = str(data)
         self.storage = storage
         #: Whether what is damaged is left out, or ends the work.
         self.skip_errors = skip_errors
@@ -97,7 +99,7 @@ class Source:
         return self._opened
 
     def describe(self) -> str:
-        return str(self.data) if self.pipeline is None else f"{self.pipeline.name} on {self.data}"
+        return self._described if self.pipeline is None else f"{self.pipeline.name} on {self._described}"
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_opened": None, "_process": 0}
@@ -113,10 +115,16 @@ def on_data(
     files = as_data(data)
     if functions:
         pipeline = Pipeline.from_json(pipeline.to_json(), {**pipeline._functions, **functions})
-    settings = files.settings() if isinstance(files, FileList) else {}
+    settings = files.settings(json.loads(pipeline.to_json())["source"]) if isinstance(files, FileList) else {}
     if classes is not None:
         settings["source.classes"] = class_names(classes)
     return (pipeline.set(settings) if settings else pipeline), files
+
+
+def _fixed(data: str | FileList) -> str | FileList:
+    if isinstance(data, FileList):
+        return FileList(data.paths, labels=data.labels, root=data.root)
+    return os.path.abspath(data)
 
 
 def _is_dataset(source: str | os.PathLike[str], data: object) -> bool:

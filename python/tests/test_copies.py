@@ -6,7 +6,9 @@ import copy
 import multiprocessing
 import os
 import pickle
+import shutil
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from conftest import keys_of
@@ -154,3 +156,30 @@ def test_what_a_loader_was_made_with_cannot_be_changed(tiny: str) -> None:
                 setattr(one, name, 1)
         one.note = "of my own"
         assert one.batch_size == BATCH and one.note == "of my own"
+
+
+def test_an_iteration_is_not_copied(tiny: str) -> None:
+    loader = forebay.Loader(tiny, batch_size=BATCH)
+    iteration = iter(loader)
+    seen = len(next(iteration)["key"])
+    for way in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(forebay.UsageError, match="an iteration cannot be copied"):
+            way(iteration)
+    assert seen + sum(len(batch["key"]) for batch in iteration) == loader.samples
+
+
+def test_copies_do_not_share_what_was_skipped(photos: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "photos"
+    shutil.copytree(photos, folder)
+    (folder / "broken.png").write_bytes(b"no picture")
+    loader = forebay.Loader(forebay.Pipeline.files(label=None).decode(), data=folder, on_error="skip")
+    assert sum(len(batch["key"]) for batch in copy.copy(loader)) > 0
+    assert (loader.skipped, loader.skipped_list) == (0, [])
+
+
+def test_a_number_is_no_flag_and_cannot_be_removed(tiny: str) -> None:
+    with pytest.raises(forebay.UsageError, match="must be a whole number"):
+        forebay.Loader(tiny, batch_size=True)
+    loader = forebay.Loader(tiny)
+    with pytest.raises(AttributeError, match="cannot be removed"):
+        del loader.batch_size

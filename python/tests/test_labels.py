@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import os
+import pickle
 import shutil
 from pathlib import Path
 
@@ -219,6 +221,57 @@ def test_a_list_that_is_wrong_is_refused(tree: Path, tmp_path: Path) -> None:
     with pytest.raises(forebay.UsageError, match=r"given as a list, and there is none\nhint: .*data="):
         plan.build(tmp_path / "set")
     assert len(plan.build(tmp_path / "set", data=paths)) == 6
+
+
+def test_what_has_no_order_is_no_list_of_labels_or_classes(tree: Path) -> None:
+    for wrong in ({"cat/2.png": 1}, {1, 2}, "a", 3):
+        with pytest.raises(forebay.UsageError, match="are no list"):
+            forebay.FileList(["cat/2.png"], labels=wrong, root=tree)
+    for wrong in ({"ant": 2, "bee": 1, "cat": 0}, {"ant", "bee"}, "ab", 3):
+        with pytest.raises(forebay.UsageError, match="must be a list of names"):
+            forebay.Loader(decoded(), data=tree, classes=wrong)
+
+
+def test_names_that_look_like_numbers_stay_names(tree: Path) -> None:
+    paths = sorted(tree.rglob("*.png"), key=number_of)[:3]
+    loader = forebay.Loader(decoded(), data=forebay.FileList(paths, labels=["01", "1", "2"]))
+    assert labels(loader) == {0: 0, 1: 1, 2: 2} and loader.classes == ["01", "1", "2"]
+    for given in (["", "a", "b"], [" ", "a", "b"]):
+        with pytest.raises(forebay.UsageError, match="is empty"):
+            forebay.Loader(decoded(), data=forebay.FileList(paths, labels=given))
+    # A pipeline that wants classes is not changed by what it is given.
+    with pytest.raises(forebay.UsageError, match="must be a class or a whole number"):
+        forebay.Loader(decoded(label_type="class"), data=forebay.FileList(paths, labels=[0.5, 1, 2]))
+
+
+def test_a_file_that_is_missing_does_not_change_the_labels_of_others(tree: Path) -> None:
+    names = ["cat/2.png", "nowhere.png", "dog/5.png"]
+    data = forebay.FileList(names, labels=["a", "b", "c"], root=tree)
+    loader = forebay.Loader(decoded(), data=data, on_error="skip")
+    assert labels(loader) == {2: 0, 5: 2} and loader.classes == ["a", "b", "c"]
+
+
+def test_a_listed_file_has_a_top_folder_only_below_the_data(tree: Path) -> None:
+    pipeline = forebay.Pipeline.files("**/*.png", label="top-folder").decode()
+    inside = forebay.FileList([tree / "cat/2.png", "dog/5.png"], root=tree)
+    assert forebay.Loader(pipeline, data=inside).classes == ["cat", "dog"]
+    with pytest.raises(forebay.UsageError, match="does not lie below the data folder"):
+        forebay.Loader(pipeline, data=forebay.FileList([tree / "cat/2.png"], root=tree / "dog"))
+    with pytest.raises(forebay.UsageError, match=r"with `\.\.` in it"):
+        forebay.Loader(pipeline, data=forebay.FileList(["dog/../cat/2.png"], root=tree))
+
+
+def test_another_current_folder_means_no_other_files(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tree.parent)
+    listed = forebay.FileList(["cat/2.png"], root=tree.name)
+    loaders = [forebay.Loader(decoded(), data=data) for data in (tree.name, listed)]
+    before = [labels(loader) for loader in loaders]
+    listed.paths[0] = "dog/5.png"
+    monkeypatch.chdir(tmp_path)
+    assert [labels(copy.copy(loader)) for loader in loaders] == before
+    assert [labels(pickle.loads(pickle.dumps(loader))) for loader in loaders] == before
 
 
 def test_shards_may_be_listed(tars: Path) -> None:

@@ -269,6 +269,8 @@ def test_ranks_from_the_environment(tiny, monkeypatch):
     loader = forebay.Loader(tiny, rank=1, world_size=3)
     assert (loader.rank, loader.world_size) == (1, 3)
     assert forebay.Loader(tiny, world_size=1).rank == 0
+    with pytest.raises(forebay.UsageError, match="rank `0` of how many"):
+        forebay.Loader(tiny, rank=0)
     for variable, value in [("RANK", "two"), ("RANK", "5"), ("RANK", "-1"), ("WORLD_SIZE", "0"), ("WORLD_SIZE", "")]:
         with monkeypatch.context() as changed, pytest.raises(forebay.UsageError):
             changed.setenv(variable, value)

@@ -33,7 +33,7 @@ pub(crate) enum Label {
 impl From<Label> for GivenLabel {
     fn from(label: Label) -> Self {
         match label {
-            Label::Text(text) => Self::Text(text),
+            Label::Text(text) => Self::Name(text),
             Label::Int(number) => Self::Int(number),
             Label::Float(number) => Self::Float(number),
         }

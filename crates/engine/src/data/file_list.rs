@@ -10,7 +10,7 @@ use std::sync::Arc;
 use forebay_record::name_text;
 use forebay_storage::Folder;
 
-use super::labels::{GivenLabel, LabelValue};
+use super::labels::{BYTE_ORDER_MARK, GivenLabel, LabelValue};
 use super::listing::{Entry, Place};
 use super::manifest::Skipped;
 use crate::error::{Error, Result};
@@ -30,6 +30,7 @@ impl FileList {
     /// The list in a text of one path per line, with a tab and a label behind it where it is `labelled`. Empty lines are left out.
     pub fn parse(text: &[u8], labelled: bool) -> Result<Self> {
         let mut list = Self { paths: Vec::new(), labels: labelled.then(Vec::new) };
+        let text = text.strip_prefix(BYTE_ORDER_MARK.to_string().as_bytes()).unwrap_or(text);
         for (number, line) in text.split(|&byte| byte == b'\n').enumerate() {
             let line = line.strip_suffix(b"\r").unwrap_or(line);
             if line.trim_ascii().is_empty() {
@@ -69,6 +70,10 @@ impl FileList {
         for (place, named) in self.paths.iter().enumerate() {
             let path = tidy(named.strip_prefix(&absolute).unwrap_or(named));
             let key: Arc<str> = name_text(path.as_os_str().as_bytes()).into();
+            if path.components().any(|part| part == Component::ParentDir) {
+                // Where that leads depends on links, so that one file could be named twice, or be of another folder than it seems.
+                return Err(usage(format!("the list of files has `{key}`, with `..` in it"), "name the file without"));
+            }
             if !known.insert(Arc::clone(&key)) {
                 // A key has one sample: states, tables and what is skipped go by it.
                 return Err(usage(format!("the list of files has `{key}` twice"), "name each file once"));

@@ -17,6 +17,9 @@ use crate::load::OnError;
 /// The largest table of labels that is read.
 const TABLE_BYTES_MAX: u64 = 1 << 30;
 
+/// What some editors begin a text with.
+pub(super) const BYTE_ORDER_MARK: char = '\u{feff}';
+
 /// The label of a sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum LabelValue {
@@ -42,7 +45,9 @@ impl LabelValue {
 /// A label as a list, a function or a table has it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum GivenLabel {
-    /// The name of a class, or a number as it is written.
+    /// The name of a class, also where it looks like a number.
+    Name(String),
+    /// As it is written in a file: the name of a class, or a number.
     Text(String),
     /// A whole number.
     Int(i64),
@@ -64,14 +69,25 @@ pub(super) fn label(
     let table = if source.label == Label::Table { read_table(source, root, options)? } else { HashMap::new() };
     let given = |entry: &Entry| match source.label {
         Label::Folder | Label::None => Ok(GivenLabel::Text(folder_of(entry.path()))),
-        Label::TopFolder => Ok(GivenLabel::Text(top_folder_of(entry.path()))),
+        Label::TopFolder => top_folder_of(entry).map(GivenLabel::Text),
         Label::Table => table_entry(&table, entry.path()).map(GivenLabel::Text),
         Label::List => of_list(entry, options),
         Label::Function => of_function(entry, source, root, options),
     };
     let mut names = Names::default();
+    // Files that are not there have classes too: what is skipped must not change the labels of the others.
+    if let (Label::List, Some(labels)) = (source.label, options.files.and_then(|list| list.labels.as_ref())) {
+        labels.iter().for_each(|given| _ = names.take(source.label_type, given.clone(), ""));
+    }
     let first = |entry: &mut Entry| {
-        entry.label = Some(names.take(source.label_type, given(entry)?, &entry.key)?);
+        let given = given(entry)?;
+        if given.is_empty() && !matches!(source.label, Label::Folder | Label::TopFolder) {
+            return Err(Error::Usage {
+                problem: format!("the label of `{}` is empty", entry.key),
+                remedy: "give it one, or leave the file out".to_owned(),
+            });
+        }
+        entry.label = Some(names.take(source.label_type, given, &entry.key)?);
         Ok(())
     };
     keep(entries, options.on_error, lost, first)?;
@@ -122,6 +138,8 @@ fn keep(
 struct Names {
     names: Vec<String>,
     places: HashMap<String, usize>,
+    /// Whether any of them was said to be a name, so that none is a number.
+    named: bool,
 }
 
 impl Names {
@@ -133,7 +151,7 @@ impl Names {
         };
         if kind == Some(LabelType::Float) {
             let number = match &given {
-                GivenLabel::Text(text) => text.trim().parse().ok(),
+                GivenLabel::Name(text) | GivenLabel::Text(text) => text.trim().parse().ok(),
                 GivenLabel::Int(number) => Some(*number as f64),
                 GivenLabel::Float(number) => Some(*number),
             };
@@ -146,6 +164,7 @@ impl Names {
             let remedy = "write `label-type = \"float\"` into the source (in Python: `label_type=\"float\"`)";
             return Err(wrong(&number.to_string(), "a class or a whole number", remedy));
         }
+        self.named |= matches!(given, GivenLabel::Name(_));
         let name = given.into_text();
         if kind == Some(LabelType::Int) && number_in(&name).is_none() {
             return Err(wrong(&name, "a whole number", "correct it, or use another `label-type`"));
@@ -159,19 +178,21 @@ impl Names {
     }
 
     /// The label of each name, `None` for what is no class, and the names of the classes. Numbers of a table, a list or a function stay what they
-    /// are where all of them are whole, unless they are said to be classes; they have names if they count from 0.
+    /// are where all of them are whole, unless they are said to be classes or two are written for one (`1` and `01`); they have names if they
+    /// count from 0.
     fn numbered(&self, source: &Source) -> (Vec<Option<i64>>, Vec<String>) {
         if let Some(classes) = &source.classes {
             let places: HashMap<&str, i64> = classes.iter().map(String::as_str).zip(0..).collect();
             return (self.names.iter().map(|name| places.get(name.as_str()).copied()).collect(), classes.clone());
         }
-        let may_be_numbers = match source.label_type {
-            Some(kind) => kind == LabelType::Int,
-            None => !matches!(source.label, Label::Folder | Label::TopFolder),
-        };
         let numbers: Option<Vec<i64>> = self.names.iter().map(|name| number_in(name)).collect();
-        if let Some(numbers) = numbers.filter(|_| may_be_numbers) {
-            let distinct: BTreeSet<i64> = numbers.iter().copied().collect();
+        let distinct: BTreeSet<i64> = numbers.iter().flatten().copied().collect();
+        let are_numbers = match source.label_type {
+            Some(kind) => kind == LabelType::Int,
+            None if matches!(source.label, Label::Folder | Label::TopFolder) => false,
+            None => !self.named && distinct.len() == self.names.len(),
+        };
+        if let Some(numbers) = numbers.filter(|_| are_numbers) {
             let counted = distinct.iter().copied().eq(0..distinct.len() as i64);
             let classes = if counted { distinct.iter().map(ToString::to_string).collect() } else { Vec::new() };
             return (numbers.into_iter().map(Some).collect(), classes);
@@ -184,9 +205,13 @@ impl Names {
 }
 
 impl GivenLabel {
+    fn is_empty(&self) -> bool {
+        matches!(self, Self::Name(text) | Self::Text(text) if text.trim().is_empty())
+    }
+
     fn into_text(self) -> String {
         match self {
-            Self::Text(text) => text,
+            Self::Name(text) | Self::Text(text) => text,
             Self::Int(number) => number.to_string(),
             Self::Float(number) => number.to_string(),
         }
@@ -215,11 +240,18 @@ fn folder_of(path: &Path) -> String {
     path.parent().and_then(Path::file_name).map(text_of).unwrap_or_default()
 }
 
-/// The name of the first folder below the root; the empty name for files right in the root.
-fn top_folder_of(path: &Path) -> String {
-    let mut folders = path.parent().into_iter().flat_map(Path::components);
-    let first = folders.find_map(|part| if let Component::Normal(name) = part { Some(name) } else { None });
-    first.map(text_of).unwrap_or_default()
+/// The name of the first folder below the root; the empty name for files right in the root. A file of a list may lie elsewhere.
+fn top_folder_of(entry: &Entry) -> Result<String> {
+    match entry.path().parent().and_then(|folder| folder.components().next()) {
+        None => Ok(String::new()),
+        Some(Component::Normal(name)) => Ok(text_of(name)),
+        Some(_) => Err(Error::Usage {
+            problem: format!("`{}` does not lie below the data folder, so that it has no top folder there", entry.key),
+            remedy:
+                "name the folder that it lies in as the data folder, in full and without links, or use another `label`"
+                    .to_owned(),
+        }),
+    }
 }
 
 fn text_of(name: &OsStr) -> String {
@@ -266,7 +298,9 @@ fn read_table(source: &Source, root: &Folder, options: &ListingOptions<'_>) -> R
     let path = root.file(below);
     let text = root.storage().read_text(&path, TABLE_BYTES_MAX)?;
     let mut table: HashMap<String, String> = HashMap::new();
-    for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+    for (number, line) in
+        text.trim_start_matches(BYTE_ORDER_MARK).lines().enumerate().filter(|(_, line)| !line.trim().is_empty())
+    {
         let mut columns = line.split('\t');
         let (Some(key), Some(label)) = (columns.next(), columns.next()) else {
             return Err(Error::Format {
