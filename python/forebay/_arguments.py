@@ -16,10 +16,12 @@ THREADS_MAX = 1024
 
 def whole(name: str, value: Any, least: int, most: int) -> int:
     try:
-        # True is a number to Python, and here a mistake.
-        found = operator.index(None if isinstance(value, bool) else value)
+        found = operator.index(value)
     except TypeError:
-        raise UsageError(f"`{name}` is `{value!r}`, but must be a whole number") from None
+        found = None
+    # True is a number to Python, and here a mistake.
+    if found is None or isinstance(value, bool):
+        raise UsageError(f"`{name}` is `{value!r}`, but must be a whole number")
     if not least <= found <= most:
         raise UsageError(f"`{name}` is `{found}`, but must be from {least} to {most}")
     return found

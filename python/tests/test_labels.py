@@ -174,7 +174,7 @@ def test_a_list_of_files_is_taken_in_its_order(tree: Path, tmp_path: Path, monke
     # Below another folder, and outside of it.
     monkeypatch.chdir(tmp_path)
     listed = forebay.FileList(["5.png", tree / "cat/2.png"], root=tree / "dog")
-    loader = forebay.Loader(pipeline, data=listed)
+    loader = forebay.Loader(decoded(), data=listed)
     assert [key for batch in loader for key in batch["key"]] == ["5.png", os.fspath(tree / "cat/2.png")]
 
 
