@@ -128,6 +128,7 @@ fn step(
 ) -> Outcome<TensorSpec> {
     let input = ValueView::Tensor(forebay_codec::TensorView { spec, data: room(input, spec) });
     let mut place = Place { buffer: output, spec };
+    scope.begin_fields();
     step.run(input, &mut Output::new("image", &mut place), scope)?;
     Ok(place.spec)
 }

@@ -135,6 +135,7 @@ pub(crate) fn resize(files: &[Vec<u8>]) -> Outcome<Row> {
             for picture in &pictures {
                 let input = ValueView::Tensor(picture.view());
                 let mut place = Place { buffer: &mut ours, spec: *picture.spec() };
+                scope.begin_fields();
                 step.run(input, &mut Output::new("image", &mut place), &mut scope)?;
             }
             Ok(())

@@ -85,8 +85,8 @@ impl Scope {
         self.sample = sample;
     }
 
-    /// A step begins, with its first field.
-    pub(crate) fn begin_fields(&mut self) {
+    /// A step begins, with its first field. To be said by whoever runs a step by itself.
+    pub fn begin_fields(&mut self) {
         self.frame = None;
     }
 
