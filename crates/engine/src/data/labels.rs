@@ -77,7 +77,10 @@ pub(super) fn label(
     let mut names = Names::default();
     // Files that are not there have classes too: what is skipped must not change the labels of the others.
     if let (Label::List, Some(labels)) = (source.label, options.files.and_then(|list| list.labels.as_ref())) {
-        labels.iter().for_each(|given| _ = names.take(source.label_type, given.clone(), ""));
+        for given in labels {
+            // What is wrong with one is said when its file comes.
+            let _ = names.take(source.label_type, given.clone(), "");
+        }
     }
     let first = |entry: &mut Entry| {
         let given = given(entry)?;
@@ -97,7 +100,7 @@ pub(super) fn label(
     let (labels, classes) = names.numbered(source);
     let second = |entry: &mut Entry| {
         let Some(LabelValue::Int(name)) = entry.label else { return Ok(()) };
-        let label = labels[name as usize].ok_or_else(|| unknown(entry, &names.names[name as usize], &classes))?;
+        let label = labels[name as usize].ok_or_else(|| unknown(entry, &names.texts[name as usize], &classes))?;
         entry.label = Some(LabelValue::Int(label));
         Ok(())
     };
@@ -136,10 +139,10 @@ fn keep(
 /// The names of labels, each once: few, where there are many files.
 #[derive(Default)]
 struct Names {
-    names: Vec<String>,
+    texts: Vec<String>,
     places: HashMap<String, usize>,
     /// Whether any of them was said to be a name, so that none is a number.
-    named: bool,
+    is_literal: bool,
 }
 
 impl Names {
@@ -164,15 +167,15 @@ impl Names {
             let remedy = "write `label-type = \"float\"` into the source (in Python: `label_type=\"float\"`)";
             return Err(wrong(&number.to_string(), "a class or a whole number", remedy));
         }
-        self.named |= matches!(given, GivenLabel::Name(_));
+        self.is_literal |= matches!(given, GivenLabel::Name(_));
         let name = given.into_text();
         if kind == Some(LabelType::Int) && number_in(&name).is_none() {
             return Err(wrong(&name, "a whole number", "correct it, or use another `label-type`"));
         }
         let place = self.places.get(&name).copied().unwrap_or_else(|| {
-            self.names.push(name.clone());
-            self.places.insert(name, self.names.len() - 1);
-            self.names.len() - 1
+            self.texts.push(name.clone());
+            self.places.insert(name, self.texts.len() - 1);
+            self.texts.len() - 1
         });
         Ok(LabelValue::Int(place as i64))
     }
@@ -183,24 +186,24 @@ impl Names {
     fn numbered(&self, source: &Source) -> (Vec<Option<i64>>, Vec<String>) {
         if let Some(classes) = &source.classes {
             let places: HashMap<&str, i64> = classes.iter().map(String::as_str).zip(0..).collect();
-            return (self.names.iter().map(|name| places.get(name.as_str()).copied()).collect(), classes.clone());
+            return (self.texts.iter().map(|name| places.get(name.as_str()).copied()).collect(), classes.clone());
         }
-        let numbers: Option<Vec<i64>> = self.names.iter().map(|name| number_in(name)).collect();
+        let numbers: Option<Vec<i64>> = self.texts.iter().map(|name| number_in(name)).collect();
         let distinct: BTreeSet<i64> = numbers.iter().flatten().copied().collect();
         let are_numbers = match source.label_type {
             Some(kind) => kind == LabelType::Int,
             None if matches!(source.label, Label::Folder | Label::TopFolder) => false,
-            None => !self.named && distinct.len() == self.names.len(),
+            None => !self.is_literal && distinct.len() == self.texts.len(),
         };
         if let Some(numbers) = numbers.filter(|_| are_numbers) {
             let counted = distinct.iter().copied().eq(0..distinct.len() as i64);
             let classes = if counted { distinct.iter().map(ToString::to_string).collect() } else { Vec::new() };
             return (numbers.into_iter().map(Some).collect(), classes);
         }
-        let mut classes = self.names.clone();
+        let mut classes = self.texts.clone();
         classes.sort_unstable();
         let label = |name| classes.binary_search(name).ok().map(|class| class as i64);
-        (self.names.iter().map(label).collect(), classes)
+        (self.texts.iter().map(label).collect(), classes)
     }
 }
 
