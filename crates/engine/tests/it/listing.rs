@@ -196,9 +196,10 @@ fn a_list_may_have_labels() {
     let options = ListingOptions { files: Some(&list), on_error: OnError::Skip, ..ListingOptions::default() };
     let listing = Listing::scan_with(&source, folder.path(), &options).unwrap();
     assert_eq!(keys(&listing), ["3.jpg", "1.jpg", "2.jpg"]);
+    // Of a file that is missing, too: what is skipped changes no label.
     assert_eq!(
         (listing.classes(), labels(&listing)),
-        (&["ant", "bee"].map(str::to_owned)[..], [1, 0, 0].map(LabelValue::Int).to_vec())
+        (&["ant", "bee", "cow"].map(str::to_owned)[..], [1, 0, 0].map(LabelValue::Int).to_vec())
     );
     let message = FileList::parse(b"1.jpg\tant\n2.jpg\n", true).unwrap_err().to_string();
     assert!(message.contains("line 2") && message.contains("`2.jpg`"), "{message}");
