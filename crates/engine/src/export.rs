@@ -36,8 +36,8 @@ pub struct Exported {
     pub bytes: u64,
 }
 
-/// Writes `dataset` as tars into the folder `output`, which must not have any yet, on `threads` threads that hold at most `memory_bytes`. The tars get their names when
-/// all of them are whole, so that a part of an export is never taken for all of it.
+/// Writes `dataset` as tars into the folder `output`, which must not have any yet, on `threads` threads that hold at most
+/// `memory_bytes`. The tars get their names when all of them are whole, so that a part of an export is never taken for all of it.
 pub fn export_tar(
     dataset: &Arc<Dataset>,
     storage: &Arc<dyn Storage>,
