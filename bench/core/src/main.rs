@@ -11,7 +11,7 @@ mod measure;
 mod rows;
 mod scale;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 use measure::Row;
@@ -22,15 +22,16 @@ type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let (photos, output) = match &arguments[..] {
-        [photos] => (photos, None),
-        [photos, flag, output] if flag == "--output" => (photos, Some(PathBuf::from(output))),
+    let outcome = match &arguments[..] {
+        [flag, number, folder] if flag == scale::CHILD => scale::child(number, Path::new(folder)),
+        [photos] => run(Path::new(photos), None),
+        [photos, flag, output] if flag == "--output" => run(Path::new(photos), Some(Path::new(output))),
         _ => {
             eprintln!("usage: forebay-bench FOLDER_OF_JPEGS [--output FILE.md]");
             return ExitCode::from(2);
         }
     };
-    match run(Path::new(photos), output.as_deref()) {
+    match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error}");

@@ -1,10 +1,13 @@
 //! What many samples cost before the first of them is there: listing their files, opening a data set, starting an epoch.
 //!
 //! One million small files are made as links to a few (a file system has room for names, not for a million files of a bench), listed,
-//! built into a data set and opened. Memory is what the process holds more than before, as the system counts it.
+//! built into a data set and opened. Each figure is taken in a process of its own: what an earlier one gave back to the allocator and not
+//! to the system would hide what the next one takes. Memory is what the process holds more than before, as the system counts it.
 
+use std::any::Any;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -16,6 +19,9 @@ use forebay_engine::source::{Files, Shards, Source};
 use forebay_pipeline::{Pipeline, Strategy};
 
 use crate::Outcome;
+
+/// The first argument of a process that takes one figure.
+pub(crate) const CHILD: &str = "--figure-of-scale";
 
 const SAMPLES: usize = 1_000_000;
 const FOLDERS: usize = 1_000;
@@ -60,23 +66,71 @@ impl fmt::Display for Figure {
     }
 }
 
+/// What is measured, in a process of its own.
+#[derive(Clone, Copy)]
+enum Work {
+    List,
+    FirstBatchOfFiles,
+    Open,
+    FirstBatch,
+}
+
+impl Work {
+    const ALL: [Self; 4] = [Self::List, Self::FirstBatchOfFiles, Self::Open, Self::FirstBatch];
+
+    fn describe(self) -> &'static str {
+        match self {
+            Self::List => "list a folder of files",
+            Self::FirstBatchOfFiles => "the same, and the first batch of a shuffled epoch",
+            Self::Open => "open the data set built of them, with all its indexes",
+            Self::FirstBatch => "the same, and the first batch of a shuffled epoch",
+        }
+    }
+
+    /// What it leaves behind is dropped after memory was counted.
+    fn run(self, folder: &Path) -> Outcome<Box<dyn Any>> {
+        let storage = StorageChoice::Local.open(0)?;
+        let list = || -> Outcome<Files> {
+            Ok(Files::open(pipeline()?, &files(folder), Arc::clone(&storage), &ListingOptions::default())?)
+        };
+        let open = || -> Outcome<Shards> {
+            Ok(Shards::new(Arc::new(Dataset::open(&dataset(folder))?), Arc::clone(&storage)))
+        };
+        Ok(match self {
+            Self::List => Box::new(list()?),
+            Self::FirstBatchOfFiles => Box::new(first_batch(Arc::new(list()?))?),
+            Self::Open => {
+                let source = open()?;
+                source.blocks()?;
+                Box::new(source)
+            }
+            Self::FirstBatch => Box::new(first_batch(Arc::new(open()?))?),
+        })
+    }
+}
+
+fn files(folder: &Path) -> PathBuf {
+    folder.join("files")
+}
+
+fn dataset(folder: &Path) -> PathBuf {
+    folder.join("dataset")
+}
+
+fn pipeline() -> Outcome<Pipeline> {
+    Ok(Pipeline::from_toml("scale", PIPELINE)?)
+}
+
 pub(crate) fn figures() -> Outcome<Vec<Figure>> {
     let folder = tempfile::tempdir()?;
-    let files = folder.path().join("files");
-    make_files(&files)?;
-    let pipeline = Pipeline::from_toml("scale", PIPELINE)?;
-    let storage = StorageChoice::Local.open(0)?;
-    let mut figures = Vec::new();
-
-    let source: Arc<dyn Source> = measured(&mut figures, "list a folder of files", None, || {
-        Ok(Arc::new(Files::open(pipeline.clone(), &files, Arc::clone(&storage), &ListingOptions::default())?) as _)
-    })?;
-    measured(&mut figures, "…, and the first batch of a shuffled epoch of them", None, || first_batch(source))?;
-
-    let output = folder.path().join("dataset");
-    let listing = Arc::new(Listing::scan(pipeline.source(), &files)?);
-    let strategy = Strategy::parse(&pipeline, "decoded")?;
-    let build = Build { pipeline, strategy, listing, storage: Arc::clone(&storage) };
+    make_files(&files(folder.path()))?;
+    let pipeline = pipeline()?;
+    let build = Build {
+        listing: Arc::new(Listing::scan(pipeline.source(), &files(folder.path()))?),
+        strategy: Strategy::parse(&pipeline, "decoded")?,
+        pipeline,
+        storage: StorageChoice::Local.open(0)?,
+    };
     let options = BuildOptions {
         threads: 2,
         shards: 64,
@@ -85,36 +139,35 @@ pub(crate) fn figures() -> Outcome<Vec<Figure>> {
         resume: None,
         memory_bytes: 1 << 30,
     };
-    build.run(&output, &options, &())?;
-    drop(build);
-
-    let source: Arc<dyn Source> = measured(&mut figures, "open the data set built of them", None, || {
-        Ok(Arc::new(Shards::new(Arc::new(Dataset::open(&output)?), storage)) as _)
-    })?;
-    measured(
-        &mut figures,
-        "…, and the first batch of a shuffled epoch of it",
-        Some((SECONDS_MAX, BYTES_MAX)),
-        || first_batch(source),
-    )?;
-    Ok(figures)
+    build.run(&dataset(folder.path()), &options, &())?;
+    (0..Work::ALL.len()).map(|number| figure(number, folder.path())).collect()
 }
 
-/// Does `work` and notes what it took and what is held after it.
-fn measured<T>(
-    figures: &mut Vec<Figure>,
-    work: &'static str,
-    most: Option<(f64, f64)>,
-    run: impl FnOnce() -> Outcome<T>,
-) -> Outcome<T> {
+/// Takes figure `number` in a process of its own.
+fn figure(number: usize, folder: &Path) -> Outcome<Figure> {
+    let program = std::env::current_exe()?;
+    let ran = Command::new(program).arg(CHILD).arg(number.to_string()).arg(folder).stderr(Stdio::inherit()).output()?;
+    let text = String::from_utf8(ran.stdout)?;
+    let (seconds, bytes) = text.trim().split_once(' ').ok_or("a figure of one million samples could not be taken")?;
+    let work = Work::ALL[number];
+    let (seconds_max, bytes_max) = match work {
+        Work::List | Work::FirstBatchOfFiles => (None, None),
+        Work::Open => (None, Some(BYTES_MAX)),
+        Work::FirstBatch => (Some(SECONDS_MAX), None),
+    };
+    Ok(Figure { work: work.describe(), seconds: seconds.parse()?, bytes: bytes.parse()?, seconds_max, bytes_max })
+}
+
+/// What the process of one figure does: prints the seconds that it took and the bytes that are held after it.
+pub(crate) fn child(number: &str, folder: &Path) -> Outcome<()> {
+    let work = *Work::ALL.get(number.parse::<usize>()?).ok_or("no such figure")?;
     let before = held_bytes()?;
     let begun = Instant::now();
-    let made = run()?;
+    let made = work.run(folder)?;
     let seconds = begun.elapsed().as_secs_f64();
-    let bytes = held_bytes()?.saturating_sub(before) as f64;
-    let (seconds_max, bytes_max) = most.unzip();
-    figures.push(Figure { work, seconds, bytes, seconds_max, bytes_max });
-    Ok(made)
+    println!("{seconds} {}", held_bytes()?.saturating_sub(before));
+    drop(made);
+    Ok(())
 }
 
 /// The loader, with the epoch ended, after its first batch.

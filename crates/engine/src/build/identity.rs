@@ -85,7 +85,7 @@ fn files_checksum(build: &Build) -> Result<String> {
         hash.update(file.key.as_bytes());
         hash.update(&[0]);
         hash.update(&file.bytes.to_le_bytes());
-        hash.update(&file.label.map_or([u8::MAX; 8], LabelValue::to_le_bytes));
+        hash.update(&LabelValue::identity(file.label));
         hash.update(&file.version.0.to_le_bytes());
     }
     for path in named_files(build.strategy.offline(&build.pipeline))? {

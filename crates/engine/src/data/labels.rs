@@ -33,12 +33,16 @@ pub enum LabelValue {
 const _: () = assert!(size_of::<Option<LabelValue>>() == size_of::<Option<i64>>());
 
 impl LabelValue {
-    /// What tells it from others of its kind, for checksums.
-    pub(crate) fn to_le_bytes(self) -> [u8; 8] {
-        match self {
-            Self::Int(number) => number.to_le_bytes(),
-            Self::Float(number) => u64::from(number.to_bits()).to_le_bytes(),
-        }
+    /// What tells one label, or none, from all others: for checksums.
+    pub(crate) fn identity(label: Option<Self>) -> [u8; 9] {
+        let (kind, number) = match label {
+            None => (0, 0),
+            Some(Self::Int(number)) => (1, number as u64),
+            Some(Self::Float(number)) => (2, u64::from(number.to_bits())),
+        };
+        let mut bytes = [kind; 9];
+        bytes[1..].copy_from_slice(&number.to_le_bytes());
+        bytes
     }
 }
 

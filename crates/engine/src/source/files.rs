@@ -75,7 +75,7 @@ impl Source for Files {
             hash.update(file.key.as_bytes());
             hash.update(&[0]);
             hash.update(&file.bytes.to_le_bytes());
-            hash.update(&file.label.map_or([u8::MAX; 8], LabelValue::to_le_bytes));
+            hash.update(&LabelValue::identity(file.label));
         }
         format!("{:016x}", hash.digest())
     }

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use forebay_engine::Progress;
-use forebay_engine::data::{Listing, ListingOptions};
 use forebay_engine::profile::profile;
 use forebay_plan::{Profile, Runs, summarise};
 
@@ -23,9 +22,7 @@ pub(super) fn seconds(runs: &[PlannedRun], common: &Common, work: &Path, progres
         std::fs::create_dir_all(work).map_err(Error::io("create the folder", work))?;
         let made = run.make_data(progress)?;
         let data = made.as_ref().map_or(&run.data, MadeFolder::data);
-        let options =
-            ListingOptions { on_error: common.on_error.choice(), reach: run.reach, ..ListingOptions::default() };
-        let listing = Listing::scan_with(run.pipeline.source(), data, &options)?;
+        let listing = run.list(data, common)?;
         Ok(profile(&run.pipeline, listing, &common.storage.storage, &run.options(common, Runs::None, work), progress)?)
     };
     let made: Vec<&PlannedRun> = runs.iter().filter(|run| run.order.is_some()).collect();

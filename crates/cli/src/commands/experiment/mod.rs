@@ -14,7 +14,6 @@ use std::time::Instant;
 
 use clap::{Args, Subcommand};
 use forebay_engine::Progress;
-use forebay_engine::data::{Listing, ListingOptions};
 use forebay_engine::profile::profile;
 use forebay_plan::{Objective, Profile, Runs, Table, table, units};
 use serde::Serialize;
@@ -327,9 +326,7 @@ fn measure(
         progress.note(&format!("run {} of {}: {}, about {time} left", number + 1, runs.len(), run.name));
         let made = run.make_data(progress)?;
         let data = made.as_ref().map_or(&run.data, MadeFolder::data);
-        let options =
-            ListingOptions { on_error: common.on_error.choice(), reach: run.reach, ..ListingOptions::default() };
-        let listing = Listing::scan_with(run.pipeline.source(), data, &options)?;
+        let listing = run.list(data, common)?;
         let options = run.options(common, Runs::Each(run.runs), folder.path());
         let measured = profile(&run.pipeline, listing, &common.storage.storage, &options, progress)?;
         drop(made);

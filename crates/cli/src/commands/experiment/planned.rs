@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use forebay_engine::data::{Listing, Reach};
+use forebay_engine::data::{Listing, ListingOptions, Reach};
 use forebay_engine::load::Shuffle;
 use forebay_engine::profile::ProfileOptions;
 use forebay_engine::{Progress, ScratchFolder};
@@ -80,6 +80,13 @@ impl PlannedRun {
             caching: Caching::None,
             shuffle: Shuffle::No,
         })
+    }
+
+    /// The samples in `data`: its own, or those that were made for it.
+    pub(super) fn list(&self, data: &Path, common: &Common) -> Result<Listing> {
+        let options =
+            ListingOptions { on_error: common.on_error.choice(), reach: self.reach, ..ListingOptions::default() };
+        Ok(Listing::scan_with(self.pipeline.source(), data, &options)?)
     }
 
     pub(super) fn options(&self, common: &Common, runs: Runs, work_folder: &Path) -> ProfileOptions {
