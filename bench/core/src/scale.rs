@@ -93,9 +93,8 @@ impl Work {
         let list = || -> Outcome<Files> {
             Ok(Files::open(pipeline()?, &files(folder), Arc::clone(&storage), &ListingOptions::default())?)
         };
-        let open = || -> Outcome<Shards> {
-            Ok(Shards::new(Arc::new(Dataset::open(&dataset(folder))?), Arc::clone(&storage)))
-        };
+        let open =
+            || -> Outcome<Shards> { Ok(Shards::new(Arc::new(Dataset::open(&dataset(folder))?), Arc::clone(&storage))) };
         Ok(match self {
             Self::List => Box::new(list()?),
             Self::FirstBatchOfFiles => Box::new(first_batch(Arc::new(list()?))?),
