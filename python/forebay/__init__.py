@@ -31,7 +31,7 @@ from ._errors import (
 )
 from ._files import FileList
 from ._function import Parallel
-from ._loader import Cached, Loader, Skipped
+from ._loader import Cached, Loader, Skipped, Stats
 from ._native import __version__
 from ._objective import Prices, WhatIf
 from ._pipeline import Pipeline
@@ -58,6 +58,7 @@ __all__ = [
     "Prices",
     "Profile",
     "Skipped",
+    "Stats",
     "StorageError",
     "UnsupportedError",
     "UsageError",

@@ -9,7 +9,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ._planning import Plan
     from ._work import Dataset
 
-__all__ = ["Cached", "Loader", "Skipped"]
+__all__ = ["Cached", "Loader", "Skipped", "Stats"]
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,42 @@ class Cached:
     samples: int
     bytes: int
     hits: int
+
+
+@dataclass(frozen=True)
+class Stats:
+    """What the threads of a loader did with their time; printed, it says what bound the loader.
+
+    Seconds of readers and workers are sums over their threads, `threads` each.
+
+    seconds: from the start of each epoch to the last batch that was taken.
+    read_seconds, read_wait_seconds: readers reading, and waiting for room because workers are slower.
+    work_seconds, data_wait_seconds, batch_wait_seconds: workers at work, waiting for bytes, and waiting for a free batch because
+        you are slower.
+    consumer_wait_seconds: you, waiting for a batch.
+    user_seconds, system_seconds: processor time of readers and workers, and of that in the kernel.
+    """
+
+    seconds: float
+    threads: int
+    samples: int
+    bytes_read: int
+    read_seconds: float
+    read_wait_seconds: float
+    work_seconds: float
+    data_wait_seconds: float
+    batch_wait_seconds: float
+    consumer_wait_seconds: float
+    user_seconds: float
+    system_seconds: float
+
+    @property
+    def bound_by(self) -> str:
+        """`"storage"`, `"cpu"`, or `"trainer"` where the loader was ahead of you; `"unknown"` before anything was loaded."""
+        return _native.bound_by(json.dumps(asdict(self)))[0]
+
+    def __str__(self) -> str:
+        return _native.bound_by(json.dumps(asdict(self)))[1]
 
 
 class Loader:
@@ -175,6 +211,7 @@ class Loader:
         self._samples_seen = 0
         self._batches_seen = 0
         self._skipped_before = 0
+        self._stats_before = "{}"
         self._skipped_list: list[Skipped] = []
         #: Whether an iteration began and did not come to its end, so that the next one begins its epoch again.
         self._left_early = False
@@ -305,6 +342,13 @@ class Loader:
         """What is kept in memory (`cache`)."""
         return Cached(*self._engine().cached)
 
+    def stats(self) -> Stats:
+        """Where the time went since this loader was made, and what bound it."""
+        iteration = self._running()
+        running = None if iteration is None else iteration.stats(self._stats_before)
+        found = json.loads(self._stats_before if running is None else running)
+        return Stats(**{"threads": self.threads, **dict.fromkeys(_COUNTED, 0), **found})
+
     # What was left out.
 
     @property
@@ -382,6 +426,7 @@ class Loader:
         )
 
 
+_COUNTED = tuple(field.name for field in fields(Stats) if field.name != "threads")
 _POSITION = ("epoch", "epochs_done", "samples_seen")
 
 
@@ -453,6 +498,7 @@ class _Iteration(Iterator[dict[str, Any]]):
         running, self._running = self._running, None
         if running is not None:
             self._loader._skipped_before += count
+            self._loader._stats_before = running.stats(self._loader._stats_before)
             # Another list, since copies of the loader have this one too.
             self._loader._skipped_list = [*self._loader._skipped_list, *listed]
             running.close()
@@ -462,6 +508,10 @@ class _Iteration(Iterator[dict[str, Any]]):
             return 0, []
         count, listed = self._running.skipped()
         return count, [Skipped(key, reason, samples) for key, reason, samples in listed]
+
+    def stats(self, before: str) -> str | None:
+        running = self._running
+        return None if running is None or self._process != os.getpid() else running.stats(before)
 
     def close(self) -> None:
         self._ended = not self._over

@@ -103,8 +103,7 @@ impl Threads {
 
     /// So many as asked for, or as there are cores.
     pub(crate) fn count(&self) -> usize {
-        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-        self.threads.map_or_else(cores, |threads| threads as usize)
+        self.threads.map_or_else(forebay_engine::cores, |threads| threads as usize)
     }
 }
 

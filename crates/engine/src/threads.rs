@@ -4,6 +4,11 @@ use std::thread::{Builder, Scope};
 
 use crate::error::{Error, Result};
 
+/// How many cores this process may use.
+pub fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 /// Starts `count` threads that all do `work` until there is no more. Where the system refuses some of them, the others do it all;
 /// it is an error if it refuses every one.
 pub(crate) fn share<'scope>(

@@ -92,6 +92,7 @@ mod prediction;
 mod profile;
 mod reason;
 mod score;
+mod stats;
 mod summary;
 pub mod units;
 mod what_if;
@@ -113,5 +114,6 @@ pub use profile::{
     SystemSample,
 };
 pub use score::Normalised;
+pub use stats::Stats;
 pub use summary::{Summary, break_even_epochs, summarise};
 pub use what_if::{OtherMachine, WhatIf};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use forebay_engine::data::Skipped;
-use forebay_engine::load::{Batch, Epoch as EngineEpoch, Next, State};
+use forebay_engine::load::{Batch, Epoch as EngineEpoch, Next, State, Stats};
 use forebay_engine::sync::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -123,6 +123,13 @@ impl Epoch {
         self.of_epoch(EngineEpoch::memory_bytes_peak).unwrap_or(0)
     }
 
+    /// What the threads did with their time, as JSON: in the epochs `before`, and in this one so far.
+    fn stats(&self, before: &str) -> String {
+        let before: Stats = serde_json::from_str(before).unwrap_or_default();
+        let stats = self.of_epoch(EngineEpoch::stats).unwrap_or_default();
+        serde_json::to_string(&before.and(&stats)).unwrap_or_default()
+    }
+
     /// Stops and joins the threads.
     fn close(&self, py: Python<'_>) {
         py.detach(|| {
@@ -131,6 +138,14 @@ impl Epoch {
             drop(running);
         });
     }
+}
+
+/// What bound a loader by what its threads did, and the same in words.
+#[pyfunction]
+pub(crate) fn bound_by(stats: &str) -> (String, String) {
+    let (stats, cores): (Stats, _) = (serde_json::from_str(stats).unwrap_or_default(), forebay_engine::cores());
+    let bound = serde_json::to_value(stats.bound_by(cores)).ok();
+    (bound.and_then(|bound| bound.as_str().map(str::to_owned)).unwrap_or_default(), stats.sentence(cores))
 }
 
 /// The threads may be waiting for Python's lock, so it is not held while they are joined.

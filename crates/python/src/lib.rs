@@ -60,6 +60,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<loader::Loader>()?;
     module.add_class::<source::Source>()?;
     module.add_function(wrap_pyfunction!(decode::decode, module)?)?;
+    module.add_function(wrap_pyfunction!(epoch::bound_by, module)?)?;
     module.add_function(wrap_pyfunction!(errors::exceptions, module)?)?;
     module.add_function(wrap_pyfunction!(work::profile, module)?)?;
     module.add_function(wrap_pyfunction!(planning::summarise, module)?)?;

@@ -182,7 +182,7 @@ fn clear(folder: &Path) -> Result<()> {
 
 fn walk(arguments: &Arguments, data: &Made, output: &Output) -> Result<Walk> {
     let file = |name: &str| arguments.folder.join(name);
-    let threads = Threads::new(std::thread::available_parallelism().map_or(1, usize::from));
+    let threads = Threads::new(forebay_engine::cores());
     let storage = StorageArguments { storage: arguments.storage.clone() };
     let (measured, profile) = profile::execute(
         &profile::Arguments {

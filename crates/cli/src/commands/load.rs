@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use forebay_engine::Progress;
+use forebay_engine::{Progress, cores};
 use forebay_engine::data::{MANIFEST_FILE, Reach, Skipped};
 use forebay_engine::load::{
-    Batch, Column, Epoch, Even, LoadOptions, Loader, Next, STREAMS, Shuffle, State, WINDOW_BYTES,
+    Batch, Column, Epoch, Even, LoadOptions, Loader, Next, STREAMS, Shuffle, State, Stats, WINDOW_BYTES,
 };
 use forebay_engine::source::{Files, Shards, Source};
 use forebay_pipeline::Pipeline;
-use forebay_plan::units;
+use forebay_plan::{Bound, units};
 use forebay_storage::{Storage, read_text};
 use serde::Serialize;
 
@@ -146,6 +146,9 @@ pub(crate) struct Outcome {
     /// The memory budget, and how much of it was taken at most.
     memory_bytes: u64,
     memory_bytes_peak: u64,
+    /// What the threads did with their time, and what bound them by that.
+    stats: Stats,
+    bound_by: Bound,
     /// What the first batch is made of.
     batch: Vec<FieldShape>,
     epochs: Vec<Streamed>,
@@ -198,7 +201,7 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome>
     };
     let progress = output.progress();
     let (mut epochs, mut batch, mut skipped_samples) = (Vec::new(), Vec::new(), Vec::new());
-    let mut memory_bytes_peak = 0;
+    let (mut memory_bytes_peak, mut stats) = (0, Stats::default());
     while state.epoch < arguments.epochs && !progress.is_cancelled() {
         if arguments.cold {
             let paths = source.paths();
@@ -212,6 +215,7 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome>
         let mut epoch = loader.start(&state)?;
         let streamed = stream(&mut epoch, &mut state, begun, wanted, &progress, &mut batch);
         memory_bytes_peak = epoch.memory_bytes_peak().max(memory_bytes_peak);
+        stats = stats.and(&epoch.stats());
         progress.end();
         if skipped_samples.is_empty() {
             skipped_samples = epoch.skipped_list();
@@ -245,6 +249,8 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome>
         bytes_per_second: per_second(bytes_read, seconds),
         memory_bytes: loader.options().memory_bytes,
         memory_bytes_peak,
+        stats,
+        bound_by: stats.bound_by(cores()),
         batch,
         epochs,
         notice: storage.notice(),
@@ -455,6 +461,7 @@ pub(super) fn show(outcome: &Outcome, page: &mut Page) {
         ),
         ("batches", units::count(outcome.batches)),
         ("a batch", batch.join(", ")),
+        ("seen", outcome.stats.sentence(cores())),
     ]);
     if let Some(notice) = &outcome.notice {
         page.hanging("note: ", notice);

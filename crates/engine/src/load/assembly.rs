@@ -19,6 +19,7 @@ use forebay_codec::{Tensor, TensorSpec};
 use forebay_pipeline::{FieldType, Sample, Schema, StepError};
 
 use super::Next;
+use super::activity::Activity;
 use super::assembler::Assembler;
 use super::batch::{Batch, Column, Pool};
 use crate::error::{Error, Result};
@@ -46,6 +47,7 @@ pub(super) struct Assembly {
     finished: Condvar,
     pub(super) pool: Arc<Pool>,
     pub(super) shares: Shares,
+    activity: Arc<Activity>,
 }
 
 #[derive(Default)]
@@ -114,7 +116,7 @@ pub(super) enum Rest {
 }
 
 impl Assembly {
-    pub(super) fn new(schema: Schema, shape: Shape, shares: Shares) -> Self {
+    pub(super) fn new(schema: Schema, shape: Shape, shares: Shares, activity: Arc<Activity>) -> Self {
         let fixed = |(place, (_, kind)): (usize, &(String, FieldType))| kind.fixed_spec().map(|spec| (place, spec));
         let dense = (!shape.expands).then(|| schema.fields.iter().enumerate().filter_map(fixed).collect());
         Self {
@@ -126,6 +128,7 @@ impl Assembly {
             finished: Condvar::new(),
             pool: Arc::new(Pool::new(shares.pool_bytes as usize, shares.batch_bytes as usize)),
             shares,
+            activity,
         }
     }
 
@@ -213,7 +216,7 @@ impl Assembly {
 
     fn wait_for_room(&self, state: &mut Guard<'_, State>) {
         state.workers_waiting += 1;
-        self.room.wait(state);
+        self.activity.batch_wait.timed(|| self.room.wait(state));
         state.workers_waiting -= 1;
     }
 
@@ -477,9 +480,11 @@ impl Assembly {
                 return Next::Batch(Ok(batch));
             }
             match deadline {
-                None => self.finished.wait(&mut state),
+                None => self.activity.consumer_wait.timed(|| self.finished.wait(&mut state)),
                 Some(deadline) if Instant::now() >= deadline => return Next::NotYet,
-                Some(deadline) => self.finished.wait_until(&mut state, deadline),
+                Some(deadline) => {
+                    self.activity.consumer_wait.timed(|| self.finished.wait_until(&mut state, deadline));
+                }
             }
         }
     }

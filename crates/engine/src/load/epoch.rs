@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use forebay_pipeline::steps::{PreparedFiles, prepare_files};
 use forebay_pipeline::{Action, Draw};
 
+use super::activity::Activity;
 use super::assembly::{Assembly, Shape};
 use super::batch::Batch;
 use super::cache::Cache;
@@ -17,7 +18,7 @@ use super::schedule::{Read, Schedule, Wanted};
 use super::staging::{Payload, Staged, Staging};
 use super::state::State;
 use super::worker::Worker;
-use super::{OnError, Online, check_functions, damage_kept};
+use super::{OnError, Online, Stats, check_functions, damage_kept};
 use crate::data::Skipped;
 use crate::error::{Error, Result};
 use crate::memory::Shares;
@@ -40,6 +41,7 @@ pub(super) struct Shared {
     schedule: Mutex<Schedule>,
     pub(super) staging: Staging,
     pub(super) assembly: Assembly,
+    activity: Arc<Activity>,
     shares: Shares,
     online: Online,
     /// What steps read of vocabularies and tables, kept as long as they run.
@@ -108,13 +110,16 @@ impl Epoch {
         let files = prepare_files(&online.steps)?;
         let lost = check_lost(&*source, options.on_error)?;
         let deal = schedule.deal();
-        let assembly = Assembly::new(online.output.clone(), shape(&options, &online, deal.samples()), budget);
+        let activity = Arc::new(Activity::new());
+        let shape = shape(&options, &online, deal.samples());
+        let assembly = Assembly::new(online.output.clone(), shape, budget, Arc::clone(&activity));
         assembly.check()?;
         // Both have room for the largest block that is read at all, and for a window of each stream.
         let staged_bytes = schedule.read_ahead_bytes().min(budget.staged_bytes);
         let shared = Arc::new(Shared {
-            staging: Staging::new(deal.samples(), staged_bytes),
+            staging: Staging::new(deal.samples(), staged_bytes, Arc::clone(&activity)),
             assembly,
+            activity,
             shares: budget,
             source,
             online,
@@ -174,6 +179,9 @@ impl Epoch {
                 }
                 self.shared.loaded.fetch_add(batch.len() as u64, Ordering::Relaxed);
             }
+            if !matches!(next, Next::NotYet) {
+                self.shared.activity.note_taken();
+            }
             return next;
         }
     }
@@ -212,6 +220,11 @@ impl Epoch {
     /// How many bytes of the memory budget are taken now.
     pub fn memory_bytes(&self) -> u64 {
         self.shared.staging.memory_bytes().1 + self.shared.assembly.memory_bytes().1
+    }
+
+    /// What the threads did with their time so far.
+    pub fn stats(&self) -> Stats {
+        self.shared.activity.stats(self.shared.options.threads, self.samples(), self.bytes_read())
     }
 
     /// How many bytes were read so far.
@@ -253,13 +266,15 @@ impl Shared {
 
     /// A reader: reads what comes next until the epoch ends.
     fn read_all(&self) {
+        let mut activity = self.activity.of_thread();
         loop {
             let next = self.schedule.lock().next();
             let Some(read) = next else { return };
             let bytes = read.block.bytes;
             let fits = bytes <= self.shares.read_bytes_max;
             let Some(room) = self.staging.wait_for_room(&read, if fits { bytes } else { 0 }) else { return };
-            let payloads = if fits { self.read(&read) } else { self.refused(&read) };
+            let read_all = || if fits { self.read(&read) } else { self.refused(&read) };
+            let payloads = activity.timed(|activity| &activity.read, read_all);
             self.staging.put(&read, payloads, room);
         }
     }
@@ -310,31 +325,42 @@ impl Shared {
     /// A worker: does the online steps to what is staged until the epoch ends.
     fn work_all(&self) {
         let mut worker = Worker::new(self, &self.online, self.shares.worker_bytes as usize);
+        let mut activity = self.activity.of_thread();
         while let Some(staged) = self.staging.take(TAKE_SAMPLES) {
             if let Err(error) = Error::if_memory_was_refused() {
                 return self.fail(error);
             }
-            for Staged { sample, place, payload, _block } in staged {
-                let Some(mut assembler) = self.assembly.claim(place) else { return };
-                let done = worker.run(sample, payload, &mut assembler).and_then(|key| {
-                    let fits = assembler.check(&key);
-                    fits.map_err(|error| Failed::new(&*key, error))
-                });
-                match (done, self.options.on_error) {
-                    (Ok(()), _) => assembler.finish(),
-                    // What it says then is that it was stopped.
-                    (Err(_), _) if self.assembly.is_stopped() => return,
-                    (Err(failed), on_error) if on_error == OnError::Fail || failed.error.ends() => {
-                        return self.fail(*failed.error);
-                    }
-                    (Err(failed), _) => {
-                        // Counted first: once its place is skipped, the consumer may see the end.
-                        self.note_skipped(failed);
-                        assembler.skip();
-                    }
+            let goes_on = activity.timed(|activity| &activity.work, || self.work(&mut worker, staged));
+            if !goes_on {
+                return;
+            }
+        }
+    }
+
+    /// Does the online steps to some samples; whether the epoch goes on.
+    fn work(&self, worker: &mut Worker<'_>, staged: Vec<Staged>) -> bool {
+        for Staged { sample, place, payload, _block } in staged {
+            let Some(mut assembler) = self.assembly.claim(place) else { return false };
+            let done = worker.run(sample, payload, &mut assembler).and_then(|key| {
+                let fits = assembler.check(&key);
+                fits.map_err(|error| Failed::new(&*key, error))
+            });
+            match (done, self.options.on_error) {
+                (Ok(()), _) => assembler.finish(),
+                // What it says then is that it was stopped.
+                (Err(_), _) if self.assembly.is_stopped() => return false,
+                (Err(failed), on_error) if on_error == OnError::Fail || failed.error.ends() => {
+                    self.fail(*failed.error);
+                    return false;
+                }
+                (Err(failed), _) => {
+                    // Counted first: once its place is skipped, the consumer may see the end.
+                    self.note_skipped(failed);
+                    assembler.skip();
                 }
             }
         }
+        true
     }
 
     fn note_skipped(&self, failed: Failed) {

@@ -14,6 +14,7 @@ use super::{OnError, Online};
 use crate::error::{Error, Result};
 use crate::memory::default_memory_bytes;
 use crate::source::{Block, Source};
+use crate::threads::cores;
 
 /// How to load.
 #[derive(Debug, Clone)]
@@ -51,7 +52,7 @@ impl Default for LoadOptions {
     fn default() -> Self {
         Self {
             batch_size: 64,
-            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            threads: cores(),
             prefetch: 2,
             shuffle: Shuffle::No,
             streams: STREAMS,

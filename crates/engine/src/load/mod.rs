@@ -10,6 +10,7 @@
 //! back: readers wait when enough is staged, workers wait when enough batches are ready, and both where the memory budget
 //! is used up ([`crate::memory`]). Dropping the epoch stops and joins every thread.
 
+mod activity;
 mod assembler;
 mod assembly;
 mod batch;
@@ -39,6 +40,8 @@ pub use loader::{LoadOptions, Loader};
 pub use order::{STREAMS, Shuffle, WINDOW_BYTES};
 pub(crate) use schedule::in_order;
 pub use state::State;
+
+pub use forebay_plan::Stats;
 
 /// What happens to a sample that cannot be read or processed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

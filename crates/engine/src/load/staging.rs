@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use forebay_pipeline::Sample;
 
+use super::activity::Activity;
 use super::schedule::{Read, Wanted};
 use crate::source::{Content, Failed};
 use crate::sync::{Condvar, Mutex};
@@ -40,6 +41,7 @@ pub(super) struct Staged {
 pub(super) struct Staging {
     inner: Arc<Inner>,
     samples: u64,
+    activity: Arc<Activity>,
 }
 
 struct Inner {
@@ -81,8 +83,8 @@ impl Drop for Room {
 }
 
 impl Staging {
-    /// For `samples` samples, in up to `bytes_max` of memory.
-    pub(super) fn new(samples: u64, bytes_max: u64) -> Self {
+    /// For `samples` samples, in up to `bytes_max` of memory. Who waits is noted in `activity`.
+    pub(super) fn new(samples: u64, bytes_max: u64, activity: Arc<Activity>) -> Self {
         let state = State {
             waiting: HashMap::new(),
             next: 0,
@@ -93,7 +95,7 @@ impl Staging {
             stopped: false,
         };
         let inner = Inner { state: Mutex::new(state), arrived: Condvar::new(), room: Condvar::new(), bytes_max };
-        Self { inner: Arc::new(inner), samples }
+        Self { inner: Arc::new(inner), samples, activity }
     }
 
     /// Waits until it is the turn of `read` and there is room for it; `None` if everything was stopped. The
@@ -104,7 +106,7 @@ impl Staging {
         let may_go = |state: &State| read.number == state.next_read && state.bytes + bytes <= self.inner.bytes_max;
         while !state.stopped && !may_go(&state) {
             state.readers_waiting += 1;
-            self.inner.room.wait(&mut state);
+            self.activity.read_wait.timed(|| self.inner.room.wait(&mut state));
             state.readers_waiting -= 1;
         }
         if state.stopped {
@@ -156,7 +158,7 @@ impl Staging {
                 }
                 return Some(taken);
             }
-            self.inner.arrived.wait(&mut state);
+            self.activity.data_wait.timed(|| self.inner.arrived.wait(&mut state));
         }
     }
 

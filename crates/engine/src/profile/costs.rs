@@ -3,11 +3,11 @@
 use forebay_codec::memory;
 use forebay_pipeline::{Draw, Observer, Pipeline, Runner, Sample, SampleView, Sink, StepError};
 use forebay_plan::StepCost;
-use rustix::time::{ClockId, clock_gettime};
 
 use crate::data::SourceReader;
 use crate::error::Result;
 use crate::load::{Online, Shuffle, in_order};
+use crate::processor_time::thread_cpu_seconds;
 use crate::progress::{Progress, while_wanted};
 use crate::source::Source;
 
@@ -42,12 +42,6 @@ impl Effort {
 
 /// Fewer say nothing about a mean.
 const SAMPLES_MIN: usize = 4;
-
-/// Seconds of processor time that this thread has used.
-fn thread_cpu_seconds() -> f64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
-}
 
 /// Reads and processes some samples on this thread, and returns the cost of reading and of each step.
 pub(super) fn step_costs(

@@ -28,6 +28,7 @@ use crate::progress::{Progress, while_wanted};
 use crate::scratch_folder::ScratchFolder;
 use crate::source::{Failed, Files, InMemory, Shards, Source};
 use crate::storage_choice::StorageChoice;
+use crate::threads::cores;
 use costs::Effort;
 
 /// How to profile.
@@ -376,7 +377,7 @@ fn machine() -> Result<Machine> {
     let memory = rustix::system::sysinfo();
     Ok(Machine {
         processor: named.map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, name)| name.trim().to_owned()),
-        cores: std::thread::available_parallelism().map_or(1, usize::from),
+        cores: cores(),
         memory_bytes: memory.totalram as u64 * u64::from(memory.mem_unit),
         memory_bytes_per_second: forebay_storage::probe::memory_bandwidth(64 << 20, 3)?,
     })

@@ -13,7 +13,7 @@ use super::{Block, Failed, Fetched, Source, block_bytes};
 use crate::data::{BESIDE_SHARD, Content, Dataset, Skipped};
 use crate::error::{Error, Result};
 use crate::load::OnError;
-use crate::threads::share;
+use crate::threads::{cores, share};
 
 /// The records of a data set.
 pub struct Shards {
@@ -153,7 +153,7 @@ impl Source for Shards {
                 found.get_or_init(|| self.blocks_of(shard));
             }
         };
-        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(self.open.len());
+        let threads = cores().min(self.open.len());
         std::thread::scope(|scope| share(scope, threads, "read the indexes", &work))?;
         let mut blocks = Vec::new();
         for found in found {

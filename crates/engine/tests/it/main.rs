@@ -18,4 +18,5 @@ mod loading;
 mod memory;
 mod packed;
 mod profiling;
+mod stats;
 mod support;

@@ -203,7 +203,7 @@ impl Kind {
             }
             Self::Parallelism(parallelism) => {
                 let threads = if parallelism.threads.is_empty() {
-                    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+                    let cores = forebay_engine::cores();
                     (0..10).map(|power| 1 << power).take_while(|&threads| threads <= cores.max(2)).collect()
                 } else {
                     parallelism.threads.iter().map(|&threads| threads as usize).collect::<Vec<_>>()

@@ -1,0 +1,187 @@
+//! What the threads of a loader did with their time: who waited for whom. What binds is seen here, not inferred.
+
+use serde::{Deserialize, Serialize};
+
+use crate::prediction::Bound;
+use crate::units;
+
+/// Where the time of a loader went. Seconds of readers and workers are summed over their threads, of which there are
+/// [`threads`](Self::threads) each.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Stats {
+    /// From the start to the last batch that was taken, or to now.
+    pub seconds: f64,
+    /// How many readers there were, and as many workers.
+    pub threads: usize,
+    /// How many samples were loaded.
+    pub samples: u64,
+    /// How many bytes were read from storage.
+    pub bytes_read: u64,
+    /// Readers: reading.
+    pub read_seconds: f64,
+    /// Readers: waiting for room, because workers are slower.
+    pub read_wait_seconds: f64,
+    /// Workers: working on samples.
+    pub work_seconds: f64,
+    /// Workers: waiting for bytes, because readers are slower.
+    pub data_wait_seconds: f64,
+    /// Workers: waiting for a free batch, because the consumer is slower.
+    pub batch_wait_seconds: f64,
+    /// The consumer: waiting for a batch.
+    pub consumer_wait_seconds: f64,
+    /// Processor time of readers and workers in user code.
+    pub user_seconds: f64,
+    /// Processor time of readers and workers in the kernel.
+    pub system_seconds: f64,
+}
+
+/// Cores that are busy for more than this share are what binds, whoever waits for whom.
+const CORES_BUSY: f64 = 0.9;
+
+/// Where the consumer waits for less than this share of the time, the loader keeps up with it.
+const CONSUMER_WAITS: f64 = 0.1;
+
+impl Stats {
+    /// The share of the readers' time that `seconds` are, or of the workers': 0 to 1.
+    pub fn share(&self, seconds: f64) -> f64 {
+        share(seconds, self.seconds * self.threads as f64)
+    }
+
+    /// The share of the time that the consumer waited.
+    pub fn consumer_wait_share(&self) -> f64 {
+        share(self.consumer_wait_seconds, self.seconds)
+    }
+
+    /// The share of `cores` cores that readers and workers kept busy.
+    pub fn cores_share(&self, cores: usize) -> f64 {
+        share(self.user_seconds + self.system_seconds, self.seconds * cores as f64)
+    }
+
+    /// What bound the loader on a machine of `cores` cores: the consumer, if the loader was ahead of it; the processor, if its cores
+    /// were busy; otherwise whichever of readers and workers waited less for the other.
+    pub fn bound_by(&self, cores: usize) -> Bound {
+        if self.seconds <= 0.0 || self.threads == 0 {
+            Bound::Unknown
+        } else if self.consumer_wait_share() < CONSUMER_WAITS && self.batch_wait_seconds > self.data_wait_seconds {
+            Bound::Trainer
+        } else if self.cores_share(cores) >= CORES_BUSY || self.data_wait_seconds <= self.read_wait_seconds {
+            Bound::Cpu
+        } else {
+            Bound::Storage
+        }
+    }
+
+    /// What was seen, in words: `processor-bound: workers busy 98 %, readers waiting for room 71 %; 1.93 of 2 cores used`.
+    pub fn sentence(&self, cores: usize) -> String {
+        let busy = format!("workers busy {}", units::percent(self.share(self.work_seconds)));
+        let reading = format!("readers reading {}", units::percent(self.share(self.read_seconds)));
+        let waiting = |who: &str, what: &str, seconds: f64| {
+            format!("{who} waiting for {what} {}", units::percent(self.share(seconds)))
+        };
+        let seen = match self.bound_by(cores) {
+            Bound::Cpu => format!("processor-bound: {busy}, {}", waiting("readers", "room", self.read_wait_seconds)),
+            Bound::Storage => {
+                format!("storage-bound: {}, {reading}", waiting("workers", "bytes", self.data_wait_seconds))
+            }
+            Bound::Trainer => format!(
+                "bound by the consumer: {}, {busy}",
+                waiting("workers", "a free batch", self.batch_wait_seconds)
+            ),
+            Bound::Unknown => return "nothing was loaded".to_owned(),
+        };
+        let used = units::number((self.user_seconds + self.system_seconds) / self.seconds);
+        format!("{seen}; {used} of {cores} cores used")
+    }
+
+    /// What happened after `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: &Self) -> Self {
+        Self {
+            seconds: self.seconds - earlier.seconds,
+            threads: self.threads,
+            samples: self.samples - earlier.samples,
+            bytes_read: self.bytes_read - earlier.bytes_read,
+            read_seconds: self.read_seconds - earlier.read_seconds,
+            read_wait_seconds: self.read_wait_seconds - earlier.read_wait_seconds,
+            work_seconds: self.work_seconds - earlier.work_seconds,
+            data_wait_seconds: self.data_wait_seconds - earlier.data_wait_seconds,
+            batch_wait_seconds: self.batch_wait_seconds - earlier.batch_wait_seconds,
+            consumer_wait_seconds: self.consumer_wait_seconds - earlier.consumer_wait_seconds,
+            user_seconds: self.user_seconds - earlier.user_seconds,
+            system_seconds: self.system_seconds - earlier.system_seconds,
+        }
+    }
+
+    /// The same of two stretches of loading, one after the other.
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
+        Self {
+            seconds: self.seconds + other.seconds,
+            threads: self.threads.max(other.threads),
+            samples: self.samples + other.samples,
+            bytes_read: self.bytes_read + other.bytes_read,
+            read_seconds: self.read_seconds + other.read_seconds,
+            read_wait_seconds: self.read_wait_seconds + other.read_wait_seconds,
+            work_seconds: self.work_seconds + other.work_seconds,
+            data_wait_seconds: self.data_wait_seconds + other.data_wait_seconds,
+            batch_wait_seconds: self.batch_wait_seconds + other.batch_wait_seconds,
+            consumer_wait_seconds: self.consumer_wait_seconds + other.consumer_wait_seconds,
+            user_seconds: self.user_seconds + other.user_seconds,
+            system_seconds: self.system_seconds + other.system_seconds,
+        }
+    }
+}
+
+fn share(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 { (part / whole).clamp(0.0, 1.0) } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ten seconds on two threads.
+    const IDLE: Stats = Stats {
+        seconds: 10.0,
+        threads: 2,
+        samples: 0,
+        bytes_read: 0,
+        read_seconds: 0.0,
+        read_wait_seconds: 0.0,
+        work_seconds: 0.0,
+        data_wait_seconds: 0.0,
+        batch_wait_seconds: 0.0,
+        consumer_wait_seconds: 10.0,
+        user_seconds: 0.0,
+        system_seconds: 0.0,
+    };
+
+    #[test]
+    fn who_waits_does_not_bind() {
+        let slow_disk = Stats { read_seconds: 19.0, data_wait_seconds: 18.0, work_seconds: 2.0, ..IDLE };
+        assert_eq!(slow_disk.bound_by(2), Bound::Storage);
+        let slow_steps = Stats { read_wait_seconds: 18.0, work_seconds: 20.0, user_seconds: 10.0, ..IDLE };
+        assert_eq!(slow_steps.bound_by(4), Bound::Cpu);
+        let words = "processor-bound: workers busy 100 %, readers waiting for room 90 %; 1.00 of 4 cores used";
+        assert_eq!(slow_steps.sentence(4), words);
+        let slow_trainer = Stats { batch_wait_seconds: 15.0, consumer_wait_seconds: 0.1, ..IDLE };
+        assert_eq!(slow_trainer.bound_by(2), Bound::Trainer);
+        assert_eq!(Stats::default().bound_by(2), Bound::Unknown);
+    }
+
+    #[test]
+    fn busy_cores_bind_although_workers_wait_for_bytes() {
+        let copying = Stats { data_wait_seconds: 9.0, read_seconds: 18.0, system_seconds: 19.0, ..IDLE };
+        assert_eq!(copying.bound_by(2), Bound::Cpu);
+        assert_eq!(copying.bound_by(8), Bound::Storage);
+    }
+
+    #[test]
+    fn stretches_add_up() {
+        let both = IDLE.and(&Stats { samples: 5, work_seconds: 5.0, ..IDLE });
+        assert_eq!((both.seconds, both.samples, both.threads), (20.0, 5, 2));
+        assert_eq!(both.since(&IDLE).samples, 5);
+        assert!((both.share(both.work_seconds) - 0.125).abs() < 1e-12);
+    }
+}
