@@ -1,6 +1,7 @@
 //! Files of this machine, read through the page cache or past it.
 
 use std::io;
+use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,8 +27,16 @@ const ALIGNMENT_MAX: usize = 1 << 20;
 /// Clones share their pool of buffers.
 #[derive(Debug, Clone)]
 pub struct LocalStorage {
-    direct: bool,
+    way: Way,
     shared: Arc<Shared>,
+}
+
+/// How files are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Buffered,
+    Uncached,
+    Direct,
 }
 
 #[derive(Debug)]
@@ -40,23 +49,29 @@ struct Shared {
 impl LocalStorage {
     /// Reads through the page cache, as most programs do.
     pub fn buffered() -> Self {
-        Self::new(false)
+        Self::new(Way::Buffered)
+    }
+
+    /// Reads through the page cache and takes what was read out of it again, so that repeated reads are as slow as the first: for
+    /// measurements. What the system reads ahead is left there for the next read.
+    pub fn uncached() -> Self {
+        Self::new(Way::Uncached)
     }
 
     /// Reads past the page cache (`O_DIRECT`), so that repeated reads show what the device can do.
     ///
     /// A file whose file system refuses is read through the page cache instead, and [`Storage::notice`] then says so.
     pub fn direct() -> Self {
-        Self::new(true)
+        Self::new(Way::Direct)
     }
 
-    fn new(direct: bool) -> Self {
-        Self { direct, shared: Arc::new(Shared { pool: BufferPool::new(), fallback: OnceLock::new() }) }
+    fn new(way: Way) -> Self {
+        Self { way, shared: Arc::new(Shared { pool: BufferPool::new(), fallback: OnceLock::new() }) }
     }
 
     /// Whether direct reads were asked for; see [`Storage::notice`] for whether they were possible.
     pub fn is_direct(&self) -> bool {
-        self.direct
+        self.way == Way::Direct
     }
 
     /// Opens past the page cache; `None` where the file system refuses.
@@ -79,6 +94,7 @@ impl LocalStorage {
             size: status.stx_size,
             alignment: alignment.unwrap_or(1),
             direct: AtomicBool::new(alignment.is_some()),
+            uncached: self.way == Way::Uncached,
             shared: Arc::clone(&self.shared),
         }
     }
@@ -86,11 +102,11 @@ impl LocalStorage {
 
 impl Storage for LocalStorage {
     fn name(&self) -> &str {
-        if self.direct { "local-direct" } else { "local" }
+        if self.is_direct() { "local-direct" } else { "local" }
     }
 
     fn open(&self, path: &Path) -> Result<Box<dyn File>> {
-        if self.direct {
+        if self.is_direct() {
             if let Some(file) = self.open_direct(path)? {
                 return Ok(Box::new(file));
             }
@@ -186,6 +202,8 @@ struct LocalFile {
     /// What direct reads are aligned to; 1 for a file that was opened through the page cache.
     alignment: usize,
     direct: AtomicBool,
+    /// Whether nothing that was read stays in the page cache.
+    uncached: bool,
     shared: Arc<Shared>,
 }
 
@@ -225,6 +243,10 @@ impl LocalFile {
             .fill(&mut buffer.as_mut_slice()[..length], offset, length)
             .map_err(|errno| self.read_error(offset, errno))?;
         self.check_filled(offset, length, filled)?;
+        if self.uncached {
+            // Pages that are part of the next range as well stay. Only a hint: where it is refused, a measurement is too good.
+            let _ = fs::fadvise(&self.descriptor, offset, NonZeroU64::new(length as u64), Advice::DontNeed);
+        }
         Ok(buffer.into_bytes(0..length))
     }
 
