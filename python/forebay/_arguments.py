@@ -47,6 +47,14 @@ def number(name: str, value: Any) -> float:
         raise UsageError(f"`{name}` is `{value!r}`, but must be a number") from None
 
 
+def seconds(name: str, value: Any) -> float:
+    """A time, up to an hour."""
+    found = number(name, value)
+    if not 0 <= found <= 3600:
+        raise UsageError(f"`{name}` is `{value!r}`, but must be from 0 to 3600")
+    return found
+
+
 _UNITS = {"": 1, "B": 1, **{f"{unit}B": 1000**power for power, unit in enumerate("KMGT", 1)}}
 _UNITS |= {f"{unit}iB".upper(): 1024**power for power, unit in enumerate("KMGT", 1)}
 

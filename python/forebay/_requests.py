@@ -42,6 +42,7 @@ class ProfileRequest(TypedDict):
     files: FilesRequest
     samples: int
     runs: int
+    seconds: float
     fast: bool
     storage: str
     caching: str

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native
-from ._arguments import THREADS_MAX, byte_count, cores, flag, needs, whole
+from ._arguments import THREADS_MAX, byte_count, cores, flag, needs, seconds as checked_seconds, whole
 from ._errors import UsageError
 from ._files import Data, files_request
 from ._pipeline import Pipeline
@@ -30,6 +30,7 @@ def profile(
     *,
     samples: int = 200,
     runs: int | None = None,
+    seconds: float = 1.0,
     fast: bool = False,
     storage: str = "local",
     caching: Literal["none", "system", "application"] = "none",
@@ -48,8 +49,8 @@ def profile(
     """Measures every way to split a pipeline into *once* and *every epoch*, on the first `samples` samples of `data`,
     a folder or a list of files.
 
-    Each strategy is built (in `work`, or in a temporary folder below the current one) and loaded `runs` (3) times. Pictures
-    are kept raw, and in each of `encodings` (`"png"`, `"jpeg-85"`; `"gzip"` compresses records) that can hold them;
+    Each strategy is built (in `work`, or in a temporary folder below the current one) and loaded `runs` (3) times, for
+    `seconds` each once its first batch is there: the samples come as often as that takes (0: once). Pictures are kept raw, and in each of `encodings` (`"png"`, `"jpeg-85"`; `"gzip"` compresses records) that can hold them;
     `strategies` names the only ones to measure instead. `caching` says what is kept between runs. `fast` takes a small part of
     the time: it measures the costs of a few samples, the cost model says what each strategy gives, and only those that lead
     are run, to check it. `memory` is the memory budget of builds and of loading (see `Loader`).
@@ -72,6 +73,7 @@ def profile(
             "files": files_request(files, _skips(on_error), flag("allow_outside", allow_outside)),
             "samples": whole("samples", samples, 1, 1 << 62),
             "runs": runs,
+            "seconds": checked_seconds("seconds", seconds),
             "fast": fast,
             "storage": storage,
             "caching": caching,

@@ -109,7 +109,7 @@ def test_one_call_at_a_time_in_builds_and_profiles(tiny_files, tmp_path):
     pipeline = pictures().map(function)
     forebay.build(pipeline, tmp_path / "set", data=tiny_files, strategy="function", threads=THREADS, shards=8)
     assert (calls.most, calls.total) == (1, 1000)
-    forebay.profile(pipeline, tiny_files, samples=50, runs=1, threads=THREADS, work=tmp_path)
+    forebay.profile(pipeline, tiny_files, samples=50, runs=1, seconds=0, threads=THREADS, work=tmp_path)
     assert calls.most == 1 and calls.total > 1100
 
 
@@ -229,7 +229,7 @@ def test_a_function_may_build_and_profile_with_functions(tiny_files, tmp_path):
     text = """
         def outer(image):
             forebay.build(pictures().map(slow), sys.argv[2], data=sys.argv[1], strategy="slow", overwrite=True, threads=2)
-            forebay.profile(pictures().map(slow), sys.argv[1], samples=8, runs=1, strategies=["slow"], work=sys.argv[3])
+            forebay.profile(pictures().map(slow), sys.argv[1], samples=8, runs=1, seconds=0, strategies=["slow"], work=sys.argv[3])
             return image
         print(count(pictures("class1/111*1.png").map(outer)))
     """

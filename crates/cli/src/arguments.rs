@@ -83,6 +83,27 @@ pub(crate) enum Command {
 /// How often each strategy is run, unless told.
 pub(crate) const RUNS_DEFAULT: NonZeroU32 = NonZeroU32::new(3).expect("not 0");
 
+/// How long runs last.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct RunArguments {
+    /// Seconds that each run lasts at least once its first batch is there: the samples come again and again; 0: once
+    #[arg(long, value_name = "S", default_value_t = 1.0, value_parser = run_seconds)]
+    pub(crate) seconds: f64,
+}
+
+impl Default for RunArguments {
+    fn default() -> Self {
+        Self { seconds: 1.0 }
+    }
+}
+
+fn run_seconds(text: &str) -> std::result::Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.0..=3600.0).contains(&seconds) => Ok(seconds),
+        _ => Err("a number of seconds from 0 to 3600".to_owned()),
+    }
+}
+
 /// The parser of `--runs`.
 pub(crate) fn run_count() -> impl TypedValueParser<Value = NonZeroU32> {
     clap::value_parser!(u32).range(1..=10_000).try_map(NonZeroU32::try_from)
@@ -199,6 +220,15 @@ impl Settings {
     /// Which files the pipeline's source may name.
     pub(crate) fn reach(&self) -> Reach {
         if self.allow_outside { Reach::Anywhere } else { Reach::Root }
+    }
+
+    /// `pipeline` with parameters changed; `None` if none are.
+    pub(crate) fn applied(&self, pipeline: &Pipeline) -> Result<Option<Pipeline>> {
+        if self.settings.is_empty() {
+            return Ok(None);
+        }
+        let changed = pipeline.clone().with_settings(&self.settings)?;
+        Ok(Some(with_absolute_files(changed, Path::new(""))?))
     }
 
     /// An error if any are given: what is loaded or built is settled already.

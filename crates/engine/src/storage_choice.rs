@@ -34,6 +34,16 @@ impl StorageChoice {
     }
 }
 
+impl StorageChoice {
+    /// The same for measurements of reading what is cached nowhere: nothing that was read stays in the page cache.
+    pub(crate) fn open_uncached(&self) -> Result<Arc<dyn Storage>> {
+        match self {
+            Self::Local => Ok(Arc::new(LocalStorage::uncached())),
+            Self::Direct | Self::Throttled(_) => self.open(0),
+        }
+    }
+}
+
 impl FromStr for StorageChoice {
     type Err = Error;
 

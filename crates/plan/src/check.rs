@@ -1,6 +1,6 @@
 //! Reading profiles and plans, and refusing what no measurement can have given.
 
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -70,6 +70,8 @@ impl Profile {
         for run in &strategy.runs {
             let right = (RUN_SECONDS_MIN..=AMOUNT_MAX).contains(&run.seconds);
             require(right, &field("runs.seconds"), &run.seconds, "a nanosecond or more, and finite")?;
+            require(run.passes > 0, &field("runs.passes"), &0, "1 or more")?;
+            amount(&field("runs.others.cores"), run.others.map_or(0.0, |others| others.cores))?;
         }
         let runs = strategy.runs.len();
         match (self.method.runs, self.method.caching) {
@@ -87,13 +89,20 @@ impl Profile {
 
 /// A file of this crate from its text, once its version is known to be readable.
 pub(crate) fn parse<T: DeserializeOwned>(what: &'static str, expected: u32, text: &str) -> Result<T> {
-    /// The one key that every version has.
+    /// The one key that every version has, and those that tell a plan from a profile.
     #[derive(Deserialize)]
     struct Versioned {
         version: u64,
+        chosen: Option<IgnoredAny>,
+        strategies: Option<IgnoredAny>,
     }
     let json_error = |source| Error::Json { what, source };
-    let found = serde_json::from_str::<Versioned>(text).map_err(json_error)?.version;
+    let Versioned { version: found, chosen, strategies } = serde_json::from_str(text).map_err(json_error)?;
+    match (what, chosen, strategies) {
+        ("profile", Some(_), None) => return Err(Error::Other { wanted: what, found: "plan" }),
+        ("plan", None, Some(_)) => return Err(Error::Other { wanted: what, found: "profile" }),
+        _ => {}
+    }
     if found != u64::from(expected) {
         return Err(version_error(what, expected, found));
     }

@@ -17,6 +17,14 @@ pub enum Error {
         /// What is wrong, with line and column.
         source: serde_json::Error,
     },
+    /// A plan was given for a profile, or the other way round.
+    #[error("this is a {found}, not a {wanted}\nhint: give a file that `forebay {wanted}` wrote")]
+    Other {
+        /// `profile` or `plan`.
+        wanted: &'static str,
+        /// What it is.
+        found: &'static str,
+    },
     /// A profile or plan cannot be written as JSON.
     #[error("cannot write the {what} as JSON: {source}")]
     Write {
@@ -86,7 +94,7 @@ impl Error {
             Self::Write { .. } => ErrorKind::Internal,
             Self::Version { .. } => ErrorKind::Unsupported,
             Self::NoneLeft { .. } => ErrorKind::Limit,
-            Self::Argument { .. } | Self::Unpaid { .. } => ErrorKind::Usage,
+            Self::Other { .. } | Self::Argument { .. } | Self::Unpaid { .. } => ErrorKind::Usage,
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::forecast::reads_from_memory;
 use crate::prediction::{Bound, Prediction, cpu_seconds, decode_threads, opening_share, predict};
 use crate::profile::{Caching, Profile, StrategyProfile};
-use crate::summary::Summary;
+use crate::summary::{Summary, seen};
 use crate::units;
 
 /// From this share of the processor time on, the steps named are "most of it".
@@ -22,11 +22,16 @@ pub(crate) fn sentence(
     let prediction = predict(profile, strategy, trainer);
     let hit_ratio = if profile.method.caching == Caching::None { 0.0 } else { 1.0 };
     let bound = binding(profile, strategy, &prediction, hit_ratio);
-    [Some(bound), doubt(strategy, summary), partly_cached(profile, summary)]
-        .into_iter()
-        .flatten()
-        .collect::<Vec<_>>()
-        .join("; ")
+    [
+        Some(bound),
+        contradiction(profile, strategy, &prediction),
+        doubt(strategy, summary),
+        partly_cached(profile, summary),
+    ]
+    .into_iter()
+    .flatten()
+    .collect::<Vec<_>>()
+    .join("; ")
 }
 
 /// What binds `strategy` by the cost model alone, where `hit_ratio` of its bytes comes from memory.
@@ -44,6 +49,14 @@ pub(crate) fn binding(
             "bound by nothing that was measured: neither reading nor processing costs anything".to_owned()
         }
     }
+}
+
+/// That the runs showed something else to bind than the model says, where they did.
+fn contradiction(profile: &Profile, strategy: &StrategyProfile, prediction: &Prediction) -> Option<String> {
+    let stats = seen(profile, strategy)?;
+    let bound = stats.bound_by(profile.machine.cores);
+    let differs = prediction.bound_by != bound && prediction.bound_by != Bound::Trainer;
+    differs.then(|| format!("that is the model; the runs were {}", stats.sentence(profile.machine.cores)))
 }
 
 /// In runs that are shorter than this, the wait for the first batch counts for much.

@@ -110,7 +110,7 @@ pub use pareto::pareto_front;
 pub use plan::{Plan, plan};
 pub use prediction::{Bound, Prediction, predict};
 pub use profile::{
-    Caching, Data, FirstBatch, Machine, Method, Profile, Run, Runs, StepCost, StorageRates, StrategyProfile,
+    Caching, Data, FirstBatch, Machine, Method, Others, Profile, Run, Runs, StepCost, StorageRates, StrategyProfile,
     SystemSample,
 };
 pub use score::Normalised;

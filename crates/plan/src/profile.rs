@@ -7,6 +7,8 @@ use std::num::NonZeroU32;
 use forebay_pipeline::{PipelineSpec, Split};
 use serde::{Deserialize, Serialize};
 
+use crate::stats::Stats;
+
 /// Everything that was measured of one pipeline on one machine and storage.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
@@ -156,16 +158,19 @@ pub struct StrategyProfile {
     pub online_cpu_seconds: f64,
     /// The measured runs, in order; none where T4 is left to the cost model.
     pub runs: Vec<Run>,
-    /// System metrics during the measured runs, once a second.
+    /// System metrics during the measured runs, ten times a second.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub system: Vec<SystemSample>,
 }
 
-/// One measured run: an epoch over the samples.
+/// One measured run: the samples once or several times, as one epoch.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     /// How many samples reached the trainer.
     pub samples: u64,
+    /// How often each of the samples came.
+    #[serde(default = "once")]
+    pub passes: u64,
     /// How many were skipped because they were damaged.
     pub skipped: u64,
     /// How long it took.
@@ -175,6 +180,16 @@ pub struct Run {
     /// The first batch: how many samples, and when it was there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_batch: Option<FirstBatch>,
+    /// What the loader's threads did with their time after the first batch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stats: Option<Stats>,
+    /// What other programs did meanwhile.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub others: Option<Others>,
+}
+
+fn once() -> u64 {
+    1
 }
 
 /// The start of a run.
@@ -186,20 +201,55 @@ pub struct FirstBatch {
     pub seconds: f64,
 }
 
+/// What other programs did during a run.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Others {
+    /// How many cores they kept busy, what a hypervisor took away included.
+    pub cores: f64,
+    /// How many bytes per second they read from and wrote to disks.
+    pub disk_bytes_per_second: f64,
+}
+
+impl Others {
+    /// Up to so many cores, others are taken for the system's own work.
+    pub const CORES_MAX: f64 = 0.15;
+}
+
+/// The least time after the first batch that says anything about a rate.
+const STEADY_SECONDS_MIN: f64 = 0.02;
+
 impl Run {
-    /// T4: samples per second that reached the trainer.
+    /// T4: samples per second that reached the trainer once the first batch was there. Of a run that was over too soon after it, all
+    /// of it counts.
     pub fn samples_per_second(&self) -> f64 {
-        self.samples as f64 / self.seconds
+        let (samples, seconds) = self.steady();
+        samples / seconds
     }
 
-    /// What reached the trainer after the first batch, and in how many seconds; `None` where that is not known.
+    /// What reached the trainer after the first batch, and in how many seconds; all of it where there is next to nothing after it.
+    pub fn steady(&self) -> (f64, f64) {
+        self.after_start().unwrap_or((self.samples as f64, self.seconds))
+    }
+
+    /// How many samples reached the trainer when each came once.
+    pub fn samples_each_pass(&self) -> f64 {
+        self.samples as f64 / self.passes.max(1) as f64
+    }
+
+    /// Whether other programs took so much of the machine that this run shows less than it can do.
+    pub fn is_disturbed(&self) -> bool {
+        self.others.is_some_and(|others| others.cores > Others::CORES_MAX)
+    }
+
+    /// What reached the trainer after the first batch, and in how many seconds; `None` where that says nothing.
     pub(crate) fn after_start(&self) -> Option<(f64, f64)> {
-        let first = self.first_batch.filter(|first| first.samples <= self.samples && first.seconds < self.seconds)?;
-        Some(((self.samples - first.samples) as f64, self.seconds - first.seconds))
+        let first = self.first_batch.filter(|first| first.samples < self.samples)?;
+        let seconds = self.seconds - first.seconds;
+        (seconds >= STEADY_SECONDS_MIN).then(|| ((self.samples - first.samples) as f64, seconds))
     }
 }
 
-/// The state of the whole system at one moment; rates are over the second before (inventory P23).
+/// The state of the whole system at one moment; rates are over the time since the one before (inventory P23).
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct SystemSample {
     /// Which run.

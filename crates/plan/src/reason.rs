@@ -26,8 +26,27 @@ pub(crate) fn reason(profile: &Profile, objective: &Objective, ranking: &Ranking
     let excluded: Vec<_> = ranking.strategies().iter().filter(|ranked| ranked.excluded.is_some()).map(quoted).collect();
     let last = (!excluded.is_empty()).then(|| format!("The limits rule out {}", excluded.join(", ")));
     let comparison = comparison(objective, ranking);
-    let sentences = [Some(first), comparison, Some(effort(profile, objective, best)), money(objective, best), last];
+    let sentences = [
+        Some(first),
+        comparison,
+        Some(effort(profile, objective, best)),
+        money(objective, best),
+        last,
+        disturbance(ranking),
+    ];
     sentences.into_iter().flatten().map(|sentence| sentence + ".").collect::<Vec<_>>().join(" ")
+}
+
+/// That other programs disturbed what was measured, where they did.
+fn disturbance(ranking: &Ranking) -> Option<String> {
+    let all = ranking.strategies();
+    let disturbed = all.iter().filter(|ranked| ranked.summary.disturbed).count();
+    (disturbed > 0).then(|| {
+        format!(
+            "Other programs disturbed every run of {disturbed} of {} strategies: measure again on a quiet machine before you rely on this",
+            all.len()
+        )
+    })
 }
 
 /// How the best compares with the next and with reading files every epoch; `None` where there is nothing to compare with.

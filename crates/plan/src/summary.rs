@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::Result;
 use crate::prediction::{Bound, predict};
 use crate::profile::{Caching, Profile, Run, StrategyProfile};
+use crate::stats::Stats;
 
 /// One strategy in numbers. These are also the keys of `strategies` in `profile --json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -14,8 +15,8 @@ pub struct Summary {
     pub name: String,
     /// Where the pipeline is split.
     pub split: Split,
-    /// T4: all samples of all runs over all their seconds. Never the mean of the runs' rates, which would favour fast runs.
-    /// Where there were no runs, what the cost model expects, less what it was off by where strategies that are bound by the same were
+    /// T4: the median of the runs' rates, each taken once its first batch was there; of runs that other programs disturbed only if there
+    /// are no others. Where there were no runs, what the cost model expects, less what it was off by where strategies that are bound by the same were
     /// run; 0 where it knows no bound.
     pub t4_samples_per_second: f64,
     /// The sample standard deviation of the runs' rates; 0 for a single run, which shows no spread.
@@ -24,8 +25,14 @@ pub struct Summary {
     pub t4_min: f64,
     /// The fastest run.
     pub t4_max: f64,
-    /// How many runs these are of: all, or under system caching all but the first.
+    /// How many runs these are of: all, or under system caching all but the first, without those that were disturbed.
     pub runs: usize,
+    /// Whether other programs disturbed every run, so that T4 may be higher.
+    #[serde(default)]
+    pub disturbed: bool,
+    /// How long the first batch took to come: the median of the runs.
+    #[serde(default)]
+    pub first_batch_seconds: Option<f64>,
     /// Bytes on storage of the samples measured.
     pub storage_bytes: u64,
     /// Bytes on storage of the whole data set, in proportion to its samples (inventory P30).
@@ -40,8 +47,11 @@ pub struct Summary {
     pub predicted_samples_per_second: Option<f64>,
     /// (predicted - measured) / measured; above 0 where the model promises more than was measured.
     pub prediction_error: Option<f64>,
-    /// What limits it by the cost model, the trainer included.
+    /// What limits it: as the runs showed it, where their threads were watched, by the cost model otherwise; the trainer included.
     pub bound_by: Bound,
+    /// What limits it by the cost model, without a trainer.
+    #[serde(default = "unknown")]
+    pub modelled_bound_by: Bound,
     /// T4 over that of the strategy that reads files every epoch; `None` where that was not measured.
     pub speedup: Option<f64>,
     /// Epochs after which preparing has paid off against reading files every epoch; `None` where it never does or where
@@ -85,25 +95,35 @@ pub fn break_even_epochs(strategy: &Summary, baseline: &Summary) -> Option<u64> 
     (saved_seconds > 0.0 && extra_seconds > 0.0 && whole < u64::MAX as f64).then_some(whole as u64)
 }
 
-/// The runs that T4 is taken from: under system caching those after the first, which fills the page cache (inventory P19).
-fn steady_runs<'a>(profile: &Profile, strategy: &'a StrategyProfile) -> &'a [Run] {
-    match (profile.method.caching, strategy.runs.as_slice()) {
+fn unknown() -> Bound {
+    Bound::Unknown
+}
+
+/// The runs that T4 is taken from: under system caching those after the first, which fills the page cache (inventory P19); without those
+/// that were disturbed, if any was not.
+pub(crate) fn counted_runs<'a>(profile: &Profile, strategy: &'a StrategyProfile) -> Vec<&'a Run> {
+    let runs = match (profile.method.caching, strategy.runs.as_slice()) {
         (Caching::System, [_, steady @ ..]) => steady,
         (_, runs) => runs,
-    }
+    };
+    let quiet: Vec<&Run> = runs.iter().filter(|run| !run.is_disturbed()).collect();
+    if quiet.is_empty() { runs.iter().collect() } else { quiet }
+}
+
+/// What the threads of the run in the middle did with their time, where they were watched.
+pub(crate) fn seen(profile: &Profile, strategy: &StrategyProfile) -> Option<Stats> {
+    let mut runs = counted_runs(profile, strategy);
+    runs.sort_by(|one, other| one.samples_per_second().total_cmp(&other.samples_per_second()));
+    runs.get(runs.len() / 2).and_then(|run| run.stats)
 }
 
 fn summarise_one(profile: &Profile, strategy: &StrategyProfile, trainer: Option<f64>) -> Summary {
-    let runs = steady_runs(profile, strategy);
-    let rates: Vec<f64> = runs.iter().map(Run::samples_per_second).collect();
-    let predicted = predict(profile, strategy, None).samples_per_second;
-    let run_seconds: f64 = runs.iter().map(|run| run.seconds).sum();
-    let run_samples: f64 = runs.iter().map(|run| run.samples as f64).sum();
-    let t4 = if runs.is_empty() {
-        predicted.unwrap_or(0.0) * correction(profile, strategy)
-    } else {
-        run_samples / run_seconds
-    };
+    let runs = counted_runs(profile, strategy);
+    let rates: Vec<f64> = runs.iter().map(|run| run.samples_per_second()).collect();
+    let modelled = predict(profile, strategy, None);
+    let predicted = modelled.samples_per_second;
+    let t4 = median(&rates).unwrap_or_else(|| predicted.unwrap_or(0.0) * correction(profile, strategy));
+    let first_batches: Vec<f64> = runs.iter().filter_map(|run| run.first_batch).map(|first| first.seconds).collect();
     let samples = samples_reached(strategy);
     let whole = profile.data.samples as f64 / profile.method.sample_count as f64;
     let epoch_seconds = samples * whole / t4;
@@ -116,6 +136,8 @@ fn summarise_one(profile: &Profile, strategy: &StrategyProfile, trainer: Option<
         t4_min: rates.iter().copied().reduce(f64::min).unwrap_or(t4),
         t4_max: rates.iter().copied().reduce(f64::max).unwrap_or(t4),
         runs: runs.len(),
+        disturbed: runs.iter().any(|run| run.is_disturbed()),
+        first_batch_seconds: median(&first_batches),
         storage_bytes: strategy.storage_bytes,
         storage_bytes_total: (strategy.storage_bytes as f64 * whole).round() as u64,
         prep_seconds: strategy.prep_seconds,
@@ -127,15 +149,22 @@ fn summarise_one(profile: &Profile, strategy: &StrategyProfile, trainer: Option<
             .filter(|_| !runs.is_empty())
             .map(|predicted| predicted / t4 - 1.0)
             .filter(|error| error.is_finite()),
-        bound_by: predict(profile, strategy, trainer).bound_by,
+        bound_by: bound_by(profile, strategy, trainer, t4),
+        modelled_bound_by: modelled.bound_by,
         speedup: None,
         break_even_epochs: None,
         lossy: strategy.lossy,
     }
 }
 
-/// The least time after the first batch that says anything about a rate.
-const STEADY_SECONDS_MIN: f64 = 0.02;
+/// What bounds a strategy that gives `t4` samples per second: the trainer if that takes no more, otherwise what was seen.
+fn bound_by(profile: &Profile, strategy: &StrategyProfile, trainer: Option<f64>, t4: f64) -> Bound {
+    match seen(profile, strategy) {
+        Some(_) if trainer.is_some_and(|trainer| trainer <= t4) => Bound::Trainer,
+        Some(stats) => stats.bound_by(profile.machine.cores),
+        None => predict(profile, strategy, trainer).bound_by,
+    }
+}
 
 /// What the cost model's word is worth for a strategy that was not run: the share of it that others reached which are bound by the
 /// same, once their first batch was there. What the model neglects makes them slower (see [`crate::prediction`]), so it is at most 1.
@@ -143,11 +172,11 @@ fn correction(profile: &Profile, strategy: &StrategyProfile) -> f64 {
     let bound = predict(profile, strategy, None).bound_by;
     let reached = profile.strategies.iter().filter_map(|other| {
         let prediction = predict(profile, other, None);
-        let after_start = steady_runs(profile, other).iter().filter_map(Run::after_start);
-        let (samples, seconds) =
-            after_start.fold((0.0, 0.0), |(samples, seconds), run| (samples + run.0, seconds + run.1));
-        let share = samples / seconds / prediction.samples_per_second?;
-        (prediction.bound_by == bound && seconds >= STEADY_SECONDS_MIN && share > 0.0).then_some(share)
+        let runs = counted_runs(profile, other);
+        let rates: Vec<f64> =
+            runs.iter().filter_map(|run| run.after_start()).map(|(samples, seconds)| samples / seconds).collect();
+        let share = median(&rates)? / prediction.samples_per_second?;
+        (prediction.bound_by == bound && share > 0.0).then_some(share)
     });
     let shares: Vec<f64> = reached.collect();
     if shares.is_empty() { 1.0 } else { (shares.iter().sum::<f64>() / shares.len() as f64).min(1.0) }
@@ -157,8 +186,19 @@ fn correction(profile: &Profile, strategy: &StrategyProfile) -> f64 {
 fn samples_reached(strategy: &StrategyProfile) -> f64 {
     let samples = strategy.storage_bytes as f64 / strategy.bytes_per_sample;
     // Samples of no bytes are counted by a run.
-    let run = || strategy.runs.first().map_or(0.0, |run| run.samples as f64);
+    let run = || strategy.runs.first().map_or(0.0, Run::samples_each_pass);
     if samples.is_finite() { samples } else { run() }
+}
+
+/// The value in the middle, or between the two that are; `None` of nothing.
+pub(crate) fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    match sorted.get(middle) {
+        Some(upper) if sorted.len() % 2 == 0 => Some(f64::midpoint(sorted[middle - 1], *upper)),
+        found => found.copied(),
+    }
 }
 
 /// The sample standard deviation (over n - 1); 0 for fewer than two values.

@@ -27,6 +27,7 @@ pub(crate) struct ProfileRequest {
     files: FilesRequest,
     samples: u64,
     runs: NonZeroU32,
+    seconds: f64,
     /// Instead of so many runs of each.
     fast: bool,
     storage: String,
@@ -89,6 +90,7 @@ pub(crate) fn profile(
         let storage: StorageChoice = request.storage.parse()?;
         let options = ProfileOptions {
             sample_count: request.samples,
+            run_seconds: request.seconds,
             runs: if request.fast { Runs::Fast } else { Runs::Each(request.runs) },
             threads: request.threads,
             shards: request.shards,

@@ -13,7 +13,8 @@ use serde::Serialize;
 
 use super::{build, load, plan, profile, report};
 use crate::arguments::{
-    CachingChoice, ErrorArguments, MemoryArguments, RUNS_DEFAULT, Settings, StorageArguments, Threads, size_bytes,
+    CachingChoice, ErrorArguments, MemoryArguments, RUNS_DEFAULT, RunArguments, Settings, StorageArguments, Threads,
+    size_bytes,
 };
 use crate::demo::{self, Domain, Made, Order, TensorKind};
 use crate::error::{Error, Result};
@@ -58,6 +59,8 @@ pub(crate) struct Arguments {
     /// The seed of the data; the same seed gives the same files
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
+    #[command(flatten)]
+    run: RunArguments,
     /// Only make the data
     #[arg(long)]
     data_only: bool,
@@ -190,6 +193,7 @@ fn walk(arguments: &Arguments, data: &Made, output: &Output) -> Result<Walk> {
             data: data.folder.clone(),
             samples: data.samples,
             runs: RUNS_DEFAULT,
+            run: arguments.run.clone(),
             fast: false,
             storage: storage.clone(),
             caching: CachingChoice::None,

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use forebay_engine::{Progress, cores};
 use forebay_engine::data::{MANIFEST_FILE, Reach, Skipped};
 use forebay_engine::load::{
     Batch, Column, Epoch, Even, LoadOptions, Loader, Next, STREAMS, Shuffle, State, Stats, WINDOW_BYTES,
 };
 use forebay_engine::source::{Files, Shards, Source};
+use forebay_engine::{Progress, cores};
 use forebay_pipeline::Pipeline;
 use forebay_plan::{Bound, units};
 use forebay_storage::{Storage, read_text};
@@ -30,6 +30,7 @@ Examples:
   forebay load dataset/ --shuffle --batch 256 --epochs 3
   forebay load dataset/ --storage ceph-hdd --cold
   forebay load dataset/ --epochs 3 --cache 4GB
+  forebay load dataset/ --set random-crop.size=192
   forebay load dataset/ --shuffle --rank 1 --world-size 4
   forebay load dataset/ --shuffle --epochs 10 --state state.json
   forebay load cv --data photos/          reads the files, does every step
@@ -365,14 +366,18 @@ fn open(arguments: &Arguments, storage: &Arc<dyn Storage>) -> Result<Arc<dyn Sou
         if arguments.data.is_some() {
             return Err(Error::usage("`--data` makes no sense with a data set", "leave it out"));
         }
-        arguments.settings.none_with("a data set")?;
         arguments.list.none_with("a data set")?;
         if arguments.settings.reach() != Reach::Root {
             let problem = "`--allow-outside` makes no sense with a data set: it names no files outside its folder";
             return Err(Error::usage(problem, "leave it out"));
         }
         let folder = if is_folder { path } else { path.parent().unwrap_or(Path::new(".")) };
-        return Ok(Arc::new(Shards::open(folder, Arc::clone(storage), arguments.on_error.choice())?));
+        let shards = Shards::open(folder, Arc::clone(storage), arguments.on_error.choice())?;
+        let changed = arguments.settings.applied(shards.pipeline())?;
+        return Ok(Arc::new(match changed {
+            Some(pipeline) => shards.with_pipeline(pipeline)?,
+            None => shards,
+        }));
     }
     let (pipeline, data) = if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json")) {
         arguments.settings.none_with("a plan")?;
@@ -461,8 +466,11 @@ pub(super) fn show(outcome: &Outcome, page: &mut Page) {
         ),
         ("batches", units::count(outcome.batches)),
         ("a batch", batch.join(", ")),
-        ("seen", outcome.stats.sentence(cores())),
     ]);
+    if outcome.bound_by != Bound::Unknown {
+        page.gap();
+        page.paragraph(&format!("This was {}.", outcome.stats.sentence(cores())));
+    }
     if let Some(notice) = &outcome.notice {
         page.hanging("note: ", notice);
     }

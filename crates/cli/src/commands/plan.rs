@@ -103,8 +103,8 @@ pub(super) fn execute(arguments: &Arguments) -> Result<Outcome> {
 }
 
 fn choose(arguments: &Arguments, wants: &Wants) -> Result<Outcome> {
-    all_different(&[("the profile", &arguments.profile), ("--output", &arguments.output)])?;
     let profile = read_profile(&arguments.profile)?;
+    all_different(&[("the profile", &arguments.profile), ("--output", &arguments.output)])?;
     let objective = wants.objective(Objective {
         weights: arguments.weights,
         limits: Limits {

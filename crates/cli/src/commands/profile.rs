@@ -16,7 +16,8 @@ use forebay_plan::{
 use serde::Serialize;
 
 use crate::arguments::{
-    self, CachingChoice, ErrorArguments, MemoryArguments, RUNS_DEFAULT, Settings, StorageArguments, Threads, run_count,
+    self, CachingChoice, ErrorArguments, MemoryArguments, RUNS_DEFAULT, RunArguments, Settings, StorageArguments,
+    Threads, run_count,
 };
 use crate::error::{Error, Result};
 use crate::file_list::{ListArguments, listing_options};
@@ -33,8 +34,11 @@ Examples:
   forebay profile cv --data photos/ --set random-crop.size=192
 
 Each strategy keeps the pipeline's state after one step: it is built from the
-first --samples samples, and loaded --runs times. `samples/s` is T4, what
-reaches the trainer; storage and preparation are extrapolated to all the data.
+first --samples samples, and loaded --runs times, for --seconds each: the samples
+come as often as that takes. `samples/s` is T4, what reaches the trainer: the
+median of the runs once their first batch is there. Runs that other programs
+disturbed are repeated, up to --runs times. Storage and preparation are
+extrapolated to all the data.
 `predicted` is what the cost model makes of the measured costs alone. Needs room
 for the largest strategy of so many samples (removed again) in --work.";
 
@@ -57,6 +61,8 @@ pub(crate) struct Arguments {
     /// Runs of each strategy
     #[arg(long, value_name = "N", default_value_t = RUNS_DEFAULT, value_parser = run_count())]
     pub(crate) runs: NonZeroU32,
+    #[command(flatten)]
+    pub(crate) run: RunArguments,
     /// Answer in a small part of the time: measure the costs of a few samples, let the cost model say what each strategy gives,
     /// and run only those that lead, to check it
     #[arg(long, conflicts_with = "runs")]
@@ -191,6 +197,7 @@ fn measure(
     let options = ProfileOptions {
         memory_bytes: arguments.memory.bytes(),
         sample_count: samples,
+        run_seconds: arguments.run.seconds,
         runs: if arguments.fast { Runs::Fast } else { Runs::Each(arguments.runs) },
         threads,
         // More would make the seeks at the start of each shard weigh more than they do in the whole data set.
@@ -276,6 +283,13 @@ pub(super) fn show(outcome: &Outcome, page: &mut Page) {
             units::seconds(shortest)
         ));
     }
+    let disturbed = outcome.strategies.iter().filter(|summary| summary.disturbed).count();
+    if disturbed > 0 {
+        page.paragraph(&format!(
+            "Other programs disturbed every run of {disturbed} of {} strategies: measure again on a quiet machine.",
+            outcome.strategies.len()
+        ));
+    }
     if outcome.skipped > 0 {
         page.paragraph(&format!(
             "{} of the samples could not be processed and were skipped.",
@@ -323,8 +337,14 @@ fn steps_table(steps: &[StepCost]) -> Table {
         ("gives", Align::Right),
         ("runs", Align::Left),
     ]);
+    let mut after_random = false;
     for step in steps {
-        let runs = if step.random { "every epoch (random)" } else { "once or every epoch" };
+        after_random |= step.random;
+        let runs = match (step.random, after_random) {
+            (true, _) => "every epoch (random)",
+            (false, true) => "every epoch",
+            (false, false) => "once or every epoch",
+        };
         table.row(
             [step.name.clone(), units::seconds(step.cpu_seconds), units::bytes(step.bytes_out), runs.to_owned()],
             false,

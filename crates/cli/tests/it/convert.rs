@@ -213,8 +213,10 @@ fn pictures_can_be_kept_as_l3() {
         }
     }
     assert!(loads.iter().all(|load| *load == loads[0]), "{loads:?}");
-    let profile =
-        forebay(here, "profile cv --data photos --samples 6 --runs 1 --encoding l3-fast --encoding l3-dense --json");
+    let profile = forebay(
+        here,
+        "profile cv --data photos --seconds 0 --samples 6 --runs 1 --encoding l3-fast --encoding l3-dense --json",
+    );
     let strategies = profile.json();
     let names: Vec<&str> =
         strategies["strategies"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();

@@ -100,11 +100,13 @@ fn the_demo_walks_the_path_of_other_domains() {
     {
         let folder = tempfile::tempdir().unwrap();
         let here = folder.path();
-        let walked = forebay(here, &format!("demo --domain {domain} --samples 3 --storage ssd --json")).json();
+        let walked =
+            forebay(here, &format!("demo --domain {domain} --samples 3 --seconds 0 --storage ssd --json")).json();
         assert_keys(&walked, "data profile plan build load report");
         assert_eq!(walked["profile"]["strategies"].as_array().unwrap().len(), strategies, "{domain}");
         // Into a folder where another domain was, and as text.
-        let again = forebay(here, "demo --domain synthetic --samples 4 --sample-bytes 10KB --storage local");
+        let again =
+            forebay(here, "demo --domain synthetic --samples 4 --seconds 0 --sample-bytes 10KB --storage local");
         let text = again.text();
         assert!(text.contains("Made 4 tensors of random numbers in demo/tensors: "), "{text}");
         assert!(text.contains("\nResults\ndata         demo/tensors\npipeline     demo/synthetic.toml\n"), "{text}");

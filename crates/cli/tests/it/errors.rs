@@ -26,7 +26,7 @@ fn assert_no_dataset(folder: &Path) {
 fn an_empty_folder() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("photos")).unwrap();
-    for arguments in [BUILD, "profile cv --data photos", "load cv --data photos", "inspect photos"] {
+    for arguments in [BUILD, "profile cv --data photos --seconds 0", "load cv --data photos", "inspect photos"] {
         let failed = forebay(folder.path(), arguments);
         assert!(failed.error(2).starts_with("error: no file below `photos` matches `"), "{failed:?}");
         assert!(failed.stderr.contains("\nhint: check the folder"), "{failed:?}");
@@ -40,7 +40,7 @@ fn an_empty_folder() {
 fn an_output_replaces_neither_the_input_nor_another_output_nor_a_link() {
     let folder = workspace(2);
     let here = folder.path();
-    let profile = "profile cv --data photos --samples 2 --runs 1 --strategy resized";
+    let profile = "profile cv --data photos --seconds 0 --samples 2 --runs 1 --strategy resized";
     let refused = forebay(here, &format!("{profile} --csv out.json -o out.json"));
     assert!(refused.error(2).contains("--output and --csv are both `out.json`"), "{refused:?}");
     forebay(here, profile).text();
@@ -108,7 +108,7 @@ fn a_zero_byte_image_fails_or_is_skipped_by_name() {
     let here = folder.path();
     fs::write(here.join("photos/city/zero.jpg"), "").unwrap();
     let load = "load cv --data photos --json";
-    let profile = "profile cv --data photos --samples 11 --runs 1 --strategy resized --json";
+    let profile = "profile cv --data photos --seconds 0 --samples 11 --runs 1 --strategy resized --json";
     for arguments in [BUILD, load, profile] {
         let failed = forebay(here, arguments);
         let message = failed.error(1);

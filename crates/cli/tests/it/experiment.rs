@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::support::{assert_keys, files, forebay, workspace};
 
-const FEW: &str = "--data photos --samples 8 --runs 1";
+const FEW: &str = "--seconds 0 --data photos --samples 8 --runs 1";
 
 fn strategies_of(outcome: &Value, run: &str) -> Vec<String> {
     let findings = outcome["findings"].as_array().unwrap().iter().filter(|finding| finding["run"] == run);
@@ -143,18 +143,18 @@ fn a_folder_is_one_experiments_on_the_data_as_it_is() {
 fn fast_profiles_run_what_leads() {
     let folder = workspace(20);
     let here = folder.path();
-    let fast = forebay(here, "profile cv --data photos --samples 20 --fast");
+    let fast = forebay(here, "profile cv --data photos --seconds 0 --samples 20 --fast");
     let text = fast.text();
     assert!(text.contains("few runs") && text.contains("the strategy was run"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     assert!(forebay(here, "plan profile.json").text().contains("over 2 runs"), "what leads was run");
     assert_eq!(forebay(here, "report profile.json").text(), "report: report.html\n");
-    let json = forebay(here, "profile cv --data photos --fast --json").json();
+    let json = forebay(here, "profile cv --data photos --seconds 0 --fast --json").json();
     let strategies = json["strategies"].as_array().unwrap();
     let fastest = strategies.iter().find(|strategy| strategy["name"] == json["fastest"]).unwrap();
     assert_eq!((&json["method"]["runs"], &fastest["runs"]), (&"fast".into(), &2.into()));
     assert!(strategies.iter().all(|strategy| strategy["runs"] == 0 || strategy["runs"] == 2), "{json}");
-    assert!(forebay(here, "profile cv --data photos --fast --runs 3").code == Some(2));
+    assert!(forebay(here, "profile cv --data photos --seconds 0 --fast --runs 3").code == Some(2));
 }
 
 #[test]
@@ -162,7 +162,8 @@ fn sizes_are_tried_on_data_that_is_made_and_removed() {
     let folder = workspace(1);
     let here = folder.path();
     let found =
-        forebay(here, "experiment sample-size --sizes 10KB,100KB --total 1MB --runs 1 --dtype u8 --json").json();
+        forebay(here, "experiment sample-size --sizes 10KB,100KB --seconds 0 --total 1MB --runs 1 --dtype u8 --json")
+            .json();
     assert_eq!(names(&found), ["size-10KB", "size-100KB"]);
     assert!(found["remarks"].to_string().contains("Of `concatenated`, samples of "), "{found}");
     let files: Vec<String> = std::fs::read_dir(here.join("experiment-sample-size"))

@@ -62,7 +62,7 @@ fn a_plan_of_listed_files_wants_them_again() {
     let here = folder.path();
     fs::write(here.join("some.txt"), pictures(here)[..5].join("\n")).unwrap();
     let list = "--files-from some.txt";
-    let profile = format!("profile cv --data photos --samples 4 --runs 1 --strategy resized {list}");
+    let profile = format!("profile cv --data photos --seconds 0 --samples 4 --runs 1 --strategy resized {list}");
     forebay(here, &profile).text();
     forebay(here, "plan profile.json").text();
     let refused = forebay(here, "build plan.json -o dataset");

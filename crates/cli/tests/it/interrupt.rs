@@ -54,8 +54,9 @@ fn ignores_hang_ups() -> bool {
 fn scratch_folders_go_with_the_work() {
     let folder = workspace(10);
     let here = folder.path();
-    let profile = format!("profile cv --data photos --runs 500 --strategy unprocessed --work work {SLOW}");
-    let experiment = format!("experiment sample-size --sizes 10KB --total 100KB --runs 5000 -o work {SLOW}");
+    let profile = format!("profile cv --data photos --seconds 0 --runs 500 --strategy unprocessed --work work {SLOW}");
+    let experiment =
+        format!("experiment sample-size --sizes 10KB --seconds 0 --total 100KB --runs 5000 -o work {SLOW}");
     let works = [
         ("probe --seconds 100 --threads 1 --folder work", ".forebay-probe-", Signal::INT, 130),
         ("probe --seconds 100 --threads 1 --folder work", ".forebay-probe-", Signal::TERM, 143),

@@ -9,7 +9,7 @@ fn a_slow_network_storage_gives_the_papers_order() {
     let here = folder.path();
     let photos = all_photos();
     let arguments = format!(
-        "profile cv --data {} --storage ceph-hdd --samples {PHOTOS} --runs 2 --threads 2 --json",
+        "profile cv --data {} --seconds 0 --storage ceph-hdd --samples {PHOTOS} --runs 2 --threads 2 --json",
         photos.display()
     );
     let profile = forebay(here, &arguments).json();
@@ -45,7 +45,7 @@ fn rates<const N: usize>(domain: &str, samples: u64, storage: &str, strategies: 
     let [pipeline, data] = ["pipeline", "folder"].map(|key| made["data"][key].as_str().unwrap().to_owned());
     let only = strategies.map(|name| format!(" --strategy {name}")).concat();
     let arguments = format!(
-        "profile {pipeline} --data {data} --storage {storage} --samples {samples} --runs 2 --threads 2{only} --json"
+        "profile {pipeline} --data {data} --seconds 0 --storage {storage} --samples {samples} --runs 2 --threads 2{only} --json"
     );
     let profile = forebay(here, &arguments).json();
     let found: Vec<f64> = profile["strategies"]
@@ -79,7 +79,7 @@ fn of_sound_and_signals_the_last_step_is_best_done_once() {
 fn small_samples_cost_more_by_the_byte_and_caches_help() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
-    let sizes = "experiment sample-size --sizes 10KB,1MB --total 3MB --runs 1 --storage ceph-hdd --threads 2 --json";
+    let sizes = "experiment sample-size --sizes 10KB,1MB --seconds 0 --total 3MB --runs 1 --storage ceph-hdd --threads 2 --json";
     let found = forebay(here, sizes).json();
     let bytes_per_second = |run: &str, strategy: &str| {
         let findings = found["findings"].as_array().unwrap();
@@ -92,7 +92,7 @@ fn small_samples_cost_more_by_the_byte_and_caches_help() {
 
     let photos = all_photos();
     let caching = format!(
-        "experiment caching cv --data {} --samples {PHOTOS} --runs 2 --storage ceph-hdd --threads 2 \
+        "experiment caching cv --data {} --seconds 0 --samples {PHOTOS} --runs 2 --storage ceph-hdd --threads 2 \
          --strategy pixel-centered --json",
         photos.display()
     );

@@ -32,8 +32,8 @@ fn a_pipeline_reads_nothing_outside_the_data_folder_unless_allowed() {
         for arguments in [
             "load t.toml --data photos",
             "build t.toml --data photos --strategy concatenated -o set",
-            "profile t.toml --data photos --runs 1",
-            "experiment strategies t.toml --data photos --runs 1",
+            "profile t.toml --data photos --seconds 0 --runs 1",
+            "experiment strategies t.toml --data photos --seconds 0 --runs 1",
         ] {
             let refused = forebay(here, arguments);
             let message = refused.error(2);
@@ -181,7 +181,7 @@ fn control_bytes_of_names_do_not_reach_the_terminal() {
         "inspect set",
         "inspect set --json",
         "inspect set --record 0",
-        "profile cv --data photos --runs 1 --strategy resized --on-error skip",
+        "profile cv --data photos --seconds 0 --runs 1 --strategy resized --on-error skip",
         "convert photos converted --to png",
         "convert photos converted --to png --on-error skip",
         "report profile.json",
@@ -234,7 +234,7 @@ fn what_lies_in_an_output_folder_decides_nothing_outside_it() {
     fs::create_dir(here.join("set2/.forebay-build")).unwrap();
     assert!(forebay(here, &format!("{build} set2")).error(2).contains("is in the way"));
     // An experiment, its lock, its profiles, its report.
-    let experiment = "experiment strategies cv --data photos --runs 1 --strategy resized -o";
+    let experiment = "experiment strategies cv --data photos --seconds 0 --runs 1 --strategy resized -o";
     link("elsewhere/lock", "experiment/.lock");
     assert!(forebay(here, &format!("{experiment} experiment")).error(1).contains("symbolic link"));
     for name in ["01-strategies.json", "report.html", "runs.csv", "experiment.json"] {
@@ -252,9 +252,9 @@ fn what_lies_in_an_output_folder_decides_nothing_outside_it() {
     link("elsewhere/a", "demo/report.html");
     forebay(here, "demo --data-only --samples 1").text();
     // Plots, and metrics beside a table.
-    forebay(here, "profile cv --data photos --runs 1 --strategy resized").text();
+    forebay(here, "profile cv --data photos --seconds 0 --runs 1 --strategy resized").text();
     link("elsewhere/a", "csv/system.csv");
-    forebay(here, "profile cv --data photos --runs 1 --strategy resized --csv csv/runs.csv").text();
+    forebay(here, "profile cv --data photos --seconds 0 --runs 1 --strategy resized --csv csv/runs.csv").text();
     forebay(here, "report profile.json --svg-folder plots").text();
     for name in files(&here.join("plots")).keys() {
         fs::remove_file(here.join("plots").join(name)).unwrap();

@@ -8,8 +8,10 @@ use crate::support::{all_photos, assert_keys, files, forebay, shape, workspace};
 fn the_whole_path_as_text() {
     let folder = workspace(20);
     let here = folder.path();
-    let profile =
-        forebay(here, "profile cv --data photos --samples 12 --runs 2 --threads 2 --storage ssd --csv runs.csv");
+    let profile = forebay(
+        here,
+        "profile cv --data photos --seconds 0 --samples 12 --runs 2 --threads 2 --storage ssd --csv runs.csv",
+    );
     let text = profile.text();
     assert!(
         text.starts_with("Pipeline `cv` on storage `ssd`: 12 of 20 samples, 2 runs, 2 threads, nothing\ncached\n"),
@@ -55,7 +57,7 @@ fn the_whole_path_as_text() {
 fn the_whole_path_as_json() {
     let folder = workspace(20);
     let here = folder.path();
-    let profile = forebay(here, "profile cv --data photos --samples 12 --runs 2 --json").json();
+    let profile = forebay(here, "profile cv --data photos --seconds 0 --samples 12 --runs 2 --json").json();
     assert_keys(
         &profile,
         "profile csv pipeline machine data method storage steps fastest skipped shortest_run_seconds strategies",
@@ -121,12 +123,12 @@ fn the_whole_path_as_json() {
 fn the_demo_walks_the_path_and_runs_again() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
-    let first = forebay(here, "demo --samples 8 --storage ssd --json").json();
+    let first = forebay(here, "demo --samples 8 --seconds 0 --storage ssd --json").json();
     assert_keys(&first, "data profile plan load report");
     assert_keys(&first["data"], "domain folder pipeline samples bytes seconds");
     assert_eq!((&first["data"]["domain"], &first["data"]["samples"]), (&"cv".into(), &8.into()));
     let photos = files(&here.join("demo/photos"));
-    let second = forebay(here, "demo --samples 8 --storage ssd");
+    let second = forebay(here, "demo --samples 8 --seconds 0 --storage ssd");
     assert!(
         second.text().contains("\nResults\ndata         demo/photos\nprofile      demo/profile.json\n"),
         "{second:?}"
@@ -147,7 +149,7 @@ fn loading_reads_files_through_the_whole_pipeline_too() {
     let here = folder.path();
     let load = forebay(here, "load cv --data photos --batch 4 --samples 6 --cold --json").json();
     assert_eq!((&load["samples"], &load["batches"], &load["strategy"]), (&8.into(), &2.into(), &"unprocessed".into()));
-    forebay(here, "profile cv --data photos --samples 5 --runs 1 --strategy unprocessed").text();
+    forebay(here, "profile cv --data photos --seconds 0 --samples 5 --runs 1 --strategy unprocessed").text();
     assert!(forebay(here, "plan profile.json").text().contains("forebay load plan.json"));
     assert_eq!(forebay(here, "load plan.json --json").json()["samples"], 10);
     let built = forebay(here, "build plan.json -o dataset");
@@ -196,8 +198,11 @@ fn csv_files_have_a_line_per_run() {
     let folder = workspace(10);
     let here = folder.path();
     let storage = "custom:read=500MB/s,seek=1ms";
-    forebay(here, &format!("profile cv --data photos --samples 8 --runs 2 --storage {storage} --csv out/runs.csv"))
-        .text();
+    forebay(
+        here,
+        &format!("profile cv --data photos --seconds 0 --samples 8 --runs 2 --storage {storage} --csv out/runs.csv"),
+    )
+    .text();
     let runs = std::fs::read_to_string(here.join("out/runs.csv")).unwrap();
     let lines: Vec<&str> = runs.lines().collect();
     assert_eq!(lines.len(), 1 + 5 * 2);
@@ -206,4 +211,42 @@ fn csv_files_have_a_line_per_run() {
     let mut columns = system.lines().map(|line| line.split(',').count());
     let first = columns.next().unwrap();
     assert!(first > 10 && columns.all(|count| count == first), "{system}");
+}
+
+#[test]
+fn steps_of_every_epoch_can_be_changed_when_a_data_set_is_loaded() {
+    let folder = workspace(6);
+    let here = folder.path();
+    forebay(here, "build cv --data photos --strategy resized -o set").text();
+    let load = forebay(here, "load set --set random-crop.size=96 --batch 6 --json").json();
+    assert_eq!(load["batch"][0]["shape"], serde_json::json!([6, 96, 96, 3]));
+    let refused = forebay(here, "load set --set resize.shorter-side=128");
+    assert!(refused.error(2).contains("keeps `resized`: what was done once"), "{refused:?}");
+}
+
+#[test]
+fn a_plan_is_no_profile() {
+    let folder = workspace(6);
+    let here = folder.path();
+    forebay(here, "profile cv --data photos --seconds 0 --runs 1 --strategy resized").text();
+    forebay(here, "plan profile.json").text();
+    assert!(forebay(here, "plan plan.json").error(2).contains("this is a plan, not a profile"));
+    assert!(forebay(here, "build profile.json -o set").error(2).contains("this is a profile, not a plan"));
+}
+
+#[test]
+fn a_run_lasts_as_long_as_asked_for_and_says_what_bound_it() {
+    let folder = workspace(10);
+    let here = folder.path();
+    let asked = "profile cv --data photos --samples 10 --runs 1 --seconds 0.4 --strategy resized --json";
+    let summary = &forebay(here, asked).json()["strategies"][0];
+    assert!(summary["first_batch_seconds"].as_f64().unwrap() > 0.0, "{summary}");
+    let text = std::fs::read_to_string(here.join("profile.json")).unwrap();
+    let profile: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let run = &profile["strategies"][0]["runs"][0];
+    assert!(run["seconds"].as_f64().unwrap() > 0.3 && run["passes"].as_u64().unwrap() > 1, "{run}");
+    assert_eq!(run["samples"].as_u64(), run["passes"].as_u64().map(|passes| 10 * passes));
+    assert!(run["stats"]["work_seconds"].as_f64().unwrap() > 0.0, "{run}");
+    let load = forebay(here, "load cv --data photos");
+    assert!(load.text().contains("\nThis was ") && load.text().contains("cores used."), "{load:?}");
 }

@@ -15,6 +15,9 @@ use crate::scratch_folder::ScratchFolder;
 /// How often each is run.
 const RUNS: NonZeroU32 = NonZeroU32::new(2).expect("not 0");
 
+/// Runs of leaders need not be longer: they are there to check the model.
+const RUN_SECONDS_MAX: f64 = 0.5;
+
 /// The cost model may be off by a quarter: what it expects below this share of the highest rate does not lead.
 const NEAR: f64 = 0.75;
 
@@ -27,6 +30,7 @@ impl Profiler<'_> {
             scratch: ScratchFolder::new(&self.options.work_folder, "profile")?,
             options: ProfileOptions {
                 runs: Runs::Each(runs),
+                run_seconds: self.options.run_seconds.min(RUN_SECONDS_MAX),
                 shards: self.options.shards.min(listing.len().max(1)),
                 ..self.options
             },

@@ -1,13 +1,17 @@
-//! System metrics once a second, from `/proc` (inventory P23). Where a file is missing or odd, its figures are 0.
+//! System metrics ten times a second, and what other programs do meanwhile, from `/proc` (inventory P23). Where a file is missing or odd, its figures are 0.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
-use forebay_plan::SystemSample;
+use forebay_plan::{Others, SystemSample};
+use rustix::time::{ClockId, clock_gettime};
 
-/// Runs `work` and samples the system once a second meanwhile, and once more at the end.
+/// The system is sampled so often.
+const EVERY: Duration = Duration::from_millis(100);
+
+/// Runs `work` and samples the system meanwhile, and once more at the end.
 pub(super) fn while_sampling<T>(run: u32, work: impl FnOnce() -> T) -> (T, Vec<SystemSample>) {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -28,7 +32,7 @@ fn sample_until(run: u32, over: &AtomicBool) -> Vec<SystemSample> {
     let mut before = (start, Counters::read());
     let mut samples = Vec::new();
     loop {
-        let next = before.0 + Duration::from_secs(1);
+        let next = before.0 + EVERY;
         while !over.load(Ordering::Acquire) && Instant::now() < next {
             std::thread::park_timeout(next.saturating_duration_since(Instant::now()));
         }
@@ -40,6 +44,48 @@ fn sample_until(run: u32, over: &AtomicBool) -> Vec<SystemSample> {
         }
         before = now;
     }
+}
+
+/// What the whole machine has done so far, and what of it this process has.
+pub(super) struct Machine {
+    busy_seconds: f64,
+    own_seconds: f64,
+    disk_bytes: f64,
+    own_disk_bytes: f64,
+}
+
+impl Machine {
+    pub(super) fn now() -> Self {
+        let counters = Counters::read();
+        let [user, nice, system, _idle, _wait, irq, softirq, steal] = counters.cpu;
+        let ticks = user + nice + system + irq + softirq + steal;
+        let own = clock_gettime(ClockId::ProcessCPUTime);
+        Self {
+            busy_seconds: ticks / rustix::param::clock_ticks_per_second().max(1) as f64,
+            own_seconds: own.tv_sec as f64 + own.tv_nsec as f64 * 1e-9,
+            disk_bytes: counters.disk_read_bytes + counters.disk_write_bytes,
+            own_disk_bytes: own_disk_bytes(&fs::read_to_string("/proc/self/io").unwrap_or_default()),
+        }
+    }
+
+    /// What others did in the `seconds` since `before`; `None` where the system does not say.
+    pub(super) fn since(&self, before: &Self, seconds: f64) -> Option<Others> {
+        let others = |all: f64, own: f64| (all - own).max(0.0) / seconds.max(1e-9);
+        (self.busy_seconds > 0.0).then(|| Others {
+            cores: others(self.busy_seconds - before.busy_seconds, self.own_seconds - before.own_seconds),
+            disk_bytes_per_second: others(
+                self.disk_bytes - before.disk_bytes,
+                self.own_disk_bytes - before.own_disk_bytes,
+            ),
+        })
+    }
+}
+
+/// What this process has read from and written to disks, by the text of `/proc/self/io`.
+fn own_disk_bytes(text: &str) -> f64 {
+    let field =
+        |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map_or(0.0, |text| number(text.trim()));
+    field("read_bytes:") + field("write_bytes:")
 }
 
 /// Everything that only ever grows, and the state of the memory.
@@ -186,6 +232,15 @@ mod tests {
         assert!((sample.context_switches_per_second - 100.0).abs() < 1e-9);
         assert!((sample.network_read_bytes_per_second - 1000.0).abs() < 1e-9);
         assert_eq!(sample.memory_used_bytes, 30 * 1024);
+    }
+
+    #[test]
+    fn what_others_do_is_what_this_process_does_not() {
+        let before = Machine { busy_seconds: 10.0, own_seconds: 1.0, disk_bytes: 500.0, own_disk_bytes: 100.0 };
+        let after = Machine { busy_seconds: 14.0, own_seconds: 4.0, disk_bytes: 900.0, own_disk_bytes: 500.0 };
+        let others = after.since(&before, 2.0).unwrap();
+        assert_eq!((others.cores, others.disk_bytes_per_second), (0.5, 0.0));
+        assert_eq!(own_disk_bytes("rchar: 9\nread_bytes: 4096\nwrite_bytes: 10\n"), 4106.0);
     }
 
     #[test]

@@ -9,24 +9,25 @@
 mod costs;
 mod leaders;
 mod metrics;
+mod runs;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use forebay_pipeline::steps::prepare_files;
-use forebay_pipeline::{Draw, Pipeline, Runner, Strategy};
-use forebay_plan::{Caching, Data, FirstBatch, Machine, Method, Profile, Run, Runs, StorageRates, StrategyProfile};
+use forebay_pipeline::{Draw, Pipeline, Strategy};
+use forebay_plan::{Caching, Data, Machine, Method, Profile, Run, Runs, StorageRates, StrategyProfile};
 use forebay_storage::Storage;
 
 use crate::build::{Build, BuildOptions};
 use crate::data::{Dataset, Listing, SourceReader};
 use crate::error::{Error, Result};
-use crate::load::{LoadOptions, Loader, Next, OnError, Online, Shuffle};
+use crate::load::{OnError, Shuffle};
 use crate::probe;
 use crate::progress::{Progress, while_wanted};
 use crate::scratch_folder::ScratchFolder;
-use crate::source::{Failed, Files, InMemory, Shards, Source};
+use crate::source::{Files, Shards, Source};
 use crate::storage_choice::StorageChoice;
 use crate::threads::cores;
 use costs::Effort;
@@ -36,6 +37,8 @@ use costs::Effort;
 pub struct ProfileOptions {
     /// Samples in each run.
     pub sample_count: u64,
+    /// How long a run lasts at least, after its first batch; 0: as long as its samples take once.
+    pub run_seconds: f64,
     /// Which strategies are run, and how often; unless each is, costs of a few samples are measured and the rest is left to the cost model.
     pub runs: Runs,
     /// Workers, and as many readers.
@@ -59,9 +62,6 @@ pub struct ProfileOptions {
     /// The memory budget of builds and of loading.
     pub memory_bytes: u64,
 }
-
-/// While a batch is awaited, the user is asked so often whether it is still wanted.
-const LOOK_UP: Duration = Duration::from_millis(100);
 
 /// What a strategy keeps while it is measured.
 struct Kept {
@@ -109,7 +109,10 @@ pub fn profile(
     let profiler = Profiler {
         pipeline,
         listing: Arc::new(listing),
-        storage: storage_choice.open(page_cache_bytes)?,
+        storage: match options.caching {
+            Caching::None => storage_choice.open_uncached()?,
+            Caching::System | Caching::Application => storage_choice.open(page_cache_bytes)?,
+        },
         builds_from: if runs_each { storage_choice.clone() } else { StorageChoice::Local }.open(0)?,
         options: ProfileOptions { shards: options.shards.clamp(1, sample_count.max(1) as usize), ..options.clone() },
         memory_bytes: machine.memory_bytes,
@@ -208,7 +211,7 @@ impl Profiler<'_> {
         }
         // Costs count per sample that reaches the trainer: a step may make many of one, and damaged ones are left out.
         let (storage_bytes, stored) = (kept.bytes, kept.loaded_from.samples() as f64);
-        let reached = runs.first().map_or(stored * costs.given, |run| run.samples as f64).max(1.0);
+        let reached = runs.first().map_or(stored * costs.given, Run::samples_each_pass).max(1.0);
         Ok(StrategyProfile {
             name: strategy.to_string(),
             storage_bytes,
@@ -259,115 +262,6 @@ impl Profiler<'_> {
         let shards = |storage| Arc::new(Shards::new(Arc::clone(&dataset), Arc::clone(storage)));
         let (built_from, loaded_from) = (shards(&self.builds_from), shards(&self.storage));
         Ok(Kept { built_from, loaded_from, bytes: report.manifest.bytes })
-    }
-
-    fn runs(
-        &self,
-        strategy: &Strategy,
-        kept: &Kept,
-        paths: &[&Path],
-    ) -> Result<(Vec<Run>, Vec<forebay_plan::SystemSample>)> {
-        let Runs::Each(runs_total) = self.options.runs else { return Ok((Vec::new(), Vec::new())) };
-        let (source, online) = if self.options.caching == Caching::Application {
-            let online = Online::after_unpacking(self.pipeline, strategy);
-            (Arc::new(self.cache(strategy, &kept.loaded_from)?) as Arc<dyn Source>, online)
-        } else {
-            (Arc::clone(&kept.loaded_from), Online::after(self.pipeline, strategy))
-        };
-        let loader = Loader::new(
-            source,
-            LoadOptions {
-                batch_size: self.options.batch_size,
-                threads: self.options.threads,
-                shuffle: self.options.shuffle,
-                seed: self.options.seed,
-                on_error: self.options.on_error,
-                memory_bytes: self.options.memory_bytes,
-                ..LoadOptions::default()
-            },
-        )?;
-        let (mut runs, mut system) = (Vec::new(), Vec::new());
-        for number in 0..runs_total.get() {
-            if number == 0 || self.options.caching == Caching::None {
-                self.storage.drop_cache(paths)?;
-            }
-            self.progress.begin(&format!("{strategy} run {}", number + 1), loader.source().samples());
-            let (run, samples) = metrics::while_sampling(number, || self.run(&loader, online.clone(), number));
-            self.progress.end();
-            runs.push(run?);
-            system.extend(samples);
-        }
-        Ok((runs, system))
-    }
-
-    fn run(&self, loader: &Loader, online: Online, number: u32) -> Result<Run> {
-        let begun = Instant::now();
-        let mut epoch = loader.start_with(online, &loader.beginning_of(u64::from(number)))?;
-        let (mut samples, mut first_batch) = (0, None);
-        loop {
-            match epoch.next_timeout(LOOK_UP) {
-                Next::Batch(batch) => {
-                    let batch = batch?;
-                    samples += batch.len() as u64;
-                    first_batch.get_or_insert_with(|| FirstBatch { samples, seconds: begun.elapsed().as_secs_f64() });
-                    self.progress.advance(batch.len() as u64);
-                }
-                Next::NotYet => {}
-                Next::End => break,
-            }
-            while_wanted(self.progress)?;
-        }
-        Ok(Run {
-            samples,
-            skipped: epoch.skipped(),
-            seconds: begun.elapsed().as_secs_f64(),
-            bytes_read: epoch.bytes_read(),
-            first_batch,
-        })
-    }
-
-    /// All samples in memory, taken apart: the application-level cache.
-    fn cache(&self, strategy: &Strategy, source: &Arc<dyn Source>) -> Result<InMemory> {
-        let mut unpacking = Runner::new(&strategy.unpacking(self.pipeline), 0);
-        let (mut samples, mut bytes) = (Vec::new(), 0);
-        for block in source.blocks()? {
-            while_wanted(self.progress)?;
-            let contents = source.read(block.samples.clone()).contents;
-            for (number, content) in block.samples.zip(contents) {
-                let unpacked = content.and_then(|content| source.unpack(number, content)).and_then(|sample| {
-                    let mut whole = costs::Collect::default();
-                    let done = unpacking.run(&sample, Draw::default(), &mut (), &mut whole);
-                    let done = done.and_then(|()| {
-                        whole.refused.take().map_or(Ok(()), |source| {
-                            let (key, step) = (sample.key.to_string(), "cache".to_owned());
-                            Err(forebay_pipeline::Error::Step { key, step, source: Box::new(source) })
-                        })
-                    });
-                    done.map_err(|error| Failed::new(&*sample.key, error.into()))?;
-                    Ok(whole.samples)
-                });
-                match (unpacked, self.options.on_error) {
-                    (Ok(unpacked), _) => {
-                        bytes += unpacked.iter().map(|sample| sample.bytes() as u64).sum::<u64>();
-                        samples.extend(unpacked);
-                    }
-                    (Err(failed), on_error) if on_error == OnError::Fail || failed.error.ends() => {
-                        return Err(*failed.error);
-                    }
-                    (Err(_), _) => {}
-                }
-            }
-            if bytes > self.memory_bytes / 2 {
-                return Err(Error::Usage {
-                    problem: format!(
-                        "the samples do not fit in half of the memory ({} MB)",
-                        self.memory_bytes / 2_000_000
-                    ),
-                    remedy: "profile fewer samples, or without application caching".to_owned(),
-                });
-            }
-        }
-        Ok(InMemory { of: Arc::clone(source), samples })
     }
 }
 

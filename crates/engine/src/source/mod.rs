@@ -6,6 +6,7 @@
 
 mod files;
 mod memory;
+mod repeated;
 mod shards;
 
 use std::ops::Range;
@@ -18,6 +19,7 @@ use crate::data::Skipped;
 use crate::error::{Error, Result};
 pub use files::Files;
 pub(crate) use memory::InMemory;
+pub(crate) use repeated::Repeated;
 pub use shards::Shards;
 
 /// Where samples come from. Shared by the threads of a loader.

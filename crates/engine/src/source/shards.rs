@@ -19,6 +19,8 @@ use crate::threads::{cores, share};
 pub struct Shards {
     dataset: Arc<Dataset>,
     storage: Arc<dyn Storage>,
+    /// The data set's, or one that differs in what is done every epoch.
+    pipeline: Pipeline,
     schema: Schema,
     open: Vec<OnceLock<Box<dyn File>>>,
 }
@@ -34,7 +36,27 @@ impl Shards {
     pub fn new(dataset: Arc<Dataset>, storage: Arc<dyn Storage>) -> Self {
         let schema = dataset.stored_schema();
         let open = dataset.manifest().shards.iter().map(|_| OnceLock::new()).collect();
-        Self { dataset, storage, schema, open }
+        let pipeline = dataset.pipeline().clone();
+        Self { dataset, storage, pipeline, schema, open }
+    }
+
+    /// The same with other steps every epoch. What the data set has done once cannot be changed: `pipeline` must begin with that.
+    pub fn with_pipeline(self, pipeline: Pipeline) -> Result<Self> {
+        let once = self.strategy().split.offline_steps();
+        let done = |pipeline: &Pipeline| {
+            let spec = pipeline.to_spec()?;
+            Some((spec.source, spec.steps.get(..once)?.to_vec()))
+        };
+        match (done(self.pipeline()), done(&pipeline)) {
+            (Some(before), Some(after)) if before == after => Ok(Self { pipeline, ..self }),
+            _ => Err(Error::Usage {
+                problem: format!(
+                    "this data set keeps `{}`: what was done once to get there cannot be changed any more",
+                    self.strategy()
+                ),
+                remedy: "change steps that run every epoch, or build the data set anew".to_owned(),
+            }),
+        }
     }
 
     /// The data set.
@@ -113,7 +135,7 @@ impl Shards {
 
 impl Source for Shards {
     fn pipeline(&self) -> &Pipeline {
-        self.dataset.pipeline()
+        &self.pipeline
     }
 
     fn strategy(&self) -> &Strategy {

@@ -32,6 +32,7 @@ fn runs_of_each(count: u32) -> Runs {
 fn options(pipeline: &Pipeline, work: &Path, caching: Caching) -> ProfileOptions {
     ProfileOptions {
         sample_count: 24,
+        run_seconds: 0.0,
         runs: runs_of_each(2),
         threads: 2,
         shards: 3,
@@ -147,6 +148,7 @@ fn a_work_folder_keeps_what_was_in_it() {
     std::fs::write(work.path().join("resized/thesis.txt"), "mine").unwrap();
     let options = ProfileOptions {
         sample_count: 8,
+        run_seconds: 0.0,
         runs: runs_of_each(1),
         threads: 1,
         shards: 1,
@@ -175,6 +177,7 @@ fn without_runs_the_cost_model_answers() {
         let measure = |runs| {
             let options = ProfileOptions {
                 sample_count: 60,
+                run_seconds: 0.0,
                 runs,
                 threads: 2,
                 shards: 2,

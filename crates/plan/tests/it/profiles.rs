@@ -10,7 +10,16 @@ pub(crate) const IMAGENET_SAMPLES: u64 = 1_281_167;
 
 /// One strategy whose runs all take `samples` samples.
 pub(crate) fn strategy(name: &str, position: usize, samples: u64, t4: f64, storage_bytes: u64) -> StrategyProfile {
-    let run = Run { samples, skipped: 0, seconds: samples as f64 / t4, bytes_read: storage_bytes, first_batch: None };
+    let run = Run {
+        samples,
+        skipped: 0,
+        seconds: samples as f64 / t4,
+        bytes_read: storage_bytes,
+        first_batch: None,
+        passes: 1,
+        stats: None,
+        others: None,
+    };
     StrategyProfile {
         name: name.to_owned(),
         split: Split { position, name: name.to_owned() },

@@ -1,23 +1,75 @@
 //! Runs into summaries, and profiles that no measurement can have given.
 
 use forebay_error::ErrorKind;
-use forebay_plan::{Caching, FirstBatch, Profile, Run, Runs, break_even_epochs, summarise};
+use forebay_plan::{
+    Bound, Caching, FirstBatch, Objective, Others, Profile, Run, Runs, Stats, break_even_epochs, plan, rank, summarise,
+};
 
 use crate::profiles::{close, presto_cv, profile, strategy};
 
 fn run(samples: u64, seconds: f64) -> Run {
-    Run { samples, skipped: 0, seconds, bytes_read: 0, first_batch: None }
+    Run { samples, skipped: 0, seconds, bytes_read: 0, first_batch: None, passes: 1, stats: None, others: None }
 }
 
 #[test]
-fn t4_is_a_ratio_of_totals_and_not_a_mean_of_rates() {
+fn t4_is_the_median_so_that_one_stall_says_nothing() {
     let mut measured = strategy("unprocessed", 0, 100, 1.0, 1000);
-    // 100/s and 50/s: 200 samples in 3 s are 66.7/s, though the mean of the rates is 75.
+    measured.runs = vec![run(100, 1.0), run(100, 40.0), run(90, 1.0)];
+    let summary = &summarise(&profile(100, vec![measured.clone()]), None).unwrap()[0];
+    assert_eq!((summary.t4_samples_per_second, summary.t4_min, summary.t4_max), (90.0, 2.5, 100.0));
     measured.runs = vec![run(100, 1.0), run(100, 2.0)];
     let summary = &summarise(&profile(100, vec![measured]), None).unwrap()[0];
-    assert!(close(summary.t4_samples_per_second, 200.0 / 3.0));
+    assert_eq!((summary.t4_samples_per_second, summary.runs), (75.0, 2));
     assert!(close(summary.t4_spread, 50.0 / 2.0_f64.sqrt()));
-    assert_eq!((summary.t4_min, summary.t4_max, summary.runs), (50.0, 100.0, 2));
+}
+
+#[test]
+fn the_start_of_a_run_is_told_apart() {
+    let mut measured = strategy("unprocessed", 0, 100, 1.0, 1000);
+    let first_batch = Some(FirstBatch { samples: 64, seconds: 3.0 });
+    measured.runs = vec![Run { first_batch, ..run(1064, 8.0) }];
+    let summary = &summarise(&profile(100, vec![measured]), None).unwrap()[0];
+    assert_eq!((summary.t4_samples_per_second, summary.first_batch_seconds), (200.0, Some(3.0)));
+}
+
+#[test]
+fn disturbed_runs_count_only_where_there_are_no_others() {
+    let disturbed =
+        |seconds| Run { others: Some(Others { cores: 0.9, disk_bytes_per_second: 0.0 }), ..run(100, seconds) };
+    let mut measured = strategy("unprocessed", 0, 100, 1.0, 1000);
+    measured.runs = vec![disturbed(2.0), run(100, 1.0), disturbed(4.0)];
+    let summary = &summarise(&profile(100, vec![measured.clone()]), None).unwrap()[0];
+    assert_eq!((summary.t4_samples_per_second, summary.runs, summary.disturbed), (100.0, 1, false));
+    measured.runs.remove(1);
+    let found = plan(&profile(100, vec![measured]), &Objective::default()).unwrap();
+    assert!(found.ranking[0].summary.disturbed);
+    assert!(found.reason.contains("Other programs disturbed every run of 1 of 1 strategies"), "{}", found.reason);
+}
+
+#[test]
+fn what_the_threads_show_outweighs_the_model() {
+    let mut profile = presto_cv();
+    let modelled = summarise(&profile, None).unwrap();
+    let number = modelled.iter().position(|summary| summary.bound_by == Bound::Storage).unwrap();
+    let cores = profile.machine.cores as f64;
+    let stats = Stats {
+        seconds: 10.0,
+        threads: 2,
+        work_seconds: 19.6,
+        read_wait_seconds: 14.0,
+        consumer_wait_seconds: 9.0,
+        user_seconds: 9.5 * cores,
+        ..Stats::default()
+    };
+    profile.strategies[number].runs.iter_mut().for_each(|run| run.stats = Some(stats));
+    let summary = &summarise(&profile, None).unwrap()[number];
+    assert_eq!((summary.bound_by, summary.modelled_bound_by), (Bound::Cpu, Bound::Storage));
+    let ranking = rank(&profile, &Objective::default()).unwrap();
+    let found = ranking.strategies().iter().find(|ranked| ranked.summary.name == modelled[number].name).unwrap();
+    let words = "the runs were processor-bound: workers busy 98 %, readers waiting for room 70 %; ";
+    assert!(found.sentence.contains(words), "{}", found.sentence);
+    // A trainer that takes no more binds all the same.
+    assert_eq!(summarise(&profile, Some(1.0)).unwrap()[number].bound_by, Bound::Trainer);
 }
 
 #[test]

@@ -36,7 +36,9 @@ pub(super) fn seconds(runs: &[PlannedRun], common: &Common, work: &Path, progres
         {
             let factor = run.made_bytes_each() / few.made_bytes_each();
             let made_bytes = run.made_bytes_each() * run.samples as f64;
-            all.push(made_bytes / MADE_BYTES_PER_SECOND + run_seconds(run, &scaled(costs, factor, run.samples))?);
+            all.push(
+                made_bytes / MADE_BYTES_PER_SECOND + run_seconds(run, &scaled(costs, factor, run.samples), common)?,
+            );
             continue;
         }
         let name = run.pipeline.name();
@@ -44,7 +46,7 @@ pub(super) fn seconds(runs: &[PlannedRun], common: &Common, work: &Path, progres
             measured.push((name, measure(run)?));
         }
         let found = measured.iter().find(|(known, _)| *known == name).map(|(_, profile)| profile);
-        all.push(found.map_or(Ok(0.0), |profile| run_seconds(run, profile))?);
+        all.push(found.map_or(Ok(0.0), |profile| run_seconds(run, profile, common))?);
     }
     Ok(all)
 }
@@ -72,7 +74,7 @@ fn scaled(costs: &Profile, factor: f64, samples: u64) -> Profile {
 }
 
 /// What `run` should take by a profile of costs, which may be of other threads and another cache.
-fn run_seconds(run: &PlannedRun, costs: &Profile) -> Result<f64> {
+fn run_seconds(run: &PlannedRun, costs: &Profile, common: &Common) -> Result<f64> {
     let mut costs = costs.clone();
     let threads_before = costs.method.threads.min(costs.machine.cores).max(1) as f64;
     costs.method.threads = run.threads;
@@ -87,7 +89,11 @@ fn run_seconds(run: &PlannedRun, costs: &Profile) -> Result<f64> {
     let each = summaries.iter().map(|summary| {
         let prepare = summary.prep_seconds_total * share * threads_before / threads;
         let prepare = if summary.split.keeps_files() { 0.0 } else { prepare.max(reading) };
-        STRATEGY_SECONDS + prepare + f64::from(run.runs.get()) * summary.epoch_seconds_total * share
+        let once = summary.epoch_seconds_total * share;
+        // A run that is too short shows how often samples must come.
+        let trial = if once < common.run.seconds { once } else { 0.0 };
+        let runs = f64::from(run.runs.get()) * once.max(common.run.seconds);
+        STRATEGY_SECONDS + prepare + trial + runs
     });
     Ok(OVERHEAD_SECONDS + each.sum::<f64>())
 }

@@ -20,7 +20,8 @@ use serde::Serialize;
 
 use super::demo::{ElementType, sample_bytes};
 use crate::arguments::{
-    ErrorArguments, MemoryArguments, RUNS_DEFAULT, Settings, StorageArguments, Threads, run_count, size_bytes,
+    ErrorArguments, MemoryArguments, RUNS_DEFAULT, RunArguments, Settings, StorageArguments, Threads, run_count,
+    size_bytes,
 };
 use crate::error::{Error, Result};
 use crate::output::{Output, write_inside};
@@ -80,6 +81,8 @@ struct Common {
     /// Runs of each strategy
     #[arg(long, value_name = "N", default_value_t = RUNS_DEFAULT, value_parser = run_count())]
     runs: NonZeroU32,
+    #[command(flatten)]
+    run: RunArguments,
     #[command(flatten)]
     storage: StorageArguments,
     /// The seed of random steps and of the order

@@ -93,6 +93,7 @@ impl PlannedRun {
         ProfileOptions {
             memory_bytes: common.memory.bytes(),
             sample_count: self.samples,
+            run_seconds: common.run.seconds,
             runs,
             threads: self.threads,
             shards: self.threads,

@@ -99,7 +99,7 @@ fn export() {
 
 /// A profile of two strategies.
 pub(super) fn profiling() -> Case {
-    let arguments = small("profile cv --data photos --runs 1 --strategy unprocessed --strategy resized");
+    let arguments = small("profile cv --data photos --seconds 0 --runs 1 --strategy unprocessed --strategy resized");
     Case::prepared(|_| (), Box::new(move |here| command(here, arguments)), |here, _| profiled(here))
 }
 

@@ -1,0 +1,188 @@
+//! Runs: epochs over the samples, repeated until each lasts long enough to be believed, and again where others disturbed it.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use forebay_pipeline::{Draw, Runner, Strategy};
+use forebay_plan::{Caching, FirstBatch, Run, Runs, SystemSample};
+
+use super::metrics::{self, Machine};
+use super::{Kept, Profiler, costs};
+use crate::error::{Error, Result};
+use crate::load::{LoadOptions, Loader, Next, OnError, Online};
+use crate::progress::while_wanted;
+use crate::source::{Failed, InMemory, Repeated, Source};
+
+/// While a batch is awaited, the user is asked so often whether it is still wanted.
+const LOOK_UP: Duration = Duration::from_millis(100);
+
+/// How often a run is tried with more samples, until it lasts long enough.
+const TRIES: u32 = 4;
+
+/// A run comes up to its time if it has so much of it: another try would change little.
+const ALMOST: f64 = 0.9;
+
+/// The system counts processor time in steps that are too coarse for shorter runs.
+const OTHERS_SECONDS_MIN: f64 = 0.4;
+
+/// Samples come at most so often in a run.
+const TIMES_MAX: u64 = 1 << 16;
+
+impl Profiler<'_> {
+    /// Runs a strategy as often as asked for; more often where others disturbed it, up to twice as often. All runs that were long
+    /// enough, and the system's metrics during them.
+    pub(super) fn runs(
+        &self,
+        strategy: &Strategy,
+        kept: &Kept,
+        paths: &[&Path],
+    ) -> Result<(Vec<Run>, Vec<SystemSample>)> {
+        let Runs::Each(runs_total) = self.options.runs else { return Ok((Vec::new(), Vec::new())) };
+        let (source, online) = if self.options.caching == Caching::Application {
+            let online = Online::after_unpacking(self.pipeline, strategy);
+            (Arc::new(self.cache(strategy, &kept.loaded_from)?) as Arc<dyn Source>, online)
+        } else {
+            (Arc::clone(&kept.loaded_from), Online::after(self.pipeline, strategy))
+        };
+        let (mut runs, mut system, mut times) = (Vec::<Run>::new(), Vec::new(), 1);
+        let wanted = runs_total.get();
+        // Of short runs nobody can say what disturbed them.
+        let most = if self.options.run_seconds > 0.0 { wanted.saturating_mul(2) } else { wanted };
+        let mut quiet = 0;
+        while quiet < wanted && (runs.len() as u32) < most {
+            let number = runs.len() as u32;
+            if number == 0 || self.options.caching == Caching::None {
+                self.storage.drop_cache(paths)?;
+            }
+            // The first run with a page cache fills it, however long that takes.
+            let fills = number == 0 && self.options.caching == Caching::System;
+            let seconds = if fills { 0.0 } else { self.options.run_seconds };
+            let (run, samples) = self.run_for(seconds, &source, &online, (strategy, number), &mut times)?;
+            quiet += u32::from(fills || !run.is_disturbed());
+            runs.push(run);
+            system.extend(samples);
+        }
+        Ok((runs, system))
+    }
+
+    /// One run that lasts `seconds` after its first batch, or a little less. `times` is how often samples must come for that, as far as
+    /// it is known.
+    fn run_for(
+        &self,
+        seconds: f64,
+        source: &Arc<dyn Source>,
+        online: &Online,
+        (strategy, number): (&Strategy, u32),
+        times: &mut u64,
+    ) -> Result<(Run, Vec<SystemSample>)> {
+        let mut tried = 1;
+        loop {
+            let loader = self.loader(source, *times)?;
+            self.progress.begin(&format!("{strategy} run {}", number + 1), loader.source().samples());
+            let (run, samples) = metrics::while_sampling(number, || self.run(&loader, online.clone(), number, *times));
+            self.progress.end();
+            let run = run?;
+            let (steady_samples, steady_seconds) = run.steady();
+            if steady_seconds >= ALMOST * seconds || tried == TRIES || *times == TIMES_MAX {
+                return Ok((run, samples));
+            }
+            tried += 1;
+            let rate = steady_samples / steady_seconds.max(1e-6);
+            let each = (run.samples as f64 / *times as f64).max(1.0);
+            let started = run.samples as f64 - steady_samples;
+            *times = ((rate * seconds + started) / each).ceil().clamp(*times as f64 + 1.0, TIMES_MAX as f64) as u64;
+        }
+    }
+
+    /// A loader of the samples of `source`, `times` times.
+    fn loader(&self, source: &Arc<dyn Source>, times: u64) -> Result<Loader> {
+        let options = LoadOptions {
+            batch_size: self.options.batch_size,
+            threads: self.options.threads,
+            shuffle: self.options.shuffle,
+            seed: self.options.seed,
+            on_error: self.options.on_error,
+            memory_bytes: self.options.memory_bytes,
+            ..LoadOptions::default()
+        };
+        Loader::new(Arc::new(Repeated { of: Arc::clone(source), times }), options)
+    }
+
+    fn run(&self, loader: &Loader, online: Online, number: u32, passes: u64) -> Result<Run> {
+        let machine = Machine::now();
+        let begun = Instant::now();
+        let mut epoch = loader.start_with(online, &loader.beginning_of(u64::from(number)))?;
+        let (mut samples, mut first) = (0, None);
+        loop {
+            match epoch.next_timeout(LOOK_UP) {
+                Next::Batch(batch) => {
+                    let batch = batch?;
+                    samples += batch.len() as u64;
+                    first.get_or_insert_with(|| {
+                        (FirstBatch { samples, seconds: begun.elapsed().as_secs_f64() }, epoch.stats())
+                    });
+                    self.progress.advance(batch.len() as u64);
+                }
+                Next::NotYet => {}
+                Next::End => break,
+            }
+            while_wanted(self.progress)?;
+        }
+        let seconds = begun.elapsed().as_secs_f64();
+        Ok(Run {
+            samples,
+            passes,
+            skipped: epoch.skipped(),
+            seconds,
+            bytes_read: epoch.bytes_read(),
+            first_batch: first.map(|(batch, _)| batch),
+            stats: first.map(|(_, at_first)| epoch.stats().since(&at_first)),
+            others: Machine::now().since(&machine, seconds).filter(|_| seconds >= OTHERS_SECONDS_MIN),
+        })
+    }
+
+    /// All samples in memory, taken apart: the application-level cache.
+    fn cache(&self, strategy: &Strategy, source: &Arc<dyn Source>) -> Result<InMemory> {
+        let mut unpacking = Runner::new(&strategy.unpacking(self.pipeline), 0);
+        let (mut samples, mut bytes) = (Vec::new(), 0);
+        for block in source.blocks()? {
+            while_wanted(self.progress)?;
+            let contents = source.read(block.samples.clone()).contents;
+            for (number, content) in block.samples.zip(contents) {
+                let unpacked = content.and_then(|content| source.unpack(number, content)).and_then(|sample| {
+                    let mut whole = costs::Collect::default();
+                    let done = unpacking.run(&sample, Draw::default(), &mut (), &mut whole);
+                    let done = done.and_then(|()| {
+                        whole.refused.take().map_or(Ok(()), |source| {
+                            let (key, step) = (sample.key.to_string(), "cache".to_owned());
+                            Err(forebay_pipeline::Error::Step { key, step, source: Box::new(source) })
+                        })
+                    });
+                    done.map_err(|error| Failed::new(&*sample.key, error.into()))?;
+                    Ok(whole.samples)
+                });
+                match (unpacked, self.options.on_error) {
+                    (Ok(unpacked), _) => {
+                        bytes += unpacked.iter().map(|sample| sample.bytes() as u64).sum::<u64>();
+                        samples.extend(unpacked);
+                    }
+                    (Err(failed), on_error) if on_error == OnError::Fail || failed.error.ends() => {
+                        return Err(*failed.error);
+                    }
+                    (Err(_), _) => {}
+                }
+            }
+            if bytes > self.memory_bytes / 2 {
+                return Err(Error::Usage {
+                    problem: format!(
+                        "the samples do not fit in half of the memory ({} MB)",
+                        self.memory_bytes / 2_000_000
+                    ),
+                    remedy: "profile fewer samples, or without application caching".to_owned(),
+                });
+            }
+        }
+        Ok(InMemory { of: Arc::clone(source), samples })
+    }
+}
