@@ -81,9 +81,8 @@ impl Work {
     fn describe(self) -> &'static str {
         match self {
             Self::List => "list a folder of files",
-            Self::FirstBatchOfFiles => "the same, and the first batch of a shuffled epoch",
             Self::Open => "open the data set built of them, with all its indexes",
-            Self::FirstBatch => "the same, and the first batch of a shuffled epoch",
+            Self::FirstBatchOfFiles | Self::FirstBatch => "the same, and the first batch of a shuffled epoch",
         }
     }
 

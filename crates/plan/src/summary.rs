@@ -196,7 +196,7 @@ pub(crate) fn median(values: &[f64]) -> Option<f64> {
     sorted.sort_by(f64::total_cmp);
     let middle = sorted.len() / 2;
     match sorted.get(middle) {
-        Some(upper) if sorted.len() % 2 == 0 => Some(f64::midpoint(sorted[middle - 1], *upper)),
+        Some(upper) if sorted.len().is_multiple_of(2) => Some(f64::midpoint(sorted[middle - 1], *upper)),
         found => found.copied(),
     }
 }

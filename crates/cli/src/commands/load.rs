@@ -202,7 +202,7 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome>
     };
     let progress = output.progress();
     let (mut epochs, mut batch, mut skipped_samples) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut memory_bytes_peak, mut stats) = (0, Stats::default());
+    let (mut memory_bytes_peak, mut activity) = (0, Stats::default());
     while state.epoch < arguments.epochs && !progress.is_cancelled() {
         if arguments.cold {
             let paths = source.paths();
@@ -216,7 +216,7 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome>
         let mut epoch = loader.start(&state)?;
         let streamed = stream(&mut epoch, &mut state, begun, wanted, &progress, &mut batch);
         memory_bytes_peak = epoch.memory_bytes_peak().max(memory_bytes_peak);
-        stats = stats.and(&epoch.stats());
+        activity = activity.and(&epoch.stats());
         progress.end();
         if skipped_samples.is_empty() {
             skipped_samples = epoch.skipped_list();
@@ -250,8 +250,8 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome>
         bytes_per_second: per_second(bytes_read, seconds),
         memory_bytes: loader.options().memory_bytes,
         memory_bytes_peak,
-        stats,
-        bound_by: stats.bound_by(cores()),
+        stats: activity,
+        bound_by: activity.bound_by(cores()),
         batch,
         epochs,
         notice: storage.notice(),
