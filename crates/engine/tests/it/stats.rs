@@ -15,7 +15,7 @@ use crate::support::{SMALL, built, photos, pipeline, shards, start};
 fn stats_of(source: Arc<dyn Source>, each_batch: Duration) -> Stats {
     let options = LoadOptions { threads: 1, batch_size: 8, ..LoadOptions::default() };
     let mut epoch = start(source, options, 0).unwrap();
-    while let Some(batch) = epoch.next() {
+    for batch in epoch.by_ref() {
         batch.unwrap();
         std::thread::sleep(each_batch);
     }
