@@ -80,13 +80,14 @@ fn runs_are_a_number_or_a_word() {
 
 #[test]
 fn what_is_no_plan_is_refused_with_the_place() {
-    let profile = presto_cv().to_json().unwrap();
-    for text in ["", "{", "[]", "{}", r#"{"version": -1}"#, r#"{"version": "1"}"#, r#"{"version": 1}"#, &profile] {
+    for text in ["", "{", "[]", "{}", r#"{"version": -1}"#, r#"{"version": "1"}"#, r#"{"version": 1}"#] {
         let error = Plan::parse(text).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Data, "{error}");
         assert!(error.source().is_some());
         assert!(error.to_string().contains("line"), "{error}");
     }
+    let other = Plan::parse(&presto_cv().to_json().unwrap()).unwrap_err();
+    assert!(other.kind() == ErrorKind::Usage && other.to_string().starts_with("this is a profile, not a plan"));
     // Nesting is bounded by the parser.
     assert_eq!(Plan::parse(&"[".repeat(100_000)).unwrap_err().kind(), ErrorKind::Data);
 }

@@ -175,13 +175,13 @@ fn other_weights_are_explained_by_scores() {
 fn a_difference_within_the_spread_and_a_single_strategy_are_said_as_such() {
     let mut profile = presto_cv();
     profile.strategies.truncate(2);
-    for (run, factor) in profile.strategies[1].runs.iter_mut().zip([1.0, 30.0]) {
+    for (run, factor) in profile.strategies[1].runs.iter_mut().zip([9.2, 30.0]) {
         run.seconds *= factor;
     }
-    // 1.28 million samples twice in 31 times 1332 s are 62.1 samples/s: reading files is better.
+    // Runs of 104.6 and 32.1 samples/s: reading files, at 107, is better than what lies between them.
     let files = plan(&profile, &Objective::default()).unwrap();
     assert!(
-        files.reason.contains("(62.1 samples/s), no more than the spread of the runs. It needs"),
+        files.reason.contains("(68.3 samples/s), no more than the spread of the runs. It needs"),
         "{}",
         files.reason
     );
