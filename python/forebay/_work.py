@@ -53,7 +53,7 @@ def profile(
     `seconds` each once its first batch is there: the samples come as often as that takes (0: once). Pictures are kept raw, and in each of `encodings` (`"png"`, `"jpeg-85"`; `"gzip"` compresses records) that can hold them;
     `strategies` names the only ones to measure instead. `caching` says what is kept between runs. `fast` takes a small part of
     the time: it measures the costs of a few samples, the cost model says what each strategy gives, and only those that lead
-    are run, to check it. `memory` is the memory budget of builds and of loading (see `Loader`).
+    are run, twice for half a second, to check it. `memory` is the memory budget of builds and of loading (see `Loader`).
     `allow_outside` lets the pipeline's source name files outside `data`. `progress`
     shows a bar; it does where somebody can see it.
     """

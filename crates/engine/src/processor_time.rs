@@ -10,13 +10,13 @@ use rustix::time::{ClockId, clock_gettime};
 pub(crate) struct ThreadTime {
     /// In user code and in the kernel.
     pub(crate) processor: Duration,
-    /// In the kernel, in steps of 10 ms; 0 where the system does not say.
-    pub(crate) system: Duration,
+    /// In the kernel, in steps of 10 ms; `None` where the system does not say.
+    pub(crate) system: Option<Duration>,
 }
 
 impl ThreadTime {
     pub(crate) fn now() -> Self {
-        Self { processor: thread_time(), system: fs::read_to_string(STAT).map_or(Duration::ZERO, |text| system(&text)) }
+        Self { processor: thread_time(), system: fs::read_to_string(STAT).ok().and_then(|text| system(&text)) }
     }
 }
 
@@ -26,11 +26,11 @@ const STAT: &str = "/proc/thread-self/stat";
 const SYSTEM_FIELD: usize = 12;
 
 /// The time in the kernel by the text of [`STAT`].
-fn system(text: &str) -> Duration {
+fn system(text: &str) -> Option<Duration> {
     // A name may have anything in it, parentheses too.
-    let fields = text.rsplit_once(')').map_or("", |(_, fields)| fields);
-    let ticks: u64 = fields.split_ascii_whitespace().nth(SYSTEM_FIELD).and_then(|word| word.parse().ok()).unwrap_or(0);
-    Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second().max(1) as f64)
+    let (_, fields) = text.rsplit_once(')')?;
+    let ticks: u64 = fields.split_ascii_whitespace().nth(SYSTEM_FIELD)?.parse().ok()?;
+    Some(Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second().max(1) as f64))
 }
 
 fn thread_time() -> Duration {
@@ -51,8 +51,8 @@ mod tests {
     fn the_kernels_share_is_found_whatever_the_thread_is_called() {
         let text = "17 (a) b 3) R 1 2 3 4 5 6 7 8 9 10 40 250 0 0 20 0 1 0";
         let ticks = rustix::param::clock_ticks_per_second() as f64;
-        assert!((system(text).as_secs_f64() - 250.0 / ticks).abs() < 1e-9);
-        assert_eq!(system("nonsense"), Duration::ZERO);
+        assert!((system(text).unwrap().as_secs_f64() - 250.0 / ticks).abs() < 1e-9);
+        assert_eq!(system("nonsense"), None);
     }
 
     #[test]

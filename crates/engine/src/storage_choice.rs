@@ -32,9 +32,7 @@ impl StorageChoice {
             }
         })
     }
-}
 
-impl StorageChoice {
     /// The same for measurements of reading what is cached nowhere: nothing that was read stays in the page cache.
     pub(crate) fn open_uncached(&self) -> Result<Arc<dyn Storage>> {
         match self {

@@ -97,38 +97,31 @@ impl Stats {
     /// What happened after `earlier`.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
-        Self {
-            seconds: self.seconds - earlier.seconds,
-            threads: self.threads,
-            samples: self.samples - earlier.samples,
-            bytes_read: self.bytes_read - earlier.bytes_read,
-            read_seconds: self.read_seconds - earlier.read_seconds,
-            read_wait_seconds: self.read_wait_seconds - earlier.read_wait_seconds,
-            work_seconds: self.work_seconds - earlier.work_seconds,
-            data_wait_seconds: self.data_wait_seconds - earlier.data_wait_seconds,
-            batch_wait_seconds: self.batch_wait_seconds - earlier.batch_wait_seconds,
-            consumer_wait_seconds: self.consumer_wait_seconds - earlier.consumer_wait_seconds,
-            user_seconds: self.user_seconds - earlier.user_seconds,
-            system_seconds: self.system_seconds - earlier.system_seconds,
-        }
+        self.with(earlier, |now, before| now - before, u64::saturating_sub)
     }
 
     /// The same of two stretches of loading, one after the other.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
+        self.with(other, |one, other| one + other, u64::saturating_add)
+    }
+
+    fn with(&self, other: &Self, times: fn(f64, f64) -> f64, counts: fn(u64, u64) -> u64) -> Self {
+        let time = |field: fn(&Self) -> f64| times(field(self), field(other));
+        let count = |field: fn(&Self) -> u64| counts(field(self), field(other));
         Self {
-            seconds: self.seconds + other.seconds,
+            seconds: time(|stats| stats.seconds),
             threads: self.threads.max(other.threads),
-            samples: self.samples + other.samples,
-            bytes_read: self.bytes_read + other.bytes_read,
-            read_seconds: self.read_seconds + other.read_seconds,
-            read_wait_seconds: self.read_wait_seconds + other.read_wait_seconds,
-            work_seconds: self.work_seconds + other.work_seconds,
-            data_wait_seconds: self.data_wait_seconds + other.data_wait_seconds,
-            batch_wait_seconds: self.batch_wait_seconds + other.batch_wait_seconds,
-            consumer_wait_seconds: self.consumer_wait_seconds + other.consumer_wait_seconds,
-            user_seconds: self.user_seconds + other.user_seconds,
-            system_seconds: self.system_seconds + other.system_seconds,
+            samples: count(|stats| stats.samples),
+            bytes_read: count(|stats| stats.bytes_read),
+            read_seconds: time(|stats| stats.read_seconds),
+            read_wait_seconds: time(|stats| stats.read_wait_seconds),
+            work_seconds: time(|stats| stats.work_seconds),
+            data_wait_seconds: time(|stats| stats.data_wait_seconds),
+            batch_wait_seconds: time(|stats| stats.batch_wait_seconds),
+            consumer_wait_seconds: time(|stats| stats.consumer_wait_seconds),
+            user_seconds: time(|stats| stats.user_seconds),
+            system_seconds: time(|stats| stats.system_seconds),
         }
     }
 }

@@ -64,7 +64,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) run: RunArguments,
     /// Answer in a small part of the time: measure the costs of a few samples, let the cost model say what each strategy gives,
-    /// and run only those that lead, to check it
+    /// and run only those that lead, twice for half a second, to check it
     #[arg(long, conflicts_with = "runs")]
     pub(crate) fast: bool,
     #[command(flatten)]

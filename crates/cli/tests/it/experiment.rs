@@ -122,6 +122,8 @@ fn a_folder_is_one_experiments_on_the_data_as_it_is() {
     assert!(forebay(here, &experiment).error(2).contains("another experiment is running in `kept`"));
     drop(lock);
     forebay(here, &experiment).text();
+    let longer = forebay(here, &experiment.replace("--seconds 0", "--seconds 0.1"));
+    assert!(longer.error(2).contains("with other settings"), "runs of another length are others: {longer:?}");
 
     // A profile that was damaged is measured again; a damaged experiment can be begun again.
     std::fs::write(here.join("kept/01-strategies.json"), "junk").unwrap();

@@ -100,8 +100,11 @@ impl ThreadActivity<'_> {
     fn count(&mut self) {
         let now = ThreadTime::now();
         self.activity.processor.add(now.processor.saturating_sub(self.counted.processor));
-        self.activity.system.add(now.system.saturating_sub(self.counted.system));
-        self.counted = now;
+        if let (Some(now), Some(before)) = (now.system, self.counted.system) {
+            self.activity.system.add(now.saturating_sub(before));
+        }
+        // Where the system did not say, the next look counts from the last that it did.
+        self.counted = ThreadTime { system: now.system.or(self.counted.system), ..now };
     }
 }
 

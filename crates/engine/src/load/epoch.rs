@@ -273,8 +273,8 @@ impl Shared {
             let bytes = read.block.bytes;
             let fits = bytes <= self.shares.read_bytes_max;
             let Some(room) = self.staging.wait_for_room(&read, if fits { bytes } else { 0 }) else { return };
-            let read_all = || if fits { self.read(&read) } else { self.refused(&read) };
-            let payloads = activity.timed(|activity| &activity.read, read_all);
+            let payloads =
+                activity.timed(|activity| &activity.read, || if fits { self.read(&read) } else { self.refused(&read) });
             self.staging.put(&read, payloads, room);
         }
     }

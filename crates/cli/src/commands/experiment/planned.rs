@@ -50,6 +50,8 @@ pub(super) struct Described {
     files: (u64, u64),
     samples: u64,
     runs: NonZeroU32,
+    #[serde(default)]
+    run_seconds: f64,
     threads: usize,
     caching: Caching,
     shuffle_window_bytes: Option<u64>,
@@ -138,6 +140,7 @@ impl PlannedRun {
             files: self.files,
             samples: self.samples,
             runs: self.runs,
+            run_seconds: common.run.seconds,
             threads: self.threads,
             caching: self.caching,
             shuffle_window_bytes: match self.shuffle {
