@@ -66,7 +66,8 @@ class Pipeline:
         them by name.
 
         `beside` names more files of a sample, and the fields that they go to: `{"mask": "masks/{stem}.png"}`, with
-        `{folder}`, `{stem}` and `{name}` of the sample's file. A pair gives the type too: `("meta/{stem}.json", "json")`.
+        `{folder}`, `{stem}` and `{name}` of the sample's file. `{stem:_image=_mask}` is the stem with every `_image` replaced
+        by `_mask`, and so for the others. A pair gives the type too: `("meta/{stem}.json", "json")`.
         """
         needs("table", table, label == "table", 'label="table"')
         source: dict[str, Any] = {"field": field, **_order(order or "shuffled", seed)}

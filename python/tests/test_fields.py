@@ -60,6 +60,19 @@ def test_a_mask_is_cut_and_flipped_with_its_picture(scenes: Path) -> None:
         assert (numpy.abs(red - batch["mask"].astype(int)) == 0).mean() > 0.85
 
 
+def test_files_are_paired_by_substitution(tmp_path: Path) -> None:
+    for kind, suffix in (("leftImg8bit", "leftImg8bit"), ("gtFine", "gtFine_labelIds")):
+        (tmp_path / kind / "train" / "ulm").mkdir(parents=True)
+        pixels = numpy.full((8, 8), 7, numpy.uint8)
+        Image.fromarray(pixels).save(tmp_path / kind / "train" / "ulm" / f"ulm_000001_000019_{suffix}.png")
+    mask = "{folder:leftImg8bit=gtFine}/{stem:_leftImg8bit=_gtFine_labelIds}.png"
+    pipeline = forebay.Pipeline.files("leftImg8bit/**/*.png", label=None, beside={"mask": mask}).decode().decode_mask()
+    (batch,) = forebay.Loader(pipeline, data=tmp_path)
+    assert batch["mask"].tolist() == [[[7] * 8] * 8]
+    with pytest.raises(forebay.PipelineError, match=r"`{stme}`, which is none of .*; did you mean `{stem}`\?"):
+        forebay.Pipeline.files(beside={"mask": "{stme}.png"})
+
+
 def test_a_mask_of_another_size_is_an_error(scenes: Path, tmp_path: Path) -> None:
     for folder in ("images", "masks"):
         (tmp_path / folder).mkdir()

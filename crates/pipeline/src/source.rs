@@ -8,6 +8,7 @@ use forebay_codec::{DType, Tensor, npy};
 use forebay_record::{FeatureView, SharedExample, TensorProto};
 use serde::{Deserialize, Serialize};
 
+use crate::beside::BesidePath;
 use crate::error::{Error, Result};
 use crate::sample::Value;
 use crate::schema::{FieldType, Schema};
@@ -71,7 +72,7 @@ pub struct SourceField {
     /// What the field is called.
     pub field: String,
     /// For files: the path of another file below the data folder, with `{folder}`, `{stem}` and `{name}` of the sample's
-    /// file in it (`masks/{stem}.png`). For tar: the member, or several of which a sample has one (`jpg;png`). For TFRecord:
+    /// file in it (`masks/{stem}.png`), or these with a text replaced (`{stem:_image=_mask}.png`): see [`BesidePath`]. For tar: the member, or several of which a sample has one (`jpg;png`). For TFRecord:
     /// the feature.
     pub from: String,
     /// What it holds: `bytes`, `text`, `json`, `int`, or a tensor (an `npy` member, a feature that is a list of numbers).
@@ -251,11 +252,18 @@ impl Source {
             if let Some(field) = self.fields.iter().find(|field| matches!(field.kind, FieldType::Tensor { .. })) {
                 return wrong(format!("the source's field `{}` cannot be read as {}", field.field, field.kind));
             }
-            if let Some(field) = self.fields.iter().find(|field| !field.from.contains('{')) {
-                return wrong(format!(
-                    "the source's field `{}` would be `{}` for every sample: write {{stem}}, {{name}} or {{folder}} into it",
-                    field.field, field.from
-                ));
+            for SourceField { field, from, .. } in &self.fields {
+                match BesidePath::parse(from) {
+                    Err(problem) => {
+                        return wrong(format!("the source's field `{field}` is from `{from}`, which has {problem}"));
+                    }
+                    Ok(path) if path.is_fixed() => {
+                        return wrong(format!(
+                            "the source's field `{field}` would be `{from}` for every sample: write {{stem}}, {{name}} or {{folder}} into it"
+                        ));
+                    }
+                    Ok(_) => {}
+                }
             }
         } else if schema.field(&self.field).is_none() {
             return wrong(format!("the source's `field` is `{}`, but only {schema} are read", self.field));

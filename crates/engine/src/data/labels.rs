@@ -113,7 +113,7 @@ pub(super) fn label(
 }
 
 /// Changes every file. One that cannot be changed is an error, or lost.
-fn keep(
+pub(super) fn keep(
     entries: &mut Vec<Entry>,
     on_error: OnError,
     lost: &mut Vec<Skipped>,

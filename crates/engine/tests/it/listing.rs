@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use forebay_engine::Error;
 use forebay_engine::data::{FileList, GivenLabel, LabelValue, Listing, ListingOptions};
 use forebay_engine::load::OnError;
-use forebay_pipeline::{Label, LabelType, Order, Source};
+use forebay_pipeline::{FieldType, Label, LabelType, Order, Source, SourceField};
 
 use crate::support::photos;
 
@@ -242,6 +242,68 @@ fn labels_come_from_a_table() {
     assert_eq!(listing.classes(), ["large", "small"]);
     assert_eq!(labels(&listing), [1, 1, 0].map(LabelValue::Int));
     assert!(error(&Source { table: None, ..source }).contains("no `table`"));
+}
+
+/// Pictures with a mask each, from `from`.
+fn with_mask(from: &str) -> Source {
+    let mask = SourceField { field: "mask".to_owned(), from: from.to_owned(), kind: FieldType::Bytes };
+    Source { files: Some("leftImg8bit/**/*.png".to_owned()), fields: vec![mask], ..sorted(Label::None) }
+}
+
+const CITYSCAPES: &str = "{folder:leftImg8bit=gtFine}/{stem:_leftImg8bit=_gtFine_labelIds}.png";
+
+#[test]
+fn files_are_paired_by_substitution() {
+    let folder = tree(&[
+        "leftImg8bit/train/aachen/aachen_000000_000019_leftImg8bit.png",
+        "leftImg8bit/val/ulm/ulm_000001_000019_leftImg8bit.png",
+        "gtFine/train/aachen/aachen_000000_000019_gtFine_labelIds.png",
+        "gtFine/val/ulm/ulm_000001_000019_gtFine_labelIds.png",
+        "gtFine/val/ulm/ulm_000001_000019_gtFine_color.png",
+    ]);
+    let listing = Listing::scan(&with_mask(CITYSCAPES), folder.path()).unwrap();
+    let mut paths: Vec<String> = listing.paths().iter().map(|path| below(path, folder.path())).collect();
+    paths.sort_unstable();
+    assert_eq!(
+        paths,
+        [
+            "gtFine/train/aachen/aachen_000000_000019_gtFine_labelIds.png",
+            "gtFine/val/ulm/ulm_000001_000019_gtFine_labelIds.png",
+            "leftImg8bit/train/aachen/aachen_000000_000019_leftImg8bit.png",
+            "leftImg8bit/val/ulm/ulm_000001_000019_leftImg8bit.png",
+        ]
+    );
+    // The mask's byte counts.
+    assert_eq!(listing.bytes(), 4);
+    // A pattern that matches nothing is an error, whatever becomes of single samples.
+    let wrong = with_mask("{folder:leftImg8bit=gtFine}/{stem:_leftImg8bit=_gtFine_instanceIds}.png");
+    for options in [ListingOptions::default(), SKIP] {
+        let message = Listing::scan_with(&wrong, folder.path(), &options).unwrap_err().to_string();
+        assert!(message.contains("no sample has a file for field `mask`"), "{message}");
+        assert!(
+            message.contains("it means `gtFine/train/aachen/aachen_000000_000019_gtFine_instanceIds.png`"),
+            "{message}"
+        );
+    }
+    let outside = with_mask("{folder:leftImg8bit=../secrets}/{name}");
+    assert!(Listing::scan(&outside, folder.path()).unwrap_err().to_string().contains("outside the data folder"));
+}
+
+#[test]
+fn a_sample_without_the_text_to_replace_is_named_or_skipped() {
+    let folder = tree(&["leftImg8bit/a_leftImg8bit.png", "leftImg8bit/b.png", "gtFine/a_gtFine_labelIds.png"]);
+    let message = Listing::scan(&with_mask(CITYSCAPES), folder.path()).unwrap_err().to_string();
+    assert!(message.starts_with("sample `leftImg8bit/b.png` has no path for field `mask`"), "{message}");
+    assert!(message.contains("its stem has no `_leftImg8bit` to be replaced\nhint:"), "{message}");
+    let listing = Listing::scan_with(&with_mask(CITYSCAPES), folder.path(), &SKIP).unwrap();
+    assert_eq!((keys(&listing).len(), listing.lost()[0].key.as_str()), (1, "leftImg8bit/b.png"));
+    assert!(listing.lost()[0].reason.contains("no `_leftImg8bit`"), "{:?}", listing.lost());
+    // A source that nobody checked is refused, too.
+    assert!(Listing::scan(&with_mask("{stme}"), folder.path()).unwrap_err().to_string().contains("mean `{stem}`?"));
+}
+
+fn below(path: &Path, root: &Path) -> String {
+    path.strip_prefix(root).unwrap().display().to_string()
 }
 
 #[test]
