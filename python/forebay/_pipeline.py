@@ -291,9 +291,10 @@ class Pipeline:
             "function", name=name, state=state or name, fields=fields, function=name, output=types, random=random or None
         )
 
-    def decode_mask(self, field: str = "mask", **options: Any) -> Pipeline:
-        """The bytes of a PNG become a mask `[height, width]` of the classes that it stores."""
-        return self.step("decode-mask", fields=[field], **options)
+    def decode_mask(self, field: str = "mask", *, keep_depth: bool = False, **options: Any) -> Pipeline:
+        """The bytes of a PNG become a mask `[height, width]` of the classes that it stores: `uint8`, or with `keep_depth` `uint16`,
+        which holds values of 16 bits too (ids of instances)."""
+        return self.step("decode-mask", fields=[field], keep_depth=keep_depth, **options)
 
     def take_json(self, field: str, values: Mapping[str, tuple[str, str]], **options: Any) -> Pipeline:
         """Takes values out of a JSON document into fields of their own.
