@@ -216,7 +216,7 @@ class Pipeline:
             if value is None:
                 raise UsageError(f"`{name}` is None\nhint: leave it out, and it stays as it is")
             try:
-                settings.append(f"{name}={json.dumps(value, default=_plain, ensure_ascii=False)}")
+                settings.append(f"{name}={_toml(value)}")
             except TypeError as error:
                 raise UsageError(f"`{name}`: {error}") from None
         return Pipeline(self._native.set(settings), self._functions)
@@ -456,3 +456,12 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "tolist"):
         return value.tolist()
     raise TypeError(f"`{value!r}` is no number, text or list")
+
+
+def _toml(value: Any) -> str:
+    """The value as a pipeline file spells it: as JSON, but for tables."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{json.dumps(str(name))} = {_toml(item)}" for name, item in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return json.dumps(value, default=_plain, ensure_ascii=False)
