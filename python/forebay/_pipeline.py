@@ -45,6 +45,7 @@ class Pipeline:
         *,
         label: str | Callable[[Path], str | int | float] | None = "folder",
         table: str | None = None,
+        table_columns: tuple[str, str] | None = None,
         label_type: Literal["class", "int", "float"] | None = None,
         classes: Iterable[str] | None = None,
         beside: Mapping[str, str | tuple[str, str]] | None = None,
@@ -57,8 +58,8 @@ class Pipeline:
 
         `pattern` says which (`**/*.{jpg,png}`; all pictures unless given). The label of a sample is the name of the folder
         that its file is in (`label="folder"`) or of the first folder of its path (`"top-folder"`), an entry of a table
-        (`"table"`, with `table` the name of a file of lines of path, tab, label), what a function of its path returns, or
-        none. Names are classes: the label is a place in `classes`, which are those that the files have, by name, unless
+        (`"table"`, with `table` the name of a CSV or TSV file of path and label; `table_columns=("id", "breed")` names these
+        columns where it has more), what a function of its path returns, or none. Names are classes: the label is a place in `classes`, which are those that the files have, by name, unless
         given. Numbers of a table or a function stay what they are; `label_type="float"` makes them `float32`, `"class"`
         names of classes. A function is called once for each file, whenever the files are listed.
 
@@ -70,6 +71,7 @@ class Pipeline:
         by `_mask`, and so for the others. A pair gives the type too: `("meta/{stem}.json", "json")`.
         """
         needs("table", table, label == "table", 'label="table"')
+        needs("table_columns", table_columns, table is not None, "table")
         source: dict[str, Any] = {"field": field, **_order(order or "shuffled", seed)}
         functions: dict[str, Callable[..., Any]] = {}
         if label is None or isinstance(label, str):
@@ -85,6 +87,10 @@ class Pipeline:
             source["files"] = pattern
         if table is not None:
             source["table"] = table
+        if table_columns is not None:
+            if isinstance(table_columns, str) or len(table_columns) != 2:
+                raise UsageError(f"`table_columns` is `{table_columns!r}`, but must be two names: of the paths' column and the labels'")
+            source["table-columns"] = list(table_columns)
         if beside:
             source["fields"] = _source_fields(beside)
         return cls.from_json(json.dumps({"name": name, "source": source}), functions)

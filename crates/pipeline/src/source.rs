@@ -29,9 +29,12 @@ pub struct Source {
     pub field: String,
     /// Where the label of a file comes from.
     pub label: Label,
-    /// The table of labels, for `label = "table"`: lines of path (or file stem), tab, label.
+    /// The table of labels, for `label = "table"`: lines of path (or name, or stem) and label, with a tab or a comma between them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub table: Option<String>,
+    /// The columns of the table that have the path and the label, by their names in its first line. Unless given it has two.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub table_columns: Option<[String; 2]>,
     /// The function of the program that gives labels, for `label = "function"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
@@ -132,6 +135,7 @@ impl Default for Source {
             field: crate::steps::DEFAULT_FIELD.to_owned(),
             label: Label::Folder,
             table: None,
+            table_columns: None,
             function: None,
             label_type: None,
             classes: None,
@@ -287,6 +291,9 @@ impl Source {
         let idle = |what: &str, other: &str| Err(format!("the source's `{what}` has no effect without `{other}`"));
         if self.table.is_some() && self.label != Label::Table {
             return idle("table", "label = \"table\"");
+        }
+        if self.table_columns.is_some() && self.table.is_none() {
+            return idle("table-columns", "table");
         }
         if self.function.is_some() != (self.label == Label::Function) {
             return Err("the source needs both `label = \"function\"` and `function`, or none of them".to_owned());

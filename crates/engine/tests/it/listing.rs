@@ -237,11 +237,61 @@ fn labels_come_from_a_table() {
     assert!(error(&source).contains("no line for `cat/0002.jpg`"));
     std::fs::write(&table, "no tab here\n").unwrap();
     assert!(error(&source).contains("line 1 has no tab"));
+    // A column more is no longer dropped in silence.
     std::fs::write(&table, "ant/0000.jpg\tsmall\textra\n0001\tsmall\n0002.jpg\tlarge\n").unwrap();
+    assert!(error(&source).contains("has 3 columns: `ant/0000.jpg`, `small`, `extra`"), "{}", error(&source));
+    std::fs::write(&table, "ant/0000.jpg\tsmall\n0001\tsmall\n0002.jpg\tlarge\n").unwrap();
     let listing = Listing::scan(&source, folder.path()).unwrap();
     assert_eq!(listing.classes(), ["large", "small"]);
     assert_eq!(labels(&listing), [1, 1, 0].map(LabelValue::Int));
     assert!(error(&Source { table: None, ..source }).contains("no `table`"));
+}
+
+#[test]
+fn a_table_is_csv_with_named_columns() {
+    let folder = tree(&["train/a.jpg", "train/b.jpg", "train/c, d.jpg"]);
+    let scan = |content: &str, columns: Option<[&str; 2]>| {
+        std::fs::write(folder.path().join("labels.csv"), content).unwrap();
+        let table_columns = columns.map(|columns| columns.map(str::to_owned));
+        let source = Source { table: Some("labels.csv".to_owned()), table_columns, ..sorted(Label::Table) };
+        Listing::scan(&source, folder.path())
+    };
+    let error = |content: &str, columns| scan(content, columns).unwrap_err().to_string();
+    let three = "weight,id,\"the breed\"\r\n1.5,a,\"beagle, small\"\r\n\r\n2,train/b.jpg,\"\"\"Bo\"\"\"\r\n3,\"c, d\",\"two\nlines\"\r\n";
+    let listing = scan(three, Some(["id", "the breed"])).unwrap();
+    assert_eq!(listing.classes(), ["\"Bo\"", "beagle, small", "two\nlines"]);
+    assert_eq!(labels(&listing), [1, 0, 2].map(LabelValue::Int));
+    let tabs = three
+        .replace("weight,id,", "weight\tid\t")
+        .replace(",a,", "\ta\t")
+        .replace("2,train/b.jpg,", "2\ttrain/b.jpg\t");
+    let listing = scan(&tabs.replace("3,\"c, d\",", "3\tc, d\t"), Some(["id", "the breed"])).unwrap();
+    assert_eq!(labels(&listing), [1, 0, 2].map(LabelValue::Int));
+    assert_eq!(scan(three, Some(["id", "weight"])).unwrap().classes(), ["1.5", "2", "3"]);
+    // Two columns need no names, and a line of them does no harm.
+    let two = "file,label\na,x\nb,y\n\"c, d\",x\n";
+    for content in [two.to_owned(), two.replace("file,label\n", ""), format!("\u{feff}{two}")] {
+        assert_eq!(labels(&scan(&content, None).unwrap()), [0, 1, 0].map(LabelValue::Int));
+    }
+    // What is wrong is named, with its line.
+    let found = error(three, None);
+    assert!(
+        found.contains("has 3 columns: `weight`, `id`, `the breed`\nhint:") && found.contains("table-columns"),
+        "{found}"
+    );
+    let found = error(three, Some(["id", "bred"]));
+    assert!(found.contains("not a column `bred`") && found.contains("`weight`, `id`, `the breed`"), "{found}");
+    assert!(error(three, Some(["ID", "weight"])).contains("did you mean `id`?"));
+    assert!(error("a,b,a\n1,2,3\n", Some(["a", "b"])).contains("twice a column `a`"));
+    for (content, expected) in [
+        ("id,label,x\na,cat,1\n\nb,dog\n", "line 4 has 2 columns, but the first has 3"),
+        ("id,label,x\n\"a\nb\",cat,1\nb,\"dog,1\n", "line 4 begins a quote that nothing ends"),
+        ("id,label,x\na,\"cat\"s,1\n", "line 2 goes on behind a quote"),
+        ("id,label,x\na,cat,1\na,dog,1\n", "line 3 gives `a` the label `dog`, but it had `cat`"),
+    ] {
+        let found = error(content, Some(["id", "label"]));
+        assert!(found.contains(expected) && found.contains("labels.csv"), "{found}");
+    }
 }
 
 /// Pictures with a mask each, from `from`.
