@@ -25,7 +25,7 @@ address() {
 }
 
 thread() {
-    TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1" sanitized thread -p forebay-engine --test it
+    TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1:suppressions=$PWD/tools/tsan.suppressions" sanitized thread -p forebay-engine --test it
 }
 
 valgrind_on() { # the tests of a room

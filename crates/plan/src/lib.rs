@@ -110,8 +110,8 @@ pub use pareto::pareto_front;
 pub use plan::{Plan, plan};
 pub use prediction::{Bound, Prediction, predict};
 pub use profile::{
-    Caching, Data, FirstBatch, Machine, Method, Others, Profile, Run, Runs, StepCost, StorageRates, StrategyProfile,
-    SystemSample,
+    Alone, Caching, Data, FirstBatch, Machine, Method, Others, Profile, Run, Runs, StepCost, StorageRates,
+    StrategyProfile, SystemSample,
 };
 pub use score::Normalised;
 pub use stats::Stats;
