@@ -240,6 +240,9 @@ pub struct Others {
 impl Others {
     /// Up to so many cores, others are taken for the system's own work.
     pub const CORES_MAX: f64 = 0.15;
+
+    /// So much traffic of others on the disks takes nothing away that shows.
+    pub const DISK_BYTES_PER_SECOND_MAX: f64 = 100e6;
 }
 
 /// The least time after the first batch that says anything about a rate.
@@ -265,7 +268,11 @@ impl Run {
 
     /// Whether other programs took so much of the machine that this run shows less than it can do.
     pub fn is_disturbed(&self) -> bool {
-        self.others.is_some_and(|others| others.cores > Others::CORES_MAX)
+        let own = self.bytes_read as f64 / self.seconds;
+        self.others.is_some_and(|others| {
+            let disk = others.disk_bytes_per_second;
+            others.cores > Others::CORES_MAX || disk > Others::DISK_BYTES_PER_SECOND_MAX && disk > own / 2.0
+        })
     }
 
     /// What reached the trainer after the first batch, and in how many seconds; `None` where that says nothing.

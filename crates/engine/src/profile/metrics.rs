@@ -1,4 +1,6 @@
 //! System metrics ten times a second, and what other programs do meanwhile, from `/proc` (inventory P23). Where a file is missing or odd, its figures are 0.
+//!
+//! Pressure-stall information is no help here: it counts this process's own waiting as well, of which a loader has much.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};

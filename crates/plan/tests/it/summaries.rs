@@ -41,6 +41,14 @@ fn disturbed_runs_count_only_where_there_are_no_others() {
     measured.runs = vec![disturbed(2.0), run(100, 1.0), disturbed(4.0)];
     let summary = &summarise(&profile(100, vec![measured.clone()]), None).unwrap()[0];
     assert_eq!((summary.t4_samples_per_second, summary.runs, summary.disturbed), (100.0, 1, false));
+    let busy_disk = |bytes_read, disk_bytes_per_second| Run {
+        bytes_read,
+        others: Some(Others { cores: 0.0, disk_bytes_per_second }),
+        ..run(100, 1.0)
+    };
+    assert!(busy_disk(200_000_000, 150e6).is_disturbed());
+    assert!(!busy_disk(400_000_000, 150e6).is_disturbed(), "little beside its own");
+    assert!(!busy_disk(0, 50e6).is_disturbed());
     measured.runs.remove(1);
     let found = plan(&profile(100, vec![measured]), &Objective::default()).unwrap();
     assert!(found.ranking[0].summary.disturbed);
