@@ -85,6 +85,19 @@ def test_another_machine_is_planned_for(profile: forebay.Profile) -> None:
     assert trainer.chosen == "unprocessed", "what the trainer cannot take counts for nothing"
 
 
+def test_what_was_cached_is_said(profile: forebay.Profile) -> None:
+    assert repr(profile).splitlines()[0].endswith("2 threads, nothing cached")
+    (notice,) = profile.notices
+    # On 8 GB the 6 GB of `decoded` leave no room for anything else.
+    assert "as 2 of 3 strategies keep it (up to 3.00 GB of 8.00 GB)" in notice and 'caching="system"' in notice
+    plan = profile.plan()
+    assert plan.notices == [notice] and repr(plan).splitlines()[-1] == f"warning: {notice}"
+    assert "Measured with 2 threads, nothing cached." in repr(plan).splitlines()[0]
+    cached = made(caching="system")
+    assert cached.notices == cached.plan().notices == [] and "warning" not in repr(cached) + repr(cached.plan())
+    assert "page cache kept" in repr(cached) and "page cache kept" in repr(cached.plan())
+
+
 def test_money_counts(profile: forebay.Profile) -> None:
     prices: forebay.Prices = {"cpu_hour": 0.04, "gb_month": 0.02, "accelerator_hour": 2.5}
     plan = profile.plan(weights="money", prices=prices, epochs=90, months=6)

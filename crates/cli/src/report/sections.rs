@@ -5,7 +5,6 @@ use forebay_plan::{Analysed, Analysis, Caching, Plan, Profile, RankedStrategy, R
 use super::Group;
 use super::html::{code, escape, with_code};
 use super::plots::Grid;
-use super::plots::compared::cached;
 use crate::commands::plan::bound_there;
 use crate::commands::profile::{bound_by, counted, signed_percent};
 
@@ -29,6 +28,15 @@ impl Group<'_> {
     }
 }
 
+impl Group<'_> {
+    /// What to know before relying on the recommendation. That nothing was cached is no news where the next profile has it cached.
+    fn notices(&self) -> String {
+        let cached = self.profiles.iter().any(|profile| profile.method.caching != Caching::None);
+        let notices = self.plan.notices.iter().filter(|_| !cached);
+        notices.map(|notice| format!("<p class=\"warning\">{}</p>\n", with_code(notice))).collect()
+    }
+}
+
 /// What to do, in words and in four figures.
 pub(super) fn recommendation(group: &Group, prefix: &str) -> String {
     let plan = &group.plan;
@@ -48,12 +56,14 @@ pub(super) fn recommendation(group: &Group, prefix: &str) -> String {
         tiles.push(tile(units::seconds(best.epoch_seconds_total()), "for one epoch of all samples"));
     }
     format!(
-        "<header id=\"{prefix}top\">\n<p class=\"kicker\">Pipeline {} on storage {}</p>\n<h1>Keep {}</h1>\n\
-         <p class=\"lead\">{}</p>\n<div class=\"tiles\">{}</div>\n</header>",
+        "<header id=\"{prefix}top\">\n<p class=\"kicker\">Pipeline {} on storage {}, {}</p>\n<h1>Keep {}</h1>\n\
+         <p class=\"lead\">{}</p>\n{}<div class=\"tiles\">{}</div>\n</header>",
         code(&plan.pipeline.name),
         code(&plan.storage),
+        plan.caching.words(),
         code(&plan.chosen),
         with_code(&plan.reason),
+        group.notices(),
         tiles.concat(),
     )
 }
@@ -132,7 +142,7 @@ pub(super) fn method(profiles: &[&Profile]) -> String {
             vec![
                 (number + 1).to_string(),
                 profile.storage.name.clone(),
-                cached(profile.method.caching).to_owned(),
+                profile.method.caching.words().to_owned(),
                 profile.method.threads.to_string(),
                 units::count(profile.method.sample_count),
                 match profile.method.runs {

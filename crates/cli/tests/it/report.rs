@@ -60,6 +60,8 @@ fn the_page_needs_nothing_else_and_says_what_to_do() {
     for outside in ["http", "src=", "url(", "@import", "<link", "<img", "//cdn"] {
         assert!(!page.contains(outside), "{outside}");
     }
+    assert!(page.contains("on storage <code>local</code>, nothing cached</p>"), "what was cached is said");
+    assert!(page.contains("<p class=\"warning\">Measured with nothing cached, but the data fits in memory"));
     assert!(page.contains("prefers-color-scheme: dark") && page.contains("data-theme=dark"));
     assert!(page.contains("name=\"viewport\""));
     let names = well_formed(&page);
@@ -93,6 +95,7 @@ fn several_profiles_are_compared() {
     well_formed(&page);
     assert!(page.contains("id=\"caching\"") && page.contains("id=\"speed-up\""));
     assert!(page.contains("These 4 profiles are compared"));
+    assert!(!page.contains("class=\"warning\""), "caching was measured too");
     let plots: Vec<&str> = outcome["plots"].as_array().unwrap().iter().map(|path| path.as_str().unwrap()).collect();
     assert!(plots.contains(&"plots/caching.svg") && plots.contains(&"plots/speed-up.svg"), "{plots:?}");
     for path in plots {

@@ -5,6 +5,7 @@
 mod analysis;
 mod files;
 mod model;
+mod notices;
 mod presto;
 mod profiles;
 mod properties;

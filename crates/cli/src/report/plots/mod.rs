@@ -1,7 +1,7 @@
 //! The plots: what each shows, with the table of the same numbers.
 
 mod choices;
-pub(super) mod compared;
+mod compared;
 mod single;
 mod system;
 
