@@ -13,7 +13,7 @@ from ._document import Document
 from ._errors import UsageError
 from ._objective import Wanted, objective
 from ._pipeline import Pipeline
-from ._plot import bars
+from ._plot import bars, stacks
 from ._table import Column, as_frame, as_html, as_text
 
 if TYPE_CHECKING:
@@ -29,6 +29,9 @@ _STORAGE = Column("storage", "storage_bytes_total", "bytes")
 _PREPARE = Column("prepare", "prep_seconds_total", "seconds")
 _PREDICTED = Column("predicted", "predicted_samples_per_second", "number")
 _BOUND = Column("bound by", "prediction.bound_by")
+
+#: The parts of a cost, as the report calls them.
+_COSTS = {"accelerators": "training", "storage": "storage", "preparation": "preparation"}
 
 #: What was cached, as the program says it.
 _CACHED = {"none": "nothing cached", "system": "page cache kept", "application": "samples cached in memory"}
@@ -112,12 +115,15 @@ class Profile(Document):
     def _repr_html_(self) -> str:
         return _with_html(self.notices, as_html(self._title(), self._columns(), self.strategies, self.fastest))
 
-    def plot(self) -> Any:
-        """A bar of samples per second for each strategy, with their spread. Needs matplotlib; returns the axes."""
+    def plot(self, ax: Any = None) -> Any:
+        """A bar of samples per second for each strategy, with their spread, on the axes `ax` or new ones. Needs matplotlib;
+        returns the axes.
+        """
         names = [row["name"] for row in self.strategies]
         rates = [row["t4_samples_per_second"] for row in self.strategies]
         spreads = [row["t4_spread"] for row in self.strategies]
-        return bars(names, rates, spreads, ["C0"] * len(names), self._content["pipeline"]["name"])
+        title = f"{self._content['pipeline']['name']}, {_CACHED[self._content['method']['caching']]}"
+        return bars(ax, names, rates, spreads, ["C0"] * len(names), title)
 
 
 class Plan(Document):
@@ -215,19 +221,28 @@ class Plan(Document):
     def _repr_html_(self) -> str:
         return _with_html(self.notices, as_html(self._title(), self._columns(), self.ranking, self.chosen))
 
-    def plot(self) -> Any:
+    def plot(self, ax: Any = None) -> Any:
         """A bar of samples per second for each strategy, best first; the chosen one stands out, and those that a limit rules
-        out are pale. Expected ones where the plan is for another machine. Needs matplotlib; returns the axes.
+        out are pale. Expected ones where the plan is for another machine. Where money counted in the choice, what each costs
+        instead: accelerators, storage and preparation. On the axes `ax` or new ones. Needs matplotlib; returns the axes.
         """
         names = [row["name"] for row in self.ranking]
+        title = f"{self._content['pipeline']['name']}: keep {self.chosen}"
+        if self._content["weights"]["money"] > 0:
+            costs = {part: [row["cost"][key] for row in self.ranking] for part, key in _COSTS.items()}
+            axes = stacks(ax, names, costs, title, "in the currency of the prices")
+            for label, row in zip(axes.get_yticklabels(), self.ranking, strict=True):
+                label.set_fontweight("bold" if row["name"] == self.chosen else "normal")
+                label.set_color("grey" if row["score"] is None else "black")
+            return axes
         if self._is_forecast:
             rates, spreads = [row["forecast"]["expected_samples_per_second"] for row in self.ranking], None
         else:
             rates = [row["t4_samples_per_second"] for row in self.ranking]
             spreads = [row["t4_spread"] for row in self.ranking]
-        colours = ["lightgrey" if row["score"] is None else "C0" for row in self.ranking]
-        colours[names.index(self.chosen)] = "C1"
-        return bars(names, rates, spreads, colours, f"{self._content['pipeline']['name']}: keep {self.chosen}")
+        colors = ["lightgrey" if row["score"] is None else "C0" for row in self.ranking]
+        colors[names.index(self.chosen)] = "C1"
+        return bars(ax, names, rates, spreads, colors, title)
 
 
 class Analysis:
