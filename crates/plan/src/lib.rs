@@ -98,6 +98,7 @@ mod stats;
 mod summary;
 pub mod units;
 mod what_if;
+mod work;
 
 pub use analysis::{Analysed, Analysis, analyse};
 pub use comparison::{CachingGroup, CachingRow, Comparison, Line, LineGroup, Point, ShuffleGroup, ShuffleRow, compare};
@@ -120,3 +121,4 @@ pub use score::Normalised;
 pub use stats::Stats;
 pub use summary::{Summary, break_even_epochs, summarise};
 pub use what_if::{OtherMachine, WhatIf};
+pub use work::{Work, WorkPart, watched, work};

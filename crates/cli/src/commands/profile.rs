@@ -346,24 +346,29 @@ fn steps_table(steps: &[StepCost]) -> Table {
         ("gives", Align::Right),
         ("runs", Align::Left),
     ]);
+    for cells in step_cells(steps) {
+        table.row(cells, false);
+    }
+    table
+}
+
+/// Of each step its name, what it takes and gives, and when it runs.
+pub(crate) fn step_cells(steps: &[StepCost]) -> Vec<Vec<String>> {
     let mut after_random = false;
-    for step in steps {
+    let row = |step: &StepCost| {
         after_random |= step.random;
         let runs = match (step.random, after_random) {
             (true, _) => "every epoch (random)",
             (false, true) => "every epoch",
             (false, false) => "once or every epoch",
         };
-        table.row(
-            [step.name.clone(), units::seconds(step.cpu_seconds), units::bytes(step.bytes_out), runs.to_owned()],
-            false,
-        );
-    }
-    table
+        vec![step.name.clone(), units::seconds(step.cpu_seconds), units::bytes(step.bytes_out), runs.to_owned()]
+    };
+    steps.iter().map(row).collect()
 }
 
 /// `1,789 ± 25`; without a spread where one run shows none.
-pub(super) fn rate_with_spread(summary: &Summary) -> String {
+pub(crate) fn rate_with_spread(summary: &Summary) -> String {
     let rate = units::number(summary.t4_samples_per_second);
     if summary.runs < 2 { rate } else { format!("{rate} ± {}", units::number(summary.t4_spread)) }
 }

@@ -11,3 +11,4 @@ mod profiles;
 mod properties;
 mod summaries;
 mod what_if;
+mod work;

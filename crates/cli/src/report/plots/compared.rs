@@ -4,7 +4,7 @@ use forebay_plan::{Caching, CachingRow, Line, LineGroup, Point, ShuffleRow, unit
 
 use super::super::bars::{Bar, Bars, Panel, Row};
 use super::super::html::escape;
-use super::super::lines::{Across, LinePanel, Lines, Trace};
+use super::super::lines::{Across, LinePanel, Lines, Trace, Weight};
 use super::super::scale::Quantity;
 use super::super::svg::Key;
 use super::{Figure, Plot, Subject, or_dash};
@@ -72,6 +72,7 @@ impl Subject<'_> {
             series: self.series(&line.strategy),
             points: line.points.iter().map(|point| (point.x, point.y, tip(line, point))).collect(),
             tip: line.strategy.clone(),
+            weight: Weight::Even,
         };
         LinePanel { title, x, y, lines: group.lines.iter().map(line).collect(), ideal: false, marks: true }
     }
