@@ -3,7 +3,7 @@
 # make help    the rest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test sanitize lint unit fuzz fuzz-corpus python-wheel python-test test-torch bench bench-l3 bench-domains bench-presto bench-peers clean
+.PHONY: help setup build demo test sanitize lint unit fuzz fuzz-corpus python-wheel python-test test-torch bench bench-l3 bench-domains bench-presto bench-truth bench-peers clean
 SHELL := bash
 
 # Of processor time, for each target. Where a longer run is wanted: make fuzz FUZZ_SECONDS=3600
@@ -69,6 +69,10 @@ bench-domains: setup ## Sound, signals and text beside the usual Python stack, w
 # Options go to the script: make bench-presto PRESTO='--only nlp,flac'
 bench-presto: build ## PRESTO's seven pipelines: measuring everything, and --fast
 	.venv/bin/python bench/presto/run.py $(PRESTO)
+
+# Options go to the script: make bench-truth TRUTH='--only cv --settings local'
+bench-truth: build ## What profiles say beside what independent loads give
+	.venv/bin/python bench/truth/run.py $(TRUTH)
 
 # Options go to the script: make bench-peers PEERS='--only forebay,dali --wait-quiet'
 bench-peers: setup ## Our loader beside others, which it installs (13 GB)

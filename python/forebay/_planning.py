@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -12,7 +13,7 @@ from ._document import Document
 from ._errors import UsageError
 from ._objective import Wanted, objective
 from ._pipeline import Pipeline
-from ._plot import bars
+from ._plot import bars, stacks
 from ._table import Column, as_frame, as_html, as_text
 
 if TYPE_CHECKING:
@@ -28,6 +29,12 @@ _STORAGE = Column("storage", "storage_bytes_total", "bytes")
 _PREPARE = Column("prepare", "prep_seconds_total", "seconds")
 _PREDICTED = Column("predicted", "predicted_samples_per_second", "number")
 _BOUND = Column("bound by", "prediction.bound_by")
+
+#: The parts of a cost, as the report calls them.
+_COSTS = {"accelerators": "training", "storage": "storage", "preparation": "preparation"}
+
+#: What was cached, as the program says it.
+_CACHED = {"none": "nothing cached", "system": "page cache kept", "application": "samples cached in memory"}
 
 
 def plan(profile: Profile | str | os.PathLike[str], **wanted: Unpack[Wanted]) -> Plan:
@@ -53,6 +60,8 @@ class Profile(Document):
     def __init__(self, text: str, functions: Mapping[str, Callable[..., Any]] | None = None) -> None:
         #: Each strategy in numbers: T4 and its spread, storage and preparation of the whole data set, what binds it.
         self.strategies: list[dict[str, Any]] = json.loads(_native.summarise(text))
+        #: What to know before relying on it, a paragraph each: that the data fits in memory but was measured without a cache.
+        self.notices: list[str] = _native.notices(text)
         super().__init__(text, functions)
 
     @classmethod
@@ -93,24 +102,28 @@ class Profile(Document):
         runs = f"{method['runs']} runs" if isinstance(method["runs"], int) else "by the cost model"
         return (
             f"Profile of `{name}` on storage `{self._content['storage']['name']}`: {method['sample_count']:,} of "
-            f"{self._content['data']['samples']:,} samples, {runs}, {method['threads']} threads"
+            f"{self._content['data']['samples']:,} samples, {runs}, {method['threads']} threads, "
+            f"{_CACHED[method['caching']]}"
         )
 
     def _columns(self) -> list[Column]:
         return [_STRATEGY, _RATE, _STORAGE, _PREPARE, _PREDICTED, Column("bound by", "bound_by")]
 
     def __repr__(self) -> str:
-        return f"{self._title()}\n{as_text(self._columns(), self.strategies, self.fastest)}"
+        return _with(self.notices, f"{self._title()}\n{as_text(self._columns(), self.strategies, self.fastest)}")
 
     def _repr_html_(self) -> str:
-        return as_html(self._title(), self._columns(), self.strategies, self.fastest)
+        return _with_html(self.notices, as_html(self._title(), self._columns(), self.strategies, self.fastest))
 
-    def plot(self) -> Any:
-        """A bar of samples per second for each strategy, with their spread. Needs matplotlib; returns the axes."""
+    def plot(self, ax: Any = None) -> Any:
+        """A bar of samples per second for each strategy, with their spread, on the axes `ax` or new ones. Needs matplotlib;
+        returns the axes.
+        """
         names = [row["name"] for row in self.strategies]
         rates = [row["t4_samples_per_second"] for row in self.strategies]
         spreads = [row["t4_spread"] for row in self.strategies]
-        return bars(names, rates, spreads, ["C0"] * len(names), self._content["pipeline"]["name"])
+        title = f"{self._content['pipeline']['name']}, {_CACHED[self._content['method']['caching']]}"
+        return bars(ax, names, rates, spreads, ["C0"] * len(names), title)
 
 
 class Plan(Document):
@@ -141,6 +154,11 @@ class Plan(Document):
         """Why, in a few sentences."""
         reason: str = self._content["reason"]
         return reason
+
+    @property
+    def notices(self) -> list[str]:
+        """What to know before relying on it, a paragraph each."""
+        return list(self._content.get("notices", ()))
 
     @property
     def ranking(self) -> list[dict[str, Any]]:
@@ -193,25 +211,38 @@ class Plan(Document):
         last = Column("measured here", _RATE.key, "number") if self._is_forecast else _PREDICTED
         return [*head, *_figures(self._is_forecast), last, _BOUND]
 
+    def _title(self) -> str:
+        measured = f"{self._content['threads']} threads, {_CACHED[self._content['caching']]}"
+        return f"Keep `{self.chosen}`: {self.reason} Measured with {measured}."
+
     def __repr__(self) -> str:
-        return f"Keep `{self.chosen}`: {self.reason}\n{as_text(self._columns(), self.ranking, self.chosen)}"
+        return _with(self.notices, f"{self._title()}\n{as_text(self._columns(), self.ranking, self.chosen)}")
 
     def _repr_html_(self) -> str:
-        return as_html(f"Keep `{self.chosen}`: {self.reason}", self._columns(), self.ranking, self.chosen)
+        return _with_html(self.notices, as_html(self._title(), self._columns(), self.ranking, self.chosen))
 
-    def plot(self) -> Any:
+    def plot(self, ax: Any = None) -> Any:
         """A bar of samples per second for each strategy, best first; the chosen one stands out, and those that a limit rules
-        out are pale. Expected ones where the plan is for another machine. Needs matplotlib; returns the axes.
+        out are pale. Expected ones where the plan is for another machine. Where money counted in the choice, what each costs
+        instead: accelerators, storage and preparation. On the axes `ax` or new ones. Needs matplotlib; returns the axes.
         """
         names = [row["name"] for row in self.ranking]
+        title = f"{self._content['pipeline']['name']}: keep {self.chosen}"
+        if self._content["weights"]["money"] > 0:
+            costs = {part: [row["cost"][key] for row in self.ranking] for part, key in _COSTS.items()}
+            axes = stacks(ax, names, costs, title, "in the currency of the prices")
+            for label, row in zip(axes.get_yticklabels(), self.ranking, strict=True):
+                label.set_fontweight("bold" if row["name"] == self.chosen else "normal")
+                label.set_color("grey" if row["score"] is None else "black")
+            return axes
         if self._is_forecast:
             rates, spreads = [row["forecast"]["expected_samples_per_second"] for row in self.ranking], None
         else:
             rates = [row["t4_samples_per_second"] for row in self.ranking]
             spreads = [row["t4_spread"] for row in self.ranking]
-        colours = ["lightgrey" if row["score"] is None else "C0" for row in self.ranking]
-        colours[names.index(self.chosen)] = "C1"
-        return bars(names, rates, spreads, colours, f"{self._content['pipeline']['name']}: keep {self.chosen}")
+        colors = ["lightgrey" if row["score"] is None else "C0" for row in self.ranking]
+        colors[names.index(self.chosen)] = "C1"
+        return bars(ax, names, rates, spreads, colors, title)
 
 
 class Analysis:
@@ -251,6 +282,14 @@ class Analysis:
 
     def _repr_html_(self) -> str:
         return as_html(f"Analysis of `{self.pipeline}`", self._columns(), self.strategies, self.best)
+
+
+def _with(notices: list[str], text: str) -> str:
+    return "\n".join([text, *(f"warning: {notice}" for notice in notices)])
+
+
+def _with_html(notices: list[str], text: str) -> str:
+    return text + "".join(f"<p><b>Warning:</b> {html.escape(notice)}</p>" for notice in notices)
 
 
 def _figures(forecast: bool) -> list[Column]:

@@ -212,12 +212,12 @@ class Dataset:
         """A row for each shard, indexed by its file: samples, bytes, checksum. Needs pandas."""
         return as_frame(self.manifest["shards"], "file")
 
-    def plot(self) -> Any:
-        """A bar of megabytes for each shard. Needs matplotlib; returns the axes."""
+    def plot(self, ax: Any = None) -> Any:
+        """A bar of megabytes for each shard, on the axes `ax` or new ones. Needs matplotlib; returns the axes."""
         shards = self.manifest["shards"]
         sizes = [shard["bytes"] / 1e6 for shard in shards]
         names = [shard["file"] for shard in shards]
-        return bars(names, sizes, None, ["C0"] * len(names), f"{len(self):,} samples, {self.strategy}", "MB")
+        return bars(ax, names, sizes, None, ["C0"] * len(names), f"{len(self):,} samples, {self.strategy}", "MB")
 
     def __repr__(self) -> str:
         size = _native.format_quantity(self.bytes, "bytes")

@@ -85,6 +85,19 @@ def test_another_machine_is_planned_for(profile: forebay.Profile) -> None:
     assert trainer.chosen == "unprocessed", "what the trainer cannot take counts for nothing"
 
 
+def test_what_was_cached_is_said(profile: forebay.Profile) -> None:
+    assert repr(profile).splitlines()[0].endswith("2 threads, nothing cached")
+    (notice,) = profile.notices
+    # On 8 GB the 6 GB of `decoded` leave no room for anything else.
+    assert "as 2 of 3 strategies keep it (up to 3.00 GB of 8.00 GB)" in notice and 'caching="system"' in notice
+    plan = profile.plan()
+    assert plan.notices == [notice] and repr(plan).splitlines()[-1] == f"warning: {notice}"
+    assert "Measured with 2 threads, nothing cached." in repr(plan).splitlines()[0]
+    cached = made(caching="system")
+    assert cached.notices == cached.plan().notices == [] and "warning" not in repr(cached) + repr(cached.plan())
+    assert "page cache kept" in repr(cached) and "page cache kept" in repr(cached.plan())
+
+
 def test_money_counts(profile: forebay.Profile) -> None:
     prices: forebay.Prices = {"cpu_hour": 0.04, "gb_month": 0.02, "accelerator_hour": 2.5}
     plan = profile.plan(weights="money", prices=prices, epochs=90, months=6)
@@ -208,4 +221,39 @@ def test_plans_are_plotted(profile: forebay.Profile) -> None:
     assert axes.get_title() == "photos: keep decoded+png"
     expected = profile.plan(what_if={"read_bytes_per_second": 3.2e9}).plot()
     assert max(bar.get_width() for bar in expected.patches) == pytest.approx(5161, rel=1e-3)
+    pyplot.close("all")
+
+
+def test_plots_go_where_they_are_wanted(profile: forebay.Profile) -> None:
+    pytest.importorskip("matplotlib").use("agg")
+    from matplotlib import pyplot
+
+    figure, (left, right) = pyplot.subplots(1, 2)
+    assert profile.plot(ax=left) is left and left.get_title() == "photos, nothing cached"
+    assert profile.plan().plot(ax=right) is right
+    assert [len(axes.patches) for axes in (left, right)] == [3, 3] and len(pyplot.get_fignums()) == 1
+    # Once more on the same axes: the first strategy stays at the top, and no name is there twice.
+    profile.plan().plot(ax=right)
+    assert right.yaxis_inverted()
+    assert [label.get_text() for label in right.get_yticklabels()] == ["decoded", "decoded+png", "unprocessed"]
+    pyplot.close(figure)
+
+
+def test_a_plan_by_money_draws_money(profile: forebay.Profile) -> None:
+    pytest.importorskip("matplotlib").use("agg")
+    from matplotlib import pyplot
+
+    prices: forebay.Prices = {"cpu_hour": 0.04, "gb_month": 0.02, "accelerator_hour": 2.5}
+    wanted: Any = {"prices": prices, "epochs": 90, "months": 6}
+    plan = profile.plan(weights="money", storage_bytes_max=4 * 10**9, **wanted)
+    axes = plan.plot()
+    assert axes.get_xlabel() == "in the currency of the prices"
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["accelerators", "storage", "preparation"]
+    # The ends of the last parts are what each costs in all.
+    ends = [bar.get_x() + bar.get_width() for bar in axes.patches[-3:]]
+    assert ends == pytest.approx([row["cost"]["total"] for row in plan.ranking])
+    chosen, _, ruled_out = axes.get_yticklabels()
+    assert chosen.get_text() == plan.chosen and chosen.get_fontweight() == "bold" and ruled_out.get_color() == "grey"
+    by_rate = profile.plan(**wanted).plot()
+    assert by_rate.get_xlabel() == "samples per second", "prices alone do not make it a choice by money"
     pyplot.close("all")

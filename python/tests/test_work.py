@@ -100,8 +100,11 @@ def test_a_profile(profile, tmp_path):
     assert profile.fastest in names
     lines = repr(profile).splitlines()
     assert lines[0].startswith("Profile of `cv` on storage `local") and "30 of 50 samples, 2 runs" in lines[0]
-    assert len(lines) == 7 and sum(line.startswith("*") for line in lines) == 1
-    assert profile._repr_html_().count("<tr") == 6
+    assert lines[0].endswith("threads, nothing cached")
+    assert len(lines) == 8 and sum(line.startswith("*") for line in lines) == 1
+    (notice,) = profile.notices
+    assert lines[-1] == f"warning: {notice}" and 'caching="system"' in notice
+    assert profile._repr_html_().count("<tr") == 6 and "<b>Warning:</b>" in profile._repr_html_()
     profile.save(tmp_path / "profile.json")
     assert forebay.Profile.load(tmp_path / "profile.json").content == profile.content
     with pytest.raises(forebay.MissingFileError):

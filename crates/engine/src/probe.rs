@@ -9,6 +9,7 @@ use forebay_storage::probe::{self, Rates, ReadSample, Until};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::processor_time::process_cpu_seconds;
 use crate::progress::{Progress, while_wanted};
 use crate::scratch_folder::ScratchFolder;
 use crate::threads::cannot_start;
@@ -111,35 +112,31 @@ pub fn probe(storage: &dyn Storage, options: &ProbeOptions, progress: &dyn Progr
     })
 }
 
-/// How many bytes per second `threads` threads read in order, each from its own file made in `folder`.
-pub(crate) fn sequential_bytes_per_second(
+/// Large files read in order.
+pub(crate) struct Sequential {
+    pub(crate) bytes_per_second: f64,
+    /// The kernel's time included.
+    pub(crate) cpu_seconds_per_byte: f64,
+}
+
+/// What `threads` threads get that read in order, each from its own file made in `folder`.
+pub(crate) fn sequential(
     storage: &dyn Storage,
     folder: &Path,
     threads: usize,
     progress: &dyn Progress,
-) -> Result<f64> {
+) -> Result<Sequential> {
     let options =
         ProbeOptions { small_files: 0, large_bytes: 64 << 20, seconds: 0.5, ..ProbeOptions::new(folder, threads) };
     let files = ProbeFiles::make(&options, progress)?;
+    // What was written is on its way to the disk, which is no part of reading.
+    storage.drop_cache(&files.large.iter().map(PathBuf::as_path).collect::<Vec<_>>())?;
+    let before = process_cpu_seconds();
     let sample = measure(storage, &files, Access::LargeFile, threads, options.seconds, progress)?;
-    Ok(sample.bytes as f64 / sample.elapsed_seconds)
-}
-
-/// How many of `paths` `threads` threads read whole per second, for at most `seconds`.
-pub(crate) fn files_per_second(
-    storage: &dyn Storage,
-    paths: &[PathBuf],
-    threads: usize,
-    seconds: f64,
-    progress: &dyn Progress,
-) -> Result<f64> {
-    let all: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
-    storage.drop_cache(&all)?;
-    let sample = run_threads(threads, seconds, progress, |thread, until| {
-        let share: Vec<&Path> = all.iter().copied().skip(thread).step_by(threads).collect();
-        Ok(probe::read_files(storage, &share, until)?)
-    })?;
-    Ok(sample.operations as f64 / sample.elapsed_seconds)
+    Ok(Sequential {
+        bytes_per_second: sample.bytes as f64 / sample.elapsed_seconds,
+        cpu_seconds_per_byte: (process_cpu_seconds() - before) / sample.bytes.max(1) as f64,
+    })
 }
 
 fn measure(

@@ -34,13 +34,22 @@ fn system(text: &str) -> Option<Duration> {
 }
 
 fn thread_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time_of(ClockId::ThreadCPUTime)
+}
+
+fn time_of(clock: ClockId) -> Duration {
+    let time = clock_gettime(clock);
     Duration::new(u64::try_from(time.tv_sec).unwrap_or(0), u32::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 /// Seconds of processor time that this thread has used.
 pub(crate) fn thread_cpu_seconds() -> f64 {
     thread_time().as_secs_f64()
+}
+
+/// Seconds of processor time that all threads of this process have used.
+pub(crate) fn process_cpu_seconds() -> f64 {
+    time_of(ClockId::ProcessCPUTime).as_secs_f64()
 }
 
 #[cfg(test)]

@@ -45,6 +45,7 @@ impl Profile {
         amount("method.seconds", self.method.seconds)?;
         amount("machine.memory_bytes_per_second", self.machine.memory_bytes_per_second)?;
         amount("storage.sequential_bytes_per_second", self.storage.sequential_bytes_per_second)?;
+        amount("storage.cpu_seconds_per_byte", self.storage.cpu_seconds_per_byte)?;
         amount("storage.files_per_second", self.storage.files_per_second)?;
         amount("storage.file_bytes", self.storage.file_bytes)?;
         for step in &self.steps {
@@ -67,6 +68,18 @@ impl Profile {
         amount(&field("prep_seconds"), strategy.prep_seconds)?;
         amount(&field("deserialise_cpu_seconds"), strategy.deserialise_cpu_seconds)?;
         amount(&field("online_cpu_seconds"), strategy.online_cpu_seconds)?;
+        for (name, alone) in [("reading", strategy.reading), ("working", strategy.working)] {
+            let Some(alone) = alone else { continue };
+            let figures = [
+                ("samples_per_second", alone.samples_per_second),
+                ("samples_per_second_min", alone.samples_per_second_min),
+                ("samples_per_second_max", alone.samples_per_second_max),
+                ("cpu_seconds", alone.cpu_seconds),
+            ];
+            for (figure, value) in figures {
+                amount(&field(&format!("{name}.{figure}")), value)?;
+            }
+        }
         for run in &strategy.runs {
             let right = (RUN_SECONDS_MIN..=AMOUNT_MAX).contains(&run.seconds);
             require(right, &field("runs.seconds"), &run.seconds, "a nanosecond or more, and finite")?;

@@ -1,7 +1,11 @@
 //! What binds a strategy, in words.
 
+use forebay_pipeline::Format;
+
 use crate::forecast::reads_from_memory;
-use crate::prediction::{Bound, Prediction, cpu_seconds, decode_threads, opening_share, predict};
+use crate::prediction::{
+    Bound, Prediction, cpu_seconds, decode_threads, measured_hit_ratio, opening_share, predict, reading_cpu_seconds,
+};
 use crate::profile::{Caching, Profile, StrategyProfile};
 use crate::summary::{Summary, seen};
 use crate::units;
@@ -20,11 +24,11 @@ pub(crate) fn sentence(
     trainer: Option<f64>,
 ) -> String {
     let prediction = predict(profile, strategy, trainer);
-    let hit_ratio = if profile.method.caching == Caching::None { 0.0 } else { 1.0 };
+    let hit_ratio = measured_hit_ratio(profile);
     let bound = binding(profile, strategy, &prediction, hit_ratio);
     [
         Some(bound),
-        contradiction(profile, strategy, &prediction),
+        contradiction(profile, strategy, summary, &prediction),
         doubt(strategy, summary),
         partly_cached(profile, summary),
     ]
@@ -52,8 +56,13 @@ pub(crate) fn binding(
 }
 
 /// That the runs showed something else to bind than the model says, where they did.
-fn contradiction(profile: &Profile, strategy: &StrategyProfile, prediction: &Prediction) -> Option<String> {
-    let stats = seen(profile, strategy)?;
+fn contradiction(
+    profile: &Profile,
+    strategy: &StrategyProfile,
+    summary: &Summary,
+    prediction: &Prediction,
+) -> Option<String> {
+    let stats = seen(profile, strategy).filter(|_| !summary.disturbed)?;
     let bound = stats.bound_by(profile.machine.cores);
     let differs = prediction.bound_by != bound && prediction.bound_by != Bound::Trainer;
     differs.then(|| format!("that is the model; the runs were {}", stats.sentence(profile.machine.cores)))
@@ -84,40 +93,54 @@ fn partly_cached(profile: &Profile, summary: &Summary) -> Option<String> {
 }
 
 fn reading(profile: &Profile, strategy: &StrategyProfile, prediction: &Prediction, hit_ratio: f64) -> String {
-    let storage = &profile.storage;
     let size = units::bytes(strategy.bytes_per_sample);
-    let load = units::number(prediction.load.unwrap_or_default());
+    let rate = prediction.load.unwrap_or_default();
+    let load = units::number(rate);
     let processor = rest("the processor could do", prediction.decode);
     let partly = hit_ratio > 0.0 && hit_ratio < 1.0;
     let held = if partly { format!(", {} of it from memory,", units::percent(hit_ratio)) } else { String::new() };
-    if reads_from_memory(profile, strategy, hit_ratio) {
-        let rate = units::bytes_per_second(profile.machine.memory_bytes_per_second);
+    if hit_ratio >= 1.0 || reads_from_memory(profile, strategy, hit_ratio) {
+        let rate = match strategy.reading {
+            Some(_) if !partly => rate * strategy.bytes_per_sample,
+            _ => profile.machine.memory_bytes_per_second,
+        };
+        let rate = units::bytes_per_second(rate);
         return format!("memory-bound: {size} per sample{held} at {rate} allows {load} samples/s{processor}");
     }
-    if strategy.split.keeps_files() {
+    if strategy.split.keeps_files() && profile.pipeline.source.format == Format::Files {
         let held = if partly { format!(", {} of them in memory", units::percent(hit_ratio)) } else { String::new() };
         // Whichever takes the larger half of a file's time is what binds.
-        let share = opening_share(storage, strategy.bytes_per_sample);
+        let share = opening_share(&profile.storage, strategy.bytes_per_sample);
         return if share > 0.5 {
             format!("bound by opening files: {load} files/s of {size} each{held}{processor}")
         } else {
             format!("disk-bound: whole files of {size} come at {load} files/s{held}{processor}")
         };
     }
-    let rate = units::bytes_per_second(storage.sequential_bytes_per_second);
+    let rate = units::bytes_per_second(rate * strategy.bytes_per_sample * (1.0 - hit_ratio));
     format!("disk-bound: {size} per sample{held} at {rate} allows {load} samples/s{processor}")
 }
 
+/// From this share of the work on, what reading takes of the processor is worth saying.
+const READING_WORTH_SAYING: f64 = 0.1;
+
 fn processing(profile: &Profile, strategy: &StrategyProfile, prediction: &Prediction, hit_ratio: f64) -> String {
-    let time = units::seconds(cpu_seconds(profile, strategy, hit_ratio));
+    let work = cpu_seconds(profile, strategy, hit_ratio);
+    let time = units::seconds(work);
     let threads = match decode_threads(profile) {
         1 => "1 thread".to_owned(),
         several => format!("{several} threads"),
     };
     let decode = units::number(prediction.decode.unwrap_or_default());
     let steps = heaviest(profile, strategy).map_or_else(String::new, |steps| format!(", {steps},"));
+    let copying = reading_cpu_seconds(profile, strategy, hit_ratio);
+    let copying = if copying >= READING_WORTH_SAYING * work {
+        format!(" and {} of reading", units::seconds(copying))
+    } else {
+        String::new()
+    };
     let load = rest("reading could give", prediction.load);
-    format!("processor-bound: {time} of work per sample{steps} on {threads} allow {decode} samples/s{load}")
+    format!("processor-bound: {time} of work per sample{steps}{copying} on {threads} allow {decode} samples/s{load}")
 }
 
 fn training(prediction: &Prediction) -> String {

@@ -62,8 +62,8 @@ pub fn forecasts(profile: &Profile, what_if: &WhatIf, trainer: Option<f64>) -> R
     let counted = Profile { data: there.data.clone(), ..profile.clone() };
     let mut summaries = summarise(&counted, None)?;
     let mut all = Vec::with_capacity(summaries.len());
-    for (strategy, summary) in profile.strategies.iter().zip(&mut summaries) {
-        let forecast = forecast(profile, &there, strategy, summary, trainer);
+    for (place, summary) in summaries.iter_mut().enumerate() {
+        let forecast = forecast((profile, &there), place, summary, trainer);
         summary.t4_samples_per_second = forecast.expected_samples_per_second;
         summary.prep_seconds_total = forecast.prep_seconds_total;
         summary.epoch_seconds_total = forecast.epoch_seconds_total;
@@ -79,16 +79,11 @@ pub fn forecasts(profile: &Profile, what_if: &WhatIf, trainer: Option<f64>) -> R
     Ok(all)
 }
 
-fn forecast(
-    here: &Profile,
-    there: &Profile,
-    strategy: &StrategyProfile,
-    summary: &Summary,
-    trainer: Option<f64>,
-) -> Forecast {
-    let hits = hit_ratio(there, strategy);
-    let mut prediction = predict_cached(there, strategy, trainer, hits);
-    let memory_bound = reads_from_memory(there, strategy, hits);
+fn forecast((here, there): (&Profile, &Profile), place: usize, summary: &Summary, trainer: Option<f64>) -> Forecast {
+    let (strategy, moved) = (&here.strategies[place], &there.strategies[place]);
+    let hits = hit_ratio(there, moved);
+    let mut prediction = predict_cached(there, moved, trainer, hits);
+    let memory_bound = reads_from_memory(there, moved, hits);
     let modelled = predict(here, strategy, None);
     let measured = summary.t4_samples_per_second;
     let correction = |rate: Option<f64>, bound| match rate {
@@ -129,7 +124,7 @@ fn forecast(
         epoch_seconds_total: if expected > 0.0 { (reached / expected).min(f64::MAX) } else { f64::MAX },
         speedup: None,
         break_even_epochs: None,
-        sentence: binding(there, strategy, &prediction, hits) + &doubt(error),
+        sentence: binding(there, moved, &prediction, hits) + &doubt(error),
     }
 }
 

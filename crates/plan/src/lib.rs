@@ -16,6 +16,7 @@
 //! - [`analyse`] adds what the plots and tables of a report show of one profile, such as the Pareto front, and [`compare`]
 //!   sets profiles of the same pipeline under different settings side by side: caching, threads, sample count, sample size.
 //!   [`table`] has all of it as rows, for other programs.
+//! - [`notices`] says what a measurement leaves open, such as data that fits in memory and was measured without a cache.
 //!
 //! The choice rests on measured T4; predictions only explain it, unless another machine is asked about, which was not
 //! measured: then the model decides, corrected by its error here, and every assumption is listed.
@@ -84,6 +85,7 @@ mod export;
 mod forecast;
 mod limits;
 mod money;
+mod notices;
 mod objective;
 mod pareto;
 mod parquet;
@@ -96,6 +98,7 @@ mod stats;
 mod summary;
 pub mod units;
 mod what_if;
+mod work;
 
 pub use analysis::{Analysed, Analysis, analyse};
 pub use comparison::{CachingGroup, CachingRow, Comparison, Line, LineGroup, Point, ShuffleGroup, ShuffleRow, compare};
@@ -105,15 +108,17 @@ pub use export::{Cell, Column, Table, table};
 pub use forecast::{Forecast, forecasts};
 pub use limits::Limits;
 pub use money::{Cost, Prices};
+pub use notices::notices;
 pub use objective::{Objective, RankedStrategy, Ranking, Weights, rank};
 pub use pareto::pareto_front;
 pub use plan::{Plan, plan};
 pub use prediction::{Bound, Prediction, predict};
 pub use profile::{
-    Caching, Data, FirstBatch, Machine, Method, Others, Profile, Run, Runs, StepCost, StorageRates, StrategyProfile,
-    SystemSample,
+    Alone, Caching, Data, FirstBatch, Machine, Method, Others, Profile, Run, Runs, StepCost, StorageRates,
+    StrategyProfile, SystemSample,
 };
 pub use score::Normalised;
 pub use stats::Stats;
 pub use summary::{Summary, break_even_epochs, summarise};
 pub use what_if::{OtherMachine, WhatIf};
+pub use work::{Work, WorkPart, watched, work};

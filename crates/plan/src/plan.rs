@@ -7,6 +7,7 @@ use crate::check;
 use crate::error::Result;
 use crate::limits::Limits;
 use crate::money::Prices;
+use crate::notices::notices;
 use crate::objective::{Objective, RankedStrategy, Weights, rank};
 use crate::prediction::Prediction;
 use crate::profile::{Caching, Data, Profile};
@@ -26,6 +27,9 @@ pub struct Plan {
     pub split: Split,
     /// Why, in a few sentences.
     pub reason: String,
+    /// What to know before relying on it, a paragraph each; of another machine, its assumptions say that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<String>,
     /// What the cost model says of it, the trainer included.
     pub prediction: Prediction,
     /// All strategies, best first; those that a limit rules out come last.
@@ -84,6 +88,7 @@ pub fn plan(profile: &Profile, objective: &Objective) -> Result<Plan> {
         chosen: best.summary.name.clone(),
         split: best.summary.split.clone(),
         reason: reason(profile, objective, &ranking),
+        notices: if objective.what_if.is_none() { notices(profile)? } else { Vec::new() },
         prediction: best.prediction,
         ranking: ranking.into_strategies(),
         pipeline: profile.pipeline.clone(),

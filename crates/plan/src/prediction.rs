@@ -1,26 +1,36 @@
 //! The cost model: samples per second from measured costs (DESIGN.md, "The cost model").
 //!
 //! ```text
-//! load = bandwidth / (bytes (1 - hits))      decode = cores / processor seconds      T4 = min(load, decode, trainer)
+//! load   = what readers reach alone, or bandwidth / (bytes (1 - hits))
+//! decode = min(threads efficiency / work, cores efficiency / (work + reading))      in processor seconds per sample
+//! T4     = min(load, decode, trainer)
 //! ```
 //!
-//! `hits` is the share of bytes that comes from memory instead; memory has a bandwidth of its own, which bounds that share.
+//! Each term is measured as it will be used: reading by as many readers at once as there will be, in the pattern of the strategy (files,
+//! or blocks of shards); work by the loader itself, on samples that are in memory, so that steps are fused, memory is shared by
+//! threads, and batches, page faults and copies are part of it; both by processor time, the kernel's included. `efficiency` is the share of
+//! their time that workers were on a processor at all. `hits` is the share of bytes that comes from memory instead; memory has a bandwidth of
+//! its own, which bounds that share.
 //!
-//! It assumes that reading, processing and training overlap perfectly, and neglects: processor time that reading itself
-//! takes (system calls, copies out of the page cache), which competes with the online steps for the same cores; the
-//! assembly of batches; the start of an epoch, before the first batch is there, which weighs more the shorter a run is;
-//! cores that share a physical core, a cache or the memory bandwidth; and other programs. All of these make the measured T4
-//! lower than the predicted one. What the measurement says wins; the prediction explains it.
+//! It assumes that reading, processing and training overlap perfectly, and neglects the start of an epoch, before the first
+//! batch is there, and that readers and workers together use caches and memory that each had alone. What the measurement says
+//! wins, unless other programs disturbed it; the prediction explains it.
 
 use serde::{Deserialize, Serialize};
 
-use crate::profile::{Caching, Profile, StorageRates, StrategyProfile};
+use crate::profile::{Alone, Caching, Profile, StorageRates, StrategyProfile};
 
 /// What the cost model says of one strategy. All rates are samples per second that reach the trainer.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Prediction {
     /// T4, the smallest of the three below; `None` where none of them bounds it.
     pub samples_per_second: Option<f64>,
+    /// The least that is to be expected, by how far the parts of each measurement lie apart.
+    #[serde(default)]
+    pub samples_per_second_min: Option<f64>,
+    /// The most that is to be expected.
+    #[serde(default)]
+    pub samples_per_second_max: Option<f64>,
     /// What storage (or the page cache) can deliver; `None` where it is no bound.
     pub load: Option<f64>,
     /// What the processor can get through; `None` where it has nothing to do.
@@ -54,11 +64,7 @@ pub enum Bound {
 /// Under system caching every byte comes from memory, copied by one thread; under application caching samples are already
 /// taken apart in memory, so that only the online steps cost anything. Both describe the epochs after the first.
 pub fn predict(profile: &Profile, strategy: &StrategyProfile, trainer: Option<f64>) -> Prediction {
-    let hit_ratio = match profile.method.caching {
-        Caching::None => 0.0,
-        Caching::System | Caching::Application => 1.0,
-    };
-    predict_cached(profile, strategy, trainer, hit_ratio)
+    predict_cached(profile, strategy, trainer, measured_hit_ratio(profile))
 }
 
 /// The same where only `hit_ratio` of the bytes, 0 to 1, comes from memory.
@@ -68,17 +74,101 @@ pub(crate) fn predict_cached(
     trainer: Option<f64>,
     hit_ratio: f64,
 ) -> Prediction {
-    // Reading from storage and from memory overlap, as everything does in this model.
-    let load = smaller(disk_load(profile, strategy, hit_ratio), memory_load(profile, strategy, hit_ratio));
-    let decode = quotient(decode_threads(profile) as f64, cpu_seconds(profile, strategy, hit_ratio));
+    let (load, load_spread) = load(profile, strategy, hit_ratio);
+    let decode = decode(profile, strategy, hit_ratio);
     let trainer = trainer.and_then(positive);
-    let smallest = smallest(trainer, load, decode);
+    let rates = |load_factor: f64, decode_factor: f64| {
+        smallest(trainer, load.map(|rate| rate * load_factor), decode.map(|rate| rate * decode_factor))
+    };
+    let decode_spread = strategy.working.as_ref().map_or(Spread::UNKNOWN, Spread::of);
+    let expected = rates(1.0, 1.0);
     Prediction {
-        samples_per_second: smallest.map(|(rate, _)| rate),
+        samples_per_second: expected.map(|(rate, _)| rate),
+        samples_per_second_min: rates(load_spread.below, decode_spread.below).map(|(rate, _)| rate),
+        samples_per_second_max: rates(load_spread.above, decode_spread.above).map(|(rate, _)| rate),
         load,
         decode,
         trainer,
-        bound_by: smallest.map_or(Bound::Unknown, |(_, bound)| bound),
+        bound_by: expected.map_or(Bound::Unknown, |(_, bound)| bound),
+    }
+}
+
+/// How far a rate may be from the figure that stands for it: factors, at most and at least 1.
+#[derive(Debug, Clone, Copy)]
+struct Spread {
+    below: f64,
+    above: f64,
+}
+
+/// What the model neglects moves it by so much, however alike the parts of a measurement are.
+const MODEL_SPREAD: f64 = 0.05;
+
+impl Spread {
+    /// Of a rate that was measured once, or elsewhere.
+    const UNKNOWN: Self = Self { below: 0.8, above: 1.2 };
+
+    fn of(alone: &Alone) -> Self {
+        let Some(middle) = positive(alone.samples_per_second) else { return Self::UNKNOWN };
+        Self {
+            below: (alone.samples_per_second_min / middle).clamp(0.0, 1.0) * (1.0 - MODEL_SPREAD),
+            above: (alone.samples_per_second_max / middle).max(1.0) * (1.0 + MODEL_SPREAD),
+        }
+    }
+}
+
+/// What storage and memory can deliver. What was measured of reading holds as long as as much comes from memory as did then.
+fn load(profile: &Profile, strategy: &StrategyProfile, hit_ratio: f64) -> (Option<f64>, Spread) {
+    let reading = strategy.reading.filter(|_| hit_ratio == measured_hit_ratio(profile));
+    match reading.and_then(|alone| Some((positive(alone.samples_per_second)?, Spread::of(&alone)))) {
+        Some((rate, spread)) => (Some(rate), spread),
+        // Reading from storage and from memory overlap, as everything does in this model.
+        None => {
+            let slower = smaller(disk_load(profile, strategy, hit_ratio), memory_load(profile, strategy, hit_ratio));
+            let readers = decode_threads(profile) as f64;
+            let busy = slower.and_then(|_| quotient(readers, reading_cpu_seconds(profile, strategy, hit_ratio)));
+            (smaller(slower, busy), Spread::UNKNOWN)
+        }
+    }
+}
+
+/// What the processor can get through: as fast as workers work, and as its cores have time for readers and workers.
+fn decode(profile: &Profile, strategy: &StrategyProfile, hit_ratio: f64) -> Option<f64> {
+    let work = cpu_seconds(profile, strategy, hit_ratio);
+    let efficiency = efficiency(strategy);
+    let workers = quotient(decode_threads(profile) as f64 * efficiency, work);
+    let all = work + reading_cpu_seconds(profile, strategy, hit_ratio);
+    smaller(workers, workers.and_then(|_| quotient(profile.machine.cores as f64 * efficiency, all)))
+}
+
+/// The share of their time that workers are on a processor while there is enough to do. Where others took the processor away, nobody
+/// knows, and it is taken for all of it.
+fn efficiency(strategy: &StrategyProfile) -> f64 {
+    let working = strategy.working.filter(|working| !working.disturbed && working.threads > 0);
+    let share = |working: Alone| working.samples_per_second * working.cpu_seconds / working.threads as f64;
+    working.map_or(1.0, |working| share(working).clamp(EFFICIENCY_MIN, 1.0))
+}
+
+/// Less than this is a measurement that went wrong.
+const EFFICIENCY_MIN: f64 = 0.05;
+
+/// Processor seconds of readers per sample, where `hit_ratio` of the samples comes from memory.
+pub(crate) fn reading_cpu_seconds(profile: &Profile, strategy: &StrategyProfile, hit_ratio: f64) -> f64 {
+    let all = strategy.reading.map_or_else(
+        || strategy.bytes_per_sample * profile.storage.cpu_seconds_per_byte,
+        |reading| reading.cpu_seconds,
+    );
+    match profile.method.caching {
+        Caching::None | Caching::System => all,
+        // What is cached is not read again.
+        Caching::Application => all * (1.0 - hit_ratio),
+    }
+}
+
+/// The share of bytes that came from memory in the measurement.
+pub(crate) fn measured_hit_ratio(profile: &Profile) -> f64 {
+    match profile.method.caching {
+        Caching::None => 0.0,
+        Caching::System | Caching::Application => 1.0,
     }
 }
 

@@ -117,9 +117,12 @@ pub struct StorageRates {
     pub name: String,
     /// Bytes per second when large blocks are read in order.
     pub sequential_bytes_per_second: f64,
-    /// Whole source files per second; `file_bytes` is their mean size.
+    /// Processor seconds, the kernel's included, that reading a byte took then.
+    #[serde(default)]
+    pub cpu_seconds_per_byte: f64,
+    /// Samples of the source per second, read as they lie: whole files, or pieces of tar and TFRecord shards. `file_bytes` is their mean size.
     pub files_per_second: f64,
-    /// The mean size of a source file.
+    /// The mean size of a sample of the source.
     pub file_bytes: f64,
 }
 
@@ -154,13 +157,37 @@ pub struct StrategyProfile {
     pub prep_seconds: f64,
     /// Processor seconds to take a stored sample apart, and to decode its pictures if they are kept encoded.
     pub deserialise_cpu_seconds: f64,
-    /// Processor seconds of all online steps, per sample.
+    /// Processor seconds of all online steps, per sample, and of putting batches together.
     pub online_cpu_seconds: f64,
+    /// Reading alone: what the storage gives as many readers as there were threads, while nobody works on it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reading: Option<Alone>,
+    /// Working alone: what the loader gives of samples that lie in memory as they are stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub working: Option<Alone>,
     /// The measured runs, in order; none where T4 is left to the cost model.
     pub runs: Vec<Run>,
     /// System metrics during the measured runs, ten times a second.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub system: Vec<SystemSample>,
+}
+
+/// One half of loading, measured without the other. Samples are those that reach the trainer.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Alone {
+    /// The median of its parts.
+    pub samples_per_second: f64,
+    /// The slowest part.
+    pub samples_per_second_min: f64,
+    /// The fastest part.
+    pub samples_per_second_max: f64,
+    /// Processor seconds for each sample, in user code and in the kernel.
+    pub cpu_seconds: f64,
+    /// How many threads there were that had a core each.
+    pub threads: usize,
+    /// Whether other programs took so much of the machine that only the processor time counts.
+    #[serde(default)]
+    pub disturbed: bool,
 }
 
 /// One measured run: the samples once or several times, as one epoch.
@@ -213,6 +240,9 @@ pub struct Others {
 impl Others {
     /// Up to so many cores, others are taken for the system's own work.
     pub const CORES_MAX: f64 = 0.15;
+
+    /// So much traffic of others on the disks takes nothing away that shows.
+    pub const DISK_BYTES_PER_SECOND_MAX: f64 = 100e6;
 }
 
 /// The least time after the first batch that says anything about a rate.
@@ -238,7 +268,11 @@ impl Run {
 
     /// Whether other programs took so much of the machine that this run shows less than it can do.
     pub fn is_disturbed(&self) -> bool {
-        self.others.is_some_and(|others| others.cores > Others::CORES_MAX)
+        let own = self.bytes_read as f64 / self.seconds;
+        self.others.is_some_and(|others| {
+            let disk = others.disk_bytes_per_second;
+            others.cores > Others::CORES_MAX || disk > Others::DISK_BYTES_PER_SECOND_MAX && disk > own / 2.0
+        })
     }
 
     /// What reached the trainer after the first batch, and in how many seconds; `None` where that says nothing.

@@ -37,16 +37,26 @@ pub(crate) fn reason(profile: &Profile, objective: &Objective, ranking: &Ranking
     sentences.into_iter().flatten().map(|sentence| sentence + ".").collect::<Vec<_>>().join(" ")
 }
 
-/// That other programs disturbed what was measured, where they did.
+/// That other programs disturbed what was measured, where they did, and what cannot be told then.
 fn disturbance(ranking: &Ranking) -> Option<String> {
     let all = ranking.strategies();
     let disturbed = all.iter().filter(|ranked| ranked.summary.disturbed).count();
-    (disturbed > 0).then(|| {
-        format!(
-            "Other programs disturbed every run of {disturbed} of {} strategies: measure again on a quiet machine before you rely on this",
-            all.len()
-        )
-    })
+    if disturbed == 0 {
+        return None;
+    }
+    let best = &ranking.best().summary;
+    let as_fast = |ranked: &&RankedStrategy| {
+        let unsure = ranked.summary.disturbed || best.disturbed;
+        ranked.excluded.is_none() && unsure && ranked.summary.t4_max >= best.t4_min
+    };
+    let names: Vec<_> = all.iter().skip(1).filter(as_fast).map(quoted).collect();
+    let rivals =
+        if names.is_empty() { String::new() } else { format!(", and may be wrong about {}", names.join(", ")) };
+    Some(format!(
+        "Other programs disturbed every run of {disturbed} of {} strategies: what is said of those is by the cost model{rivals}; measure \
+         again on a quiet machine before you rely on it",
+        all.len()
+    ))
 }
 
 /// How the best compares with the next and with reading files every epoch; `None` where there is nothing to compare with.

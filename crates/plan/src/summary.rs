@@ -15,19 +15,19 @@ pub struct Summary {
     pub name: String,
     /// Where the pipeline is split.
     pub split: Split,
-    /// T4: the median of the runs' rates, each taken once its first batch was there; of runs that other programs disturbed only if there
-    /// are no others. Where there were no runs, what the cost model expects, less what it was off by where strategies that are bound by the same were
-    /// run; 0 where it knows no bound.
+    /// T4: the median of the runs' rates, each taken once its first batch was there, without runs that other programs disturbed. Where all
+    /// were, what the cost model expects, which goes by processor time. Where there were no runs, that too, less what it was off by
+    /// where strategies that are bound by the same were run; 0 where it knows no bound.
     pub t4_samples_per_second: f64,
     /// The sample standard deviation of the runs' rates; 0 for a single run, which shows no spread.
     pub t4_spread: f64,
-    /// The slowest run.
+    /// The slowest run; without runs, the least that the cost model expects.
     pub t4_min: f64,
-    /// The fastest run.
+    /// The fastest run; without runs, or where all were disturbed, the most that the cost model expects.
     pub t4_max: f64,
     /// How many runs these are of: all, or under system caching all but the first, without those that were disturbed.
     pub runs: usize,
-    /// Whether other programs disturbed every run, so that T4 may be higher.
+    /// Whether other programs disturbed every run, so that T4 is by the cost model.
     #[serde(default)]
     pub disturbed: bool,
     /// How long the first batch took to come: the median of the runs.
@@ -122,7 +122,19 @@ fn summarise_one(profile: &Profile, strategy: &StrategyProfile, trainer: Option<
     let rates: Vec<f64> = runs.iter().map(|run| run.samples_per_second()).collect();
     let modelled = predict(profile, strategy, None);
     let predicted = modelled.samples_per_second;
-    let t4 = median(&rates).unwrap_or_else(|| predicted.unwrap_or(0.0) * correction(profile, strategy));
+    let disturbed = runs.iter().any(|run| run.is_disturbed());
+    let measured = median(&rates);
+    let t4 = match (measured, predicted) {
+        // What others left of the machine is less than what it can do.
+        (Some(measured), Some(predicted)) if disturbed => predicted.max(measured),
+        (Some(measured), _) => measured,
+        (None, predicted) => predicted.unwrap_or(0.0) * correction(profile, strategy),
+    };
+    // Where the model stands for a measurement, its interval does too.
+    let expected = |bound: Option<f64>| match (bound, predicted) {
+        (Some(bound), Some(predicted)) if predicted > 0.0 => t4 * bound / predicted,
+        _ => t4,
+    };
     let first_batches: Vec<f64> = runs.iter().filter_map(|run| run.first_batch).map(|first| first.seconds).collect();
     let samples = samples_reached(strategy);
     let whole = profile.data.samples as f64 / profile.method.sample_count as f64;
@@ -133,10 +145,14 @@ fn summarise_one(profile: &Profile, strategy: &StrategyProfile, trainer: Option<
         split: strategy.split.clone(),
         t4_samples_per_second: t4,
         t4_spread: deviation(&rates),
-        t4_min: rates.iter().copied().reduce(f64::min).unwrap_or(t4),
-        t4_max: rates.iter().copied().reduce(f64::max).unwrap_or(t4),
+        t4_min: rates.iter().copied().reduce(f64::min).unwrap_or_else(|| expected(modelled.samples_per_second_min)),
+        t4_max: match rates.iter().copied().reduce(f64::max) {
+            Some(highest) if disturbed => highest.max(expected(modelled.samples_per_second_max)),
+            Some(highest) => highest,
+            None => expected(modelled.samples_per_second_max),
+        },
         runs: runs.len(),
-        disturbed: runs.iter().any(|run| run.is_disturbed()),
+        disturbed,
         first_batch_seconds: median(&first_batches),
         storage_bytes: strategy.storage_bytes,
         storage_bytes_total: (strategy.storage_bytes as f64 * whole).round() as u64,
@@ -146,7 +162,7 @@ fn summarise_one(profile: &Profile, strategy: &StrategyProfile, trainer: Option<
         epoch_seconds_total: epoch_seconds.max(trainer_seconds).min(f64::MAX),
         predicted_samples_per_second: predicted,
         prediction_error: predicted
-            .filter(|_| !runs.is_empty())
+            .filter(|_| !runs.is_empty() && !disturbed)
             .map(|predicted| predicted / t4 - 1.0)
             .filter(|error| error.is_finite()),
         bound_by: bound_by(profile, strategy, trainer, t4),
@@ -159,7 +175,9 @@ fn summarise_one(profile: &Profile, strategy: &StrategyProfile, trainer: Option<
 
 /// What bounds a strategy that gives `t4` samples per second: the trainer if that takes no more, otherwise what was seen.
 fn bound_by(profile: &Profile, strategy: &StrategyProfile, trainer: Option<f64>, t4: f64) -> Bound {
-    match seen(profile, strategy) {
+    // Of disturbed runs the processor seems to bind, whatever does on a quiet machine.
+    let quiet = counted_runs(profile, strategy).iter().all(|run| !run.is_disturbed());
+    match seen(profile, strategy).filter(|_| quiet) {
         Some(_) if trainer.is_some_and(|trainer| trainer <= t4) => Bound::Trainer,
         Some(stats) => stats.bound_by(profile.machine.cores),
         None => predict(profile, strategy, trainer).bound_by,

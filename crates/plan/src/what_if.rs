@@ -71,7 +71,8 @@ impl WhatIf {
         self.cores.unwrap_or_else(|| decode_threads(profile))
     }
 
-    /// `profile` as if it were of the other machine. What was measured of the strategies is left as it is.
+    /// `profile` as if it were of the other machine. What was measured of the strategies is left as it is, but how fast another
+    /// storage was read.
     pub(crate) fn apply(&self, profile: &Profile) -> Profile {
         let mut there = profile.clone();
         there.method.threads = self.threads(profile);
@@ -89,6 +90,9 @@ impl WhatIf {
         }
         if let Some(rate) = self.files_per_second {
             there.storage.files_per_second = rate;
+        }
+        if there.storage != profile.storage || there.method.caching != profile.method.caching {
+            there.strategies.iter_mut().for_each(|strategy| strategy.reading = None);
         }
         there
     }

@@ -64,6 +64,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(errors::exceptions, module)?)?;
     module.add_function(wrap_pyfunction!(work::profile, module)?)?;
     module.add_function(wrap_pyfunction!(planning::summarise, module)?)?;
+    module.add_function(wrap_pyfunction!(planning::notices, module)?)?;
     module.add_function(wrap_pyfunction!(planning::plan, module)?)?;
     module.add_function(wrap_pyfunction!(planning::analyse, module)?)?;
     module.add_function(wrap_pyfunction!(planning::compare, module)?)?;

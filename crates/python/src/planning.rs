@@ -34,6 +34,13 @@ pub(crate) fn summarise(py: Python<'_>, profile: &str) -> PyResult<String> {
     Ok(json(&summaries.map_err(|error| errors::plan(py, &error))?))
 }
 
+/// What to know before relying on a profile, a paragraph each.
+#[pyfunction]
+pub(crate) fn notices(py: Python<'_>, profile: &str) -> PyResult<Vec<String>> {
+    let notices = Profile::parse(profile).and_then(|profile| forebay_plan::notices(&profile));
+    notices.map_err(|error| errors::plan(py, &error))
+}
+
 /// The best strategy of a profile.
 #[pyfunction]
 pub(crate) fn plan(py: Python<'_>, profile: &str, wanted: Wanted) -> PyResult<String> {

@@ -301,7 +301,9 @@ fn show(outcome: &Outcome, page: &mut Page) {
     ));
     let Some(walk) = &outcome.walk else { return };
     page.heading("2. Profile: every way to split the pipeline");
-    profile::show(&walk.profile, page);
+    // The plan repeats what is to be known before relying on it.
+    profile::tables(&walk.profile, page);
+    profile::written(&walk.profile, page);
     page.heading("3. Plan");
     plan::show(walk.plan.plan(), page);
     page.heading("4. Build");

@@ -176,6 +176,8 @@ struct Streamed {
     skipped: u64,
     batches: u64,
     seconds: f64,
+    /// When the first batch was there.
+    first_batch_seconds: Option<f64>,
     samples_per_second: f64,
     bytes_read: u64,
     bytes_per_second: f64,
@@ -279,7 +281,7 @@ fn stream(
     progress: &dyn Progress,
     first_batch: &mut Vec<FieldShape>,
 ) -> Result<Streamed> {
-    let (mut samples, mut batches) = (0, 0);
+    let (mut samples, mut batches, mut first_batch_seconds) = (0, 0, None);
     while samples < wanted && !progress.is_cancelled() {
         let batch = match epoch.next_timeout(LOOK_UP) {
             Next::Batch(batch) => batch?,
@@ -288,6 +290,7 @@ fn stream(
         };
         samples += batch.len() as u64;
         batches += 1;
+        first_batch_seconds.get_or_insert_with(|| begun.elapsed().as_secs_f64());
         progress.advance(batch.len() as u64);
         if first_batch.is_empty() {
             *first_batch = shapes(&batch);
@@ -302,6 +305,7 @@ fn stream(
         skipped: epoch.skipped(),
         batches,
         seconds,
+        first_batch_seconds,
         samples_per_second: per_second(samples, seconds),
         bytes_read,
         bytes_per_second: per_second(bytes_read, seconds),

@@ -10,7 +10,7 @@ use forebay_engine::load::Shuffle;
 use forebay_engine::profile::{ProfileOptions, profile};
 use forebay_pipeline::{Form, Pipeline, Strategy};
 use forebay_plan::{
-    Bound, Caching, Data, Machine, Method, Profile, Runs, SHORT_RUN_SECONDS, StepCost, StorageRates, Summary,
+    Bound, Caching, Data, Machine, Method, Profile, Runs, SHORT_RUN_SECONDS, StepCost, StorageRates, Summary, notices,
     summarise, units,
 };
 use serde::Serialize;
@@ -130,6 +130,8 @@ pub(crate) struct Outcome {
     /// How long the shortest run took; `None` where nothing was run.
     shortest_run_seconds: Option<f64>,
     strategies: Vec<Summary>,
+    /// What to know before relying on it.
+    notices: Vec<String>,
 }
 
 pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
@@ -233,11 +235,27 @@ pub(super) fn summary(profile: &Profile, path: &Path, csv: Vec<PathBuf>) -> Resu
         skipped: runs().map(|run| run.skipped).max().unwrap_or(0),
         shortest_run_seconds: runs().map(|run| run.seconds).reduce(f64::min),
         strategies,
+        notices: notices(profile).map_err(Error::plan(path))?,
     })
 }
 
-/// The tables.
+/// The tables, and what to know before relying on them.
 pub(super) fn show(outcome: &Outcome, page: &mut Page) {
+    tables(outcome, page);
+    page.warnings(&outcome.notices);
+    written(outcome, page);
+}
+
+/// Which files it wrote.
+pub(super) fn written(outcome: &Outcome, page: &mut Page) {
+    page.gap();
+    page.line(&format!("profile: {}", outcome.profile.display()));
+    for path in &outcome.csv {
+        page.line(&format!("csv:     {}", path.display()));
+    }
+}
+
+pub(super) fn tables(outcome: &Outcome, page: &mut Page) {
     let Outcome { method, data, storage, .. } = outcome;
     let all =
         if method.sample_count < data.samples { format!(" of {}", units::count(data.samples)) } else { String::new() };
@@ -252,11 +270,7 @@ pub(super) fn show(outcome: &Outcome, page: &mut Page) {
             Runs::Each(runs) => counted(u64::from(runs.get()), "run"),
         },
         counted(method.threads as u64, "thread"),
-        match method.caching {
-            Caching::None => "nothing cached",
-            Caching::System => "page cache kept",
-            Caching::Application => "samples cached in memory",
-        },
+        method.caching.words(),
     ));
     if !matches!(method.runs, Runs::Each(_)) {
         page.paragraph(
@@ -296,11 +310,6 @@ pub(super) fn show(outcome: &Outcome, page: &mut Page) {
             units::count(outcome.skipped)
         ));
     }
-    page.gap();
-    page.line(&format!("profile: {}", outcome.profile.display()));
-    for path in &outcome.csv {
-        page.line(&format!("csv:     {}", path.display()));
-    }
 }
 
 fn strategies_table(outcome: &Outcome) -> Table {
@@ -337,24 +346,29 @@ fn steps_table(steps: &[StepCost]) -> Table {
         ("gives", Align::Right),
         ("runs", Align::Left),
     ]);
+    for cells in step_cells(steps) {
+        table.row(cells, false);
+    }
+    table
+}
+
+/// Of each step its name, what it takes and gives, and when it runs.
+pub(crate) fn step_cells(steps: &[StepCost]) -> Vec<Vec<String>> {
     let mut after_random = false;
-    for step in steps {
+    let row = |step: &StepCost| {
         after_random |= step.random;
         let runs = match (step.random, after_random) {
             (true, _) => "every epoch (random)",
             (false, true) => "every epoch",
             (false, false) => "once or every epoch",
         };
-        table.row(
-            [step.name.clone(), units::seconds(step.cpu_seconds), units::bytes(step.bytes_out), runs.to_owned()],
-            false,
-        );
-    }
-    table
+        vec![step.name.clone(), units::seconds(step.cpu_seconds), units::bytes(step.bytes_out), runs.to_owned()]
+    };
+    steps.iter().map(row).collect()
 }
 
 /// `1,789 ± 25`; without a spread where one run shows none.
-pub(super) fn rate_with_spread(summary: &Summary) -> String {
+pub(crate) fn rate_with_spread(summary: &Summary) -> String {
     let rate = units::number(summary.t4_samples_per_second);
     if summary.runs < 2 { rate } else { format!("{rate} ± {}", units::number(summary.t4_spread)) }
 }

@@ -72,6 +72,14 @@ impl Page {
         self.push_line(line.trim_end());
     }
 
+    /// What to know before relying on what stands above, a paragraph each.
+    pub(crate) fn warnings(&mut self, texts: &[String]) {
+        for text in texts {
+            self.gap();
+            self.hanging("warning: ", text);
+        }
+    }
+
     /// Names and what they are, in two columns.
     pub(crate) fn facts(&mut self, facts: &[(&str, String)]) {
         let width = facts.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);

@@ -2,7 +2,7 @@
 
 use super::palette::SERIES;
 use super::scale::{Axis, Quantity};
-use super::svg::{Anchor, Key, Size, Svg, text_width};
+use super::svg::{Anchor, Key, Size, Svg, shortened, text_width};
 
 /// Panels over the same kind of rows.
 pub(super) struct Bars {
@@ -45,6 +45,7 @@ pub(super) struct Part {
 const BAR_HEIGHT: f64 = 15.0;
 const ROW_GAP: f64 = 11.0;
 const LABEL_HEIGHT: f64 = 17.0;
+const LABEL_WIDTH_MAX: f64 = 230.0;
 const AXIS_HEIGHT: f64 = 40.0;
 const TITLE_HEIGHT: f64 = 24.0;
 
@@ -68,7 +69,9 @@ impl Bar {
 impl Panel {
     fn axis(&self, ticks: usize) -> Axis {
         let ends = self.rows.iter().flat_map(|row| &row.bars).map(Bar::most).filter(|most| most.is_finite());
-        let most = ends.fold(0.0, f64::max);
+        // Shares are of a whole.
+        let whole = if self.quantity == Quantity::Share { 1.0 } else { 0.0 };
+        let most = ends.fold(whole, f64::max);
         // It ends where the longest bar does, not on a tick: a phone has no room to give away.
         Axis::from_zero(self.quantity, most, ticks).cut(most)
     }
@@ -106,7 +109,7 @@ impl Bars {
 
     fn side_by_side(&self, svg: &mut Svg, top: f64, width: f64) -> f64 {
         let labels = self.panels.iter().flat_map(|panel| &panel.rows).map(|row| text_width(&row.label));
-        let label_width = (labels.fold(0.0, f64::max) + 12.0).min(220.0);
+        let label_width = (labels.fold(0.0, f64::max) + 12.0).min(LABEL_WIDTH_MAX);
         let gap = 24.0;
         let count = self.panels.len().max(1) as f64;
         let each = (width - label_width - gap * (count - 1.0)) / count;
@@ -154,7 +157,8 @@ impl Panel {
                 svg.text(class, [frame.left + 3.0, y + 13.0], Anchor::Start, &row.label);
             } else if labels {
                 let middle = y + 0.5 * (ROW_GAP + bars_height) + 4.0;
-                svg.text(class, [frame.left - 10.0, middle], Anchor::End, &row.label);
+                let label = shortened(&row.label, LABEL_WIDTH_MAX - 10.0);
+                svg.text(class, [frame.left - 10.0, middle], Anchor::End, &label);
             }
             let from = y + if frame.stacked_labels { label_height } else { ROW_GAP / 2.0 };
             for (number, bar) in row.bars.iter().enumerate() {

@@ -37,6 +37,29 @@ pub(super) struct Trace {
     pub(super) points: Vec<(f64, f64, String)>,
     /// What the whole line says.
     pub(super) tip: String,
+    /// How it stands among the others.
+    pub(super) weight: Weight,
+}
+
+/// How a line stands among others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Weight {
+    /// As all do.
+    Even,
+    /// The one to look at, above the others.
+    Strong,
+    /// One of the others.
+    Faint,
+}
+
+impl Weight {
+    fn class(self) -> &'static str {
+        match self {
+            Self::Even => "trace",
+            Self::Strong => "trace strong",
+            Self::Faint => "trace faint",
+        }
+    }
 }
 
 const PLOT_HEIGHT: f64 = 210.0;
@@ -106,13 +129,15 @@ impl LinePanel {
             let points: Vec<[f64; 2]> = (0..=24).map(piece).map(|at| [x(at), y(at / least)]).collect();
             svg.path("ideal", &points);
         }
-        for line in &self.lines {
+        // What is drawn last lies on top.
+        let is_strong = |line: &&Trace| line.weight == Weight::Strong;
+        for line in self.lines.iter().filter(|line| !is_strong(line)).chain(self.lines.iter().filter(is_strong)) {
             self.draw_line(svg, line, &x, &y);
         }
     }
 
     fn draw_line(&self, svg: &mut Svg, line: &Trace, x: &impl Fn(f64) -> f64, y: &impl Fn(f64) -> f64) {
-        let class = format!("trace c{}", line.series % SERIES);
+        let class = format!("{} c{}", line.weight.class(), line.series % SERIES);
         let points: Vec<[f64; 2]> = line.points.iter().map(|(at, value, _)| [x(*at), y(*value)]).collect();
         if self.marks {
             svg.path(&class, &points);
@@ -124,7 +149,7 @@ impl LinePanel {
         svg.tip(&line.tip, |svg| {
             svg.path(&class, &points);
             if let Some(last) = points.last() {
-                svg.mark(line.series, *last, 4.0);
+                svg.mark(line.series, *last, if line.weight == Weight::Strong { 5.0 } else { 3.5 });
             }
         });
     }

@@ -16,7 +16,7 @@ mod svg;
 use forebay_plan::{Analysis, Comparison, Objective, Plan, Profile, Result, analyse, compare, plan};
 
 use html::{code, escape};
-use plots::{Plot, Subject};
+use plots::Subject;
 use svg::Size;
 
 const STYLE: &str = include_str!("style.css");
@@ -25,6 +25,15 @@ const SCRIPT: &str = include_str!("script.js");
 /// Everything about some profiles, ready to be drawn.
 pub(crate) struct Report<'a> {
     groups: Vec<Group<'a>>,
+    finding: Option<Finding<'a>>,
+}
+
+/// What profiles were measured to find out, and what was found.
+pub(crate) struct Finding<'a> {
+    /// Which experiment.
+    pub(crate) experiment: &'a str,
+    /// What was found, in words: the answer first.
+    pub(crate) remarks: &'a [String],
 }
 
 /// The profiles of one pipeline.
@@ -48,17 +57,26 @@ impl<'a> Report<'a> {
             }
         }
         let groups = by_pipeline.into_iter().map(|profiles| Group::new(profiles, objective)).collect::<Result<_>>()?;
-        Ok(Self { groups })
+        Ok(Self { groups, finding: None })
+    }
+
+    /// The same, of an experiment: what it found comes before what is recommended.
+    pub(crate) fn of_experiment(mut self, finding: Finding<'a>) -> Self {
+        self.finding = Some(finding);
+        self
     }
 
     /// The page.
     pub(crate) fn page(&self) -> String {
         let titles: Vec<String> = self.groups.iter().map(|group| escape(&group.title())).collect();
         let several = self.groups.len() > 1;
-        let mut body = if several { vec![self.overview()] } else { Vec::new() };
+        let mut body: Vec<String> = self.finding.iter().map(sections::finding).collect();
+        if several {
+            body.push(self.overview());
+        }
         for (number, group) in self.groups.iter().enumerate() {
             let prefix = if several { format!("pipeline-{}-", number + 1) } else { String::new() };
-            body.push(group.html(&prefix));
+            body.push(group.html(&prefix, self.finding.is_some()));
         }
         let version = self.groups.first().map_or("", |group| group.profiles[0].forebay.as_str());
         format!(
@@ -69,7 +87,7 @@ impl<'a> Report<'a> {
              <footer>Made by forebay {}. The page is whole in itself: nothing is loaded from elsewhere.</footer>\n\
              <div id=\"tooltip\" aria-hidden=\"true\" hidden></div>\n\
              <script>\n{SCRIPT}</script>\n</body>\n</html>\n",
-            titles.join("; "),
+            self.finding.iter().map(|found| escape(found.experiment)).chain(titles).collect::<Vec<_>>().join("; "),
             palette::page_style(),
             body.join("\n"),
             escape(version),
@@ -81,7 +99,8 @@ impl<'a> Report<'a> {
         let several = self.groups.len() > 1;
         let mut files = Vec::new();
         for (number, group) in self.groups.iter().enumerate() {
-            for plot in group.plots() {
+            let subject = group.subject();
+            for plot in subject.varied().into_iter().chain(subject.others()) {
                 // By number: a pipeline file chooses names, and must not choose paths.
                 let prefix = if several { format!("{}-", number + 1) } else { String::new() };
                 let label = format!("{}: {}", plot.title, group.title());
@@ -130,16 +149,23 @@ impl<'a> Group<'a> {
         format!("{} on {}", self.plan.pipeline.name, self.plan.storage)
     }
 
-    fn plots(&self) -> Vec<Plot> {
+    fn subject(&self) -> Subject<'_> {
         let (profile, analysis, plan) = (self.profiles[0], &self.analysis, &self.plan);
-        Subject { profile, analysis, plan, comparison: &self.comparison, names: &self.names }.plots()
+        Subject { profile, analysis, plan, comparison: &self.comparison, names: &self.names }
     }
 
-    fn html(&self, prefix: &str) -> String {
-        let mut parts = vec![sections::recommendation(self, prefix)];
-        parts.extend(self.plots().iter().map(|plot| plot.html(prefix)));
+    /// Where an `experiment` found something, that is what the page is about, and the recommendation comes after the plots of what it
+    /// varied.
+    fn html(&self, prefix: &str, experiment: bool) -> String {
+        let subject = self.subject();
+        let [varied, others] = [subject.varied(), subject.others()]
+            .map(|plots| plots.iter().map(|plot| plot.html(prefix)).collect::<Vec<_>>());
+        let recommendation = vec![sections::recommendation(self, prefix, experiment)];
+        let mut parts =
+            if experiment { [varied, recommendation, others] } else { [recommendation, varied, others] }.concat();
         parts.push(sections::binding(&self.plan));
         parts.push(sections::numbers(&self.analysis, &self.plan));
+        parts.push(sections::steps(self.profiles[0]));
         parts.push(sections::method(&self.profiles));
         parts.join("\n")
     }

@@ -38,6 +38,8 @@ svg .spread { stroke: var(--ink); stroke-width: 1.5; }
 svg .mark { stroke: var(--ink); stroke-width: 1.5; fill: var(--card); }
 svg .ring { fill: none; stroke: var(--best); stroke-width: 2; }
 svg .trace { fill: none; stroke-width: 2; stroke-linejoin: round; }
+svg .trace.strong { stroke-width: 3.5; }
+svg .trace.faint { stroke-width: 1.2; stroke-opacity: 0.55; }
 svg .ground { fill: var(--card); }
 svg .hit { fill: transparent; stroke: none; }
 ";

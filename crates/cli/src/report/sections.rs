@@ -2,12 +2,11 @@
 
 use forebay_plan::{Analysed, Analysis, Caching, Plan, Profile, RankedStrategy, Runs, units};
 
-use super::Group;
 use super::html::{code, escape, with_code};
 use super::plots::Grid;
-use super::plots::compared::cached;
+use super::{Finding, Group};
 use crate::commands::plan::bound_there;
-use crate::commands::profile::{bound_by, counted, signed_percent};
+use crate::commands::profile::{bound_by, counted, rate_with_spread, signed_percent, step_cells};
 
 fn section(heading: &str, body: &str) -> String {
     format!("<section>\n<h2>{heading}</h2>\n{body}\n</section>")
@@ -29,14 +28,27 @@ impl Group<'_> {
     }
 }
 
-/// What to do, in words and in four figures.
-pub(super) fn recommendation(group: &Group, prefix: &str) -> String {
+impl Group<'_> {
+    /// What to know before relying on the recommendation. That nothing was cached is no news where the next profile has it cached.
+    fn notices(&self) -> String {
+        let cached = self.profiles.iter().any(|profile| profile.method.caching != Caching::None);
+        let notices = self.plan.notices.iter().filter(|_| !cached);
+        let paragraph = |notice: &String| format!("<p class=\"warning\">{}</p>\n", with_code(notice));
+        notices.map(paragraph).collect()
+    }
+}
+
+/// What to do, in words and in a few figures; no more than a part of the page where it is about an experiment.
+pub(super) fn recommendation(group: &Group, prefix: &str, experiment: bool) -> String {
     let plan = &group.plan;
     let tile =
         |value: String, what: &str| format!("<div class=\"tile\"><b>{}</b><span>{what}</span></div>", escape(&value));
     let mut tiles = Vec::new();
     if let Some(best) = plan.ranking.first() {
         let there = best.forecast.as_ref();
+        if let Some(cost) = best.cost {
+            tiles.push(tile(units::number(cost.total), "in all, in the currency of the prices"));
+        }
         let what = if there.is_some() { "samples per second expected there" } else { "samples per second" };
         tiles.push(tile(units::number(best.samples_per_second()), what));
         let speedup = there.map_or(best.summary.speedup, |there| there.speedup);
@@ -47,14 +59,31 @@ pub(super) fn recommendation(group: &Group, prefix: &str) -> String {
         tiles.push(tile(units::seconds(best.prep_seconds_total()), "to prepare once"));
         tiles.push(tile(units::seconds(best.epoch_seconds_total()), "for one epoch of all samples"));
     }
+    let (element, heading) = if experiment { ("section", "h2") } else { ("header", "h1") };
+    let of = if group.profiles.len() > 1 { ", by the first profile" } else { "" };
     format!(
-        "<header id=\"{prefix}top\">\n<p class=\"kicker\">Pipeline {} on storage {}</p>\n<h1>Keep {}</h1>\n\
-         <p class=\"lead\">{}</p>\n<div class=\"tiles\">{}</div>\n</header>",
+        "<{element} id=\"{prefix}top\">\n<p class=\"kicker\">Pipeline {} on storage {}, {}{of}</p>\n\
+         <{heading}>Keep {}</{heading}>\n<p class=\"lead\">{}</p>\n{}<div class=\"tiles\">{}</div>\n</{element}>",
         code(&plan.pipeline.name),
         code(&plan.storage),
+        plan.caching.words(),
         code(&plan.chosen),
         with_code(&plan.reason),
+        group.notices(),
         tiles.concat(),
+    )
+}
+
+/// What an experiment found.
+pub(super) fn finding(found: &Finding) -> String {
+    let (first, others) = found.remarks.split_first().map_or(("", &[][..]), |(first, others)| (first.as_str(), others));
+    let item = |remark: &String| format!("<li>{}</li>\n", with_code(remark));
+    let items: String = others.iter().map(item).collect();
+    let items = if items.is_empty() { items } else { format!("<ul>\n{items}</ul>\n") };
+    format!(
+        "<header>\n<p class=\"kicker\">Experiment {}</p>\n<h1>{}</h1>\n{items}</header>",
+        code(found.experiment),
+        with_code(first.trim_end_matches('.'))
     )
 }
 
@@ -85,8 +114,7 @@ pub(super) fn numbers(analysis: &Analysis, plan: &Plan) -> String {
             summary.name.clone(),
             one.place.to_string(),
             dash(ranked.score, |score| format!("{score:.2}")),
-            units::number(summary.t4_samples_per_second),
-            if summary.runs < 2 { "–".to_owned() } else { format!("± {}", units::number(summary.t4_spread)) },
+            rate_with_spread(summary),
             dash(summary.predicted_samples_per_second, units::number),
             dash(summary.prediction_error, signed_percent),
             dash(summary.speedup, |speedup| format!("{} ×", units::number(speedup))),
@@ -97,28 +125,31 @@ pub(super) fn numbers(analysis: &Analysis, plan: &Plan) -> String {
             bound_word(ranked, plan.caching).to_owned(),
         ]
     };
-    let grid = Grid {
-        head: vec![
-            "strategy",
-            "place",
-            "score",
-            "samples/s",
-            "spread",
-            "predicted",
-            "error",
-            "speed-up",
-            "storage",
-            "prepare",
-            "pays off in",
-            "on the front",
-            "bound by",
-        ],
-        rows: analysis.strategies.iter().map(row).collect(),
-        best: Some(plan.chosen.clone()),
-    };
+    let head = [
+        "strategy",
+        "place",
+        "score",
+        "samples/s",
+        "predicted",
+        "error",
+        "speed-up",
+        "storage",
+        "prepare",
+        "pays off in",
+        "on the front",
+        "bound by",
+    ];
+    let grid = Grid::new(&head, analysis.strategies.iter().map(row).collect(), Some(plan.chosen.clone()));
     let note = "<p class=\"note\">The score is the mean of the criteria, each from 0 for the worst to 1 for the best, by weight. On \
                 the front is what no other strategy beats in storage, throughput and preparation time together.</p>";
     section("All numbers", &format!("{note}\n{}", grid.html()))
+}
+
+/// What each step takes and gives when it is done on its own.
+pub(super) fn steps(profile: &Profile) -> String {
+    let grid = Grid::new(&["step", "processor time", "gives", "runs"], step_cells(&profile.steps), None);
+    let note = "<p class=\"note\">One sample, on one thread, each step on its own.</p>";
+    section("Each step", &format!("{note}\n{}", grid.html()))
 }
 
 /// The machine, the storage, the data and the runs; a row for each profile where there are several.
@@ -132,7 +163,7 @@ pub(super) fn method(profiles: &[&Profile]) -> String {
             vec![
                 (number + 1).to_string(),
                 profile.storage.name.clone(),
-                cached(profile.method.caching).to_owned(),
+                profile.method.caching.words().to_owned(),
                 profile.method.threads.to_string(),
                 units::count(profile.method.sample_count),
                 match profile.method.runs {
@@ -143,11 +174,8 @@ pub(super) fn method(profiles: &[&Profile]) -> String {
                 profile.strategies.len().to_string(),
             ]
         };
-        let grid = Grid {
-            head: vec!["profile", "storage", "cached", "threads", "samples", "runs", "strategies"],
-            rows: profiles.iter().enumerate().map(row).collect(),
-            best: None,
-        };
+        let head = ["profile", "storage", "cached", "threads", "samples", "runs", "strategies"];
+        let grid = Grid::new(&head, profiles.iter().enumerate().map(row).collect(), None);
         let note = format!(
             "\n<p class=\"note\">These {} profiles are compared; the recommendation rests on the first.</p>\n{}",
             profiles.len(),

@@ -43,6 +43,18 @@ pub(super) fn text_width(text: &str) -> f64 {
     text.chars().count() as f64 * 6.7
 }
 
+/// `text` where it is no wider than `width`, otherwise its two ends.
+pub(super) fn shortened(text: &str, width: f64) -> String {
+    let letters: Vec<char> = text.chars().collect();
+    let fitting = (width / text_width("x")) as usize;
+    if letters.len() <= fitting {
+        return text.to_owned();
+    }
+    let kept = fitting.saturating_sub(1);
+    let (first, last) = (kept - kept / 2, kept / 2);
+    letters[..first].iter().chain(&['…']).chain(&letters[letters.len() - last..]).collect()
+}
+
 impl Svg {
     pub(super) fn new(width: f64, height: f64) -> Self {
         Self { width, height, body: String::new() }
@@ -192,4 +204,18 @@ pub(super) enum Key {
     Cross,
     /// From the least to the most.
     Spread,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_lose_their_middle() {
+        assert_eq!(shortened("resized", 100.0), "resized");
+        let short = shortened("a-step-with-a-very-long-name+l3-dense+gzip-9", 140.0);
+        assert_eq!(short, "a-step-wit…nse+gzip-9");
+        assert!(text_width(&short) <= 141.0);
+        assert_eq!(shortened("ab", 0.0), "…");
+    }
 }

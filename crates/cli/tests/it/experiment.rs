@@ -43,6 +43,12 @@ fn an_experiment_goes_on_where_it_was_stopped() {
     assert!(exists("report.html") && exists("runs.csv") && exists("02-system.json") && exists("experiment.json"));
     let page = std::fs::read_to_string(here.join("experiment-caching/report.html")).unwrap();
     assert!(page.contains("id=\"caching\""), "the plot of what was varied is there");
+    let found = page.split_once("<h1>").unwrap().1.split_once("</h1>").unwrap().0;
+    let answers = ["The page cache is best: ", "Samples in memory are best: ", "Caching gains nothing: "];
+    assert!(answers.iter().any(|answer| found.starts_with(answer)), "{found}");
+    assert_eq!(page.matches("<h1>").count(), 1);
+    let (varied, kept) = (page.find("id=\"caching\"").unwrap(), page.find("<h2>Keep <code>").unwrap());
+    assert!(varied < kept, "what was varied comes before what to keep of the first run");
 
     std::fs::remove_file(here.join("experiment-caching/02-system.json")).unwrap();
     let again = forebay(here, &command).json();
@@ -65,30 +71,49 @@ fn every_kind_runs() {
     let run = |arguments: &str| forebay(here, &format!("experiment {arguments} --json")).json();
     let report = |kind: &str| std::fs::read_to_string(here.join(format!("experiment-{kind}/report.html"))).unwrap();
 
+    // What was found comes first, on the page too, and is about what was varied.
+    let said = |found: &Value, answers: &[&str]| {
+        let first = found["remarks"][0].as_str().unwrap();
+        assert!(answers.iter().any(|answer| first.contains(answer)), "{first}");
+        let page = report(found["experiment"].as_str().unwrap());
+        let heading = page.split_once("<h1>").unwrap().1.split_once("</h1>").unwrap().0;
+        let plain = heading.replace("<code>", "`").replace("</code>", "`");
+        assert_eq!(format!("{plain}."), first);
+    };
+
     let found = run(&format!("strategies cv {FEW}"));
     assert_eq!(strategies_of(&found, "strategies").len(), 5);
+    said(&found, &[" is fastest: "]);
 
     let found = run(&format!("compression cv {FEW} --strategy resized --compression gzip-1"));
     assert_eq!(strategies_of(&found, "compression"), ["resized", "resized+gzip-1"]);
     assert!(found["findings"][1]["space_saving"].as_f64().unwrap() > 0.0, "{found}");
     assert!(report("compression").contains("id=\"compression\""));
+    said(
+        &found,
+        &["Compression gains no speed: as it is `resized` gives ", "`gzip-1` is best: `resized+gzip-1` gives "],
+    );
 
     let found = run(&format!("parallelism cv {FEW} --strategy resized --threads 1,2"));
     assert_eq!(names(&found), ["threads-1", "threads-2"]);
     assert!(report("parallelism").contains("id=\"speed-up\""));
+    said(&found, &["1 thread is enough: `resized` gives ", "2 threads are best: `resized` gives "]);
 
     let found = run(&format!("sample-count cv {FEW} --strategy resized --counts 2,4,8"));
     assert_eq!(names(&found), ["samples-2", "samples-4", "samples-8"]);
     assert!(report("sample-count").contains("id=\"sample-count\""));
+    said(&found, &["samples are enough: from there on `resized` gives ", "8 samples may be too few: `resized` gives "]);
 
     let found = run(&format!("shuffle cv {FEW} --strategy resized --windows 1MB,8MB"));
     assert_eq!(names(&found), ["in-order", "window-1MB", "window-8MB"]);
     assert!(found["remarks"].to_string().contains("Shuffling costs `resized`"), "{found}");
     assert!(report("shuffle").contains("id=\"shuffle\""));
+    said(&found, &[" in windows of 1.00 MB: ", " in windows of 8.00 MB: "]);
 
     let found = run(&format!("add-step cv {FEW} --step greyscale --at centre-pixels"));
     assert_eq!(names(&found), ["without", "before-centre-pixels", "after-centre-pixels"]);
     assert!(strategies_of(&found, "before-centre-pixels").contains(&"greyscaled".to_owned()));
+    said(&found, &["The step is best before `centre-pixels`: ", "The step is best after `centre-pixels`: "]);
 }
 
 #[test]
@@ -168,6 +193,8 @@ fn sizes_are_tried_on_data_that_is_made_and_removed() {
             .json();
     assert_eq!(names(&found), ["size-10KB", "size-100KB"]);
     assert!(found["remarks"].to_string().contains("Of `concatenated`, samples of "), "{found}");
+    let first = found["remarks"][0].as_str().unwrap();
+    assert!(first.starts_with("Samples of ") && first.contains(" come fastest: "), "{first}");
     let files: Vec<String> = std::fs::read_dir(here.join("experiment-sample-size"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())

@@ -60,6 +60,8 @@ fn the_page_needs_nothing_else_and_says_what_to_do() {
     for outside in ["http", "src=", "url(", "@import", "<link", "<img", "//cdn"] {
         assert!(!page.contains(outside), "{outside}");
     }
+    assert!(page.contains("on storage <code>local</code>, nothing cached</p>"), "what was cached is said");
+    assert!(page.contains("<p class=\"warning\">Measured with nothing cached, but the data fits in memory"));
     assert!(page.contains("prefers-color-scheme: dark") && page.contains("data-theme=dark"));
     assert!(page.contains("name=\"viewport\""));
     let names = well_formed(&page);
@@ -93,6 +95,7 @@ fn several_profiles_are_compared() {
     well_formed(&page);
     assert!(page.contains("id=\"caching\"") && page.contains("id=\"speed-up\""));
     assert!(page.contains("These 4 profiles are compared"));
+    assert!(!page.contains("class=\"warning\""), "caching was measured too");
     let plots: Vec<&str> = outcome["plots"].as_array().unwrap().iter().map(|path| path.as_str().unwrap()).collect();
     assert!(plots.contains(&"plots/caching.svg") && plots.contains(&"plots/speed-up.svg"), "{plots:?}");
     for path in plots {
@@ -181,5 +184,64 @@ fn requests_that_lack_something_say_so() {
     ] {
         let refused = forebay(here, &format!("plan {name} {arguments}"));
         assert!(refused.error(2).starts_with(message), "{arguments}: {refused:#?}");
+    }
+}
+
+/// The cells of the table of plot `id`, by row.
+fn table<'p>(page: &'p str, id: &str) -> Vec<Vec<&'p str>> {
+    let section = page.split_once(&format!("<section id=\"{id}\">")).expect("the plot is there").1;
+    let body = section.split_once("<tbody>").unwrap().1.split_once("</tbody>").unwrap().0;
+    let cell = |text: &'p str| text.rsplit_once('>').unwrap().1;
+    let row = |row: &'p str| row.split("</t").map(str::trim).filter(|text| text.contains('<')).map(cell).collect();
+    body.lines().filter(|line| line.starts_with("<tr")).map(row).collect()
+}
+
+#[test]
+fn the_page_shows_what_the_text_says() {
+    let folder = workspace(10);
+    let here = folder.path();
+    // Long enough that the system is looked at in every run.
+    let longer = "profile cv --data photos --samples 10 --runs 1 --seconds 0.3 --threads 2 -o profile.json";
+    forebay(here, longer).text();
+    forebay(here, "report profile.json").text();
+    let page = read(here, "report.html");
+    let profile: serde_json::Value = serde_json::from_str(&read(here, "profile.json")).unwrap();
+    let strategies = profile["strategies"].as_array().unwrap();
+
+    let work = table(&page, "steps");
+    assert_eq!(work.len(), strategies.len());
+    for (row, strategy) in work.iter().zip(strategies) {
+        let seconds = |key: &str| strategy[key].as_f64().unwrap();
+        let total = seconds("deserialise_cpu_seconds") + seconds("online_cpu_seconds");
+        assert_eq!(row[..2], [strategy["name"].as_str().unwrap(), &forebay_plan::units::seconds(total)]);
+    }
+    let threads = page.split_once("<section id=\"threads\">").unwrap().1;
+    assert!(threads[..2000].contains(" of 2 cores used."), "the chosen one is described: {}", &threads[..2000]);
+    assert_eq!(table(&page, "threads").len(), strategies.len());
+
+    let system = page.split_once("<section id=\"system\">").expect("the system was looked at").1;
+    let chosen = page.split_once("<h1>Keep <code>").unwrap().1.split_once('<').unwrap().0;
+    assert!(system.contains(&format!("The thick line is <code>{chosen}</code>.")));
+    assert_eq!(system.matches("class=\"trace strong ").count(), 2 * 4, "in each panel, for the desk and for the phone");
+    assert!(table(&page, "system").iter().any(|row| row[0] == chosen));
+
+    let effort = page.split_once("<section id=\"storage-preparation\">").unwrap().1;
+    assert!(effort.contains("offline: preparation, once</text>") && effort.contains("offline, once</title>"));
+}
+
+#[test]
+fn a_report_by_money_begins_with_money() {
+    let folder = workspace(4);
+    let here = folder.path();
+    let name = profile(here, 1, "none", "--encoding gzip-1");
+    let prices = "--price gb-month=0.02,accelerator-hour=2.5 --epochs 90 --months 6";
+    let place = |page: &str, id: &str| page.find(&format!("<section id=\"{id}\">")).unwrap();
+    for (objective, first) in [("--objective money", true), ("", false)] {
+        forebay(here, &format!("report {name} {objective} {prices}")).text();
+        let page = read(here, "report.html");
+        for other in ["compression", "storage-throughput"] {
+            assert_eq!(place(&page, "money") < place(&page, other), first, "{objective} {other}");
+        }
+        assert!(page.contains("<span>in all, in the currency of the prices</span>"));
     }
 }

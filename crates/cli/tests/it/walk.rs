@@ -21,11 +21,17 @@ fn the_whole_path_as_text() {
         assert!(text.contains(&format!(" {strategy} ")), "{text}");
     }
     assert_eq!(text.matches("\n* ").count(), 1, "one row is marked: {text}");
+    assert!(text.contains("\n\nwarning: Measured with nothing cached, but the data fits in memory"), "{text}");
     assert!(text.ends_with("profile: profile.json\ncsv:     runs.csv\ncsv:     system.csv\n\nNext, choose by throughput, or under weights and limits:\n  forebay plan profile.json\n"), "{text}");
 
     let plan = forebay(here, "plan profile.json --max-storage 1GB");
     let text = plan.text();
     assert!(text.starts_with("Keep `") && text.contains("\nWhat binds each\n- "), "{text}");
+    assert!(text.contains("\nMeasured on storage `ssd` with 2 threads, nothing cached.\n"), "{text}");
+    assert!(
+        text.contains("\nwarning: Measured with nothing cached, ") && text.contains("`--caching system`"),
+        "{text}"
+    );
     assert_eq!((plan.stderr.as_str(), text.matches("\n* ").count()), ("", 1));
 
     let build = forebay(here, "build plan.json -o dataset --strategy resized");
@@ -87,7 +93,8 @@ fn the_whole_path_as_json() {
     let profile = forebay(here, "profile cv --data photos --seconds 0 --samples 12 --runs 2 --json").json();
     assert_keys(
         &profile,
-        "profile csv pipeline machine data method storage steps fastest skipped shortest_run_seconds strategies",
+        "profile csv pipeline machine data method storage steps fastest skipped shortest_run_seconds strategies \
+         notices",
     );
     assert_eq!(profile["strategies"].as_array().unwrap().len(), 5);
     for strategy in profile["strategies"].as_array().unwrap() {
@@ -98,6 +105,7 @@ fn the_whole_path_as_json() {
         assert!(strategy["t4_samples_per_second"].as_f64().unwrap() > 0.0);
     }
     let plan = forebay(here, "plan profile.json --json").json();
+    assert_eq!((&plan["notices"], profile["notices"].as_array().unwrap().len()), (&profile["notices"], 1));
     assert_keys(&plan, "file chosen reason ranking split prediction pipeline data storage weights limits");
     assert_eq!(plan["ranking"][0]["name"], plan["chosen"]);
 

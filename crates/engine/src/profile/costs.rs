@@ -2,7 +2,7 @@
 
 use forebay_codec::memory;
 use forebay_pipeline::{Draw, Observer, Pipeline, Runner, Sample, SampleView, Sink, StepError};
-use forebay_plan::StepCost;
+use forebay_plan::{Alone, StepCost};
 
 use crate::data::SourceReader;
 use crate::error::Result;
@@ -94,6 +94,7 @@ pub(super) fn step_costs(
 }
 
 /// Means per stored sample, of what a worker does to it.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct OnlineCosts {
     /// Processor seconds to take it apart, its pictures decoded.
     pub(super) deserialise: f64,
@@ -101,6 +102,20 @@ pub(super) struct OnlineCosts {
     pub(super) steps: f64,
     /// How many samples come out.
     pub(super) given: f64,
+}
+
+impl OnlineCosts {
+    /// The same per sample that reaches the trainer, where `per_reached` are stored for one; all of it as much as `working` took, where that
+    /// is known: threads get in each other's way, and batches cost something, too.
+    pub(super) fn scaled_to(self, working: Option<&Alone>, per_reached: f64) -> Self {
+        let sum = self.deserialise + self.steps;
+        let factor = match working {
+            Some(working) if sum > 0.0 => working.cpu_seconds / sum,
+            _ => per_reached,
+        };
+        let rest = working.filter(|_| sum <= 0.0).map_or(0.0, |working| working.cpu_seconds);
+        Self { deserialise: self.deserialise * factor, steps: self.steps * factor + rest, given: self.given }
+    }
 }
 
 /// Takes some stored samples apart and does the online steps of `pipeline` to them, as a worker does: not of the source's own, which
@@ -150,10 +165,7 @@ impl Worker {
         while !effort.is_enough(samples as usize, thread_cpu_seconds() - started)
             && let Some(block) = blocks.next()
         {
-            let before = thread_cpu_seconds();
             let contents = source.read(block.samples.clone()).contents;
-            // A reader's copying is work, too.
-            let copying = (thread_cpu_seconds() - before) / contents.len().max(1) as f64;
             for (number, content) in block.samples.zip(contents) {
                 while_wanted(progress)?;
                 let begun = thread_cpu_seconds();
@@ -172,7 +184,7 @@ impl Worker {
                     done => done.is_ok(),
                 };
                 if done && decoded.is_ok() {
-                    deserialise += copying + taken_apart - begun + decoding;
+                    deserialise += taken_apart - begun + decoding;
                     steps += finished - taken_apart - decoding;
                     given += self.batches.accepted - given_before;
                     samples += 1;

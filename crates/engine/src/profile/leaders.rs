@@ -1,7 +1,6 @@
 //! Checking the cost model where it matters: at the top.
 
 use std::num::NonZeroU32;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use forebay_pipeline::Strategy;
@@ -60,9 +59,8 @@ impl Profiler<'_> {
     fn check(&self, strategy: &Strategy) -> Result<Vec<Run>> {
         let folder = self.scratch.path().join("dataset");
         let kept = self.keep(strategy, &folder)?;
-        let paths = self.readable(kept.loaded_from.paths());
-        let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
-        let (runs, _) = self.runs(strategy, &kept, &paths)?;
+        let (source, online) = self.loads(strategy, &kept)?;
+        let (runs, _) = self.runs(strategy, &source, &online)?;
         if !strategy.split.keeps_files() {
             std::fs::remove_dir_all(&folder).map_err(Error::io("remove", &folder))?;
         }

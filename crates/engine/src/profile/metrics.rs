@@ -1,4 +1,6 @@
 //! System metrics ten times a second, and what other programs do meanwhile, from `/proc` (inventory P23). Where a file is missing or odd, its figures are 0.
+//!
+//! Pressure-stall information is no help here: it counts this process's own waiting as well, of which a loader has much.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,7 +8,8 @@ use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 use forebay_plan::{Others, SystemSample};
-use rustix::time::{ClockId, clock_gettime};
+
+use crate::processor_time::process_cpu_seconds;
 
 /// The system is sampled so often.
 const EVERY: Duration = Duration::from_millis(100);
@@ -59,10 +62,9 @@ impl Machine {
         let counters = Counters::read();
         let [user, nice, system, _idle, _wait, irq, softirq, steal] = counters.cpu;
         let ticks = user + nice + system + irq + softirq + steal;
-        let own = clock_gettime(ClockId::ProcessCPUTime);
         Self {
             busy_seconds: ticks / rustix::param::clock_ticks_per_second().max(1) as f64,
-            own_seconds: own.tv_sec as f64 + own.tv_nsec as f64 * 1e-9,
+            own_seconds: process_cpu_seconds(),
             disk_bytes: counters.disk_read_bytes + counters.disk_write_bytes,
             own_disk_bytes: own_disk_bytes(&fs::read_to_string("/proc/self/io").unwrap_or_default()),
         }

@@ -6,6 +6,7 @@
 //! ([`Runs::Fast`]) a few samples of each strategy are built, and only those strategies are run that may lead by the
 //! cost model: that takes a small part of the time.
 
+mod alone;
 mod costs;
 mod leaders;
 mod metrics;
@@ -17,7 +18,7 @@ use std::time::Instant;
 
 use forebay_pipeline::steps::prepare_files;
 use forebay_pipeline::{Draw, Pipeline, Strategy};
-use forebay_plan::{Caching, Data, Machine, Method, Profile, Run, Runs, StorageRates, StrategyProfile};
+use forebay_plan::{Alone, Caching, Data, Machine, Method, Profile, Run, Runs, StorageRates, StrategyProfile};
 use forebay_storage::Storage;
 
 use crate::build::{Build, BuildOptions};
@@ -30,7 +31,11 @@ use crate::scratch_folder::ScratchFolder;
 use crate::source::{Files, Shards, Source};
 use crate::storage_choice::StorageChoice;
 use crate::threads::cores;
+use alone::Halves;
 use costs::Effort;
+
+/// How long the source's own samples are read, to know how fast they come.
+const SOURCE_SECONDS: f64 = 1.0;
 
 /// How to profile.
 #[derive(Debug, Clone)]
@@ -99,7 +104,6 @@ pub fn profile(
     let effort = if runs_each { Effort::THOROUGH } else { Effort::FAST };
     let source = SourceReader::new(Arc::new(listing.clone()), StorageChoice::Local.open(0)?);
     let steps = costs::step_costs(pipeline, &source, draw, effort, progress)?;
-    let paths = listing.paths();
     let cost =
         (steps.iter().map(|step| step.cpu_seconds).sum(), steps.iter().map(|step| step.bytes_out).fold(0.0, f64::max));
     let all = listing.clone();
@@ -120,7 +124,7 @@ pub fn profile(
         effort,
         progress,
     };
-    let storage = profiler.storage_rates(paths)?;
+    let storage = profiler.storage_rates(&all)?;
     let strategies =
         options.strategies.iter().map(|strategy| profiler.strategy(strategy, &storage)).collect::<Result<_>>()?;
     let mut profile = Profile {
@@ -167,21 +171,29 @@ struct Profiler<'a> {
 }
 
 impl Profiler<'_> {
-    /// What the storage gives; `paths` are the source's files.
-    fn storage_rates(&self, paths: Vec<PathBuf>) -> Result<StorageRates> {
-        let paths = self.readable(paths);
-        let bytes: u64 = paths.iter().filter_map(|path| std::fs::metadata(path).ok()).map(|file| file.len()).sum();
-        let file_bytes = bytes as f64 / paths.len().max(1) as f64;
-        let threads = self.options.threads;
+    /// What the storage gives; `listing` are the source's samples.
+    fn storage_rates(&self, listing: &Listing) -> Result<StorageRates> {
         while_wanted(self.progress)?;
-        let sequential =
-            probe::sequential_bytes_per_second(&*self.storage, self.scratch.path(), threads, self.progress)?;
+        let threads = self.options.threads;
+        let streams = probe::sequential(&*self.storage, self.scratch.path(), threads, self.progress)?;
+        let source = Files::new(self.pipeline.clone(), Arc::new(listing.clone()), Arc::clone(&self.storage))?;
+        let source: Arc<dyn Source> = Arc::new(source);
+        self.forget(&*source)?;
+        let reading = self.reading_alone(&source, SOURCE_SECONDS.min(self.options.run_seconds))?;
         Ok(StorageRates {
             name: self.storage.name().to_owned(),
-            sequential_bytes_per_second: sequential,
-            files_per_second: probe::files_per_second(&*self.storage, &paths, threads, 1.0, self.progress)?,
-            file_bytes,
+            sequential_bytes_per_second: streams.bytes_per_second,
+            cpu_seconds_per_byte: streams.cpu_seconds_per_byte,
+            files_per_second: reading.map_or(0.0, |reading| reading.samples_per_second),
+            file_bytes: listing.bytes() as f64 / listing.len().max(1) as f64,
         })
+    }
+
+    /// Takes what `source` reads out of the page cache.
+    fn forget(&self, source: &dyn Source) -> Result<()> {
+        let paths = self.readable(source.paths());
+        self.storage.drop_cache(&paths.iter().map(PathBuf::as_path).collect::<Vec<_>>())?;
+        Ok(())
     }
 
     fn strategy(&self, strategy: &Strategy, rates: &StorageRates) -> Result<StrategyProfile> {
@@ -201,24 +213,29 @@ impl Profiler<'_> {
         let draw = Draw { seed: self.options.seed, epoch: 0 };
         let (shuffle, source) = (self.options.shuffle, &*kept.built_from);
         let costs = costs::online_costs(source, self.pipeline, shuffle, draw, self.effort, self.progress)?;
-        let paths = self.readable(kept.loaded_from.paths());
-        let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
-        // What the build and the costs above left in the page cache must not help the first run.
-        self.storage.drop_cache(&paths)?;
-        let (runs, system) = self.runs(strategy, &kept, &paths)?;
+        // What the build and the costs above left in the page cache must not help.
+        self.forget(&*kept.loaded_from)?;
+        let (source, online) = self.loads(strategy, &kept)?;
+        let Halves { reading, working } = self.halves(&source, &online, costs.deserialise + costs.steps)?;
+        let (runs, system) = self.runs(strategy, &source, &online)?;
+        drop(source);
         if !split.keeps_files() {
             std::fs::remove_dir_all(&folder).map_err(Error::io("remove", &folder))?;
         }
         // Costs count per sample that reaches the trainer: a step may make many of one, and damaged ones are left out.
         let (storage_bytes, stored) = (kept.bytes, kept.loaded_from.samples() as f64);
         let reached = runs.first().map_or(stored * costs.given, Run::samples_each_pass).max(1.0);
+        let (per_stored, costs) = (stored / reached, costs.scaled_to(working.as_ref(), stored / reached));
+        let reading = reading.map(|reading| of_reached(reading, per_stored));
         Ok(StrategyProfile {
             name: strategy.to_string(),
             storage_bytes,
             bytes_per_sample: storage_bytes as f64 / reached,
             prep_seconds,
-            deserialise_cpu_seconds: costs.deserialise * stored / reached,
-            online_cpu_seconds: costs.steps * stored / reached,
+            deserialise_cpu_seconds: costs.deserialise,
+            online_cpu_seconds: costs.steps,
+            reading,
+            working,
             split: split.clone(),
             runs,
             system,
@@ -262,6 +279,17 @@ impl Profiler<'_> {
         let shards = |storage| Arc::new(Shards::new(Arc::clone(&dataset), Arc::clone(storage)));
         let (built_from, loaded_from) = (shards(&self.builds_from), shards(&self.storage));
         Ok(Kept { built_from, loaded_from, bytes: report.manifest.bytes })
+    }
+}
+
+/// The same per sample that reaches the trainer, where `per_reached` samples are read for one.
+fn of_reached(reading: Alone, per_reached: f64) -> Alone {
+    Alone {
+        samples_per_second: reading.samples_per_second / per_reached,
+        samples_per_second_min: reading.samples_per_second_min / per_reached,
+        samples_per_second_max: reading.samples_per_second_max / per_reached,
+        cpu_seconds: reading.cpu_seconds * per_reached,
+        ..reading
     }
 }
 

@@ -1,6 +1,5 @@
 //! Runs: epochs over the samples, repeated until each lasts long enough to be believed, and again where others disturbed it.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -35,16 +34,10 @@ impl Profiler<'_> {
     pub(super) fn runs(
         &self,
         strategy: &Strategy,
-        kept: &Kept,
-        paths: &[&Path],
+        source: &Arc<dyn Source>,
+        online: &Online,
     ) -> Result<(Vec<Run>, Vec<SystemSample>)> {
         let Runs::Each(runs_total) = self.options.runs else { return Ok((Vec::new(), Vec::new())) };
-        let (source, online) = if self.options.caching == Caching::Application {
-            let online = Online::after_unpacking(self.pipeline, strategy);
-            (Arc::new(self.cache(strategy, &kept.loaded_from)?) as Arc<dyn Source>, online)
-        } else {
-            (Arc::clone(&kept.loaded_from), Online::after(self.pipeline, strategy))
-        };
         let (mut runs, mut system, mut times) = (Vec::<Run>::new(), Vec::new(), 1);
         let wanted = runs_total.get();
         // Of short runs nobody can say what disturbed them.
@@ -53,17 +46,26 @@ impl Profiler<'_> {
         while quiet < wanted && (runs.len() as u32) < most {
             let number = runs.len() as u32;
             if number == 0 || self.options.caching == Caching::None {
-                self.storage.drop_cache(paths)?;
+                self.forget(&**source)?;
             }
             // The first run with a page cache fills it, however long that takes.
             let fills = number == 0 && self.options.caching == Caching::System;
             let seconds = if fills { 0.0 } else { self.options.run_seconds };
-            let (run, samples) = self.run_for(seconds, &source, &online, (strategy, number), &mut times)?;
+            let (run, samples) = self.run_for(seconds, source, online, (strategy, number), &mut times)?;
             quiet += u32::from(fills || !run.is_disturbed());
             runs.push(run);
             system.extend(samples);
         }
         Ok((runs, system))
+    }
+
+    /// What runs of a strategy load from, and what they do to it then.
+    pub(super) fn loads(&self, strategy: &Strategy, kept: &Kept) -> Result<(Arc<dyn Source>, Online)> {
+        if self.options.caching == Caching::Application {
+            let online = Online::after_unpacking(self.pipeline, strategy);
+            return Ok((Arc::new(self.cache(strategy, &kept.loaded_from)?), online));
+        }
+        Ok((Arc::clone(&kept.loaded_from), Online::after(self.pipeline, strategy)))
     }
 
     /// One run that lasts `seconds` after its first batch, or a little less. `times` is how often samples must come for that, as far as
@@ -96,7 +98,7 @@ impl Profiler<'_> {
     }
 
     /// A loader of the samples of `source`, `times` times.
-    fn loader(&self, source: &Arc<dyn Source>, times: u64) -> Result<Loader> {
+    pub(super) fn loader(&self, source: &Arc<dyn Source>, times: u64) -> Result<Loader> {
         let options = LoadOptions {
             batch_size: self.options.batch_size,
             threads: self.options.threads,

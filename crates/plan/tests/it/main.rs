@@ -5,8 +5,10 @@
 mod analysis;
 mod files;
 mod model;
+mod notices;
 mod presto;
 mod profiles;
 mod properties;
 mod summaries;
 mod what_if;
+mod work;

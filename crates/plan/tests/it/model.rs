@@ -1,6 +1,6 @@
 //! The cost model by hand, with its edge cases.
 
-use forebay_plan::{Bound, Caching, Prediction, Profile, StrategyProfile, predict};
+use forebay_plan::{Alone, Bound, Caching, Prediction, Profile, StrategyProfile, WhatIf, forecasts, predict};
 
 use crate::profiles::{close, profile, strategy};
 
@@ -110,4 +110,81 @@ fn of_equal_bounds_the_trainer_is_named_first_then_storage() {
     profile.strategies[0].bytes_per_sample = 910e6 / 1600.0;
     assert_eq!(prediction(&profile).bound_by, Bound::Storage);
     assert_eq!(predict(&profile, &profile.strategies[0], Some(1600.0)).bound_by, Bound::Trainer);
+}
+
+/// One half of loading, by 8 threads.
+fn alone(samples_per_second: f64, cpu_seconds: f64) -> Alone {
+    Alone {
+        samples_per_second,
+        samples_per_second_min: 0.9 * samples_per_second,
+        samples_per_second_max: 1.2 * samples_per_second,
+        cpu_seconds,
+        threads: 8,
+        disturbed: false,
+    }
+}
+
+#[test]
+fn what_readers_reach_alone_is_what_storage_gives() {
+    let mut profile = one(1);
+    profile.strategies[0].reading = Some(alone(700.0, 0.0));
+    let found = prediction(&profile);
+    assert_eq!((found.load, found.bound_by), (Some(700.0), Bound::Storage));
+    // Of another storage it says nothing.
+    let what_if = WhatIf { read_bytes_per_second: Some(500e6), ..WhatIf::default() };
+    let there = &forecasts(&profile, &what_if, None).unwrap()[0].prediction;
+    assert!(close(there.load.unwrap(), 500.0));
+    let what_if = WhatIf { cores: Some(16), ..WhatIf::default() };
+    assert_eq!(forecasts(&profile, &what_if, None).unwrap()[0].prediction.load, Some(700.0));
+    // What took no time to read, or was too little to tell, is left to the rates.
+    profile.strategies[0].reading = Some(alone(0.0, 0.0));
+    assert!(close(prediction(&profile).load.unwrap(), 910.0));
+}
+
+#[test]
+fn reading_takes_processor_time_from_the_work() {
+    let with = |cpu_seconds| with_strategy(|strategy| strategy.reading = Some(alone(5000.0, cpu_seconds)));
+    assert!(close(with(0.0).decode.unwrap(), 1600.0));
+    // 5 ms of work and 3 of reading on 8 cores.
+    assert!(close(with(0.003).decode.unwrap(), 1000.0));
+    // One worker has a core to itself while others read.
+    let one_thread = changed(|profile| {
+        profile.method.threads = 1;
+        profile.strategies[0].reading = Some(alone(5000.0, 0.003));
+    });
+    assert!(close(one_thread.decode.unwrap(), 200.0));
+    // Without a measurement of the strategy's own, by the byte; readers have no more time than there is.
+    let by_bytes = changed(|profile| profile.storage.cpu_seconds_per_byte = 10e-9);
+    assert!(close(by_bytes.decode.unwrap(), 8.0 / 0.015));
+    assert!(close(by_bytes.load.unwrap(), 800.0));
+    let cached = changed(|profile| {
+        profile.method.caching = Caching::Application;
+        profile.storage.cpu_seconds_per_byte = 10e-9;
+    });
+    assert!(close(cached.decode.unwrap(), 2000.0));
+}
+
+#[test]
+fn workers_that_get_in_each_others_way_are_believed_unless_others_did_it() {
+    // 8 workers of 5 ms could give 1,600 a second.
+    let slowed = with_strategy(|strategy| strategy.working = Some(alone(1200.0, 0.005)));
+    assert!(close(slowed.decode.unwrap(), 1200.0));
+    let disturbed = Alone { disturbed: true, ..alone(1200.0, 0.005) };
+    assert!(close(with_strategy(|strategy| strategy.working = Some(disturbed)).decode.unwrap(), 1600.0));
+    let mut profile = one(1);
+    profile.strategies[0].working = Some(alone(1200.0, 0.005));
+    let what_if = WhatIf { cores: Some(2), ..WhatIf::default() };
+    assert!(close(forecasts(&profile, &what_if, None).unwrap()[0].prediction.decode.unwrap(), 300.0));
+}
+
+#[test]
+fn an_interval_is_as_wide_as_the_measurements_parts_lie_apart() {
+    let found = with_strategy(|strategy| {
+        strategy.reading = Some(alone(5000.0, 0.0));
+        strategy.working = Some(alone(1600.0, 0.005));
+    });
+    let [low, middle, high] = [found.samples_per_second_min, found.samples_per_second, found.samples_per_second_max];
+    assert!(close(middle.unwrap(), 1600.0));
+    assert!(close(low.unwrap(), 1600.0 * 0.9 * 0.95));
+    assert!(close(high.unwrap(), 1600.0 * 1.2 * 1.05));
 }

@@ -29,6 +29,8 @@ pub(crate) fn strategy(name: &str, position: usize, samples: u64, t4: f64, stora
         prep_seconds: 0.0,
         deserialise_cpu_seconds: 0.0,
         online_cpu_seconds: 0.0,
+        reading: None,
+        working: None,
         runs: vec![run.clone(), run],
         system: vec![],
     }
@@ -72,6 +74,7 @@ pub(crate) fn profile(samples: u64, strategies: Vec<StrategyProfile>) -> Profile
             name: "ceph-hdd".to_owned(),
             // fio with 8 threads, sequential (inventory §10); files as PRESTO's unprocessed strategy read them.
             sequential_bytes_per_second: 910e6,
+            cpu_seconds_per_byte: 0.0,
             files_per_second: 107.0,
             file_bytes: 114_661.0,
         },

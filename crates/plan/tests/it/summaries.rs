@@ -2,7 +2,8 @@
 
 use forebay_error::ErrorKind;
 use forebay_plan::{
-    Bound, Caching, FirstBatch, Objective, Others, Profile, Run, Runs, Stats, break_even_epochs, plan, rank, summarise,
+    Bound, Caching, FirstBatch, Objective, Others, Profile, Run, Runs, Stats, StrategyProfile, break_even_epochs, plan,
+    rank, summarise,
 };
 
 use crate::profiles::{close, presto_cv, profile, strategy};
@@ -40,10 +41,40 @@ fn disturbed_runs_count_only_where_there_are_no_others() {
     measured.runs = vec![disturbed(2.0), run(100, 1.0), disturbed(4.0)];
     let summary = &summarise(&profile(100, vec![measured.clone()]), None).unwrap()[0];
     assert_eq!((summary.t4_samples_per_second, summary.runs, summary.disturbed), (100.0, 1, false));
+    let busy_disk = |bytes_read, disk_bytes_per_second| Run {
+        bytes_read,
+        others: Some(Others { cores: 0.0, disk_bytes_per_second }),
+        ..run(100, 1.0)
+    };
+    assert!(busy_disk(200_000_000, 150e6).is_disturbed());
+    assert!(!busy_disk(400_000_000, 150e6).is_disturbed(), "little beside its own");
+    assert!(!busy_disk(0, 50e6).is_disturbed());
     measured.runs.remove(1);
     let found = plan(&profile(100, vec![measured]), &Objective::default()).unwrap();
     assert!(found.ranking[0].summary.disturbed);
     assert!(found.reason.contains("Other programs disturbed every run of 1 of 1 strategies"), "{}", found.reason);
+}
+
+#[test]
+fn where_all_runs_were_disturbed_the_model_counts() {
+    let disturb = |strategy: &mut StrategyProfile| {
+        let others = Others { cores: 0.9, disk_bytes_per_second: 0.0 };
+        strategy.runs.iter_mut().for_each(|run| run.others = Some(others));
+    };
+    // 1 MB and 5 ms a sample: 910 samples/s by the model, of which others left 500.
+    let mut slow = strategy("concatenated", 1, 100, 500.0, 100_000_000);
+    slow.online_cpu_seconds = 0.005;
+    let mut faster = strategy("decoded", 2, 100, 600.0, 110_000_000);
+    faster.online_cpu_seconds = 0.001;
+    [&mut slow, &mut faster].into_iter().for_each(disturb);
+    let profile = profile(100, vec![slow, faster]);
+    let summaries = summarise(&profile, None).unwrap();
+    assert!((summaries[0].t4_samples_per_second - 910.0).abs() < 1e-6);
+    assert_eq!((summaries[0].disturbed, summaries[0].prediction_error), (true, None));
+    assert!(summaries[0].t4_min <= 500.0 && summaries[0].t4_max > 910.0, "{:?}", summaries[0]);
+    let found = plan(&profile, &Objective::default()).unwrap();
+    assert_eq!(found.chosen, "concatenated", "the measurement would have chosen the other");
+    assert!(found.reason.contains("may be wrong about `decoded`"), "{}", found.reason);
 }
 
 #[test]

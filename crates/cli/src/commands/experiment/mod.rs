@@ -5,6 +5,7 @@
 
 mod estimate;
 mod folder;
+mod headline;
 mod planned;
 mod show;
 
@@ -25,7 +26,7 @@ use crate::arguments::{
 };
 use crate::error::{Error, Result};
 use crate::output::{Output, write_inside};
-use crate::report::Report;
+use crate::report::{self, Report};
 use folder::Folder;
 use planned::{MadeFolder, PlannedRun};
 use show::Finding;
@@ -240,7 +241,7 @@ struct Outcome {
     table: Option<PathBuf>,
     /// Throughput of every strategy in every run.
     findings: Vec<Finding>,
-    /// What they come to, in words.
+    /// What they come to, in words: the answer to what was asked first.
     remarks: Vec<String>,
 }
 
@@ -303,10 +304,10 @@ fn execute(kind: &Kind, output: &Output) -> Result<Outcome> {
     let profiles = measure(&runs, &outcome, common, &folder, &progress)?;
     drop(progress);
     outcome.seconds = Some(begun.elapsed().as_secs_f64());
-    outcome.report = Some(write_report(&profiles, &folder)?);
-    outcome.table = Some(write_table(&profiles, &folder)?);
     outcome.findings = show::findings(&runs, &profiles)?;
-    outcome.remarks = show::remarks(kind, &profiles, &outcome.findings);
+    outcome.remarks = show::remarks(kind, &runs, &profiles, &outcome.findings);
+    outcome.report = Some(write_report(&profiles, &outcome, &folder)?);
+    outcome.table = Some(write_table(&profiles, &folder)?);
     Ok(outcome)
 }
 
@@ -341,9 +342,10 @@ fn measure(
     Ok(profiles)
 }
 
-fn write_report(profiles: &[Profile], folder: &Folder) -> Result<PathBuf> {
+fn write_report(profiles: &[Profile], outcome: &Outcome, folder: &Folder) -> Result<PathBuf> {
     let path = folder.path().join("report.html");
     let report = Report::new(profiles, &Objective::default()).map_err(Error::plan(folder.path()))?;
+    let report = report.of_experiment(report::Finding { experiment: outcome.experiment, remarks: &outcome.remarks });
     write_inside(&path, report.page().as_bytes())?;
     Ok(path)
 }

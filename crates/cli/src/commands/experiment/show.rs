@@ -3,6 +3,7 @@
 use forebay_plan::{Profile, StepCost, analyse, summarise, units};
 use serde::Serialize;
 
+use super::headline::headline;
 use super::planned::PlannedRun;
 use super::{Kind, Outcome};
 use crate::commands::profile::counted;
@@ -12,14 +13,14 @@ use crate::output::{Align, Page, Table};
 /// One strategy in one run.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Finding {
-    run: String,
-    strategy: String,
-    samples_per_second: f64,
-    bytes_per_sample: f64,
-    storage_bytes_total: u64,
-    prep_seconds_total: f64,
+    pub(super) run: String,
+    pub(super) strategy: String,
+    pub(super) samples_per_second: f64,
+    pub(super) bytes_per_sample: f64,
+    pub(super) storage_bytes_total: u64,
+    pub(super) prep_seconds_total: f64,
     /// Whether the strategy is kept in another form than plainly, and what that saves in storage.
-    space_saving: Option<f64>,
+    pub(super) space_saving: Option<f64>,
 }
 
 /// Every strategy of every run, in order.
@@ -59,17 +60,9 @@ fn distinct<'f>(names: impl Iterator<Item = &'f str>) -> Vec<&'f str> {
     all
 }
 
-/// What the findings come to.
-pub(super) fn remarks(kind: &Kind, profiles: &[Profile], findings: &[Finding]) -> Vec<String> {
-    let mut remarks = Vec::new();
-    let best = findings.iter().max_by(|one, other| one.samples_per_second.total_cmp(&other.samples_per_second));
-    if let Some(best) = best {
-        let rate = units::samples_per_second(best.samples_per_second);
-        remarks.push(match kind {
-            Kind::Strategies(_) | Kind::Compression(_) => format!("`{}` is fastest: {rate}.", best.strategy),
-            _ => format!("`{}` in run `{}` is fastest: {rate}.", best.strategy, best.run),
-        });
-    }
+/// What the findings come to: what was found first.
+pub(super) fn remarks(kind: &Kind, runs: &[PlannedRun], profiles: &[Profile], findings: &[Finding]) -> Vec<String> {
+    let mut remarks: Vec<String> = headline(kind, runs, profiles, findings).into_iter().collect();
     match kind {
         Kind::Caching(_) => remarks.extend(between(findings, "none", "application", "Keeping samples in memory")),
         Kind::Parallelism(_) => {
@@ -194,6 +187,10 @@ pub(super) fn show(outcome: &Outcome, page: &mut Page) {
         ));
         return page.next_step("Next:", "the same command without --dry-run");
     };
+    if let Some(found) = outcome.remarks.first() {
+        page.paragraph(found);
+        page.gap();
+    }
     if outcome.experiment == "compression" {
         page.table(&forms_table(outcome));
     } else {
@@ -201,7 +198,7 @@ pub(super) fn show(outcome: &Outcome, page: &mut Page) {
         page.table(&rates_table(outcome));
     }
     page.gap();
-    for remark in &outcome.remarks {
+    for remark in outcome.remarks.iter().skip(1) {
         page.hanging("- ", remark);
     }
     page.gap();

@@ -2,13 +2,15 @@
 
 use forebay_plan::{Bound, Forecast, OtherMachine, Plan, units};
 
-use crate::commands::profile::{bound_by, rate_with_spread, signed_percent};
+use crate::commands::profile::{bound_by, counted, rate_with_spread, signed_percent};
 use crate::output::{Align, Page, Table};
 
 /// The choice, the ranking, and what binds each strategy.
 pub(crate) fn show(plan: &Plan, page: &mut Page) {
     page.heading(&format!("Keep `{}`", plan.chosen));
     page.paragraph(&plan.reason);
+    page.paragraph(&measured(plan));
+    page.warnings(&plan.notices);
     page.gap();
     page.table(&if plan.other_machine.is_some() { forecasts(plan) } else { measurements(plan) });
     if plan.prices.is_some() {
@@ -27,6 +29,12 @@ pub(crate) fn show(plan: &Plan, page: &mut Page) {
             page.hanging("- ", &format!("Assumed: {assumption}."));
         }
     }
+}
+
+/// Under what it was measured.
+fn measured(plan: &Plan) -> String {
+    let threads = counted(plan.threads as u64, "thread");
+    format!("Measured on storage `{}` with {threads}, {}.", plan.storage, plan.caching.words())
 }
 
 fn dash() -> String {

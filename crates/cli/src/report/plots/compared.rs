@@ -4,20 +4,11 @@ use forebay_plan::{Caching, CachingRow, Line, LineGroup, Point, ShuffleRow, unit
 
 use super::super::bars::{Bar, Bars, Panel, Row};
 use super::super::html::escape;
-use super::super::lines::{Across, LinePanel, Lines, Trace};
+use super::super::lines::{Across, LinePanel, Lines, Trace, Weight};
 use super::super::scale::Quantity;
 use super::super::svg::Key;
 use super::{Figure, Plot, Subject, or_dash};
 use crate::commands::profile::counted;
-
-/// What was cached, in words.
-pub(in crate::report) fn cached(caching: Caching) -> &'static str {
-    match caching {
-        Caching::None => "nothing cached",
-        Caching::System => "page cache",
-        Caching::Application => "samples in memory",
-    }
-}
 
 impl Subject<'_> {
     pub(super) fn caching(&self) -> Option<Plot> {
@@ -27,7 +18,7 @@ impl Subject<'_> {
         let row = |row: &CachingRow| {
             let bar = |(series, rate): (usize, Option<f64>)| {
                 let rate = rate?;
-                let tip = format!("{}, {}: {}", row.strategy, cached(kinds[series]), units::samples_per_second(rate));
+                let tip = format!("{}, {}: {}", row.strategy, kinds[series].words(), units::samples_per_second(rate));
                 Some(Bar::simple(rate, series, units::number(rate), tip))
             };
             let bars = rates(row).into_iter().enumerate().filter_map(bar).collect();
@@ -44,7 +35,7 @@ impl Subject<'_> {
             std::iter::once(row.strategy.clone()).chain(rates).chain(more).collect()
         };
         let present = |series: &usize| group.rows.iter().any(|row| rates(row)[*series].is_some());
-        let legend = (0..3).filter(present).map(|series| (Key::Block(series), cached(kinds[series]).to_owned()));
+        let legend = (0..3).filter(present).map(|series| (Key::Block(series), kinds[series].words().to_owned()));
         Some(Plot {
             id: "caching",
             title: "Caching",
@@ -81,6 +72,7 @@ impl Subject<'_> {
             series: self.series(&line.strategy),
             points: line.points.iter().map(|point| (point.x, point.y, tip(line, point))).collect(),
             tip: line.strategy.clone(),
+            weight: Weight::Even,
         };
         LinePanel { title, x, y, lines: group.lines.iter().map(line).collect(), ideal: false, marks: true }
     }
@@ -105,7 +97,7 @@ impl Subject<'_> {
                 format!("{}, {threads}: {} times as fast, {rate}", line.strategy, units::number(point.y))
             };
             let across = Across::Values(Quantity::Plain("threads"), "threads");
-            let title = cached(group.caching).to_owned();
+            let title = group.caching.words().to_owned();
             let panel = self.line_panel(title, group, across, Quantity::Plain("speed-up"), tip);
             LinePanel { ideal: true, ..panel }
         };
@@ -114,7 +106,7 @@ impl Subject<'_> {
                 line.points.iter().map(move |point| {
                     vec![
                         line.strategy.clone(),
-                        cached(group.caching).to_owned(),
+                        group.caching.words().to_owned(),
                         units::count(point.x as u64),
                         units::number(point.samples_per_second),
                         format!("{} ×", units::number(point.y)),

@@ -1,9 +1,10 @@
 //! The plots: what each shows, with the table of the same numbers.
 
 mod choices;
-pub(super) mod compared;
+mod compared;
 mod single;
 mod system;
+mod work;
 
 use forebay_plan::{Analysis, Comparison, Plan, Profile};
 
@@ -33,7 +34,7 @@ pub(super) enum Figure {
 
 /// The numbers of a plot: headings, and rows of which the first cell is a name.
 pub(super) struct Grid {
-    pub(super) head: Vec<&'static str>,
+    pub(super) head: Vec<String>,
     pub(super) rows: Vec<Vec<String>>,
     /// The name whose row is marked.
     pub(super) best: Option<String>,
@@ -60,6 +61,10 @@ impl Figure {
 }
 
 impl Grid {
+    pub(super) fn new(head: &[&str], rows: Vec<Vec<String>>, best: Option<String>) -> Self {
+        Self { head: head.iter().map(|heading| (*heading).to_owned()).collect(), rows, best }
+    }
+
     pub(super) fn html(&self) -> String {
         let head = self
             .head
@@ -102,31 +107,43 @@ impl Subject<'_> {
         self.names.iter().position(|name| name == strategy).unwrap_or(self.names.len())
     }
 
+    fn is_by_money(&self) -> bool {
+        self.plan.weights.money > 0.0
+    }
+
     fn is_chosen(&self, strategy: &str) -> bool {
         self.plan.chosen == strategy
     }
 
     /// A table whose marked row is the choice.
-    fn grid(&self, head: &[&'static str], rows: Vec<Vec<String>>) -> Grid {
-        Grid { head: head.to_vec(), rows, best: Some(self.plan.chosen.clone()) }
+    fn grid(&self, head: &[&str], rows: Vec<Vec<String>>) -> Grid {
+        Grid::new(head, rows, Some(self.plan.chosen.clone()))
     }
 
-    /// All plots that the measurements allow, in the order of the page.
-    pub(super) fn plots(&self) -> Vec<Plot> {
-        // What several profiles were measured for comes first.
+    /// The plots of what was chosen by, where that is money, and of what the profiles differ in, or the strategies of one are kept in.
+    pub(super) fn varied(&self) -> Vec<Plot> {
         let all = [
+            self.money().filter(|_| self.is_by_money()),
             self.caching(),
             self.speed_up(),
             self.sample_counts(),
             self.sample_sizes(),
             self.shuffles(),
             self.encodings(),
+        ];
+        all.into_iter().flatten().collect()
+    }
+
+    /// All other plots that the measurements allow, in the order of the page.
+    pub(super) fn others(&self) -> Vec<Plot> {
+        let all = [
             Some(self.storage_throughput()),
             Some(self.throughput()),
             Some(self.effort()),
             self.forecast(),
-            self.money(),
+            self.money().filter(|_| !self.is_by_money()),
             Some(self.steps()),
+            self.threads(),
             self.system(),
         ];
         all.into_iter().flatten().collect()

@@ -1,6 +1,6 @@
 //! Plots of one profile.
 
-use forebay_plan::{Analysed, StrategyProfile, units};
+use forebay_plan::{Analysed, units};
 
 use super::super::bars::{Bar, Bars, Panel, Part, Row};
 use super::super::html::escape;
@@ -135,11 +135,24 @@ impl Subject<'_> {
         }
     }
 
+    /// Storage, and beside it the time that is spent once and every epoch, one after the other as PRESTO draws them.
     pub(super) fn effort(&self) -> Plot {
+        let times = |one: &Analysed| {
+            let summary = &one.ranked.summary;
+            let part = |value: f64, series: usize, what: &str| Part {
+                value,
+                series,
+                tip: format!("{}: {} {what}", summary.name, units::seconds(value)),
+            };
+            let (offline, online) = (summary.prep_seconds_total, summary.epoch_seconds_total);
+            let parts = vec![part(offline, 4, "offline, once"), part(online, 0, "online, each epoch")];
+            let text = format!("{} + {}", units::seconds(offline), units::seconds(online));
+            self.row(&summary.name, vec![Bar { parts, text, spread: None, mark: None }])
+        };
+        let times = self.strategies().iter().map(times).collect();
         let panels = vec![
             self.panel("Storage", Quantity::Bytes, 3, |one| one.ranked.summary.storage_bytes_total as f64),
-            self.panel("Preparation, once", Quantity::Seconds, 4, |one| one.ranked.summary.prep_seconds_total),
-            self.panel("One epoch", Quantity::Seconds, 0, |one| one.ranked.summary.epoch_seconds_total),
+            Panel { title: "Time, offline and online".to_owned(), quantity: Quantity::Seconds, rows: times },
         ];
         let row = |one: &Analysed| {
             let summary = &one.ranked.summary;
@@ -163,59 +176,17 @@ impl Subject<'_> {
             id: "storage-preparation",
             title: "Storage, preparation and epoch",
             note: format!("For all {}{scaled}. Less is better.", escape(&counted(samples, "sample"))),
-            figure: Figure::Bars(Bars { panels, legend: Vec::new() }),
+            figure: Figure::Bars(Bars {
+                panels,
+                legend: vec![
+                    (Key::Block(4), "offline: preparation, once".to_owned()),
+                    (Key::Block(0), "online: each epoch".to_owned()),
+                ],
+            }),
             grid: self.grid(
                 &["strategy", "storage", "prepare once", "one epoch", "pays off in"],
                 self.strategies().iter().map(row).collect(),
             ),
         }
     }
-
-    pub(super) fn steps(&self) -> Plot {
-        let profile = self.profile;
-        let parts = |strategy: &StrategyProfile| {
-            let first = profile.steps.len() - profile.online_steps(strategy).len();
-            let apart = ("taking records apart".to_owned(), strategy.deserialise_cpu_seconds, 6);
-            let steps = profile.online_steps(strategy).iter().enumerate();
-            let steps = steps.map(|(at, step)| (step.name.clone(), step.cpu_seconds, step_series(first + at)));
-            std::iter::once(apart).chain(steps).filter(|(_, seconds, _)| *seconds > 0.0).collect::<Vec<_>>()
-        };
-        let row = |strategy: &StrategyProfile| {
-            let part = |(what, value, series): (String, f64, usize)| Part {
-                value,
-                series,
-                tip: format!("{}: {what} {}", strategy.name, units::seconds(value)),
-            };
-            let parts: Vec<Part> = parts(strategy).into_iter().map(part).collect();
-            let sum: f64 = parts.iter().map(|part| part.value).sum();
-            self.row(&strategy.name, vec![Bar { parts, text: units::seconds(sum), spread: None, mark: None }])
-        };
-        let rows = profile.strategies.iter().map(row).collect();
-        let legend = profile.steps.iter().enumerate().map(|(at, step)| {
-            let random = if step.random { " (random)" } else { "" };
-            (Key::Block(step_series(at)), format!("{}{random}", step.name))
-        });
-        let apart = (Key::Block(6), "taking records apart".to_owned());
-        let cells = profile.steps.iter().map(|step| {
-            let when = if step.random { "every epoch" } else { "once or every epoch" };
-            vec![step.name.clone(), units::seconds(step.cpu_seconds), units::bytes(step.bytes_out), when.to_owned()]
-        });
-        Plot {
-            id: "steps",
-            title: "Work per sample, every epoch",
-            note: "Processor time of one sample on one thread, by step: what each strategy leaves to every epoch. The table has what \
-                   each step gives."
-                .to_owned(),
-            figure: Figure::Bars(Bars {
-                panels: vec![Panel { title: String::new(), quantity: Quantity::Seconds, rows }],
-                legend: std::iter::once(apart).chain(legend).collect(),
-            }),
-            grid: self.grid(&["step", "processor time", "gives", "runs"], cells.collect()),
-        }
-    }
-}
-
-/// The colours of steps leave out the grey of taking records apart.
-fn step_series(step: usize) -> usize {
-    [0, 1, 2, 3, 4, 5, 7][step % 7]
 }

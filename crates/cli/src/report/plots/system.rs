@@ -2,7 +2,8 @@
 
 use forebay_plan::{StrategyProfile, SystemSample, units};
 
-use super::super::lines::{Across, LinePanel, Lines, Trace};
+use super::super::html::code;
+use super::super::lines::{Across, LinePanel, Lines, Trace, Weight};
 use super::super::scale::Quantity;
 use super::super::svg::Key;
 use super::{Figure, Plot, Subject};
@@ -30,10 +31,10 @@ fn longest_run(strategy: &StrategyProfile) -> Vec<&SystemSample> {
 }
 
 impl Subject<'_> {
-    /// `None` where no run was long enough for a line.
+    /// `None` where no run was long enough to be looked at.
     pub(super) fn system(&self) -> Option<Plot> {
         let runs = self.profile.strategies.iter().map(|strategy| (strategy.name.as_str(), longest_run(strategy)));
-        let runs: Vec<(&str, Vec<&SystemSample>)> = runs.filter(|(_, samples)| samples.len() > 1).collect();
+        let runs: Vec<(&str, Vec<&SystemSample>)> = runs.filter(|(_, samples)| !samples.is_empty()).collect();
         if runs.is_empty() {
             return None;
         }
@@ -45,6 +46,7 @@ impl Subject<'_> {
                 series: self.series(strategy),
                 points: samples.iter().map(|sample| (sample.seconds, value(sample), String::new())).collect(),
                 tip: format!("{strategy}: {} on average", quantity.text(mean(samples, value))),
+                weight: if self.is_chosen(strategy) { Weight::Strong } else { Weight::Faint },
             };
             LinePanel {
                 title: title.to_owned(),
@@ -62,14 +64,22 @@ impl Subject<'_> {
             let first = [(*strategy).to_owned(), units::seconds(length)];
             first.into_iter().chain(cells).collect()
         };
+        let observed = runs.iter().any(|(strategy, _)| self.is_chosen(strategy));
+        let name = code(&self.plan.chosen);
+        let chosen = if observed {
+            format!("The thick line is {name}.")
+        } else {
+            format!("No run of {name} was long enough to be looked at: raise <code>--seconds</code>.")
+        };
         let mut head = vec!["strategy", "observed for"];
         head.extend(METRICS.iter().map(|(title, ..)| *title));
         Some(Plot {
             id: "system",
             title: "The system over time",
-            note: "The whole machine, once a second, during the longest observed run of each strategy; time since the run began. A \
-                   throttled storage waits instead of the disk, which then shows fewer reads. The table has means."
-                .to_owned(),
+            note: format!(
+                "The whole machine, ten times a second, during the longest observed run of each strategy; time since the run \
+                 began. {chosen} A throttled storage waits instead of the disk, which then shows fewer reads. The table has means."
+            ),
             figure: Figure::Lines(Lines { panels: METRICS.iter().map(panel).collect(), legend: legend.collect() }),
             grid: self.grid(&head, runs.iter().map(row).collect()),
         })

@@ -1,0 +1,386 @@
+"""Can a profile be believed? Each of its figures beside an independent load.
+
+For each case (a pipeline and its data) every strategy is built once from all of the data. For each setting (storage, threads, caching) the
+first samples are profiled, whole and with `--fast`, and every strategy is loaded with `forebay load` for some seconds. A cell is one strategy
+in one setting: what the cost model said, what the profile said, what the load gave, and what bound it. Once more with a core kept busy by
+another process: then the choice counts, against what the quiet loads gave.
+
+Writes a table and a scatter plot. Needs Python's standard library and the program only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import datetime
+import json
+import math
+import os
+import pathlib
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DATA = pathlib.Path(os.environ.get("FOREBAY_TEST_DATA", ROOT / "../shared/data"))
+CUSTOM = "custom:read=200MB/s,stream=100MB/s,seek=4ms,iops=400"
+
+#: What is wanted: of the errors' median and 90th percentile, of bottlenecks that are right, of what a choice loses.
+MEDIAN_MAX, NINETIETH_MAX, FAST_NINETIETH_MAX = 0.05, 0.15, 0.20
+BOTTLENECKS_MIN, REGRET_MAX, FAST_SHARE_MAX = 0.95, 0.05, 0.2
+
+
+@dataclass
+class Case:
+    """A pipeline and its data; `times` is how often each file comes, so that an epoch is longer than its start."""
+
+    name: str
+    pipeline: str
+    data: pathlib.Path
+    times: int
+    samples: int
+    encodings: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Setting:
+    storage: str
+    threads: int
+    caching: str
+
+    def __str__(self) -> str:
+        name = "custom" if self.storage.startswith("custom") else self.storage
+        return f"{name}, {self.threads} thread{'s' if self.threads > 1 else ''}, {CACHING[self.caching]}"
+
+
+CACHING = {"none": "cold", "system": "page cache", "application": "samples in memory"}
+
+CASES = [
+    Case("cv", "cv", DATA / "images-jpeg", 3, 200),
+    Case("imagenet", "imagenet", DATA / "images-jpeg", 3, 200, ["l3-fast", "gzip"]),
+    Case("png", "cv2-png", DATA / "images-png-hd", 20, 60, ["l3-fast"]),
+    Case("nlp", "nlp", DATA / "text-html", 4, 100),
+    Case("flac", "flac", DATA / "audio-flac", 4, 100),
+]
+SETTINGS = [
+    Setting("local", 2, "none"),
+    Setting("local", 1, "none"),
+    Setting("local", 2, "system"),
+    Setting("local", 2, "application"),
+    Setting("direct", 2, "none"),
+    Setting("hdd", 2, "none"),
+    Setting("ssd", 2, "none"),
+    Setting("ceph-hdd", 2, "none"),
+    Setting("ceph-hdd", 1, "none"),
+    Setting(CUSTOM, 2, "none"),
+]
+
+
+@dataclass
+class Cell:
+    """One strategy in one setting, all in samples per second."""
+
+    case: str
+    setting: str
+    strategy: str
+    model: float
+    profile: float
+    fast: float
+    truth: float
+    profile_bound: str
+    model_bound: str
+    fast_bound: str
+    truth_bound: str
+    ran_fast: bool
+
+
+@dataclass
+class Choice:
+    """What was chosen in one setting, and how much slower that is, truly, than the fastest."""
+
+    case: str
+    setting: str
+    how: str
+    chosen: str
+    best: str
+    regret: float
+    unsure: bool
+    seconds: float
+
+
+class Bench:
+    def __init__(self, program: pathlib.Path, folder: pathlib.Path, seconds: float) -> None:
+        self.program, self.folder, self.seconds = program, folder, seconds
+
+    def run(self, *arguments: str) -> Any:
+        done = subprocess.run([self.program, *arguments, "--json"], capture_output=True, text=True)
+        if done.returncode != 0:
+            sys.exit(f"forebay {' '.join(arguments)} failed:\n{done.stderr}")
+        return json.loads(done.stdout)
+
+    def files(self, case: Case) -> pathlib.Path:
+        """A folder with the files of the case, each several times, so that an epoch is longer than its start."""
+        suffixes = {"cv": (".jpg",), "imagenet": (".jpg",), "cv2-png": (".png",), "nlp": (".html",), "flac": (".flac",)}
+        found = sorted(path for path in case.data.rglob("*") if path.suffix in suffixes[case.pipeline])
+        copies = self.folder / case.name / "data" / "all"
+        shutil.rmtree(copies.parent, ignore_errors=True)
+        copies.mkdir(parents=True)
+        for number in range(case.times):
+            for path in found:
+                shutil.copyfile(path, copies / f"{number}-{path.name}")
+        return copies.parent
+
+    def common(self, case: Case, data: pathlib.Path, setting: Setting) -> list[str]:
+        encodings = [word for encoding in case.encodings for word in ("--encoding", encoding)]
+        return [case.pipeline, "--data", str(data), "--samples", str(case.samples), "--storage", setting.storage,
+                "--threads", str(setting.threads), "--caching", setting.caching, *encodings]
+
+    def profile(self, case: Case, data: pathlib.Path, setting: Setting, *options: str) -> tuple[dict[str, Any], float]:
+        begun = time.monotonic()
+        output = str(self.folder / case.name / "profile.json")
+        runs = ["--runs", "4"] if setting.caching == "system" and "--fast" not in options else []
+        found = self.run("profile", *self.common(case, data, setting), "-o", output, *runs, *options)
+        return found, time.monotonic() - begun
+
+    def build(self, case: Case, data: pathlib.Path, strategy: str) -> pathlib.Path | None:
+        """The strategy's data set, of all the data; none where it keeps files."""
+        if strategy == "unprocessed":
+            return None
+        folder = self.folder / case.name / "built" / strategy
+        if not (folder / "dataset.json").exists():
+            self.run("build", case.pipeline, "--data", str(data), "--strategy", strategy, "--output", str(folder),
+                     "--shards", "2")
+        return folder
+
+    def load(self, case: Case, data: pathlib.Path, setting: Setting, strategy: str, rate: float) -> tuple[float, str]:
+        """What a load of some seconds gives after its first batches, and what bound it."""
+        folder = self.build(case, data, strategy)
+        what = [case.pipeline, "--data", str(data)] if folder is None else [str(folder)]
+        samples = len(list((data / "all").iterdir()))
+        epochs = max(2, math.ceil(self.seconds * rate / samples) + 1)
+        options = ["--storage", setting.storage, "--threads", str(setting.threads)]
+        if setting.caching == "none":
+            options += ["--cold"]
+        elif setting.caching == "application":
+            options += ["--cache", "8GB"]
+        while True:
+            found = self.run("load", *what, *options, "--epochs", str(epochs))
+            # The first epoch fills the caches, if there are any.
+            counted = found["epochs"] if setting.caching == "none" else found["epochs"][1:]
+            taken = [(epoch["samples"] - min(64, epoch["samples"] - 1), epoch["seconds"] - epoch["first_batch_seconds"])
+                     for epoch in counted]
+            seconds = sum(seconds for _, seconds in taken)
+            if seconds >= 0.9 * self.seconds:
+                return sum(samples for samples, _ in taken) / seconds, found["bound_by"]
+            epochs = math.ceil(epochs * self.seconds / max(seconds, 0.01)) + 1
+
+
+@contextlib.contextmanager
+def busy_core() -> Iterator[None]:
+    other = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        yield
+    finally:
+        other.kill()
+        other.wait()
+
+
+def choice(case: Case, setting: Setting, how: str, found: dict[str, Any], seconds: float, truth: dict[str, float]) -> Choice:
+    best = max(truth, key=lambda name: truth[name])
+    chosen = found["fastest"]
+    unsure = any(strategy["disturbed"] for strategy in found["strategies"])
+    return Choice(case.name, str(setting), how, chosen, best, 1 - truth[chosen] / truth[best], unsure, seconds)
+
+
+def measure(bench: Bench, case: Case, settings: list[Setting], busy: bool) -> tuple[list[Cell], list[Choice]]:
+    cells, choices = [], []
+    data = bench.files(case)
+    for setting in settings:
+        whole, whole_seconds = bench.profile(case, data, setting)
+        fast, fast_seconds = bench.profile(case, data, setting, "--fast")
+        quick = {strategy["name"]: strategy for strategy in fast["strategies"]}
+        truth = {}
+        for strategy in whole["strategies"]:
+            name = strategy["name"]
+            truth[name], bound = bench.load(case, data, setting, name, strategy["t4_samples_per_second"])
+            cells.append(Cell(case.name, str(setting), name, strategy["predicted_samples_per_second"] or math.nan,
+                              strategy["t4_samples_per_second"], quick[name]["t4_samples_per_second"], truth[name],
+                              strategy["bound_by"], strategy["modelled_bound_by"], quick[name]["bound_by"], bound,
+                              quick[name]["runs"] > 0))
+            cell = cells[-1]
+            print(f"{case.name}, {setting}, {name}: model {off(cell.model, cell.truth)}, profile "
+                  f"{off(cell.profile, cell.truth)}, fast {off(cell.fast, cell.truth)} of {cell.truth:,.0f}; "
+                  f"{cell.model_bound}, {cell.profile_bound}, {cell.fast_bound}; {cell.truth_bound}", file=sys.stderr)
+        choices.append(choice(case, setting, "whole", whole, whole_seconds, truth))
+        choices.append(choice(case, setting, "--fast", fast, fast_seconds, truth))
+        if busy:
+            with busy_core():
+                whole, whole_seconds = bench.profile(case, data, setting)
+                fast, fast_seconds = bench.profile(case, data, setting, "--fast")
+            choices.append(choice(case, setting, "whole, a core busy", whole, whole_seconds, truth))
+            choices.append(choice(case, setting, "--fast, a core busy", fast, fast_seconds, truth))
+        for made in choices[-4 if busy else -2:]:
+            print(f"{made.case}, {made.setting}, {made.how}: {made.chosen}, regret {made.regret:.1%}"
+                  f"{', unsure' if made.unsure else ''} ({made.seconds:.1f} s)", file=sys.stderr)
+    shutil.rmtree(bench.folder / case.name)
+    return cells, choices
+
+
+def off(said: float, truth: float) -> str:
+    return f"{said / truth - 1:+.0%}"
+
+
+def errors(cells: list[Cell], said: str) -> list[float]:
+    return sorted(abs(getattr(cell, said) / cell.truth - 1) for cell in cells)
+
+
+def percentile(values: list[float], share: float) -> float:
+    return values[min(len(values) - 1, math.ceil(share * len(values)) - 1)]
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
+
+
+def summary(cells: list[Cell], choices: list[Choice]) -> list[list[str]]:
+    rows = []
+    for what, said, bound, ninetieth_max in [
+        ("the cost model of a whole profile", "model", "model_bound", NINETIETH_MAX),
+        ("a whole profile", "profile", "profile_bound", NINETIETH_MAX),
+        ("`--fast`", "fast", "fast_bound", FAST_NINETIETH_MAX),
+    ]:
+        found = errors(cells, said)
+        middle, ninetieth = statistics.median(found), percentile(found, 0.9)
+        right = sum(getattr(cell, bound) == cell.truth_bound for cell in cells) / len(cells)
+        rows.append([what, f"{middle:.1%} (≤ {MEDIAN_MAX:.0%})", f"{ninetieth:.1%} (≤ {ninetieth_max:.0%})",
+                     f"{right:.0%} (≥ {BOTTLENECKS_MIN:.0%})"])
+    return rows
+
+
+def page(cells: list[Cell], choices: list[Choice], seconds: float) -> str:
+    accuracy = table(["what", "error, median", "90th percentile", "bottleneck right"], summary(cells, choices))
+    ways = sorted({made.how for made in choices}, key=[made.how for made in choices].index)
+    regrets = []
+    for how in ways:
+        made = [one for one in choices if one.how == how]
+        beyond = [one for one in made if one.regret > REGRET_MAX]
+        regrets.append([how, str(len(made)), f"{max(one.regret for one in made):.1%}", str(len(beyond)),
+                        str(sum(one.unsure for one in beyond)), f"{statistics.mean(one.seconds for one in made):.1f} s"])
+    worst = table(["profile", "choices", "largest regret", f"regret above {REGRET_MAX:.0%}", "of those said to be unsure",
+                   "time, mean"], regrets)
+    quick = sum(one.seconds for one in choices if one.how == "--fast") / sum(
+        one.seconds for one in choices if one.how == "whole")
+    details = table(
+        ["case", "setting", "strategy", "load", "model", "profile", "`--fast`", "bound by: load", "model", "profile", "`--fast`"],
+        [[cell.case, cell.setting, f"`{cell.strategy}`", f"{cell.truth:,.0f}", off(cell.model, cell.truth),
+          off(cell.profile, cell.truth), off(cell.fast, cell.truth) + (" (run)" if cell.ran_fast else ""), cell.truth_bound,
+          cell.model_bound, cell.profile_bound, cell.fast_bound] for cell in cells])
+    chosen = table(["case", "setting", "profile", "chose", "fastest", "regret", ""],
+                   [[one.case, one.setting, one.how, f"`{one.chosen}`", f"`{one.best}`", f"{one.regret:.1%}",
+                     "unsure" if one.unsure else ""] for one in choices])
+    return f"""# Can a profile be believed?
+
+Regenerate with `make bench-truth` (the grid of this page: `TRUTH='{" ".join(sys.argv[1:])}'`). These figures: {datetime.date.today()}, {processor()}, {os.cpu_count()} cores. A cell is a strategy in a setting; `load` is an
+independent `forebay load` of {seconds:.0f} seconds and more, on all the data, its first batches left out. Profiles see the first samples only. The errors are of what
+a profile said: by its cost model, by its own runs, and with `--fast` (by the model, or by short runs where it says so). In brackets what is wanted.
+
+{len(cells)} cells:
+
+{accuracy}
+What is chosen by them, and by how much that is slower, as loaded, than the fastest (`--fast` took {quick:.0%} of the time; wanted: {FAST_SHARE_MAX:.0%}):
+
+{worst}
+![what was said, against what loads gave](truth.svg)
+
+## Every cell, in samples per second
+
+{details}
+## Every choice
+
+{chosen}"""
+
+
+def processor() -> str:
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.machine()
+
+
+def scatter(cells: list[Cell]) -> str:
+    """A log-log plot of what was said against what loads gave."""
+    side, margin = 620, 70
+    rates = [rate for cell in cells for rate in (cell.truth, cell.model, cell.profile, cell.fast) if rate > 0]
+    low, high = math.floor(math.log10(min(rates))), math.ceil(math.log10(max(rates)))
+
+    def at(rate: float) -> float:
+        return margin + (math.log10(rate) - low) / (high - low) * (side - 2 * margin)
+
+    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {side} {side}" width="{side}" height="{side}" '
+             'font-family="system-ui, sans-serif" font-size="13">',
+             f'<rect width="{side}" height="{side}" fill="#fff"/>']
+    start, end = margin, side - margin
+    for exponent in range(low, high + 1):
+        place = at(10**exponent)
+        label = f"{10**exponent:,}"
+        parts += [f'<path d="M{place} {start}V{end}M{start} {side - place}H{end}" stroke="#e3e3e3"/>',
+                  f'<text x="{place}" y="{end + 20}" text-anchor="middle" fill="#555">{label}</text>',
+                  f'<text x="{start - 8}" y="{side - place + 4}" text-anchor="end" fill="#555">{label}</text>']
+    shift = math.log10(1.15) / (high - low) * (side - 2 * margin)
+    parts += [f'<path d="M{start} {end}L{end} {start}" stroke="#888"/>',
+              f'<path d="M{start} {end - shift}L{end - shift} {start}M{start + shift} {end}L{end} {start + shift}" stroke="#bbb" '
+              'stroke-dasharray="4 4"/>']
+    looks = [("fast", "#d98e04", "--fast"), ("model", "#3367b5", "cost model"), ("profile", "#1b8a5a", "profile")]
+    for said, color, _ in looks:
+        for cell in cells:
+            rate = getattr(cell, said)
+            if rate > 0:
+                parts.append(f'<circle cx="{at(cell.truth):.1f}" cy="{side - at(rate):.1f}" r="4" fill="none" stroke="{color}" '
+                             f'stroke-width="1.5"><title>{cell.case}, {cell.setting}, {cell.strategy}: {rate:,.0f} said, '
+                             f'{cell.truth:,.0f} loaded</title></circle>')
+    for number, (_, color, label) in enumerate(looks):
+        y = start + 14 + 20 * number
+        parts += [f'<circle cx="{start + 14}" cy="{y - 4}" r="4" fill="none" stroke="{color}" stroke-width="1.5"/>',
+                  f'<text x="{start + 26}" y="{y}" fill="#222">{label}</text>']
+    parts += [f'<text x="{side / 2}" y="{side - 18}" text-anchor="middle" fill="#222">samples/s that a load gave</text>',
+              f'<text transform="translate(18 {side / 2}) rotate(-90)" text-anchor="middle" fill="#222">samples/s that was said '
+              '(dashed: 15 % off)</text>', "</svg>\n"]
+    return "\n".join(parts)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--program", type=pathlib.Path, default=ROOT / "target/release/forebay")
+    parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "target/bench-truth", help="data and data sets")
+    parser.add_argument("--only", default=",".join(case.name for case in CASES), help="cases, by commas")
+    parser.add_argument("--settings", default="", help="only settings that have one of these words, by commas")
+    parser.add_argument("--seconds", type=float, default=5.0, help="how long a load lasts at least")
+    parser.add_argument("--busy", action="store_true", help="profile once more with one core kept busy")
+    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "bench/results/truth.md")
+    arguments = parser.parse_args()
+    if not DATA.exists():
+        sys.exit(f"there is no data in {DATA}: set FOREBAY_TEST_DATA")
+    bench = Bench(arguments.program.resolve(), arguments.folder, arguments.seconds)
+    words = [word for word in arguments.settings.split(",") if word]
+    settings = [one for one in SETTINGS if not words or any(word in str(one) for word in words)]
+    cells: list[Cell] = []
+    choices: list[Choice] = []
+    for case in CASES:
+        if case.name in arguments.only.split(","):
+            more_cells, more_choices = measure(bench, case, settings, arguments.busy)
+            cells, choices = cells + more_cells, choices + more_choices
+    arguments.output.write_text(page(cells, choices, arguments.seconds), encoding="utf-8")
+    arguments.output.with_suffix(".svg").write_text(scatter(cells), encoding="utf-8")
+    for row in summary(cells, choices):
+        print(": ".join(row[:1]) + ", " + ", ".join(row[1:]), file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

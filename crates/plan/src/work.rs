@@ -1,0 +1,58 @@
+//! What is done to a sample every epoch, and what the threads that do it were seen to do with their time.
+
+use crate::prediction::cpu_seconds;
+use crate::profile::{Caching, Profile, StrategyProfile};
+use crate::stats::Stats;
+use crate::summary::seen;
+
+/// A part of the work on one sample.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Work {
+    /// What the time goes into.
+    pub part: WorkPart,
+    /// Processor seconds.
+    pub cpu_seconds: f64,
+}
+
+/// What processor time goes into.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WorkPart {
+    /// Taking a stored sample apart, and decoding its pictures where they are kept encoded.
+    TakingApart,
+    /// A step: its place in [`Profile::steps`].
+    Step(usize),
+    /// What is no step's: putting batches together.
+    Batches,
+}
+
+/// What each part of the work on a sample takes every epoch. Together they are what the cost model reckons with and sentences say.
+///
+/// Online steps are measured as they run, several done as one, and one by one. The former is what counts; it is shared out in the
+/// proportions of the latter, since nobody can tell what each step takes of a loop that does two.
+pub fn work(profile: &Profile, strategy: &StrategyProfile) -> Vec<Work> {
+    let hit_ratio = if profile.method.caching == Caching::None { 0.0 } else { 1.0 };
+    let total = cpu_seconds(profile, strategy, hit_ratio);
+    // What is cached as samples has been taken apart already.
+    let cached = profile.method.caching == Caching::Application;
+    let apart = if cached { 0.0 } else { strategy.deserialise_cpu_seconds.min(total) };
+    // The first step is reading, which readers do and no worker.
+    let steps = || profile.steps.iter().enumerate().skip(strategy.split.position.max(1));
+    let alone: f64 = steps().map(|(_, step)| step.cpu_seconds).sum();
+    let together = total - apart;
+    let mut parts = vec![Work { part: WorkPart::TakingApart, cpu_seconds: apart }];
+    if alone > 0.0 {
+        let share = |seconds: f64| together * (seconds / alone);
+        parts.extend(
+            steps().map(|(place, step)| Work { part: WorkPart::Step(place), cpu_seconds: share(step.cpu_seconds) }),
+        );
+    } else {
+        parts.push(Work { part: WorkPart::Batches, cpu_seconds: together });
+    }
+    parts.retain(|work| work.cpu_seconds > 0.0);
+    parts
+}
+
+/// What the threads of the run in the middle did with their time, where they were watched: not in a run that was over with its first batch.
+pub fn watched(profile: &Profile, strategy: &StrategyProfile) -> Option<Stats> {
+    seen(profile, strategy).filter(|stats| stats.read_seconds + stats.work_seconds > 0.0)
+}

@@ -1,0 +1,52 @@
+//! What a profile leaves open is said.
+
+use forebay_plan::{Caching, Objective, Profile, WhatIf, notices, plan};
+
+use crate::profiles::{profile, strategy};
+
+/// On a machine with 80 GB: files of 10 GB, of which `decoded` makes `decoded_bytes`.
+fn made(decoded_bytes: u64) -> Profile {
+    profile(
+        100,
+        vec![
+            strategy("unprocessed", 0, 100, 1787.0, 10_000_000_000),
+            strategy("decoded", 2, 100, 1000.0, decoded_bytes),
+        ],
+    )
+}
+
+#[test]
+fn what_fits_in_memory_and_was_measured_without_a_cache_is_warned_of() {
+    let small = made(39_000_000_000);
+    let said = notices(&small).unwrap();
+    assert_eq!(
+        said,
+        [
+            "Measured with nothing cached, but the data fits in memory however it is kept (up to 39.0 GB of 80.0 GB): from the second \
+          epoch on it may come from there, and another strategy may then be fastest. Measure that with `--caching system` (in \
+          Python `caching=\"system\"`)."
+        ]
+    );
+    assert_eq!(plan(&small, &Objective::default()).unwrap().notices, said);
+    // Training needs memory too, so half of it is not for the data.
+    let partly = notices(&made(41_000_000_000)).unwrap();
+    assert!(partly[0].contains("as 1 of 2 strategies keep it (up to 10.0 GB of 80.0 GB)"), "{partly:?}");
+    let mut large = small.clone();
+    large.machine.memory_bytes = 19_000_000_000;
+    assert!(notices(&large).unwrap().is_empty());
+}
+
+#[test]
+fn what_was_measured_with_a_cache_is_not_warned_of() {
+    let mut cached = made(39_000_000_000);
+    for caching in [Caching::System, Caching::Application] {
+        cached.method.caching = caching;
+        assert!(
+            notices(&cached).unwrap().is_empty() && plan(&cached, &Objective::default()).unwrap().notices.is_empty()
+        );
+    }
+    // A plan for another machine lists what it assumes of its memory.
+    let what_if = Some(WhatIf { memory_bytes: Some(90_000_000_000), ..WhatIf::default() });
+    let there = plan(&made(39_000_000_000), &Objective { what_if, ..Objective::default() }).unwrap();
+    assert!(there.notices.is_empty());
+}
