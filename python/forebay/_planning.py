@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from . import _native
 from ._document import Document
 from ._errors import UsageError
+from ._loader import Skipped
 from ._objective import Wanted, objective
 from ._pipeline import Pipeline
 from ._plot import bars, stacks
@@ -74,6 +75,11 @@ class Profile(Document):
         """What each step costs."""
         steps: list[dict[str, Any]] = self._content["steps"]
         return steps
+
+    @property
+    def skipped_list(self) -> list[Skipped]:
+        """What could not be read or processed and was left out (`on_error="skip"`): the first thousand, and why."""
+        return [Skipped(**skipped) for skipped in self._content.get("skipped", [])]
 
     @property
     def fastest(self) -> str:

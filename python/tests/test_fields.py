@@ -79,9 +79,8 @@ def test_a_mask_of_16_bits_stays_what_it_is(tmp_path: Path) -> None:
     forebay.build(pipeline, tmp_path / "set", data=tmp_path, strategy="mask-decoded", shards=2)
     for loader in (forebay.Loader(pipeline, data=tmp_path), forebay.Loader(tmp_path / "set")):
         (batch,) = loader
-        assert batch["mask"].dtype == numpy.uint16
         for key, mask in zip(batch["key"], batch["mask"], strict=True):
-            assert (mask == masks[int(Path(key).stem)]).all()
+            assert mask.dtype == numpy.uint16 and (mask == masks[int(Path(key).stem)]).all()
     (batch,) = forebay.Loader(resized, data=tmp_path)
     assert batch["mask"].dtype == numpy.uint16
     for key, mask in zip(batch["key"], batch["mask"], strict=True):
@@ -89,6 +88,20 @@ def test_a_mask_of_16_bits_stays_what_it_is(tmp_path: Path) -> None:
         assert (mask == masks[int(Path(key).stem)][1::2, 1::2][:, ::-1]).all()
     with pytest.raises(forebay.DataError, match=r"mask of 16 bits, but the step gives uint8\nhint: .*keep_depth=True"):
         list(forebay.Loader(files.decode_mask(), data=tmp_path))
+
+
+def test_a_profile_lists_what_it_left_out(tmp_path: Path) -> None:
+    for number in range(6):
+        Image.fromarray(numpy.full((9, 8, 3), number, numpy.uint8)).save(tmp_path / f"{number}.png")
+    (tmp_path / "5.png").write_bytes(b"no picture")
+    options = {"samples": 6, "runs": 1, "seconds": 0, "work": tmp_path, "progress": False, "on_error": "skip"}
+    pipeline = forebay.Pipeline.files("*.png", label=None).decode()
+    for strategies in (["decoded"], ["unprocessed", "decoded"]):
+        profile = forebay.profile(pipeline, tmp_path, strategies=strategies, **options)
+        (skipped,) = profile.skipped_list
+        assert (skipped.key, skipped.samples) == ("5.png", 1) and "`5.png`: step `decode`" in skipped.reason
+    (tmp_path / "5.png").unlink()
+    assert forebay.profile(pipeline, tmp_path, strategies=["decoded"], **options).skipped_list == []
 
 
 def test_files_are_paired_by_substitution(tmp_path: Path) -> None:
@@ -99,7 +112,7 @@ def test_files_are_paired_by_substitution(tmp_path: Path) -> None:
     mask = "{folder:leftImg8bit=gtFine}/{stem:_leftImg8bit=_gtFine_labelIds}.png"
     pipeline = forebay.Pipeline.files("leftImg8bit/**/*.png", label=None, beside={"mask": mask}).decode().decode_mask()
     (batch,) = forebay.Loader(pipeline, data=tmp_path)
-    assert batch["mask"].tolist() == [[[7] * 8] * 8]
+    assert [mask.tolist() for mask in batch["mask"]] == [[[7] * 8] * 8]
     with pytest.raises(forebay.PipelineError, match=r"`{stme}`, which is none of .*; did you mean `{stem}`\?"):
         forebay.Pipeline.files(beside={"mask": "{stme}.png"})
 

@@ -17,11 +17,11 @@ fn distance(one: &str, other: &str) -> usize {
     for (y, letter) in one.iter().enumerate() {
         let mut row = vec![y + 1];
         for (x, with) in other.iter().enumerate() {
-            let mut least = (last[x] + usize::from(letter != with)).min(last[x + 1] + 1).min(row[x] + 1);
+            let mut fewest = (last[x] + usize::from(letter != with)).min(last[x + 1] + 1).min(row[x] + 1);
             if y > 0 && x > 0 && *letter == other[x - 1] && one[y - 1] == *with {
-                least = least.min(before[x - 1] + 1);
+                fewest = fewest.min(before[x - 1] + 1);
             }
-            row.push(least);
+            row.push(fewest);
         }
         before = std::mem::replace(&mut last, row);
     }

@@ -94,6 +94,7 @@ mod prediction;
 mod profile;
 mod reason;
 mod score;
+mod skipped;
 mod stats;
 mod summary;
 pub mod units;
@@ -118,6 +119,7 @@ pub use profile::{
     StrategyProfile, SystemSample,
 };
 pub use score::Normalised;
+pub use skipped::Skipped;
 pub use stats::Stats;
 pub use summary::{Summary, break_even_epochs, summarise};
 pub use what_if::{OtherMachine, WhatIf};

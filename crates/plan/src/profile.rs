@@ -7,6 +7,7 @@ use std::num::NonZeroU32;
 use forebay_pipeline::{PipelineSpec, Split};
 use serde::{Deserialize, Serialize};
 
+use crate::skipped::Skipped;
 use crate::stats::Stats;
 
 /// Everything that was measured of one pipeline on one machine and storage.
@@ -30,11 +31,21 @@ pub struct Profile {
     pub steps: Vec<StepCost>,
     /// What each strategy gave.
     pub strategies: Vec<StrategyProfile>,
+    /// What could not be read or processed and was left out, by any strategy: each once, the first thousand.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skipped: Vec<Skipped>,
 }
 
 impl Profile {
     /// The layout that this version writes.
     pub const VERSION: u32 = 1;
+
+    /// How many samples were left out: those of the list, or more where a run left out more than are listed.
+    pub fn skipped_samples(&self) -> u64 {
+        let runs = self.strategies.iter().flat_map(|strategy| &strategy.runs);
+        let most = runs.map(|run| run.skipped / run.passes.max(1)).max();
+        Skipped::count(&self.skipped).max(most.unwrap_or(0))
+    }
 }
 
 /// The machine that was measured on.

@@ -10,11 +10,12 @@ use forebay_engine::load::Shuffle;
 use forebay_engine::profile::{ProfileOptions, profile};
 use forebay_pipeline::{Form, Pipeline, Strategy};
 use forebay_plan::{
-    Bound, Caching, Data, Machine, Method, Profile, Runs, SHORT_RUN_SECONDS, StepCost, StorageRates, Summary, notices,
-    summarise, units,
+    Bound, Caching, Data, Machine, Method, Profile, Runs, SHORT_RUN_SECONDS, Skipped, StepCost, StorageRates, Summary,
+    notices, summarise, units,
 };
 use serde::Serialize;
 
+use super::show_skipped;
 use crate::arguments::{
     self, CachingChoice, ErrorArguments, MemoryArguments, RUNS_DEFAULT, RunArguments, Settings, StorageArguments,
     Threads, run_count,
@@ -125,8 +126,9 @@ pub(crate) struct Outcome {
     steps: Vec<StepCost>,
     /// The strategy with the highest T4.
     fastest: Option<String>,
-    /// The most samples that any run skipped.
+    /// How many samples were left out, and the first of them.
     skipped: u64,
+    skipped_samples: Vec<Skipped>,
     /// How long the shortest run took; `None` where nothing was run.
     shortest_run_seconds: Option<f64>,
     strategies: Vec<Summary>,
@@ -232,7 +234,8 @@ pub(super) fn summary(profile: &Profile, path: &Path, csv: Vec<PathBuf>) -> Resu
         storage: profile.storage.clone(),
         steps: profile.steps.clone(),
         fastest: fastest.map(|summary| summary.name.clone()),
-        skipped: runs().map(|run| run.skipped).max().unwrap_or(0),
+        skipped: profile.skipped_samples(),
+        skipped_samples: profile.skipped.clone(),
         shortest_run_seconds: runs().map(|run| run.seconds).reduce(f64::min),
         strategies,
         notices: notices(profile).map_err(Error::plan(path))?,
@@ -304,12 +307,7 @@ pub(super) fn tables(outcome: &Outcome, page: &mut Page) {
             outcome.strategies.len()
         ));
     }
-    if outcome.skipped > 0 {
-        page.paragraph(&format!(
-            "{} of the samples could not be processed and were skipped.",
-            units::count(outcome.skipped)
-        ));
-    }
+    show_skipped(page, outcome.skipped, &outcome.skipped_samples);
 }
 
 fn strategies_table(outcome: &Outcome) -> Table {

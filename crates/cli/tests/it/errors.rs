@@ -130,6 +130,31 @@ fn a_zero_byte_image_fails_or_is_skipped_by_name() {
     assert_eq!((&loaded["samples"], &loaded["skipped"]), (&10.into(), &1.into()));
     assert_eq!(loaded["skipped_samples"][0]["key"], "city/zero.jpg");
     assert_eq!(forebay(here, &format!("{profile} --on-error skip")).json()["strategies"][0]["name"], "resized");
+    // What is left out is listed, wherever that was, and counted once however often it came.
+    for (strategy, seconds) in [("resized", "0"), ("unprocessed", "0.2")] {
+        let profile =
+            format!("profile cv --data photos --strategy {strategy} --seconds {seconds} --runs 2 --on-error skip");
+        let found = forebay(here, &format!("{profile} --json")).json();
+        let skipped = &found["skipped_samples"];
+        assert_eq!(
+            (&found["skipped"], &skipped[0]["key"], &skipped[0]["samples"], skipped.as_array().unwrap().len()),
+            (&1.into(), &"city/zero.jpg".into(), &1.into(), 1),
+            "{found:#}"
+        );
+        let reason = skipped[0]["reason"].as_str().unwrap();
+        assert!(reason.starts_with("sample `city/zero.jpg`: step `decode`: "), "{reason}");
+        let text = forebay(here, &profile);
+        assert!(text.text().contains("\n1 sample was skipped\n- sample `city/zero.jpg`: step `decode`: "), "{text:?}");
+        let kept: serde_json::Value =
+            serde_json::from_str(&fs::read_to_string(here.join("profile.json")).unwrap()).unwrap();
+        assert_eq!(kept["skipped"], *skipped);
+    }
+    let fast = forebay(here, "profile cv --data photos --fast --on-error skip --json").json();
+    assert_eq!(
+        (&fast["skipped"], &fast["skipped_samples"][0]["key"]),
+        (&1.into(), &"city/zero.jpg".into()),
+        "{fast:#}"
+    );
     let counted = forebay(here, "inspect photos --verify");
     assert_eq!(counted.code, Some(1));
     assert!(counted.stdout.contains("\nProblems\n- `city/zero.jpg`: "), "{counted:?}");

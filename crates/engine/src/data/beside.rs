@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use forebay_pipeline::{BesidePath, Format, Source, SourceField};
+use forebay_plan::Skipped;
 use forebay_storage::Folder;
 
 use super::labels::keep;
 use super::listing::{Entry, Listing, Reach, outside};
-use super::manifest::Skipped;
 use crate::error::{Error, Result};
 use crate::load::OnError;
 

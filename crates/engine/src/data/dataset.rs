@@ -12,7 +12,8 @@ use forebay_pipeline::{Pipeline, Schema, Strategy};
 use forebay_record::{Blocks, Index, Origin, Place, parse_indexed};
 use forebay_storage::{Folder, Storage};
 
-use super::manifest::{MANIFEST_BYTES_MAX, MANIFEST_FILE, Manifest, Skipped};
+use super::Skipped;
+use super::manifest::{MANIFEST_BYTES_MAX, MANIFEST_FILE, Manifest};
 use super::tables::Tables;
 use crate::error::{Error, Result};
 use crate::load::OnError;

@@ -7,12 +7,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use forebay_plan::Skipped;
 use forebay_record::name_text;
 use forebay_storage::Folder;
 
 use super::labels::{BYTE_ORDER_MARK, GivenLabel, LabelValue};
 use super::listing::{Entry, Place};
-use super::manifest::Skipped;
 use crate::error::{Error, Result};
 use crate::load::OnError;
 

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use forebay_pipeline::{Source, nearest};
 use forebay_storage::Folder;
@@ -34,12 +34,12 @@ pub(super) fn read_table(
     let below = below.ok_or_else(|| outside(format!("the label table `{name}` lies outside the data folder")))?;
     let path = root.file(below);
     let text = root.storage().read_text(&path, TABLE_BYTES_MAX)?;
-    parse(text.trim_start_matches(BYTE_ORDER_MARK), source.table_columns.as_ref(), path)
+    parse(text.trim_start_matches(BYTE_ORDER_MARK), source.table_columns.as_ref(), &path)
 }
 
-fn parse(text: &str, chosen: Option<&[String; 2]>, path: PathBuf) -> Result<HashMap<String, String>> {
+fn parse(text: &str, chosen: Option<&[String; 2]>, path: &Path) -> Result<HashMap<String, String>> {
     let wrong = |line: usize, problem: String| {
-        Err(Error::Format { path: path.clone(), problem: format!("line {line} {problem}") })
+        Err(Error::Format { path: path.to_owned(), problem: format!("line {line} {problem}") })
     };
     let mut rows = Rows::new(text);
     let mut table: HashMap<String, String> = HashMap::new();
@@ -52,7 +52,7 @@ fn parse(text: &str, chosen: Option<&[String; 2]>, path: PathBuf) -> Result<Hash
         let (count, [key, label]) = if let Some(columns) = columns {
             columns
         } else {
-            let found = (fields.len(), columns_of(&fields, chosen, line, &path)?);
+            let found = (fields.len(), columns_of(&fields, chosen, line, path)?);
             columns = Some(found);
             if chosen.is_some() {
                 continue;

@@ -6,12 +6,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path};
 
 use forebay_pipeline::{Label, LabelType, Source, StepError};
+use forebay_plan::Skipped;
 use forebay_record::name_text;
 use forebay_storage::Folder;
 
 use super::label_table::read_table;
 use super::listing::{Entry, ListingOptions};
-use super::manifest::Skipped;
 use crate::error::{Error, Result};
 use crate::load::OnError;
 

@@ -5,6 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use forebay_pipeline::{Format, Label, Order, Random, Source};
+use forebay_plan::Skipped;
 use forebay_record::name_text;
 use forebay_storage::{Folder, Status, Version};
 use globset::GlobBuilder;
@@ -13,7 +14,6 @@ use xxhash_rust::xxh3::Xxh3;
 use super::beside::{self, Beside};
 use super::file_list::FileList;
 use super::labels::{LabelFunction, LabelValue, label};
-use super::manifest::Skipped;
 use super::shards::list_shards;
 use crate::error::{Error, Result};
 use crate::load::OnError;

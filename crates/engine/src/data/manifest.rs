@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use forebay_pipeline::{PipelineSpec, Strategy};
+use forebay_plan::Skipped;
 use serde::{Deserialize, Serialize};
 
 use super::sealed::{Broken, unseal};
@@ -61,30 +62,6 @@ pub struct ShardEntry {
     /// The checksum of the list of blocks beside it, where it is packed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks_xxh3: Option<String>,
-}
-
-/// A sample that was left out, or a stretch of a shard with some, and why.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Skipped {
-    /// Its key, or the shard's.
-    pub key: String,
-    /// Why.
-    pub reason: String,
-    /// How many samples: one, or those of a stretch; `None` where nobody knows how many that was to hold, and none where it
-    /// could be read in another way.
-    pub samples: Option<u64>,
-}
-
-impl Skipped {
-    /// One sample.
-    pub fn one(key: impl Into<String>, reason: &impl ToString) -> Self {
-        Self { key: key.into(), reason: reason.to_string(), samples: Some(1) }
-    }
-
-    /// How many samples were left out; a stretch of which nobody knows how many it was to hold counts as one.
-    pub fn count(list: &[Self]) -> u64 {
-        list.iter().map(|skipped| skipped.samples.unwrap_or(1)).fold(0, u64::saturating_add)
-    }
 }
 
 impl Manifest {

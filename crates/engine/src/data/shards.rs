@@ -11,8 +11,9 @@ use forebay_pipeline::Format;
 use forebay_record::{Index, name_text, salvage_tar};
 use forebay_storage::{Folder, Storage, Stream};
 
+use super::Skipped;
 use super::listing::{Entry, Place};
-use super::manifest::{MANIFEST_BYTES_MAX, Skipped};
+use super::manifest::MANIFEST_BYTES_MAX;
 use super::tables::index_path;
 use crate::error::{Error, Result};
 use crate::load::OnError;

@@ -22,7 +22,7 @@ use forebay_plan::{Alone, Caching, Data, Machine, Method, Profile, Run, Runs, St
 use forebay_storage::Storage;
 
 use crate::build::{Build, BuildOptions};
-use crate::data::{Dataset, Listing, SourceReader};
+use crate::data::{Dataset, Listing, Skipped, SourceReader};
 use crate::error::{Error, Result};
 use crate::load::{OnError, Shuffle};
 use crate::probe;
@@ -30,6 +30,7 @@ use crate::progress::{Progress, while_wanted};
 use crate::scratch_folder::ScratchFolder;
 use crate::source::{Files, Shards, Source};
 use crate::storage_choice::StorageChoice;
+use crate::sync::Mutex;
 use crate::threads::cores;
 use alone::Halves;
 use costs::Effort;
@@ -120,6 +121,7 @@ pub fn profile(
         builds_from: if runs_each { storage_choice.clone() } else { StorageChoice::Local }.open(0)?,
         options: ProfileOptions { shards: options.shards.clamp(1, sample_count.max(1) as usize), ..options.clone() },
         memory_bytes: machine.memory_bytes,
+        skipped: Mutex::default(),
         scratch: ScratchFolder::new(&options.work_folder, "profile")?,
         effort,
         progress,
@@ -149,10 +151,17 @@ pub fn profile(
         storage,
         steps,
         strategies,
+        skipped: Vec::new(),
     };
-    if options.runs == Runs::Fast {
-        profiler.on(all.take(Effort::CHECK.samples(cost)))?.check_leaders(&mut profile)?;
-    }
+    profiler.note_skipped(all.lost(), 1);
+    let profiler = if options.runs == Runs::Fast {
+        let profiler = profiler.on(all.take(Effort::CHECK.samples(cost)))?;
+        profiler.check_leaders(&mut profile)?;
+        profiler
+    } else {
+        profiler
+    };
+    profile.skipped = profiler.skipped.into_inner();
     profile.method.seconds = begun.elapsed().as_secs_f64();
     Ok(profile)
 }
@@ -165,6 +174,8 @@ struct Profiler<'a> {
     builds_from: Arc<dyn Storage>,
     options: ProfileOptions,
     memory_bytes: u64,
+    /// What was left out so far.
+    skipped: Mutex<Vec<Skipped>>,
     scratch: ScratchFolder,
     effort: Effort,
     progress: &'a dyn Progress,
@@ -275,6 +286,7 @@ impl Profiler<'_> {
         };
         self.progress.note(&format!("building {strategy}"));
         let report = build.run(folder, &options, self.progress)?;
+        self.note_skipped(&report.manifest.skipped, 1);
         let dataset = Arc::new(Dataset::open(folder)?);
         let shards = |storage| Arc::new(Shards::new(Arc::clone(&dataset), Arc::clone(storage)));
         let (built_from, loaded_from) = (shards(&self.builds_from), shards(&self.storage));

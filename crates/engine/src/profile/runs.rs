@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use forebay_pipeline::{Draw, Runner, Strategy};
-use forebay_plan::{Caching, FirstBatch, Run, Runs, SystemSample};
+use forebay_plan::{Caching, FirstBatch, Run, Runs, Skipped, SystemSample};
 
 use super::metrics::{self, Machine};
 use super::{Kept, Profiler, costs};
@@ -24,6 +24,9 @@ const ALMOST: f64 = 0.9;
 
 /// The system counts processor time in steps that are too coarse for shorter runs.
 const OTHERS_SECONDS_MIN: f64 = 0.4;
+
+/// So many of the samples that were left out are listed.
+const SKIPPED_NOTED_MAX: usize = 1000;
 
 /// Samples come at most so often in a run.
 const TIMES_MAX: u64 = 1 << 16;
@@ -132,6 +135,7 @@ impl Profiler<'_> {
             while_wanted(self.progress)?;
         }
         let seconds = begun.elapsed().as_secs_f64();
+        self.note_skipped(&epoch.skipped_list(), passes);
         Ok(Run {
             samples,
             passes,
@@ -142,6 +146,17 @@ impl Profiler<'_> {
             stats: first.map(|(_, at_first)| epoch.stats().since(&at_first)),
             others: Machine::now().since(&machine, seconds).filter(|_| seconds >= OTHERS_SECONDS_MIN),
         })
+    }
+
+    /// Notes what was left out of samples that came `passes` times; what is noted already, once.
+    pub(super) fn note_skipped(&self, list: &[Skipped], passes: u64) {
+        let mut noted = self.skipped.lock();
+        for skipped in list {
+            if noted.len() < SKIPPED_NOTED_MAX && noted.iter().all(|other| other.key != skipped.key) {
+                let samples = skipped.samples.map(|samples| samples.div_ceil(passes));
+                noted.push(Skipped { samples, ..skipped.clone() });
+            }
+        }
     }
 
     /// All samples in memory, taken apart: the application-level cache.
@@ -172,7 +187,7 @@ impl Profiler<'_> {
                     (Err(failed), on_error) if on_error == OnError::Fail || failed.error.ends() => {
                         return Err(*failed.error);
                     }
-                    (Err(_), _) => {}
+                    (Err(failed), _) => self.note_skipped(&[Skipped::one(failed.key, &failed.error)], 1),
                 }
             }
             if bytes > self.memory_bytes / 2 {

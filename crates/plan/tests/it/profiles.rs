@@ -87,6 +87,7 @@ pub(crate) fn profile(samples: u64, strategies: Vec<StrategyProfile>) -> Profile
             step("random-crop", 0.000_1, 602_112.0),
         ],
         strategies,
+        skipped: Vec::new(),
     }
 }
 
