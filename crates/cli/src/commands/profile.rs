@@ -300,7 +300,7 @@ pub(super) fn tables(outcome: &Outcome, page: &mut Page) {
     let disturbed = outcome.strategies.iter().filter(|summary| summary.disturbed).count();
     if disturbed > 0 {
         page.paragraph(&format!(
-            "Other programs disturbed every run of {disturbed} of {} strategies: measure again on a quiet machine.",
+            "Other programs disturbed every run of {disturbed} of {} strategies: for those, `samples/s` is by the cost model. Measure again on a quiet machine.",
             outcome.strategies.len()
         ));
     }
