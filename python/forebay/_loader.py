@@ -42,11 +42,16 @@ class Skipped:
 
 @dataclass(frozen=True)
 class Cached:
-    """What a loader keeps in memory: samples, their bytes, and how often one was found there."""
+    """What a loader keeps in memory: samples, their bytes, how often one was found there, and the state that they are kept in.
+
+    The state is what a data set is called that is kept so (`"resized"`), or the strategy of the one that is loaded where samples are
+    kept as they are stored; None before the first samples showed how large they are.
+    """
 
     samples: int
     bytes: int
     hits: int
+    state: str | None
 
 
 @dataclass(frozen=True)
@@ -119,8 +124,8 @@ class Loader:
     framework: `"numpy"`, `"torch"` or `"jax"`.
     pin_memory: copy each batch into page-locked memory, from where it goes to a GPU faster and without being waited for; only with
         `framework="torch"`. Without a GPU nothing is copied, and PyTorch's own warning says so.
-    cache: how much of the samples is kept in memory from one epoch to the next, after the steps that always give the same:
-        bytes, or a text such as `"2GB"`.
+    cache: how much of the samples is kept in memory from one epoch to the next: bytes, or a text such as `"2GB"`. They are kept
+        after as many of the steps that always give the same as leave room for all samples (see `cached`).
     memory: the memory budget: how much may be taken at once for what is read, worked on and ready, as bytes or a text such
         as `"2GB"`; half of what the machine, the control group and `ulimit` leave, unless given. What does not fit yet waits;
         a sample or a batch that never fits raises `LimitError`. The cache is not part of it, nor are batches that you keep.

@@ -45,6 +45,7 @@ class Pipeline:
         *,
         label: str | Callable[[Path], str | int | float] | None = "folder",
         table: str | None = None,
+        table_columns: tuple[str, str] | None = None,
         label_type: Literal["class", "int", "float"] | None = None,
         classes: Iterable[str] | None = None,
         beside: Mapping[str, str | tuple[str, str]] | None = None,
@@ -57,8 +58,8 @@ class Pipeline:
 
         `pattern` says which (`**/*.{jpg,png}`; all pictures unless given). The label of a sample is the name of the folder
         that its file is in (`label="folder"`) or of the first folder of its path (`"top-folder"`), an entry of a table
-        (`"table"`, with `table` the name of a file of lines of path, tab, label), what a function of its path returns, or
-        none. Names are classes: the label is a place in `classes`, which are those that the files have, by name, unless
+        (`"table"`, with `table` the name of a CSV or TSV file of path and label; `table_columns=("id", "breed")` names these
+        columns where it has more), what a function of its path returns, or none. Names are classes: the label is a place in `classes`, which are those that the files have, by name, unless
         given. Numbers of a table or a function stay what they are; `label_type="float"` makes them `float32`, `"class"`
         names of classes. A function is called once for each file, whenever the files are listed.
 
@@ -66,9 +67,11 @@ class Pipeline:
         them by name.
 
         `beside` names more files of a sample, and the fields that they go to: `{"mask": "masks/{stem}.png"}`, with
-        `{folder}`, `{stem}` and `{name}` of the sample's file. A pair gives the type too: `("meta/{stem}.json", "json")`.
+        `{folder}`, `{stem}` and `{name}` of the sample's file. `{stem:_image=_mask}` is the stem with every `_image` replaced
+        by `_mask`, and so for the others. A pair gives the type too: `("meta/{stem}.json", "json")`.
         """
         needs("table", table, label == "table", 'label="table"')
+        needs("table_columns", table_columns, table is not None, "table")
         source: dict[str, Any] = {"field": field, **_order(order or "shuffled", seed)}
         functions: dict[str, Callable[..., Any]] = {}
         if label is None or isinstance(label, str):
@@ -84,6 +87,10 @@ class Pipeline:
             source["files"] = pattern
         if table is not None:
             source["table"] = table
+        if table_columns is not None:
+            if isinstance(table_columns, str) or len(table_columns) != 2:
+                raise UsageError(f"`table_columns` is `{table_columns!r}`, but must be two names: of the paths' column and the labels'")
+            source["table-columns"] = list(table_columns)
         if beside:
             source["fields"] = _source_fields(beside)
         return cls.from_json(json.dumps({"name": name, "source": source}), functions)
@@ -215,7 +222,7 @@ class Pipeline:
             if value is None:
                 raise UsageError(f"`{name}` is None\nhint: leave it out, and it stays as it is")
             try:
-                settings.append(f"{name}={json.dumps(value, default=_plain, ensure_ascii=False)}")
+                settings.append(f"{name}={_toml(value)}")
             except TypeError as error:
                 raise UsageError(f"`{name}`: {error}") from None
         return Pipeline(self._native.set(settings), self._functions)
@@ -290,9 +297,10 @@ class Pipeline:
             "function", name=name, state=state or name, fields=fields, function=name, output=types, random=random or None
         )
 
-    def decode_mask(self, field: str = "mask", **options: Any) -> Pipeline:
-        """The bytes of a PNG become a mask `[height, width]` of the classes that it stores."""
-        return self.step("decode-mask", fields=[field], **options)
+    def decode_mask(self, field: str = "mask", *, keep_depth: bool = False, **options: Any) -> Pipeline:
+        """The bytes of a PNG become a mask `[height, width]` of the classes that it stores: `uint8`, or with `keep_depth` `uint16`,
+        which holds values of 16 bits too (ids of instances)."""
+        return self.step("decode-mask", fields=[field], keep_depth=keep_depth, **options)
 
     def take_json(self, field: str, values: Mapping[str, tuple[str, str]], **options: Any) -> Pipeline:
         """Takes values out of a JSON document into fields of their own.
@@ -454,3 +462,12 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "tolist"):
         return value.tolist()
     raise TypeError(f"`{value!r}` is no number, text or list")
+
+
+def _toml(value: Any) -> str:
+    """The value as a pipeline file spells it: as JSON, but for tables."""
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{json.dumps(str(name))} = {_toml(item)}" for name, item in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return json.dumps(value, default=_plain, ensure_ascii=False)

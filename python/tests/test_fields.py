@@ -60,6 +60,50 @@ def test_a_mask_is_cut_and_flipped_with_its_picture(scenes: Path) -> None:
         assert (numpy.abs(red - batch["mask"].astype(int)) == 0).mean() > 0.85
 
 
+def test_a_mask_of_16_bits_stays_what_it_is(tmp_path: Path) -> None:
+    (tmp_path / "images").mkdir()
+    (tmp_path / "masks").mkdir()
+    masks = {}
+    for number in range(4):
+        mask = numpy.arange(48 * 40, dtype=numpy.uint16).reshape(48, 40) * 33 + number
+        masks[number] = mask
+        Image.fromarray(numpy.zeros((48, 40, 3), numpy.uint8)).save(tmp_path / "images" / f"{number}.png")
+        Image.fromarray(mask).save(tmp_path / "masks" / f"{number}.png")
+    # One of 8 bits among them has the same values.
+    masks[3] = numpy.full((48, 40), 200, numpy.uint16)
+    Image.fromarray(masks[3].astype(numpy.uint8)).save(tmp_path / "masks" / "3.png")
+    files = forebay.Pipeline.files("images/*.png", label=None, beside={"mask": "masks/{stem}.png"}).decode()
+    pipeline = files.decode_mask(keep_depth=True)
+    both = ["image", "mask"]
+    resized = pipeline.resize(width=20, height=24, fields=both).horizontal_flip(probability=1.0, fields=both)
+    forebay.build(pipeline, tmp_path / "set", data=tmp_path, strategy="mask-decoded", shards=2)
+    for loader in (forebay.Loader(pipeline, data=tmp_path), forebay.Loader(tmp_path / "set")):
+        (batch,) = loader
+        assert batch["mask"].dtype == numpy.uint16
+        for key, mask in zip(batch["key"], batch["mask"], strict=True):
+            assert (mask == masks[int(Path(key).stem)]).all()
+    (batch,) = forebay.Loader(resized, data=tmp_path)
+    assert batch["mask"].dtype == numpy.uint16
+    for key, mask in zip(batch["key"], batch["mask"], strict=True):
+        # Every other pixel, mirrored: none that was not there.
+        assert (mask == masks[int(Path(key).stem)][1::2, 1::2][:, ::-1]).all()
+    with pytest.raises(forebay.DataError, match=r"mask of 16 bits, but the step gives uint8\nhint: .*keep_depth=True"):
+        list(forebay.Loader(files.decode_mask(), data=tmp_path))
+
+
+def test_files_are_paired_by_substitution(tmp_path: Path) -> None:
+    for kind, suffix in (("leftImg8bit", "leftImg8bit"), ("gtFine", "gtFine_labelIds")):
+        (tmp_path / kind / "train" / "ulm").mkdir(parents=True)
+        pixels = numpy.full((8, 8), 7, numpy.uint8)
+        Image.fromarray(pixels).save(tmp_path / kind / "train" / "ulm" / f"ulm_000001_000019_{suffix}.png")
+    mask = "{folder:leftImg8bit=gtFine}/{stem:_leftImg8bit=_gtFine_labelIds}.png"
+    pipeline = forebay.Pipeline.files("leftImg8bit/**/*.png", label=None, beside={"mask": mask}).decode().decode_mask()
+    (batch,) = forebay.Loader(pipeline, data=tmp_path)
+    assert batch["mask"].tolist() == [[[7] * 8] * 8]
+    with pytest.raises(forebay.PipelineError, match=r"`{stme}`, which is none of .*; did you mean `{stem}`\?"):
+        forebay.Pipeline.files(beside={"mask": "{stme}.png"})
+
+
 def test_a_mask_of_another_size_is_an_error(scenes: Path, tmp_path: Path) -> None:
     for folder in ("images", "masks"):
         (tmp_path / folder).mkdir()

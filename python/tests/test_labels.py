@@ -72,6 +72,23 @@ def test_a_class_that_is_not_listed_is_an_error_or_skipped(tree: Path) -> None:
     assert loader.skipped == 2 and [skipped.key for skipped in loader.skipped_list] == ["cat/2.png", "cat/3.png"]
 
 
+def test_columns_of_a_table_are_named(tree: Path) -> None:
+    rows = [f'{number},{number * 2},"of ""{"even" if number % 2 == 0 else "odd"}"""' for number in range(6)]
+    (tree / "labels.csv").write_text("\n".join(["id,twice,kind", *rows]), encoding="utf-8")
+    kinds = decoded(label="table", table="labels.csv", table_columns=("id", "kind"))
+    assert labels(forebay.Loader(kinds, data=tree)) == {number: number % 2 for number in range(6)}
+    numbers = decoded(label="table", table="labels.csv", table_columns=("id", "twice"))
+    assert labels(forebay.Loader(numbers, data=tree)) == {number: number * 2 for number in range(6)}
+    with pytest.raises(forebay.UsageError, match=r"has 3 columns: `id`, `twice`, `kind`\nhint: .*`table_columns`"):
+        forebay.Loader(decoded(label="table", table="labels.csv"), data=tree)
+    with pytest.raises(forebay.UsageError, match="did you mean `kind`"):
+        forebay.Loader(decoded(label="table", table="labels.csv", table_columns=("id", "kin")), data=tree)
+    with pytest.raises(forebay.UsageError, match="must be two names"):
+        decoded(label="table", table="labels.csv", table_columns="id")
+    with pytest.raises(forebay.UsageError, match="`table_columns` has no effect without `table`"):
+        decoded(table_columns=("id", "kind"))
+
+
 def test_what_makes_no_sense_of_labels_is_refused(tree: Path, tmp_path: Path) -> None:
     for wrong in ([], "ant", [1, 2]):
         with pytest.raises(forebay.UsageError, match="`classes` is"):

@@ -165,8 +165,19 @@ def test_the_cache_changes_nothing_but_what_is_read(tiny: str, limit: int | str)
         assert (plain["image"] == cached["image"]).all()  # type: ignore[attr-defined]
 
 
+def test_a_cache_keeps_the_furthest_state_in_which_all_fit(photos: Path, tmp_path: Path) -> None:
+    pipeline = forebay.Pipeline.files().decode().resize(width=8, height=8).normalise().random_crop(6)
+    forebay.build(pipeline, tmp_path / "set", data=photos, strategy="resized")
+    pixels, label = 8 * 8 * 3, 8
+    for cache, state, each in (("1MB", "normalised", 4 * pixels + label), (50 * 300, "resized", pixels + label)):
+        loader = forebay.Loader(tmp_path / "set", batch_size=10, cache=cache, epochs=2)
+        list(loader)
+        assert loader.cached == forebay.Cached(samples=50, bytes=50 * each, hits=50, state=state)
+
+
 def test_cached_files_are_not_read_again(photos: Path) -> None:
     loader = forebay.Loader("imagenet", data=photos, batch_size=10, cache="1GB")
+    assert loader.cached.state is None
     read = []
     for _ in range(3):
         iteration = iter(loader)

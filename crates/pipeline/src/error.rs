@@ -200,6 +200,11 @@ pub enum StepError {
         /// Its height.
         first_height: usize,
     },
+    /// A mask of 16 bits where masks are `uint8`.
+    #[error(
+        "it is a mask of 16 bits, but the step gives uint8\nhint: write `keep-depth = true` into the step, which then gives uint16 (in Python: `decode_mask(keep_depth=True)`)"
+    )]
+    DeepMask,
     /// A JSON document that is none, or has no such value.
     #[error("field `{field}`: {problem}")]
     Json {
@@ -311,6 +316,7 @@ impl StepError {
             Self::Stopped => ErrorKind::Cancelled,
             Self::TooSmall { .. }
             | Self::OtherSize { .. }
+            | Self::DeepMask
             | Self::Json { .. }
             | Self::Function { .. }
             | Self::Unfit { .. }

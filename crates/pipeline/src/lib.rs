@@ -62,10 +62,12 @@
 
 #![deny(unsafe_code)]
 
+mod beside;
 mod error;
 mod form;
 mod fuse;
 mod kernels;
+mod nearest;
 mod output;
 mod pipeline;
 mod random;
@@ -82,8 +84,10 @@ pub mod steps;
 mod stored;
 mod strategy;
 
+pub use beside::BesidePath;
 pub use error::{Error, Result, StepError};
 pub use form::Form;
+pub use nearest::nearest;
 pub use output::Output;
 pub use pipeline::{Pipeline, PipelineSpec, Split};
 pub use random::Random;

@@ -12,6 +12,7 @@ const READY: &[(&str, &str)] = &[
     ("cv-grey-after-centering", include_str!("../../../pipelines/cv-grey-after-centering.toml")),
     ("cv-grey-before-resize", include_str!("../../../pipelines/cv-grey-before-resize.toml")),
     ("imagenet", include_str!("../../../pipelines/imagenet.toml")),
+    ("segmentation", include_str!("../../../pipelines/segmentation.toml")),
     ("flac", include_str!("../../../pipelines/flac.toml")),
     ("mp3", include_str!("../../../pipelines/mp3.toml")),
     ("nlp", include_str!("../../../pipelines/nlp.toml")),

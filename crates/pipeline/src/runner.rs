@@ -51,6 +51,11 @@ pub trait Observer {
     fn end(&mut self, step: usize, bytes: usize) {
         let _ = (step, bytes);
     }
+
+    /// The same step ended, and the sample has so many bytes then, all of its fields together that were not placed.
+    fn sample(&mut self, bytes: &dyn Fn() -> usize) {
+        let _ = bytes;
+    }
 }
 
 /// Observes nothing.
@@ -183,6 +188,7 @@ impl Runner {
                 }
             };
             observer.end(*number, bytes);
+            observer.sample(&|| held.iter().filter_map(|(_, held)| held.view()).map(ValueView::bytes).sum());
         }
         view_of(sample, &held, |view| sink.accept(view));
         self.recycle(held);

@@ -8,6 +8,7 @@ use forebay_codec::{DType, Tensor, npy};
 use forebay_record::{FeatureView, SharedExample, TensorProto};
 use serde::{Deserialize, Serialize};
 
+use crate::beside::BesidePath;
 use crate::error::{Error, Result};
 use crate::sample::Value;
 use crate::schema::{FieldType, Schema};
@@ -28,9 +29,12 @@ pub struct Source {
     pub field: String,
     /// Where the label of a file comes from.
     pub label: Label,
-    /// The table of labels, for `label = "table"`: lines of path (or file stem), tab, label.
+    /// The table of labels, for `label = "table"`: lines of path (or name, or stem) and label, with a tab or a comma between them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub table: Option<String>,
+    /// The columns of the table that have the path and the label, by their names in its first line. Unless given it has two.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub table_columns: Option<[String; 2]>,
     /// The function of the program that gives labels, for `label = "function"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
@@ -71,7 +75,7 @@ pub struct SourceField {
     /// What the field is called.
     pub field: String,
     /// For files: the path of another file below the data folder, with `{folder}`, `{stem}` and `{name}` of the sample's
-    /// file in it (`masks/{stem}.png`). For tar: the member, or several of which a sample has one (`jpg;png`). For TFRecord:
+    /// file in it (`masks/{stem}.png`), or these with a text replaced (`{stem:_image=_mask}.png`): see [`BesidePath`]. For tar: the member, or several of which a sample has one (`jpg;png`). For TFRecord:
     /// the feature.
     pub from: String,
     /// What it holds: `bytes`, `text`, `json`, `int`, or a tensor (an `npy` member, a feature that is a list of numbers).
@@ -131,6 +135,7 @@ impl Default for Source {
             field: crate::steps::DEFAULT_FIELD.to_owned(),
             label: Label::Folder,
             table: None,
+            table_columns: None,
             function: None,
             label_type: None,
             classes: None,
@@ -251,11 +256,18 @@ impl Source {
             if let Some(field) = self.fields.iter().find(|field| matches!(field.kind, FieldType::Tensor { .. })) {
                 return wrong(format!("the source's field `{}` cannot be read as {}", field.field, field.kind));
             }
-            if let Some(field) = self.fields.iter().find(|field| !field.from.contains('{')) {
-                return wrong(format!(
-                    "the source's field `{}` would be `{}` for every sample: write {{stem}}, {{name}} or {{folder}} into it",
-                    field.field, field.from
-                ));
+            for SourceField { field, from, .. } in &self.fields {
+                match BesidePath::parse(from) {
+                    Err(problem) => {
+                        return wrong(format!("the source's field `{field}` is from `{from}`, which has {problem}"));
+                    }
+                    Ok(path) if path.is_fixed() => {
+                        return wrong(format!(
+                            "the source's field `{field}` would be `{from}` for every sample: write {{stem}}, {{name}} or {{folder}} into it"
+                        ));
+                    }
+                    Ok(_) => {}
+                }
             }
         } else if schema.field(&self.field).is_none() {
             return wrong(format!("the source's `field` is `{}`, but only {schema} are read", self.field));
@@ -279,6 +291,9 @@ impl Source {
         let idle = |what: &str, other: &str| Err(format!("the source's `{what}` has no effect without `{other}`"));
         if self.table.is_some() && self.label != Label::Table {
             return idle("table", "label = \"table\"");
+        }
+        if self.table_columns.is_some() && self.table.is_none() {
+            return idle("table-columns", "table");
         }
         if self.function.is_some() != (self.label == Label::Function) {
             return Err("the source needs both `label = \"function\"` and `function`, or none of them".to_owned());

@@ -96,10 +96,11 @@ impl Loader {
         self.inner.batches_from(samples_seen)
     }
 
-    /// What is in the cache: samples, bytes, and how often one was found there.
+    /// What is in the cache: samples, bytes, how often one was found there, and the state that they are kept in.
     #[getter]
-    fn cached(&self) -> (usize, u64, u64) {
-        self.inner.cache().map_or((0, 0, 0), |cache| (cache.len(), cache.bytes(), cache.hits()))
+    fn cached(&self) -> (usize, u64, u64, Option<String>) {
+        let cached = self.inner.cached();
+        cached.map_or((0, 0, 0, None), |cached| (cached.samples, cached.bytes, cached.hits, cached.state))
     }
 
     /// Starts an epoch, or what is left of it.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use forebay_engine::data::{MANIFEST_FILE, Reach, Skipped};
 use forebay_engine::load::{
-    Batch, Column, Epoch, Even, LoadOptions, Loader, Next, STREAMS, Shuffle, State, Stats, WINDOW_BYTES,
+    Batch, Cached, Column, Epoch, Even, LoadOptions, Loader, Next, STREAMS, Shuffle, State, Stats, WINDOW_BYTES,
 };
 use forebay_engine::source::{Files, Shards, Source};
 use forebay_engine::{Progress, cores};
@@ -47,7 +47,11 @@ also with another --world-size, --batch or --threads.
 
 A picture of a few KB may decode to a GB: --memory bounds what is taken at once,
 and what must wait waits. A sample or a batch that never fits is an error. What
---cache keeps is not part of it.";
+--cache keeps is not part of it.
+
+--cache keeps samples after as many of the steps that always give the same as
+leave room for all of them: floats if these fit, else pixels, else what is stored;
+and where nothing fits, whatever is smallest. It says what it kept.";
 
 /// Stream batches from a data set (or from a folder, through a whole pipeline), and say how fast
 #[derive(Debug, Clone, Args)]
@@ -107,7 +111,7 @@ pub(crate) struct Arguments {
     pub(crate) cold: bool,
     #[command(flatten)]
     pub(crate) on_error: ErrorArguments,
-    /// Keep so much of the samples in memory from one epoch to the next, after the steps that always give the same
+    /// Keep so much of the samples in memory from one epoch to the next, in the furthest state in which all of them fit
     #[arg(long, value_name = "SIZE", value_parser = size_bytes)]
     pub(crate) cache: Option<u64>,
     /// Leave the last batch out if it is not full
@@ -147,6 +151,8 @@ pub(crate) struct Outcome {
     /// The memory budget, and how much of it was taken at most.
     memory_bytes: u64,
     memory_bytes_peak: u64,
+    /// What is kept in memory from one epoch to the next, and in which state; `None` without `--cache`.
+    cache: Option<Cached>,
     /// What the threads did with their time, and what bound them by that.
     stats: Stats,
     bound_by: Bound,
@@ -252,6 +258,7 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome>
         bytes_per_second: per_second(bytes_read, seconds),
         memory_bytes: loader.options().memory_bytes,
         memory_bytes_peak,
+        cache: loader.cached(),
         stats: activity,
         bound_by: activity.bound_by(cores()),
         batch,
@@ -448,7 +455,7 @@ pub(super) fn show(outcome: &Outcome, page: &mut Page) {
         counted(outcome.threads as u64, "thread"),
     ));
     let batch: Vec<String> = outcome.batch.iter().map(FieldShape::describe).collect();
-    page.facts(&[
+    let mut facts = vec![
         ("samples", units::count(outcome.samples)),
         ("time", units::seconds(outcome.seconds)),
         ("throughput", units::samples_per_second(outcome.samples_per_second)),
@@ -470,7 +477,11 @@ pub(super) fn show(outcome: &Outcome, page: &mut Page) {
         ),
         ("batches", units::count(outcome.batches)),
         ("a batch", batch.join(", ")),
-    ]);
+    ];
+    if let Some(cached) = &outcome.cache {
+        facts.insert(5, ("cache", describe_cached(cached)));
+    }
+    page.facts(&facts);
     if outcome.bound_by != Bound::Unknown {
         page.gap();
         page.paragraph(&format!("This was {}.", outcome.stats.sentence(cores())));
@@ -488,6 +499,23 @@ pub(super) fn show(outcome: &Outcome, page: &mut Page) {
         page.table(&epochs_table(&outcome.epochs));
     }
     show_skipped(page, outcome.skipped, &outcome.skipped_samples);
+}
+
+/// What is kept in memory, and why not more of it was done before.
+fn describe_cached(cached: &Cached) -> String {
+    let Cached { limit_bytes, state, samples, bytes, hits, states } = cached;
+    let limit = units::bytes(*limit_bytes as f64);
+    let Some(state) = state else { return format!("nothing yet, of {limit}") };
+    let further = states.last().filter(|last| last.state != *state);
+    let further =
+        further.map(|last| format!(" (as `{}` all would take about {})", last.state, units::bytes(last.bytes as f64)));
+    format!(
+        "{} as `{state}`, {} of {limit}{}; found {}",
+        counted(*samples as u64, "sample"),
+        units::bytes(*bytes as f64),
+        further.unwrap_or_default(),
+        counted(*hits, "time"),
+    )
 }
 
 fn epochs_table(epochs: &[Streamed]) -> Table {

@@ -56,6 +56,22 @@ fn a_pipeline_reads_nothing_outside_the_data_folder_unless_allowed() {
 }
 
 #[test]
+fn a_placeholder_that_there_is_not_is_refused() {
+    let folder = workspace(3);
+    let here = folder.path();
+    for (from, expected) in [
+        ("{folder}/{stme}.txt", "`{stme}`, which is none of `{folder}`, `{stem}`, `{name}`; did you mean `{stem}`?"),
+        ("{stem:.jpg}", "as `{stem:old=new}`"),
+    ] {
+        fs::write(here.join("t.toml"), with_field(from)).unwrap();
+        for arguments in ["load t.toml --data photos", "profile t.toml --data photos"] {
+            let refused = forebay(here, arguments);
+            assert!(refused.error(2).contains(expected), "{refused:?}");
+        }
+    }
+}
+
+#[test]
 fn links_in_the_data_folder_are_data() {
     let folder = workspace(4);
     let here = folder.path();

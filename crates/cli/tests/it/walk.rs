@@ -60,6 +60,33 @@ fn the_whole_path_as_text() {
 }
 
 #[test]
+fn a_cache_says_what_it_keeps() {
+    let folder = workspace(12);
+    let here = folder.path();
+    forebay(here, "build cv --data photos --strategy resized -o dataset").text();
+    let all = forebay(here, "load dataset --epochs 2 --cache 1GB --json").json();
+    assert_keys(&all["cache"], "limit_bytes state samples bytes hits states");
+    let found = |load: &serde_json::Value| {
+        (load["cache"]["state"].clone(), load["cache"]["samples"].clone(), load["cache"]["hits"].clone())
+    };
+    assert_eq!(found(&all), ("pixel-centered".into(), 12.into(), 12.into()), "{all:#}");
+    assert_eq!(all["epochs"][1]["bytes_read"], 0);
+    let pixels = all["cache"]["states"][0]["bytes"].as_u64().unwrap();
+    let kept = forebay(here, &format!("load dataset --epochs 2 --cache {} --json", pixels * 2)).json();
+    assert_eq!(found(&kept), ("resized".into(), 12.into(), 12.into()), "{kept:#}");
+    assert_eq!(kept["epochs"][1]["bytes_read"], 0);
+    let text = forebay(here, &format!("load dataset --epochs 2 --cache {}", pixels * 2));
+    let words = text.text().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        words.contains("cache 12 samples as `resized`, ")
+            && words.contains("(as `pixel-centered` all would take about "),
+        "{text:?}"
+    );
+    assert!(text.stdout.lines().all(|line| line.chars().count() <= 80), "{text:?}");
+    assert!(forebay(here, "load dataset --json").json()["cache"].is_null());
+}
+
+#[test]
 fn the_whole_path_as_json() {
     let folder = workspace(20);
     let here = folder.path();

@@ -13,10 +13,11 @@ use super::picture::Picture;
 use super::png::{explain, open, require_end};
 
 const NAME: &str = Format::Png.name();
-const HINT: &str = "keep a mask as a PNG with a palette or one grey channel of up to 8 bits";
+const HINT: &str = "keep a mask as a PNG with a palette or one grey channel";
 
 /// Decodes a mask to a tensor `[height, width]` of the classes as they were stored: the places in the palette of a PNG
-/// that has one, or its grey values, unscaled whatever their depth. Colours mean no class, so other pictures are refused.
+/// that has one, or its grey values, unscaled whatever their depth. They are `uint16` where the file has 16 bits for each, else `uint8`.
+/// Colours mean no class, so other pictures are refused.
 pub fn decode_labels(picture: &Picture<'_>, limits: &Limits) -> Result<Tensor> {
     let Picture { bytes, parsed: Parsed::Png(header) } = picture else {
         return Err(Error::unsupported(picture.header().format.name(), "as a mask", HINT));
@@ -31,6 +32,7 @@ pub fn decode_labels(picture: &Picture<'_>, limits: &Limits) -> Result<Tensor> {
         (ColorType::Grayscale | ColorType::Indexed, BitDepth::Two) => 2,
         (ColorType::Grayscale | ColorType::Indexed, BitDepth::Four) => 4,
         (ColorType::Grayscale | ColorType::Indexed, BitDepth::Eight) => 8,
+        (ColorType::Grayscale, BitDepth::Sixteen) => 16,
         _ => {
             let what = format!("{colour:?} of {} bits as a mask", depth as u8);
             return Err(Error::unsupported(NAME, what, HINT));
@@ -39,9 +41,17 @@ pub fn decode_labels(picture: &Picture<'_>, limits: &Limits) -> Result<Tensor> {
     let row_bytes = (width * bits).div_ceil(8);
     let mut packed = memory::zeroed(row_bytes * height)?;
     reader.next_frame(&mut packed).map_err(|error| explain(error, bytes))?;
-    let classes = if bits == 8 { packed } else { unpack(&packed, row_bytes, width, bits)? };
+    let classes = match bits {
+        8 => packed,
+        16 => {
+            // A PNG has the high byte first.
+            packed.as_chunks_mut::<2>().0.iter_mut().for_each(|value| value.reverse());
+            packed
+        }
+        _ => unpack(&packed, row_bytes, width, bits)?,
+    };
     let found = classes.len();
-    let spec = TensorSpec::new(DType::U8, &[height, width]);
+    let spec = TensorSpec::new(if bits == 16 { DType::U16 } else { DType::U8 }, &[height, width]);
     Tensor::new(spec, classes).ok_or_else(|| Error::usage("the buffer does not fit", spec.bytes(), found))
 }
 
@@ -87,6 +97,10 @@ mod tests {
         assert_eq!(decoded(&grey).unwrap().data()[..], [1, 0, 1]);
         let eight = png(2, 1, ColorType::Grayscale, BitDepth::Eight, &[7, 255]);
         assert_eq!(decoded(&eight).unwrap().data()[..], [7, 255]);
+        let sixteen = png(2, 2, ColorType::Grayscale, BitDepth::Sixteen, &[0, 7, 0x5D, 0xC1, 0xFF, 0xFF, 1, 0]);
+        let mask = decoded(&sixteen).unwrap();
+        assert_eq!(*mask.spec(), TensorSpec::new(DType::U16, &[2, 2]));
+        assert_eq!(mask.view().elements::<u16>().unwrap()[..], [7, 24_001, 65_535, 256]);
     }
 
     #[test]
@@ -95,5 +109,7 @@ mod tests {
         let error = decoded(&colour).unwrap_err().to_string();
         assert!(error.contains("as a mask") && error.contains("palette"), "{error}");
         assert!(decoded(&colour[..40]).is_err());
+        let with_alpha = png(1, 1, ColorType::GrayscaleAlpha, BitDepth::Sixteen, &[0, 1, 2, 3]);
+        assert!(decoded(&with_alpha).unwrap_err().to_string().contains("GrayscaleAlpha of 16 bits as a mask"));
     }
 }

@@ -1,13 +1,77 @@
-//! Whether the files that a source wants beside its samples are there at all.
+//! The files beside those of samples: where they lie, and whether they are there at all.
 
-use forebay_pipeline::Format;
+use std::path::{Path, PathBuf};
 
-use super::listing::Listing;
+use forebay_pipeline::{BesidePath, Format, Source, SourceField};
+use forebay_storage::Folder;
+
+use super::labels::keep;
+use super::listing::{Entry, Listing, Reach, outside};
+use super::manifest::Skipped;
 use crate::error::{Error, Result};
+use crate::load::OnError;
+
+/// Where the files beside a sample's own lie, a path for each field of the source.
+#[derive(Debug, Clone)]
+pub(super) struct Beside {
+    paths: Vec<(SourceField, BesidePath)>,
+    reach: Reach,
+}
+
+impl Beside {
+    pub(super) fn new(source: &Source, reach: Reach) -> Result<Self> {
+        let fields = source.fields.iter().filter(|_| source.format == Format::Files);
+        let path = |field: &SourceField| {
+            let path = BesidePath::parse(&field.from).map_err(|problem| Error::Usage {
+                problem: format!("the source's field `{}` is from `{}`, which has {problem}", field.field, field.from),
+                remedy: "write it as in `masks/{stem}.png`".to_owned(),
+            })?;
+            Ok((field.clone(), path))
+        };
+        Ok(Self { paths: fields.map(path).collect::<Result<_>>()?, reach })
+    }
+
+    /// The paths below `root` for the sample at `path`. Those that there are not were refused by [`Self::check`].
+    pub(super) fn below(&self, path: &Path, root: &Path) -> impl Iterator<Item = PathBuf> {
+        let paths = self.paths.iter().filter_map(move |(_, beside)| beside.of(path).ok());
+        paths.filter_map(move |named| self.reach.below(root, &named))
+    }
+
+    /// That every sample has such paths, and that none of them leads out of the root, unless that is allowed. A sample whose path has nothing
+    /// to replace is an error, or lost.
+    pub(super) fn check(
+        &self,
+        entries: &mut Vec<Entry>,
+        root: &Folder,
+        on_error: OnError,
+        lost: &mut Vec<Skipped>,
+    ) -> Result<()> {
+        let mut leads_out = Ok(());
+        for (field, beside) in &self.paths {
+            keep(entries, on_error, lost, |entry| {
+                let named = beside.of(entry.path()).map_err(|problem| Error::Usage {
+                    problem: format!(
+                        "sample `{}` has no path for field `{}`, which is from `{}`: {problem}",
+                        entry.key, field.field, field.from
+                    ),
+                    remedy: "correct it, or narrow the source's `files`".to_owned(),
+                })?;
+                if leads_out.is_ok() && self.reach.below(root.path(), &named).is_none() {
+                    leads_out = Err(outside(format!(
+                        "field `{}` of sample `{}` would be read from outside the data folder: `from` is `{}`",
+                        field.field, entry.key, field.from
+                    )));
+                }
+                Ok(())
+            })?;
+        }
+        leads_out
+    }
+}
 
 /// Refuses a field whose file is beside no sample: its pattern is wrong, and every sample would be damaged. Where the first sample
 /// has it, as nearly always, nothing more is looked at.
-pub(super) fn check_beside(listing: &Listing) -> Result<()> {
+pub(super) fn check_there(listing: &Listing) -> Result<()> {
     let source = listing.source();
     if source.format != Format::Files {
         return Ok(());
@@ -30,7 +94,8 @@ pub(super) fn check_beside(listing: &Listing) -> Result<()> {
                 entry.key,
                 wanted.display()
             ),
-            remedy: "write where the files are, from the data folder on, as in `masks/{stem}.png`".to_owned(),
+            remedy: "write where the files are, from the data folder on, as in `masks/{stem}.png` or `{folder:images=masks}/{name}`"
+                .to_owned(),
         });
     }
     Ok(())

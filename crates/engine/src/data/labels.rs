@@ -9,13 +9,11 @@ use forebay_pipeline::{Label, LabelType, Source, StepError};
 use forebay_record::name_text;
 use forebay_storage::Folder;
 
-use super::listing::{Entry, ListingOptions, outside};
+use super::label_table::read_table;
+use super::listing::{Entry, ListingOptions};
 use super::manifest::Skipped;
 use crate::error::{Error, Result};
 use crate::load::OnError;
-
-/// The largest table of labels that is read.
-const TABLE_BYTES_MAX: u64 = 1 << 30;
 
 /// What some editors begin a text with.
 pub(super) const BYTE_ORDER_MARK: char = '\u{feff}';
@@ -113,7 +111,7 @@ pub(super) fn label(
 }
 
 /// Changes every file. One that cannot be changed is an error, or lost.
-fn keep(
+pub(super) fn keep(
     entries: &mut Vec<Entry>,
     on_error: OnError,
     lost: &mut Vec<Skipped>,
@@ -295,45 +293,11 @@ fn of_function(entry: &Entry, source: &Source, root: &Folder, options: &ListingO
     })
 }
 
-fn read_table(source: &Source, root: &Folder, options: &ListingOptions<'_>) -> Result<HashMap<String, String>> {
-    let name = source.table.as_deref().ok_or_else(|| Error::Usage {
-        problem: "the source has `label = \"table\"` but no `table`".to_owned(),
-        remedy: "add `table = \"labels.tsv\"`, a file below the data folder".to_owned(),
-    })?;
-    let below = options.reach.below(root.path(), Path::new(name));
-    let below = below.ok_or_else(|| outside(format!("the label table `{name}` lies outside the data folder")))?;
-    let path = root.file(below);
-    let text = root.storage().read_text(&path, TABLE_BYTES_MAX)?;
-    let mut table: HashMap<String, String> = HashMap::new();
-    for (number, line) in
-        text.trim_start_matches(BYTE_ORDER_MARK).lines().enumerate().filter(|(_, line)| !line.trim().is_empty())
-    {
-        let mut columns = line.split('\t');
-        let (Some(key), Some(label)) = (columns.next(), columns.next()) else {
-            return Err(Error::Format {
-                path,
-                problem: format!("line {} has no tab: expected path, tab, label; found `{line}`", number + 1),
-            });
-        };
-        let (key, label) = (key.trim(), label.trim());
-        match table.insert(key.to_owned(), label.to_owned()) {
-            Some(other) if other != label => {
-                return Err(Error::Format {
-                    path,
-                    problem: format!("line {} gives `{key}` the label `{label}`, but it had `{other}`", number + 1),
-                });
-            }
-            _ => {}
-        }
-    }
-    Ok(table)
-}
-
 /// The label of a file by its path, its name, or its name without the extension.
 fn table_entry(table: &HashMap<String, String>, path: &Path) -> Result<String> {
     let names = [Some(text_of(path.as_os_str())), path.file_name().map(text_of), path.file_stem().map(text_of)];
     names.into_iter().flatten().find_map(|name| table.get(&name)).cloned().ok_or_else(|| Error::Usage {
         problem: format!("the label table has no line for `{}`", text_of(path.as_os_str())),
-        remedy: "add one (path or file name, tab, label), or narrow the source's `files`".to_owned(),
+        remedy: "add one (path or file name, and label), or narrow the source's `files`".to_owned(),
     })
 }

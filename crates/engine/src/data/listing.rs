@@ -1,6 +1,5 @@
 //! The listing: the samples of a source, their order and their labels.
 
-use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -11,7 +10,7 @@ use forebay_storage::{Folder, Status, Version};
 use globset::GlobBuilder;
 use xxhash_rust::xxh3::Xxh3;
 
-use super::beside::check_beside;
+use super::beside::{self, Beside};
 use super::file_list::FileList;
 use super::labels::{LabelFunction, LabelValue, label};
 use super::manifest::Skipped;
@@ -78,7 +77,8 @@ pub struct ListingOptions<'a> {
 pub struct Listing {
     root: Folder,
     source: Source,
-    reach: Reach,
+    /// The files beside each sample's own.
+    beside: Beside,
     entries: Vec<Entry>,
     /// The tar or TFRecord files that the samples lie in; none where each lies in files of its own.
     shards: Vec<PathBuf>,
@@ -187,9 +187,10 @@ impl Listing {
         } else {
             classes = label(&mut entries, source, &root, options, &mut lost)?;
         }
-        let mut listing = Self { root, source: source.clone(), reach: options.reach, entries, shards, classes, lost };
-        listing.check_reach()?;
-        check_beside(&listing)?;
+        let beside = Beside::new(source, options.reach)?;
+        beside.check(&mut entries, &root, options.on_error, &mut lost)?;
+        let mut listing = Self { root, source: source.clone(), beside, entries, shards, classes, lost };
+        beside::check_there(&listing)?;
         listing.add_beside();
         Ok(listing)
     }
@@ -257,10 +258,7 @@ impl Listing {
     /// The full paths of a sample's own files: the first is the sample's, and each field beside it has one.
     pub(super) fn files_of(&self, entry: &Entry) -> Vec<PathBuf> {
         let Place::File(path) = &entry.place else { return Vec::new() };
-        let beside = self.source.fields.iter().map(|field| {
-            let below = beside(path, &field.from, self.root.path(), self.reach);
-            self.root.file(below.expect("checked when the listing was made"))
-        });
+        let beside = self.beside.below(path, self.root.path()).map(|below| self.root.file(below));
         std::iter::once(self.root.file(path)).chain(beside).collect()
     }
 
@@ -286,51 +284,10 @@ impl Listing {
             (entry.bytes, entry.version) = found;
         }
     }
-
-    /// That no field would be read from outside the root, unless that is allowed.
-    fn check_reach(&self) -> Result<()> {
-        for entry in &self.entries {
-            let Place::File(path) = &entry.place else { return Ok(()) };
-            for field in &self.source.fields {
-                if beside(path, &field.from, self.root.path(), self.reach).is_none() {
-                    let problem = format!(
-                        "field `{}` of sample `{}` would be read from outside the data folder: `from` is `{}`",
-                        field.field, entry.key, field.from
-                    );
-                    return Err(outside(problem));
-                }
-            }
-        }
-        Ok(())
-    }
 }
 
 /// What is known of a file that is not there.
 const NOTHING: Status = Status { bytes: 0, version: Version(0) };
-
-/// The path below the root of the file that `from` describes for the sample at `path`: `masks/{stem}.png`. `None` if it leads out of the
-/// root and must not.
-fn beside(path: &Path, from: &str, root: &Path, reach: Reach) -> Option<PathBuf> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let values = [
-        ("{stem}", path.file_stem().unwrap_or_default()),
-        ("{name}", path.file_name().unwrap_or_default()),
-        ("{folder}", folder.as_os_str()),
-    ];
-    // As bytes, since a name need not be text; and once, since a name may hold braces itself.
-    let mut named = Vec::new();
-    let mut rest = from;
-    while let Some(letter) = rest.chars().next() {
-        if let Some((place, value)) = values.iter().find(|(place, _)| rest.starts_with(place)) {
-            named.extend_from_slice(value.as_bytes());
-            rest = &rest[place.len()..];
-        } else {
-            named.extend_from_slice(&rest.as_bytes()[..letter.len_utf8()]);
-            rest = &rest[letter.len_utf8()..];
-        }
-    }
-    reach.below(root, Path::new(OsStr::from_bytes(&named)))
-}
 
 /// The files that the source's pattern finds, by name.
 fn walk(source: &Source, root: &Folder, on_error: OnError, lost: &mut Vec<Skipped>) -> Result<Vec<Entry>> {

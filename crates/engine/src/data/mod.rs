@@ -3,6 +3,7 @@
 mod beside;
 mod dataset;
 mod file_list;
+mod label_table;
 mod labels;
 mod listing;
 mod manifest;

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use forebay_pipeline::Draw;
 
-use super::cache::Cache;
+use super::cache::{Cache, Cached, CachedState};
 use super::deal::{Deal, Even, Share};
 use super::epoch::Epoch;
 use super::order::{Ordering, STREAMS, Shuffle};
@@ -42,7 +42,7 @@ pub struct LoadOptions {
     pub even: Even,
     /// What happens to a sample that cannot be read or processed.
     pub on_error: OnError,
-    /// How many bytes of samples are kept in memory from one epoch to the next, after the steps that always give the same; 0: none.
+    /// How many bytes of samples are kept in memory from one epoch to the next, in the furthest state in which all of them fit; 0: none.
     pub cache_bytes: u64,
     /// The memory budget: how many bytes it may take for what is read, worked on and ready. The cache is not part of it.
     pub memory_bytes: u64,
@@ -115,8 +115,14 @@ impl Loader {
     /// Loads `source` as `options` say.
     pub fn new(source: Arc<dyn Source>, options: LoadOptions) -> Result<Self> {
         options.check()?;
-        let cache = (options.cache_bytes > 0).then(|| Arc::new(Cache::new(options.cache_bytes)));
-        Ok(Self { source, options, blocks: OnceLock::new(), identity: OnceLock::new(), cache })
+        let mut loader = Self { source, options, blocks: OnceLock::new(), identity: OnceLock::new(), cache: None };
+        if loader.options.cache_bytes > 0 {
+            // A shuffled epoch may bring a rank any sample, another one the same each time.
+            let shuffles = loader.options.shuffle != Shuffle::No;
+            let samples = if shuffles { loader.source.samples() } else { loader.samples_from(0) };
+            loader.cache = Some(Arc::new(Cache::new(loader.options.cache_bytes, samples)));
+        }
+        Ok(loader)
     }
 
     /// Where samples come from.
@@ -132,6 +138,28 @@ impl Loader {
     /// What is kept in memory from one epoch to the next.
     pub fn cache(&self) -> Option<&Cache> {
         self.cache.as_deref()
+    }
+
+    /// What is kept there, and in which state.
+    pub fn cached(&self) -> Option<Cached> {
+        let cache = self.cache.as_deref()?;
+        let strategy = self.source.strategy();
+        let (steps, _) = strategy.online(self.source.pipeline());
+        let name = |done: usize| match done.checked_sub(1).and_then(|last| steps.get(last)) {
+            Some(step) => step.state.clone(),
+            None => strategy.to_string(),
+        };
+        let choice = cache.choice();
+        let bytes = choice.map_or(&[][..], |choice| &choice.bytes);
+        let state = |(done, &bytes): (usize, &u64)| CachedState { state: name(done), bytes };
+        Some(Cached {
+            limit_bytes: cache.limit_bytes(),
+            state: choice.map(|choice| name(choice.steps)),
+            samples: cache.len(),
+            bytes: cache.bytes(),
+            hits: cache.hits(),
+            states: bytes.iter().enumerate().map(state).collect(),
+        })
     }
 
     /// How many batches of this rank an epoch has, or what is left of it from place `start` on; with skipped samples some may be

@@ -33,7 +33,7 @@ use crate::data::Skipped;
 use crate::error::{Error, Result};
 
 pub use batch::{Batch, Column, Recycler};
-pub use cache::Cache;
+pub use cache::{Cache, Cached, CachedState};
 pub use deal::Even;
 pub use epoch::{Epoch, Next};
 pub use loader::{LoadOptions, Loader};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use forebay_codec::TensorSpec;
-use forebay_pipeline::{Action, Draw, Runner, Sample, SampleView, Sink, StepError};
+use forebay_pipeline::{Action, Draw, Observer, Runner, Sample, SampleView, Sink, StepError};
 
 use super::Online;
 use super::cache::Cache;
@@ -23,28 +23,28 @@ pub(super) struct Worker<'a> {
 /// The online steps in two parts, and the cache between them.
 struct Cached<'a> {
     cache: &'a Cache,
-    /// The steps that always give the same.
-    fixed: Runner,
-    /// From the first random step on.
-    rest: Runner,
+    online: &'a Online,
+    /// How many of the steps always give the same, from the first on.
+    fixed: usize,
+    keep_bytes: usize,
+    /// The steps before and after the cache, once it is known what it keeps.
+    parts: Option<[Runner; 2]>,
     /// Nothing more fits: samples that are not in the cache are done in one go.
     full: bool,
 }
 
 impl<'a> Worker<'a> {
     /// A worker that keeps up to `keep_bytes` of buffers from sample to sample.
-    pub(super) fn new(epoch: &'a Shared, online: &Online, keep_bytes: usize) -> Self {
+    pub(super) fn new(epoch: &'a Shared, online: &'a Online, keep_bytes: usize) -> Self {
         // Where there is a cache, three runners have to share.
         let keep_bytes = if epoch.cache.is_some() { keep_bytes / 3 } else { keep_bytes };
         let cached = epoch.cache.as_deref().map(|cache| {
             let is_fixed = |action: &Action| !action.is_random() && !matches!(action, Action::Expand(_));
             let fixed = online.steps.iter().take_while(|step| is_fixed(&step.action)).count();
-            Cached {
-                cache,
-                fixed: Runner::new(&online.steps[..fixed], online.first_step).keeping(keep_bytes),
-                rest: Runner::new(&online.steps[fixed..], online.first_step + fixed).keeping(keep_bytes),
-                full: false,
+            if fixed == 0 {
+                cache.keep_as_stored();
             }
+            Cached { cache, online, fixed, keep_bytes, parts: None, full: false }
         });
         let whole = online.runner().keeping(keep_bytes);
         Self { source: &*epoch.source, draw: epoch.draw, whole, cached }
@@ -53,46 +53,119 @@ impl<'a> Worker<'a> {
     /// Does the online steps to sample number `number`; its key.
     pub(super) fn run(&mut self, number: u64, payload: Payload, sink: &mut dyn Sink) -> Result<Arc<str>, Failed> {
         let draw = self.draw;
-        let sample = match (payload, &mut self.cached) {
-            (Payload::Cached(sample), Some(cached)) => {
-                let done = cached.rest.run(&sample, draw, &mut (), sink);
+        let parts = self.cached.as_mut().and_then(Cached::parts);
+        let sample = match (payload, parts) {
+            (Payload::Cached(sample), Some([_, rest])) => {
+                let done = rest.run(&sample, draw, &mut (), sink);
                 return done.map(|()| Arc::clone(&sample.key)).map_err(|error| failed(&sample, error));
             }
-            (Payload::Cached(sample), None) => Arc::unwrap_or_clone(sample),
+            (Payload::Cached(sample), None) => {
+                return Err(Failed::new(&*sample.key, Error::internal("a sample was kept before it was known how")));
+            }
             (Payload::Content(content), _) => self.source.unpack(number, content)?,
             (Payload::Failed(failed), _) => return Err(failed),
         };
         let done = match &mut self.cached {
             Some(cached) if !cached.full => cached.run_and_keep(number, &sample, draw, sink),
-            _ => self.whole.run(&sample, draw, &mut (), sink),
+            _ => Ok(false),
         };
+        let done = done.and_then(|done| if done { Ok(()) } else { self.whole.run(&sample, draw, &mut (), sink) });
         done.map(|()| Arc::clone(&sample.key)).map_err(|error| failed(&sample, error))
     }
 }
 
 impl Cached<'_> {
+    fn parts(&mut self) -> Option<&mut [Runner; 2]> {
+        if self.parts.is_none() {
+            let steps = self.cache.choice()?.steps;
+            let (before, after) = self.online.steps.split_at(steps);
+            let first = self.online.first_step;
+            self.parts = Some(
+                [Runner::new(before, first), Runner::new(after, first + steps)]
+                    .map(|runner| runner.keeping(self.keep_bytes)),
+            );
+        }
+        self.parts.as_mut()
+    }
+
+    /// Does the steps and keeps the sample in between; whether it was done.
     fn run_and_keep(
         &mut self,
         number: u64,
         sample: &Sample,
         draw: Draw,
         sink: &mut dyn Sink,
-    ) -> Result<(), forebay_pipeline::Error> {
-        let mut keep = Keep { sink: &mut *sink, bytes: 0, kept: None, refused: None };
-        self.fixed.run(sample, draw, &mut (), &mut keep)?;
-        let (kept, refused) = (keep.kept, keep.refused);
-        if let Some(source) = refused {
-            let (key, step) = (sample.key.to_string(), "cache".to_owned());
-            return Err(forebay_pipeline::Error::Step { key, step, source: Box::new(source) });
-        }
-        let Some(fixed) = kept else { return Ok(()) };
-        self.rest.run(&fixed, draw, &mut (), &mut Beside { sink, bytes: fixed.bytes() })?;
-        if self.cache.reserve(fixed.bytes() as u64) {
-            self.cache.keep(number, fixed);
+    ) -> Result<bool, forebay_pipeline::Error> {
+        let Some([before, after]) = self.parts() else { return self.try_out(number, sample, draw, sink) };
+        let Some(kept) = kept_after(before, sample, draw, &mut (), sink)? else { return Ok(true) };
+        after.run(&kept, draw, &mut (), &mut Beside { sink, bytes: kept.bytes() })?;
+        if self.cache.reserve(kept.bytes() as u64) {
+            self.cache.keep(number, kept);
         } else {
             self.full = true;
         }
-        Ok(())
+        Ok(true)
+    }
+
+    /// Does the steps one by one, to see how large the sample is after each; whether it was done. Where that takes too much memory, nothing was.
+    fn try_out(
+        &mut self,
+        number: u64,
+        sample: &Sample,
+        draw: Draw,
+        sink: &mut dyn Sink,
+    ) -> Result<bool, forebay_pipeline::Error> {
+        let Online { steps, first_step, .. } = self.online;
+        let (before, after) = steps.split_at(self.fixed);
+        let mut sizes = Sizes(vec![sample.bytes()]);
+        let mut one_by_one = Runner::step_by_step(before, *first_step);
+        let processed = match kept_after(&mut one_by_one, sample, draw, &mut sizes, sink) {
+            Ok(Some(processed)) => processed,
+            Ok(None) => return Ok(true),
+            Err(forebay_pipeline::Error::Step { source, .. }) if matches!(*source, StepError::Budget { .. }) => {
+                self.cache.note_failed();
+                return Ok(false);
+            }
+            Err(error) => {
+                self.cache.note_failed();
+                return Err(error);
+            }
+        };
+        let mut beside = Beside { sink, bytes: processed.bytes() };
+        Runner::new(after, first_step + self.fixed).run(&processed, draw, &mut (), &mut beside)?;
+        match kept_after(&mut Runner::new(&[], 0), sample, draw, &mut (), &mut beside) {
+            Ok(Some(stored)) => self.cache.note_tried(number, &sizes.0, stored, processed),
+            _ => self.cache.note_failed(),
+        }
+        Ok(true)
+    }
+}
+
+/// A copy of what `runner` makes of a sample.
+fn kept_after(
+    runner: &mut Runner,
+    sample: &Sample,
+    draw: Draw,
+    observer: &mut dyn Observer,
+    sink: &mut dyn Sink,
+) -> Result<Option<Sample>, forebay_pipeline::Error> {
+    let mut keep = Keep { sink, bytes: 0, kept: None, refused: None };
+    runner.run(sample, draw, observer, &mut keep)?;
+    match keep.refused {
+        None => Ok(keep.kept),
+        Some(source) => {
+            let (key, step) = (sample.key.to_string(), "cache".to_owned());
+            Err(forebay_pipeline::Error::Step { key, step, source: Box::new(source) })
+        }
+    }
+}
+
+/// Notes how large a sample is after each step.
+struct Sizes(Vec<usize>);
+
+impl Observer for Sizes {
+    fn sample(&mut self, bytes: &dyn Fn() -> usize) {
+        self.0.push(bytes());
     }
 }
 

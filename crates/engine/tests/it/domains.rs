@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use forebay_codec::image::{Encoding, PngEffort, encode};
 use forebay_codec::signal::write_hdf5;
 use forebay_codec::{DType, Tensor, TensorSpec, npy};
 use forebay_engine::Error;
 use forebay_engine::load::{Batch, Column, Epoch, LoadOptions};
-use forebay_pipeline::{Pipeline, ready, ready_text};
+use forebay_pipeline::{Pipeline, Setting, ready, ready_text};
 use tempfile::TempDir;
 
 use crate::support::{build, built, files, local, options, shards, start};
@@ -209,6 +210,74 @@ fn pictures_through_their_variants() {
         assert_eq!(through_every_split(&ready(name).unwrap(), jpegs.path()).len(), 4);
     }
     assert_eq!(through_every_split(&ready("cv2-png").unwrap(), pngs.path()).len(), 2);
+}
+
+/// Street scenes as Cityscapes lays them out: pictures, and masks of the classes that their pixels show, or of ids of 16 bits.
+fn cityscapes(dtype: DType) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (number, city) in
+        ["train/ulm/ulm", "train/ulm/ulm", "train/jena/jena", "train/jena/jena"].into_iter().enumerate()
+    {
+        let (height, width) = (90, 120);
+        let class = |place: usize| (place / width / 30 * 4 + place % width / 30 + number * 20) as u8;
+        let classes: Vec<u8> = (0..height * width).map(class).collect();
+        let picture: Vec<u8> = classes.iter().flat_map(|&class| [class, 255 - class, 7]).collect();
+        let picture = Tensor::from_elements(&[height, width, 3], &picture).unwrap();
+        let mask = if dtype == DType::U16 {
+            let ids: Vec<u16> = classes.iter().map(|&class| u16::from(class) * 900 + 1).collect();
+            Tensor::from_elements(&[height, width, 1], &ids).unwrap()
+        } else {
+            Tensor::from_elements(&[height, width, 1], &classes).unwrap()
+        };
+        for (kind, suffix, tensor) in [("leftImg8bit", "leftImg8bit", picture), ("gtFine", "gtFine_labelIds", mask)] {
+            let path = folder.path().join(format!("{kind}/{city}_00000{number}_000019_{suffix}.png"));
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            let file = encode(tensor.view(), &Encoding::Png { effort: PngEffort::Fast }).unwrap();
+            std::fs::write(path, file).unwrap();
+        }
+    }
+    folder
+}
+
+#[test]
+fn segmentation_keeps_pictures_and_masks_together() {
+    let small = ["resize.shorter-side=60", "random-crop.size=40", "normalise.mean=[0.0, 0.0, 0.0]"];
+    for dtype in [DType::U8, DType::U16] {
+        let folder = cityscapes(dtype);
+        let depth = format!("decode-mask.keep-depth={}", dtype == DType::U16);
+        let settings: Vec<Setting> =
+            small.into_iter().chain([&*depth]).map(|setting| setting.parse().unwrap()).collect();
+        let pipeline = ready("segmentation").unwrap().with_settings(&settings).unwrap();
+        let masks = tensors(from_files(&pipeline, folder.path()), "mask");
+        let pictures = through_every_split(&pipeline, folder.path());
+        assert_eq!(masks.len(), 4);
+        for (key, mask) in &masks {
+            assert_eq!(*mask.spec(), TensorSpec::new(dtype, &[40, 40]), "{key}");
+            let number: usize = key.split("_00000").nth(1).and_then(|rest| rest[..1].parse().ok()).unwrap();
+            let classes: Vec<u16> = if dtype == DType::U16 {
+                mask.view().elements::<u16>().unwrap().iter().map(|id| (id - 1) / 900).collect()
+            } else {
+                mask.data().iter().map(|&class| u16::from(class)).collect()
+            };
+            assert!(
+                classes.iter().all(|class| (number * 20..number * 20 + 12).contains(&usize::from(*class))),
+                "{key}"
+            );
+            // The red of each pixel is its class, but for edges where it is interpolated: cut and mirrored alike.
+            let picture = pictures[key].view();
+            let red = &picture.elements::<f32>().unwrap()[..40 * 40];
+            let agree = red
+                .iter()
+                .zip(&classes)
+                .filter(|(red, class)| (*red * 0.229 * 255.0 - f32::from(**class)).abs() < 0.01);
+            assert!(agree.count() > 40 * 40 * 8 / 10, "{key}");
+        }
+        for split in pipeline.splits().iter().skip(1) {
+            let (_output, dataset) = built(&pipeline, &split.name, folder.path(), 2);
+            let kept = tensors(start(shards(&dataset), load_options(), 0).unwrap(), "mask");
+            assert_eq!(kept, masks, "{}", split.name);
+        }
+    }
 }
 
 /// What loading a file ends with: nothing wrong, or an error that names it.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use forebay_engine::Error;
 use forebay_engine::data::{FileList, GivenLabel, LabelValue, Listing, ListingOptions};
 use forebay_engine::load::OnError;
-use forebay_pipeline::{Label, LabelType, Order, Source};
+use forebay_pipeline::{FieldType, Label, LabelType, Order, Source, SourceField};
 
 use crate::support::photos;
 
@@ -237,11 +237,123 @@ fn labels_come_from_a_table() {
     assert!(error(&source).contains("no line for `cat/0002.jpg`"));
     std::fs::write(&table, "no tab here\n").unwrap();
     assert!(error(&source).contains("line 1 has no tab"));
+    // A column more is no longer dropped in silence.
     std::fs::write(&table, "ant/0000.jpg\tsmall\textra\n0001\tsmall\n0002.jpg\tlarge\n").unwrap();
+    assert!(error(&source).contains("has 3 columns: `ant/0000.jpg`, `small`, `extra`"), "{}", error(&source));
+    std::fs::write(&table, "ant/0000.jpg\tsmall\n0001\tsmall\n0002.jpg\tlarge\n").unwrap();
     let listing = Listing::scan(&source, folder.path()).unwrap();
     assert_eq!(listing.classes(), ["large", "small"]);
     assert_eq!(labels(&listing), [1, 1, 0].map(LabelValue::Int));
     assert!(error(&Source { table: None, ..source }).contains("no `table`"));
+}
+
+#[test]
+fn a_table_is_csv_with_named_columns() {
+    let folder = tree(&["train/a.jpg", "train/b.jpg", "train/c, d.jpg"]);
+    let scan = |content: &str, columns: Option<[&str; 2]>| {
+        std::fs::write(folder.path().join("labels.csv"), content).unwrap();
+        let table_columns = columns.map(|columns| columns.map(str::to_owned));
+        let source = Source { table: Some("labels.csv".to_owned()), table_columns, ..sorted(Label::Table) };
+        Listing::scan(&source, folder.path())
+    };
+    let error = |content: &str, columns| scan(content, columns).unwrap_err().to_string();
+    let three = "weight,id,\"the breed\"\r\n1.5,a,\"beagle, small\"\r\n\r\n2,train/b.jpg,\"\"\"Bo\"\"\"\r\n3,\"c, d\",\"two\nlines\"\r\n";
+    let listing = scan(three, Some(["id", "the breed"])).unwrap();
+    assert_eq!(listing.classes(), ["\"Bo\"", "beagle, small", "two\nlines"]);
+    assert_eq!(labels(&listing), [1, 0, 2].map(LabelValue::Int));
+    let tabs = three
+        .replace("weight,id,", "weight\tid\t")
+        .replace(",a,", "\ta\t")
+        .replace("2,train/b.jpg,", "2\ttrain/b.jpg\t");
+    let listing = scan(&tabs.replace("3,\"c, d\",", "3\tc, d\t"), Some(["id", "the breed"])).unwrap();
+    assert_eq!(labels(&listing), [1, 0, 2].map(LabelValue::Int));
+    assert_eq!(scan(three, Some(["id", "weight"])).unwrap().classes(), ["1.5", "2", "3"]);
+    // Two columns need no names, and a line of them does no harm.
+    let two = "file,label\na,x\nb,y\n\"c, d\",x\n";
+    for content in [two.to_owned(), two.replace("file,label\n", ""), format!("\u{feff}{two}")] {
+        assert_eq!(labels(&scan(&content, None).unwrap()), [0, 1, 0].map(LabelValue::Int));
+    }
+    // What is wrong is named, with its line.
+    let found = error(three, None);
+    assert!(
+        found.contains("has 3 columns: `weight`, `id`, `the breed`\nhint:") && found.contains("table-columns"),
+        "{found}"
+    );
+    let found = error(three, Some(["id", "bred"]));
+    assert!(found.contains("not a column `bred`") && found.contains("`weight`, `id`, `the breed`"), "{found}");
+    assert!(error(three, Some(["ID", "weight"])).contains("did you mean `id`?"));
+    assert!(error("a,b,a\n1,2,3\n", Some(["a", "b"])).contains("twice a column `a`"));
+    for (content, expected) in [
+        ("id,label,x\na,cat,1\n\nb,dog\n", "line 4 has 2 columns, but the first has 3"),
+        ("id,label,x\n\"a\nb\",cat,1\nb,\"dog,1\n", "line 4 begins a quote that nothing ends"),
+        ("id,label,x\na,\"cat\"s,1\n", "line 2 goes on behind a quote"),
+        ("id,label,x\na,cat,1\na,dog,1\n", "line 3 gives `a` the label `dog`, but it had `cat`"),
+    ] {
+        let found = error(content, Some(["id", "label"]));
+        assert!(found.contains(expected) && found.contains("labels.csv"), "{found}");
+    }
+}
+
+/// Pictures with a mask each, from `from`.
+fn with_mask(from: &str) -> Source {
+    let mask = SourceField { field: "mask".to_owned(), from: from.to_owned(), kind: FieldType::Bytes };
+    Source { files: Some("leftImg8bit/**/*.png".to_owned()), fields: vec![mask], ..sorted(Label::None) }
+}
+
+const CITYSCAPES: &str = "{folder:leftImg8bit=gtFine}/{stem:_leftImg8bit=_gtFine_labelIds}.png";
+
+#[test]
+fn files_are_paired_by_substitution() {
+    let folder = tree(&[
+        "leftImg8bit/train/aachen/aachen_000000_000019_leftImg8bit.png",
+        "leftImg8bit/val/ulm/ulm_000001_000019_leftImg8bit.png",
+        "gtFine/train/aachen/aachen_000000_000019_gtFine_labelIds.png",
+        "gtFine/val/ulm/ulm_000001_000019_gtFine_labelIds.png",
+        "gtFine/val/ulm/ulm_000001_000019_gtFine_color.png",
+    ]);
+    let listing = Listing::scan(&with_mask(CITYSCAPES), folder.path()).unwrap();
+    let mut paths: Vec<String> = listing.paths().iter().map(|path| below(path, folder.path())).collect();
+    paths.sort_unstable();
+    assert_eq!(
+        paths,
+        [
+            "gtFine/train/aachen/aachen_000000_000019_gtFine_labelIds.png",
+            "gtFine/val/ulm/ulm_000001_000019_gtFine_labelIds.png",
+            "leftImg8bit/train/aachen/aachen_000000_000019_leftImg8bit.png",
+            "leftImg8bit/val/ulm/ulm_000001_000019_leftImg8bit.png",
+        ]
+    );
+    // The mask's byte counts.
+    assert_eq!(listing.bytes(), 4);
+    // A pattern that matches nothing is an error, whatever becomes of single samples.
+    let wrong = with_mask("{folder:leftImg8bit=gtFine}/{stem:_leftImg8bit=_gtFine_instanceIds}.png");
+    for options in [ListingOptions::default(), SKIP] {
+        let message = Listing::scan_with(&wrong, folder.path(), &options).unwrap_err().to_string();
+        assert!(message.contains("no sample has a file for field `mask`"), "{message}");
+        assert!(
+            message.contains("it means `gtFine/train/aachen/aachen_000000_000019_gtFine_instanceIds.png`"),
+            "{message}"
+        );
+    }
+    let outside = with_mask("{folder:leftImg8bit=../secrets}/{name}");
+    assert!(Listing::scan(&outside, folder.path()).unwrap_err().to_string().contains("outside the data folder"));
+}
+
+#[test]
+fn a_sample_without_the_text_to_replace_is_named_or_skipped() {
+    let folder = tree(&["leftImg8bit/a_leftImg8bit.png", "leftImg8bit/b.png", "gtFine/a_gtFine_labelIds.png"]);
+    let message = Listing::scan(&with_mask(CITYSCAPES), folder.path()).unwrap_err().to_string();
+    assert!(message.starts_with("sample `leftImg8bit/b.png` has no path for field `mask`"), "{message}");
+    assert!(message.contains("its stem has no `_leftImg8bit` to be replaced\nhint:"), "{message}");
+    let listing = Listing::scan_with(&with_mask(CITYSCAPES), folder.path(), &SKIP).unwrap();
+    assert_eq!((keys(&listing).len(), listing.lost()[0].key.as_str()), (1, "leftImg8bit/b.png"));
+    assert!(listing.lost()[0].reason.contains("no `_leftImg8bit`"), "{:?}", listing.lost());
+    // A source that nobody checked is refused, too.
+    assert!(Listing::scan(&with_mask("{stme}"), folder.path()).unwrap_err().to_string().contains("mean `{stem}`?"));
+}
+
+fn below(path: &Path, root: &Path) -> String {
+    path.strip_prefix(root).unwrap().display().to_string()
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use forebay_engine::Error;
 use forebay_engine::data::{Dataset, ListingOptions};
 use forebay_engine::load::{Batch, Column, Epoch, Even, LoadOptions, Loader, Next, OnError, Shuffle, State};
-use forebay_engine::source::Files;
+use forebay_engine::source::{Files, Source};
 use forebay_pipeline::{
     Action, FieldType, Needs, Output, Pipeline, Random, Scope, Step, StepError, Transform, ValueView,
 };
@@ -271,6 +271,50 @@ fn a_folder_comes_by_name_and_its_samples_are_those_of_a_build() {
         assert!(cached == by_name);
     }
     assert_eq!(loader.cache().unwrap().hits(), 40);
+}
+
+#[test]
+fn the_cache_keeps_the_furthest_state_in_which_all_samples_fit() {
+    let photos = photos(60);
+    let pipeline = pipeline(SMALL);
+    let (_plain, resized) = built(&pipeline, "resized", photos.path(), 3);
+    let (_packed, encoded) = built(&pipeline, "resized+png", photos.path(), 3);
+    let states: [(Arc<dyn Source>, &[&str]); 3] = [
+        (shards(&resized), &["resized", "pixel-centered"]),
+        (shards(&encoded), &["resized+png", "resized", "pixel-centered"]),
+        (files(&pipeline, photos.path()), &["unprocessed", "decoded", "resized", "pixel-centered"]),
+    ];
+    for (source, names) in states {
+        let expected: Vec<_> =
+            (0..4).map(|epoch| samples(start(Arc::clone(&source), threads(2), epoch).unwrap())).collect();
+        let loaded = |cache_bytes: u64| {
+            let loader = Loader::new(Arc::clone(&source), LoadOptions { cache_bytes, ..threads(2) }).unwrap();
+            let epochs = (0..4).map(|number| {
+                let mut epoch = loader.start(&loader.beginning_of(number)).unwrap();
+                assert!(samples(&mut epoch) == expected[number as usize], "{cache_bytes}, epoch {number}");
+                epoch.bytes_read()
+            });
+            let read: Vec<u64> = epochs.collect();
+            let cached = loader.cached().unwrap();
+            assert!(cached.bytes <= cache_bytes && cached.limit_bytes == cache_bytes, "{cached:?}");
+            (read, cached)
+        };
+        let (read, all) = loaded(1 << 30);
+        assert_eq!((all.state.as_deref(), all.samples, all.hits), (names.last().copied(), 60, 180));
+        assert!(read[0] > 0 && read[1..] == [0, 0, 0], "{read:?}");
+        assert_eq!(all.states.iter().map(|state| &*state.state).collect::<Vec<_>>(), names);
+        // Floats do not fit, and pixels do: these are kept, and all samples are there.
+        let pixels = all.states[names.len() - 2].bytes;
+        assert!(all.states[names.len() - 1].bytes > pixels * 3, "{all:?}");
+        let (read, some) = loaded(pixels * 2);
+        assert_eq!((some.state.as_deref(), some.samples), (Some("resized"), 60), "{some:?}");
+        assert_eq!(read[3], 0, "{some:?}");
+        // Nothing fits: the smallest is kept, as much of it as can be.
+        let smallest = all.states.iter().min_by_key(|state| state.bytes).unwrap();
+        let (read, few) = loaded(smallest.bytes / 2);
+        assert_eq!(few.state.as_ref(), Some(&smallest.state), "{few:?}");
+        assert!((20..40).contains(&few.samples) && few.hits > 0 && read[3] > 0, "{few:?}");
+    }
 }
 
 #[test]

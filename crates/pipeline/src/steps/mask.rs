@@ -1,7 +1,7 @@
 //! Masks: a picture of classes.
 
-use forebay_codec::DType;
 use forebay_codec::image::{Limits, Picture, decode_labels};
+use forebay_codec::{DType, TensorSpec};
 use serde::{Deserialize, Serialize};
 
 use super::encoded;
@@ -16,13 +16,16 @@ use crate::step::{BadParameter, Needs, Transform};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
 pub struct DecodeMask {
+    /// Whether values of 16 bits stay so, as ids of instances have them: masks are `uint16` then, those of up to 8 bits too, with the same
+    /// values. Otherwise masks are `uint8`, and one of 16 bits is refused.
+    pub keep_depth: bool,
     /// The most pixels a mask may have.
     pub pixels_max: usize,
 }
 
 impl Default for DecodeMask {
     fn default() -> Self {
-        Self { pixels_max: Limits::default().pixels_max }
+        Self { keep_depth: false, pixels_max: Limits::default().pixels_max }
     }
 }
 
@@ -33,7 +36,7 @@ impl Transform for DecodeMask {
 
     fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs> {
         match input {
-            FieldType::Bytes => Ok(FieldType::Tensor { dtype: DType::U8, dims: vec![None, None] }),
+            FieldType::Bytes => Ok(FieldType::Tensor { dtype: self.dtype(), dims: vec![None, None] }),
             _ => Err(Needs("encoded bytes".to_owned())),
         }
     }
@@ -41,11 +44,27 @@ impl Transform for DecodeMask {
     fn run(&self, input: ValueView<'_>, output: &mut Output<'_>, _scope: &mut Scope) -> Result<(), StepError> {
         let limits = Limits { pixels_max: self.pixels_max, ..Limits::default() };
         let picture = Picture::open(encoded(input)?)?;
-        // The mask as it is decoded, and as it is packed in the file.
         let header = picture.header();
-        output.working(header.width.saturating_mul(header.height).saturating_mul(2))?;
+        if header.bits == 16 && !self.keep_depth {
+            return Err(StepError::DeepMask);
+        }
+        // The mask as it is decoded, and as it is packed in the file.
+        output.working(header.width.saturating_mul(header.height).saturating_mul(2 * self.dtype().bytes()))?;
         let mask = decode_labels(&picture, &limits)?;
-        output.tensor(*mask.spec())?.data.copy_from_slice(mask.data());
+        let place = output.tensor(TensorSpec { dtype: self.dtype(), ..*mask.spec() })?;
+        if mask.spec().dtype == self.dtype() {
+            place.data.copy_from_slice(mask.data());
+        } else {
+            // Classes are no shades: a wider type changes none of them.
+            let (places, _) = place.data.as_chunks_mut::<2>();
+            places.iter_mut().zip(mask.data()).for_each(|(to, &class)| *to = u16::from(class).to_le_bytes());
+        }
         Ok(())
+    }
+}
+
+impl DecodeMask {
+    fn dtype(&self) -> DType {
+        if self.keep_depth { DType::U16 } else { DType::U8 }
     }
 }

@@ -24,6 +24,22 @@ fn the_ready_pipelines_are_sound() {
 }
 
 #[test]
+fn segmentation_gives_pictures_and_masks() {
+    let pipeline = ready("segmentation").unwrap();
+    assert_eq!(pipeline.output().to_string(), "image: float32[3, 512, 512], mask: uint8[512, 512]");
+    let names: Vec<String> = pipeline.splits().into_iter().map(|split| split.name).collect();
+    assert_eq!(names, ["unprocessed", "concatenated", "decoded", "mask-decoded", "resized"]);
+    // As its page says.
+    let fields = "source.fields=[{field = \"mask\", from = \"{folder:images=masks}/{stem}.png\"}]";
+    let pipeline =
+        with("segmentation", &["source.files=images/**/*.{jpg,png}", fields, "decode-mask.keep-depth=true"]).unwrap();
+    assert_eq!(pipeline.output().to_string(), "image: float32[3, 512, 512], mask: uint16[512, 512]");
+    let message =
+        with("segmentation", &["source.fields=[{field = \"mask\", from = \"{stme}.png\"}]"]).unwrap_err().to_string();
+    assert!(message.contains("did you mean `{stem}`?"), "{message}");
+}
+
+#[test]
 fn cv_has_the_splits_of_the_paper() {
     let pipeline = ready("cv").unwrap();
     let names: Vec<String> = pipeline.splits().into_iter().map(|split| split.name).collect();

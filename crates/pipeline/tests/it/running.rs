@@ -56,6 +56,37 @@ fn a_picture_and_its_mask_are_cut_alike() {
     assert_eq!(tensor(&out[0]), mask);
 }
 
+#[test]
+fn a_mask_of_16_bits_is_moved_unchanged() {
+    let ids: Vec<u16> = (0..60 * 40).map(|place| place * 27).collect();
+    let deep = Tensor::from_elements(&[60, 40, 1], &ids).unwrap();
+    let file = encode(deep.view(), &Encoding::Png { effort: PngEffort::Fast }).unwrap();
+    let decode = step("op = \"decode-mask\"\nkeep-depth = true");
+    let mask = |steps: &[forebay_pipeline::Step], file: &[u8]| -> (Vec<usize>, Vec<u16>) {
+        let out = run_all(steps, &sample(bytes_value(file.to_vec())), Draw::default());
+        let tensor = tensor(&out[0]);
+        (tensor.spec().shape.dims().to_vec(), tensor.view().elements::<u16>().unwrap().to_vec())
+    };
+    assert_eq!(mask(std::slice::from_ref(&decode), &file), (vec![60, 40], ids.clone()));
+    let half = step("op = \"resize\"\nwidth = 20\nheight = 30");
+    let flip = step("op = \"horizontal-flip\"\nprobability = 1.0");
+    // The value under the center of each pixel, mirrored.
+    let expected: Vec<u16> =
+        (0..30).flat_map(|y| (0..20).rev().map(move |x| ((y * 2 + 1) * 40 + x * 2 + 1) as u16 * 27)).collect();
+    assert_eq!(mask(&[decode.clone(), half, flip], &file), (vec![30, 20], expected));
+    let crop = step("op = \"centre-crop\"\nsize = 2");
+    let middle = [29 * 40 + 19, 29 * 40 + 20, 30 * 40 + 19, 30 * 40 + 20].map(|place: u16| place * 27);
+    assert_eq!(mask(&[decode.clone(), crop], &file), (vec![2, 2], middle.to_vec()));
+    // One of 8 bits has its own values, not their shades; without `keep-depth` one of 16 bits is refused.
+    let grey = picture(2, 2, 1, |row, column, _| (row * 100 + column) as u8);
+    let shallow = encode(grey.view(), &Encoding::Png { effort: PngEffort::Fast }).unwrap();
+    assert_eq!(mask(&[decode], &shallow).1, [0, 1, 100, 101]);
+    let mut runner = Runner::new(&[step("op = \"decode-mask\"")], 0);
+    let refused = runner.run(&sample(bytes_value(file)), Draw::default(), &mut (), &mut Collect::default());
+    let message = refused.unwrap_err().to_string();
+    assert!(message.contains("mask of 16 bits") && message.contains("`keep-depth = true`"), "{message}");
+}
+
 /// A sink that offers a place for every tensor.
 struct Place {
     buffer: Vec<u8>,

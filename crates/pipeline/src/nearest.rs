@@ -1,0 +1,44 @@
+//! What somebody may have meant who wrote a name that there is not.
+
+/// The choice that differs from `found` in the fewest letters, if that is a slip and not another word.
+pub fn nearest<'a>(found: &str, choices: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let lower = found.to_lowercase();
+    let choices = choices.into_iter().map(|choice| (distance(&lower, &choice.to_lowercase()), choice));
+    let (distance, choice) = choices.min_by_key(|(distance, _)| *distance)?;
+    (distance <= choice.chars().count().div_ceil(3).max(1)).then_some(choice)
+}
+
+/// How many letters must be put in, taken out, changed or swapped with their neighbor to make one of the other.
+fn distance(one: &str, other: &str) -> usize {
+    let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
+    // The row before the last, the last and the one at work of the table of distances of all beginnings.
+    let mut before: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=other.len()).collect();
+    for (y, letter) in one.iter().enumerate() {
+        let mut row = vec![y + 1];
+        for (x, with) in other.iter().enumerate() {
+            let mut least = (last[x] + usize::from(letter != with)).min(last[x + 1] + 1).min(row[x] + 1);
+            if y > 0 && x > 0 && *letter == other[x - 1] && one[y - 1] == *with {
+                least = least.min(before[x - 1] + 1);
+            }
+            row.push(least);
+        }
+        before = std::mem::replace(&mut last, row);
+    }
+    last[other.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slips_are_told_from_other_words() {
+        assert_eq!((distance("", "abc"), distance("stme", "stem"), distance("kitten", "sitting")), (3, 1, 3));
+        let choices = ["folder", "stem", "name"];
+        assert_eq!(nearest("stme", choices), Some("stem"));
+        assert_eq!(nearest("FOLDR", choices), Some("folder"));
+        assert_eq!(nearest("path", choices), None);
+        assert_eq!(nearest("x", []), None);
+    }
+}
