@@ -37,7 +37,9 @@ Pictures are turned upright as EXIF says, because EXIF, colour profiles and the
 further frames of animations are not carried over.
 
 In a folder, pictures that are there already are kept, so a conversion that was
-stopped goes on when the same command is run again.";
+stopped goes on when the same command is run again. Where they were written in
+another encoding (mode, quality, effort), nothing is: pass --overwrite, or name
+another folder.";
 
 /// The quality of a JPEG where none is given.
 const JPEG_QUALITY: u8 = 90;
