@@ -38,7 +38,7 @@ fn main() -> ExitCode {
         // Whoever reads the output has seen enough (`forebay inspect cv | head -3`). Files are written before printing.
         Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
         Err(error) => {
-            output.error(&error);
+            output.error(&error, commands::when_full(&cli.command));
             ExitCode::from(error.exit_code())
         }
     }
