@@ -41,6 +41,11 @@ impl ListArguments {
         Err(Error::usage(format!("`--files-from` makes no sense with {what}"), "leave it out"))
     }
 
+    /// The file of the list, where it is one.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.files_from.as_deref().filter(|path| *path != Path::new("-"))
+    }
+
     /// The list that `pipeline` takes its files from.
     pub(crate) fn read(&self, pipeline: &Pipeline) -> Result<Option<FileList>> {
         let Some(path) = &self.files_from else { return Ok(None) };

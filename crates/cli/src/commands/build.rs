@@ -1,6 +1,6 @@
 //! `forebay build`: rewrite the data once.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -67,6 +67,13 @@ pub(crate) struct Arguments {
     /// Replace a data set, or an unfinished build of something else, that is in the folder already
     #[arg(long)]
     pub(crate) overwrite: bool,
+}
+
+impl Arguments {
+    /// What it reads.
+    pub(super) fn inputs(&self) -> Vec<&Path> {
+        arguments::named_file(&self.what).into_iter().chain(self.data.as_deref()).chain(self.list.file()).collect()
+    }
 }
 
 /// What `build --json` prints.
@@ -146,7 +153,7 @@ pub(super) fn execute(arguments: &Arguments, resume: Option<Resume>, output: &Ou
 }
 
 fn task(arguments: &Arguments) -> Result<Task> {
-    let path = std::path::Path::new(&arguments.what);
+    let path = Path::new(&arguments.what);
     if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json")) {
         arguments.settings.none_with("a plan")?;
         let plan = read_plan(path)?;
@@ -154,6 +161,7 @@ fn task(arguments: &Arguments) -> Result<Task> {
         let name = arguments.strategy.as_ref().unwrap_or(&plan.chosen);
         let strategy = Strategy::parse(&pipeline, name)?;
         let data = arguments.data.clone().unwrap_or_else(|| plan.data.root.into());
+        arguments::must_exist(&data, "name the folder where the data is now with `--data`")?;
         let chosen = plan.ranking.iter().map(|ranked| &ranked.summary).find(|summary| summary.name == *name);
         let bytes_per_sample =
             chosen.map(|summary| summary.storage_bytes_total as f64 / plan.data.samples.max(1) as f64);

@@ -80,6 +80,13 @@ pub(crate) struct Arguments {
     on_error: ErrorArguments,
 }
 
+impl Arguments {
+    /// What it reads.
+    pub(super) fn inputs(&self) -> Vec<&Path> {
+        vec![&self.input]
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ModeChoice {
     /// Fastest to decode
@@ -143,10 +150,7 @@ struct Outcome {
 
 pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
     let (input, target) = (&arguments.input, &arguments.output);
-    let Some(metadata) = arguments::look_at(input)? else {
-        return Err(Error::usage(format!("there is no file or folder `{}`", input.display()), "check the path"));
-    };
-    let many = metadata.is_dir();
+    let many = std::fs::metadata(input).map_err(Error::io("look at", input))?.is_dir();
     let encoding = if many { folder_encoding(arguments)? } else { file_encoding(arguments)? };
     let conversion = if many {
         Conversion::of_folder(input, target, encoding.format())?

@@ -118,6 +118,13 @@ pub(crate) struct Arguments {
     pub(crate) prefetch: u64,
 }
 
+impl Arguments {
+    /// What it reads.
+    pub(super) fn inputs(&self) -> Vec<&Path> {
+        arguments::named_file(&self.what).into_iter().chain(self.data.as_deref()).chain(self.list.file()).collect()
+    }
+}
+
 /// What becomes of the last samples, where ranks cannot share them equally.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum EvenChoice {
@@ -405,6 +412,7 @@ fn of_plan(path: &Path, arguments: &Arguments) -> Result<(Pipeline, PathBuf)> {
         ));
     }
     let data = arguments.data.clone().unwrap_or_else(|| PathBuf::from(&plan.data.root));
+    arguments::must_exist(&data, "name the folder where the data is now with `--data`")?;
     Ok((arguments.list.applied(Pipeline::from_spec(&plan.pipeline)?)?, data))
 }
 

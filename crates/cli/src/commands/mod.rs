@@ -16,12 +16,15 @@ pub(crate) mod report;
 use std::io::Read;
 use std::path::Path;
 
-use crate::arguments::Command;
+use crate::arguments::{self, Command};
 use crate::error::{Error, Result};
 use crate::output::{Output, Page};
 
 /// Does what was asked for.
 pub(crate) fn run(command: &Command, output: &Output) -> Result<()> {
+    for path in inputs(command) {
+        arguments::must_exist(path, "check the path")?;
+    }
     match command {
         Command::Demo(arguments) => demo::run(arguments, output),
         Command::Profile(arguments) => profile::run(arguments, output),
@@ -35,6 +38,22 @@ pub(crate) fn run(command: &Command, output: &Output) -> Result<()> {
         Command::Inspect(arguments) => inspect::run(arguments, output),
         Command::Pipelines(arguments) => pipelines::run(arguments, output),
         Command::Probe(arguments) => probe::run(arguments, output),
+    }
+}
+
+/// What a command was told to read. (`inspect` looks for itself: a ready pipeline has the same place.)
+fn inputs(command: &Command) -> Vec<&Path> {
+    match command {
+        Command::Profile(arguments) => arguments.inputs(),
+        Command::Plan(arguments) => arguments.inputs(),
+        Command::Build(arguments) => arguments.inputs(),
+        Command::Load(arguments) => arguments.inputs(),
+        Command::Experiment(arguments) => arguments.inputs(),
+        Command::Report(arguments) => arguments.inputs(),
+        Command::Convert(arguments) => arguments.inputs(),
+        Command::Export(arguments) => arguments.inputs(),
+        Command::Probe(arguments) => arguments.inputs(),
+        Command::Demo(_) | Command::Inspect(_) | Command::Pipelines(_) => Vec::new(),
     }
 }
 

@@ -105,6 +105,13 @@ pub(crate) struct Arguments {
     pub(crate) csv: Option<PathBuf>,
 }
 
+impl Arguments {
+    /// What it reads.
+    pub(super) fn inputs(&self) -> Vec<&Path> {
+        arguments::named_file(&self.pipeline).into_iter().chain([self.data.as_path()]).chain(self.list.file()).collect()
+    }
+}
+
 /// The metrics go beside the CSV file of the runs.
 const SYSTEM_CSV: &str = "system.csv";
 

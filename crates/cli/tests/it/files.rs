@@ -40,7 +40,7 @@ fn files_come_from_a_list() {
         ("load cv --data photos --files-from twice.txt", 2, "twice"),
         ("load cv --data photos --files-from gone.txt", 1, "cannot find the listed file `photos/nowhere.jpg`"),
         ("load cv --data photos --files-from empty.txt", 2, "the list of files is empty"),
-        ("load cv --data photos --files-from nothing.txt", 1, "nothing.txt"),
+        ("load cv --data photos --files-from nothing.txt", 2, "nothing.txt"),
         (
             "load cv --data photos --set source.files=- ",
             2,
