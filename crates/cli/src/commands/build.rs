@@ -16,7 +16,7 @@ use super::profile::counted;
 use super::show_skipped;
 use crate::arguments::{self, ErrorArguments, MemoryArguments, Settings, StorageArguments, Threads};
 use crate::error::{Error, Result};
-use crate::file_list::{ListArguments, listing_options};
+use crate::file_list::{ListArguments, listing_options, warnings};
 use crate::output::{Output, Page};
 
 const EXAMPLES: &str = "\
@@ -93,6 +93,8 @@ pub(crate) struct Outcome {
     seconds: f64,
     classes: usize,
     skipped_samples: Vec<Skipped>,
+    /// What is probably not meant.
+    warnings: Vec<String>,
 }
 
 /// What to build, from where, in how many shards.
@@ -131,6 +133,7 @@ pub(super) fn execute(arguments: &Arguments, resume: Option<Resume>, output: &Ou
     let files = arguments.list.read(&task.pipeline)?;
     let options = listing_options(&arguments.settings, &arguments.on_error, files.as_ref());
     let listing = Arc::new(Listing::scan_with(task.pipeline.source(), &task.data, &options)?);
+    let warnings = warnings(&listing, output);
     let samples = listing.len() as u64;
     let threads = arguments.threads.count();
     let shards = arguments.shards.map(|shards| shards as usize);
@@ -149,7 +152,7 @@ pub(super) fn execute(arguments: &Arguments, resume: Option<Resume>, output: &Ou
     let report = build.run(&arguments.output, &options, &progress);
     let report = report.map_err(|error| Error::from(error).leaving(KEPT))?;
     drop(progress);
-    Ok(outcome(report, arguments.output.clone(), begun.elapsed().as_secs_f64()))
+    Ok(Outcome { warnings, ..outcome(report, arguments.output.clone(), begun.elapsed().as_secs_f64()) })
 }
 
 fn task(arguments: &Arguments) -> Result<Task> {
@@ -194,6 +197,7 @@ fn outcome(report: BuildReport, dataset: PathBuf, seconds: f64) -> Outcome {
         seconds,
         classes: manifest.classes.len(),
         skipped_samples: manifest.skipped,
+        warnings: Vec::new(),
     }
 }
 

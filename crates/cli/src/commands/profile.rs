@@ -20,7 +20,7 @@ use crate::arguments::{
     Threads, run_count,
 };
 use crate::error::{Error, Result};
-use crate::file_list::{ListArguments, listing_options};
+use crate::file_list::{ListArguments, listing_options, warnings};
 use crate::output::{Align, Output, Page, Table, all_different, write_file, write_inside};
 
 const EXAMPLES: &str = "\
@@ -137,6 +137,8 @@ pub(crate) struct Outcome {
     /// How long the shortest run took; `None` where nothing was run.
     shortest_run_seconds: Option<f64>,
     strategies: Vec<Summary>,
+    /// What is probably not meant of the data; a profile that is only read has none.
+    warnings: Vec<String>,
 }
 
 pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
@@ -172,10 +174,11 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<(Profile
     let files = arguments.list.read(&pipeline)?;
     let options = listing_options(&arguments.settings, &arguments.on_error, files.as_ref());
     let listing = Listing::scan_with(pipeline.source(), &arguments.data, &options)?;
+    let warnings = warnings(&listing, output);
     let profile = measure(arguments, &pipeline, strategies, listing, output)?;
     write_file(&arguments.output, profile.to_json().map_err(Error::plan(&arguments.output))?.as_bytes())?;
     let csv = arguments.csv.as_deref().map_or(Ok(Vec::new()), |path| write_csv(&profile, path))?;
-    let outcome = summary(&profile, &arguments.output, csv)?;
+    let outcome = Outcome { warnings, ..summary(&profile, &arguments.output, csv)? };
     Ok((profile, outcome))
 }
 
@@ -240,6 +243,7 @@ pub(super) fn summary(profile: &Profile, path: &Path, csv: Vec<PathBuf>) -> Resu
         skipped: runs().map(|run| run.skipped).max().unwrap_or(0),
         shortest_run_seconds: runs().map(|run| run.seconds).reduce(f64::min),
         strategies,
+        warnings: Vec::new(),
     })
 }
 

@@ -76,6 +76,12 @@ impl Output {
         Bars::new(io::stderr().is_terminal(), self.stderr_colours)
     }
 
+    /// Says on standard error what is probably not meant, though the work goes on.
+    pub(crate) fn warn(&self, text: &str) {
+        let label = Style::Heading.paint("warning: ", self.stderr_colours);
+        let _ = writeln!(io::stderr().lock(), "{label}{}", visible(text));
+    }
+
     /// Says on standard error what went wrong, and the remedy where there is one: `when_full` where a disk is full.
     pub(crate) fn error(&self, error: &Error, when_full: &str) {
         let mut text = String::new();
