@@ -208,6 +208,18 @@ fn the_page_shows_what_the_text_says() {
     let profile: serde_json::Value = serde_json::from_str(&read(here, "profile.json")).unwrap();
     let strategies = profile["strategies"].as_array().unwrap();
 
+    let plan = forebay(here, "plan profile.json --json").json();
+    for ranked in plan["ranking"].as_array().unwrap() {
+        let bound = match ranked["bound_by"].as_str().unwrap() {
+            "storage" => "disk",
+            "cpu" => "processor",
+            other => panic!("no trainer, and all was run: {other}"),
+        };
+        let item =
+            format!("<span class=\"badge {bound}\">{bound}</span><div><code>{}<", ranked["name"].as_str().unwrap());
+        assert!(page.contains(&item), "{item}");
+    }
+
     let work = table(&page, "steps");
     assert_eq!(work.len(), strategies.len());
     for (row, strategy) in work.iter().zip(strategies) {
