@@ -1,7 +1,7 @@
 //! Sound: FLAC and MP3, whole and in part, and at another rate.
 #![no_main]
 
-use forebay_codec::audio::{AudioOptions, Mix, Resampler, decode};
+use forebay_codec::audio::{AudioOptions, Mix, Resampler, decode, inspect};
 use forebay_fuzz::structure;
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 
@@ -21,6 +21,8 @@ fuzz_target!(
         let mut part = Vec::new();
         let options = AudioOptions { samples_max: SAMPLES_MAX, ..AudioOptions::default() };
         let decoded = decode(file, &options, &mut whole);
+        let header = inspect(file);
+        assert!(decoded.is_err() || header.is_ok(), "what can be decoded has a header");
         assert!(whole.len() <= SAMPLES_MAX);
         let options = AudioOptions { mix: Mix::AsStored, accept_partial: true, ..options };
         let partly = decode(file, &options, &mut part);

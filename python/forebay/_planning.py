@@ -29,7 +29,7 @@ _RATE = Column("samples/s", "t4_samples_per_second", "number")
 _STORAGE = Column("storage", "storage_bytes_total", "bytes")
 _PREPARE = Column("prepare", "prep_seconds_total", "seconds")
 _PREDICTED = Column("predicted", "predicted_samples_per_second", "number")
-_BOUND = Column("bound by", "prediction.bound_by")
+_BOUND = Column("bound by", "bound_by")
 
 #: The parts of a cost, as the report calls them.
 _COSTS = {"accelerators": "training", "storage": "storage", "preparation": "preparation"}
@@ -113,7 +113,7 @@ class Profile(Document):
         )
 
     def _columns(self) -> list[Column]:
-        return [_STRATEGY, _RATE, _STORAGE, _PREPARE, _PREDICTED, Column("bound by", "bound_by")]
+        return [_STRATEGY, _RATE, _STORAGE, _PREPARE, _PREDICTED, _BOUND]
 
     def __repr__(self) -> str:
         return _with(self.notices, f"{self._title()}\n{as_text(self._columns(), self.strategies, self.fastest)}")
@@ -214,8 +214,12 @@ class Plan(Document):
     def _columns(self) -> list[Column]:
         cost = [Column("cost", "cost.total", "number")] if "prices" in self._content else []
         head = [_STRATEGY, Column("score", "score", "score"), *cost]
-        last = Column("measured here", _RATE.key, "number") if self._is_forecast else _PREDICTED
-        return [*head, *_figures(self._is_forecast), last, _BOUND]
+        if self._is_forecast:
+            last = [Column("measured here", _RATE.key, "number"), Column("bound by", "prediction.bound_by")]
+        else:
+            # What the runs showed; the sentence has what the model makes of it.
+            last = [_PREDICTED, _BOUND]
+        return [*head, *_figures(self._is_forecast), *last]
 
     def _title(self) -> str:
         measured = f"{self._content['threads']} threads, {_CACHED[self._content['caching']]}"

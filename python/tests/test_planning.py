@@ -98,6 +98,19 @@ def test_what_was_cached_is_said(profile: forebay.Profile) -> None:
     assert "page cache kept" in repr(cached) and "page cache kept" in repr(cached.plan())
 
 
+def test_a_plan_says_what_the_runs_showed() -> None:
+    content = made().content
+    # The model has the disk bind `decoded`; its workers were never idle.
+    seen = {"seconds": 10, "threads": 2, "work_seconds": 20, "read_wait_seconds": 15, "consumer_wait_seconds": 10}
+    for run in content["strategies"][1]["runs"]:
+        run["stats"] = {**seen, "user_seconds": 20}
+    plan = forebay.Profile(json.dumps(content)).plan()
+    assert plan.ranking[0]["prediction"]["bound_by"] == "storage"
+    assert repr(plan).splitlines()[2].split()[-1] == "cpu" and "the runs were processor-bound" in plan.reason
+    there = forebay.Profile(json.dumps(content)).plan(what_if={"cores": 2, "read_bytes_per_second": 4e8})
+    assert repr(there).splitlines()[2].split()[-1] == there.ranking[0]["prediction"]["bound_by"]
+
+
 def test_money_counts(profile: forebay.Profile) -> None:
     prices: forebay.Prices = {"cpu_hour": 0.04, "gb_month": 0.02, "accelerator_hour": 2.5}
     plan = profile.plan(weights="money", prices=prices, epochs=90, months=6)

@@ -13,6 +13,7 @@ use forebay_engine::load::OnError;
 use forebay_pipeline::steps::with_absolute_files;
 use forebay_pipeline::{Pipeline, Setting, ready, ready_names};
 use forebay_plan::Caching;
+use forebay_storage::one_line;
 
 use crate::commands::{
     build, convert, demo, experiment, export, inspect, load, pipelines, plan, probe, profile, read_text, report,
@@ -49,7 +50,8 @@ The path, on a folder of photos (photos/<class>/<name>.jpg):
 
 Data goes to standard output, everything else to standard error.
 Exit codes: 0 success (samples skipped by --on-error skip included), 1 the work
-failed, 2 the request was wrong, 130 interrupted (Ctrl-C).";
+failed, 2 the request was wrong (a path that is not there included), 130
+interrupted (Ctrl-C).";
 
 /// The whole command line.
 #[derive(Debug, Parser)]
@@ -260,11 +262,25 @@ pub(crate) fn look_at(path: &Path) -> Result<Option<std::fs::Metadata>> {
     }
 }
 
+/// Refuses what was named to be read and is not there: a wrong request, whichever command it was made to.
+pub(crate) fn must_exist(path: &Path, remedy: &str) -> Result<()> {
+    match look_at(path)? {
+        Some(_) => Ok(()),
+        None => Err(Error::usage(format!("there is no file or folder `{}`", one_line(path)), remedy)),
+    }
+}
+
+/// The file that `text` names, where it is called like a document of ours (a pipeline, or a plan) or looks like a path.
+pub(crate) fn named_file(text: &str) -> Option<&Path> {
+    let path = Path::new(text);
+    let is = |name: &str| path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(name));
+    (is("toml") || is("json") || text.contains('/')).then_some(path)
+}
+
 /// A TOML file, or a ready pipeline by name. What exists as a file, or looks like a path, is a file.
 fn named_pipeline(text: &str) -> Result<Pipeline> {
     let path = Path::new(text);
-    let is_toml = path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("toml"));
-    if is_toml || text.contains('/') || look_at(path)?.is_some_and(|found| found.is_file()) {
+    if named_file(text).is_some() || look_at(path)?.is_some_and(|found| found.is_file()) {
         let content = read_text("read the pipeline", path)?;
         let folder = path.parent().unwrap_or(Path::new(""));
         return Ok(with_absolute_files(Pipeline::from_toml(text, &content)?, folder)?);

@@ -108,6 +108,18 @@ impl Error {
         matches!(self, Self::Output(source) if source.kind() == io::ErrorKind::BrokenPipe)
     }
 
+    /// Whether a disk that was written to is full, or the user's share of it.
+    pub(crate) fn is_disk_full(&self) -> bool {
+        let number = match self {
+            Self::Io { source, .. } => source.raw_os_error(),
+            Self::Engine(error) => error.context().errno,
+            Self::Record(error) => error.context().errno,
+            _ => None,
+        };
+        let kind = number.map(|number| io::Error::from_raw_os_error(number).kind());
+        matches!(kind, Some(io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded))
+    }
+
     /// Whose fault it is.
     fn kind(&self) -> ErrorKind {
         match self {

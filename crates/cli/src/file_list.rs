@@ -4,11 +4,12 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use forebay_engine::data::{FileList, ListingOptions};
-use forebay_pipeline::{Label, Pipeline, Setting};
+use forebay_engine::data::{FileList, Listing, ListingOptions, one_class};
+use forebay_pipeline::{Label, Pipeline, Setting, Source};
 
 use crate::arguments::{ErrorArguments, Settings};
 use crate::error::{Error, Result};
+use crate::output::Output;
 
 /// Which files, where they are given.
 #[derive(Debug, Clone, Default, Args)]
@@ -41,6 +42,11 @@ impl ListArguments {
         Err(Error::usage(format!("`--files-from` makes no sense with {what}"), "leave it out"))
     }
 
+    /// The file of the list, where it is one.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        self.files_from.as_deref().filter(|path| *path != Path::new("-"))
+    }
+
     /// The list that `pipeline` takes its files from.
     pub(crate) fn read(&self, pipeline: &Pipeline) -> Result<Option<FileList>> {
         let Some(path) = &self.files_from else { return Ok(None) };
@@ -54,6 +60,20 @@ impl ListArguments {
         };
         Ok(Some(FileList::parse(&text, pipeline.source().label == Label::List)?))
     }
+}
+
+/// Warns of labels that say nothing; what it said, for JSON.
+pub(crate) fn warnings(listing: &Listing, output: &Output) -> Vec<String> {
+    warn_of_one_class(listing.source(), listing.classes(), listing.len() as u64, output)
+}
+
+/// The same of a source that is loaded.
+pub(crate) fn warn_of_one_class(source: &Source, classes: &[String], samples: u64, output: &Output) -> Vec<String> {
+    let found = one_class(source, classes, samples);
+    if let Some(text) = &found {
+        output.warn(text);
+    }
+    found.into_iter().collect()
 }
 
 /// How the data of a pipeline is listed.

@@ -3,7 +3,7 @@
 //! Each command is one file under `commands/`: it reads its arguments, calls the engine or the planner, and presents what came
 //! back, as text for people or (with `--json`) as one document for programs. Data goes to standard output, everything else
 //! to standard error. The exit code is decided here: 0 for success, 1 where the work failed, 2 where the request itself
-//! was wrong, 130 after Ctrl-C.
+//! was wrong (it names a path that is not there, for instance), 130 after Ctrl-C.
 
 #![forbid(unsafe_code)]
 
@@ -38,7 +38,7 @@ fn main() -> ExitCode {
         // Whoever reads the output has seen enough (`forebay inspect cv | head -3`). Files are written before printing.
         Err(error) if error.is_broken_pipe() => ExitCode::SUCCESS,
         Err(error) => {
-            output.error(&error);
+            output.error(&error, commands::when_full(&cli.command));
             ExitCode::from(error.exit_code())
         }
     }

@@ -46,7 +46,7 @@ mod mp3;
 mod resample;
 mod spectrogram;
 
-pub use decode::{AudioInfo, AudioOptions, Mix, decode, decode_within};
+pub use decode::{AudioHeader, AudioInfo, AudioOptions, Mix, decode, decode_within, inspect};
 pub use format::AudioFormat;
 pub use resample::{RATE_MAX, Resampler};
 pub use spectrogram::{Spectrogram, SpectrogramBuffers, SpectrogramOptions};

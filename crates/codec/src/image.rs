@@ -14,6 +14,7 @@ mod jpeg;
 mod l3;
 mod labels;
 mod layout;
+mod made;
 mod options;
 mod orientation;
 mod picture;

@@ -32,8 +32,22 @@ fn too_long(spec: &TensorSpec, found: usize) -> Error {
 
 /// What the array is, and where its elements begin; at least as many follow as there must be.
 fn locate(file: &[u8]) -> Result<(TensorSpec, usize)> {
+    let (spec, start) = inspect(file)?;
+    if file.len() - start < spec.bytes() {
+        return Err(Error::truncated(NAME, "it has fewer elements than its shape says", file.len()));
+    }
+    Ok((spec, start))
+}
+
+/// Whether a file that begins with `head` is one.
+pub fn begins(head: &[u8]) -> bool {
+    head.starts_with(MAGIC)
+}
+
+/// What the array is whose file begins with `file`, and where its elements begin.
+pub fn inspect(file: &[u8]) -> Result<(TensorSpec, usize)> {
     let cut = || Error::truncated(NAME, "it ends within the header", file.len());
-    if !file.starts_with(MAGIC) {
+    if !begins(file) {
         return Err(Error::format(NAME, "it does not begin as one"));
     }
     let version = *file.get(6).ok_or_else(cut)?;
@@ -43,12 +57,7 @@ fn locate(file: &[u8]) -> Result<(TensorSpec, usize)> {
         _ => return Err(Error::unsupported(NAME, format!("version {version}"), HINT)),
     };
     let header = start.checked_add(length).and_then(|end| file.get(start..end)).ok_or_else(cut)?;
-    let spec = parse_header(&String::from_utf8_lossy(header))?;
-    let start = start + length;
-    if file.len() - start < spec.bytes() {
-        return Err(Error::truncated(NAME, "it has fewer elements than its shape says", file.len()));
-    }
-    Ok((spec, start))
+    Ok((parse_header(&String::from_utf8_lossy(header))?, start + length))
 }
 
 /// The header is a Python dictionary: `{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }`.

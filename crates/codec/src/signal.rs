@@ -15,7 +15,7 @@ mod read;
 mod rms;
 
 pub use features::{NilmFeatures, NilmPower, cumulative_sum, root_mean_square};
-pub use hdf5::write as write_hdf5;
+pub use hdf5::{Hdf5Dataset, inspect as inspect_hdf5, is_hdf5, write as write_hdf5};
 pub use raw::RawElement;
 pub use read::{Channel, Recording, SignalFormat, SignalOptions, read, read_within};
 pub use rms::{rms, rms_dtype, rms_spec};

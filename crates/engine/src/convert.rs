@@ -3,8 +3,10 @@
 //! Pixels stay as they are stored: as many channels, as deep; only the orientation that EXIF asks for is applied, because what is
 //! written has no EXIF to ask for it. A picture is written under a temporary name and renamed when it is whole (and, if that
 //! was asked for, when it was read back and compared), so whatever has its final name is done, and a conversion that was
-//! stopped goes on when it is run again. Files are not flushed one by one: after a power failure, verify.
+//! stopped goes on when it is run again; what was written in another encoding is refused. Files are not flushed one by one: after a
+//! power failure, verify.
 
+mod existing;
 mod picture;
 
 use std::collections::HashMap;
@@ -52,7 +54,8 @@ pub struct ConvertOptions {
     pub depth: Depth,
     /// Whether to read every picture back, those that were kept too, and compare it.
     pub verify: bool,
-    /// Whether outputs that exist already are replaced; otherwise they are kept, whatever made them.
+    /// Whether outputs that exist already are replaced; otherwise they are kept where they are of this encoding, and an error
+    /// where they are not.
     pub overwrite: bool,
     /// Pictures that are converted at once.
     pub threads: usize,
@@ -148,6 +151,9 @@ impl Conversion {
         let storage = StorageChoice::Local.open(0)?;
         let threads = options.threads.clamp(1, self.pairs.len().max(1));
         let gate = Gate::new(options.memory_bytes, threads);
+        if !options.overwrite {
+            existing::check(self, options, &mut Worker::new(options, &*storage, &gate), threads, progress)?;
+        }
         progress.begin("convert", self.pairs.len() as u64);
         let work = || {
             let mut worker = Worker::new(options, &*storage, &gate);

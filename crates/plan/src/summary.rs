@@ -114,7 +114,8 @@ pub(crate) fn counted_runs<'a>(profile: &Profile, strategy: &'a StrategyProfile)
 pub(crate) fn seen(profile: &Profile, strategy: &StrategyProfile) -> Option<Stats> {
     let mut runs = counted_runs(profile, strategy);
     runs.sort_by(|one, other| one.samples_per_second().total_cmp(&other.samples_per_second()));
-    runs.get(runs.len() / 2).and_then(|run| run.stats)
+    // A run that ended with its first batch shows nothing.
+    runs.get(runs.len() / 2).and_then(|run| run.stats).filter(|stats| stats.seconds > 0.0)
 }
 
 fn summarise_one(profile: &Profile, strategy: &StrategyProfile, trainer: Option<f64>) -> Summary {

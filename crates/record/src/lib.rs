@@ -82,7 +82,7 @@ pub use example::{
 pub use index::{INDEX_SUFFIX, Index};
 pub use names::name_text;
 pub use packing::{BLOCKS_SUFFIX, Blocks, PackFormat, PackedBlock, Packer, Packing, inflate_block};
-pub use tar::{TarSample, TarWriter, salvage_tar, scan_tar, tar_key, tar_members};
+pub use tar::{TarSample, TarWriter, salvage_tar, scan_tar, survey_tar, tar_key, tar_members};
 pub use tensor_proto::{RANK_MAX, TensorFlowType, TensorProto, TensorShape, tensor_frame_bytes};
 pub use tfrecord::{
     Compression, Damage, DamageReport, FRAME_OVERHEAD_BYTES, Location, OnDamage, Options, Origin, Reader, Record,

@@ -36,14 +36,23 @@ pub fn scan_tar<R: Read + Seek>(input: R, shard: &str) -> Result<Vec<TarSample>>
 
 /// Finds the samples of a tar that may be damaged: those before the first damage, and the damage. Where that may have cost
 /// a member of the last sample before it, the sample is left out. What comes after is not looked for: a member may be a tar itself.
-pub fn salvage_tar<R: Read + Seek>(mut input: R, shard: &str) -> Result<(Vec<TarSample>, Option<Error>)> {
+pub fn salvage_tar<R: Read + Seek>(input: R, shard: &str) -> Result<(Vec<TarSample>, Option<Error>)> {
+    survey_tar(input, shard, &mut |_, _| {})
+}
+
+/// The same; `seen` is told what each member is and how many bytes it has, also of a sample that is left out.
+pub fn survey_tar<R: Read + Seek>(
+    mut input: R,
+    shard: &str,
+    seen: &mut dyn FnMut(&str, u64),
+) -> Result<(Vec<TarSample>, Option<Error>)> {
     let length = input.seek(SeekFrom::End(0)).map_err(|source| io(shard, source))?;
     input.rewind().map_err(|source| io(shard, source))?;
     let obstacle = find_obstacle(&mut input, shard)?;
     input.rewind().map_err(|source| io(shard, source))?;
     let mut archive = Archive::new(input);
     let mut samples = Vec::new();
-    let damage = match scan_members(&mut archive, length, shard, obstacle, &mut samples) {
+    let damage = match scan_members(&mut archive, length, shard, obstacle, &mut samples, seen) {
         Err(damage) => Some(damage),
         Ok(end) => {
             let problem = check_end(archive.into_inner(), end).map_err(|source| io(shard, source))?;
@@ -100,6 +109,7 @@ fn scan_members<R: Read + Seek>(
     shard: &str,
     mut obstacle: Option<Obstacle>,
     samples: &mut Vec<TarSample>,
+    seen: &mut dyn FnMut(&str, u64),
 ) -> Result<u64> {
     let mut end = 0;
     if let Some((_, error)) = obstacle.take_if(|(at, _)| *at == 0) {
@@ -112,12 +122,16 @@ fn scan_members<R: Read + Seek>(
         })?;
         let start = end;
         let path = entry.path_bytes();
-        let key = entry.header().entry_type().is_file().then(|| split_name(&path)).flatten().map(|(key, _)| key);
+        let name = entry.header().entry_type().is_file().then(|| split_name(&path)).flatten();
         let Some(member_end) = padded_end(entry.raw_file_position(), entry.size()).filter(|&end| end <= length) else {
-            samples.pop_if(|last| key.as_ref().is_none_or(|key| last.key == *key));
+            samples.pop_if(|last| name.as_ref().is_none_or(|(key, _)| last.key == *key));
             return Err(format(shard, Some(samples.len() as u64), start, "it ends within a member".to_owned()));
         };
         end = member_end;
+        let key = name.map(|(key, member)| {
+            seen(&member, entry.size());
+            key
+        });
         match (key, samples.last_mut()) {
             (None, _) => {}
             (Some(key), Some(last)) if last.key == key => last.range.end = end,

@@ -202,7 +202,7 @@ pub fn one_line(path: &Path) -> String {
 pub fn hint_for(source: &io::Error) -> &'static str {
     match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "\nhint: free some space, or choose another folder, and run the same command again: what is finished is kept"
+            "\nhint: free some space there, or choose a folder on another disk"
         }
         io::ErrorKind::PermissionDenied => "\nhint: check the permissions of the folder",
         io::ErrorKind::NotFound => "\nhint: check the path",

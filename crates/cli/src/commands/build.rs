@@ -1,6 +1,6 @@
 //! `forebay build`: rewrite the data once.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -16,7 +16,7 @@ use super::profile::counted;
 use super::show_skipped;
 use crate::arguments::{self, ErrorArguments, MemoryArguments, Settings, StorageArguments, Threads};
 use crate::error::{Error, Result};
-use crate::file_list::{ListArguments, listing_options};
+use crate::file_list::{ListArguments, listing_options, warnings};
 use crate::output::{Output, Page};
 
 const EXAMPLES: &str = "\
@@ -69,6 +69,13 @@ pub(crate) struct Arguments {
     pub(crate) overwrite: bool,
 }
 
+impl Arguments {
+    /// What it reads.
+    pub(super) fn inputs(&self) -> Vec<&Path> {
+        arguments::named_file(&self.what).into_iter().chain(self.data.as_deref()).chain(self.list.file()).collect()
+    }
+}
+
 /// What `build --json` prints.
 #[derive(Debug, Serialize)]
 pub(crate) struct Outcome {
@@ -86,6 +93,8 @@ pub(crate) struct Outcome {
     seconds: f64,
     classes: usize,
     skipped_samples: Vec<Skipped>,
+    /// What is probably not meant.
+    warnings: Vec<String>,
 }
 
 /// What to build, from where, in how many shards.
@@ -124,6 +133,7 @@ pub(super) fn execute(arguments: &Arguments, resume: Option<Resume>, output: &Ou
     let files = arguments.list.read(&task.pipeline)?;
     let options = listing_options(&arguments.settings, &arguments.on_error, files.as_ref());
     let listing = Arc::new(Listing::scan_with(task.pipeline.source(), &task.data, &options)?);
+    let warnings = warnings(&listing, output);
     let samples = listing.len() as u64;
     let threads = arguments.threads.count();
     let shards = arguments.shards.map(|shards| shards as usize);
@@ -142,11 +152,11 @@ pub(super) fn execute(arguments: &Arguments, resume: Option<Resume>, output: &Ou
     let report = build.run(&arguments.output, &options, &progress);
     let report = report.map_err(|error| Error::from(error).leaving(KEPT))?;
     drop(progress);
-    Ok(outcome(report, arguments.output.clone(), begun.elapsed().as_secs_f64()))
+    Ok(Outcome { warnings, ..outcome(report, arguments.output.clone(), begun.elapsed().as_secs_f64()) })
 }
 
 fn task(arguments: &Arguments) -> Result<Task> {
-    let path = std::path::Path::new(&arguments.what);
+    let path = Path::new(&arguments.what);
     if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json")) {
         arguments.settings.none_with("a plan")?;
         let plan = read_plan(path)?;
@@ -154,6 +164,7 @@ fn task(arguments: &Arguments) -> Result<Task> {
         let name = arguments.strategy.as_ref().unwrap_or(&plan.chosen);
         let strategy = Strategy::parse(&pipeline, name)?;
         let data = arguments.data.clone().unwrap_or_else(|| plan.data.root.into());
+        arguments::must_exist(&data, "name the folder where the data is now with `--data`")?;
         let chosen = plan.ranking.iter().map(|ranked| &ranked.summary).find(|summary| summary.name == *name);
         let bytes_per_sample =
             chosen.map(|summary| summary.storage_bytes_total as f64 / plan.data.samples.max(1) as f64);
@@ -186,6 +197,7 @@ fn outcome(report: BuildReport, dataset: PathBuf, seconds: f64) -> Outcome {
         seconds,
         classes: manifest.classes.len(),
         skipped_samples: manifest.skipped,
+        warnings: Vec::new(),
     }
 }
 

@@ -37,7 +37,9 @@ Pictures are turned upright as EXIF says, because EXIF, colour profiles and the
 further frames of animations are not carried over.
 
 In a folder, pictures that are there already are kept, so a conversion that was
-stopped goes on when the same command is run again.";
+stopped goes on when the same command is run again. Where they were written in
+another encoding (mode, quality, effort), nothing is: pass --overwrite, or name
+another folder.";
 
 /// The quality of a JPEG where none is given.
 const JPEG_QUALITY: u8 = 90;
@@ -76,6 +78,13 @@ pub(crate) struct Arguments {
     overwrite: bool,
     #[command(flatten)]
     on_error: ErrorArguments,
+}
+
+impl Arguments {
+    /// What it reads.
+    pub(super) fn inputs(&self) -> Vec<&Path> {
+        vec![&self.input]
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -141,10 +150,7 @@ struct Outcome {
 
 pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
     let (input, target) = (&arguments.input, &arguments.output);
-    let Some(metadata) = arguments::look_at(input)? else {
-        return Err(Error::usage(format!("there is no file or folder `{}`", input.display()), "check the path"));
-    };
-    let many = metadata.is_dir();
+    let many = std::fs::metadata(input).map_err(Error::io("look at", input))?.is_dir();
     let encoding = if many { folder_encoding(arguments)? } else { file_encoding(arguments)? };
     let conversion = if many {
         Conversion::of_folder(input, target, encoding.format())?

@@ -1,6 +1,6 @@
 //! `forebay export`: a data set as tars.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -39,6 +39,13 @@ pub(crate) struct Arguments {
     threads: Threads,
     #[command(flatten)]
     memory: MemoryArguments,
+}
+
+impl Arguments {
+    /// What it reads.
+    pub(super) fn inputs(&self) -> Vec<&Path> {
+        vec![&self.dataset]
+    }
 }
 
 /// What `export --json` prints.

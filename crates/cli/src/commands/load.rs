@@ -21,7 +21,7 @@ use super::profile::counted;
 use super::show_skipped;
 use crate::arguments::{self, ErrorArguments, MemoryArguments, Settings, StorageArguments, Threads, size_bytes};
 use crate::error::{Error, Result};
-use crate::file_list::{ListArguments, listing_options};
+use crate::file_list::{ListArguments, listing_options, warn_of_one_class};
 use crate::output::{Align, Output, Page, Table, write_file};
 
 const EXAMPLES: &str = "\
@@ -122,6 +122,13 @@ pub(crate) struct Arguments {
     pub(crate) prefetch: u64,
 }
 
+impl Arguments {
+    /// What it reads.
+    pub(super) fn inputs(&self) -> Vec<&Path> {
+        arguments::named_file(&self.what).into_iter().chain(self.data.as_deref()).chain(self.list.file()).collect()
+    }
+}
+
 /// What becomes of the last samples, where ranks cannot share them equally.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum EvenChoice {
@@ -162,6 +169,8 @@ pub(crate) struct Outcome {
     /// What the user should know about how it was read.
     notice: Option<String>,
     skipped_samples: Vec<Skipped>,
+    /// What is probably not meant of the data.
+    warnings: Vec<String>,
     /// Whether it was interrupted, so that this is what there was until then.
     pub(super) interrupted: bool,
 }
@@ -204,6 +213,11 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome>
     let storage = arguments.storage.storage.open(0)?;
     let loader = Loader::new(open(arguments, &storage)?, arguments.options())?;
     let source = loader.source();
+    let mut warnings = Vec::new();
+    // A data set was warned of when it was built.
+    if source.folder().is_some() {
+        warnings = warn_of_one_class(source.pipeline().source(), source.classes(), source.samples(), output);
+    }
     let mut state = match &arguments.state {
         Some(path) => read_state(path, &loader, arguments.epochs)?,
         None => loader.beginning_of(0),
@@ -265,6 +279,7 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome>
         epochs,
         notice: storage.notice(),
         skipped_samples,
+        warnings,
         interrupted: progress.is_cancelled(),
     })
 }
@@ -416,6 +431,7 @@ fn of_plan(path: &Path, arguments: &Arguments) -> Result<(Pipeline, PathBuf)> {
         ));
     }
     let data = arguments.data.clone().unwrap_or_else(|| PathBuf::from(&plan.data.root));
+    arguments::must_exist(&data, "name the folder where the data is now with `--data`")?;
     Ok((arguments.list.applied(Pipeline::from_spec(&plan.pipeline)?)?, data))
 }
 

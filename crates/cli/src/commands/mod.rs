@@ -16,12 +16,15 @@ pub(crate) mod report;
 use std::io::Read;
 use std::path::Path;
 
-use crate::arguments::Command;
+use crate::arguments::{self, Command};
 use crate::error::{Error, Result};
 use crate::output::{Output, Page};
 
 /// Does what was asked for.
 pub(crate) fn run(command: &Command, output: &Output) -> Result<()> {
+    for path in inputs(command) {
+        arguments::must_exist(path, "check the path")?;
+    }
     match command {
         Command::Demo(arguments) => demo::run(arguments, output),
         Command::Profile(arguments) => profile::run(arguments, output),
@@ -35,6 +38,58 @@ pub(crate) fn run(command: &Command, output: &Output) -> Result<()> {
         Command::Inspect(arguments) => inspect::run(arguments, output),
         Command::Pipelines(arguments) => pipelines::run(arguments, output),
         Command::Probe(arguments) => probe::run(arguments, output),
+    }
+}
+
+/// What a command was told to read. (`inspect` looks for itself: a ready pipeline has the same place.)
+fn inputs(command: &Command) -> Vec<&Path> {
+    match command {
+        Command::Profile(arguments) => arguments.inputs(),
+        Command::Plan(arguments) => arguments.inputs(),
+        Command::Build(arguments) => arguments.inputs(),
+        Command::Load(arguments) => arguments.inputs(),
+        Command::Experiment(arguments) => arguments.inputs(),
+        Command::Report(arguments) => arguments.inputs(),
+        Command::Convert(arguments) => arguments.inputs(),
+        Command::Export(arguments) => arguments.inputs(),
+        Command::Probe(arguments) => arguments.inputs(),
+        Command::Demo(_) | Command::Inspect(_) | Command::Pipelines(_) => Vec::new(),
+    }
+}
+
+/// What to do where the disk is full that a command writes to.
+pub(crate) fn when_full(command: &Command) -> &'static str {
+    match command {
+        Command::Demo(_) => "free some space, make fewer --samples, or name a folder on another disk with --folder",
+        Command::Profile(_) => {
+            "free some space, measure fewer --samples, or name a folder on another disk with --work: the largest strategy of \
+             so many samples must fit there for a while"
+        }
+        Command::Build(_) => {
+            "free some space and run the same command again: the shards that are finished are kept; or build on another disk \
+             with --output, or a smaller strategy (`forebay plan --max-storage`)"
+        }
+        Command::Experiment(_) => {
+            "free some space and run the same command again: the runs that are finished are kept; fewer --samples (or a \
+             smaller --total) take less, and --output names a folder on another disk"
+        }
+        Command::Convert(_) => {
+            "free some space and run the same command again: the pictures that are done are kept; or name an output on \
+             another disk, or a smaller encoding (`--mode dense`)"
+        }
+        Command::Export(_) => {
+            "free as much space as the data set takes, or name a folder on another disk: of an export that failed nothing is kept"
+        }
+        Command::Probe(_) => {
+            "free some space, or name another folder with --folder: 128 MiB and 100 MB for each of --threads are written to it \
+             for a while"
+        }
+        Command::Report(_) => {
+            "free some space, or name files on another disk with --output, --svg-folder, --csv and --parquet"
+        }
+        Command::Load(_) => "free some space, or name a file on another disk with --state",
+        Command::Plan(_) => "free some space, or name a file on another disk with --output",
+        Command::Inspect(_) | Command::Pipelines(_) => "free some space",
     }
 }
 

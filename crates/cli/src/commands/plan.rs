@@ -41,6 +41,13 @@ pub(crate) struct Request {
     wants: Wants,
 }
 
+impl Request {
+    /// What it reads.
+    pub(super) fn inputs(&self) -> Vec<&Path> {
+        vec![&self.arguments.profile]
+    }
+}
+
 /// The profile, weights and limits.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Arguments {

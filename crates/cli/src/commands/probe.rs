@@ -1,6 +1,6 @@
 //! `forebay probe`: what a storage and the memory can do.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use forebay_engine::probe::{Access, Probe, ProbeOptions, probe};
@@ -34,6 +34,13 @@ pub(crate) struct Arguments {
     /// How long each measurement lasts at the most
     #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = seconds)]
     seconds: f64,
+}
+
+impl Arguments {
+    /// What it reads.
+    pub(super) fn inputs(&self) -> Vec<&Path> {
+        vec![&self.folder]
+    }
 }
 
 fn seconds(text: &str) -> Result<f64, String> {

@@ -21,7 +21,7 @@ use crate::arguments::{
     Threads, run_count,
 };
 use crate::error::{Error, Result};
-use crate::file_list::{ListArguments, listing_options};
+use crate::file_list::{ListArguments, listing_options, warnings};
 use crate::output::{Align, Output, Page, Table, all_different, write_file, write_inside};
 
 const EXAMPLES: &str = "\
@@ -106,6 +106,13 @@ pub(crate) struct Arguments {
     pub(crate) csv: Option<PathBuf>,
 }
 
+impl Arguments {
+    /// What it reads.
+    pub(super) fn inputs(&self) -> Vec<&Path> {
+        arguments::named_file(&self.pipeline).into_iter().chain([self.data.as_path()]).chain(self.list.file()).collect()
+    }
+}
+
 /// The metrics go beside the CSV file of the runs.
 const SYSTEM_CSV: &str = "system.csv";
 
@@ -134,6 +141,8 @@ pub(crate) struct Outcome {
     strategies: Vec<Summary>,
     /// What to know before relying on it.
     notices: Vec<String>,
+    /// What is probably not meant of the data; a profile that is only read has none.
+    warnings: Vec<String>,
 }
 
 pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
@@ -169,10 +178,11 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<(Profile
     let files = arguments.list.read(&pipeline)?;
     let options = listing_options(&arguments.settings, &arguments.on_error, files.as_ref());
     let listing = Listing::scan_with(pipeline.source(), &arguments.data, &options)?;
+    let warnings = warnings(&listing, output);
     let profile = measure(arguments, &pipeline, strategies, listing, output)?;
     write_file(&arguments.output, profile.to_json().map_err(Error::plan(&arguments.output))?.as_bytes())?;
     let csv = arguments.csv.as_deref().map_or(Ok(Vec::new()), |path| write_csv(&profile, path))?;
-    let outcome = summary(&profile, &arguments.output, csv)?;
+    let outcome = Outcome { warnings, ..summary(&profile, &arguments.output, csv)? };
     Ok((profile, outcome))
 }
 
@@ -239,6 +249,7 @@ pub(super) fn summary(profile: &Profile, path: &Path, csv: Vec<PathBuf>) -> Resu
         shortest_run_seconds: runs().map(|run| run.seconds).reduce(f64::min),
         strategies,
         notices: notices(profile).map_err(Error::plan(path))?,
+        warnings: Vec::new(),
     })
 }
 
@@ -303,7 +314,7 @@ pub(super) fn tables(outcome: &Outcome, page: &mut Page) {
     let disturbed = outcome.strategies.iter().filter(|summary| summary.disturbed).count();
     if disturbed > 0 {
         page.paragraph(&format!(
-            "Other programs disturbed every run of {disturbed} of {} strategies: measure again on a quiet machine.",
+            "Other programs disturbed every run of {disturbed} of {} strategies: for those, `samples/s` is by the cost model. Measure again on a quiet machine.",
             outcome.strategies.len()
         ));
     }

@@ -46,6 +46,13 @@ pub(crate) struct Arguments {
     wants: Wants,
 }
 
+impl Arguments {
+    /// What it reads.
+    pub(super) fn inputs(&self) -> Vec<&Path> {
+        self.profiles.iter().map(PathBuf::as_path).collect()
+    }
+}
+
 /// What `report --json` prints.
 #[derive(Debug, Serialize)]
 struct Outcome {

@@ -76,11 +76,24 @@ impl Output {
         Bars::new(io::stderr().is_terminal(), self.stderr_colours)
     }
 
-    /// Says on standard error what went wrong, and the remedy where there is one.
-    pub(crate) fn error(&self, error: &Error) {
+    /// Says on standard error what is probably not meant, though the work goes on.
+    pub(crate) fn warn(&self, text: &str) {
+        let label = Style::Heading.paint("warning: ", self.stderr_colours);
+        let _ = writeln!(io::stderr().lock(), "{label}{}", visible(text));
+    }
+
+    /// Says on standard error what went wrong, and the remedy where there is one: `when_full` where a disk is full.
+    pub(crate) fn error(&self, error: &Error, when_full: &str) {
         let mut text = String::new();
         let label = if matches!(error, Error::Interrupted(_)) { "" } else { "error: " };
-        for (number, line) in error.to_string().lines().enumerate() {
+        let mut message = error.to_string();
+        if error.is_disk_full() {
+            // What was written knows less of the remedy than the command does.
+            message.truncate(message.find("\nhint: ").unwrap_or(message.len()));
+            message.push_str("\nhint: ");
+            message.push_str(when_full);
+        }
+        for (number, line) in message.lines().enumerate() {
             let line = &*visible(line);
             if number == 0 {
                 text.push_str(&Style::Bad.paint(label, self.stderr_colours));

@@ -88,7 +88,8 @@ pub(super) fn finding(found: &Finding) -> String {
 }
 
 fn bound_word(ranked: &RankedStrategy, caching: Caching) -> &'static str {
-    ranked.forecast.as_ref().map_or_else(|| bound_by(ranked.prediction.bound_by, caching), bound_there)
+    // What the runs showed, as in the text; the sentence has what the model makes of it.
+    ranked.forecast.as_ref().map_or_else(|| bound_by(ranked.summary.bound_by, caching), bound_there)
 }
 
 /// What binds each strategy, best first.

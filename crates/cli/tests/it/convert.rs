@@ -93,6 +93,54 @@ fn a_folder_there_and_back() {
     assert_eq!(loaded["samples"], 12);
 }
 
+/// Whatever the format keeps of how it was written: all qualities, modes and efforts are told apart.
+#[test]
+fn what_was_written_otherwise_is_not_kept() {
+    let folder = workspace(3);
+    let here = folder.path();
+    for (before, after) in [
+        ("l3-dense", "l3-fast"),
+        ("jpeg-90", "jpeg-91"),
+        ("webp-80", "webp-60"),
+        ("webp-lossless", "webp-80"),
+        ("png-fast", "png"),
+    ] {
+        forebay(here, &format!("convert photos {before} --to {before}")).text();
+        let written = files(&here.join(before));
+        let (last, _) = written.last_key_value().unwrap();
+        // Nothing is written beside what is refused, either.
+        fs::remove_file(here.join(before).join(last)).unwrap();
+        let left = files(&here.join(before));
+        let refused = forebay(here, &format!("convert photos {before} --to {after}"));
+        let (first, _) = left.first_key_value().unwrap();
+        let message = format!(
+            "error: `{before}/{}` and 1 more are there already, and were not written as `{after}`\nhint: pass ",
+            first.display()
+        );
+        assert!(refused.error(2).starts_with(&message) && refused.stderr.contains("--overwrite"), "{refused:?}");
+        assert_eq!(files(&here.join(before)), left);
+        let kept = forebay(here, &format!("convert photos {before} --to {before}"));
+        assert!(kept.text().contains("pictures  1 converted, 2 kept as they were\n"), "{kept:?}");
+        assert_eq!(files(&here.join(before)), written);
+        let anew = forebay(here, &format!("convert photos {before} --to {after} --overwrite"));
+        assert!(anew.text().contains("pictures  3 converted\n"), "{anew:?}");
+        forebay(here, &format!("convert photos {before} --to {after}")).text();
+        // An overwrite that was stopped: the first are new, the last is old.
+        fs::write(here.join(before).join(last), &written[last]).unwrap();
+        let refused = forebay(here, &format!("convert photos {before} --to {after}"));
+        assert!(
+            refused.error(2).starts_with(&format!("error: `{before}/{}` is there already", last.display())),
+            "{refused:?}"
+        );
+    }
+    // What a power failure may leave is no picture.
+    forebay(here, "convert photos qoi --to qoi").text();
+    let (first, _) = files(&here.join("qoi")).pop_first().unwrap();
+    fs::write(here.join("qoi").join(first), "").unwrap();
+    let refused = forebay(here, "convert photos qoi --to qoi");
+    assert!(refused.error(2).contains("was not written as `qoi`"), "{refused:?}");
+}
+
 #[test]
 fn requests_that_cannot_be_met() {
     let folder = workspace(1);

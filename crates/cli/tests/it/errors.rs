@@ -31,8 +31,6 @@ fn an_empty_folder() {
         assert!(failed.error(2).starts_with("error: no file below `photos` matches `"), "{failed:?}");
         assert!(failed.stderr.contains("\nhint: check the folder"), "{failed:?}");
     }
-    let failed = forebay(folder.path(), "load cv --data nowhere");
-    assert!(failed.error(1).starts_with("error: cannot list `nowhere`: No such file or directory"), "{failed:?}");
     assert_no_dataset(folder.path());
 }
 
@@ -236,33 +234,62 @@ fn a_file_that_may_not_grow() {
     assert!(forebay(here, BUILD).text().starts_with("Built `decoded`"), "and it can be built when there is room");
 }
 
+/// Runs a command on a file system of 4 MB that nobody else sees, after `first`; `None`, with a printed reason, where there can be none.
+fn on_a_small_disk(first: &str, arguments: &str, last: &str) -> Option<(Option<i32>, String)> {
+    let folder = tempfile::tempdir().unwrap();
+    let script = format!(
+        "mount -t tmpfs -o size=4m none . 2>/dev/null && cd \"$PWD\" || exit 77\n{first}\n{FOREBAY} {arguments}; code=$?\n\
+         {last}\nexit $code"
+    );
+    let unshared = Command::new("unshare").current_dir(folder.path()).args(["--mount", "bash", "-c", &script]).output();
+    let Ok(output) = unshared else {
+        eprintln!("skipped: there is no `unshare` here");
+        return None;
+    };
+    assert!(!output.status.success(), "there was room for `{arguments}`: {output:?}");
+    let message = String::from_utf8_lossy(&output.stderr);
+    let Some(start) = message.find("error: ").filter(|_| !message.starts_with("unshare")) else {
+        eprintln!("skipped: cannot mount a small file system here: {message}");
+        return None;
+    };
+    Some((output.status.code(), message[start..].to_owned()))
+}
+
 #[test]
 fn a_full_disk() {
-    let folder = tempfile::tempdir().unwrap();
-    let photos = all_photos();
-    let build = BUILD.replace("photos", &photos.display().to_string());
-    // A file system of 4 MB that nobody else sees.
-    let script = format!(
-        "mount -t tmpfs -o size=4m none . 2>/dev/null && cd \"$PWD\" || exit 77\n{FOREBAY} {build}; code=$?\n\
-         test -e dataset/dataset.json && exit 99\nls -A dataset | grep partial && exit 98\nexit $code"
-    );
-    let unshare = |arguments: &[&str]| {
-        Command::new("unshare").current_dir(folder.path()).args(arguments).args(["bash", "-c", &script]).output()
-    };
-    let output = match unshare(&["--mount"]) {
-        Ok(output) if ![Some(1), Some(77)].contains(&output.status.code()) || !output.stderr.is_empty() => output,
-        _ => {
-            eprintln!("skipped: cannot mount a small file system here");
-            return;
-        }
-    };
-    let message = String::from_utf8_lossy(&output.stderr);
-    if message.starts_with("unshare") {
-        eprintln!("skipped: cannot mount a small file system here: {message}");
-        return;
-    }
-    assert_eq!(output.status.code(), Some(1), "{message}");
+    let build = BUILD.replace("photos", &all_photos().display().to_string());
+    let last = "test -e dataset/dataset.json && exit 99\nls -A dataset | grep partial && exit 98";
+    let Some((code, message)) = on_a_small_disk("", &build, last) else { return };
+    assert_eq!(code, Some(1), "{message}");
     assert!(message.contains("No space left on device") && message.contains("\nhint: free some space"), "{message}");
+}
+
+#[test]
+fn on_a_full_disk_the_remedy_fits_the_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path().display().to_string();
+    let photos = all_photos().display().to_string();
+    let fast = format!("cv --data {photos} --samples 80 --runs 1 --seconds 0");
+    forebay(folder.path(), &BUILD.replace("photos", &photos)).text();
+    forebay(folder.path(), &format!("profile {fast} --strategy resized")).text();
+    let fill = "head -c 9000000 /dev/zero > fill 2>/dev/null";
+    for (first, arguments, remedy) in [
+        ("", BUILD.replace("photos", &photos), "the shards that are finished are kept"),
+        ("", format!("convert {photos} out --to bmp"), "the pictures that are done are kept"),
+        ("", format!("profile {fast} --strategy decoded"), "a folder on another disk with --work"),
+        ("", format!("experiment strategies {fast} -o out"), "the runs that are finished are kept"),
+        ("", format!("export {here}/dataset tars"), "of an export that failed nothing is kept"),
+        ("", "probe".to_owned(), "name another folder with --folder"),
+        ("", "demo --samples 100".to_owned(), "on another disk with --folder"),
+        (fill, format!("report {here}/profile.json"), "on another disk with --output"),
+        (fill, format!("plan {here}/profile.json"), "a file on another disk with --output"),
+    ] {
+        let Some((code, message)) = on_a_small_disk(first, &arguments, "") else { return };
+        assert_eq!(code, Some(1), "{arguments}: {message}");
+        assert!(message.contains("No space left on device"), "{arguments}: {message}");
+        let hints: Vec<&str> = message.lines().filter(|line| line.starts_with("hint: ")).collect();
+        assert!(hints.len() == 1 && hints[0].contains(remedy), "{arguments}: {message}");
+    }
 }
 
 #[test]

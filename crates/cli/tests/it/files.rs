@@ -13,6 +13,45 @@ fn pictures(here: &Path) -> Vec<String> {
 }
 
 #[test]
+fn pictures_without_folders_of_classes_are_warned_of() {
+    let folder = workspace(6);
+    let here = folder.path();
+    fs::create_dir(here.join("flat")).unwrap();
+    for (path, content) in files(&here.join("photos")) {
+        fs::write(here.join("flat").join(path.file_name().unwrap()), content).unwrap();
+    }
+    let warning = "warning: all 6 files lie in no folder of a class, so that they all have the same label: ";
+    for arguments in [
+        "load cv --data flat --json",
+        "build cv --data flat --strategy resized -o dataset --json",
+        "profile cv --data flat --strategy resized --samples 2 --runs 1 --seconds 0 --json",
+    ] {
+        let warned = forebay(here, arguments);
+        let warnings = warned.json()["warnings"].clone();
+        assert!(warnings[0].as_str().unwrap().contains("`--set source.label=none`"), "{warned:?}");
+        assert!(warned.stderr.contains(warning), "{warned:?}");
+        let silent = format!("{arguments} --set source.label=none --overwrite");
+        let silent = if arguments.starts_with("build") { silent } else { silent.replace(" --overwrite", "") };
+        for quiet in [silent, arguments.replace("flat", "photos").replace("dataset", "dataset2")] {
+            let quiet = forebay(here, &quiet);
+            assert_eq!(quiet.json()["warnings"], serde_json::json!([]), "{quiet:?}");
+            assert!(!quiet.stderr.contains("warning: "), "{quiet:?}");
+        }
+    }
+    // A data set was warned of when it was built.
+    assert!(!forebay(here, "load dataset").stderr.contains("warning: "));
+    fs::rename(here.join("flat"), here.join("cats")).unwrap();
+    fs::create_dir(here.join("flat")).unwrap();
+    fs::rename(here.join("cats"), here.join("flat/cats")).unwrap();
+    let one = forebay(here, "load cv --data flat");
+    assert!(one.stderr.contains("warning: all 6 files lie in the one folder `cats`, so that "), "{one:?}");
+    // Where the classes are named, one may well be all that there is.
+    let named = forebay(here, r#"load cv --data flat --set source.classes=["cats","dogs"]"#);
+    named.text();
+    assert!(!named.stderr.contains("warning: "), "{named:?}");
+}
+
+#[test]
 fn files_come_from_a_list() {
     let folder = workspace(12);
     let here = folder.path();
@@ -40,7 +79,7 @@ fn files_come_from_a_list() {
         ("load cv --data photos --files-from twice.txt", 2, "twice"),
         ("load cv --data photos --files-from gone.txt", 1, "cannot find the listed file `photos/nowhere.jpg`"),
         ("load cv --data photos --files-from empty.txt", 2, "the list of files is empty"),
-        ("load cv --data photos --files-from nothing.txt", 1, "nothing.txt"),
+        ("load cv --data photos --files-from nothing.txt", 2, "nothing.txt"),
         (
             "load cv --data photos --set source.files=- ",
             2,

@@ -54,6 +54,8 @@ fn ignores_hang_ups() -> bool {
 fn scratch_folders_go_with_the_work() {
     let folder = workspace(10);
     let here = folder.path();
+    // A probe measures a folder that is there.
+    std::fs::create_dir(here.join("work")).unwrap();
     let profile = format!("profile cv --data photos --seconds 0 --runs 500 --strategy unprocessed --work work {SLOW}");
     let experiment =
         format!("experiment sample-size --sizes 10KB --seconds 0 --total 100KB --runs 5000 -o work {SLOW}");

@@ -13,6 +13,7 @@ mod errors;
 mod experiment;
 mod faults;
 mod files;
+mod inspect;
 mod integrity;
 mod interrupt;
 mod memory;

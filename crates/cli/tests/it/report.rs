@@ -200,13 +200,25 @@ fn table<'p>(page: &'p str, id: &str) -> Vec<Vec<&'p str>> {
 fn the_page_shows_what_the_text_says() {
     let folder = workspace(10);
     let here = folder.path();
-    // Long enough that the system is looked at in every run.
-    let longer = "profile cv --data photos --samples 10 --runs 1 --seconds 0.3 --threads 2 -o profile.json";
+    // Long enough that the system is looked at in every run, which has more than one batch however slow the machine is.
+    let longer = "profile cv --data photos --samples 10 --batch 4 --runs 1 --seconds 0.3 -o profile.json";
     forebay(here, longer).text();
     forebay(here, "report profile.json").text();
     let page = read(here, "report.html");
     let profile: serde_json::Value = serde_json::from_str(&read(here, "profile.json")).unwrap();
     let strategies = profile["strategies"].as_array().unwrap();
+
+    let plan = forebay(here, "plan profile.json --json").json();
+    for ranked in plan["ranking"].as_array().unwrap() {
+        let bound = match ranked["bound_by"].as_str().unwrap() {
+            "storage" => "disk",
+            "cpu" => "processor",
+            other => panic!("no trainer, and all was run: {other}"),
+        };
+        let item =
+            format!("<span class=\"badge {bound}\">{bound}</span><div><code>{}<", ranked["name"].as_str().unwrap());
+        assert!(page.contains(&item), "{item}");
+    }
 
     let work = table(&page, "steps");
     assert_eq!(work.len(), strategies.len());
@@ -215,8 +227,9 @@ fn the_page_shows_what_the_text_says() {
         let total = seconds("deserialise_cpu_seconds") + seconds("online_cpu_seconds");
         assert_eq!(row[..2], [strategy["name"].as_str().unwrap(), &forebay_plan::units::seconds(total)]);
     }
-    let threads = page.split_once("<section id=\"threads\">").unwrap().1;
-    assert!(threads[..2000].contains(" of 2 cores used."), "the chosen one is described: {}", &threads[..2000]);
+    let threads = page.split_once("<section id=\"threads\">").unwrap().1.split_once("<figure>").unwrap().0;
+    let used = format!(" of {} cores used.", profile["machine"]["cores"]);
+    assert!(threads.contains(&used), "the chosen one is described: {threads}");
     assert_eq!(table(&page, "threads").len(), strategies.len());
 
     let system = page.split_once("<section id=\"system\">").expect("the system was looked at").1;

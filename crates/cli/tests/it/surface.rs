@@ -83,6 +83,55 @@ fn wrong_requests_exit_with_2_and_a_remedy() {
     assert!(!here.join("profile.json").exists() && !here.join("dataset").exists());
 }
 
+/// Whichever command it is given to, and wherever it stands in it.
+#[test]
+fn a_path_that_is_not_there_exits_with_2() {
+    let folder = workspace(2);
+    let here = folder.path();
+    let profile = "profile cv --data photos --samples 2 --runs 1 --seconds 0 --strategy unprocessed";
+    forebay(here, profile).text();
+    forebay(here, "plan profile.json").text();
+    std::fs::rename(here.join("photos"), here.join("moved")).unwrap();
+    std::os::unix::fs::symlink("nowhere", here.join("dangling")).unwrap();
+    for (arguments, missing) in [
+        ("profile nowhere.toml --data moved", "nowhere.toml"),
+        ("profile cv --data nowhere", "nowhere"),
+        ("profile cv --data dangling", "dangling"),
+        ("profile cv --data moved --files-from nowhere.txt", "nowhere.txt"),
+        ("plan nowhere.json", "nowhere.json"),
+        ("build nowhere.json -o dataset", "nowhere.json"),
+        ("build some/where --data moved --strategy resized -o dataset", "some/where"),
+        ("build cv --data nowhere --strategy resized -o dataset", "nowhere"),
+        ("build plan.json --strategy resized -o dataset", "photos"),
+        ("load nowhere/", "nowhere/"),
+        ("load nowhere/dataset.json", "nowhere/dataset.json"),
+        ("load cv --data nowhere", "nowhere"),
+        ("load cv --data profile.json/below", "profile.json/below"),
+        ("load plan.json", "photos"),
+        ("report profile.json nowhere.json", "nowhere.json"),
+        ("experiment strategies cv --data nowhere", "nowhere"),
+        ("experiment parallelism nowhere.toml --data moved", "nowhere.toml"),
+        ("convert nowhere.png a.l3", "nowhere.png"),
+        ("convert nowhere out --mode fast", "nowhere"),
+        ("export nowhere tars", "nowhere"),
+        ("probe --folder nowhere", "nowhere"),
+    ] {
+        let refused = forebay(here, arguments);
+        let message = format!("error: there is no file or folder `{missing}`\nhint: ");
+        assert!(refused.error(2).starts_with(&message), "{arguments}: {refused:#?}");
+    }
+    for (arguments, message) in [
+        ("inspect nowhere", "error: there is no file, folder or ready pipeline `nowhere`"),
+        ("load nowhere", "error: there is no file and no ready pipeline `nowhere`"),
+        ("profile nowhere --data moved", "error: there is no file and no ready pipeline `nowhere`"),
+    ] {
+        let refused = forebay(here, arguments);
+        assert!(refused.error(2).starts_with(message), "{arguments}: {refused:#?}");
+    }
+    let left: Vec<_> = std::fs::read_dir(here).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left.len(), 4, "nothing was made: {left:?}");
+}
+
 #[test]
 fn broken_pipelines_name_both_steps() {
     let folder = workspace(4);

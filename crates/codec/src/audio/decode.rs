@@ -47,6 +47,30 @@ pub struct AudioInfo {
     pub partial: bool,
 }
 
+/// What a file says of its sound, without decoding it.
+#[derive(Debug)]
+pub struct AudioHeader {
+    /// The format.
+    pub format: AudioFormat,
+    /// Samples per second and channel.
+    pub rate_hz: u32,
+    /// Channels in the file.
+    pub channels: usize,
+    /// Samples of each channel; `None` where only decoding would tell.
+    pub samples: Option<u64>,
+    /// What is wrong with the frames of an MP3, whose headers are all looked at.
+    pub damage: Option<Error>,
+}
+
+/// Reads what a file says of its sound. Of an MP3 the headers of all frames are read, and of a FLAC that of the file.
+pub fn inspect(bytes: &[u8]) -> Result<AudioHeader> {
+    let (format, start) = AudioFormat::detect(bytes)?;
+    match format {
+        AudioFormat::Flac => flac::inspect(bytes, start),
+        AudioFormat::Mp3 => mp3::inspect(bytes, start),
+    }
+}
+
 /// Decodes a file into `samples`, whose former content is dropped: channel after channel of each instant. After an error there
 /// are none.
 pub fn decode(bytes: &[u8], options: &AudioOptions, samples: &mut Vec<i16>) -> Result<AudioInfo> {

@@ -13,7 +13,8 @@ use symphonia_core::errors::Error as SymphoniaError;
 use symphonia_core::packet::PacketRef;
 use symphonia_core::units::{Duration, Timestamp};
 
-use super::decode::Sink;
+use super::AudioFormat;
+use super::decode::{AudioHeader, Sink};
 use crate::{Error, Result};
 
 mod frames;
@@ -39,19 +40,37 @@ pub(super) fn begins_with_frame(bytes: &[u8]) -> bool {
     frames::read_header(bytes).is_some()
 }
 
+/// What the FLAC that starts at `start` of `bytes` says of itself, or its first frame does.
+pub(super) fn inspect(bytes: &[u8], start: usize) -> Result<AudioHeader> {
+    let (stated, frames_start) = read_metadata(bytes, start)?;
+    let info = stream_info(stated, frames::read_header(&bytes[frames_start..]), frames_start)?;
+    Ok(AudioHeader {
+        format: AudioFormat::Flac,
+        rate_hz: info.rate_hz,
+        channels: info.channels,
+        samples: (info.samples > 0).then_some(info.samples),
+        damage: None,
+    })
+}
+
+/// What is known of the stream: as it is stated, or as the first frame has it.
+fn stream_info(stated: Option<StreamInfo>, first: Option<FrameHeader>, frames_start: usize) -> Result<StreamInfo> {
+    match (stated, first) {
+        (Some(info), _) => Ok(info),
+        (None, Some(first)) => StreamInfo::of_frame(&first, frames_start),
+        (None, None) => {
+            let problem = "it has no stream information, and no frame follows the metadata";
+            Err(Error::format_at(FORMAT, problem, frames_start))
+        }
+    }
+}
+
 /// Decodes the FLAC that starts at `start` of `bytes`.
 pub(super) fn decode(bytes: &[u8], start: usize, sink: &mut Sink<'_>) -> Result<()> {
     let (stated, frames_start) = read_metadata(bytes, start)?;
     let frames = nanomp3::strip_trailing_tags(&bytes[frames_start..]);
     let first = frames::read_header(frames);
-    let info = match (stated, first) {
-        (Some(info), _) => info,
-        (None, Some(first)) => StreamInfo::of_frame(&first, frames_start)?,
-        (None, None) => {
-            let problem = "it has no stream information, and no frame follows the metadata";
-            return Err(Error::format_at(FORMAT, problem, frames_start));
-        }
-    };
+    let info = stream_info(stated, first, frames_start)?;
     sink.begin(info.rate_hz, info.channels, (info.samples > 0).then_some(info.samples))?;
     if frames.is_empty() {
         let problem = "it ends after the metadata, before the first frame";

@@ -5,19 +5,38 @@
 
 use nanomp3::{Channels, SliceReader};
 
-use super::decode::Sink;
+use super::AudioFormat;
+use super::decode::{AudioHeader, Sink};
 use crate::{Error, Result};
 
 const FORMAT: &str = "mp3";
+
+/// What the frames of the MPEG audio say that starts at `start` of `bytes` (after a tag).
+pub(super) fn inspect(bytes: &[u8], start: usize) -> Result<AudioHeader> {
+    let whole = walk(bytes, start)?;
+    let reader = SliceReader::<f32>::new(&bytes[whole.start..whole.end]);
+    let channels = channels(&reader).ok_or_else(|| no_whole_frame(start))?;
+    let (rate_hz, samples) = (reader.sample_rate(), reader.total_samples());
+    Ok(AudioHeader { format: AudioFormat::Mp3, rate_hz, channels, samples, damage: whole.damage })
+}
+
+fn channels(reader: &SliceReader<'_, f32>) -> Option<usize> {
+    Some(match reader.channels()? {
+        Channels::Mono => 1,
+        Channels::Stereo => 2,
+    })
+}
+
+fn no_whole_frame(start: usize) -> Error {
+    Error::format_at(FORMAT, "it holds no whole frame", start)
+}
 
 /// Decodes the MPEG audio that starts at `start` of `bytes` (after a tag).
 pub(super) fn decode(bytes: &[u8], start: usize, sink: &mut Sink<'_>) -> Result<()> {
     let whole = walk(bytes, start)?;
     let mut reader = SliceReader::<f32>::new(&bytes[whole.start..whole.end]);
-    let channels = match reader.channels() {
-        Some(Channels::Mono) => 1,
-        Some(Channels::Stereo) => 2,
-        None => return Err(whole.damage.unwrap_or_else(|| Error::format_at(FORMAT, "it holds no whole frame", start))),
+    let Some(channels) = channels(&reader) else {
+        return Err(whole.damage.unwrap_or_else(|| no_whole_frame(start)));
     };
     // Without a VBR header the length is counted, not claimed; with one it may be anything, so it is no reason to refuse.
     let claimed = reader.has_vbr_tag().then(|| reader.total_samples()).flatten();

@@ -95,6 +95,12 @@ pub(crate) fn read(bytes: &[u8]) -> Result<File> {
     Ok(File { header, own })
 }
 
+/// The mode that a header says; `None` where it is none, or that of the layout that the paper's authors released.
+pub(crate) fn mode(head: &[u8]) -> Option<Mode> {
+    let own = forebay_l3::Header::parse(head).ok()?;
+    (!own.released).then_some(own.mode)
+}
+
 impl File {
     /// What the library holds of the picture at once: the rows of one patch where there are patches, else a few rows, which
     /// are not counted.

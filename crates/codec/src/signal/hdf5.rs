@@ -12,7 +12,8 @@ const FACTOR: &str = "calibration_factor";
 /// A chunk is decompressed whole; HDF5 itself allows up to 4 GiB.
 const CHUNK_BYTES_MAX: u64 = 1 << 26;
 
-pub(super) fn is_hdf5(bytes: &[u8]) -> bool {
+/// Whether these bytes begin like HDF5.
+pub fn is_hdf5(bytes: &[u8]) -> bool {
     hdf5_pure::is_hdf5_bytes(bytes)
 }
 
@@ -37,6 +38,61 @@ pub(super) fn read(bytes: &[u8], options: &SignalOptions, room: Room<'_>) -> Res
         recording.factors.push(factor(&dataset, name)?);
     }
     Ok(recording)
+}
+
+/// A data set of an HDF5 file, without its numbers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hdf5Dataset {
+    /// Its name, with `/` between groups.
+    pub name: String,
+    /// The type of its elements, as messages have it: `i16`.
+    pub dtype: String,
+    /// Its dimensions.
+    pub shape: Vec<u64>,
+}
+
+/// The data sets of a file: no more than `count_max`, and none in groups deeper than a few, so that groups that hold each other come to an
+/// end. Whether there are more.
+pub fn inspect(file: Vec<u8>, count_max: usize) -> Result<(Vec<Hdf5Dataset>, bool)> {
+    const DEPTH_MAX: usize = 8;
+    if !is_hdf5(&file) {
+        return Err(Error::format(FORMAT, "it does not start like HDF5"));
+    }
+    let file = File::from_bytes(file).map_err(|error| failure(error, "the file"))?;
+    let (mut found, mut more) = (Vec::new(), false);
+    // Each group counts as much as a data set: there may be many that hold none.
+    let (mut groups, mut left) = (vec![(String::new(), 0)], count_max);
+    while let Some((path, depth)) = groups.pop() {
+        let name = |child: &str| if path.is_empty() { child.to_owned() } else { format!("{path}/{child}") };
+        let group =
+            if path.is_empty() { file.root() } else { file.group(&path).map_err(|error| failure(error, &path))? };
+        for child in sorted(group.datasets().map_err(|error| failure(error, &path))?) {
+            if left == 0 {
+                return Ok((found, true));
+            }
+            left -= 1;
+            let name = name(&child);
+            let dataset = file.dataset(&name).map_err(|error| failure(error, &name))?;
+            let dtype = dataset.dtype().map_err(|error| failure(error, &name))?.to_string();
+            let shape = dataset.shape().map_err(|error| failure(error, &name))?;
+            found.push(Hdf5Dataset { name, dtype, shape });
+        }
+        let children = sorted(group.groups().map_err(|error| failure(error, &path))?);
+        more |= depth == DEPTH_MAX && !children.is_empty();
+        for child in children.iter().rev().filter(|_| depth < DEPTH_MAX) {
+            if left == 0 {
+                return Ok((found, true));
+            }
+            left -= 1;
+            groups.push((name(child), depth + 1));
+        }
+    }
+    Ok((found, more))
+}
+
+fn sorted(mut names: Vec<String>) -> Vec<String> {
+    names.sort();
+    names
 }
 
 /// Writes channels of counts, each with its name and what a count is worth: a data set each with the attribute `calibration_factor`, in

@@ -48,6 +48,17 @@ impl<'a> Worker<'a> {
         Self { options, storage, decoder: Decoder::new(), gate, pass: None }
     }
 
+    pub(super) fn storage(&self) -> &'a dyn Storage {
+        self.storage
+    }
+
+    /// The file that comes of a picture.
+    pub(super) fn encoded(&mut self, pair: &Pair) -> Result<Vec<u8>> {
+        let file = self.read(&pair.input).and_then(|source| self.encode(&source.picture, pair));
+        self.pass = None;
+        file
+    }
+
     pub(super) fn convert(&mut self, pair: &Pair) -> Result<Done, Failure> {
         let done = self.convert_one(pair);
         self.pass = None;

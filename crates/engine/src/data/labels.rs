@@ -60,6 +60,22 @@ pub enum GivenLabel {
 /// Gives the label of the file at a path.
 pub type LabelFunction<'a> = dyn Fn(&Path) -> Result<GivenLabel, StepError> + Send + Sync + 'a;
 
+/// What to know about labels that are taken from folders, where that gives all of `samples` the same: pictures that lie side by side have no
+/// classes, and a model would learn nothing of them.
+pub fn one_class(source: &Source, classes: &[String], samples: u64) -> Option<String> {
+    let by_folder = matches!(source.label, Label::Folder | Label::TopFolder) && source.classes.is_none();
+    let ([class], true) = (classes, by_folder && samples > 1) else { return None };
+    let lie = if class.is_empty() {
+        "lie in no folder of a class".to_owned()
+    } else {
+        format!("lie in the one folder `{class}`")
+    };
+    Some(format!(
+        "all {samples} files {lie}, so that they all have the same label: put them into a folder for each class, take labels from \
+         elsewhere (`label` in the pipeline's [source]: `table`, `list`), or do without (`--set source.label=none`)"
+    ))
+}
+
 /// Labels the files, and returns the names of the classes. Files that have no label are in `lost` afterwards, or an error.
 pub(super) fn label(
     entries: &mut Vec<Entry>,

@@ -16,7 +16,7 @@ mod verify;
 
 pub use dataset::Dataset;
 pub use file_list::FileList;
-pub use labels::{GivenLabel, LabelFunction, LabelValue};
+pub use labels::{GivenLabel, LabelFunction, LabelValue, one_class};
 pub use listing::{Entry, Listing, ListingOptions, Reach};
 pub(crate) use manifest::MANIFEST_BYTES_MAX;
 pub use manifest::{MANIFEST_FILE, Manifest, ShardEntry};

@@ -55,7 +55,7 @@ pub(super) struct Halves {
 const SURPLUS: f64 = 2.0;
 
 /// How long each half of a strategy is measured that is not run: enough to tell strategies apart.
-const FAST_SECONDS: f64 = 0.15;
+pub(super) const FAST_SECONDS: f64 = 0.15;
 
 impl Profiler<'_> {
     /// Both halves of loading `source` with `online` steps.

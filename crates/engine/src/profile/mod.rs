@@ -69,6 +69,21 @@ pub struct ProfileOptions {
     pub memory_bytes: u64,
 }
 
+impl ProfileOptions {
+    /// What will be measured, and how long that takes at least.
+    fn announcement(&self) -> String {
+        let each = match self.runs {
+            Runs::Each(runs) => f64::from(runs.get()) * self.run_seconds + 2.0 * self.run_seconds,
+            Runs::None | Runs::Fast => 2.0 * self.run_seconds.min(alone::FAST_SECONDS),
+        };
+        format!(
+            "measuring {} strategies: {:.0} s of runs or more, and the time to build them",
+            self.strategies.len(),
+            (each * self.strategies.len() as f64 + SOURCE_SECONDS).ceil()
+        )
+    }
+}
+
 /// What a strategy keeps while it is measured.
 struct Kept {
     /// Read as builds read, and as runs do.
@@ -100,7 +115,7 @@ pub fn profile(
     };
     let listing = listing.take(options.sample_count);
     let draw = Draw { seed: options.seed, epoch: 0 };
-    progress.note("measuring each step and the storage");
+    progress.note(&options.announcement());
     let runs_each = matches!(options.runs, Runs::Each(_));
     let effort = if runs_each { Effort::THOROUGH } else { Effort::FAST };
     let source = SourceReader::new(Arc::new(listing.clone()), StorageChoice::Local.open(0)?);

@@ -10,7 +10,7 @@ mod planned;
 mod show;
 
 use std::num::NonZeroU32;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::{Args, Subcommand};
@@ -21,7 +21,7 @@ use serde::Serialize;
 
 use super::demo::{ElementType, sample_bytes};
 use crate::arguments::{
-    ErrorArguments, MemoryArguments, RUNS_DEFAULT, RunArguments, Settings, StorageArguments, Threads, run_count,
+    self, ErrorArguments, MemoryArguments, RUNS_DEFAULT, RunArguments, Settings, StorageArguments, Threads, run_count,
     size_bytes,
 };
 use crate::error::{Error, Result};
@@ -211,16 +211,29 @@ impl Kind {
         }
     }
 
-    fn common(&self) -> &Common {
+    /// On which data, unless that is made for it.
+    fn on(&self) -> Result<&On, &SampleSize> {
         match self {
-            Self::Strategies(usual) | Self::Caching(usual) => &usual.on.common,
-            Self::Compression(compression) => &compression.usual.on.common,
-            Self::Parallelism(parallelism) => &parallelism.on.common,
-            Self::SampleCount(counts) => &counts.usual.on.common,
-            Self::SampleSize(sizes) => &sizes.common,
-            Self::Shuffle(shuffling) => &shuffling.usual.on.common,
-            Self::AddStep(add) => &add.usual.on.common,
+            Self::Strategies(usual) | Self::Caching(usual) => Ok(&usual.on),
+            Self::Compression(compression) => Ok(&compression.usual.on),
+            Self::Parallelism(parallelism) => Ok(&parallelism.on),
+            Self::SampleCount(counts) => Ok(&counts.usual.on),
+            Self::SampleSize(sizes) => Err(sizes),
+            Self::Shuffle(shuffling) => Ok(&shuffling.usual.on),
+            Self::AddStep(add) => Ok(&add.usual.on),
         }
+    }
+
+    fn common(&self) -> &Common {
+        self.on().map_or_else(|sizes| &sizes.common, |on| &on.common)
+    }
+}
+
+impl Arguments {
+    /// What it reads.
+    pub(super) fn inputs(&self) -> Vec<&Path> {
+        let Ok(on) = self.kind.on() else { return Vec::new() };
+        arguments::named_file(&on.pipeline).into_iter().chain([on.data.as_path()]).collect()
     }
 }
 

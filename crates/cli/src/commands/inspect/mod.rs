@@ -1,10 +1,16 @@
 //! `forebay inspect`: what a file or folder is, by its content.
 
+mod arrays;
 mod dataset;
 mod documents;
 mod features;
+mod folder;
 mod pictures;
 mod records;
+mod sort;
+mod sound;
+mod tars;
+mod texts;
 mod unfinished;
 
 use std::fs;
@@ -12,13 +18,13 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use forebay_codec::image::Format;
+use forebay_codec::{audio, image};
 use forebay_engine::data::MANIFEST_FILE;
 use forebay_pipeline::ready_text;
-use forebay_record::masked_crc32c;
 use forebay_storage::one_line;
 use serde::Serialize;
 
+use self::sort::{HEAD_BYTES, Sort};
 use crate::arguments;
 use crate::error::{Error, Result};
 use crate::output::{Output, Page};
@@ -28,23 +34,29 @@ Examples:
   forebay inspect dataset/ --verify       re-read every shard, check every sum
   forebay inspect dataset/ --record 7     the features of one sample
   forebay inspect shard-00000.tfrecord    any TFRecord file, GZIP and ZLIB too
-  forebay inspect photos/                 how many pictures, of which formats
+  forebay inspect shard-000000.tar        how many samples, made of what
+  forebay inspect photos/                 how many files, of which formats
   forebay inspect photo.jpg
+  forebay inspect speech.flac             rate, channels, seconds; MP3 too
+  forebay inspect tensor.npy              shape and type; HDF5 and IDX too
+  forebay inspect page.html               how much text its article has
   forebay inspect photo.l3 --verify       mode, strips, checksums of the strips
   forebay inspect cv > my.toml            start your own pipeline from a ready one
   forebay inspect my.toml                 its steps, schemas and strategies
   forebay inspect profile.json            also plan.json
 
-Content decides what a file is, not its name. Where --verify finds damage, the
-exit code is 1.";
+Content decides what a file is, not its name. In a folder, a link that leads
+nowhere or a file that cannot be read is named, and does not end it. Where damage
+is found, the exit code is 1; what is known and not read (GIF, TIFF, WAV …) is
+named.";
 
-/// Say what a file or folder is: a data set, TFRecord file, picture, pipeline, profile or plan
+/// Say what a file or folder is: a data set, picture, sound, array, shard, web page, pipeline, profile or plan
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// A file or folder, or the name of a ready pipeline
     path: PathBuf,
-    /// Read everything: checksums of shards and records, every pixel of pictures
+    /// Read everything: checksums of shards and records, every pixel of pictures, every sample of sound
     #[arg(long)]
     verify: bool,
     /// Show the features of this record (of a data set or TFRecord file, counted from 0)
@@ -60,7 +72,15 @@ enum Outcome {
     UnfinishedBuild(unfinished::Found),
     Records(records::Found),
     Picture(pictures::Picture),
-    Pictures(pictures::Pictures),
+    Sound(sound::Found),
+    Arrays(arrays::Found),
+    Tar(tars::Found),
+    Index(tars::IndexFound),
+    Text(texts::Found),
+    /// A folder of pictures, and of no other samples.
+    Pictures(folder::Found),
+    /// Another folder.
+    Files(folder::Found),
     Pipeline(documents::PipelineFound),
     Profile(Box<super::profile::Outcome>),
     Plan(Box<forebay_plan::Plan>),
@@ -77,7 +97,7 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
     }
     let outcome = look(arguments)?;
     output.present(&outcome, Outcome::show)?;
-    match outcome.problems() {
+    match outcome.problems().len() {
         0 => Ok(()),
         problems => Err(Error::Format {
             path: path.clone(),
@@ -93,21 +113,41 @@ impl Outcome {
             Self::UnfinishedBuild(found) => found.show(page),
             Self::Records(found) => found.show(page),
             Self::Picture(found) => found.show(page),
-            Self::Pictures(found) => found.show(page),
+            Self::Sound(found) => found.show(page),
+            Self::Arrays(found) => found.show(page),
+            Self::Tar(found) => found.show(page),
+            Self::Index(found) => found.show(page),
+            Self::Text(found) => found.show(page),
+            Self::Pictures(found) => found.show(page, true),
+            Self::Files(found) => found.show(page, false),
             Self::Pipeline(found) => found.show(page),
             Self::Profile(found) => super::profile::show(found, page),
             Self::Plan(found) => super::plan::show(found, page),
         }
     }
 
-    /// How many problems were found.
-    fn problems(&self) -> usize {
+    /// What was found to be wrong.
+    fn problems(&self) -> Vec<String> {
         match self {
-            Self::Dataset(found) => found.problems.len(),
-            Self::Records(found) => found.problems.len(),
-            Self::Pictures(found) => found.problems.len(),
+            Self::Dataset(found) => found.problems.clone(),
+            Self::Records(found) => found.problems.clone(),
+            Self::Pictures(found) | Self::Files(found) => found.problems.clone(),
             Self::Picture(found) => found.problems(),
-            Self::UnfinishedBuild(_) | Self::Pipeline(_) | Self::Profile(_) | Self::Plan(_) => 0,
+            Self::Sound(found) => found.problems.clone(),
+            Self::Tar(found) => found.problems.clone(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// What a file is in a few words, where its format leaves more to say.
+    fn brief(&self) -> Option<String> {
+        match self {
+            Self::Picture(found) => Some(found.brief()),
+            Self::Sound(found) => Some(found.brief()),
+            Self::Arrays(found) => Some(found.brief()),
+            Self::Tar(found) => Some(found.brief()),
+            Self::Text(found) => Some(found.brief()),
+            _ => None,
         }
     }
 }
@@ -131,52 +171,59 @@ fn look(arguments: &Arguments) -> Result<Outcome> {
         } else if let Some(found) = unfinished::inspect(path)? {
             Outcome::UnfinishedBuild(found)
         } else {
-            Outcome::Pictures(pictures::folder(path, arguments.verify)?)
+            match folder::inspect(path, arguments.verify)? {
+                (found, true) => Outcome::Pictures(found),
+                (found, false) => Outcome::Files(found),
+            }
         });
     }
-    wants_record(look_at_file(arguments, metadata.len())?)
+    wants_record(look_at_file(path, metadata.len(), arguments.verify, arguments.record)?)
 }
-
-/// So many bytes are enough to tell what a file is.
-const HEAD_BYTES: u64 = 4096;
 
 /// The largest picture or document that is read.
 const FILE_BYTES_MAX: u64 = 1 << 30;
 
-fn look_at_file(arguments: &Arguments, bytes: u64) -> Result<Outcome> {
-    let path = &arguments.path;
+fn look_at_file(path: &Path, bytes: u64, verify: bool, record: Option<u64>) -> Result<Outcome> {
     let head = read_up_to(path, HEAD_BYTES)?;
-    if head.is_empty() {
-        return Err(Error::Format { path: path.clone(), problem: "is empty".to_owned() });
+    let whole = || read_up_to(path, FILE_BYTES_MAX);
+    let text = || String::from_utf8(whole()?).map_err(|_| unknown(path));
+    let sort = Sort::of(path, &head, bytes);
+    Ok(match sort {
+        Sort::Picture(_) => Outcome::Picture(pictures::file(path, &whole()?, verify)?),
+        Sort::Sound(_) => Outcome::Sound(sound::inspect(path, &whole()?, bytes, verify)?),
+        Sort::Npy | Sort::Hdf5 | Sort::Idx => Outcome::Arrays(arrays::inspect(path, sort, bytes)?),
+        Sort::Tar => Outcome::Tar(tars::inspect(path, bytes)?),
+        Sort::Records => Outcome::Records(records::inspect(path, bytes, record)?),
+        Sort::Index => Outcome::Index(tars::index(path, bytes)?),
+        Sort::Html | Sort::Text => Outcome::Text(texts::inspect(path, sort, bytes)?),
+        Sort::Json => return documents::json(path, &text()?, verify, record),
+        Sort::Pipeline => Outcome::Pipeline(documents::pipeline(&path.display().to_string(), &text()?, false)?),
+        Sort::Packed => {
+            let problem = format!("`{}` is compressed, so that its samples cannot be reached", one_line(path));
+            return Err(Error::usage(problem, "decompress it first (`gunzip`)"));
+        }
+        Sort::Foreign(_) => return Err(foreign(path, &head)),
+        Sort::Empty => return Err(Error::Format { path: path.to_owned(), problem: "is empty".to_owned() }),
+        Sort::Unknown => return Err(unknown(path)),
+    })
+}
+
+/// What the decoders say of a format that they know and do not read.
+fn foreign(path: &Path, head: &[u8]) -> Error {
+    let named = |error: &forebay_codec::Error| matches!(error, forebay_codec::Error::Unsupported { .. });
+    let picture = image::Picture::open(head).err().filter(named);
+    match picture.or_else(|| audio::inspect(head).err().filter(named)) {
+        Some(source) => Error::Picture { path: path.to_owned(), source },
+        None => unknown(path),
     }
-    if Format::detect(&head).is_some() {
-        return Ok(Outcome::Picture(pictures::file(path, &read_up_to(path, FILE_BYTES_MAX)?, arguments.verify)?));
-    }
-    let extension = path.extension().map(|extension| extension.to_string_lossy().to_ascii_lowercase());
-    let text = || String::from_utf8(read_up_to(path, FILE_BYTES_MAX)?).map_err(|_| unknown(path));
-    if head.trim_ascii_start().first() == Some(&b'{') {
-        return documents::json(path, &text()?, arguments.verify, arguments.record);
-    }
-    if extension.as_deref() == Some("toml") {
-        return Ok(Outcome::Pipeline(documents::pipeline(&path.display().to_string(), &text()?, false)?));
-    }
-    let is_compressed = matches!(*head, [0x1F, 0x8B, ..] | [0x78, 0x01 | 0x5E | 0x9C | 0xDA, ..]);
-    if is_record_header(&head) || is_compressed || extension.as_deref().is_some_and(|name| name.starts_with("tfrec")) {
-        return Ok(Outcome::Records(records::inspect(path, bytes, arguments.record)?));
-    }
-    Err(unknown(path))
 }
 
 fn unknown(path: &Path) -> Error {
     Error::usage(
         format!("`{}` is nothing that Forebay knows", one_line(path)),
-        "it knows data sets, TFRecord files, pictures (JPEG, PNG, WebP, BMP, PNM, QOI, L3), pipelines (TOML), profiles and plans",
+        "it knows data sets, TFRecord files, tars, pictures (JPEG, PNG, WebP, BMP, PNM, QOI, L3), sound (FLAC, MP3), arrays (NPY, \
+         HDF5, IDX), web pages, text, pipelines (TOML), profiles and plans",
     )
-}
-
-/// Whether these bytes begin with a record's length and the checksum of it.
-fn is_record_header(head: &[u8]) -> bool {
-    head.first_chunk::<8>().zip(head.get(8..12)).is_some_and(|(length, sum)| masked_crc32c(length).to_le_bytes() == sum)
 }
 
 fn read_up_to(path: &Path, limit_bytes: u64) -> Result<Vec<u8>> {

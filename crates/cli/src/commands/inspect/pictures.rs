@@ -1,18 +1,15 @@
-//! A picture, and a folder of pictures.
+//! A picture.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use forebay_codec::image::{self, DecodeOptions, Decoder, Format, Limits, Orientation, inspect_l3};
-use forebay_engine::data::{LabelValue, Listing};
-use forebay_pipeline::Source;
 use forebay_plan::units;
 use serde::Serialize;
 
-use super::{FILE_BYTES_MAX, read_up_to, show_problems};
+use super::show_problems;
 use crate::commands::profile::counted;
 use crate::error::{Error, Result};
-use crate::output::{Align, Page, Table};
+use crate::output::Page;
 
 /// One picture.
 #[derive(Debug, Serialize)]
@@ -105,7 +102,7 @@ fn l3(content: &[u8], verify: bool) -> Result<L3, forebay_codec::Error> {
 }
 
 /// The format that the name promises, if it is not `found`.
-fn extension_says(path: &Path, found: Format) -> Option<&'static str> {
+pub(super) fn extension_says(path: &Path, found: Format) -> Option<&'static str> {
     let promised = Format::from_name(&path.extension()?.to_string_lossy())?;
     (promised != found).then(|| promised.name())
 }
@@ -139,16 +136,26 @@ impl Picture {
             "every pixel could be decoded"
         };
         if self.verified {
-            facts.push(("verified", if self.problems() == 0 { sound } else { "damaged" }.to_owned()));
+            facts.push(("verified", if self.problems().is_empty() { sound } else { "damaged" }.to_owned()));
         }
         page.facts(&facts);
-        let damage: Vec<String> = self.l3.iter().flat_map(|l3| &l3.strips).filter_map(|s| s.damage.clone()).collect();
-        show_problems(page, &damage);
+        show_problems(page, &self.problems());
     }
 
-    /// How many strips are damaged.
-    pub(super) fn problems(&self) -> usize {
-        self.l3.iter().flat_map(|l3| &l3.strips).filter(|strip| strip.damage.is_some()).count()
+    /// What is wrong with its strips.
+    pub(super) fn problems(&self) -> Vec<String> {
+        self.l3.iter().flat_map(|l3| &l3.strips).filter_map(|strip| strip.damage.clone()).collect()
+    }
+
+    /// In a few words.
+    pub(super) fn brief(&self) -> String {
+        format!(
+            "{}x{} pixels, {} of {} bits",
+            self.width,
+            self.height,
+            counted(self.channels as u64, "channel"),
+            self.bits
+        )
     }
 }
 
@@ -169,113 +176,5 @@ impl L3 {
             ("predictor", self.predictor.to_owned()),
             ("strips", strips),
         ]
-    }
-}
-
-/// A folder of pictures.
-#[derive(Debug, Serialize)]
-pub(super) struct Pictures {
-    #[serde(serialize_with = "crate::output::as_text::path")]
-    path: PathBuf,
-    files: u64,
-    bytes: u64,
-    /// By content, where it is known; most bytes first.
-    formats: Vec<FormatCount>,
-    classes: Vec<ClassCount>,
-    /// Files whose name promises another format than they have.
-    wrong_extensions: u64,
-    verified: bool,
-    pub(super) problems: Vec<String>,
-}
-
-#[derive(Debug, Serialize)]
-struct FormatCount {
-    format: &'static str,
-    files: u64,
-    bytes: u64,
-}
-
-#[derive(Debug, Serialize)]
-struct ClassCount {
-    name: String,
-    files: u64,
-}
-
-pub(super) fn folder(path: &Path, verify: bool) -> Result<Pictures> {
-    // Enough for every format's mark.
-    const MARK_BYTES: u64 = 32;
-    let listing = Listing::scan(&Source::default(), path)?;
-    let mut formats: BTreeMap<&'static str, (u64, u64)> = BTreeMap::new();
-    let mut classes = vec![0; listing.classes().len()];
-    let (mut wrong_extensions, mut problems) = (0, Vec::new());
-    let mut decoder = Decoder::new();
-    for file in listing.entries() {
-        let full = listing.root().file(file.path());
-        let content = read_up_to(&full, if verify { FILE_BYTES_MAX } else { MARK_BYTES })?;
-        let format = Format::detect(&content);
-        let count = formats.entry(format.map_or("unknown", Format::name)).or_default();
-        *count = (count.0 + 1, count.1 + file.bytes);
-        wrong_extensions += u64::from(format.is_some_and(|format| extension_says(&full, format).is_some()));
-        if let Some(LabelValue::Int(label)) = file.label
-            && let Some(class) = classes.get_mut(label as usize)
-        {
-            *class += 1;
-        }
-        if verify && let Err(error) = decoder.decode(&content, &DecodeOptions::default()) {
-            problems.push(format!("`{}`: {error}", file.key));
-        } else if format.is_none() && !verify {
-            problems.push(format!("`{}` is no picture of a known format", file.key));
-        }
-    }
-    let mut formats: Vec<FormatCount> =
-        formats.into_iter().map(|(format, (files, bytes))| FormatCount { format, files, bytes }).collect();
-    formats.sort_by_key(|count| std::cmp::Reverse(count.bytes));
-    let classes = listing.classes().iter().zip(classes).map(|(name, files)| ClassCount { name: name.clone(), files });
-    Ok(Pictures {
-        path: path.to_owned(),
-        files: listing.len() as u64,
-        bytes: listing.bytes(),
-        formats,
-        classes: classes.collect(),
-        wrong_extensions,
-        verified: verify,
-        problems,
-    })
-}
-
-impl Pictures {
-    pub(super) fn show(&self, page: &mut Page) {
-        const SHOWN_MAX: usize = 20;
-        let mean = self.bytes as f64 / self.files.max(1) as f64;
-        let mut facts = vec![
-            ("folder", self.path.display().to_string()),
-            ("pictures", units::count(self.files)),
-            ("size", format!("{}, {} each", units::bytes(self.bytes as f64), units::bytes(mean))),
-        ];
-        if self.wrong_extensions > 0 {
-            let count = counted(self.wrong_extensions, "file");
-            facts.push(("names", format!("{count} promise another format; content decides")));
-        }
-        if self.verified && self.problems.is_empty() {
-            facts.push(("verified", "every pixel could be decoded".to_owned()));
-        }
-        page.facts(&facts);
-        page.gap();
-        let mut table = Table::new(&[("format", Align::Left), ("files", Align::Right), ("bytes", Align::Right)]);
-        for count in &self.formats {
-            table.row([count.format.to_owned(), units::count(count.files), units::bytes(count.bytes as f64)], false);
-        }
-        page.table(&table);
-        page.gap();
-        let mut table = Table::new(&[("class (folder)", Align::Left), ("files", Align::Right)]);
-        for class in self.classes.iter().take(SHOWN_MAX) {
-            let name = if class.name.is_empty() { "(none)" } else { &class.name };
-            table.row([name.to_owned(), units::count(class.files)], false);
-        }
-        page.table(&table);
-        if self.classes.len() > SHOWN_MAX {
-            page.line(&format!("and {} more", units::count((self.classes.len() - SHOWN_MAX) as u64)));
-        }
-        show_problems(page, &self.problems);
     }
 }

@@ -1,0 +1,200 @@
+//! What a file is, by its first bytes; where those say nothing, by its name too.
+
+use std::path::Path;
+
+use forebay_codec::image::{Format, Picture};
+use forebay_codec::{Error as CodecError, audio, npy, signal};
+use forebay_record::masked_crc32c;
+
+use super::arrays::IdxHeader;
+
+/// So many bytes are enough to tell what a file is.
+pub(super) const HEAD_BYTES: u64 = 4096;
+
+/// What a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sort {
+    Picture(Format),
+    /// FLAC or MP3: its name.
+    Sound(&'static str),
+    Tar,
+    /// Something else that is compressed, by its name: `.tar.gz`, `.html.gz`.
+    Packed,
+    /// TFRecord, plain or compressed.
+    Records,
+    Npy,
+    Hdf5,
+    /// As MNIST's files are.
+    Idx,
+    /// Where the records of a shard lie.
+    Index,
+    /// A web page.
+    Html,
+    /// A JSON file, of ours or not.
+    Json,
+    Pipeline,
+    Text,
+    /// A format that is known by name and not read.
+    Foreign(&'static str),
+    Empty,
+    Unknown,
+}
+
+impl Sort {
+    /// What a file of `bytes` bytes is that begins with `head`.
+    pub(super) fn of(path: &Path, head: &[u8], bytes: u64) -> Self {
+        let name = path.file_name().map(|name| name.to_string_lossy().to_ascii_lowercase()).unwrap_or_default();
+        let ends = |ends: &[&str]| ends.iter().any(|end| name.ends_with(end));
+        if head.is_empty() {
+            return Self::Empty;
+        }
+        if let Some(format) = Format::detect(head) {
+            return Self::Picture(format);
+        }
+        let starts: [(bool, Self); 12] = [
+            (npy::begins(head), Self::Npy),
+            (signal::is_hdf5(head), Self::Hdf5),
+            (head.starts_with(b"fLaC") || head.starts_with(b"ID3") && ends(&[".flac"]), Self::Sound("flac")),
+            (head.starts_with(b"ID3"), Self::Sound("mp3")),
+            (head.get(257..262) == Some(b"ustar"), Self::Tar),
+            (is_compressed(head) && is_packed(&name), Self::Packed),
+            (is_record_header(head) || is_compressed(head), Self::Records),
+            (IdxHeader::parse(head).is_some_and(|header| header.file_bytes() == Some(bytes)), Self::Idx),
+            (head.trim_ascii_start().first() == Some(&b'{'), Self::Json),
+            (ends(&[".toml"]), Self::Pipeline),
+            (is_html(head, ends(&[".html", ".htm"])), Self::Html),
+            (ends(&[".tar"]) && is_old_tar(head), Self::Tar),
+        ];
+        if let Some((_, sort)) = starts.into_iter().find(|(is, _)| *is) {
+            return sort;
+        }
+        if let Some(name) = foreign(head) {
+            return Self::Foreign(name);
+        }
+        // Any two bytes may pass for the start of an MPEG frame, so that two frames must follow each other, or the name say so.
+        let frames = matches!(head, [0xFF, second, ..] if second & 0xE0 == 0xE0) && audio::inspect(head).is_ok();
+        if frames || ends(&[".mp3"]) {
+            return Self::Sound("mp3");
+        }
+        match (is_text(head), promised(path)) {
+            (true, None) if ends(&[".idx", ".index"]) && is_index(head) => Self::Index,
+            (true, None) => Self::Text,
+            _ if name.rsplit('.').next().is_some_and(|last| last.starts_with("tfrec")) => Self::Records,
+            _ => Self::Unknown,
+        }
+    }
+
+    /// The short name.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Picture(format) => format.name(),
+            Self::Sound(name) | Self::Foreign(name) => name,
+            Self::Tar => "tar",
+            Self::Packed => "gzip",
+            Self::Records => "tfrecord",
+            Self::Npy => "npy",
+            Self::Hdf5 => "hdf5",
+            Self::Idx => "idx",
+            Self::Index => "index",
+            Self::Html => "html",
+            Self::Json => "json",
+            Self::Pipeline => "toml",
+            Self::Text => "text",
+            Self::Empty | Self::Unknown => "unknown",
+        }
+    }
+
+    /// Whether pipelines read samples from it. (Of text they do where it is CSV.)
+    pub(super) fn is_sample(self) -> bool {
+        matches!(
+            self,
+            Self::Picture(_) | Self::Sound(_) | Self::Tar | Self::Records | Self::Npy | Self::Hdf5 | Self::Html
+        )
+    }
+
+    /// Whether it is known and no pipeline reads it as it is.
+    pub(super) fn is_unsupported(self) -> bool {
+        matches!(self, Self::Foreign(_) | Self::Packed | Self::Idx)
+    }
+}
+
+/// The format that the name of a file promises, where that is one that is known by its first bytes.
+pub(super) fn promised(path: &Path) -> Option<&'static str> {
+    const NAMES: [(&str, &str); 10] = [
+        ("flac", "flac"),
+        ("mp3", "mp3"),
+        ("npy", "npy"),
+        ("h5", "hdf5"),
+        ("hdf5", "hdf5"),
+        ("tar", "tar"),
+        ("tfrecord", "tfrecord"),
+        ("tfrecords", "tfrecord"),
+        ("gif", "gif"),
+        ("tiff", "tiff"),
+    ];
+    let extension = path.extension()?.to_string_lossy().to_ascii_lowercase();
+    let named = NAMES.iter().find(|(name, _)| *name == extension).map(|(_, format)| *format);
+    named.or_else(|| Format::from_name(&extension).map(Format::name))
+}
+
+/// What neither the picture decoders nor those of sound read, and know by name.
+fn foreign(head: &[u8]) -> Option<&'static str> {
+    let named = |error| if let CodecError::Unsupported { format, .. } = error { Some(format) } else { None };
+    Picture::open(head).err().and_then(named).or_else(|| audio::inspect(head).err().and_then(named))
+}
+
+fn is_compressed(head: &[u8]) -> bool {
+    matches!(head, [0x1F, 0x8B, ..] | [0x78, 0x01 | 0x5E | 0x9C | 0xDA, ..])
+}
+
+/// Whether the name of a compressed file says that it is something else than records: those may be called anything.
+fn is_packed(name: &str) -> bool {
+    let mut parts = name.rsplit('.');
+    match parts.next() {
+        Some("tgz") => true,
+        // The first part is a name, not a kind.
+        Some("gz") => parts.next().is_some_and(|kind| parts.next().is_some() && !kind.starts_with("tfrec")),
+        _ => false,
+    }
+}
+
+/// Whether these bytes begin with a record's length and the checksum of it.
+fn is_record_header(head: &[u8]) -> bool {
+    head.first_chunk::<8>().zip(head.get(8..12)).is_some_and(|(length, sum)| masked_crc32c(length).to_le_bytes() == sum)
+}
+
+/// A tar of before 1988 has no mark; its first header has a checksum all the same.
+fn is_old_tar(head: &[u8]) -> bool {
+    let Some(block) = head.get(..512) else { return false };
+    let digits = std::str::from_utf8(&block[148..156]).unwrap_or_default();
+    let stated = u64::from_str_radix(digits.trim_matches(|letter: char| letter == ' ' || letter == '\0'), 8).ok();
+    let sum = |bytes: &[u8]| bytes.iter().map(|&byte| u64::from(byte)).sum::<u64>();
+    stated == Some(sum(&block[..148]) + 8 * u64::from(b' ') + sum(&block[156..]))
+}
+
+fn is_html(head: &[u8], by_name: bool) -> bool {
+    let text = String::from_utf8_lossy(head).to_ascii_lowercase();
+    let text = text.trim_start_matches(['\u{feff}', ' ', '\t', '\r', '\n']);
+    text.starts_with('<') && (by_name || text.starts_with("<!doctype html") || text.contains("<html"))
+        || by_name && is_text(head)
+}
+
+/// Whether this looks like text: UTF-8 (cut anywhere) without control bytes.
+fn is_text(head: &[u8]) -> bool {
+    let valid = match std::str::from_utf8(head) {
+        Ok(_) => head,
+        // A letter may be cut off where the head ends.
+        Err(error) if error.error_len().is_none() => &head[..error.valid_up_to()],
+        Err(_) => return false,
+    };
+    !valid.iter().any(|&byte| byte.is_ascii_control() && !byte.is_ascii_whitespace())
+}
+
+/// Whether the first line is an offset and a length.
+fn is_index(head: &[u8]) -> bool {
+    let line = head.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    let mut numbers =
+        line.split(|&byte| byte == b' ').map(|number| std::str::from_utf8(number).ok()?.trim().parse().ok());
+    let pair: [Option<Option<u64>>; 3] = [numbers.next(), numbers.next(), numbers.next()];
+    matches!(pair, [Some(Some(_)), Some(Some(_)), None])
+}
