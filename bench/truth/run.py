@@ -193,7 +193,8 @@ def busy_core() -> Iterator[None]:
 
 def choice(case: Case, setting: Setting, how: str, found: dict[str, Any], seconds: float, truth: dict[str, float]) -> Choice:
     best = max(truth, key=lambda name: truth[name])
-    chosen = found["fastest"]
+    known = [strategy for strategy in found["strategies"] if strategy["name"] in truth]
+    chosen = max(known, key=lambda strategy: strategy["t4_samples_per_second"])["name"]
     unsure = any(strategy["disturbed"] for strategy in found["strategies"])
     return Choice(case.name, str(setting), how, chosen, best, 1 - truth[chosen] / truth[best], unsure, seconds)
 
@@ -206,8 +207,13 @@ def measure(bench: Bench, case: Case, settings: list[Setting], busy: bool) -> tu
         fast, fast_seconds = bench.profile(case, data, setting, "--fast")
         quick = {strategy["name"]: strategy for strategy in fast["strategies"]}
         truth = {}
+        last = max(strategy["split"]["position"] for strategy in whole["strategies"])
         for strategy in whole["strategies"]:
             name = strategy["name"]
+            # `load --cache` keeps samples after the last step that always gives the same: only of those that are stored
+            # so is it what the profile measured.
+            if setting.caching == "application" and strategy["split"]["position"] < last:
+                continue
             truth[name], bound = bench.load(case, data, setting, name, strategy["t4_samples_per_second"])
             cells.append(Cell(case.name, str(setting), name, strategy["predicted_samples_per_second"] or math.nan,
                               strategy["t4_samples_per_second"], quick[name]["t4_samples_per_second"], truth[name],

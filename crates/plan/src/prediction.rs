@@ -118,17 +118,16 @@ impl Spread {
 
 /// What storage and memory can deliver. What was measured of reading holds as long as as much comes from memory as did then.
 fn load(profile: &Profile, strategy: &StrategyProfile, hit_ratio: f64) -> (Option<f64>, Spread) {
-    let reading = strategy.reading.filter(|_| hit_ratio == measured_hit_ratio(profile));
-    match reading.and_then(|alone| Some((positive(alone.samples_per_second)?, Spread::of(&alone)))) {
-        Some((rate, spread)) => (Some(rate), spread),
-        // Reading from storage and from memory overlap, as everything does in this model.
-        None => {
-            let slower = smaller(disk_load(profile, strategy, hit_ratio), memory_load(profile, strategy, hit_ratio));
-            let readers = decode_threads(profile) as f64;
-            let busy = slower.and_then(|_| quotient(readers, reading_cpu_seconds(profile, strategy, hit_ratio)));
-            (smaller(slower, busy), Spread::UNKNOWN)
-        }
+    let as_measured = (hit_ratio - measured_hit_ratio(profile)).abs() < f64::EPSILON;
+    let reading = strategy.reading.filter(|reading| as_measured && positive(reading.samples_per_second).is_some());
+    if let Some(reading) = reading {
+        return (Some(reading.samples_per_second), Spread::of(&reading));
     }
+    // Reading from storage and from memory overlap, as everything does in this model.
+    let slower = smaller(disk_load(profile, strategy, hit_ratio), memory_load(profile, strategy, hit_ratio));
+    let readers = decode_threads(profile) as f64;
+    let busy = slower.and_then(|_| quotient(readers, reading_cpu_seconds(profile, strategy, hit_ratio)));
+    (smaller(slower, busy), Spread::UNKNOWN)
 }
 
 /// What the processor can get through: as fast as workers work, and as its cores have time for readers and workers.

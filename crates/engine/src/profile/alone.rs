@@ -251,13 +251,9 @@ impl Source for Held {
     }
 
     fn read(&self, samples: Range<u64>) -> Fetched {
-        let content = |number: u64| match &self.contents[number as usize] {
-            Some(content) => Ok(content.clone()),
-            None => {
-                let lost = self.of.read(number..number + 1).contents.pop();
-                lost.unwrap_or_else(|| Ok(Content::default()))
-            }
-        };
+        let again =
+            |number: u64| self.of.read(number..number + 1).contents.pop().unwrap_or_else(|| Ok(Content::default()));
+        let content = |number: u64| self.contents[number as usize].clone().map_or_else(|| again(number), Ok);
         Fetched { contents: samples.map(content).collect(), bytes_read: 0 }
     }
 

@@ -105,16 +105,14 @@ pub(super) struct OnlineCosts {
 }
 
 impl OnlineCosts {
-    /// The same per sample that reaches the trainer, where `per_reached` are stored for one; all of it as much as `working` took, where that
-    /// is known: threads get in each other's way, and batches cost something, too.
-    pub(super) fn scaled_to(self, working: Option<&Alone>, per_reached: f64) -> Self {
-        let sum = self.deserialise + self.steps;
-        let factor = match working {
-            Some(working) if sum > 0.0 => working.cpu_seconds / sum,
-            _ => per_reached,
-        };
-        let rest = working.filter(|_| sum <= 0.0).map_or(0.0, |working| working.cpu_seconds);
-        Self { deserialise: self.deserialise * factor, steps: self.steps * factor + rest, given: self.given }
+    /// The same per sample that reaches the trainer, where `per_reached` are stored for one; as much as `working` took, where that is
+    /// known: threads get in each other's way, and batches cost something, too. Samples that were `unpacked` in advance took it for the steps alone.
+    pub(super) fn scaled_to(self, working: Option<&Alone>, per_reached: f64, unpacked: bool) -> Self {
+        let (deserialise, steps) = (self.deserialise * per_reached, self.steps * per_reached);
+        let Some(working) = working else { return Self { deserialise, steps, ..self } };
+        let share = if unpacked { 0.0 } else { deserialise / (deserialise + steps).max(f64::MIN_POSITIVE) };
+        let deserialise = if unpacked { deserialise } else { share * working.cpu_seconds };
+        Self { deserialise, steps: (1.0 - share) * working.cpu_seconds, ..self }
     }
 }
 

@@ -251,8 +251,9 @@ impl Profiler<'_> {
         // Costs count per sample that reaches the trainer: a step may make many of one, and damaged ones are left out.
         let (storage_bytes, stored) = (kept.bytes, kept.loaded_from.samples() as f64);
         let reached = runs.first().map_or(stored * costs.given, Run::samples_each_pass).max(1.0);
-        let (per_stored, costs) = (stored / reached, costs.scaled_to(working.as_ref(), stored / reached));
-        let reading = reading.map(|reading| of_reached(reading, per_stored));
+        let unpacked = self.options.caching == Caching::Application;
+        let costs = costs.scaled_to(working.as_ref(), stored / reached, unpacked);
+        let reading = reading.map(|reading| of_reached(reading, stored / reached));
         Ok(StrategyProfile {
             name: strategy.to_string(),
             storage_bytes,
