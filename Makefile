@@ -70,7 +70,7 @@ bench-domains: setup ## Sound, signals and text beside the usual Python stack, w
 bench-presto: build ## PRESTO's seven pipelines: measuring everything, and --fast
 	.venv/bin/python bench/presto/run.py $(PRESTO)
 
-# Options go to the script: make bench-truth TRUTH='--only cv --settings local'
+# Options go to the script: make bench-truth TRUTH='--only cv --settings ssd'
 bench-truth: build ## What profiles say beside what independent loads give
 	.venv/bin/python bench/truth/run.py $(TRUTH)
 

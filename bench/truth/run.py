@@ -1,7 +1,7 @@
 """Can a profile be believed? Each of its figures beside an independent load.
 
 For each case (a pipeline and its data) every strategy is built once from all of the data. For each setting (storage, threads, caching) the
-first samples are profiled, whole and with `--fast`, and every strategy is loaded with `forebay load` for some seconds. A cell is one strategy
+some samples are profiled, whole and with `--fast`, and every strategy is loaded with `forebay load` for some seconds. A cell is one strategy
 in one setting: what the cost model said, what the profile said, what the load gave, and what bound it. Once more with a core kept busy by
 another process: then the choice counts, against what the quiet loads gave.
 
@@ -36,6 +36,13 @@ MEDIAN_MAX, NINETIETH_MAX, FAST_NINETIETH_MAX = 0.05, 0.15, 0.20
 BOTTLENECKS_MIN, REGRET_MAX, FAST_SHARE_MAX = 0.95, 0.05, 0.2
 
 
+#: How long the disk gets to come to rest after data sets were written.
+SETTLE_SECONDS = 10
+
+#: How long an epoch of a load should last, and how many samples are in a batch.
+EPOCH_SECONDS, BATCH = 2.5, 64
+
+
 @dataclass
 class Case:
     """A pipeline and its data; `times` is how often each file comes, so that an epoch is longer than its start."""
@@ -62,8 +69,8 @@ class Setting:
 CACHING = {"none": "cold", "system": "page cache", "application": "samples in memory"}
 
 CASES = [
-    Case("cv", "cv", DATA / "images-jpeg", 3, 200),
-    Case("imagenet", "imagenet", DATA / "images-jpeg", 3, 200, ["l3-fast", "gzip"]),
+    Case("cv", "cv", DATA / "images-jpeg", 10, 200),
+    Case("imagenet", "imagenet", DATA / "images-jpeg", 10, 200, ["l3-fast", "gzip"]),
     Case("png", "cv2-png", DATA / "images-png-hd", 20, 60, ["l3-fast"]),
     Case("nlp", "nlp", DATA / "text-html", 4, 100),
     Case("flac", "flac", DATA / "audio-flac", 4, 100),
@@ -162,9 +169,10 @@ class Bench:
         """What a load of some seconds gives after its first batches, and what bound it."""
         folder = self.build(case, data, strategy)
         what = [case.pipeline, "--data", str(data)] if folder is None else [str(folder)]
-        samples = len(list((data / "all").iterdir()))
-        epochs = max(2, math.ceil(self.seconds * rate / samples) + 1)
-        options = ["--storage", setting.storage, "--threads", str(setting.threads)]
+        # Epochs of two seconds or so, so that their start counts for little and a stall is in one of several.
+        samples = min(len(list((data / "all").iterdir())), max(256, math.ceil(EPOCH_SECONDS * rate)))
+        epochs = max(3, math.ceil(self.seconds * rate / samples) + 1)
+        options = ["--storage", setting.storage, "--threads", str(setting.threads), "--samples", str(samples)]
         if setting.caching == "none":
             options += ["--cold"]
         elif setting.caching == "application":
@@ -173,17 +181,18 @@ class Bench:
             found = self.run("load", *what, *options, "--epochs", str(epochs))
             # The first epoch fills the caches, if there are any.
             counted = found["epochs"] if setting.caching == "none" else found["epochs"][1:]
-            taken = [(epoch["samples"] - min(64, epoch["samples"] - 1), epoch["seconds"] - epoch["first_batch_seconds"])
-                     for epoch in counted]
-            seconds = sum(seconds for _, seconds in taken)
-            if seconds >= 0.9 * self.seconds:
-                return sum(samples for samples, _ in taken) / seconds, found["bound_by"]
-            epochs = math.ceil(epochs * self.seconds / max(seconds, 0.01)) + 1
+            seconds = [epoch["seconds"] - epoch["first_batch_seconds"] for epoch in counted]
+            if sum(seconds) >= 0.9 * self.seconds:
+                rates = [(epoch["samples"] - BATCH) / taken for epoch, taken in zip(counted, seconds, strict=True)]
+                return statistics.median(rates), found["bound_by"]
+            epochs = math.ceil(epochs * self.seconds / max(sum(seconds), 0.01)) + 1
 
 
 @contextlib.contextmanager
 def busy_core() -> Iterator[None]:
-    other = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    # It ends with this process, however that ends.
+    loop = f"import os\nwhile os.getppid() == {os.getpid()}: sum(range(10000))"
+    other = subprocess.Popen([sys.executable, "-c", loop])
     try:
         yield
     finally:
@@ -199,10 +208,18 @@ def choice(case: Case, setting: Setting, how: str, found: dict[str, Any], second
     return Choice(case.name, str(setting), how, chosen, best, 1 - truth[chosen] / truth[best], unsure, seconds)
 
 
-def measure(bench: Bench, case: Case, settings: list[Setting], busy: bool) -> tuple[list[Cell], list[Choice]]:
-    cells, choices = [], []
+def measure(bench: Bench, case: Case, settings: list[Setting], busy: bool) -> Iterator[tuple[list[Cell], list[Choice]]]:
+    """The cells and choices of each setting, one after the other."""
     data = bench.files(case)
+    # Before anything is measured: what was written goes on its way to the disk for a while.
+    whole, _ = bench.profile(case, data, Setting("local", 2, "none"), "--fast", "--seconds", "0")
+    for strategy in whole["strategies"]:
+        bench.build(case, data, strategy["name"])
+    os.sync()
+    time.sleep(SETTLE_SECONDS)
     for setting in settings:
+        cells: list[Cell] = []
+        choices: list[Choice] = []
         whole, whole_seconds = bench.profile(case, data, setting)
         fast, fast_seconds = bench.profile(case, data, setting, "--fast")
         quick = {strategy["name"]: strategy for strategy in fast["strategies"]}
@@ -231,11 +248,11 @@ def measure(bench: Bench, case: Case, settings: list[Setting], busy: bool) -> tu
                 fast, fast_seconds = bench.profile(case, data, setting, "--fast")
             choices.append(choice(case, setting, "whole, a core busy", whole, whole_seconds, truth))
             choices.append(choice(case, setting, "--fast, a core busy", fast, fast_seconds, truth))
-        for made in choices[-4 if busy else -2:]:
+        for made in choices:
             print(f"{made.case}, {made.setting}, {made.how}: {made.chosen}, regret {made.regret:.1%}"
                   f"{', unsure' if made.unsure else ''} ({made.seconds:.1f} s)", file=sys.stderr)
+        yield cells, choices
     shutil.rmtree(bench.folder / case.name)
-    return cells, choices
 
 
 def off(said: float, truth: float) -> str:
@@ -294,7 +311,7 @@ def page(cells: list[Cell], choices: list[Choice], seconds: float) -> str:
     return f"""# Can a profile be believed?
 
 Regenerate with `make bench-truth` (the grid of this page: `TRUTH='{" ".join(sys.argv[1:])}'`). These figures: {datetime.date.today()}, {processor()}, {os.cpu_count()} cores. A cell is a strategy in a setting; `load` is an
-independent `forebay load` of {seconds:.0f} seconds and more, on all the data, its first batches left out. Profiles see the first samples only. The errors are of what
+independent `forebay load` of {seconds:.0f} seconds and more, on all the data, its first batches left out. Profiles see a part of the samples. The errors are of what
 a profile said: by its cost model, by its own runs, and with `--fast` (by the model, or by short runs where it says so). In brackets what is wanted.
 
 {len(cells)} cells:
@@ -366,7 +383,7 @@ def main() -> None:
     parser.add_argument("--program", type=pathlib.Path, default=ROOT / "target/release/forebay")
     parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "target/bench-truth", help="data and data sets")
     parser.add_argument("--only", default=",".join(case.name for case in CASES), help="cases, by commas")
-    parser.add_argument("--settings", default="", help="only settings that have one of these words, by commas")
+    parser.add_argument("--settings", default="", help="only settings that begin with one of these, by semicolons: `ssd;local, 2 threads, cold`")
     parser.add_argument("--seconds", type=float, default=5.0, help="how long a load lasts at least")
     parser.add_argument("--busy", action="store_true", help="profile once more with one core kept busy")
     parser.add_argument("--output", type=pathlib.Path, default=ROOT / "bench/results/truth.md")
@@ -374,16 +391,17 @@ def main() -> None:
     if not DATA.exists():
         sys.exit(f"there is no data in {DATA}: set FOREBAY_TEST_DATA")
     bench = Bench(arguments.program.resolve(), arguments.folder, arguments.seconds)
-    words = [word for word in arguments.settings.split(",") if word]
-    settings = [one for one in SETTINGS if not words or any(word in str(one) for word in words)]
+    begins = tuple(text.strip() for text in arguments.settings.split(";") if text.strip())
+    settings = [one for one in SETTINGS if not begins or str(one).startswith(begins)]
     cells: list[Cell] = []
     choices: list[Choice] = []
     for case in CASES:
         if case.name in arguments.only.split(","):
-            more_cells, more_choices = measure(bench, case, settings, arguments.busy)
-            cells, choices = cells + more_cells, choices + more_choices
-    arguments.output.write_text(page(cells, choices, arguments.seconds), encoding="utf-8")
-    arguments.output.with_suffix(".svg").write_text(scatter(cells), encoding="utf-8")
+            for more_cells, more_choices in measure(bench, case, settings, arguments.busy):
+                cells, choices = cells + more_cells, choices + more_choices
+                # After each, so that what was measured is kept whatever happens.
+                arguments.output.write_text(page(cells, choices, arguments.seconds), encoding="utf-8")
+                arguments.output.with_suffix(".svg").write_text(scatter(cells), encoding="utf-8")
     for row in summary(cells, choices):
         print(": ".join(row[:1]) + ", " + ", ".join(row[1:]), file=sys.stderr)
 

@@ -34,8 +34,8 @@ Examples:
   forebay profile cv --data photos/ --fast
   forebay profile cv --data photos/ --set random-crop.size=192
 
-Each strategy keeps the pipeline's state after one step: it is built from the
-first --samples samples, and loaded --runs times, for --seconds each: the samples
+Each strategy keeps the pipeline's state after one step: it is built from
+--samples samples, files from everywhere, and loaded --runs times, for --seconds each: the samples
 come as often as that takes. `samples/s` is T4, what reaches the trainer: the
 median of the runs once their first batch is there. Runs that other programs
 disturbed are repeated, up to --runs times. Storage and preparation are

@@ -195,10 +195,17 @@ impl Listing {
         Ok(listing)
     }
 
-    /// The first `count` samples only.
+    /// `count` samples that stand for all: files from everywhere, since the first ones are often alike; of shards, whose samples are
+    /// read together, the first.
     #[must_use]
-    pub fn take(mut self, count: u64) -> Self {
-        self.entries.truncate(count as usize);
+    pub fn sample(mut self, count: u64) -> Self {
+        if self.source.format != Format::Files {
+            self.entries.truncate(count as usize);
+        }
+        let all = self.entries.len() as u128;
+        let before = |place: u128| if all > 0 { place * u128::from(count).min(all) / all } else { 0 };
+        let mut places = 0..all;
+        self.entries.retain(|_| places.next().is_some_and(|place| before(place + 1) > before(place)));
         self
     }
 

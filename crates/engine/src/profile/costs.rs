@@ -35,6 +35,11 @@ impl Effort {
         affordable.clamp(SAMPLES_MIN as f64, self.samples as f64) as u64
     }
 
+    /// How many samples are measured at the most.
+    pub(super) fn most(self) -> u64 {
+        self.samples as u64
+    }
+
     fn is_enough(self, samples: usize, seconds: f64) -> bool {
         samples >= self.samples || (samples >= SAMPLES_MIN && seconds > self.seconds)
     }

@@ -113,17 +113,17 @@ pub fn profile(
         samples: listing.len() as u64,
         bytes: listing.bytes(),
     };
-    let listing = listing.take(options.sample_count);
+    let listing = listing.sample(options.sample_count);
     let draw = Draw { seed: options.seed, epoch: 0 };
     progress.note(&options.announcement());
     let runs_each = matches!(options.runs, Runs::Each(_));
     let effort = if runs_each { Effort::THOROUGH } else { Effort::FAST };
-    let source = SourceReader::new(Arc::new(listing.clone()), StorageChoice::Local.open(0)?);
+    let source = SourceReader::new(Arc::new(listing.clone().sample(effort.most())), StorageChoice::Local.open(0)?);
     let steps = costs::step_costs(pipeline, &source, draw, effort, progress)?;
     let cost =
         (steps.iter().map(|step| step.cpu_seconds).sum(), steps.iter().map(|step| step.bytes_out).fold(0.0, f64::max));
     let all = listing.clone();
-    let listing = if runs_each { listing } else { listing.take(effort.samples(cost)) };
+    let listing = if runs_each { listing } else { listing.sample(effort.samples(cost)) };
     let sample_count = listing.len() as u64;
     let page_cache_bytes = if options.caching == Caching::System { machine.memory_bytes } else { 0 };
     let profiler = Profiler {
@@ -170,7 +170,7 @@ pub fn profile(
     };
     profiler.note_skipped(all.lost(), 1);
     let profiler = if options.runs == Runs::Fast {
-        let profiler = profiler.on(all.take(Effort::CHECK.samples(cost)))?;
+        let profiler = profiler.on(all.sample(Effort::CHECK.samples(cost)))?;
         profiler.check_leaders(&mut profile)?;
         profiler
     } else {

@@ -218,7 +218,14 @@ fn labels_come_from_folders() {
     let labels: Vec<Option<LabelValue>> = listing.entries().iter().map(|file| file.label).collect();
     assert_eq!(labels, [0, 0, 0, 1, 1, 1, 2, 2, 2].map(|label| Some(LabelValue::Int(label))));
     assert_eq!(&*listing.entries()[3].key, "bee/0001.jpg");
-    assert_eq!(listing.take(2).len(), 2);
+    // A sample has files from everywhere, as many as were asked for.
+    let keys =
+        |count| listing.clone().sample(count).entries().iter().map(|file| file.key.to_string()).collect::<Vec<_>>();
+    let classes = |count| keys(count).iter().map(|key| key[..3].to_owned()).collect::<Vec<_>>();
+    assert_eq!(classes(3), ["ant", "bee", "cat"]);
+    for count in 0..12 {
+        assert_eq!(keys(count).len(), 9.min(count as usize));
+    }
 }
 
 #[test]
