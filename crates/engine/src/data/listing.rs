@@ -203,7 +203,7 @@ impl Listing {
             self.entries.truncate(count as usize);
         }
         let all = self.entries.len() as u128;
-        let before = |place: u128| if all > 0 { place * u128::from(count).min(all) / all } else { 0 };
+        let before = |place: u128| place * u128::from(count).min(all) / all;
         let mut places = 0..all;
         self.entries.retain(|_| places.next().is_some_and(|place| before(place + 1) > before(place)));
         self
