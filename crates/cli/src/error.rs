@@ -50,7 +50,7 @@ pub(crate) enum Error {
     },
     /// A picture, or another file of samples, could not be read or made.
     #[error("`{}`: {source}", one_line(path))]
-    Picture {
+    Codec {
         /// The file.
         path: PathBuf,
         /// What the codec said.
@@ -126,7 +126,7 @@ impl Error {
             Self::Io { source, .. } | Self::Output(source) => source.into(),
             Self::Format { .. } => ErrorKind::Data,
             Self::Usage { .. } => ErrorKind::Usage,
-            Self::Picture { source, .. } => source.kind(),
+            Self::Codec { source, .. } => source.kind(),
             Self::Interrupted(_) => ErrorKind::Cancelled,
             Self::Engine(error) => error.kind(),
             Self::Plan { source, .. } => source.kind(),

@@ -4,7 +4,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::profile::{Caching, Profile, Runs, StepCost, StrategyProfile};
+use crate::profile::{Caching, Profile, Runs, StrategyProfile};
 
 /// More than any time, size or rate can be. It keeps sums, squares and quotients of measurements finite.
 const AMOUNT_MAX: f64 = 1e30;
@@ -23,13 +23,6 @@ impl Profile {
     /// The text of `profile.json`.
     pub fn to_json(&self) -> Result<String> {
         to_json("profile", self)
-    }
-
-    /// The costs of the steps that `strategy` runs every epoch, in the order of the pipeline: reading and all steps where
-    /// files are read every epoch, the steps after the split otherwise.
-    pub fn online_steps(&self, strategy: &StrategyProfile) -> &[StepCost] {
-        // Step 0 is reading, so the split's position is the number of steps that are done once.
-        self.steps.get(strategy.split.position..).unwrap_or_default()
     }
 
     /// Checks that every number is one that a measurement can give: counts that fit the pipeline, finite times and rates

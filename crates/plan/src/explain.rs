@@ -9,6 +9,7 @@ use crate::prediction::{
 use crate::profile::{Caching, Profile, StrategyProfile};
 use crate::summary::{Summary, seen};
 use crate::units;
+use crate::work::{WorkPart, work};
 
 /// From this share of the processor time on, the steps named are "most of it".
 const MOST: f64 = 0.7;
@@ -156,16 +157,16 @@ fn rest(what: &str, rate: Option<f64>) -> String {
 
 /// The fewest parts of the online work that make most of its processor time: `most of it decode and resize`.
 fn heaviest(profile: &Profile, strategy: &StrategyProfile) -> Option<String> {
-    let mut parts: Vec<(usize, String, f64)> = vec![];
-    if profile.method.caching != Caching::Application && !strategy.split.keeps_files() {
-        // A strategy that keeps pictures encoded names the encoding after its split: `decoded+png`.
-        let encoding = strategy.name.split_once('+').map(|(_, encoding)| format!("decoding {encoding}"));
-        let what = encoding.unwrap_or_else(|| "taking records apart".to_owned());
-        parts.push((0, what, strategy.deserialise_cpu_seconds));
-    }
-    let steps = profile.online_steps(strategy);
-    parts.extend(steps.iter().enumerate().map(|(place, step)| (place + 1, step.name.clone(), step.cpu_seconds)));
-    parts.retain(|(_, _, seconds)| *seconds > 0.0);
+    // A strategy that keeps pictures encoded names the encoding after its split: `decoded+png`.
+    let encoding = strategy.name.split_once('+').map(|(_, encoding)| format!("decoding {encoding}"));
+    let name = |part| match part {
+        WorkPart::TakingApart => encoding.clone().unwrap_or_else(|| "taking records apart".to_owned()),
+        WorkPart::Step(place) => profile.steps[place].name.clone(),
+        WorkPart::Batches => "putting batches together".to_owned(),
+    };
+    let parts = work(profile, strategy).into_iter().enumerate();
+    let mut parts: Vec<(usize, String, f64)> =
+        parts.map(|(place, work)| (place, name(work.part), work.cpu_seconds)).collect();
     let sum: f64 = parts.iter().map(|(_, _, seconds)| seconds).sum();
     parts.sort_by(|(_, _, one), (_, _, other)| other.total_cmp(one));
     let mut heavy_seconds = 0.0;

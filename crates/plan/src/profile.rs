@@ -186,7 +186,7 @@ pub struct StrategyProfile {
 /// One half of loading, measured without the other. Samples are those that reach the trainer.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Alone {
-    /// The median of its parts.
+    /// The median of its parts; 0, as the next two, where too little was measured to know more than the processor time.
     pub samples_per_second: f64,
     /// The slowest part.
     pub samples_per_second_min: f64,

@@ -1,6 +1,6 @@
 //! What is done to a sample every epoch, and what the threads that do it were seen to do with their time.
 
-use crate::prediction::cpu_seconds;
+use crate::prediction::{cpu_seconds, measured_hit_ratio};
 use crate::profile::{Caching, Profile, StrategyProfile};
 use crate::stats::Stats;
 use crate::summary::seen;
@@ -30,8 +30,7 @@ pub enum WorkPart {
 /// Online steps are measured as they run, several done as one, and one by one. The former is what counts; it is shared out in the
 /// proportions of the latter, since nobody can tell what each step takes of a loop that does two.
 pub fn work(profile: &Profile, strategy: &StrategyProfile) -> Vec<Work> {
-    let hit_ratio = if profile.method.caching == Caching::None { 0.0 } else { 1.0 };
-    let total = cpu_seconds(profile, strategy, hit_ratio);
+    let total = cpu_seconds(profile, strategy, measured_hit_ratio(profile));
     // What is cached as samples has been taken apart already.
     let cached = profile.method.caching == Caching::Application;
     let apart = if cached { 0.0 } else { strategy.deserialise_cpu_seconds.min(total) };

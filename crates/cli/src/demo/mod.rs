@@ -165,7 +165,7 @@ fn write_files(order: &Order, folder: &Path, progress: &dyn Progress) -> Result<
         }
         let (name, file) = make(number);
         let path = folder.join(name);
-        let file = file.map_err(|source| Error::Picture { path: path.clone(), source })?;
+        let file = file.map_err(|source| Error::Codec { path: path.clone(), source })?;
         write(&path, &file)?;
         bytes += file.len() as u64;
         progress.advance(1);
@@ -231,7 +231,7 @@ fn nlp_pipeline(order: &Order) -> Result<String> {
     let path =
         std::path::absolute(order.folder.join(TOKENISER_FILE)).map_err(Error::io("find the folder", &order.folder))?;
     let tokeniser = Tokeniser::train(articles.iter().map(String::as_str), VOCABULARY)
-        .map_err(|source| Error::Picture { path: path.clone(), source })?;
+        .map_err(|source| Error::Codec { path: path.clone(), source })?;
     write(&path, tokeniser.to_tiktoken().unwrap_or_default().as_bytes())?;
     let named = serde_json::json!(path.display().to_string());
     write_pipeline(order, &changed_text(Domain::Nlp, "tokeniser = \"bytes\"", &format!("tokeniser = {named}")))

@@ -42,7 +42,7 @@ const NPY_HEAD_BYTES: u64 = 1 << 20;
 
 /// Looks into a file that is NPY, HDF5 or IDX.
 pub(super) fn inspect(path: &Path, sort: Sort, bytes: u64) -> Result<Found> {
-    let failed = |source| Error::Picture { path: path.to_owned(), source };
+    let failed = |source| Error::Codec { path: path.to_owned(), source };
     let (mut more, mut notice) = (false, None);
     let arrays = match sort {
         Sort::Npy => {

@@ -213,7 +213,7 @@ fn foreign(path: &Path, head: &[u8]) -> Error {
     let named = |error: &forebay_codec::Error| matches!(error, forebay_codec::Error::Unsupported { .. });
     let picture = image::Picture::open(head).err().filter(named);
     match picture.or_else(|| audio::inspect(head).err().filter(named)) {
-        Some(source) => Error::Picture { path: path.to_owned(), source },
+        Some(source) => Error::Codec { path: path.to_owned(), source },
         None => unknown(path),
     }
 }

@@ -58,7 +58,7 @@ struct L3Strip {
 }
 
 pub(super) fn file(path: &Path, content: &[u8], verify: bool) -> Result<Picture> {
-    let failed = |source| Error::Picture { path: path.to_owned(), source };
+    let failed = |source| Error::Codec { path: path.to_owned(), source };
     let opened = image::Picture::open(content).map_err(failed)?;
     let header = opened.header();
     let l3 = match header.format {

@@ -30,7 +30,7 @@ pub(super) struct Found {
 
 /// `content` may be only the beginning of a file of `bytes`.
 pub(super) fn inspect(path: &Path, content: &[u8], bytes: u64, verify: bool) -> Result<Found> {
-    let failed = |source| Error::Picture { path: path.to_owned(), source };
+    let failed = |source| Error::Codec { path: path.to_owned(), source };
     let header = audio::inspect(content).map_err(failed)?;
     let whole = content.len() as u64 == bytes;
     let mut problems: Vec<String> =
