@@ -1,25 +1,25 @@
-# make demo    see the whole path on a small data set that it makes itself
+# make demo    profile, plan, build and load a small generated data set
 # make test    every test of the project, as CI runs them
 # make help    the rest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test sanitize lint unit fuzz fuzz-corpus python-wheel python-test test-torch bench bench-l3 bench-domains bench-presto bench-truth bench-peers clean
+.PHONY: help setup build demo test sanitize lint unit book package fuzz fuzz-corpus python-wheel python-dev python-test wheels test-torch bench bench-l3 bench-domains bench-presto bench-truth bench-peers clean
 SHELL := bash
 
 # Of processor time, for each target. Where a longer run is wanted: make fuzz FUZZ_SECONDS=3600
 FUZZ_SECONDS ?= 5
 PHOTOS ?= $(firstword $(wildcard ../shared/data/images-jpeg) demo/photos)
 
-help: ## Say what there is to make
+help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-setup: ## Put the build's tools into the checkout
+setup: ## Install the build tools into the checkout
 	@tools/setup.sh
 
 build: setup ## Build the program: target/release/forebay
 	cargo build --release --package forebay-cli
 
-demo: build ## Make a small data set, profile, plan, build and load it
+demo: build ## Generate a small data set, and profile, plan, build and load it
 	target/release/forebay demo --folder demo
 
 test: setup lint unit python-test fuzz ## Every test of the project
@@ -27,32 +27,48 @@ test: setup lint unit python-test fuzz ## Every test of the project
 sanitize: setup ## Tests under AddressSanitizer, ThreadSanitizer and valgrind (long)
 	tools/sanitize.sh
 
-lint: setup ## Formatting, lints, documentation
+lint: setup book ## Formatting, spelling, lints, documentation and its site
 	cargo fmt --all --check
+	.venv/bin/typos
+	.venv/bin/ruff check --quiet
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --quiet
 
 unit: setup ## Unit, integration and documentation tests
 	cargo test --workspace
 
-# With the profile that the other tests use, so that what they share is built once.
-python-wheel: setup
+python-wheel: setup ## Build the Python package as it is released, and install it into .venv
 	rm -rf target/wheels
-	.venv/bin/maturin build --quiet --profile dev --out target/wheels --interpreter .venv/bin/python
+	.venv/bin/maturin build --quiet --release --out target/wheels --interpreter .venv/bin/python
 	.venv/bin/pip install --quiet --disable-pip-version-check --force-reinstall --no-deps target/wheels/*.whl
 
-python-test: python-wheel ## Build the Python package, install it into .venv, and test it there
+# With the profile that the other tests use, so that what they share is built once: not for measuring.
+python-dev: setup
+	rm -rf target/wheels-dev
+	.venv/bin/maturin build --quiet --profile dev --out target/wheels-dev --interpreter .venv/bin/python
+	.venv/bin/pip install --quiet --disable-pip-version-check --force-reinstall --no-deps target/wheels-dev/*.whl
+
+wheels: setup ## Wheels for old and new Linux, x86-64 and aarch64, checked by auditwheel and imported
+	tools/wheels.sh
+
+book: setup ## The documentation site, in target/book
+	tools/book.sh
+
+package: setup ## The crates that stand on their own, as they would be published
+	cargo package --quiet --allow-dirty -p forebay-l3 -p forebay-jpeg
+
+python-test: python-dev ## Build the Python package, install it into .venv, and test it there
 	.venv/bin/mypy
 	.venv/bin/python -m pytest
 
-test-torch: python-wheel ## The Python package with PyTorch, by Debian's packages (150 MB)
+test-torch: python-dev ## The Python package with PyTorch, by Debian's packages (150 MB)
 	tools/test-torch.sh
 
-fuzz: setup ## Fuzz every parser, sanitised, for FUZZ_SECONDS each; PNG beside libpng
+fuzz: setup ## Fuzz every parser, sanitized, for FUZZ_SECONDS each; PNG beside libpng
 	.venv/bin/python tools/fuzz.py run --seconds $(FUZZ_SECONDS)
 	.venv/bin/python tools/fuzz_png.py
 
-fuzz-corpus: setup ## Grow the kept fuzz inputs from inputs of our own, and minimise them
+fuzz-corpus: setup ## Grow the kept fuzz inputs from inputs of our own, and minimize them
 	.venv/bin/python tools/fuzz.py keep --seconds $(FUZZ_SECONDS)
 
 bench: setup ## Our code beside the bare libraries: ratios

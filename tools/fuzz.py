@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Fuzzes every parser, sanitised, for so many seconds of processor time each, and says what came of it.
+"""Fuzzes every parser, sanitized, for so many seconds of processor time each, and says what came of it.
 
     tools/fuzz.py run [--seconds 5] [--jobs 2] [--own] [TARGET ...]    fuzz; the kept inputs run first
-    tools/fuzz.py keep [--seconds 60] [TARGET ...]                     grow the kept corpus from inputs of our own, and minimise it
+    tools/fuzz.py keep [--seconds 60] [TARGET ...]                     grow the kept corpus from inputs of our own, and minimize it
     tools/fuzz.py show --record FILE                                   the table of the runs that were recorded in the file
 
 The build has AddressSanitizer and libFuzzer's coverage, of Rust and of the C libraries, by plain flags of the stable compilers;
@@ -55,7 +55,7 @@ SHARED = {
 }
 OWN = {
     "signal": ["crates/codec/tests/golden"],
-    "tokeniser": ["crates/codec/tests/golden/tokenisers"],
+    "tokenizer": ["crates/codec/tests/golden/tokenizers"],
     "l3_decode": ["crates/l3/tests/golden"],
     "image": ["crates/l3/tests/golden"],
     "documents": ["pipelines"],
@@ -89,7 +89,7 @@ def host() -> str:
 
 def build(triple: str, names: list[str]) -> Path:
     """Builds the targets and returns the folder that they are in."""
-    # Nothing is gained by optimising what was instrumented once more, across the parts of a crate, but minutes are lost.
+    # Nothing is gained by optimizing what was instrumented once more, across the parts of a crate, but minutes are lost.
     flags = ["-Zsanitizer=address", "-Clto=off", "-Cpasses=sancov-module"]
     for coverage in ["level=4", "inline-8bit-counters", "pc-table", "trace-compares"]:
         flags.append(f"-Cllvm-args=-sanitizer-coverage-{coverage}")
@@ -166,7 +166,7 @@ class Run:
         self.corpus = FUZZ / ("corpus-own" if own else "corpus") / target
         self.corpus.mkdir(parents=True, exist_ok=True)
         self.before = set(artifacts(target))
-        self.log = tempfile.NamedTemporaryFile("w+", prefix=f"fuzz-{target}-", suffix=".log")
+        self.log = tempfile.NamedTemporaryFile("w+", prefix=f"fuzz-{target}-", suffix=".log")  # noqa: SIM115
         # A machine that gives a tenth of a core is waited for; one that gives nothing is not.
         self.deadline = time.monotonic() + 60 + 20 * seconds
         command = [folder / target, *limits(target), self.corpus, *inputs(target, own)]
@@ -199,7 +199,8 @@ class Run:
         self.log.seek(0)
         text = self.log.read()
         self.log.close()
-        found = lambda pattern: max([int(number) for number in re.findall(pattern, text)], default=0)
+        def found(pattern):
+            return max([int(number) for number in re.findall(pattern, text)], default=0)
         finds = len(set(artifacts(self.target)) - self.before)
         # 72 is libFuzzer's word for having been asked to stop.
         if self.process.returncode not in (0, 72) and finds == 0:
@@ -278,7 +279,7 @@ def record(result: Result, file: Path) -> None:
 
 
 def keep(folder: Path, target: str) -> None:
-    """Minimises what grew, with what was kept, into what is kept: as few small files as have the same coverage."""
+    """Minimizes what grew, with what was kept, into what is kept: as few small files as have the same coverage."""
     sources = [kept(target), FUZZ / "corpus-own" / target, *(ROOT / folder for folder in OWN.get(target, []))]
     with tempfile.TemporaryDirectory() as scratch:
         small, merged = Path(scratch, "small"), Path(scratch, "merged")

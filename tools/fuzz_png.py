@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
 import ctypes
 import io
 import random
@@ -22,10 +23,10 @@ import warnings
 import zlib
 from pathlib import Path
 
+import fuzz_seeds
 from PIL import Image
 
 import fuzz
-import fuzz_seeds
 
 # libpng's words for what we take, each with the reason why that is right: as long as Pillow takes it, too.
 KNOWN = {
@@ -62,7 +63,7 @@ def judge(library: ctypes.CDLL, file: bytes) -> tuple[str, str, tuple[int, int, 
     nothing = (0, 0, 0)
     if not library.png_image_begin_read_from_memory(ctypes.byref(image), file, ctypes.c_size_t(len(file))):
         return "refused", image.message.decode(), nothing, b""
-    # As stored: alpha (1) and colour (2) stay; no 16 bit (4), no palette (8).
+    # As stored: alpha (1) and color (2) stay; no 16 bit (4), no palette (8).
     deep = bool(image.format & 4)
     image.format &= 3
     channels = 1 + (image.format & 1) + (image.format & 2)
@@ -128,10 +129,8 @@ def mutant(draw: random.Random, file: bytes) -> bytes:
             part[0] = bytes(draw.choice(b"IDATtRNSPLEexf") for _ in range(4))
         case 3:
             pixels = next((one for one in parts if one[0] == b"IDAT"), part)
-            try:
+            with contextlib.suppress(zlib.error):
                 pixels[1] = zlib.compress(flipped(draw, zlib.decompress(pixels[1])))
-            except zlib.error:
-                pass
         case 4:
             pixels = next((one for one in parts if one[0] == b"IDAT"), part)
             cut = draw.randrange(len(pixels[1]) + 1)
@@ -162,12 +161,12 @@ class Ours:
 def compare(ours: Ours, library: ctypes.CDLL, count: int, seed: int) -> tuple[dict[str, int], list[str]]:
     draw = random.Random(seed)
     depths = {0: [1, 2, 4, 8, 16], 2: [8, 16], 3: [1, 2, 4, 8], 4: [8, 16], 6: [8, 16]}
-    kinds = [(colour, depth) for colour, allowed in depths.items() for depth in allowed]
+    kinds = [(color, depth) for color, allowed in depths.items() for depth in allowed]
     counts: collections.Counter[str] = collections.Counter()
     findings = []
     for number in range(count):
-        colour, depth = draw.choice(kinds)
-        file = fuzz_seeds.png(colour, depth, draw.random() < 0.5, (draw.randint(1, 20), draw.randint(1, 20)))
+        color, depth = draw.choice(kinds)
+        file = fuzz_seeds.png(color, depth, draw.random() < 0.5, (draw.randint(1, 20), draw.randint(1, 20)))
         for _ in range(draw.randint(0, 2)):
             file = mutant(draw, file)
         size, pixels = ours.judge(file)
@@ -196,7 +195,8 @@ def main() -> int:
     if library is None:
         print("skipped: this Pillow brings no libpng to compare with")
         return 0
-    command = ["cargo", "build", "--quiet", "--package", "forebay-codec", "--example", "verdicts"]
+    # With the features that the other tests use, so that nothing is compiled again.
+    command = ["cargo", "build", "--quiet", "--workspace", "--example", "verdicts"]
     subprocess.run(command, cwd=fuzz.ROOT, check=True)
     ours = Ours(fuzz.ROOT / "target/debug/examples/verdicts")
     counts, findings = compare(ours, library, arguments.count, arguments.seed)

@@ -52,15 +52,15 @@ def jpegs() -> None:
                 files[f"{mode}-{size[0]}-{progressive}.jpg"] = saved(
                     picture(mode, size), "JPEG", quality=80, progressive=progressive, optimize=progressive
                 )
-    colour = picture("RGB", (35, 19))
+    color = picture("RGB", (35, 19))
     for sampling in ["4:4:4", "4:2:2", "4:2:0"]:
         name = sampling.replace(":", "")
-        files[f"{name}.jpg"] = saved(colour, "JPEG", quality=70, subsampling=sampling)
-        files[f"{name}-restart.jpg"] = saved(colour, "JPEG", quality=30, subsampling=sampling, restart_marker_blocks=2)
-        files[f"{name}-progressive.jpg"] = saved(colour, "JPEG", quality=40, subsampling=sampling, progressive=True)
-    files["rows.jpg"] = saved(colour, "JPEG", restart_marker_rows=1)
-    files["keep-rgb.jpg"] = saved(colour, "JPEG", keep_rgb=True)
-    files["comment.jpg"] = saved(colour, "JPEG", comment=b"a comment", dpi=(72, 72))
+        files[f"{name}.jpg"] = saved(color, "JPEG", quality=70, subsampling=sampling)
+        files[f"{name}-restart.jpg"] = saved(color, "JPEG", quality=30, subsampling=sampling, restart_marker_blocks=2)
+        files[f"{name}-progressive.jpg"] = saved(color, "JPEG", quality=40, subsampling=sampling, progressive=True)
+    files["rows.jpg"] = saved(color, "JPEG", restart_marker_rows=1)
+    files["keep-rgb.jpg"] = saved(color, "JPEG", keep_rgb=True)
+    files["comment.jpg"] = saved(color, "JPEG", comment=b"a comment", dpi=(72, 72))
     for turn in range(1, 9):
         exif[0x0112] = turn
         files[f"turned-{turn}.jpg"] = saved(picture("RGB", (10, 9)), "JPEG", exif=exif)
@@ -76,10 +76,10 @@ def chunk(kind: bytes, content: bytes) -> bytes:
 ADAM7 = [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)]
 
 
-def png(colour: int, depth: int, interlaced: bool, size: tuple[int, int], extra: bytes = b"") -> bytes:
-    """A PNG of a colour type and depth, each row with another filter."""
-    draw = random.Random(colour * 100 + depth)
-    samples = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}[colour]
+def png(color: int, depth: int, interlaced: bool, size: tuple[int, int], extra: bytes = b"") -> bytes:
+    """A PNG of a color type and depth, each row with another filter."""
+    draw = random.Random(color * 100 + depth)
+    samples = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}[color]
     passes = ADAM7 if interlaced else [(0, 0, 1, 1)]
     rows, count = b"", 0
     for left, top, across, down in passes:
@@ -87,33 +87,33 @@ def png(colour: int, depth: int, interlaced: bool, size: tuple[int, int], extra:
         for _ in range(height if width else 0):
             rows += bytes([count % 5]) + bytes(draw.randrange(64) for _ in range(-(-width * samples * depth // 8)))
             count += 1
-    header = struct.pack(">IIBBBBB", *size, depth, colour, 0, 0, interlaced)
-    palette = chunk(b"PLTE", bytes(draw.randrange(256) for _ in range(3 * 2 ** min(depth, 6)))) if colour == 3 else b""
+    header = struct.pack(">IIBBBBB", *size, depth, color, 0, 0, interlaced)
+    palette = chunk(b"PLTE", bytes(draw.randrange(256) for _ in range(3 * 2 ** min(depth, 6)))) if color == 3 else b""
     file = b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + palette + extra
     return file + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
 
 
 def pngs() -> None:
     depths = {0: [1, 2, 4, 8, 16], 2: [8, 16], 3: [1, 2, 4, 8], 4: [8, 16], 6: [8, 16]}
-    for colour, allowed in depths.items():
+    for color, allowed in depths.items():
         for depth in allowed:
             for interlaced in [False, True]:
                 for number, size in enumerate([(1, 1), (9, 7), (33, 5)]):
-                    file = png(colour, depth, interlaced, size)
-                    write("image", f"{colour}-{depth}-{interlaced}-{number}.png", file)
-                    if colour in (0, 3):
-                        write("arrays", f"{colour}-{depth}-{interlaced}-{number}.png", file)
+                    file = png(color, depth, interlaced, size)
+                    write("image", f"{color}-{depth}-{interlaced}-{number}.png", file)
+                    if color in (0, 3):
+                        write("arrays", f"{color}-{depth}-{interlaced}-{number}.png", file)
     extras = {
-        "grey-key": (0, chunk(b"tRNS", b"\0\x07")),
-        "colour-key": (2, chunk(b"tRNS", b"\0\1\0\2\0\3")),
+        "gray-key": (0, chunk(b"tRNS", b"\0\x07")),
+        "color-key": (2, chunk(b"tRNS", b"\0\1\0\2\0\3")),
         "alpha": (3, chunk(b"tRNS", bytes(range(30)))),
         "gamma": (2, chunk(b"gAMA", struct.pack(">I", 45455)) + chunk(b"sRGB", b"\0")),
         "words": (0, chunk(b"tEXt", b"Title\0words") + chunk(b"zTXt", b"Title\0\0" + zlib.compress(b"words"))),
         "exif": (2, chunk(b"eXIf", b"II*\0\x08\0\0\0\1\0\x12\1\3\0\1\0\0\0\6\0\0\0\0\0\0\0")),
         "animated": (2, chunk(b"acTL", struct.pack(">II", 1, 0)) + chunk(b"fcTL", struct.pack(">IIIIIHHBB", 0, 9, 7, 0, 0, 1, 1, 0, 0))),
     }
-    for name, (colour, extra) in extras.items():
-        write("image", f"{name}.png", png(colour, 8, False, (9, 7), extra))
+    for name, (color, extra) in extras.items():
+        write("image", f"{name}.png", png(color, 8, False, (9, 7), extra))
 
 
 def other_pictures() -> None:
@@ -137,7 +137,7 @@ def other_pictures() -> None:
         if mode == "I;16":
             image = Image.fromarray(numpy.asarray(image).astype(numpy.uint16) * 257)
         write("image", f"{mode.replace(';', '')}.pnm", saved(image, "PPM"))
-    for name, text in {"ascii": "P3 2 1 255 1 2 3 4 5 6\n", "grey": "P2\n# words\n2 2\n15\n0 1\n2 15\n", "bits": "P1 3 1 1 0 1\n"}.items():
+    for name, text in {"ascii": "P3 2 1 255 1 2 3 4 5 6\n", "gray": "P2\n# words\n2 2\n15\n0 1\n2 15\n", "bits": "P1 3 1 1 0 1\n"}.items():
         write("image", f"{name}.pnm", text.encode())
     pixels = b"".join(b"\xfe" + bytes([x, 3 * x % 256, 9]) for x in range(20)) + b"\xff\1\2\3\4" + b"\x02\x6a\xa8\x88\xc3"
     write("image", "small.qoi", b"qoif" + struct.pack(">IIBB", 7, 4, 4, 0) + pixels + b"\0" * 7 + b"\1")
@@ -230,6 +230,9 @@ def shards() -> None:
     packed += stream.flush()
     write("lists", "packed", blocks.encode() + b"\0" + packed)
     write("lists", "blocks", blocks.encode())
+    # One of each algorithm and scope, of some content.
+    for kind in range(24):
+        write("compression", f"{kind}", bytes([kind, 0, 4, 200]) + shard[:400] + b"a run " * 30)
 
 
 def tars() -> None:
@@ -324,10 +327,10 @@ PROFILE = {
     ],
     "strategies": [
         {"name": "unprocessed", "split": {"position": 0, "name": "unprocessed"}, "storage_bytes": 10000000,
-         "bytes_per_sample": 1e5, "prep_seconds": 0, "deserialise_cpu_seconds": 0, "online_cpu_seconds": 0.0041,
+         "bytes_per_sample": 1e5, "prep_seconds": 0, "deserialize_cpu_seconds": 0, "online_cpu_seconds": 0.0041,
          "runs": [{"samples": 100, "skipped": 0, "seconds": 1.02, "bytes_read": 10000000}]},
         {"name": "decoded", "split": {"position": 2, "name": "decoded"}, "storage_bytes": 60000000,
-         "bytes_per_sample": 6e5, "prep_seconds": 1.2, "deserialise_cpu_seconds": 0.0001, "online_cpu_seconds": 0,
+         "bytes_per_sample": 6e5, "prep_seconds": 1.2, "deserialize_cpu_seconds": 0.0001, "online_cpu_seconds": 0,
          "runs": [{"samples": 100, "skipped": 0, "seconds": 0.155, "bytes_read": 60000000}]},
     ],
 }

@@ -29,7 +29,7 @@ thread() {
     [[ -d "$(rustc --print sysroot)/lib/rustlib/src/rust" ]] || rustup component add rust-src
     # Tests whose time is measured fail where everything takes ten times as long.
     TSAN_OPTIONS="halt_on_error=1:second_deadlock_stack=1" sanitized thread -Zbuild-std -p forebay-engine --test it -- \
-        --skip stats:: --skip profiling::without_runs
+        --skip stats:: --skip profiling::without_runs --skip profiling::caches_are_faster
 }
 
 valgrind_on() { # the tests of a room

@@ -31,7 +31,7 @@ def enter_environment():
         subprocess.run([sys.executable, "-m", "venv", ENVIRONMENT], check=True)
         subprocess.run([python, "-m", "pip", "install", "--quiet", "numpy", "librosa"], check=True)
     core = str(max(os.sched_getaffinity(0)))
-    variables = {**os.environ, **{name: "1" for name in THREADS}, "BENCH_DOMAINS": "1"}
+    variables = {**os.environ, **dict.fromkeys(THREADS, "1"), "BENCH_DOMAINS": "1"}
     arguments = ["taskset", "-c", core, str(python), *sys.argv]
     os.execvpe(arguments[0], arguments, variables)
 
@@ -159,11 +159,11 @@ def main():
             times = ours(example, path, signal, options.rounds)
             samples, rate = soundfile.read(path, dtype="int16")
             seconds = len(samples) / rate
-            decode = fastest(lambda: soundfile.read(path, dtype="int16"), options.rounds)
+            decode = fastest(lambda path=path: soundfile.read(path, dtype="int16"), options.rounds)
             report(f"decode {path.suffix[1:]}, {seconds:.1f} s of {rate} Hz", times["decode"], {"soundfile (C)": decode})
             tasks = spectrogram_tasks(samples, rate)
             theirs = {title: fastest(task, options.rounds) for title, task in tasks.items()}
-            report(f"log-mel spectrogram, {seconds:.1f} s of {rate} Hz", times["log-mel"], theirs, BAR)
+            report(f"log-mel spectrogram, {seconds:.1f} s of {rate} Hz", times["log_mel_spectrogram"], theirs, BAR)
         for power in ["reactive", "active"]:
             tasks = nilm_tasks(voltage, current, power == "reactive")
             theirs = {title: fastest(task, options.rounds) for title, task in tasks.items()}

@@ -1,4 +1,4 @@
-"""Tokenising and article extraction on one core, beside the usual Python stack, in one run.
+"""Tokenizing and article extraction on one core, beside the usual Python stack, in one run.
 
     python bench/domains/text.py
 
@@ -42,7 +42,7 @@ def read_ids(path):
 
     ids = np.fromfile(path, dtype="<i4")
     ends = np.flatnonzero(ids == -1)
-    return [ids[start:end].tolist() for start, end in zip([0, *(ends[:-1] + 1)], ends)]
+    return [ids[start:end].tolist() for start, end in zip([0, *(ends[:-1] + 1)], ends, strict=False)]
 
 
 def corpora():
@@ -105,7 +105,7 @@ def compare_gpt2(sets, rounds):
 
 
 def compare_files(sets):
-    """Tokeniser files of other kinds, trained on the articles."""
+    """Tokenizer files of other kinds, trained on the articles."""
     import sentencepiece
     import tokenizers
     from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
@@ -131,13 +131,13 @@ def compare_files(sets):
 
     def check(name, kind, file, encode):
         speed, theirs = timed(texts, encode)
-        first, again, _ = ours(kind, file, WORK / "mixed", WORK / "ids")
+        _first, again, _ = ours(kind, file, WORK / "mixed", WORK / "ids")
         mine = read_ids(WORK / "ids")
-        wrong = [place for place, (one, other) in enumerate(zip(mine, theirs)) if one != other]
+        wrong = [place for place, (one, other) in enumerate(zip(mine, theirs, strict=False)) if one != other]
         print(f"  {name:46} {'equal' if mine == theirs else 'DIFFERENT'}   {again:7.1f} MB/s, theirs {speed:.1f}")
         if mine != theirs:
             place = wrong[0] if wrong else 0
-            at = next((n for n, (a, b) in enumerate(zip(mine[place], theirs[place])) if a != b), -1)
+            at = next((n for n, (a, b) in enumerate(zip(mine[place], theirs[place], strict=False)) if a != b), -1)
             print(
                 "    text",
                 place,
@@ -149,7 +149,7 @@ def compare_files(sets):
             )
         return mine == theirs
 
-    print("other tokeniser files, ids beside those of the tool that made them")
+    print("other tokenizer files, ids beside those of the tool that made them")
     good = True
     for model in ("unigram", "bpe"):
         for options in (

@@ -17,10 +17,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import forebay
 import numpy
 from PIL import Image
-
-import forebay
 
 SAMPLES = 200
 THREADS = 4

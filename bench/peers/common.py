@@ -25,7 +25,7 @@ MEAN = (0.485, 0.456, 0.406)
 DEVIATION = (0.229, 0.224, 0.225)
 
 TASKS = {
-    "full": "JPEG: decode, random-resized-crop 224, flip, normalise, float32 CHW batches of 64",
+    "full": "JPEG: decode, random_resized_crop 224, flip, normalize, float32 CHW batches of 64",
     "raw": "The same work from pixels that were decoded before",
     "decode": "JPEG: decode only, to uint8 HWC pixels",
     "png": "PNG 2048x1024: decode only, to uint8 HWC pixels",
@@ -34,11 +34,11 @@ TASKS = {
     "crop": "The random crop itself, made to take the whole picture: pixels only, not timed",
 }
 
-#: What a task's pixels are compared with, and of how many pictures, the first ones by name. `centre` is resized and
+#: What a task's pixels are compared with, and of how many pictures, the first ones by name. `center` is resized and
 #: then cut, `cut` is cut and then resized, `whole` is only resized; `jpeg` and `png` are as Pillow decodes them.
 REFERENCES = {
-    "full": ("centre", 64),
-    "raw": ("centre", 64),
+    "full": ("center", 64),
+    "raw": ("center", 64),
     "crop": ("whole", 64),
     "decode": ("jpeg", 64),
     "png": ("png", 2),
@@ -58,7 +58,7 @@ class Work:
     data: Path
     #: The peer's own files, such as shards in its own format.
     prepared: Path
-    #: Resize and centre crop instead of the random crop, in any order of the samples: to compare pixels.
+    #: Resize and center crop instead of the random crop, in any order of the samples: to compare pixels.
     deterministic: bool = False
 
     def files(self, kind: str = "jpeg") -> list[Path]:

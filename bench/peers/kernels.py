@@ -51,13 +51,13 @@ def resized(width: int, height: int) -> tuple[int, int]:
     return int(SHORTER_SIDE * width / shorter), int(SHORTER_SIDE * height / shorter)
 
 
-def centre(width: int, height: int) -> tuple[int, int]:
-    """Left and top of the centre crop, rounded as torchvision does."""
+def center(width: int, height: int) -> tuple[int, int]:
+    """Left and top of the center crop, rounded as torchvision does."""
     return round((width - SIZE) / 2), round((height - SIZE) / 2)
 
 
 @cache
-def normalise_tables() -> Any:
+def normalize_tables() -> Any:
     """For each channel, what each of the 256 values becomes."""
     import numpy
 
@@ -65,12 +65,12 @@ def normalise_tables() -> Any:
     return numpy.stack([(values - mean) / deviation for mean, deviation in zip(MEAN, DEVIATION, strict=True)])
 
 
-def normalise_chw(picture: Any) -> Any:
-    """uint8 HWC to normalised float32 CHW, by table: of what NumPy and OpenCV have, the fastest."""
+def normalize_chw(picture: Any) -> Any:
+    """uint8 HWC to normalized float32 CHW, by table: of what NumPy and OpenCV have, the fastest."""
     import numpy
 
     cv2 = _opencv()
-    tables = normalise_tables()
+    tables = normalize_tables()
     made = numpy.empty((3, *picture.shape[:2]), numpy.float32)
     for channel, plane in enumerate(cv2.split(picture)):
         cv2.LUT(plane, tables[channel], dst=made[channel])
@@ -97,20 +97,20 @@ def resize_and_cut(picture: Any) -> Any:
     """The deterministic variant of it."""
     cv2 = _opencv()
     width, height = resized(picture.shape[1], picture.shape[0])
-    left, top = centre(width, height)
+    left, top = center(width, height)
     return cv2.resize(picture, (width, height), interpolation=cv2.INTER_LINEAR)[top : top + SIZE, left : left + SIZE]
 
 
 def fast(data: bytes) -> Any:
     import simplejpeg
 
-    return normalise_chw(cut_and_resize(simplejpeg.decode_jpeg(data, "RGB")))
+    return normalize_chw(cut_and_resize(simplejpeg.decode_jpeg(data, "RGB")))
 
 
 def fast_deterministic(data: bytes) -> Any:
     import simplejpeg
 
-    return normalise_chw(resize_and_cut(simplejpeg.decode_jpeg(data, "RGB")))
+    return normalize_chw(resize_and_cut(simplejpeg.decode_jpeg(data, "RGB")))
 
 
 @cache

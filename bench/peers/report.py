@@ -46,7 +46,7 @@ of a core meanwhile (what the hypervisor took away included); disturbed rounds c
 and such rows are marked `disturbed`.
 
 `difference` is the mean absolute difference of pixels, in percent of the range of values, to torchvision's (full
-work: resized to 256 by the shorter side, antialiased, centre crop 224, normalised: what a peer does instead of its
+work: resized to 256 by the shorter side, antialiased, center crop 224, normalized: what a peer does instead of its
 random crop) or to Pillow's (decoding). FFCV can only cut before it resizes, and is compared with torchvision doing
 so. Forebay's random crop itself is compared as well, made to take the whole picture. `x Forebay` is the row's figure
 relative to the best of Forebay's in the same run."""

@@ -75,7 +75,7 @@ class Summary:
     batches_shared: int = 0
 
 
-def summarise(row: Row) -> Summary:
+def summarize(row: Row) -> Summary:
     """Medians over the undisturbed rounds, or over all of them if there is none."""
     rounds = [found for found in row.rounds if "error" not in found]
     clean = [found for found in rounds if not is_disturbed(found)]

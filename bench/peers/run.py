@@ -24,7 +24,7 @@ import environments
 import measure
 import report
 from common import REFERENCES, TASKS
-from rows import Row, is_disturbed, summarise
+from rows import Row, is_disturbed, summarize
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -363,7 +363,7 @@ def main() -> None:
     measure_rounds(bench, rows, arguments.rounds, arguments.seconds, arguments.wait_quiet)
     complete = not arguments.only and not arguments.tasks
     found = report.Report(
-        rows=[summarise(row) for row in rows],
+        rows=[summarize(row) for row in rows],
         versions=versions,
         data=described,
         command=" ".join(["bench/peers/run.py", *report.without_paths(sys.argv[1:])]),

@@ -40,7 +40,7 @@ def make_references(data: Path) -> None:
     kinds = {
         "jpeg": [numpy.asarray(Image.open(path).convert("RGB")) for path in jpegs],
         "png": [numpy.asarray(Image.open(path).convert("RGB")) for path in pngs],
-        "centre": [pil_deterministic(path.read_bytes()).numpy() for path in jpegs],
+        "center": [pil_deterministic(path.read_bytes()).numpy() for path in jpegs],
         "whole": [_transformed(path, resize) for path in jpegs],
         "cut": [_transformed(path, _cut, resize) for path in jpegs],
     }
@@ -49,7 +49,7 @@ def make_references(data: Path) -> None:
 
 
 def _cut(picture: Any) -> Any:
-    """The square that is as much of a picture as the centre crop is of the resized one; half pixels are left out."""
+    """The square that is as much of a picture as the center crop is of the resized one; half pixels are left out."""
     height, width = picture.shape[-2:]
     side = min(height, width) * SIZE // SHORTER_SIDE
     top, left = (height - side) // 2, (width - side) // 2
@@ -57,7 +57,7 @@ def _cut(picture: Any) -> Any:
 
 
 def _transformed(path: Path, *steps: Any) -> Any:
-    """A picture after torchvision's steps, normalised."""
+    """A picture after torchvision's steps, normalized."""
     import torch
     from torchvision.io import ImageReadMode, decode_image
     from torchvision.transforms import v2
@@ -67,13 +67,13 @@ def _transformed(path: Path, *steps: Any) -> Any:
 
 
 def difference_percent(pictures: dict[int, Any], kind: str, count: int, data: Path) -> float:
-    """The mean absolute difference to the reference, in percent of the range of values before normalising."""
+    """The mean absolute difference to the reference, in percent of the range of values before normalizing."""
     import numpy
 
     missing = [number for number in range(count) if number not in pictures]
     if missing:
         raise ValueError(f"{len(missing)} of the first {count} pictures did not come, number {missing[0]} for one")
-    scale = numpy.array(DEVIATION).reshape(3, 1, 1) if kind in ("centre", "whole", "cut") else 1 / 255
+    scale = numpy.array(DEVIATION).reshape(3, 1, 1) if kind in ("center", "whole", "cut") else 1 / 255
     found = []
     with numpy.load(reference_file(data, kind)) as reference:
         for number in range(count):

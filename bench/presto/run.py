@@ -41,12 +41,12 @@ def compare(program: pathlib.Path, domain: str, folder: pathlib.Path, storage: s
     common = [made["pipeline"], "--data", made["folder"], "--samples", str(SAMPLES[domain]), "--storage", storage]
     whole, whole_seconds = run(program, "profile", *common, "--runs", "3", "-o", str(folder / f"{domain}.json"))
     fast, fast_seconds = run(program, "profile", *common, "--fast", "-o", str(folder / f"{domain}-fast.json"))
-    measured = {strategy["name"]: strategy["t4_samples_per_second"] for strategy in whole["strategies"]}
+    measured = {strategy["name"]: strategy["samples_per_second"] for strategy in whole["strategies"]}
     return {
         "pipeline": domain,
         "samples": SAMPLES[domain],
         "measured": measured,
-        "expected": {strategy["name"]: strategy["t4_samples_per_second"] for strategy in fast["strategies"]},
+        "expected": {strategy["name"]: strategy["samples_per_second"] for strategy in fast["strategies"]},
         "winner": whole["fastest"],
         "chosen": fast["fastest"],
         "slower": 1 - measured[fast["fastest"]] / measured[whole["fastest"]],

@@ -1,6 +1,6 @@
 """Can a profile be believed? Each of its figures beside an independent load.
 
-For each case (a pipeline and its data) every strategy is built once from all of the data. For each setting (storage, threads, caching) the
+For each case (a pipeline and its data) every strategy is built once from all of the data. For each setting (storage, threads, caching)
 some samples are profiled, whole and with `--fast`, and every strategy is loaded with `forebay load` for some seconds. A cell is one strategy
 in one setting: what the cost model said, what the profile said, what the load gave, and what bound it. Once more with a core kept busy by
 another process: then the choice counts, against what the quiet loads gave.
@@ -22,12 +22,16 @@ import shutil
 import statistics
 import subprocess
 import sys
+import tarfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench/peers"))
+import measure as clocks  # noqa: E402  (what others do meanwhile: one mechanism for both)
+
 DATA = pathlib.Path(os.environ.get("FOREBAY_TEST_DATA", ROOT / "../shared/data"))
 CUSTOM = "custom:read=200MB/s,stream=100MB/s,seek=4ms,iops=400"
 
@@ -39,13 +43,27 @@ BOTTLENECKS_MIN, REGRET_MAX, FAST_SHARE_MAX = 0.95, 0.05, 0.2
 #: How long the disk gets to come to rest after data sets were written.
 SETTLE_SECONDS = 10
 
+#: How often a load is tried that others disturbed.
+TRIES = 3
+
 #: How long an epoch of a load should last, and how many samples are in a batch.
-EPOCH_SECONDS, BATCH = 2.5, 64
+EPOCH_SECONDS, BATCH = 1.2, 64
+
+#: How long a load goes on before it counts.
+WARM_UP_SECONDS = 1.0
+
+
+#: For the cases that do not go through all settings: a slow storage, and none.
+FEW = ("local, 2 threads, page cache", "ceph-hdd, 2 threads")
+
+#: Where `cv` and `imagenet` are profiled once more with one core kept busy by another process.
+BUSY = ("local, 2 threads, page cache", "ceph-hdd, 2 threads")
 
 
 @dataclass
 class Case:
-    """A pipeline and its data; `times` is how often each file comes, so that an epoch is longer than its start."""
+    """A pipeline and its data; `times` is how often each file comes, so that an epoch is longer than its start; `settings` are the
+    beginnings of those that it goes through; with `tar` the files lie in shards as WebDataset writes them."""
 
     name: str
     pipeline: str
@@ -53,6 +71,13 @@ class Case:
     times: int
     samples: int
     encodings: list[str] = field(default_factory=list)
+    settings: tuple[str, ...] = ("",)
+    tar: bool = False
+
+    def options(self, data: pathlib.Path) -> list[str]:
+        """The pipeline, and where its data lies."""
+        source = ["--set", "source.format=tar", "--set", "source.files=**/*.tar", "--set", "source.label=none"] if self.tar else []
+        return [self.pipeline, "--data", str(data), *source]
 
 
 @dataclass
@@ -70,10 +95,11 @@ CACHING = {"none": "cold", "system": "page cache", "application": "samples in me
 
 CASES = [
     Case("cv", "cv", DATA / "images-jpeg", 10, 200),
-    Case("imagenet", "imagenet", DATA / "images-jpeg", 10, 200, ["l3-fast", "gzip"]),
-    Case("png", "cv2-png", DATA / "images-png-hd", 20, 60, ["l3-fast"]),
-    Case("nlp", "nlp", DATA / "text-html", 4, 100),
-    Case("flac", "flac", DATA / "audio-flac", 4, 100),
+    Case("imagenet", "imagenet", DATA / "images-jpeg", 10, 200, ["l3-fast", "gzip"], (*FEW, "ssd")),
+    Case("tar", "cv", DATA / "images-jpeg", 10, 200, [], FEW, tar=True),
+    Case("png", "cv2-png", DATA / "images-png-hd", 20, 60, ["l3-fast"], FEW),
+    Case("nlp", "nlp", DATA / "text-html", 4, 100, [], FEW),
+    Case("flac", "flac", DATA / "audio-flac", 4, 100, [], FEW),
 ]
 SETTINGS = [
     Setting("local", 2, "none"),
@@ -105,6 +131,9 @@ class Cell:
     fast_bound: str
     truth_bound: str
     ran_fast: bool
+    #: The load before the profile, and the one after it.
+    before: float
+    after: float
 
 
 @dataclass
@@ -124,6 +153,7 @@ class Choice:
 class Bench:
     def __init__(self, program: pathlib.Path, folder: pathlib.Path, seconds: float) -> None:
         self.program, self.folder, self.seconds = program, folder, seconds
+        self.samples = 0
 
     def run(self, *arguments: str) -> Any:
         done = subprocess.run([self.program, *arguments, "--json"], capture_output=True, text=True)
@@ -138,20 +168,27 @@ class Bench:
         copies = self.folder / case.name / "data" / "all"
         shutil.rmtree(copies.parent, ignore_errors=True)
         copies.mkdir(parents=True)
-        for number in range(case.times):
-            for path in found:
-                shutil.copyfile(path, copies / f"{number}-{path.name}")
+        files = [(f"{number}-{path.name}", path) for number in range(case.times) for path in found]
+        if case.tar:
+            for shard in range(2):
+                with tarfile.open(copies / f"{shard}.tar", "w") as tar:
+                    for name, path in files[shard::2]:
+                        tar.add(path, name)
+        else:
+            for name, path in files:
+                shutil.copyfile(path, copies / name)
+        self.samples = len(files)
         return copies.parent
 
     def common(self, case: Case, data: pathlib.Path, setting: Setting) -> list[str]:
         encodings = [word for encoding in case.encodings for word in ("--encoding", encoding)]
-        return [case.pipeline, "--data", str(data), "--samples", str(case.samples), "--storage", setting.storage,
+        return [*case.options(data), "--samples", str(case.samples), "--storage", setting.storage,
                 "--threads", str(setting.threads), "--caching", setting.caching, *encodings]
 
     def profile(self, case: Case, data: pathlib.Path, setting: Setting, *options: str) -> tuple[dict[str, Any], float]:
         begun = time.monotonic()
         output = str(self.folder / case.name / "profile.json")
-        runs = ["--runs", "4"] if setting.caching == "system" and "--fast" not in options else []
+        runs = ["--runs", "6"] if setting.caching == "system" and "--fast" not in options else []
         found = self.run("profile", *self.common(case, data, setting), "-o", output, *runs, *options)
         return found, time.monotonic() - begun
 
@@ -161,30 +198,37 @@ class Bench:
             return None
         folder = self.folder / case.name / "built" / strategy
         if not (folder / "dataset.json").exists():
-            self.run("build", case.pipeline, "--data", str(data), "--strategy", strategy, "--output", str(folder),
+            self.run("build", *case.options(data), "--strategy", strategy, "--output", str(folder),
                      "--shards", "2")
         return folder
 
-    def load(self, case: Case, data: pathlib.Path, setting: Setting, strategy: str, rate: float) -> tuple[float, str]:
-        """What a load of some seconds gives after its first batches, and what bound it."""
+    def load(self, case: Case, data: pathlib.Path, setting: Setting, strategy: str, rate: float) -> tuple[list[float], str]:
+        """What a load of some seconds gives, epoch by epoch, and what bound it. The first epochs do not count: they fill the caches, if there are
+        any, and the system gives the process and the page cache memory that it will not have to give again."""
         folder = self.build(case, data, strategy)
-        what = [case.pipeline, "--data", str(data)] if folder is None else [str(folder)]
-        # Epochs of two seconds or so, so that their start counts for little and a stall is in one of several.
-        samples = min(len(list((data / "all").iterdir())), max(256, math.ceil(EPOCH_SECONDS * rate)))
-        epochs = max(3, math.ceil(self.seconds * rate / samples) + 1)
+        what = case.options(data) if folder is None else [str(folder)]
+        # Epochs of a second or so, so that their start counts for little and a stall is in one of several.
+        samples = min(self.samples, max(256, math.ceil(EPOCH_SECONDS * rate)))
+        epochs = max(3, math.ceil((self.seconds + WARM_UP_SECONDS) * rate / samples) + 1)
         options = ["--storage", setting.storage, "--threads", str(setting.threads), "--samples", str(samples)]
         if setting.caching == "none":
             options += ["--cold"]
         elif setting.caching == "application":
             options += ["--cache", "8GB"]
+        tries = 1
         while True:
+            begun = clocks.read()
             found = self.run("load", *what, *options, "--epochs", str(epochs))
-            # The first epoch fills the caches, if there are any.
-            counted = found["epochs"] if setting.caching == "none" else found["epochs"][1:]
+            if clocks.others_cores(begun, clocks.read()) > clocks.OTHERS_CORES_MAX and tries < TRIES:
+                tries += 1
+                continue
+            counted, warm_up = found["epochs"][1:], found["epochs"][0]["seconds"]
+            while warm_up < WARM_UP_SECONDS and len(counted) > 1:
+                warm_up += counted.pop(0)["seconds"]
             seconds = [epoch["seconds"] - epoch["first_batch_seconds"] for epoch in counted]
-            if sum(seconds) >= 0.9 * self.seconds:
+            if sum(seconds) >= 0.8 * self.seconds:
                 rates = [(epoch["samples"] - BATCH) / taken for epoch, taken in zip(counted, seconds, strict=True)]
-                return statistics.median(rates), found["bound_by"]
+                return rates, found["bound_by"]
             epochs = math.ceil(epochs * self.seconds / max(sum(seconds), 0.01)) + 1
 
 
@@ -203,12 +247,34 @@ def busy_core() -> Iterator[None]:
 def choice(case: Case, setting: Setting, how: str, found: dict[str, Any], seconds: float, truth: dict[str, float]) -> Choice:
     best = max(truth, key=lambda name: truth[name])
     known = [strategy for strategy in found["strategies"] if strategy["name"] in truth]
-    chosen = max(known, key=lambda strategy: strategy["t4_samples_per_second"])["name"]
+    chosen = max(known, key=lambda strategy: strategy["samples_per_second"])["name"]
     unsure = any(strategy["disturbed"] for strategy in found["strategies"])
     return Choice(case.name, str(setting), how, chosen, best, 1 - truth[chosen] / truth[best], unsure, seconds)
 
 
-def measure(bench: Bench, case: Case, settings: list[Setting], busy: bool) -> Iterator[tuple[list[Cell], list[Choice]]]:
+class Kept:
+    """What was measured so far, setting by setting, in a file: a run that was stopped goes on."""
+
+    def __init__(self, path: pathlib.Path, resume: bool) -> None:
+        self.path = path
+        self.measured: dict[str, Any] = json.loads(path.read_text()) if resume and path.exists() else {}
+
+    def has(self, case: Case, setting: Setting) -> bool:
+        return f"{case.name}; {setting}" in self.measured
+
+    def add(self, case: Case, setting: Setting, cells: list[Cell], choices: list[Choice]) -> None:
+        key = f"{case.name}; {setting}"
+        self.measured[key] = {"cells": [asdict(one) for one in cells], "choices": [asdict(one) for one in choices]}
+        self.path.write_text(json.dumps(self.measured, indent=1), encoding="utf-8")
+
+    def cells(self) -> list[Cell]:
+        return [Cell(**one) for setting in self.measured.values() for one in setting["cells"]]
+
+    def choices(self) -> list[Choice]:
+        return [Choice(**one) for setting in self.measured.values() for one in setting["choices"]]
+
+
+def measure(bench: Bench, case: Case, settings: list[Setting], busy: bool) -> Iterator[tuple[Setting, list[Cell], list[Choice]]]:
     """The cells and choices of each setting, one after the other."""
     data = bench.files(case)
     # Before anything is measured: what was written goes on its way to the disk for a while.
@@ -220,9 +286,11 @@ def measure(bench: Bench, case: Case, settings: list[Setting], busy: bool) -> It
     for setting in settings:
         cells: list[Cell] = []
         choices: list[Choice] = []
-        whole, whole_seconds = bench.profile(case, data, setting)
         fast, fast_seconds = bench.profile(case, data, setting, "--fast")
         quick = {strategy["name"]: strategy for strategy in fast["strategies"]}
+        # Loads before and after: the machine is faster at one time than at another, and a profile lasts a while.
+        before = {name: bench.load(case, data, setting, name, quick[name]["samples_per_second"]) for name in quick}
+        whole, whole_seconds = bench.profile(case, data, setting)
         truth = {}
         last = max(strategy["split"]["position"] for strategy in whole["strategies"])
         for strategy in whole["strategies"]:
@@ -231,18 +299,19 @@ def measure(bench: Bench, case: Case, settings: list[Setting], busy: bool) -> It
             # so is it what the profile measured.
             if setting.caching == "application" and strategy["split"]["position"] < last:
                 continue
-            truth[name], bound = bench.load(case, data, setting, name, strategy["t4_samples_per_second"])
+            after, bound = bench.load(case, data, setting, name, strategy["samples_per_second"])
+            truth[name] = statistics.median(before[name][0] + after)
             cells.append(Cell(case.name, str(setting), name, strategy["predicted_samples_per_second"] or math.nan,
-                              strategy["t4_samples_per_second"], quick[name]["t4_samples_per_second"], truth[name],
-                              strategy["bound_by"], strategy["modelled_bound_by"], quick[name]["bound_by"], bound,
-                              quick[name]["runs"] > 0))
+                              strategy["samples_per_second"], quick[name]["samples_per_second"], truth[name],
+                              strategy["bound_by"], strategy["modeled_bound_by"], quick[name]["bound_by"], bound,
+                              quick[name]["runs"] > 0, statistics.median(before[name][0]), statistics.median(after)))
             cell = cells[-1]
             print(f"{case.name}, {setting}, {name}: model {off(cell.model, cell.truth)}, profile "
                   f"{off(cell.profile, cell.truth)}, fast {off(cell.fast, cell.truth)} of {cell.truth:,.0f}; "
                   f"{cell.model_bound}, {cell.profile_bound}, {cell.fast_bound}; {cell.truth_bound}", file=sys.stderr)
         choices.append(choice(case, setting, "whole", whole, whole_seconds, truth))
         choices.append(choice(case, setting, "--fast", fast, fast_seconds, truth))
-        if busy:
+        if busy and case.name in ("cv", "imagenet") and str(setting).startswith(BUSY):
             with busy_core():
                 whole, whole_seconds = bench.profile(case, data, setting)
                 fast, fast_seconds = bench.profile(case, data, setting, "--fast")
@@ -251,7 +320,7 @@ def measure(bench: Bench, case: Case, settings: list[Setting], busy: bool) -> It
         for made in choices:
             print(f"{made.case}, {made.setting}, {made.how}: {made.chosen}, regret {made.regret:.1%}"
                   f"{', unsure' if made.unsure else ''} ({made.seconds:.1f} s)", file=sys.stderr)
-        yield cells, choices
+        yield setting, cells, choices
     shutil.rmtree(bench.folder / case.name)
 
 
@@ -284,6 +353,9 @@ def summary(cells: list[Cell], choices: list[Choice]) -> list[list[str]]:
         right = sum(getattr(cell, bound) == cell.truth_bound for cell in cells) / len(cells)
         rows.append([what, f"{middle:.1%} (≤ {MEDIAN_MAX:.0%})", f"{ninetieth:.1%} (≤ {ninetieth_max:.0%})",
                      f"{right:.0%} (≥ {BOTTLENECKS_MIN:.0%})"])
+    apart = sorted(abs(cell.before / cell.after - 1) for cell in cells)
+    rows.append(["the load before the profile, against the one after it", f"{statistics.median(apart):.1%}",
+                 f"{percentile(apart, 0.9):.1%}", ""])
     return rows
 
 
@@ -301,8 +373,8 @@ def page(cells: list[Cell], choices: list[Choice], seconds: float) -> str:
     quick = sum(one.seconds for one in choices if one.how == "--fast") / sum(
         one.seconds for one in choices if one.how == "whole")
     details = table(
-        ["case", "setting", "strategy", "load", "model", "profile", "`--fast`", "bound by: load", "model", "profile", "`--fast`"],
-        [[cell.case, cell.setting, f"`{cell.strategy}`", f"{cell.truth:,.0f}", off(cell.model, cell.truth),
+        ["case", "setting", "strategy", "load", "before / after", "model", "profile", "`--fast`", "bound by: load", "model", "profile", "`--fast`"],
+        [[cell.case, cell.setting, f"`{cell.strategy}`", f"{cell.truth:,.0f}", off(cell.before, cell.after), off(cell.model, cell.truth),
           off(cell.profile, cell.truth), off(cell.fast, cell.truth) + (" (run)" if cell.ran_fast else ""), cell.truth_bound,
           cell.model_bound, cell.profile_bound, cell.fast_bound] for cell in cells])
     chosen = table(["case", "setting", "profile", "chose", "fastest", "regret", ""],
@@ -310,8 +382,8 @@ def page(cells: list[Cell], choices: list[Choice], seconds: float) -> str:
                      "unsure" if one.unsure else ""] for one in choices])
     return f"""# Can a profile be believed?
 
-Regenerate with `make bench-truth` (the grid of this page: `TRUTH='{" ".join(sys.argv[1:])}'`). These figures: {datetime.date.today()}, {processor()}, {os.cpu_count()} cores. A cell is a strategy in a setting; `load` is an
-independent `forebay load` of {seconds:.0f} seconds and more, on all the data, its first batches left out. Profiles see a part of the samples. The errors are of what
+Regenerate with `make bench-truth` (`TRUTH='--only cv --settings ssd'` for a part; what is below is what was measured so far, and `--resume` adds the rest). These figures: {datetime.date.today()}, {processor()}, {os.cpu_count()} cores. A cell is a strategy in a setting; `load` is an
+independent `forebay load` on all the data, {seconds:.0f} seconds and more before the profile and as long after it, the first second and first batches left out: the median of all its epochs. Profiles see a part of the samples. The errors are of what
 a profile said: by its cost model, by its own runs, and with `--fast` (by the model, or by short runs where it says so). In brackets what is wanted.
 
 {len(cells)} cells:
@@ -384,8 +456,9 @@ def main() -> None:
     parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "target/bench-truth", help="data and data sets")
     parser.add_argument("--only", default=",".join(case.name for case in CASES), help="cases, by commas")
     parser.add_argument("--settings", default="", help="only settings that begin with one of these, by semicolons: `ssd;local, 2 threads, cold`")
-    parser.add_argument("--seconds", type=float, default=5.0, help="how long a load lasts at least")
-    parser.add_argument("--busy", action="store_true", help="profile once more with one core kept busy")
+    parser.add_argument("--seconds", type=float, default=3.0, help="how long a load lasts at least, before and after the profile")
+    parser.add_argument("--quiet-only", action="store_true", help="leave out the profiles with one core kept busy")
+    parser.add_argument("--resume", action="store_true", help="go on where the last run in this folder was stopped")
     parser.add_argument("--output", type=pathlib.Path, default=ROOT / "bench/results/truth.md")
     arguments = parser.parse_args()
     if not DATA.exists():
@@ -393,16 +466,17 @@ def main() -> None:
     bench = Bench(arguments.program.resolve(), arguments.folder, arguments.seconds)
     begins = tuple(text.strip() for text in arguments.settings.split(";") if text.strip())
     settings = [one for one in SETTINGS if not begins or str(one).startswith(begins)]
-    cells: list[Cell] = []
-    choices: list[Choice] = []
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    kept = Kept(arguments.folder / "measured.json", arguments.resume)
     for case in CASES:
-        if case.name in arguments.only.split(","):
-            for more_cells, more_choices in measure(bench, case, settings, arguments.busy):
-                cells, choices = cells + more_cells, choices + more_choices
-                # After each, so that what was measured is kept whatever happens.
-                arguments.output.write_text(page(cells, choices, arguments.seconds), encoding="utf-8")
-                arguments.output.with_suffix(".svg").write_text(scatter(cells), encoding="utf-8")
-    for row in summary(cells, choices):
+        wanted = [one for one in settings if str(one).startswith(case.settings) and not kept.has(case, one)]
+        if case.name in arguments.only.split(",") and wanted:
+            for measured in measure(bench, case, wanted, not arguments.quiet_only):
+                kept.add(case, *measured)
+    cells = kept.cells()
+    arguments.output.write_text(page(cells, kept.choices(), arguments.seconds), encoding="utf-8")
+    arguments.output.with_suffix(".svg").write_text(scatter(cells), encoding="utf-8")
+    for row in summary(cells, kept.choices()):
         print(": ".join(row[:1]) + ", " + ", ".join(row[1:]), file=sys.stderr)
 
 

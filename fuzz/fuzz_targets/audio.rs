@@ -24,7 +24,7 @@ fuzz_target!(
         let header = inspect(file);
         assert!(decoded.is_err() || header.is_ok(), "what can be decoded has a header");
         assert!(whole.len() <= SAMPLES_MAX);
-        let options = AudioOptions { mix: Mix::AsStored, accept_partial: true, ..options };
+        let options = AudioOptions { mix: Mix::AsStored, allow_truncated: true, ..options };
         let partly = decode(file, &options, &mut part);
         if let Ok(info) = decoded {
             let partly = partly.expect("what is whole is so in part, too");

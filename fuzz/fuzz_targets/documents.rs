@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use forebay_engine::data::{Dataset, MANIFEST_FILE, Manifest};
 use forebay_pipeline::{Pipeline, Strategy};
-use forebay_plan::{Objective, Plan, Profile, analyse, plan};
+use forebay_plan::{Objective, Plan, Profile, analyze, plan};
 use libfuzzer_sys::fuzz_target;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -29,7 +29,7 @@ fuzz_target!(|text: &str| {
         let objective = Objective::default();
         if let Ok(plan) = plan(&profile, &objective) {
             Plan::parse(&plan.to_json().expect("it has plain values")).expect("what was written is read");
-            let analysis = analyse(&profile, &objective).expect("what can be planned can be analysed");
+            let analysis = analyze(&profile, &objective).expect("what can be planned can be analyzed");
             assert_eq!(analysis.strategies.len(), profile.strategies.len());
         }
     }

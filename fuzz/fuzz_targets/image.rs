@@ -22,7 +22,7 @@ fuzz_target!(|file: &[u8]| {
     let limits = Limits { pixels_max: 1 << 18, bytes_max: 1 << 24 };
     let plain = DecodeOptions { limits, ..DecodeOptions::default() };
     let stored = DecodeOptions { channels: Channels::AsStored, depth: Depth::AsStored, ..plain.clone() };
-    let partial = DecodeOptions { accept_partial: true, ..plain.clone() };
+    let partial = DecodeOptions { allow_truncated: true, ..plain.clone() };
     let half = DecodeOptions { scale: Scale::Half, ..partial.clone() };
     let mut whole = None;
     let Ok(opened) = Picture::open(file) else { return };

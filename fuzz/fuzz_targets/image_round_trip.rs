@@ -32,10 +32,10 @@ fuzz_target!(|bytes: &[u8]| {
         // WebP leaves out an alpha that says nothing.
         let opaque = picture.data().chunks(4).all(|pixel| pixel[3] == 255);
         assert!(opaque && again.spec().shape.dims() == [height, width, 3], "{encoding:?}: {:?}", again.spec());
-        let colours = picture.data().chunks(4).flat_map(|pixel| &pixel[..3]);
-        assert!(!encoding.is_lossless() || colours.eq(again.data()), "{encoding:?}: other pixels");
+        let colors = picture.data().chunks(4).flat_map(|pixel| &pixel[..3]);
+        assert!(!encoding.is_lossless() || colors.eq(again.data()), "{encoding:?}: other pixels");
     } else {
-        // Grey that became RGB: repeated, its alpha at the end.
+        // Gray that became RGB: repeated, its alpha at the end.
         assert!(again.spec().shape.dims()[..2] == [height, width] && channels < 3, "{encoding:?}: {:?}", again.spec());
         if encoding.is_lossless() {
             let wide = again.spec().shape.dims()[2];
@@ -45,7 +45,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
     if matches!(encoding, Encoding::Png { .. }) && channels == 1 {
         let mask = Picture::open(&file).and_then(|picture| decode_labels(&picture, &limits));
-        assert_eq!(mask.expect("one grey channel is a mask").data(), picture.data());
+        assert_eq!(mask.expect("one gray channel is a mask").data(), picture.data());
     }
 });
 

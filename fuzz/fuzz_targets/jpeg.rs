@@ -4,7 +4,7 @@
 
 use forebay_codec::image::{Channels, DecodeOptions, Decoder, Limits};
 use forebay_fuzz::{libjpeg, structure};
-use forebay_jpeg::{Colour, Level, Options};
+use forebay_jpeg::{Color, Level, Options};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 
 const PIXELS_MAX: usize = 1 << 14;
@@ -14,31 +14,31 @@ fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
 });
 
 fuzz_target!(|file: &[u8]| {
-    for (colour, channels) in [(Colour::Rgb, Channels::Rgb), (Colour::Grey, Channels::Grey)] {
-        let library = libjpeg::decode(file, colour.channels(), PIXELS_MAX);
+    for (color, channels) in [(Color::Rgb, Channels::Rgb), (Color::Gray, Channels::Gray)] {
+        let library = libjpeg::decode(file, color.channels(), PIXELS_MAX);
         if library.unjudged {
             return;
         }
         for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
-            own(file, colour, level, &library);
+            own(file, color, level, &library);
         }
         codec(file, channels, &library);
     }
 });
 
-fn own(file: &[u8], colour: Colour, level: Level, library: &libjpeg::Verdict) {
+fn own(file: &[u8], color: Color, level: Level, library: &libjpeg::Verdict) {
     let Ok(header) = forebay_jpeg::header(file) else { return };
     if header.width * header.height > PIXELS_MAX {
         return;
     }
-    let mut pixels = vec![0xA5; header.width * header.height * colour.channels()];
+    let mut pixels = vec![0xA5; header.width * header.height * color.channels()];
     let mut decoder = forebay_jpeg::Decoder::with_level(level).expect("it is available");
-    if decoder.decode_into(file, &Options::new(colour), &mut pixels).is_err() {
+    if decoder.decode_into(file, &Options::new(color), &mut pixels).is_err() {
         return;
     }
     assert!(library.is_sound(), "{level:?} takes what the library says this of: {library:?}");
     assert_eq!((header.width, header.height), library.size);
-    assert!(library.pixels.as_ref() == Some(&pixels), "{level:?} {colour:?}: other pixels than the library's");
+    assert!(library.pixels.as_ref() == Some(&pixels), "{level:?} {color:?}: other pixels than the library's");
 }
 
 fn codec(file: &[u8], channels: Channels, library: &libjpeg::Verdict) {

@@ -1,9 +1,9 @@
-//! Whatever the bytes: no panic, no hang, no unbounded memory, and every kernel says the same as the scalar one, whether
+//! Whatever the bytes: no panic, no hang, no unbounded memory, and every level says the same as the scalar one, whether
 //! checksums are looked at or not.
 #![no_main]
 
 use forebay_fuzz::structure;
-use forebay_l3::{DecodeOptions, Decoder, Header, Kernel, Region};
+use forebay_l3::{DecodeOptions, Decoder, Header, Level, Region};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
@@ -14,8 +14,8 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(header) = Header::parse(bytes) else { return };
     for verify in [true, false] {
         let mut first = None;
-        for kernel in Kernel::ALL.into_iter().filter(|kernel| kernel.is_available()) {
-            let mut decoder = Decoder::new(DecodeOptions { verify, pixels_max: 1 << 18, kernel });
+        for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
+            let mut decoder = Decoder::new(DecodeOptions { verify, pixels_max: 1 << 18, level });
             // Which damage of several is found first differs, and with it the message.
             let image = decoder.decode(bytes).map_err(|error| error.class());
             if let Ok(image) = &image {
@@ -36,7 +36,7 @@ fuzz_target!(|bytes: &[u8]| {
                 }
             }
             let first = first.get_or_insert_with(|| image.clone());
-            assert_eq!(*first, image, "{kernel:?} differs for {header:?}");
+            assert_eq!(*first, image, "{level:?} differs for {header:?}");
         }
     }
 });

@@ -1,13 +1,13 @@
-//! Whatever the pixels and options: what goes in comes out, and every kernel writes the same bytes.
+//! Whatever the pixels and options: what goes in comes out, and every level writes the same bytes.
 #![no_main]
 
 use forebay_l3::{
-    ColourTransform, DecodeOptions, Decoder, Depth, EncodeOptions, Kernel, Mode, Pixels, Predictor, Shape, encode,
+    ColorTransform, DecodeOptions, Decoder, Depth, EncodeOptions, Level, Mode, Pixels, Predictor, Shape, encode,
 };
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
-    let Some((&[mode, channels, depth, width, colour, predictor, strip], data)) = bytes.split_first_chunk::<7>() else {
+    let Some((&[mode, channels, depth, width, color, predictor, strip], data)) = bytes.split_first_chunk::<7>() else {
         return;
     };
     let depth = if depth % 2 == 0 { Depth::Eight } else { Depth::Sixteen };
@@ -24,15 +24,15 @@ fuzz_target!(|bytes: &[u8]| {
         options.strip_rows = Some(u32::from(strip) + 1);
         options.predictor = Predictor::ALL.get(usize::from(predictor) % 3).copied();
         if channels >= 3 {
-            options.colour = ColourTransform::ALL.get(usize::from(colour) % 6).copied();
+            options.color = ColorTransform::ALL.get(usize::from(color) % 6).copied();
         }
     }
     let reference = encode(&pixels, &options).expect("every image can be encoded");
-    for kernel in Kernel::ALL.into_iter().filter(|kernel| kernel.is_available()) {
-        let file = encode(&pixels, &EncodeOptions { kernel, ..options }).expect("every image can be encoded");
-        assert!(file == reference, "{kernel:?} writes something else");
-        let mut decoder = Decoder::new(DecodeOptions { kernel, ..DecodeOptions::default() });
+    for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
+        let file = encode(&pixels, &EncodeOptions { level, ..options }).expect("every image can be encoded");
+        assert!(file == reference, "{level:?} writes something else");
+        let mut decoder = Decoder::new(DecodeOptions { level, ..DecodeOptions::default() });
         let image = decoder.decode(&file).expect("what was encoded can be decoded");
-        assert_eq!(image.data, data[..shape.bytes()], "{kernel:?} {options:?}");
+        assert_eq!(image.data, data[..shape.bytes()], "{level:?} {options:?}");
     }
 });

@@ -1,11 +1,11 @@
-//! The lists beside a shard (index, blocks, checksums), read as a naive reader does; and packed shards by them: a list of blocks, a NUL, and
+//! The lists beside a shard (index, blocks, checksums), read as a naive reader does; and compressed shards by them: a list of blocks, a NUL, and
 //! the shard.
 #![no_main]
 
 use std::io::Write;
 
 use forebay_fuzz::naive;
-use forebay_record::{Blocks, Checksums, Index, PackFormat, Packer, Packing, inflate_block};
+use forebay_record::{Blocks, Checksums, Index, ShardCompression, ShardCompressor, Sizes, inflate_block};
 use libfuzzer_sys::fuzz_target;
 
 /// Blocks that inflate to more are left out: the list is believed up to 2 GiB, and the time is for other things.
@@ -16,11 +16,16 @@ fuzz_target!(|file: &[u8]| {
     if let Ok(checksums) = Checksums::parse(file, "shard.crc") {
         assert!(checksums.to_bytes() == file && checksums.len() * 4 == file.len());
     }
+    if let Ok(sizes) = Sizes::parse(file, "shard.sizes") {
+        assert!(sizes.to_bytes() == file && sizes.len() * 4 == file.len());
+    }
     let nul = file.iter().position(|&byte| byte == 0).unwrap_or(file.len());
     let (list, shard) = (&file[..nul], file.get(nul + 1..).unwrap_or_default());
-    blocks(list, shard);
+    let compression = if list.len() % 2 == 0 { "gzip-1" } else { "zlib-1" };
+    let compression = compression.parse().expect("a name");
+    blocks(list, shard, compression);
     if !shard.is_empty() {
-        packed(shard, if list.len() % 2 == 0 { PackFormat::Gzip } else { PackFormat::Zlib });
+        packed(shard, compression);
     }
 });
 
@@ -41,12 +46,12 @@ fn index(text: &[u8]) {
     let _ = ours.check_within(1 << 20, "shard");
 }
 
-fn blocks(list: &[u8], shard: &[u8]) {
-    let Ok(ours) = Blocks::parse(list, "shard.blocks") else { return };
+fn blocks(list: &[u8], shard: &[u8], compression: ShardCompression) {
+    let Ok(ours) = Blocks::parse(list, compression.algorithm, "shard.blocks") else { return };
     let lines = naive::numbers(list, 4).expect("what is a list is one to both");
     let entries = ours.entries().iter();
     assert!(entries.map(|block| vec![block.offset, block.length, block.inflated_offset, block.inflated_length]).eq(lines));
-    let again = Blocks::parse(ours.to_text().as_bytes(), "shard.blocks").expect("what was sound stays so");
+    let again = Blocks::parse(ours.to_text().as_bytes(), compression.algorithm, "shard.blocks").expect("what was sound stays so");
     assert_eq!(again, ours);
     if ours.check_within(shard.len() as u64, "shard").is_err() || ours.inflated_bytes() > INFLATED_BYTES_MAX {
         return;
@@ -54,7 +59,7 @@ fn blocks(list: &[u8], shard: &[u8]) {
     for block in ours.entries() {
         let mut inflated = Vec::new();
         let packed = &shard[block.offset as usize..block.end() as usize];
-        if inflate_block(packed, block, "shard", &mut inflated).is_ok() {
+        if inflate_block(packed, block, compression, "shard", &mut inflated).is_ok() {
             assert_eq!(inflated.len() as u64, block.inflated_length);
         }
         assert_eq!(ours.covering(block.inflated_offset..block.inflated_end()).contains(block), block.inflated_length > 0);
@@ -62,16 +67,16 @@ fn blocks(list: &[u8], shard: &[u8]) {
 }
 
 /// What is packed is unpacked to the same bytes.
-fn packed(content: &[u8], format: PackFormat) {
-    let mut packer = Packer::new(Vec::new(), Packing { format, level: 1 }).expect("memory can be written to");
+fn packed(content: &[u8], compression: ShardCompression) {
+    let mut compressor = ShardCompressor::new(Vec::new(), compression).expect("memory can be written to");
     for record in content.chunks(1000) {
-        packer.write_all(record).and_then(|()| packer.end_record()).expect("memory can be written to");
+        compressor.write_all(record).and_then(|()| compressor.end_record()).expect("memory can be written to");
     }
-    let (shard, blocks) = packer.finish().expect("memory can be written to");
+    let (shard, blocks) = compressor.finish().expect("memory can be written to");
     let mut inflated = Vec::new();
     for block in blocks.entries() {
         let packed = &shard[block.offset as usize..block.end() as usize];
-        inflate_block(packed, block, "shard", &mut inflated).expect("what was packed");
+        inflate_block(packed, block, compression, "shard", &mut inflated).expect("what was packed");
     }
     assert_eq!(inflated, content);
 }

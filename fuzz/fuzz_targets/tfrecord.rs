@@ -43,7 +43,7 @@ fuzz_target!(|shard: &[u8]| {
 fn read(shard: &[u8], on_damage: OnDamage) -> (Vec<(bytes::Bytes, u64)>, bool, bool) {
     let options = Options { on_damage, record_bytes_max: RECORD_BYTES_MAX, ..Options::default() };
     let Ok(mut reader) = Reader::new(shard, "shard", options) else { return (Vec::new(), false, true) };
-    let compressed = reader.is_compressed();
+    let compressed = reader.compression().is_some();
     let mut records = Vec::new();
     loop {
         match reader.next_record() {

@@ -67,10 +67,10 @@ enum Field {
 
 fn varint(bytes: &mut &[u8]) -> Option<u64> {
     let mut value: u64 = 0;
-    for place in 0..10 {
+    for index in 0..10 {
         let (&byte, rest) = bytes.split_first()?;
         *bytes = rest;
-        value |= u64::from(byte & 0x7f).checked_shl(7 * place).unwrap_or(0);
+        value |= u64::from(byte & 0x7f).checked_shl(7 * index).unwrap_or(0);
         if byte < 0x80 {
             return Some(value);
         }

@@ -1,22 +1,23 @@
-"""Forebay keeps an accelerator fed.
+"""Find and fix bottlenecks in training input pipelines.
 
-It finds out what a training input pipeline starves on, works out how far the data should be preprocessed once, rewrites it
-that way, and streams batches::
+Forebay profiles a pipeline, chooses which steps to run once and which to run every epoch, builds the data set accordingly,
+and streams batches::
 
     import forebay
 
-    profile = forebay.profile("imagenet", "photos/")         # measure every way to keep the data
-    plan = profile.plan(prep_seconds_max=3600)               # choose one
-    source = plan if plan.keeps_files else plan.build("dataset/")   # rewrite the data once, if that pays
+    profile = forebay.profile("imagenet", "photos/")         # measure every strategy
+    plan = profile.plan(max_prep_time="1h")                  # choose the best one
+    source = plan if plan.keeps_files else plan.build("dataset/")   # run the offline steps once, if that pays off
     loader = forebay.Loader(source, batch_size=256, shuffle=True, seed=7)
     for batch in loader:
-        images, labels = batch["image"], batch["label"]      # no copy; framework="torch" gives tensors
+        images, labels = batch["image"], batch["label"]      # zero-copy; framework="torch" returns tensors
 
-Everything else is in docs/python.md.
+The manual is docs/python.md.
 """
 
 from ._comparison import Comparison, compare
 from ._decode import decode
+from ._demo import DemoData, demo_data
 from ._errors import (
     AccessError,
     DataError,
@@ -31,11 +32,12 @@ from ._errors import (
 )
 from ._files import FileList
 from ._function import Parallel
-from ._loader import Cached, Loader, Skipped, Stats
+from ._loader import Loader
 from ._native import __version__
 from ._objective import Prices, WhatIf
 from ._pipeline import Pipeline
 from ._planning import Analysis, Plan, Profile, plan
+from ._stats import Cached, Skipped, Stats
 from ._work import Dataset, build, profile
 
 __all__ = [
@@ -45,6 +47,7 @@ __all__ = [
     "Comparison",
     "DataError",
     "Dataset",
+    "DemoData",
     "Error",
     "FileList",
     "InternalError",
@@ -67,6 +70,7 @@ __all__ = [
     "build",
     "compare",
     "decode",
+    "demo_data",
     "plan",
     "profile",
 ]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import operator
 import os
-import re
 from typing import Any
 
+from . import _native
 from ._errors import UsageError
 
-__all__ = ["THREADS_MAX", "byte_count", "cores", "flag", "needs", "number", "whole"]
+__all__ = ["THREADS_MAX", "byte_count", "cores", "duration", "flag", "needs", "number", "whole"]
 
 THREADS_MAX = 1024
 
@@ -55,21 +55,29 @@ def seconds(name: str, value: Any) -> float:
     return found
 
 
-_UNITS = {"": 1, "B": 1, **{f"{unit}B": 1000**power for power, unit in enumerate("KMGT", 1)}}
-_UNITS |= {f"{unit}iB".upper(): 1024**power for power, unit in enumerate("KMGT", 1)}
-
-
 def byte_count(name: str, value: Any) -> int:
     """A number of bytes, also as a text: `2GB`, `512MiB`."""
     if value is None:
         return 0
     if isinstance(value, str):
-        found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*", value)
-        unit = _UNITS.get(found.group(2).upper()) if found else None
-        if found is None or unit is None:
-            raise UsageError(f"`{name}` is `{value}`, but must be a number of bytes\nhint: write it like `2GB` or `512MiB`")
-        value = int(float(found.group(1)) * unit)
+        try:
+            value = _native.parse_bytes(value)
+        except ValueError as error:
+            raise UsageError(f"`{name}` is `{value}`, but must be a number of bytes\nhint: {error}") from None
     return whole(name, value, 0, 1 << 62)
+
+
+def duration(name: str, value: Any) -> float:
+    """A time in seconds, also as a text: `2h`, `1h30min`."""
+    if isinstance(value, str):
+        try:
+            return _native.parse_seconds(value)
+        except ValueError as error:
+            raise UsageError(f"`{name}` is `{value}`, but must be a time\nhint: {error}") from None
+    found = number(name, value)
+    if not found >= 0:
+        raise UsageError(f"`{name}` is `{value!r}`, but must be a number of 0 or more")
+    return found
 
 
 def cores() -> int:

@@ -20,18 +20,19 @@ __all__ = ["Comparison", "compare"]
 
 
 def compare(profiles: Iterable[Profile | str | os.PathLike[str]]) -> Comparison:
-    """Sets profiles (or their files) of one pipeline side by side, where they differ in one thing: in caching, threads,
-    the number of samples or their size.
+    """Compare profiles (or their files) of one pipeline that differ in one setting.
+
+    Settings are caching, threads, the number of samples and the sample size.
     """
     return Comparison([one if isinstance(one, Profile) else Profile.load(one) for one in profiles])
 
 
 class Comparison:
-    """What profiles of one pipeline show together."""
+    """Several profiles of one pipeline, compared by setting."""
 
     def __init__(self, profiles: list[Profile]) -> None:
         if not profiles:
-            raise UsageError("there is nothing to compare\nhint: pass two profiles or more")
+            raise UsageError("no profiles to compare\nhint: pass two or more")
         #: The profiles.
         self.profiles = profiles
         content = json.loads(_native.compare(self._texts()))
@@ -49,11 +50,11 @@ class Comparison:
         return [profile.to_json() for profile in self.profiles]
 
     def table(self, **wanted: Unpack[Wanted]) -> list[dict[str, Any]]:
-        """A row for each strategy of each profile: the columns of `forebay report --csv`."""
+        """Return all figures of each strategy and profile as a dictionary: the columns of `forebay report --csv`."""
         return rows_of(_native.table(self._texts(), objective(**wanted)))
 
     def to_pandas(self, **wanted: Unpack[Wanted]) -> pandas.DataFrame:
-        """The table as a data frame, indexed by the profile's number and the strategy. Needs pandas."""
+        """Return the table as a data frame indexed by the profile's number and the strategy. Requires pandas."""
         return as_frame(self.table(**wanted), ["profile", "strategy"])
 
     def __repr__(self) -> str:
@@ -66,7 +67,7 @@ class Comparison:
             parts.append(_lines("Samples per second by samples measured", self.sample_counts))
         if self.sample_sizes is not None:
             parts.append(_sizes(self.sample_sizes))
-        return "\n".join(parts if len(parts) > 1 else [*parts, "No two of them differ in one thing alone."])
+        return "\n".join(parts if len(parts) > 1 else [*parts, "No two of them differ in exactly one setting."])
 
 
 def _lines(title: str, group: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""One picture, decoded."""
+"""Decoding of a single image."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["decode"]
 
 
 def decode(
-    data: bytes | bytearray | memoryview, *, colour: Literal["rgb", "grey", "stored"] = "rgb"
+    data: bytes | bytearray | memoryview, *, color: Literal["rgb", "gray", "stored"] = "rgb"
 ) -> numpy.ndarray[Any, Any]:
-    """The picture in `data`, of any known format, as an array `[height, width, channels]`, turned upright as EXIF says.
+    """Decode an image of any supported format to an array `[height, width, channels]`, rotated according to EXIF.
 
-    Python is free meanwhile, so that threads decode at the same time. For many pictures a `Loader` is faster.
+    The GIL is released while decoding. For many images, a `Loader` is faster.
     """
-    return numpy.asarray(_native.decode(bytes(data), colour))
+    return numpy.asarray(_native.decode(bytes(data), color))

@@ -72,27 +72,27 @@ def _restore(cls: type[Error], message: str, attributes: dict[str, Any], errno: 
 
 
 class DataError(Error):
-    """A file or a record is damaged, or not what it should be."""
+    """A file or a record is damaged, or has an unexpected format."""
 
 
 class UsageError(Error, ValueError):
-    """What was asked for makes no sense."""
+    """An argument is invalid, or arguments contradict each other."""
 
 
 class PipelineError(UsageError):
-    """A pipeline cannot work: steps do not fit, a parameter makes no sense, or a name does not exist."""
+    """A pipeline is invalid: steps do not fit, or a parameter or name is wrong."""
 
 
 class UnsupportedError(Error):
-    """Data that may be right, but that Forebay does not handle."""
+    """The data may be valid, but Forebay does not support it."""
 
 
 class LimitError(Error):
-    """Something is larger than was allowed, or no strategy meets the limits."""
+    """A limit was exceeded, or no strategy meets the limits."""
 
 
 class StorageError(Error, OSError):
-    """The operating system or the device refused or failed."""
+    """The operating system or the device reported an error."""
 
     def _set_system_error(self, errno: int | None) -> None:
         self.errno = errno
@@ -105,7 +105,7 @@ class MissingFileError(StorageError, FileNotFoundError):
 
 
 class AccessError(StorageError, PermissionError):
-    """A file or folder must not be read or written."""
+    """Permission to read or write a file or folder was denied."""
 
 
 class InternalError(Error, RuntimeError):

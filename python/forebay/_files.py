@@ -15,11 +15,18 @@ __all__ = ["Data", "FileList", "as_data", "files_request"]
 
 
 class FileList:
-    """Files in an order, to be given as `data`.
+    """A list of source files, to be passed as `data`.
 
-    `paths` are below `root` (the current folder unless given), or absolute. Their samples have the paths below `root` as keys.
-    `labels` are as many: names of classes, or numbers, which stay what they are; without them labels are what the pipeline
-    says. A file that is there twice or not at all is an error. A list of paths as `data` is a `FileList` without labels.
+    A plain list of paths as `data` is a `FileList` without labels. Missing and duplicate files are errors.
+
+    Parameters
+    ----------
+    paths
+        Paths relative to `root`, or absolute. The key of a sample is its path relative to `root`.
+    labels
+        A label per file: class names, or numbers. By default labels come from the pipeline.
+    root
+        Folder that paths are relative to (default: the current folder).
     """
 
     __slots__ = ("labels", "paths", "root")
@@ -34,9 +41,9 @@ class FileList:
         self.paths = [_path(path) for path in in_order("files", paths)]
         self.labels = None if labels is None else [_label(label) for label in in_order("labels", labels)]
         if self.labels is not None and len(self.labels) != len(self.paths):
-            raise UsageError(f"there are {len(self.paths)} files and {len(self.labels)} labels\nhint: give each file one")
+            raise UsageError(f"there are {len(self.paths)} files and {len(self.labels)} labels\nhint: pass one label per file")
         if not isinstance(root, str | os.PathLike):
-            raise UsageError(f"the root `{root!r}` is no folder\nhint: pass the path of one")
+            raise UsageError(f"`root` is `{root!r}`, but must be the path of a folder")
         self.root = os.path.abspath(root)
 
     def settings(self, source: Mapping[str, Any]) -> dict[str, Any]:
@@ -46,11 +53,11 @@ class FileList:
             if source.get("label") in ("table", "function"):
                 raise UsageError(
                     f"the list of files has labels, and the pipeline takes them from a {source['label']}\n"
-                    "hint: leave one of them out"
+                    "hint: omit one of them"
                 )
             settings["source.label"] = "list"
-            if "label-type" not in source and any(isinstance(label, float) for label in self.labels):
-                settings["source.label-type"] = "float"
+            if "label_type" not in source and any(isinstance(label, float) for label in self.labels):
+                settings["source.label_type"] = "float"
         return settings
 
     def __len__(self) -> int:
@@ -96,7 +103,7 @@ def in_order(what: str, values: Any) -> Iterable[Any]:
 
 def _path(path: Any) -> str:
     if not isinstance(path, str | os.PathLike):
-        raise UsageError(f"`{path!r}` is no path of a file\nhint: `data` is a folder, or a list of paths")
+        raise UsageError(f"`{path!r}` is not a path\nhint: `data` is a folder, or a list of paths")
     return os.fspath(path)
 
 
@@ -105,5 +112,5 @@ def _label(label: Any) -> str | int | float:
     if isinstance(label, numpy.generic):
         label = label.item()
     if not isinstance(label, str | int | float):
-        raise UsageError(f"`{label!r}` is no label\nhint: a label is the name of a class, or a number")
+        raise UsageError(f"`{label!r}` is not a label\nhint: a label is a class name or a number")
     return label

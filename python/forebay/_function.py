@@ -16,11 +16,11 @@ __all__ = ["Parallel", "check_named", "function_name", "given", "with_function"]
 
 @dataclass(frozen=True)
 class Parallel:
-    """A function that may be called on several threads at the same time.
+    """A thread-safe function, whose calls may run concurrently.
 
-    `Pipeline.map(function, parallel=True)` makes one. Where functions are given by name, for a data set or a plan that was
-    read from a file, it says the same: `functions={"noise": forebay.Parallel(noise)}`. It is not kept in pipeline files,
-    plans and data sets: they name functions, and what may be done to a function only its program can say.
+    `Pipeline.map(function, parallel=True)` creates one. Use it where functions are passed by name, for a data set or a plan loaded
+    from a file: `functions={"noise": forebay.Parallel(noise)}`. Pipeline files, plans and data sets only store the name of a
+    function, not whether it is thread-safe.
     """
 
     function: Callable[..., Any]
@@ -42,10 +42,10 @@ def with_function(
 ) -> dict[str, Callable[..., Any]]:
     """The functions and one more, which must not be mistaken for another."""
     if not callable(function):
-        raise UsageError(f"`{function!r}` is no function\nhint: pass what can be called with a sample's values")
+        raise UsageError(f"`{function!r}` is not callable\nhint: pass a function of the values of a sample")
     if functions.get(name, function) != function:
         raise UsageError(
-            f"two functions are called `{name}`, so that a step cannot tell which is meant\nhint: pass a `name` for one of them"
+            f"two functions are named `{name}`\nhint: pass a `name` for one of them"
         )
     return {**functions, name: function}
 

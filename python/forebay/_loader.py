@@ -9,7 +9,7 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native
@@ -18,123 +18,96 @@ from ._errors import UsageError
 from ._files import Data
 from ._frameworks import converter
 from ._source import Source
+from ._stats import Cached, Skipped, Stats
 
 if TYPE_CHECKING:
     from ._pipeline import Pipeline
     from ._planning import Plan
     from ._work import Dataset
 
-__all__ = ["Cached", "Loader", "Skipped", "Stats"]
-
-
-@dataclass(frozen=True)
-class Skipped:
-    """A sample that was left out, or a stretch of a shard with several, and why.
-
-    `samples` is how many: `None` where nobody knows how many the stretch was to hold, and 0 where something is damaged but could
-    be read in another way.
-    """
-
-    key: str
-    reason: str
-    samples: int | None = 1
-
-
-@dataclass(frozen=True)
-class Cached:
-    """What a loader keeps in memory: samples, their bytes, how often one was found there, and the state that they are kept in.
-
-    The state is what a data set is called that is kept so (`"resized"`), or the strategy of the one that is loaded where samples are
-    kept as they are stored; None before the first samples showed how large they are.
-    """
-
-    samples: int
-    bytes: int
-    hits: int
-    state: str | None
-
-
-@dataclass(frozen=True)
-class Stats:
-    """What the threads of a loader did with their time; printed, it says what bound the loader.
-
-    Seconds of readers and workers are sums over their threads, `threads` each.
-
-    seconds: from the start of each epoch to the last batch that was taken.
-    read_seconds, read_wait_seconds: readers reading, and waiting for room because workers are slower.
-    work_seconds, data_wait_seconds, batch_wait_seconds: workers at work, waiting for bytes, and waiting for a free batch because
-        you are slower.
-    consumer_wait_seconds: you, waiting for a batch.
-    user_seconds, system_seconds: processor time of readers and workers, and of that in the kernel.
-    """
-
-    seconds: float
-    threads: int
-    samples: int
-    bytes_read: int
-    read_seconds: float
-    read_wait_seconds: float
-    work_seconds: float
-    data_wait_seconds: float
-    batch_wait_seconds: float
-    consumer_wait_seconds: float
-    user_seconds: float
-    system_seconds: float
-
-    @property
-    def bound_by(self) -> str:
-        """`"storage"`, `"cpu"`, or `"trainer"` where the loader was ahead of you; `"unknown"` before anything was loaded."""
-        return _native.bound_by(json.dumps(asdict(self)))[0]
-
-    def __str__(self) -> str:
-        return _native.bound_by(json.dumps(asdict(self)))[1]
+__all__ = ["Loader"]
 
 
 class Loader:
-    """Streams batches: each sample of an epoch exactly once, in an order that follows from seed and epoch alone.
+    """Stream batches from a data set or a pipeline.
 
-    `source` is a data set that Forebay built (its folder or a `Dataset`), or a pipeline (a `Pipeline`, the path of a TOML
-    file, or the name of a ready one) with `data`: the folder of its files, or a list of them (see `FileList`), which come in
-    that order unless they are shuffled. A batch is a dictionary: an array for each
-    field, and the samples' keys under `"key"`. Arrays are views of the loader's own buffers, never copies, and may be kept
-    and written to.
+    Each epoch yields every sample exactly once, in an order that depends only on the seed and the epoch. A batch is a dictionary
+    with an array per field, and the keys of the samples under `"key"`. Arrays are zero-copy views of the loader's buffers, and
+    may be kept and written to.
 
-    One iteration gives `epochs` epochs, one after another; the next one goes on with the epoch after. An iteration that
-    is left early is ended by the next, which begins the same epoch again. `state_dict` and `load_state_dict` resume in the
-    middle of an epoch, with the batch after the last one that was taken: also with another number of ranks, another batch
-    size and other threads. Which samples a step has (a batch of every rank) does not depend on how many ranks there are.
+    Iterating yields `epochs` epochs; iterating again continues with the next epoch. If a loop is left early, the next one restarts
+    that epoch. `state_dict` and `load_state_dict` resume in the middle of an epoch, also with another number of ranks, batch
+    size or number of threads: which samples make up a step (one batch of every rank) does not depend on the number of ranks.
 
-    A copy of a loader, be it pickled, sent to a spawned process, inherited by a forked one or made by `copy.copy`, begins where
-    the next iteration over the original would begin. What a loader was made with cannot be changed afterwards.
+    A loader can be copied, pickled, and sent to other processes. A copy starts where the next iteration over the original would
+    start. The options of a loader cannot be changed.
 
-    classes: the names of the classes, where a label is to be a place among others than those that the files have: a validation
-        folder that lacks a class gets the labels of training with `classes=train.classes`. Files of other classes are errors.
-    batch_size: samples in a batch.
-    shuffle: put samples in random order, another one each epoch; `window_bytes` (64 MB) are shuffled at a time, in `streams`
-        (16) streams. Ranks read fewest bytes where streams are as many as ranks, or a multiple.
-    seed: of the order and of random steps.
-    drop_last: leave out the last batch if it is not full. With several ranks, every rank then has equally many batches,
-        unless samples are skipped or a step makes several of one: how many come out is known only when they are there.
-    even: what becomes of the last samples, where ranks cannot share them equally: `"none"` gives some ranks one more than
-        others, `"drop"` leaves them out, `"pad"` takes the first samples of the epoch again.
-    threads: workers, and as many readers; one for each core unless given.
-    prefetch: batches that are kept ready.
-    rank, world_size: this process's share of every epoch; from the environment, where torchrun sets it, unless given.
-    on_error: `"fail"` raises at the first sample that cannot be read or processed, `"skip"` leaves it out (see `skipped`).
-    framework: `"numpy"`, `"torch"` or `"jax"`.
-    pin_memory: copy each batch into page-locked memory, from where it goes to a GPU faster and without being waited for; only with
-        `framework="torch"`. Without a GPU nothing is copied, and PyTorch's own warning says so.
-    cache: how much of the samples is kept in memory from one epoch to the next: bytes, or a text such as `"2GB"`. They are kept
-        after as many of the steps that always give the same as leave room for all samples (see `cached`).
-    memory: the memory budget: how much may be taken at once for what is read, worked on and ready, as bytes or a text such
-        as `"2GB"`; half of what the machine, the control group and `ulimit` leave, unless given. What does not fit yet waits;
-        a sample or a batch that never fits raises `LimitError`. The cache is not part of it, nor are batches that you keep.
-        Where several loaders run on one machine, give each its share.
-    collate: what becomes of tensors that differ in shape: `"list"`, or `"pad"` with `pad_value` to the largest of the batch
-        (`batch["<field>_shape"]` says how large each is).
-    functions: the Python functions that a data set's steps name, where it was built with some (see `Pipeline.map`).
-    storage: where bytes come from: `"local"`, `"direct"` (past the page cache), or a slower one to be imitated.
-    allow_outside: let the pipeline's source name files outside `data`; only for a pipeline that you trust.
+    Parameters
+    ----------
+    source
+        A data set built by Forebay (its folder or a `Dataset`), a `Plan`, or a pipeline: a `Pipeline`, the path of a TOML file,
+        or the name of a preset.
+    data
+        The source files of a pipeline: a folder, or a list of files (see `FileList`) whose order is kept unless shuffled.
+    classes
+        Class names that labels index into. By default the classes found in `data`. Use `classes=train.classes` for a validation
+        folder that lacks some of them. Files of other classes are errors.
+    batch_size
+        Number of samples per batch.
+    shuffle
+        Shuffle the samples, in a different order every epoch.
+    seed
+        Seed of shuffling and random steps.
+    drop_last
+        Drop the last batch if it is incomplete. Every rank then has the same number of batches, unless samples are skipped or a
+        step makes several samples of one.
+    even
+        What to do with the last samples if ranks cannot share them equally: `"none"` gives some ranks one more sample,
+        `"drop"` drops them, `"pad"` repeats the first samples of the epoch.
+    epochs
+        Number of epochs per iteration.
+    threads
+        Number of worker threads, and of reader threads. By default the number of cores.
+    prefetch
+        Number of batches to prefetch.
+    rank, world_size
+        The rank of this process, and the number of ranks that share each epoch. By default from the environment variables `RANK`
+        and `WORLD_SIZE`, which torchrun sets.
+    shuffle_window
+        Size of the shuffle window in bytes, or e.g. `"64MB"` (the default). A window as large as the data set shuffles it fully.
+    streams
+        Number of streams that a shuffled epoch is read in (default 16). With a multiple of the world size, each rank reads its own
+        streams and the fewest bytes.
+    on_error
+        `"fail"` raises at the first sample that cannot be read or processed; `"skip"` skips it (see `skipped`).
+    framework
+        Type of the arrays: `"numpy"`, `"torch"` or `"jax"`.
+    pin_memory
+        Copy each batch into page-locked memory for faster transfers to a GPU. Requires `framework="torch"`.
+    cache
+        Cache budget in bytes, or e.g. `"2GB"`. Samples stay in memory between epochs, after as many deterministic steps as leave
+        space for all of them (see `cached`).
+    memory
+        Memory budget in bytes, or e.g. `"2GB"`, for data that is read, processed or waiting in batches. By default half of what
+        the machine, the control group and `ulimit` allow. A sample or batch that can never fit raises `LimitError`. The
+        cache and the batches that you keep are not included. If several loaders share a machine, give each a part.
+    collate
+        How to batch tensors of different shapes: `"list"`, or `"pad"` to the largest shape of the batch; `batch["<field>_shape"]`
+        then has the shape of each.
+    pad_value
+        The value to pad with (default 0).
+    functions
+        The Python functions of a data set's steps, by name (see `Pipeline.map`).
+    storage
+        Storage to read from: `"local"`, `"direct"` (bypasses the page cache), or one to simulate, e.g. `"ceph-hdd"`.
+    allow_outside
+        Allow the pipeline to read files outside `data`. Only for pipelines that you trust.
+
+    Examples
+    --------
+    >>> loader = forebay.Loader("dataset/", batch_size=256, shuffle=True, framework="torch")
+    >>> for batch in loader:
+    ...     train(batch["image"], batch["label"])
     """
 
     def __init__(
@@ -153,7 +126,7 @@ class Loader:
         prefetch: int = 2,
         rank: int | None = None,
         world_size: int | None = None,
-        window_bytes: int | None = None,
+        shuffle_window: int | str | None = None,
         streams: int | None = None,
         on_error: Literal["fail", "skip"] = "fail",
         framework: Literal["numpy", "torch", "jax"] = "numpy",
@@ -174,17 +147,17 @@ class Loader:
         self.threads = whole("threads", cores() if threads is None else threads, 1, THREADS_MAX)
         self.prefetch = whole("prefetch", prefetch, 0, 1024)
         self.rank, self.world_size = _rank(rank, world_size)
-        self.window_bytes = None if window_bytes is None else whole("window_bytes", window_bytes, 1, 1 << 62)
+        self.shuffle_window = None if shuffle_window is None else whole("shuffle_window", byte_count("shuffle_window", shuffle_window), 1, 1 << 62)
         self.streams = None if streams is None else whole("streams", streams, 1, 1 << 16)
-        needs("window_bytes", window_bytes, self.shuffle, "shuffle=True")
+        needs("shuffle_window", shuffle_window, self.shuffle, "shuffle=True")
         needs("streams", streams, self.shuffle, "shuffle=True")
         if even not in ("none", "drop", "pad"):
-            raise UsageError(f"no even `{even}`\nhint: `none`, `drop` or `pad`")
+            raise UsageError(f"`even` is `{even}`, but must be `none`, `drop` or `pad`")
         if self.drop_last and even != "none":
-            raise UsageError("`even` has no effect with `drop_last`\nhint: leave one of them out")
+            raise UsageError("`even` has no effect with `drop_last`\nhint: omit one of them")
         self.even = even
         if on_error not in ("fail", "skip"):
-            raise UsageError(f"no on_error `{on_error}`\nhint: `fail` or `skip`")
+            raise UsageError(f"`on_error` is `{on_error}`, but must be `fail` or `skip`")
         self.on_error = on_error
         self.framework = framework
         self.pin_memory = flag("pin_memory", pin_memory)
@@ -193,7 +166,7 @@ class Loader:
         self.cache_bytes = byte_count("cache", cache)
         self.memory_bytes = None if memory is None else byte_count("memory", memory)
         if collate not in ("list", "pad"):
-            raise UsageError(f"no collate `{collate}`\nhint: `list` or `pad`")
+            raise UsageError(f"`collate` is `{collate}`, but must be `list` or `pad`")
         self.collate = collate
         self.pad_value = 0.0 if pad_value is None else number("pad_value", pad_value)
         needs("pad_value", pad_value, collate == "pad", 'collate="pad"')
@@ -249,7 +222,7 @@ class Loader:
                     "skip_errors": self.on_error == "skip",
                     "seed": self.seed,
                     "shuffle": self.shuffle,
-                    "window_bytes": self.window_bytes,
+                    "shuffle_window": self.shuffle_window,
                     "streams": self.streams,
                     "rank": self.rank,
                     "world_size": self.world_size,
@@ -272,38 +245,38 @@ class Loader:
 
     @property
     def samples(self) -> int:
-        """How many samples an epoch has, all ranks together."""
+        """Number of samples per epoch, over all ranks."""
         return len(self._source.opened())
 
     @property
     def classes(self) -> list[str]:
-        """The names of the classes; a label is a place in this list."""
+        """The class names. A label is an index into this list."""
         return self._source.opened().classes
 
     @property
     def pipeline(self) -> Pipeline:
-        """What is done to a sample, what was done once included."""
+        """The pipeline, including the steps that were run offline."""
         from ._pipeline import Pipeline
 
         functions = self._source.functions if self._source.pipeline is None else self._source.pipeline._functions
         return Pipeline(self._source.opened().pipeline, functions)
 
     def __len__(self) -> int:
-        """Batches that a whole iteration gives this rank; with `on_error="skip"`, some may be smaller or missing."""
+        """Number of batches per iteration on this rank. With `on_error="skip"`, batches may be smaller or missing."""
         batches = self._engine().batches_from(0)
         if batches is None:
-            raise TypeError("a step makes several samples of one, so that nobody knows how many batches there are")
+            raise TypeError("a step makes several samples of one, so that the number of batches is unknown")
         return batches * self.epochs
 
     # Iterating.
 
     @property
     def epoch(self) -> int:
-        """The epoch that the next batch is of."""
+        """The epoch of the next batch."""
         return self._epoch
 
     def set_epoch(self, epoch: int) -> None:
-        """The next iteration begins with this epoch. Ends an iteration that is under way."""
+        """Start the next iteration with this epoch. Ends a running iteration."""
         self._end_iteration()
         self._go_to(whole("epoch", epoch, 0, (1 << 62) - 1), 0, 0, 0)
 
@@ -316,7 +289,7 @@ class Loader:
         return iteration
 
     def close(self) -> None:
-        """Ends an iteration that is under way, and its threads. The loader can be used again."""
+        """End a running iteration and its threads. The loader can be used again."""
         self._end_iteration()
 
     def __enter__(self) -> Loader:
@@ -344,11 +317,11 @@ class Loader:
 
     @property
     def cached(self) -> Cached:
-        """What is kept in memory (`cache`)."""
+        """What the cache holds (see `cache`)."""
         return Cached(*self._engine().cached)
 
     def stats(self) -> Stats:
-        """Where the time went since this loader was made, and what bound it."""
+        """Where the time went since the loader was created, and the bottleneck."""
         iteration = self._running()
         running = None if iteration is None else iteration.stats(self._stats_before)
         found = json.loads(self._stats_before if running is None else running)
@@ -358,22 +331,23 @@ class Loader:
 
     @property
     def skipped(self) -> int:
-        """How many samples were skipped since this loader was made; samples of batches that are kept ready count too."""
+        """Number of samples skipped since the loader was created, including those of prefetched batches."""
         iteration = self._running()
         return self._skipped_before + (iteration.skipped()[0] if iteration is not None else 0)
 
     @property
     def skipped_list(self) -> list[Skipped]:
-        """The first thousand of them of each epoch, and why."""
+        """The first thousand skipped samples of each epoch, with the reasons."""
         iteration = self._running()
         return self._skipped_list + (iteration.skipped()[1] if iteration is not None else [])
 
     # Resuming.
 
     def state_dict(self) -> dict[str, Any]:
-        """Where the loader is, to be kept with a checkpoint: plain numbers and texts, the same on every rank.
+        """Return the position of the loader, to be saved with a checkpoint.
 
-        Except where a step makes several samples of one: there each rank has its own, and keeps it.
+        The state consists of plain numbers and strings, and is the same on every rank. Only if a step makes several samples of one,
+        each rank has its own state.
         """
         return {**self._state(), "epochs_done": self._epochs_done}
 
@@ -386,15 +360,16 @@ class Loader:
         return state
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Goes on where `state` was taken: the next iteration begins with the batch after the last one taken then.
+        """Resume from a state returned by `state_dict`.
 
-        Each sample of the epoch comes exactly once, before and after, whatever the number of ranks, the batch size and the
-        threads are now. What decides the order must be the same as then; where it is not, `UsageError` says what differs.
+        The next iteration starts with the batch after the last one taken. Each sample of the epoch is yielded exactly once overall,
+        whatever the number of ranks, the batch size and the number of threads are now. Options that determine the order must
+        be unchanged; otherwise a `UsageError` names the difference.
         """
         mine = self._state()
         if not isinstance(state, Mapping) or state.get("version") != mine["version"]:
             found = state.get("version") if isinstance(state, Mapping) else type(state).__name__
-            raise UsageError(f"this is no loader's state of version {mine['version']}: found `{found}`")
+            raise UsageError(f"this is not a loader state of version {mine['version']}: found `{found}`")
         epoch, done, samples = (whole(name, state.get(name), 0, 1 << 62) for name in _POSITION)
         theirs = {name: state.get(name) for name in [*mine, "batches"] if state.get(name) is not None}
         try:
@@ -402,7 +377,7 @@ class Loader:
         except UsageError:
             raise
         except (TypeError, ValueError) as error:
-            raise UsageError(f"this is no loader's state: {error}") from None
+            raise UsageError(f"this is not a loader state: {error}") from None
         batches: dict[str, int] = theirs.get("batches") or {"seen": 0}
         self._end_iteration()
         self._go_to(epoch, done, samples, batches["seen"])
@@ -552,16 +527,16 @@ def _rank(rank: int | None, world_size: int | None) -> tuple[int, int]:
             rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
         except (KeyError, ValueError):
             raise UsageError(
-                "rank and world size are taken from RANK and WORLD_SIZE, which are not both set to numbers\n"
+                "the environment variables RANK and WORLD_SIZE are not both set to integers\n"
                 "hint: start with torchrun, or pass `rank` and `world_size`"
             ) from None
     if rank is not None and world_size is None and os.environ.get("WORLD_SIZE", "1") != "1":
         raise UsageError(
-            f"rank `{rank}` of how many? The environment says `{os.environ['WORLD_SIZE']}`\n"
+            f"`rank` is given without `world_size`, and the environment has WORLD_SIZE=`{os.environ['WORLD_SIZE']}`\n"
             "hint: pass `world_size` with `rank`, or neither"
         )
     if rank is None and world_size not in (None, 1):
-        raise UsageError(f"which of the `{world_size}` ranks is this?\nhint: pass `rank` with `world_size`")
+        raise UsageError(f"`world_size` is `{world_size}`, but `rank` is missing\nhint: pass `rank` with `world_size`")
     world_size = whole("world_size", 1 if world_size is None else world_size, 1, 1 << 30)
     rank = whole("rank", 0 if rank is None else rank, 0, 1 << 30)
     if rank >= world_size:

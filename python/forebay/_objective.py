@@ -7,7 +7,7 @@ import numbers
 from collections.abc import Mapping
 from typing import Any, Literal, TypedDict
 
-from ._arguments import whole
+from ._arguments import byte_count, duration, whole
 from ._errors import UsageError
 from ._requests import ObjectiveRequest
 
@@ -20,14 +20,14 @@ _CRITERIA = ("prep", "storage", "throughput", "money")
 
 
 class WhatIf(TypedDict, total=False):
-    """Another machine, trainer or amount of data to plan for. What is left out is as it was measured.
+    """Another machine, trainer or number of samples to plan for. Keys that are not given stay as measured.
 
-    cores: how many, each as fast as those here.
-    read_bytes_per_second: how fast the storage reads large blocks in order.
-    files_per_second: how many whole source files it reads; unless given, opening one takes as long as here.
-    memory_bytes: how much memory there is to cache the data set in.
-    trainer_samples_per_second: how many samples the trainer takes.
-    samples: how many the data set has, each like those measured.
+    cores: number of cores, each as fast as here.
+    read_bytes_per_second: sequential read throughput of the storage.
+    files_per_second: source files read per second; by default opening a file takes as long as here.
+    memory_bytes: memory that is available for caching the data set.
+    trainer_samples_per_second: samples per second that the trainer can consume.
+    samples: number of samples, each like those measured.
     """
 
     cores: int
@@ -39,7 +39,7 @@ class WhatIf(TypedDict, total=False):
 
 
 class Prices(TypedDict, total=False):
-    """What things cost, in any currency: an hour of a core, a month of a GB (10^9 bytes), an hour of the accelerators."""
+    """Prices in any currency: per core and hour, per GB (10^9 bytes) and month, and per hour of the accelerators."""
 
     cpu_hour: float
     gb_month: float
@@ -47,23 +47,23 @@ class Prices(TypedDict, total=False):
 
 
 class Wanted(TypedDict, total=False):
-    """What `plan`, `analyse` and `table` take.
+    """The objective of `plan`, `analyze` and `table`.
 
-    weights: how much `prep` (little time to prepare), `storage`, `throughput` and `money` count; only their ratios matter. The
-        name of one for that one alone. Throughput alone unless given.
-    storage_bytes_max, prep_seconds_max: rule out strategies that need more, for the whole data set.
-    lossless: rule out strategies that keep a lossy encoding of what the pipeline computes.
-    trainer_samples_per_second: how much the trainer takes; more counts for nothing.
-    what_if: another machine to plan for, by the cost model.
-    prices: what things cost. Needed where money counts; `epochs` says for how many the accelerators are paid, `months` for how
-        long the storage is.
+    weights: weights of `prep` (preparation time), `storage`, `throughput` and `money`, or a single name; only their ratios matter.
+        By default `"throughput"`.
+    max_storage, max_prep_time: exclude strategies that need more, for the whole data set.
+    lossless: exclude strategies that store samples in a lossy encoding.
+    trainer: samples per second that the trainer can consume; faster strategies score no better.
+    what_if: another machine to predict for, with the cost model.
+    prices: prices, required if `money` has a weight; `epochs` and `months` are the number of epochs to pay the accelerators for, and
+        of months to pay the storage for.
     """
 
     weights: Mapping[Criterion, float] | Criterion | None
-    storage_bytes_max: int | None
-    prep_seconds_max: float | None
+    max_storage: int | str | None
+    max_prep_time: float | str | None
     lossless: bool
-    trainer_samples_per_second: float | None
+    trainer: float | None
     what_if: WhatIf | None
     prices: Prices | None
     epochs: int | None
@@ -73,10 +73,10 @@ class Wanted(TypedDict, total=False):
 def objective(
     *,
     weights: Mapping[Criterion, float] | Criterion | None = None,
-    storage_bytes_max: int | None = None,
-    prep_seconds_max: float | None = None,
+    max_storage: int | str | None = None,
+    max_prep_time: float | str | None = None,
     lossless: bool = False,
-    trainer_samples_per_second: float | None = None,
+    trainer: float | None = None,
     what_if: WhatIf | None = None,
     prices: Prices | None = None,
     epochs: int | None = None,
@@ -86,21 +86,21 @@ def objective(
     if isinstance(weights, str):
         weights = {weights: 1.0}
     if prices is None and (epochs is not None or months is not None):
-        raise UsageError("`epochs` and `months` say for how long prices are paid, and there are none\nhint: pass `prices`")
+        raise UsageError("`epochs` and `months` are what prices are paid for\nhint: pass `prices`")
     if prices is None and weights is not None and weights.get("money"):
         raise UsageError(
-            "where money counts there must be prices\n"
+            "a weight of `money` requires `prices`\n"
             "hint: pass `prices={'accelerator_hour': 2.5, 'gb_month': 0.02}, epochs=90, months=6`, with your own figures"
         )
     limits = {
-        "storage_bytes_max": _number("storage_bytes_max", storage_bytes_max),
-        "prep_seconds_max": _number("prep_seconds_max", prep_seconds_max),
+        "max_storage_bytes": None if max_storage is None else byte_count("max_storage", max_storage),
+        "max_prep_seconds": None if max_prep_time is None else duration("max_prep_time", max_prep_time),
         "lossless": bool(lossless),
     }
-    trainer = _number("trainer_samples_per_second", trainer_samples_per_second)
+    rate = _number("trainer", trainer)
     wanted: dict[str, Any] = {
         "limits": limits,
-        "trainer_samples_per_second": trainer,
+        "trainer_samples_per_second": rate,
         "what_if": None if what_if is None else _numbers("`what_if`", what_if, tuple(WhatIf.__annotations__)),
         "prices": None if prices is None else _numbers("price", prices, tuple(Prices.__annotations__)),
     }
@@ -117,7 +117,7 @@ def _numbers(what: str, given: Mapping[Any, Any], names: tuple[str, ...]) -> dic
     """What was given by name, where there may be only these."""
     for name in given:
         if name not in names:
-            raise UsageError(f"no {what} `{name}`\nhint: there are `{'`, `'.join(names)}`")
+            raise UsageError(f"unknown {what} `{name}`\nhint: expected `{'`, `'.join(names)}`")
     return {name: _number(name, value) for name, value in given.items()}
 
 

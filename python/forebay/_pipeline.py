@@ -17,17 +17,17 @@ __all__ = ["Pipeline", "class_names"]
 
 
 class Pipeline:
-    """What is done to a sample, from its file to the trainer.
+    """A source and a sequence of steps.
 
-    Begin with `files`, `ready`, `from_toml` or `from_json`, and add steps. Each step gives a new pipeline and is checked
-    at once: where it cannot take what the step before gives, `PipelineError` says so here and not an hour later::
+    Start with `files`, `tar`, `tfrecord`, `preset`, `from_toml` or `from_json`, and add steps. Each method returns a new pipeline. A
+    step that does not fit the output of the previous one raises `PipelineError` immediately::
 
         pipeline = (
             forebay.Pipeline.files("**/*.jpg", label="folder")
             .decode()
             .random_resized_crop(224)
-            .horizontal_flip()
-            .normalise()
+            .random_horizontal_flip()
+            .normalize()
             .to_chw()
         )
     """
@@ -48,27 +48,41 @@ class Pipeline:
         table_columns: tuple[str, str] | None = None,
         label_type: Literal["class", "int", "float"] | None = None,
         classes: Iterable[str] | None = None,
-        beside: Mapping[str, str | tuple[str, str]] | None = None,
+        sidecars: Mapping[str, str | tuple[str, str]] | None = None,
         order: str | None = None,
         seed: int | None = None,
         field: str = "image",
         name: str = "pipeline",
     ) -> Pipeline:
-        """Files below a folder, one sample each.
+        """Read the files of a folder, one sample each.
 
-        `pattern` says which (`**/*.{jpg,png}`; all pictures unless given). The label of a sample is the name of the folder
-        that its file is in (`label="folder"`) or of the first folder of its path (`"top-folder"`), an entry of a table
-        (`"table"`, with `table` the name of a CSV or TSV file of path and label; `table_columns=("id", "breed")` names these
-        columns where it has more), what a function of its path returns, or none. Names are classes: the label is a place in `classes`, which are those that the files have, by name, unless
-        given. Numbers of a table or a function stay what they are; `label_type="float"` makes them `float32`, `"class"`
-        names of classes. A function is called once for each file, whenever the files are listed.
-
-        A build writes samples at random by `seed`, or by name (`order="sorted"`); a loader of the files themselves gives
-        them by name.
-
-        `beside` names more files of a sample, and the fields that they go to: `{"mask": "masks/{stem}.png"}`, with
-        `{folder}`, `{stem}` and `{name}` of the sample's file. `{stem:_image=_mask}` is the stem with every `_image` replaced
-        by `_mask`, and so for the others. A pair gives the type too: `("meta/{stem}.json", "json")`.
+        Parameters
+        ----------
+        pattern
+            Glob pattern of the files, e.g. `"**/*.{jpg,png}"`. By default all images.
+        label
+            Where labels come from: the name of the file's folder (`"folder"`), the first folder of its path (`"top-folder"`), a
+            table (`"table"`), a function of the path, or None. A function is called once per file whenever the files are listed.
+        table
+            Name of the CSV or TSV file with paths and labels.
+        table_columns
+            Columns of the paths and labels if the table has more than two, e.g. `("id", "breed")`.
+        label_type
+            `"class"` turns labels into class indices, `"int"` and `"float"` (`float32`) keep numbers. By default names are classes, and
+            numbers stay numbers.
+        classes
+            Class names that labels index into. By default those found, sorted by name.
+        sidecars
+            Further files of each sample, by field: `{"mask": "masks/{stem}.png"}`. `{folder}`, `{stem}` and `{name}` refer to the
+            sample's file; `{stem:_image=_mask}` replaces `_image` by `_mask`. A tuple also gives the type:
+            `("meta/{stem}.json", "json")`.
+        order
+            Order in which a build writes samples: `"shuffled"` (default, by `seed`) or `"sorted"`. A loader of the files
+            themselves yields them sorted by name.
+        field
+            Name of the field with the content of the file.
+        name
+            Name of the pipeline.
         """
         needs("table", table, label == "table", 'label="table"')
         needs("table_columns", table_columns, table is not None, "table")
@@ -80,7 +94,7 @@ class Pipeline:
             source |= {"label": "function", "function": function_name(label)}
             functions = with_function({}, source["function"], label)
         if label_type is not None:
-            source["label-type"] = label_type
+            source["label_type"] = label_type
         if classes is not None:
             source["classes"] = class_names(classes)
         if pattern is not None:
@@ -90,9 +104,9 @@ class Pipeline:
         if table_columns is not None:
             if isinstance(table_columns, str) or len(table_columns) != 2:
                 raise UsageError(f"`table_columns` is `{table_columns!r}`, but must be two names: of the paths' column and the labels'")
-            source["table-columns"] = list(table_columns)
-        if beside:
-            source["fields"] = _source_fields(beside)
+            source["table_columns"] = list(table_columns)
+        if sidecars:
+            source["fields"] = _source_fields(sidecars)
         return cls.from_json(json.dumps({"name": name, "source": source}), functions)
 
     @classmethod
@@ -106,10 +120,10 @@ class Pipeline:
         seed: int | None = None,
         name: str = "pipeline",
     ) -> Pipeline:
-        """Tar shards below a folder, as WebDataset writes them.
+        """Read tar shards as written by WebDataset.
 
-        `fields` are the members to read, and the fields that they go to: `{"image": "jpg;png", "label": ("cls", "int"),
-        "meta": ("json", "json")}`. A picture and its `cls` unless given.
+        `fields` maps fields to members: `{"image": "jpg;png", "label": ("cls", "int"), "meta": ("json", "json")}`. By default an image
+        and its `cls`.
         """
         return cls._shards("tar", pattern, fields, field, order, seed, name)
 
@@ -124,10 +138,10 @@ class Pipeline:
         seed: int | None = None,
         name: str = "pipeline",
     ) -> Pipeline:
-        """TFRecord shards of `tf.train.Example`s below a folder; an index beside a shard (`.idx`) is used.
+        """Read TFRecord shards of `tf.train.Example`s. An index (`.idx`) beside a shard is used if there is one.
 
-        `fields` are the features to read: `{"image": "image/encoded", "label": ("image/class/label", "int"), "boxes":
-        ("boxes", "float32[?]")}`. The first two unless given.
+        `fields` maps fields to features: `{"image": "image/encoded", "label": ("image/class/label", "int"), "boxes":
+        ("boxes", "float32[?]")}`. By default the first two of these.
         """
         return cls._shards("tfrecord", pattern, fields, field, order, seed, name)
 
@@ -150,18 +164,18 @@ class Pipeline:
         return cls.from_json(json.dumps({"name": name, "source": source}))
 
     @classmethod
-    def ready(cls, name: str) -> Pipeline:
-        """A ready pipeline; `Pipeline.ready_names()` lists them."""
-        return cls(_native.Pipeline.ready(name))
+    def preset(cls, name: str) -> Pipeline:
+        """Return a preset by name (see `preset_names`)."""
+        return cls(_native.Pipeline.preset(name))
 
     @staticmethod
-    def ready_names() -> list[str]:
-        """The names of the ready pipelines."""
-        return _native.Pipeline.ready_names()
+    def preset_names() -> list[str]:
+        """Return the names of the presets."""
+        return _native.Pipeline.preset_names()
 
     @classmethod
     def from_toml(cls, path: str | os.PathLike[str]) -> Pipeline:
-        """The pipeline in a TOML file."""
+        """Read a pipeline from a TOML file."""
         path = Path(path)
         try:
             text = path.read_text(encoding="utf-8")
@@ -172,7 +186,7 @@ class Pipeline:
 
     @classmethod
     def from_json(cls, text: str, functions: Mapping[str, Callable[..., Any]] | None = None) -> Pipeline:
-        """The pipeline in a JSON text, with the keys of a pipeline file; `functions` are those that its steps name."""
+        """Read a pipeline from JSON, with the keys of a pipeline file. `functions` are the Python functions of its steps, by name."""
         functions = dict(functions or {})
         native = _native.Pipeline.from_json(text, given(functions))
         check_named(functions, text)
@@ -180,47 +194,49 @@ class Pipeline:
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The name of the pipeline."""
         return self._native.name
 
     @property
     def steps(self) -> list[str]:
-        """The names of its steps."""
+        """The names of the steps."""
         return [name for name, _, _ in self._native.steps]
 
     @property
     def output(self) -> dict[str, str]:
-        """What a batch has: the type of each field of a sample."""
+        """The fields of a sample and their types, e.g. `{"image": "float32[3, 224, 224]", "label": "int"}`."""
         return dict(self._native.output)
 
     @property
     def splits(self) -> list[str]:
-        """The states that a data set can be kept in: after every step up to the first random one."""
+        """The stages that a data set can be built at: after each step before the first random one."""
         return self._native.splits
 
     def to_toml(self) -> str:
-        """The text of a pipeline file."""
+        """Return the pipeline as TOML."""
         return self._native.to_toml()
 
     def to_json(self) -> str:
-        """The same as JSON."""
+        """Return the pipeline as JSON."""
         return self._native.to_json()
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes a pipeline file."""
+        """Write the pipeline to a TOML file."""
         Path(path).write_text(self.to_toml(), encoding="utf-8")
 
     def set(self, parameters: Mapping[str, Any]) -> Pipeline:
-        """The same with other parameters, of steps and of the source::
+        """Return a copy with other parameters of steps or of the source.
 
-            forebay.Pipeline.ready("cv").set({"random-crop.size": 192, "source.files": "**/*.png"})
+        Steps are addressed by their names (see `steps`)::
 
-        Steps go by their names, as `steps` lists them. What the step does not know is a `PipelineError`.
+            forebay.Pipeline.preset("cv").set({"random_crop.size": 192, "source.files": "**/*.png"})
+
+        Unknown parameters raise `PipelineError`.
         """
         settings = []
         for name, value in parameters.items():
             if value is None:
-                raise UsageError(f"`{name}` is None\nhint: leave it out, and it stays as it is")
+                raise UsageError(f"`{name}` is None\nhint: omit it to leave it unchanged")
             try:
                 settings.append(f"{name}={_toml(value)}")
             except TypeError as error:
@@ -232,19 +248,25 @@ class Pipeline:
         op: str,
         *,
         name: str | None = None,
-        state: str | None = None,
+        stage: str | None = None,
         fields: Iterable[str] | None = None,
         **parameters: Any,
     ) -> Pipeline:
-        """Adds the step `op` with its parameters, by the names that a pipeline file has (with `_` for `-`).
+        """Add a step by its `op`, with the parameters of a pipeline file (docs/steps.md).
 
-        `name` tells two steps of one kind apart, `state` is what a data set is called that is kept after it, and `fields`
-        are the fields that it works on; a random step does the same to all of them.
+        Parameters
+        ----------
+        name
+            Name of the step, if the same `op` occurs more than once.
+        stage
+            Name of the stage after this step.
+        fields
+            Fields to apply the step to. A random step makes the same random choice for all of them.
         """
         step: dict[str, Any] = {"op": op}
-        for key, value in {"name": name, "state": state, **parameters}.items():
+        for key, value in {"name": name, "stage": stage, **parameters}.items():
             if value is not None:
-                step[key.replace("_", "-")] = value
+                step[key] = value
         if fields is not None:
             step["fields"] = list(fields)
         spec = json.loads(self.to_json())
@@ -264,20 +286,30 @@ class Pipeline:
         random: bool = False,
         parallel: bool = False,
         name: str | None = None,
-        state: str | None = None,
+        stage: str | None = None,
     ) -> Pipeline:
-        """A Python function as a step: NumPy arrays in and out.
+        """Add a Python function as a step.
 
-        It is called for each sample with the values of `fields` (the source's field unless given), in order. It returns the
-        value of the one field that it gives, or a dictionary of several. `output` says what they are: a type, such as
-        `"float32[224, 224, 3]"` (with `?` for a size that differs), or a dictionary of types; what came in, unless given.
-        A `random` function gets a `seed=` that follows from the loader's seed, the epoch and the sample, and runs every
-        epoch; others must give the same each time.
+        The function is called once per sample with the values of `fields`, as NumPy arrays. It returns the value of the output
+        field, or a dictionary if there are several.
 
-        One call is made at a time in the whole process, whatever the number of threads, loaders and functions: a function may
-        use arrays, models and generators of random numbers that its calls share. `parallel=True` says that this function is
-        thread-safe: its calls then run at the same time wherever it lets go of Python's lock, as much of NumPy and PyTorch
-        does. What it raises is raised where the batch is awaited, as it is.
+        Calls are serialized over the whole process, so that a function may use shared state (buffers, models, random generators).
+        Exceptions are raised unchanged where the batch is awaited.
+
+        Parameters
+        ----------
+        fields
+            Input fields, in order. By default the field of the source.
+        output
+            Type of the output, e.g. `"float32[224, 224, 3]"` (`?` for a variable size), or a dictionary of types by field. By
+            default the types of the input.
+        random
+            The function is random: it is called with `seed=`, derived from the loader's seed, the epoch and the sample, and runs every
+            epoch. Other functions must be deterministic.
+        parallel
+            The function is thread-safe: calls run concurrently wherever it releases the GIL, as much of NumPy and PyTorch does.
+        name, stage
+            Name of the step and of the stage after it. By default the name of the function.
         """
         fields = [fields] if isinstance(fields, str) else fields
         fields = list(fields) if fields is not None else [json.loads(self.to_json())["source"]["field"]]
@@ -294,49 +326,66 @@ class Pipeline:
         random = flag("random", random)
         step = type(self)(self._native, with_function(self._functions, name, function))
         return step.step(
-            "function", name=name, state=state or name, fields=fields, function=name, output=types, random=random or None
+            "function", name=name, stage=stage or name, fields=fields, function=name, output=types, random=random or None
         )
 
     def decode_mask(self, field: str = "mask", *, keep_depth: bool = False, **options: Any) -> Pipeline:
-        """The bytes of a PNG become a mask `[height, width]` of the classes that it stores: `uint8`, or with `keep_depth` `uint16`,
-        which holds values of 16 bits too (ids of instances)."""
-        return self.step("decode-mask", fields=[field], keep_depth=keep_depth, **options)
+        """Decode a PNG to a mask `[height, width]` of class indices.
+
+        The type is `uint8`, or `uint16` with `keep_depth`, for masks of 16 bits such as instance ids.
+        """
+        return self.step("decode_mask", fields=[field], keep_depth=keep_depth, **options)
 
     def take_json(self, field: str, values: Mapping[str, tuple[str, str]], **options: Any) -> Pipeline:
-        """Takes values out of a JSON document into fields of their own.
+        """Extract values of a JSON document into fields of their own.
 
-        `values` says where each is and what it is: `{"boxes": ("/objects/boxes", "float32[?, 4]")}`.
+        `values` maps fields to a JSON pointer and a type: `{"boxes": ("/objects/boxes", "float32[?, 4]")}`.
         """
         taken = {name: {"at": at, "type": kind} for name, (at, kind) in values.items()}
-        return self.step("take-json", fields=[field], values=taken, **options)
+        return self.step("take_json", fields=[field], values=taken, **options)
 
     def drop(self, *fields: str, **options: Any) -> Pipeline:
-        """Takes fields away."""
+        """Remove fields."""
         return self.step("drop", fields=fields, **options)
 
     def decode(
         self,
         *,
-        colour: str = "rgb",
+        color: str = "rgb",
         keep_depth: bool = False,
         orientation: bool = True,
-        partial: bool = False,
+        allow_truncated: bool = False,
         fast_dct: bool = False,
         shorter_side_min: int | None = None,
         pixels_max: int | None = None,
         **options: Any,
     ) -> Pipeline:
-        """The bytes of an image file become a picture `[height, width, channels]`.
+        """Decode an image file to an array `[height, width, channels]`.
 
-        With `shorter_side_min` it is decoded at a half, a quarter or an eighth of its size as long as its shorter side stays
-        that long: less work of a large JPEG that is resized anyway, and slightly other pixels.
+        Parameters
+        ----------
+        color
+            `"rgb"`, `"gray"` or `"stored"`.
+        keep_depth
+            Keep 16-bit channels (`uint16`).
+        orientation
+            Rotate the image according to EXIF.
+        allow_truncated
+            Accept truncated files, and fill the missing part.
+        fast_dct
+            Use a faster, less exact inverse DCT for JPEG.
+        shorter_side_min
+            Decode at a half, a quarter or an eighth of the size, as long as the shorter side keeps this length. Faster for large
+            JPEGs that are resized afterwards; pixels differ slightly.
+        pixels_max
+            Maximum number of pixels of an image.
         """
         return self.step(
             "decode",
-            colour=colour,
+            color=color,
             keep_depth=keep_depth,
             orientation=orientation,
-            partial=partial,
+            allow_truncated=allow_truncated,
             fast_dct=fast_dct,
             shorter_side_min=shorter_side_min,
             pixels_max=pixels_max,
@@ -345,77 +394,77 @@ class Pipeline:
 
     def resize(
         self,
-        shorter_side: int | None = None,
+        size: int | Sequence[int],
         *,
-        width: int | None = None,
-        height: int | None = None,
-        filter: str = "bilinear",
+        interpolation: str = "bilinear",
         variant: str = "antialias",
         **options: Any,
     ) -> Pipeline:
-        """Resizes to a shorter side, or to an exact width and height."""
-        return self.step(
-            "resize",
-            shorter_side=shorter_side,
-            width=width,
-            height=height,
-            filter=filter,
-            variant=variant,
-            **options,
-        )
+        """Resize to a shorter side (`256`), or to a height and width (`(256, 320)`)."""
+        return self.step("resize", size=size, interpolation=interpolation, variant=variant, **options)
 
-    def centre_crop(self, size: int, **options: Any) -> Pipeline:
-        """Cuts the middle out."""
-        return self.step("centre-crop", size=size, **options)
+    def center_crop(self, size: int | Sequence[int], *, padding: int = 0, **options: Any) -> Pipeline:
+        """Crop the center: a square (`224`), or a height and width. `padding` zeros are added on each side first."""
+        return self.step("center_crop", size=size, padding=padding, **options)
 
-    def random_crop(self, size: int, **options: Any) -> Pipeline:
-        """Cuts out a random place."""
-        return self.step("random-crop", size=size, **options)
+    def random_crop(self, size: int | Sequence[int], *, padding: int = 0, **options: Any) -> Pipeline:
+        """Crop a random square (`224`), or a height and width. `padding` zeros are added on each side first."""
+        return self.step("random_crop", size=size, padding=padding, **options)
 
     def random_resized_crop(
         self,
-        size: int,
+        size: int | Sequence[int],
         *,
-        area: Sequence[float] = (0.08, 1.0),
+        scale: Sequence[float] = (0.08, 1.0),
         ratio: Sequence[float] = (3 / 4, 4 / 3),
-        filter: str = "bilinear",
+        interpolation: str = "bilinear",
         **options: Any,
     ) -> Pipeline:
-        """Cuts a random rectangle and resizes it to a square."""
+        """Crop a random rectangle with `scale` of the area and an aspect ratio within `ratio`, and resize it to `size`."""
         return self.step(
-            "random-resized-crop", size=size, area=list(area), ratio=list(ratio), filter=filter, **options
+            "random_resized_crop",
+            size=size,
+            scale=list(scale),
+            ratio=list(ratio),
+            interpolation=interpolation,
+            **options,
         )
 
-    def horizontal_flip(self, probability: float = 0.5, **options: Any) -> Pipeline:
-        """Mirrors left and right, at random."""
-        return self.step("horizontal-flip", probability=probability, **options)
+    def random_horizontal_flip(self, p: float = 0.5, **options: Any) -> Pipeline:
+        """Flip horizontally with probability `p`."""
+        return self.step("random_horizontal_flip", p=p, **options)
 
-    def greyscale(self, **options: Any) -> Pipeline:
-        """Red, green and blue become one channel."""
-        return self.step("greyscale", **options)
+    def grayscale(self, **options: Any) -> Pipeline:
+        """Convert RGB to one channel."""
+        return self.step("grayscale", **options)
 
-    def centre_pixels(self, **options: Any) -> Pipeline:
-        """8-bit values are centred around zero: x / 127.5 - 1."""
-        return self.step("centre-pixels", **options)
+    def center_pixels(self, **options: Any) -> Pipeline:
+        """Scale 8-bit values to [-1, 1]: x / 127.5 - 1."""
+        return self.step("center_pixels", **options)
 
-    def normalise(
+    def normalize(
         self,
         mean: Sequence[float] | None = None,
-        deviation: Sequence[float] | None = None,
+        std: Sequence[float] | None = None,
         *,
         scale: float | None = None,
         **options: Any,
     ) -> Pipeline:
-        """Each channel becomes (x · scale - mean) / deviation, ImageNet's unless given."""
-        return self.step("normalise", mean=mean, deviation=deviation, scale=scale, **options)
+        """Normalize each channel to (x · scale - mean) / std. By default with the statistics of ImageNet."""
+        return self.step("normalize", mean=mean, std=std, scale=scale, **options)
 
     def to_chw(self, **options: Any) -> Pipeline:
-        """Puts the channels first."""
-        return self.step("to-chw", **options)
+        """Transpose from `[height, width, channels]` to `[channels, height, width]`."""
+        return self.step("to_chw", **options)
 
     def tiles(self, size: int, **options: Any) -> Pipeline:
-        """Cuts a picture into square tiles: one sample becomes many."""
+        """Cut an image into square tiles, one sample each."""
         return self.step("tiles", size=size, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        # Only for names that there are not: what other libraries call a step is answered with what it is here.
+        meant = None if name.startswith("_") else _native.meant_step(name)
+        raise AttributeError(f"a pipeline has no step `{name}`" + (f"\nhint: {meant}" if meant else ""))
 
     def __repr__(self) -> str:
         steps = self._native.steps
@@ -442,7 +491,7 @@ def class_names(classes: Iterable[str]) -> list[str]:
     ordered = isinstance(classes, Iterable) and not isinstance(classes, str | Set | Mapping)
     names = list(classes) if ordered else []
     if not names or not all(isinstance(name, str) for name in names):
-        raise UsageError(f"`classes` is `{classes!r}`, but must be a list of names\nhint: leave it out where labels are numbers")
+        raise UsageError(f"`classes` is `{classes!r}`, but must be a list of names\nhint: omit it if labels are numbers")
     return [str(name) for name in names]
 
 
@@ -461,7 +510,7 @@ def _plain(value: Any) -> Any:
     """NumPy's numbers and arrays as JSON knows them."""
     if hasattr(value, "tolist"):
         return value.tolist()
-    raise TypeError(f"`{value!r}` is no number, text or list")
+    raise TypeError(f"`{value!r}` is not a number, string or list")
 
 
 def _toml(value: Any) -> str:

@@ -6,15 +6,16 @@ import html
 import json
 import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from . import _native
 from ._document import Document
 from ._errors import UsageError
-from ._loader import Skipped
 from ._objective import Wanted, objective
 from ._pipeline import Pipeline
 from ._plot import bars, stacks
+from ._stats import Skipped
 from ._table import Column, as_frame, as_html, as_text
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Analysis", "Plan", "Profile", "plan"]
 
 _STRATEGY = Column("strategy", "name")
-_RATE = Column("samples/s", "t4_samples_per_second", "number")
+_RATE = Column("samples/s", "samples_per_second", "number")
 _STORAGE = Column("storage", "storage_bytes_total", "bytes")
 _PREPARE = Column("prepare", "prep_seconds_total", "seconds")
 _PREDICTED = Column("predicted", "predicted_samples_per_second", "number")
@@ -39,68 +40,80 @@ _CACHED = {"none": "nothing cached", "system": "page cache kept", "application":
 
 
 def plan(profile: Profile | str | os.PathLike[str], **wanted: Unpack[Wanted]) -> Plan:
-    """Chooses the best strategy of a profile.
+    """Choose the best strategy of a profile.
 
-    weights: how much `prep`, `storage`, `throughput` and `money` count, or the name of one for that one alone; throughput alone
-        unless given.
-    storage_bytes_max, prep_seconds_max, lossless: rule strategies out; the limits are of the whole data set. `LimitError` says
-        what comes nearest where nothing meets them.
-    trainer_samples_per_second: how much the trainer takes; more counts for nothing.
-    what_if: another machine to plan for (see `WhatIf`), by the cost model, corrected by its error here.
-    prices, epochs, months: what things cost (see `Prices`), and for how long they are paid.
+    Parameters
+    ----------
+    profile
+        A `Profile`, or the path of one.
+    weights
+        Weights of `prep`, `storage`, `throughput` and `money`, or a single name. By default `"throughput"`.
+    max_storage, max_prep_time, lossless
+        Exclude strategies that need more storage or preparation time for the whole data set, or that are lossy. If none is left, a
+        `LimitError` names the closest.
+    trainer
+        Samples per second that the trainer can consume. Faster strategies score no better.
+    what_if
+        Predict for another machine with the cost model (see `WhatIf`).
+    prices, epochs, months
+        Prices (see `Prices`), and the number of epochs and months to pay for.
     """
     measured = profile if isinstance(profile, Profile) else Profile.load(profile)
     return Plan(_native.plan(measured.to_json(), objective(**wanted)), measured._functions)
 
 
 class Profile(Document):
-    """What was measured of a pipeline on this machine and storage."""
+    """The measurements of a pipeline on this machine and storage."""
 
     _what = "profile"
 
     def __init__(self, text: str, functions: Mapping[str, Callable[..., Any]] | None = None) -> None:
-        #: Each strategy in numbers: T4 and its spread, storage and preparation of the whole data set, what binds it.
-        self.strategies: list[dict[str, Any]] = json.loads(_native.summarise(text))
+        #: Each strategy in numbers: throughput and its spread, storage and preparation of the whole data set, what binds it.
+        self.strategies: list[dict[str, Any]] = json.loads(_native.summarize(text))
         #: What to know before relying on it, a paragraph each: that the data fits in memory but was measured without a cache.
         self.notices: list[str] = _native.notices(text)
         super().__init__(text, functions)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Profile:
-        """The profile in a file that `save` or `forebay profile` wrote."""
+        """Load a profile from a file written by `save` or `forebay profile`."""
         return cls(cls._read(path))
 
     @property
     def steps(self) -> list[dict[str, Any]]:
-        """What each step costs."""
+        """The cost of each step."""
         steps: list[dict[str, Any]] = self._content["steps"]
         return steps
 
     @property
     def skipped_list(self) -> list[Skipped]:
-        """What could not be read or processed and was left out (`on_error="skip"`): the first thousand, and why."""
+        """The samples that were skipped (`on_error="skip"`): the first thousand, with the reasons."""
         return [Skipped(**skipped) for skipped in self._content.get("skipped", [])]
 
     @property
     def fastest(self) -> str:
         """The strategy with the highest throughput."""
-        name: str = max(self.strategies, key=lambda row: row["t4_samples_per_second"])["name"]
+        name: str = max(self.strategies, key=lambda row: row["samples_per_second"])["name"]
         return name
 
     def plan(self, **wanted: Unpack[Wanted]) -> Plan:
-        """Chooses the best strategy; the same as `forebay.plan(profile, ...)`."""
+        """Choose the best strategy. The same as `forebay.plan(profile, ...)`."""
         return plan(self, **wanted)
 
-    def analyse(self, **wanted: Unpack[Wanted]) -> Analysis:
-        """Every strategy: its place by what is wanted, the Pareto front, what an encoding saves and costs."""
-        return Analysis(_native.analyse(self._text, objective(**wanted)))
+    def analyze(self, **wanted: Unpack[Wanted]) -> Analysis:
+        """Rank all strategies, and find the Pareto front and what encodings save and cost."""
+        return Analysis(_native.analyze(self._text, objective(**wanted)))
 
     def table(self, **wanted: Unpack[Wanted]) -> list[dict[str, Any]]:
-        """A row for each strategy with everything that is known of it: the columns of `forebay report --csv`."""
+        """Return all figures of each strategy as a dictionary: the columns of `forebay report --csv`."""
         return rows_of(_native.table([self._text], objective(**wanted)))
 
+    def report(self, path: str | os.PathLike[str], **wanted: Unpack[Wanted]) -> None:
+        """Write a self-contained HTML page with all plots, as `forebay report` does."""
+        Path(path).write_text(_native.report([self._text], objective(**wanted)), encoding="utf-8")
+
     def to_pandas(self, **wanted: Unpack[Wanted]) -> pandas.DataFrame:
-        """The table as a data frame, indexed by strategy. Needs pandas."""
+        """Return the table as a data frame indexed by strategy. Requires pandas."""
         return as_frame(self.table(**wanted), "strategy")
 
     def _title(self) -> str:
@@ -122,85 +135,83 @@ class Profile(Document):
         return _with_html(self.notices, as_html(self._title(), self._columns(), self.strategies, self.fastest))
 
     def plot(self, ax: Any = None) -> Any:
-        """A bar of samples per second for each strategy, with their spread, on the axes `ax` or new ones. Needs matplotlib;
-        returns the axes.
-        """
+        """Plot the throughput of each strategy on `ax` or new axes, and return the axes. Requires matplotlib."""
         names = [row["name"] for row in self.strategies]
-        rates = [row["t4_samples_per_second"] for row in self.strategies]
-        spreads = [row["t4_spread"] for row in self.strategies]
+        rates = [row["samples_per_second"] for row in self.strategies]
+        spreads = [row["samples_per_second_std"] for row in self.strategies]
         title = f"{self._content['pipeline']['name']}, {_CACHED[self._content['method']['caching']]}"
         return bars(ax, names, rates, spreads, ["C0"] * len(names), title)
 
 
 class Plan(Document):
-    """What was chosen, with its prediction and its reasons."""
+    """The chosen strategy, with predictions and reasons."""
 
     _what = "plan"
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Plan:
-        """The plan in a file that `save` or `forebay plan` wrote."""
+        """Load a plan from a file written by `save` or `forebay plan`."""
         text = cls._read(path)
         try:
             made = cls(text)
             if made._content["version"] != 1 or not isinstance(made.ranking, list):
                 raise KeyError("version")
         except (ValueError, KeyError, TypeError) as error:
-            raise UsageError(f"`{os.fspath(path)}` is no plan that this version reads: {error}") from None
+            raise UsageError(f"`{os.fspath(path)}` is not a plan that this version can read: {error}") from None
         return made
 
     @property
     def chosen(self) -> str:
-        """The strategy."""
+        """The name of the chosen strategy."""
         name: str = self._content["chosen"]
         return name
 
     @property
     def reason(self) -> str:
-        """Why, in a few sentences."""
+        """Why it was chosen, in a few sentences."""
         reason: str = self._content["reason"]
         return reason
 
     @property
     def notices(self) -> list[str]:
-        """What to know before relying on it, a paragraph each."""
+        """Caveats of the measurement, one paragraph each."""
         return list(self._content.get("notices", ()))
 
     @property
     def ranking(self) -> list[dict[str, Any]]:
-        """All strategies, best first; those that a limit rules out come last."""
+        """All strategies, best first; excluded ones last."""
         ranking: list[dict[str, Any]] = self._content["ranking"]
         return ranking
 
     @property
     def assumptions(self) -> list[str]:
-        """What was assumed of another machine, a sentence each; none where the plan is for the one that was measured."""
+        """What was assumed about the other machine, one sentence each. Empty if the plan is for the measured one."""
         return list(self._content.get("other_machine", {}).get("assumptions", ()))
 
     @property
     def pipeline(self) -> Pipeline:
-        """The pipeline."""
+        """The pipeline of the plan."""
         return Pipeline.from_json(json.dumps(self._content["pipeline"]), self._functions)
 
     @property
     def data(self) -> str:
-        """The folder that was measured on."""
+        """The folder that was measured."""
         root: str = self._content["data"]["root"]
         return root
 
     @property
     def keeps_files(self) -> bool:
-        """Whether the files are best read as they are, so that there is nothing to build."""
+        """Whether the source files are best loaded directly, so that there is nothing to build."""
         return bool(self._content["split"]["position"] == 0)
 
     def build(self, output: str | os.PathLike[str], **how: Any) -> Dataset:
-        """Rewrites the data so; the same as `forebay.build(plan, output, ...)`."""
+        """Build the data set. The same as `forebay.build(plan, output, ...)`."""
         from ._work import build
 
         return build(self, output, **how)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """A row for each strategy, best first, indexed by its name. Needs pandas."""
+        """Return the ranking as a data frame indexed by strategy. Requires pandas."""
         return as_frame(self.ranking, "name")
 
     def _bytes_per_sample(self, strategy: str) -> float | None:
@@ -223,7 +234,7 @@ class Plan(Document):
 
     def _title(self) -> str:
         measured = f"{self._content['threads']} threads, {_CACHED[self._content['caching']]}"
-        return f"Keep `{self.chosen}`: {self.reason} Measured with {measured}."
+        return f"Recommended strategy: `{self.chosen}`. {self.reason} Measured with {measured}."
 
     def __repr__(self) -> str:
         return _with(self.notices, f"{self._title()}\n{as_text(self._columns(), self.ranking, self.chosen)}")
@@ -232,9 +243,10 @@ class Plan(Document):
         return _with_html(self.notices, as_html(self._title(), self._columns(), self.ranking, self.chosen))
 
     def plot(self, ax: Any = None) -> Any:
-        """A bar of samples per second for each strategy, best first; the chosen one stands out, and those that a limit rules
-        out are pale. Expected ones where the plan is for another machine. Where money counted in the choice, what each costs
-        instead: accelerators, storage and preparation. On the axes `ax` or new ones. Needs matplotlib; returns the axes.
+        """Plot the throughput of each strategy on `ax` or new axes, and return the axes. Requires matplotlib.
+
+        The chosen strategy is highlighted, and excluded ones are gray. A plan for another machine shows the expected throughput. If
+        money has a weight, the costs of accelerators, storage and preparation are plotted instead.
         """
         names = [row["name"] for row in self.ranking]
         title = f"{self._content['pipeline']['name']}: keep {self.chosen}"
@@ -243,20 +255,20 @@ class Plan(Document):
             axes = stacks(ax, names, costs, title, "in the currency of the prices")
             for label, row in zip(axes.get_yticklabels(), self.ranking, strict=True):
                 label.set_fontweight("bold" if row["name"] == self.chosen else "normal")
-                label.set_color("grey" if row["score"] is None else "black")
+                label.set_color("gray" if row["score"] is None else "black")
             return axes
         if self._is_forecast:
             rates, spreads = [row["forecast"]["expected_samples_per_second"] for row in self.ranking], None
         else:
-            rates = [row["t4_samples_per_second"] for row in self.ranking]
-            spreads = [row["t4_spread"] for row in self.ranking]
-        colors = ["lightgrey" if row["score"] is None else "C0" for row in self.ranking]
+            rates = [row["samples_per_second"] for row in self.ranking]
+            spreads = [row["samples_per_second_std"] for row in self.ranking]
+        colors = ["lightgray" if row["score"] is None else "C0" for row in self.ranking]
         colors[names.index(self.chosen)] = "C1"
         return bars(ax, names, rates, spreads, colors, title)
 
 
 class Analysis:
-    """Every strategy of a profile, judged by what is wanted."""
+    """All strategies of a profile, ranked by an objective."""
 
     def __init__(self, text: str) -> None:
         content = json.loads(text)
@@ -267,22 +279,22 @@ class Analysis:
 
     @property
     def best(self) -> str:
-        """The strategy in the first place."""
-        name: str = min(self.strategies, key=lambda row: row["place"])["name"]
+        """The strategy of rank 1."""
+        name: str = min(self.strategies, key=lambda row: row["rank"])["name"]
         return name
 
     @property
     def pareto(self) -> list[str]:
-        """Strategies that no other beats: none is at least as good in storage, throughput and preparation, and better in one."""
+        """The Pareto front: strategies that no other strategy beats in storage, throughput and preparation time."""
         return [row["name"] for row in self.strategies if row["pareto"]]
 
     def to_pandas(self) -> pandas.DataFrame:
-        """A row for each strategy, indexed by its name. Needs pandas."""
+        """Return the strategies as a data frame indexed by name. Requires pandas."""
         return as_frame(self.strategies, "name")
 
     def _columns(self) -> list[Column]:
         figures = _figures("forecast" in self.strategies[0])
-        columns = [_STRATEGY, Column("place", "place", "count"), *figures, Column("Pareto", "pareto", "flag")]
+        columns = [_STRATEGY, Column("rank", "rank", "count"), *figures, Column("Pareto", "pareto", "flag")]
         if any(row["plain"] is not None for row in self.strategies):
             columns += [Column("saves", "space_saving", "percent"), Column("throughput", "throughput_factor", "number")]
         return columns

@@ -18,7 +18,7 @@ class LoadRequest(TypedDict):
     skip_errors: bool
     seed: int
     shuffle: bool
-    window_bytes: int | None
+    shuffle_window: int | None
     streams: int | None
     rank: int
     world_size: int

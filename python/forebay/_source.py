@@ -75,11 +75,11 @@ class Source:
             )
         if not isinstance(source, Pipeline) and _is_dataset(source, data):
             if data is not None:
-                raise UsageError("`data` makes no sense with a data set\nhint: leave it out")
+                raise UsageError("`data` cannot be used with a data set\nhint: omit it")
             if allow_outside:
-                raise UsageError("`allow_outside` makes no sense with a data set\nhint: leave it out")
+                raise UsageError("`allow_outside` cannot be used with a data set\nhint: omit it")
             if classes is not None:
-                raise UsageError("`classes` makes no sense with a data set\nhint: pass them where it is built")
+                raise UsageError("`classes` cannot be used with a data set\nhint: pass them where it is built")
             folder = Path(source)
             folder = folder.parent if folder.name == MANIFEST else folder
             return cls(None, str(folder), storage, functions, skip_errors)
@@ -129,23 +129,23 @@ def _fixed(data: str | FileList) -> str | FileList:
 
 def _is_dataset(source: str | os.PathLike[str], data: object) -> bool:
     path = Path(source)
-    if data is not None and os.fspath(source) in Pipeline.ready_names():
-        # A folder that is called like a ready pipeline; with data to run it on, the pipeline is meant.
+    if data is not None and os.fspath(source) in Pipeline.preset_names():
+        # A folder that is called like a preset; with data to run it on, the pipeline is meant.
         return (path / MANIFEST).is_file()
     return path.is_dir() or path.name == MANIFEST
 
 
 def as_pipeline(source: Pipeline | str | os.PathLike[str]) -> Pipeline:
-    """A pipeline, the TOML file of one, or the name of a ready one."""
+    """A pipeline, the TOML file of one, or the name of a preset."""
     if isinstance(source, Pipeline):
         return source
     text = os.fspath(source)
-    if text in Pipeline.ready_names():
-        return Pipeline.ready(text)
+    if text in Pipeline.preset_names():
+        return Pipeline.preset(text)
     if os.path.isfile(text) or text.endswith(".toml"):
         return Pipeline.from_toml(text)
-    ready = "`, `".join(Pipeline.ready_names())
+    ready = "`, `".join(Pipeline.preset_names())
     raise MissingFileError(
-        f"there is no data set, pipeline file or ready pipeline `{text}`\nhint: check the path; ready are `{ready}`",
+        f"there is no data set, pipeline file or preset `{text}`\nhint: check the path; presets are `{ready}`",
         path=text,
     )

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native
-from ._arguments import THREADS_MAX, byte_count, cores, flag, needs, seconds as checked_seconds, whole
+from ._arguments import THREADS_MAX, byte_count, cores, flag, needs, whole
+from ._arguments import seconds as checked_seconds
 from ._errors import UsageError
 from ._files import Data, files_request
 from ._pipeline import Pipeline
@@ -46,24 +47,55 @@ def profile(
     allow_outside: bool = False,
     progress: bool | None = None,
 ) -> Profile:
-    """Measures every way to split a pipeline into *once* and *every epoch*, on the first `samples` samples of `data`,
-    a folder or a list of files.
+    """Measure the throughput, storage and preparation time of every strategy of a pipeline.
 
-    Each strategy is built (in `work`, or in a temporary folder below the current one) and loaded `runs` (3) times, for
-    `seconds` each once its first batch is there: the samples come as often as that takes (0: once). Pictures are kept raw, and in each of `encodings` (`"png"`, `"jpeg-85"`; `"gzip"` compresses records) that can hold them;
-    `strategies` names the only ones to measure instead. `caching` says what is kept between runs. `fast` takes a small part of
-    the time: it measures the costs of a few samples, the cost model says what each strategy gives, and only those that lead
-    are run, twice for half a second, to check it. `memory` is the memory budget of builds and of loading (see `Loader`).
-    `allow_outside` lets the pipeline's source name files outside `data`. `progress`
-    shows a bar; it does where somebody can see it.
+    Each strategy is built from `samples` samples drawn from all of the data, and loaded `runs` times for `seconds` each.
+
+    Parameters
+    ----------
+    pipeline
+        A `Pipeline`, the path of a TOML file, or the name of a preset.
+    data
+        The source files: a folder, or a list of files (see `FileList`).
+    samples
+        Number of samples to measure. More samples take longer and vary less.
+    runs
+        Number of runs per strategy (default 5).
+    seconds
+        Minimum duration of a run, counted from its first batch. Samples are repeated as needed; 0 loads each one once.
+    fast
+        Predict all strategies with a cost model that is fitted to a few samples, and verify only the top candidates.
+    storage
+        Storage to read from: `"local"`, `"direct"` (bypasses the page cache), or one to simulate, e.g. `"ceph-hdd"`.
+    caching
+        What stays cached between runs: `"none"`, `"system"` (the page cache) or `"application"` (samples in memory).
+    threads, shards
+        Number of threads (default: number of cores), and of shards per strategy (default: number of threads).
+    batch_size, seed
+        Number of samples per batch, and the seed of random steps.
+    strategies
+        Measure only these strategies, e.g. `["resized", "decoded+png"]`.
+    encodings
+        Also measure these storage formats wherever they apply: image encodings (`"png"`, `"jpeg-85"`), compressions (`"gzip"`, `"zstd-3"`),
+        or both (`"png+gzip"`).
+    on_error
+        `"fail"` raises at the first sample that cannot be read or processed; `"skip"` skips it.
+    memory
+        Memory budget of builds and loaders (see `Loader`).
+    work
+        Folder for temporary data sets (default: the current folder).
+    allow_outside
+        Allow the pipeline to read files outside `data`. Only for pipelines that you trust.
+    progress
+        Show a progress bar. By default only on a terminal or in a notebook.
     """
     count = whole("threads", cores() if threads is None else threads, 1, THREADS_MAX)
     needs("runs", runs, not flag("fast", fast), "fast=False")
     needs("encodings", encodings, strategies is None, "strategies=None")
-    runs = whole("runs", 3 if runs is None else runs, 1, 10_000)
+    runs = whole("runs", 5 if runs is None else runs, 1, 10_000)
     if not fast and caching == "system" and runs < 2:
         raise UsageError(
-            "with caching `system` the first run fills the cache and does not count, so one run leaves none\n"
+            "with caching `system` the first run fills the cache and is not counted, so one run leaves none\n"
             "hint: pass `runs=2` or more"
         )
     pipeline, files = on_data(as_pipeline(pipeline), data, None, None)
@@ -109,13 +141,32 @@ def build(
     functions: Mapping[str, Callable[..., Any]] | None = None,
     progress: bool | None = None,
 ) -> Dataset:
-    """Rewrites the data once: as a plan says, or at the `strategy` of a pipeline (`"resized"`, `"decoded+png"`).
+    """Build a data set: run the offline steps of a plan or strategy once.
 
-    A build that was stopped goes on where it was when it is run again, and what comes out is the same to the byte. `data`
-    is the folder of the files, or a list of them (for a plan: others than were measured). `classes` are the classes, where a label
-    is to be a place among others than those that the files have. `functions` are the Python functions that the
-    steps of a plan from a file name. `memory` is the memory budget of the samples at work (see `Loader`).
-    `allow_outside` lets the pipeline's source name files outside `data`: only for one that you trust.
+    Builds are resumable: run an interrupted build again, and finished shards are kept. The result is the same, byte for byte.
+
+    Parameters
+    ----------
+    what
+        A `Plan` or the path of one, or a pipeline together with `strategy`.
+    output
+        Folder for the data set.
+    data
+        The source files: a folder, or a list of files (see `FileList`). By default the data that the plan was measured on.
+    classes
+        Class names that labels index into. By default the classes found.
+    strategy
+        Strategy to build, e.g. `"resized"` or `"decoded+png"`. By default the plan's choice.
+    threads, shards
+        Number of threads (default: number of cores) and of shards.
+    overwrite
+        Replace an existing data set, or an unfinished build of another one.
+    memory
+        Memory budget (see `Loader`).
+    functions
+        The Python functions of the steps, by name, for a plan that was loaded from a file.
+    storage, on_error, allow_outside, progress
+        As for `profile`.
     """
     count = whole("threads", cores() if threads is None else threads, 1, THREADS_MAX)
     if isinstance(what, (str, os.PathLike)) and os.fspath(what).endswith(".json"):
@@ -129,8 +180,7 @@ def build(
         if strategy is None:
             names = "`, `".join(pipeline.splits[1:])
             raise UsageError(
-                "a pipeline can be kept in several states, and none was chosen\n"
-                f"hint: pass `strategy` with one of `{names}`, or build a plan"
+                f"a pipeline needs a `strategy`\nhint: pass one of `{names}`, or build a plan"
             )
     pipeline, files = on_data(pipeline, data, functions, classes)
     kept = _native.build(
@@ -154,7 +204,7 @@ def build(
 
 
 class Dataset:
-    """A data set that Forebay built: TFRecord shards, an index beside each, and `dataset.json`."""
+    """A data set built by Forebay: TFRecord shards, an index per shard, and a manifest, `dataset.json`."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
@@ -169,22 +219,22 @@ class Dataset:
 
     @property
     def pipeline(self) -> Pipeline:
-        """The whole pipeline."""
+        """The whole pipeline, offline and online steps."""
         return self._pipeline
 
     @property
     def bytes(self) -> int:
-        """The size of its shards."""
+        """Size of the shards in bytes."""
         return int(self.manifest["bytes"])
 
     @property
     def classes(self) -> list[str]:
-        """The names of the classes; a label is a place in this list."""
+        """The class names. A label is an index into this list."""
         return list(self.manifest["classes"])
 
     @property
     def skipped(self) -> list[dict[str, Any]]:
-        """Samples of the source that could not be processed and are not in the data set: key, reason, and how many samples."""
+        """Samples of the source that were skipped: key, reason and number of samples."""
         return list(self.manifest["skipped"])
 
     def __len__(self) -> int:
@@ -198,10 +248,10 @@ class Dataset:
         memory: int | str | None = None,
         progress: bool | None = None,
     ) -> list[str]:
-        """Writes it as tar shards that WebDataset reads, into a folder that has none yet; their paths.
+        """Export the data set as tar shards for WebDataset, and return their paths.
 
-        A picture that is kept encoded is a member called after its format (`jpg`), the label is `cls`, tensors are `npy`. What
-        is read and written at once stays within `memory`, as for a `Loader`.
+        Encoded images are named after their format (`jpg`), labels are `cls`, tensors `npy`. The folder must not contain tars yet.
+        `memory` is the memory budget (see `Loader`).
         """
         count = whole("threads", cores() if threads is None else threads, 1, THREADS_MAX)
         most = None if memory is None else byte_count("memory", memory)
@@ -209,11 +259,11 @@ class Dataset:
         return [str(path) for path in paths]
 
     def to_pandas(self) -> pandas.DataFrame:
-        """A row for each shard, indexed by its file: samples, bytes, checksum. Needs pandas."""
+        """Return the shards as a data frame indexed by file: samples, bytes, checksum. Requires pandas."""
         return as_frame(self.manifest["shards"], "file")
 
     def plot(self, ax: Any = None) -> Any:
-        """A bar of megabytes for each shard, on the axes `ax` or new ones. Needs matplotlib; returns the axes."""
+        """Plot the size of each shard on `ax` or new axes, and return the axes. Requires matplotlib."""
         shards = self.manifest["shards"]
         sizes = [shard["bytes"] / 1e6 for shard in shards]
         names = [shard["file"] for shard in shards]
@@ -230,5 +280,5 @@ class Dataset:
 
 def _skips(on_error: str) -> bool:
     if on_error not in ("fail", "skip"):
-        raise UsageError(f"no on_error `{on_error}`\nhint: `fail` or `skip`")
+        raise UsageError(f"`on_error` is `{on_error}`, but must be `fail` or `skip`")
     return on_error == "skip"

@@ -29,7 +29,7 @@ __all__ = ["IterableDataset"]
 
 
 class IterableDataset(torch.utils.data.IterableDataset[dict[str, Any]]):
-    """The batches of a loader. In a worker process, the batches of that worker's share of the loader's rank."""
+    """The batches of a loader. In a worker process, the worker's share of the loader's rank."""
 
     def __init__(self, loader: Loader) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class IterableDataset(torch.utils.data.IterableDataset[dict[str, Any]]):
         yield from self.loader._share(worker.id, worker.num_workers)
 
     def set_epoch(self, epoch: int) -> None:
-        """The next iteration begins with this epoch, in every worker."""
+        """Start the next iteration with this epoch, in every worker."""
         self.loader.set_epoch(epoch)
         self._heard += 1
         self._told[1] = epoch

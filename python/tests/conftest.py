@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import json
 import tarfile
 from pathlib import Path
 
+import forebay
 import numpy
 import pytest
 from PIL import Image
-
-import forebay
 
 TINY_SAMPLES = 10_000
 TINY_CLASSES = 10
@@ -36,7 +36,7 @@ def tiny_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def tiny_pipeline() -> forebay.Pipeline:
-    return forebay.Pipeline.files("**/*.png").decode().resize(width=8, height=8).random_crop(6)
+    return forebay.Pipeline.files("**/*.png").decode().resize((8, 8)).random_crop(6)
 
 
 @pytest.fixture(scope="session")
@@ -67,7 +67,7 @@ def photos(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def own_photos(tmp_path: Path) -> Path:
-    """The same, to be spoilt by one test."""
+    """The same, to be spoiled by one test."""
     return make_photos(tmp_path / "photos")
 
 
@@ -110,8 +110,14 @@ def tar_pipeline() -> forebay.Pipeline:
         "meta": ("json", "json"),
         "depth": ("depth.npy", "float32[2, 2]"),
     }
-    return forebay.Pipeline.tar("train-*.tar", fields=fields).decode().resize(width=12, height=10)
+    return forebay.Pipeline.tar("train-*.tar", fields=fields).decode().resize((10, 12))
 
 
 def keys_of(batches: object) -> list[list[str]]:
     return [batch["key"] for batch in batches]  # type: ignore[attr-defined]
+
+
+@pytest.fixture
+def short_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Profiles in examples run as long as their samples take once: what they say is not looked at, only that they run."""
+    monkeypatch.setattr(forebay, "profile", functools.partial(forebay.profile, seconds=0))

@@ -5,12 +5,11 @@ from __future__ import annotations
 import gc
 import os
 
+import forebay
 import numpy
 import pytest
-from PIL import Image
-
-import forebay
 from forebay import _native
+from PIL import Image
 
 
 def decoded_by_pillow(path):
@@ -98,7 +97,7 @@ def test_the_buffer_protocol_in_all_its_forms(tiny):
 
 
 def test_float_batches(photos):
-    pipeline = forebay.Pipeline.files().decode().resize(256).centre_crop(224).normalise().to_chw()
+    pipeline = forebay.Pipeline.files().decode().resize(256).center_crop(224).normalize().to_chw()
     batch = next(iter(forebay.Loader(pipeline, data=photos, batch_size=8)))
     image = batch["image"]
     assert image.shape == (8, 3, 224, 224) and image.dtype == numpy.float32

@@ -10,10 +10,9 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
+import forebay
 import pytest
 from conftest import keys_of
-
-import forebay
 
 BATCH = 1000
 

@@ -34,7 +34,7 @@ def test_a_broken_index_costs_nothing_and_is_named(dataset):
     _, whole = load(dataset)
     with open(os.path.join(dataset, "shard-00002.tfrecord.idx"), "w") as index:
         index.write("0 16\n")
-    with pytest.raises(forebay.DataError, match="shard-00002.tfrecord.idx"):
+    with pytest.raises(forebay.DataError, match=r"shard-00002\.tfrecord\.idx"):
         load(dataset)
     loader, keys = load(dataset, on_error="skip")
     assert keys == whole and loader.skipped == 0

@@ -1,14 +1,13 @@
-"""Arrays and sound through their ready pipelines: what NumPy computes, and batches of clips that differ in length."""
+"""Arrays and sound through their presets: what NumPy computes, and batches of clips that differ in length."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 
+import forebay
 import numpy
 import pytest
-
-import forebay
 
 TYPES = ("uint8", "uint16", "int16", "int32", "int64", "float32", "float64")
 
@@ -32,7 +31,7 @@ def test_root_mean_squares_are_numpys(tmp_path: Path, dtype: str) -> None:
         arrays[f"{number}.npy"] = values.astype(dtype)
         numpy.save(tmp_path / f"{number}.npy", arrays[f"{number}.npy"])
     pipeline = forebay.Pipeline.files("*.npy", label=None, field="tensor")
-    pipeline = pipeline.step("decode-npy", type=f"{dtype}[2500, ?]").step("rms", period=500)
+    pipeline = pipeline.step("decode_npy", type=f"{dtype}[2500, ?]").step("rms", period=500)
     seen = 0
     for batch in forebay.Loader(pipeline, data=tmp_path, batch_size=2):
         for key, found in zip(batch["key"], batch["tensor"], strict=True):

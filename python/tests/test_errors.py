@@ -7,10 +7,9 @@ import pickle
 import shutil
 from pathlib import Path
 
+import forebay
 import pytest
 from conftest import keys_of
-
-import forebay
 from forebay import _native
 
 
@@ -80,19 +79,19 @@ def test_damaged_records_are_skipped_counted_and_listed(damaged, threads):
 
 
 def test_a_damaged_file_is_named(own_photos):
-    path = own_photos / "cats" / "spoilt.jpg"
+    path = own_photos / "cats" / "spoiled.jpg"
     path.write_bytes(b"\xff\xd8\xff\xe0" + b"no picture" * 20)
     loader = forebay.Loader("imagenet", data=own_photos, batch_size=8)
     with pytest.raises(forebay.DataError) as caught:
         keys_of(loader)
     error = caught.value
-    assert (error.key, error.path) == ("cats/spoilt.jpg", str(path))
+    assert (error.key, error.path) == ("cats/spoiled.jpg", str(path))
     # Decoding and cropping are done as one.
-    assert error.step == "decode + random-resized-crop"
-    assert "`cats/spoilt.jpg`" in str(error)
+    assert error.step == "decode + random_resized_crop"
+    assert "`cats/spoiled.jpg`" in str(error)
     loader = forebay.Loader("imagenet", data=own_photos, batch_size=8, on_error="skip")
     assert sum(len(keys) for keys in keys_of(loader)) == 50
-    assert [entry.key for entry in loader.skipped_list] == ["cats/spoilt.jpg"]
+    assert [entry.key for entry in loader.skipped_list] == ["cats/spoiled.jpg"]
 
 
 def test_a_batch_of_nothing_but_damage_is_passed_over(own_photos):
@@ -110,7 +109,7 @@ def test_a_picture_too_small_for_its_crop(photos):
     pipeline = forebay.Pipeline.files().decode().random_crop(1000)
     with pytest.raises(forebay.DataError, match="too small for a crop of 1000x1000\nhint: resize first") as caught:
         keys_of(forebay.Loader(pipeline, data=photos))
-    assert caught.value.step == "decode + random-crop" and caught.value.path.startswith(str(photos))
+    assert caught.value.step == "decode + random_crop" and caught.value.path.startswith(str(photos))
 
 
 def test_a_picture_over_the_limit(photos):
@@ -141,7 +140,7 @@ def test_a_file_that_must_not_be_read(own_photos):
 def test_what_is_no_data_set(tmp_path, tiny):
     with pytest.raises(forebay.UsageError, match="is no data set"):
         forebay.Loader(tmp_path)
-    with pytest.raises(FileNotFoundError, match="no data set, pipeline file or ready pipeline"):
+    with pytest.raises(FileNotFoundError, match="no data set, pipeline file or preset"):
         forebay.Loader(tmp_path / "nowhere")
     with pytest.raises(forebay.MissingFileError):
         forebay.Loader(tmp_path / "nowhere.toml", data=tmp_path)
@@ -149,7 +148,7 @@ def test_what_is_no_data_set(tmp_path, tiny):
         forebay.Loader("imagenet", data=tmp_path)
     with pytest.raises(forebay.UsageError, match="pass it as `data`"):
         forebay.Loader("imagenet")
-    with pytest.raises(forebay.UsageError, match="leave it out"):
+    with pytest.raises(forebay.UsageError, match="omit it"):
         forebay.Loader(tiny, data=tmp_path)
     copy = tmp_path / "cut"
     shutil.copytree(tiny, copy)
@@ -173,7 +172,7 @@ def test_what_is_no_data_set(tmp_path, tiny):
         ("prefetch", -1),
         ("rank", 1),
         ("world_size", 0),
-        ("window_bytes", 0),
+        ("shuffle_window", 0),
         ("on_error", "ignore"),
         ("framework", "mxnet"),
         ("storage", "tape"),

@@ -7,11 +7,10 @@ import pickle
 from pathlib import Path
 from typing import Any
 
+import forebay
 import numpy
 import pytest
 from PIL import Image
-
-import forebay
 
 SAMPLES = 12
 
@@ -41,11 +40,11 @@ def scenes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def segmentation() -> forebay.Pipeline:
     return (
-        forebay.Pipeline.files("images/*.png", label=None, beside={"mask": "masks/{stem}.png"})
+        forebay.Pipeline.files("images/*.png", label=None, sidecars={"mask": "masks/{stem}.png"})
         .decode()
         .decode_mask()
-        .random_resized_crop(32, fields=["image", "mask"], filter="bilinear")
-        .horizontal_flip(fields=["image", "mask"])
+        .random_resized_crop(32, fields=["image", "mask"], interpolation="bilinear")
+        .random_horizontal_flip(fields=["image", "mask"])
     )
 
 
@@ -72,10 +71,10 @@ def test_a_mask_of_16_bits_stays_what_it_is(tmp_path: Path) -> None:
     # One of 8 bits among them has the same values.
     masks[3] = numpy.full((48, 40), 200, numpy.uint16)
     Image.fromarray(masks[3].astype(numpy.uint8)).save(tmp_path / "masks" / "3.png")
-    files = forebay.Pipeline.files("images/*.png", label=None, beside={"mask": "masks/{stem}.png"}).decode()
+    files = forebay.Pipeline.files("images/*.png", label=None, sidecars={"mask": "masks/{stem}.png"}).decode()
     pipeline = files.decode_mask(keep_depth=True)
     both = ["image", "mask"]
-    resized = pipeline.resize(width=20, height=24, fields=both).horizontal_flip(probability=1.0, fields=both)
+    resized = pipeline.resize((24, 20), fields=both).random_horizontal_flip(p=1.0, fields=both)
     forebay.build(pipeline, tmp_path / "set", data=tmp_path, strategy="mask-decoded", shards=2)
     for loader in (forebay.Loader(pipeline, data=tmp_path), forebay.Loader(tmp_path / "set")):
         (batch,) = loader
@@ -110,11 +109,11 @@ def test_files_are_paired_by_substitution(tmp_path: Path) -> None:
         pixels = numpy.full((8, 8), 7, numpy.uint8)
         Image.fromarray(pixels).save(tmp_path / kind / "train" / "ulm" / f"ulm_000001_000019_{suffix}.png")
     mask = "{folder:leftImg8bit=gtFine}/{stem:_leftImg8bit=_gtFine_labelIds}.png"
-    pipeline = forebay.Pipeline.files("leftImg8bit/**/*.png", label=None, beside={"mask": mask}).decode().decode_mask()
+    pipeline = forebay.Pipeline.files("leftImg8bit/**/*.png", label=None, sidecars={"mask": mask}).decode().decode_mask()
     (batch,) = forebay.Loader(pipeline, data=tmp_path)
     assert [mask.tolist() for mask in batch["mask"]] == [[[7] * 8] * 8]
     with pytest.raises(forebay.PipelineError, match=r"`{stme}`, which is none of .*; did you mean `{stem}`\?"):
-        forebay.Pipeline.files(beside={"mask": "{stme}.png"})
+        forebay.Pipeline.files(sidecars={"mask": "{stme}.png"})
 
 
 def test_a_mask_of_another_size_is_an_error(scenes: Path, tmp_path: Path) -> None:
@@ -128,11 +127,11 @@ def test_a_mask_of_another_size_is_an_error(scenes: Path, tmp_path: Path) -> Non
 
 def detection() -> forebay.Pipeline:
     return (
-        forebay.Pipeline.files("images/*.png", label=None, beside={"meta": ("meta/{stem}.json", "json")})
+        forebay.Pipeline.files("images/*.png", label=None, sidecars={"meta": ("meta/{stem}.json", "json")})
         .take_json("meta", {"boxes": ("/boxes", "float32[?, 5]")})
         .decode()
         .random_crop(48, fields=["image", "boxes"])
-        .horizontal_flip(fields=["image", "boxes"])
+        .random_horizontal_flip(fields=["image", "boxes"])
     )
 
 
@@ -158,7 +157,7 @@ def test_boxes_follow_their_picture(scenes: Path) -> None:
 
 def test_boxes_can_be_padded(scenes: Path) -> None:
     pipeline = forebay.Pipeline.files(
-        "images/*.png", label=None, beside={"right": "right/{name}", "meta": ("meta/{stem}.json", "json")}
+        "images/*.png", label=None, sidecars={"right": "right/{name}", "meta": ("meta/{stem}.json", "json")}
     )
     pipeline = pipeline.take_json("meta", {"boxes": ("/boxes", "float32[?, 5]")}).drop("meta")
     pipeline = pipeline.decode(fields=["image", "right"])
@@ -173,10 +172,10 @@ def test_boxes_can_be_padded(scenes: Path) -> None:
 
 
 def test_boxes_without_their_picture_are_refused() -> None:
-    pipeline = forebay.Pipeline.files(beside={"meta": ("{stem}.json", "json")})
+    pipeline = forebay.Pipeline.files(sidecars={"meta": ("{stem}.json", "json")})
     pipeline = pipeline.take_json("meta", {"boxes": ("/boxes", "float32[?, 4]")}).decode()
-    with pytest.raises(forebay.PipelineError, match="the picture that the boxes are on first in `fields`"):
-        pipeline.horizontal_flip(fields=["boxes", "image"])
+    with pytest.raises(forebay.PipelineError, match="the image that the boxes are on first in `fields`"):
+        pipeline.random_horizontal_flip(fields=["boxes", "image"])
 
 
 @pytest.mark.parametrize(
@@ -186,7 +185,7 @@ def test_boxes_without_their_picture_are_refused() -> None:
 def test_a_bad_document_is_named(tmp_path: Path, document: str, problem: str) -> None:
     Image.fromarray(numpy.zeros((9, 9, 3), numpy.uint8)).save(tmp_path / "1.png")
     (tmp_path / "1.json").write_text(document)
-    pipeline = forebay.Pipeline.files("*.png", label=None, beside={"meta": ("{stem}.json", "json")})
+    pipeline = forebay.Pipeline.files("*.png", label=None, sidecars={"meta": ("{stem}.json", "json")})
     pipeline = pipeline.take_json("meta", {"boxes": ("/boxes", "float32[?, 2]")})
     with pytest.raises(forebay.DataError, match=problem.replace("[", r"\[")):
         list(forebay.Loader(pipeline, data=tmp_path))
@@ -203,13 +202,13 @@ def noisy(image: numpy.ndarray[Any, Any], *, seed: int) -> dict[str, Any]:
 
 def functions() -> forebay.Pipeline:
     types = {"image": "float32[24, 24, 3]", "mean": "int"}
-    pipeline = forebay.Pipeline.files("images/*.png", label=None).decode().centre_crop(24).map(brighter)
+    pipeline = forebay.Pipeline.files("images/*.png", label=None).decode().center_crop(24).map(brighter)
     return pipeline.map(noisy, output=types, random=True)
 
 
 def test_python_functions_are_steps(scenes: Path) -> None:
     pipeline = functions()
-    assert pipeline.steps == ["decode", "centre-crop", "brighter", "noisy"]
+    assert pipeline.steps == ["decode", "center_crop", "brighter", "noisy"]
     assert pipeline.splits[-1] == "brighter", "a random function runs every epoch"
     loader = forebay.Loader(pipeline, data=scenes, batch_size=5, shuffle=True, seed=2, threads=4)
     first = {key: image for batch in loader for key, image in zip(batch["key"], batch["image"], strict=True)}
@@ -225,7 +224,7 @@ def test_a_pipeline_with_functions_is_pickled_and_its_cost_is_measured(scenes: P
     pipeline = pickle.loads(pickle.dumps(functions()))
     assert len(list(forebay.Loader(pipeline, data=scenes, batch_size=5))) == 3
     profile = forebay.profile(pipeline, scenes, samples=SAMPLES, runs=1, seconds=0, progress=False)
-    assert {"brighter", "noisy"} <= set(step["name"] for step in json.loads(profile.to_json())["steps"])
+    assert {"brighter", "noisy"} <= {step["name"] for step in json.loads(profile.to_json())["steps"]}
 
 
 def test_functions_of_a_data_set_are_given_again(scenes: Path, tmp_path: Path) -> None:

@@ -13,16 +13,15 @@ import time
 from pathlib import Path
 from typing import Any
 
+import forebay
 import numpy
 import pytest
-
-import forebay
 
 THREADS = 4
 
 
 def pictures() -> forebay.Pipeline:
-    return forebay.Pipeline.files("class1/*.png", label=None).decode().resize(width=8, height=8)
+    return forebay.Pipeline.files("class1/*.png", label=None).decode().resize((8, 8))
 
 
 def images(pipeline: forebay.Pipeline, data: Path, **options: Any) -> dict[str, Any]:
@@ -144,15 +143,15 @@ def unchanged(image):
 def test_that_a_function_is_thread_safe_goes_where_it_goes():
     pipeline = pictures().map(unchanged, parallel=True)
     assert pipeline.steps[-1] == "unchanged" and pipeline == pictures().map(unchanged)
-    for other in (pickle.loads(pickle.dumps(pipeline)), pipeline.set({"resize.width": 9}), pipeline.to_chw()):
+    for other in (pickle.loads(pickle.dumps(pipeline)), pipeline.set({"resize.size": [8, 9]}), pipeline.to_chw()):
         assert other._functions == {"unchanged": forebay.Parallel(unchanged)}
 
 
 def test_functions_that_could_be_mistaken_for_each_other_are_refused():
     pipeline = pictures().map(lambda image, seed: image, random=True)
-    with pytest.raises(forebay.UsageError, match="two functions are called `lambda`"):
+    with pytest.raises(forebay.UsageError, match="two functions are named `lambda`"):
         pipeline.map(lambda image, seed: image + 1, random=True, name=None)
-    with pytest.raises(forebay.UsageError, match="is no function"):
+    with pytest.raises(forebay.UsageError, match="is not callable"):
         pipeline.map(3)
     with pytest.raises(forebay.UsageError, match="`parallel` is `'yes'`"):
         pipeline.map(unchanged, parallel="yes")
@@ -172,7 +171,7 @@ def command(text: str, *arguments: Any) -> list[str]:
         # A test run in the background may have been told to ignore Ctrl-C, and passes that on.
         signal.signal(signal.SIGINT, signal.default_int_handler)
         def pictures(pattern="class1/1*1.png"):
-            return forebay.Pipeline.files(pattern, label=None).decode().resize(width=8, height=8)
+            return forebay.Pipeline.files(pattern, label=None).decode().resize((8, 8))
         def count(pipeline, **options):
             loader = forebay.Loader(pipeline, data=sys.argv[1], batch_size=8, **{"threads": 4, **options})
             return sum(len(batch["key"]) for batch in loader)

@@ -8,11 +8,10 @@ import pickle
 import shutil
 from pathlib import Path
 
+import forebay
 import numpy
 import pytest
 from conftest import png
-
-import forebay
 
 
 @pytest.fixture
@@ -57,9 +56,9 @@ def test_fixed_classes_keep_labels_where_a_class_is_missing(tree: Path, tmp_path
     assert labels(forebay.Loader(decoded(label="top-folder", classes=train.classes), data=validation)) == labels(fixed)
     dataset = forebay.build(pipeline, tmp_path / "set", data=validation, classes=train.classes, strategy="decoded")
     assert dataset.classes == train.classes and labels(forebay.Loader(dataset)) == labels(fixed)
-    # Ready pipelines, too: a name, a folder, and the classes.
+    # Presets, too: a name, a folder, and the classes.
     ready = forebay.Loader("cv", data=validation, classes=["tit", "owl", "dog"])
-    keys = [(Path(key).stem, int(label)) for batch in ready for key, label in zip(batch["key"], batch["label"])]
+    keys = [(Path(key).stem, int(label)) for batch in ready for key, label in zip(batch["key"], batch["label"], strict=False)]
     assert keys == [("0", 1), ("1", 0), ("4", 2), ("5", 2)]
 
 
@@ -99,16 +98,16 @@ def test_what_makes_no_sense_of_labels_is_refused(tree: Path, tmp_path: Path) ->
         ({"label": None, "label_type": "float"}, "has no effect"),
         ({"label_type": "int", "classes": ["a"]}, "has no effect"),
         ({"label": "list"}, "has no effect"),
-        ({"label": "colour"}, "unknown variant"),
+        ({"label": "color"}, "unknown variant"),
     ]:
         with pytest.raises(forebay.UsageError, match=message):
             decoded(**source)
     forebay.build(decoded(), tmp_path / "set", data=tree, strategy="decoded")
-    with pytest.raises(forebay.UsageError, match="`classes` makes no sense with a data set"):
+    with pytest.raises(forebay.UsageError, match="`classes` cannot be used with a data set"):
         forebay.Loader(tmp_path / "set", classes=["a"])
 
 
-def test_values_of_a_table_are_learnt_as_they_are(tree: Path, tmp_path: Path) -> None:
+def test_values_of_a_table_are_learned_as_they_are(tree: Path, tmp_path: Path) -> None:
     pipeline = decoded(label="table", table="values.tsv", label_type="float")
     assert pipeline.output["label"] == "float32[]"
     expected = {number: number / 4 for number in range(6)}
@@ -218,7 +217,7 @@ def test_a_list_that_is_wrong_is_refused(tree: Path, tmp_path: Path) -> None:
     for data, message in [
         ([], "list of files is empty"),
         ([tree / "cat/2.png", f"{tree}/cat/./2.png"], r"cat/2\.png` twice"),
-        ([3], "no path of a file"),
+        ([3], "is not a path"),
         ({"cat/2.png"}, "are no list"),
         (3, "needs a folder of files, or a list"),
         (None, "needs a folder of files, or a list"),

@@ -10,10 +10,9 @@ import textwrap
 import threading
 import time
 
+import forebay
 import numpy
 import pytest
-
-import forebay
 
 
 def test_an_iteration_that_is_alive_at_exit_ends_quietly(photos):
@@ -23,7 +22,7 @@ def test_an_iteration_that_is_alive_at_exit_ends_quietly(photos):
         def noise(image, *, seed):
             return image + numpy.random.default_rng(seed).normal(size=image.shape).astype(numpy.float32)
 
-        pipeline = forebay.Pipeline.files("**/*.jpg").decode().centre_crop(200)
+        pipeline = forebay.Pipeline.files("**/*.jpg").decode().center_crop(200)
         pipeline = pipeline.map(noise, output="float32[200, 200, 3]", random=True)
         batches = iter(forebay.Loader(pipeline, data=sys.argv[1], batch_size=4, shuffle=True))
         print(next(batches)["image"].shape)
@@ -71,7 +70,7 @@ def test_closing_a_loader_that_another_thread_waits_for_is_an_error_there(photos
         time.sleep(0.3)
         return image
 
-    pipeline = forebay.Pipeline.files("**/*.jpg").decode().centre_crop(64).map(slow)
+    pipeline = forebay.Pipeline.files("**/*.jpg").decode().center_crop(64).map(slow)
     loader = forebay.Loader(pipeline, data=photos, batch_size=32)
     raised: list[BaseException] = []
 
@@ -124,7 +123,7 @@ def test_two_functions_in_a_row_and_a_plan_of_them(photos, tmp_path):
     def thrice(image):
         return image // 3
 
-    pipeline = forebay.Pipeline.files("**/*.jpg").decode().centre_crop(32).map(twice).map(thrice, fields="image")
+    pipeline = forebay.Pipeline.files("**/*.jpg").decode().center_crop(32).map(twice).map(thrice, fields="image")
     assert pipeline.splits[-2:] == ["twice", "thrice"]
     plan = forebay.profile(pipeline, photos, samples=8, runs=1, seconds=0, strategies=["thrice"], work=tmp_path).plan()
     dataset = plan.build(tmp_path / "built")
@@ -169,7 +168,7 @@ def test_wrong_arguments_are_named(photos, tmp_path, monkeypatch):
     refused("pass it as `data`", data=3)
     refused("cannot take its samples from `3`", source=3)
     refused("must be a folder", data=sorted(photos.rglob("*.jpg"))[0])
-    # A folder of the user's that is called like a ready pipeline.
+    # A folder of the user's that is called like a preset.
     monkeypatch.chdir(tmp_path)
     (tmp_path / "cv").mkdir()
     assert forebay.Loader("cv", data=photos).samples == 50
@@ -181,7 +180,7 @@ def test_what_would_have_no_effect_is_refused(photos, tmp_path):
             call(*arguments, **named)
 
     files, tar = forebay.Pipeline.files, forebay.Pipeline.tar
-    refused("window_bytes", "shuffle=True", forebay.Loader, "cv", data=photos, window_bytes=1000)
+    refused("shuffle_window", "shuffle=True", forebay.Loader, "cv", data=photos, shuffle_window=1000)
     refused("streams", "shuffle=True", forebay.Loader, "cv", data=photos, streams=4)
     refused("pad_value", 'collate="pad"', forebay.Loader, "cv", data=photos, pad_value=0.0)
     refused("runs", "fast=False", forebay.profile, "cv", photos, runs=3, fast=True)
@@ -191,7 +190,7 @@ def test_what_would_have_no_effect_is_refused(photos, tmp_path):
     refused("seed", 'order="shuffled"', files, order="sorted", seed=1)
     refused("seed", 'order="shuffled"', tar, seed=1)
     # Where each has one, it is taken.
-    forebay.Loader("cv", data=photos, shuffle=True, window_bytes=1000, streams=4)
+    forebay.Loader("cv", data=photos, shuffle=True, shuffle_window=1000, streams=4)
     forebay.Loader("cv", data=photos, collate="pad", pad_value=1)
     assert files(seed=1) != files() == files(order="shuffled", seed=42)
     assert tar(order="shuffled", seed=1) != tar(order="shuffled", seed=2)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import itertools
 
+import forebay
 import numpy
 import pytest
 from conftest import TINY_SAMPLES, keys_of
-
-import forebay
 
 
 @pytest.mark.parametrize("world_size", [1, 2, 3, 7])
@@ -35,13 +34,13 @@ def test_each_sample_once_per_epoch(tiny, threads, world_size):
 
 def test_the_order_follows_from_the_seed(tiny):
     def order(**options):
-        return keys_of(forebay.Loader(tiny, shuffle=True, window_bytes=300_000, **options))
+        return keys_of(forebay.Loader(tiny, shuffle=True, shuffle_window=300_000, **options))
 
     first = order(seed=3, threads=1)
     assert first == order(seed=3, threads=4, prefetch=0)
     assert first != order(seed=4, threads=1)
     assert first == order(seed=3, epochs=2)[: len(first)]
-    again = forebay.Loader(tiny, shuffle=True, window_bytes=300_000, seed=3)
+    again = forebay.Loader(tiny, shuffle=True, shuffle_window=300_000, seed=3)
     again.set_epoch(7)
     assert keys_of(again) != first
     again.set_epoch(0)
@@ -107,7 +106,7 @@ def test_files_come_by_name_unless_shuffled(photos):
 @pytest.mark.parametrize(("rank", "world_size"), [(0, 1), (1, 3)])
 def test_resuming_equals_going_on(tiny, shuffle, rank, world_size):
     options = {"batch_size": 128, "shuffle": shuffle, "seed": 11, "epochs": 2, "rank": rank, "world_size": world_size}
-    options |= {"window_bytes": 300_000} if shuffle else {}
+    options |= {"shuffle_window": 300_000} if shuffle else {}
     whole, states = [], []
     loader = forebay.Loader(tiny, threads=2, **options)
     states.append(loader.state_dict())
@@ -138,7 +137,7 @@ def test_another_world_goes_on(tiny, shuffle):
 
     def world(size, batch_size):
         options = {"shuffle": shuffle, "seed": 3, "threads": 1}
-        options |= {"window_bytes": 100_000, "streams": 4} if shuffle else {}
+        options |= {"shuffle_window": 100_000, "streams": 4} if shuffle else {}
         return [forebay.Loader(tiny, rank=rank, world_size=size, batch_size=batch_size, **options) for rank in range(size)]
 
     whole = [key for batch in keys_of(world(1, 100)[0]) for key in batch]
@@ -170,7 +169,7 @@ def test_shares_can_be_made_even(tiny):
 
 
 def test_resuming_from_every_batch(tiny):
-    options = {"batch_size": 500, "shuffle": True, "window_bytes": 200_000}
+    options = {"batch_size": 500, "shuffle": True, "shuffle_window": 200_000}
     whole = keys_of(forebay.Loader(tiny, **options))
     for place in range(len(whole) + 1):
         resumed = forebay.Loader(tiny, **options)
@@ -204,7 +203,7 @@ def test_a_state_of_something_else_is_refused(tiny, tiny_files, tiny_pipeline):
     for wrong, named in [
         ({"seed": 2, "shuffle": True}, "seed"),
         ({"seed": 1, "shuffle": False}, "shuffle"),
-        ({"seed": 1, "shuffle": True, "window_bytes": 1000}, "window_bytes"),
+        ({"seed": 1, "shuffle": True, "shuffle_window": 1000}, "shuffle_window"),
         ({"seed": 1, "shuffle": True, "streams": 3}, "streams"),
     ]:
         with pytest.raises(forebay.UsageError, match=f"with {named} .*\nhint: load with {named} "):
@@ -212,7 +211,7 @@ def test_a_state_of_something_else_is_refused(tiny, tiny_files, tiny_pipeline):
     files = forebay.Loader(tiny_pipeline, data=tiny_files, shuffle=True, seed=1)
     with pytest.raises(forebay.UsageError, match="taken of other data"):
         files.load_state_dict(state)
-    with pytest.raises(forebay.UsageError, match="no loader's state"):
+    with pytest.raises(forebay.UsageError, match="not a loader state"):
         files.load_state_dict({"epoch": 3})
     with pytest.raises(forebay.UsageError, match="samples_seen"):
         files.load_state_dict({**files.state_dict(), "samples_seen": -1})
@@ -269,7 +268,7 @@ def test_ranks_from_the_environment(tiny, monkeypatch):
     loader = forebay.Loader(tiny, rank=1, world_size=3)
     assert (loader.rank, loader.world_size) == (1, 3)
     assert forebay.Loader(tiny, world_size=1).rank == 0
-    with pytest.raises(forebay.UsageError, match="rank `0` of how many"):
+    with pytest.raises(forebay.UsageError, match="`rank` is given without `world_size`"):
         forebay.Loader(tiny, rank=0)
     for variable, value in [("RANK", "two"), ("RANK", "5"), ("RANK", "-1"), ("WORLD_SIZE", "0"), ("WORLD_SIZE", "")]:
         with monkeypatch.context() as changed, pytest.raises(forebay.UsageError):
@@ -282,7 +281,7 @@ def test_ranks_from_the_environment(tiny, monkeypatch):
     monkeypatch.delenv("WORLD_SIZE")
     loader = forebay.Loader(tiny)
     assert (loader.rank, loader.world_size) == (0, 1)
-    with pytest.raises(forebay.UsageError, match="which of the `4` ranks is this"):
+    with pytest.raises(forebay.UsageError, match="`world_size` is `4`, but `rank` is missing"):
         forebay.Loader(tiny, world_size=4)
     with pytest.raises(forebay.UsageError, match="rank `1` is not below the world size `1`"):
         forebay.Loader(tiny, rank=1)

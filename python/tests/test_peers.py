@@ -9,11 +9,10 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import forebay
 import numpy
 import pytest
 from conftest import SAMPLES, png, tar_pipeline
-
-import forebay
 
 
 @pytest.fixture(scope="module")

@@ -6,9 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 import forebay
+import pytest
 
 
 def strategy(name: str, position: int, bytes_per_sample: float, seconds: float, **more: Any) -> dict[str, Any]:
@@ -20,7 +19,7 @@ def strategy(name: str, position: int, bytes_per_sample: float, seconds: float, 
         "storage_bytes": int(bytes_per_sample * 100),
         "bytes_per_sample": bytes_per_sample,
         "prep_seconds": 0.0,
-        "deserialise_cpu_seconds": 0.0,
+        "deserialize_cpu_seconds": 0.0,
         "online_cpu_seconds": 0.0,
         "runs": [run, run],
     }
@@ -30,7 +29,7 @@ def strategy(name: str, position: int, bytes_per_sample: float, seconds: float, 
 def made(*, threads: int = 2, caching: str = "none", faster: float = 1.0) -> forebay.Profile:
     """10,000 photos on a disk of 400 MB/s; `faster` divides the time of every run."""
     online = {"online_cpu_seconds": 0.0041}
-    kept = {"prep_seconds": 1.2, "deserialise_cpu_seconds": 0.0001}
+    kept = {"prep_seconds": 1.2, "deserialize_cpu_seconds": 0.0001}
     content = {
         "version": 1,
         "forebay": "0.1.0",
@@ -89,7 +88,7 @@ def test_what_was_cached_is_said(profile: forebay.Profile) -> None:
     assert repr(profile).splitlines()[0].endswith("2 threads, nothing cached")
     (notice,) = profile.notices
     # On 8 GB the 6 GB of `decoded` leave no room for anything else.
-    assert "as 2 of 3 strategies keep it (up to 3.00 GB of 8.00 GB)" in notice and 'caching="system"' in notice
+    assert "in 2 of 3 strategies (up to 3.00 GB of 8.00 GB)" in notice and 'caching="system"' in notice
     plan = profile.plan()
     assert plan.notices == [notice] and repr(plan).splitlines()[-1] == f"warning: {notice}"
     assert "Measured with 2 threads, nothing cached." in repr(plan).splitlines()[0]
@@ -106,7 +105,7 @@ def test_a_plan_says_what_the_runs_showed() -> None:
         run["stats"] = {**seen, "user_seconds": 20}
     plan = forebay.Profile(json.dumps(content)).plan()
     assert plan.ranking[0]["prediction"]["bound_by"] == "storage"
-    assert repr(plan).splitlines()[2].split()[-1] == "cpu" and "the runs were processor-bound" in plan.reason
+    assert repr(plan).splitlines()[2].split()[-1] == "cpu" and "the runs were CPU-bound" in plan.reason
     there = forebay.Profile(json.dumps(content)).plan(what_if={"cores": 2, "read_bytes_per_second": 4e8})
     assert repr(there).splitlines()[2].split()[-1] == there.ranking[0]["prediction"]["bound_by"]
 
@@ -127,24 +126,25 @@ def test_money_counts(profile: forebay.Profile) -> None:
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [
-        ({"weights": "money"}, "there must be prices"),
-        ({"weights": {"money": 1}}, "there must be prices"),
-        ({"weights": "speed"}, "no weight `speed`\nhint: there are `prep`, `storage`, `throughput`, `money`"),
+        ({"weights": "money"}, "requires `prices`"),
+        ({"weights": {"money": 1}}, "requires `prices`"),
+        ({"weights": "speed"}, "unknown weight `speed`\nhint: expected `prep`, `storage`, `throughput`, `money`"),
         ({"weights": {"storage": "much"}}, "`storage` is `'much'`, but must be a number"),
         ({"epochs": 3}, "pass `prices`"),
-        ({"prices": {"accelerator_hour": 2.5}}, "for how long it is paid\nhint: give the number of `epochs`"),
-        ({"prices": {"gb_month": 1}, "epochs": 2}, "hint: give the number of `months`"),
-        ({"prices": {"gpu_hour": 1}}, "no price `gpu_hour`"),
+        ({"prices": {"accelerator_hour": 2.5}}, "the price of `accelerator_hour` needs `epochs`\nhint: pass the number of `epochs`"),
+        ({"prices": {"gb_month": 1}, "epochs": 2}, "hint: pass the number of `months`"),
+        ({"prices": {"gpu_hour": 1}}, "unknown price `gpu_hour`"),
         ({"prices": {"cpu_hour": -1}}, "`cpu_hour` is `-1`"),
-        ({"what_if": {"disks": 2}}, "no `what_if` `disks`\nhint: there are `cores`"),
+        ({"what_if": {"disks": 2}}, "unknown `what_if` `disks`\nhint: expected `cores`"),
         ({"what_if": {"cores": 0}}, "`cores` is `0`, but must be 1 or more"),
         ({"what_if": {"cores": 1.5}}, "1.5"),
-        ({"trainer_samples_per_second": -2}, "`trainer_samples_per_second` is `-2`"),
-        ({"storage_bytes_max": "2GB"}, "`storage_bytes_max` is `'2GB'`, but must be a number"),
+        ({"trainer": -2}, "`trainer` is `-2`"),
+        ({"max_storage": "2 GO"}, "there is no unit `GO`"),
+        ({"max_prep_time": "soon"}, "`max_prep_time` is `soon`, but must be a time"),
     ],
 )
 def test_what_makes_no_sense_is_refused(profile: forebay.Profile, wanted: Any, message: str) -> None:
-    for ask in (profile.plan, profile.analyse, profile.table):
+    for ask in (profile.plan, profile.analyze, profile.table):
         with pytest.raises(forebay.UsageError) as caught:
             ask(**wanted)
         assert message in str(caught.value)
@@ -153,26 +153,26 @@ def test_what_makes_no_sense_is_refused(profile: forebay.Profile, wanted: Any, m
 
 
 def test_an_analysis(profile: forebay.Profile) -> None:
-    analysis = profile.analyse()
+    analysis = profile.analyze()
     assert analysis.best == "decoded" and analysis.pareto == ["unprocessed", "decoded", "decoded+png"]
     encoded = analysis.strategies[2]
     assert encoded["plain"] == "decoded" and encoded["space_saving"] == 0.5 and encoded["prep_factor"] == 3
     assert encoded["throughput_factor"] == pytest.approx(0.5)
     assert repr(analysis).splitlines() == [
         "Analysis of `photos`",
-        "  strategy     place  samples/s  storage  prepare  Pareto  saves  throughput",
-        "  unprocessed      3       98.0  1.00 GB      0 s     yes      -           -",
-        "* decoded          1        645  6.00 GB    2 min     yes      -           -",
-        "  decoded+png      2        323  3.00 GB    6 min     yes   50 %       0.500",
+        "  strategy     rank  samples/s  storage  prepare  Pareto  saves  throughput",
+        "  unprocessed     3       98.0  1.00 GB      0 s     yes      -           -",
+        "* decoded         1        645  6.00 GB    2 min     yes      -           -",
+        "  decoded+png     2        323  3.00 GB    6 min     yes   50 %       0.500",
     ]
     assert analysis._repr_html_().count("<tr") == 4
-    assert profile.analyse(weights="storage").best == "unprocessed"
-    assert "expected" in repr(profile.analyse(what_if={"cores": 4})).splitlines()[1].split()
+    assert profile.analyze(weights="storage").best == "unprocessed"
+    assert "expected" in repr(profile.analyze(what_if={"cores": 4})).splitlines()[1].split()
 
 
 def test_tables(profile: forebay.Profile) -> None:
     rows = profile.table(weights="storage")
-    assert [(row["strategy"], row["place"], row["caching"]) for row in rows] == [
+    assert [(row["strategy"], row["rank"], row["caching"]) for row in rows] == [
         ("unprocessed", 1, "none"),
         ("decoded", 3, "none"),
         ("decoded+png", 2, "none"),
@@ -181,7 +181,7 @@ def test_tables(profile: forebay.Profile) -> None:
     pytest.importorskip("pandas")
     frame = profile.to_pandas()
     assert list(frame.index) == ["unprocessed", "decoded", "decoded+png"] and frame["pareto"].all()
-    assert profile.analyse().to_pandas().loc["decoded", "place"] == 1
+    assert profile.analyze().to_pandas().loc["decoded", "rank"] == 1
 
 
 def test_profiles_side_by_side(tmp_path: Path) -> None:
@@ -205,8 +205,8 @@ def test_profiles_side_by_side(tmp_path: Path) -> None:
 
 
 def test_profiles_that_cannot_be_compared() -> None:
-    assert repr(forebay.compare([made()])).endswith("No two of them differ in one thing alone.")
-    with pytest.raises(forebay.UsageError, match="nothing to compare"):
+    assert repr(forebay.compare([made()])).endswith("No two of them differ in exactly one setting.")
+    with pytest.raises(forebay.UsageError, match="no profiles to compare"):
         forebay.compare([])
     with pytest.raises(forebay.MissingFileError):
         forebay.compare(["none.json"])
@@ -225,12 +225,12 @@ def test_plans_are_plotted(profile: forebay.Profile) -> None:
     matplotlib.use("agg")
     from matplotlib import colors, pyplot
 
-    axes = profile.plan(storage_bytes_max=4 * 10**9).plot()
+    axes = profile.plan(max_storage=4 * 10**9).plot()
     assert [label.get_text() for label in axes.get_yticklabels()] == ["decoded+png", "unprocessed", "decoded"]
     widths = [bar.get_width() for bar in axes.patches]
     assert widths == pytest.approx([322.58, 98.04, 645.16], rel=1e-3)
     chosen, other, ruled_out = (bar.get_facecolor() for bar in axes.patches)
-    assert ruled_out == colors.to_rgba("lightgrey") and len({chosen, other, ruled_out}) == 3
+    assert ruled_out == colors.to_rgba("lightgray") and len({chosen, other, ruled_out}) == 3
     assert axes.get_title() == "photos: keep decoded+png"
     expected = profile.plan(what_if={"read_bytes_per_second": 3.2e9}).plot()
     assert max(bar.get_width() for bar in expected.patches) == pytest.approx(5161, rel=1e-3)
@@ -258,7 +258,7 @@ def test_a_plan_by_money_draws_money(profile: forebay.Profile) -> None:
 
     prices: forebay.Prices = {"cpu_hour": 0.04, "gb_month": 0.02, "accelerator_hour": 2.5}
     wanted: Any = {"prices": prices, "epochs": 90, "months": 6}
-    plan = profile.plan(weights="money", storage_bytes_max=4 * 10**9, **wanted)
+    plan = profile.plan(weights="money", max_storage=4 * 10**9, **wanted)
     axes = plan.plot()
     assert axes.get_xlabel() == "in the currency of the prices"
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["accelerators", "storage", "preparation"]
@@ -266,7 +266,7 @@ def test_a_plan_by_money_draws_money(profile: forebay.Profile) -> None:
     ends = [bar.get_x() + bar.get_width() for bar in axes.patches[-3:]]
     assert ends == pytest.approx([row["cost"]["total"] for row in plan.ranking])
     chosen, _, ruled_out = axes.get_yticklabels()
-    assert chosen.get_text() == plan.chosen and chosen.get_fontweight() == "bold" and ruled_out.get_color() == "grey"
+    assert chosen.get_text() == plan.chosen and chosen.get_fontweight() == "bold" and ruled_out.get_color() == "gray"
     by_rate = profile.plan(**wanted).plot()
     assert by_rate.get_xlabel() == "samples per second", "prices alone do not make it a choice by money"
     pyplot.close("all")

@@ -12,10 +12,9 @@ import sys
 import threading
 import time
 
+import forebay
 import pytest
 from conftest import keys_of
-
-import forebay
 
 # Each file takes 20 ms to find, so that the first batch takes minutes.
 WAITING = """
@@ -23,7 +22,7 @@ import signal, sys, forebay
 # A test run in the background may have been told to ignore Ctrl-C, and passes that on.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 loader = forebay.Loader(
-    forebay.Pipeline.files("**/*.png").decode().resize(width=8, height=8),
+    forebay.Pipeline.files("**/*.png").decode().resize((8, 8)),
     data=sys.argv[1], batch_size=10_000, storage="custom:read=100MB/s,stream=100MB/s,seek=20ms,iops=50", threads=2,
 )
 print("waiting", flush=True)
@@ -108,7 +107,7 @@ def test_python_runs_while_a_batch_is_made(tiny_files):
             time.sleep(0.001)
 
     thread = threading.Thread(target=count)
-    pipeline = forebay.Pipeline.files("class1/*.png").decode().resize(width=8, height=8)
+    pipeline = forebay.Pipeline.files("class1/*.png").decode().resize((8, 8))
     slow = "custom:read=100MB/s,stream=100MB/s,seek=1ms,iops=1000"
     loader = forebay.Loader(pipeline, data=tiny_files, batch_size=1000, storage=slow, threads=2)
     thread.start()

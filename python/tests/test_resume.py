@@ -11,9 +11,8 @@ import sys
 import time
 from pathlib import Path
 
-import pytest
-
 import forebay
+import pytest
 
 ROOT = Path(__file__).parents[2]
 

@@ -6,10 +6,9 @@ import struct
 import tarfile
 from pathlib import Path
 
+import forebay
 import pytest
 from conftest import SAMPLES, png, tar_pipeline
-
-import forebay
 
 
 @pytest.mark.parametrize("shuffle", [False, True])
@@ -48,7 +47,7 @@ def test_a_data_set_goes_to_tars_and_back(tars: Path, tmp_path: Path) -> None:
     with tarfile.open(files[0]) as tar:
         assert tar.getnames()[:4] == [f"folder/0000.{member}" for member in ("png", "cls", "meta.json", "depth.npy")]
     fields = {"image": "png", "label": ("cls", "int"), "meta": ("meta.json", "json"), "depth": ("depth.npy", "float32[2, 2]")}
-    again = forebay.Pipeline.tar(fields=fields).decode().resize(width=12, height=10)
+    again = forebay.Pipeline.tar(fields=fields).decode().resize((10, 12))
     for mine, theirs in zip(
         forebay.Loader(dataset), forebay.Loader(again, data=tmp_path / "out"), strict=True
     ):
@@ -165,19 +164,19 @@ def test_the_cache_changes_nothing_but_what_is_read(tiny: str, limit: int | str)
         assert (plain["image"] == cached["image"]).all()  # type: ignore[attr-defined]
 
 
-def test_a_cache_keeps_the_furthest_state_in_which_all_fit(photos: Path, tmp_path: Path) -> None:
-    pipeline = forebay.Pipeline.files().decode().resize(width=8, height=8).normalise().random_crop(6)
+def test_a_cache_keeps_the_furthest_stage_at_which_all_fit(photos: Path, tmp_path: Path) -> None:
+    pipeline = forebay.Pipeline.files().decode().resize((8, 8)).normalize().random_crop(6)
     forebay.build(pipeline, tmp_path / "set", data=photos, strategy="resized")
     pixels, label = 8 * 8 * 3, 8
-    for cache, state, each in (("1MB", "normalised", 4 * pixels + label), (50 * 300, "resized", pixels + label)):
+    for cache, stage, each in (("1MB", "normalized", 4 * pixels + label), (50 * 300, "resized", pixels + label)):
         loader = forebay.Loader(tmp_path / "set", batch_size=10, cache=cache, epochs=2)
         list(loader)
-        assert loader.cached == forebay.Cached(samples=50, bytes=50 * each, hits=50, state=state)
+        assert loader.cached == forebay.Cached(samples=50, bytes=50 * each, hits=50, stage=stage)
 
 
 def test_cached_files_are_not_read_again(photos: Path) -> None:
     loader = forebay.Loader("imagenet", data=photos, batch_size=10, cache="1GB")
-    assert loader.cached.state is None
+    assert loader.cached.stage is None
     read = []
     for _ in range(3):
         iteration = iter(loader)
@@ -199,16 +198,16 @@ def test_a_pipeline_stays_below_the_data_folder_unless_allowed(photos: Path, tmp
     picture = next(photos.rglob("*.jpg"))
     (folder / "one.jpg").write_bytes(picture.read_bytes())
     (tmp_path / "one.txt").write_text("outside")
-    pipeline = forebay.Pipeline.files("*.jpg", label=None, beside={"note": ("../{stem}.txt", "text")}).decode()
+    pipeline = forebay.Pipeline.files("*.jpg", label=None, sidecars={"note": ("../{stem}.txt", "text")}).decode()
     for work in (
         lambda **how: list(forebay.Loader(pipeline, data=folder, **how)),
         lambda **how: forebay.build(pipeline, tmp_path / "set", data=folder, strategy="decoded", **how),
         lambda **how: forebay.profile(pipeline, folder, samples=1, runs=1, seconds=0, work=tmp_path, **how),
     ):
-        with pytest.raises(forebay.UsageError, match="outside the data folder.*\n.*allow_outside=True"):
+        with pytest.raises(forebay.UsageError, match=r"outside the data folder.*\n.*allow_outside=True"):
             work()
         work(allow_outside=True)
-    with pytest.raises(forebay.UsageError, match="makes no sense with a data set"):
+    with pytest.raises(forebay.UsageError, match="cannot be used with a data set"):
         forebay.Loader(tmp_path / "set", allow_outside=True)
     assert not list(tmp_path.glob(".forebay*"))
 

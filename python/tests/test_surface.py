@@ -9,10 +9,9 @@ import sys
 import textwrap
 from pathlib import Path
 
+import forebay
 import pytest
 from conftest import make_photos
-
-import forebay
 
 ROOT = Path(__file__).parents[2]
 
@@ -40,7 +39,7 @@ def test_importing_it_imports_no_framework():
     assert found.stdout == "[]\n"
 
 
-def test_the_manuals_examples_run(tmp_path, monkeypatch, capsys):
+def test_the_manuals_examples_run(tmp_path, monkeypatch, capsys, short_runs):
     make_photos(tmp_path / "photos")
     monkeypatch.chdir(tmp_path)
     text = (ROOT / "docs" / "python.md").read_text(encoding="utf-8")
@@ -54,7 +53,7 @@ def test_the_manuals_examples_run(tmp_path, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("documented", [forebay, forebay.Pipeline])
-def test_the_docstrings_examples_run(documented, tmp_path, monkeypatch):
+def test_the_docstrings_examples_run(documented, tmp_path, monkeypatch, short_runs):
     make_photos(tmp_path / "photos")
     monkeypatch.chdir(tmp_path)
     text = inspect.getdoc(documented)

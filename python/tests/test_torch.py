@@ -6,10 +6,9 @@ import re
 import textwrap
 from pathlib import Path
 
+import forebay
 import numpy
 import pytest
-
-import forebay
 
 torch = pytest.importorskip("torch", reason="PyTorch is not installed")
 
@@ -120,7 +119,7 @@ def test_the_random_numbers_of_pytorch_can_be_used_in_functions(tiny_files):
         brightness, contrast = torch.rand(2)
         return ((picture - 128) * contrast * noise + 128 * brightness).to(torch.uint8)
 
-    pipeline = forebay.Pipeline.files("class1/*.png", label=None).decode().resize(width=8, height=8)
+    pipeline = forebay.Pipeline.files("class1/*.png", label=None).decode().resize((8, 8))
     pipeline = pipeline.map(jitter, random=True)
     runs = []
     for threads in (4, 4, 1):
@@ -138,7 +137,7 @@ def test_what_a_function_raises_comes_through_a_data_loader(tiny_files, workers)
     def raises(image):
         raise ZeroDivisionError("by nought")
 
-    pipeline = forebay.Pipeline.files("class1/*.png", label=None).decode().resize(width=8, height=8).map(raises)
+    pipeline = forebay.Pipeline.files("class1/*.png", label=None).decode().resize((8, 8)).map(raises)
     loader = forebay.Loader(pipeline, data=tiny_files, framework="torch", threads=2)
     with pytest.raises(ZeroDivisionError, match="by nought"):
         list(torch.utils.data.DataLoader(IterableDataset(loader), batch_size=None, num_workers=workers))

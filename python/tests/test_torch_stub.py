@@ -6,12 +6,11 @@ import copy
 import importlib
 import warnings
 
+import forebay
 import numpy
 import pytest
 import torch_stub
 from conftest import keys_of
-
-import forebay
 
 
 def test_batches_are_page_locked_where_there_is_a_gpu(tiny, monkeypatch):

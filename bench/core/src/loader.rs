@@ -9,9 +9,9 @@ use forebay_engine::build::{Build, BuildOptions};
 use forebay_engine::data::{Dataset, Listing};
 use forebay_engine::load::{LoadOptions, Loader, OnError};
 use forebay_engine::source::Shards;
-use forebay_pipeline::steps::{Centre, RandomCrop, Resize};
+use forebay_pipeline::steps::{Center, RandomCrop, Resize};
 use forebay_pipeline::{
-    Output, Pipeline, SampleView, Scope, Sink, StepError, Strategy, Transform, ValueView, ready_text,
+    Output, Pipeline, SampleView, Scope, Sink, StepError, Strategy, Transform, ValueView, preset_text,
 };
 
 use crate::Outcome;
@@ -22,7 +22,7 @@ const COPIES: usize = 8;
 
 pub(crate) fn rows(files: &[Vec<u8>]) -> Outcome<Vec<Row>> {
     // Labels are of no account here, and a photo folder need not have folders.
-    let text = ready_text("cv").ok_or("the pipeline `cv`")?.replace("label = \"folder\"", "label = \"none\"");
+    let text = preset_text("cv").ok_or("the pipeline `cv`")?.replace("label = \"folder\"", "label = \"none\"");
     let pipeline = Pipeline::from_toml("cv", &text)?;
     let folder = tempfile::tempdir()?;
     let copies = folder.path().join("photos");
@@ -97,7 +97,7 @@ fn scaling(dataset: &Arc<Dataset>) -> Outcome<Row> {
     })
 }
 
-/// Decode, resize, centre and crop in a plain loop, without a loader.
+/// Decode, resize, center and crop in a plain loop, without a loader.
 #[derive(Default)]
 struct Parts {
     decoder: Decoder,
@@ -107,14 +107,14 @@ struct Parts {
 
 impl Parts {
     fn run(&mut self, file: &[u8]) -> Outcome<()> {
-        let [decoded, resized, centred, cropped] = &mut self.buffers;
+        let [decoded, resized, centered, cropped] = &mut self.buffers;
         let picture = Picture::open(file)?;
         let plan = picture.plan(&DecodeOptions::default())?;
         let spec = plan.spec();
         self.decoder.decode_into(&plan, TensorMut { spec, data: room(decoded, spec) })?;
-        let spec = step(&Resize::shorter_side(256), (decoded, spec), resized, &mut self.scope)?;
-        let spec = step(&Centre {}, (resized, spec), centred, &mut self.scope)?;
-        step(&RandomCrop { size: 224 }, (centred, spec), cropped, &mut self.scope)?;
+        let spec = step(&Resize::to(256), (decoded, spec), resized, &mut self.scope)?;
+        let spec = step(&Center {}, (resized, spec), centered, &mut self.scope)?;
+        step(&RandomCrop { size: 224.into(), padding: 0 }, (centered, spec), cropped, &mut self.scope)?;
         std::hint::black_box(&cropped);
         Ok(())
     }
@@ -127,24 +127,24 @@ fn step(
     scope: &mut Scope,
 ) -> Outcome<TensorSpec> {
     let input = ValueView::Tensor(forebay_codec::TensorView { spec, data: room(input, spec) });
-    let mut place = Place { buffer: output, spec };
+    let mut sink = SlotSink { buffer: output, spec };
     scope.begin_fields();
-    step.run(input, &mut Output::new("image", &mut place), scope)?;
-    Ok(place.spec)
+    step.run(input, &mut Output::new("image", &mut sink), scope)?;
+    Ok(sink.spec)
 }
 
-/// Gives a tensor its place in a buffer, and keeps what it is.
-pub(crate) struct Place<'a> {
+/// Gives a tensor its slot in a buffer, and keeps what it is.
+pub(crate) struct SlotSink<'a> {
     pub(crate) buffer: &'a mut Vec<u64>,
     pub(crate) spec: TensorSpec,
 }
 
-impl Sink for Place<'_> {
-    fn places(&self) -> bool {
+impl Sink for SlotSink<'_> {
+    fn has_slots(&self) -> bool {
         true
     }
 
-    fn place(&mut self, _field: &str, spec: &TensorSpec) -> Result<Option<&mut [u8]>, StepError> {
+    fn slot(&mut self, _field: &str, spec: &TensorSpec) -> Result<Option<&mut [u8]>, StepError> {
         self.spec = *spec;
         Ok(Some(room(self.buffer, *spec)))
     }

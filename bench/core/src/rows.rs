@@ -15,7 +15,7 @@ use forebay_record::{Index, Location, Origin, Writer, records_in_block};
 
 use crate::Outcome;
 use crate::bare::Turbo;
-use crate::loader::Place;
+use crate::loader::SlotSink;
 use crate::measure::{Row, in_turn};
 
 /// So many photos are enough for a steady median.
@@ -125,7 +125,7 @@ pub(crate) fn png(files: &[Vec<u8>]) -> Outcome<Row> {
 
 pub(crate) fn resize(files: &[Vec<u8>]) -> Outcome<Row> {
     let pictures = pictures(files)?;
-    let step = Resize::shorter_side(256);
+    let step = Resize::to(256);
     let mut scope = Scope::new();
     let (mut ours, mut theirs) = (Vec::new(), Vec::new());
     let mut resizer = Resizer::new();
@@ -134,9 +134,9 @@ pub(crate) fn resize(files: &[Vec<u8>]) -> Outcome<Row> {
         || {
             for picture in &pictures {
                 let input = ValueView::Tensor(picture.view());
-                let mut place = Place { buffer: &mut ours, spec: *picture.spec() };
+                let mut sink = SlotSink { buffer: &mut ours, spec: *picture.spec() };
                 scope.begin_fields();
-                step.run(input, &mut Output::new("image", &mut place), &mut scope)?;
+                step.run(input, &mut Output::new("image", &mut sink), &mut scope)?;
             }
             Ok(())
         },

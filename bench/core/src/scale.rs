@@ -30,7 +30,7 @@ const BYTES_MAX: f64 = 16.0;
 const SECONDS_MAX: f64 = 1.0;
 
 const PIPELINE: &str = "name = \"scale\"\n[source]\nfiles = \"**/*.npy\"\nfield = \"tensor\"\n\
-                        [[step]]\nop = \"decode-npy\"\ntype = \"uint8[1]\"\n";
+                        [[step]]\nop = \"decode_npy\"\ntype = \"uint8[1]\"\n";
 
 /// One line of the table.
 pub(crate) struct Figure {

@@ -14,7 +14,7 @@ use std::{
     time::Instant,
 };
 
-use forebay_l3::{Kernel, Mode};
+use forebay_l3::{Level, Mode};
 
 use crate::{
     peers::Codec,
@@ -39,18 +39,18 @@ fn main() {
         eprintln!("{name}: {} pictures", pictures.len());
     }
     let rows = measure(peers::all(), &sets, repetitions);
-    let kernels = Kernel::ALL.into_iter().filter(|kernel| kernel.is_available());
-    let by_kernel: Vec<Codec> = kernels
-        .flat_map(|kernel| Mode::ALL.map(|mode| (mode, kernel)))
-        .map(|(mode, kernel)| {
-            let mut codec = peers::l3(mode, kernel);
-            codec.name = format!("l3 {}, {}", mode.name(), kernel.name());
+    let levels = Level::ALL.into_iter().filter(|level| level.is_available());
+    let by_level: Vec<Codec> = levels
+        .flat_map(|level| Mode::ALL.map(|mode| (mode, level)))
+        .map(|(mode, level)| {
+            let mut codec = peers::l3(mode, level);
+            codec.name = format!("l3 {}, {}", mode.name(), level.name());
             codec
         })
         .collect();
-    let kernel_rows = measure(by_kernel, &sets, repetitions.min(5));
+    let level_rows = measure(by_level, &sets, repetitions.min(5));
     let threads = threads::measure(&sets[1], repetitions * 20);
-    let report = report::write(&sets, &rows, &kernel_rows, &threads);
+    let report = report::write(&sets, &rows, &level_rows, &threads);
     match output {
         Some(path) => std::fs::write(&path, report).expect("the results can be written"),
         None => print!("{report}"),

@@ -2,7 +2,7 @@
 
 use std::io::Cursor;
 
-use forebay_l3::{DecodeOptions, Decoder, EncodeOptions, Kernel, Mode, Pixels, Shape};
+use forebay_l3::{DecodeOptions, Decoder, EncodeOptions, Level, Mode, Pixels, Shape};
 use zune_core::{bit_depth::BitDepth, bytestream::ZCursor, colorspace::ColorSpace, options::EncoderOptions};
 
 use crate::pictures::Picture;
@@ -33,10 +33,10 @@ impl Codec {
     }
 }
 
-/// L3 with a kernel.
-pub fn l3(mode: Mode, kernel: Kernel) -> Codec {
-    let options = EncodeOptions { kernel, ..EncodeOptions::new(mode) };
-    let mut decoder = Decoder::new(DecodeOptions { kernel, ..DecodeOptions::default() });
+/// L3 at a level.
+pub fn l3(mode: Mode, level: Level) -> Codec {
+    let options = EncodeOptions { level, ..EncodeOptions::new(mode) };
+    let mut decoder = Decoder::new(DecodeOptions { level, ..DecodeOptions::default() });
     Codec::new(
         format!("l3 {}", mode.name()),
         true,
@@ -52,7 +52,7 @@ pub fn l3(mode: Mode, kernel: Kernel) -> Codec {
 
 /// The codecs of the table; the PNG that all is measured by is the fourth.
 pub fn all() -> Vec<Codec> {
-    let mut codecs: Vec<Codec> = Mode::ALL.into_iter().map(|mode| l3(mode, Kernel::detect())).collect();
+    let mut codecs: Vec<Codec> = Mode::ALL.into_iter().map(|mode| l3(mode, Level::detect())).collect();
     let mut reference = Codec::new("png crate, the files", false, |picture| picture.png.clone(), decode_png);
     reference.encodes = false;
     codecs.push(reference);
@@ -96,7 +96,7 @@ pub fn encode_png(shape: Shape, pixels: &[u8], compression: png::Compression) ->
 
 fn encode_png_level_1(picture: &Picture) -> Vec<u8> {
     write_png(picture.shape, &picture.pixels, |encoder| {
-        encoder.set_deflate_compression(png::DeflateCompression::Level(1));
+        encoder.set_deflate_compression(png::DeflateCompression::Proven(1));
         encoder.set_filter(png::Filter::Adaptive);
     })
 }

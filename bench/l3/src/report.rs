@@ -37,7 +37,7 @@ fn total(times: &[Vec<f64>]) -> f64 {
 }
 
 /// The whole page.
-pub fn write(sets: &[Vec<Picture>], rows: &[Row], kernels: &[Row], threads: &[Threads]) -> String {
+pub fn write(sets: &[Vec<Picture>], rows: &[Row], levels: &[Row], threads: &[Threads]) -> String {
     let pixels: Vec<f64> = sets.iter().map(|set| set.iter().map(|p| p.pixels.len() as f64).sum()).collect();
     let png: Vec<f64> = sets.iter().map(|set| set.iter().map(|p| p.png.len() as f64).sum()).collect();
     let reference = &rows[3];
@@ -79,7 +79,7 @@ pub fn write(sets: &[Vec<Picture>], rows: &[Row], kernels: &[Row], threads: &[Th
         page.push('\n');
     }
     page.push_str("\n## Kernels, all pictures together\n\n| codec | encode MB/s | decode MB/s |\n|---|---|---|\n");
-    for row in kernels {
+    for row in levels {
         let (encode, decode) = (all / total(&row.encode_seconds) / 1e6, all / total(&row.decode_seconds) / 1e6);
         let _ = writeln!(page, "| {} | {encode:.0} | {decode:.0} |", row.name);
     }
@@ -96,10 +96,10 @@ fn machine(page: &mut String) {
     let processor = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = processor.lines().find_map(|line| line.strip_prefix("model name")?.split(':').nth(1));
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
-    let kernel = forebay_l3::Kernel::detect().name();
+    let level = forebay_l3::Level::detect().name();
     let _ = writeln!(
         page,
-        "Regenerate with `make bench-l3`. Processor: {}, {cores} cores, L3 kernel `{kernel}`.\n",
+        "Regenerate with `make bench-l3`. Processor: {}, {cores} cores, L3 kernel `{level}`.\n",
         model.unwrap_or("unknown").trim()
     );
     let wanted = [

@@ -59,7 +59,7 @@ def open_loader(mode: str, channels_last: bool, work: Work) -> Pass:
         if work.deterministic
         else [RandomResizedCropRGBImageDecoder((SIZE, SIZE), AREA, RATIO), RandomHorizontalFlip()]
     )
-    normalise = NormalizeImage(numpy.array(MEAN) * 255, numpy.array(DEVIATION) * 255, numpy.float32)
+    normalize = NormalizeImage(numpy.array(MEAN) * 255, numpy.array(DEVIATION) * 255, numpy.float32)
     loader = Loader(
         str(work.prepared / f"{mode}.beton"),
         batch_size=BATCH,
@@ -67,7 +67,7 @@ def open_loader(mode: str, channels_last: bool, work: Work) -> Pass:
         order=OrderOption.SEQUENTIAL if work.deterministic else OrderOption.RANDOM,
         os_cache=True,
         pipelines={
-            "image": [*cut, normalise, ToTensor(), ToTorchImage(channels_last=channels_last)],
+            "image": [*cut, normalize, ToTensor(), ToTorchImage(channels_last=channels_last)],
             "number": [IntDecoder(), ToTensor()],
         },
     )

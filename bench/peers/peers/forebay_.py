@@ -32,11 +32,11 @@ def full_pipeline(deterministic: bool) -> Any:
 
     decoded = forebay.Pipeline.files("**/*.jpg", order="sorted").decode()
     cut = (
-        decoded.resize(SHORTER_SIDE).centre_crop(SIZE)
+        decoded.resize(SHORTER_SIDE).center_crop(SIZE)
         if deterministic
-        else decoded.random_resized_crop(SIZE, area=AREA, ratio=RATIO).horizontal_flip()
+        else decoded.random_resized_crop(SIZE, scale=AREA, ratio=RATIO).random_horizontal_flip()
     )
-    return cut.normalise().to_chw()
+    return cut.normalize().to_chw()
 
 
 def passes(loader: Any, work: Work, kind: str) -> Pass:
@@ -65,8 +65,8 @@ def open_whole_crop(work: Work) -> Pass:
 
     decoded = forebay.Pipeline.files("**/*.jpg", order="sorted").decode()
     # No ratio but the picture's own fits, and the way out where none was found is the largest that does.
-    cut = decoded.random_resized_crop(SIZE, area=(1.0, 1.0), ratio=RATIO)
-    loader = forebay.Loader(cut.normalise().to_chw(), data=work.data / "jpeg", batch_size=BATCH, threads=WORKERS)
+    cut = decoded.random_resized_crop(SIZE, scale=(1.0, 1.0), ratio=RATIO)
+    loader = forebay.Loader(cut.normalize().to_chw(), data=work.data / "jpeg", batch_size=BATCH, threads=WORKERS)
     return passes(loader, work, "jpeg")
 
 

@@ -1,4 +1,4 @@
-"""kornia-rs: its decoders, and its fused resize and normalise under a pool of threads (it has no loader)."""
+"""kornia-rs: its decoders, and its fused resize and normalize under a pool of threads (it has no loader)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from common import DEVIATION, MEAN, SIZE, Configuration, Pass, Peer, Work, bare_decoder, thread_pool_batches
-from kernels import centre, random_box, resized, stack
+from kernels import center, random_box, resized, stack
 
 
 def random_crop(path: Path) -> Any:
@@ -23,18 +23,18 @@ def random_crop(path: Path) -> Any:
     return pipeline.resize_normalize_to_tensor(picture, (SIZE, SIZE), MEAN, DEVIATION)
 
 
-def centre_crop(path: Path) -> Any:
+def center_crop(path: Path) -> Any:
     from kornia_rs import io, pipeline
 
     picture = io.decode_image_jpegturbo(path.read_bytes(), "rgb")
     width, height = resized(picture.shape[1], picture.shape[0])
-    left, top = centre(width, height)
+    left, top = center(width, height)
     made = pipeline.resize_normalize_to_tensor(picture, (height, width), MEAN, DEVIATION)
     return made[:, top : top + SIZE, left : left + SIZE]
 
 
 def open_thread_pool(work: Work) -> Pass:
-    return thread_pool_batches(centre_crop if work.deterministic else random_crop, work.files(), stack)
+    return thread_pool_batches(center_crop if work.deterministic else random_crop, work.files(), stack)
 
 
 def turbo_decoder() -> Callable[[bytes], Any]:

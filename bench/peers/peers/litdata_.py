@@ -1,4 +1,4 @@
-"""LitData: optimised chunks and its own loader, two worker processes."""
+"""LitData: optimized chunks and its own loader, two worker processes."""
 
 from __future__ import annotations
 

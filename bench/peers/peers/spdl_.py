@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from common import BATCH, SIZE, WORKERS, Batch, Configuration, Pass, Peer, Work, bare_decoder
-from kernels import centre, kernel, normalise_chw, random_box, resized, stack
+from kernels import center, kernel, normalize_chw, random_box, resized, stack
 
 
 def ffmpeg_picture(path: str, deterministic: bool) -> Any:
@@ -20,14 +20,14 @@ def ffmpeg_picture(path: str, deterministic: bool) -> Any:
     width, height = packets.width, packets.height
     if deterministic:
         new_width, new_height = resized(width, height)
-        left, top = centre(new_width, new_height)
+        left, top = center(new_width, new_height)
         chain = f"scale={new_width}:{new_height}:flags=bilinear,crop={SIZE}:{SIZE}:{left}:{top}"
     else:
         left, top, box_width, box_height = random_box(width, height)
         chain = f"crop={box_width}:{box_height}:{left}:{top},scale={SIZE}:{SIZE}:flags=bilinear"
         chain += ",hflip" if random.random() < 0.5 else ""
     frames = spdl.io.decode_packets(packets, filter_desc=f"{chain},format=rgb24")
-    return normalise_chw(spdl.io.to_numpy(spdl.io.convert_frames(frames)))
+    return normalize_chw(spdl.io.to_numpy(spdl.io.convert_frames(frames)))
 
 
 def open_pipeline(ffmpeg: bool, work: Work) -> Pass:

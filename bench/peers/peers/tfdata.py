@@ -21,7 +21,7 @@ from common import (
     Work,
     bare_decoder,
 )
-from kernels import centre, resized
+from kernels import center, resized
 
 
 def start() -> Any:
@@ -49,12 +49,12 @@ def random_picture(tensorflow: Any, data: Any, antialias: bool) -> Any:
     return tensorflow.image.random_flip_left_right(picture)
 
 
-def centre_picture(tensorflow: Any, data: Any, antialias: bool) -> Any:
+def center_picture(tensorflow: Any, data: Any, antialias: bool) -> Any:
     picture = tensorflow.io.decode_jpeg(data, channels=3)
 
     def upright_or_not(height: int, width: int) -> Any:
         new_width, new_height = resized(width, height)
-        left, top = centre(new_width, new_height)
+        left, top = center(new_width, new_height)
         made = tensorflow.image.resize(picture, (new_height, new_width), antialias=antialias)
         return made[top : top + SIZE, left : left + SIZE]
 
@@ -65,7 +65,7 @@ def centre_picture(tensorflow: Any, data: Any, antialias: bool) -> Any:
 def open_loader(antialias: bool, work: Work) -> Pass:
     tensorflow = start()
     files = [str(path) for path in work.files()]
-    cut = centre_picture if work.deterministic else random_picture
+    cut = center_picture if work.deterministic else random_picture
 
     def load(path: Any, number: Any) -> Any:
         picture = cut(tensorflow, tensorflow.io.read_file(path), antialias)

@@ -44,6 +44,18 @@ pub fn take_refused() -> Option<usize> {
     Some(REFUSED_BYTES.swap(0, Ordering::Relaxed)).filter(|&bytes| bytes > 0)
 }
 
+/// Whether the system would give `bytes` more now. For what cannot be refused once it has begun, such as a thread; others may
+/// take the memory meanwhile, so it is a question and no promise.
+pub fn can_map(bytes: usize) -> bool {
+    use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+    // SAFETY: where the mapping lies is left to the system, so it is in nobody's way. Nobody looks at it, and it is given back whole.
+    unsafe {
+        mmap_anonymous(std::ptr::null_mut(), bytes, ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE)
+            .and_then(|mapping| munmap(mapping, bytes))
+            .is_ok()
+    }
+}
+
 /// The system's allocator, with a reserve for small requests that it refuses.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Allocator;
@@ -164,6 +176,12 @@ mod tests {
             assert!(!grown.is_null() && !RESERVE.has(grown));
             Allocator.dealloc(grown, layout(5000, 8));
         }
+    }
+
+    #[test]
+    fn what_the_system_has_it_would_give() {
+        assert!(can_map(3 << 20));
+        assert!(!can_map(TOO_MUCH));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Enough for what a few dozen threads have in hand. It must fit into half of a word, with room for a count.
+/// Enough for what a few dozen threads have in hand. It must fit into half of a word, with space for a count.
 const RESERVE_BYTES: usize = 16 << 20;
 
 /// What small requests are served from when the system refuses them.

@@ -11,55 +11,59 @@ use forebay_engine::StorageChoice;
 use forebay_engine::data::Reach;
 use forebay_engine::load::OnError;
 use forebay_pipeline::steps::with_absolute_files;
-use forebay_pipeline::{Pipeline, Setting, ready, ready_names};
+use forebay_pipeline::{Pipeline, Setting, nearest, preset, preset_names};
 use forebay_plan::Caching;
-use forebay_storage::one_line;
+use forebay_storage::{one_line, parse_bytes};
 
 use crate::commands::{
-    build, convert, demo, experiment, export, inspect, load, pipelines, plan, probe, profile, read_text, report,
+    build, completions, convert, demo, experiment, export, inspect, load, man, pipelines, plan, probe, profile,
+    read_text, report,
 };
 use crate::error::{Error, Result};
 use crate::file_list::ListArguments;
 
-const ABOUT: &str = "Find out what a training input pipeline starves on, and feed it faster";
+const ABOUT: &str = "Find and fix bottlenecks in training input pipelines";
 
 const LONG_ABOUT: &str = "\
-Forebay finds out what a training input pipeline starves on, works out how far the data should be preprocessed once, \
-rewrites the data set that way, and streams batches from it.";
+Find and fix bottlenecks in training input pipelines.
+
+Forebay profiles a pipeline, chooses which steps to run once (offline) and which to run every epoch (online), builds the data set accordingly, and streams batches from it.";
 
 const EXAMPLES: &str = "\
-The path, on a folder of photos (photos/<class>/<name>.jpg):
+Getting started, with a folder of images (photos/<class>/<name>.jpg):
 
-  1. measure every way to split the pipeline into `once` and `every epoch`
+  1. Profile: measure every strategy, that is which steps run only once
        forebay profile cv --data photos/
-       forebay profile cv --data photos/ --storage ceph-hdd --runs 5
 
-  2. choose one, under weights and limits, and say what binds
+  2. Plan: choose the best strategy, within limits if there are any
        forebay plan profile.json
        forebay plan profile.json --max-storage 100GB --max-prep-time 2h
 
-  3. rewrite the data once: parallel, resumable, checksummed
+  3. Build: run the offline steps, and write the data set
        forebay build plan.json -o dataset/
-       forebay build cv --data photos/ --strategy resized -o dataset/
 
-  4. stream batches, as a benchmark
-       forebay load dataset/ --shuffle
-       forebay load dataset/ --batch 256 --epochs 3 --storage ceph-hdd
+  4. Load: run the online steps, and stream batches
+       forebay load dataset/ --shuffle --batch-size 256
 
-`forebay demo` walks this path on pictures that it makes itself, in about a minute.
+`cv` is a preset. `forebay pipelines` lists the presets, and
+`forebay inspect cv > my.toml` copies one to edit.
+`forebay demo` runs all of this on generated images, in about a minute.
 
-Data goes to standard output, everything else to standard error.
-Exit codes: 0 success (samples skipped by --on-error skip included), 1 the work
-failed, 2 the request was wrong (a path that is not there included), 130
-interrupted (Ctrl-C).";
+Results go to standard output; progress, warnings and errors to standard error.
+
+Exit codes:
+  0    success, even if --on-error skip skipped samples
+  1    the command failed
+  2    the command line or the pipeline is invalid, or a path does not exist
+  130  interrupted with Ctrl-C";
 
 /// The whole command line.
 #[derive(Debug, Parser)]
 #[command(name = "forebay", version, about = ABOUT, long_about = LONG_ABOUT, after_help = EXAMPLES)]
 #[command(arg_required_else_help = true, max_term_width = 80)]
 pub(crate) struct Cli {
-    /// Print one JSON document on standard output instead of text (keys: docs/json.md)
-    #[arg(long, global = true)]
+    /// Print the result as JSON (keys: docs/json.md)
+    #[arg(long, global = true, display_order = 900)]
     pub(crate) json: bool,
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -80,16 +84,24 @@ pub(crate) enum Command {
     Inspect(inspect::Arguments),
     Pipelines(pipelines::Arguments),
     Probe(probe::Arguments),
+    Completions(completions::Arguments),
+    Man(man::Arguments),
 }
 
+/// Headings of the help that commands share.
+pub(crate) const INPUT: &str = "Input options";
+pub(crate) const MEASUREMENT: &str = "Measurement options";
+pub(crate) const OUTPUT: &str = "Output options";
+pub(crate) const RESOURCES: &str = "Resource options";
+
 /// How often each strategy is run, unless told.
-pub(crate) const RUNS_DEFAULT: NonZeroU32 = NonZeroU32::new(3).expect("not 0");
+pub(crate) const RUNS_DEFAULT: NonZeroU32 = NonZeroU32::new(5).expect("not 0");
 
 /// How long runs last.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct RunArguments {
-    /// Seconds that each run lasts at least once its first batch is there: the samples come again and again; 0: once
-    #[arg(long, value_name = "S", default_value_t = 1.0, value_parser = run_seconds)]
+    /// Minimum duration of a run in seconds, counted from its first batch. Samples are repeated as needed; 0 loads each one once
+    #[arg(long, value_name = "SECONDS", help_heading = MEASUREMENT, default_value_t = 1.0, value_parser = run_seconds)]
     pub(crate) seconds: f64,
 }
 
@@ -102,7 +114,7 @@ impl Default for RunArguments {
 fn run_seconds(text: &str) -> std::result::Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.0..=3600.0).contains(&seconds) => Ok(seconds),
-        _ => Err("a number of seconds from 0 to 3600".to_owned()),
+        _ => Err("expected a number of seconds from 0 to 3600".to_owned()),
     }
 }
 
@@ -114,8 +126,8 @@ pub(crate) fn run_count() -> impl TypedValueParser<Value = NonZeroU32> {
 /// How many threads.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Threads {
-    /// Threads that work at once [default: one for each core]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1024))]
+    /// Number of worker threads [default: number of cores]
+    #[arg(long, value_name = "N", help_heading = RESOURCES, value_parser = clap::value_parser!(u64).range(1..=1024))]
     threads: Option<u64>,
 }
 
@@ -133,9 +145,9 @@ impl Threads {
 /// How much memory.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct MemoryArguments {
-    /// Take at most so much memory for what is read, worked on and ready; more than it allows waits [default: half of what
-    /// the machine, the control group and `ulimit` leave]
-    #[arg(long, value_name = "SIZE", value_parser = size_bytes)]
+    /// Memory budget for data that is read, processed or waiting in batches, e.g. 4GB [default: half of what the machine,
+    /// the control group and `ulimit` allow]
+    #[arg(long, value_name = "SIZE", help_heading = RESOURCES, value_parser = parse_bytes)]
     memory: Option<u64>,
 }
 
@@ -149,9 +161,10 @@ impl MemoryArguments {
 /// Which storage.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct StorageArguments {
-    /// Where bytes come from. `local`: files through the page cache. `direct`: past it. `hdd`, `ssd`, `ceph-hdd`: local
-    /// files slowed down to the figures of that storage. `custom:read=200MB/s,stream=100MB/s,seek=8ms,iops=120`: to your own
+    /// Storage to read from: `local` (through the page cache), `direct` (bypassing it), or local files throttled to the
+    /// speed of `hdd`, `ssd`, `ceph-hdd` or your own `custom:read=200MB/s,stream=100MB/s,seek=8ms,iops=120`
     #[arg(long, value_name = "STORAGE", default_value = "local", value_parser = StorageChoice::from_str)]
+    #[arg(help_heading = RESOURCES)]
     #[arg(next_line_help = true)]
     pub(crate) storage: StorageChoice,
 }
@@ -159,16 +172,16 @@ pub(crate) struct StorageArguments {
 /// What happens to a sample that cannot be read or processed.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct ErrorArguments {
-    /// What happens to a sample that cannot be read or processed
-    #[arg(long, value_name = "WHAT", default_value = "fail")]
+    /// What to do with a sample that cannot be read or processed
+    #[arg(long, value_name = "ACTION", default_value = "fail")]
     on_error: OnErrorChoice,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum OnErrorChoice {
-    /// Stop with an error that names it
+    /// Stop with an error that names the sample
     Fail,
-    /// Leave it out, count it and list it
+    /// Skip the sample, and list it in the result
     Skip,
 }
 
@@ -188,11 +201,11 @@ impl ErrorArguments {
 /// What is cached between epochs, as the command line spells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum CachingChoice {
-    /// Nothing: the page cache is dropped before each run
+    /// Nothing: drop the page cache before every run
     None,
-    /// The page cache: dropped before the first run only, which does not count
+    /// The page cache: drop it before the first run only, which is not counted
     System,
-    /// Deserialised samples in memory
+    /// Deserialized samples in memory
     Application,
 }
 
@@ -209,12 +222,12 @@ impl From<CachingChoice> for Caching {
 /// Parameters of the pipeline that are changed.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Settings {
-    /// Change a parameter of the pipeline: of a step, as `random-crop.size=192`, or where data comes from, as
-    /// `source.files=**/*.csv` (all of them: docs/steps.md); may be given several times
-    #[arg(long = "set", value_name = "STEP.PARAMETER=VALUE")]
+    /// Override a parameter of a step or of the source, e.g. `random_crop.size=192` or `source.files=**/*.csv` (repeatable;
+    /// parameters: docs/steps.md)
+    #[arg(long = "set", value_name = "STEP.PARAMETER=VALUE", help_heading = INPUT)]
     settings: Vec<Setting>,
-    /// Let the pipeline's source name files outside the data folder; only for one that you trust
-    #[arg(long)]
+    /// Allow the pipeline to read files outside the data folder. Only for pipelines that you trust
+    #[arg(long, help_heading = INPUT)]
     allow_outside: bool,
 }
 
@@ -239,8 +252,8 @@ impl Settings {
             return Ok(());
         }
         Err(Error::usage(
-            format!("`--set` makes no sense with {what}: its pipeline is settled"),
-            "give it to `forebay profile` or `forebay build` with the pipeline's name",
+            format!("`--set` cannot be used with {what}: its pipeline is fixed"),
+            "pass it to `forebay profile` or `forebay build`, together with the pipeline",
         ))
     }
 }
@@ -277,7 +290,7 @@ pub(crate) fn named_file(text: &str) -> Option<&Path> {
     (is("toml") || is("json") || text.contains('/')).then_some(path)
 }
 
-/// A TOML file, or a ready pipeline by name. What exists as a file, or looks like a path, is a file.
+/// A TOML file, or a preset by name. What exists as a file, or looks like a path, is a file.
 fn named_pipeline(text: &str) -> Result<Pipeline> {
     let path = Path::new(text);
     if named_file(text).is_some() || look_at(path)?.is_some_and(|found| found.is_file()) {
@@ -285,96 +298,27 @@ fn named_pipeline(text: &str) -> Result<Pipeline> {
         let folder = path.parent().unwrap_or(Path::new(""));
         return Ok(with_absolute_files(Pipeline::from_toml(text, &content)?, folder)?);
     }
-    if ready_names().any(|name| name == text) {
-        return Ok(ready(text)?);
+    if preset_names().any(|name| name == text) {
+        return Ok(preset(text)?);
     }
-    let names: Vec<&str> = ready_names().collect();
-    let guess = closest(text, &names).map_or_else(String::new, |name| format!("did you mean `{name}`? "));
+    let names: Vec<&str> = preset_names().collect();
+    let guess =
+        nearest(text, names.iter().copied()).map_or_else(String::new, |name| format!("did you mean `{name}`? "));
     let list = names.join("`, `");
     Err(Error::usage(
-        format!("there is no file and no ready pipeline `{text}`"),
-        format!("{guess}the ready ones are `{list}`; `forebay inspect cv` prints one to start your own from"),
+        format!("there is no file or preset `{text}`"),
+        format!("{guess}the presets are `{list}`; `forebay inspect cv > my.toml` copies one to edit"),
     ))
 }
 
 /// The data folder that a pipeline is to run on.
 pub(crate) fn data_folder(data: Option<&PathBuf>, command: &str) -> Result<PathBuf> {
     data.cloned().ok_or_else(|| {
-        Error::usage("a pipeline needs a folder of data", format!("name it: `forebay {command} … --data FOLDER`"))
+        Error::usage(
+            "a pipeline needs `--data`",
+            format!("name the folder with the data: `forebay {command} … --data FOLDER`"),
+        )
     })
-}
-
-/// The candidate that `text` most likely meant, if any is near.
-fn closest<'a>(text: &str, candidates: &[&'a str]) -> Option<&'a str> {
-    let distances = candidates.iter().map(|candidate| (edit_distance(text, candidate), *candidate));
-    let near = |(distance, candidate): &(usize, &str)| *distance <= 1.max(candidate.len() / 3);
-    distances.filter(near).min_by_key(|(distance, _)| *distance).map(|(_, candidate)| candidate)
-}
-
-/// How many letters must be changed, added or removed to make one text of the other (Levenshtein).
-fn edit_distance(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (above, letter) in one.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = above + 1;
-        for (place, &found) in other.iter().enumerate() {
-            let replaced = diagonal + usize::from(found != letter);
-            diagonal = row[place + 1];
-            row[place + 1] = replaced.min(diagonal + 1).min(row[place] + 1);
-        }
-    }
-    row[other.len()]
-}
-
-/// Bytes from `10GB`, `512 MiB` or `4096`.
-pub(crate) fn size_bytes(text: &str) -> Result<u64, String> {
-    const UNITS: &[(&str, f64)] = &[
-        ("", 1.0),
-        ("B", 1.0),
-        ("kB", 1e3),
-        ("KB", 1e3),
-        ("MB", 1e6),
-        ("GB", 1e9),
-        ("TB", 1e12),
-        ("KiB", 1024.0),
-        ("MiB", 1_048_576.0),
-        ("GiB", 1_073_741_824.0),
-        ("TiB", 1_099_511_627_776.0),
-    ];
-    let (number, rest) = number_and_unit(text.trim()).ok_or("write a size like `500MB` or `1.5GB`")?;
-    match UNITS.iter().find(|(unit, _)| *unit == rest) {
-        Some((_, factor)) if number * factor < u64::MAX as f64 => Ok((number * factor).round() as u64),
-        Some(_) => Err("that is more than any storage holds".to_owned()),
-        None => Err(format!("there is no unit `{rest}`; write a size like `500MB` or `1.5GB`")),
-    }
-}
-
-/// Seconds from `2h`, `90 s`, `1h30min` or `45`.
-pub(crate) fn duration_seconds(text: &str) -> Result<f64, String> {
-    const UNITS: &[(&str, f64)] = &[("", 1.0), ("s", 1.0), ("m", 60.0), ("min", 60.0), ("h", 3600.0), ("d", 86_400.0)];
-    const FORM: &str = "write a time like `90s`, `30min` or `1h30min`";
-    let mut rest = text.trim();
-    let mut seconds = 0.0;
-    if rest.is_empty() {
-        return Err(FORM.to_owned());
-    }
-    while !rest.is_empty() {
-        let digits = rest.find(|letter: char| !(letter.is_ascii_digit() || letter == '.')).unwrap_or(rest.len());
-        let letters = rest[digits..].find(|letter: char| letter.is_ascii_digit()).unwrap_or(rest.len() - digits);
-        let (number, unit) = number_and_unit(rest[..digits + letters].trim()).ok_or(FORM)?;
-        let (_, factor) =
-            UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(|| format!("there is no unit `{unit}`; {FORM}"))?;
-        seconds += number * factor;
-        rest = &rest[digits + letters..];
-    }
-    Ok(seconds)
-}
-
-fn number_and_unit(text: &str) -> Option<(f64, &str)> {
-    let end = text.find(|letter: char| !(letter.is_ascii_digit() || letter == '.')).unwrap_or(text.len());
-    let number: f64 = text[..end].parse().ok()?;
-    Some((number, text[end..].trim()))
 }
 
 #[cfg(test)]
@@ -382,30 +326,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_is_sound() {
+    fn the_command_line_is_valid() {
         use clap::CommandFactory;
         Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn sizes_and_times_have_units() {
-        assert_eq!(size_bytes("10GB"), Ok(10_000_000_000));
-        assert_eq!(size_bytes("1.5 MiB"), Ok(1_572_864));
-        assert_eq!(size_bytes("4096"), Ok(4096));
-        assert!(size_bytes("10 GO").unwrap_err().contains("`GO`"));
-        assert!(size_bytes("many").is_err() && size_bytes("-1GB").is_err() && size_bytes("9e9TB").is_err());
-        assert_eq!(duration_seconds("2h"), Ok(7200.0));
-        assert_eq!(duration_seconds("1h 30min"), Ok(5400.0));
-        assert_eq!(duration_seconds("45"), Ok(45.0));
-        assert!(
-            duration_seconds("soon").is_err() && duration_seconds("").is_err() && duration_seconds("3 weeks").is_err()
-        );
-    }
-
-    #[test]
-    fn near_misses_are_guessed() {
-        assert_eq!(closest("imagnet", &["cv", "imagenet"]), Some("imagenet"));
-        assert_eq!(closest("cvv", &["cv", "imagenet"]), Some("cv"));
-        assert_eq!(closest("audio", &["cv", "imagenet"]), None);
     }
 }

@@ -48,7 +48,7 @@ pub(crate) enum Error {
         /// What to do.
         remedy: String,
     },
-    /// A picture, or another file of samples, could not be read or made.
+    /// An image, or another file of samples, could not be read or made.
     #[error("`{}`: {source}", one_line(path))]
     Codec {
         /// The file.

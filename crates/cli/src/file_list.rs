@@ -7,16 +7,16 @@ use clap::Args;
 use forebay_engine::data::{FileList, Listing, ListingOptions, one_class};
 use forebay_pipeline::{Label, Pipeline, Setting, Source};
 
-use crate::arguments::{ErrorArguments, Settings};
+use crate::arguments::{ErrorArguments, INPUT, Settings};
 use crate::error::{Error, Result};
 use crate::output::Output;
 
 /// Which files, where they are given.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct ListArguments {
-    /// Take the files that FILE names, in this order, instead of those that the pipeline looks for: a path per line, below
-    /// the data folder or absolute; `-` reads standard input
-    #[arg(long, value_name = "FILE")]
+    /// Read the paths of the source files from FILE instead of searching the data folder: one per line, absolute or relative
+    /// to that folder, in this order; `-` reads standard input
+    #[arg(long, value_name = "FILE", help_heading = INPUT)]
     files_from: Option<PathBuf>,
 }
 
@@ -39,7 +39,7 @@ impl ListArguments {
         if self.files_from.is_none() {
             return Ok(());
         }
-        Err(Error::usage(format!("`--files-from` makes no sense with {what}"), "leave it out"))
+        Err(Error::usage(format!("`--files-from` cannot be used with {what}"), "omit it"))
     }
 
     /// The file of the list, where it is one.

@@ -26,20 +26,20 @@ fn time(name: &str, rounds: usize, mut task: impl FnMut()) {
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
-    let sound = std::fs::read(&arguments[1]).unwrap();
+    let audio = std::fs::read(&arguments[1]).unwrap();
     let signal = std::fs::read(&arguments[2]).unwrap();
     let rounds = arguments[3].parse().unwrap();
 
     let options = AudioOptions::default();
     let mut samples = Vec::new();
-    let info = decode(&sound, &options, &mut samples).unwrap();
+    let info = decode(&audio, &options, &mut samples).unwrap();
     time("decode", rounds, || {
-        decode(black_box(&sound), &options, &mut samples).unwrap();
+        decode(black_box(&audio), &options, &mut samples).unwrap();
     });
     let spectrogram = Spectrogram::new(&SpectrogramOptions { rate_hz: info.rate_hz, ..Default::default() }).unwrap();
     let mut buffers = SpectrogramBuffers::default();
     let mut output = vec![0.0; spectrogram.frames(samples.len()) * spectrogram.bands()];
-    time("log-mel", rounds, || spectrogram.run(black_box(&samples), &mut output, &mut buffers).unwrap());
+    time("log_mel_spectrogram", rounds, || spectrogram.run(black_box(&samples), &mut output, &mut buffers).unwrap());
 
     let numbers: Vec<f64> = signal.as_chunks().0.iter().map(|number| f64::from_le_bytes(*number)).collect();
     let (voltage, current) = numbers.split_at(numbers.len() / 2);

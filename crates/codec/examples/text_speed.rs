@@ -1,10 +1,10 @@
-//! Tokenises a file of texts and prints how fast, for `bench/domains/text.py`.
+//! Tokenizes a file of texts and prints how fast, for `bench/domains/text.py`.
 //!
 //! ```text
-//! text_speed <kind> <tokeniser file>... <texts> <ids>
+//! text_speed <kind> <tokenizer file>... <texts> <ids>
 //! text_speed article <pages> <articles>
 //! ```
-//! Speeds are MB of text per second of processor time: with new room (no word seen yet), and with all words seen; then the
+//! Speeds are MB of text per second of processor time: with new scratch (no word seen yet), and with all words seen; then the
 //! seconds of loading. `kind` is `gpt2` (two files), `tiktoken`, `cl100k`, `hugging-face` or `sentencepiece`. Texts are separated by NUL bytes. The
 //! ids are written as 32-bit numbers, little-endian, with a -1 after each text; articles as texts.
 
@@ -13,9 +13,9 @@
 use std::error::Error;
 use std::time::Instant;
 
-use forebay_codec::text::{ArticleLimits, Pattern, Tokeniser, TokeniserRoom, article_text};
+use forebay_codec::text::{ArticleLimits, Pattern, Tokenizer, TokenizerRoom, article_text};
 
-/// How much text is tokenised for one number.
+/// How much text is tokenized for one number.
 const PASSES_BYTES: usize = 30_000_000;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -25,22 +25,22 @@ fn main() -> Result<(), Box<dyn Error>> {
         return extract(pages, articles);
     }
     let started = Instant::now();
-    let (tokeniser, texts, output) = match files[..] {
+    let (tokenizer, texts, output) = match files[..] {
         ["gpt2", vocabulary, merges, texts, output] => {
-            (Tokeniser::from_gpt2(&std::fs::read(vocabulary)?, &std::fs::read(merges)?)?, texts, output)
+            (Tokenizer::from_gpt2(&std::fs::read(vocabulary)?, &std::fs::read(merges)?)?, texts, output)
         }
         ["tiktoken", ranks, texts, output] => {
-            (Tokeniser::from_tiktoken(&std::fs::read(ranks)?, Pattern::Gpt2)?, texts, output)
+            (Tokenizer::from_tiktoken(&std::fs::read(ranks)?, Pattern::Gpt2)?, texts, output)
         }
         ["cl100k", ranks, texts, output] => {
             let pattern = Pattern::Cl100k { digits_max: 3 };
-            (Tokeniser::from_tiktoken(&std::fs::read(ranks)?, pattern)?, texts, output)
+            (Tokenizer::from_tiktoken(&std::fs::read(ranks)?, pattern)?, texts, output)
         }
-        ["hugging-face", file, texts, output] => (Tokeniser::from_hugging_face(&std::fs::read(file)?)?, texts, output),
+        ["hugging-face", file, texts, output] => (Tokenizer::from_hugging_face(&std::fs::read(file)?)?, texts, output),
         ["sentencepiece", file, texts, output] => {
-            (Tokeniser::from_sentencepiece(&std::fs::read(file)?)?, texts, output)
+            (Tokenizer::from_sentencepiece(&std::fs::read(file)?)?, texts, output)
         }
-        _ => return Err("usage: text_speed <kind> <tokeniser file>... <texts> <ids>".into()),
+        _ => return Err("usage: text_speed <kind> <tokenizer file>... <texts> <ids>".into()),
     };
     let load_seconds = started.elapsed().as_secs_f64();
     let all = std::fs::read_to_string(texts)?;
@@ -48,21 +48,21 @@ fn main() -> Result<(), Box<dyn Error>> {
     // The clock of processor time ticks every few milliseconds, so a small file is read many times.
     let passes = PASSES_BYTES / all.len().max(1) + 1;
     let mut measure = |forget: bool| {
-        let mut room = TokeniserRoom::default();
+        let mut scratch = TokenizerRoom::default();
         let started = cpu_seconds();
         for _ in 0..passes {
             if forget {
-                room = TokeniserRoom::default();
+                scratch = TokenizerRoom::default();
             }
             ids.clear();
             for text in all.split('\0') {
-                tokeniser.encode_into(text, &mut room, &mut ids);
+                tokenizer.encode_into(text, &mut scratch, &mut ids);
                 ids.push(u32::MAX);
             }
         }
         (passes * all.len()) as f64 / (cpu_seconds() - started) / 1e6
     };
-    // With new room no word has been seen, as at the beginning of a run.
+    // With new scratch no word has been seen, as at the beginning of a run.
     let first = measure(true);
     let again = measure(false);
     std::fs::write(output, ids.iter().flat_map(|id| id.to_le_bytes()).collect::<Vec<u8>>())?;

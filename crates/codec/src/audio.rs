@@ -34,7 +34,7 @@
 //! The silence that an MP3 encoder adds before and after is taken away where the file says how much it is (a LAME or
 //! Lavc header), as ffmpeg does.
 //!
-//! Data that is missing or damaged is an error, unless [`AudioOptions::accept_partial`]: then what precedes it is given.
+//! Data that is missing or damaged is an error, unless [`AudioOptions::allow_truncated`]: then what precedes it is given.
 //! What may stand around the sound without being an error: tags (`ID3v2` before it, `ID3v1` and `APEv2` after it) and, for
 //! MP3, other bytes before the first frame and after the last one.
 

@@ -119,9 +119,9 @@ fn format_message(format: &str, problem: &str, offset: Option<usize>, truncated:
     let hint = match truncated {
         // What is there of an L3 is not decoded: see `docs/formats/images.md`.
         true if format == Format::L3.name() => "\nhint: copy or make the file again: an L3 is whole or nothing",
-        true if matches!(format, "flac" | "mp3") => "\nhint: accept partial sound to decode what precedes it",
+        true if matches!(format, "flac" | "mp3") => "\nhint: `allow_truncated` decodes what precedes it",
         true if matches!(format, "audio" | "raw signal" | "NPY") => "\nhint: copy or make the file again",
-        true => "\nhint: accept partial pictures to decode what is there",
+        true => "\nhint: `allow_truncated` decodes what is there",
         false => "",
     };
     format!("{format} {state}{at}: {problem}{hint}")
@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "png data is truncated at byte `41`: the chunk `IDAT` is cut off\n\
-             hint: accept partial pictures to decode what is there"
+             hint: `allow_truncated` decodes what is there"
         );
         let error = Error::Limit { what: "pixels", found: 10, limit: 5 };
         assert_eq!(

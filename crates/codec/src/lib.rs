@@ -29,9 +29,9 @@
 //! assert_eq!(buffer, pixels);
 //! assert!(!decoded.partial);
 //!
-//! // Only its right column, in grey, all in one.
+//! // Only its right column, in gray, all in one.
 //! let right = Region { x: 2, y: 0, width: 1, height: 2 };
-//! let options = DecodeOptions { channels: Channels::Grey, region: Some(right), ..DecodeOptions::default() };
+//! let options = DecodeOptions { channels: Channels::Gray, region: Some(right), ..DecodeOptions::default() };
 //! let column = decoder.decode(&file, &options)?;
 //! assert_eq!(column.spec().dtype, DType::U8);
 //! assert_eq!(column.spec().shape.dims(), [2, 1, 1]);
@@ -39,7 +39,7 @@
 //! ```
 //!
 //! # When not to use it
-//! For pictures that must be colour-managed (embedded profiles are ignored), for animations (the first frame is decoded),
+//! For pictures that must be color-managed (embedded profiles are ignored), for animations (the first frame is decoded),
 //! and for GIF, TIFF, AVIF, HEIC or JPEG XL (an error says what the file is). For sound that must be resampled, and for WAV, Ogg
 //! or MP4 (an error says so, too).
 //!

@@ -34,7 +34,7 @@ pub fn grow<T: Zeroable + Clone>(buffer: &mut Vec<T>, count: usize) -> Result<()
     Ok(())
 }
 
-/// Makes room for `more` elements behind those that are there, with some to spare as a growing buffer has it.
+/// Makes space for `more` elements behind those that are there, with some to spare as a growing buffer has it.
 pub fn reserve<T>(buffer: &mut Vec<T>, more: usize) -> Result<()> {
     buffer.try_reserve(more).map_err(|_| refused::<T>(buffer.len().saturating_add(more)))
 }

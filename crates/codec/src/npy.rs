@@ -124,7 +124,7 @@ mod tests {
         for dtype in DType::ALL {
             for dims in [&[][..], &[0], &[3], &[2, 3], &[1, 2, 3, 4]] {
                 let spec = TensorSpec::new(dtype, dims);
-                let data: Vec<u8> = (0..spec.bytes()).map(|place| place as u8).collect();
+                let data: Vec<u8> = (0..spec.bytes()).map(|index| index as u8).collect();
                 let file = encode(TensorView { spec, data: &data });
                 assert_eq!((file.len() - data.len()) % 64, 0);
                 let back = decode(file).unwrap();
@@ -140,9 +140,9 @@ mod tests {
         for end in 0..file.len() {
             assert!(decode(file[..end].to_vec()).is_err(), "{end}");
         }
-        for place in 0..file.len() {
+        for offset in 0..file.len() {
             let mut damaged = file.clone();
-            damaged[place] ^= 0x11;
+            damaged[offset] ^= 0x11;
             let _ = decode(damaged);
         }
         let huge = String::from_utf8_lossy(&file).replace("(2,)", "(99999999999999999999,)");

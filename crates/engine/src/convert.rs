@@ -96,7 +96,7 @@ impl Conversion {
         Self { pairs: vec![Pair { key, input: input.to_owned(), output: output.to_owned(), root }], ignored: 0 }
     }
 
-    /// All pictures below the folder `input`, by the extensions of their names, to the same places below `output`, with the
+    /// All pictures below the folder `input`, by the extensions of their names, to the same paths below `output`, with the
     /// extension of `format`.
     pub fn of_folder(input: &Path, output: &Path, format: Format) -> Result<Self> {
         refuse_nesting(input, output)?;
@@ -125,7 +125,7 @@ impl Conversion {
         if pairs.is_empty() {
             let names: Vec<&str> = Format::ALL.iter().map(|format| format.extension()).collect();
             return Err(Error::Usage {
-                problem: format!("there are no pictures below `{}`", input.display()),
+                problem: format!("there are no images below `{}`", input.display()),
                 remedy: format!("their names end with .{} or the like", names.join(", .")),
             });
         }
@@ -209,8 +209,8 @@ impl Conversion {
         }
         if sum.converted + sum.kept == 0 {
             return Err(Error::Usage {
-                problem: "not one picture could be converted".to_owned(),
-                remedy: "run again without skipping pictures to see the first error".to_owned(),
+                problem: "not one image could be converted".to_owned(),
+                remedy: "run again without skipping images to see the first error".to_owned(),
             });
         }
         Ok(sum)
@@ -222,7 +222,7 @@ fn refuse_nesting(input: &Path, output: &Path) -> Result<()> {
     if output.is_file() {
         return Err(Error::Usage {
             problem: format!("`{}` is a folder, but `{}` is a file", input.display(), output.display()),
-            remedy: "name a folder for the pictures".to_owned(),
+            remedy: "choose a folder for the images".to_owned(),
         });
     }
     let root = fs::canonicalize(input).map_err(Error::io("list", input))?;
@@ -232,7 +232,7 @@ fn refuse_nesting(input: &Path, output: &Path) -> Result<()> {
     if there.is_some_and(|there| there.starts_with(&root)) {
         return Err(Error::Usage {
             problem: format!("the output folder `{}` is within `{}`", output.display(), input.display()),
-            remedy: "choose a folder beside it: what is written would be taken for pictures to convert".to_owned(),
+            remedy: "choose a folder beside it: what is written would be taken for images to convert".to_owned(),
         });
     }
     Ok(())

@@ -171,7 +171,7 @@ impl Error {
     }
 
     /// Wraps what the system said with what was being done to which path.
-    pub(crate) fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
+    pub fn io(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
         let path = path.to_owned();
         move |source| Self::Io { doing, path, source }
     }

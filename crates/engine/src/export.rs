@@ -121,7 +121,7 @@ fn write_shard(source: &Shards, path: &Path, shard: usize, gate: &Gate, progress
                 block.samples.end - 1,
                 path.display()
             ),
-            remedy: "give more with `memory` (`--memory`)".to_owned(),
+            remedy: "raise `memory` (`--memory`)".to_owned(),
         })?;
         let contents = source.read(block.samples.clone()).contents;
         for (number, content) in block.samples.zip(contents) {

@@ -20,21 +20,21 @@
 //! use forebay_engine::data::Listing;
 //! use forebay_engine::load::{LoadOptions, Loader, OnError, Shuffle};
 //! use forebay_engine::source::Shards;
-//! use forebay_pipeline::{Strategy, ready};
+//! use forebay_pipeline::{Strategy, preset};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! // A folder of pictures, one class.
 //! let folder = tempfile::tempdir()?;
 //! let photos = folder.path().join("photos");
-//! std::fs::create_dir_all(photos.join("grey"))?;
+//! std::fs::create_dir_all(photos.join("gray"))?;
 //! let picture = Tensor::from_elements(&[300, 400, 3], &vec![128_u8; 300 * 400 * 3]).expect("as many as the shape says");
 //! for number in 0..10 {
 //!     let file = image::encode(picture.view(), &image::Encoding::Qoi)?;
-//!     std::fs::write(photos.join("grey").join(format!("{number}.png")), file)?; // content decides, not the name
+//!     std::fs::write(photos.join("gray").join(format!("{number}.png")), file)?; // content decides, not the name
 //! }
 //!
 //! // Decode and resize once …
-//! let pipeline = ready("cv")?;
+//! let pipeline = preset("cv")?;
 //! let storage = StorageChoice::Local.open(0)?;
 //! let listing = Arc::new(Listing::scan(pipeline.source(), &photos)?);
 //! let strategy = Strategy::parse(&pipeline, "resized")?;
@@ -44,7 +44,7 @@
 //! let output = folder.path().join("dataset");
 //! Build { pipeline, strategy, listing, storage: Arc::clone(&storage) }.run(&output, &options, &())?;
 //!
-//! // … and centre and crop every epoch.
+//! // … and center and crop every epoch.
 //! let source = Arc::new(Shards::open(&output, storage, OnError::Fail)?);
 //! let shuffle = Shuffle::Window { bytes: 1 << 20 };
 //! let loader = Loader::new(source, LoadOptions { batch_size: 4, shuffle, seed: 7, ..LoadOptions::default() })?;
@@ -58,7 +58,7 @@
 //!
 //! # Limits
 //!
-//! A source file is at most 4 GiB. What a loader and a build hold in memory is bounded by a budget: see [`memory`]. Building needs room for the data set it writes; a killed build leaves its finished shards for the next one.
+//! A source file is at most 4 GiB. What a loader and a build hold in memory is bounded by a budget: see [`memory`]. Building needs space for the data set it writes; a killed build leaves its finished shards for the next one.
 
 #![forbid(unsafe_code)]
 

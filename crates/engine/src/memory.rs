@@ -13,10 +13,10 @@
 //!   workers  1/12  what each worker may take without asking, and as much that it keeps from sample to sample
 //! ```
 //!
-//! **Nobody waits for ever.** Memory is granted in the order of places: the oldest sample that is not done, if it belongs to
+//! **Nobody waits for ever.** Memory is granted in the order of positions: the oldest sample that is not done, if it belongs to
 //! the batch that the consumer waits for, takes from `sample` and `batch`, where nobody else does, and which it cannot
 //! overdraw, because a sample that takes more than `sample`, and a batch that takes more than `batch`, are errors wherever
-//! the memory came from. So it never waits. All others wait until `ahead` has room or until they are the oldest. Reads are
+//! the memory came from. So it never waits. All others wait until `ahead` has space or until they are the oldest. Reads are
 //! admitted to `staged` in their order: what is admitted and not done yet is older than what waits, or of the same windows, one
 //! of each stream, and those fit. `load/model.rs` tries this out under many interleavings.
 //!
@@ -60,7 +60,7 @@ impl Shares {
         if memory_bytes < MEMORY_BYTES_MIN {
             return Err(Error::Usage {
                 problem: format!("a memory budget of {memory_bytes} bytes is too small to work with"),
-                remedy: format!("give at least {MEMORY_BYTES_MIN} bytes with `memory` (`--memory`)"),
+                remedy: format!("raise `memory` (`--memory`) to at least {MEMORY_BYTES_MIN} bytes"),
             });
         }
         if window_bytes > most {
@@ -68,7 +68,7 @@ impl Shares {
                 problem: format!(
                     "a window of {window_bytes} bytes to shuffle in does not fit into half of the memory budget of {memory_bytes} bytes"
                 ),
-                remedy: "give more with `memory` (`--memory`), or shuffle in a smaller window".to_owned(),
+                remedy: "raise `memory` (`--memory`), or shuffle in a smaller window".to_owned(),
             });
         }
         let staged_bytes = window_bytes.clamp(least, most);
@@ -199,7 +199,7 @@ fn group_files(text: &str) -> Vec<String> {
 /// `limits` and `statm`.
 fn process_limit_bytes(limits: &str, statm: &str) -> Option<u64> {
     let pages: Vec<u64> = statm.split_whitespace().filter_map(|number| number.parse().ok()).collect();
-    let used = |place: usize| pages.get(place).copied().unwrap_or(0) * rustix::param::page_size() as u64;
+    let used = |index: usize| pages.get(index).copied().unwrap_or(0) * rustix::param::page_size() as u64;
     let left = |name: &str, used: u64| {
         let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
         Some(line.split_whitespace().next()?.parse::<u64>().ok()?.saturating_sub(used))

@@ -1,4 +1,4 @@
-//! Probing: what a storage and the memory can do, measured with files of its own (inventory P50, P51).
+//! Probing: what a storage and the memory can do, measured with files of its own.
 
 use std::path::{Path, PathBuf};
 use std::thread::{Builder, ScopedJoinHandle};
@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::processor_time::process_cpu_seconds;
 use crate::progress::{Progress, while_wanted};
 use crate::scratch_folder::ScratchFolder;
-use crate::threads::cannot_start;
+use crate::threads::{cannot_start, space_for_one};
 
 /// How to probe.
 #[derive(Debug, Clone)]
@@ -79,7 +79,7 @@ pub enum Access {
     LargeFile,
     /// Many small files, each whole.
     SmallFiles,
-    /// One large file, blocks of 4 KiB at random places.
+    /// One large file, blocks of 4 KiB at random offsets.
     RandomBlocks,
 }
 
@@ -174,7 +174,10 @@ fn run_threads(
     let until = Until::new(Instant::now() + Duration::from_secs_f64(seconds), &cancelled);
     let work = &work;
     let samples: Vec<Result<ReadSample>> = std::thread::scope(|scope| {
-        let start = |thread| Builder::new().spawn_scoped(scope, move || work(thread, until));
+        let start = |thread| {
+            space_for_one()?;
+            Builder::new().spawn_scoped(scope, move || work(thread, until))
+        };
         let handles: Vec<_> = (0..threads).map(start).collect();
         let join = |handle: std::io::Result<ScopedJoinHandle<'_, _>>| {
             handle

@@ -22,7 +22,7 @@ impl ThreadTime {
 
 const STAT: &str = "/proc/thread-self/stat";
 
-/// The place of the time in the kernel, counted from the field after the name of the thread.
+/// The index of the time in the kernel, counted from the field after the name of the thread.
 const SYSTEM_FIELD: usize = 12;
 
 /// The time in the kernel by the text of [`STAT`].

@@ -1,8 +1,10 @@
 //! Progress of long work, for whoever shows it. This room does not print.
 
+use std::thread::Builder;
 use std::time::Duration;
 
 use crate::error::{Error, Result};
+use crate::threads::{cannot_start, space_for_one};
 
 /// Sees long work go on. Called from several threads.
 pub trait Progress: Sync {
@@ -44,7 +46,9 @@ pub fn while_looking_up<T: Send>(
     mut look_up: impl FnMut(),
 ) -> Result<T> {
     std::thread::scope(|scope| {
-        let worker = scope.spawn(work);
+        let worker = space_for_one()
+            .and_then(|()| Builder::new().spawn_scoped(scope, work))
+            .map_err(|source| cannot_start("the work", source))?;
         while !worker.is_finished() {
             std::thread::sleep(every);
             look_up();

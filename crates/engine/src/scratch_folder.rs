@@ -35,12 +35,17 @@ impl ScratchFolder {
             let path = parent.join(format!("{prefix}{process}-{number}"));
             match fs::create_dir(&path) {
                 Ok(()) => {
-                    match lock_file(&path.join(LOCK_FILE)) {
+                    let lock = path.join(LOCK_FILE);
+                    match lock_file(&lock) {
                         Ok(Some(lock)) => return Ok(Self { path, _lock: lock }),
                         // Somebody swept it before it was locked.
                         Ok(None) => {}
                         Err(error) if error.kind() == ErrorKind::NotFound => {}
-                        Err(error) => return Err(Error::io("lock", &path)(error)),
+                        Err(error) => {
+                            // Nobody would know whose it is: what is left without a lock is not swept.
+                            let _ = fs::remove_dir_all(&path);
+                            return Err(Error::io("lock", &lock)(error));
+                        }
                     }
                 }
                 // Of this same process: two profiles at once are fine.

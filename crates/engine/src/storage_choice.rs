@@ -33,11 +33,23 @@ impl StorageChoice {
         })
     }
 
-    /// The same for measurements of reading what is cached nowhere: nothing that was read stays in the page cache.
-    pub(crate) fn open_uncached(&self) -> Result<Arc<dyn Storage>> {
+    /// The same for reading what is cached nowhere, as of data that is larger than the memory: nothing that was read stays in the page cache.
+    pub fn open_uncached(&self) -> Result<Arc<dyn Storage>> {
         match self {
             Self::Local => Ok(Arc::new(LocalStorage::uncached())),
             Self::Direct | Self::Throttled(_) => self.open(0),
+        }
+    }
+
+    /// The same for measurements that read a few samples again and again, as if each time they were others: a file that begins again
+    /// goes on.
+    pub(crate) fn open_looping(&self) -> Result<Arc<dyn Storage>> {
+        match self {
+            Self::Throttled(throttle) => {
+                let local = Arc::new(LocalStorage::buffered());
+                Ok(Arc::new(ThrottledStorage::new(local, throttle.clone())?.with_loops()))
+            }
+            Self::Local | Self::Direct => self.open_uncached(),
         }
     }
 }

@@ -5,7 +5,7 @@
 //! or trip over them. A panic while a lock is held is reported by whoever runs the thread, so poisoning adds nothing.
 //!
 //! In the unit tests of this crate they are shuttle's, and so are threads: whatever uses them runs under a scheduler that tries
-//! out one interleaving after another (`load/model.rs`). Such a test must run within `modelled`.
+//! out one interleaving after another (`load/model.rs`). Such a test must run within `modeled`.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::PoisonError;
@@ -20,7 +20,7 @@ pub(crate) use thread::{Builder as ThreadBuilder, JoinHandle, current as current
 
 /// Runs a unit test that uses locks, under one interleaving.
 #[cfg(test)]
-pub(crate) fn modelled(test: impl Fn() + Send + Sync + 'static) {
+pub(crate) fn modeled(test: impl Fn() + Send + Sync + 'static) {
     shuttle::check_random(test, 1);
 }
 

@@ -1,8 +1,15 @@
 //! Starting threads that share work.
 
+use std::io;
+use std::sync::Arc;
 use std::thread::{Builder, Scope};
 
 use crate::error::{Error, Result};
+use crate::sync::{Condvar, Mutex};
+
+/// What a thread takes before it does anything: two megabytes of stack, and what the standard library and the C library take where
+/// it begins (a stack for signals, a handle, a heap), generously. Those cannot refuse; they end the process.
+const THREAD_BYTES: usize = 3 << 20;
 
 /// How many cores this process may use.
 pub fn cores() -> usize {
@@ -17,9 +24,16 @@ pub(crate) fn share<'scope>(
     doing: &'static str,
     work: &'scope (impl Fn() + Sync),
 ) -> Result<()> {
+    let gate = Arc::new(Gate::default());
+    let _opens = gate.opens();
     for started in 0..count {
-        match Builder::new().spawn_scoped(scope, work) {
-            Ok(_) => {}
+        let theirs = Arc::clone(&gate);
+        let enter_and_work = move || {
+            theirs.enter();
+            work();
+        };
+        match space_for_one().and_then(|()| Builder::new().spawn_scoped(scope, enter_and_work)) {
+            Ok(_) => gate.wait_for(started + 1),
             Err(source) if started == 0 => return Err(cannot_start(doing, source)),
             Err(_) => break,
         }
@@ -27,7 +41,55 @@ pub(crate) fn share<'scope>(
     Ok(())
 }
 
+/// Where threads wait until all of them have begun. What one works with must not be the memory that another needs to begin, which
+/// it cannot be refused.
+#[derive(Debug, Default)]
+pub(crate) struct Gate {
+    /// How many threads have begun, and whether they may go on.
+    state: Mutex<(usize, bool)>,
+    changed: Condvar,
+}
+
+/// Opens a gate when it is dropped, whatever happened.
+pub(crate) struct Opens<'g>(&'g Gate);
+
+impl Drop for Opens<'_> {
+    fn drop(&mut self) {
+        self.0.state.lock().1 = true;
+        self.0.changed.notify_all();
+    }
+}
+
+impl Gate {
+    pub(crate) fn opens(&self) -> Opens<'_> {
+        Opens(self)
+    }
+
+    /// A thread that has begun waits here.
+    pub(crate) fn enter(&self) {
+        let mut state = self.state.lock();
+        state.0 += 1;
+        self.changed.notify_all();
+        while !state.1 {
+            self.changed.wait(&mut state);
+        }
+    }
+
+    /// Waits until so many have begun.
+    pub(crate) fn wait_for(&self, begun: usize) {
+        let mut state = self.state.lock();
+        while state.0 < begun {
+            self.changed.wait(&mut state);
+        }
+    }
+}
+
+/// An error where the system has no space for another thread: asked before each one is started.
+pub(crate) fn space_for_one() -> io::Result<()> {
+    if forebay_allocator::can_map(THREAD_BYTES) { Ok(()) } else { Err(io::ErrorKind::OutOfMemory.into()) }
+}
+
 /// The error of a thread that could not be started.
-pub(crate) fn cannot_start(doing: &'static str, source: std::io::Error) -> Error {
+pub(crate) fn cannot_start(doing: &'static str, source: io::Error) -> Error {
     Error::Io { doing: "start a thread for", path: doing.into(), source }
 }

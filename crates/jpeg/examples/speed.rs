@@ -8,7 +8,7 @@ use std::ffi::{c_int, c_void};
 use std::path::PathBuf;
 use std::time::Instant;
 
-use forebay_jpeg::{Colour, Decoder, Level, Options, Region, header};
+use forebay_jpeg::{Color, Decoder, Level, Options, Region, header};
 use turbojpeg_sys as sys;
 
 struct Turbo(*mut c_void);
@@ -92,7 +92,7 @@ fn main() {
     }
     // SAFETY: no preconditions.
     let mut turbo = Turbo(unsafe { sys::tj3Init(sys::TJINIT_TJINIT_DECOMPRESS as c_int) });
-    println!("{} pictures", pictures.len());
+    println!("{} images", pictures.len());
     for whole in [true, false] {
         measure(&pictures, &mut turbo, rounds, whole);
     }
@@ -111,18 +111,18 @@ fn measure(pictures: &[Picture], turbo: &mut Turbo, rounds: usize, whole: bool) 
             best[3] = best[3].min(start.elapsed().as_secs_f64());
             let (width, height) = region.map_or(picture.size, |region| (region.width, region.height));
             output.resize(width * height * 3, 0);
-            let options = Options { region, ..Options::new(Colour::Rgb) };
+            let options = Options { region, ..Options::new(Color::Rgb) };
             for (decoder, best) in decoders.iter_mut().zip(best.iter_mut()) {
                 let start = Instant::now();
-                decoder.decode_into(&picture.bytes, &options, &mut output).expect("a sound picture");
+                decoder.decode_into(&picture.bytes, &options, &mut output).expect("a valid image");
                 *best = best.min(start.elapsed().as_secs_f64());
             }
         }
     }
     let mean = |index: usize| best.iter().map(|best| best[index]).sum::<f64>() / best.len() as f64 * 1e9;
-    println!("{}", if whole { "whole pictures" } else { "regions of a random resized crop" });
-    println!("  libjpeg-turbo  {:9.0} ns/picture", mean(3));
+    println!("{}", if whole { "whole images" } else { "regions of a random resized crop" });
+    println!("  libjpeg-turbo  {:9.0} ns/image", mean(3));
     for (index, level) in levels.iter().enumerate() {
-        println!("  {:13}  {:9.0} ns/picture, {:.2} times as fast", level.name(), mean(index), mean(3) / mean(index));
+        println!("  {:13}  {:9.0} ns/image, {:.2} times as fast", level.name(), mean(index), mean(3) / mean(index));
     }
 }

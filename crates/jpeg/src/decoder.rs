@@ -4,7 +4,7 @@ use crate::entropy::{BlockPlan, Damage, GROUP, MCU_BLOCKS_MAX, Plan, Position, Q
 use crate::error::{Error, Result};
 use crate::header::{self, Codes, Frame, Header, Space};
 use crate::huffman::{Ac, Dc};
-use crate::kernel::idct::{self, Quantisers};
+use crate::kernel::idct::{self, Quantizers};
 use crate::level::{Level, Proven};
 use crate::output::Output;
 use crate::plane::Plane;
@@ -12,19 +12,19 @@ use crate::scan::Scan;
 
 /// What the pixels are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Colour {
+pub enum Color {
     /// Red, green and blue, a byte each.
     Rgb,
     /// Brightness, a byte.
-    Grey,
+    Gray,
 }
 
-impl Colour {
+impl Color {
     /// Bytes of a pixel.
     pub const fn channels(self) -> usize {
         match self {
             Self::Rgb => 3,
-            Self::Grey => 1,
+            Self::Gray => 1,
         }
     }
 }
@@ -46,7 +46,7 @@ pub struct Region {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     /// What the pixels are to be.
-    pub colour: Colour,
+    pub color: Color,
     /// Only this part; `None` is the whole picture.
     pub region: Option<Region>,
     /// Pictures (not regions) of more pixels are refused.
@@ -55,8 +55,8 @@ pub struct Options {
 
 impl Options {
     /// The whole picture, of any size.
-    pub fn new(colour: Colour) -> Self {
-        Self { colour, region: None, pixels_max: usize::MAX }
+    pub fn new(color: Color) -> Self {
+        Self { color, region: None, pixels_max: usize::MAX }
     }
 }
 
@@ -124,7 +124,7 @@ impl Decoder {
     pub fn decode_into(&mut self, bytes: &[u8], options: &Options, output: &mut [u8]) -> Result<()> {
         let frame = header::read(bytes)?;
         let layout = Layout::new(&frame.header, options)?;
-        let expected = layout.region.width * layout.region.height * options.colour.channels();
+        let expected = layout.region.width * layout.region.height * options.color.channels();
         if output.len() != expected {
             let problem = "the output has not the size of the pixels";
             return Err(Error::Usage { problem, expected: expected as u64, found: output.len() as u64 });
@@ -174,9 +174,9 @@ impl From<Damage> for Failure {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
     pub(crate) header: Header,
-    pub(crate) colour: Colour,
+    pub(crate) color: Color,
     pub(crate) region: Region,
-    /// Samples of brightness for each of colour: across, down.
+    /// Samples of brightness for each of color: across, down.
     pub(crate) factors: (usize, usize),
     /// MCUs of the picture.
     pub(crate) mcus: (usize, usize),
@@ -192,16 +192,16 @@ impl Layout {
             let (found, limit) = ((width * height) as u64, options.pixels_max as u64);
             return Err(Error::Limit { what: "the number of pixels", found, limit });
         }
-        if options.colour == Colour::Grey && header.space == Space::Rgb {
-            return Err(Error::unsupported("brightness of a picture in RGB", 0u64));
+        if options.color == Color::Gray && header.space == Space::Rgb {
+            return Err(Error::unsupported("brightness of an image in RGB", 0u64));
         }
         let region = options.region.unwrap_or(Region { x: 0, y: 0, width, height });
-        check_side("the region's columns reach beyond the picture", region.x, region.width, width)?;
-        check_side("the region's rows reach beyond the picture", region.y, region.height, height)?;
+        check_side("the region's columns reach beyond the image", region.x, region.width, width)?;
+        check_side("the region's rows reach beyond the image", region.y, region.height, height)?;
         let factors = header.factors();
         Ok(Self {
             header: *header,
-            colour: options.colour,
+            color: options.color,
             region,
             factors,
             mcus: (width.div_ceil(8 * factors.0), height.div_ceil(8 * factors.1)),
@@ -214,14 +214,14 @@ impl Layout {
         self.mcus.0 * self.mcus.1
     }
 
-    /// Samples of colour in the picture: across, down.
-    pub(crate) fn colour_size(&self) -> (usize, usize) {
+    /// Samples of color in the picture: across, down.
+    pub(crate) fn color_size(&self) -> (usize, usize) {
         (self.header.width.div_ceil(self.factors.0), self.header.height.div_ceil(self.factors.1))
     }
 
     /// Components whose samples are needed.
     pub(crate) fn components(&self) -> usize {
-        if self.colour == Colour::Grey { 1 } else { self.header.components() }
+        if self.color == Color::Gray { 1 } else { self.header.components() }
     }
 
     /// Blocks of a component in an MCU: across, down.
@@ -238,8 +238,8 @@ fn check_side(problem: &'static str, start: usize, length: usize, whole: usize) 
     Ok(())
 }
 
-/// The MCUs along one side that pixels `start..start + length` need: where colour is halved, also those of the next sample
-/// of colour on either side.
+/// The MCUs along one side that pixels `start..start + length` need: where color is halved, also those of the next sample
+/// of color on either side.
 fn needed(start: usize, length: usize, whole: usize, factor: usize) -> (usize, usize) {
     let (first, last) = (start / factor, (start + length - 1) / factor);
     if factor == 1 {
@@ -258,8 +258,8 @@ fn make_plan<'a>(frame: &Frame, layout: &Layout, dc: &'a mut Vec<Dc>, ac: &'a mu
         ac.retain(|table| frame.ac.iter().any(|codes| table.is_of(codes)));
     }
     for component in 0..frame.header.components() {
-        dc_at[component] = place(dc, &frame.dc[component], Dc::is_of, Dc::new)?;
-        ac_at[component] = place(ac, &frame.ac[component], Ac::is_of, Ac::new)?;
+        dc_at[component] = table_index(dc, &frame.dc[component], Dc::is_of, Dc::new)?;
+        ac_at[component] = table_index(ac, &frame.ac[component], Ac::is_of, Ac::new)?;
     }
     let mut blocks = [BlockPlan::default(); MCU_BLOCKS_MAX];
     let (mut count, mut quad) = (0, 0);
@@ -282,7 +282,7 @@ fn make_plan<'a>(frame: &Frame, layout: &Layout, dc: &'a mut Vec<Dc>, ac: &'a mu
 }
 
 /// The index of the table for `codes`, which is built if there is none.
-fn place<T>(
+fn table_index<T>(
     tables: &mut Vec<T>,
     codes: &Codes,
     is_of: fn(&T, &Codes) -> bool,
@@ -306,7 +306,7 @@ impl Work {
         output: &mut [u8],
     ) -> Result<(), Failure> {
         let columns = layout.columns.1 - layout.columns.0;
-        let quantisers = frame.quantisers.each_ref().map(idct::quantisers);
+        let quantizers = frame.quantizers.each_ref().map(idct::quantizers);
         for (component, plane) in self.planes.iter_mut().enumerate().take(layout.components()) {
             let (across, down) = layout.blocks(component);
             let width = columns.next_multiple_of(GROUP) * across * 8;
@@ -318,7 +318,7 @@ impl Work {
         for row in layout.rows.0..layout.rows.1 {
             position.skip(level, plan, layout.columns.0)?;
             for first in (0..columns).step_by(GROUP) {
-                in_range &= self.group(level, layout, plan, &quantisers, position, (first, columns))?;
+                in_range &= self.group(level, layout, plan, &quantizers, position, (first, columns))?;
             }
             self.output.emit(layout, &mut self.planes, row, output);
             if row + 1 < layout.rows.1 {
@@ -339,7 +339,7 @@ impl Work {
         level: Proven,
         layout: &Layout,
         plan: &Plan<'_>,
-        quantisers: &[Quantisers; 3],
+        quantizers: &[Quantizers; 3],
         position: &mut Position<'_>,
         (first, columns): (usize, usize),
     ) -> Result<bool, Damage> {
@@ -356,7 +356,7 @@ impl Work {
                 for part in 0..across {
                     let target = plane.samples_mut(1 + row * 8, first * across * 8 + part * 32);
                     in_range &=
-                        idct::inverse(level, &self.quads[quad], &quantisers[component], extents[quad], target, stride);
+                        idct::inverse(level, &self.quads[quad], &quantizers[component], extents[quad], target, stride);
                     quad += 1;
                 }
             }

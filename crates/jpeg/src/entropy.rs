@@ -67,18 +67,18 @@ pub(crate) struct Position<'a> {
 }
 
 /// Where the coefficient at each position of the file's order lies in a quad. Positions behind the last one are those of an
-/// end of block; a zero is stored for it, at the place of the DC coefficient, which is stored last.
-static PLACES: [u8; 320] = {
-    let mut places = [0; 320];
+/// end of block; a zero is stored for it, at the offset of the DC coefficient, which is stored last.
+static OFFSETS: [u8; 320] = {
+    let mut offsets = [0; 320];
     let mut index = 0;
     while index < 64 {
-        places[index] = NATURAL[index] / 8 * 32 + NATURAL[index] % 8;
+        offsets[index] = NATURAL[index] / 8 * 32 + NATURAL[index] % 8;
         index += 1;
     }
-    places
+    offsets
 };
 const _: () = assert!(PADDING >= BLOCK_BYTES_MAX + 16);
-const _: () = assert!(PLACES.len() > 63 + LONG as usize);
+const _: () = assert!(OFFSETS.len() > 63 + LONG as usize);
 // Two entries are looked up after each load, and a slow symbol of up to 31 bits may follow the first of them.
 const _: () = assert!(2 * STEP_BITS_MAX <= 56 && STEP_BITS_MAX + 31 <= 56);
 
@@ -280,7 +280,7 @@ impl Bits {
 }
 
 /// Decodes a block, and returns the position behind the last coefficient that is not zero. If `STORE`, `block` must hold the
-/// places of a quad's block.
+/// offsets of a quad's block.
 #[inline(always)]
 fn decode_block<const STORE: bool>(
     bits: &mut Bits,
@@ -342,8 +342,8 @@ fn decode_block<const STORE: bool>(
         let coefficient = bits.value(length + value_bits, value_bits);
         bits.consume(length + value_bits);
         if STORE {
-            // SAFETY: `at` is at most 63, and places lie within the block.
-            unsafe { *block.add(usize::from(PLACES[at as usize])) = coefficient as i16 };
+            // SAFETY: `at` is at most 63, and offsets lie within the block.
+            unsafe { *block.add(usize::from(OFFSETS[at as usize])) = coefficient as i16 };
         }
         at += 1;
         if at == 64 {
@@ -382,7 +382,7 @@ fn decode_difference(bits: &mut Bits, dc: &Dc) -> Result<i32, Damage> {
 ///
 /// # Safety
 ///
-/// `at` is at most 63. If `STORE`, `block` is valid for writes at all of [`PLACES`].
+/// `at` is at most 63. If `STORE`, `block` is valid for writes at all of [`OFFSETS`].
 #[inline(always)]
 unsafe fn step<const STORE: bool>(bits: &mut Bits, entry: u64, at: u32, block: *mut i16) -> u32 {
     let count = entry as u32 & 0xFF;
@@ -391,10 +391,10 @@ unsafe fn step<const STORE: bool>(bits: &mut Bits, entry: u64, at: u32, block: *
         let first = (at + (entry as u32 >> 16 & 0xFF)) as usize;
         let number = bits.ahead.wrapping_shr(0u32.wrapping_sub(count)) as u16;
         // SAFETY: `first` is at most 63 + 15, and `after` at most 63 + 255, but at least 1: no entry advances by less. Both
-        // are within `PLACES`, and its values are within the block.
+        // are within `OFFSETS`, and its values are within the block.
         unsafe {
-            *block.add(usize::from(*PLACES.get_unchecked(first))) = (entry >> 32) as i16;
-            let last = block.add(usize::from(*PLACES.get_unchecked(after as usize - 1)));
+            *block.add(usize::from(*OFFSETS.get_unchecked(first))) = (entry >> 32) as i16;
+            let last = block.add(usize::from(*OFFSETS.get_unchecked(after as usize - 1)));
             *last = number.wrapping_sub((entry >> 48) as u16) as i16;
         }
     }

@@ -5,7 +5,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why bytes did not become pixels.
 ///
-/// A refusal is not a judgement: [`Error::Format`] and [`Error::Unsupported`] say only that this decoder cannot promise the
+/// A refusal is not a judgment: [`Error::Format`] and [`Error::Unsupported`] say only that this decoder cannot promise the
 /// pixels of libjpeg-turbo. The caller asks that library next, and believes what it says of the file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

@@ -5,11 +5,11 @@ use crate::error::{Error, Result};
 /// libjpeg's own limit.
 pub(crate) const SIDE_MAX: usize = 65_500;
 
-/// How much less often the colour is sampled than the brightness.
+/// How much less often the color is sampled than the brightness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Sampling {
-    /// There is no colour.
-    Grey,
+    /// There is no color.
+    Gray,
     /// As often: 4:4:4.
     Full,
     /// Half as often across: 4:2:2.
@@ -24,8 +24,8 @@ pub enum Sampling {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Space {
     /// Brightness alone.
-    Grey,
-    /// Brightness and two colour differences, the usual.
+    Gray,
+    /// Brightness and two color differences, the usual.
     YCbCr,
     /// Red, green and blue as they are.
     Rgb,
@@ -38,7 +38,7 @@ pub struct Header {
     pub width: usize,
     /// Rows.
     pub height: usize,
-    /// How often colour is sampled.
+    /// How often color is sampled.
     pub sampling: Sampling,
     /// What the components mean.
     pub space: Space,
@@ -49,13 +49,13 @@ pub struct Header {
 impl Header {
     /// 1 or 3.
     pub fn components(&self) -> usize {
-        if self.sampling == Sampling::Grey { 1 } else { 3 }
+        if self.sampling == Sampling::Gray { 1 } else { 3 }
     }
 
-    /// How often brightness is sampled for each sample of colour: across, down.
+    /// How often brightness is sampled for each sample of color: across, down.
     pub(crate) fn factors(&self) -> (usize, usize) {
         match self.sampling {
-            Sampling::Grey | Sampling::Full => (1, 1),
+            Sampling::Gray | Sampling::Full => (1, 1),
             Sampling::Horizontal => (2, 1),
             Sampling::Vertical => (1, 2),
             Sampling::Both => (2, 2),
@@ -74,8 +74,8 @@ pub(crate) struct Codes {
 #[derive(Clone, Debug)]
 pub(crate) struct Frame {
     pub(crate) header: Header,
-    /// Quantisation of each component, in natural order.
-    pub(crate) quantisers: [[u16; 64]; 3],
+    /// Quantization of each component, in natural order.
+    pub(crate) quantizers: [[u16; 64]; 3],
     pub(crate) dc: [Codes; 3],
     pub(crate) ac: [Codes; 3],
     /// Where the scan's data begins.
@@ -94,7 +94,7 @@ struct Component {
     id: u8,
     across: u8,
     down: u8,
-    quantiser: u8,
+    quantizer: u8,
 }
 
 /// What the segments said so far. Borrowed tables are the last definitions.
@@ -103,7 +103,7 @@ struct Walk<'a> {
     size: Option<(usize, usize)>,
     components: [Component; 3],
     count: usize,
-    quantisers: [Option<(&'a [u8], bool)>; 4],
+    quantizers: [Option<(&'a [u8], bool)>; 4],
     dc: [Option<&'a [u8]>; 4],
     ac: [Option<&'a [u8]>; 4],
     restart_interval: usize,
@@ -144,7 +144,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Frame> {
         match marker {
             0xC0 | 0xC1 => walk.frame(payload, marker_at)?,
             0xC4 => walk.codes(payload, marker_at)?,
-            0xDB => walk.quantiser(payload, marker_at)?,
+            0xDB => walk.quantizer(payload, marker_at)?,
             0xDD => {
                 let &[high, low] = payload else {
                     return Err(Error::format("a restart interval of the wrong length", marker_at));
@@ -186,8 +186,8 @@ impl<'a> Walk<'a> {
         if chunks.len() != usize::from(count) || !rest.is_empty() {
             return Err(Error::format("a frame header of the wrong length", at));
         }
-        for (slot, &[id, factors, quantiser]) in self.components.iter_mut().zip(chunks) {
-            *slot = Component { id, across: factors >> 4, down: factors & 15, quantiser };
+        for (slot, &[id, factors, quantizer]) in self.components.iter_mut().zip(chunks) {
+            *slot = Component { id, across: factors >> 4, down: factors & 15, quantizer };
         }
         self.size = Some((width, height));
         self.count = usize::from(count);
@@ -213,14 +213,14 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn quantiser(&mut self, mut payload: &'a [u8], at: usize) -> Result<()> {
+    fn quantizer(&mut self, mut payload: &'a [u8], at: usize) -> Result<()> {
         while let Some((&slot, rest)) = payload.split_first() {
             let wide = slot >> 4 != 0;
             let length = if wide { 128 } else { 64 };
             let (Some(table), true) = (rest.get(..length), slot & 15 < 4) else {
-                return Err(Error::format("a quantisation table of the wrong length or slot", at));
+                return Err(Error::format("a quantization table of the wrong length or slot", at));
             };
-            self.quantisers[usize::from(slot & 15)] = Some((table, wide));
+            self.quantizers[usize::from(slot & 15)] = Some((table, wide));
             payload = &rest[length..];
         }
         Ok(())
@@ -242,13 +242,13 @@ impl<'a> Walk<'a> {
     /// What libjpeg takes three components for.
     fn space(&self) -> Result<Space> {
         if self.count == 1 {
-            return Ok(Space::Grey);
+            return Ok(Space::Gray);
         }
         let ids = self.components.map(|component| component.id);
         match (self.jfif, self.adobe) {
             (true, _) | (false, Some(1)) => Ok(Space::YCbCr),
             (false, Some(0)) => Ok(Space::Rgb),
-            (false, Some(other)) => Err(Error::unsupported("this Adobe colour transform", other)),
+            (false, Some(other)) => Err(Error::unsupported("this Adobe color transform", other)),
             (false, None) if ids == *b"RGB" => Ok(Space::Rgb),
             (false, None) => Ok(Space::YCbCr),
         }
@@ -258,10 +258,10 @@ impl<'a> Walk<'a> {
         let [first, second, third] = self.components.map(|component| (component.across, component.down));
         if self.count == 1 {
             let valid = (1..=4).contains(&first.0) && (1..=4).contains(&first.1);
-            return if valid { Ok(Sampling::Grey) } else { Err(Error::format("a sampling factor not of 1 to 4", 0)) };
+            return if valid { Ok(Sampling::Gray) } else { Err(Error::format("a sampling factor not of 1 to 4", 0)) };
         }
         if second != (1, 1) || third != (1, 1) {
-            return Err(Error::unsupported("this sampling of colour", second.0 << 4 | second.1));
+            return Err(Error::unsupported("this sampling of color", second.0 << 4 | second.1));
         }
         match first {
             (1, 1) => Ok(Sampling::Full),
@@ -297,7 +297,7 @@ impl<'a> Walk<'a> {
         let none = Codes { counts: [0; 16], symbols: [0; 256] };
         let mut frame = Frame {
             header,
-            quantisers: [[0; 64]; 3],
+            quantizers: [[0; 64]; 3],
             dc: [none.clone(), none.clone(), none.clone()],
             ac: [none.clone(), none.clone(), none],
             data_at,
@@ -311,18 +311,18 @@ impl<'a> Walk<'a> {
             }
             frame.dc[index] = find(&self.dc, tables >> 4, at)?;
             frame.ac[index] = find(&self.ac, tables & 15, at)?;
-            frame.quantisers[index] = self.natural(component.quantiser, at)?;
+            frame.quantizers[index] = self.natural(component.quantizer, at)?;
         }
         Ok(frame)
     }
 
-    /// A quantisation table in natural order.
+    /// A quantization table in natural order.
     fn natural(&self, slot: u8, at: usize) -> Result<[u16; 64]> {
-        let table = self.quantisers.get(usize::from(slot)).copied().flatten();
-        let (values, wide) = table.ok_or_else(|| Error::format("a quantisation table is missing", at))?;
+        let table = self.quantizers.get(usize::from(slot)).copied().flatten();
+        let (values, wide) = table.ok_or_else(|| Error::format("a quantization table is missing", at))?;
         let mut natural = [0; 64];
-        for (index, &place) in NATURAL.iter().enumerate() {
-            natural[usize::from(place)] = if wide {
+        for (index, &position) in NATURAL.iter().enumerate() {
+            natural[usize::from(position)] = if wide {
                 u16::from_be_bytes([values[2 * index], values[2 * index + 1]])
             } else {
                 u16::from(values[index])

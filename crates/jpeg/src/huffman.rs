@@ -21,7 +21,7 @@ use crate::error::{Error, Result};
 use crate::header::Codes;
 
 /// Bits that a lookup of an AC code sees. More bits hold more pairs of symbols, but the tables must stay in the first-level
-/// cache together with the rows at work: 11 bits are 16 KiB each for brightness and for colour.
+/// cache together with the rows at work: 11 bits are 16 KiB each for brightness and for color.
 pub(crate) const AC_BITS: u32 = 11;
 /// Bits that a lookup of a DC code sees.
 pub(crate) const DC_BITS: u32 = 9;

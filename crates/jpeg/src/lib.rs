@@ -4,13 +4,13 @@
 //! at hand for the files that it refuses. The contract is that a picture is either decoded exactly as that library decodes it
 //! (its accurate DCT, its "fancy" upsampling, no warning), or not at all. So a caller that tries this first and that library
 //! next gives the same results as with the library alone: the same pixels, and for odd or damaged files the library's
-//! judgement, messages and partial pictures. `examples/speed.rs` measures both in one run.
+//! judgment, messages and partial pictures. `examples/speed.rs` measures both in one run.
 //!
 //! Do not use it as the only decoder of files from the wild: progressive pictures, CMYK, rare samplings and every file that
 //! is damaged in the least are refused.
 //!
 //! ```
-//! use forebay_jpeg::{Colour, Decoder, Options, Region, header};
+//! use forebay_jpeg::{Color, Decoder, Options, Region, header};
 //!
 //! # let mut file = vec![0xFF, 0xD8, 0xFF, 0xDB, 0, 67, 0];
 //! # file.extend([1; 64]);
@@ -22,13 +22,13 @@
 //! let found = header(&file)?;
 //! let mut decoder = Decoder::new();
 //! let mut pixels = vec![0; found.width * found.height * 3];
-//! decoder.decode_into(&file, &Options::new(Colour::Rgb), &mut pixels)?;
+//! decoder.decode_into(&file, &Options::new(Color::Rgb), &mut pixels)?;
 //! assert_eq!(pixels[..3], [128, 128, 128]);
 //!
 //! // A part costs less than the whole: only its samples are computed, and nothing after its last row is read.
 //! let region = Region { x: 3, y: 5, width: 4, height: 2 };
 //! let mut part = vec![0; 4 * 2];
-//! let options = Options { region: Some(region), pixels_max: 1 << 26, ..Options::new(Colour::Grey) };
+//! let options = Options { region: Some(region), pixels_max: 1 << 26, ..Options::new(Color::Gray) };
 //! match decoder.decode_into(&file, &options, &mut part) {
 //!     Ok(()) => assert_eq!(part, [128; 8]),
 //!     Err(error) if error.is_refusal() => println!("libjpeg-turbo next"),
@@ -39,7 +39,7 @@
 //!
 //! # Limits
 //!
-//! Decoded are baseline and extended sequential pictures with Huffman codes, 8 bits a sample, grey or of three components in
+//! Decoded are baseline and extended sequential pictures with Huffman codes, 8 bits a sample, gray or of three components in
 //! one scan, sampled 4:4:4, 4:2:2, 4:2:0 or 4:4:0, with or without restart markers, in YCbCr or RGB, up to 65,500 pixels a
 //! side. Refused is everything else, and whatever libjpeg-turbo would warn of: codes that do not exist, blocks with too many
 //! coefficients, data that ends early or late, stray markers and bytes. Of a region, what follows its last row is not decoded,
@@ -73,7 +73,7 @@ mod output;
 mod plane;
 mod scan;
 
-pub use decoder::{Colour, Decoder, Options, Region, header};
+pub use decoder::{Color, Decoder, Options, Region, header};
 pub use error::{Error, Result};
 pub use header::{Header, Sampling, Space};
 pub use level::Level;

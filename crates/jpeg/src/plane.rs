@@ -2,7 +2,7 @@
 
 use crate::error::{Result, grow};
 
-/// Bytes before the first sample of a row, so that the sample left of it has a place and vectors stay within cache lines.
+/// Bytes before the first sample of a row, so that the sample left of it has a slot and vectors stay within cache lines.
 const MARGIN: usize = 64;
 
 /// Rows of one MCU row, after the last row of the MCU row before.
@@ -16,7 +16,7 @@ pub(crate) struct Plane {
 }
 
 impl Plane {
-    /// Makes room for `rows` rows of `width` samples from `first_column` of the picture on, and one row before.
+    /// Makes space for `rows` rows of `width` samples from `first_column` of the picture on, and one row before.
     pub(crate) fn prepare(&mut self, first_column: usize, width: usize, rows: usize) -> Result<()> {
         self.stride = MARGIN + width.next_multiple_of(64) + MARGIN;
         self.rows = rows;

@@ -1,8 +1,8 @@
-//! Choosing colour transform and predictor by trying them on a sample of the image's rows.
+//! Choosing color transform and predictor by trying them on a sample of the image's rows.
 
 use crate::{
     encode::{EncodeOptions, RowEncoder},
-    header::{ColourTransform, Mode, Predictor},
+    header::{ColorTransform, Mode, Predictor},
     image::Pixels,
     scratch::Deep,
 };
@@ -13,7 +13,7 @@ const ROWS: usize = 12;
 /// What was chosen.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Choice {
-    pub(crate) colour: ColourTransform,
+    pub(crate) color: ColorTransform,
     pub(crate) predictor: Predictor,
     /// The shift of each channel's activity, for 16 bits.
     pub(crate) shifts: [u8; 4],
@@ -22,24 +22,24 @@ pub(crate) struct Choice {
 pub(crate) fn choose<S: Deep>(pixels: &Pixels<'_>, options: &EncodeOptions, rows: &mut RowEncoder<S>) -> Choice {
     let channels = usize::from(pixels.shape().channels());
     let mut choice = Choice {
-        colour: options.colour.unwrap_or(ColourTransform::None),
+        color: options.color.unwrap_or(ColorTransform::None),
         predictor: options.predictor.unwrap_or(Predictor::Smooth),
         shifts: [0; 4],
     };
-    if options.colour.is_none() && channels >= 3 {
-        let costs = ColourTransform::ALL.map(|colour| (cost(pixels, rows, colour, choice.predictor), colour));
-        if let Some(&(_, colour)) = costs.iter().min_by_key(|(cost, _)| *cost) {
-            choice.colour = colour;
+    if options.color.is_none() && channels >= 3 {
+        let costs = ColorTransform::ALL.map(|color| (cost(pixels, rows, color, choice.predictor), color));
+        if let Some(&(_, color)) = costs.iter().min_by_key(|(cost, _)| *cost) {
+            choice.color = color;
         }
     }
     if options.predictor.is_none() {
-        let costs = Predictor::ALL.map(|predictor| (cost(pixels, rows, choice.colour, predictor), predictor));
+        let costs = Predictor::ALL.map(|predictor| (cost(pixels, rows, choice.color, predictor), predictor));
         if let Some(&(_, predictor)) = costs.iter().min_by_key(|(cost, _)| *cost) {
             choice.predictor = predictor;
         }
     }
     if options.mode == Mode::Dense && S::BYTES == 2 {
-        cost(pixels, rows, choice.colour, choice.predictor);
+        cost(pixels, rows, choice.color, choice.predictor);
         let width = pixels.shape().width() as usize;
         for (channel, shift) in choice.shifts[..channels].iter_mut().enumerate() {
             let residuals = &rows.scratch.residuals;
@@ -53,10 +53,10 @@ pub(crate) fn choose<S: Deep>(pixels: &Pixels<'_>, options: &EncodeOptions, rows
 }
 
 /// The bits that the residuals of the sampled rows have, about.
-fn cost<S: Deep>(pixels: &Pixels<'_>, rows: &mut RowEncoder<S>, colour: ColourTransform, predictor: Predictor) -> u64 {
+fn cost<S: Deep>(pixels: &Pixels<'_>, rows: &mut RowEncoder<S>, color: ColorTransform, predictor: Predictor) -> u64 {
     let (width, height) = (pixels.shape().width() as usize, pixels.shape().height() as usize);
     let channels = usize::from(pixels.shape().channels());
-    rows.colour = colour;
+    rows.color = color;
     rows.predictor = predictor;
     let mut bits = 0;
     for y in (0..height).step_by(height.div_ceil(ROWS)) {

@@ -1,4 +1,4 @@
-//! The published format: custom Paeth and base-delta rows in patches of N×N samples (inventory F1 to F6).
+//! The published format: custom Paeth and base-delta rows in patches of N×N samples.
 //!
 //! A strip is one row of patches. Its payload is a table of patch lengths (u16, plane after plane, left to right) and the
 //! patches in the same order; the planes are the bytes of a pixel, so 16-bit samples make two. A patch row is bit-packed from the
@@ -19,8 +19,8 @@ use crate::{
 /// Bits before the deltas of a row.
 const ROW_BITS: usize = 12;
 
-/// The paper's predictor with the choices that its code makes: a neighbour of value 0 counts as absent, and of three that are
-/// present the middle one is taken when the first is as near as the third (inventory F3).
+/// The paper's predictor with the choices that its code makes: a neighbor of value 0 counts as absent, and of three that are
+/// present the middle one is taken when the first is as near as the third.
 #[inline(always)]
 fn predict(top_left: u8, top: u8, top_right: u8) -> u8 {
     let (a, b, c) = (i16::from(top_left), i16::from(top), i16::from(top_right));
@@ -76,8 +76,8 @@ pub(crate) fn decode_strip(job: &Job<'_>, scratch: &mut Scratch, out: &mut [u8],
                 return Err(job.error("patch bytes", job.payload.end, end));
             }
             let left = column * patch;
-            let place = (left, (width - left).min(patch), width);
-            decode_patch(job, &job.data[position..end], place, samples)?;
+            let span = (left, (width - left).min(patch), width);
+            decode_patch(job, &job.data[position..end], span, samples)?;
             position = end;
         }
     }
@@ -287,10 +287,10 @@ mod tests {
     #[test]
     fn prediction_takes_the_documented_choices() {
         // (top-left, top, top-right) and the choice: nearest; absent left; absent right; and the third test as released.
-        for (neighbours, expected) in
+        for (neighbors, expected) in
             [((10, 20, 30), 20), ((0, 20, 30), 20), ((10, 20, 0), 10), ((50, 50, 50), 50), ((200, 10, 100), 200)]
         {
-            assert_eq!(predict(neighbours.0, neighbours.1, neighbours.2), expected, "{neighbours:?}");
+            assert_eq!(predict(neighbors.0, neighbors.1, neighbors.2), expected, "{neighbors:?}");
         }
     }
 

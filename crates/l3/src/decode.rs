@@ -7,7 +7,7 @@ use crate::{
     error::{Error, Result, resize},
     header::{CHECKSUM_OFFSET, HEADER_BYTES, HEADER_BYTES_RELEASED, Header, Mode, STRIP_ENTRY_BYTES, TAIL_BYTES},
     image::{Image, Region, check_buffer},
-    kernel::{Kernel, Level, checksum::checksum},
+    kernel::{Level, Proven, checksum::checksum},
     model::Model,
     scratch::Scratch,
     strip::{self, Job},
@@ -21,13 +21,13 @@ pub struct DecodeOptions {
     /// The most pixels an image may have.
     pub pixels_max: u64,
     /// The instructions to use. The pixels are the same with all.
-    pub kernel: Kernel,
+    pub level: Level,
 }
 
 impl Default for DecodeOptions {
-    /// Checksums verified, at most 2^28 pixels, this machine's fastest kernel.
+    /// Checksums verified, at most 2^28 pixels, this machine's fastest instructions.
     fn default() -> Self {
-        Self { verify: true, pixels_max: 1 << 28, kernel: Kernel::detect() }
+        Self { verify: true, pixels_max: 1 << 28, level: Level::detect() }
     }
 }
 
@@ -105,7 +105,7 @@ pub struct Strips<'a> {
     bytes: &'a [u8],
     header: Header,
     options: DecodeOptions,
-    level: Level,
+    level: Proven,
     parts: Parts,
 }
 
@@ -117,7 +117,7 @@ impl<'a> Strips<'a> {
     }
 
     fn open_with(bytes: &'a [u8], options: DecodeOptions, mut parts: Parts) -> Result<Self> {
-        let level = Level::new(options.kernel)?;
+        let level = Proven::new(options.level)?;
         let header = Header::parse(bytes)?;
         check_pixels(&header, &options)?;
         parts.offsets.clear();

@@ -6,12 +6,12 @@ use crate::{
     choose, classic, dense,
     error::{Error, Result, reserve},
     fast,
-    header::{CHECKSUM_OFFSET, ColourTransform, HEADER_BYTES, Header, Mode, Predictor, STRIP_ENTRY_BYTES, TAIL_BYTES},
+    header::{CHECKSUM_OFFSET, ColorTransform, HEADER_BYTES, Header, Mode, Predictor, STRIP_ENTRY_BYTES, TAIL_BYTES},
     image::{Depth, Pixels, SIDE_MAX, Shape},
     kernel::{
-        Kernel, Level,
+        Level, Proven,
         checksum::checksum,
-        predict::{self, Activity, Place},
+        predict::{self, Activity, Part},
     },
     model::{LEVELS, kind},
     phases::{ORDER, counts},
@@ -32,20 +32,20 @@ pub struct EncodeOptions {
     /// Rows per strip; `None` chooses strips of about 131,072 pixels. Must be `None` for classic, whose strips are as high as a
     /// patch.
     pub strip_rows: Option<u32>,
-    /// The colour transform; `None` chooses by a sample of the image.
-    pub colour: Option<ColourTransform>,
+    /// The color transform; `None` chooses by a sample of the image.
+    pub color: Option<ColorTransform>,
     /// The predictor; `None` chooses by a sample of the image.
     pub predictor: Option<Predictor>,
     /// The side of a patch (classic): 64 as in the paper, 32 below HD.
     pub patch: u8,
     /// The instructions to use. The bytes are the same with all.
-    pub kernel: Kernel,
+    pub level: Level,
 }
 
 impl EncodeOptions {
     /// The defaults for a mode.
     pub fn new(mode: Mode) -> Self {
-        Self { mode, strip_rows: None, colour: None, predictor: None, patch: PATCH, kernel: Kernel::detect() }
+        Self { mode, strip_rows: None, color: None, predictor: None, patch: PATCH, level: Level::detect() }
     }
 
     /// Refuses options that the mode or the image has no use for.
@@ -71,10 +71,10 @@ impl EncodeOptions {
         if self.strip_rows.is_some_and(|rows| rows == 0 || rows > SIDE_MAX) {
             return usage("rows per strip", u64::from(shape.height()), u64::from(self.strip_rows.unwrap_or(0)));
         }
-        let colourful = shape.channels() >= 3 && self.mode != Mode::Classic;
-        match self.colour {
-            Some(colour) if colour != ColourTransform::None && !colourful => {
-                usage("colour transform without three channels or with classic", 0, colour as u64)
+        let colorful = shape.channels() >= 3 && self.mode != Mode::Classic;
+        match self.color {
+            Some(color) if color != ColorTransform::None && !colorful => {
+                usage("color transform without three channels or with classic", 0, color as u64)
             }
             _ => Ok(()),
         }
@@ -85,10 +85,10 @@ impl EncodeOptions {
 pub fn encode(pixels: &Pixels<'_>, options: &EncodeOptions) -> Result<Vec<u8>> {
     let shape = pixels.shape();
     options.check(shape)?;
-    let level = Level::new(options.kernel)?;
+    let level = Proven::new(options.level)?;
     if options.mode == Mode::Classic {
         let patch = options.patch;
-        let mut file = File::new(header(shape, options, ColourTransform::None, None, u32::from(patch)), &[], level)?;
+        let mut file = File::new(header(shape, options, ColorTransform::None, None, u32::from(patch)), &[], level)?;
         while let Some(rows) = file.next_rows()? {
             classic::encode_strip(pixels, usize::from(patch), rows, &mut file.bytes);
             file.end_strip()?;
@@ -113,7 +113,7 @@ fn strip_rows(shape: Shape, options: &EncodeOptions) -> u32 {
 fn header(
     shape: Shape,
     options: &EncodeOptions,
-    colour: ColourTransform,
+    color: ColorTransform,
     predictor: Option<Predictor>,
     strip_rows: u32,
 ) -> Header {
@@ -121,7 +121,7 @@ fn header(
     Header {
         shape,
         mode: options.mode,
-        colour,
+        color,
         predictor,
         strip_rows,
         patch,
@@ -131,13 +131,13 @@ fn header(
     }
 }
 
-fn encode_rows<S: Deep>(pixels: &Pixels<'_>, options: &EncodeOptions, level: Level) -> Result<Vec<u8>> {
+fn encode_rows<S: Deep>(pixels: &Pixels<'_>, options: &EncodeOptions, level: Proven) -> Result<Vec<u8>> {
     let shape = pixels.shape();
     let mut rows = RowEncoder::<S>::new(shape, level)?;
     let choice = choose::choose(pixels, options, &mut rows);
-    rows.colour = choice.colour;
+    rows.color = choice.color;
     rows.predictor = choice.predictor;
-    let header = header(shape, options, choice.colour, Some(choice.predictor), strip_rows(shape, options));
+    let header = header(shape, options, choice.color, Some(choice.predictor), strip_rows(shape, options));
     let (width, channels) = (shape.width() as usize, usize::from(shape.channels()));
     let planes = channels * S::BYTES;
     if options.mode == Mode::Fast {
@@ -176,19 +176,19 @@ fn encode_rows<S: Deep>(pixels: &Pixels<'_>, options: &EncodeOptions, level: Lev
 /// Turns rows of pixels into residuals, and for `dense` contexts.
 pub(crate) struct RowEncoder<S> {
     pub(crate) scratch: Scratch,
-    pub(crate) colour: ColourTransform,
+    pub(crate) color: ColorTransform,
     pub(crate) predictor: Predictor,
     shape: Shape,
-    level: Level,
+    level: Proven,
     depth: PhantomData<S>,
 }
 
 impl<S: Deep> RowEncoder<S> {
-    fn new(shape: Shape, level: Level) -> Result<Self> {
+    fn new(shape: Shape, level: Proven) -> Result<Self> {
         let mut scratch = Scratch::default();
         scratch.resize::<S>(shape)?;
-        let (colour, predictor) = (ColourTransform::None, Predictor::Smooth);
-        Ok(Self { scratch, colour, predictor, shape, level, depth: PhantomData })
+        let (color, predictor) = (ColorTransform::None, Predictor::Smooth);
+        Ok(Self { scratch, color, predictor, shape, level, depth: PhantomData })
     }
 
     /// Takes a row of pixels; its residuals are then in `scratch.residuals`, and if `shifts` is given, their contexts within
@@ -198,32 +198,32 @@ impl<S: Deep> RowEncoder<S> {
         let counts = counts(width);
         let rows = S::rows(&mut self.scratch);
         rows.advance();
-        S::start(self.level, self.colour, row, width, &mut rows.current[..channels]);
-        let place = Place { phases: &ORDER, start: 0, counts: &counts, channels, predictor: self.predictor, first };
+        S::start(self.level, self.color, row, width, &mut rows.current[..channels]);
+        let part = Part { phases: &ORDER, start: 0, counts: &counts, channels, predictor: self.predictor, first };
         let (rows, residuals) = S::residuals_mut(&mut self.scratch);
-        predict::encode(self.level, place, residuals, rows);
+        predict::encode(self.level, part, residuals, rows);
         S::split(&mut self.scratch, channels, width);
         if let Some(shifts) = shifts {
-            self.contexts(place, shifts);
+            self.contexts(part, shifts);
         }
     }
 
     /// The context of each residual within its plane.
-    fn contexts(&mut self, place: Place<'_>, shifts: [u8; 4]) {
+    fn contexts(&mut self, part: Part<'_>, shifts: [u8; 4]) {
         let mut tables = std::mem::take(&mut self.scratch.tables);
         let mut start = 0;
         for phase in ORDER {
             let base = (kind(phase) * LEVELS) as u8;
             let numbers = std::array::from_fn(|level| base + level as u8);
             let activities = shifts.map(|shift| Activity { tables: numbers, shift: u32::from(shift) });
-            let place = Place { phases: &[phase], start, ..place };
-            predict::tables(self.level, place, &activities, &mut tables, S::rows(&mut self.scratch));
-            start += place.counts[phase];
+            let part = Part { phases: &[phase], start, ..part };
+            predict::tables(self.level, part, &activities, &mut tables, S::rows(&mut self.scratch));
+            start += part.counts[phase];
         }
         self.scratch.tables = tables;
         if S::BYTES == 2 {
-            for channel in 0..place.channels {
-                self.low_contexts(channel, place.channels, place.counts);
+            for channel in 0..part.channels {
+                self.low_contexts(channel, part.channels, part.counts);
             }
         }
     }
@@ -248,7 +248,7 @@ impl<S: Deep> RowEncoder<S> {
 struct File {
     bytes: Vec<u8>,
     header: Header,
-    level: Level,
+    level: Proven,
     /// Where the current strip begins.
     strip_start: usize,
     strip: u32,
@@ -257,7 +257,7 @@ struct File {
 }
 
 impl File {
-    fn new(mut header: Header, model: &[u8], level: Level) -> Result<Self> {
+    fn new(mut header: Header, model: &[u8], level: Proven) -> Result<Self> {
         header.model_bytes = model.len() as u32;
         let mut bytes = Vec::new();
         reserve(&mut bytes, header.shape.bytes() / 2 + 1024)?;
@@ -268,7 +268,7 @@ impl File {
         Ok(Self { bytes, header, level, strip_start: payload, strip: 0, payload })
     }
 
-    /// The rows of the strip to write next, with room for them: no mode makes more of a byte than three.
+    /// The rows of the strip to write next, with space for them: no mode makes more of a byte than three.
     fn next_rows(&mut self) -> Result<Option<Range<usize>>> {
         let start = u64::from(self.strip) * u64::from(self.header.strip_rows);
         let height = u64::from(self.header.shape.height());

@@ -5,7 +5,7 @@
 pub enum ErrorClass {
     /// The bytes are not a whole, undamaged L3 file.
     Format,
-    /// The bytes are an L3 file that this version does not read, or this machine lacks the kernel asked for.
+    /// The bytes are an L3 file that this version does not read, or this machine lacks the instruction set asked for.
     Unsupported,
     /// The image is larger than a limit of the format or of the caller, or than memory.
     Limit,
@@ -53,7 +53,7 @@ pub enum Error {
         /// The checksum of the bytes.
         found: u32,
     },
-    /// The file is of a kind that this version does not read, or a kernel is missing on this machine.
+    /// The file is of a kind that this version does not read, or an instruction set is missing on this machine.
     #[error("unsupported {what}: `{found}`; hint: {hint}")]
     Unsupported {
         /// Which field or feature.
@@ -115,7 +115,7 @@ pub(crate) fn resize<T: Clone + Default>(buffer: &mut Vec<T>, length: usize) -> 
     Ok(())
 }
 
-/// Makes room for `more` behind what a buffer holds, unless the system refuses.
+/// Makes space for `more` behind what a buffer holds, unless the system refuses.
 pub(crate) fn reserve<T>(buffer: &mut Vec<T>, more: usize) -> Result<()> {
     buffer.try_reserve(more).map_err(|_| Error::Memory { bytes: (more as u64).saturating_mul(size_of::<T>() as u64) })
 }

@@ -8,7 +8,7 @@
 use crate::{
     error::Result,
     kernel::{
-        Level,
+        Proven,
         pack::{self, BLOCK, Cursors, Streams},
         predict,
     },
@@ -48,14 +48,14 @@ impl Source {
 }
 
 impl Rows for Source {
-    fn row<S: Deep>(&mut self, job: &Job<'_>, scratch: &mut Scratch, place: predict::Place<'_>) -> Result<()> {
+    fn row<S: Deep>(&mut self, job: &Job<'_>, scratch: &mut Scratch, part: predict::Part<'_>) -> Result<()> {
         let planes = job.channels() * S::BYTES;
         let residuals = &mut scratch.residuals[..planes];
         if !pack::unpack(job.level, job.data, &mut self.at, job.width(), residuals) {
             return Err(job.error("block of a fast strip", self.ends.headers, self.at.headers));
         }
         let (rows, residuals) = S::joined(scratch, job.channels(), 0..job.width());
-        S::predict(job.level, place, residuals, rows);
+        S::predict(job.level, part, residuals, rows);
         Ok(())
     }
 
@@ -82,7 +82,7 @@ pub(crate) struct Sink {
 
 impl Sink {
     /// Appends a row of one plane.
-    pub(crate) fn plane_row(&mut self, level: Level, residuals: &[u8], width: usize) {
+    pub(crate) fn plane_row(&mut self, level: Proven, residuals: &[u8], width: usize) {
         pack::pack(level, residuals, width, &mut self.streams);
     }
 

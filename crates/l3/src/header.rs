@@ -7,7 +7,7 @@
 //!  6  flags (none yet)       24  model bytes, u32        payload of each strip
 //!  7  channels, 1 to 4                                   64 zero bytes
 //!  8  bits, 8 or 16
-//!  9  colour transform
+//!  9  color transform
 //! 10  predictor
 //! 11  patch side (classic)
 //! ```
@@ -19,7 +19,7 @@ use crate::{
 
 /// The first four bytes.
 pub(crate) const MAGIC: [u8; 4] = [0x8A, b'L', b'3', b'\n'];
-/// The first four bytes of the layout that the paper's authors released (inventory F1).
+/// The first four bytes of the layout that the paper's authors released.
 pub(crate) const MAGIC_RELEASED: [u8; 4] = *b"LLL.";
 /// The version written and read here.
 pub(crate) const VERSION: u8 = 1;
@@ -48,7 +48,7 @@ pub enum Mode {
 /// How pixels of three or four channels become planes. All sums are modulo the range; differences are stored with half the
 /// range added. `u = red - green`, `v = blue - green`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum ColourTransform {
+pub enum ColorTransform {
     /// Planes are the channels as they are.
     None,
     /// green, u, v.
@@ -84,7 +84,7 @@ impl Mode {
     }
 }
 
-impl ColourTransform {
+impl ColorTransform {
     /// All transforms; the position is the value in the file.
     pub const ALL: [Self; 5] = [Self::None, Self::SubtractGreen, Self::GreenHalf, Self::LumaQuarter, Self::Luma];
 
@@ -132,7 +132,7 @@ pub struct Header {
     /// How residuals are coded.
     pub mode: Mode,
     /// How pixels became planes.
-    pub colour: ColourTransform,
+    pub color: ColorTransform,
     /// How samples are predicted; `None` for classic, which has its own.
     pub predictor: Option<Predictor>,
     /// Rows of a strip; the last strip may have fewer.
@@ -184,8 +184,8 @@ impl Header {
             16 => Depth::Sixteen,
             _ => return Err(unsupported("bits per sample", 8, "L3 has 8 and 16 bits")),
         };
-        let Some(&colour) = ColourTransform::ALL.get(usize::from(fixed[9])) else {
-            return Err(unsupported("colour transform", 9, "a newer version of this library may read it"));
+        let Some(&color) = ColorTransform::ALL.get(usize::from(fixed[9])) else {
+            return Err(unsupported("color transform", 9, "a newer version of this library may read it"));
         };
         let predictor = match (mode, fixed[10]) {
             (Mode::Classic, 0) => None,
@@ -196,7 +196,7 @@ impl Header {
         let header = Self {
             shape: shape(word(12), word(16), fixed[7], depth)?,
             mode,
-            colour,
+            color,
             predictor,
             strip_rows: word(20),
             patch: fixed[11],
@@ -217,7 +217,7 @@ impl Header {
         let header = Self {
             shape: shape(word(4), word(8), 3, Depth::Eight)?,
             mode: Mode::Classic,
-            colour: ColourTransform::None,
+            color: ColorTransform::None,
             predictor: None,
             strip_rows: u32::from(fixed[12]),
             patch: fixed[12],
@@ -226,7 +226,7 @@ impl Header {
             checksum: 0,
         };
         header.check()?;
-        // The released encoder drops what lies beyond a multiple of the patch (inventory F6): the file does not have it.
+        // The released encoder drops what lies beyond a multiple of the patch: the file does not have it.
         for side in [header.shape.width(), header.shape.height()] {
             if side % u32::from(header.patch) != 0 {
                 let hint = "the encoder that wrote it dropped the edges: encode the original again";
@@ -258,9 +258,9 @@ impl Header {
         if self.mode != Mode::Dense && self.model_bytes != 0 {
             return format("model bytes", 24, 0, self.model_bytes);
         }
-        let colourless = self.shape.channels() < 3 || self.mode == Mode::Classic;
-        if colourless && self.colour != ColourTransform::None {
-            return format("colour transform", 9, 0, self.colour as u32);
+        let colorless = self.shape.channels() < 3 || self.mode == Mode::Classic;
+        if colorless && self.color != ColorTransform::None {
+            return format("color transform", 9, 0, self.color as u32);
         }
         Ok(())
     }
@@ -278,7 +278,7 @@ impl Header {
         bytes[5] = self.mode as u8;
         bytes[7] = self.shape.channels();
         bytes[8] = self.shape.depth().bits();
-        bytes[9] = self.colour as u8;
+        bytes[9] = self.color as u8;
         bytes[10] = self.predictor.map_or(0, |predictor| predictor as u8 + 1);
         bytes[11] = self.patch;
         bytes[12..16].copy_from_slice(&self.shape.width().to_le_bytes());

@@ -59,7 +59,7 @@
 //! # How
 //!
 //! Each row is cut into four phases (columns modulo 4). Within a phase no sample depends on another: phase 0 is predicted from
-//! the row above, phase 2 between its neighbours in phase 0, the others between theirs. That is as good a prediction as the usual
+//! the row above, phase 2 between its neighbors in phase 0, the others between theirs. That is as good a prediction as the usual
 //! ones from the left and above, but all of a phase is computed at once, without the chain from pixel to pixel that holds PNG
 //! and its successors to a few hundred megabytes per second. The format is specified in the repository's `docs/formats/l3.md`.
 
@@ -70,7 +70,7 @@
 
 mod choose;
 mod classic;
-mod colour;
+mod color;
 mod decode;
 mod dense;
 mod encode;
@@ -89,7 +89,7 @@ pub use classic::encode_released;
 pub use decode::{DecodeOptions, Decoder, Strips, decode, decode_into};
 pub use encode::{EncodeOptions, encode};
 pub use error::{Error, ErrorClass, Result};
-pub use header::{ColourTransform, Header, Mode, Predictor};
+pub use header::{ColorTransform, Header, Mode, Predictor};
 pub use image::{Depth, Image, Pixels, Region, SIDE_MAX, Shape};
-pub use kernel::Kernel;
+pub use kernel::Level;
 pub use scratch::Scratch;

@@ -83,7 +83,7 @@ impl Model {
             if self.entries.len() - start + frequency as usize > SLOTS {
                 return Err(reader.error("sum of frequencies", SLOTS as u64, u64::from(frequency)));
             }
-            self.entries.extend((0..frequency).map(|place| entry(symbol, frequency, place)));
+            self.entries.extend((0..frequency).map(|slot| entry(symbol, frequency, slot)));
         }
         let slots = self.entries.len() - start;
         if slots != SLOTS {

@@ -1,7 +1,7 @@
 //! A row in four phases. Column `x` belongs to phase `x % 4` and has index `x / 4` there.
 //!
-//! The phases of a row are coded in [`ORDER`]: phase 0 is predicted from the row above alone; phase 2 from its neighbours two
-//! columns to the left and right, which are phase 0, and from above; phases 1 and 3 from their direct neighbours and from
+//! The phases of a row are coded in [`ORDER`]: phase 0 is predicted from the row above alone; phase 2 from its neighbors two
+//! columns to the left and right, which are phase 0, and from above; phases 1 and 3 from their direct neighbors and from
 //! above. Within a phase no sample depends on another, so each is as many independent SIMD or GPU lanes as it has samples.
 
 use crate::error::{Result, resize};
@@ -23,10 +23,10 @@ pub(crate) fn padded(count: usize) -> usize {
     count.next_multiple_of(32)
 }
 
-/// The place of each phase in [`ORDER`].
+/// The index of each phase in [`ORDER`].
 const RANK: [usize; 4] = [0, 2, 1, 3];
 
-/// One row of one channel, phase after phase in [`ORDER`], with room for whole vectors around each phase.
+/// One row of one channel, phase after phase in [`ORDER`], with space for whole vectors around each phase.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Phases<S> {
     samples: Vec<S>,
@@ -35,7 +35,7 @@ pub(crate) struct Phases<S> {
 }
 
 impl<S: Sample> Phases<S> {
-    /// Makes room for a width. Keeps what was allocated; contents are unspecified afterwards.
+    /// Makes space for a width. Keeps what was allocated; contents are unspecified afterwards.
     pub(crate) fn resize(&mut self, width: usize) -> Result<()> {
         self.pitch = counts(width)[0].next_multiple_of(PAD) + 2 * PAD;
         resize(&mut self.samples, 4 * self.pitch + PAD)
@@ -69,38 +69,38 @@ impl<S: Sample> Phases<S> {
         (self.samples[PAD..].as_mut_ptr(), self.pitch)
     }
 
-    /// Whether there is room for a width, as [`Phases::resize`] makes it.
+    /// Whether there is space for a width, as [`Phases::resize`] makes it.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
-    pub(crate) fn has_room(&self, counts: &[usize; 4]) -> bool {
+    pub(crate) fn has_space(&self, counts: &[usize; 4]) -> bool {
         self.pitch >= counts[0].next_multiple_of(PAD) + 2 * PAD && self.samples.len() >= 4 * self.pitch + PAD
     }
 
-    /// `count` samples of a phase to write, and their neighbours, which lie in phases of lower rank and in the row above.
+    /// `count` samples of a phase to write, and their neighbors, which lie in phases of lower rank and in the row above.
     #[inline(always)]
-    pub(crate) fn with_neighbours<'a>(
+    pub(crate) fn with_neighbors<'a>(
         &'a mut self,
         phase: usize,
         above: &'a Self,
         count: usize,
-    ) -> (&'a mut [S], Neighbours<'a, S>) {
+    ) -> (&'a mut [S], Neighbors<'a, S>) {
         let pitch = self.pitch;
         let (known, rest) = self.samples.split_at_mut(RANK[phase] * pitch);
-        (&mut rest[PAD..PAD + count], Neighbours::of(phase, known, pitch, above, count))
+        (&mut rest[PAD..PAD + count], Neighbors::of(phase, known, pitch, above, count))
     }
 
-    /// The samples of a phase and their neighbours, to read.
+    /// The samples of a phase and their neighbors, to read.
     #[inline(always)]
-    pub(crate) fn and_neighbours<'a>(
+    pub(crate) fn and_neighbors<'a>(
         &'a self,
         phase: usize,
         above: &'a Self,
         count: usize,
-    ) -> (&'a [S], Neighbours<'a, S>) {
-        (self.at(phase, 0, count), Neighbours::of(phase, &self.samples, self.pitch, above, count))
+    ) -> (&'a [S], Neighbors<'a, S>) {
+        (self.at(phase, 0, count), Neighbors::of(phase, &self.samples, self.pitch, above, count))
     }
 
-    /// Sets the neighbours that a finished phase lacks at the edges of the image: phase 0 repeats its last sample, phases 1
+    /// Sets the neighbors that a finished phase lacks at the edges of the image: phase 0 repeats its last sample, phases 1
     /// and 2 are continued with phase 0's sample of that index, and before phase 3 stands phase 0's first sample.
     #[inline(always)]
     pub(crate) fn extend(&mut self, phase: usize, counts: &[usize; 4]) {
@@ -113,8 +113,8 @@ impl<S: Sample> Phases<S> {
     }
 }
 
-/// The neighbours of the samples of one phase; `left` and `right` are empty for phase 0.
-pub(crate) struct Neighbours<'a, S> {
+/// The neighbors of the samples of one phase; `left` and `right` are empty for phase 0.
+pub(crate) struct Neighbors<'a, S> {
     pub(crate) left: &'a [S],
     pub(crate) right: &'a [S],
     pub(crate) top: &'a [S],
@@ -122,8 +122,8 @@ pub(crate) struct Neighbours<'a, S> {
     pub(crate) top_right: &'a [S],
 }
 
-impl<'a, S: Sample> Neighbours<'a, S> {
-    /// The neighbours of `count` samples, given the phases of lower rank, `pitch` apart.
+impl<'a, S: Sample> Neighbors<'a, S> {
+    /// The neighbors of `count` samples, given the phases of lower rank, `pitch` apart.
     #[inline(always)]
     fn of(phase: usize, known: &'a [S], pitch: usize, above: &'a Phases<S>, count: usize) -> Self {
         // Where the samples to the left and right of this phase are: which phase, and how far along it.

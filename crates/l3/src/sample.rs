@@ -40,18 +40,40 @@ pub(crate) trait Sample: Copy + Default + Ord {
     }
 }
 
+/// What is written the same for both depths.
+macro_rules! same_for_each_depth {
+    () => {
+        #[inline(always)]
+        fn plus(self, other: Self) -> Self {
+            self.wrapping_add(other)
+        }
+
+        #[inline(always)]
+        fn minus(self, other: Self) -> Self {
+            self.wrapping_sub(other)
+        }
+
+        #[inline(always)]
+        fn shifted(self, bits: u32) -> Self {
+            self >> bits
+        }
+
+        #[inline(always)]
+        fn unzigzag(self) -> Self {
+            (self >> 1) ^ (self & 1).wrapping_neg()
+        }
+
+        #[inline(always)]
+        fn plus_saturating(self, other: Self) -> Self {
+            self.saturating_add(other)
+        }
+    };
+}
+
 impl Sample for u8 {
     const HALF: Self = 0x80;
 
-    #[inline(always)]
-    fn plus(self, other: Self) -> Self {
-        self.wrapping_add(other)
-    }
-
-    #[inline(always)]
-    fn minus(self, other: Self) -> Self {
-        self.wrapping_sub(other)
-    }
+    same_for_each_depth!();
 
     #[inline(always)]
     fn average(self, other: Self) -> Self {
@@ -59,23 +81,8 @@ impl Sample for u8 {
     }
 
     #[inline(always)]
-    fn shifted(self, bits: u32) -> Self {
-        self >> bits
-    }
-
-    #[inline(always)]
     fn zigzag(self) -> Self {
         (self << 1) ^ ((self as i8) >> 7) as u8
-    }
-
-    #[inline(always)]
-    fn unzigzag(self) -> Self {
-        (self >> 1) ^ (self & 1).wrapping_neg()
-    }
-
-    #[inline(always)]
-    fn plus_saturating(self, other: Self) -> Self {
-        self.saturating_add(other)
     }
 
     #[inline(always)]
@@ -97,15 +104,7 @@ impl Sample for u8 {
 impl Sample for u16 {
     const HALF: Self = 0x8000;
 
-    #[inline(always)]
-    fn plus(self, other: Self) -> Self {
-        self.wrapping_add(other)
-    }
-
-    #[inline(always)]
-    fn minus(self, other: Self) -> Self {
-        self.wrapping_sub(other)
-    }
+    same_for_each_depth!();
 
     #[inline(always)]
     fn average(self, other: Self) -> Self {
@@ -113,23 +112,8 @@ impl Sample for u16 {
     }
 
     #[inline(always)]
-    fn shifted(self, bits: u32) -> Self {
-        self >> bits
-    }
-
-    #[inline(always)]
     fn zigzag(self) -> Self {
         (self << 1) ^ ((self as i16) >> 15) as u16
-    }
-
-    #[inline(always)]
-    fn unzigzag(self) -> Self {
-        (self >> 1) ^ (self & 1).wrapping_neg()
-    }
-
-    #[inline(always)]
-    fn plus_saturating(self, other: Self) -> Self {
-        self.saturating_add(other)
     }
 
     #[inline(always)]

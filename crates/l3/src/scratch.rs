@@ -4,12 +4,12 @@ use std::ops::Range;
 
 use crate::{
     error::{Result, resize},
-    header::ColourTransform,
+    header::ColorTransform,
     image::Shape,
     kernel::{
-        Level,
+        Proven,
         finish::{finish_row, finish_row_wide},
-        predict::{self, Place},
+        predict::{self, Part},
         start::{start_row, start_row_narrow},
     },
     phases::{PAD, Phases, padded},
@@ -54,7 +54,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Makes room for the rows of an image.
+    /// Makes space for the rows of an image.
     pub(crate) fn resize<S: Deep>(&mut self, shape: Shape) -> Result<()> {
         let (width, channels) = (shape.width() as usize, usize::from(shape.channels()));
         S::rows(self).resize(width, channels)?;
@@ -85,8 +85,8 @@ pub(crate) trait Deep: Sample {
     fn joined(scratch: &mut Scratch, channels: usize, range: Range<usize>) -> (&mut Rows<Self>, &[Vec<Self>]);
 
     /// Turns residuals into samples of the current row.
-    fn predict(level: Level, place: Place<'_>, residuals: &[Vec<Self>], rows: &mut Rows<Self>) {
-        predict::decode(level, place, residuals, rows);
+    fn predict(level: Proven, part: Part<'_>, residuals: &[Vec<Self>], rows: &mut Rows<Self>) {
+        predict::decode(level, part, residuals, rows);
     }
 
     /// This depth's rows and residuals, to write; [`Deep::split`] then makes the byte planes.
@@ -96,14 +96,14 @@ pub(crate) trait Deep: Sample {
     fn split(scratch: &mut Scratch, channels: usize, width: usize);
 
     /// Takes a row of pixels apart, to the current rows.
-    fn start(level: Level, transform: ColourTransform, row: &[u8], width: usize, planes: &mut [Phases<Self>]) {
+    fn start(level: Proven, transform: ColorTransform, row: &[u8], width: usize, planes: &mut [Phases<Self>]) {
         start_row(level, transform, row, width, planes);
     }
 
     /// Writes the current rows as one row of pixels.
     fn finish(
-        level: Level,
-        transform: ColourTransform,
+        level: Proven,
+        transform: ColorTransform,
         rows: &Rows<Self>,
         channels: usize,
         width: usize,
@@ -122,8 +122,8 @@ impl Deep for u8 {
         (&mut scratch.narrow, &scratch.residuals)
     }
 
-    fn predict(level: Level, place: Place<'_>, residuals: &[Vec<Self>], rows: &mut Rows<Self>) {
-        predict::decode_narrow(level, place, residuals, rows);
+    fn predict(level: Proven, part: Part<'_>, residuals: &[Vec<Self>], rows: &mut Rows<Self>) {
+        predict::decode_narrow(level, part, residuals, rows);
     }
 
     fn residuals_mut(scratch: &mut Scratch) -> (&mut Rows<Self>, &mut [Vec<Self>]) {
@@ -132,13 +132,13 @@ impl Deep for u8 {
 
     fn split(_scratch: &mut Scratch, _channels: usize, _width: usize) {}
 
-    fn start(level: Level, transform: ColourTransform, row: &[u8], width: usize, planes: &mut [Phases<Self>]) {
+    fn start(level: Proven, transform: ColorTransform, row: &[u8], width: usize, planes: &mut [Phases<Self>]) {
         start_row_narrow(level, transform, row, width, planes);
     }
 
     fn finish(
-        level: Level,
-        transform: ColourTransform,
+        level: Proven,
+        transform: ColorTransform,
         rows: &Rows<Self>,
         channels: usize,
         width: usize,
@@ -179,8 +179,8 @@ impl Deep for u16 {
     }
 
     fn finish(
-        _level: Level,
-        transform: ColourTransform,
+        _level: Proven,
+        transform: ColorTransform,
         rows: &Rows<Self>,
         channels: usize,
         width: usize,

@@ -8,7 +8,7 @@ use crate::{
     fast,
     header::{Header, Mode, Predictor},
     image::Depth,
-    kernel::{Level, predict},
+    kernel::{Proven, predict},
     model::Model,
     phases::{ORDER, counts},
     scratch::{Deep, Scratch},
@@ -31,7 +31,7 @@ pub(crate) struct Job<'a> {
     pub(crate) columns: Range<usize>,
     /// The parts of the released layout, if it is that.
     pub(crate) released: Option<classic::Released>,
-    pub(crate) level: Level,
+    pub(crate) level: Proven,
 }
 
 impl Job<'_> {
@@ -58,8 +58,8 @@ impl Job<'_> {
 
 /// What decodes a row of samples: `fast` all phases at once, `dense` one after the other.
 pub(crate) trait Source {
-    /// Decodes the samples of the next row, which is `place`, to the current row.
-    fn row<S: Deep>(&mut self, job: &Job<'_>, scratch: &mut Scratch, place: predict::Place<'_>) -> Result<()>;
+    /// Decodes the samples of the next row, which is `part`, to the current row.
+    fn row<S: Deep>(&mut self, job: &Job<'_>, scratch: &mut Scratch, part: predict::Part<'_>) -> Result<()>;
     /// Called when all rows were read: everything must be used up.
     fn end(&self, job: &Job<'_>) -> Result<()>;
 }
@@ -90,8 +90,8 @@ fn rows<S: Deep>(
     let counts = counts(width);
     let predictor = job.header.predictor.unwrap_or(Predictor::Smooth);
     for y in 0..job.wanted.end {
-        let place = predict::Place { phases: &ORDER, start: 0, counts: &counts, channels, predictor, first: y == 0 };
-        source.row::<S>(job, scratch, place)?;
+        let part = predict::Part { phases: &ORDER, start: 0, counts: &counts, channels, predictor, first: y == 0 };
+        source.row::<S>(job, scratch, part)?;
         if let Some(target) = job.target(y, out, stride_bytes) {
             finish::<S>(job, scratch, target);
         }
@@ -102,7 +102,7 @@ fn rows<S: Deep>(
 
 /// Writes the current row, or its wanted columns, as pixels.
 fn finish<S: Deep>(job: &Job<'_>, scratch: &mut Scratch, target: &mut [u8]) {
-    let (width, channels, transform) = (job.width(), job.channels(), job.header.colour);
+    let (width, channels, transform) = (job.width(), job.channels(), job.header.color);
     if job.columns.len() == width {
         S::finish(job.level, transform, S::rows(scratch), channels, width, target);
     } else {

@@ -13,14 +13,14 @@ pub enum Error {
     /// A pipeline file is not one (fault of the file).
     #[error("pipeline `{name}` cannot be read: {message}")]
     Format {
-        /// The file or ready-made name.
+        /// The file or preset.
         name: String,
         /// What the parser said, with the line.
         message: String,
     },
-    /// Two neighbouring steps do not fit (fault of the pipeline).
+    /// Two neighboring steps do not fit (fault of the pipeline).
     #[error(
-        "steps do not fit: `{before}` gives {found} in field `{field}`, but `{step}` needs {expected}\nhint: put a step between them that makes one of the other, or reorder them"
+        "steps do not fit: `{before}` gives {found} in field `{field}`, but `{step}` needs {expected}\nhint: add a conversion between them, or reorder them"
     )]
     Mismatch {
         /// The step (or source) before.
@@ -47,7 +47,7 @@ pub enum Error {
         expected: &'static str,
     },
     /// A split, strategy or pipeline that does not exist (fault of the caller).
-    #[error("no {what} `{found}` in pipeline `{pipeline}`\nhint: one of {choices}")]
+    #[error("no {what} `{found}` in pipeline `{pipeline}`\nhint: {hint}")]
     Unknown {
         /// What was looked for.
         what: &'static str,
@@ -55,33 +55,36 @@ pub enum Error {
         found: String,
         /// The pipeline.
         pipeline: String,
-        /// What there is.
-        choices: String,
+        /// What may have been meant, or what there is.
+        hint: String,
     },
     /// An encoding that does not exist (fault of the caller).
     #[error(transparent)]
     Encoding(forebay_codec::Error),
-    /// A form that has one part twice, or its parts in another order (fault of the caller).
+    /// A compression that does not exist, or is told what it cannot do (fault of the caller).
+    #[error(transparent)]
+    Compression(forebay_record::UsageFault),
+    /// A format that has one part twice, or its parts in another order (fault of the caller).
     #[error(
-        "`{found}` is no form to keep samples in\nhint: an encoding of pictures (`png`, `l3-fast`, `jpeg-85`), a compression of records (`gzip`, `zlib`, `gzip-1` to `gzip-9`), or both, as in `png+gzip`"
+        "`{found}` is not a storage format\nhint: pass an encoding of images (`png`, `l3-fast`, `jpeg-85`), a compression of records (`gzip`, `zlib-6-rle`, `zstd-3`, `lz4`, `snappy`), or both, as in `png+gzip`"
     )]
-    Form {
+    StorageFormat {
         /// What was asked for.
         found: String,
     },
-    /// A form for files that are left as they are (fault of the caller).
+    /// A format for files that are left as they are (fault of the caller).
     #[error(
-        "strategy `{strategy}` keeps the files as they are, which `{form}` cannot change\nhint: `concatenated+{form}` keeps their bytes so"
+        "strategy `{strategy}` reads the source files, which `{format}` cannot change\nhint: `concatenated+{format}` stores their bytes that way"
     )]
     KeepsFiles {
         /// The strategy.
         strategy: String,
-        /// The form.
-        form: String,
+        /// The format.
+        format: String,
     },
     /// An encoding of pictures for something that has none it can hold (fault of the caller).
     #[error(
-        "strategy `{strategy}` keeps {found}, which `{encoding}` cannot hold\nhint: encode where the picture is uint8 with 1 or 3 channels (uint16 for png, pnm and l3)"
+        "strategy `{strategy}` keeps {found}, which `{encoding}` cannot hold\nhint: encode where the image is uint8 with 1 or 3 channels (uint16 for png, pnm and l3)"
     )]
     NotAPicture {
         /// The strategy.
@@ -134,7 +137,8 @@ impl Error {
             | Self::Parameter { .. }
             | Self::Unknown { .. }
             | Self::Encoding(_)
-            | Self::Form { .. }
+            | Self::Compression(_)
+            | Self::StorageFormat { .. }
             | Self::KeepsFiles { .. }
             | Self::NotAPicture { .. }
             | Self::Prepare { .. } => ErrorKind::Pipeline,
@@ -174,7 +178,7 @@ pub enum StepError {
     Codec(#[from] forebay_codec::Error),
     /// The picture is smaller than what must be cut from it.
     #[error(
-        "a picture of {width}x{height} is too small for a crop of {crop_width}x{crop_height}\nhint: resize first, or crop less"
+        "an image of {width}x{height} is too small for a crop of {crop_width}x{crop_height}\nhint: resize first, or crop less"
     )]
     TooSmall {
         /// The picture's width in pixels.
@@ -188,7 +192,7 @@ pub enum StepError {
     },
     /// A mask (or second picture) that is not as large as the picture it belongs to.
     #[error(
-        "it is {width}x{height}, but the first of the step's fields is {first_width}x{first_height}\nhint: a mask has the size of its picture; leave it out of `fields` if it does not belong to it"
+        "it is {width}x{height}, but the first of the step's fields is {first_width}x{first_height}\nhint: a mask has the size of its image; leave it out of `fields` if it does not belong to it"
     )]
     OtherSize {
         /// Its width in pixels.
@@ -202,7 +206,7 @@ pub enum StepError {
     },
     /// A mask of 16 bits where masks are `uint8`.
     #[error(
-        "it is a mask of 16 bits, but the step gives uint8\nhint: write `keep-depth = true` into the step, which then gives uint16 (in Python: `decode_mask(keep_depth=True)`)"
+        "it is a mask of 16 bits, but the step gives uint8\nhint: write `keep_depth = true` into the step, which then gives uint16 (in Python: `decode_mask(keep_depth=True)`)"
     )]
     DeepMask,
     /// A JSON document that is none, or has no such value.
@@ -236,7 +240,7 @@ pub enum StepError {
     },
     /// A function that this program does not have.
     #[error(
-        "the function `{function}` is not known here\nhint: load from the program that has it, and give it there (in Python: `functions={{\"{function}\": ...}}`)"
+        "the function `{function}` is not known here\nhint: load from the program that has it, and pass it there (in Python: `functions={{\"{function}\": ...}}`)"
     )]
     NoFunction {
         /// What it is called.
@@ -270,7 +274,7 @@ pub enum StepError {
     },
     /// It takes more memory than the budget has for one sample.
     #[error(
-        "it takes {bytes} bytes of memory at once, but a budget of {memory_bytes} bytes has {limit_bytes} for one sample\nhint: give more with `memory` (`--memory`), or make it smaller: `shorter-side-min` decodes a large picture smaller"
+        "it takes {bytes} bytes of memory at once, but a budget of {memory_bytes} bytes has {limit_bytes} for one sample\nhint: raise `memory` (`--memory`), or make it smaller: `shorter_side_min` decodes a large image smaller"
     )]
     Budget {
         /// What the sample takes.

@@ -1,11 +1,11 @@
 //! Steps that are cheaper done together.
 //!
-//! A pipeline says what is to be done; this module decides how. Where some neighbouring steps give the same pixels for
+//! A pipeline says what is to be done; this module decides how. Where some neighboring steps give the same pixels for
 //! less work when they are done as one, the runner does them as one:
 //!
 //! - *decode, then cut* (`decode`, then any crop): only the part of the picture that is cut out is decoded;
-//! - *convert, then cut* (`centre-pixels` or `normalise`, then a crop): what is thrown away is not converted;
-//! - *flip, convert, separate* (`horizontal-flip`, `centre-pixels` or `normalise`, `to-chw`): one pass over the pixels.
+//! - *convert, then cut* (`center_pixels` or `normalize`, then a crop): what is thrown away is not converted;
+//! - *flip, convert, separate* (`random_horizontal_flip`, `center_pixels` or `normalize`, `to_chw`): one pass over the pixels.
 //!
 //! The result is the same to the bit, which tests check; profiles measure steps one by one, and strategies as they run.
 
@@ -16,36 +16,36 @@ mod finish;
 use std::sync::Arc;
 
 use crate::step::{Action, Step, Transform};
-use crate::steps::{Centre, Decode, HorizontalFlip, Normalise, RandomResizedCrop, ToChw};
+use crate::steps::{Center, Decode, Normalize, RandomHorizontalFlip, RandomResizedCrop, ToChw};
 use convert_crop::{ConvertCrop, Crop};
 use decode_crop::{Cut, DecodeCrop};
 use finish::{Convert, Finish};
 
 /// A step, or several done as one, and its number in the pipeline (the last one's).
-pub(crate) struct Stage {
+pub(crate) struct Fused {
     pub(crate) number: usize,
     pub(crate) step: Step,
 }
 
 /// Every step by itself.
-pub(crate) fn one_by_one(steps: &[Step], first_step: usize) -> Vec<Stage> {
-    steps.iter().enumerate().map(|(place, step)| Stage { number: first_step + place, step: step.clone() }).collect()
+pub(crate) fn one_by_one(steps: &[Step], first_step: usize) -> Vec<Fused> {
+    steps.iter().enumerate().map(|(index, step)| Fused { number: first_step + index, step: step.clone() }).collect()
 }
 
 /// Steps that fit are done as one.
-pub(crate) fn fused(steps: &[Step], first_step: usize) -> Vec<Stage> {
-    let mut stages = Vec::new();
-    let mut place = 0;
-    while place < steps.len() {
-        let number = first_step + place;
-        let found = decode_crop(&steps[place..], number)
-            .or_else(|| convert_crop(&steps[place..], number))
-            .or_else(|| finish(&steps[place..], number));
-        let (count, step) = found.unwrap_or_else(|| (1, steps[place].clone()));
-        place += count;
-        stages.push(Stage { number: first_step + place - 1, step });
+pub(crate) fn fused(steps: &[Step], first_step: usize) -> Vec<Fused> {
+    let mut fused_steps = Vec::new();
+    let mut index = 0;
+    while index < steps.len() {
+        let number = first_step + index;
+        let found = decode_crop(&steps[index..], number)
+            .or_else(|| convert_crop(&steps[index..], number))
+            .or_else(|| finish(&steps[index..], number));
+        let (count, step) = found.unwrap_or_else(|| (1, steps[index].clone()));
+        index += count;
+        fused_steps.push(Fused { number: first_step + index - 1, step });
     }
-    stages
+    fused_steps
 }
 
 /// The step as the type `T`, if it is one and works on one field.
@@ -64,7 +64,7 @@ fn joined(steps: &[Step], transform: impl Transform) -> (usize, Step) {
     let last = &steps[steps.len() - 1];
     let step = Step {
         name: names.join(" + "),
-        state: last.state.clone(),
+        stage: last.stage.clone(),
         fields: last.fields.clone(),
         action: Action::Transform(Arc::new(transform)),
         spec: None,
@@ -92,15 +92,15 @@ fn convert_crop(steps: &[Step], number: usize) -> Option<(usize, Step)> {
 }
 
 fn converts(step: Option<&Step>) -> bool {
-    only::<Centre>(step).is_some() || only::<Normalise>(step).is_some()
+    only::<Center>(step).is_some() || only::<Normalize>(step).is_some()
 }
 
 fn finish(steps: &[Step], number: usize) -> Option<(usize, Step)> {
-    let flip = only::<HorizontalFlip>(steps.first());
+    let flip = only::<RandomHorizontalFlip>(steps.first());
     let rest = if flip.is_some() { &steps[1..] } else { steps };
-    let convert = only::<Centre>(rest.first())
-        .map(|_| Convert::Centre)
-        .or_else(|| only::<Normalise>(rest.first()).and_then(Convert::normalise))?;
+    let convert = only::<Center>(rest.first())
+        .map(|_| Convert::Center)
+        .or_else(|| only::<Normalize>(rest.first()).and_then(Convert::normalize))?;
     only::<ToChw>(rest.get(1))?;
     let steps = &steps[..usize::from(flip.is_some()) + 2];
     let fused = Finish { flip: flip.map(|flip| (flip.clone(), number)), convert };

@@ -45,7 +45,7 @@ pub(crate) enum Conversion {
     /// byte · factor + offset, for each of three channels.
     Affine { factors: [f32; 3], offsets: [f32; 3] },
     /// byte / 127.5 − 1, as PRESTO writes it: dividing rounds differently from multiplying with the inverse.
-    Centre,
+    Center,
 }
 
 macro_rules! kernel {
@@ -85,14 +85,14 @@ kernel! {
 }
 
 #[inline(always)]
-fn centre(byte: u8) -> f32 {
+fn center(byte: u8) -> f32 {
     f32::from(byte) / 127.5 - 1.0
 }
 
 #[inline(always)]
 fn interleaved_body(from: &[u8], to: &mut [f32], conversion: Conversion) {
     match conversion {
-        Conversion::Centre => to.iter_mut().zip(from).for_each(|(to, &byte)| *to = centre(byte)),
+        Conversion::Center => to.iter_mut().zip(from).for_each(|(to, &byte)| *to = center(byte)),
         Conversion::Affine { factors, offsets } => {
             for (to, from) in to.as_chunks_mut::<3>().0.iter_mut().zip(from.as_chunks::<3>().0) {
                 for channel in 0..3 {
@@ -110,8 +110,8 @@ fn to_planes_body(from: &[u8], to: [&mut [f32]; 3], conversion: Conversion) {
     for (channel, plane) in to.into_iter().enumerate() {
         let plane = &mut plane[..count];
         match conversion {
-            Conversion::Centre => {
-                plane.iter_mut().zip(pixels).for_each(|(to, pixel)| *to = centre(pixel[channel]));
+            Conversion::Center => {
+                plane.iter_mut().zip(pixels).for_each(|(to, pixel)| *to = center(pixel[channel]));
             }
             Conversion::Affine { factors, offsets } => {
                 let (factor, offset) = (factors[channel], offsets[channel]);
@@ -128,7 +128,7 @@ fn to_planes_mirrored_body(from: &[u8], to: [&mut [f32]; 3], conversion: Convers
     for (channel, plane) in to.into_iter().enumerate() {
         let plane = plane[..count].iter_mut().rev();
         match conversion {
-            Conversion::Centre => plane.zip(pixels).for_each(|(to, pixel)| *to = centre(pixel[channel])),
+            Conversion::Center => plane.zip(pixels).for_each(|(to, pixel)| *to = center(pixel[channel])),
             Conversion::Affine { factors, offsets } => {
                 let (factor, offset) = (factors[channel], offsets[channel]);
                 plane.zip(pixels).for_each(|(to, pixel)| *to = f32::from(pixel[channel]) * factor + offset);
@@ -145,8 +145,8 @@ mod tests {
     fn every_level_gives_the_same_bits() {
         let affine = Conversion::Affine { factors: [0.017, 0.0175, 0.0174], offsets: [-2.1, -2.0, -1.8] };
         for pixels in [0, 1, 2, 15, 16, 31, 32, 33, 100, 224] {
-            let from: Vec<u8> = (0..pixels * 3).map(|place| (place * 37 + place / 7) as u8).collect();
-            for conversion in [Conversion::Centre, affine] {
+            let from: Vec<u8> = (0..pixels * 3).map(|index| (index * 37 + index / 7) as u8).collect();
+            for conversion in [Conversion::Center, affine] {
                 let run = |level| {
                     let mut out = [vec![0_f32; pixels * 3], vec![0_f32; pixels * 3], vec![0_f32; pixels * 3]];
                     interleaved(level, &from, &mut out[0], conversion);

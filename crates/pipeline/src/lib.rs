@@ -2,14 +2,14 @@
 //!
 //! A [`Sample`] is one training example: a key and named fields. A [`Step`] is one named transformation of a field. A
 //! [`Pipeline`] is a source and its steps; making one checks that each step can take what the one before gives. A [`Split`] cuts
-//! it into steps that are done once and steps that are done every epoch. A [`Runner`] does a stretch of steps to one sample
+//! it into steps that are done once and steps that are done every epoch. A [`Runner`] does an extent of steps to one sample
 //! after another. Everything here is a function of its input: no files, no threads, no clock.
 //!
 //! # Example
 //!
 //! ```
 //! use forebay_codec::{DType, Tensor};
-//! use forebay_pipeline::{Draw, Field, Pipeline, Runner, Sample, SampleView, Sink, Value, ValueView};
+//! use forebay_pipeline::{RngKey, Field, Pipeline, Runner, Sample, SampleView, Sink, Value, ValueView};
 //!
 //! let pipeline = Pipeline::from_toml(
 //!     "thumbnails",
@@ -19,9 +19,9 @@
 //!     op = "decode"
 //!     [[step]]
 //!     op = "resize"
-//!     shorter-side = 64
+//!     size = 64
 //!     [[step]]
-//!     op = "random-crop"
+//!     op = "random_crop"
 //!     size = 56
 //!     "#,
 //! )?;
@@ -31,8 +31,8 @@
 //! assert_eq!(pipeline.output().to_string(), "image: uint8[56, 56, 3], label: int");
 //!
 //! // Two steps that do not fit are found now, not after an hour of training.
-//! let wrong = Pipeline::from_toml("wrong", "name = \"wrong\"\n[[step]]\nop = \"greyscale\"\n").unwrap_err();
-//! assert!(wrong.to_string().starts_with("steps do not fit: `read` gives bytes in field `image`, but `greyscale` needs"));
+//! let wrong = Pipeline::from_toml("wrong", "name = \"wrong\"\n[[step]]\nop = \"grayscale\"\n").unwrap_err();
+//! assert!(wrong.to_string().starts_with("steps do not fit: `read` gives bytes in field `image`, but `grayscale` needs"));
 //!
 //! // The online part of the strategy `decoded`, on one picture.
 //! let picture = Tensor::from_elements(&[100, 80, 3], &vec![9_u8; 100 * 80 * 3]).expect("as many as the shape says");
@@ -50,7 +50,7 @@
 //! }
 //! let mut shape = Shape(Vec::new());
 //! let mut runner = Runner::new(&pipeline.steps()[online..], online);
-//! runner.run(&sample, Draw { seed: 7, epoch: 0 }, &mut (), &mut shape)?;
+//! runner.run(&sample, RngKey { seed: 7, epoch: 0 }, &mut (), &mut shape)?;
 //! assert_eq!(shape.0, [56, 56, 3]);
 //! # Ok::<(), forebay_pipeline::Error>(())
 //! ```
@@ -62,43 +62,43 @@
 
 #![deny(unsafe_code)]
 
-mod beside;
 mod error;
-mod form;
 mod fuse;
 mod kernels;
 mod nearest;
 mod output;
 mod pipeline;
+mod preset;
 mod random;
-mod ready;
 mod remade;
 mod runner;
 mod sample;
 mod schema;
 mod scope;
 mod setting;
+mod sidecar;
 mod source;
 mod step;
 pub mod steps;
+mod storage_format;
 mod stored;
 mod strategy;
 
-pub use beside::BesidePath;
 pub use error::{Error, Result, StepError};
-pub use form::Form;
 pub use nearest::nearest;
 pub use output::Output;
 pub use pipeline::{Pipeline, PipelineSpec, Split};
+pub use preset::{preset, preset_names, preset_text};
 pub use random::Random;
-pub use ready::{ready, ready_names, ready_text};
 pub use remade::Remade;
 pub use runner::{Observer, Runner, Sink};
 pub use sample::{Field, Sample, SampleView, Value, ValueView};
 pub use schema::{BOX_COLUMNS_MAX, FieldType, Schema};
-pub use scope::{Draw, Scope, Scratch};
+pub use scope::{RngKey, Scope, Scratch};
 pub use setting::Setting;
+pub use sidecar::SidecarPath;
 pub use source::{Format, GIVEN_FILES, LABEL_FIELD, Label, LabelType, Order, Source, SourceField};
-pub use step::{Action, BadParameter, Expand, Needs, Parts, Remake, Step, StepFiles, Transform};
+pub use step::{Action, BadParameter, FlatMap, Needs, Parts, SampleTransform, Step, StepFiles, Transform};
+pub use storage_format::StorageFormat;
 pub use stored::{KEY_FEATURE, decode_sample, encode_sample};
 pub use strategy::Strategy;

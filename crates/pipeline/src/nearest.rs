@@ -8,6 +8,14 @@ pub fn nearest<'a>(found: &str, choices: impl IntoIterator<Item = &'a str>) -> O
     (distance <= choice.chars().count().div_ceil(3).max(1)).then_some(choice)
 }
 
+/// The choices as a hint, the one that may have been meant first.
+pub(crate) fn one_of<'a>(found: &str, choices: impl IntoIterator<Item = &'a str>) -> String {
+    let choices: Vec<&str> = choices.into_iter().collect();
+    let meant =
+        nearest(found, choices.iter().copied()).map(|name| format!("did you mean `{name}`? ")).unwrap_or_default();
+    format!("{meant}one of {}", choices.join(", "))
+}
+
 /// How many letters must be put in, taken out, changed or swapped with their neighbor to make one of the other.
 fn distance(one: &str, other: &str) -> usize {
     let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());

@@ -104,19 +104,19 @@ pub struct Output<'a> {
 enum State {
     Empty,
     Made(Kind),
-    Placed,
+    InSlot,
 }
 
 /// What became of an [`Output`].
 pub(crate) enum Outcome {
     Made(Made),
-    Placed(Buffer),
+    InSlot(Buffer),
     /// The step made nothing.
     Nothing,
 }
 
 impl<'a> Output<'a> {
-    /// An output that goes straight to the place that `sink` has for it, to run a step by itself.
+    /// An output that goes straight to the slot that `sink` has for it, to run a step by itself.
     pub fn new(field: &'a str, sink: &'a mut dyn Sink) -> Self {
         Self::within_sample(field, sink, true, Buffer::default(), 0)
     }
@@ -162,16 +162,16 @@ impl<'a> Output<'a> {
         within(&mut |bytes| self.working(bytes), work)
     }
 
-    /// The value is a tensor of this spec: room for it, which the step must fill. Called once.
+    /// The value is a tensor of this spec: memory for it, which the step must fill. Called once.
     pub fn tensor(&mut self, spec: TensorSpec) -> Result<TensorMut<'_>, StepError> {
         if spec.bytes() > VALUE_BYTES_MAX {
             return Err(StepError::TooLarge { found: spec, limit_bytes: VALUE_BYTES_MAX });
         }
         self.bytes = spec.bytes();
-        let is_placed = self.is_final && self.sink.places();
-        self.sink.reserve(self.beside_bytes.saturating_add(if is_placed { 0 } else { self.bytes }))?;
-        if is_placed && let Some(data) = self.sink.place(self.field, &spec)? {
-            self.state = State::Placed;
+        let has_slot = self.is_final && self.sink.has_slots();
+        self.sink.reserve(self.beside_bytes.saturating_add(if has_slot { 0 } else { self.bytes }))?;
+        if has_slot && let Some(data) = self.sink.slot(self.field, &spec)? {
+            self.state = State::InSlot;
             return Ok(TensorMut { spec, data });
         }
         self.state = State::Made(Kind::Tensor(spec));
@@ -199,7 +199,7 @@ impl<'a> Output<'a> {
         let outcome = match self.state {
             State::Empty => Outcome::Nothing,
             State::Made(kind) => Outcome::Made(Made { buffer: self.buffer, kind }),
-            State::Placed => Outcome::Placed(self.buffer),
+            State::InSlot => Outcome::InSlot(self.buffer),
         };
         (outcome, self.bytes)
     }

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::nearest::one_of;
 use crate::schema::Schema;
 use crate::source::Source;
 use crate::step::{Action, Step};
-use crate::steps::{Call, Decode, DecodeAudio, LogMel, StepSpec};
+use crate::steps::{Call, Decode, DecodeAudio, LogMelSpectrogram, StepSpec};
 
 /// What a batch calls the keys of its samples.
 const KEY_FIELD: &str = "key";
@@ -25,7 +26,7 @@ pub struct Pipeline {
 
 /// A pipeline as a TOML file (or a profile, plan or manifest) spells it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields)]
 pub struct PipelineSpec {
     /// What it is called.
     pub name: String,
@@ -37,13 +38,13 @@ pub struct PipelineSpec {
     pub steps: Vec<StepSpec>,
 }
 
-/// A place where a pipeline can be split into *once* and *every epoch*.
+/// A point where a pipeline can be split into *once* and *every epoch*.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Split {
     /// 0: nothing is done once, files are read every epoch. 1: files are read once and concatenated. n + 1: so many steps
     /// are done once.
     pub position: usize,
-    /// What a data set is called that is kept there: `unprocessed`, `concatenated`, or the state after a step.
+    /// What a data set is called that is kept there: `unprocessed`, `concatenated`, or the stage after a step.
     pub name: String,
 }
 
@@ -98,14 +99,14 @@ impl Pipeline {
         Ok(pipeline)
     }
 
-    /// A split is found by the name of its state, so no two may share one.
+    /// A split is found by the name of its stage, so no two may share one.
     fn check_states(&self) -> Result<()> {
         let splits = self.splits();
         for (number, split) in splits.iter().enumerate() {
             if splits[..number].iter().any(|other| other.name == split.name) {
                 return Err(Error::Format {
                     name: self.name.clone(),
-                    message: format!("two splits are called `{}`: give one step a `state` of its own", split.name),
+                    message: format!("two splits are called `{}`: give one step a `stage` of its own", split.name),
                 });
             }
         }
@@ -140,10 +141,10 @@ impl Pipeline {
     #[must_use]
     pub fn with_functions(mut self, find: &dyn Fn(&str) -> Option<Arc<dyn Call>>) -> Self {
         for step in &mut self.steps {
-            if let Action::Remake(remake) = &step.action
+            if let Action::SampleTransform(remake) = &step.action
                 && let Some(resolved) = remake.resolved(find)
             {
-                step.action = Action::Remake(resolved);
+                step.action = Action::SampleTransform(resolved);
             }
         }
         self
@@ -178,7 +179,7 @@ impl Pipeline {
     pub fn splits(&self) -> Vec<Split> {
         let fixed = self.steps.iter().take_while(|step| !step.action.is_random());
         let after_steps =
-            fixed.enumerate().map(|(number, step)| Split { position: number + 2, name: step.state.clone() });
+            fixed.enumerate().map(|(number, step)| Split { position: number + 2, name: step.stage.clone() });
         let mut splits = vec![
             Split { position: 0, name: "unprocessed".to_owned() },
             Split { position: 1, name: "concatenated".to_owned() },
@@ -194,7 +195,7 @@ impl Pipeline {
             what: "strategy",
             found: name.to_owned(),
             pipeline: self.name.clone(),
-            choices: splits.iter().map(|split| split.name.as_str()).collect::<Vec<_>>().join(", "),
+            hint: one_of(name, splits.iter().map(|split| split.name.as_str())),
         })
     }
 }
@@ -202,8 +203,8 @@ impl Pipeline {
 /// Sound that comes out of one step at a rate goes into the next at that rate: its type does not say so.
 fn check_sample_rates(pipeline: &Pipeline) -> Result<()> {
     for (decode, spectrogram) in pipeline.steps.iter().zip(pipeline.steps.iter().skip(1)) {
-        let given = decode.action.transform_as::<DecodeAudio>().and_then(|step| step.rate);
-        let taken = spectrogram.action.transform_as::<LogMel>().map(|step| step.rate);
+        let given = decode.action.transform_as::<DecodeAudio>().and_then(|step| step.sample_rate);
+        let taken = spectrogram.action.transform_as::<LogMelSpectrogram>().map(|step| step.sample_rate);
         if let (Some(given), Some(taken)) = (given, taken)
             && given != taken
             && decode.fields == spectrogram.fields
@@ -212,7 +213,7 @@ fn check_sample_rates(pipeline: &Pipeline) -> Result<()> {
                 before: decode.name.as_str().into(),
                 step: spectrogram.name.as_str().into(),
                 field: decode.fields[0].as_str().into(),
-                expected: format!("its own `rate` to be {given}: it is {taken}").into(),
+                expected: format!("its own `sample_rate` to be {given}: it is {taken}").into(),
                 found: format!("sound of {given} hertz").into(),
             });
         }
@@ -230,9 +231,9 @@ fn check_smaller_pictures(pipeline: &Pipeline) -> Result<()> {
         if pipeline.steps[number + 1..].iter().any(with_others) {
             return Err(Error::Parameter {
                 step: step.name.clone(),
-                parameter: "shorter-side-min",
+                parameter: "shorter_side_min",
                 found: side.to_string(),
-                expected: "left out where masks or boxes go with the picture: they would not become smaller with it",
+                expected: "left out where masks or boxes go with the image: they would not become smaller with it",
             });
         }
     }
@@ -244,11 +245,11 @@ fn check_names(name: &str, source: &Source, steps: &[Step]) -> Result<()> {
     let plain = |text: &str| {
         !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
     };
-    let states = steps.iter().flat_map(|step| [("step", &step.name), ("state", &step.state)]);
+    let stages = steps.iter().flat_map(|step| [("step", &step.name), ("stage", &step.stage)]);
     let fields = steps.iter().flat_map(|step| &step.fields).map(|field| ("field", field));
     let source_fields = source.fields.iter().map(|field| &field.field).chain(std::iter::once(&source.field));
     let source_fields = source_fields.map(|field| ("field", field));
-    if let Some((what, found)) = states.chain(fields).chain(source_fields).find(|(_, text)| !plain(text)) {
+    if let Some((what, found)) = stages.chain(fields).chain(source_fields).find(|(_, text)| !plain(text)) {
         let message = format!("the {what} `{found}` is not a plain name: use letters, digits, `-` and `_`");
         return Err(Error::Format { name: name.to_owned(), message });
     }
@@ -260,20 +261,20 @@ type Misfit = (String, String, String);
 
 /// What a sample is after `step`.
 fn schema_after(mut schema: Schema, step: &Step) -> std::result::Result<Schema, Misfit> {
-    if let Action::Remake(remake) = &step.action {
+    if let Action::SampleTransform(remake) = &step.action {
         let needs = |needs: crate::step::Needs| (step.fields.join(", "), needs.0, schema.to_string());
         return remake.output_schema(&step.fields, &schema).map_err(needs);
     }
-    for (place, field) in step.fields.iter().enumerate() {
+    for (index, field) in step.fields.iter().enumerate() {
         let misfit = |expected: &str, found: String| (field.clone(), expected.to_owned(), found);
         let kind = schema.field(field).ok_or_else(|| misfit("that field", format!("only {schema}")))?;
-        if place == 0 && kind.as_boxes().is_some() && is_geometric(step) {
-            return Err(misfit("the picture that the boxes are on first in `fields`", kind.to_string()));
+        if index == 0 && kind.as_boxes().is_some() && is_geometric(step) {
+            return Err(misfit("the image that the boxes are on first in `fields`", kind.to_string()));
         }
         let output = match &step.action {
             Action::Transform(transform) => transform.output_type(kind),
-            Action::Expand(expand) => expand.output_type(kind),
-            Action::Remake(_) => unreachable!("done above"),
+            Action::FlatMap(expand) => expand.output_type(kind),
+            Action::SampleTransform(_) => unreachable!("done above"),
         };
         let output = output.map_err(|needs| misfit(&needs.0, kind.to_string()))?;
         schema.set(field, output);

@@ -79,7 +79,7 @@ mod tests {
     fn a_shuffle_is_a_permutation_and_spreads() {
         let mut items: Vec<usize> = (0..1000).collect();
         Random::from_parts(&[9]).shuffle(&mut items);
-        let moved = items.iter().enumerate().filter(|&(place, &item)| place != item).count();
+        let moved = items.iter().enumerate().filter(|&(index, &item)| index != item).count();
         assert!(moved > 980, "{moved}");
         items.sort_unstable();
         assert!(items.into_iter().eq(0..1000));

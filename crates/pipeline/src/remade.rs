@@ -6,7 +6,7 @@ use crate::error::StepError;
 use crate::output::{Buffer, Outcome, Output};
 use crate::runner::Sink;
 
-/// Takes the changes that a [`Remake`](crate::Remake) step makes to a sample.
+/// Takes the changes that a [`SampleTransform`](crate::SampleTransform) step makes to a sample.
 pub struct Remade<'a> {
     sink: &'a mut dyn Sink,
     spare: &'a mut Vec<Buffer>,

@@ -1,7 +1,7 @@
-//! The runner: does a stretch of steps to one sample after another.
+//! The runner: does an extent of steps to one sample after another.
 //!
 //! Each worker owns one. Tensors between two steps live in buffers that are used again for the next sample, and
-//! the last step of each field writes where the [`Sink`] says, so a sample goes from its bytes to its place in a batch
+//! the last step of each field writes where the [`Sink`] says, so a sample goes from its bytes to its slot in a batch
 //! without an allocation and without a copy.
 
 use std::sync::Arc;
@@ -9,36 +9,36 @@ use std::sync::Arc;
 use forebay_codec::TensorSpec;
 
 use crate::error::{Error, Result, StepError};
-use crate::fuse::{Stage, fused, one_by_one};
+use crate::fuse::{Fused, fused, one_by_one};
 use crate::output::{Buffer, Made, Outcome, Output};
 use crate::remade::{Change, Remade};
 use crate::sample::{Sample, SampleView, Value, ValueView};
-use crate::scope::{Draw, Scope, Scratch};
-use crate::step::{Action, Parts, Remake, Step, Transform};
+use crate::scope::{RngKey, Scope, Scratch};
+use crate::step::{Action, Parts, SampleTransform, Step, Transform};
 
 /// Where finished samples go.
 pub trait Sink {
     /// Asked before the sample takes memory whose size a file decides: `bytes` is what all of its buffers take from then
-    /// on, what a step works in included, but not its input, nor what has a place. May wait for memory; an error where
+    /// on, what a step works in included, but not its input, nor what has a slot. May wait for memory; an error where
     /// there will never be so much. Not watched over unless a sink does.
     fn reserve(&mut self, bytes: usize) -> Result<(), StepError> {
         let _ = bytes;
         Ok(())
     }
 
-    /// Whether it has places for final tensors. If not, [`Sink::place`] is never asked.
-    fn places(&self) -> bool {
+    /// Whether it has slots for final tensors. If not, [`Sink::slot`] is never asked.
+    fn has_slots(&self) -> bool {
         false
     }
 
-    /// The place for the final tensor of `field`, exactly `spec.bytes()` long, or `None` to get it through
+    /// The slot for the final tensor of `field`, exactly `spec.bytes()` long, or `None` to get it through
     /// [`Sink::accept`].
-    fn place(&mut self, field: &str, spec: &TensorSpec) -> Result<Option<&mut [u8]>, StepError> {
+    fn slot(&mut self, field: &str, spec: &TensorSpec) -> Result<Option<&mut [u8]>, StepError> {
         let _ = (field, spec);
         Ok(None)
     }
 
-    /// Takes a finished sample: all fields that were not placed.
+    /// Takes a finished sample: all fields that were not written into slots.
     fn accept(&mut self, sample: SampleView<'_>);
 }
 
@@ -52,7 +52,7 @@ pub trait Observer {
         let _ = (step, bytes);
     }
 
-    /// The same step ended, and the sample has so many bytes then, all of its fields together that were not placed.
+    /// The same step ended, and the sample has so many bytes then, all of its fields together that were not written into slots.
     fn sample(&mut self, bytes: &dyn Fn() -> usize) {
         let _ = bytes;
     }
@@ -61,10 +61,10 @@ pub trait Observer {
 /// Observes nothing.
 impl Observer for () {}
 
-/// Does a stretch of steps to one sample after another.
+/// Does an extent of steps to one sample after another.
 pub struct Runner {
-    /// Shared, so that a stage can be held while the rest of the runner changes.
-    stages: Arc<[Stage]>,
+    /// Shared, so that a step can be held while the rest of the runner changes.
+    fused_steps: Arc<[Fused]>,
     scope: Scope,
     spare: Vec<Buffer>,
     keep_bytes_max: usize,
@@ -78,7 +78,7 @@ const KEEP_BYTES_MAX: usize = 64 << 20;
 enum Held<'a> {
     Given(&'a Value),
     Made(Made),
-    Placed,
+    InSlot,
 }
 
 impl Held<'_> {
@@ -86,7 +86,7 @@ impl Held<'_> {
         match self {
             Self::Given(value) => Some(value.view()),
             Self::Made(made) => Some(made.view()),
-            Self::Placed => None,
+            Self::InSlot => None,
         }
     }
 }
@@ -95,21 +95,21 @@ impl Held<'_> {
 type Fields<'a> = Vec<(Arc<str>, Held<'a>)>;
 
 impl Runner {
-    /// A runner of `steps`, the first of which is step number `first_step` of its pipeline. (The number, not the place in
-    /// this stretch, seeds a random step: a crop is the same wherever the pipeline is split.)
+    /// A runner of `steps`, the first of which is step number `first_step` of its pipeline. (The number, not the index in
+    /// this extent, seeds a random step: a crop is the same wherever the pipeline is split.)
     ///
-    /// Neighbouring steps that give the same pixels for less work when done as one are done as one.
+    /// Neighboring steps that give the same pixels for less work when done as one are done as one.
     pub fn new(steps: &[Step], first_step: usize) -> Self {
-        Self::of_stages(fused(steps, first_step))
+        Self::of_fused(fused(steps, first_step))
     }
 
     /// A runner that does every step by itself, so that an [`Observer`] sees the cost of each.
     pub fn step_by_step(steps: &[Step], first_step: usize) -> Self {
-        Self::of_stages(one_by_one(steps, first_step))
+        Self::of_fused(one_by_one(steps, first_step))
     }
 
-    fn of_stages(stages: Vec<Stage>) -> Self {
-        Self { stages: stages.into(), scope: Scope::new(), spare: Vec::new(), keep_bytes_max: KEEP_BYTES_MAX }
+    fn of_fused(fused_steps: Vec<Fused>) -> Self {
+        Self { fused_steps: fused_steps.into(), scope: Scope::new(), spare: Vec::new(), keep_bytes_max: KEEP_BYTES_MAX }
     }
 
     /// The same, except that it keeps at most `bytes_max` of its buffers from one sample to the next.
@@ -120,8 +120,14 @@ impl Runner {
     }
 
     /// Does the steps to `sample` and hands what comes out (one sample, unless a step expands) to `sink`.
-    pub fn run(&mut self, sample: &Sample, draw: Draw, observer: &mut dyn Observer, sink: &mut dyn Sink) -> Result<()> {
-        let done = self.run_from(0, sample, draw, observer, sink);
+    pub fn run(
+        &mut self,
+        sample: &Sample,
+        rng_key: RngKey,
+        observer: &mut dyn Observer,
+        sink: &mut dyn Sink,
+    ) -> Result<()> {
+        let done = self.run_from(0, sample, rng_key, observer, sink);
         self.trim();
         done
     }
@@ -139,15 +145,15 @@ impl Runner {
         &mut self,
         start: usize,
         sample: &Sample,
-        draw: Draw,
+        rng_key: RngKey,
         observer: &mut dyn Observer,
         sink: &mut dyn Sink,
     ) -> Result<()> {
         let mut held: Fields<'_> =
             sample.fields.iter().map(|field| (Arc::clone(&field.name), Held::Given(&field.value))).collect();
-        let stages = Arc::clone(&self.stages);
-        self.scope.begin_sample(draw, sample.index);
-        for (place, Stage { number, step }) in stages.iter().enumerate().skip(start) {
+        let fused_steps = Arc::clone(&self.fused_steps);
+        self.scope.begin_sample(rng_key, sample.index);
+        for (index, Fused { number, step }) in fused_steps.iter().enumerate().skip(start) {
             let fail = |source| {
                 let source = Box::new(source);
                 Error::Step { key: sample.key.to_string(), step: step.name.clone(), source }
@@ -159,15 +165,15 @@ impl Runner {
                     let mut bytes = 0;
                     for field in &step.fields {
                         self.scope.begin_step(*number);
-                        bytes += self.make(place, &**transform, field, &mut held, sink).map_err(fail)?;
+                        bytes += self.make(index, &**transform, field, &mut held, sink).map_err(fail)?;
                     }
                     bytes
                 }
-                Action::Remake(remake) => {
+                Action::SampleTransform(remake) => {
                     self.scope.begin_step(*number);
-                    self.remake(place, &**remake, sample, &mut held, sink).map_err(fail)?
+                    self.remake(index, &**remake, sample, &mut held, sink).map_err(fail)?
                 }
-                Action::Expand(expand) => {
+                Action::FlatMap(expand) => {
                     let held_bytes = held_bytes(&held);
                     let given = sample.bytes();
                     let beside = held_bytes.saturating_mul(2).saturating_add(given);
@@ -180,11 +186,11 @@ impl Runner {
                     };
                     for field in &step.fields {
                         let emit = &mut |part| parts.push(part);
-                        expand.expand(&whole, field, &mut Parts { reserve: &mut *reserve, emit }).map_err(fail)?;
+                        expand.flat_map(&whole, field, &mut Parts { reserve: &mut *reserve, emit }).map_err(fail)?;
                     }
                     observer.end(*number, parts.iter().map(Sample::bytes).sum());
                     self.recycle(held);
-                    return parts.iter().try_for_each(|part| self.run_from(place + 1, part, draw, observer, sink));
+                    return parts.iter().try_for_each(|part| self.run_from(index + 1, part, rng_key, observer, sink));
                 }
             };
             observer.end(*number, bytes);
@@ -196,17 +202,18 @@ impl Runner {
     }
 
     /// Whether no later step touches `field`, so that its value is final.
-    fn is_last_for(&self, place: usize, field: &str) -> bool {
-        let mut later = self.stages[place + 1..].iter();
-        !later.any(|Stage { step, .. }| {
-            matches!(step.action, Action::Expand(_) | Action::Remake(_)) || step.fields.iter().any(|name| name == field)
+    fn is_last_for(&self, index: usize, field: &str) -> bool {
+        let mut later = self.fused_steps[index + 1..].iter();
+        !later.any(|Fused { step, .. }| {
+            matches!(step.action, Action::FlatMap(_) | Action::SampleTransform(_))
+                || step.fields.iter().any(|name| name == field)
         })
     }
 
     /// Does a step to one field; how many bytes it gave.
     fn make(
         &mut self,
-        place: usize,
+        index: usize,
         transform: &dyn Transform,
         field: &str,
         held: &mut Fields<'_>,
@@ -217,7 +224,7 @@ impl Runner {
         let (_, held) = held.iter_mut().find(|(name, _)| &**name == field).ok_or_else(no_field)?;
         let input = held.view().ok_or_else(no_field)?;
         let buffer = self.spare.pop().unwrap_or_default();
-        let mut output = Output::within_sample(field, sink, self.is_last_for(place, field), buffer, beside);
+        let mut output = Output::within_sample(field, sink, self.is_last_for(index, field), buffer, beside);
         transform.run(input, &mut output, &mut self.scope)?;
         let (outcome, bytes) = output.finish();
         let next = self.held(outcome).ok_or_else(no_field)?;
@@ -228,17 +235,17 @@ impl Runner {
     /// Does a step to the whole sample; how many bytes it gave.
     fn remake(
         &mut self,
-        place: usize,
-        remake: &dyn Remake,
+        index: usize,
+        remake: &dyn SampleTransform,
         sample: &Sample,
         held: &mut Fields<'_>,
         sink: &mut dyn Sink,
     ) -> Result<usize, StepError> {
-        let stages = Arc::clone(&self.stages);
-        let fields = &stages[place].step.fields;
+        let fused_steps = Arc::clone(&self.fused_steps);
+        let fields = &fused_steps[index].step.fields;
         let mut spare = std::mem::take(&mut self.spare);
         let mut scope = std::mem::take(&mut self.scope);
-        let is_last = |field: &str| self.is_last_for(place, field);
+        let is_last = |field: &str| self.is_last_for(index, field);
         let mut changes = Remade::new(sink, &mut spare, &is_last, held_bytes(held));
         let done = view_of(sample, held, |view| remake.run(fields, &view, &mut changes, &mut scope));
         let (changes, bytes) = changes.finish();
@@ -263,9 +270,9 @@ impl Runner {
     fn held<'a>(&mut self, outcome: Outcome) -> Option<Held<'a>> {
         match outcome {
             Outcome::Made(made) => Some(Held::Made(made)),
-            Outcome::Placed(buffer) => {
+            Outcome::InSlot(buffer) => {
                 self.spare.push(buffer);
-                Some(Held::Placed)
+                Some(Held::InSlot)
             }
             Outcome::Nothing => None,
         }

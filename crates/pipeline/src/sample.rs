@@ -105,7 +105,7 @@ pub struct SampleView<'a> {
     pub key: &'a str,
     /// See [`Sample::index`].
     pub index: u64,
-    /// Name and value of every field that was not placed already.
+    /// Name and value of every field that was not written into a slot already.
     pub fields: &'a [(&'a str, ValueView<'a>)],
 }
 

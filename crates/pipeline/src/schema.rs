@@ -38,8 +38,8 @@ impl Schema {
 
 impl fmt::Display for Schema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (place, (name, kind)) in self.fields.iter().enumerate() {
-            let comma = if place > 0 { ", " } else { "" };
+        for (index, (name, kind)) in self.fields.iter().enumerate() {
+            let comma = if index > 0 { ", " } else { "" };
             write!(f, "{comma}{name}: {kind}")?;
         }
         Ok(())

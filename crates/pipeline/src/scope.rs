@@ -13,7 +13,7 @@ pub struct Scope {
     pub random: Random,
     /// What a geometric step did to the picture that comes first in its `fields`; masks and boxes follow it.
     pub(crate) frame: Option<Frame>,
-    draw: Draw,
+    rng_key: RngKey,
     sample: u64,
     /// One of each type: so few that looking through them is faster than a map.
     scratch: Vec<Box<dyn Scratch>>,
@@ -53,7 +53,7 @@ impl Scope {
     /// A fresh scope.
     pub fn new() -> Self {
         let random = Random::from_parts(&[]);
-        Self { random, frame: None, draw: Draw::default(), sample: 0, scratch: Vec::new() }
+        Self { random, frame: None, rng_key: RngKey::default(), sample: 0, scratch: Vec::new() }
     }
 
     /// This worker's scratch of type `T`, as the last step left it.
@@ -62,11 +62,11 @@ impl Scope {
     /// Never: what was found by its type is of it.
     pub fn scratch<T: Scratch + Default>(&mut self) -> &mut T {
         let kept = self.scratch.iter().position(|scratch| (&**scratch as &dyn Any).is::<T>());
-        let place = kept.unwrap_or_else(|| {
+        let index = kept.unwrap_or_else(|| {
             self.scratch.push(Box::new(T::default()));
             self.scratch.len() - 1
         });
-        (&mut *self.scratch[place] as &mut dyn Any).downcast_mut().expect("found by its type")
+        (&mut *self.scratch[index] as &mut dyn Any).downcast_mut().expect("found by its type")
     }
 
     /// How many bytes the large buffers of its scratch take.
@@ -80,8 +80,8 @@ impl Scope {
     }
 
     /// A new sample begins.
-    pub(crate) fn begin_sample(&mut self, draw: Draw, sample: u64) {
-        self.draw = draw;
+    pub(crate) fn begin_sample(&mut self, rng_key: RngKey, sample: u64) {
+        self.rng_key = rng_key;
         self.sample = sample;
     }
 
@@ -92,7 +92,7 @@ impl Scope {
 
     /// Step number `step` of the pipeline begins to draw. Doing so twice gives the same numbers again.
     pub(crate) fn begin_step(&mut self, step: usize) {
-        self.random = Random::from_parts(&[self.draw.seed, self.draw.epoch, self.sample, step as u64]);
+        self.random = Random::from_parts(&[self.rng_key.seed, self.rng_key.epoch, self.sample, step as u64]);
     }
 }
 
@@ -102,9 +102,9 @@ impl Default for Scope {
     }
 }
 
-/// Which draw of random numbers a sample gets: the same seed and epoch give the same pictures again.
+/// What the random numbers of samples follow from: the same seed and epoch give the same pictures again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Draw {
+pub struct RngKey {
     /// The seed of the run.
     pub seed: u64,
     /// The epoch.

@@ -1,9 +1,10 @@
-//! A parameter of a pipeline given from outside: `random-crop.size=192`, `source.files=**/*.csv`.
+//! A parameter of a pipeline given from outside: `random_crop.size=192`, `source.files=**/*.csv`.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::error::{Error, Result};
+use crate::nearest::one_of;
 use crate::pipeline::{Pipeline, PipelineSpec};
 use crate::source::GIVEN_FILES;
 
@@ -27,11 +28,11 @@ impl FromStr for Setting {
         let unfit = || Error::Format {
             name: text.to_owned(),
             message:
-                "it is no setting; write `STEP.PARAMETER=VALUE`, as `random-crop.size=192`, or `source.files=**/*.csv`"
+                "it is no setting; write `STEP.PARAMETER=VALUE`, as `random_crop.size=192`, or `source.files=**/*.csv`"
                     .to_owned(),
         };
-        let (place, value) = text.split_once('=').ok_or_else(unfit)?;
-        let (part, parameter) = place.trim().split_once('.').ok_or_else(unfit)?;
+        let (name, value) = text.split_once('=').ok_or_else(unfit)?;
+        let (part, parameter) = name.trim().split_once('.').ok_or_else(unfit)?;
         if part.is_empty() || parameter.is_empty() {
             return Err(unfit());
         }
@@ -65,9 +66,9 @@ impl Pipeline {
         }
         let format = |message: String| Error::Format { name: self.name().to_owned(), message };
         let mut spec = self.to_spec().ok_or_else(|| format("has a step that was made in code".to_owned()))?;
-        for (place, setting) in settings.iter().enumerate() {
+        for (index, setting) in settings.iter().enumerate() {
             let same = |other: &&Setting| other.part == setting.part && other.parameter == setting.parameter;
-            if let Some(other) = settings[..place].iter().find(same) {
+            if let Some(other) = settings[..index].iter().find(same) {
                 return Err(format(format!(
                     "is given both `{other}` and `{setting}`, of which one would have no effect"
                 )));
@@ -90,16 +91,16 @@ impl PipelineSpec {
             self.source = table.try_into().map_err(|error: toml::de::Error| format(error.message().to_owned()))?;
             return Ok(());
         }
-        let place = pipeline.steps().iter().position(|step| step.name == setting.part).ok_or_else(|| {
+        let index = pipeline.steps().iter().position(|step| step.name == setting.part).ok_or_else(|| {
             let names = pipeline.steps().iter().map(|step| step.name.as_str()).chain([SOURCE]);
             Error::Unknown {
                 what: "step",
                 found: setting.part.clone(),
                 pipeline: pipeline.name().to_owned(),
-                choices: names.collect::<Vec<_>>().join(", "),
+                hint: one_of(&setting.part, names),
             }
         })?;
-        self.steps[place].set(&setting.parameter, setting.value.clone());
+        self.steps[index].set(&setting.parameter, setting.value.clone());
         Ok(())
     }
 }

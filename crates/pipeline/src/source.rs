@@ -8,15 +8,15 @@ use forebay_codec::{DType, Tensor, npy};
 use forebay_record::{FeatureView, SharedExample, TensorProto};
 use serde::{Deserialize, Serialize};
 
-use crate::beside::BesidePath;
 use crate::error::{Error, Result};
 use crate::sample::Value;
 use crate::schema::{FieldType, Schema};
+use crate::sidecar::SidecarPath;
 use crate::stored::{KEY_FEATURE, tensor_from, tensor_of};
 
 /// Where samples come from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, default)]
 pub struct Source {
     /// What the files are.
     #[serde(skip_serializing_if = "Format::is_files")]
@@ -38,10 +38,10 @@ pub struct Source {
     /// The function of the program that gives labels, for `label = "function"`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub function: Option<String>,
-    /// What a label is. Unless given, the place of a class; numbers of a table, a list or a function stay what they are.
+    /// What a label is. Unless given, the index of a class; numbers of a table, a list or a function stay what they are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub label_type: Option<LabelType>,
-    /// The classes, where they are fixed: a label is a place in this list. Unless given, those that files have, by name.
+    /// The classes, where they are fixed: a label is an index into this list. Unless given, those that files have, by name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub classes: Option<Vec<String>>,
     /// In which order samples are numbered. Files are shuffled and the samples of shards are as they lie, unless given.
@@ -75,7 +75,7 @@ pub struct SourceField {
     /// What the field is called.
     pub field: String,
     /// For files: the path of another file below the data folder, with `{folder}`, `{stem}` and `{name}` of the sample's
-    /// file in it (`masks/{stem}.png`), or these with a text replaced (`{stem:_image=_mask}.png`): see [`BesidePath`]. For tar: the member, or several of which a sample has one (`jpg;png`). For TFRecord:
+    /// file in it (`masks/{stem}.png`), or these with a text replaced (`{stem:_image=_mask}.png`): see [`SidecarPath`]. For tar: the member, or several of which a sample has one (`jpg;png`). For TFRecord:
     /// the feature.
     pub from: String,
     /// What it holds: `bytes`, `text`, `json`, `int`, or a tensor (an `npy` member, a feature that is a list of numbers).
@@ -109,7 +109,7 @@ pub enum Label {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LabelType {
-    /// The place of a class among the classes.
+    /// The index of a class among the classes.
     Class,
     /// A whole number, as it is.
     Int,
@@ -149,7 +149,7 @@ impl Default for Source {
 /// The field that gets the label.
 pub const LABEL_FIELD: &str = "label";
 
-/// PRESTO lists its files in an order shuffled with this seed (inventory §1.5, step 0).
+/// PRESTO lists its files in an order shuffled with this seed.
 const ORDER_SEED: u64 = 42;
 
 /// What a source has for its `files` where they are given as a list.
@@ -169,8 +169,8 @@ impl Source {
     pub fn pattern(&self) -> &str {
         self.files.as_deref().unwrap_or(match self.format {
             Format::Files => "**/*.{jpg,jpeg,png,webp,bmp,ppm,pgm,qoi,l3}",
-            Format::Tar => "**/*.tar",
-            Format::Tfrecord => "**/*{.tfrecord,.tfrecords,.tfrec,.record}{,-*}",
+            Format::Tar => "**/*.{tar,tar.gz,tgz,tar.zst}",
+            Format::Tfrecord => "**/*{.tfrecord,.tfrecords,.tfrec,.record}{,-*,.gz,.zst}",
         })
     }
 
@@ -238,8 +238,8 @@ impl Source {
     pub(crate) fn check(&self, pipeline: &str) -> Result<()> {
         let wrong = |message: String| Err(Error::Format { name: pipeline.to_owned(), message });
         let schema = self.schema();
-        for (place, (name, _)) in schema.fields.iter().enumerate() {
-            if name == KEY_FEATURE || schema.fields[..place].iter().any(|(other, _)| other == name) {
+        for (index, (name, _)) in schema.fields.iter().enumerate() {
+            if name == KEY_FEATURE || schema.fields[..index].iter().any(|(other, _)| other == name) {
                 return wrong(format!("the source's field cannot be called `{name}`: that name is taken"));
             }
         }
@@ -257,7 +257,7 @@ impl Source {
                 return wrong(format!("the source's field `{}` cannot be read as {}", field.field, field.kind));
             }
             for SourceField { field, from, .. } in &self.fields {
-                match BesidePath::parse(from) {
+                match SidecarPath::parse(from) {
                     Err(problem) => {
                         return wrong(format!("the source's field `{field}` is from `{from}`, which has {problem}"));
                     }
@@ -282,7 +282,7 @@ impl Source {
             ("labels of a list", self.label == Label::List),
             ("labels of a function", self.label == Label::Function || self.function.is_some()),
             ("labels by their top folder", self.label == Label::TopFolder),
-            ("a `label-type`", self.label_type.is_some()),
+            ("a `label_type`", self.label_type.is_some()),
             ("`classes`", self.classes.is_some()),
         ];
         if let Some((what, _)) = from.iter().find(|(_, is)| self.format != Format::Files && *is) {
@@ -293,7 +293,7 @@ impl Source {
             return idle("table", "label = \"table\"");
         }
         if self.table_columns.is_some() && self.table.is_none() {
-            return idle("table-columns", "table");
+            return idle("table_columns", "table");
         }
         if self.function.is_some() != (self.label == Label::Function) {
             return Err("the source needs both `label = \"function\"` and `function`, or none of them".to_owned());
@@ -302,14 +302,14 @@ impl Source {
             return idle("label = \"list\"", "files = \"-\"");
         }
         if self.label == Label::None && self.label_type.is_some() {
-            return idle("label-type", "label");
+            return idle("label_type", "label");
         }
         let Some(classes) = &self.classes else { return Ok(()) };
         if self.label == Label::None {
             return idle("classes", "label");
         }
         if matches!(self.label_type, Some(LabelType::Int | LabelType::Float)) {
-            return idle("classes", "label-type = \"class\"");
+            return idle("classes", "label_type = \"class\"");
         }
         let mut known = HashSet::new();
         if let Some(twice) = classes.iter().find(|class| !known.insert(class.as_str())) {

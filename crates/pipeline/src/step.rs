@@ -16,10 +16,10 @@ use crate::steps::{Call, StepSpec};
 /// One named transformation.
 #[derive(Debug, Clone)]
 pub struct Step {
-    /// What it is called in messages, unique in its pipeline: `decode`, `random-crop`.
+    /// What it is called in messages, unique in its pipeline: `decode`, `random_crop`.
     pub name: String,
     /// What a data set is called that is kept after this step: `decoded`, `resized`.
-    pub state: String,
+    pub stage: String,
     /// The fields it works on. A random step draws once per sample, so that a picture and its mask are cut alike.
     pub fields: Vec<String>,
     /// What it does.
@@ -34,9 +34,9 @@ pub enum Action {
     /// One value becomes another.
     Transform(Arc<dyn Transform>),
     /// Fields of a sample are changed, added or taken away.
-    Remake(Arc<dyn Remake>),
+    SampleTransform(Arc<dyn SampleTransform>),
     /// One sample becomes any number of samples.
-    Expand(Arc<dyn Expand>),
+    FlatMap(Arc<dyn FlatMap>),
 }
 
 impl Action {
@@ -44,8 +44,8 @@ impl Action {
     pub fn check(&self) -> Result<(), BadParameter> {
         match self {
             Self::Transform(transform) => transform.check(),
-            Self::Remake(remake) => remake.check(),
-            Self::Expand(expand) => expand.check(),
+            Self::SampleTransform(remake) => remake.check(),
+            Self::FlatMap(expand) => expand.check(),
         }
     }
 
@@ -53,16 +53,16 @@ impl Action {
     pub fn is_random(&self) -> bool {
         match self {
             Self::Transform(transform) => transform.is_random(),
-            Self::Remake(remake) => remake.is_random(),
-            Self::Expand(_) => false,
+            Self::SampleTransform(remake) => remake.is_random(),
+            Self::FlatMap(_) => false,
         }
     }
 
     /// Whether it can run at all; `false` for a function that only another program has.
     pub fn can_run(&self) -> bool {
         match self {
-            Self::Remake(remake) => remake.can_run(),
-            Self::Transform(_) | Self::Expand(_) => true,
+            Self::SampleTransform(remake) => remake.can_run(),
+            Self::Transform(_) | Self::FlatMap(_) => true,
         }
     }
 
@@ -70,8 +70,8 @@ impl Action {
     pub fn files(&self) -> Option<&dyn StepFiles> {
         match self {
             Self::Transform(transform) => transform.files(),
-            Self::Remake(remake) => remake.files(),
-            Self::Expand(expand) => expand.files(),
+            Self::SampleTransform(remake) => remake.files(),
+            Self::FlatMap(expand) => expand.files(),
         }
     }
 
@@ -79,7 +79,7 @@ impl Action {
     pub(crate) fn transform_as<T: Transform>(&self) -> Option<&T> {
         match self {
             Self::Transform(transform) => (&**transform as &dyn Any).downcast_ref(),
-            Self::Remake(_) | Self::Expand(_) => None,
+            Self::SampleTransform(_) | Self::FlatMap(_) => None,
         }
     }
 }
@@ -100,14 +100,14 @@ pub struct BadParameter {
 }
 
 impl BadParameter {
-    /// `Ok` if `sound`, otherwise a complaint about `parameter`.
+    /// `Ok` if `valid`, otherwise a complaint about `parameter`.
     pub fn unless(
-        sound: bool,
+        valid: bool,
         parameter: &'static str,
         found: &dyn fmt::Debug,
         expected: &'static str,
     ) -> Result<(), Self> {
-        if sound {
+        if valid {
             return Ok(());
         }
         let found = format!("{found:?}");
@@ -159,12 +159,12 @@ pub trait Transform: Any + fmt::Debug + Send + Sync {
     fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs>;
 
     /// Does it: opens `input`, says what it takes beside ([`Output::working`]), and puts the value into `output`, which gives a
-    /// tensor the place where it will stay ([`Output::tensor`]): the slot of a batch, if no step follows.
+    /// tensor the memory where it will stay ([`Output::tensor`]): the slot of a batch, if no step follows.
     fn run(&self, input: ValueView<'_>, output: &mut Output<'_>, scope: &mut Scope) -> Result<(), StepError>;
 }
 
 /// A transformation of a whole sample: fields are changed, added or taken away.
-pub trait Remake: fmt::Debug + Send + Sync {
+pub trait SampleTransform: fmt::Debug + Send + Sync {
     /// Whether it draws random numbers.
     fn is_random(&self) -> bool {
         false
@@ -186,7 +186,7 @@ pub trait Remake: fmt::Debug + Send + Sync {
     }
 
     /// The same with its function, if it needs one and `find` has it.
-    fn resolved(&self, find: &dyn Fn(&str) -> Option<Arc<dyn Call>>) -> Option<Arc<dyn Remake>> {
+    fn resolved(&self, find: &dyn Fn(&str) -> Option<Arc<dyn Call>>) -> Option<Arc<dyn SampleTransform>> {
         let _ = find;
         None
     }
@@ -205,7 +205,7 @@ pub trait Remake: fmt::Debug + Send + Sync {
 }
 
 /// A transformation of one sample into any number of samples: the windows of a signal, the tiles of a picture.
-pub trait Expand: fmt::Debug + Send + Sync {
+pub trait FlatMap: fmt::Debug + Send + Sync {
     /// Whether its parameters make sense; asked when a pipeline is made.
     fn check(&self) -> Result<(), BadParameter> {
         Ok(())
@@ -220,7 +220,7 @@ pub trait Expand: fmt::Debug + Send + Sync {
     fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs>;
 
     /// Gives each new sample to `parts`, in order. Keys must stay unique.
-    fn expand(&self, sample: &Sample, field: &str, parts: &mut Parts<'_>) -> Result<(), StepError>;
+    fn flat_map(&self, sample: &Sample, field: &str, parts: &mut Parts<'_>) -> Result<(), StepError>;
 }
 
 /// What becomes of a sample that is made into several.

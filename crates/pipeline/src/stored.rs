@@ -1,5 +1,5 @@
 //! How a sample is kept in a record: a `tf.train.Example` with one feature per field, which TensorFlow and others read as
-//! it is. Tensors are serialised `TensorProto`s, as PRESTO writes them (inventory P11); bytes and text are byte strings,
+//! it is. Tensors are serialized `TensorProto`s, as PRESTO writes them; bytes and text are byte strings,
 //! whole numbers are integers, and the sample's key is the feature [`KEY_FEATURE`].
 
 use bytes::Bytes;
@@ -30,15 +30,15 @@ pub fn encode_sample(sample: &SampleView<'_>, encoding: Option<Encoding>, out: &
     let key: [&[u8]; 1] = [sample.key.as_bytes()];
     let mut features = Vec::with_capacity(sample.fields.len() + 1);
     features.push((KEY_FEATURE, Feature::Bytes(&key)));
-    for (place, (name, value)) in sample.fields.iter().enumerate() {
+    for (index, (name, value)) in sample.fields.iter().enumerate() {
         let feature = match value {
-            ValueView::Tensor(view) if pictures[place].is_none() => {
+            ValueView::Tensor(view) if pictures[index].is_none() => {
                 let dims: Vec<u64> = view.spec.shape.dims().iter().map(|&dim| dim as u64).collect();
                 let shape = TensorShape::new(&dims)?;
                 Feature::Tensor(TensorProto::new(tensorflow_type(view.spec.dtype), shape, view.data)?)
             }
-            ValueView::Int(_) => Feature::Int64(&numbers[place]),
-            _ => Feature::Bytes(&strings[place]),
+            ValueView::Int(_) => Feature::Int64(&numbers[index]),
+            _ => Feature::Bytes(&strings[index]),
         };
         features.push((*name, feature));
     }

@@ -1,4 +1,4 @@
-//! The strategy: where a pipeline is split, and in which form what is kept there is stored.
+//! The strategy: where a pipeline is split, and in which format what is kept there is stored.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,45 +8,45 @@ use forebay_codec::image::Encoding;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::form::{Form, JOIN};
 use crate::pipeline::{Pipeline, Split};
 use crate::schema::{FieldType, Schema};
 use crate::step::{Action, Step};
-use crate::steps::{Colour, Decode};
+use crate::steps::{Color, Decode};
+use crate::storage_format::{JOIN, StorageFormat};
 
-/// A split, and the form in which samples are kept there.
+/// A split, and the format in which samples are kept there.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Strategy {
     /// Where the pipeline is split.
     pub split: Split,
-    /// The form.
+    /// The format.
     #[serde(flatten)]
-    pub form: Form,
+    pub format: StorageFormat,
 }
 
-/// The strategy's name: its split's, and its form's unless that is plain, as in `decoded+png`.
+/// The strategy's name: its split's, and its format's unless that is plain, as in `decoded+png`.
 impl fmt::Display for Strategy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.split.name)?;
-        if self.form.is_plain() { Ok(()) } else { write!(f, "{JOIN}{}", self.form) }
+        if self.format.is_plain() { Ok(()) } else { write!(f, "{JOIN}{}", self.format) }
     }
 }
 
 impl Strategy {
     /// The strategy of this name, checked against its pipeline.
     pub fn parse(pipeline: &Pipeline, name: &str) -> Result<Self> {
-        let (split, form) = name.split_once(JOIN).map_or((name, None), |(split, form)| (split, Some(form)));
-        let form = form.map(str::parse).transpose()?.unwrap_or_default();
-        Self::new(pipeline, pipeline.split(split)?, form)
+        let (split, format) = name.split_once(JOIN).map_or((name, None), |(split, format)| (split, Some(format)));
+        let format = format.map(str::parse).transpose()?.unwrap_or_default();
+        Self::new(pipeline, pipeline.split(split)?, format)
     }
 
     /// A strategy, if what is kept at `split` can be stored so.
-    pub fn new(pipeline: &Pipeline, split: Split, form: Form) -> Result<Self> {
-        let strategy = Self { split, form };
-        if strategy.split.keeps_files() && !form.is_plain() {
-            return Err(Error::KeepsFiles { strategy: strategy.to_string(), form: form.to_string() });
+    pub fn new(pipeline: &Pipeline, split: Split, format: StorageFormat) -> Result<Self> {
+        let strategy = Self { split, format };
+        if strategy.split.keeps_files() && !format.is_plain() {
+            return Err(Error::KeepsFiles { strategy: strategy.to_string(), format: format.to_string() });
         }
-        if let Some(encoding) = form.encoding {
+        if let Some(encoding) = format.encoding {
             let kept = pipeline.schema_after(strategy.split.offline_steps());
             if !kept.fields.iter().any(|(_, kind)| decoder_of(kind, encoding).is_some()) {
                 return Err(Error::NotAPicture {
@@ -59,20 +59,20 @@ impl Strategy {
         Ok(strategy)
     }
 
-    /// Every strategy of `pipeline`: each legal split in plain form, and in each of `forms` that can hold what is kept.
-    pub fn all(pipeline: &Pipeline, forms: &[Form]) -> Vec<Self> {
+    /// Every strategy of `pipeline`: each legal split in plain format, and in each of `formats` that can hold what is kept.
+    pub fn all(pipeline: &Pipeline, formats: &[StorageFormat]) -> Vec<Self> {
         let mut all = Vec::new();
         for split in pipeline.splits() {
-            let plain = Form::default();
-            let forms = std::iter::once(&plain).chain(forms.iter().filter(|form| !form.is_plain()));
-            all.extend(forms.filter_map(|&form| Self::new(pipeline, split.clone(), form).ok()));
+            let plain = StorageFormat::default();
+            let formats = std::iter::once(&plain).chain(formats.iter().filter(|format| !format.is_plain()));
+            all.extend(formats.filter_map(|&format| Self::new(pipeline, split.clone(), format).ok()));
         }
         all
     }
 
     /// Whether what is kept differs from what the pipeline computes up to the split.
     pub fn is_lossy(&self) -> bool {
-        self.form.encoding.is_some_and(|encoding| !encoding.is_lossless())
+        self.format.encoding.is_some_and(|encoding| !encoding.is_lossless())
     }
 
     /// The steps that are done once.
@@ -83,7 +83,7 @@ impl Strategy {
     /// The fields of a stored record: pictures that are encoded are bytes.
     pub fn stored_schema(&self, pipeline: &Pipeline) -> Schema {
         let mut schema = pipeline.schema_after(self.split.offline_steps()).clone();
-        if let Some(encoding) = self.form.encoding {
+        if let Some(encoding) = self.format.encoding {
             for (_, kind) in &mut schema.fields {
                 if decoder_of(kind, encoding).is_some() {
                     *kind = FieldType::Bytes;
@@ -95,12 +95,12 @@ impl Strategy {
 
     /// The steps that make the pictures of a stored sample again; none where they are kept raw.
     pub fn unpacking(&self, pipeline: &Pipeline) -> Vec<Step> {
-        let Some(encoding) = self.form.encoding else { return Vec::new() };
+        let Some(encoding) = self.format.encoding else { return Vec::new() };
         let kept = &pipeline.schema_after(self.split.offline_steps()).fields;
         let pictures = kept.iter().filter_map(|(name, kind)| Some((name, decoder_of(kind, encoding)?)));
         let step = |(name, decode): (&String, Decode)| Step {
             name: format!("decode {name} from {encoding}"),
-            state: self.split.name.clone(),
+            stage: self.split.name.clone(),
             fields: vec![name.clone()],
             action: Action::Transform(Arc::new(decode)),
             spec: None,
@@ -127,11 +127,11 @@ pub(crate) fn decoder_of(kind: &FieldType, encoding: Encoding) -> Option<Decode>
         DType::U16 if encoding.holds_sixteen_bits() => true,
         _ => return None,
     };
-    let colour = match channels {
-        Some(1) => Colour::Grey,
-        Some(3) => Colour::Rgb,
+    let color = match channels {
+        Some(1) => Color::Gray,
+        Some(3) => Color::Rgb,
         _ => return None,
     };
     // Written by us: there is no orientation to apply and no part to miss.
-    Some(Decode { colour, keep_depth, orientation: false, ..Decode::default() })
+    Some(Decode { color, keep_depth, orientation: false, ..Decode::default() })
 }

@@ -1,4 +1,4 @@
-//! One profile analysed: what its plots and tables show.
+//! One profile analyzed: what its plots and tables show.
 
 use serde::Serialize;
 
@@ -8,33 +8,33 @@ use crate::pareto::pareto_front;
 use crate::prediction::quotient;
 use crate::profile::{Profile, StrategyProfile};
 
-/// Every strategy of a profile, analysed.
+/// Every strategy of a profile, analyzed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Analysis {
     /// The name of the pipeline.
     pub pipeline: String,
     /// The strategies, in the order of the pipeline.
-    pub strategies: Vec<Analysed>,
+    pub strategies: Vec<Analyzed>,
 }
 
-/// One strategy, analysed. In JSON the keys of [`RankedStrategy`] stand beside the others.
+/// One strategy, analyzed. In JSON the keys of [`RankedStrategy`] stand beside the others.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Analysed {
+pub struct Analyzed {
     /// Its numbers and its score.
     #[serde(flatten)]
     pub ranked: RankedStrategy,
-    /// Its place by the objective, 1 for the best.
-    pub place: usize,
+    /// Its rank by the objective, 1 for the best.
+    pub rank: usize,
     /// Whether no other strategy is at least as good in storage, throughput and preparation time, and better in one.
     pub pareto: bool,
     /// The same of storage and throughput alone.
     pub pareto_storage_throughput: bool,
     /// Bytes on storage per sample.
     pub bytes_per_sample: f64,
-    /// What the storage's bandwidth alone would allow: bandwidth over bytes per sample (inventory P32).
+    /// What the storage's bandwidth alone would allow: bandwidth over bytes per sample.
     pub max_samples_per_second: Option<f64>,
     /// The share of the online processor time that goes into taking stored samples apart.
-    pub deserialise_share: Option<f64>,
+    pub deserialize_share: Option<f64>,
     /// The strategy that keeps the same split as it is, where this one keeps it encoded or compressed.
     pub plain: Option<String>,
     /// The share of storage saved against that one: 1 - encoded / plain (P32).
@@ -45,16 +45,16 @@ pub struct Analysed {
     pub prep_factor: Option<f64>,
 }
 
-/// Analyses `profile` by `objective`; fails where planning does.
-pub fn analyse(profile: &Profile, objective: &Objective) -> Result<Analysis> {
+/// Analyzes `profile` by `objective`; fails where planning does.
+pub fn analyze(profile: &Profile, objective: &Objective) -> Result<Analysis> {
     let ranking = rank(profile, objective)?.into_strategies();
     let trainer = objective.trainer();
-    let place = |name: &str| ranking.iter().position(|ranked| ranked.summary.name == name);
+    let index = |name: &str| ranking.iter().position(|ranked| ranked.summary.name == name);
     // In the order of the profile; `rank` gives each of its strategies once.
     let ordered: Vec<(usize, &RankedStrategy)> = profile
         .strategies
         .iter()
-        .filter_map(|strategy| place(&strategy.name).map(|place| (place, &ranking[place])))
+        .filter_map(|strategy| index(&strategy.name).map(|index| (index, &ranking[index])))
         .collect();
     let costs = |ranked: &RankedStrategy| {
         [ranked.storage_bytes_total() as f64, -ranked.useful_samples_per_second(trainer), ranked.prep_seconds_total()]
@@ -62,19 +62,19 @@ pub fn analyse(profile: &Profile, objective: &Objective) -> Result<Analysis> {
     let costs: Vec<[f64; 3]> = ordered.iter().map(|(_, ranked)| costs(ranked)).collect();
     let front = pareto_front(&costs);
     let flat_front = pareto_front(&costs.iter().map(|&[storage, rate, _]| [storage, rate]).collect::<Vec<_>>());
-    let strategies = ordered.iter().zip(&profile.strategies).enumerate().map(|(at, (&(place, ranked), strategy))| {
+    let strategies = ordered.iter().zip(&profile.strategies).enumerate().map(|(at, (&(index, ranked), strategy))| {
         let plain = plain(profile, strategy).and_then(|plain| {
             let ranked = ordered.iter().map(|(_, ranked)| *ranked).find(|ranked| ranked.summary.name == plain.name)?;
             Some((plain, ranked))
         });
-        Analysed {
+        Analyzed {
             ranked: ranked.clone(),
-            place: place + 1,
+            rank: index + 1,
             pareto: front[at],
             pareto_storage_throughput: flat_front[at],
             bytes_per_sample: strategy.bytes_per_sample,
             max_samples_per_second: quotient(profile.storage.sequential_bytes_per_second, strategy.bytes_per_sample),
-            deserialise_share: deserialise_share(strategy),
+            deserialize_share: deserialize_share(strategy),
             plain: plain.map(|(plain, _)| plain.name.clone()),
             space_saving: plain.and_then(|(plain, _)| {
                 ratio(strategy.storage_bytes as f64, plain.storage_bytes as f64).map(|ratio| 1.0 - ratio)
@@ -93,9 +93,9 @@ fn plain<'p>(profile: &'p Profile, strategy: &StrategyProfile) -> Option<&'p Str
     profile.strategies.iter().find(same).filter(|plain| plain.name != strategy.name)
 }
 
-fn deserialise_share(strategy: &StrategyProfile) -> Option<f64> {
-    let all = strategy.deserialise_cpu_seconds + strategy.online_cpu_seconds;
-    (all > 0.0).then(|| strategy.deserialise_cpu_seconds / all)
+fn deserialize_share(strategy: &StrategyProfile) -> Option<f64> {
+    let all = strategy.deserialize_cpu_seconds + strategy.online_cpu_seconds;
+    (all > 0.0).then(|| strategy.deserialize_cpu_seconds / all)
 }
 
 fn ratio(one: f64, other: f64) -> Option<f64> {

@@ -59,7 +59,7 @@ impl Profile {
         require(position <= self.steps.len(), &field("split.position"), &position, "within the pipeline")?;
         amount(&field("bytes_per_sample"), strategy.bytes_per_sample)?;
         amount(&field("prep_seconds"), strategy.prep_seconds)?;
-        amount(&field("deserialise_cpu_seconds"), strategy.deserialise_cpu_seconds)?;
+        amount(&field("deserialize_cpu_seconds"), strategy.deserialize_cpu_seconds)?;
         amount(&field("online_cpu_seconds"), strategy.online_cpu_seconds)?;
         for (name, alone) in [("reading", strategy.reading), ("working", strategy.working)] {
             let Some(alone) = alone else { continue };

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::error::Result;
 use crate::profile::{Caching, Profile};
-use crate::summary::summarise;
+use crate::summary::summarize;
 
 /// What profiles of one pipeline show together.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
@@ -29,7 +29,7 @@ pub struct Comparison {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ShuffleGroup {
     /// The bytes of the windows, ascending; `None`, which comes first, where samples came in order.
-    pub window_bytes: Vec<Option<u64>>,
+    pub shuffle_window_bytes: Vec<Option<u64>>,
     /// One row for each strategy.
     pub rows: Vec<ShuffleRow>,
 }
@@ -66,8 +66,8 @@ pub struct CachingRow {
     /// Samples in memory.
     pub application: Option<f64>,
     /// The share of the time under system caching that application caching saves, which is what taking samples apart and
-    /// copying them takes: (system - application) / system (inventory P32).
-    pub deserialise_share: Option<f64>,
+    /// copying them takes: (system - application) / system.
+    pub deserialize_share: Option<f64>,
 }
 
 /// Lines that are drawn together.
@@ -115,14 +115,9 @@ struct Measured<'p> {
 pub fn compare(profiles: &[&Profile]) -> Result<Comparison> {
     let mut all = Vec::new();
     for &profile in profiles {
-        for (summary, strategy) in summarise(profile, None)?.into_iter().zip(&profile.strategies) {
+        for (summary, strategy) in summarize(profile, None)?.into_iter().zip(&profile.strategies) {
             let bytes_per_sample = strategy.bytes_per_sample;
-            all.push(Measured {
-                profile,
-                strategy: summary.name,
-                rate: summary.t4_samples_per_second,
-                bytes_per_sample,
-            });
+            all.push(Measured { profile, strategy: summary.name, rate: summary.samples_per_second, bytes_per_sample });
         }
     }
     let cachings = [Caching::None, Caching::System, Caching::Application];
@@ -175,7 +170,7 @@ fn strategies<'m>(group: &[&'m Measured]) -> Vec<&'m str> {
 }
 
 /// On which storage and data.
-fn place(profile: &Profile) -> (String, String, u64) {
+fn data_and_storage(profile: &Profile) -> (String, String, u64) {
     (profile.storage.name.clone(), profile.data.root.clone(), profile.data.samples)
 }
 
@@ -185,8 +180,9 @@ fn shuffled(profile: &Profile) -> Option<u64> {
 }
 
 fn caching(all: &[Measured]) -> Option<CachingGroup> {
-    let fixed =
-        |profile: &Profile| (place(profile), profile.method.threads, profile.method.sample_count, shuffled(profile));
+    let fixed = |profile: &Profile| {
+        (data_and_storage(profile), profile.method.threads, profile.method.sample_count, shuffled(profile))
+    };
     let group = widest(all, fixed, |profile| profile.method.caching)?;
     let method = &group.first()?.profile.method;
     let row = |strategy: &str| {
@@ -202,7 +198,7 @@ fn caching(all: &[Measured]) -> Option<CachingGroup> {
             none,
             system,
             application,
-            deserialise_share: share.filter(|share| share.is_finite()),
+            deserialize_share: share.filter(|share| share.is_finite()),
         }
     };
     let rows = strategies(&group).into_iter().map(row).collect();
@@ -228,8 +224,9 @@ fn lines(group: &[&Measured], x: impl Fn(&Measured) -> f64, y: impl Fn(&Measured
 }
 
 fn threads(all: &[Measured], caching: Caching) -> Option<LineGroup> {
-    let fixed =
-        |profile: &Profile| (place(profile), profile.method.caching, profile.method.sample_count, shuffled(profile));
+    let fixed = |profile: &Profile| {
+        (data_and_storage(profile), profile.method.caching, profile.method.sample_count, shuffled(profile))
+    };
     let cached: Vec<Measured> = all.iter().filter(|one| one.profile.method.caching == caching).map(again).collect();
     let group = widest(&cached, fixed, |profile| profile.method.threads)?;
     let lines = lines(&group, |one| one.profile.method.threads as f64, |one, first| one.rate / first.rate);
@@ -247,7 +244,9 @@ fn again<'p>(one: &Measured<'p>) -> Measured<'p> {
 }
 
 fn sample_counts(all: &[Measured]) -> Option<LineGroup> {
-    let fixed = |profile: &Profile| (place(profile), profile.method.caching, profile.method.threads, shuffled(profile));
+    let fixed = |profile: &Profile| {
+        (data_and_storage(profile), profile.method.caching, profile.method.threads, shuffled(profile))
+    };
     let group = widest(all, fixed, |profile| profile.method.sample_count)?;
     let method = &group.first()?.profile.method;
     let lines = lines(&group, |one| one.profile.method.sample_count as f64, |one, _| one.rate);
@@ -270,19 +269,19 @@ fn sample_sizes(all: &[Measured]) -> Option<LineGroup> {
 fn shuffles(all: &[Measured]) -> Option<ShuffleGroup> {
     let fixed = |profile: &Profile| {
         let method = &profile.method;
-        (place(profile), method.caching, method.threads, method.sample_count)
+        (data_and_storage(profile), method.caching, method.threads, method.sample_count)
     };
     let group = widest(all, fixed, shuffled)?;
-    let mut window_bytes: Vec<Option<u64>> = group.iter().map(|one| shuffled(one.profile)).collect();
-    window_bytes.sort_unstable();
-    window_bytes.dedup();
+    let mut shuffle_window_bytes: Vec<Option<u64>> = group.iter().map(|one| shuffled(one.profile)).collect();
+    shuffle_window_bytes.sort_unstable();
+    shuffle_window_bytes.dedup();
     let row = |strategy: &str| {
         let rate = |window: &Option<u64>| {
             let found = group.iter().find(|one| one.strategy == strategy && shuffled(one.profile) == *window);
             found.map(|one| one.rate)
         };
-        ShuffleRow { strategy: strategy.to_owned(), rates: window_bytes.iter().map(rate).collect() }
+        ShuffleRow { strategy: strategy.to_owned(), rates: shuffle_window_bytes.iter().map(rate).collect() }
     };
     let rows = strategies(&group).into_iter().map(row).collect();
-    Some(ShuffleGroup { window_bytes, rows })
+    Some(ShuffleGroup { shuffle_window_bytes, rows })
 }

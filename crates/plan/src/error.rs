@@ -10,7 +10,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[non_exhaustive]
 pub enum Error {
     /// A text is not the JSON of a profile or plan.
-    #[error("cannot read the {what}: {source}\nhint: it must be a file that `forebay {what}` wrote")]
+    #[error("cannot read the {what}: {source}\nhint: pass a file written by `forebay {what}`")]
     Json {
         /// `profile` or `plan`.
         what: &'static str,
@@ -18,7 +18,7 @@ pub enum Error {
         source: serde_json::Error,
     },
     /// A plan was given for a profile, or the other way round.
-    #[error("this is a {found}, not a {wanted}\nhint: give a file that `forebay {wanted}` wrote")]
+    #[error("this is a {found}, not a {wanted}\nhint: pass a file written by `forebay {wanted}`")]
     Other {
         /// `profile` or `plan`.
         wanted: &'static str,
@@ -35,7 +35,7 @@ pub enum Error {
     },
     /// A profile or plan has a layout that this version does not know.
     #[error(
-        "cannot read the {what}: its layout has version `{found}`, expected `{expected}`\nhint: make it again with this \
+        "cannot read the {what}: its layout has version `{found}`, expected `{expected}`\nhint: write it again with this \
          version of `forebay {what}`"
     )]
     Version {
@@ -69,7 +69,7 @@ pub enum Error {
         expected: &'static str,
     },
     /// Something has a price that would count for nothing.
-    #[error("`{price}` has a price, but nothing says for how long it is paid\nhint: give the number of `{missing}`")]
+    #[error("the price of `{price}` needs `{missing}`\nhint: pass the number of `{missing}` to pay for")]
     Unpaid {
         /// Which price.
         price: &'static str,

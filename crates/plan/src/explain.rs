@@ -75,11 +75,13 @@ pub const SHORT_RUN_SECONDS: f64 = 0.5;
 /// That the model misses the measurement by much, where it does, and why.
 fn doubt(strategy: &StrategyProfile, summary: &Summary) -> Option<String> {
     let error = summary.prediction_error.filter(|error| error.abs() >= ERROR_WORTH_SAYING)?;
-    let measured = units::samples_per_second(summary.t4_samples_per_second);
+    let measured = units::samples_per_second(summary.samples_per_second);
     let (share, side) = (units::percent(error.abs()), if error > 0.0 { "above" } else { "below" });
     let shortest = strategy.runs.iter().map(|run| run.seconds).reduce(f64::min).filter(|_| error > 0.0);
     let why = match shortest.filter(|&seconds| seconds < SHORT_RUN_SECONDS) {
-        Some(seconds) => format!(": runs of {} are in good part their start", units::seconds(seconds)),
+        Some(seconds) => {
+            format!(": runs of {} are too short: startup counts for much of them", units::seconds(seconds))
+        }
         None => ", so something else matters too".to_owned(),
     };
     Some(format!("the model is {share} {side} the {measured} measured{why}"))
@@ -90,14 +92,14 @@ fn partly_cached(profile: &Profile, summary: &Summary) -> Option<String> {
     let memory = profile.machine.memory_bytes;
     let partly = profile.method.caching != Caching::None && summary.storage_bytes_total > memory;
     let [total, memory] = [summary.storage_bytes_total, memory].map(|bytes| units::bytes(bytes as f64));
-    partly.then(|| format!("the whole {total} do not fit {memory} of memory, so only a part will be cached"))
+    partly.then(|| format!("the whole {total} does not fit in {memory} of memory, so only a part will be cached"))
 }
 
 fn reading(profile: &Profile, strategy: &StrategyProfile, prediction: &Prediction, hit_ratio: f64) -> String {
     let size = units::bytes(strategy.bytes_per_sample);
     let rate = prediction.load.unwrap_or_default();
     let load = units::number(rate);
-    let processor = rest("the processor could do", prediction.decode);
+    let processor = rest("the CPU could do", prediction.decode);
     let partly = hit_ratio > 0.0 && hit_ratio < 1.0;
     let held = if partly { format!(", {} of it from memory,", units::percent(hit_ratio)) } else { String::new() };
     if hit_ratio >= 1.0 || reads_from_memory(profile, strategy, hit_ratio) {
@@ -141,13 +143,13 @@ fn processing(profile: &Profile, strategy: &StrategyProfile, prediction: &Predic
         String::new()
     };
     let load = rest("reading could give", prediction.load);
-    format!("processor-bound: {time} of work per sample{steps}{copying} on {threads} allow {decode} samples/s{load}")
+    format!("CPU-bound: {time} of work per sample{steps}{copying} on {threads} allow {decode} samples/s{load}")
 }
 
 fn training(prediction: &Prediction) -> String {
     let trainer = units::number(prediction.trainer.unwrap_or_default());
     let load = rest("reading could give", prediction.load);
-    let processor = rest("the processor could do", prediction.decode);
+    let processor = rest("the CPU could do", prediction.decode);
     format!("trainer-bound: it takes {trainer} samples/s{load}{processor}")
 }
 
@@ -161,12 +163,12 @@ fn heaviest(profile: &Profile, strategy: &StrategyProfile) -> Option<String> {
     let encoding = strategy.name.split_once('+').map(|(_, encoding)| format!("decoding {encoding}"));
     let name = |part| match part {
         WorkPart::TakingApart => encoding.clone().unwrap_or_else(|| "taking records apart".to_owned()),
-        WorkPart::Step(place) => profile.steps[place].name.clone(),
+        WorkPart::Step(index) => profile.steps[index].name.clone(),
         WorkPart::Batches => "putting batches together".to_owned(),
     };
     let parts = work(profile, strategy).into_iter().enumerate();
     let mut parts: Vec<(usize, String, f64)> =
-        parts.map(|(place, work)| (place, name(work.part), work.cpu_seconds)).collect();
+        parts.map(|(index, work)| (index, name(work.part), work.cpu_seconds)).collect();
     let sum: f64 = parts.iter().map(|(_, _, seconds)| seconds).sum();
     parts.sort_by(|(_, _, one), (_, _, other)| other.total_cmp(one));
     let mut heavy_seconds = 0.0;
@@ -178,7 +180,7 @@ fn heaviest(profile: &Profile, strategy: &StrategyProfile) -> Option<String> {
     let share = if heavy_count == parts.len() { "all" } else { "most" };
     parts.truncate(heavy_count);
     // Named in the order in which they run.
-    parts.sort_by_key(|(place, _, _)| *place);
+    parts.sort_by_key(|(index, _, _)| *index);
     let names: Vec<&str> = parts.iter().map(|(_, name, _)| name.as_str()).collect();
     let (last, before) = names.split_last()?;
     let words = if before.is_empty() { (*last).to_owned() } else { format!("{} and {last}", before.join(", ")) };

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::analysis::analyse;
+use crate::analysis::analyze;
 use crate::error::{Error, Result};
 use crate::objective::Objective;
 use crate::profile::Profile;
@@ -11,7 +11,7 @@ use crate::profile::Profile;
 /// Columns of one kind of value each, and rows: one for each strategy of each profile.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Table {
-    /// The columns: the settings of the profile, the strategy, and then in alphabetical order the keys of [`crate::Analysed`] in JSON, with
+    /// The columns: the settings of the profile, the strategy, and then in alphabetical order the keys of [`crate::Analyzed`] in JSON, with
     /// `.` between those of nested ones.
     pub columns: Vec<Column>,
     /// The rows: a cell for each column.
@@ -43,7 +43,7 @@ pub enum Cell {
 pub fn table(profiles: &[&Profile], objective: &Objective) -> Result<Table> {
     let mut table = Table { columns: Vec::new(), rows: Vec::new() };
     for (number, profile) in profiles.iter().enumerate() {
-        for strategy in analyse(profile, objective)?.strategies {
+        for strategy in analyze(profile, objective)?.strategies {
             let mut cells = settings(number, profile);
             cells.push(("strategy".to_owned(), Cell::Text(strategy.ranked.summary.name.clone())));
             let value = serde_json::to_value(&strategy).map_err(|source| Error::Write { what: "profile", source })?;

@@ -1,7 +1,7 @@
 //! Forecasts: what is to be expected of each strategy on a machine that was not measured.
 //!
 //! The cost model gives what storage and processor allow there. Each is corrected by what the measurement here says of it: the
-//! one that bound here by measured over modelled, which is its error; the other only upwards, where
+//! one that bound here by measured over modeled, which is its error; the other only upwards, where
 //! the measurement exceeds it and so disproves it. So the same machine gives what was measured, and a lesser one never more.
 
 use forebay_pipeline::Split;
@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::explain::{ERROR_WORTH_SAYING, binding};
 use crate::prediction::{Bound, Prediction, decode_threads, disk_load, memory_load, predict, predict_cached, smallest};
 use crate::profile::{Caching, Profile, StrategyProfile};
-use crate::summary::{Summary, break_even_epochs, summarise};
+use crate::summary::{Summary, break_even_epochs, summarize};
 use crate::units;
 use crate::what_if::{WhatIf, hit_ratio};
 
@@ -22,10 +22,10 @@ pub struct Forecast {
     pub name: String,
     /// Where the pipeline is split.
     pub split: Split,
-    /// T4 as it was measured here.
+    /// Throughput as it was measured here.
     pub measured_samples_per_second: f64,
-    /// T4 here by the cost model.
-    pub modelled_samples_per_second: Option<f64>,
+    /// Throughput here by the cost model.
+    pub modeled_samples_per_second: Option<f64>,
     /// What the cost model says of it there, the trainer included; `bound_by` is what binds once both rates are corrected.
     pub prediction: Prediction,
     /// The share of its bytes that comes from memory there.
@@ -36,7 +36,7 @@ pub struct Forecast {
     pub load_correction: f64,
     /// By what the model's rate of processing is multiplied because of the measurement here.
     pub decode_correction: f64,
-    /// T4 to be expected there: the smallest of the corrected rates and the trainer's.
+    /// Throughput to be expected there: the smallest of the corrected rates and the trainer's.
     pub expected_samples_per_second: f64,
     /// Bytes on storage of the whole data set there.
     pub storage_bytes_total: u64,
@@ -44,7 +44,7 @@ pub struct Forecast {
     pub prep_seconds_total: f64,
     /// Seconds of one epoch over the whole data set there.
     pub epoch_seconds_total: f64,
-    /// T4 over that of the strategy that reads files every epoch, both there.
+    /// Throughput over that of the strategy that reads files every epoch, both there.
     pub speedup: Option<f64>,
     /// Epochs after which preparing has paid off there.
     pub break_even_epochs: Option<u64>,
@@ -60,18 +60,18 @@ pub fn forecasts(profile: &Profile, what_if: &WhatIf, trainer: Option<f64>) -> R
     let there = what_if.apply(profile);
     // With the samples that are there, so that storage and preparation are of all of them.
     let counted = Profile { data: there.data.clone(), ..profile.clone() };
-    let mut summaries = summarise(&counted, None)?;
+    let mut summaries = summarize(&counted, None)?;
     let mut all = Vec::with_capacity(summaries.len());
-    for (place, summary) in summaries.iter_mut().enumerate() {
-        let forecast = forecast((profile, &there), place, summary, trainer);
-        summary.t4_samples_per_second = forecast.expected_samples_per_second;
+    for (index, summary) in summaries.iter_mut().enumerate() {
+        let forecast = forecast((profile, &there), index, summary, trainer);
+        summary.samples_per_second = forecast.expected_samples_per_second;
         summary.prep_seconds_total = forecast.prep_seconds_total;
         summary.epoch_seconds_total = forecast.epoch_seconds_total;
         all.push(forecast);
     }
     if let Some(baseline) = summaries.iter().find(|summary| summary.split.keeps_files()) {
         for (forecast, summary) in all.iter_mut().zip(&summaries) {
-            let speedup = summary.t4_samples_per_second / baseline.t4_samples_per_second;
+            let speedup = summary.samples_per_second / baseline.samples_per_second;
             forecast.speedup = speedup.is_finite().then_some(speedup);
             forecast.break_even_epochs = break_even_epochs(summary, baseline);
         }
@@ -79,21 +79,21 @@ pub fn forecasts(profile: &Profile, what_if: &WhatIf, trainer: Option<f64>) -> R
     Ok(all)
 }
 
-fn forecast((here, there): (&Profile, &Profile), place: usize, summary: &Summary, trainer: Option<f64>) -> Forecast {
-    let (strategy, moved) = (&here.strategies[place], &there.strategies[place]);
+fn forecast((here, there): (&Profile, &Profile), index: usize, summary: &Summary, trainer: Option<f64>) -> Forecast {
+    let (strategy, moved) = (&here.strategies[index], &there.strategies[index]);
     let hits = hit_ratio(there, moved);
     let mut prediction = predict_cached(there, moved, trainer, hits);
     let memory_bound = reads_from_memory(there, moved, hits);
-    let modelled = predict(here, strategy, None);
-    let measured = summary.t4_samples_per_second;
+    let modeled = predict(here, strategy, None);
+    let measured = summary.samples_per_second;
     let correction = |rate: Option<f64>, bound| match rate {
-        Some(rate) if measured > 0.0 && (modelled.bound_by == bound || measured > rate) => measured / rate,
+        Some(rate) if measured > 0.0 && (modeled.bound_by == bound || measured > rate) => measured / rate,
         _ => 1.0,
     };
     // What a disk gave here says nothing of memory there.
     let same_medium = memory_bound == (here.method.caching == Caching::System);
-    let load_correction = if same_medium { correction(modelled.load, Bound::Storage) } else { 1.0 };
-    let decode_correction = correction(modelled.decode, Bound::Cpu);
+    let load_correction = if same_medium { correction(modeled.load, Bound::Storage) } else { 1.0 };
+    let decode_correction = correction(modeled.decode, Bound::Cpu);
     let corrected = smallest(
         trainer,
         prediction.load.map(|rate| rate * load_correction),
@@ -112,7 +112,7 @@ fn forecast((here, there): (&Profile, &Profile), place: usize, summary: &Summary
         name: strategy.name.clone(),
         split: strategy.split.clone(),
         measured_samples_per_second: measured,
-        modelled_samples_per_second: modelled.samples_per_second,
+        modeled_samples_per_second: modeled.samples_per_second,
         prediction,
         cache_hit_ratio: hits,
         memory_bound,

@@ -7,18 +7,18 @@
 //!
 //! - [`predict`] is the cost model: the smallest of what storage, processor and trainer can do. It neglects whatever keeps
 //!   them from overlapping perfectly, so a measurement is usually a little lower; each prediction is given with its error.
-//! - [`summarise`] turns the runs of each strategy into T4 (samples per second that reach the trainer) and its spread, and
+//! - [`summarize`] turns the runs of each strategy into throughput (samples per second that reach the trainer) and its spread, and
 //!   extrapolates storage and preparation to the whole data set, in proportion to the number of samples.
 //! - [`rank`] orders the strategies by an [`Objective`]: weights for preparation time, storage and throughput, and hard
 //!   [`Limits`].
 //! - [`plan`] does all of that and gives the reasons in words. With [`Prices`] in the objective it reckons in money, with a
 //!   [`WhatIf`] it plans for another machine.
-//! - [`analyse`] adds what the plots and tables of a report show of one profile, such as the Pareto front, and [`compare`]
+//! - [`analyze`] adds what the plots and tables of a report show of one profile, such as the Pareto front, and [`compare`]
 //!   sets profiles of the same pipeline under different settings side by side: caching, threads, sample count, sample size.
 //!   [`table`] has all of it as rows, for other programs.
 //! - [`notices`] says what a measurement leaves open, such as data that fits in memory and was measured without a cache.
 //!
-//! The choice rests on measured T4; predictions only explain it, unless another machine is asked about, which was not
+//! The choice rests on measured throughput; predictions only explain it, unless another machine is asked about, which was not
 //! measured: then the model decides, corrected by its error here, and every assumption is listed.
 //!
 //! # Example
@@ -39,10 +39,10 @@
 //!   ],
 //!   "strategies": [
 //!     {"name": "unprocessed", "split": {"position": 0, "name": "unprocessed"}, "storage_bytes": 10000000,
-//!      "bytes_per_sample": 1e5, "prep_seconds": 0, "deserialise_cpu_seconds": 0, "online_cpu_seconds": 0.0041,
+//!      "bytes_per_sample": 1e5, "prep_seconds": 0, "deserialize_cpu_seconds": 0, "online_cpu_seconds": 0.0041,
 //!      "runs": [{"samples": 100, "skipped": 0, "seconds": 1.02, "bytes_read": 10000000}]},
 //!     {"name": "decoded", "split": {"position": 2, "name": "decoded"}, "storage_bytes": 60000000,
-//!      "bytes_per_sample": 6e5, "prep_seconds": 1.2, "deserialise_cpu_seconds": 0.0001, "online_cpu_seconds": 0,
+//!      "bytes_per_sample": 6e5, "prep_seconds": 1.2, "deserialize_cpu_seconds": 0.0001, "online_cpu_seconds": 0,
 //!      "runs": [{"samples": 100, "skipped": 0, "seconds": 0.155, "bytes_read": 60000000}]}
 //!   ]
 //! }"#)?;
@@ -52,11 +52,11 @@
 //! assert_eq!(best.prediction.bound_by, Bound::Storage);
 //! assert_eq!(
 //!     best.ranking[0].sentence,
-//!     "disk-bound: 600 kB per sample at 400 MB/s allows 667 samples/s; the processor could do 20,000 samples/s"
+//!     "disk-bound: 600 kB per sample at 400 MB/s allows 667 samples/s; the CPU could do 20,000 samples/s"
 //! );
 //!
 //! // The decoded pictures would need 6 GB; with less, files are read every epoch.
-//! let limits = Limits { storage_bytes_max: Some(2_000_000_000), ..Limits::default() };
+//! let limits = Limits { max_storage_bytes: Some(2_000_000_000), ..Limits::default() };
 //! let small = plan(&profile, &Objective { limits, ..Objective::default() })?;
 //! assert_eq!(small.chosen, "unprocessed");
 //!
@@ -99,9 +99,10 @@ mod stats;
 mod summary;
 pub mod units;
 mod what_if;
+mod words;
 mod work;
 
-pub use analysis::{Analysed, Analysis, analyse};
+pub use analysis::{Analysis, Analyzed, analyze};
 pub use comparison::{CachingGroup, CachingRow, Comparison, Line, LineGroup, Point, ShuffleGroup, ShuffleRow, compare};
 pub use error::{Error, Result};
 pub use explain::SHORT_RUN_SECONDS;
@@ -118,9 +119,10 @@ pub use profile::{
     Alone, Caching, Data, FirstBatch, Machine, Method, Others, Profile, Run, Runs, StepCost, StorageRates,
     StrategyProfile, SystemSample,
 };
-pub use score::Normalised;
+pub use score::Normalized;
 pub use skipped::Skipped;
 pub use stats::Stats;
-pub use summary::{Summary, break_even_epochs, summarise};
+pub use summary::{Summary, break_even_epochs, summarize};
 pub use what_if::{OtherMachine, WhatIf};
+pub use words::{bound_there, bound_word, describe_machine, rate_with_spread, step_cells};
 pub use work::{Work, WorkPart, watched, work};

@@ -10,9 +10,9 @@ use crate::units;
 #[serde(default)]
 pub struct Limits {
     /// Bytes on storage.
-    pub storage_bytes_max: Option<u64>,
+    pub max_storage_bytes: Option<u64>,
     /// Seconds to prepare once.
-    pub prep_seconds_max: Option<f64>,
+    pub max_prep_seconds: Option<f64>,
     /// Whether what is kept must be exactly what the pipeline computes, without lossy encodings. It does not forbid steps
     /// that the user put into the pipeline, such as resizing.
     pub lossless: bool,
@@ -28,9 +28,9 @@ pub(crate) enum Miss {
 
 impl Limits {
     pub(crate) fn check(&self) -> Result<()> {
-        match self.prep_seconds_max {
+        match self.max_prep_seconds {
             Some(limit) if limit.is_nan() || limit < 0.0 => Err(Error::Argument {
-                name: "prep_seconds_max",
+                name: "max_prep_seconds",
                 found: limit.to_string(),
                 expected: "a number of seconds, 0 or more",
             }),
@@ -41,11 +41,11 @@ impl Limits {
     /// Every limit that a strategy misses that needs so much.
     pub(crate) fn misses(&self, storage_bytes: u64, prep_seconds: f64, lossy: bool) -> Vec<Miss> {
         let storage = self
-            .storage_bytes_max
+            .max_storage_bytes
             .filter(|limit| storage_bytes > *limit)
             .map(|limit_bytes| Miss::Storage { found_bytes: storage_bytes, limit_bytes });
         let prep = self
-            .prep_seconds_max
+            .max_prep_seconds
             .filter(|limit| prep_seconds > *limit)
             .map(|limit_seconds| Miss::Prep { found_seconds: prep_seconds, limit_seconds });
         let lossy = (self.lossless && lossy).then_some(Miss::Lossy);

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::profile::{Caching, Profile};
-use crate::summary::summarise;
+use crate::summary::summarize;
 use crate::units;
 
 impl Caching {
@@ -19,25 +19,25 @@ impl Caching {
 /// Of a machine's memory so much is taken to be left for the data: the trainer and the loader need the rest.
 const CACHE_SHARE: f64 = 0.5;
 
-/// What whoever relies on `profile` should know of how it was measured, a paragraph each. Fails where summarising does.
+/// What whoever relies on `profile` should know of how it was measured, a paragraph each. Fails where summarizing does.
 pub fn notices(profile: &Profile) -> Result<Vec<String>> {
     Ok(uncached(profile)?.into_iter().collect())
 }
 
-/// That nothing was cached although memory has room for the data: from the second epoch on it would come from there, and then
+/// That nothing was cached although memory has space for the data: from the second epoch on it would come from there, and then
 /// what reads least is no longer what is fastest.
 fn uncached(profile: &Profile) -> Result<Option<String>> {
     if profile.method.caching != Caching::None {
         return Ok(None);
     }
-    let room = profile.machine.memory_bytes as f64 * CACHE_SHARE;
-    let sizes: Vec<f64> = summarise(profile, None)?.iter().map(|summary| summary.storage_bytes_total as f64).collect();
-    let fitting: Vec<f64> = sizes.iter().copied().filter(|size| *size <= room).collect();
+    let space = profile.machine.memory_bytes as f64 * CACHE_SHARE;
+    let sizes: Vec<f64> = summarize(profile, None)?.iter().map(|summary| summary.storage_bytes_total as f64).collect();
+    let fitting: Vec<f64> = sizes.iter().copied().filter(|size| *size <= space).collect();
     let Some(largest) = fitting.iter().copied().reduce(f64::max) else { return Ok(None) };
     let which = if fitting.len() == sizes.len() {
-        "however it is kept".to_owned()
+        "in every strategy".to_owned()
     } else {
-        format!("as {} of {} strategies keep it", fitting.len(), sizes.len())
+        format!("in {} of {} strategies", fitting.len(), sizes.len())
     };
     let [largest, memory] = [largest, profile.machine.memory_bytes as f64].map(units::bytes);
     Ok(Some(format!(

@@ -11,8 +11,8 @@ use crate::limits::{Limits, Miss, exclusion, none_left};
 use crate::money::{Cost, Prices};
 use crate::prediction::{Prediction, decode_threads, predict};
 use crate::profile::Profile;
-use crate::score::{Criteria, Normalised, normalise};
-use crate::summary::{Summary, summarise};
+use crate::score::{Criteria, Normalized, normalize};
+use crate::summary::{Summary, summarize};
 use crate::what_if::WhatIf;
 
 /// What is wanted.
@@ -46,7 +46,7 @@ pub struct Weights {
 }
 
 impl Default for Weights {
-    /// Throughput alone, as PRESTO recommends (inventory P28).
+    /// Throughput alone, as PRESTO recommends.
     fn default() -> Self {
         Self { prep: 0.0, storage: 0.0, throughput: 1.0, money: 0.0 }
     }
@@ -58,7 +58,7 @@ pub struct Ranking {
     strategies: Vec<RankedStrategy>,
 }
 
-/// One strategy with its place. In JSON the keys of [`Summary`] stand beside the others.
+/// One strategy with its score. In JSON the keys of [`Summary`] stand beside the others.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RankedStrategy {
     /// Its numbers, as measured.
@@ -68,11 +68,11 @@ pub struct RankedStrategy {
     pub score: Option<f64>,
     /// Each criterion in 0..1, before weighing; `None` where a limit rules it out.
     #[serde(default)]
-    pub normalised: Option<Normalised>,
+    pub normalized: Option<Normalized>,
     /// What it costs, where there are prices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
-    /// What is to be expected of it on the other machine, where one was asked about. Then the place, the score, the cost, the
+    /// What is to be expected of it on the other machine, where one was asked about. Then the rank, the score, the cost, the
     /// prediction and the sentence are for that machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forecast: Option<Forecast>,
@@ -87,7 +87,7 @@ pub struct RankedStrategy {
 impl RankedStrategy {
     /// Samples per second: expected on the machine that was asked about, else measured.
     pub fn samples_per_second(&self) -> f64 {
-        self.forecast.as_ref().map_or(self.summary.t4_samples_per_second, |there| there.expected_samples_per_second)
+        self.forecast.as_ref().map_or(self.summary.samples_per_second, |there| there.expected_samples_per_second)
     }
 
     /// Bytes on storage of the whole data set, on the machine that was asked about or here.
@@ -154,23 +154,23 @@ pub fn rank(profile: &Profile, objective: &Objective) -> Result<Ranking> {
         return Err(none_left(&names_and_misses));
     }
     let allowed = strategies.iter().zip(&misses).filter(|(_, misses)| meets(misses));
-    let mut normalised = normalise(&allowed.map(|(one, _)| one.criteria(trainer)).collect::<Vec<_>>()).into_iter();
+    let mut normalized = normalize(&allowed.map(|(one, _)| one.criteria(trainer)).collect::<Vec<_>>()).into_iter();
     for (strategy, misses) in strategies.iter_mut().zip(&misses) {
         strategy.excluded = exclusion(misses);
         if misses.is_empty() {
-            strategy.normalised = normalised.next();
-            strategy.score = strategy.normalised.map(|normalised| objective.weights.score(&normalised));
+            strategy.normalized = normalized.next();
+            strategy.score = strategy.normalized.map(|normalized| objective.weights.score(&normalized));
         }
     }
     strategies.sort_by(|one, other| order(one, other, trainer));
     Ok(Ranking { strategies })
 }
 
-/// Every strategy with its numbers and its cost, in the order of the profile and without a place.
+/// Every strategy with its numbers and its cost, in the order of the profile and not ranked yet.
 fn candidates(profile: &Profile, objective: &Objective) -> Result<Vec<RankedStrategy>> {
     let trainer = objective.trainer();
     // Measurements are of this machine, and so is their trainer.
-    let summaries = summarise(profile, objective.trainer_samples_per_second)?;
+    let summaries = summarize(profile, objective.trainer_samples_per_second)?;
     let elsewhere = objective.what_if.map(|what_if| forecasts(profile, &what_if, trainer)).transpose()?;
     let mut elsewhere = elsewhere.map(Vec::into_iter);
     let cores = objective.what_if.map_or_else(|| decode_threads(profile), |what_if| what_if.threads(profile));
@@ -184,7 +184,7 @@ fn candidates(profile: &Profile, objective: &Objective) -> Result<Vec<RankedStra
         let mut candidate = RankedStrategy {
             summary,
             score: None,
-            normalised: None,
+            normalized: None,
             cost: None,
             forecast,
             prediction,
@@ -220,11 +220,9 @@ impl Objective {
             what_if.check()?;
         }
         match self.trainer_samples_per_second {
-            Some(rate) if !(rate > 0.0 && rate.is_finite()) => Err(Error::Argument {
-                name: "trainer_samples_per_second",
-                found: rate.to_string(),
-                expected: "a finite number above 0",
-            }),
+            Some(rate) if !(rate > 0.0 && rate.is_finite()) => {
+                Err(Error::Argument { name: "trainer", found: rate.to_string(), expected: "a finite number above 0" })
+            }
             _ => Ok(()),
         }
     }

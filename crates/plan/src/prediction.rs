@@ -1,9 +1,9 @@
-//! The cost model: samples per second from measured costs (DESIGN.md, "The cost model").
+//! The cost model: samples per second from measured costs.
 //!
 //! ```text
 //! load   = what readers reach alone, or bandwidth / (bytes (1 - hits))
 //! decode = min(threads efficiency / work, cores efficiency / (work + reading))      in processor seconds per sample
-//! T4     = min(load, decode, trainer)
+//! rate   = min(load, decode, trainer)
 //! ```
 //!
 //! Each term is measured as it will be used: reading by as many readers at once as there will be, in the pattern of the strategy (files,
@@ -23,7 +23,7 @@ use crate::profile::{Alone, Caching, Profile, StorageRates, StrategyProfile};
 /// What the cost model says of one strategy. All rates are samples per second that reach the trainer.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Prediction {
-    /// T4, the smallest of the three below; `None` where none of them bounds it.
+    /// Throughput, the smallest of the three below; `None` where none of them bounds it.
     pub samples_per_second: Option<f64>,
     /// The least that is to be expected, by how far the parts of each measurement lie apart.
     #[serde(default)]
@@ -55,7 +55,7 @@ pub enum Bound {
     Unknown,
 }
 
-/// Predicts T4 of `strategy` from the costs in `profile`, with a trainer that takes `trainer` samples per second.
+/// Predicts throughput of `strategy` from the costs in `profile`, with a trainer that takes `trainer` samples per second.
 ///
 /// A cost or rate that is zero, negative or not finite counts as not measured and bounds nothing: a sample of 0 bytes needs no
 /// reading, a strategy without online work no processor, and an unmeasured storage says nothing. Where two bounds
@@ -189,9 +189,9 @@ pub(crate) fn decode_threads(profile: &Profile) -> usize {
 /// Processor seconds per sample that `strategy` spends every epoch, where `hit_ratio` of the samples comes from memory.
 pub(crate) fn cpu_seconds(profile: &Profile, strategy: &StrategyProfile, hit_ratio: f64) -> f64 {
     match profile.method.caching {
-        Caching::None | Caching::System => strategy.deserialise_cpu_seconds + strategy.online_cpu_seconds,
+        Caching::None | Caching::System => strategy.deserialize_cpu_seconds + strategy.online_cpu_seconds,
         // What is cached has been taken apart already.
-        Caching::Application => strategy.deserialise_cpu_seconds * (1.0 - hit_ratio) + strategy.online_cpu_seconds,
+        Caching::Application => strategy.deserialize_cpu_seconds * (1.0 - hit_ratio) + strategy.online_cpu_seconds,
     }
 }
 

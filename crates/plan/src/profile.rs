@@ -95,7 +95,7 @@ pub struct Method {
     pub seconds: f64,
 }
 
-/// Which strategies are run, and how often. Of one that is not, nothing but costs is measured, and its T4 is what the cost model expects.
+/// Which strategies are run, and how often. Of one that is not, nothing but costs is measured, and its throughput is what the cost model expects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Runs {
@@ -108,7 +108,7 @@ pub enum Runs {
     Each(NonZeroU32),
 }
 
-/// What is cached between the first and the following epochs (inventory P18–P20).
+/// What is cached between the first and the following epochs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Caching {
@@ -117,7 +117,7 @@ pub enum Caching {
     None,
     /// The page cache: dropped before the first run only.
     System,
-    /// Deserialised samples in memory: a first pass fills the cache, the measured runs read from it.
+    /// Deserialized samples in memory: a first pass fills the cache, the measured runs read from it.
     Application,
 }
 
@@ -167,7 +167,7 @@ pub struct StrategyProfile {
     /// Seconds to preprocess and write them once; 0 where nothing is done once.
     pub prep_seconds: f64,
     /// Processor seconds to take a stored sample apart, and to decode its pictures if they are kept encoded.
-    pub deserialise_cpu_seconds: f64,
+    pub deserialize_cpu_seconds: f64,
     /// Processor seconds of all online steps, per sample, and of putting batches together.
     pub online_cpu_seconds: f64,
     /// Reading alone: what the storage gives as many readers as there were threads, while nobody works on it.
@@ -176,7 +176,7 @@ pub struct StrategyProfile {
     /// Working alone: what the loader gives of samples that lie in memory as they are stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub working: Option<Alone>,
-    /// The measured runs, in order; none where T4 is left to the cost model.
+    /// The measured runs, in order; none where throughput is left to the cost model.
     pub runs: Vec<Run>,
     /// System metrics during the measured runs, ten times a second.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -260,7 +260,7 @@ impl Others {
 const STEADY_SECONDS_MIN: f64 = 0.02;
 
 impl Run {
-    /// T4: samples per second that reached the trainer once the first batch was there. Of a run that was over too soon after it, all
+    /// Throughput: samples per second that reached the trainer once the first batch was there. Of a run that was over too soon after it, all
     /// of it counts.
     pub fn samples_per_second(&self) -> f64 {
         let (samples, seconds) = self.steady();
@@ -294,7 +294,7 @@ impl Run {
     }
 }
 
-/// The state of the whole system at one moment; rates are over the time since the one before (inventory P23).
+/// The state of the whole system at one moment; rates are over the time since the one before.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct SystemSample {
     /// Which run.

@@ -9,11 +9,13 @@ use crate::units;
 pub(crate) fn reason(profile: &Profile, objective: &Objective, ranking: &Ranking) -> String {
     let best = ranking.best();
     let runs = match best.summary.runs {
+        // What was measured of it is what others left of the machine.
+        _ if best.summary.disturbed => "by the cost model".to_owned(),
         0 => "by the cost model".to_owned(),
         1 => "over 1 run".to_owned(),
         runs => format!("over {runs} runs"),
     };
-    let measured = units::samples_per_second(best.summary.t4_samples_per_second);
+    let measured = units::samples_per_second(best.summary.samples_per_second);
     let first = match &best.forecast {
         None => format!("`{}` reaches {measured} {runs} and is {}", best.summary.name, best.sentence),
         Some(there) => format!(
@@ -24,7 +26,7 @@ pub(crate) fn reason(profile: &Profile, objective: &Objective, ranking: &Ranking
         ),
     };
     let excluded: Vec<_> = ranking.strategies().iter().filter(|ranked| ranked.excluded.is_some()).map(quoted).collect();
-    let last = (!excluded.is_empty()).then(|| format!("The limits rule out {}", excluded.join(", ")));
+    let last = (!excluded.is_empty()).then(|| format!("The limits exclude {}", excluded.join(", ")));
     let comparison = comparison(objective, ranking);
     let sentences = [
         Some(first),
@@ -47,14 +49,14 @@ fn disturbance(ranking: &Ranking) -> Option<String> {
     let best = &ranking.best().summary;
     let as_fast = |ranked: &&RankedStrategy| {
         let unsure = ranked.summary.disturbed || best.disturbed;
-        ranked.excluded.is_none() && unsure && ranked.summary.t4_max >= best.t4_min
+        ranked.excluded.is_none() && unsure && ranked.summary.samples_per_second_max >= best.samples_per_second_min
     };
     let names: Vec<_> = all.iter().skip(1).filter(as_fast).map(quoted).collect();
     let rivals =
         if names.is_empty() { String::new() } else { format!(", and may be wrong about {}", names.join(", ")) };
     Some(format!(
-        "Other programs disturbed every run of {disturbed} of {} strategies: what is said of those is by the cost model{rivals}; measure \
-         again on a quiet machine before you rely on it",
+        "Other programs disturbed every run of {disturbed} of {} strategies: those figures are predicted by the cost model{rivals}; measure \
+         again on an idle machine before you rely on them",
         all.len()
     ))
 }
@@ -74,7 +76,7 @@ fn comparison(objective: &Objective, ranking: &Ranking) -> Option<String> {
     let times_files = files.map(|files| times(best, files, &quoted(files)));
     if objective.weights.only_throughput() && best.score != next.score {
         let difference = best.samples_per_second() - next.samples_per_second();
-        let spread = best.summary.t4_spread + next.summary.t4_spread;
+        let spread = best.summary.samples_per_second_std + next.summary.samples_per_second_std;
         let noise =
             if difference <= spread && best.forecast.is_none() { ", no more than the spread of the runs" } else { "" };
         let times_files = times_files.map_or_else(String::new, |times| format!(", and {times}"));
@@ -121,7 +123,7 @@ fn effort(profile: &Profile, objective: &Objective, best: &RankedStrategy) -> St
     let source_bytes = profile.data.bytes as f64 * (samples as f64 / profile.data.samples.max(1) as f64);
     if best.summary.split.keeps_files() {
         let size = units::bytes(source_bytes);
-        return format!("It needs no preparation: the {size} of source files are read as they are");
+        return format!("It needs no preparation: the {size} of source files are read directly");
     }
     let size = units::bytes(best.storage_bytes_total() as f64);
     let ratio = best.storage_bytes_total() as f64 / source_bytes;
@@ -144,7 +146,9 @@ fn effort(profile: &Profile, objective: &Objective, best: &RankedStrategy) -> St
     let strategy = profile.strategies.iter().find(|strategy| strategy.name == best.summary.name);
     let many = strategy.is_some_and(|strategy| samples_per_file(profile, strategy) > 1.001);
     let what = if many { "files" } else { "samples" };
-    format!("For all {samples} {what}{extrapolated}, it keeps {size}{ratio} and takes {prep} to prepare once{pays_off}")
+    format!(
+        "For all {samples} {what}{extrapolated}, it stores {size}{ratio} and takes {prep} to prepare once{pays_off}"
+    )
 }
 
 /// What it costs, where there are prices.

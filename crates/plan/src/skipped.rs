@@ -2,14 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A sample that was left out, or a stretch of a shard with some, and why.
+/// A sample that was left out, or an extent of a shard with some, and why.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Skipped {
     /// Its key, or the shard's.
     pub key: String,
     /// Why.
     pub reason: String,
-    /// How many samples: one, or those of a stretch; `None` where nobody knows how many that was to hold, and none where it
+    /// How many samples: one, or those of an extent; `None` where nobody knows how many that was to hold, and none where it
     /// could be read in another way.
     pub samples: Option<u64>,
 }
@@ -20,7 +20,7 @@ impl Skipped {
         Self { key: key.into(), reason: reason.to_string(), samples: Some(1) }
     }
 
-    /// How many samples were left out; a stretch of which nobody knows how many it was to hold counts as one.
+    /// How many samples were left out; an extent of which nobody knows how many it was to hold counts as one.
     pub fn count(list: &[Self]) -> u64 {
         list.iter().map(|skipped| skipped.samples.unwrap_or(1)).fold(0, u64::saturating_add)
     }

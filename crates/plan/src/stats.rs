@@ -20,7 +20,7 @@ pub struct Stats {
     pub bytes_read: u64,
     /// Readers: reading.
     pub read_seconds: f64,
-    /// Readers: waiting for room, because workers are slower.
+    /// Readers: waiting for space, because workers are slower.
     pub read_wait_seconds: f64,
     /// Workers: working on samples.
     pub work_seconds: f64,
@@ -42,6 +42,10 @@ const CORES_BUSY: f64 = 0.9;
 /// Where the consumer waits for less than this share of the time, the loader keeps up with it.
 const CONSUMER_WAITS: f64 = 0.1;
 
+/// Workers that wait for bytes less than this share of their time are what binds, though readers never wait: few samples are
+/// all read before there is anything to wait for.
+const WORKERS_WAIT: f64 = 0.1;
+
 impl Stats {
     /// The share of the readers' time that `seconds` are, or of the workers': 0 to 1.
     pub fn share(&self, seconds: f64) -> f64 {
@@ -59,20 +63,24 @@ impl Stats {
     }
 
     /// What bound the loader on a machine of `cores` cores: the consumer, if the loader was ahead of it; the processor, if its cores
-    /// were busy; otherwise whichever of readers and workers waited less for the other.
+    /// were busy or workers hardly waited; otherwise whichever of readers and workers waited less for the other.
     pub fn bound_by(&self, cores: usize) -> Bound {
+        let workers_wait = self.share(self.data_wait_seconds) >= WORKERS_WAIT;
         if self.seconds <= 0.0 || self.threads == 0 {
             Bound::Unknown
         } else if self.consumer_wait_share() < CONSUMER_WAITS && self.batch_wait_seconds > self.data_wait_seconds {
             Bound::Trainer
-        } else if self.cores_share(cores) >= CORES_BUSY || self.data_wait_seconds <= self.read_wait_seconds {
+        } else if self.cores_share(cores) >= CORES_BUSY
+            || !workers_wait
+            || self.data_wait_seconds <= self.read_wait_seconds
+        {
             Bound::Cpu
         } else {
             Bound::Storage
         }
     }
 
-    /// What was seen, in words: `processor-bound: workers busy 98 %, readers waiting for room 71 %; 1.93 of 2 cores used`.
+    /// What was seen, in words: `CPU-bound: workers busy 98 %, readers waiting for space 71 %; 1.93 of 2 cores used`.
     pub fn sentence(&self, cores: usize) -> String {
         let busy = format!("workers busy {}", units::percent(self.share(self.work_seconds)));
         let reading = format!("readers reading {}", units::percent(self.share(self.read_seconds)));
@@ -80,7 +88,7 @@ impl Stats {
             format!("{who} waiting for {what} {}", units::percent(self.share(seconds)))
         };
         let seen = match self.bound_by(cores) {
-            Bound::Cpu => format!("processor-bound: {busy}, {}", waiting("readers", "room", self.read_wait_seconds)),
+            Bound::Cpu => format!("CPU-bound: {busy}, {}", waiting("readers", "space", self.read_wait_seconds)),
             Bound::Storage => {
                 format!("storage-bound: {}, {reading}", waiting("workers", "bytes", self.data_wait_seconds))
             }
@@ -100,7 +108,7 @@ impl Stats {
         self.with(earlier, |now, before| now - before, u64::saturating_sub)
     }
 
-    /// The same of two stretches of loading, one after the other.
+    /// The same of two extents of loading, one after the other.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
         self.with(other, |one, other| one + other, u64::saturating_add)
@@ -156,8 +164,10 @@ mod tests {
         assert_eq!(slow_disk.bound_by(2), Bound::Storage);
         let slow_steps = Stats { read_wait_seconds: 18.0, work_seconds: 20.0, user_seconds: 10.0, ..IDLE };
         assert_eq!(slow_steps.bound_by(4), Bound::Cpu);
-        let words = "processor-bound: workers busy 100 %, readers waiting for room 90 %; 1.00 of 4 cores used";
+        let words = "CPU-bound: workers busy 100 %, readers waiting for space 90 %; 1.00 of 4 cores used";
         assert_eq!(slow_steps.sentence(4), words);
+        let few_samples = Stats { read_seconds: 0.1, data_wait_seconds: 0.5, work_seconds: 19.0, ..IDLE };
+        assert_eq!(few_samples.bound_by(2), Bound::Cpu);
         let slow_trainer = Stats { batch_wait_seconds: 15.0, consumer_wait_seconds: 0.1, ..IDLE };
         assert_eq!(slow_trainer.bound_by(2), Bound::Trainer);
         assert_eq!(Stats::default().bound_by(2), Bound::Unknown);

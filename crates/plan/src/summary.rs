@@ -15,19 +15,19 @@ pub struct Summary {
     pub name: String,
     /// Where the pipeline is split.
     pub split: Split,
-    /// T4: the median of the runs' rates, each taken once its first batch was there, without runs that other programs disturbed. Where all
+    /// Throughput: the median of the runs' rates, each taken once its first batch was there, without runs that other programs disturbed. Where all
     /// were, what the cost model expects, which goes by processor time. Where there were no runs, that too, less what it was off by
     /// where strategies that are bound by the same were run; 0 where it knows no bound.
-    pub t4_samples_per_second: f64,
+    pub samples_per_second: f64,
     /// The sample standard deviation of the runs' rates; 0 for a single run, which shows no spread.
-    pub t4_spread: f64,
+    pub samples_per_second_std: f64,
     /// The slowest run; without runs, the least that the cost model expects.
-    pub t4_min: f64,
+    pub samples_per_second_min: f64,
     /// The fastest run; without runs, or where all were disturbed, the most that the cost model expects.
-    pub t4_max: f64,
+    pub samples_per_second_max: f64,
     /// How many runs these are of: all, or under system caching all but the first, without those that were disturbed.
     pub runs: usize,
-    /// Whether other programs disturbed every run, so that T4 is by the cost model.
+    /// Whether other programs disturbed every run, so that throughput is by the cost model.
     #[serde(default)]
     pub disturbed: bool,
     /// How long the first batch took to come: the median of the runs.
@@ -35,15 +35,15 @@ pub struct Summary {
     pub first_batch_seconds: Option<f64>,
     /// Bytes on storage of the samples measured.
     pub storage_bytes: u64,
-    /// Bytes on storage of the whole data set, in proportion to its samples (inventory P30).
+    /// Bytes on storage of the whole data set, in proportion to its samples.
     pub storage_bytes_total: u64,
     /// Seconds to prepare the samples measured.
     pub prep_seconds: f64,
     /// Seconds to prepare the whole data set, in proportion to its samples.
     pub prep_seconds_total: f64,
-    /// Seconds of one epoch over the whole data set at T4, or at the trainer's rate where that is less.
+    /// Seconds of one epoch over the whole data set at throughput, or at the trainer's rate where that is less.
     pub epoch_seconds_total: f64,
-    /// T4 by the cost model, without a trainer: there was none in the measurement.
+    /// Throughput by the cost model, without a trainer: there was none in the measurement.
     pub predicted_samples_per_second: Option<f64>,
     /// (predicted - measured) / measured; above 0 where the model promises more than was measured.
     pub prediction_error: Option<f64>,
@@ -51,8 +51,8 @@ pub struct Summary {
     pub bound_by: Bound,
     /// What limits it by the cost model, without a trainer.
     #[serde(default = "unknown")]
-    pub modelled_bound_by: Bound,
-    /// T4 over that of the strategy that reads files every epoch; `None` where that was not measured.
+    pub modeled_bound_by: Bound,
+    /// Throughput over that of the strategy that reads files every epoch; `None` where that was not measured.
     pub speedup: Option<f64>,
     /// Epochs after which preparing has paid off against reading files every epoch; `None` where it never does or where
     /// that was not measured.
@@ -61,16 +61,16 @@ pub struct Summary {
     pub lossy: bool,
 }
 
-/// Summarises every strategy of `profile`, in its order, with a trainer that takes `trainer` samples per second.
-pub fn summarise(profile: &Profile, trainer: Option<f64>) -> Result<Vec<Summary>> {
+/// Summarizes every strategy of `profile`, in its order, with a trainer that takes `trainer` samples per second.
+pub fn summarize(profile: &Profile, trainer: Option<f64>) -> Result<Vec<Summary>> {
     profile.check()?;
     let mut summaries: Vec<_> =
-        profile.strategies.iter().map(|strategy| summarise_one(profile, strategy, trainer)).collect();
+        profile.strategies.iter().map(|strategy| summarize_one(profile, strategy, trainer)).collect();
     let Some(baseline) = summaries.iter().find(|summary| summary.split.keeps_files()).cloned() else {
         return Ok(summaries);
     };
     for summary in &mut summaries {
-        let speedup = summary.t4_samples_per_second / baseline.t4_samples_per_second;
+        let speedup = summary.samples_per_second / baseline.samples_per_second;
         summary.speedup = speedup.is_finite().then_some(speedup);
         summary.break_even_epochs = break_even_epochs(summary, &baseline);
     }
@@ -99,7 +99,7 @@ fn unknown() -> Bound {
     Bound::Unknown
 }
 
-/// The runs that T4 is taken from: under system caching those after the first, which fills the page cache (inventory P19); without those
+/// The runs that throughput is taken from: under system caching those after the first, which fills the page cache; without those
 /// that were disturbed, if any was not.
 pub(crate) fn counted_runs<'a>(profile: &Profile, strategy: &'a StrategyProfile) -> Vec<&'a Run> {
     let runs = match (profile.method.caching, strategy.runs.as_slice()) {
@@ -118,14 +118,14 @@ pub(crate) fn seen(profile: &Profile, strategy: &StrategyProfile) -> Option<Stat
     runs.get(runs.len() / 2).and_then(|run| run.stats).filter(|stats| stats.seconds > 0.0)
 }
 
-fn summarise_one(profile: &Profile, strategy: &StrategyProfile, trainer: Option<f64>) -> Summary {
+fn summarize_one(profile: &Profile, strategy: &StrategyProfile, trainer: Option<f64>) -> Summary {
     let runs = counted_runs(profile, strategy);
     let rates: Vec<f64> = runs.iter().map(|run| run.samples_per_second()).collect();
-    let modelled = predict(profile, strategy, None);
-    let predicted = modelled.samples_per_second;
+    let modeled = predict(profile, strategy, None);
+    let predicted = modeled.samples_per_second;
     let disturbed = runs.iter().any(|run| run.is_disturbed());
     let measured = median(&rates);
-    let t4 = match (measured, predicted) {
+    let throughput = match (measured, predicted) {
         // What others left of the machine is less than what it can do.
         (Some(measured), Some(predicted)) if disturbed => predicted.max(measured),
         (Some(measured), _) => measured,
@@ -133,24 +133,28 @@ fn summarise_one(profile: &Profile, strategy: &StrategyProfile, trainer: Option<
     };
     // Where the model stands for a measurement, its interval does too.
     let expected = |bound: Option<f64>| match (bound, predicted) {
-        (Some(bound), Some(predicted)) if predicted > 0.0 => t4 * bound / predicted,
-        _ => t4,
+        (Some(bound), Some(predicted)) if predicted > 0.0 => throughput * bound / predicted,
+        _ => throughput,
     };
     let first_batches: Vec<f64> = runs.iter().filter_map(|run| run.first_batch).map(|first| first.seconds).collect();
     let samples = samples_reached(strategy);
     let whole = profile.data.samples as f64 / profile.method.sample_count as f64;
-    let epoch_seconds = samples * whole / t4;
+    let epoch_seconds = samples * whole / throughput;
     let trainer_seconds = trainer.map_or(0.0, |trainer| samples * whole / trainer);
     Summary {
         name: strategy.name.clone(),
         split: strategy.split.clone(),
-        t4_samples_per_second: t4,
-        t4_spread: deviation(&rates),
-        t4_min: rates.iter().copied().reduce(f64::min).unwrap_or_else(|| expected(modelled.samples_per_second_min)),
-        t4_max: match rates.iter().copied().reduce(f64::max) {
-            Some(highest) if disturbed => highest.max(expected(modelled.samples_per_second_max)),
+        samples_per_second: throughput,
+        samples_per_second_std: deviation(&rates),
+        samples_per_second_min: rates
+            .iter()
+            .copied()
+            .reduce(f64::min)
+            .unwrap_or_else(|| expected(modeled.samples_per_second_min)),
+        samples_per_second_max: match rates.iter().copied().reduce(f64::max) {
+            Some(highest) if disturbed => highest.max(expected(modeled.samples_per_second_max)),
             Some(highest) => highest,
-            None => expected(modelled.samples_per_second_max),
+            None => expected(modeled.samples_per_second_max),
         },
         runs: runs.len(),
         disturbed,
@@ -164,22 +168,22 @@ fn summarise_one(profile: &Profile, strategy: &StrategyProfile, trainer: Option<
         predicted_samples_per_second: predicted,
         prediction_error: predicted
             .filter(|_| !runs.is_empty() && !disturbed)
-            .map(|predicted| predicted / t4 - 1.0)
+            .map(|predicted| predicted / throughput - 1.0)
             .filter(|error| error.is_finite()),
-        bound_by: bound_by(profile, strategy, trainer, t4),
-        modelled_bound_by: modelled.bound_by,
+        bound_by: bound_by(profile, strategy, trainer, throughput),
+        modeled_bound_by: modeled.bound_by,
         speedup: None,
         break_even_epochs: None,
         lossy: strategy.lossy,
     }
 }
 
-/// What bounds a strategy that gives `t4` samples per second: the trainer if that takes no more, otherwise what was seen.
-fn bound_by(profile: &Profile, strategy: &StrategyProfile, trainer: Option<f64>, t4: f64) -> Bound {
+/// What bounds a strategy that gives `throughput` samples per second: the trainer if that takes no more, otherwise what was seen.
+fn bound_by(profile: &Profile, strategy: &StrategyProfile, trainer: Option<f64>, throughput: f64) -> Bound {
     // Of disturbed runs the processor seems to bind, whatever does on a quiet machine.
     let quiet = counted_runs(profile, strategy).iter().all(|run| !run.is_disturbed());
     match seen(profile, strategy).filter(|_| quiet) {
-        Some(_) if trainer.is_some_and(|trainer| trainer <= t4) => Bound::Trainer,
+        Some(_) if trainer.is_some_and(|trainer| trainer <= throughput) => Bound::Trainer,
         Some(stats) => stats.bound_by(profile.machine.cores),
         None => predict(profile, strategy, trainer).bound_by,
     }

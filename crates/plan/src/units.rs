@@ -1,4 +1,4 @@
-//! Numbers as people read them: three significant digits, powers of ten (a MB is 10^6 bytes, as in PRESTO: inventory T10).
+//! Numbers as people read them: three significant digits, powers of ten (a MB is 10^6 bytes, as in PRESTO).
 
 /// A bare number: `1,789`, `42.6`, `0.00521`. Whole from 100 on, three significant digits below.
 pub fn number(value: f64) -> String {
@@ -71,6 +71,20 @@ pub fn percent(share: f64) -> String {
     if value.abs() >= 9.95 || value == 0.0 { format!("{value:.0} %") } else { format!("{value:.1} %") }
 }
 
+/// A difference: `+12 %`, `-3 %`; what rounds to nothing has no sign.
+pub fn signed_percent(share: f64) -> String {
+    if share.abs() < 0.0005 {
+        return percent(0.0);
+    }
+    let sign = if share > 0.0 { "+" } else { "" };
+    format!("{sign}{}", percent(share))
+}
+
+/// `1 run`, `3 runs`.
+pub fn counted(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
+}
+
 /// `small` of the smaller unit, as a whole number of the larger and the rest: `3 min 20 s`, or `3 min` without a rest.
 fn two_units(small: f64, per_large: f64, large_unit: &str, small_unit: &str) -> String {
     let small = small.round();
@@ -98,8 +112,8 @@ fn grouped(value: f64) -> String {
 
 fn group(digits: &str) -> String {
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
@@ -180,5 +194,7 @@ mod tests {
     #[test]
     fn shares_are_percent() {
         assert_eq!([percent(0.34), percent(0.034), percent(-0.5), percent(0.0)], ["34 %", "3.4 %", "-50 %", "0 %"]);
+        let signed = [0.12, -0.031, -0.0004, 0.0].map(signed_percent);
+        assert_eq!(signed, ["+12 %", "-3.1 %", "0 %", "0 %"]);
     }
 }

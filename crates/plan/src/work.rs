@@ -19,7 +19,7 @@ pub struct Work {
 pub enum WorkPart {
     /// Taking a stored sample apart, and decoding its pictures where they are kept encoded.
     TakingApart,
-    /// A step: its place in [`Profile::steps`].
+    /// A step: its index in [`Profile::steps`].
     Step(usize),
     /// What is no step's: putting batches together.
     Batches,
@@ -33,7 +33,7 @@ pub fn work(profile: &Profile, strategy: &StrategyProfile) -> Vec<Work> {
     let total = cpu_seconds(profile, strategy, measured_hit_ratio(profile));
     // What is cached as samples has been taken apart already.
     let cached = profile.method.caching == Caching::Application;
-    let apart = if cached { 0.0 } else { strategy.deserialise_cpu_seconds.min(total) };
+    let apart = if cached { 0.0 } else { strategy.deserialize_cpu_seconds.min(total) };
     // The first step is reading, which readers do and no worker.
     let steps = || profile.steps.iter().enumerate().skip(strategy.split.position.max(1));
     let alone: f64 = steps().map(|(_, step)| step.cpu_seconds).sum();
@@ -42,7 +42,7 @@ pub fn work(profile: &Profile, strategy: &StrategyProfile) -> Vec<Work> {
     if alone > 0.0 {
         let share = |seconds: f64| together * (seconds / alone);
         parts.extend(
-            steps().map(|(place, step)| Work { part: WorkPart::Step(place), cpu_seconds: share(step.cpu_seconds) }),
+            steps().map(|(index, step)| Work { part: WorkPart::Step(index), cpu_seconds: share(step.cpu_seconds) }),
         );
     } else {
         parts.push(Work { part: WorkPart::Batches, cpu_seconds: together });

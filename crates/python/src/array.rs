@@ -38,7 +38,7 @@ enum Memory {
 
 impl Memory {
     /// Where it begins, and how many bytes it has. The memory stays there: nobody changes its length once it is here.
-    fn place(&self) -> (*mut u8, usize) {
+    fn span(&self) -> (*mut u8, usize) {
         match self {
             Self::Batch(batch, column) => match &mut batch.lock().columns[*column].1 {
                 Column::Dense { data, .. } => (data.as_mut_ptr(), data.len()),
@@ -92,8 +92,8 @@ impl Array {
     fn new(memory: Memory, dtype: DType, dims: &[usize]) -> Self {
         let mut strides = vec![0; dims.len()];
         let mut stride = dtype.bytes();
-        for (place, dim) in strides.iter_mut().zip(dims).rev() {
-            *place = stride as isize;
+        for (to, dim) in strides.iter_mut().zip(dims).rev() {
+            *to = stride as isize;
             stride *= dim;
         }
         let shape = dims.iter().map(|&dim| dim as isize).collect();
@@ -169,9 +169,9 @@ impl Array {
             return Err(PyBufferError::new_err("the array is row-major, not column-major"));
         }
         let memory = array.memory.get().ok_or_else(|| PyBufferError::new_err("the array is gone"))?;
-        let (start, bytes) = memory.place();
+        let (start, bytes) = memory.span();
         // SAFETY: `view` is not null (checked above), and the caller of the buffer protocol owns the structure that it
-        // points to. `start` is the beginning of `bytes` bytes that were allocated and initialised, that no Rust code reads
+        // points to. `start` is the beginning of `bytes` bytes that were allocated and initialized, that no Rust code reads
         // or writes while the array lives, and that stay where they are until it is dropped, which `obj` below prevents.
         // `shape` and `strides` belong to the array too, the format is static, and the protocol forbids consumers to write to
         // any of the three, so that handing them out as mutable pointers is fine.

@@ -1,4 +1,4 @@
-//! One picture, decoded.
+//! One image, decoded.
 
 use std::cell::RefCell;
 
@@ -12,14 +12,16 @@ thread_local! {
     static DECODER: RefCell<Decoder> = RefCell::new(Decoder::new());
 }
 
-/// Decodes a picture of any known format to an array `[height, width, channels]`; `colour` is `rgb`, `grey` or `stored`.
+/// Decodes an image of any known format to an array `[height, width, channels]`; `color` is `rgb`, `gray` or `stored`.
 #[pyfunction]
-pub(crate) fn decode(py: Python<'_>, data: &[u8], colour: &str) -> PyResult<Array> {
-    let channels = match colour {
+pub(crate) fn decode(py: Python<'_>, data: &[u8], color: &str) -> PyResult<Array> {
+    let channels = match color {
         "rgb" => Channels::Rgb,
-        "grey" => Channels::Grey,
+        "gray" => Channels::Gray,
         "stored" => Channels::AsStored,
-        other => return Err(errors::usage(py, &format!("no colour `{other}`\nhint: `rgb`, `grey` or `stored`"))),
+        other => {
+            return Err(errors::usage(py, &format!("`color` is `{other}`, but must be `rgb`, `gray` or `stored`")));
+        }
     };
     let options = DecodeOptions { channels, ..DecodeOptions::default() };
     let decoded = py.detach(|| DECODER.with_borrow_mut(|decoder| decoder.decode(data, &options)));

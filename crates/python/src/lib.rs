@@ -49,6 +49,12 @@ use pyo3::prelude::*;
 #[global_allocator]
 static ALLOCATOR: forebay_allocator::Allocator = forebay_allocator::Allocator;
 
+/// The `forebay` command with these arguments, the program's name first; the exit code.
+#[pyfunction]
+fn main(py: Python<'_>, arguments: Vec<std::ffi::OsString>) -> u8 {
+    py.detach(|| forebay_cli::run(arguments))
+}
+
 /// The module's content.
 #[pymodule]
 fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -63,13 +69,19 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(epoch::bound_by, module)?)?;
     module.add_function(wrap_pyfunction!(errors::exceptions, module)?)?;
     module.add_function(wrap_pyfunction!(work::profile, module)?)?;
-    module.add_function(wrap_pyfunction!(planning::summarise, module)?)?;
+    module.add_function(wrap_pyfunction!(planning::summarize, module)?)?;
     module.add_function(wrap_pyfunction!(planning::notices, module)?)?;
     module.add_function(wrap_pyfunction!(planning::plan, module)?)?;
-    module.add_function(wrap_pyfunction!(planning::analyse, module)?)?;
+    module.add_function(wrap_pyfunction!(planning::analyze, module)?)?;
     module.add_function(wrap_pyfunction!(planning::compare, module)?)?;
     module.add_function(wrap_pyfunction!(planning::table, module)?)?;
+    module.add_function(wrap_pyfunction!(planning::report, module)?)?;
     module.add_function(wrap_pyfunction!(work::build, module)?)?;
+    module.add_function(wrap_pyfunction!(main, module)?)?;
+    module.add_function(wrap_pyfunction!(work::demo_data, module)?)?;
     module.add_function(wrap_pyfunction!(work::export_tar, module)?)?;
+    module.add_function(wrap_pyfunction!(work::parse_bytes, module)?)?;
+    module.add_function(wrap_pyfunction!(work::parse_seconds, module)?)?;
+    module.add_function(wrap_pyfunction!(pipeline::meant_step, module)?)?;
     module.add_function(wrap_pyfunction!(work::format_quantity, module)?)
 }

@@ -35,7 +35,7 @@ pub(crate) struct LoadRequest {
     skip_errors: bool,
     seed: u64,
     shuffle: bool,
-    window_bytes: Option<u64>,
+    shuffle_window: Option<u64>,
     streams: Option<u64>,
     rank: u64,
     world_size: u64,
@@ -56,7 +56,7 @@ impl Loader {
             threads: request.threads,
             prefetch: request.prefetch,
             shuffle: if request.shuffle {
-                Shuffle::Window { bytes: request.window_bytes.unwrap_or(WINDOW_BYTES) }
+                Shuffle::Window { bytes: request.shuffle_window.unwrap_or(WINDOW_BYTES) }
             } else {
                 Shuffle::No
             },
@@ -100,7 +100,7 @@ impl Loader {
     #[getter]
     fn cached(&self) -> (usize, u64, u64, Option<String>) {
         let cached = self.inner.cached();
-        cached.map_or((0, 0, 0, None), |cached| (cached.samples, cached.bytes, cached.hits, cached.state))
+        cached.map_or((0, 0, 0, None), |cached| (cached.samples, cached.bytes, cached.hits, cached.stage))
     }
 
     /// Starts an epoch, or what is left of it.

@@ -39,10 +39,10 @@ impl Pipeline {
         Ok(Self { inner, functions: Functions::default() })
     }
 
-    /// A ready pipeline.
+    /// A preset.
     #[staticmethod]
-    fn ready(py: Python<'_>, name: &str) -> PyResult<Self> {
-        let inner = rust::ready(name).map_err(|error| errors::pipeline(py, &error))?;
+    fn preset(py: Python<'_>, name: &str) -> PyResult<Self> {
+        let inner = rust::preset(name).map_err(|error| errors::pipeline(py, &error))?;
         Ok(Self { inner, functions: Functions::default() })
     }
 
@@ -54,10 +54,10 @@ impl Pipeline {
         Ok(Self { inner, functions: self.functions.clone() })
     }
 
-    /// The names of the ready pipelines.
+    /// The names of the presets.
     #[staticmethod]
-    fn ready_names() -> Vec<&'static str> {
-        rust::ready_names().collect()
+    fn preset_names() -> Vec<&'static str> {
+        rust::preset_names().collect()
     }
 
     /// What it is called.
@@ -108,4 +108,10 @@ impl Pipeline {
     fn spec(&self) -> rust::PipelineSpec {
         self.inner.to_spec().expect("made from a spec, the only way that Python has")
     }
+}
+
+/// What somebody may have meant who named a step that there is not.
+#[pyfunction]
+pub(crate) fn meant_step(found: &str) -> Option<String> {
+    rust::steps::meant_step(found)
 }

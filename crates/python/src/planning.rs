@@ -29,8 +29,8 @@ impl Wanted {
 
 /// Each strategy of a profile in numbers.
 #[pyfunction]
-pub(crate) fn summarise(py: Python<'_>, profile: &str) -> PyResult<String> {
-    let summaries = Profile::parse(profile).and_then(|profile| forebay_plan::summarise(&profile, None));
+pub(crate) fn summarize(py: Python<'_>, profile: &str) -> PyResult<String> {
+    let summaries = Profile::parse(profile).and_then(|profile| forebay_plan::summarize(&profile, None));
     Ok(json(&summaries.map_err(|error| errors::plan(py, &error))?))
 }
 
@@ -49,11 +49,11 @@ pub(crate) fn plan(py: Python<'_>, profile: &str, wanted: Wanted) -> PyResult<St
     plan.and_then(|plan| plan.to_json()).map_err(|error| errors::plan(py, &error))
 }
 
-/// Every strategy of a profile: its place, the Pareto front, what an encoding saves.
+/// Every strategy of a profile: its rank, the Pareto front, what an encoding saves.
 #[pyfunction]
-pub(crate) fn analyse(py: Python<'_>, profile: &str, wanted: Wanted) -> PyResult<String> {
+pub(crate) fn analyze(py: Python<'_>, profile: &str, wanted: Wanted) -> PyResult<String> {
     let objective = wanted.objective(py)?;
-    let analysis = Profile::parse(profile).and_then(|profile| forebay_plan::analyse(&profile, &objective));
+    let analysis = Profile::parse(profile).and_then(|profile| forebay_plan::analyze(&profile, &objective));
     Ok(json(&analysis.map_err(|error| errors::plan(py, &error))?))
 }
 
@@ -72,6 +72,15 @@ pub(crate) fn table(py: Python<'_>, profiles: Vec<String>, wanted: Wanted) -> Py
     let profiles = parse(py, &profiles)?;
     let table = forebay_plan::table(&profiles.iter().collect::<Vec<_>>(), &objective);
     Ok(json(&table.map_err(|error| errors::plan(py, &error))?))
+}
+
+/// Profiles as one page.
+#[pyfunction]
+pub(crate) fn report(py: Python<'_>, profiles: Vec<String>, wanted: Wanted) -> PyResult<String> {
+    let objective = wanted.objective(py)?;
+    let profiles = parse(py, &profiles)?;
+    let report = forebay_report::Report::new(&profiles, &objective).map_err(|error| errors::plan(py, &error))?;
+    Ok(report.page())
 }
 
 fn parse(py: Python<'_>, profiles: &[String]) -> PyResult<Vec<Profile>> {

@@ -12,7 +12,9 @@ use pyo3::prelude::*;
 pub(crate) struct Raised {
     error: PyErr,
     message: String,
-    /// Which function it was, and on which sample.
+    /// Which function it was.
+    function: String,
+    /// On which sample.
     place: String,
     ends: bool,
 }
@@ -27,12 +29,13 @@ impl Raised {
         let message = format!("{error}{}", last.unwrap_or_default());
         // `KeyboardInterrupt`, `SystemExit` and the like are no errors.
         let ends = !error.is_instance_of::<PyException>(py);
-        Self { error, message, place: format!("in the function `{function}`, on sample `{key}`"), ends }
+        Self { error, message, function: function.to_owned(), place: format!("on sample `{key}`"), ends }
     }
 
     pub(crate) fn clone_ref(&self, py: Python<'_>) -> Self {
-        let (message, place) = (self.message.clone(), self.place.clone());
-        Self { error: self.error.clone_ref(py), message, place, ends: self.ends }
+        let error = self.error.clone_ref(py);
+        let (message, function, place) = (self.message.clone(), self.function.clone(), self.place.clone());
+        Self { error, message, function, place, ends: self.ends }
     }
 
     /// The same where functions raised something on every sample, so many in all.
@@ -53,18 +56,20 @@ impl Raised {
         } else {
             error
         };
-        add_note(error.value(py).as_any(), &self.place);
+        set_note(error.value(py).as_any(), &format!("in the function `{}`, ", self.function), &self.place);
         error
     }
 }
 
-/// Adds `note`, unless the exception has it (it may be raised several times) or cannot have any.
-fn add_note(exception: &Bound<'_, PyAny>, note: &str) {
-    let notes = exception.getattr("__notes__").and_then(|notes| notes.extract::<Vec<String>>());
-    if !notes.unwrap_or_default().iter().any(|found| found == note) {
-        // An exception without its note is still the right one.
-        let _ = exception.call_method1("add_note", (note,));
+/// Notes `subject` and `place`, in the stead of what was noted of the same subject: one exception may be raised again and
+/// again, by whichever sample failed first.
+fn set_note(exception: &Bound<'_, PyAny>, subject: &str, place: &str) {
+    if let Ok(notes) = exception.getattr("__notes__").and_then(|notes| notes.extract::<Vec<String>>()) {
+        let others: Vec<_> = notes.into_iter().filter(|note| !note.starts_with(subject)).collect();
+        // An exception without its note, or with one too many, is still the right one: here and below.
+        let _ = exception.setattr("__notes__", others);
     }
+    let _ = exception.call_method1("add_note", (format!("{subject}{place}"),));
 }
 
 impl fmt::Display for Raised {

@@ -65,7 +65,7 @@ impl Source {
         self.inner.samples() as usize
     }
 
-    /// The names of the classes; a label is a place in this list.
+    /// The names of the classes; a label is an index into this list.
     #[getter]
     fn classes(&self) -> Vec<String> {
         self.inner.classes().to_vec()

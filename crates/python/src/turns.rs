@@ -149,8 +149,8 @@ impl Work {
         CHANGED.notify_all();
         let done = wait();
         let mut turns = TURNS.lock();
-        if let Some(place) = turns.waiting.iter().position(|found| *found == waiting) {
-            turns.waiting.swap_remove(place);
+        if let Some(index) = turns.waiting.iter().position(|found| *found == waiting) {
+            turns.waiting.swap_remove(index);
         }
         if let Waiter::Turn(number) = waiter {
             // A call on this turn may be under way still.

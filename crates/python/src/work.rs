@@ -4,14 +4,16 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use forebay_demo::{Domain, Order, TensorKind};
 use forebay_engine::build::{Build, BuildOptions, default_shards};
 use forebay_engine::data::{Dataset, Listing, ListingOptions};
 use forebay_engine::load::{OnError, Shuffle};
 use forebay_engine::memory::default_memory_bytes;
 use forebay_engine::profile::ProfileOptions;
 use forebay_engine::{Error, Result, StorageChoice};
-use forebay_pipeline::{Form, Strategy};
+use forebay_pipeline::{StorageFormat, Strategy};
 use forebay_plan::{Caching, Profile, Runs, units};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::callback::Callback;
@@ -76,7 +78,7 @@ pub(crate) fn profile(
     let functions = &pipeline.functions;
     let pipeline = &functions.bind(&pipeline.inner, &work);
     let caching: Caching = serde_json::from_value(request.caching.as_str().into()).map_err(|_| {
-        errors::usage(py, &format!("no caching `{}`\nhint: one of none, system, application", request.caching))
+        errors::usage(py, &format!("`caching` is `{}`, but must be `none`, `system` or `application`", request.caching))
     })?;
     let progress = Callback::new(progress);
     let (mut samples, folder) = (0, request.files.folder.clone());
@@ -84,7 +86,7 @@ pub(crate) fn profile(
         let strategies = if let Some(names) = &request.strategies {
             names.iter().map(|name| Strategy::parse(pipeline, name)).collect::<Result<_, _>>()?
         } else {
-            let forms = request.encodings.iter().map(|name| name.parse::<Form>());
+            let forms = request.encodings.iter().map(|name| name.parse::<StorageFormat>());
             Strategy::all(pipeline, &forms.collect::<Result<Vec<_>, _>>()?)
         };
         let storage: StorageChoice = request.storage.parse()?;
@@ -175,6 +177,39 @@ pub(crate) fn export_tar(
         forebay_engine::export::export_tar(&dataset, &storage, &output, threads, memory_bytes, &progress)
     })?;
     exported.map(|exported| exported.files).map_err(|error| errors::engine(py, &error, None))
+}
+
+/// Makes data of a domain from a seed: the folder of the files, and the pipeline for them.
+#[pyfunction]
+pub(crate) fn demo_data(
+    py: Python<'_>,
+    domain: &str,
+    folder: PathBuf,
+    samples: Option<u64>,
+    seed: u64,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<(PathBuf, String)> {
+    let domain = Domain::parse(domain).ok_or_else(|| {
+        let names = Domain::ALL.map(Domain::name).join("`, `");
+        errors::usage(py, &format!("unknown domain `{domain}`\nhint: expected one of `{names}`"))
+    })?;
+    let samples = samples.unwrap_or(domain.usual_samples());
+    let order = Order { domain, folder, seed, samples, tensors: TensorKind::default() };
+    let progress = Callback::new(progress);
+    let made = progress.watch(py, &Work::new(), || forebay_demo::make(&order, &progress))?;
+    made.map(|made| (made.folder, made.pipeline)).map_err(|error| errors::engine(py, &error, None))
+}
+
+/// Bytes of a size as people write it: `2GB`.
+#[pyfunction]
+pub(crate) fn parse_bytes(text: &str) -> PyResult<u64> {
+    forebay_storage::parse_bytes(text).map_err(PyValueError::new_err)
+}
+
+/// Seconds of a time as people write it: `1h30min`.
+#[pyfunction]
+pub(crate) fn parse_seconds(text: &str) -> PyResult<f64> {
+    forebay_storage::parse_seconds(text).map_err(PyValueError::new_err)
 }
 
 /// A quantity as Forebay writes it everywhere; `unit` is `bytes`, `seconds`, `number`, `count` or `percent`.

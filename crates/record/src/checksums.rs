@@ -7,6 +7,7 @@
 //! shard is whole, too. Whoever trusts this file (because its own checksum is known) can tell, by comparing four bytes.
 
 use crate::error::{Error, FormatFault, Place, Result};
+use crate::numbers;
 
 /// What the name of a list of checksums adds to its shard's: `shard-0.tfrecord.crc`.
 pub const CHECKSUMS_SUFFIX: &str = ".crc";
@@ -33,19 +34,12 @@ impl Checksums {
 
     /// The checksums in `bytes`; `name` is the file's own name, for errors.
     pub fn parse(bytes: &[u8], name: &str) -> Result<Self> {
-        let (entries, rest) = bytes.as_chunks::<CHECKSUM_BYTES>();
-        if !rest.is_empty() {
-            return Err(Error::Format {
-                place: Place { shard: Some(name.into()), ..Place::default() },
-                fault: FormatFault::ChecksumsCut { found: bytes.len() as u64 },
-            });
-        }
-        Ok(Self { entries: entries.iter().map(|entry| u32::from_le_bytes(*entry)).collect() })
+        Ok(Self { entries: numbers::parse(bytes, name)? })
     }
 
     /// The file's content.
     pub fn to_bytes(&self) -> Vec<u8> {
-        self.entries.iter().flat_map(|entry| entry.to_le_bytes()).collect()
+        numbers::to_bytes(&self.entries)
     }
 
     /// How many records there are.

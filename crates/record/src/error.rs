@@ -105,9 +105,9 @@ pub enum FormatFault {
         /// The masked checksum of the one that is there.
         found: u32,
     },
-    /// A list of checksums ends within one.
+    /// A list of checksums or sizes ends within one.
     #[error("expected 4 bytes for each record, found `{found}` bytes in all")]
-    ChecksumsCut {
+    NumbersCut {
         /// The bytes that are there.
         found: u64,
     },
@@ -120,21 +120,27 @@ pub enum FormatFault {
     /// The compressed stream is cut or corrupt.
     #[error("the {compression} stream is damaged: {detail}")]
     Compressed {
-        /// `GZIP` or `ZLIB`.
+        /// Its format, such as `GZIP`.
         compression: &'static str,
         /// What the decompressor said.
         detail: Box<str>,
     },
-    /// A block of a packed shard does not inflate to what it should.
-    #[error("the packed block is damaged: {detail}")]
-    PackedBlock {
+    /// A block of a compressed shard does not inflate to what it should.
+    #[error("the compressed block is damaged: {detail}")]
+    CompressedBlock {
+        /// What is wrong.
+        detail: Box<str>,
+    },
+    /// A record that was compressed by itself does not inflate to what it should.
+    #[error("the compressed record is damaged: {detail}")]
+    CompressedRecord {
         /// What is wrong.
         detail: Box<str>,
     },
     /// There are bytes after the end of the compressed stream.
     #[error("trailing garbage after the end of the {compression} stream")]
     TrailingGarbage {
-        /// `GZIP` or `ZLIB`.
+        /// Its format, such as `GZIP`.
         compression: &'static str,
     },
     /// A protobuf message is malformed.
@@ -235,7 +241,7 @@ pub enum IndexFault {
         /// The offset in the line.
         found: u64,
     },
-    /// A packed block does not begin where the one above it ends in what they inflate to.
+    /// A compressed block does not begin where the one above it ends in what they inflate to.
     #[error("expected an inflated offset of `{expected}`, where the block above ends, found `{found}`")]
     Gap {
         /// Where the block above ends.
@@ -243,7 +249,7 @@ pub enum IndexFault {
         /// The offset in the line.
         found: u64,
     },
-    /// A packed block claims to inflate to more than DEFLATE can make of it.
+    /// A compressed block claims to inflate to more than can be made of it.
     #[error("`{length}` bytes cannot inflate to `{inflated}`")]
     Inflation {
         /// The block's length.
@@ -293,11 +299,27 @@ pub enum UsageFault {
         /// The offset of the block's end in the shard.
         block_end: u64,
     },
-    /// A packing that does not exist.
-    #[error("there is no packing `{found}`\nhint: `gzip` or `zlib`, with a level from 1 to 9 as in `gzip-1`")]
-    UnknownPacking {
+    /// A compression that does not exist.
+    #[error(
+        "there is no compression `{found}`\nhint: `gzip`, `zlib`, `zstd`, `lz4` or `snappy`, with what they are told, as in `gzip-1`, `zlib-6-rle`, `zstd-19-record`"
+    )]
+    UnknownCompression {
         /// What was asked for.
         found: Box<str>,
+    },
+    /// A compression was told what it cannot do.
+    #[error("the compression `{found}` cannot be: {problem}")]
+    CompressionParameter {
+        /// What was asked for.
+        found: Box<str>,
+        /// What is wrong with it, and what is allowed.
+        problem: Box<str>,
+    },
+    /// A record is too long to be compressed by itself.
+    #[error("a record of `{found}` bytes cannot be compressed by itself: it must be shorter than 4 GiB")]
+    RecordTooLong {
+        /// Its length.
+        found: u64,
     },
     /// A record was written after a write had failed, when the shard ends within a frame.
     #[error("an earlier write failed, so the shard ends within a frame\nhint: write the shard anew")]
@@ -313,7 +335,7 @@ pub enum Error {
     Io {
         /// Where.
         place: Place,
-        /// `read`, `write` or `inflate`.
+        /// `read`, `write`, `compress` or `inflate`.
         action: &'static str,
         /// What it said.
         source: io::Error,

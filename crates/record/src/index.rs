@@ -90,11 +90,11 @@ impl Index {
     /// A compressed shard is refused: its records cannot be reached by an offset.
     pub fn scan<R: Read>(input: R, shard: &str, options: Options) -> Result<Self> {
         let reader = Reader::new(input, shard, options)?;
-        if reader.is_compressed() {
+        if let Some(compression) = reader.compression() {
             return Err(Error::Unsupported {
                 place: Place { shard: Some(shard.into()), ..Place::default() },
                 what: "an index of a compressed shard",
-                found: "GZIP or ZLIB".into(),
+                found: compression.into(),
                 hint: "read it from start to end, or store it uncompressed",
             });
         }

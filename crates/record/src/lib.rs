@@ -10,9 +10,11 @@
 //!   [`Location`] of the record; collected, these are the [`Index`].
 //! - Reading a shard at random, or fast: read a block that the index says holds whole records, and take them out of it
 //!   with [`records_in_block`] (or [`parse_indexed`], one at a time). The records are slices of the block: nothing is copied.
-//! - The same of a packed (compressed) shard: write through a [`Packer`], and [`inflate_block`] what its [`Blocks`] name.
+//! - The same of a compressed shard: write through a [`ShardCompressor`], and [`inflate_block`] what its [`Blocks`] name; or
+//!   write what a [`RecordCompressor`] makes of each record, and [`inflate_record`] it.
 //! - Telling a record that belongs there from one of another shard: [`Checksums`].
-//! - Reading a shard from start to end, possibly compressed (GZIP, ZLIB), possibly damaged: [`Reader`].
+//! - Reading a shard from start to end, possibly compressed (GZIP, ZLIB, Zstandard, LZ4,
+//!   Snappy), possibly damaged: [`Reader`].
 //! - Looking into a record: [`Example`] borrows from it, [`SharedExample`] keeps it alive; [`TensorProto`] is the
 //!   tensor inside a `bytes_list`.
 //!
@@ -63,17 +65,23 @@
 #![forbid(unsafe_code)]
 
 mod checksums;
+mod compression;
 mod error;
 mod example;
 mod index;
 mod names;
-mod packing;
+mod numbers;
 mod protobuf;
 mod tar;
 mod tensor_proto;
 mod tfrecord;
 
 pub use checksums::{CHECKSUMS_SUFFIX, Checksums};
+pub use compression::{
+    Algorithm, BLOCKS_SUFFIX, Blocks, CompressedBlock, DeflateOptions, DeflateStrategy, Lz4Mode, RecordCompressor,
+    SIZES_SUFFIX, Scope, ShardCompression, ShardCompressor, Sizes, ZstdOptions, ZstdStrategy, inflate_block,
+    inflate_record,
+};
 pub use error::{Error, FormatFault, FramePart, IndexFault, MessageFault, Place, Result, UsageFault};
 pub use example::{
     BytesList, BytesListIter, Example, FEATURES_MAX, Feature, FeatureView, FloatList, FloatListIter, Int64List,
@@ -81,10 +89,9 @@ pub use example::{
 };
 pub use index::{INDEX_SUFFIX, Index};
 pub use names::name_text;
-pub use packing::{BLOCKS_SUFFIX, Blocks, PackFormat, PackedBlock, Packer, Packing, inflate_block};
 pub use tar::{TarSample, TarWriter, salvage_tar, scan_tar, survey_tar, tar_key, tar_members};
 pub use tensor_proto::{RANK_MAX, TensorFlowType, TensorProto, TensorShape, tensor_frame_bytes};
 pub use tfrecord::{
-    Compression, Damage, DamageReport, FRAME_OVERHEAD_BYTES, Location, OnDamage, Options, Origin, Reader, Record,
-    Writer, masked_crc32c, parse_frame, parse_indexed, records_in_block,
+    Compression, Damage, DamageReport, FRAME_OVERHEAD_BYTES, InflateReader, Location, OnDamage, Options, Origin,
+    Reader, Record, Writer, masked_crc32c, parse_frame, parse_indexed, records_in_block,
 };

@@ -68,7 +68,7 @@ pub fn survey_tar<R: Read + Seek>(
 /// What says more about the next member (its name, its attributes) is read whole, and is at most so long.
 const EXTENSION_BYTES_MAX: u64 = 1 << 20;
 
-/// Something in a tar that cannot be passed: its place, and why.
+/// Something in a tar that cannot be passed: its offset, and why.
 type Obstacle = (u64, Error);
 
 /// The first file that is kept as a map of its holes, or name that would take much memory. What is damaged is left to others.

@@ -7,7 +7,7 @@
 //!     4  tensor_content  row-major little-endian elements; left out if there are none
 //! ```
 //!
-//! PRESTO stores every numeric tensor this way, in the first value of a `bytes_list` (inventory P11).
+//! PRESTO stores every numeric tensor this way, in the first value of a `bytes_list`.
 
 use std::fmt;
 
@@ -289,7 +289,7 @@ impl<'a> TensorProto<'a> {
 }
 
 /// Bytes of a whole frame whose record is an Example with one feature `name` that holds one tensor: what such a sample takes
-/// in a shard, known before it exists. The published record sizes of PRESTO follow from it (inventory P12).
+/// in a shard, known before it exists. The published record sizes of PRESTO follow from it.
 pub fn tensor_frame_bytes(name: &str, dtype: TensorFlowType, shape: &TensorShape) -> Result<u64> {
     let tensor = encoded_len(dtype, shape, shape.content_bytes(dtype)?);
     Ok(crate::example::single_tensor_example_len(name, tensor) + FRAME_OVERHEAD_BYTES)

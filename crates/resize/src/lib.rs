@@ -1,6 +1,6 @@
 //! Pictures from one size to another, as Pillow makes them, with the kernels of `fast_image_resize`.
 //!
-//! A room of its own for the compiler's sake: the library is generic over its pictures, so that whoever calls it compiles all of
+//! A crate of its own for the compiler's sake: the library is generic over its pictures, so that whoever calls it compiles all of
 //! its kernels again, which was most of what the compiler made of `forebay-pipeline`. Here that is done for one kind of picture,
 //! and not again with every change of a step.
 //!
@@ -44,7 +44,7 @@ pub struct Picture<'a> {
     pub element: Element,
 }
 
-/// Room for a picture of the same channels and elements as the one it is made from.
+/// Space for a picture of the same channels and elements as the one it is made from.
 #[derive(Debug)]
 pub struct PictureMut<'a> {
     /// Its elements; aligned as they are.
@@ -120,7 +120,7 @@ impl Filter {
 #[non_exhaustive]
 pub enum Error {
     /// The bytes are not the picture that they are said to be.
-    #[error("expected an aligned picture of 1 to 4 channels with as many bytes as its size says")]
+    #[error("expected an aligned image of 1 to 4 channels with as many bytes as its size says")]
     Picture,
     /// The part reaches beyond the picture.
     #[error("the part {crop:?} does not lie within {width}x{height} pixels")]
@@ -187,9 +187,9 @@ impl Resizer {
         let Some((width, height)) = in_two.then(|| between(from, to)).flatten() else {
             return pass(&mut self.library, &image, crop, &mut output, &options);
         };
-        let room = words(&mut self.between, width * height * source.channels * source.element.bytes())?;
-        pass(&mut self.library, &image, crop, &mut image_mut(room, width, height, pixel)?, &options)?;
-        let middle = self::image(room, width, height, pixel)?;
+        let space = words(&mut self.between, width * height * source.channels * source.element.bytes())?;
+        pass(&mut self.library, &image, crop, &mut image_mut(space, width, height, pixel)?, &options)?;
+        let middle = self::image(space, width, height, pixel)?;
         pass(&mut self.library, &middle, Crop { left: 0, top: 0, width, height }, &mut output, &options)
     }
 }
@@ -237,13 +237,13 @@ fn between(from: (usize, usize), to: (usize, usize)) -> Option<(usize, usize)> {
 }
 
 /// Words for so many bytes, zeroed where they are new; an error if there is no memory for them.
-fn words(room: &mut Vec<u64>, bytes: usize) -> Result<&mut [u8], Error> {
+fn words(buffer: &mut Vec<u64>, bytes: usize) -> Result<&mut [u8], Error> {
     let words = bytes.div_ceil(size_of::<u64>());
-    if room.len() < words {
-        room.try_reserve_exact(words - room.len()).map_err(|_| Error::Memory { bytes })?;
-        room.resize(words, 0);
+    if buffer.len() < words {
+        buffer.try_reserve_exact(words - buffer.len()).map_err(|_| Error::Memory { bytes })?;
+        buffer.resize(words, 0);
     }
-    Ok(&mut bytemuck::cast_slice_mut(&mut room[..words])[..bytes])
+    Ok(&mut bytemuck::cast_slice_mut(&mut buffer[..words])[..bytes])
 }
 
 fn image(data: &[u8], width: usize, height: usize, pixel: PixelType) -> Result<ImageRef<'_>, Error> {

@@ -1,6 +1,6 @@
 //! Reusable buffers, so that reading large blocks does not fault in new pages every time.
 //!
-//! A buffer is a plain `Vec<u8>` whose bytes are initialised when they are first used and stay so, which keeps this module free
+//! A buffer is a plain `Vec<u8>` whose bytes are initialized when they are first used and stay so, which keeps this module free
 //! of unsafe code: nothing is zeroed again when a buffer is used again. Alignment comes from allocating a little more and starting
 //! at the first aligned byte.
 
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
-/// The alignment that every buffer has room for. Direct reads need at most this on all common file systems; a request for
+/// The alignment that every buffer has space for. Direct reads need at most this on all common file systems; a request for
 /// more is served by a larger buffer.
 const PADDING_BYTES: usize = 4096;
 
@@ -27,7 +27,7 @@ pub(crate) struct BufferPool {
     idle: Arc<Mutex<Idle>>,
 }
 
-/// The buffers that nobody uses now, by size: class `n` holds buffers with room for `2^n` bytes at any common alignment.
+/// The buffers that nobody uses now, by size: class `n` holds buffers with space for `2^n` bytes at any common alignment.
 struct Idle {
     classes: [Vec<Vec<u8>>; usize::BITS as usize],
     bytes: usize,
@@ -44,7 +44,7 @@ impl BufferPool {
         Self { idle: Arc::new(Mutex::new(Idle { classes, bytes: 0, bytes_max })) }
     }
 
-    /// A buffer of at least `length` initialised bytes, the first at an address that `alignment` (a power of two) divides.
+    /// A buffer of at least `length` initialized bytes, the first at an address that `alignment` (a power of two) divides.
     /// An error where there is no memory for it: a file may be as large as it likes.
     pub(crate) fn take(&self, length: usize, alignment: usize) -> Result<PooledBuffer, TryReserveError> {
         if length < POOLED_BYTES_MIN && alignment == 1 {

@@ -31,7 +31,7 @@
 //! let path = folder.path().join("shard");
 //! std::fs::write(&path, vec![7; 1_000_000])?;
 //!
-//! // Past the page cache, at an odd place: alignment is not the caller's concern.
+//! // Past the page cache, at an odd offset: alignment is not the caller's concern.
 //! let direct = LocalStorage::direct();
 //! let file = direct.open(&path)?;
 //! assert_eq!(file.read(333, 3)?, [7, 7, 7].as_slice());
@@ -85,6 +85,7 @@ mod local;
 mod memory;
 mod page_cache;
 pub mod probe;
+mod quantity;
 mod reading;
 mod schedule;
 mod simulated_cache;
@@ -101,6 +102,7 @@ pub use folder::Folder;
 pub use local::LocalStorage;
 pub use memory::MemoryStorage;
 pub use page_cache::{drop_all_caches, resident_fraction};
+pub use quantity::{parse_bytes, parse_bytes_per_second, parse_seconds};
 pub use reading::{open_file, read_file, read_text};
 pub use storage::{
     DroppedCache, Entry, EntryKind, File, Lock, Sequential, Status, Storage, Upload, Version, Walk, Walked, sequential,

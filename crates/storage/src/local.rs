@@ -368,7 +368,7 @@ mod tests {
             return;
         };
         let status = regular_file_status(&descriptor, &path).unwrap();
-        // A wrong alignment makes reads at odd places fail, as they do on a file system that misreports its own.
+        // A wrong alignment makes reads at odd offsets fail, as they do on a file system that misreports its own.
         let file = storage.file(descriptor, &path, &status, Some(1));
         assert_eq!(file.read(333, 4000).unwrap(), expected[333..4333]);
         assert_eq!(file.read(1, 9999).unwrap(), expected[1..]);

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::quantity::{parse_bytes_per_second, parse_seconds};
 use crate::{Error, Result};
 
 /// One million bytes, the MB of storage makers, of `fio` and of the papers.
@@ -46,7 +47,7 @@ impl Throttle {
     /// Reads the name of a preset, or figures such as `custom:read=200MB/s,stream=100MB/s,seek=8ms,iops=120`.
     ///
     /// `read` is for all streams together and must be given; `stream` is the same unless given, `seek` is 0 and `iops` has
-    /// no limit. Rates take `B/s`, `kB/s`, `MB/s`, `GB/s`, `KiB/s`, `MiB/s`, `GiB/s`; times `s`, `ms`, `us`.
+    /// no limit. Rates take `B/s`, `kB/s`, `MB/s`, `GB/s`, `KiB/s`, `MiB/s`, `GiB/s`; times `s`, `ms`, `us`: see [`crate::parse_bytes`].
     pub fn parse(text: &str) -> Result<Self> {
         let text = text.trim();
         if let Some(preset) = Self::preset(text) {
@@ -148,14 +149,14 @@ fn parse_settings(name: &str, settings: &str) -> std::result::Result<Throttle, S
             return Err(format!("`{setting}` is not of the form `key=value`"));
         };
         let (key, value) = (key.trim(), value.trim());
-        let (slot, units) = match key {
-            "read" => (&mut read, RATE_UNITS),
-            "stream" => (&mut stream, RATE_UNITS),
-            "seek" => (&mut seek, TIME_UNITS),
-            "iops" => (&mut iops, COUNT_UNITS),
+        let (slot, figure) = match key {
+            "read" => (&mut read, parse_bytes_per_second(value)),
+            "stream" => (&mut stream, parse_bytes_per_second(value)),
+            "seek" => (&mut seek, parse_time(value)),
+            "iops" => (&mut iops, parse_count(value)),
             _ => return Err(format!("there is no setting `{key}`; there are `read`, `stream`, `seek` and `iops`")),
         };
-        if slot.replace(parse_quantity(value, units)?).is_some() {
+        if slot.replace(figure?).is_some() {
             return Err(format!("`{key}` is given twice"));
         }
     }
@@ -169,30 +170,14 @@ fn parse_settings(name: &str, settings: &str) -> std::result::Result<Throttle, S
     })
 }
 
-/// A unit and how many of the base unit it is. A unit that is the end of another comes after it.
-type Units = &'static [(&'static str, f64)];
-
-const RATE_UNITS: Units = &[
-    ("KiB/s", 1024.0),
-    ("MiB/s", 1_048_576.0),
-    ("GiB/s", 1_073_741_824.0),
-    ("kB/s", 1e3),
-    ("KB/s", 1e3),
-    ("MB/s", 1e6),
-    ("GB/s", 1e9),
-    ("B/s", 1.0),
-];
-const TIME_UNITS: Units = &[("ms", 1e-3), ("us", 1e-6), ("µs", 1e-6), ("s", 1.0)];
-const COUNT_UNITS: Units = &[("", 1.0)];
-
-fn parse_quantity(value: &str, units: Units) -> std::result::Result<f64, String> {
-    let known = || units.iter().map(|(unit, _)| format!("`{unit}`")).collect::<Vec<_>>().join(", ");
-    let Some((number, factor)) = units.iter().find_map(|&(unit, factor)| Some((value.strip_suffix(unit)?, factor)))
-    else {
-        return Err(format!("`{value}` has no unit; there are {}", known()));
-    };
-    match number.trim().parse::<f64>() {
-        Ok(number) if number.is_finite() => Ok(number * factor),
-        _ => Err(format!("`{value}` is not a number with a unit of this kind")),
+/// A time with its unit: seconds alone are too many to be meant.
+fn parse_time(text: &str) -> std::result::Result<f64, String> {
+    if text.ends_with(|letter: char| letter.is_ascii_digit()) {
+        return Err(format!("`{text}` has no unit; write a time like `8ms`"));
     }
+    parse_seconds(text)
+}
+
+fn parse_count(text: &str) -> std::result::Result<f64, String> {
+    text.parse().ok().filter(|count: &f64| count.is_finite()).ok_or_else(|| format!("`{text}` is no number"))
 }

@@ -32,6 +32,8 @@ struct Shared {
     clock: Arc<dyn Clock>,
     schedule: Mutex<Schedule>,
     cache: Option<Mutex<SimulatedCache>>,
+    /// Whether files stand for longer ones.
+    loops: bool,
 }
 
 impl ThrottledStorage {
@@ -45,7 +47,8 @@ impl ThrottledStorage {
         static NEXT_ID: AtomicU64 = AtomicU64::new(0);
         throttle.check()?;
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
-        let shared = Shared { id, throttle, clock, schedule: Mutex::new(Schedule::default()), cache: None };
+        let shared =
+            Shared { id, throttle, clock, schedule: Mutex::new(Schedule::default()), cache: None, loops: false };
         Ok(Self { inner, shared: Arc::new(shared) })
     }
 
@@ -56,13 +59,21 @@ impl ThrottledStorage {
     /// that are open keep the cache they had.
     #[must_use]
     pub fn with_page_cache(self, bytes: u64) -> Self {
-        let shared = Shared {
-            id: self.shared.id,
-            throttle: self.shared.throttle.clone(),
-            clock: Arc::clone(&self.shared.clock),
-            schedule: Mutex::new(Schedule::default()),
-            cache: (bytes > 0).then(|| Mutex::new(SimulatedCache::new(bytes))),
-        };
+        let cache = (bytes > 0).then(|| Mutex::new(SimulatedCache::new(bytes)));
+        self.with(cache, false)
+    }
+
+    /// Lets files stand for longer ones: a read where a file was begun, after one that reached as far as any, goes on and is no
+    /// seek. For measurements that read a few samples again and again; there is no simulated page cache then.
+    #[must_use]
+    pub fn with_loops(self) -> Self {
+        self.with(None, true)
+    }
+
+    fn with(self, cache: Option<Mutex<SimulatedCache>>, loops: bool) -> Self {
+        let (throttle, clock) = (self.shared.throttle.clone(), Arc::clone(&self.shared.clock));
+        let shared =
+            Shared { id: self.shared.id, throttle, clock, schedule: Mutex::new(Schedule::default()), cache, loops };
         Self { inner: self.inner, shared: Arc::new(shared) }
     }
 
@@ -80,7 +91,7 @@ impl Storage for ThrottledStorage {
     fn open(&self, path: &Path) -> Result<Box<dyn File>> {
         let inner = self.inner.open(path)?;
         let id = self.shared.cache.as_ref().map(|cache| lock(cache).file(path, inner.size()));
-        Ok(Box::new(ThrottledFile { inner, shared: Arc::clone(&self.shared), id, position: Mutex::new(None) }))
+        Ok(Box::new(ThrottledFile { inner, shared: Arc::clone(&self.shared), id, head: Mutex::new(Head::default()) }))
     }
 
     fn status(&self, path: &Path) -> Result<Option<Status>> {
@@ -140,8 +151,32 @@ struct ThrottledFile {
     shared: Arc<Shared>,
     /// What the simulated cache knows this file as, if there is one.
     id: Option<FileId>,
-    /// Where the last read of this open file left the device; `None` before the first.
-    position: Mutex<Option<u64>>,
+    head: Mutex<Head>,
+}
+
+/// Where the reads of an open file were.
+#[derive(Debug, Default)]
+struct Head {
+    /// Where the last one left the device; `None` before the first.
+    position: Option<u64>,
+    /// Where the first began.
+    begin: u64,
+    /// How far any of them reached.
+    furthest: u64,
+}
+
+impl Head {
+    /// Whether a read at `offset` begins the file again after it was read to its end.
+    fn begins_again(&self, offset: u64) -> bool {
+        self.position == Some(self.furthest) && offset == self.begin
+    }
+
+    fn moved(&mut self, offset: u64, end: u64) {
+        if self.position.replace(end).is_none() {
+            self.begin = offset;
+        }
+        self.furthest = self.furthest.max(end);
+    }
 }
 
 impl File for ThrottledFile {
@@ -173,12 +208,13 @@ impl ThrottledFile {
         if length == 0 || end > self.size() {
             return Cost::default();
         }
-        let mut position = lock(&self.position);
+        let mut head = lock(&self.head);
         if let (Some(cache), Some(id)) = (&self.shared.cache, self.id) {
-            return lock(cache).read(id, self.size(), offset, length, &mut position);
+            return lock(cache).read(id, self.size(), offset, length, &mut head.position);
         }
-        let seeks = u32::from(!continues(position.replace(end), offset, length));
-        Cost { bytes: length, seeks }
+        let goes_on = continues(head.position, offset, length) || self.shared.loops && head.begins_again(offset);
+        head.moved(offset, end);
+        Cost { bytes: length, seeks: u32::from(!goes_on) }
     }
 }
 

@@ -5,7 +5,7 @@
 //! else: what has the name already is unlinked, never opened, and the new file is made with `O_EXCL`, which follows no link. Folders and
 //! locks of Forebay's own are refused where they are links.
 //!
-//! The folder that the user named may itself be a link: that is the user's word. And this is no defence against somebody who
+//! The folder that the user named may itself be a link: that is the user's word. And this is no defense against somebody who
 //! changes the folder while Forebay works in it.
 
 use std::fs::{self, File, OpenOptions, TryLockError};

@@ -11,13 +11,13 @@ use forebay_pipeline::Random;
 #[allow(dead_code, reason = "the demo uses more of it")]
 #[path = "."]
 mod demo {
-    #[path = "../../../crates/cli/src/demo/bits.rs"]
+    #[path = "../../../crates/demo/src/bits.rs"]
     mod bits;
-    #[path = "../../../crates/cli/src/demo/flac.rs"]
+    #[path = "../../../crates/demo/src/flac.rs"]
     mod flac;
-    #[path = "../../../crates/cli/src/demo/mp3.rs"]
+    #[path = "../../../crates/demo/src/mp3.rs"]
     mod mp3;
-    #[path = "../../../crates/cli/src/demo/mp3_codes.rs"]
+    #[path = "../../../crates/demo/src/mp3_codes.rs"]
     mod mp3_codes;
 
     pub fn flac(samples: &[i16]) -> Vec<u8> {

@@ -78,7 +78,7 @@ pub fn mutate<S: Structure>(data: &mut [u8], size: usize, size_max: usize, seed:
     file.len()
 }
 
-fn change(parts: &mut Vec<Part>, room: usize, random: &mut Random) {
+fn change(parts: &mut Vec<Part>, space: usize, random: &mut Random) {
     let (chosen, other) = (choose(parts, random), random.below(parts.len()));
     match random.below(12) {
         0 => drop(parts.remove(chosen)),
@@ -93,7 +93,7 @@ fn change(parts: &mut Vec<Part>, room: usize, random: &mut Random) {
         _ => {
             let content = &mut parts[chosen].content;
             let length = content.len();
-            content.resize(length + room.clamp(1, 256), 0);
+            content.resize(length + space.clamp(1, 256), 0);
             let most = content.len();
             let length = fuzzer_mutate(content, length, most);
             content.truncate(length);

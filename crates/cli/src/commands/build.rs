@@ -12,9 +12,8 @@ use forebay_plan::units;
 use serde::Serialize;
 
 use super::plan::read_plan;
-use super::profile::counted;
 use super::show_skipped;
-use crate::arguments::{self, ErrorArguments, MemoryArguments, Settings, StorageArguments, Threads};
+use crate::arguments::{self, ErrorArguments, INPUT, MemoryArguments, Settings, StorageArguments, Threads};
 use crate::error::{Error, Result};
 use crate::file_list::{ListArguments, listing_options, warnings};
 use crate::output::{Output, Page};
@@ -23,48 +22,48 @@ const EXAMPLES: &str = "\
 Examples:
   forebay build plan.json -o dataset/
   forebay build plan.json -o dataset/ --data /mnt/all-photos --shards 64
+  forebay build plan.json -o dataset/ --on-error skip
   forebay build cv --data photos/ --strategy resized -o dataset/
   forebay build cv --data photos/ --strategy decoded+l3-fast -o dataset/
-  forebay build plan.json -o dataset/ --on-error skip
 
-A build that was stopped, by Ctrl-C or by a crash, goes on where it was when the
-same command is run again: finished shards are kept, and what comes out is the
-same to the byte. The data set is TFRecord shards (which TensorFlow and others
-read as they are), an index beside each, and dataset.json, written last.";
+Builds are resumable: after Ctrl-C or a crash, run the same command again.
+Finished shards are kept, and the result is the same, byte for byte.
 
-/// Rewrite the data as a plan says, once: parallel, resumable, checksummed
+A data set is a folder of TFRecord shards (which TensorFlow and others read),
+an index and checksums for each shard, and a manifest, dataset.json.";
+
+/// Build the data set of a plan: run the offline steps once, in parallel
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The plan that `forebay plan` wrote, or a pipeline (a TOML file or a ready name)
+    /// Plan written by `forebay plan`, or a pipeline (a TOML file or a preset)
     #[arg(value_name = "PLAN|PIPELINE")]
     pub(crate) what: String,
-    /// The folder to build the data set in
+    /// Folder for the data set
     #[arg(short, long, value_name = "FOLDER")]
     pub(crate) output: PathBuf,
-    /// The folder with the data [default: the one that was profiled]
-    #[arg(long, value_name = "FOLDER")]
+    /// Folder with the source files [default: the one that was profiled]
+    #[arg(long, value_name = "FOLDER", help_heading = INPUT)]
     pub(crate) data: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) list: ListArguments,
     #[command(flatten)]
     pub(crate) settings: Settings,
-    /// What to keep, and in which encoding: `resized`, `decoded+png` [default: the plan's choice]
+    /// Strategy to build, e.g. `resized`, `decoded+png` or `resized+zstd-3` [default: the plan's choice]
     #[arg(long, value_name = "NAME")]
     pub(crate) strategy: Option<String>,
     #[command(flatten)]
     pub(crate) threads: Threads,
     #[command(flatten)]
     pub(crate) memory: MemoryArguments,
-    /// Shards in all [default: one for each 128 MB of the plan's prediction, but at least one for each thread; without a
-    /// plan four for each thread]
+    /// Number of shards [default: with a plan one per 128 MB, but at least one per thread; with a pipeline four per thread]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(crate) shards: Option<u64>,
     #[command(flatten)]
     pub(crate) storage: StorageArguments,
     #[command(flatten)]
     pub(crate) on_error: ErrorArguments,
-    /// Replace a data set, or an unfinished build of something else, that is in the folder already
+    /// Replace a data set in the folder, or an unfinished build of another one
     #[arg(long)]
     pub(crate) overwrite: bool,
 }
@@ -116,7 +115,7 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
 }
 
 /// What is left of a build that was interrupted.
-const KEPT: &str = ": the shards that are finished are kept\nhint: run the same command again to go on";
+const KEPT: &str = ": finished shards are kept\nhint: run the same command again to resume";
 
 /// How this program was called, without what would begin anew. `None` where that is no text.
 fn command_line() -> Option<Resume> {
@@ -164,7 +163,7 @@ fn task(arguments: &Arguments) -> Result<Task> {
         let name = arguments.strategy.as_ref().unwrap_or(&plan.chosen);
         let strategy = Strategy::parse(&pipeline, name)?;
         let data = arguments.data.clone().unwrap_or_else(|| plan.data.root.into());
-        arguments::must_exist(&data, "name the folder where the data is now with `--data`")?;
+        arguments::must_exist(&data, "pass the folder where the data is now with `--data`")?;
         let chosen = plan.ranking.iter().map(|ranked| &ranked.summary).find(|summary| summary.name == *name);
         let bytes_per_sample =
             chosen.map(|summary| summary.storage_bytes_total as f64 / plan.data.samples.max(1) as f64);
@@ -174,10 +173,7 @@ fn task(arguments: &Arguments) -> Result<Task> {
     let data = arguments::data_folder(arguments.data.as_ref(), "build")?;
     let names = || pipeline.splits().iter().skip(1).map(|split| split.name.clone()).collect::<Vec<_>>().join("`, `");
     let name = arguments.strategy.as_ref().ok_or_else(|| {
-        Error::usage(
-            "a pipeline can be kept in several states, and none was chosen",
-            format!("pass `--strategy` with one of `{}`, or build a plan", names()),
-        )
+        Error::usage("a pipeline needs `--strategy`", format!("pass one of `{}`, or build a plan", names()))
     })?;
     let strategy = Strategy::parse(&pipeline, name)?;
     Ok(Task { pipeline, strategy, data, bytes_per_sample: None })
@@ -203,13 +199,13 @@ fn outcome(report: BuildReport, dataset: PathBuf, seconds: f64) -> Outcome {
 
 /// What was built.
 pub(super) fn show(outcome: &Outcome, page: &mut Page) {
-    let shards = counted(outcome.shards as u64, "shard");
+    let shards = units::counted(outcome.shards as u64, "shard");
     if outcome.shards_kept == outcome.shards {
         page.paragraph(&format!(
             "`{}` in {} was finished already: {} in {shards}, {}.",
             outcome.strategy,
             outcome.dataset.display(),
-            counted(outcome.samples, "sample"),
+            units::counted(outcome.samples, "sample"),
             units::bytes(outcome.bytes as f64),
         ));
     } else {
@@ -217,12 +213,12 @@ pub(super) fn show(outcome: &Outcome, page: &mut Page) {
             "Built `{}` in {}: {} in {shards}, {}, in {}.",
             outcome.strategy,
             outcome.dataset.display(),
-            counted(outcome.samples, "sample"),
+            units::counted(outcome.samples, "sample"),
             units::bytes(outcome.bytes as f64),
             units::seconds(outcome.seconds),
         ));
         if outcome.shards_kept > 0 {
-            let kept = counted(outcome.shards_kept as u64, "shard");
+            let kept = units::counted(outcome.shards_kept as u64, "shard");
             page.paragraph(&format!("{kept} of an interrupted build were kept."));
         }
     }

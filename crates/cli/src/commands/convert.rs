@@ -1,4 +1,4 @@
-//! `forebay convert`: pictures from one format to another.
+//! `forebay convert`: images from one format to another.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -12,7 +12,6 @@ use forebay_engine::data::Skipped;
 use forebay_plan::units;
 use serde::Serialize;
 
-use super::profile::counted;
 use super::show_skipped;
 use crate::arguments::{self, ErrorArguments, MemoryArguments, Threads};
 use crate::error::{Error, Result};
@@ -24,56 +23,53 @@ Examples:
   forebay convert photo.png photo.l3 --mode dense       L3, small
   forebay convert photo.l3 photo.png
   forebay convert photo.png photo.jpg --quality 85
-  forebay convert photos/ photos-l3/ --mode dense       the whole tree
+  forebay convert photos/ photos-l3/ --mode dense       a folder, recursively
   forebay convert photos/ photos-l3/ --to l3-fast --verify
 
-The name of the output decides its format: .l3 .png .qoi .webp .jpg .bmp .pnm
-(also .ppm and .pgm: colour or grey as the picture is). WebP is lossless unless
---quality is given. In a folder, files are taken for pictures by their names,
-and every picture keeps its place.
+The format of a single image follows from the extension of OUTPUT: .l3, .png,
+.qoi, .webp, .jpg, .bmp, .pnm, .ppm or .pgm. A folder needs --mode or --to; its
+structure is kept, and files without the extension of an image are ignored.
 
-Pixels stay as they are: channels, alpha, 16 bits where the format has them.
-Pictures are turned upright as EXIF says, because EXIF, colour profiles and the
-further frames of animations are not carried over.
+Pixels, alpha and 16-bit channels are preserved where the format allows. Images
+are rotated upright according to EXIF. EXIF data, color profiles and all but the
+first frame of an animation are not preserved.
 
-In a folder, pictures that are there already are kept, so a conversion that was
-stopped goes on when the same command is run again. Where they were written in
-another encoding (mode, quality, effort), nothing is: pass --overwrite, or name
-another folder.";
+Converting a folder is resumable: existing images are kept. If they have another
+encoding (mode, quality, effort), the command fails unless --overwrite is given.";
 
 /// The quality of a JPEG where none is given.
 const JPEG_QUALITY: u8 = 90;
 
-/// Convert a picture, or a folder of pictures, to L3 or another format
+/// Convert images to L3 or another format
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// A picture, or a folder of pictures
+    /// Image, or folder of images
     #[arg(value_name = "INPUT")]
     input: PathBuf,
-    /// The picture to write, or the folder to write them to
+    /// Image or folder to write
     #[arg(value_name = "OUTPUT")]
     output: PathBuf,
-    /// Write L3 in this mode [default for .l3: fast]
+    /// Write L3 in this mode [default: fast]
     #[arg(long, value_name = "MODE", conflicts_with = "to")]
     mode: Option<ModeChoice>,
-    /// Write this encoding: l3-fast, l3-dense, l3-classic, png, png-fast, qoi, webp-lossless, bmp, pnm, jpeg-90, webp-80
+    /// Encoding to write: l3-fast, l3-dense, l3-classic, png, png-fast, qoi, webp-lossless, bmp, pnm, jpeg-90, webp-80
     #[arg(long, value_name = "ENCODING", value_parser = Encoding::from_str)]
     to: Option<Encoding>,
-    /// The quality of a .jpg [default: 90] or of a .webp [default: lossless]
+    /// Quality of a .jpg [default: 90] or .webp [default: lossless], from 1 to 100
     #[arg(long, value_name = "N", conflicts_with_all = ["to", "mode"], value_parser = clap::value_parser!(u8).range(1..=100))]
     quality: Option<u8>,
-    /// `8` keeps the high byte of 16-bit samples, `stored` all of them
+    /// Bits per channel
     #[arg(long, value_name = "BITS", default_value = "stored")]
     depth: DepthChoice,
-    /// Read every picture back and compare it, those that were there already too
+    /// Decode every output and compare it with its input, including existing outputs
     #[arg(long)]
     verify: bool,
     #[command(flatten)]
     threads: Threads,
     #[command(flatten)]
     memory: MemoryArguments,
-    /// Replace pictures that are there already
+    /// Replace existing images
     #[arg(long)]
     overwrite: bool,
     #[command(flatten)]
@@ -93,15 +89,15 @@ enum ModeChoice {
     Fast,
     /// Smallest
     Dense,
-    /// As published, for comparison
+    /// As published, for comparisons
     Classic,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum DepthChoice {
-    /// As deep as they are; an error where the format holds 8 bits only
+    /// Keep the depth of the input; an error if the format holds 8 bits only
     Stored,
-    /// 8 bits
+    /// Keep the high byte of 16-bit channels
     #[value(name = "8")]
     Eight,
 }
@@ -126,12 +122,12 @@ struct Outcome {
     output: PathBuf,
     encoding: String,
     lossless: bool,
-    /// Pictures found; each was converted, kept or skipped.
+    /// Images found; each was converted, kept or skipped.
     files: u64,
     converted: u64,
     kept: u64,
     skipped: u64,
-    /// Files of the folder that are no pictures by their names.
+    /// Files of the folder that are no images by their names.
     ignored: u64,
     /// Animations, of which the first frame was kept.
     animated: u64,
@@ -139,13 +135,13 @@ struct Outcome {
     bytes_out: u64,
     /// Bytes out over bytes in.
     ratio: Option<f64>,
-    /// Of the pictures that were converted.
+    /// Of the images that were converted.
     pixel_bytes: u64,
     seconds: f64,
     pixel_bytes_per_second: f64,
     verified: bool,
     largest_difference: Option<u32>,
-    skipped_pictures: Vec<Skipped>,
+    skipped_images: Vec<Skipped>,
 }
 
 pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
@@ -176,30 +172,30 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
     output.present(&outcome(arguments, encoding, done, begun.elapsed().as_secs_f64()), show)
 }
 
-/// Among many pictures one that is broken can be left out.
+/// Among many images one that is broken can be left out.
 fn explain(error: EngineError, many: bool) -> Error {
     match error {
         EngineError::Format { path, problem } if many && !problem.contains("\nhint: ") => {
-            let hint = "pass --on-error skip to leave such pictures out and list them";
+            let hint = "pass --on-error skip to skip and list such images";
             Error::Format { path, problem: format!("{problem}\nhint: {hint}") }
         }
         other => Error::from(other).leaving(
-            ": the pictures that are done are kept\nhint: run the same command again to go on; for a single picture nothing was written",
+            ": finished images are kept\nhint: run the same command again to resume; for a single image nothing was written",
         ),
     }
 }
 
-/// What a folder of pictures is to become.
+/// What a folder of images is to become.
 fn folder_encoding(arguments: &Arguments) -> Result<Encoding> {
     arguments.to.or(arguments.mode.map(Encoding::from)).ok_or_else(|| {
         Error::usage(
-            format!("`{}` is a folder, and nothing says what its pictures are to become", arguments.input.display()),
+            format!("`{}` is a folder, and no output format is given", arguments.input.display()),
             "pass `--mode fast` for L3, or `--to` with an encoding such as `png` or `jpeg-90`",
         )
     })
 }
 
-/// What a picture is to become: as the options say, if the name of the output agrees; else as that says.
+/// What an image is to become: as the options say, if the name of the output agrees; else as that says.
 fn file_encoding(arguments: &Arguments) -> Result<Encoding> {
     let output = &arguments.output;
     let name = output.display();
@@ -207,23 +203,23 @@ fn file_encoding(arguments: &Arguments) -> Result<Encoding> {
     if there.as_ref().is_some_and(std::fs::Metadata::is_dir) {
         let file = arguments.input.with_extension("l3");
         let file = output.join(file.file_name().unwrap_or_default());
-        return Err(Error::usage(format!("`{name}` is a folder"), format!("name the picture: `{}`", file.display())));
+        return Err(Error::usage(format!("`{name}` is a folder"), format!("name the image: `{}`", file.display())));
     }
     if there.is_some() && !arguments.overwrite {
         return Err(Error::usage(format!("`{name}` exists already"), "pass `--overwrite` to replace it"));
     }
     let format = format_of(output).ok_or_else(|| {
         Error::usage(
-            format!("the name `{name}` says no format that Forebay writes"),
-            "let it end with .l3, .png, .qoi, .webp, .jpg, .bmp, .pnm, .ppm or .pgm",
+            format!("`{name}` has no extension of a format that Forebay writes"),
+            "use .l3, .png, .qoi, .webp, .jpg, .bmp, .pnm, .ppm or .pgm",
         )
     })?;
     if let Some(asked) = arguments.to.or(arguments.mode.map(Encoding::from)) {
         return match asked.format() {
             made if made == format => Ok(asked),
             made => Err(Error::usage(
-                format!("the name `{name}` says {format}, but `{asked}` is {made}"),
-                format!("let the name end with .{}, or leave the option out", made.extension()),
+                format!("the extension of `{name}` is for {format}, but `{asked}` is {made}"),
+                format!("use the extension .{}, or omit the option", made.extension()),
             )),
         };
     }
@@ -234,7 +230,7 @@ fn file_encoding(arguments: &Arguments) -> Result<Encoding> {
         (_, Some(_)) => {
             return Err(Error::usage(
                 format!("{format} is lossless and has no quality"),
-                "leave `--quality` out, or write .jpg or .webp",
+                "omit `--quality`, or write .jpg or .webp",
             ));
         }
         (Format::WebP, None) => named("webp-lossless")?,
@@ -271,22 +267,22 @@ fn outcome(arguments: &Arguments, encoding: Encoding, done: Converted, seconds: 
         pixel_bytes_per_second: done.pixel_bytes as f64 / seconds.max(f64::MIN_POSITIVE),
         verified: arguments.verify,
         largest_difference: done.largest_difference,
-        skipped_pictures: done.skipped,
+        skipped_images: done.skipped,
     }
 }
 
 fn show(outcome: &Outcome, page: &mut Page) {
     let mut facts = vec![("output", format!("{} ({})", outcome.output.display(), outcome.encoding))];
-    let others = [(outcome.kept, "kept as they were"), (outcome.skipped, "skipped")];
+    let others = [(outcome.kept, "kept"), (outcome.skipped, "skipped")];
     let others = others.into_iter().filter(|(count, _)| *count > 0);
     let counts: Vec<String> = std::iter::once((outcome.converted, "converted"))
         .chain(others)
         .map(|(count, what)| format!("{} {what}", units::count(count)))
         .collect();
-    facts.push(("pictures", counts.join(", ")));
-    let ratio = outcome.ratio.map_or_else(String::new, |ratio| format!(", {} of it", units::percent(ratio)));
+    facts.push(("images", counts.join(", ")));
+    let ratio = outcome.ratio.map_or_else(String::new, |ratio| format!(" ({})", units::percent(ratio)));
     let [before, after] = [outcome.bytes_in, outcome.bytes_out].map(|bytes| units::bytes(bytes as f64));
-    facts.push(("size", format!("{before} became {after}{ratio}")));
+    facts.push(("size", format!("{before} to {after}{ratio}")));
     if outcome.converted > 0 {
         let rate = units::bytes_per_second(outcome.pixel_bytes_per_second);
         facts.push(("time", format!("{}, {rate} of pixels", units::seconds(outcome.seconds))));
@@ -295,17 +291,20 @@ fn show(outcome: &Outcome, page: &mut Page) {
         facts.push((
             "verified",
             match (outcome.lossless, difference) {
-                (true, _) => "every pixel is the same".to_owned(),
-                (false, levels) => format!("samples differ by up to {}", counted(u64::from(levels), "level")),
+                (true, _) => "all pixels are identical".to_owned(),
+                (false, levels) => format!("samples differ by up to {}", units::counted(u64::from(levels), "level")),
             },
         ));
     }
     if outcome.ignored > 0 {
-        facts.push(("ignored", format!("{}: no pictures by their names", counted(outcome.ignored, "file"))));
+        facts.push(("ignored", format!("{} without an image extension", units::counted(outcome.ignored, "file"))));
     }
     if outcome.animated > 0 {
-        facts.push(("note", format!("of {} the first frame was kept", counted(outcome.animated, "animation"))));
+        facts.push((
+            "note",
+            format!("only the first frame of {} was kept", units::counted(outcome.animated, "animation")),
+        ));
     }
     page.facts(&facts);
-    show_skipped(page, outcome.skipped, &outcome.skipped_pictures);
+    show_skipped(page, outcome.skipped, &outcome.skipped_images);
 }

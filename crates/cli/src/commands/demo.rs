@@ -1,22 +1,23 @@
-//! `forebay demo`: make a small data set of a domain, and walk the whole path on it.
+//! `forebay demo`: generate data of a domain, and profile, plan, build and load it.
 
 use std::fs;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use forebay_codec::DType;
+use forebay_demo::{Domain, Made, Order, TensorKind};
 use forebay_engine::StorageChoice;
 use forebay_engine::load::STREAMS;
 use forebay_plan::{Weights, units};
-use forebay_storage::{create_fresh, unlink};
+use forebay_storage::{create_fresh, parse_bytes, unlink};
 use serde::Serialize;
 
 use super::{build, load, plan, profile, report};
 use crate::arguments::{
-    CachingChoice, ErrorArguments, MemoryArguments, RUNS_DEFAULT, RunArguments, Settings, StorageArguments, Threads,
-    size_bytes,
+    CachingChoice, ErrorArguments, MemoryArguments, RunArguments, Settings, StorageArguments, Threads,
 };
-use crate::demo::{self, Domain, Made, Order, TensorKind};
 use crate::error::{Error, Result};
 use crate::file_list::ListArguments;
 use crate::output::{Output, Page};
@@ -27,41 +28,39 @@ Examples:
   forebay demo --storage ssd --samples 300
   forebay demo --domain nlp --folder words
   forebay demo --domain synthetic --sample-bytes 2.5MB --dtype u8
-  forebay demo --data-only --folder pictures --samples 1000
+  forebay demo --data-only --folder images --samples 1000
 
-Makes data of a domain (pictures, pages, sound, signals or random numbers) from
-a seed, profiles its ready pipeline on it as if it lay on a slow network
-storage, plans, builds and loads. Everything is in --folder; running it again
-replaces what it made there.";
+The data is profiled with the preset of its domain on a simulated network
+storage. Everything is written to --folder; running the demo again replaces it.";
 
-/// Make a small data set of a domain and walk the whole path on it
+/// Generate sample data, then profile, plan, build and load it
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// What the data is about
-    #[arg(long, value_name = "DOMAIN", default_value = "cv")]
+    /// Domain of the data
+    #[arg(long, value_name = "DOMAIN", default_value = "cv", value_parser = domain_parser())]
     domain: Domain,
-    /// The folder for everything
+    /// Folder for the data and all results
     #[arg(long, value_name = "FOLDER", default_value = "demo")]
     folder: PathBuf,
-    /// How many files [default: 120 of `cv`, fewer of others]
+    /// Number of files [default: 120 for `cv`, fewer for other domains]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
     samples: Option<u64>,
-    /// The size of a tensor of `synthetic`, 10KB to 20.5MB [default: 160KB]
+    /// Size of a tensor of `synthetic`, from 10KB to 20.5MB [default: 160KB]
     #[arg(long, value_name = "SIZE", value_parser = sample_bytes)]
     sample_bytes: Option<u64>,
-    /// The type of its elements [default: f32]
+    /// Element type of `synthetic` [default: f32]
     #[arg(long, value_name = "TYPE")]
     dtype: Option<ElementType>,
-    /// The storage that the data is read from as if it lay there: see `forebay profile --help`
+    /// Storage to simulate (see `forebay profile --help`)
     #[arg(long, value_name = "STORAGE", default_value = "ceph-hdd", value_parser = <StorageChoice as std::str::FromStr>::from_str)]
     storage: StorageChoice,
-    /// The seed of the data; the same seed gives the same files
+    /// Seed of the data; the same seed gives the same files
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     #[command(flatten)]
     run: RunArguments,
-    /// Only make the data
+    /// Only generate the data
     #[arg(long)]
     data_only: bool,
 }
@@ -96,17 +95,42 @@ impl From<ElementType> for DType {
 pub(crate) fn sample_bytes(text: &str) -> Result<u64, String> {
     /// 20.5 MB is PRESTO's largest, rounded up.
     const MOST: u64 = 20_500_000;
-    let bytes = size_bytes(text)?;
-    let sound = (*demo::SAMPLE_BYTES.start()..=MOST).contains(&bytes);
-    if sound { Ok(bytes) } else { Err("write a size from `10KB` to `20.5MB`".to_owned()) }
+    let bytes = parse_bytes(text)?;
+    let fits = (*forebay_demo::SAMPLE_BYTES.start()..=MOST).contains(&bytes);
+    if fits { Ok(bytes) } else { Err("expected a size from `10KB` to `20.5MB`".to_owned()) }
+}
+
+/// The domains by their names, each with what it is.
+fn domain_parser() -> impl TypedValueParser<Value = Domain> {
+    let named = |domain: Domain| PossibleValue::new(domain.name()).help(domain.describe());
+    PossibleValuesParser::new(Domain::ALL.map(named))
+        .map(|name| Domain::parse(&name).expect("one of the possible values"))
 }
 
 /// What `demo --json` prints.
 #[derive(Debug, Serialize)]
 struct Outcome {
+    #[serde(serialize_with = "made")]
     data: Made,
     #[serde(flatten)]
     walk: Option<Walk>,
+}
+
+/// What was made, with the keys of docs/json.md.
+fn made<S: serde::Serializer>(made: &Made, serializer: S) -> Result<S::Ok, S::Error> {
+    #[derive(Serialize)]
+    struct Data<'a> {
+        domain: Domain,
+        #[serde(serialize_with = "crate::output::as_text::path")]
+        folder: &'a Path,
+        pipeline: &'a str,
+        samples: u64,
+        bytes: u64,
+        seconds: f64,
+    }
+    let Made { domain, folder, pipeline, samples, bytes, seconds } = made;
+    let (domain, samples, bytes, seconds) = (*domain, *samples, *bytes, *seconds);
+    Data { domain, folder, pipeline, samples, bytes, seconds }.serialize(serializer)
 }
 
 /// The path that was walked.
@@ -127,7 +151,7 @@ const MARK_FILE: &str = ".forebay-demo";
 pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
     let order = order(arguments)?;
     clear(&arguments.folder)?;
-    let data = demo::make(&order, &output.progress())?;
+    let data = forebay_demo::make(&order, &output.progress())?;
     let walk = if arguments.data_only { None } else { Some(walk(arguments, &data, output)?) };
     output.present(&Outcome { data, walk }, show)
 }
@@ -137,8 +161,8 @@ fn order(arguments: &Arguments) -> Result<Order> {
     let domain = arguments.domain;
     if domain != Domain::Synthetic && (arguments.sample_bytes.is_some() || arguments.dtype.is_some()) {
         return Err(Error::usage(
-            format!("the files of `{}` are of the size and type that they are", domain.name()),
-            "leave `--sample-bytes` and `--dtype` out, or add `--domain synthetic`",
+            format!("the files of `{}` have a fixed size and type", domain.name()),
+            "omit `--sample-bytes` and `--dtype`, or pass `--domain synthetic`",
         ));
     }
     Ok(Order {
@@ -147,8 +171,8 @@ fn order(arguments: &Arguments) -> Result<Order> {
         seed: arguments.seed,
         samples: arguments.samples.unwrap_or(domain.usual_samples()),
         tensors: TensorKind {
-            sample_bytes: arguments.sample_bytes.unwrap_or(160_000),
-            dtype: arguments.dtype.map_or(DType::F32, DType::from),
+            sample_bytes: arguments.sample_bytes.unwrap_or(TensorKind::default().sample_bytes),
+            dtype: arguments.dtype.map_or(TensorKind::default().dtype, DType::from),
         },
     })
 }
@@ -161,22 +185,23 @@ fn clear(folder: &Path) -> Result<()> {
         let taken = fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some());
         if taken {
             return Err(Error::usage(
-                format!("the folder `{}` holds something that no demo made", folder.display()),
-                "choose another one with `--folder`",
+                format!("the folder `{}` was not made by `forebay demo`, and is not empty", folder.display()),
+                "choose another folder with `--folder`",
             ));
         }
         fs::create_dir_all(folder).map_err(Error::io("create the folder", folder))?;
         return create_fresh(&mark).map(drop).map_err(Error::io("write", &mark));
     }
-    for name in Domain::value_variants().iter().map(|domain| domain.folder_name()).chain(["dataset"]) {
+    for name in Domain::ALL.iter().map(|domain| domain.folder_name()).chain(["dataset"]) {
         let path = folder.join(name);
         // A link is removed, not what it leads to.
         if fs::symlink_metadata(&path).is_ok() {
             fs::remove_dir_all(&path).map_err(Error::io("remove", &path))?;
         }
     }
-    let written = ["profile.json", "profile.csv", "system.csv", "plan.json", "report.html", demo::TOKENISER_FILE];
-    for name in written.into_iter().chain(demo::PIPELINE_FILES) {
+    let written =
+        ["profile.json", "profile.csv", "system.csv", "plan.json", "report.html", forebay_demo::TOKENIZER_FILE];
+    for name in written.into_iter().chain(forebay_demo::PIPELINE_FILES) {
         let path = folder.join(name);
         unlink(&path).map_err(Error::io("remove", &path))?;
     }
@@ -192,7 +217,8 @@ fn walk(arguments: &Arguments, data: &Made, output: &Output) -> Result<Walk> {
             pipeline: data.pipeline.clone(),
             data: data.folder.clone(),
             samples: data.samples,
-            runs: RUNS_DEFAULT,
+            // Fewer than usual: it is to be over within two minutes.
+            runs: NonZeroU32::MIN.saturating_add(2),
             run: arguments.run.clone(),
             fast: false,
             storage: storage.clone(),
@@ -200,7 +226,7 @@ fn walk(arguments: &Arguments, data: &Made, output: &Output) -> Result<Walk> {
             threads: threads.clone(),
             memory: MemoryArguments::default(),
             shards: None,
-            batch: 32,
+            batch_size: 32,
             seed: 0,
             strategies: Vec::new(),
             settings: Settings::default(),
@@ -263,11 +289,11 @@ fn load_arguments(what: &Path, threads: Threads, storage: StorageArguments) -> l
     load::Arguments {
         what: what.display().to_string(),
         data: None,
-        batch: 32,
+        batch_size: 32,
         threads,
         memory: MemoryArguments::default(),
         shuffle: true,
-        window: None,
+        shuffle_window: None,
         streams: STREAMS,
         rank: 0,
         world_size: 1,
@@ -289,9 +315,11 @@ fn load_arguments(what: &Path, threads: Threads, storage: StorageArguments) -> l
 
 fn show(outcome: &Outcome, page: &mut Page) {
     let data = &outcome.data;
-    page.heading("1. Data");
+    if outcome.walk.is_some() {
+        page.heading("1. Data");
+    }
     page.paragraph(&format!(
-        "Made {} {} in {}: {}, {} each, in {}.",
+        "Generated {} {} in {}: {}, {} each, in {}.",
         units::count(data.samples),
         data.domain.noun(),
         data.folder.display(),
@@ -300,7 +328,7 @@ fn show(outcome: &Outcome, page: &mut Page) {
         units::seconds(data.seconds),
     ));
     let Some(walk) = &outcome.walk else { return };
-    page.heading("2. Profile: every way to split the pipeline");
+    page.heading("2. Profile");
     // The plan repeats what is to be known before relying on it.
     profile::tables(&walk.profile, page);
     profile::written(&walk.profile, page);
@@ -309,7 +337,7 @@ fn show(outcome: &Outcome, page: &mut Page) {
     page.heading("4. Build");
     match &walk.build {
         Some(build) => build::show(build, page),
-        None => page.line("Nothing to build: the files are read as they are."),
+        None => page.line("Nothing to build: the source files are loaded directly."),
     }
     page.heading("5. Load");
     load::show(&walk.load, page);
@@ -330,5 +358,5 @@ fn show(outcome: &Outcome, page: &mut Page) {
     }
     facts.push(("report", format!("{} (open it in a browser)", walk.report.display())));
     page.facts(&facts);
-    page.next_step("Now on your own data:", &format!("forebay profile {} --data FOLDER", data.pipeline));
+    page.next_step("Next, profile your own data:", &format!("forebay profile {} --data FOLDER", data.pipeline));
 }

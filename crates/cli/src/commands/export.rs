@@ -11,7 +11,6 @@ use forebay_engine::export::export_tar;
 use forebay_plan::units;
 use serde::Serialize;
 
-use super::profile::counted;
 use crate::arguments::{MemoryArguments, Threads};
 use crate::error::Result;
 use crate::output::{Output, Page};
@@ -19,20 +18,21 @@ use crate::output::{Output, Page};
 const EXAMPLES: &str = "\
 Examples:
   forebay export dataset/ tars/
+  forebay export dataset/ tars/ --threads 8
 
-Each shard becomes one tar. A picture that is kept encoded is a member called
-after its format (jpg, png), the label is cls, texts are txt or json, and tensors
-are npy. Members of other fields are called after the field too (mask.png).
-A pipeline reads tars with `format = \"tar\"` in its [source].";
+Each shard becomes one tar. Encoded images are named after their format (jpg,
+png), labels are cls, texts txt or json, and tensors npy. Further fields are
+prefixed with their name (mask.png). A pipeline reads tars with
+`format = \"tar\"` in its [source].";
 
-/// Write a data set as tar shards that WebDataset reads
+/// Export a data set as tar shards for WebDataset
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// A folder that `forebay build` made
+    /// Data set built by `forebay build`
     #[arg(value_name = "DATASET")]
     dataset: PathBuf,
-    /// The folder to write the tars to; it must not have any yet
+    /// Folder for the tars; must not contain any yet
     #[arg(value_name = "FOLDER")]
     output: PathBuf,
     #[command(flatten)]
@@ -80,7 +80,10 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
 fn show(outcome: &Outcome, page: &mut Page) {
     page.facts(&[
         ("samples", units::count(outcome.samples)),
-        ("tars", format!("{}, {}", counted(outcome.files.len() as u64, "file"), units::bytes(outcome.bytes as f64))),
+        (
+            "tars",
+            format!("{}, {}", units::counted(outcome.files.len() as u64, "file"), units::bytes(outcome.bytes as f64)),
+        ),
         ("took", units::seconds(outcome.seconds)),
     ]);
 }

@@ -13,112 +13,111 @@ use forebay_engine::source::{Files, Shards, Source};
 use forebay_engine::{Progress, cores};
 use forebay_pipeline::Pipeline;
 use forebay_plan::{Bound, units};
-use forebay_storage::{Storage, read_text};
+use forebay_storage::{Storage, parse_bytes, read_text};
 use serde::Serialize;
 
 use super::plan::read_plan;
-use super::profile::counted;
 use super::show_skipped;
-use crate::arguments::{self, ErrorArguments, MemoryArguments, Settings, StorageArguments, Threads, size_bytes};
+use crate::arguments::{self, ErrorArguments, INPUT, MemoryArguments, RESOURCES, Settings, StorageArguments, Threads};
 use crate::error::{Error, Result};
 use crate::file_list::{ListArguments, listing_options, warn_of_one_class};
 use crate::output::{Align, Output, Page, Table, write_file};
 
+/// Headings of the help.
+const SHUFFLING: &str = "Shuffling options";
+const DISTRIBUTED: &str = "Distributed options";
+
 const EXAMPLES: &str = "\
 Examples:
   forebay load dataset/
-  forebay load dataset/ --shuffle --batch 256 --epochs 3
+  forebay load dataset/ --shuffle --batch-size 256 --epochs 3
   forebay load dataset/ --storage ceph-hdd --cold
   forebay load dataset/ --epochs 3 --cache 4GB
-  forebay load dataset/ --set random-crop.size=192
+  forebay load dataset/ --set random_crop.size=192
   forebay load dataset/ --shuffle --rank 1 --world-size 4
   forebay load dataset/ --shuffle --epochs 10 --state state.json
-  forebay load cv --data photos/          reads the files, does every step
+  forebay load cv --data photos/          all steps online, from the files
   forebay load cv --data photos/ --files-from train.txt
 
-Shuffling reads blocks of neighbouring samples in random order, a window at a
-time, and mixes the samples of each window; the order follows from --seed and
-the epoch alone. Two windows are held in memory.
+Shuffling reads blocks of neighboring samples in random order and mixes the
+samples of each window. Two windows are held in memory. The order depends only
+on --seed and the epoch.
 
-Ranks share an epoch in steps of one batch each: which samples a step has does
-not depend on how many ranks there are. --state is read where it exists, and
-written at the end, on Ctrl-C and after an error: the same command goes on there,
-also with another --world-size, --batch or --threads.
+A step of an epoch is one batch of every rank. Its samples do not depend on the
+number of ranks, so a --state can be resumed with another --world-size,
+--batch-size or --threads.
 
-A picture of a few KB may decode to a GB: --memory bounds what is taken at once,
-and what must wait waits. A sample or a batch that never fits is an error. What
---cache keeps is not part of it.
+--memory bounds the data in flight: when the budget is used up, reading waits.
+A sample or batch that could never fit is an error. The --cache budget comes on
+top of it. The cache keeps samples after as many deterministic steps as it has
+space for, and the result names that stage.";
 
---cache keeps samples after as many of the steps that always give the same as
-leave room for all of them: floats if these fit, else pixels, else what is stored;
-and where nothing fits, whatever is smallest. It says what it kept.";
-
-/// Stream batches from a data set (or from a folder, through a whole pipeline), and say how fast
+/// Stream batches from a data set or a pipeline, and measure the throughput
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// A folder that `forebay build` made, or a pipeline (a TOML file, a ready name, or a plan that keeps files as they are)
+    /// Data set built by `forebay build`, or a pipeline: a TOML file, a preset, or a plan that chose `unprocessed`
     #[arg(value_name = "DATASET|PIPELINE")]
     pub(crate) what: String,
-    /// The folder with the data, where a pipeline is given
-    #[arg(long, value_name = "FOLDER")]
+    /// Folder with the source files of a pipeline
+    #[arg(long, value_name = "FOLDER", help_heading = INPUT)]
     pub(crate) data: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) list: ListArguments,
     #[command(flatten)]
     pub(crate) settings: Settings,
-    /// Samples in a batch
+    /// Number of samples per batch
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=1_048_576))]
-    pub(crate) batch: u64,
+    pub(crate) batch_size: u64,
     #[command(flatten)]
     pub(crate) threads: Threads,
     #[command(flatten)]
     pub(crate) memory: MemoryArguments,
-    /// Put samples in random order, another one each epoch
-    #[arg(long)]
+    /// Shuffle the samples, in a different order every epoch
+    #[arg(long, help_heading = SHUFFLING)]
     pub(crate) shuffle: bool,
-    /// How much is shuffled at a time; as large as the data set for a full shuffle [default: 64MB]
-    #[arg(long, value_name = "SIZE", value_parser = size_bytes, requires = "shuffle")]
-    pub(crate) window: Option<u64>,
-    /// How many streams a shuffled epoch is cut into; as many as ranks, or a multiple, lets each rank read its own
-    #[arg(long, value_name = "N", default_value_t = STREAMS, value_parser = clap::value_parser!(u64).range(1..=65_536), requires = "shuffle")]
+    /// Size of the shuffle window; a window as large as the data set shuffles it fully [default: 64MB]
+    #[arg(long, value_name = "SIZE", help_heading = SHUFFLING, value_parser = parse_bytes, requires = "shuffle")]
+    pub(crate) shuffle_window: Option<u64>,
+    /// Number of streams that a shuffled epoch is read in; with a multiple of the world size, each rank reads its own streams
+    #[arg(long, value_name = "N", help_heading = SHUFFLING, default_value_t = STREAMS, value_parser = clap::value_parser!(u64).range(1..=65_536), requires = "shuffle")]
     pub(crate) streams: u64,
-    /// Load the share of this rank
-    #[arg(long, value_name = "N", default_value_t = 0, requires = "world_size")]
+    /// Rank of this process
+    #[arg(long, value_name = "N", help_heading = DISTRIBUTED, default_value_t = 0, requires = "world_size")]
     pub(crate) rank: u64,
-    /// How many ranks share an epoch
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_073_741_824))]
+    /// Number of ranks that share each epoch
+    #[arg(long, value_name = "N", help_heading = DISTRIBUTED, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_073_741_824))]
     pub(crate) world_size: u64,
-    /// What becomes of the last samples, where ranks cannot share them equally
-    #[arg(long, value_enum, default_value_t = EvenChoice::None, requires = "world_size")]
+    /// What to do with the last samples if they cannot be shared equally
+    #[arg(long, value_enum, value_name = "ACTION", help_heading = DISTRIBUTED, default_value_t = EvenChoice::None, requires = "world_size")]
     pub(crate) even: EvenChoice,
-    /// Go on from this file if it exists; write it at the end and on Ctrl-C
+    /// Resume from FILE if it exists; write it at the end, on Ctrl-C and on errors
     #[arg(long, value_name = "FILE")]
     pub(crate) state: Option<PathBuf>,
-    /// The seed of random steps and of shuffling
+    /// Seed of shuffling and random steps
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
-    /// Epochs, one after another
+    /// Number of epochs
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) epochs: u64,
-    /// Stop each epoch after the batch with the Nth sample [default: all]
+    /// Stop each epoch after the batch with the N-th sample [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) samples: Option<u64>,
     #[command(flatten)]
     pub(crate) storage: StorageArguments,
-    /// Drop what the page cache holds of the data before each epoch
-    #[arg(long)]
+    /// Bypass the page cache: drop the data from it before each epoch and after each read, as if the data were larger than memory
+    #[arg(long, help_heading = RESOURCES)]
     pub(crate) cold: bool,
     #[command(flatten)]
     pub(crate) on_error: ErrorArguments,
-    /// Keep so much of the samples in memory from one epoch to the next, in the furthest state in which all of them fit
-    #[arg(long, value_name = "SIZE", value_parser = size_bytes)]
+    /// Cache budget, e.g. 4GB: keep samples in memory between epochs, at the last stage at which all of them fit
+    #[arg(long, value_name = "SIZE", help_heading = RESOURCES, value_parser = parse_bytes)]
     pub(crate) cache: Option<u64>,
-    /// Leave the last batch out if it is not full
+    /// Drop the last batch if it is incomplete
     #[arg(long)]
     pub(crate) drop_last: bool,
-    /// Batches that are kept ready
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u64).range(0..=1024))]
+    /// Number of batches to prefetch
+    #[arg(long, value_name = "N", help_heading = RESOURCES, default_value_t = 2, value_parser = clap::value_parser!(u64).range(0..=1024))]
     pub(crate) prefetch: u64,
 }
 
@@ -132,11 +131,11 @@ impl Arguments {
 /// What becomes of the last samples, where ranks cannot share them equally.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum EvenChoice {
-    /// Some ranks have one more than others
+    /// Keep them: some ranks get one more sample
     None,
-    /// They are left out
+    /// Drop them
     Drop,
-    /// The first samples of the epoch come again
+    /// Pad them with the first samples of the epoch
     Pad,
 }
 
@@ -158,7 +157,7 @@ pub(crate) struct Outcome {
     /// The memory budget, and how much of it was taken at most.
     memory_bytes: u64,
     memory_bytes_peak: u64,
-    /// What is kept in memory from one epoch to the next, and in which state; `None` without `--cache`.
+    /// What is kept in memory from one epoch to the next, and at which stage; `None` without `--cache`.
     cache: Option<Cached>,
     /// What the threads did with their time, and what bound them by that.
     stats: Stats,
@@ -210,7 +209,8 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
 
 /// Streams every epoch.
 pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome> {
-    let storage = arguments.storage.storage.open(0)?;
+    let choice = &arguments.storage.storage;
+    let storage = if arguments.cold { choice.open_uncached()? } else { choice.open(0)? };
     let loader = Loader::new(open(arguments, &storage)?, arguments.options())?;
     let source = loader.source();
     let mut warnings = Vec::new();
@@ -334,11 +334,11 @@ fn per_second(amount: u64, seconds: f64) -> f64 {
 impl Arguments {
     fn options(&self) -> LoadOptions {
         LoadOptions {
-            batch_size: self.batch as usize,
+            batch_size: self.batch_size as usize,
             threads: self.threads.count(),
             prefetch: self.prefetch as usize,
             shuffle: if self.shuffle {
-                Shuffle::Window { bytes: self.window.unwrap_or(WINDOW_BYTES) }
+                Shuffle::Window { bytes: self.shuffle_window.unwrap_or(WINDOW_BYTES) }
             } else {
                 Shuffle::No
             },
@@ -369,12 +369,15 @@ fn read_state(path: &Path, loader: &Loader, epochs: u64) -> Result<State> {
     }
     let text = read_text(path, STATE_BYTES_MAX).map_err(forebay_engine::Error::from)?;
     let state: State = serde_json::from_str(&text).map_err(|error| {
-        Error::usage(format!("`{}` is no loader's state: {error}", path.display()), "give another file to `--state`")
+        Error::usage(
+            format!("`{}` is not the state of a loader: {error}", path.display()),
+            "pass another file to `--state`",
+        )
     })?;
     state.check(loader)?;
     if state.epoch >= epochs {
-        let problem = format!("by `{}`, all {epochs} epochs were loaded", path.display());
-        return Err(Error::usage(problem, "ask for more with `--epochs`, or remove the file to begin again"));
+        let problem = format!("all {epochs} epochs of `{}` have been loaded", path.display());
+        return Err(Error::usage(problem, "raise `--epochs`, or remove the file to start over"));
     }
     Ok(state)
 }
@@ -390,12 +393,12 @@ fn open(arguments: &Arguments, storage: &Arc<dyn Storage>) -> Result<Arc<dyn Sou
     let is_folder = arguments::look_at(path)?.is_some_and(|found| found.is_dir());
     if is_folder || path.file_name().is_some_and(|name| name == MANIFEST_FILE) {
         if arguments.data.is_some() {
-            return Err(Error::usage("`--data` makes no sense with a data set", "leave it out"));
+            return Err(Error::usage("`--data` cannot be used with a data set", "omit it"));
         }
         arguments.list.none_with("a data set")?;
         if arguments.settings.reach() != Reach::Root {
-            let problem = "`--allow-outside` makes no sense with a data set: it names no files outside its folder";
-            return Err(Error::usage(problem, "leave it out"));
+            let problem = "`--allow-outside` cannot be used with a data set: it has no files outside its folder";
+            return Err(Error::usage(problem, "omit it"));
         }
         let folder = if is_folder { path } else { path.parent().unwrap_or(Path::new(".")) };
         let shards = Shards::open(folder, Arc::clone(storage), arguments.on_error.choice())?;
@@ -423,7 +426,7 @@ fn of_plan(path: &Path, arguments: &Arguments) -> Result<(Pipeline, PathBuf)> {
     if !plan.split.keeps_files() {
         return Err(Error::usage(
             format!(
-                "the plan `{}` keeps `{}`, which must be built before it can be loaded",
+                "the plan `{}` chose `{}`, which must be built before it can be loaded",
                 path.display(),
                 plan.chosen
             ),
@@ -431,7 +434,7 @@ fn of_plan(path: &Path, arguments: &Arguments) -> Result<(Pipeline, PathBuf)> {
         ));
     }
     let data = arguments.data.clone().unwrap_or_else(|| PathBuf::from(&plan.data.root));
-    arguments::must_exist(&data, "name the folder where the data is now with `--data`")?;
+    arguments::must_exist(&data, "pass the folder where the data is now with `--data`")?;
     Ok((arguments.list.applied(Pipeline::from_spec(&plan.pipeline)?)?, data))
 }
 
@@ -468,7 +471,7 @@ pub(super) fn show(outcome: &Outcome, page: &mut Page) {
         outcome.strategy,
         outcome.source,
         outcome.storage,
-        counted(outcome.threads as u64, "thread"),
+        units::counted(outcome.threads as u64, "thread"),
     ));
     let batch: Vec<String> = outcome.batch.iter().map(FieldShape::describe).collect();
     let mut facts = vec![
@@ -486,13 +489,13 @@ pub(super) fn show(outcome: &Outcome, page: &mut Page) {
         (
             "memory",
             format!(
-                "{} at most, of {}",
+                "peak {} of {}",
                 units::bytes(outcome.memory_bytes_peak as f64),
                 units::bytes(outcome.memory_bytes as f64)
             ),
         ),
         ("batches", units::count(outcome.batches)),
-        ("a batch", batch.join(", ")),
+        ("batch", batch.join(", ")),
     ];
     if let Some(cached) = &outcome.cache {
         facts.insert(5, ("cache", describe_cached(cached)));
@@ -507,7 +510,7 @@ pub(super) fn show(outcome: &Outcome, page: &mut Page) {
     }
     // A rank may have no sample, too, or the last batch may be left out.
     if outcome.samples == 0 && outcome.skipped == 0 && outcome.bytes_read > 0 && !outcome.interrupted {
-        let why = "the steps made no sample of what was read; a window longer than a recording gives none";
+        let why = "the steps made no samples of what was read: a window may be longer than every recording";
         page.hanging("note: ", why);
     }
     if outcome.epochs.len() > 1 {
@@ -519,18 +522,18 @@ pub(super) fn show(outcome: &Outcome, page: &mut Page) {
 
 /// What is kept in memory, and why not more of it was done before.
 fn describe_cached(cached: &Cached) -> String {
-    let Cached { limit_bytes, state, samples, bytes, hits, states } = cached;
+    let Cached { limit_bytes, stage, samples, bytes, hits, stages } = cached;
     let limit = units::bytes(*limit_bytes as f64);
-    let Some(state) = state else { return format!("nothing yet, of {limit}") };
-    let further = states.last().filter(|last| last.state != *state);
+    let Some(stage) = stage else { return format!("empty, budget {limit}") };
+    let further = stages.last().filter(|last| last.stage != *stage);
     let further =
-        further.map(|last| format!(" (as `{}` all would take about {})", last.state, units::bytes(last.bytes as f64)));
+        further.map(|last| format!(" (`{}` would need about {})", last.stage, units::bytes(last.bytes as f64)));
     format!(
-        "{} as `{state}`, {} of {limit}{}; found {}",
-        counted(*samples as u64, "sample"),
+        "{} as `{stage}`, {} of {limit}{}; {}",
+        units::counted(*samples as u64, "sample"),
         units::bytes(*bytes as f64),
         further.unwrap_or_default(),
-        counted(*hits, "time"),
+        units::counted(*hits, "hit"),
     )
 }
 

@@ -1,12 +1,14 @@
 //! The commands, one file each.
 
 pub(crate) mod build;
+pub(crate) mod completions;
 pub(crate) mod convert;
 pub(crate) mod demo;
 pub(crate) mod experiment;
 pub(crate) mod export;
 pub(crate) mod inspect;
 pub(crate) mod load;
+pub(crate) mod man;
 pub(crate) mod pipelines;
 pub(crate) mod plan;
 pub(crate) mod probe;
@@ -15,6 +17,8 @@ pub(crate) mod report;
 
 use std::io::Read;
 use std::path::Path;
+
+use forebay_plan::units;
 
 use crate::arguments::{self, Command};
 use crate::error::{Error, Result};
@@ -38,10 +42,12 @@ pub(crate) fn run(command: &Command, output: &Output) -> Result<()> {
         Command::Inspect(arguments) => inspect::run(arguments, output),
         Command::Pipelines(arguments) => pipelines::run(arguments, output),
         Command::Probe(arguments) => probe::run(arguments, output),
+        Command::Completions(arguments) => completions::run(arguments, output),
+        Command::Man(arguments) => man::run(arguments, output),
     }
 }
 
-/// What a command was told to read. (`inspect` looks for itself: a ready pipeline has the same place.)
+/// What a command was told to read. (`inspect` looks for itself: a preset has the same place.)
 fn inputs(command: &Command) -> Vec<&Path> {
     match command {
         Command::Profile(arguments) => arguments.inputs(),
@@ -53,43 +59,42 @@ fn inputs(command: &Command) -> Vec<&Path> {
         Command::Convert(arguments) => arguments.inputs(),
         Command::Export(arguments) => arguments.inputs(),
         Command::Probe(arguments) => arguments.inputs(),
-        Command::Demo(_) | Command::Inspect(_) | Command::Pipelines(_) => Vec::new(),
+        Command::Demo(_) | Command::Inspect(_) | Command::Pipelines(_) | Command::Completions(_) | Command::Man(_) => {
+            Vec::new()
+        }
     }
 }
 
 /// What to do where the disk is full that a command writes to.
 pub(crate) fn when_full(command: &Command) -> &'static str {
     match command {
-        Command::Demo(_) => "free some space, make fewer --samples, or name a folder on another disk with --folder",
+        Command::Demo(_) => "free some space, pass fewer --samples, or a --folder on another disk",
         Command::Profile(_) => {
-            "free some space, measure fewer --samples, or name a folder on another disk with --work: the largest strategy of \
-             so many samples must fit there for a while"
+            "free some space, pass fewer --samples, or a --work folder on another disk: it temporarily holds the \
+             strategies, of so many samples"
         }
         Command::Build(_) => {
-            "free some space and run the same command again: the shards that are finished are kept; or build on another disk \
-             with --output, or a smaller strategy (`forebay plan --max-storage`)"
+            "free some space and run the same command again: finished shards are kept; or pass an --output on another disk, \
+             or choose a smaller strategy (`forebay plan --max-storage`)"
         }
         Command::Experiment(_) => {
-            "free some space and run the same command again: the runs that are finished are kept; fewer --samples (or a \
-             smaller --total) take less, and --output names a folder on another disk"
+            "free some space and run the same command again: finished runs are kept; or pass fewer --samples, a smaller \
+             --total, or an --output on another disk"
         }
         Command::Convert(_) => {
-            "free some space and run the same command again: the pictures that are done are kept; or name an output on \
-             another disk, or a smaller encoding (`--mode dense`)"
+            "free some space and run the same command again: finished images are kept; or choose an output on another disk, \
+             or a smaller encoding (`--mode dense`)"
         }
         Command::Export(_) => {
-            "free as much space as the data set takes, or name a folder on another disk: of an export that failed nothing is kept"
+            "free as much space as the data set takes, or choose a folder on another disk: a failed export keeps nothing"
         }
         Command::Probe(_) => {
-            "free some space, or name another folder with --folder: 128 MiB and 100 MB for each of --threads are written to it \
-             for a while"
+            "free some space, or pass a --folder on another disk: it temporarily holds 128 MiB, and 100 MB per thread"
         }
-        Command::Report(_) => {
-            "free some space, or name files on another disk with --output, --svg-folder, --csv and --parquet"
-        }
-        Command::Load(_) => "free some space, or name a file on another disk with --state",
-        Command::Plan(_) => "free some space, or name a file on another disk with --output",
-        Command::Inspect(_) | Command::Pipelines(_) => "free some space",
+        Command::Report(_) => "free some space, or pass --output, --svg-folder, --csv and --parquet on another disk",
+        Command::Load(_) => "free some space, or pass a --state on another disk",
+        Command::Plan(_) => "free some space, or pass an --output on another disk",
+        Command::Inspect(_) | Command::Pipelines(_) | Command::Completions(_) | Command::Man(_) => "free some space",
     }
 }
 
@@ -108,9 +113,9 @@ fn show_skipped(page: &mut Page, skipped: u64, list: &[forebay_engine::data::Ski
         let reason = sample.reason.lines().next().unwrap_or_default();
         match sample.samples {
             Some(1) => page.hanging("- ", reason),
-            Some(0) => page.hanging("- nothing: ", reason),
-            Some(samples) => page.hanging(&format!("- {}: ", profile::counted(samples, "sample")), reason),
-            None => page.hanging("- an unknown number: ", reason),
+            Some(0) => page.hanging("- no samples: ", reason),
+            Some(samples) => page.hanging(&format!("- {}: ", units::counted(samples, "sample")), reason),
+            None => page.hanging("- unknown number of samples: ", reason),
         }
     }
     let shown = forebay_engine::data::Skipped::count(&list[..list.len().min(SKIPPED_SHOWN_MAX)]);
@@ -129,7 +134,7 @@ pub(crate) fn read_text(doing: &'static str, path: &Path) -> Result<String> {
     let file = std::fs::File::open(path).map_err(Error::io(doing, path))?;
     file.take(DOCUMENT_BYTES_MAX + 1).read_to_string(&mut text).map_err(Error::io(doing, path))?;
     if text.len() as u64 > DOCUMENT_BYTES_MAX {
-        let problem = format!("is longer than any document of ours: more than {DOCUMENT_BYTES_MAX} bytes");
+        let problem = format!("is too large for a pipeline, profile or plan: more than {DOCUMENT_BYTES_MAX} bytes");
         return Err(Error::Format { path: path.to_owned(), problem });
     }
     Ok(text)

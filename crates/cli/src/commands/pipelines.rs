@@ -1,7 +1,7 @@
-//! `forebay pipelines`: the ready pipelines.
+//! `forebay pipelines`: the presets.
 
 use clap::Args;
-use forebay_pipeline::{ready, ready_names};
+use forebay_pipeline::{preset, preset_names};
 use serde::Serialize;
 
 use crate::error::Result;
@@ -10,9 +10,9 @@ use crate::output::Output;
 const EXAMPLES: &str = "\
 Examples:
   forebay pipelines
-  forebay inspect cv > my.toml        start your own from a ready one";
+  forebay inspect cv > my.toml        copy a preset to edit";
 
-/// List the ready pipelines
+/// List the preset pipelines
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {}
@@ -32,17 +32,17 @@ struct Entry {
 
 pub(super) fn run(_: &Arguments, output: &Output) -> Result<()> {
     let entry = |name: &'static str| -> Result<Entry> {
-        let pipeline = ready(name)?;
+        let pipeline = preset(name)?;
         Ok(Entry {
             name,
             steps: pipeline.steps().iter().map(|step| step.name.clone()).collect(),
             strategies: pipeline.splits().into_iter().map(|split| split.name).collect(),
         })
     };
-    let outcome = Outcome { pipelines: ready_names().map(entry).collect::<Result<_>>()? };
+    let outcome = Outcome { pipelines: preset_names().map(entry).collect::<Result<_>>()? };
     output.present(&outcome, |outcome, page| {
         let steps = outcome.pipelines.iter().map(|entry| (entry.name, entry.steps.join(", ")));
         page.facts(&[("pipeline", "steps".to_owned())].into_iter().chain(steps).collect::<Vec<_>>());
-        page.next_step("Print one, to start your own from:", "forebay inspect cv > my.toml");
+        page.next_step("Copy a preset to edit:", "forebay inspect cv > my.toml");
     })
 }

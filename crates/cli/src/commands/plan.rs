@@ -1,4 +1,4 @@
-//! `forebay plan`: choose a strategy, and say what binds each.
+//! `forebay plan`: choose a strategy, and name the bottleneck of each.
 
 mod show;
 mod wants;
@@ -10,11 +10,11 @@ use forebay_plan::{Limits, Objective, Plan, Profile, Weights, plan};
 use serde::Serialize;
 
 use super::read_text;
-use crate::arguments::{duration_seconds, size_bytes};
 use crate::error::{Error, Result};
 use crate::output::{Output, Page, all_different, write_file};
+use forebay_storage::{parse_bytes, parse_seconds};
 
-pub(crate) use show::{bound_there, describe, show};
+pub(crate) use show::{FIGURES, figures, show};
 pub(crate) use wants::Wants;
 
 const EXAMPLES: &str = "\
@@ -24,14 +24,14 @@ Examples:
   forebay plan profile.json --max-prep-time 2h --trainer 1200 -o small.json
   forebay plan profile.json --what-if cores=32,read=910MB/s,memory=80GB
   forebay plan profile.json --objective money --epochs 90 --months 6 \\
-    --price cpu-hour=0.04,gb-month=0.02,accelerator-hour=2.5
+    --price cpu_hour=0.04,gb_month=0.02,accelerator_hour=2.5
 
-Preparation time, storage, throughput and money are each scaled to 0..1 (1 is
-best) over the strategies within the limits; the score is their weighted mean.
-Limits are for the whole data set, extrapolated from the samples that were
-measured. --what-if predicts by the cost model and lists what it assumes.";
+The score is the weighted mean of preparation time, storage, throughput and
+money, each scaled to 0..1 (1 is best) over the strategies within the limits.
+Limits apply to the whole data set, extrapolated from the measured samples.
+--what-if predicts with the cost model, and lists its assumptions.";
 
-/// Choose the best strategy of a profile, under weights and limits
+/// Choose the best strategy of a profile, by weights and within limits
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Request {
@@ -51,25 +51,25 @@ impl Request {
 /// The profile, weights and limits.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Arguments {
-    /// The profile that `forebay profile` wrote
+    /// Profile written by `forebay profile`
     pub(crate) profile: PathBuf,
-    /// How much preparation time, storage, throughput and (with --price) money count; only their ratios matter
+    /// Weights of preparation time, storage, throughput and (with --price) money, comma-separated; only their ratios matter
     #[arg(long, value_name = "P,S,T[,M]", default_value = "0,0,1", value_parser = weights)]
     #[arg(conflicts_with = "objective")]
     pub(crate) weights: Weights,
-    /// Rule out strategies that need more storage, such as 10GB
-    #[arg(long, value_name = "SIZE", value_parser = size_bytes)]
+    /// Exclude strategies that need more storage, e.g. 10GB
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub(crate) max_storage: Option<u64>,
-    /// Rule out strategies that take longer to prepare, such as 2h
-    #[arg(long, value_name = "TIME", value_parser = duration_seconds)]
+    /// Exclude strategies that take longer to prepare, e.g. 2h
+    #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
     pub(crate) max_prep_time: Option<f64>,
-    /// Rule out strategies that keep a lossy encoding of what the pipeline computes
+    /// Exclude strategies that store samples in a lossy encoding
     #[arg(long)]
     pub(crate) lossless: bool,
-    /// How many samples per second the trainer takes: more throughput than that counts for nothing
+    /// Samples per second that the trainer can consume; faster strategies score no better
     #[arg(long, value_name = "SAMPLES/S")]
     pub(crate) trainer: Option<f64>,
-    /// Where the plan goes
+    /// Write the plan to FILE
     #[arg(short, long, value_name = "FILE", default_value = "plan.json")]
     pub(crate) output: PathBuf,
 }
@@ -89,8 +89,7 @@ fn weights(text: &str) -> Result<Weights, String> {
     match numbers.as_deref() {
         Ok(&[prep, storage, throughput]) => Ok(Weights { prep, storage, throughput, money: 0.0 }),
         Ok(&[prep, storage, throughput, money]) => Ok(Weights { prep, storage, throughput, money }),
-        _ => Err("write three numbers for preparation, storage and throughput, like `0,1,2`, or a fourth for money"
-            .to_owned()),
+        _ => Err("expected weights of preparation, storage, throughput and optionally money, e.g. `0,1,2`".to_owned()),
     }
 }
 
@@ -115,8 +114,8 @@ fn choose(arguments: &Arguments, wants: &Wants) -> Result<Outcome> {
     let objective = wants.objective(Objective {
         weights: arguments.weights,
         limits: Limits {
-            storage_bytes_max: arguments.max_storage,
-            prep_seconds_max: arguments.max_prep_time,
+            max_storage_bytes: arguments.max_storage,
+            max_prep_seconds: arguments.max_prep_time,
             lossless: arguments.lossless,
         },
         trainer_samples_per_second: arguments.trainer,
@@ -146,8 +145,8 @@ pub(super) fn read_plan(path: &Path) -> Result<Plan> {
 fn show_next_step(plan: &Plan, path: &Path, page: &mut Page) {
     let path = path.display();
     if plan.split.keeps_files() {
-        page.next_step("Next: nothing needs to be built, load the files as they are:", &format!("forebay load {path}"));
+        page.next_step("Next, load the source files (nothing has to be built):", &format!("forebay load {path}"));
     } else {
-        page.next_step("Next, rewrite the data once:", &format!("forebay build {path} -o dataset/"));
+        page.next_step("Next, build the data set:", &format!("forebay build {path} -o dataset/"));
     }
 }

@@ -1,4 +1,4 @@
-//! `forebay probe`: what a storage and the memory can do.
+//! `forebay probe`: the throughput and latency of a storage, and the bandwidth of memory.
 
 use std::path::{Path, PathBuf};
 
@@ -16,22 +16,22 @@ Examples:
   forebay probe --folder /mnt/data --storage direct --threads 8
   forebay probe --storage ceph-hdd
 
-Writes files of its own into a hidden folder in --folder (128 MiB and 100 MB for
-each thread), reads them, and removes them. The page cache is dropped before
-each measurement; `direct` goes past it altogether. Takes about 15 seconds.";
+Writes temporary files to a hidden folder in --folder (128 MiB, and 100 MB per
+thread), and reads them. The page cache is dropped before each measurement;
+`direct` bypasses it. Memory bandwidth is measured too. Takes about 15 seconds.";
 
-/// Measure what a storage and the memory can do
+/// Measure the throughput and latency of a storage
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The folder to measure in
+    /// Folder to measure in
     #[arg(long, value_name = "FOLDER", default_value = ".")]
     folder: PathBuf,
     #[command(flatten)]
     storage: StorageArguments,
     #[command(flatten)]
     threads: Threads,
-    /// How long each measurement lasts at the most
+    /// Maximum duration of each measurement in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = seconds)]
     seconds: f64,
 }
@@ -46,7 +46,7 @@ impl Arguments {
 fn seconds(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.01..=3600.0).contains(&seconds) => Ok(seconds),
-        _ => Err("write seconds from 0.01 to 3600".to_owned()),
+        _ => Err("expected a number of seconds from 0.01 to 3600".to_owned()),
     }
 }
 

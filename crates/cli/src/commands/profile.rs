@@ -8,17 +8,18 @@ use clap::Args;
 use forebay_engine::data::Listing;
 use forebay_engine::load::Shuffle;
 use forebay_engine::profile::{ProfileOptions, profile};
-use forebay_pipeline::{Form, Pipeline, Strategy};
+use forebay_pipeline::{Pipeline, StorageFormat, Strategy};
 use forebay_plan::{
-    Bound, Caching, Data, Machine, Method, Profile, Runs, SHORT_RUN_SECONDS, Skipped, StepCost, StorageRates, Summary,
-    notices, summarise, units,
+    Caching, Data, Machine, Method, Profile, Runs, SHORT_RUN_SECONDS, Skipped, StepCost, StorageRates, Summary,
+    notices, step_cells, summarize, units,
 };
 use serde::Serialize;
 
+use super::plan::{FIGURES, figures};
 use super::show_skipped;
 use crate::arguments::{
-    self, CachingChoice, ErrorArguments, MemoryArguments, RUNS_DEFAULT, RunArguments, Settings, StorageArguments,
-    Threads, run_count,
+    self, CachingChoice, ErrorArguments, INPUT, MEASUREMENT, MemoryArguments, OUTPUT, RUNS_DEFAULT, RunArguments,
+    Settings, StorageArguments, Threads, run_count,
 };
 use crate::error::{Error, Result};
 use crate::file_list::{ListArguments, listing_options, warnings};
@@ -27,82 +28,89 @@ use crate::output::{Align, Output, Page, Table, all_different, write_file, write
 const EXAMPLES: &str = "\
 Examples:
   forebay profile cv --data photos/
-  forebay profile my.toml --data photos/ --samples 500 --runs 5 --csv runs.csv
+  forebay profile cv --data photos/ --fast
   forebay profile cv --data photos/ --storage ceph-hdd --strategy resized
   forebay profile cv --data photos/ --caching system --runs 4
-  forebay profile cv --data photos/ --encoding l3-fast --compression gzip
-  forebay profile cv --data photos/ --fast
-  forebay profile cv --data photos/ --set random-crop.size=192
+  forebay profile cv --data photos/ --encoding l3-fast --compression zstd-3
+  forebay profile cv --data photos/ --set random_crop.size=192
+  forebay profile my.toml --data photos/ --samples 500 --runs 5 --csv runs.csv
 
-Each strategy keeps the pipeline's state after one step: it is built from
---samples samples, files from everywhere, and loaded --runs times, for --seconds each: the samples
-come as often as that takes. `samples/s` is T4, what reaches the trainer: the
-median of the runs once their first batch is there. Runs that other programs
-disturbed are repeated, up to --runs times. Storage and preparation are
-extrapolated to all the data.
-`predicted` is what the cost model makes of the measured costs alone. Needs room
-for the largest strategy of so many samples (removed again) in --work.";
+Each strategy runs the steps up to one stage offline (once) and the others
+online (every epoch). It is built from --samples samples, drawn from all of the
+data, and loaded --runs times for --seconds each. Runs that other programs
+disturb are repeated, up to --runs times.
 
-/// Measure every way to split a pipeline into `once` and `every epoch`
+Columns of the table:
+  samples/s  throughput after the first batch, the median of the runs
+  storage    size of the data set, extrapolated to all samples
+  prepare    time to build it, extrapolated to all samples
+  predicted  throughput according to the cost model
+  error      how far the prediction is off
+  bound by   the bottleneck: disk, CPU or trainer
+
+Strategies are kept in --work for a while, up to 4 GB together or the largest.";
+
+/// Measure the throughput, storage and preparation time of every strategy
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// A TOML file, or a ready pipeline by name (`forebay pipelines` lists them)
+    /// Pipeline: a TOML file or a preset (`forebay pipelines` lists the presets)
     pub(crate) pipeline: String,
-    /// The folder with the data
-    #[arg(long, value_name = "FOLDER")]
+    /// Folder with the source files
+    #[arg(long, value_name = "FOLDER", help_heading = INPUT)]
     pub(crate) data: PathBuf,
     #[command(flatten)]
     pub(crate) list: ListArguments,
     #[command(flatten)]
     pub(crate) settings: Settings,
-    /// Samples in each run; more take longer and spread less
-    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..))]
+    /// Number of samples to measure; more samples take longer and vary less
+    #[arg(long, value_name = "N", help_heading = MEASUREMENT, default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) samples: u64,
-    /// Runs of each strategy
-    #[arg(long, value_name = "N", default_value_t = RUNS_DEFAULT, value_parser = run_count())]
+    /// Number of runs per strategy
+    #[arg(long, value_name = "N", help_heading = MEASUREMENT, default_value_t = RUNS_DEFAULT, value_parser = run_count())]
     pub(crate) runs: NonZeroU32,
     #[command(flatten)]
     pub(crate) run: RunArguments,
-    /// Answer in a small part of the time: measure the costs of a few samples, let the cost model say what each strategy gives,
-    /// and run only those that lead, twice for half a second, to check it
-    #[arg(long, conflicts_with = "runs")]
+    /// Predict all strategies with a cost model that is fitted to a few samples, and verify only the top candidates, with two
+    /// runs of half a second each
+    #[arg(long, help_heading = MEASUREMENT, conflicts_with = "runs")]
     pub(crate) fast: bool,
     #[command(flatten)]
     pub(crate) storage: StorageArguments,
-    /// What is cached between runs
-    #[arg(long, value_name = "WHAT", default_value = "none")]
+    /// What stays cached between runs
+    #[arg(long, value_name = "MODE", help_heading = MEASUREMENT, default_value = "none")]
     pub(crate) caching: CachingChoice,
     #[command(flatten)]
     pub(crate) threads: Threads,
     #[command(flatten)]
     pub(crate) memory: MemoryArguments,
-    /// Shards of each strategy [default: one for each thread]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000))]
+    /// Number of shards per strategy [default: number of threads]
+    #[arg(long, value_name = "N", help_heading = MEASUREMENT, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub(crate) shards: Option<u64>,
-    /// Samples in a batch
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=1_048_576))]
-    pub(crate) batch: u64,
-    /// The seed of random steps
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    /// Number of samples per batch
+    #[arg(long, value_name = "N", help_heading = MEASUREMENT, default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=1_048_576))]
+    pub(crate) batch_size: u64,
+    /// Seed of random steps
+    #[arg(long, value_name = "N", help_heading = MEASUREMENT, default_value_t = 0)]
     pub(crate) seed: u64,
-    /// Only this strategy, as `resized` or `decoded+png`; may be given several times [default: all]
+    /// Measure only this strategy, e.g. `resized` or `decoded+png` (repeatable) [default: all]
     #[arg(long = "strategy", value_name = "NAME")]
     pub(crate) strategies: Vec<String>,
-    /// Also keep samples in this form wherever they can be: pictures as `l3-fast`, `png` or `jpeg-85`, records
-    /// compressed as `gzip`, `zlib` or `gzip-1`, or both as `png+gzip`; may be given several times
+    /// Also measure this storage format wherever it applies (repeatable): an image encoding (`l3-fast`, `png`, `jpeg-85`), a
+    /// compression of records (`gzip`, `zlib-6-rle`, `zstd-3`, `lz4-hc-9`, `snappy`; of each record by itself: `zstd-3-record`), or
+    /// both (`png+gzip`)
     #[arg(long = "encoding", visible_alias = "compression", value_name = "NAME", conflicts_with = "strategies")]
     pub(crate) encodings: Vec<String>,
     #[command(flatten)]
     pub(crate) on_error: ErrorArguments,
-    /// A folder to build strategies in [default: a temporary one beside the output, removed afterwards]
-    #[arg(long, value_name = "FOLDER")]
+    /// Folder for temporary data sets [default: the folder of the output]
+    #[arg(long, value_name = "FOLDER", help_heading = OUTPUT)]
     pub(crate) work: Option<PathBuf>,
-    /// Where the profile goes
-    #[arg(short, long, value_name = "FILE", default_value = "profile.json")]
+    /// Write the profile to FILE
+    #[arg(short, long, value_name = "FILE", help_heading = OUTPUT, default_value = "profile.json")]
     pub(crate) output: PathBuf,
-    /// Also write a line per run to FILE, and the system's metrics to `system.csv` beside it
-    #[arg(long, value_name = "FILE")]
+    /// Also write one line per run to FILE, and system metrics to `system.csv` beside it
+    #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) csv: Option<PathBuf>,
 }
 
@@ -131,7 +139,7 @@ pub(crate) struct Outcome {
     method: Method,
     storage: StorageRates,
     steps: Vec<StepCost>,
-    /// The strategy with the highest T4.
+    /// The strategy with the highest throughput.
     fastest: Option<String>,
     /// How many samples were left out, and the first of them.
     skipped: u64,
@@ -149,10 +157,7 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
     let (_, outcome) = execute(arguments, output)?;
     output.present(&outcome, |outcome, page| {
         show(outcome, page);
-        page.next_step(
-            "Next, choose by throughput, or under weights and limits:",
-            &format!("forebay plan {}", outcome.profile.display()),
-        );
+        page.next_step("Next, choose the best strategy:", &format!("forebay plan {}", outcome.profile.display()));
     })
 }
 
@@ -162,13 +167,13 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<(Profile
     let strategies = strategies(arguments, &pipeline)?;
     if arguments.caching == CachingChoice::System && arguments.runs.get() < 2 && !arguments.fast {
         return Err(Error::usage(
-            "with `--caching system` the first run fills the cache and does not count, so `--runs 1` leaves none",
+            "with `--caching system` the first run fills the cache and is not counted, so `--runs 1` leaves none",
             "pass `--runs 2` or more",
         ));
     }
     if arguments.csv.as_deref().and_then(Path::file_name).is_some_and(|name| name == SYSTEM_CSV) {
         return Err(Error::usage(
-            format!("`--csv` names `{SYSTEM_CSV}`, which is where the metrics go"),
+            format!("`--csv` names `{SYSTEM_CSV}`, which is the file of the system metrics"),
             "choose another name, such as `runs.csv`",
         ));
     }
@@ -192,7 +197,7 @@ fn strategies(arguments: &Arguments, pipeline: &Pipeline) -> Result<Vec<Strategy
         let named = arguments.strategies.iter().map(|name| Ok(Strategy::parse(pipeline, name)?));
         return named.collect();
     }
-    let forms = arguments.encodings.iter().map(|name| name.parse::<Form>());
+    let forms = arguments.encodings.iter().map(|name| name.parse::<StorageFormat>());
     Ok(Strategy::all(pipeline, &forms.collect::<Result<Vec<_>, _>>()?))
 }
 
@@ -216,7 +221,7 @@ fn measure(
         threads,
         // More would make the seeks at the start of each shard weigh more than they do in the whole data set.
         shards: arguments.shards.map_or(threads, |shards| shards as usize),
-        batch_size: arguments.batch as usize,
+        batch_size: arguments.batch_size as usize,
         caching: arguments.caching.into(),
         shuffle: Shuffle::No,
         seed: arguments.seed,
@@ -230,8 +235,8 @@ fn measure(
 
 /// What there is to say about a profile that is in the file `path`.
 pub(super) fn summary(profile: &Profile, path: &Path, csv: Vec<PathBuf>) -> Result<Outcome> {
-    let strategies = summarise(profile, None).map_err(Error::plan(path))?;
-    let rate = |summary: &&Summary| summary.t4_samples_per_second;
+    let strategies = summarize(profile, None).map_err(Error::plan(path))?;
+    let rate = |summary: &&Summary| summary.samples_per_second;
     let fastest = strategies.iter().max_by(|one, other| rate(one).total_cmp(&rate(other)));
     let runs = || profile.strategies.iter().flat_map(|strategy| &strategy.runs);
     Ok(Outcome {
@@ -281,23 +286,23 @@ pub(super) fn tables(outcome: &Outcome, page: &mut Page) {
         match method.runs {
             Runs::None => "no runs".to_owned(),
             Runs::Fast => "few runs".to_owned(),
-            Runs::Each(runs) => counted(u64::from(runs.get()), "run"),
+            Runs::Each(runs) => units::counted(u64::from(runs.get()), "run"),
         },
-        counted(method.threads as u64, "thread"),
+        units::counted(method.threads as u64, "thread"),
         method.caching.words(),
     ));
     if !matches!(method.runs, Runs::Each(_)) {
         page.paragraph(
-            "`samples/s` is what the cost model makes of the costs of these samples, less what it was off by where strategies were run; where an error stands beside it, the strategy was run.",
+            "`samples/s` is predicted by the cost model and corrected by the runs of the top candidates. Strategies that were run have an `error`.",
         );
     }
     page.gap();
     page.table(&strategies_table(outcome));
-    page.heading("One sample, on one thread");
+    page.heading("Steps: cost of one sample on one thread");
     page.table(&steps_table(&outcome.steps));
     page.gap();
     page.paragraph(&format!(
-        "Storage gives {} in sequence and {} whole files/s of {}.",
+        "Storage: {} sequential, {} files/s of {} each.",
         units::bytes_per_second(storage.sequential_bytes_per_second),
         units::number(storage.files_per_second),
         units::bytes(storage.file_bytes),
@@ -306,15 +311,15 @@ pub(super) fn tables(outcome: &Outcome, page: &mut Page) {
     let shortest = outcome.shortest_run_seconds.filter(|&seconds| seconds < SHORT_RUN_SECONDS);
     if let Some(shortest) = shortest.filter(|_| method.sample_count < data.samples) {
         page.paragraph(&format!(
-            "The shortest run took {}, of which the start is a good part: raise --samples for figures nearer to a whole \
-             epoch's.",
+            "The shortest run took only {}, so that startup weighs more than in a whole epoch. Raise --samples or --seconds for \
+             better figures.",
             units::seconds(shortest)
         ));
     }
     let disturbed = outcome.strategies.iter().filter(|summary| summary.disturbed).count();
     if disturbed > 0 {
         page.paragraph(&format!(
-            "Other programs disturbed every run of {disturbed} of {} strategies: for those, `samples/s` is by the cost model. Measure again on a quiet machine.",
+            "Other programs disturbed every run of {disturbed} of {} strategies. For those, `samples/s` is predicted by the cost model. Measure again on an idle machine.",
             outcome.strategies.len()
         ));
     }
@@ -322,28 +327,11 @@ pub(super) fn tables(outcome: &Outcome, page: &mut Page) {
 }
 
 fn strategies_table(outcome: &Outcome) -> Table {
-    let mut table = Table::new(&[
-        ("strategy", Align::Left),
-        ("samples/s", Align::Right),
-        ("storage", Align::Right),
-        ("prepare", Align::Right),
-        ("predicted", Align::Right),
-        ("error", Align::Right),
-        ("bound by", Align::Left),
-    ]);
+    let mut table = Table::new(&[&[("strategy", Align::Left)][..], &FIGURES].concat());
     for summary in &outcome.strategies {
-        table.row(
-            [
-                summary.name.clone(),
-                rate_with_spread(summary),
-                units::bytes(summary.storage_bytes_total as f64),
-                units::seconds(summary.prep_seconds_total),
-                summary.predicted_samples_per_second.map_or_else(|| "-".to_owned(), units::number),
-                summary.prediction_error.map_or_else(|| "-".to_owned(), signed_percent),
-                bound_by(summary.bound_by, outcome.method.caching).to_owned(),
-            ],
-            outcome.fastest.as_ref() == Some(&summary.name),
-        );
+        let cells = figures(summary, outcome.method.caching);
+        let is_fastest = outcome.fastest.as_ref() == Some(&summary.name);
+        table.row([&[summary.name.clone()][..], &cells].concat(), is_fastest);
     }
     table
 }
@@ -351,56 +339,14 @@ fn strategies_table(outcome: &Outcome) -> Table {
 fn steps_table(steps: &[StepCost]) -> Table {
     let mut table = Table::new(&[
         ("step", Align::Left),
-        ("processor time", Align::Right),
-        ("gives", Align::Right),
+        ("CPU time", Align::Right),
+        ("output", Align::Right),
         ("runs", Align::Left),
     ]);
     for cells in step_cells(steps) {
         table.row(cells, false);
     }
     table
-}
-
-/// Of each step its name, what it takes and gives, and when it runs.
-pub(crate) fn step_cells(steps: &[StepCost]) -> Vec<Vec<String>> {
-    let mut after_random = false;
-    let row = |step: &StepCost| {
-        after_random |= step.random;
-        let runs = match (step.random, after_random) {
-            (true, _) => "every epoch (random)",
-            (false, true) => "every epoch",
-            (false, false) => "once or every epoch",
-        };
-        vec![step.name.clone(), units::seconds(step.cpu_seconds), units::bytes(step.bytes_out), runs.to_owned()]
-    };
-    steps.iter().map(row).collect()
-}
-
-/// `1,789 ± 25`; without a spread where one run shows none.
-pub(crate) fn rate_with_spread(summary: &Summary) -> String {
-    let rate = units::number(summary.t4_samples_per_second);
-    if summary.runs < 2 { rate } else { format!("{rate} ± {}", units::number(summary.t4_spread)) }
-}
-
-/// What limits a strategy, in a word.
-pub(crate) fn bound_by(bound: Bound, caching: Caching) -> &'static str {
-    match (bound, caching) {
-        (Bound::Storage, Caching::System) => "memory",
-        (Bound::Storage, _) => "disk",
-        (Bound::Cpu, _) => "processor",
-        (Bound::Trainer, _) => "trainer",
-        (Bound::Unknown, _) => "nothing",
-    }
-}
-
-pub(crate) fn signed_percent(share: f64) -> String {
-    let sign = if share > 0.0 { "+" } else { "" };
-    format!("{sign}{}", units::percent(share))
-}
-
-/// `1 run`, `3 runs`.
-pub(crate) fn counted(count: u64, noun: &str) -> String {
-    format!("{} {noun}{}", units::count(count), if count == 1 { "" } else { "s" })
 }
 
 /// One line per run of each strategy, and one line per second of the system's metrics.

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::plan::{Wants, read_profile};
 use crate::error::{Error, Result};
 use crate::output::{Output, all_different, write_file, write_inside};
-use crate::report::Report;
+use forebay_report::Report;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -19,27 +19,27 @@ Examples:
   forebay report profile.json --csv all.csv --parquet all.parquet
   forebay report profile.json --what-if cores=32,read=910MB/s
 
-The page needs no network and no program but a browser. Several profiles of a
-pipeline are compared where they differ in one setting: caching, threads,
-samples or their size; the recommendation rests on the first.";
+The page needs only a browser, and no network. Several profiles of one pipeline
+are compared where they differ in one setting: caching, threads, number of
+samples or sample size. The recommendation is for the first profile.";
 
-/// Make a self-contained HTML page of one profile or several
+/// Render one or more profiles as a self-contained HTML page
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// The profiles that `forebay profile` wrote
+    /// Profiles written by `forebay profile`
     #[arg(required = true, value_name = "PROFILE")]
     profiles: Vec<PathBuf>,
-    /// Where the page goes
+    /// Write the page to FILE
     #[arg(short, long, value_name = "FILE", default_value = "report.html")]
     output: PathBuf,
-    /// Also write each plot as an SVG file to this folder
+    /// Also write each plot as an SVG file to FOLDER
     #[arg(long, value_name = "FOLDER")]
     svg_folder: Option<PathBuf>,
-    /// Also write all numbers as CSV: a line for each strategy of each profile
+    /// Also write all numbers as CSV, one line per strategy and profile
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
-    /// Also write the same as Parquet
+    /// Also write all numbers as Parquet
     #[arg(long, value_name = "FILE")]
     parquet: Option<PathBuf>,
     #[command(flatten)]

@@ -27,41 +27,49 @@ const WIDTH_COLUMNS: usize = 80;
 /// Where output goes and how it looks.
 pub(crate) struct Output {
     json: bool,
-    stdout_colours: bool,
-    stderr_colours: bool,
+    stdout_colors: bool,
+    stderr_colors: bool,
+}
+
+/// The outcome as a document.
+fn json<T: Serialize>(outcome: &T) -> Result<String> {
+    // A failure to serialize would be a mistake in the types of this program, which the tests would see.
+    let mut text = serde_json::to_string_pretty(outcome).map_err(|error| Error::Output(error.into()))?;
+    text.push('\n');
+    Ok(visible_json(&text).into_owned())
 }
 
 impl Output {
-    /// Output as the surroundings want it. Colours need a terminal, and respect `NO_COLOR` (see no-color.org) and `TERM=dumb`.
+    /// Output as the surroundings want it. Colors need a terminal, and respect `NO_COLOR` (see no-color.org) and `TERM=dumb`.
     pub(crate) fn new(json: bool) -> Self {
         let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        let colours = !set("NO_COLOR") && !dumb;
+        let colors = !set("NO_COLOR") && !dumb;
         Self {
             json,
-            stdout_colours: colours && io::stdout().is_terminal(),
-            stderr_colours: colours && io::stderr().is_terminal(),
+            stdout_colors: colors && io::stdout().is_terminal(),
+            stderr_colors: colors && io::stderr().is_terminal(),
         }
     }
 
     /// A page of text for standard output.
     pub(crate) fn page(&self) -> Page {
-        Page::new(self.stdout_colours, WIDTH_COLUMNS)
+        Page::new(self.stdout_colors, WIDTH_COLUMNS)
     }
 
     /// Shows the outcome of a command: as JSON if that was asked for, else as the page that `show` makes.
     pub(crate) fn present<T: Serialize>(&self, outcome: &T, show: impl FnOnce(&T, &mut Page)) -> Result<()> {
-        let text = if self.json {
-            // A failure to serialise would be a mistake in the types of this program, which the tests would see.
-            let mut text = serde_json::to_string_pretty(outcome).map_err(|error| Error::Output(error.into()))?;
-            text.push('\n');
-            visible_json(&text).into_owned()
-        } else {
-            let mut page = self.page();
-            show(outcome, &mut page);
-            page.into_text()
-        };
-        self.print(&text)
+        if self.json {
+            return self.print(&json(outcome)?);
+        }
+        let mut page = self.page();
+        show(outcome, &mut page);
+        self.print(&page.into_text())
+    }
+
+    /// The same of a command that makes a text for another program, which is printed as it is.
+    pub(crate) fn present_text<T: Serialize>(&self, outcome: &T, text: impl FnOnce(&T) -> &str) -> Result<()> {
+        if self.json { self.print(&json(outcome)?) } else { self.print(text(outcome)) }
     }
 
     /// Writes to standard output as it is.
@@ -73,12 +81,12 @@ impl Output {
 
     /// A bar, or now and then a line, on standard error.
     pub(crate) fn progress(&self) -> Bars {
-        Bars::new(io::stderr().is_terminal(), self.stderr_colours)
+        Bars::new(io::stderr().is_terminal(), self.stderr_colors)
     }
 
     /// Says on standard error what is probably not meant, though the work goes on.
     pub(crate) fn warn(&self, text: &str) {
-        let label = Style::Heading.paint("warning: ", self.stderr_colours);
+        let label = Style::Heading.paint("warning: ", self.stderr_colors);
         let _ = writeln!(io::stderr().lock(), "{label}{}", visible(text));
     }
 
@@ -96,10 +104,10 @@ impl Output {
         for (number, line) in message.lines().enumerate() {
             let line = &*visible(line);
             if number == 0 {
-                text.push_str(&Style::Bad.paint(label, self.stderr_colours));
+                text.push_str(&Style::Bad.paint(label, self.stderr_colors));
                 text.push_str(line);
             } else if let Some(hint) = line.strip_prefix("hint: ") {
-                text.push_str(&Style::Heading.paint("hint: ", self.stderr_colours));
+                text.push_str(&Style::Heading.paint("hint: ", self.stderr_colors));
                 text.push_str(hint);
             } else {
                 text.push_str(line);
@@ -107,8 +115,8 @@ impl Output {
             text.push('\n');
         }
         if error.is_about_one_sample() {
-            text.push_str(&Style::Heading.paint("hint: ", self.stderr_colours));
-            text.push_str("pass --on-error skip to leave such samples out and list them\n");
+            text.push_str(&Style::Heading.paint("hint: ", self.stderr_colors));
+            text.push_str("pass --on-error skip to skip and list such samples\n");
         }
         let _ = io::stderr().lock().write_all(text.as_bytes());
     }
@@ -116,13 +124,13 @@ impl Output {
 
 /// An error if two of these, each with what names it on the command line, are the same file.
 pub(crate) fn all_different(files: &[(&str, &Path)]) -> Result<()> {
-    let place = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or(path.to_owned());
+    let resolved = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or(path.to_owned());
     for (number, (name, path)) in files.iter().enumerate() {
-        let twin = files[..number].iter().find(|(_, other)| place(other) == place(path));
+        let twin = files[..number].iter().find(|(_, other)| resolved(other) == resolved(path));
         if let Some((other, _)) = twin.filter(|_| !is_special(path)) {
             return Err(Error::usage(
                 format!("{other} and {name} are both `{}`", path.display()),
-                "give each a file of its own",
+                "pass a different file for each",
             ));
         }
     }

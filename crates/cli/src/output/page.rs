@@ -5,19 +5,19 @@ use super::{Style, Table, visible};
 /// Text for standard output.
 pub(crate) struct Page {
     text: String,
-    colours: bool,
+    colors: bool,
     width_columns: usize,
 }
 
 impl Page {
-    pub(super) fn new(colours: bool, width_columns: usize) -> Self {
-        Self { text: String::new(), colours, width_columns }
+    pub(super) fn new(colors: bool, width_columns: usize) -> Self {
+        Self { text: String::new(), colors, width_columns }
     }
 
     /// A heading, with space before it unless it comes first.
     pub(crate) fn heading(&mut self, text: &str) {
         self.gap();
-        self.push_line(&Style::Heading.paint(&visible(text), self.colours));
+        self.push_line(&Style::Heading.paint(&visible(text), self.colors));
     }
 
     /// An empty line, unless the page is empty.
@@ -91,7 +91,7 @@ impl Page {
 
     /// A table.
     pub(crate) fn table(&mut self, table: &Table) {
-        for line in table.lines(self.width_columns, self.colours) {
+        for line in table.lines(self.width_columns, self.colors) {
             self.push_line(&line);
         }
     }
@@ -100,7 +100,7 @@ impl Page {
     pub(crate) fn next_step(&mut self, sentence: &str, command: &str) {
         self.gap();
         self.paragraph(sentence);
-        self.push_line(&format!("  {}", Style::Heading.paint(&visible(command), self.colours)));
+        self.push_line(&format!("  {}", Style::Heading.paint(&visible(command), self.colors)));
     }
 
     pub(super) fn into_text(self) -> String {

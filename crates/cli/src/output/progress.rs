@@ -17,7 +17,7 @@ const LINE_EVERY: Duration = Duration::from_secs(10);
 /// The bars of one command, one after another.
 pub(crate) struct Bars {
     terminal: bool,
-    colours: bool,
+    colors: bool,
     current: Mutex<Option<Current>>,
     /// Whoever shows progress also asks whether it is still wanted.
     _working: Working,
@@ -33,8 +33,8 @@ struct Current {
 }
 
 impl Bars {
-    pub(super) fn new(terminal: bool, colours: bool) -> Self {
-        Self { terminal, colours, current: Mutex::new(None), _working: Working::begin() }
+    pub(super) fn new(terminal: bool, colors: bool) -> Self {
+        Self { terminal, colors, current: Mutex::new(None), _working: Working::begin() }
     }
 
     fn current(&self) -> MutexGuard<'_, Option<Current>> {
@@ -43,9 +43,9 @@ impl Bars {
     }
 
     fn bar(&self, samples: u64) -> ProgressBar {
-        let colour = if self.colours { ".green" } else { "" };
+        let color = if self.colors { ".green" } else { "" };
         let template =
-            format!("{{prefix:>22}} {{bar:24{colour}}} {{human_pos}}/{{human_len}} {{per_sec}} {{eta:>4}} left");
+            format!("{{prefix:>22}} {{bar:24{color}}} {{human_pos}}/{{human_len}} {{per_sec}} {{eta:>4}} left");
         // The template is fixed, so it cannot fail; the plain one stands in all the same.
         let style = ProgressStyle::with_template(&template).unwrap_or_else(|_| ProgressStyle::default_bar());
         let rate = |state: &indicatif::ProgressState, text: &mut dyn std::fmt::Write| {
@@ -56,7 +56,7 @@ impl Bars {
     }
 
     fn say(&self, text: &str) {
-        let _ = writeln!(std::io::stderr().lock(), "{}", Style::Faint.paint(&visible(text), self.colours));
+        let _ = writeln!(std::io::stderr().lock(), "{}", Style::Faint.paint(&visible(text), self.colors));
     }
 }
 

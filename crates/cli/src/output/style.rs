@@ -1,4 +1,4 @@
-//! Colours.
+//! Colors.
 
 /// How a piece of text looks on a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,9 +14,9 @@ pub(crate) enum Style {
 }
 
 impl Style {
-    /// `text` in this style, or as it is where colours are off.
-    pub(crate) fn paint(self, text: &str, colours: bool) -> String {
-        if !colours || text.is_empty() {
+    /// `text` in this style, or as it is where colors are off.
+    pub(crate) fn paint(self, text: &str, colors: bool) -> String {
+        if !colors || text.is_empty() {
             return text.to_owned();
         }
         let code = match self {

@@ -32,7 +32,7 @@ impl Table {
     }
 
     /// The lines, `width_columns` wide at the most where that is possible without cutting anything off.
-    pub(super) fn lines(&self, width_columns: usize, colours: bool) -> Vec<String> {
+    pub(super) fn lines(&self, width_columns: usize, colors: bool) -> Vec<String> {
         let widths: Vec<usize> = (0..self.columns.len()).map(|column| self.width_of(column)).collect();
         let marks = self.rows.iter().any(|(_, marked)| *marked);
         let mark_columns = if marks { 2 } else { 0 };
@@ -47,11 +47,11 @@ impl Table {
         };
         let indent = |mark: &str| if marks { format!("{mark} ") } else { String::new() };
         let heading = line(&mut self.columns.iter().map(|(heading, _)| heading.as_str()));
-        let mut lines = vec![format!("{}{}", indent(" "), Style::Faint.paint(&heading, colours))];
+        let mut lines = vec![format!("{}{}", indent(" "), Style::Faint.paint(&heading, colors))];
         for (cells, marked) in &self.rows {
             let text = line(&mut cells.iter().map(String::as_str));
             lines.push(if *marked {
-                Style::Good.paint(&format!("{}{text}", indent("*")), colours)
+                Style::Good.paint(&format!("{}{text}", indent("*")), colors)
             } else {
                 format!("{}{text}", indent(" "))
             });

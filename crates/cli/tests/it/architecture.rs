@@ -62,8 +62,8 @@ fn the_map_is_the_territory() {
 #[test]
 fn a_room_knows_only_the_rooms_above_it() {
     let map = map();
-    for (place, (room, uses)) in map.iter().enumerate() {
-        let above: BTreeSet<String> = map[..place].iter().map(|(room, _)| room.clone()).collect();
+    for (index, (room, uses)) in map.iter().enumerate() {
+        let above: BTreeSet<String> = map[..index].iter().map(|(room, _)| room.clone()).collect();
         assert!(uses.is_subset(&above), "`{room}` uses {uses:?}");
     }
 }
@@ -81,8 +81,8 @@ fn what_the_pages_name_exists() {
                     .extension()
                     .is_some_and(|kind| ["rs", "md", "toml", "py", "sh"].iter().any(|known| kind == *known));
             if file && !name.contains([' ', '*', '<']) {
-                let places = [root().join(name), root().join("crates").join(name)];
-                assert!(places.iter().any(|path| path.exists()), "{page} names `{name}`");
+                let paths = [root().join(name), root().join("crates").join(name)];
+                assert!(paths.iter().any(|path| path.exists()), "{page} names `{name}`");
             }
         }
     }

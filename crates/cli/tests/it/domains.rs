@@ -1,8 +1,9 @@
-//! The demo's data of every domain, and its ready pipeline on it.
+//! The demo's data of every domain, and its preset on it.
 
 use std::path::Path;
 
-use crate::support::{assert_keys, command, data_folder, files, forebay, ran};
+use crate::data::data_folder;
+use crate::support::{assert_keys, command, files, forebay, ran};
 
 /// Domain, files to make, how many samples they give, and what a batch of these is.
 const DOMAINS: [(&str, u64, u64, &str); 7] = [
@@ -52,13 +53,13 @@ const NILM_CSV: [&str; 10] = [
     "--set",
     "source.files=**/*.csv",
     "--set",
-    "signal-windows.channels=[0, 1]",
+    "signal_windows.channels=[0, 1]",
     "--set",
-    "signal-windows.window=1000",
+    "signal_windows.window=1000",
     "--set",
-    "signal-windows.period=100",
+    "signal_windows.period=100",
     "--set",
-    "aggregate-signal.period=100",
+    "aggregate_signal.period=100",
 ];
 
 #[test]
@@ -108,10 +109,10 @@ fn the_demo_walks_the_path_of_other_domains() {
         let again =
             forebay(here, "demo --domain synthetic --samples 4 --seconds 0 --sample-bytes 10KB --storage local");
         let text = again.text();
-        assert!(text.contains("Made 4 tensors of random numbers in demo/tensors: "), "{text}");
+        assert!(text.contains("Generated 4 tensors of random numbers in demo/tensors: "), "{text}");
         assert!(text.contains("\nResults\ndata         demo/tensors\npipeline     demo/synthetic.toml\n"), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-        for gone in ["pages", "clips", "recordings", "nlp.toml", "tokeniser.tiktoken"] {
+        for gone in ["pages", "clips", "recordings", "nlp.toml", "tokenizer.tiktoken"] {
             assert!(!here.join("demo").join(gone).exists(), "{gone}");
         }
     }
@@ -123,10 +124,10 @@ fn what_the_demo_cannot_make_is_refused() {
     let here = folder.path();
     for (arguments, message) in [
         ("demo --domain video", "error: invalid value 'video' for '--domain <DOMAIN>'"),
-        ("demo --dtype u8", "error: the files of `cv` are of the size and type that they are\nhint: leave "),
+        ("demo --dtype u8", "error: the files of `cv` have a fixed size and type\nhint: omit "),
         (
             "demo --domain synthetic --sample-bytes 1KB",
-            "error: invalid value '1KB' for '--sample-bytes <SIZE>': write a size",
+            "error: invalid value '1KB' for '--sample-bytes <SIZE>': expected a size",
         ),
         ("demo --domain synthetic --dtype f16", "error: invalid value 'f16' for '--dtype <TYPE>'"),
     ] {

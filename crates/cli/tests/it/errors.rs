@@ -63,7 +63,7 @@ fn an_output_replaces_neither_the_input_nor_another_output_nor_a_link() {
 }
 
 #[test]
-fn a_tokeniser_is_found_beside_its_pipeline_and_missed_at_once() {
+fn a_tokenizer_is_found_beside_its_pipeline_and_missed_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     forebay(here, "demo --domain nlp --data-only --samples 3 --folder made").text();
@@ -71,8 +71,8 @@ fn a_tokeniser_is_found_beside_its_pipeline_and_missed_at_once() {
     let beside: Vec<String> = text
         .lines()
         .map(|line| {
-            if line.starts_with("tokeniser =") {
-                "tokeniser = \"tokeniser.tiktoken\"".to_owned()
+            if line.starts_with("tokenizer =") {
+                "tokenizer = \"tokenizer.tiktoken\"".to_owned()
             } else {
                 line.to_owned()
             }
@@ -83,8 +83,8 @@ fn a_tokeniser_is_found_beside_its_pipeline_and_missed_at_once() {
     // From another folder, too.
     fs::create_dir(here.join("elsewhere")).unwrap();
     assert_eq!(forebay(&here.join("elsewhere"), "load ../made/dataset --json").json()["samples"], 3);
-    let missing = forebay(here, "load nlp --data made/pages --on-error skip --set tokenise.tokeniser=nowhere.json");
-    assert!(missing.error(2).contains("step `tokenise`: ") && missing.stderr.contains("nowhere.json"), "{missing:?}");
+    let missing = forebay(here, "load nlp --data made/pages --on-error skip --set tokenize.tokenizer=nowhere.json");
+    assert!(missing.error(2).contains("step `tokenize`: ") && missing.stderr.contains("nowhere.json"), "{missing:?}");
 }
 
 #[test]
@@ -92,11 +92,11 @@ fn a_window_longer_than_a_recording_is_named_for_what_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     forebay(here, "demo --domain nilm --data-only --samples 1 --folder made").text();
-    let long = "--set signal-windows.window=9000000";
+    let long = "--set signal_windows.window=9000000";
     let none = forebay(here, &format!("load nilm --data made/recordings {long}"));
-    assert!(none.text().contains("note: the steps made no sample of what was read"), "{none:?}");
+    assert!(none.text().contains("note: the steps made no samples of what was read"), "{none:?}");
     let failed = forebay(here, &format!("build nilm --data made/recordings {long} --strategy decoded -o dataset"));
-    assert!(failed.error(2).contains("not one sample came of the files, 1 in all"), "{failed:?}");
+    assert!(failed.error(2).contains("the steps made no samples of 1 file"), "{failed:?}");
     assert!(failed.stderr.contains("a window longer than a recording"), "{failed:?}");
 }
 
@@ -111,10 +111,7 @@ fn a_zero_byte_image_fails_or_is_skipped_by_name() {
         let failed = forebay(here, arguments);
         let message = failed.error(1);
         assert!(message.contains("`city/zero.jpg`: step `decode`: ") && message.contains("zero bytes"), "{failed:?}");
-        assert!(
-            message.ends_with("hint: pass --on-error skip to leave such samples out and list them\n"),
-            "{failed:?}"
-        );
+        assert!(message.ends_with("hint: pass --on-error skip to skip and list such samples\n"), "{failed:?}");
     }
     assert_no_dataset(here);
     // Left by the failed build: the same command without skipping would go on there.
@@ -162,7 +159,7 @@ fn a_zero_byte_image_fails_or_is_skipped_by_name() {
 fn a_wrong_extension_does_not_matter() {
     let folder = workspace(5);
     let here = folder.path();
-    let pixels: Vec<u8> = (0..300 * 400 * 3).map(|place| (place * 7 % 256) as u8).collect();
+    let pixels: Vec<u8> = (0..300 * 400 * 3).map(|index| (index * 7 % 256) as u8).collect();
     let picture = Tensor::from_elements(&[300, 400, 3], &pixels).unwrap();
     let png = encode(picture.view(), &Encoding::Png { effort: PngEffort::Fast }).unwrap();
     fs::write(here.join("photos/city/really-a-png.jpg"), png).unwrap();
@@ -274,15 +271,15 @@ fn on_a_full_disk_the_remedy_fits_the_command() {
     forebay(folder.path(), &format!("profile {fast} --strategy resized")).text();
     let fill = "head -c 9000000 /dev/zero > fill 2>/dev/null";
     for (first, arguments, remedy) in [
-        ("", BUILD.replace("photos", &photos), "the shards that are finished are kept"),
-        ("", format!("convert {photos} out --to bmp"), "the pictures that are done are kept"),
-        ("", format!("profile {fast} --strategy decoded"), "a folder on another disk with --work"),
-        ("", format!("experiment strategies {fast} -o out"), "the runs that are finished are kept"),
-        ("", format!("export {here}/dataset tars"), "of an export that failed nothing is kept"),
-        ("", "probe".to_owned(), "name another folder with --folder"),
-        ("", "demo --samples 100".to_owned(), "on another disk with --folder"),
-        (fill, format!("report {here}/profile.json"), "on another disk with --output"),
-        (fill, format!("plan {here}/profile.json"), "a file on another disk with --output"),
+        ("", BUILD.replace("photos", &photos), "finished shards are kept"),
+        ("", format!("convert {photos} out --to bmp"), "finished images are kept"),
+        ("", format!("profile {fast} --strategy decoded"), "a --work folder on another disk"),
+        ("", format!("experiment strategies {fast} -o out"), "finished runs are kept"),
+        ("", format!("export {here}/dataset tars"), "a failed export keeps nothing"),
+        ("", "probe".to_owned(), "pass a --folder on another disk"),
+        ("", "demo --samples 100".to_owned(), "a --folder on another disk"),
+        (fill, format!("report {here}/profile.json"), "pass --output, --svg-folder"),
+        (fill, format!("plan {here}/profile.json"), "pass an --output on another disk"),
     ] {
         let Some((code, message)) = on_a_small_disk(first, &arguments, "") else { return };
         assert_eq!(code, Some(1), "{arguments}: {message}");

@@ -47,7 +47,7 @@ fn an_experiment_goes_on_where_it_was_stopped() {
     let answers = ["The page cache is best: ", "Samples in memory are best: ", "Caching gains nothing: "];
     assert!(answers.iter().any(|answer| found.starts_with(answer)), "{found}");
     assert_eq!(page.matches("<h1>").count(), 1);
-    let (varied, kept) = (page.find("id=\"caching\"").unwrap(), page.find("<h2>Keep <code>").unwrap());
+    let (varied, kept) = (page.find("id=\"caching\"").unwrap(), page.find("<h2>Recommended strategy: <code>").unwrap());
     assert!(varied < kept, "what was varied comes before what to keep of the first run");
 
     std::fs::remove_file(here.join("experiment-caching/02-system.json")).unwrap();
@@ -110,22 +110,22 @@ fn every_kind_runs() {
     assert!(report("shuffle").contains("id=\"shuffle\""));
     said(&found, &[" in windows of 1.00 MB: ", " in windows of 8.00 MB: "]);
 
-    let found = run(&format!("add-step cv {FEW} --step greyscale --at centre-pixels"));
-    assert_eq!(names(&found), ["without", "before-centre-pixels", "after-centre-pixels"]);
-    assert!(strategies_of(&found, "before-centre-pixels").contains(&"greyscaled".to_owned()));
-    said(&found, &["The step is best before `centre-pixels`: ", "The step is best after `centre-pixels`: "]);
+    let found = run(&format!("add-step cv {FEW} --step grayscale --at center_pixels"));
+    assert_eq!(names(&found), ["without", "before-center_pixels", "after-center_pixels"]);
+    assert!(strategies_of(&found, "before-center_pixels").contains(&"grayscaled".to_owned()));
+    said(&found, &["The step is best before `center_pixels`: ", "The step is best after `center_pixels`: "]);
 }
 
 #[test]
 fn wrong_requests_say_what_is_right() {
     let folder = workspace(2);
     let error = |arguments: &str| forebay(folder.path(), &format!("experiment {arguments}")).error(2).to_owned();
-    let text = error(&format!("add-step cv {FEW} --step greyscale --at blur"));
+    let text = error(&format!("add-step cv {FEW} --step grayscale --at blur"));
     assert!(text.contains("no step `blur`") && text.contains("decode, resize"), "{text}");
     assert!(error(&format!("add-step cv {FEW} --step blur --at resize")).contains("no operation `blur`"));
     assert!(error(&format!("compression cv {FEW} --compression lzw")).contains("lzw"));
     assert!(!Path::new(&folder.path().join("experiment-add-step")).exists());
-    assert!(error(&format!("parallelism cv {FEW} --threads 1,2,1")).contains("run `threads-1` is asked for twice"));
+    assert!(error(&format!("parallelism cv {FEW} --threads 1,2,1")).contains("run `threads-1` is given twice"));
     assert!(error(&format!("sample-count cv {FEW} --counts 1,9")).contains("9 samples are asked for, but there are 2"));
     assert!(error("sample-size --total 0").contains("`--total 0`"));
 }
@@ -172,7 +172,7 @@ fn fast_profiles_run_what_leads() {
     let here = folder.path();
     let fast = forebay(here, "profile cv --data photos --seconds 0 --samples 20 --fast");
     let text = fast.text();
-    assert!(text.contains("few runs") && text.contains("the strategy was run"), "{text}");
+    assert!(text.contains("few runs") && text.contains("Strategies that were run have an `error`"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     assert!(forebay(here, "plan profile.json").text().contains("over 2 runs"), "what leads was run");
     assert_eq!(forebay(here, "report profile.json").text(), "report: report.html\n");

@@ -108,7 +108,7 @@ fn a_plan_of_listed_files_wants_them_again() {
     assert!(refused.error(2).contains("given as a list, and there is none"), "{refused:?}");
     assert_eq!(forebay(here, &format!("build plan.json -o dataset --json {list}")).json()["samples"], 5);
     let refused = forebay(here, &format!("load dataset {list}"));
-    assert!(refused.error(2).contains("`--files-from` makes no sense with a data set"), "{refused:?}");
+    assert!(refused.error(2).contains("`--files-from` cannot be used with a data set"), "{refused:?}");
 }
 
 #[test]
@@ -135,8 +135,8 @@ fn classes_are_fixed_and_labels_listed() {
     // A list with labels; values.
     let lines: Vec<String> = all.iter().enumerate().map(|(number, path)| format!("{path}\t{number}.5")).collect();
     fs::write(here.join("values.tsv"), lines.join("\n")).unwrap();
-    let label = "--files-from values.tsv --set source.label=list --set source.label-type=float";
-    let batch = forebay(here, &format!("load cv --data photos --batch 12 --json {label}")).json();
+    let label = "--files-from values.tsv --set source.label=list --set source.label_type=float";
+    let batch = forebay(here, &format!("load cv --data photos --batch-size 12 --json {label}")).json();
     let labels = batch["batch"].as_array().unwrap().iter().find(|field| field["field"] == "label").unwrap();
     assert_eq!((&labels["dtype"], &labels["shape"]), (&"float32".into(), &serde_json::json!([12])), "{batch}");
     build(label, "values");

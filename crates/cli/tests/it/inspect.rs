@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::{assert_keys, data_folder, files, forebay, workspace};
+use crate::data::data_folder;
+use crate::support::{assert_keys, files, forebay, workspace};
 
 /// Files of a domain, in `name` below `here`; the first of them.
 fn made(here: &Path, domain: &str, extension: &str) -> PathBuf {
@@ -27,12 +28,12 @@ fn found(here: &Path, path: &Path, kind: &str) -> Value {
 }
 
 #[test]
-fn sound() {
+fn audio() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     for (format, lossless) in [("flac", true), ("mp3", false)] {
         let path = made(here, format, format);
-        let found = found(here, &path, "sound");
+        let found = found(here, &path, "audio");
         assert_keys(&found, "path format bytes rate_hz channels samples seconds verified problems");
         assert_eq!((&found["format"], &found["channels"]), (&json!(format), &json!(1)));
         let samples = found["samples"].as_f64().unwrap();
@@ -88,7 +89,7 @@ fn arrays() {
     assert!(found_idx["notice"].as_str().unwrap().contains("no pipeline reads IDX"));
     // One byte less, and it is none.
     fs::write(here.join("short-idx"), &idx[..41]).unwrap();
-    assert!(forebay(here, "inspect short-idx").error(2).contains("nothing that Forebay knows"));
+    assert!(forebay(here, "inspect short-idx").error(2).contains("` is unknown"));
 }
 
 #[test]
@@ -107,7 +108,7 @@ fn pages_and_texts() {
     assert_eq!((&table["format"], &table["lines"], &table["words"]), (&json!("text"), &json!(3), &Value::Null));
     // A page that was saved as a picture is none.
     fs::write(here.join("page.jpg"), "404 not found").unwrap();
-    assert!(forebay(here, "inspect page.jpg").error(2).contains("nothing that Forebay knows"));
+    assert!(forebay(here, "inspect page.jpg").error(2).contains("` is unknown"));
 }
 
 #[test]
@@ -163,14 +164,14 @@ fn what_is_not_read_is_named() {
     fs::write(here.join("empty.flac"), "").unwrap();
     assert!(forebay(here, "inspect empty.flac").error(1).contains("`empty.flac` is empty"));
     fs::copy(here.join("a.gif"), here.join("photos/a.gif")).unwrap();
-    fs::write(here.join("photos/notes.txt"), "not a picture").unwrap();
+    fs::write(here.join("photos/notes.txt"), "not an image").unwrap();
     let found = forebay(here, "inspect photos");
     assert!(
-        found.text().contains("pictures  3\n") && found.stdout.contains("not read  gif: no pipeline reads them"),
+        found.text().contains("images    3\n") && found.stdout.contains("not read  gif: no pipeline reads them"),
         "{found:?}"
     );
     let json = forebay(here, "inspect photos --json").json();
-    assert_eq!((&json["kind"], &json["problems"]), (&json!("pictures"), &json!([])));
+    assert_eq!((&json["kind"], &json["problems"]), (&json!("images"), &json!([])));
     let supported: Vec<_> = json["formats"]
         .as_array()
         .unwrap()
@@ -252,11 +253,11 @@ fn strange_files_come_to_an_end() {
 fn real_files() {
     let Some(data) = data_folder("") else { return };
     for (name, kind) in [
-        ("audio-flac", "sound"),
-        ("audio-mp3", "sound"),
+        ("audio-flac", "audio"),
+        ("audio-mp3", "audio"),
         ("text-html", "text"),
         ("golden", "arrays"),
-        ("images-jpeg", "picture"),
+        ("images-jpeg", "image"),
     ] {
         let wanted = ["flac", "mp3", "html", "npy", "jpg"];
         let is = |path: &&PathBuf| path.extension().is_some_and(|found| wanted.iter().any(|one| found == *one));

@@ -50,7 +50,7 @@ fn damaged_shards_fail_or_are_skipped_by_name() {
     let loaded = forebay(here, "load dataset --on-error skip");
     let page = loaded.text();
     assert!(page.contains("4 samples were skipped\n"), "{page}");
-    assert!(page.contains("- 4 samples: cannot open") && page.contains("- nothing: `"), "{page}");
+    assert!(page.contains("- 4 samples: cannot open") && page.contains("- no samples: `"), "{page}");
     let json = forebay(here, "load dataset --on-error skip --json").json();
     assert_eq!((&json["samples"], &json["skipped"]), (&8.into(), &4.into()), "{json:#}");
     let listed = json["skipped_samples"].as_array().unwrap();

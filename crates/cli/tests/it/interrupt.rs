@@ -116,7 +116,7 @@ fn a_build_keeps_what_is_finished_and_inspect_knows_it() {
     send(&child, Signal::INT);
     let ran = ended(child);
     assert_eq!(ran.code, Some(130), "{ran:?}");
-    assert!(ran.stderr.contains("interrupted: the shards that are finished are kept"), "{ran:?}");
+    assert!(ran.stderr.contains("interrupted: finished shards are kept"), "{ran:?}");
     assert!(ran.stderr.contains("hint: run the same command again"), "{ran:?}");
     assert!(!names(&here.join("set")).iter().any(|name| name.ends_with(".partial")), "{:?}", names(&here.join("set")));
 
@@ -143,7 +143,7 @@ fn a_load_says_what_it_had() {
     let folder = workspace(30);
     let here = folder.path();
     fs::write(here.join("photos/zero.jpg"), "").unwrap();
-    let load = format!("load cv --data photos --batch 1 --threads 1 --epochs 1000 --on-error skip {SLOW}");
+    let load = format!("load cv --data photos --batch-size 1 --threads 1 --epochs 1000 --on-error skip {SLOW}");
     for json in [true, false] {
         let child = spawn(here, &format!("{load} {}", if json { "--json" } else { "" }));
         std::thread::sleep(Duration::from_secs(3));
@@ -168,7 +168,7 @@ fn a_load_says_what_it_had() {
 fn a_load_goes_on_where_it_was_interrupted() {
     let folder = workspace(30);
     let here = folder.path();
-    let load = "load cv --data photos --batch 1 --threads 1 --shuffle --json --state state.json";
+    let load = "load cv --data photos --batch-size 1 --threads 1 --shuffle --json --state state.json";
     let child = spawn(here, &format!("{load} {SLOW}"));
     std::thread::sleep(Duration::from_secs(1));
     send(&child, Signal::INT);
@@ -194,7 +194,7 @@ fn conversion_and_export_leave_nothing_half_done() {
     assert_eq!(ran.code, Some(130), "{ran:?}");
     let left = files(&here.join("converted"));
     assert!(left.len() < 60 && !left.keys().any(|path| path.to_string_lossy().ends_with("partial")), "{left:?}");
-    assert!(forebay(here, "convert photos converted --to l3-dense").text().contains("kept as they were"));
+    assert!(forebay(here, "convert photos converted --to l3-dense").text().contains(" kept\n"));
 
     forebay(here, "build cv --data photos --strategy decoded --shards 8 -o set").text();
     let child = spawn(here, "export set tars --threads 1");

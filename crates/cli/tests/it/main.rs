@@ -8,6 +8,8 @@
 
 mod architecture;
 mod convert;
+#[path = "../../../../tests/data.rs"]
+mod data;
 mod domains;
 mod errors;
 mod experiment;

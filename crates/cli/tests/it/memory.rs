@@ -20,7 +20,7 @@ fn large_pictures(folder: &Path, count: usize) {
     }
     let pipeline = "name = \"decoded\"\n[[step]]\nop = \"decode\"\n";
     fs::write(folder.join("decoded.toml"), pipeline).unwrap();
-    let small = format!("{pipeline}[[step]]\nop = \"resize\"\nwidth = 32\nheight = 32\n");
+    let small = format!("{pipeline}[[step]]\nop = \"resize\"\nsize = [32, 32]\n");
     fs::write(folder.join("small.toml"), small).unwrap();
 }
 
@@ -51,7 +51,7 @@ fn limited(folder: &Path, kilobytes: u64, arguments: &str) -> Ran {
 fn what_it_takes_stays_within_the_budget() {
     let folder = tempfile::tempdir().unwrap();
     large_pictures(folder.path(), 16);
-    let arguments = "load small.toml --data photos --batch 4 --threads 16 --memory";
+    let arguments = "load small.toml --data photos --batch-size 4 --threads 16 --memory";
     let (peak, output) = peak_bytes(&mut command(folder.path(), &format!("{arguments} 72MB --json")));
     let outcome: serde_json::Value = serde_json::from_str(&output).unwrap();
     assert_eq!(outcome["samples"], 16);
@@ -60,17 +60,17 @@ fn what_it_takes_stays_within_the_budget() {
     // The program itself, its stacks and what the allocator keeps.
     assert!(peak < 72_000_000 + 64_000_000, "{peak} bytes");
     let shown = forebay(folder.path(), &format!("{arguments} 80MB"));
-    assert!(shown.text().contains("at most, of 80.0 MB"), "{shown:#?}");
+    assert!(shown.text().contains(" of 80.0 MB"), "{shown:#?}");
 }
 
 #[test]
 fn a_budget_that_is_too_small_is_an_error_with_a_remedy() {
     let folder = tempfile::tempdir().unwrap();
     large_pictures(folder.path(), 3);
-    let small = forebay(folder.path(), "load small.toml --data photos --batch 4 --memory 10MB");
+    let small = forebay(folder.path(), "load small.toml --data photos --batch-size 4 --memory 10MB");
     let error = small.error(1);
     assert!(error.contains("sample `all/0") && error.contains("--memory"), "{error}");
-    let batch = forebay(folder.path(), "load decoded.toml --data photos --batch 3 --memory 140MB");
+    let batch = forebay(folder.path(), "load decoded.toml --data photos --batch-size 3 --memory 140MB");
     assert!(batch.error(1).contains("a batch of 3 samples"), "{batch:#?}");
     let tiny = forebay(folder.path(), "load small.toml --data photos --memory 1kB");
     assert!(tiny.error(2).contains("too small to work with"), "{tiny:#?}");
@@ -83,14 +83,14 @@ fn where_memory_runs_out_there_is_an_error_and_no_abort() {
     let folder = tempfile::tempdir().unwrap();
     large_pictures(folder.path(), 16);
     // The budget follows from the limit.
-    let fits = limited(folder.path(), 1_000_000, "load small.toml --data photos --batch 4 --threads 4 --json");
+    let fits = limited(folder.path(), 1_000_000, "load small.toml --data photos --batch-size 4 --threads 4 --json");
     let outcome = fits.json();
     assert_eq!(outcome["samples"], 16);
     assert!(outcome["memory_bytes"].as_u64().unwrap() < 512_000_000, "{outcome}");
     // A budget that promises more than there is: whatever cannot be had is named, and nothing aborts.
     for arguments in [
-        "load decoded.toml --data photos --batch 16 --threads 4 --memory 100GB",
-        "load small.toml --data photos --batch 16 --threads 16 --prefetch 0 --memory 100GB",
+        "load decoded.toml --data photos --batch-size 16 --threads 4 --memory 100GB",
+        "load small.toml --data photos --batch-size 16 --threads 16 --prefetch 0 --memory 100GB",
         "build decoded.toml --data photos --strategy decoded -o out --threads 16 --memory 100GB",
     ] {
         let outcome = limited(folder.path(), 250_000, arguments);

@@ -1,5 +1,5 @@
 //! PRESTO's shape (paper §4.1, CV): on a slow network storage, concatenated records beat single files by a large factor, and the
-//! resized state beats both its neighbours, which are larger. The order is asserted, not the times.
+//! resized state beats both its neighbors, which are larger. The order is asserted, not the times.
 
 use crate::support::{PHOTOS, all_photos, forebay};
 
@@ -16,13 +16,13 @@ fn a_slow_network_storage_gives_the_papers_order() {
     let strategies = profile["strategies"].as_array().unwrap();
     let rate = |name: &str| {
         let strategy = strategies.iter().find(|strategy| strategy["name"] == name).unwrap();
-        strategy["t4_samples_per_second"].as_f64().unwrap()
+        strategy["samples_per_second"].as_f64().unwrap()
     };
-    let [single, concatenated, decoded, resized, centred] =
+    let [single, concatenated, decoded, resized, centered] =
         ["unprocessed", "concatenated", "decoded", "resized", "pixel-centered"].map(rate);
     assert!(concatenated >= 3.0 * single, "concatenated {concatenated}, unprocessed {single}");
     assert!(resized > decoded, "resized {resized}, decoded {decoded}");
-    assert!(resized > centred, "resized {resized}, pixel-centered {centred}");
+    assert!(resized > centered, "resized {resized}, pixel-centered {centered}");
 
     let plan = forebay(here, "plan profile.json --json").json();
     let sentence = |name: &str| {
@@ -30,7 +30,7 @@ fn a_slow_network_storage_gives_the_papers_order() {
         ranked["sentence"].as_str().unwrap().to_owned()
     };
     assert!(sentence("unprocessed").starts_with("bound by opening files: "), "{}", sentence("unprocessed"));
-    assert!(sentence("concatenated").starts_with("processor-bound: "), "{}", sentence("concatenated"));
+    assert!(sentence("concatenated").starts_with("CPU-bound: "), "{}", sentence("concatenated"));
     assert!(sentence("concatenated").contains("decode"), "{}", sentence("concatenated"));
     for name in ["decoded", "pixel-centered"] {
         assert!(sentence(name).starts_with("disk-bound: "), "{}", sentence(name));
@@ -52,7 +52,7 @@ fn rates<const N: usize>(domain: &str, samples: u64, storage: &str, strategies: 
         .as_array()
         .unwrap()
         .iter()
-        .map(|strategy| strategy["t4_samples_per_second"].as_f64().unwrap())
+        .map(|strategy| strategy["samples_per_second"].as_f64().unwrap())
         .collect();
     found.try_into().unwrap()
 }
@@ -66,7 +66,7 @@ fn tokens_are_better_kept_than_their_embeddings() {
 }
 
 #[test]
-fn of_sound_and_signals_the_last_step_is_best_done_once() {
+fn of_audio_and_signals_the_last_step_is_best_done_once() {
     for (domain, samples, last) in
         [("flac", 40, "spectrogram-encoded"), ("mp3", 60, "spectrogram-encoded"), ("nilm", 40, "aggregated")]
     {

@@ -56,7 +56,7 @@ fn the_page_needs_nothing_else_and_says_what_to_do() {
     let name = profile(here, 2, "none", "--encoding png");
     forebay(here, &format!("report {name} -o pages/report.html")).text();
     let page = read(here, "pages/report.html");
-    assert!(page.starts_with("<!doctype html>") && page.contains("<h1>Keep <code>"));
+    assert!(page.starts_with("<!doctype html>") && page.contains("<h1>Recommended strategy: <code>"));
     for outside in ["http", "src=", "url(", "@import", "<link", "<img", "//cdn"] {
         assert!(!page.contains(outside), "{outside}");
     }
@@ -136,15 +136,15 @@ fn another_machine_and_money_are_planned_for() {
     let forecast = &plan["ranking"][0]["forecast"];
     assert_keys(
         forecast,
-        "name split measured_samples_per_second modelled_samples_per_second prediction cache_hit_ratio memory_bound \
+        "name split measured_samples_per_second modeled_samples_per_second prediction cache_hit_ratio memory_bound \
          load_correction decode_correction expected_samples_per_second storage_bytes_total prep_seconds_total \
          epoch_seconds_total speedup break_even_epochs sentence",
     );
     assert!(forecast["expected_samples_per_second"].as_f64().unwrap() <= 1200.0);
-    let prices = "--price cpu-hour=0.04,gb-month=0.02,accelerator-hour=2.5 --epochs 90 --months 6";
+    let prices = "--price cpu_hour=0.04,gb_month=0.02,accelerator_hour=2.5 --epochs 90 --months 6";
     let costly = forebay(here, &format!("plan {name} --objective money {prices} --what-if cores=4"));
     let text = costly.text();
-    for heading in ["\nWhat each costs\n", "\nThe other machine\n", "- Assumed: ", "prices"] {
+    for heading in ["\nCosts\n", "\nThe other machine\n", "- Assumed: ", "prices"] {
         assert!(text.contains(heading), "{heading}: {text}");
     }
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
@@ -167,7 +167,7 @@ fn requests_that_lack_something_say_so() {
         ("plan p.json --epochs 3", "error: the following required arguments were not provided:\n  --price"),
         (
             "plan p.json --objective money --weights 1,1,1",
-            "error: the argument '--objective <WHAT>' cannot be used with",
+            "error: the argument '--objective <CRITERION>' cannot be used with",
         ),
         ("report", "error: the following required arguments were not provided:\n  <PROFILE>"),
     ] {
@@ -176,11 +176,8 @@ fn requests_that_lack_something_say_so() {
     }
     let name = profile(here, 1, "none", "--strategy unprocessed");
     for (arguments, message) in [
-        ("--objective money", "error: `--objective money` needs prices\nhint: "),
-        (
-            "--price gb-month=1",
-            "error: `gb-month` has a price, but nothing says for how long it is paid\nhint: add `--months N`",
-        ),
+        ("--objective money", "error: `--objective money` requires `--price`\nhint: "),
+        ("--price gb_month=1", "error: the price of `gb_month` needs `--months`\nhint: pass `--months N`"),
     ] {
         let refused = forebay(here, &format!("plan {name} {arguments}"));
         assert!(refused.error(2).starts_with(message), "{arguments}: {refused:#?}");
@@ -201,7 +198,7 @@ fn the_page_shows_what_the_text_says() {
     let folder = workspace(10);
     let here = folder.path();
     // Long enough that the system is looked at in every run, which has more than one batch however slow the machine is.
-    let longer = "profile cv --data photos --samples 10 --batch 4 --runs 1 --seconds 0.3 -o profile.json";
+    let longer = "profile cv --data photos --samples 10 --batch-size 4 --runs 1 --seconds 0.3 -o profile.json";
     forebay(here, longer).text();
     forebay(here, "report profile.json").text();
     let page = read(here, "report.html");
@@ -212,7 +209,7 @@ fn the_page_shows_what_the_text_says() {
     for ranked in plan["ranking"].as_array().unwrap() {
         let bound = match ranked["bound_by"].as_str().unwrap() {
             "storage" => "disk",
-            "cpu" => "processor",
+            "cpu" => "CPU",
             other => panic!("no trainer, and all was run: {other}"),
         };
         let item =
@@ -224,7 +221,7 @@ fn the_page_shows_what_the_text_says() {
     assert_eq!(work.len(), strategies.len());
     for (row, strategy) in work.iter().zip(strategies) {
         let seconds = |key: &str| strategy[key].as_f64().unwrap();
-        let total = seconds("deserialise_cpu_seconds") + seconds("online_cpu_seconds");
+        let total = seconds("deserialize_cpu_seconds") + seconds("online_cpu_seconds");
         assert_eq!(row[..2], [strategy["name"].as_str().unwrap(), &forebay_plan::units::seconds(total)]);
     }
     let threads = page.split_once("<section id=\"threads\">").unwrap().1.split_once("<figure>").unwrap().0;
@@ -233,7 +230,7 @@ fn the_page_shows_what_the_text_says() {
     assert_eq!(table(&page, "threads").len(), strategies.len());
 
     let system = page.split_once("<section id=\"system\">").expect("the system was looked at").1;
-    let chosen = page.split_once("<h1>Keep <code>").unwrap().1.split_once('<').unwrap().0;
+    let chosen = page.split_once("<h1>Recommended strategy: <code>").unwrap().1.split_once('<').unwrap().0;
     assert!(system.contains(&format!("The thick line is <code>{chosen}</code>.")));
     assert_eq!(system.matches("class=\"trace strong ").count(), 2 * 4, "in each panel, for the desk and for the phone");
     assert!(table(&page, "system").iter().any(|row| row[0] == chosen));
@@ -247,13 +244,13 @@ fn a_report_by_money_begins_with_money() {
     let folder = workspace(4);
     let here = folder.path();
     let name = profile(here, 1, "none", "--encoding gzip-1");
-    let prices = "--price gb-month=0.02,accelerator-hour=2.5 --epochs 90 --months 6";
-    let place = |page: &str, id: &str| page.find(&format!("<section id=\"{id}\">")).unwrap();
+    let prices = "--price gb_month=0.02,accelerator_hour=2.5 --epochs 90 --months 6";
+    let offset = |page: &str, id: &str| page.find(&format!("<section id=\"{id}\">")).unwrap();
     for (objective, first) in [("--objective money", true), ("", false)] {
         forebay(here, &format!("report {name} {objective} {prices}")).text();
         let page = read(here, "report.html");
         for other in ["compression", "storage-throughput"] {
-            assert_eq!(place(&page, "money") < place(&page, other), first, "{objective} {other}");
+            assert_eq!(offset(&page, "money") < offset(&page, other), first, "{objective} {other}");
         }
         assert!(page.contains("<span>in all, in the currency of the prices</span>"));
     }

@@ -30,9 +30,9 @@ fn ranks_share_an_epoch() {
     let here = folder.path();
     forebay(here, "build cv --data photos --strategy resized --shards 3 -o dataset").text();
     let shares = |arguments: &str| -> Vec<u64> {
-        (0..4).map(|rank| samples(here, &format!("--rank {rank} --world-size 4 --batch 2 {arguments}"))).collect()
+        (0..4).map(|rank| samples(here, &format!("--rank {rank} --world-size 4 --batch-size 2 {arguments}"))).collect()
     };
-    for order in ["", "--shuffle", "--shuffle --window 1MB --streams 4"] {
+    for order in ["", "--shuffle", "--shuffle --shuffle-window 1MB --streams 4"] {
         let all = shares(order);
         assert!(all.iter().sum::<u64>() == 23 && all.iter().all(|share| [5, 6].contains(share)), "{all:?}");
         assert_eq!(shares(&format!("{order} --even drop")), [5; 4]);
@@ -40,7 +40,7 @@ fn ranks_share_an_epoch() {
         assert_eq!(shares(&format!("{order} --drop-last")), [4; 4]);
     }
     // A rank without samples is no error, and no step is to blame.
-    let text = forebay(here, "load dataset --rank 0 --world-size 100 --batch 1");
+    let text = forebay(here, "load dataset --rank 0 --world-size 100 --batch-size 1");
     assert!(text.text().contains("samples     0\n") && !text.stdout.contains("note: "), "{text:?}");
 
     for (arguments, named) in [
@@ -49,7 +49,7 @@ fn ranks_share_an_epoch() {
         ("--even drop", "--world-size"),
         ("--even half --world-size 2", "half"),
         ("--streams 4", "--shuffle"),
-        ("--window 1MB", "--shuffle"),
+        ("--shuffle-window 1MB", "--shuffle"),
         ("--world-size 0", "--world-size"),
     ] {
         refused(&forebay(here, &format!("load dataset {arguments}")), named);
@@ -61,14 +61,14 @@ fn a_state_says_where_to_go_on() {
     let folder = workspace(23);
     let here = folder.path();
     forebay(here, "build cv --data photos --strategy resized --shards 3 -o dataset").text();
-    let load = "--shuffle --window 1MB --seed 5 --state state.json";
-    assert_eq!(samples(here, &format!("{load} --epochs 2 --batch 4")), 46);
+    let load = "--shuffle --shuffle-window 1MB --seed 5 --state state.json";
+    assert_eq!(samples(here, &format!("{load} --epochs 2 --batch-size 4")), 46);
     let done = state(here);
     assert_eq!((&done["epoch"], &done["samples_seen"]), (&2.into(), &0.into()), "{done}");
 
     // All of it was loaded; more can be asked for.
     let again = forebay(here, &format!("load dataset {load} --epochs 2"));
-    refused(&again, "by `state.json`, all 2 epochs were loaded");
+    refused(&again, "all 2 epochs of `state.json` have been loaded");
     assert!(again.stderr.contains("--epochs") && state(here) == done, "{again:?}");
     assert_eq!(samples(here, &format!("{load} --epochs 3")), 23);
     assert_eq!(state(here)["epoch"], 3);
@@ -78,7 +78,7 @@ fn a_state_says_where_to_go_on() {
     for (world_size, batch) in [(1, 4), (2, 4), (3, 2), (5, 1), (20, 3)] {
         let rest = (0..world_size).map(|rank| {
             fs::write(here.join("state.json"), &middle).unwrap();
-            let share = format!("--rank {rank} --world-size {world_size} --batch {batch}");
+            let share = format!("--rank {rank} --world-size {world_size} --batch-size {batch}");
             let found = samples(here, &format!("{load} --epochs 3 {share}"));
             assert_eq!((&state(here)["epoch"], &state(here)["samples_seen"]), (&3.into(), &0.into()));
             found
@@ -97,17 +97,17 @@ fn a_state_says_where_to_go_on() {
     for (arguments, named) in [
         (format!("load other {load} --epochs 3"), "the state was taken of other data"),
         (format!("load dataset {load} --epochs 3 --streams 3"), "with streams `16`, but this loader has `3`"),
-        ("load dataset --shuffle --seed 5 --epochs 3 --state state.json".to_owned(), "with window_bytes `1000000`"),
-        ("load dataset --shuffle --window 1MB --epochs 3 --state state.json".to_owned(), "with seed `5`"),
+        ("load dataset --shuffle --seed 5 --epochs 3 --state state.json".to_owned(), "with shuffle_window `1000000`"),
+        ("load dataset --shuffle --shuffle-window 1MB --epochs 3 --state state.json".to_owned(), "with seed `5`"),
         ("load dataset --epochs 3 --seed 5 --state state.json".to_owned(), "with shuffle `true`"),
     ] {
         refused(&forebay(here, &arguments), named);
         assert_eq!(fs::read_to_string(here.join("state.json")).unwrap(), middle);
     }
     for (text, named) in [
-        ("{}", "`state.json` is no loader's state"),
-        ("not JSON", "`state.json` is no loader's state"),
-        (&middle.replace("\"version\":2", "\"version\":1"), "no loader's state of version 2: found `1`"),
+        ("{}", "`state.json` is not the state of a loader"),
+        ("not JSON", "`state.json` is not the state of a loader"),
+        (&middle.replace("\"version\":2", "\"version\":1"), "not a loader state of version 2: found `1`"),
         (&middle.replace("\"samples_seen\":8", "\"samples_seen\":24"), "has seen 24 samples of 23"),
     ] {
         fs::write(here.join("state.json"), text).unwrap();
@@ -120,8 +120,8 @@ fn a_state_is_kept_after_an_error_too() {
     let folder = workspace(9);
     let here = folder.path();
     // The last by name, so that all others come before it.
-    fs::write(here.join("photos/zzz.jpg"), "no picture").unwrap();
-    let load = "load cv --data photos --batch 2 --threads 1 --prefetch 0 --state state.json";
+    fs::write(here.join("photos/zzz.jpg"), "no image").unwrap();
+    let load = "load cv --data photos --batch-size 2 --threads 1 --prefetch 0 --state state.json";
     let failed = forebay(here, load);
     assert_eq!(failed.code, Some(1), "{failed:?}");
     let seen = state(here)["samples_seen"].as_u64().unwrap();

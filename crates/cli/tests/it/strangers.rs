@@ -52,7 +52,7 @@ fn a_pipeline_reads_nothing_outside_the_data_folder_unless_allowed() {
     let set = forebay(here, "build t.toml --data photos --strategy concatenated -o set --allow-outside");
     assert!(set.error(2).contains("the label table has no line for"), "{set:?}");
     forebay(here, "build cv --data photos --strategy resized -o set").text();
-    assert!(forebay(here, "load set --allow-outside").error(2).contains("makes no sense with a data set"));
+    assert!(forebay(here, "load set --allow-outside").error(2).contains("cannot be used with a data set"));
 }
 
 #[test]
@@ -111,7 +111,7 @@ fn pipes_and_devices_are_refused_and_not_waited_for() {
     assert!(forebay(here, "load t.toml --data photos").error(2).contains("a device"));
     fs::write(here.join("t.toml"), with_field("./note.txt{folder}/../note.txt")).unwrap();
     assert!(forebay(here, "load t.toml --data photos").stderr.contains("photos/"));
-    for setting in ["tokenise.tokeniser=tokenizer.json", "tokenise.tokeniser=zero.json", "embed.table=table.npy"] {
+    for setting in ["tokenize.tokenizer=tokenizer.json", "tokenize.tokenizer=zero.json", "embed.table=table.npy"] {
         let refused = forebay(here, &format!("load nlp --data . --set source.files=*.html --set {setting}"));
         assert_ne!(refused.code, Some(0), "{refused:?}");
         assert!(refused.stderr.contains("not a regular file"), "{setting}: {refused:?}");
@@ -183,7 +183,7 @@ fn control_bytes_of_names_do_not_reach_the_terminal() {
     let (_, photo) = files(&here.join("photos")).pop_first().unwrap();
     let evil = "evil\u{1b}]0;owned\u{7}\u{1b}[31m\u{9b}2J\u{202e}\u{7f}";
     fs::create_dir(here.join("photos").join(evil)).unwrap();
-    fs::write(here.join("photos").join(evil).join("bad\r\u{1b}[2K.jpg"), b"no picture").unwrap();
+    fs::write(here.join("photos").join(evil).join("bad\r\u{1b}[2K.jpg"), b"no image").unwrap();
     fs::write(here.join("photos").join(evil).join("good.jpg"), photo).unwrap();
     let mut shown = String::new();
     for arguments in [
@@ -215,7 +215,7 @@ fn control_bytes_of_names_do_not_reach_the_terminal() {
     assert!(shown.contains(r"evil\x1B]0;owned\x07\x1B[31m\u{9B}2J\u{202E}\x7F"), "they are written out");
     // A name adds no lines of its own to a message.
     let forged = "photos/x\nhint: run this instead\n.jpg";
-    fs::write(here.join(forged), "no picture").unwrap();
+    fs::write(here.join(forged), "no image").unwrap();
     for arguments in ["load cv --data photos", "convert photos forged --to png"] {
         let ran = forebay(here, arguments);
         assert!(ran.code == Some(1) && !ran.stderr.contains("\nhint: run this"), "{ran:?}");
@@ -260,7 +260,7 @@ fn what_lies_in_an_output_folder_decides_nothing_outside_it() {
     forebay(here, &format!("{experiment} experiment --restart"));
     // The demo, its mark and its files.
     link("elsewhere/a", "demo/.forebay-demo");
-    assert!(forebay(here, "demo --data-only --samples 1").error(2).contains("no demo made"));
+    assert!(forebay(here, "demo --data-only --samples 1").error(2).contains("was not made by `forebay demo`"));
     fs::remove_file(here.join("demo/.forebay-demo")).unwrap();
     forebay(here, "demo --data-only --samples 1").text();
     fs::remove_dir_all(here.join("demo/photos")).unwrap();

@@ -45,18 +45,6 @@ impl Ran {
     }
 }
 
-/// The real test data, or `None` with a printed reason.
-pub(crate) fn data_folder(name: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("FOREBAY_TEST_DATA")
-        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"), PathBuf::from);
-    let folder = root.join(name);
-    if folder.exists() {
-        return Some(folder);
-    }
-    eprintln!("skipped: no test data at `{}`", folder.display());
-    None
-}
-
 /// A command that runs the program in `folder`.
 pub(crate) fn command(folder: &Path, arguments: &str) -> Command {
     let mut command = Command::new(FOREBAY);
@@ -118,7 +106,7 @@ pub(crate) fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     found
 }
 
-/// `text` with every number as `#` and every stretch of spaces as one, so that it can be compared as a whole.
+/// `text` with every number as `#` and every run of spaces as one, so that it can be compared as a whole.
 pub(crate) fn shape(text: &str) -> String {
     let mut shape = String::new();
     let mut letters = text.chars().peekable();

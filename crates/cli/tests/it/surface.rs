@@ -17,11 +17,34 @@ fn help_teaches_and_fits_the_page() {
     ] {
         assert!(help.text().contains(word), "{word}");
     }
-    for name in ["demo", "profile", "plan", "build", "load", "report", "convert", "inspect", "pipelines", "probe"] {
+    for name in [
+        "demo",
+        "profile",
+        "plan",
+        "build",
+        "load",
+        "report",
+        "experiment",
+        "experiment strategies",
+        "experiment caching",
+        "experiment compression",
+        "experiment parallelism",
+        "experiment sample-count",
+        "experiment sample-size",
+        "experiment shuffle",
+        "experiment add-step",
+        "convert",
+        "export",
+        "inspect",
+        "pipelines",
+        "probe",
+        "completions",
+        "man",
+    ] {
         let help = forebay(folder.path(), &format!("{name} --help"));
         assert!(help.text().contains("\nExamples:\n  forebay "), "{name}");
         assert!(help.stdout.contains("--json"), "{name}");
-        let long = help.stdout.lines().find(|line| line.chars().count() > 80);
+        let long = help.stdout.lines().find(|line| line.chars().count() > 80 && !line.starts_with("Usage: "));
         assert_eq!(long, None, "{name}");
     }
     let nothing = forebay(folder.path(), "");
@@ -35,11 +58,11 @@ fn wrong_requests_exit_with_2_and_a_remedy() {
     for (arguments, message) in [
         (
             "profile cvv --data photos",
-            "error: there is no file and no ready pipeline `cvv`\nhint: did you mean `cv`? the ready ones are `cv`, ",
+            "error: there is no file or preset `cvv`\nhint: did you mean `cv`? the presets are `cv`, ",
         ),
         (
             "profile cv --data photos --strategy resizd",
-            "error: no strategy `resizd` in pipeline `cv`\nhint: one of unprocessed, ",
+            "error: no strategy `resizd` in pipeline `cv`\nhint: did you mean `resized`? one of unprocessed, ",
         ),
         (
             "profile cv --data photos --storage floppy",
@@ -51,27 +74,24 @@ fn wrong_requests_exit_with_2_and_a_remedy() {
             "error: with `--caching system` the first run fills the cache",
         ),
         ("profile cv --data photos --csv system.csv", "error: `--csv` names `system.csv`"),
-        (
-            "plan profile.json --weights 1,2",
-            "error: invalid value '1,2' for '--weights <P,S,T[,M]>': write three numbers",
-        ),
+        ("plan profile.json --weights 1,2", "error: invalid value '1,2' for '--weights <P,S,T[,M]>': expected weights"),
         (
             "plan profile.json --max-storage 10GO",
             "error: invalid value '10GO' for '--max-storage <SIZE>': there is no unit `GO`",
         ),
+        ("build cv --data photos -o dataset", "error: a pipeline needs `--strategy`\nhint: "),
+        ("build cv --strategy resized -o dataset", "error: a pipeline needs `--data`\nhint: "),
         (
-            "build cv --data photos -o dataset",
-            "error: a pipeline can be kept in several states, and none was chosen\nhint: ",
+            "build cv --data photos --strategy resized -o photos",
+            "error: the folder `photos` holds other files, and no `dataset.json` that says whose they are\nhint: ",
         ),
-        ("build cv --strategy resized -o dataset", "error: a pipeline needs a folder of data\nhint: "),
-        ("build cv --data photos --strategy resized -o photos", "error: the folder `photos` holds other files\nhint: "),
-        ("load cv", "error: a pipeline needs a folder of data\nhint: "),
+        ("load cv", "error: a pipeline needs `--data`\nhint: "),
         ("load photos", "error: `photos` is no data set: it has no `dataset.json`\nhint: "),
-        ("load photos --window 1MB", "error: the following required arguments were not provided:\n  --shuffle"),
-        ("inspect nowhere", "error: there is no file, folder or ready pipeline `nowhere`\nhint: "),
+        ("load photos --shuffle-window 1MB", "error: the following required arguments were not provided:\n  --shuffle"),
+        ("inspect nowhere", "error: there is no file, folder or preset `nowhere`\nhint: "),
         ("inspect photos --record 1", "error: `photos` has no records\nhint: "),
         ("convert nowhere a.l3", "error: there is no file or folder `nowhere`\nhint: check the path"),
-        ("convert photos out", "error: `photos` is a folder, and nothing says what its pictures are to become\nhint: "),
+        ("convert photos out", "error: `photos` is a folder, and no output format is given\nhint: "),
         ("convert photos out --to gif", "error: invalid value 'gif' for '--to <ENCODING>': there is no such encoding"),
         ("convert photos out --to png --mode fast", "error: the argument '--to <ENCODING>' cannot be used with"),
         ("convert photos photos/l3 --mode fast", "error: the output folder `photos/l3` is within `photos`\nhint: "),
@@ -121,9 +141,9 @@ fn a_path_that_is_not_there_exits_with_2() {
         assert!(refused.error(2).starts_with(&message), "{arguments}: {refused:#?}");
     }
     for (arguments, message) in [
-        ("inspect nowhere", "error: there is no file, folder or ready pipeline `nowhere`"),
-        ("load nowhere", "error: there is no file and no ready pipeline `nowhere`"),
-        ("profile nowhere --data moved", "error: there is no file and no ready pipeline `nowhere`"),
+        ("inspect nowhere", "error: there is no file, folder or preset `nowhere`"),
+        ("load nowhere", "error: there is no file or preset `nowhere`"),
+        ("profile nowhere --data moved", "error: there is no file or preset `nowhere`"),
     ] {
         let refused = forebay(here, arguments);
         assert!(refused.error(2).starts_with(message), "{arguments}: {refused:#?}");
@@ -136,7 +156,7 @@ fn a_path_that_is_not_there_exits_with_2() {
 fn broken_pipelines_name_both_steps() {
     let folder = workspace(4);
     let here = folder.path();
-    std::fs::write(here.join("bad.toml"), "name = \"bad\"\n[[step]]\nop = \"resize\"\nshorter-side = 256\n").unwrap();
+    std::fs::write(here.join("bad.toml"), "name = \"bad\"\n[[step]]\nop = \"resize\"\nsize = 256\n").unwrap();
     let refused = forebay(here, "profile bad.toml --data photos");
     assert!(
         refused
@@ -156,11 +176,11 @@ fn what_no_file_has_is_a_wrong_request() {
     std::fs::create_dir(here.join("signals")).unwrap();
     std::fs::write(here.join("signals/one.csv"), "a,b\n1,2\n3,4\n").unwrap();
     let pipeline = "name = \"columns\"\n[source]\nfiles = \"*.csv\"\nlabel = \"none\"\nfield = \"signal\"\n\
-                    [[step]]\nop = \"decode-signal\"\nfields = [\"signal\"]\nchannels = [\"c\"]\n";
+                    [[step]]\nop = \"decode_signal\"\nfields = [\"signal\"]\nchannels = [\"c\"]\n";
     std::fs::write(here.join("columns.toml"), pipeline).unwrap();
     for command in ["load columns.toml --data signals", "build columns.toml --data signals --strategy decoded -o out"] {
         let refused = forebay(here, command);
-        assert!(refused.error(2).contains("step `decode-signal`: there is no such column"), "{refused:?}");
+        assert!(refused.error(2).contains("step `decode_signal`: there is no such column"), "{refused:?}");
     }
 }
 
@@ -182,4 +202,18 @@ fn a_full_disk_for_the_output_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let failed = ran(command(folder.path(), "inspect cv").stdout(full));
     assert!(failed.error(1).starts_with("error: cannot write the output: "), "{failed:?}");
+}
+
+/// What a shell and `man` read is printed as it is, and names every command.
+#[test]
+fn completions_and_manual_pages_name_the_commands() {
+    let folder = tempfile::tempdir().unwrap();
+    for shell in ["bash", "zsh", "fish"] {
+        let script = forebay(folder.path(), &format!("completions {shell}")).stdout;
+        assert!(["profile", "build", "shuffle-window"].iter().all(|word| script.contains(word)), "{shell}: {script}");
+    }
+    assert!(forebay(folder.path(), "man").stdout.contains("forebay\\-profile"));
+    let page = forebay(folder.path(), "man load").stdout;
+    assert!(page.contains("forebay-load") && page.contains("shuffle\\-window"), "{page}");
+    assert!(forebay(folder.path(), "man nothing").error(2).contains("there is no command `nothing`"));
 }

@@ -22,11 +22,11 @@ fn the_whole_path_as_text() {
     }
     assert_eq!(text.matches("\n* ").count(), 1, "one row is marked: {text}");
     assert!(text.contains("\n\nwarning: Measured with nothing cached, but the data fits in memory"), "{text}");
-    assert!(text.ends_with("profile: profile.json\ncsv:     runs.csv\ncsv:     system.csv\n\nNext, choose by throughput, or under weights and limits:\n  forebay plan profile.json\n"), "{text}");
+    assert!(text.ends_with("profile: profile.json\ncsv:     runs.csv\ncsv:     system.csv\n\nNext, choose the best strategy:\n  forebay plan profile.json\n"), "{text}");
 
     let plan = forebay(here, "plan profile.json --max-storage 1GB");
     let text = plan.text();
-    assert!(text.starts_with("Keep `") && text.contains("\nWhat binds each\n- "), "{text}");
+    assert!(text.starts_with("Recommended strategy: `") && text.contains("\nBottlenecks\n- "), "{text}");
     assert!(text.contains("\nMeasured on storage `ssd` with 2 threads, nothing cached.\n"), "{text}");
     assert!(
         text.contains("\nwarning: Measured with nothing cached, ") && text.contains("`--caching system`"),
@@ -44,10 +44,10 @@ fn the_whole_path_as_text() {
     let again = forebay(here, "build plan.json -o dataset --strategy resized");
     assert!(again.text().starts_with("`resized` in dataset was finished already: 20 samples in "), "{again:?}");
 
-    let load = forebay(here, "load dataset --batch 8 --shuffle --epochs 2 --drop-last");
+    let load = forebay(here, "load dataset --batch-size 8 --shuffle --epochs 2 --drop-last");
     let text = load.text();
     assert!(text.contains("samples     32\n") && text.contains("batches     4\n"), "{text}");
-    assert!(text.contains("a batch     image float32[8, 224, 224, 3], label int64[8]\n"), "{text}");
+    assert!(text.contains("batch       image float32[8, 224, 224, 3], label int64[8]\n"), "{text}");
 
     assert_eq!(forebay(here, "report profile.json").text(), "report: report.html\n");
     let names: Vec<String> =
@@ -55,7 +55,7 @@ fn the_whole_path_as_text() {
     assert!(!names.iter().any(|name| name.starts_with('.')), "no temporary folder stays: {names:?}");
     for text in [&profile.stdout, &plan.stdout, &build.stdout, &load.stdout] {
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-        assert!(!text.contains('\u{1b}'), "no colours without a terminal");
+        assert!(!text.contains('\u{1b}'), "no colors without a terminal");
     }
 }
 
@@ -65,21 +65,20 @@ fn a_cache_says_what_it_keeps() {
     let here = folder.path();
     forebay(here, "build cv --data photos --strategy resized -o dataset").text();
     let all = forebay(here, "load dataset --epochs 2 --cache 1GB --json").json();
-    assert_keys(&all["cache"], "limit_bytes state samples bytes hits states");
+    assert_keys(&all["cache"], "limit_bytes stage samples bytes hits stages");
     let found = |load: &serde_json::Value| {
-        (load["cache"]["state"].clone(), load["cache"]["samples"].clone(), load["cache"]["hits"].clone())
+        (load["cache"]["stage"].clone(), load["cache"]["samples"].clone(), load["cache"]["hits"].clone())
     };
     assert_eq!(found(&all), ("pixel-centered".into(), 12.into(), 12.into()), "{all:#}");
     assert_eq!(all["epochs"][1]["bytes_read"], 0);
-    let pixels = all["cache"]["states"][0]["bytes"].as_u64().unwrap();
+    let pixels = all["cache"]["stages"][0]["bytes"].as_u64().unwrap();
     let kept = forebay(here, &format!("load dataset --epochs 2 --cache {} --json", pixels * 2)).json();
     assert_eq!(found(&kept), ("resized".into(), 12.into(), 12.into()), "{kept:#}");
     assert_eq!(kept["epochs"][1]["bytes_read"], 0);
     let text = forebay(here, &format!("load dataset --epochs 2 --cache {}", pixels * 2));
     let words = text.text().split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        words.contains("cache 12 samples as `resized`, ")
-            && words.contains("(as `pixel-centered` all would take about "),
+        words.contains("cache 12 samples as `resized`, ") && words.contains("(`pixel-centered` would need about "),
         "{text:?}"
     );
     assert!(text.stdout.lines().all(|line| line.chars().count() <= 80), "{text:?}");
@@ -100,9 +99,9 @@ fn the_whole_path_as_json() {
     for strategy in profile["strategies"].as_array().unwrap() {
         assert_keys(
             strategy,
-            "name split t4_samples_per_second t4_spread storage_bytes prep_seconds predicted_samples_per_second bound_by",
+            "name split samples_per_second samples_per_second_std storage_bytes prep_seconds predicted_samples_per_second bound_by",
         );
-        assert!(strategy["t4_samples_per_second"].as_f64().unwrap() > 0.0);
+        assert!(strategy["samples_per_second"].as_f64().unwrap() > 0.0);
     }
     let plan = forebay(here, "plan profile.json --json").json();
     assert_eq!((&plan["notices"], profile["notices"].as_array().unwrap().len()), (&profile["notices"], 1));
@@ -143,7 +142,7 @@ fn the_whole_path_as_json() {
         ("plan.json", "plan"),
         ("dataset/dataset.json", "dataset"),
         ("dataset/shard-00000.tfrecord", "records"),
-        ("photos", "pictures"),
+        ("photos", "images"),
         ("cv", "pipeline"),
     ] {
         assert_eq!(forebay(here, &format!("inspect {path} --json")).json()["kind"], kind, "{path}");
@@ -168,21 +167,21 @@ fn the_demo_walks_the_path_and_runs_again() {
         second.text().contains("\nResults\ndata         demo/photos\nprofile      demo/profile.json\n"),
         "{second:?}"
     );
-    assert_eq!(files(&here.join("demo/photos")), photos, "the same seed gives the same pictures");
+    assert_eq!(files(&here.join("demo/photos")), photos, "the same seed gives the same images");
     for name in ["profile.json", "profile.csv", "system.csv", "plan.json", "report.html"] {
         assert!(here.join("demo").join(name).is_file(), "{name}");
     }
     std::fs::create_dir(here.join("mine")).unwrap();
     std::fs::write(here.join("mine/thesis.txt"), "precious").unwrap();
     let refused = forebay(here, "demo --folder mine");
-    assert!(refused.error(2).contains("`mine` holds something that no demo made"), "{refused:?}");
+    assert!(refused.error(2).contains("`mine` was not made by `forebay demo`"), "{refused:?}");
 }
 
 #[test]
 fn loading_reads_files_through_the_whole_pipeline_too() {
     let folder = workspace(10);
     let here = folder.path();
-    let load = forebay(here, "load cv --data photos --batch 4 --samples 6 --cold --json").json();
+    let load = forebay(here, "load cv --data photos --batch-size 4 --samples 6 --cold --json").json();
     assert_eq!((&load["samples"], &load["batches"], &load["strategy"]), (&8.into(), &2.into(), &"unprocessed".into()));
     forebay(here, "profile cv --data photos --seconds 0 --samples 5 --runs 1 --strategy unprocessed").text();
     assert!(forebay(here, "plan profile.json").text().contains("forebay load plan.json"));
@@ -207,8 +206,8 @@ fn a_ready_pipeline_is_printed_as_it_is() {
          step           gives                                    keep it as\n\
          decode         image: uint8[?, ?, 3], label: int        decoded\n\
          resize         image: uint8[?, ?, 3], label: int        resized\n\
-         centre-pixels  image: float32[?, ?, 3], label: int      pixel-centered\n\
-         random-crop    image: float32[224, 224, 3], label: int  (random)\n\
+         center_pixels  image: float32[?, ?, 3], label: int      pixel-centered\n\
+         random_crop    image: float32[224, 224, 3], label: int  (random)\n\
          \n\
          Strategies: unprocessed, concatenated, decoded, resized, pixel-centered\n"
     );
@@ -219,7 +218,7 @@ fn a_folder_of_pictures_is_counted() {
     let folder = workspace(10);
     assert_eq!(
         shape(forebay(folder.path(), "inspect photos --verify").text()),
-        "folder photos\npictures #\nsize # kB, # kB each\nverified every pixel could be decoded\n\n\
+        "folder photos\nimages #\nsize # kB, # kB each\nverified every pixel could be decoded\n\n\
          format files bytes\njpeg # # kB\n\n\
          class (folder) files\ncity #\ncoast #\nforest #\nhills #\nmeadow #\n"
     );
@@ -253,9 +252,9 @@ fn steps_of_every_epoch_can_be_changed_when_a_data_set_is_loaded() {
     let folder = workspace(6);
     let here = folder.path();
     forebay(here, "build cv --data photos --strategy resized -o set").text();
-    let load = forebay(here, "load set --set random-crop.size=96 --batch 6 --json").json();
+    let load = forebay(here, "load set --set random_crop.size=96 --batch-size 6 --json").json();
     assert_eq!(load["batch"][0]["shape"], serde_json::json!([6, 96, 96, 3]));
-    let refused = forebay(here, "load set --set resize.shorter-side=128");
+    let refused = forebay(here, "load set --set resize.size=128");
     assert!(refused.error(2).contains("keeps `resized`: what was done once"), "{refused:?}");
 }
 

@@ -20,7 +20,7 @@ pub struct AudioOptions {
     /// What becomes of several channels.
     pub mix: Mix,
     /// Give what precedes missing or damaged data, and say so in [`AudioInfo`]; off unless switched on.
-    pub accept_partial: bool,
+    pub allow_truncated: bool,
     /// The most samples, all channels together, that are decoded; 2^28 unless set, which is 50 minutes of CD sound. Checked
     /// against the header and again while decoding.
     pub samples_max: usize,
@@ -28,7 +28,7 @@ pub struct AudioOptions {
 
 impl Default for AudioOptions {
     fn default() -> Self {
-        Self { mix: Mix::Mono, accept_partial: false, samples_max: 1 << 28 }
+        Self { mix: Mix::Mono, allow_truncated: false, samples_max: 1 << 28 }
     }
 }
 
@@ -102,7 +102,7 @@ fn decode_some(bytes: &[u8], options: &AudioOptions, samples: &mut Vec<i16>, roo
     let partial = match result {
         Ok(()) => false,
         // A limit is no damage, and where nothing was decoded there is nothing to accept.
-        Err(Error::Format { .. }) if options.accept_partial && sink.decoded > 0 => true,
+        Err(Error::Format { .. }) if options.allow_truncated && sink.decoded > 0 => true,
         Err(error) => return Err(error),
     };
     let (stored_channels, rate_hz) = (sink.channels, sink.rate_hz);
@@ -118,11 +118,11 @@ pub(super) struct Sink<'a> {
     channels: usize,
     rate_hz: u32,
     room: Room<'a>,
-    /// For how many samples there is room.
+    /// For how many samples memory was granted.
     granted: usize,
 }
 
-/// Room is asked for in pieces of so many samples, so that it costs little beside decoding.
+/// Memory is asked for in pieces of so many samples, so that it costs little beside decoding.
 const GRANT_SAMPLES: usize = 1 << 18;
 
 impl Sink<'_> {
@@ -146,7 +146,7 @@ impl Sink<'_> {
         if found > limit { Err(Error::Limit { what: "samples of sound", found, limit }) } else { Ok(()) }
     }
 
-    /// Makes room for `count` samples (all channels together) if the limit allows, lets `fill` write them, and mixes.
+    /// Makes space for `count` samples (all channels together) if the limit allows, lets `fill` write them, and mixes.
     pub(super) fn extend(&mut self, count: usize, fill: impl FnOnce(&mut [i16])) -> Result<()> {
         self.check(self.decoded as u64 + count as u64)?;
         self.decoded += count;
@@ -173,10 +173,10 @@ impl Sink<'_> {
 /// The mean of each `channels` samples, in place at the front; how many there are.
 fn mix_down(samples: &mut [i16], channels: usize) -> usize {
     let count = samples.len() / channels;
-    for place in 0..count {
-        let instant = &samples[place * channels..][..channels];
+    for index in 0..count {
+        let instant = &samples[index * channels..][..channels];
         let sum: i32 = instant.iter().map(|&sample| i32::from(sample)).sum();
-        samples[place] = match channels {
+        samples[index] = match channels {
             // Half the sum; where that is odd and a half, one more makes it even.
             2 => ((sum + ((sum >> 1) & 1)) >> 1) as i16,
             _ => (f64::from(sum) / channels as f64).round_ties_even() as i16,

@@ -1,7 +1,7 @@
 //! FLAC: metadata and frames are found here, the frames' samples are decoded by Symphonia.
 //!
 //! Symphonia sees one frame at a time and nothing else of the file: tags, pictures and seek tables cannot do harm then, and
-//! a broken block or frame is named with its place.
+//! a broken block or frame is named with its offset.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -94,28 +94,28 @@ fn decode_frames(
     decoder: &mut FlacDecoder,
     sink: &mut Sink<'_>,
 ) -> Result<()> {
-    let (mut instants, mut count, mut place) = (0_u64, 0_u64, start);
-    while place < bytes.len() {
-        let rest = &bytes[place..];
+    let (mut instants, mut count, mut offset) = (0_u64, 0_u64, start);
+    while offset < bytes.len() {
+        let rest = &bytes[offset..];
         let found = frames::read_header(rest).and_then(|header| Some((header, frames::length(rest, &header)?)));
-        let Some((header, length)) = found else { return Err(lost(bytes, place, instants, info)) };
-        check(&header, info, place, count == 0)?;
+        let Some((header, length)) = found else { return Err(lost(bytes, offset, instants, info)) };
+        check(&header, info, offset, count == 0)?;
         let (by_frames, by_samples) = (header.number == first_number + count, header.number == first_number + instants);
         // Streams of old numbered frames by samples without saying so; the sizes of their blocks vary (libFLAC does this, too).
         let either = by_frames || info.sizes_vary && by_samples;
-        let sound = if header.numbered_by_samples { by_samples } else { either };
-        if !sound {
+        let valid = if header.numbered_by_samples { by_samples } else { either };
+        if !valid {
             let problem =
                 format!("a frame is missing: after `{count}` frames of `{instants}` samples comes `{}`", header.number);
-            return Err(Error::format_at(FORMAT, problem, place));
+            return Err(Error::format_at(FORMAT, problem, offset));
         }
         let packet = PacketRef::new(0, Timestamp::new(0), Duration::new(header.samples), &rest[..length]);
         // A frame with the right checksum may hold numbers that overflow. Where arithmetic is checked, Symphonia panics.
         catch_unwind(AssertUnwindSafe(|| decoder.decode_ref(&packet).map(drop)))
-            .map_err(|_| Error::format_at(FORMAT, "a frame cannot be decoded: its samples overflow", place))?
-            .map_err(|error| failure(error, "a frame cannot be decoded", place))?;
+            .map_err(|_| Error::format_at(FORMAT, "a frame cannot be decoded: its samples overflow", offset))?
+            .map_err(|error| failure(error, "a frame cannot be decoded", offset))?;
         let GenericAudioBufferRef::S32(planes) = decoder.last_decoded() else {
-            return Err(Error::format_at(FORMAT, "a frame is not of whole numbers", place));
+            return Err(Error::format_at(FORMAT, "a frame is not of whole numbers", offset));
         };
         sink.extend(planes.frames() * info.channels, |samples| {
             for (channel, plane) in (0..info.channels).filter_map(|channel| Some((channel, planes.plane(channel)?))) {
@@ -127,7 +127,7 @@ fn decode_frames(
         })?;
         instants += header.samples;
         count += 1;
-        place += length;
+        offset += length;
     }
     if info.samples > 0 && instants != info.samples {
         let problem = format!("it has `{instants}` samples, but its header says `{}`", info.samples);
@@ -135,7 +135,7 @@ fn decode_frames(
         return Err(Error::Format {
             format: FORMAT,
             problem: problem.into(),
-            offset: Some(place),
+            offset: Some(offset),
             truncated,
             source: None,
         });
@@ -143,20 +143,21 @@ fn decode_frames(
     Ok(())
 }
 
-/// No whole frame at `place`: damage if another follows, else the end is missing.
-fn lost(bytes: &[u8], place: usize, instants: u64, info: &StreamInfo) -> Error {
-    let next = place + 1 + frames::next_header(&bytes[place + 1..]);
+/// No whole frame at `offset`: damage if another follows, else the end is missing.
+fn lost(bytes: &[u8], offset: usize, instants: u64, info: &StreamInfo) -> Error {
+    let next = offset + 1 + frames::next_header(&bytes[offset + 1..]);
     if next < bytes.len() {
         let problem = format!("a frame is damaged, after `{instants}` samples");
-        return Error::format_at(FORMAT, problem, place);
+        return Error::format_at(FORMAT, problem, offset);
     }
     let of = if info.samples > 0 { format!(" of `{}`", info.samples) } else { String::new() };
-    let problem = format!("`{}` bytes are part of no whole frame, after `{instants}`{of} samples", bytes.len() - place);
-    Error::truncated(FORMAT, problem, place)
+    let problem =
+        format!("`{}` bytes are part of no whole frame, after `{instants}`{of} samples", bytes.len() - offset);
+    Error::truncated(FORMAT, problem, offset)
 }
 
 /// `Ok` if a frame is what the stream is.
-fn check(header: &FrameHeader, info: &StreamInfo, place: usize, is_first: bool) -> Result<()> {
+fn check(header: &FrameHeader, info: &StreamInfo, offset: usize, is_first: bool) -> Result<()> {
     let differences = [
         ("channels", info.channels as u64, header.channels as u64),
         ("samples a second", u64::from(info.rate_hz), u64::from(header.rate_hz.unwrap_or(info.rate_hz))),
@@ -168,9 +169,9 @@ fn check(header: &FrameHeader, info: &StreamInfo, place: usize, is_first: bool) 
         }
         if is_first {
             let problem = format!("the stream information says `{stated}` {what}, the first frame `{found}`");
-            return Err(Error::format_at(FORMAT, problem, place));
+            return Err(Error::format_at(FORMAT, problem, offset));
         }
-        let feature = format!("sound whose {what} change from `{stated}` to `{found}` at byte `{place}`");
+        let feature = format!("sound whose {what} change from `{stated}` to `{found}` at byte `{offset}`");
         return Err(Error::unsupported(FORMAT, feature, HINT));
     }
     if header.samples > u64::from(BLOCK_SAMPLES[1]) {
@@ -196,17 +197,17 @@ struct StreamInfo {
 }
 
 impl StreamInfo {
-    fn read(body: &[u8], place: usize) -> Result<Self> {
+    fn read(body: &[u8], offset: usize) -> Result<Self> {
         let body: &[u8; STREAM_INFO_BYTES] = body.try_into().map_err(|_| {
             let problem = format!("the stream information is `{}` bytes long, not `{STREAM_INFO_BYTES}`", body.len());
-            Error::format_at(FORMAT, problem, place)
+            Error::format_at(FORMAT, problem, offset)
         })?;
         // From bit 80: 20 bit rate, 3 bit channels - 1, 5 bit depth - 1, 36 bit samples.
         let packed =
             u64::from_be_bytes([body[10], body[11], body[12], body[13], body[14], body[15], body[16], body[17]]);
         let rate_hz = (packed >> 44) as u32;
         if rate_hz == 0 {
-            return Err(Error::format_at(FORMAT, "the sample rate is `0`", place));
+            return Err(Error::format_at(FORMAT, "the sample rate is `0`", offset));
         }
         Ok(Self {
             rate_hz,
@@ -218,10 +219,10 @@ impl StreamInfo {
     }
 
     /// What a frame says of the stream, where nothing else does.
-    fn of_frame(header: &FrameHeader, place: usize) -> Result<Self> {
+    fn of_frame(header: &FrameHeader, offset: usize) -> Result<Self> {
         let (Some(rate_hz), Some(bits)) = (header.rate_hz.filter(|&rate| rate > 0), header.bits) else {
             let problem = "neither stream information nor the first frame says the sample rate and depth";
-            return Err(Error::format_at(FORMAT, problem, place));
+            return Err(Error::format_at(FORMAT, problem, offset));
         };
         Ok(Self { rate_hz, channels: header.channels, bits, samples: 0, sizes_vary: true })
     }
@@ -239,30 +240,30 @@ impl StreamInfo {
 
 /// Reads the stream information, if there is some, and skips all other metadata; also where the frames start.
 fn read_metadata(bytes: &[u8], start: usize) -> Result<(Option<StreamInfo>, usize)> {
-    let mut place = start;
+    let mut offset = start;
     let mut info = None;
     if !bytes[start..].starts_with(MARKER) {
         return Ok((None, start));
     }
-    place += MARKER.len();
+    offset += MARKER.len();
     loop {
-        let cut = |what: &str| Error::truncated(FORMAT, format!("{what} is cut off"), place);
-        let header = bytes.get(place..place + BLOCK_HEADER_BYTES).ok_or_else(|| cut("a metadata block's header"))?;
+        let cut = |what: &str| Error::truncated(FORMAT, format!("{what} is cut off"), offset);
+        let header = bytes.get(offset..offset + BLOCK_HEADER_BYTES).ok_or_else(|| cut("a metadata block's header"))?;
         let kind = header[0] & !LAST_BLOCK;
         let length = u32::from_be_bytes([0, header[1], header[2], header[3]]) as usize;
-        let body_start = place + BLOCK_HEADER_BYTES;
+        let body_start = offset + BLOCK_HEADER_BYTES;
         let body = bytes.get(body_start..body_start + length).ok_or_else(|| {
             cut(&format!("the metadata block of type `{kind}`, `{length}` bytes long by its header,"))
         })?;
         if kind == STREAM_INFO_TYPE {
             if info.is_some() {
-                return Err(Error::format_at(FORMAT, "the stream information comes twice", place));
+                return Err(Error::format_at(FORMAT, "the stream information comes twice", offset));
             }
-            info = Some(StreamInfo::read(body, place)?);
+            info = Some(StreamInfo::read(body, offset)?);
         }
-        place = body_start + length;
+        offset = body_start + length;
         if header[0] & LAST_BLOCK != 0 {
-            return Ok((info, place));
+            return Ok((info, offset));
         }
     }
 }

@@ -41,8 +41,8 @@ impl AudioFormat {
         if body.starts_with(flac::MARKER) || flac::begins_with_frame(body) {
             return Ok((Self::Flac, tag));
         }
-        for (name, signature, place) in FOREIGN {
-            if body.get(place..).is_some_and(|body| body.starts_with(signature)) {
+        for (name, signature, offset) in FOREIGN {
+            if body.get(offset..).is_some_and(|body| body.starts_with(signature)) {
                 return Err(Error::unsupported(name, "this format", "convert the file to FLAC or MP3"));
             }
         }

@@ -32,16 +32,16 @@ impl Mel {
     pub(super) fn new(bands: usize, lowest_hz: f64, highest_hz: f64, bins: usize, rate_hz: u32, scale: f64) -> Self {
         let bin_hz = f64::from(rate_hz) / 2.0 / (bins - 1) as f64;
         let (lowest, highest) = (mel_of(lowest_hz), mel_of(highest_hz));
-        let corner = |place: usize| lowest + (highest - lowest) * place as f64 / (bands + 1) as f64;
+        let corner = |index: usize| lowest + (highest - lowest) * index as f64 / (bands + 1) as f64;
         let mut weights = Vec::new();
         let mut triangles = Vec::with_capacity(bands);
         for band in 0..bands {
-            let (left, centre, right) = (corner(band), corner(band + 1), corner(band + 2));
+            let (left, center, right) = (corner(band), corner(band + 1), corner(band + 2));
             let first_weight = weights.len();
             let mut covered = 0..0;
             for bin in 1..bins {
-                let place = mel_of(bin as f64 * bin_hz);
-                let weight = ((place - left) / (centre - left)).min((right - place) / (right - centre));
+                let mel = mel_of(bin as f64 * bin_hz);
+                let weight = ((mel - left) / (center - left)).min((right - mel) / (right - center));
                 if weight > 0.0 {
                     covered = if covered.is_empty() { bin..bin + 1 } else { covered.start..bin + 1 };
                     weights.push((weight * scale) as f32);

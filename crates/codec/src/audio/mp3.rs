@@ -74,7 +74,7 @@ pub(super) fn first_frame(bytes: &[u8], start: usize) -> Option<usize> {
 /// that is not known. More were sound once.
 const OTHER_BYTES_MAX: usize = 4096;
 
-/// The stretch of whole frames.
+/// The extent of whole frames.
 struct Whole {
     start: usize,
     end: usize,
@@ -117,11 +117,11 @@ fn walk(bytes: &[u8], start: usize) -> Result<Whole> {
     Ok(Whole { start, end, damage })
 }
 
-/// The first place from `start` on at which a frame is followed by another, or by the end.
+/// The first offset from `start` on at which a frame is followed by another, or by the end.
 fn find_pair(bytes: &[u8], start: usize) -> Option<usize> {
-    (start..bytes.len()).find(|&place| {
-        let Some(frame) = frame_at(bytes, place) else { return false };
-        let Some(next) = frame.length.map(|length| place + length) else { return false };
+    (start..bytes.len()).find(|&offset| {
+        let Some(frame) = frame_at(bytes, offset) else { return false };
+        let Some(next) = frame.length.map(|length| offset + length) else { return false };
         next == bytes.len() || frame_at(bytes, next).is_some_and(|next| next.follows(&frame))
     })
 }
@@ -149,11 +149,11 @@ const KILOBITS: [[usize; 15]; 5] = [
     [0, 8, 16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 144, 160],
 ];
 
-fn frame_at(bytes: &[u8], place: usize) -> Option<Frame> {
-    let header: [u8; 4] = *bytes.get(place..)?.first_chunk()?;
+fn frame_at(bytes: &[u8], offset: usize) -> Option<Frame> {
+    let header: [u8; 4] = *bytes.get(offset..)?.first_chunk()?;
     let (version, layer) = ((header[1] >> 3) & 3, (header[1] >> 1) & 3);
-    let synchronised = header[0] == 0xff && header[1] & 0xe0 == 0xe0;
-    if !synchronised || version == 1 || layer == 0 {
+    let synchronized = header[0] == 0xff && header[1] & 0xe0 == 0xe0;
+    if !synchronized || version == 1 || layer == 0 {
         return None;
     }
     let layer = 4 - usize::from(layer);

@@ -77,8 +77,14 @@ impl Resampler {
     }
 
     /// Replaces `samples`, `channels` at each instant, by what they are at the other rate; an error where that would be more than
-    /// `samples_max`. `room` is where it works.
-    pub fn run(&self, samples: &mut Vec<i16>, channels: usize, samples_max: usize, room: &mut Vec<f32>) -> Result<()> {
+    /// `samples_max`. `scratch` is where it works.
+    pub fn run(
+        &self,
+        samples: &mut Vec<i16>,
+        channels: usize,
+        samples_max: usize,
+        scratch: &mut Vec<f32>,
+    ) -> Result<()> {
         let channels = channels.max(1);
         let instants = samples.len() / channels;
         let output = self.output_samples(instants).saturating_mul(channels as u64);
@@ -90,19 +96,20 @@ impl Resampler {
         memory::grow(samples, output as usize)?;
         for channel in 0..channels {
             // Silence before the first sample and after the last.
-            room.clear();
-            memory::reserve(room, self.reach + instants + taps)?;
-            room.resize(self.reach, 0.0);
-            room.extend(input.iter().skip(channel).step_by(channels).take(instants).map(|&sample| f32::from(sample)));
-            room.resize(self.reach + instants + taps, 0.0);
-            // An output's instant is `place + fraction / to` samples of the input.
-            let (mut place, mut fraction) = (0, 0);
+            scratch.clear();
+            memory::reserve(scratch, self.reach + instants + taps)?;
+            scratch.resize(self.reach, 0.0);
+            scratch
+                .extend(input.iter().skip(channel).step_by(channels).take(instants).map(|&sample| f32::from(sample)));
+            scratch.resize(self.reach + instants + taps, 0.0);
+            // An output's instant is `index + fraction / to` samples of the input.
+            let (mut index, mut fraction) = (0, 0);
             for output in samples.iter_mut().skip(channel).step_by(channels) {
-                let sum = dot(&room[place..][..taps], &self.weights[fraction * taps..][..taps]);
+                let sum = dot(&scratch[index..][..taps], &self.weights[fraction * taps..][..taps]);
                 // A cast from a float ends at the type's limits.
                 *output = sum.round_ties_even() as i16;
                 fraction += self.from;
-                place += fraction / self.to;
+                index += fraction / self.to;
                 fraction %= self.to;
             }
         }

@@ -9,7 +9,7 @@
 //! imaginary parts of a transform of half the length, from which the spectrum is put together; that is done only for the
 //! bins that some band counts (236 of 513 at 16 kHz, 79 at 48 kHz); and the filterbank is kept without its zeros.
 //! (Two frames in one transform of full length would cost as much, but the rounding noise of a loud frame would then drown
-//! a silent neighbour.)
+//! a silent neighbor.)
 
 use std::fmt;
 use std::sync::Arc;
@@ -29,9 +29,9 @@ pub struct SpectrogramOptions {
     /// Samples per second.
     pub rate_hz: u32,
     /// How long a frame is; 20 ms unless set.
-    pub frame_milliseconds: u32,
+    pub window_milliseconds: u32,
     /// How far from one frame to the next; 10 ms unless set.
-    pub step_milliseconds: u32,
+    pub hop_milliseconds: u32,
     /// The length of the Fourier transform; even, and no shorter than a frame; 1024 unless set.
     pub fft_length: usize,
     /// How many mel bands; 80 unless set.
@@ -48,8 +48,8 @@ impl Default for SpectrogramOptions {
     fn default() -> Self {
         Self {
             rate_hz: 16_000,
-            frame_milliseconds: 20,
-            step_milliseconds: 10,
+            window_milliseconds: 20,
+            hop_milliseconds: 10,
             fft_length: 1024,
             mel_bands: 80,
             lowest_hz: 125.0,
@@ -62,12 +62,12 @@ impl Default for SpectrogramOptions {
 impl SpectrogramOptions {
     /// Samples in a frame.
     pub fn frame_samples(&self) -> usize {
-        (u64::from(self.rate_hz) * u64::from(self.frame_milliseconds) / 1000) as usize
+        (u64::from(self.rate_hz) * u64::from(self.window_milliseconds) / 1000) as usize
     }
 
     /// Samples from one frame to the next.
     pub fn step_samples(&self) -> usize {
-        (u64::from(self.rate_hz) * u64::from(self.step_milliseconds) / 1000) as usize
+        (u64::from(self.rate_hz) * u64::from(self.hop_milliseconds) / 1000) as usize
     }
 
     fn check(&self) -> Result<()> {
@@ -88,8 +88,8 @@ impl SpectrogramOptions {
             return Err(Error::usage("the number of mel bands does not fit", expected, self.mel_bands));
         }
         let nyquist_hz = f64::from(self.rate_hz) / 2.0;
-        let sound = 0.0 <= self.lowest_hz && self.lowest_hz < self.highest_hz && self.highest_hz <= nyquist_hz;
-        if !sound {
+        let valid = 0.0 <= self.lowest_hz && self.lowest_hz < self.highest_hz && self.highest_hz <= nyquist_hz;
+        if !valid {
             let found = format!("{} to {} Hz", self.lowest_hz, self.highest_hz);
             let expected = format!("a range within 0 to {nyquist_hz} Hz");
             return Err(Error::usage("the mel bands do not fit the sample rate", expected, found));
@@ -109,7 +109,7 @@ pub struct Spectrogram {
     /// The window, over 32,768: so large is a sample of full scale.
     window: Vec<f32>,
     fft: Arc<dyn Fft<f32>>,
-    /// For each used bin `k`, −i·e^(−2πik/length): what turns the odd half of the transform into its place.
+    /// For each used bin `k`, −i·e^(−2πik/length): what turns the odd half of the transform into its position.
     twiddles: Vec<Complex32>,
     mel: Mel,
 }
@@ -133,8 +133,8 @@ impl Spectrogram {
     pub fn new(options: &SpectrogramOptions) -> Result<Self> {
         options.check()?;
         let (frame, length) = (options.frame_samples(), options.fft_length);
-        let window = (0..frame).map(|place| {
-            let turn = std::f64::consts::TAU * place as f64 / frame as f64;
+        let window = (0..frame).map(|index| {
+            let turn = std::f64::consts::TAU * index as f64 / frame as f64;
             ((0.5 - 0.5 * turn.cos()) / 32768.0) as f32
         });
         // The halves are not halved when the spectrum is put together, so the weights are.
@@ -181,8 +181,8 @@ impl Spectrogram {
         buffers.spectrum.resize(half + 1, Complex32::ZERO);
         buffers.scratch.resize(self.fft.get_inplace_scratch_len(), Complex32::ZERO);
         buffers.magnitudes.resize(self.mel.used.len(), 0.0);
-        for (place, row) in output.chunks_exact_mut(bands).enumerate() {
-            let frame = &samples[place * self.step..][..self.frame];
+        for (index, row) in output.chunks_exact_mut(bands).enumerate() {
+            let frame = &samples[index * self.step..][..self.frame];
             self.load(frame, &mut buffers.spectrum);
             self.fft.process_with_scratch(&mut buffers.spectrum[..half], &mut buffers.scratch);
             buffers.spectrum[half] = buffers.spectrum[0];

@@ -33,8 +33,8 @@ pub(crate) struct Bitmap {
 
 #[derive(Debug, Clone)]
 enum Pixels {
-    /// Indices into colours; or, where the palette is the 256 greys in order, the greys themselves.
-    Palette { colours: Vec<[u8; 3]>, grey: bool },
+    /// Indices into colors; or, where the palette is the 256 grays in order, the grays themselves.
+    Palette { colors: Vec<[u8; 3]>, gray: bool },
     /// 24 bit: blue, green, red.
     Bgr,
     /// 16 or 32 bit: red, green, blue and perhaps alpha behind masks.
@@ -70,7 +70,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Bitmap> {
         (fields.long(18)? as i32, fields.long(22)? as i32, fields.short(28)?, fields.long(30)?)
     };
     if width < 1 || height == 0 {
-        return Err(Error::format_at(NAME, format!("the picture is `{width}` × `{height}` pixels"), 18));
+        return Err(Error::format_at(NAME, format!("the image is `{width}` × `{height}` pixels"), 18));
     }
     let pixels = match (bits, compression) {
         (1 | 4 | 8, 0) => palette(&fields, header_bytes, usize::from(bits))?,
@@ -96,7 +96,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Bitmap> {
         width: width as usize,
         height: height.unsigned_abs() as usize,
         channels: match &pixels {
-            Pixels::Palette { grey: true, .. } => 1,
+            Pixels::Palette { gray: true, .. } => 1,
             Pixels::Masks([.., alpha]) if *alpha != 0 => 4,
             _ => 3,
         },
@@ -130,9 +130,9 @@ fn palette(fields: &Fields<'_>, header_bytes: usize, bits: usize) -> Result<Pixe
     let entry = if os2 { 3 } else { 4 };
     let start = FILE_HEADER_BYTES + header_bytes;
     let stored = fields.0.get(start..start + count * entry).ok_or_else(|| fields.cut())?;
-    let colours: Vec<_> = stored.chunks_exact(entry).map(|colour| [colour[2], colour[1], colour[0]]).collect();
-    let grey = bits == 8 && count == 256 && colours.iter().enumerate().all(|(index, &rgb)| rgb == [index as u8; 3]);
-    Ok(Pixels::Palette { colours, grey })
+    let colors: Vec<_> = stored.chunks_exact(entry).map(|color| [color[2], color[1], color[0]]).collect();
+    let gray = bits == 8 && count == 256 && colors.iter().enumerate().all(|(index, &rgb)| rgb == [index as u8; 3]);
+    Ok(Pixels::Palette { colors, gray })
 }
 
 /// What of `value` the mask covers, stretched to 8 bit (rounded down, as Pillow does).
@@ -163,16 +163,16 @@ impl Bitmap {
     fn unpack(&self, stored: &[u8], row: &mut Vec<u8>) -> Result<()> {
         row.clear();
         match &self.pixels {
-            Pixels::Palette { grey: true, .. } => row.extend_from_slice(stored),
-            Pixels::Palette { colours, .. } => {
+            Pixels::Palette { gray: true, .. } => row.extend_from_slice(stored),
+            Pixels::Palette { colors, .. } => {
                 let per_byte = 8 / self.bits;
                 for x in 0..self.header.width {
                     let shift = 8 - self.bits * (x % per_byte + 1);
                     let index = usize::from(stored[x / per_byte] >> shift) & ((1 << self.bits) - 1);
-                    let colour = colours.get(index).ok_or_else(|| {
-                        Error::format(NAME, format!("a pixel refers to colour `{index}` of `{}`", colours.len()))
+                    let color = colors.get(index).ok_or_else(|| {
+                        Error::format(NAME, format!("a pixel refers to color `{index}` of `{}`", colors.len()))
                     })?;
-                    row.extend_from_slice(colour);
+                    row.extend_from_slice(color);
                 }
             }
             Pixels::Bgr => row.extend(stored.as_chunks::<3>().0.iter().flat_map(|&[b, g, r]| [r, g, b])),
@@ -201,7 +201,7 @@ pub(crate) fn decode(bitmap: &Bitmap, task: &mut Task<'_>) -> Result<bool> {
         match bitmap.stored_row(task.bytes, y).and_then(|stored| bitmap.unpack(stored, &mut row)) {
             Ok(()) => rows.push(y, &row),
             // Most bitmaps begin with their last row, so the rows that are there come after the ones that are not.
-            Err(_) if task.options.accept_partial => partial = true,
+            Err(_) if task.options.allow_truncated => partial = true,
             Err(error) => return Err(error),
         }
     }
@@ -209,11 +209,11 @@ pub(crate) fn decode(bitmap: &Bitmap, task: &mut Task<'_>) -> Result<bool> {
     Ok(partial)
 }
 
-/// Encodes packed pixels: grey as 8 bit with a palette, RGB as 24 bit, RGBA as 32 bit with masks; the bottom row first.
+/// Encodes packed pixels: gray as 8 bit with a palette, RGB as 24 bit, RGBA as 32 bit with masks; the bottom row first.
 pub(crate) fn encode(pixels: &[u8], (width, height): (usize, usize), channels: usize) -> Result<Vec<u8>> {
     let (Ok(columns), Ok(lines)) = (i32::try_from(width), i32::try_from(height)) else {
         return Err(Error::usage(
-            "the picture is too large for a BMP",
+            "the image is too large for a BMP",
             "sides below 2^31",
             format!("{width} × {height}"),
         ));
@@ -227,7 +227,7 @@ pub(crate) fn encode(pixels: &[u8], (width, height): (usize, usize), channels: u
     let pixels_at = FILE_HEADER_BYTES + header_bytes + palette_bytes;
     let total = pixels_at + row_bytes * height;
     let Ok(total_field) = u32::try_from(total) else {
-        return Err(Error::usage("the picture is too large for a BMP", "below 4 GiB", total));
+        return Err(Error::usage("the image is too large for a BMP", "below 4 GiB", total));
     };
     let mut bytes = Vec::with_capacity(total);
     let mut put = |value: u32| bytes.extend_from_slice(&value.to_le_bytes());
@@ -247,14 +247,14 @@ pub(crate) fn encode(pixels: &[u8], (width, height): (usize, usize), channels: u
         for mask in [0x00FF_0000, 0x0000_FF00, 0x0000_00FF, 0xFF00_0000] {
             put(mask);
         }
-        // The name of the colour space, sRGB, then its end points and gammas, which that makes void.
+        // The name of the color space, sRGB, then its end points and gammas, which that makes void.
         put(u32::from_be_bytes(*b"sRGB"));
         for _ in 0..12 {
             put(0);
         }
     } else if channels == 1 {
-        for grey in 0..256 {
-            put(grey * 0x0001_0101);
+        for gray in 0..256 {
+            put(gray * 0x0001_0101);
         }
     }
     bytes.splice(0..0, *b"BM");

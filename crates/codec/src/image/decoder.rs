@@ -14,7 +14,7 @@ use super::{bmp, jpeg, l3, png, pnm, qoi, webp};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Decoded {
-    /// Data was missing or damaged, and [`DecodeOptions::accept_partial`] let it pass. What never arrived is mid-grey in a
+    /// Data was missing or damaged, and [`DecodeOptions::allow_truncated`] let it pass. What never arrived is mid-gray in a
     /// JPEG and zero in the other formats.
     pub partial: bool,
 }
@@ -63,7 +63,7 @@ impl Decoder {
     ///
     /// A JPEG, WebP, QOI or interlaced PNG that must be turned, cut or converted goes through scratch memory of its own
     /// size, which the decoder keeps, and so does what is wanted of an L3 that must be converted or made smaller;
-    /// everything else is written straight to its place.
+    /// everything else is written straight to its output.
     #[expect(clippy::needless_pass_by_value, reason = "the output is a mutable borrow, given away")]
     pub fn decode_into(&mut self, plan: &DecodePlan<'_>, output: TensorMut<'_>) -> Result<Decoded> {
         let result = self.run(plan, output.spec, output.data);
@@ -94,9 +94,9 @@ impl Decoder {
         let spec = layout.spec();
         if spec != output_spec || output.len() != spec.bytes() {
             let found = format!("{output_spec} in {} bytes", output.len());
-            return Err(Error::usage("the output does not fit the picture", spec, found));
+            return Err(Error::usage("the output does not fit the image", spec, found));
         }
-        if options.accept_partial {
+        if options.allow_truncated {
             output.fill(0);
         }
         let mut task = Task { bytes, layout, options, scratch: &mut self.scratch, output };

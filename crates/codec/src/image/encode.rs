@@ -26,8 +26,8 @@ pub enum PngEffort {
 
 /// A format to encode to, with its settings.
 ///
-/// A picture is `uint8` or, for PNG, PNM and L3, `uint16`, of 1 (grey), 2 (grey and alpha), 3 (RGB) or 4 (RGBA) channels. JPEG
-/// and PNM hold no alpha and refuse it; WebP, BMP and QOI know grey with alpha only as RGBA, and WebP and QOI grey only as
+/// A picture is `uint8` or, for PNG, PNM and L3, `uint16`, of 1 (gray), 2 (gray and alpha), 3 (RGB) or 4 (RGBA) channels. JPEG
+/// and PNM hold no alpha and refuse it; WebP, BMP and QOI know gray with alpha only as RGBA, and WebP and QOI gray only as
 /// RGB: it is repeated.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
@@ -36,7 +36,7 @@ pub enum Encoding {
     Jpeg {
         /// 1 to 100.
         quality: u8,
-        /// How finely colour is kept.
+        /// How finely color is kept.
         subsampling: Subsampling,
         /// Coarse to fine: smaller, and slower to decode.
         progressive: bool,
@@ -51,7 +51,7 @@ pub enum Encoding {
         /// 0 to 100.
         quality: f32,
     },
-    /// WebP, lossless, with the colour of transparent pixels kept.
+    /// WebP, lossless, with the color of transparent pixels kept.
     WebPLossless {
         /// 0 (fast) to 9 (small).
         effort: u8,
@@ -98,14 +98,14 @@ impl Encoding {
 pub fn encode(picture: TensorView<'_>, encoding: &Encoding) -> Result<Vec<u8>> {
     let spec = picture.spec;
     let Some((height, width, channels @ 1..=4)) = spec.as_picture() else {
-        return Err(Error::usage("this is not a picture", "[height, width, 1 to 4 channels]", spec));
+        return Err(Error::usage("this is not an image", "[height, width, 1 to 4 channels]", spec));
     };
     let sides = (u32::try_from(width), u32::try_from(height));
     let (Ok(columns @ 1..), Ok(rows @ 1..)) = sides else {
-        return Err(Error::usage("the picture cannot be encoded", "sides of 1 to 2^32 - 1", spec));
+        return Err(Error::usage("the image cannot be encoded", "sides of 1 to 2^32 - 1", spec));
     };
     if picture.data.len() != spec.bytes() {
-        return Err(Error::usage("the picture's bytes do not fit its shape", spec.bytes(), picture.data.len()));
+        return Err(Error::usage("the image's bytes do not fit its shape", spec.bytes(), picture.data.len()));
     }
     let deep = match (spec.dtype, encoding) {
         (DType::U8, _) => false,
@@ -118,7 +118,7 @@ pub fn encode(picture: TensorView<'_>, encoding: &Encoding) -> Result<Vec<u8>> {
                 format!("uint16 to {format}"),
             ));
         }
-        (other, _) => return Err(Error::usage("the picture cannot be encoded", "uint8 or uint16", other)),
+        (other, _) => return Err(Error::usage("the image cannot be encoded", "uint8 or uint16", other)),
     };
     match *encoding {
         Encoding::Jpeg { quality, subsampling, progressive } => {
@@ -130,20 +130,20 @@ pub fn encode(picture: TensorView<'_>, encoding: &Encoding) -> Result<Vec<u8>> {
         Encoding::Pnm => pnm::encode(&big_endian(picture.data, deep), (width, height), channels, deep),
         Encoding::L3 { mode } => l3::encode(picture.data, (columns, rows), channels, deep, mode),
         Encoding::WebP { quality } => {
-            let (pixels, channels) = colour(picture.data, channels);
+            let (pixels, channels) = color(picture.data, channels);
             webp::encode(&pixels, (width, height), channels, webp::Settings::Lossy(quality))
         }
         Encoding::WebPLossless { effort } => {
-            let (pixels, channels) = colour(picture.data, channels);
+            let (pixels, channels) = color(picture.data, channels);
             webp::encode(&pixels, (width, height), channels, webp::Settings::Lossless(effort))
         }
         Encoding::Qoi => {
-            let (pixels, channels) = colour(picture.data, channels);
+            let (pixels, channels) = color(picture.data, channels);
             qoi::encode(&pixels, (columns, rows), channels)
         }
         Encoding::Bmp if channels == 1 => bmp::encode(picture.data, (width, height), 1),
         Encoding::Bmp => {
-            let (pixels, channels) = colour(picture.data, channels);
+            let (pixels, channels) = color(picture.data, channels);
             bmp::encode(&pixels, (width, height), channels)
         }
     }
@@ -157,12 +157,12 @@ fn big_endian(data: &[u8], deep: bool) -> Cow<'_, [u8]> {
     Cow::Owned(data.as_chunks::<2>().0.iter().flat_map(|&pair| u16::from_ne_bytes(pair).to_be_bytes()).collect())
 }
 
-/// Grey repeated to RGB, with its alpha if it has one; colour as it is.
-fn colour(data: &[u8], channels: usize) -> (Cow<'_, [u8]>, usize) {
+/// Gray repeated to RGB, with its alpha if it has one; color as it is.
+fn color(data: &[u8], channels: usize) -> (Cow<'_, [u8]>, usize) {
     match channels {
-        1 => (Cow::Owned(data.iter().flat_map(|&grey| [grey; 3]).collect()), 3),
+        1 => (Cow::Owned(data.iter().flat_map(|&gray| [gray; 3]).collect()), 3),
         2 => (
-            Cow::Owned(data.as_chunks::<2>().0.iter().flat_map(|&[grey, alpha]| [grey, grey, grey, alpha]).collect()),
+            Cow::Owned(data.as_chunks::<2>().0.iter().flat_map(|&[gray, alpha]| [gray, gray, gray, alpha]).collect()),
             4,
         ),
         _ => (Cow::Borrowed(data), channels),

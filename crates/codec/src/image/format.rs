@@ -88,12 +88,12 @@ impl std::fmt::Display for Format {
 
 /// The format of `bytes`, or the error that says what they look like instead.
 pub(crate) fn require(bytes: &[u8]) -> Result<Format> {
-    Format::detect(bytes).ok_or_else(|| unrecognised(bytes))
+    Format::detect(bytes).ok_or_else(|| unrecognized(bytes))
 }
 
 const CONVERT: &str = "convert the file to JPEG, PNG, WebP, BMP, PNM, QOI or L3";
 
-fn unrecognised(bytes: &[u8]) -> Error {
+fn unrecognized(bytes: &[u8]) -> Error {
     let known = match bytes {
         [] => return Error::truncated("image", "the file has zero bytes", 0),
         [b'G', b'I', b'F', b'8', ..] => Some(("gif", "GIF")),

@@ -1,5 +1,5 @@
-//! JPEG: sound baseline pictures through our own decoder, which is faster, and everything else through libjpeg-turbo, whose
-//! judgement of damage counts.
+//! JPEG: valid baseline pictures through our own decoder, which is faster, and everything else through libjpeg-turbo, whose
+//! judgment of damage counts.
 
 use crate::error::{Error, Result};
 
@@ -26,7 +26,7 @@ pub const SCANS_MAX: usize = 100;
 
 /// Decodes; `true` if data was missing and that was accepted.
 pub(crate) fn decode(own: &mut forebay_jpeg::Decoder, frame: &Frame, task: &mut Task<'_>) -> Result<bool> {
-    if decode_sound(own, frame, task)? {
+    if decode_valid(own, frame, task)? {
         return Ok(false);
     }
     decode_any(frame, task)
@@ -44,7 +44,7 @@ pub(crate) fn working_bytes(frame: &Frame, layout: &Layout) -> usize {
 
 /// Decodes what our own decoder can do, to the same pixels as libjpeg-turbo; `false` if the picture is damaged, or of a kind
 /// that it does not do.
-fn decode_sound(own: &mut forebay_jpeg::Decoder, frame: &Frame, task: &mut Task<'_>) -> Result<bool> {
+fn decode_valid(own: &mut forebay_jpeg::Decoder, frame: &Frame, task: &mut Task<'_>) -> Result<bool> {
     let layout = task.layout;
     let possible = !frame.four && !frame.header.progressive && layout.divisor == 1 && !task.options.fast_dct;
     // Without vector instructions libjpeg-turbo is faster; what it skips in the header it knows best itself.
@@ -61,8 +61,8 @@ fn decode_sound(own: &mut forebay_jpeg::Decoder, frame: &Frame, task: &mut Task<
         region: (!layout.is_whole()).then_some(forebay_jpeg::Region { x, y, width, height }),
         pixels_max: task.options.limits.pixels_max,
         ..forebay_jpeg::Options::new(match layout.channels {
-            1 => forebay_jpeg::Colour::Grey,
-            _ => forebay_jpeg::Colour::Rgb,
+            1 => forebay_jpeg::Color::Gray,
+            _ => forebay_jpeg::Color::Rgb,
         })
     };
     if own.decode_into(task.bytes, &options, picture).is_err() {
@@ -84,7 +84,7 @@ fn decode_any(frame: &Frame, task: &mut Task<'_>) -> Result<bool> {
     let layout = task.layout;
     let pixels = match (frame.four, layout.channels) {
         (true, _) => Pixels::Cmyk,
-        (false, 1) => Pixels::Grey,
+        (false, 1) => Pixels::Gray,
         _ => Pixels::Rgb,
     };
     let crop = frame.crop(layout);
@@ -98,13 +98,13 @@ fn decode_any(frame: &Frame, task: &mut Task<'_>) -> Result<bool> {
         pixels,
         divisor: layout.divisor,
         crop,
-        accept_warnings: task.options.accept_partial,
+        accept_warnings: task.options.allow_truncated,
         fast_dct: task.options.fast_dct,
         memory_megabytes_max: (task.options.limits.bytes_max >> 20) + 1,
         scans_max: SCANS_MAX,
     };
     let quiet = quiet::prepare(frame, task.bytes);
-    if let Some(component) = quiet.absent.filter(|_| !task.options.accept_partial) {
+    if let Some(component) = quiet.absent.filter(|_| !task.options.allow_truncated) {
         let problem = format!("no scan holds component `{component}`");
         return Err(Error::truncated(NAME, problem, task.bytes.len()));
     }
@@ -161,7 +161,7 @@ fn cmyk_to_rgb(row: &mut [u8]) {
     }
 }
 
-/// How much less often the colour is sampled than the brightness.
+/// How much less often the color is sampled than the brightness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Subsampling {
     /// As often: 4:4:4.
@@ -175,7 +175,7 @@ pub enum Subsampling {
     Vertical,
 }
 
-/// Encodes packed grey or RGB pixels.
+/// Encodes packed gray or RGB pixels.
 pub(crate) fn encode(
     pixels: &[u8],
     size: (usize, usize),
@@ -185,7 +185,7 @@ pub(crate) fn encode(
     progressive: bool,
 ) -> Result<Vec<u8>> {
     let kind = match channels {
-        1 => Pixels::Grey,
+        1 => Pixels::Gray,
         3 => Pixels::Rgb,
         _ => return Err(Error::usage("a JPEG holds no alpha", "1 or 3 channels", channels)),
     };
@@ -194,7 +194,7 @@ pub(crate) fn encode(
     }
     let longest = size.0.max(size.1);
     if longest > SIDE_MAX {
-        return Err(Error::usage("the picture is too large for a JPEG", format!("at most {SIDE_MAX} a side"), longest));
+        return Err(Error::usage("the image is too large for a JPEG", format!("at most {SIDE_MAX} a side"), longest));
     }
     let settings = turbo::Settings { quality, subsampling, progressive };
     turbo::compress(pixels, size, kind, settings).map_err(|error| Error::format(NAME, error.to_string()))

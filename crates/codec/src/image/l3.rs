@@ -113,7 +113,7 @@ impl File {
     }
 }
 
-/// What the library holds, and what is wanted of the picture where it does not go straight to its place.
+/// What the library holds, and what is wanted of the picture where it does not go straight to its output.
 pub(crate) fn working_bytes(file: &File, layout: &Layout) -> usize {
     let (header, window, divisor) = (&file.header, layout.window, layout.divisor);
     let sample_bytes = file.samples().bytes();
@@ -172,7 +172,7 @@ pub(crate) fn encode(
     };
     write().map_err(|error| match error {
         forebay_l3::Error::Limit { what, limit, found, .. } => {
-            Error::usage("the picture cannot be encoded as L3", format!("{what} of at most {limit}"), found)
+            Error::usage("the image cannot be encoded as L3", format!("{what} of at most {limit}"), found)
         }
         other => explain(other),
     })
@@ -194,8 +194,8 @@ pub struct L3Details {
     pub mode: L3Mode,
     /// Whether it is the layout that the authors of the paper released, which has no checksums.
     pub released: bool,
-    /// The name of the colour transform.
-    pub colour_transform: &'static str,
+    /// The name of the color transform.
+    pub color_transform: &'static str,
     /// The name of the predictor; classic has its own.
     pub predictor: &'static str,
     /// Rows of each strip; the last may have fewer.
@@ -247,7 +247,7 @@ pub fn inspect_l3(bytes: &[u8], verify: bool, limits: &Limits) -> Result<L3Detai
     Ok(L3Details {
         mode: header.mode,
         released: header.released,
-        colour_transform: header.colour.name(),
+        color_transform: header.color.name(),
         predictor: header.predictor.map_or(Mode::Classic.name(), forebay_l3::Predictor::name),
         strip_rows,
         strips: (0..opened.count()).map(&mut strip).collect(),

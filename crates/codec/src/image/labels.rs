@@ -1,4 +1,4 @@
-//! Masks: pictures whose values are classes, not colours.
+//! Masks: pictures whose values are classes, not colors.
 
 use png::{BitDepth, ColorType, Transformations};
 
@@ -13,11 +13,11 @@ use super::picture::Picture;
 use super::png::{explain, open, require_end};
 
 const NAME: &str = Format::Png.name();
-const HINT: &str = "keep a mask as a PNG with a palette or one grey channel";
+const HINT: &str = "keep a mask as a PNG with a palette or one gray channel";
 
-/// Decodes a mask to a tensor `[height, width]` of the classes as they were stored: the places in the palette of a PNG
-/// that has one, or its grey values, unscaled whatever their depth. They are `uint16` where the file has 16 bits for each, else `uint8`.
-/// Colours mean no class, so other pictures are refused.
+/// Decodes a mask to a tensor `[height, width]` of the classes as they were stored: the indices in the palette of a PNG
+/// that has one, or its gray values, unscaled whatever their depth. They are `uint16` where the file has 16 bits for each, else `uint8`.
+/// Colors mean no class, so other pictures are refused.
 pub fn decode_labels(picture: &Picture<'_>, limits: &Limits) -> Result<Tensor> {
     let Picture { bytes, parsed: Parsed::Png(header) } = picture else {
         return Err(Error::unsupported(picture.header().format.name(), "as a mask", HINT));
@@ -26,15 +26,15 @@ pub fn decode_labels(picture: &Picture<'_>, limits: &Limits) -> Result<Tensor> {
     require_end(bytes)?;
     let mut reader = open(bytes, header, Transformations::IDENTITY)?;
     let (width, height) = (header.width, header.height);
-    let (colour, depth) = reader.output_color_type();
-    let bits = match (colour, depth) {
+    let (color, depth) = reader.output_color_type();
+    let bits = match (color, depth) {
         (ColorType::Grayscale | ColorType::Indexed, BitDepth::One) => 1,
         (ColorType::Grayscale | ColorType::Indexed, BitDepth::Two) => 2,
         (ColorType::Grayscale | ColorType::Indexed, BitDepth::Four) => 4,
         (ColorType::Grayscale | ColorType::Indexed, BitDepth::Eight) => 8,
         (ColorType::Grayscale, BitDepth::Sixteen) => 16,
         _ => {
-            let what = format!("{colour:?} of {} bits as a mask", depth as u8);
+            let what = format!("{color:?} of {} bits as a mask", depth as u8);
             return Err(Error::unsupported(NAME, what, HINT));
         }
     };
@@ -71,12 +71,12 @@ mod tests {
     use super::*;
 
     /// A PNG of these packed rows.
-    fn png(width: u32, height: u32, colour: ColorType, depth: BitDepth, rows: &[u8]) -> Vec<u8> {
+    fn png(width: u32, height: u32, color: ColorType, depth: BitDepth, rows: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::new();
         let mut encoder = png::Encoder::new(&mut bytes, width, height);
-        encoder.set_color(colour);
+        encoder.set_color(color);
         encoder.set_depth(depth);
-        if colour == ColorType::Indexed {
+        if color == ColorType::Indexed {
             encoder.set_palette([[9, 9, 9]; 4].concat());
         }
         encoder.write_header().unwrap().write_image_data(rows).unwrap();
@@ -93,8 +93,8 @@ mod tests {
         let mask = decoded(&indexed).unwrap();
         assert_eq!(*mask.spec(), TensorSpec::new(DType::U8, &[2, 5]));
         assert_eq!(mask.data()[..], [0, 1, 2, 3, 3, 0, 0, 0, 0, 1]);
-        let grey = png(3, 1, ColorType::Grayscale, BitDepth::One, &[0b1010_0000]);
-        assert_eq!(decoded(&grey).unwrap().data()[..], [1, 0, 1]);
+        let gray = png(3, 1, ColorType::Grayscale, BitDepth::One, &[0b1010_0000]);
+        assert_eq!(decoded(&gray).unwrap().data()[..], [1, 0, 1]);
         let eight = png(2, 1, ColorType::Grayscale, BitDepth::Eight, &[7, 255]);
         assert_eq!(decoded(&eight).unwrap().data()[..], [7, 255]);
         let sixteen = png(2, 2, ColorType::Grayscale, BitDepth::Sixteen, &[0, 7, 0x5D, 0xC1, 0xFF, 0xFF, 1, 0]);
@@ -104,11 +104,11 @@ mod tests {
     }
 
     #[test]
-    fn colours_are_no_classes() {
-        let colour = png(1, 1, ColorType::Rgb, BitDepth::Eight, &[1, 2, 3]);
-        let error = decoded(&colour).unwrap_err().to_string();
+    fn colors_are_no_classes() {
+        let color = png(1, 1, ColorType::Rgb, BitDepth::Eight, &[1, 2, 3]);
+        let error = decoded(&color).unwrap_err().to_string();
         assert!(error.contains("as a mask") && error.contains("palette"), "{error}");
-        assert!(decoded(&colour[..40]).is_err());
+        assert!(decoded(&color[..40]).is_err());
         let with_alpha = png(1, 1, ColorType::GrayscaleAlpha, BitDepth::Sixteen, &[0, 1, 2, 3]);
         assert!(decoded(&with_alpha).unwrap_err().to_string().contains("GrayscaleAlpha of 16 bits as a mask"));
     }

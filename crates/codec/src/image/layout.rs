@@ -31,7 +31,7 @@ impl Layout {
             return Err(Error::Limit { what: "the number of pixels", found: pixels as u64, limit: limit as u64 });
         }
         if pixels == 0 {
-            let problem = format!("the picture is `{}` × `{}` pixels", header.width, header.height);
+            let problem = format!("the image is `{}` × `{}` pixels", header.width, header.height);
             return Err(Error::format(header.format.name(), problem));
         }
         let orientation = if options.apply_orientation { header.orientation } else { Orientation::Normal };
@@ -46,7 +46,7 @@ impl Layout {
         };
         let channels = match options.channels {
             Channels::Rgb => 3,
-            Channels::Grey => 1,
+            Channels::Gray => 1,
             Channels::AsStored => header.channels,
         };
         let deep = options.depth == Depth::AsStored && header.bits == 16;
@@ -89,7 +89,7 @@ fn require_inside(region: &Region, (width, height): (usize, usize)) -> Result<()
         return Ok(());
     }
     let found = format!("x {}, y {}, {} × {}", region.x, region.y, region.width, region.height);
-    Err(Error::usage("the region is not inside the picture", format!("within {width} × {height}"), found))
+    Err(Error::usage("the region is not inside the image", format!("within {width} × {height}"), found))
 }
 
 /// The same rectangle in the picture before it is turned.

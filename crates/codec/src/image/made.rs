@@ -20,8 +20,8 @@ impl Encoding {
         Ok(match self {
             Self::L3 { mode } => Some(l3::mode(head) == Some(*mode)),
             Self::Jpeg { .. } => {
-                let [colour, grey] = [self.tables(3)?, self.tables(1)?];
-                Some(head.starts_with(&colour) || head.starts_with(&grey))
+                let [color, gray] = [self.tables(3)?, self.tables(1)?];
+                Some(head.starts_with(&color) || head.starts_with(&gray))
             }
             Self::Bmp | Self::Pnm | Self::Qoi => Some(true),
             Self::Png { .. } | Self::WebP { .. } | Self::WebPLossless { .. } => None,
@@ -45,8 +45,8 @@ mod tests {
     use crate::tensor::Tensor;
 
     fn file(encoding: &str, channels: usize) -> Vec<u8> {
-        let pixels: Vec<u8> = (0..40 * 50 * channels).map(|place| (place * 7 % 251) as u8).collect();
-        let picture = Tensor::from_elements(&[40, 50, channels], &pixels).expect("a picture");
+        let pixels: Vec<u8> = (0..40 * 50 * channels).map(|index| (index * 7 % 251) as u8).collect();
+        let picture = Tensor::from_elements(&[40, 50, channels], &pixels).expect("an image");
         encode(picture.view(), &encoding.parse().expect("an encoding")).expect("it can be encoded")
     }
 

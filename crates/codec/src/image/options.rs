@@ -3,12 +3,12 @@
 /// How many channels to give.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Channels {
-    /// Three: red, green, blue. Grey is repeated, alpha is dropped (not blended), CMYK is converted.
+    /// Three: red, green, blue. Gray is repeated, alpha is dropped (not blended), CMYK is converted.
     #[default]
     Rgb,
     /// One: ITU-R BT.601 luma, 0.299 R + 0.587 G + 0.114 B, rounded; for a JPEG its own Y channel. Alpha is dropped.
-    Grey,
-    /// What is stored: 1 grey, 2 grey and alpha, 3 RGB, 4 RGBA. A palette counts as its colours, CMYK as RGB.
+    Gray,
+    /// What is stored: 1 gray, 2 gray and alpha, 3 RGB, 4 RGBA. A palette counts as its colors, CMYK as RGB.
     AsStored,
 }
 
@@ -16,7 +16,7 @@ pub enum Channels {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Depth {
     /// `uint8`; of 16-bit samples the high byte, as `libpng` strips them and so TensorFlow and OpenCV give them (and Pillow those
-    /// of colour; 16-bit grey it clips).
+    /// of color; 16-bit gray it clips).
     #[default]
     Eight,
     /// `uint16` where 16 bit are stored, else `uint8`.
@@ -105,7 +105,7 @@ pub struct DecodeOptions {
     pub apply_orientation: bool,
     /// Give what could be decoded where data is missing or damaged, and say so in [`Decoded`](super::Decoded); off
     /// unless switched on. An L3 is whole or an error even so.
-    pub accept_partial: bool,
+    pub allow_truncated: bool,
     /// Use JPEG's fast, less exact inverse DCT; off unless switched on. TensorFlow does by default, and only so are its
     /// pixels met to the bit. (It is hardly faster where vector units are there.)
     pub fast_dct: bool,
@@ -123,7 +123,7 @@ impl Default for DecodeOptions {
             channels: Channels::Rgb,
             depth: Depth::Eight,
             apply_orientation: true,
-            accept_partial: false,
+            allow_truncated: false,
             fast_dct: false,
             scale: Scale::Full,
             region: None,

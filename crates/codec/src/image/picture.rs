@@ -37,11 +37,11 @@ impl<'a> Picture<'a> {
 
 impl fmt::Debug for Picture<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Picture").field(self.header()).finish()
+        f.debug_tuple("Image").field(self.header()).finish()
     }
 }
 
-/// One decode of an opened picture: what it gives and what it takes are known, so that the caller can make room.
+/// One decode of an opened picture: what it gives and what it takes are known, so that the caller can provide the memory.
 #[derive(Debug)]
 pub struct DecodePlan<'p> {
     pub(crate) picture: &'p Picture<'p>,

@@ -39,20 +39,19 @@ fn chunk(bytes: &[u8], at: usize) -> Result<(Chunk<'_>, usize)> {
 /// Reads the chunks before the pixels.
 pub(crate) fn read(bytes: &[u8]) -> Result<Header> {
     let (first, mut at) = chunk(bytes, SIGNATURE_BYTES)?;
-    let (b"IHDR", [w0, w1, w2, w3, h0, h1, h2, h3, bits, colour, _, _, interlace]) = (&first.kind, first.payload)
-    else {
+    let (b"IHDR", [w0, w1, w2, w3, h0, h1, h2, h3, bits, color, _, _, interlace]) = (&first.kind, first.payload) else {
         return Err(Error::format_at(NAME, "the header chunk is missing", first.at));
     };
     let mut header = Header {
         format: Format::Png,
         width: u32::from_be_bytes([*w0, *w1, *w2, *w3]) as usize,
         height: u32::from_be_bytes([*h0, *h1, *h2, *h3]) as usize,
-        channels: match colour {
+        channels: match color {
             0 => 1,
             2 | 3 => 3,
             4 => 2,
             6 => 4,
-            _ => return Err(Error::format_at(NAME, format!("the colour type is `{colour}`"), first.at)),
+            _ => return Err(Error::format_at(NAME, format!("the color type is `{color}`"), first.at)),
         },
         bits: if *bits == 16 { 16 } else { 8 },
         orientation: Orientation::Normal,
@@ -66,13 +65,13 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Header> {
         }
         let (next, end) = chunk(bytes, at)?;
         match &next.kind {
-            // The crate takes a palette that ends within a colour, or has too many, and panics when it looks a colour up.
-            b"PLTE" if *colour == 3 && !matches!((next.payload.len() % 3, next.payload.len()), (0, 3..=768)) => {
+            // The crate takes a palette that ends within a color, or has too many, and panics when it looks a color up.
+            b"PLTE" if *color == 3 && !matches!((next.payload.len() % 3, next.payload.len()), (0, 3..=768)) => {
                 let problem =
-                    format!("the palette has `{}` bytes, not 3 for each of 1 to 256 colours", next.payload.len());
+                    format!("the palette has `{}` bytes, not 3 for each of 1 to 256 colors", next.payload.len());
                 return Err(Error::format_at(NAME, problem, next.at));
             }
-            b"tRNS" if matches!(colour, 0 | 2 | 3) => header.channels = if *colour == 0 { 2 } else { 4 },
+            b"tRNS" if matches!(color, 0 | 2 | 3) => header.channels = if *color == 0 { 2 } else { 4 },
             b"eXIf" => header.orientation = orientation::from_exif_block(next.payload),
             b"acTL" => header.animated = true,
             b"IEND" => return Err(Error::format_at(NAME, "there are no pixels", next.at)),
@@ -111,7 +110,7 @@ pub(crate) fn explain(error: DecodingError, bytes: &[u8]) -> Error {
 
 type Reader<'a> = png::Reader<Cursor<&'a [u8]>>;
 
-/// One row, or of an interlaced picture all of them, where they do not go straight to their place.
+/// One row, or of an interlaced picture all of them, where they do not go straight to their output.
 pub(crate) fn working_bytes(header: &Header, layout: &Layout) -> usize {
     let plain =
         layout.is_plain() && header.channels == layout.channels && usize::from(header.bits) == layout.dtype.bytes() * 8;
@@ -135,8 +134,8 @@ pub(crate) fn open<'a>(bytes: &'a [u8], header: &Header, transformations: Transf
 
 /// Decodes; `true` if data was missing and that was accepted.
 pub(crate) fn decode(header: &Header, task: &mut Task<'_>) -> Result<bool> {
-    let accept_partial = task.options.accept_partial;
-    if !accept_partial {
+    let allow_truncated = task.options.allow_truncated;
+    if !allow_truncated {
         require_end(task.bytes)?;
     }
     let mut reader = open(task.bytes, header, Transformations::EXPAND)?;
@@ -145,17 +144,17 @@ pub(crate) fn decode(header: &Header, task: &mut Task<'_>) -> Result<bool> {
     {
         return Err(Error::format(NAME, "the header has two readings"));
     }
-    let (colour, depth) = reader.output_color_type();
+    let (color, depth) = reader.output_color_type();
     let source = SourceRows {
         x: 0,
         height: header.height,
-        channels: colour.samples(),
+        channels: color.samples(),
         samples: if depth == BitDepth::Sixteen { Samples::SixteenBigEndian } else { Samples::Eight },
         divisor: task.layout.divisor,
     };
     match decode_rows(&mut reader, header, source, task) {
-        Ok(()) => Ok(accept_partial && require_end(task.bytes).is_err()),
-        Err(Error::Format { .. }) if accept_partial => Ok(true),
+        Ok(()) => Ok(allow_truncated && require_end(task.bytes).is_err()),
+        Err(Error::Format { .. }) if allow_truncated => Ok(true),
         Err(error) => Err(error),
     }
 }
@@ -182,7 +181,7 @@ fn decode_rows(reader: &mut Reader<'_>, header: &Header, source: SourceRows, tas
     let mut result = Ok(());
     if header.progressive {
         // What a cut-off picture lacks must be zero, not what the scratch held before.
-        if task.options.accept_partial {
+        if task.options.allow_truncated {
             scratch.fill(0);
         }
         result = reader.next_frame(scratch).map(|_| ()).map_err(|error| explain(error, task.bytes));
@@ -236,7 +235,7 @@ pub(crate) fn encode(
     };
     write().map_err(|error| Error::Format {
         format: NAME,
-        problem: "the picture cannot be encoded".into(),
+        problem: "the image cannot be encoded".into(),
         offset: None,
         truncated: false,
         source: Some(Box::new(error)),

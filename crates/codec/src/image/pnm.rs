@@ -1,7 +1,7 @@
 //! PBM, PGM and PPM: raw pixels behind a text header.
 //!
 //! ```text
-//! P1 P2 P3    bits, grey, RGB in ASCII          P4 P5 P6    the same in binary
+//! P1 P2 P3    bits, gray, RGB in ASCII          P4 P5 P6    the same in binary
 //! "P6" white width white height white maxval one-white samples      (a bitmap has no maxval)
 //! ```
 //! `white` is any run of white space and of comments from `#` to the end of the line. Binary samples of a maxval over 255
@@ -189,7 +189,7 @@ pub(crate) fn decode(netpbm: &Netpbm, task: &mut Task<'_>) -> Result<bool> {
         };
         match result {
             Ok(()) => rows.push(y, &row),
-            Err(_) if task.options.accept_partial => {
+            Err(_) if task.options.allow_truncated => {
                 partial = true;
                 break;
             }
@@ -200,7 +200,7 @@ pub(crate) fn decode(netpbm: &Netpbm, task: &mut Task<'_>) -> Result<bool> {
     Ok(partial)
 }
 
-/// Encodes packed grey or RGB samples, which are big-endian where they are `deep`.
+/// Encodes packed gray or RGB samples, which are big-endian where they are `deep`.
 pub(crate) fn encode(samples: &[u8], (width, height): (usize, usize), channels: usize, deep: bool) -> Result<Vec<u8>> {
     let kind = match channels {
         1 => 5,

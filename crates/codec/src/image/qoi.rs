@@ -43,7 +43,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<Header> {
     })
 }
 
-/// The bytes of the whole picture, where it does not go straight to its place.
+/// The bytes of the whole picture, where it does not go straight to its output.
 pub(crate) fn working_bytes(header: &Header, layout: &Layout) -> usize {
     let plain = layout.is_plain() && header.channels == layout.channels;
     if plain { 0 } else { header.width * header.channels * header.height }
@@ -51,13 +51,13 @@ pub(crate) fn working_bytes(header: &Header, layout: &Layout) -> usize {
 
 /// Decodes; `true` if data was missing and that was accepted.
 pub(crate) fn decode(header: &Header, task: &mut Task<'_>) -> Result<bool> {
-    let (layout, accept_partial) = (task.layout, task.options.accept_partial);
+    let (layout, allow_truncated) = (task.layout, task.options.allow_truncated);
     let row_bytes = header.width * header.channels;
     let scratch_bytes = working_bytes(header, layout);
     let plain = scratch_bytes == 0;
     layout::require_bytes(layout, scratch_bytes, task.options)?;
     let picture = if plain { &mut *task.output } else { scratch_slice(task.scratch, scratch_bytes)? };
-    if accept_partial {
+    if allow_truncated {
         picture.fill(0);
     }
     let body = &task.bytes[HEADER_BYTES..];
@@ -73,7 +73,7 @@ pub(crate) fn decode(header: &Header, task: &mut Task<'_>) -> Result<bool> {
         other => other.map_err(|error| explain(error, task.bytes)),
     };
     let partial = match result {
-        Err(error) if !(accept_partial && error.is_truncated()) => return Err(error),
+        Err(error) if !(allow_truncated && error.is_truncated()) => return Err(error),
         other => other.is_err(),
     };
     if plain {
@@ -95,7 +95,7 @@ pub(crate) fn encode(pixels: &[u8], (width, height): (u32, u32), channels: usize
     let qoi = Qoi { width, height, colors };
     qoi.encode_alloc(pixels).map_err(|error| Error::Format {
         format: NAME,
-        problem: "the picture cannot be encoded".into(),
+        problem: "the image cannot be encoded".into(),
         offset: None,
         truncated: false,
         source: Some(Box::new(error)),

@@ -1,4 +1,4 @@
-//! Where decoded rows go: each is cut, converted, averaged down, turned and written to its place in the output.
+//! Where decoded rows go: each is cut, converted, averaged down, turned and written to its position in the output.
 //!
 //! Decoders that yield rows in order need no picture-sized buffer this way, whatever the options ask for.
 
@@ -108,19 +108,19 @@ fn luma<T: Sample>(red: T, green: T, blue: T) -> T {
     T::narrow((19595 * red.into() + 38470 * green.into() + 7471 * blue.into() + 0x8000) >> 16)
 }
 
-/// Appends the pixels of `from` with another number of channels (1 grey, 2 grey + alpha, 3 RGB, 4 RGBA).
+/// Appends the pixels of `from` with another number of channels (1 gray, 2 gray + alpha, 3 RGB, 4 RGBA).
 fn convert<T: Sample>(from: &[T], from_channels: usize, to_channels: usize, into: &mut Vec<T>) {
     match (from_channels, to_channels) {
         (4, 3) => into.extend(from.as_chunks::<4>().0.iter().flat_map(|&[r, g, b, _]| [r, g, b])),
-        (1, 3) => into.extend(from.iter().flat_map(|&grey| [grey; 3])),
-        (2, 3) => into.extend(from.as_chunks::<2>().0.iter().flat_map(|&[grey, _]| [grey; 3])),
+        (1, 3) => into.extend(from.iter().flat_map(|&gray| [gray; 3])),
+        (2, 3) => into.extend(from.as_chunks::<2>().0.iter().flat_map(|&[gray, _]| [gray; 3])),
         (2, 1) => into.extend(from.iter().step_by(2)),
         (3, 1) => into.extend(from.as_chunks::<3>().0.iter().map(|&[r, g, b]| luma(r, g, b))),
         (4, 1) => into.extend(from.as_chunks::<4>().0.iter().map(|&[r, g, b, _]| luma(r, g, b))),
         // The rest occurs only where a PNG announces a transparency chunk that then proves unreadable: alpha is opaque.
-        (1, 2) => into.extend(from.iter().flat_map(|&grey| [grey, T::MAX])),
-        (1, 4) => into.extend(from.iter().flat_map(|&grey| [grey, grey, grey, T::MAX])),
-        (2, 4) => into.extend(from.as_chunks::<2>().0.iter().flat_map(|&[grey, a]| [grey, grey, grey, a])),
+        (1, 2) => into.extend(from.iter().flat_map(|&gray| [gray, T::MAX])),
+        (1, 4) => into.extend(from.iter().flat_map(|&gray| [gray, gray, gray, T::MAX])),
+        (2, 4) => into.extend(from.as_chunks::<2>().0.iter().flat_map(|&[gray, a]| [gray, gray, gray, a])),
         (3, 4) => into.extend(from.as_chunks::<3>().0.iter().flat_map(|&[r, g, b]| [r, g, b, T::MAX])),
         (3, 2) => into.extend(from.as_chunks::<3>().0.iter().flat_map(|&[r, g, b]| [luma(r, g, b), T::MAX])),
         (4, 2) => into.extend(from.as_chunks::<4>().0.iter().flat_map(|&[r, g, b, a]| [luma(r, g, b), a])),
@@ -176,7 +176,7 @@ impl<'a, T: Sample> Sink<'a, T> {
             let count = ((width - column * divisor).min(divisor) * self.sums_rows) as u32;
             averaged.extend(sums.iter().map(|sum| T::narrow((sum + count / 2) / count)));
         }
-        place(&self.layout, self.sums_row, bytemuck::cast_slice(&averaged), self.output);
+        write_row(&self.layout, self.sums_row, bytemuck::cast_slice(&averaged), self.output);
         self.samples = averaged;
         self.sums.fill(0);
         self.sums_rows = 0;
@@ -196,7 +196,7 @@ impl<T: Sample> Rows for Sink<'_, T> {
         let row = &row[left..right];
         let same = source.channels == self.layout.channels;
         if same && divisor == 1 && source.samples == Samples::Eight {
-            place(&self.layout, y - window.y, row, self.output);
+            write_row(&self.layout, y - window.y, row, self.output);
             return;
         }
         self.samples.clear();
@@ -208,7 +208,7 @@ impl<T: Sample> Rows for Sink<'_, T> {
             convert(&self.samples, source.channels, self.layout.channels, &mut self.converted);
         }
         if divisor == 1 {
-            place(&self.layout, y - window.y, bytemuck::cast_slice(&self.converted), self.output);
+            write_row(&self.layout, y - window.y, bytemuck::cast_slice(&self.converted), self.output);
             return;
         }
         self.sums_row = y / divisor - window.y;
@@ -228,8 +228,8 @@ impl<T: Sample> Rows for Sink<'_, T> {
     }
 }
 
-/// Writes row `y` of the window to its place in the turned output.
-fn place(layout: &Layout, y: usize, row: &[u8], output: &mut [u8]) {
+/// Writes row `y` of the window to its position in the turned output.
+fn write_row(layout: &Layout, y: usize, row: &[u8], output: &mut [u8]) {
     let (width, height) = (layout.window.width, layout.window.height);
     let pixel_bytes = layout.channels * layout.dtype.bytes();
     let (out_width, _) = layout.orientation.size(width, height);

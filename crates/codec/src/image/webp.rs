@@ -77,11 +77,11 @@ fn exif(bytes: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// What of the picture is decoded beside its place, and what the library takes for it.
+/// What of the picture is decoded beside its output, and what the library takes for it.
 struct Working {
     /// The channels that the library gives.
     channels: usize,
-    /// The whole picture, where it does not go straight to its place.
+    /// The whole picture, where it does not go straight to its output.
     scratch_bytes: usize,
     library_bytes: usize,
 }
@@ -117,7 +117,7 @@ pub(crate) fn decode(file: &File, task: &mut Task<'_>) -> Result<bool> {
     let plain = scratch_bytes == 0;
     layout::require_bytes(layout, scratch_bytes + library_bytes, task.options)?;
     let picture = if plain { &mut *task.output } else { scratch_slice(task.scratch, scratch_bytes)? };
-    let partial = decode_pixels(task.bytes, file.features, channels, task.options.accept_partial, picture)?;
+    let partial = decode_pixels(task.bytes, file.features, channels, task.options.allow_truncated, picture)?;
     if plain {
         return Ok(partial);
     }
@@ -135,7 +135,7 @@ fn decode_pixels(
     bytes: &[u8],
     features: Features,
     channels: usize,
-    accept_partial: bool,
+    allow_truncated: bool,
     picture: &mut [u8],
 ) -> Result<bool> {
     let explained = |error| explain(error, bytes);
@@ -144,7 +144,7 @@ fn decode_pixels(
     }
     match libwebp::decode(bytes, features, channels, picture) {
         Ok(()) => Ok(false),
-        Err(WebPError::NotEnoughData | WebPError::Bitstream) if accept_partial => {
+        Err(WebPError::NotEnoughData | WebPError::Bitstream) if allow_truncated => {
             let rows = libwebp::decode_partial(bytes, features, channels, picture).map_err(explained)?;
             picture[rows * features.width * channels..].fill(0);
             Ok(true)
@@ -157,7 +157,7 @@ fn decode_pixels(
 pub(crate) fn encode(pixels: &[u8], size: (usize, usize), channels: usize, settings: Settings) -> Result<Vec<u8>> {
     let longest = size.0.max(size.1);
     if longest > SIDE_MAX {
-        return Err(Error::usage("the picture is too large for a WebP", format!("at most {SIDE_MAX} a side"), longest));
+        return Err(Error::usage("the image is too large for a WebP", format!("at most {SIDE_MAX} a side"), longest));
     }
     match settings {
         Settings::Lossy(quality) if !(0.0..=100.0).contains(&quality) => {
@@ -170,7 +170,7 @@ pub(crate) fn encode(pixels: &[u8], size: (usize, usize), channels: usize, setti
     }
     libwebp::encode(pixels, size, channels, settings).map_err(|error| Error::Format {
         format: NAME,
-        problem: "the picture cannot be encoded".into(),
+        problem: "the image cannot be encoded".into(),
         offset: None,
         truncated: false,
         source: Some(Box::new(error)),

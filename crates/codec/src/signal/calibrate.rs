@@ -6,10 +6,10 @@ use super::read::Recording;
 use crate::{Error, Result};
 
 impl Recording {
-    /// Takes away the slowly moving offset of the converter, as the reader of the CREAM data set does it (inventory §1.5).
+    /// Takes away the slowly moving offset of the converter, as the reader of the CREAM data set does it.
     ///
     /// The offset is the mean of the first channel, the voltage, over each `period` samples (a period of the mains). The
-    /// means stand evenly from the first sample to the last (their places rounded down to whole samples), and between them
+    /// means stand evenly from the first sample to the last (their indices rounded down to whole samples), and between them
     /// the offset is interpolated. All other channels, currents, have that offset over √2.
     ///
     /// To get whole periods the voltage is padded with zeros, and, as in the reference, by a whole period where it has whole
@@ -30,9 +30,9 @@ impl Recording {
         // The reference counts from 1 and rounds down; what rounding makes of a product is kept by doing the same.
         let step = (samples - 1) as f64 / (means.len() - 1) as f64;
         let last = means.len() - 1;
-        let place = |mean: usize| if mean == last { samples - 1 } else { (mean as f64 * step + 1.0) as usize - 1 };
+        let index = |mean: usize| if mean == last { samples - 1 } else { (mean as f64 * step + 1.0) as usize - 1 };
         for (segment, pair) in means.windows(2).enumerate() {
-            let (start, end) = (place(segment), place(segment + 1));
+            let (start, end) = (index(segment), index(segment + 1));
             let slope = (pair[1] - pair[0]) / (end - start) as f64;
             // The last segment includes its end.
             let behind = if segment + 1 == last { end + 1 } else { end };
@@ -59,18 +59,18 @@ impl Recording {
     }
 }
 
-/// Takes the offset away from a stretch of all channels; what it is depends on how far into the stretch a sample stands.
+/// Takes the offset away from an extent of all channels; what it is depends on how far into the extent a sample stands.
 fn shift(
     voltage: &mut [f64],
     currents: &mut [Vec<f64>],
-    stretch: std::ops::Range<usize>,
+    extent: std::ops::Range<usize>,
     offset: impl Fn(usize) -> f64,
 ) {
-    for (distance, sample) in voltage[stretch.clone()].iter_mut().enumerate() {
+    for (distance, sample) in voltage[extent.clone()].iter_mut().enumerate() {
         *sample -= offset(distance);
     }
     for current in currents {
-        for (distance, sample) in current[stretch.clone()].iter_mut().enumerate() {
+        for (distance, sample) in current[extent.clone()].iter_mut().enumerate() {
             *sample -= offset(distance) * FRAC_1_SQRT_2;
         }
     }

@@ -15,7 +15,7 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 pub(super) fn read(bytes: &[u8], options: &SignalOptions, room: Room<'_>) -> Result<Recording> {
     let start = if bytes.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
-    let mut lines = Lines { bytes, place: start, number: 0 };
+    let mut lines = Lines { bytes, offset: start, number: 0 };
     let Some(first) = lines.next() else { return Err(Error::format(FORMAT, "it has no lines")) };
     let text = text_of(&first)?;
     let delimiter = ['\t', ';', ',', ' '].into_iter().find(|&delimiter| text.contains(delimiter)).unwrap_or(',');
@@ -24,7 +24,7 @@ pub(super) fn read(bytes: &[u8], options: &SignalOptions, room: Room<'_>) -> Res
     let by_name = options.channels.iter().any(|channel| matches!(channel, Channel::Name(_)));
     let is_header = by_name || cells.iter().all(|cell| cell.parse::<f64>().is_err());
     if !is_header {
-        lines = Lines { bytes, place: start, number: 0 };
+        lines = Lines { bytes, offset: start, number: 0 };
     }
     // Each line is cut once: for each column, which channels want it.
     let last = columns.iter().max().copied().unwrap_or(0);
@@ -65,15 +65,15 @@ pub(super) fn read(bytes: &[u8], options: &SignalOptions, room: Room<'_>) -> Res
 }
 
 fn no_number(cell: &str, column: usize, line: &Line<'_>) -> Error {
-    let problem = format!("{} is no number", place(cell, column, line));
+    let problem = format!("{} is no number", position(cell, column, line));
     Error::format_at(FORMAT, problem, line.start)
 }
 
 fn not_finite(cell: &str, column: usize, line: &Line<'_>) -> Error {
-    Error::unsupported(FORMAT, format!("a number that is not finite, {},", place(cell, column, line)), FINITE_HINT)
+    Error::unsupported(FORMAT, format!("a number that is not finite, {},", position(cell, column, line)), FINITE_HINT)
 }
 
-fn place(cell: &str, column: usize, line: &Line<'_>) -> String {
+fn position(cell: &str, column: usize, line: &Line<'_>) -> String {
     let cell: String = clean(cell).chars().take(40).collect();
     format!("`{cell}` in line `{}`, column `{column}`", line.number)
 }
@@ -113,7 +113,7 @@ fn text_of<'a>(line: &Line<'a>) -> Result<&'a str> {
 /// The lines that count.
 struct Lines<'a> {
     bytes: &'a [u8],
-    place: usize,
+    offset: usize,
     number: usize,
 }
 
@@ -122,10 +122,10 @@ impl<'a> Iterator for Lines<'a> {
 
     fn next(&mut self) -> Option<Line<'a>> {
         loop {
-            let start = self.place;
+            let start = self.offset;
             let rest = self.bytes.get(start..).filter(|rest| !rest.is_empty())?;
             let length = rest.iter().position(|&byte| byte == b'\n').unwrap_or(rest.len());
-            self.place = start + length + 1;
+            self.offset = start + length + 1;
             self.number += 1;
             let bytes = rest[..length].trim_ascii();
             if !bytes.is_empty() && bytes[0] != b'#' {

@@ -1,6 +1,6 @@
 //! What tells appliances apart: power, effective current, and its cumulative sum, per period of the mains.
 //!
-//! With v and i the samples of one period of N (inventory §1.5):
+//! With v and i the samples of one period of N:
 //!
 //! ```text
 //! P = Σ v·i / N     active power
@@ -12,7 +12,7 @@
 //! Where a load is purely resistive S² − P² is 0 but for rounding, and may come out below; Q is 0 then. (The reference
 //! gives NaN.)
 
-use super::products::{Kernel, squares};
+use super::products::{Level, squares};
 use crate::{Error, Result};
 
 /// Which power is the first row of the features.
@@ -66,8 +66,8 @@ impl NilmFeatures {
         let (currents, sums) = rest.split_at_mut(periods);
         // The rows hold the sums of products first, so that what is made of them is made of many periods at once.
         let mut slots = powers.iter_mut().zip(&mut *currents).zip(&mut *sums);
-        let kernel = Kernel::available().last().unwrap_or(Kernel::Plain);
-        kernel.periods(voltage, current, self.period.max(1), |products| {
+        let level = Level::available().last().unwrap_or(Level::Plain);
+        level.periods(voltage, current, self.period.max(1), |products| {
             if let Some(((mixed, current), voltage)) = slots.next() {
                 (*mixed, *current, *voltage) = (products.mixed, products.current, products.voltage);
             }

@@ -16,7 +16,7 @@ pub(super) struct Products {
 
 /// Which code adds them up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kernel {
+pub(super) enum Level {
     /// For any machine: a pass over the period for each sum, which compilers turn into vector code of what every machine has.
     Plain,
     /// One pass, four numbers at once.
@@ -32,17 +32,17 @@ const LANES: usize = 16;
 /// Σ v·i, Σ v² and Σ i², in lanes.
 type Lanes = [[f64; LANES]; 3];
 
-impl Kernel {
+impl Level {
     /// Those that this machine can run, the fastest last.
     pub(super) fn available() -> impl Iterator<Item = Self> {
-        let kernels = [
+        let levels = [
             (Self::Plain, true),
             #[cfg(target_arch = "x86_64")]
             (Self::Avx2, is_x86_feature_detected!("avx2")),
             #[cfg(target_arch = "x86_64")]
             (Self::Avx512, is_x86_feature_detected!("avx512f")),
         ];
-        kernels.into_iter().filter_map(|(kernel, runs)| runs.then_some(kernel))
+        levels.into_iter().filter_map(|(level, runs)| runs.then_some(level))
     }
 
     /// Gives `each` the products of every whole period, in order.
@@ -52,7 +52,7 @@ impl Kernel {
             Self::Plain => periods.map(|(voltage, current)| plain(voltage, current)).for_each(each),
             #[cfg(target_arch = "x86_64")]
             #[expect(unsafe_code, reason = "code for a vector unit that not every machine has")]
-            // SAFETY: this kernel is only made by `available`, which found the vector unit.
+            // SAFETY: this level is only made by `available`, which found the vector unit.
             Self::Avx2 => unsafe { x86::avx2(periods, each) },
             #[cfg(target_arch = "x86_64")]
             #[expect(unsafe_code, reason = "code for a vector unit that not every machine has")]
@@ -148,7 +148,7 @@ mod x86 {
                     let mut lanes = Lanes::default();
                     for (lanes, sums) in lanes.iter_mut().zip(&sums) {
                         for (lanes, sum) in lanes.as_chunks_mut::<$width>().0.iter_mut().zip(sums) {
-                            // SAFETY: the array has room for the numbers that are stored.
+                            // SAFETY: the array has space for the numbers that are stored.
                             unsafe { $store(lanes.as_mut_ptr(), *sum) };
                         }
                     }
@@ -167,20 +167,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kernel_gives_the_same_bits() {
+    fn every_level_gives_the_same_bits() {
         let wave = |n: usize, phase: f64| (n as f64 * 0.049 - phase).sin() * 300.0;
         let voltage: Vec<f64> = (0..2000).map(|n| wave(n, 0.0)).collect();
         let current: Vec<f64> = (0..2000).map(|n| wave(n, 0.4) + 0.1).collect();
         for period in [1, 7, 15, 16, 17, 100, 128, 2000, 2001] {
-            let of = |kernel: Kernel| {
+            let of = |level: Level| {
                 let mut all = Vec::new();
-                kernel.periods(&voltage, &current, period, |products| all.push(products));
+                level.periods(&voltage, &current, period, |products| all.push(products));
                 all
             };
-            let plain = of(Kernel::Plain);
+            let plain = of(Level::Plain);
             assert_eq!(plain.len(), 2000 / period);
-            for kernel in Kernel::available() {
-                assert_eq!(of(kernel), plain, "{kernel:?}, periods of {period}");
+            for level in Level::available() {
+                assert_eq!(of(level), plain, "{level:?}, periods of {period}");
             }
         }
     }
@@ -188,9 +188,9 @@ mod tests {
     #[test]
     fn the_sums_are_those_of_the_definition() {
         let (voltage, current) = ([3.0; 20], [-2.0; 20]);
-        for kernel in Kernel::available() {
-            kernel.periods(&voltage, &current, 20, |products| {
-                assert_eq!(products, Products { mixed: -120.0, voltage: 180.0, current: 80.0 }, "{kernel:?}");
+        for level in Level::available() {
+            level.periods(&voltage, &current, 20, |products| {
+                assert_eq!(products, Products { mixed: -120.0, voltage: 180.0, current: 80.0 }, "{level:?}");
             });
         }
         assert_eq!(squares(&voltage).to_bits(), 180.0_f64.to_bits());

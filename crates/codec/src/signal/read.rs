@@ -25,7 +25,7 @@ pub enum SignalFormat {
 /// Which channel.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Channel {
-    /// By its place, from 0: a column of CSV, or a channel of raw numbers.
+    /// By its index, from 0: a column of CSV, or a channel of raw numbers.
     Number(usize),
     /// By its name: a data set of HDF5 (with `/` between groups), or a column of CSV that has a header.
     Name(String),
@@ -90,7 +90,7 @@ impl Recording {
 /// What to do about a recording with gaps or faults.
 pub(super) const FINITE_HINT: &str = "fill gaps and leave out faults before, or skip the file (`--on-error skip`): one such number spoils all that is computed of it";
 
-/// Reads the chosen channels of a recording. All numbers are finite: what is not is an error that names its place.
+/// Reads the chosen channels of a recording. All numbers are finite: what is not is an error that names its position.
 pub fn read(bytes: &[u8], options: &SignalOptions) -> Result<Recording> {
     read_within(bytes, options, &mut |_| true)
 }
@@ -111,9 +111,9 @@ pub fn read_within(bytes: &[u8], options: &SignalOptions, room: Room<'_>) -> Res
     };
     let samples = recording.samples();
     for (channel, name) in recording.channels.iter().zip(&options.channels) {
-        if let Some(place) = first_not_finite(channel) {
+        if let Some(index) = first_not_finite(channel) {
             let feature =
-                format!("a number that is not finite, `{}` in channel `{name}` at sample `{place}`,", channel[place]);
+                format!("a number that is not finite, `{}` in channel `{name}` at sample `{index}`,", channel[index]);
             return Err(Error::unsupported("signal", feature, FINITE_HINT));
         }
     }
@@ -132,10 +132,10 @@ fn first_not_finite(samples: &[f64]) -> Option<usize> {
     const BLOCK: usize = 1024;
     let block =
         samples.chunks(BLOCK).position(|block| block.iter().fold(false, |found, value| found | !value.is_finite()))?;
-    samples.iter().skip(block * BLOCK).position(|value| !value.is_finite()).map(|place| block * BLOCK + place)
+    samples.iter().skip(block * BLOCK).position(|value| !value.is_finite()).map(|index| block * BLOCK + index)
 }
 
-/// `Ok` if there is room for `samples` in each of `channels`, and `beside` bytes more.
+/// `Ok` if there is memory for `samples` in each of `channels`, and `beside` bytes more.
 pub(super) fn ask_for(samples: u64, channels: usize, beside: u64, room: Room<'_>) -> Result<()> {
     let bytes = samples.saturating_mul(channels as u64).saturating_mul(size_of::<f64>() as u64).saturating_add(beside);
     memory::ask(room, usize::try_from(bytes).unwrap_or(usize::MAX))

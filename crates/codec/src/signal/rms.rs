@@ -2,7 +2,7 @@
 //!
 //! What `NumPy` gives for `sqrt(mean(square(x)))`, to the bit: sums are taken in pairs of halves as it takes them, in single precision of
 //! `float32` and in double precision of all others. Whole numbers are made `float64` first, since their squares do not fit their type
-//! (PRESTO squares `uint8` as it is, which wraps around: inventory §1.6).
+//! (PRESTO squares `uint8` as it is, which wraps around).
 
 use std::ops::Add;
 
@@ -63,12 +63,12 @@ fn periods<T: Element, F: Element + Default + Add<Output = F>>(
     square: impl Fn(T) -> F + Copy,
     finish: impl Fn(F) -> F,
 ) {
-    // A tensor out of a record may lie anywhere, so each period is copied to a place that is aligned; it stays in the cache.
-    let mut room = vec![T::zeroed(); period.min(input.spec.shape.elements())];
+    // A tensor out of a record may lie anywhere, so each period is copied to a buffer that is aligned; it stays in the cache.
+    let mut aligned = vec![T::zeroed(); period.min(input.spec.shape.elements())];
     let parts = input.data.chunks_exact(period.saturating_mul(size_of::<T>()));
     for (part, out) in parts.zip(output.chunks_exact_mut(size_of::<F>())) {
-        bytemuck::cast_slice_mut(&mut room).copy_from_slice(part);
-        out.copy_from_slice(bytemuck::bytes_of(&finish(pairwise(&room, square))));
+        bytemuck::cast_slice_mut(&mut aligned).copy_from_slice(part);
+        out.copy_from_slice(bytemuck::bytes_of(&finish(pairwise(&aligned, square))));
     }
 }
 

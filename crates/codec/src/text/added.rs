@@ -11,7 +11,7 @@ pub(super) struct AddedToken {
     pub(super) strip_after: bool,
 }
 
-/// The added tokens of a tokeniser, by their first byte, the longest first.
+/// The added tokens of a tokenizer, by their first byte, the longest first.
 #[derive(Debug, Clone, Default)]
 pub(super) struct AddedTokens {
     by_first: Vec<Vec<AddedToken>>,

@@ -1,4 +1,4 @@
-//! Base64, as tokeniser files use it: the plain alphabet, padded.
+//! Base64, as tokenizer files use it: the plain alphabet, padded.
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
@@ -10,7 +10,7 @@ pub(super) fn decode(text: &[u8]) -> Option<Vec<u8>> {
     }
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3);
     let mut bits = 0_u32;
-    for (place, byte) in text[..text.len() - padding].iter().enumerate() {
+    for (index, byte) in text[..text.len() - padding].iter().enumerate() {
         let value = match byte {
             b'A'..=b'Z' => byte - b'A',
             b'a'..=b'z' => byte - b'a' + 26,
@@ -20,7 +20,7 @@ pub(super) fn decode(text: &[u8]) -> Option<Vec<u8>> {
             _ => return None,
         };
         bits = bits << 6 | u32::from(value);
-        match place % 4 {
+        match index % 4 {
             1 => bytes.push((bits >> 4) as u8),
             2 => bytes.push((bits >> 2) as u8),
             3 => bytes.push(bits as u8),
@@ -34,9 +34,9 @@ pub(super) fn decode(text: &[u8]) -> Option<Vec<u8>> {
 pub(super) fn encode(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {
-        let bits = chunk.iter().enumerate().fold(0, |bits, (place, &byte)| bits | u32::from(byte) << (16 - 8 * place));
-        for place in 0..4 {
-            let sign = if place <= chunk.len() { ALPHABET[(bits >> (18 - 6 * place) & 63) as usize] } else { b'=' };
+        let bits = chunk.iter().enumerate().fold(0, |bits, (index, &byte)| bits | u32::from(byte) << (16 - 8 * index));
+        for index in 0..4 {
+            let sign = if index <= chunk.len() { ALPHABET[(bits >> (18 - 6 * index) & 63) as usize] } else { b'=' };
             text.push(char::from(sign));
         }
     }

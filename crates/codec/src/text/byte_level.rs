@@ -1,14 +1,14 @@
-//! Tokenisers of bytes: GPT-2's two files, tiktoken's one, and none at all.
+//! Tokenizers of bytes: GPT-2's two files, tiktoken's one, and none at all.
 
 use std::collections::HashMap;
 
 use super::added::AddedTokens;
 use super::base64;
 use super::cut::Cut;
-use super::normalise::Normaliser;
+use super::normalize::Normalizer;
 use super::pairs::{Merge, Pairs};
 use super::split::Pattern;
-use super::tokeniser::{Model, Parts, Start, Tokeniser, Tokens, VOCABULARY_MAX};
+use super::tokenizer::{Model, Parts, Start, Tokenizer, Tokens, VOCABULARY_MAX};
 use crate::error::{Error, Result};
 
 const VOCABULARY: &str = "gpt-2 vocabulary";
@@ -18,17 +18,17 @@ const TIKTOKEN: &str = "tiktoken";
 /// The longest token where all ways to cut it in two are tried: many longer ones would take longer to load than to read.
 pub(super) const TOKEN_BYTES_MAX: usize = 1 << 10;
 
-impl Tokeniser {
+impl Tokenizer {
     /// The 256 bytes and nothing else: every byte of the text is a token, and its value the id.
     pub fn byte_level() -> Self {
         let tokens = (0..=u8::MAX).map(|byte| Box::from([byte])).collect();
-        Self::of_bytes(tokens, Pairs::with_room(0), Pattern::Gpt2)
+        Self::of_bytes(tokens, Pairs::with_capacity(0), Pattern::Gpt2)
     }
 
-    /// GPT-2's tokeniser, from its vocabulary (`vocab.json` or `encoder.json`) and merges (`merges.txt` or `vocab.bpe`).
+    /// GPT-2's tokenizer, from its vocabulary (`vocab.json` or `encoder.json`) and merges (`merges.txt` or `vocab.bpe`).
     ///
     /// Special tokens such as `<|endoftext|>` that stand in a text are text, as for tiktoken's `encode_ordinary`; their ids
-    /// are had by [`Tokeniser::id_of`].
+    /// are had by [`Tokenizer::id_of`].
     pub fn from_gpt2(vocabulary: &[u8], merges: &[u8]) -> Result<Self> {
         let names: HashMap<String, u32> = serde_json::from_slice(vocabulary).map_err(|error| Error::Format {
             format: VOCABULARY,
@@ -52,7 +52,7 @@ impl Tokeniser {
         Ok(Self::from_parts(Parts::of_bytes(tokens, start, pairs, Pattern::Gpt2)))
     }
 
-    /// A tokeniser from tiktoken's file of ranks (`r50k_base.tiktoken`, `cl100k_base.tiktoken`): lines of a token in Base64
+    /// A tokenizer from tiktoken's file of ranks (`r50k_base.tiktoken`, `cl100k_base.tiktoken`): lines of a token in Base64
     /// and its id. The file does not say which pattern it was made with, so the caller does. Special tokens are not in it.
     pub fn from_tiktoken(ranks: &[u8], pattern: Pattern) -> Result<Self> {
         let mut tokens: Vec<Box<[u8]>> = Vec::new();
@@ -80,7 +80,7 @@ impl Tokeniser {
         Ok(Self::from_parts(Parts::of_bytes(tokens, start, pairs, pattern)))
     }
 
-    /// The tokens of a tokeniser of bytes as tiktoken's file of ranks; `None` if it is none, or if ids are missing.
+    /// The tokens of a tokenizer of bytes as tiktoken's file of ranks; `None` if it is none, or if ids are missing.
     pub fn to_tiktoken(&self) -> Option<String> {
         let Model::Pairs { start: Start::Bytes(_), .. } = &self.parts.model else { return None };
         let tokens = &self.parts.tokens.bytes;
@@ -89,7 +89,7 @@ impl Tokeniser {
         whole.then(|| lines.collect())
     }
 
-    /// A tokeniser whose first 256 tokens are the bytes.
+    /// A tokenizer whose first 256 tokens are the bytes.
     pub(super) fn of_bytes(tokens: Vec<Box<[u8]>>, pairs: Pairs, pattern: Pattern) -> Self {
         let start = Box::new(std::array::from_fn(|byte| byte as u32));
         Self::from_parts(Parts::of_bytes(Tokens::from_bytes(tokens), start, pairs, pattern))
@@ -100,9 +100,9 @@ impl Parts {
     fn of_bytes(tokens: Tokens, start: Box<[u32; 256]>, pairs: Pairs, pattern: Pattern) -> Self {
         Self {
             added: AddedTokens::default(),
-            normaliser: Normaliser::default(),
-            added_normalised: AddedTokens::default(),
-            prefix: Normaliser::default(),
+            normalizer: Normalizer::default(),
+            added_normalized: AddedTokens::default(),
+            prefix: Normalizer::default(),
             cuts: vec![Cut::Pattern(pattern)],
             model: Model::Pairs { start: Start::Bytes(start), pairs, whole_words: false },
             tokens,
@@ -149,7 +149,7 @@ pub(super) fn check_id(id: usize) -> Result<()> {
     Err(Error::Limit { what: "token id", found: id as u64, limit: VOCABULARY_MAX as u64 - 1 })
 }
 
-/// The tokens of the 256 bytes, all of which a tokeniser of bytes must have.
+/// The tokens of the 256 bytes, all of which a tokenizer of bytes must have.
 pub(super) fn byte_tokens(format: &'static str, tokens: &Tokens) -> Result<Box<[u32; 256]>> {
     let mut ids = Box::new([0; 256]);
     for (byte, id) in ids.iter_mut().enumerate() {
@@ -165,7 +165,7 @@ pub(super) fn pairs_of_rules<'a>(
     tokens: &Tokens,
     rules: impl ExactSizeIterator<Item = (&'a str, &'a str)>,
 ) -> Result<Pairs> {
-    let mut pairs = Pairs::with_room(rules.len());
+    let mut pairs = Pairs::with_capacity(rules.len());
     let mut both = String::new();
     for (rank, (left, right)) in rules.enumerate() {
         both.clear();
@@ -183,7 +183,7 @@ pub(super) fn pairs_of_rules<'a>(
 /// Every way to make a token of two others; it ranks by its id. This is how tiktoken merges.
 pub(super) fn pairs_of_tokens(tokens: &[Box<[u8]>]) -> Result<Pairs> {
     let ids: HashMap<&[u8], u32> = tokens.iter().enumerate().map(|(id, token)| (&**token, id as u32)).collect();
-    let mut pairs = Pairs::with_room(tokens.len() * 2);
+    let mut pairs = Pairs::with_capacity(tokens.len() * 2);
     for (id, token) in tokens.iter().enumerate() {
         if token.len() > TOKEN_BYTES_MAX {
             let (found, limit) = (token.len() as u64, TOKEN_BYTES_MAX as u64);
@@ -230,8 +230,8 @@ mod tests {
 
     #[test]
     fn bytes_are_their_own_tokens() {
-        let tokeniser = Tokeniser::byte_level();
-        assert_eq!(tokeniser.vocabulary_size(), 256);
-        assert_eq!(tokeniser.encode("h\u{e9}"), [0x68, 0xC3, 0xA9]);
+        let tokenizer = Tokenizer::byte_level();
+        assert_eq!(tokenizer.vocabulary_size(), 256);
+        assert_eq!(tokenizer.encode("h\u{e9}"), [0x68, 0xC3, 0xA9]);
     }
 }

@@ -1,6 +1,6 @@
 //! Words and their tokens, looked up instead of worked out.
 //!
-//! [`KnownWords`] are the words that are one token; they belong to the tokeniser, and all workers share them. [`WordCache`] has
+//! [`KnownWords`] are the words that are one token; they belong to the tokenizer, and all workers share them. [`WordCache`] has
 //! the others as a worker comes across them: most words of a text have been seen before.
 
 /// The longest word that is remembered, in bytes; with its length it fills a key.

@@ -85,7 +85,7 @@ impl Charsmap {
     /// Hands each entry that `key` begins with to `entry` until it says stop.
     fn walk(&self, key: &[u8], mut entry: impl FnMut(usize, usize) -> bool) {
         let Some(mut at) = self.units.first().map(|unit| unit.offset()) else { return };
-        for (place, &byte) in key.iter().enumerate() {
+        for (index, &byte) in key.iter().enumerate() {
             at ^= usize::from(byte);
             let Some(node) = self.units.get(at).filter(|node| byte != 0 && node.label() == u32::from(byte)) else {
                 return;
@@ -93,7 +93,7 @@ impl Charsmap {
             at ^= node.offset();
             if node.has_leaf()
                 && let Some(leaf) = self.units.get(at)
-                && !entry(leaf.value(), place + 1)
+                && !entry(leaf.value(), index + 1)
             {
                 return;
             }

@@ -1,10 +1,10 @@
-//! The classes of characters that tokenisers split by: letters, numbers, white space and the rest.
+//! The classes of characters that tokenizers split by: letters, numbers, white space and the rest.
 
 use std::sync::OnceLock;
 
 use regex_syntax::hir::{Class as HirClass, HirKind};
 
-/// What a character is to a tokeniser.
+/// What a character is to a tokenizer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
     /// None of the others: punctuation, symbols, marks, what is not assigned.
@@ -45,7 +45,7 @@ impl Classes {
         let mut pages: Vec<[Class; PAGE]> = Vec::new();
         let mut page_of = Vec::new();
         for page in classes.as_chunks::<PAGE>().0 {
-            // Neighbouring pages are alike (a whole script of letters), so the search from the end is short.
+            // Neighboring pages are alike (a whole script of letters), so the search from the end is short.
             let known = pages.iter().rposition(|known| known == page).unwrap_or_else(|| {
                 pages.push(*page);
                 pages.len() - 1
@@ -62,7 +62,7 @@ impl Classes {
     }
 }
 
-/// The ranges of a Unicode class, from the tables of the regular expressions that the established tokenisers use.
+/// The ranges of a Unicode class, from the tables of the regular expressions that the established tokenizers use.
 fn ranges(pattern: &str) -> Vec<(char, char)> {
     let class = regex_syntax::parse(pattern).expect("a general category is a pattern");
     match class.kind() {

@@ -1,4 +1,4 @@
-//! Cuts: the ways in which a tokeniser file may ask for text to be cut into words, one after the other.
+//! Cuts: the ways in which a tokenizer file may ask for text to be cut into words, one after the other.
 
 use super::classes::{Class, Classes};
 use super::split::Pattern;

@@ -22,12 +22,12 @@ pub struct EmbeddingTable {
 
 impl EmbeddingTable {
     /// A table of pseudo-random numbers, uniform in [0, 1), which depend on `seed`, row and column only. It stands for a
-    /// trained one where only its size matters: PRESTO's table is random too (inventory §1.5).
+    /// trained one where only its size matters: PRESTO's table is random too.
     pub fn seeded(seed: u64, rows: usize, columns: usize) -> Result<Self> {
         check_size(rows, columns)?;
         // SplitMix64: a counter through a mixer, so that any number can be made by itself.
-        let uniform = |place: usize| {
-            let mut bits = seed.wrapping_add((place as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let uniform = |index: usize| {
+            let mut bits = seed.wrapping_add((index as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
             bits = (bits ^ bits >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
             bits = (bits ^ bits >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
             ((bits ^ bits >> 31) >> 40) as f32 / (1 << 24) as f32

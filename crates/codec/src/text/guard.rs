@@ -56,15 +56,15 @@ struct Watched {
     document: Document,
     depths: RefCell<HashMap<NodeId, u32>>,
     depth_max: Cell<u32>,
-    /// Text on its way to its place. An entity comes by itself, so a text of entities comes in thousands of parts.
-    text: RefCell<Option<(Place, String)>>,
+    /// Text on its way to its position. An entity comes by itself, so a text of entities comes in thousands of parts.
+    text: RefCell<Option<(Position, String)>>,
     /// What escaping the texts so far will cost.
     escaped_bytes: Cell<u64>,
 }
 
 /// Where the parser wants something put.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Position {
     Into(NodeId),
     Before(NodeId),
     /// Before the first, or into the second if the first has no parent.
@@ -72,51 +72,51 @@ enum Place {
 }
 
 impl Watched {
-    fn put(&self, place: Place, child: NodeOrText<NodeId>) {
+    fn put(&self, position: Position, child: NodeOrText<NodeId>) {
         if let NodeOrText::AppendText(text) = &child {
             let mut held = self.text.borrow_mut();
-            if let Some((_, before)) = held.as_mut().filter(|(held, _)| *held == place) {
+            if let Some((_, before)) = held.as_mut().filter(|(held, _)| *held == position) {
                 before.push_str(text);
                 return;
             }
             drop(held);
             self.flush();
-            *self.text.borrow_mut() = Some((place, text.to_string()));
+            *self.text.borrow_mut() = Some((position, text.to_string()));
             return;
         }
         self.flush();
-        let depth = match place {
-            Place::Into(parent) => self.depth(parent) + 1,
-            Place::Before(sibling) => self.depth(sibling),
-            Place::BeforeOrInto(element, parent) => self.depth(element).max(self.depth(parent) + 1),
+        let depth = match position {
+            Position::Into(parent) => self.depth(parent) + 1,
+            Position::Before(sibling) => self.depth(sibling),
+            Position::BeforeOrInto(element, parent) => self.depth(element).max(self.depth(parent) + 1),
         };
         self.note(&child, depth);
-        self.hand_on(place, child);
+        self.hand_on(position, child);
     }
 
     /// Hands on the text that was held back. Done before anything else changes.
     fn flush(&self) {
-        if let Some((place, text)) = self.text.take() {
-            if !self.is_script(place) {
+        if let Some((position, text)) = self.text.take() {
+            if !self.is_script(position) {
                 let signs = text.bytes().filter(|byte| matches!(byte, b'&' | b'<' | b'>' | 0xC2)).count();
                 self.escaped_bytes.set(self.escaped_bytes.get() + signs as u64 * text.len() as u64);
             }
-            self.hand_on(place, NodeOrText::AppendText(StrTendril::from_slice(&text)));
+            self.hand_on(position, NodeOrText::AppendText(StrTendril::from_slice(&text)));
         }
     }
 
     /// Whether what is put there is no text to be read, and not escaped.
-    fn is_script(&self, place: Place) -> bool {
-        let Place::Into(parent) = place else { return false };
+    fn is_script(&self, position: Position) -> bool {
+        let Position::Into(parent) = position else { return false };
         let name = self.document.tree.get_name(&parent);
         name.is_some_and(|name| matches!(&*name.local, "script" | "style"))
     }
 
-    fn hand_on(&self, place: Place, child: NodeOrText<NodeId>) {
-        match place {
-            Place::Into(parent) => self.document.append(&parent, child),
-            Place::Before(sibling) => self.document.append_before_sibling(&sibling, child),
-            Place::BeforeOrInto(element, parent) => {
+    fn hand_on(&self, position: Position, child: NodeOrText<NodeId>) {
+        match position {
+            Position::Into(parent) => self.document.append(&parent, child),
+            Position::Before(sibling) => self.document.append_before_sibling(&sibling, child),
+            Position::BeforeOrInto(element, parent) => {
                 self.document.append_based_on_parent_node(&element, &parent, child);
             }
         }
@@ -180,11 +180,11 @@ impl TreeSink for Watched {
     }
 
     fn append(&self, parent: &NodeId, child: NodeOrText<NodeId>) {
-        self.put(Place::Into(*parent), child);
+        self.put(Position::Into(*parent), child);
     }
 
     fn append_based_on_parent_node(&self, element: &NodeId, before: &NodeId, child: NodeOrText<NodeId>) {
-        self.put(Place::BeforeOrInto(*element, *before), child);
+        self.put(Position::BeforeOrInto(*element, *before), child);
     }
 
     fn append_doctype_to_document(&self, name: StrTendril, public: StrTendril, system: StrTendril) {
@@ -207,7 +207,7 @@ impl TreeSink for Watched {
     }
 
     fn append_before_sibling(&self, sibling: &NodeId, child: NodeOrText<NodeId>) {
-        self.put(Place::Before(*sibling), child);
+        self.put(Position::Before(*sibling), child);
     }
 
     fn add_attrs_if_missing(&self, target: &NodeId, attributes: Vec<Attribute>) {
@@ -231,7 +231,7 @@ impl TreeSink for Watched {
 
 /// Whether the attributes of a page can be read in reasonable time.
 ///
-/// What is a tag depends on what comes before it, so every place where one could begin is tried; the true ones are among
+/// What is a tag depends on what comes before it, so every offset where one could begin is tried; the true ones are among
 /// them.
 fn check_attributes(html: &[u8]) -> Result<()> {
     let mut comparisons = 0_u64;
@@ -264,12 +264,12 @@ enum Within {
 fn count_attributes(tag: &[u8]) -> (u64, usize) {
     let mut attributes = 0;
     let mut within = Within::TagName;
-    for (place, &byte) in tag.iter().enumerate() {
+    for (index, &byte) in tag.iter().enumerate() {
         let space = matches!(byte, b' ' | b'\t' | b'\n' | b'\r' | 0x0C);
         within = match (within, byte) {
             (Within::Quoted(quote), _) if byte == quote => Within::BeforeName,
             (Within::Quoted(_), _) => continue,
-            (_, b'>') => return (attributes, place + 1),
+            (_, b'>') => return (attributes, index + 1),
             (Within::BeforeValue, b'"' | b'\'') => Within::Quoted(byte),
             (Within::BeforeValue, _) if space => Within::BeforeValue,
             (Within::BeforeValue | Within::Unquoted, _) if !space => Within::Unquoted,

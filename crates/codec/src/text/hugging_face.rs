@@ -13,14 +13,14 @@ use serde_json::Value;
 use super::added::{AddedToken, AddedTokens};
 use super::byte_level::check_id;
 use super::cut::Cut;
-use super::normalise::{Change, NormaliseRoom, Normaliser};
-use super::tokeniser::{Parts, Tokeniser};
+use super::normalize::{Change, NormalizeScratch, Normalizer};
+use super::tokenizer::{Parts, Tokenizer};
 use crate::error::{Error, Result};
 
 const FORMAT: &str = "tokenizer.json";
 
-impl Tokeniser {
-    /// The tokeniser of a Hugging Face `tokenizer.json`: byte-pair encodings and unigram models. Special tokens that stand
+impl Tokenizer {
+    /// The tokenizer of a Hugging Face `tokenizer.json`: byte-pair encodings and unigram models. Special tokens that stand
     /// in a text are tokens, and none are put around it.
     pub fn from_hugging_face(json: &[u8]) -> Result<Self> {
         let file: Value = serde_json::from_slice(json).map_err(|error| Error::Format {
@@ -30,23 +30,23 @@ impl Tokeniser {
             truncated: false,
             source: Some(Box::new(error)),
         })?;
-        let mut normaliser = Normaliser::default();
-        text::normaliser(&file["normalizer"], &mut normaliser.changes)?;
-        let mut prefix = Normaliser::default();
+        let mut normalizer = Normalizer::default();
+        text::normalizer(&file["normalizer"], &mut normalizer.changes)?;
+        let mut prefix = Normalizer::default();
         let mut cuts = Vec::new();
-        let bytes = text::pre_tokeniser(&file["pre_tokenizer"], &mut prefix.changes, &mut cuts)?;
+        let bytes = text::pre_tokenizer(&file["pre_tokenizer"], &mut prefix.changes, &mut cuts)?;
         let mut loaded = model::model(&file["model"], bytes)?;
-        let [added, added_normalised] = added_tokens(&file["added_tokens"], &normaliser, &mut loaded)?;
+        let [added, added_normalized] = added_tokens(&file["added_tokens"], &normalizer, &mut loaded)?;
         if cuts.is_empty() && loaded.keeps_words_apart {
             cuts.push(Cut::BeforeSpaceSignRuns);
         }
-        let mut changes = normaliser.changes.iter().chain(&prefix.changes);
+        let mut changes = normalizer.changes.iter().chain(&prefix.changes);
         let space_before =
             changes.any(|change| matches!(change, Change::Prepend { .. } | Change::PrependUnlessThere { .. }));
         Ok(Self::from_parts(Parts {
             added,
-            normaliser,
-            added_normalised,
+            normalizer,
+            added_normalized,
             prefix,
             cuts,
             model: loaded.model,
@@ -57,8 +57,8 @@ impl Tokeniser {
     }
 }
 
-/// Those that are looked for in the text as it is, and those looked for when it has been normalised.
-fn added_tokens(list: &Value, normaliser: &Normaliser, loaded: &mut model::Loaded) -> Result<[AddedTokens; 2]> {
+/// Those that are looked for in the text as it is, and those looked for when it has been normalized.
+fn added_tokens(list: &Value, normalizer: &Normalizer, loaded: &mut model::Loaded) -> Result<[AddedTokens; 2]> {
     let mut found = [Vec::new(), Vec::new()];
     for token in list.as_array().into_iter().flatten() {
         let content = text_of(token, "added_tokens", "content")?;
@@ -68,9 +68,9 @@ fn added_tokens(list: &Value, normaliser: &Normaliser, loaded: &mut model::Loade
         if flag("single_word") {
             return Err(unsupported("added_tokens with `single_word`"));
         }
-        let late = flag("normalized") && !normaliser.is_empty();
-        let mut room = NormaliseRoom::default();
-        let text = if late { normaliser.apply(content, true, &mut room) } else { content };
+        let late = flag("normalized") && !normalizer.is_empty();
+        let mut scratch = NormalizeScratch::default();
+        let text = if late { normalizer.apply(content, true, &mut scratch) } else { content };
         found[usize::from(late)].push(AddedToken {
             id: id as u32,
             text: text.to_owned(),
@@ -102,6 +102,6 @@ fn unsupported(what: impl AsRef<str>) -> Error {
     Error::unsupported(
         FORMAT,
         format!("the component {}", what.as_ref()),
-        "use a byte-pair or unigram tokeniser, or tokenise with the tool that made it and store the ids",
+        "use a byte-pair or unigram tokenizer, or tokenize with the tool that made it and store the ids",
     )
 }

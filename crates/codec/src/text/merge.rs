@@ -10,9 +10,9 @@ const SCAN_MAX: usize = 96;
 
 const NEVER: Merge = Merge { rank: u32::MAX, id: u32::MAX };
 
-/// Room for the work, used again from word to word.
+/// Scratch for the work, used again from word to word.
 #[derive(Debug, Default)]
-pub(super) struct MergeRoom {
+pub(super) struct MergeScratch {
     /// The symbols to merge; afterwards the tokens.
     pub(super) symbols: Vec<u32>,
     merges: Vec<Merge>,
@@ -21,7 +21,7 @@ pub(super) struct MergeRoom {
     heap: BinaryHeap<Reverse<(u32, u32, u32)>>,
 }
 
-impl MergeRoom {
+impl MergeScratch {
     /// Merges `symbols` until no pair is left that can be.
     pub(super) fn merge(&mut self, pairs: &Pairs) {
         if self.symbols.len() <= SCAN_MAX { self.scan(pairs) } else { self.heap(pairs) }
@@ -73,7 +73,7 @@ impl MergeRoom {
         }
         while let Some(Reverse((rank, at, id))) = heap.pop() {
             let right = next[at as usize];
-            // A symbol that was merged into its left neighbour is out of the list: nothing comes after it.
+            // A symbol that was merged into its left neighbor is out of the list: nothing comes after it.
             if right == NONE || pairs.get(symbols[at as usize], symbols[right as usize]) != Some(Merge { rank, id }) {
                 continue;
             }
@@ -117,13 +117,13 @@ mod tests {
             rules in proptest::collection::vec((0_u32..40, 0_u32..40, 0_u32..20), 0..200),
             symbols in proptest::collection::vec(0_u32..12, 1..300),
         ) {
-            let mut pairs = Pairs::with_room(rules.len());
-            for (place, &(left, right, rank)) in rules.iter().enumerate() {
-                pairs.insert(left, right, Merge { rank, id: 12 + place as u32 % 28 });
+            let mut pairs = Pairs::with_capacity(rules.len());
+            for (index, &(left, right, rank)) in rules.iter().enumerate() {
+                pairs.insert(left, right, Merge { rank, id: 12 + index as u32 % 28 });
             }
-            let mut scanned = MergeRoom { symbols: symbols.clone(), ..MergeRoom::default() };
+            let mut scanned = MergeScratch { symbols: symbols.clone(), ..MergeScratch::default() };
             scanned.scan(&pairs);
-            let mut heaped = MergeRoom { symbols, ..MergeRoom::default() };
+            let mut heaped = MergeScratch { symbols, ..MergeScratch::default() };
             heaped.heap(&pairs);
             prop_assert_eq!(scanned.symbols, heaped.symbols);
         }

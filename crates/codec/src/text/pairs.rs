@@ -21,8 +21,8 @@ pub(super) struct Pairs {
 const EMPTY: (u64, Merge) = (u64::MAX, Merge { rank: u32::MAX, id: u32::MAX });
 
 impl Pairs {
-    /// An empty table with room for `count`.
-    pub(super) fn with_room(count: usize) -> Self {
+    /// An empty table with space for `count`.
+    pub(super) fn with_capacity(count: usize) -> Self {
         let slots = (count * 2).next_power_of_two().max(16);
         Self { slots: vec![EMPTY; slots], mask: slots - 1, len: 0 }
     }
@@ -30,7 +30,7 @@ impl Pairs {
     /// Adds a pair, unless it is there already: the first of two wins, as it has the lower rank.
     pub(super) fn insert(&mut self, left: u32, right: u32, merge: Merge) -> bool {
         if (self.len + 1) * 2 > self.slots.len() {
-            let mut larger = Self::with_room(self.slots.len());
+            let mut larger = Self::with_capacity(self.slots.len());
             for &(key, merge) in self.slots.iter().filter(|slot| slot.0 != EMPTY.0) {
                 larger.put(key, merge);
             }
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn pairs_are_found_and_the_first_of_two_stays() {
-        let mut pairs = Pairs::with_room(0);
+        let mut pairs = Pairs::with_capacity(0);
         for id in 0..1000 {
             assert!(pairs.insert(id, id * 7 % 13, Merge { rank: id, id: id + 1000 }));
             assert!(!pairs.insert(id, id * 7 % 13, Merge { rank: 0, id: 0 }));

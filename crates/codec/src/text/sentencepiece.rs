@@ -1,4 +1,4 @@
-//! SentencePiece's `.model` files: a protocol buffer `ModelProto` with the pieces, the kind of model and the normaliser.
+//! SentencePiece's `.model` files: a protocol buffer `ModelProto` with the pieces, the kind of model and the normalizer.
 
 mod proto;
 
@@ -7,19 +7,19 @@ use std::collections::HashMap;
 use super::added::{AddedToken, AddedTokens};
 use super::charsmap::Charsmap;
 use super::cut::{Cut, SPACE_SIGN, keeps_words_apart};
-use super::normalise::{Change, Normaliser, SentencePiece};
+use super::normalize::{Change, Normalizer, SentencePiece};
 use super::pairs::{Merge, Pairs};
-use super::tokeniser::{Model, Parts, Start, Tokeniser, Tokens};
+use super::tokenizer::{Model, Parts, Start, Tokenizer, Tokens};
 use super::unigram::{Sums, Unigram};
 use crate::error::{Error, Result};
 use proto::{Kind, ModelFile, Piece, PieceKind};
 
 const FORMAT: &str = "sentencepiece";
 
-const HINT: &str = "use a model of kind `bpe` or `unigram`, or tokenise with SentencePiece and store the ids";
+const HINT: &str = "use a model of kind `bpe` or `unigram`, or tokenize with SentencePiece and store the ids";
 
-impl Tokeniser {
-    /// The tokeniser of a SentencePiece `.model` file: byte-pair encodings and unigram models, with the table of characters
+impl Tokenizer {
+    /// The tokenizer of a SentencePiece `.model` file: byte-pair encodings and unigram models, with the table of characters
     /// and the bytes for unknown characters that the file has.
     pub fn from_sentencepiece(model: &[u8]) -> Result<Self> {
         let file = ModelFile::read(model)?;
@@ -52,7 +52,7 @@ impl Tokeniser {
             [] => None,
             blob => Some(Charsmap::new(FORMAT, blob)?),
         };
-        let normaliser = SentencePiece {
+        let normalizer = SentencePiece {
             charsmap,
             kept: kept.clone(),
             space_before: file.space_before,
@@ -62,10 +62,10 @@ impl Tokeniser {
         };
         Ok(Self::from_parts(Parts {
             added: AddedTokens::default(),
-            normaliser: Normaliser { changes: vec![Change::SentencePiece(normaliser)] },
+            normalizer: Normalizer { changes: vec![Change::SentencePiece(normalizer)] },
             // A unigram model weighs them against other pieces; in byte pairs they stand by themselves.
-            added_normalised: if file.kind == Kind::BytePairs { kept } else { AddedTokens::default() },
-            prefix: Normaliser::default(),
+            added_normalized: if file.kind == Kind::BytePairs { kept } else { AddedTokens::default() },
+            prefix: Normalizer::default(),
             cuts,
             model,
             tokens: tokens(&file)?,
@@ -97,11 +97,11 @@ fn byte_pairs(file: &ModelFile, unknown: u32, bytes: Option<Box<[u32; 256]>>) ->
     let mut pieces: Vec<(u32, &Piece)> = file.of_kind(PieceKind::Normal).collect();
     let ids: HashMap<&str, u32> = pieces.iter().map(|&(id, piece)| (&*piece.text, id)).collect();
     pieces.sort_by(|one, other| other.1.score.total_cmp(&one.1.score));
-    let mut pairs = Pairs::with_room(pieces.len() * 2);
+    let mut pairs = Pairs::with_capacity(pieces.len() * 2);
     let mut rank = 0;
-    for (place, &(id, piece)) in pieces.iter().enumerate() {
+    for (index, &(id, piece)) in pieces.iter().enumerate() {
         // Pieces of equal score have equal rank: the leftmost comes first.
-        rank += u32::from(place > 0 && pieces[place - 1].1.score > piece.score);
+        rank += u32::from(index > 0 && pieces[index - 1].1.score > piece.score);
         for (at, character) in piece.text.char_indices() {
             if !ids.contains_key(&*character.encode_utf8(&mut [0; 4])) {
                 let what = format!("the piece `{}` with the character `{character}`, which is no piece", piece.text);

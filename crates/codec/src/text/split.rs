@@ -1,6 +1,6 @@
 //! Cuts text into words before tokens are made of them: the patterns of GPT-2 and its heirs, without a regular expression.
 //!
-//! A tokeniser never joins characters across words, so words can be looked up. Each pattern is given in its own notation
+//! A tokenizer never joins characters across words, so words can be looked up. Each pattern is given in its own notation
 //! beside the function that does it.
 
 use super::classes::{Class, Classes};

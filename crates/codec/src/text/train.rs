@@ -5,15 +5,15 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
 
 use super::byte_level::{TOKEN_BYTES_MAX, pairs_of_tokens};
 use super::split::Pattern;
-use super::tokeniser::{Tokeniser, VOCABULARY_MAX};
+use super::tokenizer::{Tokenizer, VOCABULARY_MAX};
 use crate::error::{Error, Result};
 
 /// A pair of tokens.
 type Pair = (u32, u32);
 
-impl Tokeniser {
-    /// A tokeniser with up to `vocabulary_size` tokens, made from `texts`: the 256 bytes and then, again and again, the
-    /// most frequent pair of neighbours as one token (the first by id among equals), until no pair occurs twice.
+impl Tokenizer {
+    /// A tokenizer with up to `vocabulary_size` tokens, made from `texts`: the 256 bytes and then, again and again, the
+    /// most frequent pair of neighbors as one token (the first by id among equals), until no pair occurs twice.
     ///
     /// The same texts give the same vocabulary. It is meant for demonstrations and for small corpora: all distinct words
     /// are held in memory.
@@ -27,7 +27,7 @@ impl Tokeniser {
             Pattern::Gpt2.words(text, |start, end| *counts.entry(&text.as_bytes()[start..end]).or_default() += 1);
         }
         let mut training = Training::default();
-        // A longer word is a run of signs, from which nothing is to be learnt.
+        // A longer word is a run of signs, from which nothing is to be learned.
         for (word, count) in counts.into_iter().filter(|(word, _)| word.len() <= TOKEN_BYTES_MAX) {
             training.add(word.iter().map(|&byte| u32::from(byte)).collect(), count);
         }
@@ -55,7 +55,7 @@ struct Training {
     words: Vec<(Vec<u32>, u64)>,
     counts: HashMap<Pair, u64>,
     /// The words that a pair occurs in, or did.
-    places: HashMap<Pair, HashSet<usize>>,
+    words_by_pair: HashMap<Pair, HashSet<usize>>,
     /// Counts that were true once; the true one is in `counts`.
     heap: BinaryHeap<(u64, Reverse<Pair>)>,
 }
@@ -68,7 +68,7 @@ impl Training {
             let total = self.counts.entry(pair).or_default();
             *total += count;
             self.heap.push((*total, Reverse(pair)));
-            self.places.entry(pair).or_default().insert(number);
+            self.words_by_pair.entry(pair).or_default().insert(number);
         }
         self.words.push((word, count));
     }
@@ -85,7 +85,7 @@ impl Training {
 
     fn merge(&mut self, pair: Pair, id: u32) {
         let mut changed = HashSet::new();
-        for number in self.places.remove(&pair).unwrap_or_default() {
+        for number in self.words_by_pair.remove(&pair).unwrap_or_default() {
             let (word, count) = &mut self.words[number];
             for old in word.windows(2) {
                 let old = (old[0], old[1]);
@@ -103,7 +103,7 @@ impl Training {
             for new in word.windows(2) {
                 let new = (new[0], new[1]);
                 *self.counts.entry(new).or_default() += *count;
-                self.places.entry(new).or_default().insert(number);
+                self.words_by_pair.entry(new).or_default().insert(number);
                 changed.insert(new);
             }
         }
@@ -120,14 +120,14 @@ mod tests {
     #[test]
     fn frequent_words_become_tokens() {
         let text = "the cat and the dog and the bird, the end. ".repeat(10);
-        let tokeniser = Tokeniser::train([text.as_str()], 400).unwrap();
-        assert!(tokeniser.id_of(" the").is_some());
-        let ids = tokeniser.encode(&text);
+        let tokenizer = Tokenizer::train([text.as_str()], 400).unwrap();
+        assert!(tokenizer.id_of(" the").is_some());
+        let ids = tokenizer.encode(&text);
         assert!(ids.len() * 4 < text.len() * 2, "{} tokens for {} bytes", ids.len(), text.len());
-        assert_eq!(tokeniser.decode(&ids).unwrap(), text.as_bytes());
-        let again = Tokeniser::from_tiktoken(tokeniser.to_tiktoken().unwrap().as_bytes(), Pattern::Gpt2).unwrap();
+        assert_eq!(tokenizer.decode(&ids).unwrap(), text.as_bytes());
+        let again = Tokenizer::from_tiktoken(tokenizer.to_tiktoken().unwrap().as_bytes(), Pattern::Gpt2).unwrap();
         assert_eq!(again.encode(&text), ids);
-        assert!(Tokeniser::train([""], 255).is_err());
-        assert_eq!(Tokeniser::train([""], 256).unwrap().vocabulary_size(), 256);
+        assert!(Tokenizer::train([""], 255).is_err());
+        assert_eq!(Tokenizer::train([""], 256).unwrap().vocabulary_size(), 256);
     }
 }

@@ -33,7 +33,7 @@ const SUM_MAX: f64 = 100_000.0;
 const NO_PIECE: u32 = u32::MAX;
 const ROOT: u32 = 0;
 
-/// The best cut that ends at a place.
+/// The best cut that ends at an offset.
 #[derive(Debug, Clone, Copy)]
 struct Best {
     score: f64,
@@ -41,9 +41,9 @@ struct Best {
     id: u32,
 }
 
-/// Room for the work, used again from word to word.
+/// Scratch for the work, used again from word to word.
 #[derive(Debug, Default)]
-pub(super) struct UnigramRoom {
+pub(super) struct UnigramScratch {
     best: Vec<Option<Best>>,
     /// What was found: start, end and id of each piece.
     pub(super) pieces: Vec<(u32, u32, u32)>,
@@ -71,7 +71,7 @@ impl Unigram {
             scores[id as usize] = score;
             lowest = lowest.min(score);
         }
-        let mut tree = Pairs::with_room(edges.len());
+        let mut tree = Pairs::with_capacity(edges.len());
         for ((node, byte), child) in edges {
             tree.insert(node, u32::from(byte), Merge { rank: piece_of[child as usize], id: child });
         }
@@ -100,16 +100,16 @@ impl Unigram {
         }
     }
 
-    /// Cuts `word`, leaving the pieces in `room`. Characters that no piece covers come out as the unknown, each by itself.
-    pub(super) fn cut(&self, word: &str, room: &mut UnigramRoom) {
+    /// Cuts `word`, leaving the pieces in `scratch`. Characters that no piece covers come out as the unknown, each by itself.
+    pub(super) fn cut(&self, word: &str, scratch: &mut UnigramScratch) {
         let bytes = word.as_bytes();
-        room.best.clear();
-        room.best.resize(bytes.len() + 1, None);
-        room.best[0] = Some(Best { score: 0.0, start: 0, id: self.unknown });
+        scratch.best.clear();
+        scratch.best.resize(bytes.len() + 1, None);
+        scratch.best[0] = Some(Best { score: 0.0, start: 0, id: self.unknown });
         let mut furthest = 0;
         for (start, character) in word.char_indices() {
-            self.begin_again(&mut room.best, start, furthest);
-            let Some(here) = room.best[start].map(|best| best.score) else { continue };
+            self.begin_again(&mut scratch.best, start, furthest);
+            let Some(here) = scratch.best[start].map(|best| best.score) else { continue };
             let character_end = start + character.len_utf8();
             let mut single_seen = false;
             let mut node = ROOT;
@@ -118,7 +118,7 @@ impl Unigram {
                 node = next;
                 if piece != NO_PIECE {
                     let score = self.sum(self.scores[piece as usize], here);
-                    offer(&mut room.best[end + 1], Best { score, start: start as u32, id: piece });
+                    offer(&mut scratch.best[end + 1], Best { score, start: start as u32, id: piece });
                     furthest = furthest.max(end + 1);
                     single_seen |= end + 1 == character_end;
                 }
@@ -126,24 +126,24 @@ impl Unigram {
             if !single_seen {
                 let score = self.sum(self.unknown_score, here);
                 furthest = furthest.max(character_end);
-                offer(&mut room.best[character_end], Best { score, start: start as u32, id: self.unknown });
+                offer(&mut scratch.best[character_end], Best { score, start: start as u32, id: self.unknown });
             }
         }
-        room.pieces.clear();
+        scratch.pieces.clear();
         let mut end = bytes.len() as u32;
         while end > 0 {
-            let Some(best) = room.best[end as usize] else { break };
-            room.pieces.push((best.start, end, best.id));
+            let Some(best) = scratch.best[end as usize] else { break };
+            scratch.pieces.push((best.start, end, best.id));
             end = best.start;
         }
-        room.pieces.reverse();
+        scratch.pieces.reverse();
     }
 }
 
 /// Keeps the better; the first of equals stays.
-fn offer(place: &mut Option<Best>, offered: Best) {
-    if place.is_none_or(|best| offered.score > best.score) {
-        *place = Some(offered);
+fn offer(slot: &mut Option<Best>, offered: Best) {
+    if slot.is_none_or(|best| offered.score > best.score) {
+        *slot = Some(offered);
     }
 }
 
@@ -155,10 +155,10 @@ mod tests {
     fn the_highest_sum_wins_and_the_unknown_stands_alone() {
         let pieces = [(0, &b"a"[..], -1.0), (1, b"b", -2.0), (2, b"ab", -2.5), (3, b"abc", -9.0)];
         let model = Unigram::new(pieces.into_iter(), 9, Sums::Double);
-        let mut room = UnigramRoom::default();
-        model.cut("ab\u{e9}abc", &mut room);
-        assert_eq!(room.pieces, [(0, 2, 2), (2, 4, 9), (4, 7, 3)]);
-        model.cut("", &mut room);
-        assert!(room.pieces.is_empty());
+        let mut scratch = UnigramScratch::default();
+        model.cut("ab\u{e9}abc", &mut scratch);
+        assert_eq!(scratch.pieces, [(0, 2, 2), (2, 4, 9), (4, 7, 3)]);
+        model.cut("", &mut scratch);
+        assert!(scratch.pieces.is_empty());
     }
 }

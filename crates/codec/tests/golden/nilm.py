@@ -2,7 +2,7 @@
 
     python nilm.py
 
-Needs NumPy and h5py. The formulas are those of the inventory, §1.5, written down vector by vector; the Rust tests generate
+Needs NumPy and h5py. The formulas are those of PRESTO, written down vector by vector; the Rust tests generate
 the same recording from the same formula.
 """
 

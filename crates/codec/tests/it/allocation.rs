@@ -19,7 +19,7 @@ fn count(change: isize) {
     PEAK_BYTES.set(PEAK_BYTES.get().max(held));
 }
 
-// SAFETY: every call goes to the system's allocator unchanged; the counters are constant-initialised thread-local cells,
+// SAFETY: every call goes to the system's allocator unchanged; the counters are constant-initialized thread-local cells,
 // which neither allocate nor have destructors.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {

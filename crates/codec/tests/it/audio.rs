@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use crate::allocation::peak_bytes;
 use crate::data;
 
-const STORED: AudioOptions = AudioOptions { mix: Mix::AsStored, accept_partial: false, samples_max: 1 << 24 };
+const STORED: AudioOptions = AudioOptions { mix: Mix::AsStored, allow_truncated: false, samples_max: 1 << 24 };
 
 /// What ffmpeg decodes of the shared files; made by `pcm.py` beside it.
 const FFMPEG: &str = include_str!("../golden/pcm.tsv");
@@ -97,9 +97,9 @@ fn mp3_is_what_ffmpeg_decodes_but_for_rounding() {
         assert_eq!((info.rate_hz.to_string(), info.channels.to_string()), (rate.to_owned(), channels.to_owned()));
         assert_eq!((samples.len() / info.channels).to_string(), count, "{}", line[0]);
         let probes: Vec<i16> = probes.split(',').map(|probe| probe.parse().unwrap()).collect();
-        for (place, &probe) in probes.iter().enumerate() {
-            let found = samples[place * samples.len() / probes.len()];
-            assert!((i32::from(found) - i32::from(probe)).abs() <= 1, "{} {place}: {found} {probe}", line[0]);
+        for (index, &probe) in probes.iter().enumerate() {
+            let found = samples[index * samples.len() / probes.len()];
+            assert!((i32::from(found) - i32::from(probe)).abs() <= 1, "{} {index}: {found} {probe}", line[0]);
             equal += usize::from(found == probe);
             probes_compared += 1;
         }
@@ -174,7 +174,7 @@ fn slow_spectrogram(samples: &[i16], options: &SpectrogramOptions) -> Vec<f64> {
     let (frame, step, bins) = (options.frame_samples(), options.step_samples(), options.fft_length / 2 + 1);
     let mel_of = |hertz: f64| 1127.0 * (1.0 + hertz / 700.0).ln();
     let (low, high) = (mel_of(options.lowest_hz), mel_of(options.highest_hz));
-    let corner = |place: usize| low + (high - low) * place as f64 / (options.mel_bands + 1) as f64;
+    let corner = |index: usize| low + (high - low) * index as f64 / (options.mel_bands + 1) as f64;
     let mut output = Vec::new();
     for start in (0..=samples.len() - frame).step_by(step) {
         let windowed: Vec<f64> = (0..frame)
@@ -188,10 +188,10 @@ fn slow_spectrogram(samples: &[i16], options: &SpectrogramOptions) -> Vec<f64> {
         };
         let magnitudes: Vec<f64> = (0..bins).map(magnitude).collect();
         for band in 0..options.mel_bands {
-            let (left, centre, right) = (corner(band), corner(band + 1), corner(band + 2));
+            let (left, center, right) = (corner(band), corner(band + 1), corner(band + 2));
             let weigh = |bin: usize| {
-                let place = mel_of(bin as f64 * f64::from(options.rate_hz) / 2.0 / (bins - 1) as f64);
-                ((place - left) / (centre - left)).min((right - place) / (right - centre)).max(0.0)
+                let mel = mel_of(bin as f64 * f64::from(options.rate_hz) / 2.0 / (bins - 1) as f64);
+                ((mel - left) / (center - left)).min((right - mel) / (right - center)).max(0.0)
             };
             let sum: f64 = (1..bins).map(|bin| magnitudes[bin] * weigh(bin)).sum();
             output.push((sum + f64::from(options.log_offset)).ln());
@@ -212,8 +212,8 @@ fn spectrograms_follow_their_definition_for_any_options() {
         SpectrogramOptions {
             rate_hz: 11_025,
             mel_bands: 3,
-            frame_milliseconds: 31,
-            step_milliseconds: 7,
+            window_milliseconds: 31,
+            hop_milliseconds: 7,
             ..base.clone()
         },
         SpectrogramOptions { rate_hz: 8000, fft_length: 162, mel_bands: 120, ..base },
@@ -246,7 +246,7 @@ fn silence_and_short_recordings_have_their_spectrograms() {
 fn options_that_do_not_fit_are_refused_with_a_reason() {
     let base = SpectrogramOptions::default();
     for (options, problem) in [
-        (SpectrogramOptions { step_milliseconds: 0, ..base.clone() }, "step"),
+        (SpectrogramOptions { hop_milliseconds: 0, ..base.clone() }, "step"),
         (SpectrogramOptions { fft_length: 1023, ..base.clone() }, "Fourier"),
         (SpectrogramOptions { rate_hz: 96_000, ..base.clone() }, "frame"),
         (SpectrogramOptions { mel_bands: 0, ..base.clone() }, "bands"),
@@ -352,13 +352,13 @@ fn a_flac_of_any_layout_comes_back() {
 fn damage_is_named_and_what_precedes_it_can_be_had() {
     let samples = noise(1000);
     let whole = flac::encode(&samples, 1, 16_000, 100, true);
-    let partial = AudioOptions { accept_partial: true, ..STORED };
+    let partial = AudioOptions { allow_truncated: true, ..STORED };
     let mut damaged = whole.clone();
-    let place = whole.len() - 450;
-    damaged[place] ^= 0x10;
+    let offset = whole.len() - 450;
+    damaged[offset] ^= 0x10;
     let error = decoded(&damaged, &STORED).map(drop).unwrap_err();
     assert!(error.to_string().contains("damaged"), "{error}");
-    for bytes in [&damaged[..], &whole[..place]] {
+    for bytes in [&damaged[..], &whole[..offset]] {
         let (info, found) = decoded(bytes, &partial).unwrap();
         assert!(
             info.partial && !found.is_empty() && found.len() < 1000 && samples.starts_with(&found),
@@ -366,10 +366,10 @@ fn damage_is_named_and_what_precedes_it_can_be_had() {
             found.len()
         );
     }
-    assert!(decoded(&whole[..place], &STORED).map(drop).unwrap_err().is_truncated());
+    assert!(decoded(&whole[..offset], &STORED).map(drop).unwrap_err().is_truncated());
     // Where the header does not say how long it is, a missing frame shows by what is left over of it.
     let unknown = flac::encode(&samples, 1, 16_000, 100, false);
-    assert!(decoded(&unknown[..place], &STORED).map(drop).unwrap_err().is_truncated());
+    assert!(decoded(&unknown[..offset], &STORED).map(drop).unwrap_err().is_truncated());
 
     let mp3 = silent_mp3(12);
     assert_eq!(decoded(&mp3, &STORED).unwrap().1.len(), 12 * 1152);
@@ -407,20 +407,20 @@ fn limits_hold_against_the_header_and_while_decoding() {
 }
 
 /// The sound of `golden/resample.py`.
-fn made_up_sound() -> Vec<i16> {
+fn made_up_audio() -> Vec<i16> {
     let noise = |n: i64| ((n * n * 7919 + n * 104_729) % 40_009 - 20_004) as i16;
     let step = |n: i64| if n % 20 < 10 { i16::MAX } else { i16::MIN };
     (0..150).map(|n| if n < 110 { noise(n) } else { step(n) }).collect()
 }
 
 #[test]
-fn resampled_sound_is_torchaudios() {
+fn resampled_audio_is_torchaudios() {
     let mut pairs = 0;
     for line in include_str!("../golden/resample.txt").lines().filter(|line| !line.starts_with('#')) {
         let numbers: Vec<i64> = line.split(' ').map(|number| number.parse().unwrap()).collect();
         let (from, to, expected) = (numbers[0] as u32, numbers[1] as u32, &numbers[2..]);
         let resampler = Resampler::new(from, to).unwrap();
-        let mut found = made_up_sound();
+        let mut found = made_up_audio();
         assert_eq!(resampler.output_samples(found.len()), expected.len() as u64, "{from} to {to} Hz");
         resampler.run(&mut found, 1, usize::MAX, &mut Vec::new()).unwrap();
         let furthest = found.iter().zip(expected).map(|(&found, &expected)| (i64::from(found) - expected).abs()).max();
@@ -430,7 +430,7 @@ fn resampled_sound_is_torchaudios() {
         assert!(off * 50 <= expected.len(), "{from} to {to} Hz: {off} of {} differ", expected.len());
 
         // Two channels are two sounds.
-        let mono = made_up_sound();
+        let mono = made_up_audio();
         let mut both: Vec<i16> = mono.iter().flat_map(|&sample| [sample, sample / 2]).collect();
         resampler.run(&mut both, 2, usize::MAX, &mut Vec::new()).unwrap();
         let left: Vec<i16> = both.iter().step_by(2).copied().collect();
@@ -475,7 +475,7 @@ fn other_formats_are_named() {
 }
 
 #[test]
-fn malformed_sound_is_refused_within_bounds() {
+fn malformed_audio_is_refused_within_bounds() {
     let Some(root) = data::folder("malformed") else { return };
     // Decoded, or a part of the reason why not.
     let expected = [
@@ -533,14 +533,14 @@ proptest! {
         cuts in any::<bool>(),
         head in any::<bool>(),
     ) {
-        let options = AudioOptions { samples_max: 1 << 20, accept_partial: true, ..AudioOptions::default() };
+        let options = AudioOptions { samples_max: 1 << 20, allow_truncated: true, ..AudioOptions::default() };
         for seed in seeds() {
             let mut bytes = seed;
-            for (place, value) in &flips {
+            for (index, value) in &flips {
                 // Half of the cases aim at the headers.
                 let reach = if head { bytes.len().min(64) } else { bytes.len() };
-                let place = place.index(reach);
-                bytes[place] = *value;
+                let offset = index.index(reach);
+                bytes[offset] = *value;
             }
             if cuts {
                 bytes.truncate(cut.index(bytes.len()));

@@ -2,20 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
+#[path = "../../../../tests/data.rs"]
+mod shared;
+
+pub(crate) use shared::data_folder as folder;
+
 /// The workspace's root.
 pub(crate) fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-/// A folder of the shared test data, or `None` with a printed reason.
-pub(crate) fn folder(name: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("FOREBAY_TEST_DATA").map_or_else(|| workspace().join("../shared/data"), PathBuf::from);
-    let folder = root.join(name);
-    if folder.is_dir() {
-        return Some(folder);
-    }
-    eprintln!("skipped: `{}` is absent; set FOREBAY_TEST_DATA to the folder of the test data", folder.display());
-    None
 }
 
 /// All files below a folder, in order.

@@ -8,7 +8,7 @@ use crate::audio::flac::crc;
 use crate::audio::noise;
 use crate::data;
 
-const STORED: AudioOptions = AudioOptions { mix: Mix::AsStored, accept_partial: false, samples_max: 1 << 24 };
+const STORED: AudioOptions = AudioOptions { mix: Mix::AsStored, allow_truncated: false, samples_max: 1 << 24 };
 
 fn decoded(bytes: &[u8]) -> Result<(AudioInfo, Vec<i16>)> {
     let mut samples = Vec::new();
@@ -43,7 +43,7 @@ fn coded(number: u64) -> Vec<u8> {
     }
     let more = (1..=6).find(|&more| number < 1 << (6 * more + 6 - more)).unwrap();
     let mut bytes = vec![!(0x7f_u8 >> more) | (number >> (6 * more)) as u8];
-    bytes.extend((0..more).rev().map(|place| 0x80 | (number >> (6 * place)) as u8 & 0x3f));
+    bytes.extend((0..more).rev().map(|index| 0x80 | (number >> (6 * index)) as u8 & 0x3f));
     bytes
 }
 

@@ -24,8 +24,8 @@ fn tall() -> Tensor {
 /// The file with one bit changed in the payload of its last strip.
 fn damaged(mut file: Vec<u8>) -> Vec<u8> {
     // 64 zero bytes are the end of every file.
-    let place = file.len() - 64 - 10;
-    file[place] ^= 4;
+    let offset = file.len() - 64 - 10;
+    file[offset] ^= 4;
     file
 }
 
@@ -52,7 +52,7 @@ fn a_region_decodes_only_the_strips_that_it_touches() {
         let file = damaged(whole);
         let mut decoder = Decoder::new();
         let top = Region { x: 5, y: 3, width: 600, height: 300 };
-        for channels in [Channels::AsStored, Channels::Grey] {
+        for channels in [Channels::AsStored, Channels::Gray] {
             let cut = |region| DecodeOptions { channels, region: Some(region), ..as_stored() };
             assert!(decoder.decode(&file, &cut(top)).is_ok(), "{mode:?}");
             let error = decoder.decode(&file, &cut(Region { height: 497, ..top })).unwrap_err();
@@ -69,8 +69,8 @@ fn every_prefix_says_that_it_is_truncated() {
     for mode in L3Mode::ALL {
         let file = l3(&original, mode);
         for length in 4..file.len() {
-            for accept_partial in [false, true] {
-                let options = DecodeOptions { accept_partial, ..as_stored() };
+            for allow_truncated in [false, true] {
+                let options = DecodeOptions { allow_truncated, ..as_stored() };
                 let error = decoder.decode(&file[..length], &options).unwrap_err();
                 assert!(error.is_truncated(), "{mode:?} cut at {length}: {error}");
                 assert!(error.to_string().ends_with("hint: copy or make the file again: an L3 is whole or nothing"));
@@ -120,7 +120,7 @@ fn limits_hold_before_anything_is_allocated() {
 fn the_released_layout_is_read() {
     let shape = forebay_l3::Shape::new(128, 64, 3, forebay_l3::Depth::Eight).unwrap();
     // Noise needs eight bits in some rows, which that layout loses: a ramp needs fewer, but some.
-    let ramp: Vec<u8> = (0..shape.bytes()).map(|place| (place / 3 % 128 / 8 * 3 + place / 384 * 2 + 1) as u8).collect();
+    let ramp: Vec<u8> = (0..shape.bytes()).map(|index| (index / 3 % 128 / 8 * 3 + index / 384 * 2 + 1) as u8).collect();
     let file = forebay_l3::encode_released(&forebay_l3::Pixels::new(shape, &ramp).unwrap(), 64).unwrap();
     assert_eq!(Format::detect(&file), Some(Format::L3));
     let mut decoder = Decoder::new();

@@ -36,7 +36,7 @@ const HELD_BYTES_MAX: usize = LIMITS.bytes_max + Limits::FIXED_BYTES + (1 << 20)
 const FILE_SECONDS_MAX: Duration = Duration::from_secs(20);
 
 /// How many files that Pillow decodes are refused, and why. Each refusal is the documented policy:
-/// what Pillow shows of the damaged ones is wrong or grey in part, and `accept_partial` shows the same.
+/// what Pillow shows of the damaged ones is wrong or gray in part, and `allow_truncated` shows the same.
 const REFUSED: [(&str, &str, usize); 13] = [
     ("go-fuzz-gif", "unsupported", 20),
     ("go-fuzz-jpeg", "damaged", 2),
@@ -58,9 +58,9 @@ const REFUSED: [(&str, &str, usize); 13] = [
 
 fn options() -> [DecodeOptions; 4] {
     let plain = DecodeOptions { limits: LIMITS, ..DecodeOptions::default() };
-    let partial = DecodeOptions { accept_partial: true, ..plain.clone() };
+    let partial = DecodeOptions { allow_truncated: true, ..plain.clone() };
     let stored = DecodeOptions { channels: Channels::AsStored, depth: Depth::AsStored, ..partial.clone() };
-    let small = DecodeOptions { channels: Channels::Grey, scale: Scale::Quarter, ..partial.clone() };
+    let small = DecodeOptions { channels: Channels::Gray, scale: Scale::Quarter, ..partial.clone() };
     [plain, partial, stored, small]
 }
 
@@ -119,7 +119,7 @@ fn malformed_pictures_are_refused_within_bounds() {
             }
         }
     }
-    eprintln!("malformed pictures: {counts:?}");
+    eprintln!("malformed images: {counts:?}");
     let table: BTreeMap<_, _> = REFUSED.iter().map(|&(folder, why, count)| ((folder, why), count)).collect();
     assert_eq!(refused, table);
 }

@@ -28,33 +28,33 @@ def png_depth(path):
 def upright_rgb(path):
     picture = ImageOps.exif_transpose(Image.open(path))
     if picture.mode.startswith("I"):
-        grey = (np.asarray(picture).astype(np.uint32) >> 8).astype(np.uint8)
-        return np.repeat(grey[:, :, None], 3, axis=2)
+        gray = (np.asarray(picture).astype(np.uint32) >> 8).astype(np.uint8)
+        return np.repeat(gray[:, :, None], 3, axis=2)
     return np.asarray(picture.convert("RGB"))
 
 
-def with_key(grey, key, full):
-    """Grey and alpha, where the samples equal to `key` are transparent."""
-    alpha = np.where(grey == key, 0, full).astype(grey.dtype)
-    return np.stack([grey, alpha], axis=2)
+def with_key(gray, key, full):
+    """Gray and alpha, where the samples equal to `key` are transparent."""
+    alpha = np.where(gray == key, 0, full).astype(gray.dtype)
+    return np.stack([gray, alpha], axis=2)
 
 
 def stored_deep(path, picture):
     key = picture.info.get("transparency")
     if picture.mode.startswith("I"):
-        grey = np.asarray(picture).astype(np.uint16)
-        return grey if key is None else with_key(grey, key, 65535)
+        gray = np.asarray(picture).astype(np.uint16)
+        return gray if key is None else with_key(gray, key, 65535)
     if key is None:
         try:
             import imagecodecs
         except ImportError:
-            return "no oracle for 16-bit colour: imagecodecs cannot be imported"
+            return "no oracle for 16-bit color: imagecodecs cannot be imported"
         with open(path, "rb") as file:
             return imagecodecs.png_decode(file.read())
     try:
         import cv2
     except ImportError:
-        return "no oracle for 16-bit colour with a transparent one: cv2 cannot be imported"
+        return "no oracle for 16-bit color with a transparent one: cv2 cannot be imported"
     return cv2.imread(path, cv2.IMREAD_UNCHANGED)[:, :, [2, 1, 0, 3]]
 
 

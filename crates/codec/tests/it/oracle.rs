@@ -1,4 +1,4 @@
-//! The same pixels as the established tools give: Pillow, and `imagecodecs` (libpng) for 16-bit colour.
+//! The same pixels as the established tools give: Pillow, and `imagecodecs` (libpng) for 16-bit color.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::variants;
 const FOLDERS: [&str; 7] =
     ["codec", "kodak", "images-jpeg", "images-jpeg-large", "images-png-hd", "images-png-neverjpeg", "images-png-512"];
 
-/// Pillow brings another version of libjpeg-turbo: its colour conversion may round differently by one or two levels.
+/// Pillow brings another version of libjpeg-turbo: its color conversion may round differently by one or two levels.
 const JPEG_DIFFERENCE_MAX: u8 = 2;
 
 /// One picture as the oracle decoded it, or why it did not.
@@ -136,9 +136,9 @@ impl Tally {
     }
 }
 
-/// The one place where Pillow is not followed; see `docs/formats/images.md`.
+/// The only case where Pillow is not followed; see `docs/formats/images.md`.
 #[test]
-fn pillow_clips_sixteen_bit_grey_and_we_scale_it() {
+fn pillow_clips_sixteen_bit_gray_and_we_scale_it() {
     const SCRIPT: &str = "import sys; import numpy as np; from PIL import Image; \
         print(*np.asarray(Image.open(sys.argv[1]).convert('L')).ravel())";
     let values = [0_u16, 255, 256, 1000, 32_768, 65_535];
@@ -147,7 +147,7 @@ fn pillow_clips_sixteen_bit_grey_and_we_scale_it() {
     let folder = tempfile::tempdir().unwrap();
     for (name, extension) in [("png", "png"), ("pnm", "pgm")] {
         let file = encode(deep.view(), &name.parse().unwrap()).unwrap();
-        let options = DecodeOptions { channels: Channels::Grey, ..DecodeOptions::default() };
+        let options = DecodeOptions { channels: Channels::Gray, ..DecodeOptions::default() };
         assert_eq!(&Decoder::new().decode(&file, &options).unwrap().data()[..], [0, 0, 1, 3, 128, 255]);
         let path = folder.path().join("deep").with_extension(extension);
         std::fs::write(&path, file).unwrap();

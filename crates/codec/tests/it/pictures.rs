@@ -19,7 +19,7 @@ pub(crate) fn decode_reporting(
     decoder.decode_reporting(&Picture::open(file)?.plan(options)?)
 }
 
-/// A picture of smooth colour with some noise, the same for the same seed.
+/// A picture of smooth color with some noise, the same for the same seed.
 pub(crate) fn picture(width: usize, height: usize, channels: usize, deep: bool, seed: u32) -> Tensor {
     let mut state = seed.wrapping_mul(2_654_435_761) | 1;
     let mut data = Vec::new();

@@ -21,18 +21,18 @@ fn png(picture: &Tensor) -> Vec<u8> {
 fn alpha_is_dropped_not_blended() {
     let rgba = Tensor::from_elements(&[1, 2, 4], &[10_u8, 20, 30, 0, 40, 50, 60, 128]).unwrap();
     assert_eq!(&decode(&png(&rgba), Channels::Rgb, Depth::Eight).data()[..], [10, 20, 30, 40, 50, 60]);
-    let grey_alpha = Tensor::from_elements(&[1, 2, 2], &[7_u8, 0, 9, 255]).unwrap();
-    assert_eq!(&decode(&png(&grey_alpha), Channels::Rgb, Depth::Eight).data()[..], [7, 7, 7, 9, 9, 9]);
-    assert_eq!(&decode(&png(&grey_alpha), Channels::Grey, Depth::Eight).data()[..], [7, 9]);
-    assert_eq!(decode(&png(&grey_alpha), Channels::AsStored, Depth::Eight).data(), grey_alpha.data());
+    let gray_alpha = Tensor::from_elements(&[1, 2, 2], &[7_u8, 0, 9, 255]).unwrap();
+    assert_eq!(&decode(&png(&gray_alpha), Channels::Rgb, Depth::Eight).data()[..], [7, 7, 7, 9, 9, 9]);
+    assert_eq!(&decode(&png(&gray_alpha), Channels::Gray, Depth::Eight).data()[..], [7, 9]);
+    assert_eq!(decode(&png(&gray_alpha), Channels::AsStored, Depth::Eight).data(), gray_alpha.data());
 }
 
 #[test]
-fn grey_is_luma_and_white_stays_white() {
-    let colours = Tensor::from_elements(&[1, 4, 3], &[255_u8, 0, 0, 0, 255, 0, 0, 0, 255, 255, 255, 255]).unwrap();
-    assert_eq!(&decode(&png(&colours), Channels::Grey, Depth::Eight).data()[..], [76, 150, 29, 255]);
+fn gray_is_luma_and_white_stays_white() {
+    let colors = Tensor::from_elements(&[1, 4, 3], &[255_u8, 0, 0, 0, 255, 0, 0, 0, 255, 255, 255, 255]).unwrap();
+    assert_eq!(&decode(&png(&colors), Channels::Gray, Depth::Eight).data()[..], [76, 150, 29, 255]);
     let deep = Tensor::from_elements(&[1, 1, 3], &[65535_u16; 3]).unwrap();
-    assert_eq!(&decode(&png(&deep), Channels::Grey, Depth::AsStored).data()[..], 65535_u16.to_ne_bytes());
+    assert_eq!(&decode(&png(&deep), Channels::Gray, Depth::AsStored).data()[..], 65535_u16.to_ne_bytes());
 }
 
 #[test]
@@ -76,11 +76,11 @@ fn a_jpeg_of_too_many_scans_is_refused() {
     }
     hostile.extend([0xFF, 0xD9]);
     let mut decoder = Decoder::new();
-    for accept_partial in [false, true] {
-        let options = DecodeOptions { accept_partial, ..DecodeOptions::default() };
+    for allow_truncated in [false, true] {
+        let options = DecodeOptions { allow_truncated, ..DecodeOptions::default() };
         let error = decoder.decode(&hostile, &options).unwrap_err();
         // Where damage is not accepted, the first repeated scan is already one.
-        assert_eq!(matches!(error, Error::Limit { .. }), accept_partial, "{error}");
+        assert_eq!(matches!(error, Error::Limit { .. }), allow_truncated, "{error}");
     }
     assert!(decoder.decode(&file, &DecodeOptions::default()).is_ok());
 }
@@ -131,7 +131,7 @@ fn bytes_between_the_segments_of_a_jpeg_are_skipped() {
     assert!(error.is_truncated(), "{error}");
 }
 
-/// A PNG of one row of two colours of a palette, of which there are so many bytes; the pixels as they are given.
+/// A PNG of one row of two colors of a palette, of which there are so many bytes; the pixels as they are given.
 fn indexed_png(palette_bytes: usize, pixels: &[u8]) -> Vec<u8> {
     let chunk = |kind: &[u8], content: &[u8]| {
         let mut checksum = flate2::Crc::new();
@@ -157,15 +157,15 @@ fn labels(file: &[u8]) -> Result<Tensor> {
 
 /// Found by fuzzing: the library panicked.
 #[test]
-fn a_palette_that_ends_within_a_colour_is_refused() {
-    for (bytes, sound) in [(6, true), (768, true), (0, false), (1, false), (5, false), (7, false), (771, false)] {
+fn a_palette_that_ends_within_a_color_is_refused() {
+    for (bytes, valid) in [(6, true), (768, true), (0, false), (1, false), (5, false), (7, false), (771, false)] {
         let file = indexed_png(bytes, &deflated(&[0, 0x10]));
-        for accept_partial in [false, true] {
-            let options = DecodeOptions { accept_partial, ..DecodeOptions::default() };
+        for allow_truncated in [false, true] {
+            let options = DecodeOptions { allow_truncated, ..DecodeOptions::default() };
             let decoded = Decoder::new().decode(&file, &options);
-            assert_eq!(decoded.is_ok(), sound, "{bytes} bytes: {decoded:?}");
+            assert_eq!(decoded.is_ok(), valid, "{bytes} bytes: {decoded:?}");
         }
-        assert_eq!(labels(&file).is_ok(), sound, "{bytes} bytes, as a mask");
+        assert_eq!(labels(&file).is_ok(), valid, "{bytes} bytes, as a mask");
     }
 }
 

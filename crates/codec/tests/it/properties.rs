@@ -66,7 +66,7 @@ proptest! {
             if decoded.spec() == original.spec() {
                 prop_assert_eq!(decoded.data(), original.data(), "{:?}", encoding);
             } else {
-                // Grey that was repeated to colour: every colour sample is the grey one, and alpha is kept. A WebP with
+                // Gray that was repeated to color: every color sample is the gray one, and alpha is kept. A WebP with
                 // no transparent pixel comes back without alpha.
                 let (_, _, got) = decoded.spec().as_picture().unwrap();
                 let pixels = decoded.data().chunks(got).zip(original.data().chunks(channels));
@@ -82,12 +82,12 @@ proptest! {
 
     #[test]
     fn a_region_is_that_part_of_the_whole(
-        width in 1_usize..150, height in 1_usize..120, grey: bool, seed: u32,
+        width in 1_usize..150, height in 1_usize..120, gray: bool, seed: u32,
         left in 0.0_f64..1.0, top in 0.0_f64..1.0, across in 0.0_f64..1.0, down in 0.0_f64..1.0,
         scale in prop_oneof![Just(Scale::Full), Just(Scale::Half), Just(Scale::Quarter), Just(Scale::Eighth)],
-        orientation in 1_u16..=8, channels in prop_oneof![Just(Channels::Rgb), Just(Channels::Grey)],
+        orientation in 1_u16..=8, channels in prop_oneof![Just(Channels::Rgb), Just(Channels::Gray)],
     ) {
-        let original = picture(width, height, if grey { 1 } else { 3 }, false, seed);
+        let original = picture(width, height, if gray { 1 } else { 3 }, false, seed);
         let mut decoder = Decoder::new();
         for encoding in encodings() {
             let mut file = encode(original.view(), &encoding).unwrap();
@@ -139,8 +139,8 @@ proptest! {
             file[at] = (state >> 24) as u8;
         }
         let mut decoder = Decoder::new();
-        for accept_partial in [false, true] {
-            let mut options = DecodeOptions { accept_partial, ..as_stored() };
+        for allow_truncated in [false, true] {
+            let mut options = DecodeOptions { allow_truncated, ..as_stored() };
             options.limits.pixels_max = 1 << 20;
             if let Ok(spec) = spec_of(&file, &options)
                 && let Ok(tensor) = decoder.decode(&file, &options)
@@ -161,7 +161,7 @@ fn every_prefix_of_a_file_is_an_error_and_never_a_panic() {
             let cut = &file[..length];
             let error = decoder.decode(cut, &DecodeOptions::default()).expect_err("a cut-off file decodes");
             assert!(!error.to_string().is_empty());
-            let options = DecodeOptions { accept_partial: true, ..DecodeOptions::default() };
+            let options = DecodeOptions { allow_truncated: true, ..DecodeOptions::default() };
             if let Ok((tensor, decoded)) = decode_reporting(&mut decoder, cut, &options) {
                 assert!(decoded.partial, "{encoding:?} cut at {length} of {} passes for whole", file.len());
                 assert_eq!(tensor.spec(), whole.spec());
@@ -178,7 +178,7 @@ fn every_prefix_of_a_file_is_an_error_and_never_a_panic() {
 fn what_a_partial_picture_has_is_what_the_whole_one_has() {
     let original = picture(64, 48, 3, false, 9);
     let mut decoder = Decoder::new();
-    let options = DecodeOptions { accept_partial: true, ..DecodeOptions::default() };
+    let options = DecodeOptions { allow_truncated: true, ..DecodeOptions::default() };
     for encoding in [Encoding::Png { effort: PngEffort::Fast }, Encoding::Pnm, Encoding::Qoi] {
         let file = encode(original.view(), &encoding).unwrap();
         let (half, outcome) = decode_reporting(&mut decoder, &file[..file.len() / 2], &options).unwrap();

@@ -7,21 +7,21 @@ const NUMPY: &str = include_str!("../golden/rms.txt");
 
 /// The array that the script generates.
 fn generated(dtype: DType, count: usize) -> Tensor {
-    let bits = |place: usize| (place as u64).wrapping_mul(2_654_435_761).wrapping_add(12_345) % (1 << 32);
-    let signed = |place: usize| bits(place) as i64 - (1 << 31);
+    let bits = |index: usize| (index as u64).wrapping_mul(2_654_435_761).wrapping_add(12_345) % (1 << 32);
+    let signed = |index: usize| bits(index) as i64 - (1 << 31);
     macro_rules! array {
         ($number:expr) => {
             Tensor::from_elements(&[count], &(0..count).map($number).collect::<Vec<_>>()).unwrap()
         };
     }
     match dtype {
-        DType::U8 => array!(|place| (bits(place) >> 24) as u8),
-        DType::U16 => array!(|place| (bits(place) >> 16) as u16),
-        DType::I16 => array!(|place| (signed(place) >> 16) as i16),
-        DType::I32 => array!(|place| signed(place) as i32),
-        DType::I64 => array!(|place| signed(place) * 1_000_003),
-        DType::F32 => array!(|place| (signed(place) as f64 / 65_536.0) as f32),
-        DType::F64 => array!(|place| signed(place) as f64 / 65_536.0),
+        DType::U8 => array!(|index| (bits(index) >> 24) as u8),
+        DType::U16 => array!(|index| (bits(index) >> 16) as u16),
+        DType::I16 => array!(|index| (signed(index) >> 16) as i16),
+        DType::I32 => array!(|index| signed(index) as i32),
+        DType::I64 => array!(|index| signed(index) * 1_000_003),
+        DType::F32 => array!(|index| (signed(index) as f64 / 65_536.0) as f32),
+        DType::F64 => array!(|index| signed(index) as f64 / 65_536.0),
     }
 }
 
@@ -60,7 +60,7 @@ fn elements_may_lie_anywhere() {
 }
 
 #[test]
-fn a_rest_counts_for_nothing_and_a_place_must_fit() {
+fn a_rest_counts_for_nothing_and_an_output_must_fit() {
     let array = generated(DType::F32, 999);
     assert_eq!(run(array.view(), 1000), [0.0_f64; 0]);
     assert_eq!(run(array.view(), 500).len(), 1);

@@ -251,18 +251,18 @@ fn hdf5_of(numbers: &[f64]) -> Vec<u8> {
 }
 
 #[test]
-fn numbers_that_are_not_finite_are_errors_that_name_their_place() {
+fn numbers_that_are_not_finite_are_errors_that_name_their_position() {
     let raw = |numbers: &[f64]| numbers.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>();
     let singles =
         |numbers: &[f64]| numbers.iter().flat_map(|&number| (number as f32).to_le_bytes()).collect::<Vec<u8>>();
     for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
-        for place in [0, 1, 1023, 1024, 2999] {
+        for index in [0, 1, 1023, 1024, 2999] {
             let mut numbers: Vec<f64> = (0..3000).map(f64::from).collect();
             let doubles = SignalOptions { format: SignalFormat::Raw, raw_channels: 1, ..numbered(&[0]) };
             let halves = SignalOptions { raw_element: RawElement::F32, ..doubles.clone() };
             assert!(read(&raw(&numbers), &doubles).is_ok() && read(&singles(&numbers), &halves).is_ok());
             assert!(read(&hdf5_of(&numbers), &named(&["voltage"])).is_ok());
-            numbers[place] = bad;
+            numbers[index] = bad;
             let results = [
                 read(&raw(&numbers), &doubles),
                 read(&singles(&numbers), &halves),
@@ -273,7 +273,7 @@ fn numbers_that_are_not_finite_are_errors_that_name_their_place() {
                 assert!(matches!(error, Error::Unsupported { .. }), "{error}");
                 let expected = format!("`{bad}` in channel");
                 assert!(error.to_string().contains(&expected), "{error}");
-                assert!(error.to_string().contains(&format!("at sample `{place}`")), "{error}");
+                assert!(error.to_string().contains(&format!("at sample `{index}`")), "{error}");
             }
         }
     }
@@ -297,8 +297,8 @@ proptest! {
         reach in prop::sample::select(vec![512, 2048, 8192, CREAM.len()]),
     ) {
         let mut bytes = CREAM.to_vec();
-        for (place, value) in &flips {
-            bytes[place.index(reach)] = *value;
+        for (index, value) in &flips {
+            bytes[index.index(reach)] = *value;
         }
         if let Some(cut) = cut {
             bytes.truncate(cut.index(bytes.len()));

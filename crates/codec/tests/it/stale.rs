@@ -50,11 +50,12 @@ fn options() -> Vec<DecodeOptions> {
     let mut all = vec![
         plain.clone(),
         DecodeOptions { channels: Channels::AsStored, depth: Depth::AsStored, ..plain.clone() },
-        DecodeOptions { channels: Channels::Grey, scale: Scale::Half, ..plain.clone() },
+        DecodeOptions { channels: Channels::Gray, scale: Scale::Half, ..plain.clone() },
         DecodeOptions { region, ..plain.clone() },
-        DecodeOptions { region, channels: Channels::Grey, apply_orientation: false, fast_dct: true, ..plain },
+        DecodeOptions { region, channels: Channels::Gray, apply_orientation: false, fast_dct: true, ..plain },
     ];
-    let partial: Vec<_> = all.iter().map(|options| DecodeOptions { accept_partial: true, ..options.clone() }).collect();
+    let partial: Vec<_> =
+        all.iter().map(|options| DecodeOptions { allow_truncated: true, ..options.clone() }).collect();
     all.extend(partial);
     all
 }
@@ -64,7 +65,7 @@ struct Pair {
     decoders: [Decoder; 2],
     /// A picture all of 1 and one all of 0, that is decoded through the scratch memory and fills it.
     leftovers: [Vec<u8>; 2],
-    grey: DecodeOptions,
+    gray: DecodeOptions,
     refused: usize,
     accepted: usize,
     partial: usize,
@@ -74,8 +75,8 @@ impl Pair {
     fn new() -> Self {
         let constant = |value: u8| Tensor::from_elements(&[72, 72, 3], &vec![value; 72 * 72 * 3]).unwrap();
         let leftovers = [0xFF, 0].map(|value| encode(constant(value).view(), &Encoding::Qoi).unwrap());
-        let grey = DecodeOptions { channels: Channels::Grey, ..DecodeOptions::default() };
-        Self { decoders: [Decoder::new(), Decoder::new()], leftovers, grey, refused: 0, accepted: 0, partial: 0 }
+        let gray = DecodeOptions { channels: Channels::Gray, ..DecodeOptions::default() };
+        Self { decoders: [Decoder::new(), Decoder::new()], leftovers, gray, refused: 0, accepted: 0, partial: 0 }
     }
 
     fn check(&mut self, bytes: &[u8], options: &DecodeOptions, name: &str) {
@@ -85,7 +86,7 @@ impl Pair {
         let mut outputs = [vec![0xA5; spec.bytes()], vec![0x5A; spec.bytes()]];
         let mut results = Vec::new();
         for ((decoder, leftover), output) in self.decoders.iter_mut().zip(&self.leftovers).zip(&mut outputs) {
-            decoder.decode(leftover, &self.grey).unwrap();
+            decoder.decode(leftover, &self.gray).unwrap();
             let result = decoder.decode_into(&plan, TensorMut { spec, data: output });
             results.push(result.map_err(|error| error.to_string()));
         }
@@ -196,7 +197,7 @@ fn no_interlaced_picture_shows_what_the_memory_held_before() {
 fn a_wrong_request_shows_nothing_either() {
     let file = encode(picture(8, 4, 3, false, 1).view(), &Encoding::Qoi).unwrap();
     let mut decoder = Decoder::new();
-    let options = DecodeOptions { channels: Channels::Grey, ..DecodeOptions::default() };
+    let options = DecodeOptions { channels: Channels::Gray, ..DecodeOptions::default() };
     let opened = Picture::open(&file).unwrap();
     let spec = opened.plan(&DecodeOptions::default()).unwrap().spec();
     let mut output = vec![0xA5; spec.bytes()];
@@ -207,14 +208,14 @@ fn a_wrong_request_shows_nothing_either() {
 }
 
 #[test]
-fn no_sound_shows_what_the_memory_held_before() {
+fn no_audio_shows_what_the_memory_held_before() {
     let mut random = Random(78);
     let (mut refused, mut accepted) = (0, 0);
     for seed in crate::audio::seeds() {
         for _ in 0..150 {
             let mutant = mutate(&seed[..seed.len().min(20_000)], &mut random);
-            for accept_partial in [false, true] {
-                let options = AudioOptions { mix: Mix::AsStored, accept_partial, samples_max: 1 << 20 };
+            for allow_truncated in [false, true] {
+                let options = AudioOptions { mix: Mix::AsStored, allow_truncated, samples_max: 1 << 20 };
                 let [first, second] = [7, -7].map(|leftover| {
                     let mut samples = vec![leftover; 100_000];
                     let result = forebay_codec::audio::decode(&mutant, &options, &mut samples);

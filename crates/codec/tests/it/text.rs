@@ -1,4 +1,4 @@
-//! Pages and tokenisers: real ones, against what is expected of them, and broken and hostile ones.
+//! Pages and tokenizers: real ones, against what is expected of them, and broken and hostile ones.
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use forebay_codec::Error;
-use forebay_codec::text::{ArticleLimits, Pattern, Tokeniser, TokeniserRoom, article_text};
+use forebay_codec::text::{ArticleLimits, Pattern, Tokenizer, TokenizerRoom, article_text};
 use proptest::prelude::*;
 
 use crate::allocation::peak_bytes;
@@ -126,77 +126,77 @@ fn hostile_pages_neither_hang_nor_fill_memory() {
     }
 }
 
-fn gpt2() -> Option<Tokeniser> {
+fn gpt2() -> Option<Tokenizer> {
     let folder = data::folder("text-bpe")?;
     let read = |name: &str| std::fs::read(folder.join(name)).unwrap();
-    Some(Tokeniser::from_gpt2(&read("encoder.json"), &read("vocab.bpe")).unwrap())
+    Some(Tokenizer::from_gpt2(&read("encoder.json"), &read("vocab.bpe")).unwrap())
 }
 
 #[test]
 fn ids_are_those_of_hugging_face() {
-    let (Some(tokeniser), Some(golden)) = (gpt2(), data::folder("golden")) else { return };
+    let (Some(tokenizer), Some(golden)) = (gpt2(), data::folder("golden")) else { return };
     let golden: Vec<serde_json::Value> =
         serde_json::from_slice(&std::fs::read(golden.join("gpt2-bpe.json")).unwrap()).unwrap();
-    let ranks = Tokeniser::from_tiktoken(without_special(&tokeniser).as_bytes(), Pattern::Gpt2).unwrap();
-    let mut room = TokeniserRoom::default();
+    let ranks = Tokenizer::from_tiktoken(without_special(&tokenizer).as_bytes(), Pattern::Gpt2).unwrap();
+    let mut scratch = TokenizerRoom::default();
     for entry in golden {
         let text = entry["text"].as_str().unwrap();
         let expected: Vec<u32> =
             entry["ids"].as_array().unwrap().iter().map(|id| id.as_u64().unwrap() as u32).collect();
         let mut ids = Vec::new();
-        tokeniser.encode_into(text, &mut room, &mut ids);
+        tokenizer.encode_into(text, &mut scratch, &mut ids);
         assert_eq!(ids, expected, "{text}");
         assert_eq!(ranks.encode(text), expected, "{text}");
-        assert_eq!(tokeniser.decode(&ids).unwrap(), text.as_bytes());
+        assert_eq!(tokenizer.decode(&ids).unwrap(), text.as_bytes());
     }
-    assert_eq!(tokeniser.id_of("<|endoftext|>"), Some(50256));
-    assert_eq!(tokeniser.vocabulary_size(), 50257);
+    assert_eq!(tokenizer.id_of("<|endoftext|>"), Some(50256));
+    assert_eq!(tokenizer.vocabulary_size(), 50257);
 }
 
 /// tiktoken's file has no special tokens.
-fn without_special(tokeniser: &Tokeniser) -> String {
-    let all = tokeniser.to_tiktoken().unwrap();
+fn without_special(tokenizer: &Tokenizer) -> String {
+    let all = tokenizer.to_tiktoken().unwrap();
     all.lines().filter(|line| !line.ends_with(" 50256")).flat_map(|line| [line, "\n"]).collect()
 }
 
 #[test]
 fn long_words_take_no_longer_than_long_texts() {
-    let Some(tokeniser) = gpt2() else { return };
+    let Some(tokenizer) = gpt2() else { return };
     let started = Instant::now();
     for text in ["x".repeat(1 << 20), "ab".repeat(1 << 19), " ".repeat(1 << 20), "\u{5b57}".repeat(1 << 18)] {
-        assert_eq!(tokeniser.decode(&tokeniser.encode(&text)).unwrap(), text.as_bytes());
+        assert_eq!(tokenizer.decode(&tokenizer.encode(&text)).unwrap(), text.as_bytes());
     }
     assert!(started.elapsed() < Duration::from_secs(30), "{:?}", started.elapsed());
 }
 
-/// Small files of each kind, made by `golden/tokenisers.py`. The fuzz target begins from them.
-const UNIGRAM: &[u8] = include_bytes!("../golden/tokenisers/unigram.json");
-const PAIRS: &[u8] = include_bytes!("../golden/tokenisers/pairs.json");
-const BYTES: &[u8] = include_bytes!("../golden/tokenisers/bytes.json");
-const GPT2: &[u8] = include_bytes!("../golden/tokenisers/gpt2.pair");
-const RANKS: &[u8] = include_bytes!("../golden/tokenisers/ranks.tiktoken");
+/// Small files of each kind, made by `golden/tokenizers.py`. The fuzz target begins from them.
+const UNIGRAM: &[u8] = include_bytes!("../golden/tokenizers/unigram.json");
+const PAIRS: &[u8] = include_bytes!("../golden/tokenizers/pairs.json");
+const BYTES: &[u8] = include_bytes!("../golden/tokenizers/bytes.json");
+const GPT2: &[u8] = include_bytes!("../golden/tokenizers/gpt2.pair");
+const RANKS: &[u8] = include_bytes!("../golden/tokenizers/ranks.tiktoken");
 const MODELS: [&[u8]; 2] =
-    [include_bytes!("../golden/tokenisers/unigram.model"), include_bytes!("../golden/tokenisers/pairs.model")];
+    [include_bytes!("../golden/tokenizers/unigram.model"), include_bytes!("../golden/tokenizers/pairs.model")];
 
 #[test]
-fn small_tokenisers_do_what_they_say() {
-    let unigram = Tokeniser::from_hugging_face(UNIGRAM).unwrap();
-    // The full-width a is an a to this normaliser; the e has no piece, but a byte.
+fn small_tokenizers_do_what_they_say() {
+    let unigram = Tokenizer::from_hugging_face(UNIGRAM).unwrap();
+    // The full-width a is an a to this normalizer; the e has no piece, but a byte.
     assert_eq!(unigram.encode("\u{ff41}b ae"), [1, 4, 3, 6 + 0x65]);
     assert_eq!(unigram.decode(&unigram.encode("ab ae")).unwrap(), b"ab ae");
     assert_eq!(unigram.encode("a<unk>"), [3, 0]);
-    let pairs = Tokeniser::from_hugging_face(PAIRS).unwrap();
+    let pairs = Tokenizer::from_hugging_face(PAIRS).unwrap();
     assert_eq!(pairs.encode("ab ab xx"), [5, 5, 1, 0]);
     assert_eq!(pairs.decode(&[5, 5]).unwrap(), b"ab ab");
     assert!(pairs.decode(&[6]).is_err());
 }
 
 #[test]
-fn small_tokenisers_of_bytes_agree() {
+fn small_tokenizers_of_bytes_agree() {
     let nul = GPT2.iter().position(|&byte| byte == 0).unwrap();
-    let gpt2 = Tokeniser::from_gpt2(&GPT2[..nul], &GPT2[nul + 1..]).unwrap();
-    let ranks = Tokeniser::from_tiktoken(RANKS, Pattern::Gpt2).unwrap();
-    let bytes = Tokeniser::from_hugging_face(BYTES).unwrap();
+    let gpt2 = Tokenizer::from_gpt2(&GPT2[..nul], &GPT2[nul + 1..]).unwrap();
+    let ranks = Tokenizer::from_tiktoken(RANKS, Pattern::Gpt2).unwrap();
+    let bytes = Tokenizer::from_hugging_face(BYTES).unwrap();
     assert_eq!(gpt2.encode("ab ab 1"), [256, 257, 0x20, 0x31]);
     assert_eq!(ranks.encode("ab ab 1"), gpt2.encode("ab ab 1"));
     // This one makes capitals small, by a change and by its table, and single digits words.
@@ -236,16 +236,16 @@ const PIECES: [(&str, f32, u8); 8] = [
 #[test]
 fn small_sentencepiece_models_do_what_they_say() {
     for kind in [1, 2] {
-        let tokeniser = Tokeniser::from_sentencepiece(&sentencepiece(kind, false, &PIECES)).unwrap();
-        assert_eq!(tokeniser.encode("  ab   ab<sep>a "), [2, 2, 7, 5], "{kind}");
-        assert_eq!(tokeniser.encode("xy z<s>"), [4, 0, 4, 0], "{kind}");
-        assert_eq!(tokeniser.decode(&[2, 2, 7, 5]).unwrap(), b"ab ab<sep>a");
-        assert_eq!(tokeniser.id_of("<s>"), Some(1));
-        assert!(tokeniser.encode("").is_empty() && tokeniser.encode("   ").is_empty());
+        let tokenizer = Tokenizer::from_sentencepiece(&sentencepiece(kind, false, &PIECES)).unwrap();
+        assert_eq!(tokenizer.encode("  ab   ab<sep>a "), [2, 2, 7, 5], "{kind}");
+        assert_eq!(tokenizer.encode("xy z<s>"), [4, 0, 4, 0], "{kind}");
+        assert_eq!(tokenizer.decode(&[2, 2, 7, 5]).unwrap(), b"ab ab<sep>a");
+        assert_eq!(tokenizer.id_of("<s>"), Some(1));
+        assert!(tokenizer.encode("").is_empty() && tokenizer.encode("   ").is_empty());
     }
     for model in MODELS {
         // Its table makes a small letter of the capital.
-        assert_eq!(Tokeniser::from_sentencepiece(model).unwrap().encode("Ab ab"), [2, 2]);
+        assert_eq!(Tokenizer::from_sentencepiece(model).unwrap().encode("Ab ab"), [2, 2]);
     }
 }
 
@@ -267,19 +267,19 @@ fn what_is_not_handled_is_named() {
             "model `BPE` with `end_of_word_suffix`",
         ),
     ] {
-        let error = Tokeniser::from_hugging_face(json.as_bytes()).unwrap_err();
+        let error = Tokenizer::from_hugging_face(json.as_bytes()).unwrap_err();
         assert!(matches!(error, Error::Unsupported { .. }) && error.to_string().contains(name), "{error}");
     }
-    let words = Tokeniser::from_sentencepiece(&sentencepiece(3, false, &PIECES)).unwrap_err();
+    let words = Tokenizer::from_sentencepiece(&sentencepiece(3, false, &PIECES)).unwrap_err();
     assert!(words.to_string().contains("a model of kind `word` is not supported"), "{words}");
-    let bytes = Tokeniser::from_sentencepiece(&sentencepiece(2, true, &PIECES)).unwrap_err();
+    let bytes = Tokenizer::from_sentencepiece(&sentencepiece(2, true, &PIECES)).unwrap_err();
     assert!(bytes.to_string().contains("no piece is the byte `0x00`"), "{bytes}");
 }
 
 #[test]
 fn damaged_files_say_what_is_wrong() {
     let nested = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
-    assert!(Tokeniser::from_hugging_face(nested.as_bytes()).is_err());
+    assert!(Tokenizer::from_hugging_face(nested.as_bytes()).is_err());
     for (json, problem) in [
         ("{}", "the component `model` has no `type`"),
         (r#"{"model":{"type":"BPE","merges":[]}}"#, "has no `vocab`"),
@@ -293,13 +293,13 @@ fn damaged_files_say_what_is_wrong() {
         (r#"{"model":{"type":"Unigram","unk_id":0,"vocab":[["a"]]}}"#, "is no token and score"),
         (r#"{"pre_tokenizer":{"type":"ByteLevel"},"model":{"type":"BPE","vocab":{},"merges":[]}}"#, "byte `0x00`"),
     ] {
-        let error = Tokeniser::from_hugging_face(json.as_bytes()).unwrap_err();
+        let error = Tokenizer::from_hugging_face(json.as_bytes()).unwrap_err();
         assert!(error.to_string().contains(problem), "{json}: {error}");
     }
     for (merges, problem) in
         [(&b"a b c"[..], "line `1` is `a b c`"), (b"\n\xFF", "not UTF-8"), (b"a b", "needs the token `a`")]
     {
-        let error = Tokeniser::from_gpt2(b"{}", merges).unwrap_err();
+        let error = Tokenizer::from_gpt2(b"{}", merges).unwrap_err();
         assert!(error.to_string().contains(problem), "{error}");
     }
     for (ranks, problem) in [
@@ -310,14 +310,14 @@ fn damaged_files_say_what_is_wrong() {
         ("AA== 99999999999", "token id is `99999999999`"),
         ("AA== 0", "no token stands for the byte `0x01`"),
     ] {
-        let error = Tokeniser::from_tiktoken(ranks.as_bytes(), Pattern::Gpt2).unwrap_err();
+        let error = Tokenizer::from_tiktoken(ranks.as_bytes(), Pattern::Gpt2).unwrap_err();
         assert!(error.to_string().contains(problem), "{error}");
     }
 }
 
-/// Files that are sound word for word, and would make a text of a few letters fill memory, the stack, or a day.
+/// Files that are valid word for word, and would make a text of a few letters fill memory, the stack, or a day.
 #[test]
-fn hostile_tokenisers_are_refused() {
+fn hostile_tokenizers_are_refused() {
     let model = r#""model":{"type":"BPE","vocab":{"a":0},"merges":[]}"#;
     let of = |component: &str, members: &str, member: &str, count: usize| {
         let all = vec![member; count].join(",");
@@ -337,11 +337,11 @@ fn hostile_tokenisers_are_refused() {
         (of("pre_tokenizer", "pretokenizers", r#"{"type":"Digits"}"#, 100_000), "number of cuts of a text"),
         (format!(r#"{{"model":{{"type":"Unigram","unk_id":0,"vocab":[["{piece}",0]]}}}}"#), "bytes of a token"),
     ] {
-        let error = Tokeniser::from_hugging_face(json.as_bytes()).unwrap_err();
+        let error = Tokenizer::from_hugging_face(json.as_bytes()).unwrap_err();
         assert!(matches!(error, Error::Limit { .. }) && error.to_string().starts_with(what), "{error}");
     }
     let few = of("normalizer", "normalizers", double, 3);
-    assert_eq!(Tokeniser::from_hugging_face(few.as_bytes()).unwrap().encode("a"), [0; 8]);
+    assert_eq!(Tokenizer::from_hugging_face(few.as_bytes()).unwrap().encode("a"), [0; 8]);
 }
 
 proptest! {
@@ -349,33 +349,33 @@ proptest! {
 
     #[test]
     fn bytes_come_back_as_they_were(text in any::<String>(), corpus in "[a-e ]{0,200}", size in 256_usize..400) {
-        let tokeniser = Tokeniser::train([corpus.as_str(), text.as_str()], size).unwrap();
-        for tokeniser in [&tokeniser, &Tokeniser::byte_level()] {
+        let tokenizer = Tokenizer::train([corpus.as_str(), text.as_str()], size).unwrap();
+        for tokenizer in [&tokenizer, &Tokenizer::byte_level()] {
             for text in [&text, &corpus] {
-                prop_assert_eq!(tokeniser.decode(&tokeniser.encode(text)).unwrap(), text.as_bytes());
+                prop_assert_eq!(tokenizer.decode(&tokenizer.encode(text)).unwrap(), text.as_bytes());
             }
         }
         // What has been seen makes no difference.
-        let mut room = TokeniserRoom::default();
+        let mut scratch = TokenizerRoom::default();
         let mut ids = Vec::new();
-        tokeniser.encode_into(&corpus, &mut room, &mut ids);
+        tokenizer.encode_into(&corpus, &mut scratch, &mut ids);
         ids.clear();
-        tokeniser.encode_into(&text, &mut room, &mut ids);
-        prop_assert_eq!(ids, tokeniser.encode(&text));
+        tokenizer.encode_into(&text, &mut scratch, &mut ids);
+        prop_assert_eq!(ids, tokenizer.encode(&text));
     }
 
     #[test]
-    fn damaged_tokenisers_never_panic(at in any::<prop::sample::Index>(), byte in any::<u8>(), cut in any::<prop::sample::Index>(), text in any::<String>()) {
+    fn damaged_tokenizers_never_panic(at in any::<prop::sample::Index>(), byte in any::<u8>(), cut in any::<prop::sample::Index>(), text in any::<String>()) {
         let of_hugging_face = [UNIGRAM, PAIRS, BYTES].map(|file| (file, true));
         for (file, json) in of_hugging_face.into_iter().chain(MODELS.map(|file| (file, false))) {
             let mut file = file.to_vec();
-            let place = at.index(file.len());
-            file[place] = byte;
+            let offset = at.index(file.len());
+            file[offset] = byte;
             for file in [&file[..], &file[..cut.index(file.len())]] {
-                let tokeniser = if json { Tokeniser::from_hugging_face(file) } else { Tokeniser::from_sentencepiece(file) };
-                if let Ok(tokeniser) = tokeniser {
-                    let ids = tokeniser.encode(&text);
-                    prop_assert!(tokeniser.decode(&ids).is_ok());
+                let tokenizer = if json { Tokenizer::from_hugging_face(file) } else { Tokenizer::from_sentencepiece(file) };
+                if let Ok(tokenizer) = tokenizer {
+                    let ids = tokenizer.encode(&text);
+                    prop_assert!(tokenizer.decode(&ids).is_ok());
                 }
             }
         }

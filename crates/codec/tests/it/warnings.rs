@@ -25,7 +25,7 @@ fn with_odd_revision(mut file: Vec<u8>) -> Vec<u8> {
     file
 }
 
-/// An Adobe segment with a colour transform that does not exist, in the place of JFIF's.
+/// An Adobe segment with a color transform that does not exist, in the place of JFIF's.
 fn with_odd_transform(file: &[u8]) -> Vec<u8> {
     let at = marker(file, 0xE0);
     let length = usize::from(u16::from_be_bytes([file[at + 2], file[at + 3]]));
@@ -73,8 +73,8 @@ fn a_harmless_oddity_changes_no_pixel() {
             }
             let odd = odd(file.clone());
             assert_ne!(odd, file);
-            for accept_partial in [false, true] {
-                let options = DecodeOptions { accept_partial, ..DecodeOptions::default() };
+            for allow_truncated in [false, true] {
+                let options = DecodeOptions { allow_truncated, ..DecodeOptions::default() };
                 let (found, report) = decode_reporting(&mut decoder, &odd, &options).unwrap();
                 assert!(found == expected && !report.partial, "{kind}, {name}");
             }
@@ -108,7 +108,7 @@ fn a_harmless_oddity_hides_no_damage() {
                 let odd = odd(damaged.clone());
                 for orientation in [Orientation::Normal, Orientation::Rotate90] {
                     let odd = with_orientation(&odd, 150, 90, orientation);
-                    for channels in [Channels::Rgb, Channels::Grey] {
+                    for channels in [Channels::Rgb, Channels::Gray] {
                         for scale in [Scale::Full, Scale::Half] {
                             let options = DecodeOptions { channels, scale, ..DecodeOptions::default() };
                             let error = Decoder::new().decode(&odd, &options).map(|_| ());
@@ -126,7 +126,7 @@ fn a_harmless_oddity_hides_no_damage() {
 
 #[test]
 fn a_fatal_error_after_a_warning_is_no_partial_picture() {
-    let options = DecodeOptions { accept_partial: true, ..DecodeOptions::default() };
+    let options = DecodeOptions { allow_truncated: true, ..DecodeOptions::default() };
     for (kind, file) in files() {
         // Stray bytes between two scans or before the end give a warning, and a scan without its tables a fatal error.
         let mut fatal = file[..file.len() - 2].to_vec();
@@ -146,21 +146,21 @@ fn a_fatal_error_after_a_warning_is_no_partial_picture() {
     }
 }
 
-/// The picture with each component in a scan of its own, made of three grey ones.
+/// The picture with each component in a scan of its own, made of three gray ones.
 fn one_scan_a_component(planes: &[Tensor; 3]) -> Vec<u8> {
-    let greys = planes.each_ref().map(|plane| encode(plane.view(), &jpeg(90, Subsampling::None, false)).unwrap());
-    let frame = marker(&greys[0], 0xC0);
-    let mut out = greys[0][..frame].to_vec();
-    let size = &greys[0][frame + 4..frame + 9];
+    let grays = planes.each_ref().map(|plane| encode(plane.view(), &jpeg(90, Subsampling::None, false)).unwrap());
+    let frame = marker(&grays[0], 0xC0);
+    let mut out = grays[0][..frame].to_vec();
+    let size = &grays[0][frame + 4..frame + 9];
     out.extend([0xFF, 0xC0, 0, 17]);
     out.extend(size);
     out.extend([3, 1, 0x11, 0, 2, 0x11, 0, 3, 0x11, 0]);
-    let tables = frame + 2 + usize::from(u16::from_be_bytes([greys[0][frame + 2], greys[0][frame + 3]]));
-    out.extend(&greys[0][tables..marker(&greys[0], 0xDA)]);
-    for (number, grey) in greys.iter().enumerate() {
-        let scan = marker(grey, 0xDA);
+    let tables = frame + 2 + usize::from(u16::from_be_bytes([grays[0][frame + 2], grays[0][frame + 3]]));
+    out.extend(&grays[0][tables..marker(&grays[0], 0xDA)]);
+    for (number, gray) in grays.iter().enumerate() {
+        let scan = marker(gray, 0xDA);
         let start = out.len();
-        out.extend(&grey[scan..grey.len() - 2]);
+        out.extend(&gray[scan..gray.len() - 2]);
         out[start + 5] = number as u8 + 1;
     }
     out.extend([0xFF, 0xD9]);
@@ -178,13 +178,13 @@ fn a_component_without_a_scan_is_missing_data() {
         file.windows(2).enumerate().filter(|(_, pair)| *pair == [0xFF, 0xDA]).map(|(at, _)| at).collect();
     let progressive = encode(picture(40, 30, 3, false, 1).view(), &jpeg(90, Subsampling::None, true)).unwrap();
     let first_ac = progressive.windows(2).enumerate().filter(|(_, pair)| *pair == [0xFF, 0xDA]).nth(1).unwrap().0;
-    // Between two scans the file ends as if it were whole: libjpeg is silent, and makes the rest grey.
+    // Between two scans the file ends as if it were whole: libjpeg is silent, and makes the rest gray.
     for (whole, end) in [(&file, scans[1]), (&file, scans[2])] {
         let mut cut = whole[..end].to_vec();
         cut.extend([0xFF, 0xD9]);
         let error = decoder.decode(&cut, &DecodeOptions::default()).unwrap_err();
         assert!(error.is_truncated() && error.to_string().contains("no scan holds component"), "{error}");
-        let options = DecodeOptions { accept_partial: true, ..DecodeOptions::default() };
+        let options = DecodeOptions { allow_truncated: true, ..DecodeOptions::default() };
         assert!(decode_reporting(&mut decoder, &cut, &options).unwrap().1.partial);
     }
     // What comes after the first scan of a progressive picture refines it.
@@ -195,7 +195,7 @@ fn a_component_without_a_scan_is_missing_data() {
 
 #[test]
 fn a_picture_without_tables_borrows_none_from_the_one_before() {
-    let optimised = encode(picture(60, 40, 3, false, 1).view(), &jpeg(30, Subsampling::None, true)).unwrap();
+    let optimized = encode(picture(60, 40, 3, false, 1).view(), &jpeg(30, Subsampling::None, true)).unwrap();
     let ordinary = encode(picture(60, 40, 3, false, 2).view(), &jpeg(97, Subsampling::None, true)).unwrap();
     let file = encode(picture(60, 40, 3, false, 3).view(), &jpeg(60, Subsampling::None, true)).unwrap();
     for kind in [0xDB, 0xC4] {
@@ -206,7 +206,7 @@ fn a_picture_without_tables_borrows_none_from_the_one_before() {
         for at in tables {
             lost[at + 1] = 0xFE;
         }
-        let results = [&optimised, &ordinary].map(|before| {
+        let results = [&optimized, &ordinary].map(|before| {
             let mut decoder = Decoder::new();
             decoder.decode(before, &DecodeOptions::default()).unwrap();
             decoder.decode(&lost, &DecodeOptions::default()).map_err(|error| error.to_string())
@@ -238,8 +238,8 @@ fn photos_with_an_oddity_and_damage_are_refused() {
         let mut tables = odd;
         let scan = marker(&tables, 0xDA);
         tables[scan + 6] = 0x33;
-        for accept_partial in [false, true] {
-            let options = DecodeOptions { accept_partial, ..whole.clone() };
+        for allow_truncated in [false, true] {
+            let options = DecodeOptions { allow_truncated, ..whole.clone() };
             assert!(decoder.decode(&tables, &options).is_err(), "{}", path.display());
             let turned = with_orientation(&tables, 0, 0, Orientation::Rotate90);
             assert!(decoder.decode(&turned, &options).is_err(), "{}", path.display());
@@ -265,7 +265,7 @@ fn damage_above_or_in_a_region_is_found() {
 }
 
 /// What only the end of a file shows is looked for, whichever part of the picture is wanted: of a file that is refused as a whole, a
-/// region is refused, too, or its pixels are those of the sound picture.
+/// region is refused, too, or its pixels are those of the valid picture.
 #[test]
 fn a_region_of_a_damaged_file_is_refused_or_right() {
     let original = picture(150, 90, 3, false, 4);
@@ -293,7 +293,7 @@ fn a_region_of_a_damaged_file_is_refused_or_right() {
             }
             let plain = DecodeOptions {
                 scale: if number % 5 == 0 { Scale::Half } else { Scale::Full },
-                channels: if number % 7 == 0 { Channels::Grey } else { Channels::Rgb },
+                channels: if number % 7 == 0 { Channels::Gray } else { Channels::Rgb },
                 ..DecodeOptions::default()
             };
             if decoder.decode(&bad, &plain).is_ok() {
@@ -305,14 +305,14 @@ fn a_region_of_a_damaged_file_is_refused_or_right() {
             match decoder.decode(&bad, &cut) {
                 Err(_) => refused += 1,
                 Ok(found) => {
-                    let sound = decoder.decode(&file, &cut).unwrap();
-                    assert!(found.data() == sound.data(), "{kind} {number}: {region:?} of a file damaged at byte {at}");
+                    let valid = decoder.decode(&file, &cut).unwrap();
+                    assert!(found.data() == valid.data(), "{kind} {number}: {region:?} of a file damaged at byte {at}");
                     right += 1;
                 }
             }
         }
     }
-    eprintln!("of regions of damaged pictures {refused} were refused, {right} were right");
+    eprintln!("of regions of damaged images {refused} were refused, {right} were right");
     assert!(refused > 500, "{refused}");
 }
 

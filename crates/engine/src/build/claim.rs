@@ -27,9 +27,9 @@ impl Claim {
         let mut names: HashSet<String> = manifest_names(output)?.unwrap_or_default().into_iter().collect();
         let notes = names_in(journal)?;
         names.extend(notes.iter().filter_map(|note| Some(format!("{}.tfrecord", note.strip_suffix(".json")?))));
-        names.extend(sound(read_json::<Vec<String>>(journal, REPLACED_FILE))?.unwrap_or_default());
+        names.extend(intact(read_json::<Vec<String>>(journal, REPLACED_FILE))?.unwrap_or_default());
         names.retain(|name| shard_number(name).is_some());
-        let unfinished = sound(read_sealed::<Identity>(journal, BUILD_FILE))?;
+        let unfinished = intact(read_sealed::<Identity>(journal, BUILD_FILE))?;
         Ok(Self { names, below: unfinished.map_or(0, |identity| identity.shards() as u64) })
     }
 
@@ -114,7 +114,7 @@ fn names_of(text: &[u8]) -> Option<Vec<String>> {
     let text = String::from_utf8_lossy(text);
     // After its checksum.
     let mut quoted = text.split('"').skip(1).step_by(2).skip_while(|word| *word != "format").take(2);
-    let ours = quoted.nth(1) == Some(Manifest::FORMAT) && text.find("\"format\"").is_some_and(|place| place < 64);
+    let ours = quoted.nth(1) == Some(Manifest::FORMAT) && text.find("\"format\"").is_some_and(|offset| offset < 64);
     ours.then(|| text.split('"').map(str::to_owned).collect())
 }
 
@@ -127,8 +127,8 @@ pub(super) fn check_journal(journal: &Folder) -> Result<()> {
         let known = name == LOCK_FILE || shard || [BUILD_FILE, REPLACED_FILE, COMMAND_FILE].contains(&note);
         if !known || entry.kind != EntryKind::File {
             return Err(Error::Usage {
-                problem: format!("`{}` is no part of a build, but lies in its journal", entry.path.display()),
-                remedy: "look what it is, then remove it or choose another folder".to_owned(),
+                problem: format!("`{}` is not part of a build, but is in its journal", entry.path.display()),
+                remedy: "remove it, or choose another folder".to_owned(),
             });
         }
     }
@@ -136,7 +136,7 @@ pub(super) fn check_journal(journal: &Folder) -> Result<()> {
 }
 
 /// What a note says; nothing where it is damaged. That it cannot be read is an error all the same.
-fn sound<T>(note: Result<Option<T>>) -> Result<Option<T>> {
+fn intact<T>(note: Result<Option<T>>) -> Result<Option<T>> {
     match note {
         Err(Error::Format { .. }) => Ok(None),
         other => other,

@@ -32,7 +32,7 @@ impl Identity {
     pub(super) fn of(build: &Build, options: &BuildOptions) -> Result<Self> {
         let spec = build.pipeline.to_spec().ok_or_else(|| Error::Usage {
             problem: format!("pipeline `{}` has a step that was made in code", build.pipeline.name()),
-            remedy: "build from a pipeline that can be written down".to_owned(),
+            remedy: "build a pipeline whose steps all have a name".to_owned(),
         })?;
         let mut identity = Self {
             digest: String::new(),

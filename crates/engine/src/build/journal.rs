@@ -18,7 +18,8 @@ use super::claim::{Claim, check_journal, manifest_names, names_in, remove};
 use super::identity::Identity;
 use super::unfinished::Resume;
 use crate::data::{
-    Broken, Dataset, MANIFEST_FILE, Manifest, ShardEntry, Skipped, blocks_path, crc_path, index_path, seal, unseal,
+    Broken, Dataset, MANIFEST_FILE, Manifest, ShardEntry, Skipped, blocks_path, crc_path, index_path, seal, sizes_path,
+    unseal,
 };
 use crate::error::{Error, Result};
 use crate::load::OnError;
@@ -69,7 +70,11 @@ impl Journal {
         let storage = output.storage();
         let found = names_in(&output)?;
         if manifest_names(&output)?.is_none() && !found.is_empty() && !found.iter().any(|name| name == JOURNAL_FOLDER) {
-            return Err(taken(&output, "other files", "choose another folder"));
+            return Err(taken(
+                &output,
+                "other files, and no `dataset.json` that says whose they are",
+                "choose another folder",
+            ));
         }
         storage.make_folder(output.path())?;
         storage.own_folder(folder.path())?;
@@ -207,6 +212,7 @@ impl Journal {
             self.check_there(&index_path(&path), None)?;
             self.check_there(&crc_path(&path), None)?;
             shard.blocks_xxh3.as_ref().map_or(Ok(()), |_| self.check_there(&blocks_path(&path), None))?;
+            shard.sizes_xxh3.as_ref().map_or(Ok(()), |_| self.check_there(&sizes_path(&path), None))?;
         }
         write_sealed(&self.output, MANIFEST_FILE, manifest)?;
         self.check_there(&self.output.file(MANIFEST_FILE), None)?;

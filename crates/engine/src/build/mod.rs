@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::sync::Mutex;
 use forebay_pipeline::steps::prepare_files;
 use forebay_pipeline::{Pipeline, Strategy};
+use forebay_plan::units;
 use forebay_storage::{Folder, Storage};
 
 use crate::data::{Listing, Manifest, Skipped};
@@ -125,8 +126,8 @@ impl Build {
     fn check(&self, options: &BuildOptions) -> Result<()> {
         if self.strategy.split.keeps_files() {
             return Err(Error::Usage {
-                problem: format!("strategy `{}` keeps the files as they are: there is nothing to build", self.strategy),
-                remedy: "load the folder itself, or choose another strategy".to_owned(),
+                problem: format!("strategy `{}` reads the source files: there is nothing to build", self.strategy),
+                remedy: "load the source files, or choose another strategy".to_owned(),
             });
         }
         if let (OnError::Fail, Some(first)) = (options.on_error, self.listing.lost().first()) {
@@ -143,7 +144,7 @@ impl Build {
         Ok(())
     }
 
-    /// The samples of shard number `shard`: a stretch of the listing, so that shards read in order give its order.
+    /// The samples of shard number `shard`: an extent of the listing, so that shards read in order give its order.
     fn range(&self, shard: usize, options: &BuildOptions) -> std::ops::Range<usize> {
         let samples = self.listing.len();
         shard * samples / options.shards..(shard + 1) * samples / options.shards
@@ -196,7 +197,10 @@ impl Build {
             return Err(match skipped.into_iter().find(|skipped| skipped.samples != Some(0)) {
                 Some(first) => Error::AllSkipped { samples: self.listing.len() as u64, first: Box::new(first) },
                 None => Error::Usage {
-                    problem: format!("not one sample came of the files, {} in all", self.listing.len()),
+                    problem: format!(
+                        "the steps made no samples of {}",
+                        units::counted(self.listing.len() as u64, "file")
+                    ),
                     remedy:
                         "look at the step that makes several samples of one: a window longer than a recording gives \
                              none"

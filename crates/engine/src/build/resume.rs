@@ -7,7 +7,7 @@ use forebay_error::ErrorKind;
 use forebay_storage::Storage;
 
 use super::journal::{Journal, ShardDone, shard_name};
-use crate::data::{ShardEntry, blocks_path, crc_path, file_checksum, index_path};
+use crate::data::{ShardEntry, blocks_path, crc_path, file_checksum, index_path, sizes_path};
 use crate::error::{Error, Result};
 use crate::progress::Progress;
 use crate::sync::Mutex;
@@ -55,9 +55,9 @@ pub(super) fn whole_shards(
 /// Whether a shard and what lies beside it are what `entry` says.
 fn is_whole(storage: &dyn Storage, path: &Path, entry: &ShardEntry, progress: &dyn Progress) -> Result<bool> {
     let tables = [(index_path(path), Some(&entry.index_xxh3)), (crc_path(path), Some(&entry.crc_xxh3))];
-    let blocks = (blocks_path(path), entry.blocks_xxh3.as_ref());
+    let compressed = [(blocks_path(path), entry.blocks_xxh3.as_ref()), (sizes_path(path), entry.sizes_xxh3.as_ref())];
     // The shard last: it takes the longest.
-    let files = tables.into_iter().chain([blocks, (path.to_owned(), Some(&entry.xxh3))]);
+    let files = tables.into_iter().chain(compressed).chain([(path.to_owned(), Some(&entry.xxh3))]);
     for (path, expected) in files.filter_map(|(path, expected)| Some((path, expected?))) {
         match file_checksum(storage, &path, || progress.is_cancelled()) {
             Ok(Some(found)) if found == *expected => {}

@@ -8,14 +8,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use forebay_codec::image::Encoding;
 use forebay_codec::memory;
-use forebay_pipeline::{Draw, Runner, SampleView, Sink, StepError, encode_sample};
-use forebay_record::{Blocks, Checksums, Index, Packer, Packing, Writer};
+use forebay_pipeline::{RngKey, Runner, SampleView, Sink, StepError, encode_sample};
+use forebay_record::{
+    Blocks, Checksums, Index, RecordCompressor, Scope, ShardCompression, ShardCompressor, Sizes, Writer,
+};
 use forebay_storage::Upload;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::Build;
 use super::journal::{Journal, ShardDone, shard_name};
-use crate::data::{ShardEntry, Skipped, SourceReader, blocks_path, checksum, crc_path, digits, index_path};
+use crate::data::{ShardEntry, Skipped, SourceReader, blocks_path, checksum, crc_path, digits, index_path, sizes_path};
 use crate::error::{Error, Result};
 use crate::load::OnError;
 use crate::memory::{Gate, Pass};
@@ -62,7 +64,7 @@ impl<'a> ShardWriter<'a> {
             on_error,
             stop,
             progress,
-            records: Records::new(build.strategy.form.encoding, gate),
+            records: Records::new(build.strategy.format.encoding, gate),
         }
     }
 
@@ -75,7 +77,7 @@ impl<'a> ShardWriter<'a> {
     ) -> std::result::Result<ShardDone, Stopped> {
         let name = shard_name(shard);
         let (storage, path) = (journal.output().storage(), journal.output().file(&name));
-        let Written { index, checksums, blocks, file, skipped } =
+        let Written { index, checksums, blocks, sizes, file, skipped } =
             self.write_file(storage.create(&path)?, &path, range)?;
         let write_table = |table: &Path, content: &[u8]| -> Result<String> {
             storage.write_file(table, content)?;
@@ -85,6 +87,7 @@ impl<'a> ShardWriter<'a> {
         let crc_xxh3 = write_table(&crc_path(&path), &checksums.to_bytes())?;
         let blocks = blocks.map(|blocks| write_table(&blocks_path(&path), blocks.to_text().as_bytes()));
         let blocks_xxh3 = blocks.transpose()?;
+        let sizes_xxh3 = sizes.map(|sizes| write_table(&sizes_path(&path), &sizes.to_bytes())).transpose()?;
         file.upload.commit()?;
         let done = ShardDone {
             entry: ShardEntry {
@@ -95,6 +98,7 @@ impl<'a> ShardWriter<'a> {
                 index_xxh3,
                 crc_xxh3,
                 blocks_xxh3,
+                sizes_xxh3,
             },
             skipped,
         };
@@ -111,10 +115,11 @@ impl<'a> ShardWriter<'a> {
     ) -> std::result::Result<Written, Stopped> {
         let write_failed = |source: io::Error| Error::io("write the shard", path)(source);
         let hashing = HashingUpload { upload, hash: Xxh3::new(), bytes: 0 };
-        let packing = self.build.strategy.form.packing;
-        let output = ShardOutput::new(BufWriter::with_capacity(1 << 20, hashing), packing).map_err(write_failed)?;
+        let compression = self.build.strategy.format.compression;
+        let output = ShardOutput::new(BufWriter::with_capacity(1 << 20, hashing), compression).map_err(write_failed)?;
         let mut writer = Writer::new(output);
         let (mut index, mut checksums) = (Index::new(), Checksums::new());
+        let mut by_record = CompressedRecords::new(compression).map_err(write_failed)?;
         let mut skipped = Vec::new();
         for number in range {
             if self.stop.load(Ordering::Relaxed) {
@@ -133,6 +138,10 @@ impl<'a> ShardWriter<'a> {
                 }
             }
             for record in self.records.iter() {
+                let record = match &mut by_record {
+                    Some(records) => records.compress(record).map_err(|error| shard_error(error, path))?,
+                    None => record,
+                };
                 index.push(writer.write(record).map_err(|error| shard_error(error, path))?)?;
                 checksums.push(writer.last_checksum());
                 writer.output().end_record().map_err(write_failed)?;
@@ -143,7 +152,7 @@ impl<'a> ShardWriter<'a> {
         let output = writer.finish().map_err(|error| shard_error(error, path))?;
         let (buffered, blocks) = output.finish().map_err(write_failed)?;
         let file = buffered.into_inner().map_err(|error| write_failed(error.into_error()))?;
-        Ok(Written { index, checksums, blocks, file, skipped })
+        Ok(Written { index, checksums, blocks, sizes: by_record.map(|records| records.sizes), file, skipped })
     }
 
     /// Does the offline steps to sample number `number`; its records are in `self.records` then.
@@ -153,7 +162,7 @@ impl<'a> ShardWriter<'a> {
         self.records.begin(&entry.key, entry.bytes)?;
         let sample = self.reader.sample(number)?;
         // Offline steps are not random: the draw does not matter.
-        let done = self.runner.run(&sample, Draw::default(), &mut (), &mut self.records);
+        let done = self.runner.run(&sample, RngKey::default(), &mut (), &mut self.records);
         let failed = self.records.failure.take();
         let result = done.and(failed.map_or(Ok(()), Err));
         if result.is_err() {
@@ -168,21 +177,43 @@ struct Written {
     index: Index,
     checksums: Checksums,
     blocks: Option<Blocks>,
+    sizes: Option<Sizes>,
     file: HashingUpload,
     skipped: Vec<Skipped>,
 }
 
-/// Where the bytes of a shard go: as they are, or packed.
+/// Compresses records each by itself, and notes how long they were.
+struct CompressedRecords {
+    compressor: RecordCompressor,
+    sizes: Sizes,
+}
+
+impl CompressedRecords {
+    /// `None` where that is not what is asked for.
+    fn new(compression: Option<ShardCompression>) -> io::Result<Option<Self>> {
+        let Some(compression) = compression.filter(|compression| compression.scope == Scope::Record) else {
+            return Ok(None);
+        };
+        Ok(Some(Self { compressor: RecordCompressor::new(compression)?, sizes: Sizes::new() }))
+    }
+
+    fn compress(&mut self, record: &[u8]) -> std::result::Result<&[u8], forebay_record::Error> {
+        self.sizes.push(record.len())?;
+        self.compressor.compress(record)
+    }
+}
+
+/// Where the bytes of a shard go: as they are, or compressed together.
 enum ShardOutput<W: Write> {
     Plain(W),
-    Packed(Box<Packer<W>>),
+    Compressed(Box<ShardCompressor<W>>),
 }
 
 impl<W: Write> ShardOutput<W> {
-    fn new(output: W, packing: Option<Packing>) -> io::Result<Self> {
-        Ok(match packing {
+    fn new(output: W, compression: Option<ShardCompression>) -> io::Result<Self> {
+        Ok(match compression.filter(|compression| compression.scope != Scope::Record) {
             None => Self::Plain(output),
-            Some(packing) => Self::Packed(Box::new(Packer::new(output, packing)?)),
+            Some(compression) => Self::Compressed(Box::new(ShardCompressor::new(output, compression)?)),
         })
     }
 
@@ -190,14 +221,14 @@ impl<W: Write> ShardOutput<W> {
     fn end_record(&mut self) -> io::Result<()> {
         match self {
             Self::Plain(_) => Ok(()),
-            Self::Packed(packer) => packer.end_record(),
+            Self::Compressed(compressor) => compressor.end_record(),
         }
     }
 
     fn finish(self) -> io::Result<(W, Option<Blocks>)> {
         Ok(match self {
             Self::Plain(output) => (output, None),
-            Self::Packed(packer) => packer.finish().map(|(output, blocks)| (output, Some(blocks)))?,
+            Self::Compressed(compressor) => compressor.finish().map(|(output, blocks)| (output, Some(blocks)))?,
         })
     }
 }
@@ -206,14 +237,14 @@ impl<W: Write> Write for ShardOutput<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Self::Plain(output) => output.write(bytes),
-            Self::Packed(packer) => packer.write(bytes),
+            Self::Compressed(compressor) => compressor.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
             Self::Plain(output) => output.flush(),
-            Self::Packed(packer) => packer.flush(),
+            Self::Compressed(compressor) => compressor.flush(),
         }
     }
 }

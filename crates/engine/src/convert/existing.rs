@@ -100,7 +100,7 @@ fn refusal(first: &Pair, more: usize, encoding: Encoding) -> Error {
         0 => format!("`{name}` is there already, and was not written as `{encoding}`"),
         more => format!("`{name}` and {more} more are there already, and were not written as `{encoding}`"),
     };
-    let remedy = "pass `overwrite` (`--overwrite`) to write them anew, or name another folder; with the mode or quality that \
+    let remedy = "pass `overwrite` (`--overwrite`) to write them again, or choose another folder; with the mode or quality that \
                   they have they are kept";
     Error::Usage { problem, remedy: remedy.to_owned() }
 }

@@ -77,7 +77,7 @@ impl<'a> Worker<'a> {
                 path.display(),
                 self.options.memory_bytes
             ),
-            remedy: "give more with `memory` (`--memory`)".to_owned(),
+            remedy: "raise `memory` (`--memory`)".to_owned(),
         })
     }
 
@@ -110,7 +110,7 @@ impl<'a> Worker<'a> {
         })
     }
 
-    /// Writes a file under its temporary name, and renames it when it is sound; the difference if that was looked at.
+    /// Writes a file under its temporary name, and renames it when it is intact; the difference if that was looked at.
     fn write(&mut self, file: &[u8], picture: &Tensor, pair: &Pair, temporary: &Path) -> Result<Option<u32>, Failure> {
         write(&pair.root, temporary, file).map_err(Failure::OfOutput)?;
         let difference = if self.options.verify {
@@ -148,10 +148,10 @@ impl<'a> Worker<'a> {
     fn encode(&self, picture: &Tensor, pair: &Pair) -> Result<Vec<u8>> {
         let encoding = &self.options.encoding;
         encode(picture.view(), encoding).map_err(|error| match error {
-            // The picture is sound: it only does not fit the format.
+            // The picture is intact: it only does not fit the format.
             forebay_codec::Error::Usage { .. } => Error::Usage {
                 problem: format!("`{}` cannot be stored as {encoding}: {error}", pair.input.display()),
-                remedy: "choose a format that holds it: l3 and png hold every picture".to_owned(),
+                remedy: "choose a format that holds it: l3 and png hold every image".to_owned(),
             },
             other => {
                 Error::Format { path: pair.input.clone(), problem: format!("cannot be stored as {encoding}: {other}") }
@@ -224,7 +224,7 @@ fn write(root: &Path, path: &Path, content: &[u8]) -> Result<()> {
 }
 
 /// The largest difference of two samples; `None` where the pictures are of different sizes or depths. Where a format knows no
-/// grey it is compared with each colour, and alpha that is not there is opaque.
+/// gray it is compared with each color, and alpha that is not there is opaque.
 fn difference(one: &Tensor, other: &Tensor) -> Option<u32> {
     let (height, width, _) = one.spec().as_picture()?;
     let (other_height, other_width, _) = other.spec().as_picture()?;

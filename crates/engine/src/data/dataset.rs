@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use bytes::Bytes;
 use forebay_error::ErrorKind;
 use forebay_pipeline::{Pipeline, Schema, Strategy};
-use forebay_record::{Blocks, Index, Origin, Place, parse_indexed};
+use forebay_record::{Blocks, Index, Origin, Place, ShardCompression, inflate_record, parse_indexed};
 use forebay_storage::{Folder, Storage};
 
 use super::Skipped;
@@ -129,12 +129,17 @@ impl Dataset {
         (shard, (sample - self.first[shard]) as usize)
     }
 
-    /// Where the records of shard number `shard` lie, in what it inflates to if it is packed.
+    /// How the shards are compressed.
+    pub fn compression(&self) -> Option<ShardCompression> {
+        self.manifest.strategy.format.compression
+    }
+
+    /// Where the records of shard number `shard` lie; in what it inflates to, if it is compressed by blocks or as a stream.
     pub fn index(&self, shard: usize) -> Result<&Index> {
         Ok(&self.tables(shard)?.index)
     }
 
-    /// Where the blocks of shard number `shard` lie, if it is packed.
+    /// Where the blocks of shard number `shard` lie, if it is compressed by blocks or as a stream.
     pub fn blocks(&self, shard: usize) -> Result<Option<&Blocks>> {
         Ok(self.tables(shard)?.blocks.as_ref())
     }
@@ -147,12 +152,32 @@ impl Dataset {
             tables.index.get(record).ok_or_else(|| Error::internal("a record that its index does not have"))?;
         let origin = Origin { shard: name, record: record as u64, offset: location.offset };
         let payload = parse_indexed(frame, location, origin, true)?;
-        tables.checksums.check(record, frame, || Place {
-            shard: Some(name.as_str().into()),
-            record: Some(record as u64),
-            offset: Some(location.offset),
-        })?;
-        Ok(payload)
+        let place =
+            || Place { shard: Some(name.as_str().into()), record: Some(record as u64), offset: Some(location.offset) };
+        tables.checksums.check(record, frame, place)?;
+        self.inflated(tables, record, payload, place)
+    }
+
+    /// What `payload`, that of record number `record`, inflates to where records are compressed each by itself; itself otherwise.
+    pub(super) fn inflated(
+        &self,
+        tables: &Tables,
+        record: usize,
+        payload: Bytes,
+        place: impl Fn() -> Place,
+    ) -> Result<Bytes> {
+        match (&tables.sizes, self.compression()) {
+            (Some(sizes), Some(compression)) => {
+                Ok(inflate_record(&payload, sizes.get(record).unwrap_or(0), compression, place)?)
+            }
+            _ => Ok(payload),
+        }
+    }
+
+    /// How many bytes of memory the payload of record number `record` of shard number `shard` takes besides its frame.
+    pub fn payload_bytes(&self, shard: usize, record: usize) -> u64 {
+        let sizes = self.tables(shard).ok().and_then(|tables| tables.sizes.as_ref());
+        sizes.and_then(|sizes| sizes.get(record)).unwrap_or(0)
     }
 
     /// What was damaged and could be read in another way, so that no sample is lost for it. All that was looked at so far.
@@ -187,12 +212,12 @@ impl Dataset {
     fn find_tables(&self, shard: usize) -> Result<Found> {
         let entry = &self.manifest.shards[shard];
         let path = self.shard_path(shard);
-        let error = match Tables::read(self.storage(), &path, entry) {
+        let error = match Tables::read(self.storage(), &path, entry, self.compression()) {
             Ok(tables) => return Ok(Found::Whole(tables)),
             Err(error) if self.on_error == OnError::Fail => return Err(error),
             Err(error) => first_line(&error),
         };
-        Ok(match Tables::remake(self.storage(), &path, entry) {
+        Ok(match Tables::remake(self.storage(), &path, entry, self.compression()) {
             Ok(tables) => Found::Remade(tables, error),
             Err(second) => Found::Lost(format!("{error}, and the shard does not help: {}", first_line(&second))),
         })

@@ -12,7 +12,7 @@ use forebay_record::name_text;
 use forebay_storage::Folder;
 
 use super::labels::{BYTE_ORDER_MARK, GivenLabel, LabelValue};
-use super::listing::{Entry, Place};
+use super::listing::{Entry, SampleLocation};
 use crate::error::{Error, Result};
 use crate::load::OnError;
 
@@ -27,9 +27,9 @@ pub struct FileList {
 }
 
 impl FileList {
-    /// The list in a text of one path per line, with a tab and a label behind it where it is `labelled`. Empty lines are left out.
-    pub fn parse(text: &[u8], labelled: bool) -> Result<Self> {
-        let mut list = Self { paths: Vec::new(), labels: labelled.then(Vec::new) };
+    /// The list in a text of one path per line, with a tab and a label behind it where it is `labeled`. Empty lines are left out.
+    pub fn parse(text: &[u8], labeled: bool) -> Result<Self> {
+        let mut list = Self { paths: Vec::new(), labels: labeled.then(Vec::new) };
         let text = text.strip_prefix(BYTE_ORDER_MARK.to_string().as_bytes()).unwrap_or(text);
         for (number, line) in text.split(|&byte| byte == b'\n').enumerate() {
             let line = line.strip_suffix(b"\r").unwrap_or(line);
@@ -54,7 +54,7 @@ impl FileList {
         Ok(list)
     }
 
-    /// The files that are there. Each notes its place in the list as its label, as long as nobody labels it.
+    /// The files that are there. Each notes its index in the list as its label, as long as nobody labels it.
     pub(super) fn entries(&self, root: &Folder, on_error: OnError, lost: &mut Vec<Skipped>) -> Result<Vec<Entry>> {
         let usage = |problem: String, remedy: &str| Error::Usage { problem, remedy: remedy.to_owned() };
         if self.paths.is_empty() {
@@ -67,7 +67,7 @@ impl FileList {
         let absolute = std::path::absolute(root.path()).unwrap_or_default();
         let mut known: HashSet<Arc<str>> = HashSet::with_capacity(self.paths.len());
         let mut entries = Vec::with_capacity(self.paths.len());
-        for (place, named) in self.paths.iter().enumerate() {
+        for (index, named) in self.paths.iter().enumerate() {
             let path = tidy(named.strip_prefix(&absolute).unwrap_or(named));
             let key: Arc<str> = name_text(path.as_os_str().as_bytes()).into();
             if path.components().any(|part| part == Component::ParentDir) {
@@ -84,10 +84,10 @@ impl FileList {
             match found.and_then(|found| found.ok_or_else(missing)) {
                 Ok(status) => entries.push(Entry {
                     key,
-                    place: Place::File(path),
+                    location: SampleLocation::File(path),
                     bytes: status.bytes,
                     version: status.version,
-                    label: Some(LabelValue::Int(place as i64)),
+                    label: Some(LabelValue::Int(index as i64)),
                 }),
                 Err(error) if on_error == OnError::Fail => return Err(error),
                 Err(error) => lost.push(Skipped::one(&*key, &error)),

@@ -87,17 +87,17 @@ fn columns_of(first: &[Cow<'_, str>], chosen: Option<&[String; 2]>, line: usize,
             count => Err(Error::Usage {
                 problem: format!("the label table `{}` has {count} columns: {listed}", path.display()),
                 remedy: format!(
-                    "say which have the files and the labels, by their names in the first line: `table-columns = [\"{}\", \
+                    "say which have the files and the labels, by their names in the first line: `table_columns = [\"{}\", \
                      \"{}\"]` (in Python: `table_columns`)",
                     first[0], first[1]
                 ),
             }),
         };
     };
-    let place = |name: &String| {
-        let mut places = first.iter().enumerate().filter(|(_, found)| *found == name).map(|(place, _)| place);
-        let problem = match (places.next(), places.next()) {
-            (Some(place), None) => return Ok(place),
+    let index = |name: &String| {
+        let mut indexes = first.iter().enumerate().filter(|(_, found)| *found == name).map(|(index, _)| index);
+        let problem = match (indexes.next(), indexes.next()) {
+            (Some(index), None) => return Ok(index),
             (Some(_), Some(_)) => "twice",
             (None, _) => "not",
         };
@@ -108,12 +108,12 @@ fn columns_of(first: &[Cow<'_, str>], chosen: Option<&[String; 2]>, line: usize,
                 path.display()
             ),
             remedy: match meant {
-                Some(meant) => format!("did you mean `{meant}`? Correct the source's `table-columns`"),
-                None => "correct the source's `table-columns`, or the table".to_owned(),
+                Some(meant) => format!("did you mean `{meant}`? Correct the source's `table_columns`"),
+                None => "correct the source's `table_columns`, or the table".to_owned(),
             },
         })
     };
-    Ok([place(&chosen[0])?, place(&chosen[1])?])
+    Ok([index(&chosen[0])?, index(&chosen[1])?])
 }
 
 /// The rows of a table that have anything in them.

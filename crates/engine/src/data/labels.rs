@@ -21,9 +21,9 @@ pub(super) const BYTE_ORDER_MARK: char = '\u{feff}';
 /// The label of a sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum LabelValue {
-    /// A class, as a place among the classes, or another whole number.
+    /// A class, as an index into the classes, or another whole number.
     Int(i64),
-    /// A number to be learnt as it is.
+    /// A number to be learned as it is.
     Float(f32),
 }
 
@@ -158,13 +158,13 @@ pub(super) fn keep(
 #[derive(Default)]
 struct Names {
     texts: Vec<String>,
-    places: HashMap<String, usize>,
+    indexes: HashMap<String, usize>,
     /// Whether any of them was said to be a name, so that none is a number.
     is_literal: bool,
 }
 
 impl Names {
-    /// A number as it is, or the place of its name among these.
+    /// A number as it is, or the index of its name among these.
     fn take(&mut self, kind: Option<LabelType>, given: GivenLabel, key: &str) -> Result<LabelValue> {
         let wrong = |found: &str, expected: &str, remedy: &str| Error::Usage {
             problem: format!("the label of `{key}` is `{found}`, but must be {expected}"),
@@ -182,20 +182,20 @@ impl Names {
             return number.map(LabelValue::Float).ok_or_else(|| wrong(&given.into_text(), "a finite number", remedy));
         }
         if let GivenLabel::Float(number) = given {
-            let remedy = "write `label-type = \"float\"` into the source (in Python: `label_type=\"float\"`)";
+            let remedy = "write `label_type = \"float\"` into the source (in Python: `label_type=\"float\"`)";
             return Err(wrong(&number.to_string(), "a class or a whole number", remedy));
         }
         self.is_literal |= matches!(given, GivenLabel::Name(_));
         let name = given.into_text();
         if kind == Some(LabelType::Int) && number_in(&name).is_none() {
-            return Err(wrong(&name, "a whole number", "correct it, or use another `label-type`"));
+            return Err(wrong(&name, "a whole number", "correct it, or use another `label_type`"));
         }
-        let place = self.places.get(&name).copied().unwrap_or_else(|| {
+        let index = self.indexes.get(&name).copied().unwrap_or_else(|| {
             self.texts.push(name.clone());
-            self.places.insert(name, self.texts.len() - 1);
+            self.indexes.insert(name, self.texts.len() - 1);
             self.texts.len() - 1
         });
-        Ok(LabelValue::Int(place as i64))
+        Ok(LabelValue::Int(index as i64))
     }
 
     /// The label of each name, `None` for what is no class, and the names of the classes. Numbers of a table, a list or a function stay what they
@@ -203,8 +203,8 @@ impl Names {
     /// count from 0.
     fn numbered(&self, source: &Source) -> (Vec<Option<i64>>, Vec<String>) {
         if let Some(classes) = &source.classes {
-            let places: HashMap<&str, i64> = classes.iter().map(String::as_str).zip(0..).collect();
-            return (self.texts.iter().map(|name| places.get(name.as_str()).copied()).collect(), classes.clone());
+            let indexes: HashMap<&str, i64> = classes.iter().map(String::as_str).zip(0..).collect();
+            return (self.texts.iter().map(|name| indexes.get(name.as_str()).copied()).collect(), classes.clone());
         }
         let numbers: Option<Vec<i64>> = self.texts.iter().map(|name| number_in(name)).collect();
         let distinct: BTreeSet<i64> = numbers.iter().flatten().copied().collect();
@@ -279,14 +279,14 @@ fn text_of(name: &OsStr) -> String {
     name_text(name.as_bytes()).into_owned()
 }
 
-/// The label that the list of files has for this one: its place there is noted.
+/// The label that the list of files has for this one: its index there is noted.
 fn of_list(entry: &Entry, options: &ListingOptions<'_>) -> Result<GivenLabel> {
     let labels = options.files.and_then(|list| list.labels.as_ref()).ok_or_else(|| Error::Usage {
         problem: "the source has `label = \"list\"`, but the list of files has no labels".to_owned(),
         remedy: "write them behind the paths, after a tab (in Python: `FileList(paths, labels=…)`)".to_owned(),
     })?;
     match entry.label {
-        Some(LabelValue::Int(place)) if (place as usize) < labels.len() => Ok(labels[place as usize].clone()),
+        Some(LabelValue::Int(index)) if (index as usize) < labels.len() => Ok(labels[index as usize].clone()),
         _ => Err(Error::Usage {
             problem: format!("the list of files has no label for `{}`", entry.key),
             remedy: "give as many labels as files".to_owned(),

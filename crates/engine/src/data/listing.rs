@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use forebay_pipeline::{Format, Label, Order, Random, Source};
 use forebay_plan::Skipped;
-use forebay_record::name_text;
+use forebay_record::{Compression, name_text};
 use forebay_storage::{Folder, Status, Version};
 use globset::GlobBuilder;
 use xxhash_rust::xxh3::Xxh3;
 
-use super::beside::{self, Beside};
 use super::file_list::FileList;
 use super::labels::{LabelFunction, LabelValue, label};
 use super::shards::list_shards;
+use super::sidecar::{self, Sidecars};
 use crate::error::{Error, Result};
 use crate::load::OnError;
 
@@ -78,10 +78,12 @@ pub struct Listing {
     root: Folder,
     source: Source,
     /// The files beside each sample's own.
-    beside: Beside,
+    sidecars: Sidecars,
     entries: Vec<Entry>,
     /// The tar or TFRecord files that the samples lie in; none where each lies in files of its own.
     shards: Vec<PathBuf>,
+    /// How each of them is compressed.
+    compressions: Vec<Compression>,
     classes: Vec<String>,
     /// What could not be listed.
     lost: Vec<Skipped>,
@@ -99,12 +101,12 @@ pub struct Entry {
     /// Its label; a class is a number into [`Listing::classes`].
     pub label: Option<LabelValue>,
     /// Where it lies.
-    pub(super) place: Place,
+    pub(super) location: SampleLocation,
 }
 
 /// Where a sample lies.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum SampleLocation {
     /// In a file of its own, at this path below the root; further fields in files beside it.
     File(PathBuf),
     /// In a shard, as record number `record`.
@@ -114,9 +116,9 @@ pub(super) enum Place {
 impl Entry {
     /// The path of its file below the root; empty where it lies in a shard.
     pub fn path(&self) -> &Path {
-        match &self.place {
-            Place::File(path) => path,
-            Place::Shard { .. } => Path::new(""),
+        match &self.location {
+            SampleLocation::File(path) => path,
+            SampleLocation::Shard { .. } => Path::new(""),
         }
     }
 }
@@ -131,6 +133,16 @@ impl Listing {
     pub fn scan_with(source: &Source, root: impl Into<Folder>, options: &ListingOptions<'_>) -> Result<Self> {
         let mut listing = Self::unordered(source, root.into(), options)?;
         if source.order() == Order::Shuffled {
+            let compressed = listing.compressions.iter().position(|compression| *compression != Compression::None);
+            if let Some(shard) = compressed {
+                return Err(Error::Usage {
+                    problem: format!(
+                        "`{}` is compressed, so that its samples can only be read in order",
+                        listing.shards[shard].display()
+                    ),
+                    remedy: "leave out `order = \"shuffled\"`, or decompress the shards first".to_owned(),
+                });
+            }
             Random::from_parts(&[source.seed()]).shuffle(&mut listing.entries);
         }
         Ok(listing)
@@ -145,13 +157,13 @@ impl Listing {
         options: &ListingOptions<'_>,
     ) -> Result<(Self, Vec<u64>)> {
         let listing = Self::unordered(source, root.into(), options)?;
-        let mut places: Vec<u64> = (0..listing.len() as u64).collect();
+        let mut indexes: Vec<u64> = (0..listing.len() as u64).collect();
         if source.order() == Order::Shuffled {
-            Random::from_parts(&[source.seed()]).shuffle(&mut places);
+            Random::from_parts(&[source.seed()]).shuffle(&mut indexes);
         }
-        let mut numbers = vec![0; places.len()];
-        for (number, place) in (0..).zip(places) {
-            numbers[place as usize] = number;
+        let mut numbers = vec![0; indexes.len()];
+        for (number, index) in (0..).zip(indexes) {
+            numbers[index as usize] = number;
         }
         Ok((listing, numbers))
     }
@@ -175,10 +187,10 @@ impl Listing {
                 remedy: "check the folder, or set `files` in the pipeline's [source]".to_owned(),
             });
         }
-        let (mut shards, mut classes) = (Vec::new(), Vec::new());
+        let (mut shards, mut compressions, mut classes) = (Vec::new(), Vec::new(), Vec::new());
         if source.format != Format::Files {
             let found = list_shards(source.format, &root, &entries, options.on_error)?;
-            (shards, entries) = (found.paths, found.entries);
+            (shards, compressions, entries) = (found.paths, found.compressions, found.entries);
             lost.extend(found.lost);
         } else if source.label == Label::None {
             for entry in &mut entries {
@@ -187,25 +199,41 @@ impl Listing {
         } else {
             classes = label(&mut entries, source, &root, options, &mut lost)?;
         }
-        let beside = Beside::new(source, options.reach)?;
-        beside.check(&mut entries, &root, options.on_error, &mut lost)?;
-        let mut listing = Self { root, source: source.clone(), beside, entries, shards, classes, lost };
-        beside::check_there(&listing)?;
-        listing.add_beside();
+        let sidecars = Sidecars::new(source, options.reach)?;
+        sidecars.check(&mut entries, &root, options.on_error, &mut lost)?;
+        let mut listing = Self { root, source: source.clone(), sidecars, entries, shards, compressions, classes, lost };
+        sidecar::check_there(&listing)?;
+        listing.add_sidecars();
         Ok(listing)
     }
 
-    /// `count` samples that stand for all: files from everywhere, since the first ones are often alike; of shards, whose samples are
-    /// read together, the first.
+    /// `count` samples that stand for all. Of files one of each `count`-th part by size, the one nearest to the mean of its part: what a
+    /// sample costs goes by its bytes, and few that are drawn blindly are often larger or smaller than all. Of shards, whose samples are read
+    /// together, the first.
     #[must_use]
     pub fn sample(mut self, count: u64) -> Self {
+        let all = self.entries.len();
+        let count = all.min(count as usize);
         if self.source.format != Format::Files {
-            self.entries.truncate(count as usize);
+            self.entries.truncate(count);
         }
-        let all = self.entries.len() as u128;
-        let before = |place: u128| place * u128::from(count).min(all) / all;
-        let mut places = 0..all;
-        self.entries.retain(|_| places.next().is_some_and(|place| before(place + 1) > before(place)));
+        if self.entries.len() == count {
+            return self;
+        }
+        let bytes = |&index: &usize| self.entries[index].bytes;
+        let mut by_size: Vec<usize> = (0..all).collect();
+        by_size.sort_by_key(|index| (bytes(index), *index));
+        let mut taken = vec![false; all];
+        for part in 0..count {
+            let part = &by_size[part * all / count..(part + 1) * all / count];
+            let mean = (part.iter().map(bytes).map(u128::from).sum::<u128>() / part.len() as u128) as u64;
+            // Of equal ones the one in the middle: such files come from everywhere in the listing.
+            let distance = |at: &usize| (bytes(&part[*at]).abs_diff(mean), at.abs_diff(part.len() / 2));
+            let nearest = (0..part.len()).min_by_key(distance).unwrap_or(0);
+            taken[part[nearest]] = true;
+        }
+        let mut taken = taken.into_iter();
+        self.entries.retain(|_| taken.next().unwrap_or(false));
         self
     }
 
@@ -239,7 +267,7 @@ impl Listing {
         &self.lost
     }
 
-    /// The names of the classes; a label is a place in this list.
+    /// The names of the classes; a label is an index into this list.
     pub fn classes(&self) -> &[String] {
         &self.classes
     }
@@ -254,6 +282,19 @@ impl Listing {
         &self.shards
     }
 
+    /// How shard number `shard` is compressed.
+    pub(super) fn compression(&self, shard: usize) -> Compression {
+        self.compressions[shard]
+    }
+
+    /// The number of the compressed shard that sample number `number` lies in, if it does in one.
+    pub(crate) fn sequence_of(&self, number: usize) -> Option<usize> {
+        match self.entries[number].location {
+            SampleLocation::Shard { shard, .. } if self.compressions[shard] != Compression::None => Some(shard),
+            _ => None,
+        }
+    }
+
     /// The full paths of every file that is read.
     pub fn paths(&self) -> Vec<PathBuf> {
         if !self.shards.is_empty() {
@@ -264,14 +305,14 @@ impl Listing {
 
     /// The full paths of a sample's own files: the first is the sample's, and each field beside it has one.
     pub(super) fn files_of(&self, entry: &Entry) -> Vec<PathBuf> {
-        let Place::File(path) = &entry.place else { return Vec::new() };
-        let beside = self.beside.below(path, self.root.path()).map(|below| self.root.file(below));
+        let SampleLocation::File(path) = &entry.location else { return Vec::new() };
+        let beside = self.sidecars.below(path, self.root.path()).map(|below| self.root.file(below));
         std::iter::once(self.root.file(path)).chain(beside).collect()
     }
 
     /// Adds the sizes of the files beside samples to those of the samples, and notes their versions. One that is not there is an error
     /// when it is read.
-    fn add_beside(&mut self) {
+    fn add_sidecars(&mut self) {
         if self.source.format != Format::Files || self.source.fields.is_empty() {
             return;
         }
@@ -317,7 +358,7 @@ fn walk(source: &Source, root: &Folder, on_error: OnError, lost: &mut Vec<Skippe
                 let status = found.status.unwrap_or(NOTHING);
                 files.push(Entry {
                     key: name_text(found.below.as_os_str().as_bytes()).into(),
-                    place: Place::File(found.below),
+                    location: SampleLocation::File(found.below),
                     bytes: status.bytes,
                     version: status.version,
                     label: None,

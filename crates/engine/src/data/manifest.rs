@@ -5,6 +5,7 @@ use std::path::Path;
 
 use forebay_pipeline::{PipelineSpec, Strategy};
 use forebay_plan::Skipped;
+use forebay_record::Scope;
 use serde::{Deserialize, Serialize};
 
 use super::sealed::{Broken, unseal};
@@ -13,7 +14,7 @@ use crate::error::{Error, Result};
 /// The name of the manifest in a data set's folder.
 pub const MANIFEST_FILE: &str = "dataset.json";
 
-/// A manifest, or an index of others, is at most so large: room for tens of millions of records.
+/// A manifest, or an index of others, is at most so large: space for tens of millions of records.
 pub(crate) const MANIFEST_BYTES_MAX: u64 = 4 << 30;
 
 /// What a data set is: `dataset.json`. It is written last, so a folder that has one is whole. The file has a key more than this,
@@ -36,7 +37,7 @@ pub struct Manifest {
     pub samples: u64,
     /// How many bytes of shards.
     pub bytes: u64,
-    /// The names of the classes; a label is a place in this list.
+    /// The names of the classes; a label is an index into this list.
     pub classes: Vec<String>,
     /// The shards, in order.
     pub shards: Vec<ShardEntry>,
@@ -59,9 +60,12 @@ pub struct ShardEntry {
     pub index_xxh3: String,
     /// The checksum of the list of its records' checksums beside it.
     pub crc_xxh3: String,
-    /// The checksum of the list of blocks beside it, where it is packed.
+    /// The checksum of the list of blocks beside it, where it is compressed by blocks or as a stream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blocks_xxh3: Option<String>,
+    /// The checksum of the list of its records' sizes beside it, where they are compressed each by itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sizes_xxh3: Option<String>,
 }
 
 impl Manifest {
@@ -108,15 +112,20 @@ impl Manifest {
         if let Some(shard) = self.shards.iter().find(|shard| !is_plain(&shard.file)) {
             return Err(format!("names a shard `{}` outside its folder", shard.file));
         }
-        let packed = self.strategy.form.packing.is_some();
-        // A record takes 16 bytes besides what is in it; packed, no less than a thousandth of that.
-        let records_max = |bytes: u64| if packed { bytes.saturating_mul(64) } else { bytes / 16 };
+        let compression = self.strategy.format.compression;
+        let by_record = compression.is_some_and(|compression| compression.scope == Scope::Record);
+        // A record takes 16 bytes besides what is in it; compressed together, no less than what these can become.
+        let inflation_max = compression.filter(|_| !by_record).map_or(1, |by| by.algorithm.inflation_max());
+        let records_max = |bytes: u64| bytes.saturating_mul(inflation_max) / 16;
         if let Some(shard) = self.shards.iter().find(|shard| shard.samples > records_max(shard.bytes)) {
             let (file, samples, bytes) = (&shard.file, shard.samples, shard.bytes);
             return Err(format!("says that `{file}` has {samples} samples in {bytes} bytes, which cannot be"));
         }
-        if let Some(shard) = self.shards.iter().find(|shard| shard.blocks_xxh3.is_some() != packed) {
-            return Err(format!("has a shard `{}` that is not packed as the strategy says", shard.file));
+        let by_block = compression.is_some() && !by_record;
+        let is_right =
+            |shard: &&ShardEntry| shard.blocks_xxh3.is_some() == by_block && shard.sizes_xxh3.is_some() == by_record;
+        if let Some(shard) = self.shards.iter().find(|shard| !is_right(shard)) {
+            return Err(format!("has a shard `{}` that is not compressed as the strategy says", shard.file));
         }
         let sum = |part: fn(&ShardEntry) -> u64| {
             self.shards.iter().try_fold(0_u64, |sum, shard| sum.checked_add(part(shard)))

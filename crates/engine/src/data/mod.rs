@@ -1,29 +1,34 @@
 //! Where samples lie: files or shards as the user has them, or a data set that Forebay built.
 
-mod beside;
 mod dataset;
+mod extent;
 mod file_list;
+mod inflated;
 mod label_table;
 mod labels;
 mod listing;
 mod manifest;
+mod open_shards;
 mod reader;
 mod sealed;
 mod shards;
-mod stretch;
+mod sidecar;
 mod tables;
 mod verify;
 
 pub use dataset::Dataset;
+pub use extent::Extent;
 pub use file_list::FileList;
 pub use labels::{GivenLabel, LabelFunction, LabelValue, one_class};
 pub use listing::{Entry, Listing, ListingOptions, Reach};
 pub(crate) use manifest::MANIFEST_BYTES_MAX;
 pub use manifest::{MANIFEST_FILE, Manifest, ShardEntry};
+pub(crate) use open_shards::OpenShards;
 pub use reader::{Content, SourceReader};
 pub(crate) use sealed::{Broken, checksum, digits, seal, unseal};
-pub use stretch::Stretch;
-pub(crate) use tables::{BESIDE_SHARD, beside_shard, blocks_path, crc_path, file_checksum, index_path};
+pub(crate) use tables::{
+    BESIDE_SHARD, beside_shard, blocks_path, crc_path, file_checksum, index_path, sizes_path, stream_of,
+};
 
 pub use forebay_plan::Skipped;
 

@@ -2,17 +2,18 @@
 
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use forebay_codec::Tensor;
 use forebay_pipeline::{Field, Format, LABEL_FIELD, Sample, SourceField, Value};
 use forebay_record::{Location, Origin, SharedExample, parse_indexed, tar_members};
-use forebay_storage::{File, Storage};
+use forebay_storage::Storage;
 
 use super::FILE_BYTES_MAX;
 use super::labels::LabelValue;
-use super::listing::{Entry, Listing, Place};
+use super::listing::{Entry, Listing, SampleLocation};
+use super::open_shards::{OpenShard, OpenShards};
 use super::shards::shard_name;
 use crate::error::{Error, Result};
 
@@ -21,7 +22,7 @@ pub struct SourceReader {
     listing: Arc<Listing>,
     storage: Arc<dyn Storage>,
     fields: Vec<SourceField>,
-    open: Vec<OnceLock<Box<dyn File>>>,
+    open: OpenShards,
 }
 
 /// What was read of one sample: the content of its file and of those beside it, or its part of a shard.
@@ -52,7 +53,7 @@ impl From<Bytes> for Content {
 impl SourceReader {
     /// A reader of `listing`.
     pub fn new(listing: Arc<Listing>, storage: Arc<dyn Storage>) -> Self {
-        let open = listing.shards().iter().map(|_| OnceLock::new()).collect();
+        let open = OpenShards::new(listing.shards().len());
         let fields = listing.source().read_fields().into_owned();
         Self { listing, storage, fields, open }
     }
@@ -70,14 +71,16 @@ impl SourceReader {
     /// Reads sample number `number`.
     pub fn read(&self, number: usize) -> Result<Content> {
         let entry = &self.listing.entries()[number];
-        match entry.place {
-            Place::File(_) => {
+        match entry.location {
+            SampleLocation::File(_) => {
                 let read = |path: PathBuf| self.storage.read_file(&path, FILE_BYTES_MAX);
                 let mut files = self.listing.files_of(entry).into_iter();
                 let first = files.next().map(read).transpose()?.unwrap_or_default();
                 Ok(Content { first, beside: files.map(read).collect::<Result<_, _>>()? })
             }
-            Place::Shard { shard, offset, .. } => Ok(self.shard(shard)?.read(offset, entry.bytes as usize)?.into()),
+            SampleLocation::Shard { shard, offset, .. } => {
+                Ok(self.shard(shard)?.read(offset, entry.bytes as usize)?.into())
+            }
         }
     }
 
@@ -85,35 +88,32 @@ impl SourceReader {
     pub fn read_run(&self, numbers: Range<usize>) -> Result<Vec<Content>> {
         let entries = &self.listing.entries()[numbers.clone()];
         let (Some(first), Some(last)) = (entries.first(), entries.last()) else { return Ok(Vec::new()) };
-        let (Place::Shard { shard, offset: start, .. }, Place::Shard { offset, .. }) = (&first.place, &last.place)
+        let (SampleLocation::Shard { shard, offset: start, .. }, SampleLocation::Shard { offset, .. }) =
+            (&first.location, &last.location)
         else {
             return numbers.map(|number| self.read(number)).collect();
         };
         let bytes = self.shard(*shard)?.read(*start, (offset + last.bytes - start) as usize)?;
-        let part = |entry: &Entry| match entry.place {
-            Place::Shard { offset, .. } => {
+        let part = |entry: &Entry| match entry.location {
+            SampleLocation::Shard { offset, .. } => {
                 let from = (offset - start) as usize;
                 bytes.slice(from..from + entry.bytes as usize).into()
             }
-            Place::File(_) => Content::default(),
+            SampleLocation::File(_) => Content::default(),
         };
         Ok(entries.iter().map(part).collect())
     }
 
-    fn shard(&self, shard: usize) -> Result<&dyn File> {
-        if self.open[shard].get().is_none() {
-            let file = self.storage.open(&self.listing.shards()[shard])?;
-            let _ = self.open[shard].set(file);
-        }
-        Ok(&**self.open[shard].get().expect("opened above"))
+    fn shard(&self, shard: usize) -> Result<&OpenShard> {
+        self.open.get(shard, &*self.storage, &self.listing.shards()[shard], self.listing.compression(shard))
     }
 
     /// Takes what was read of sample number `number` apart.
     pub fn unpack(&self, number: usize, content: Content) -> Result<Sample> {
         let entry = &self.listing.entries()[number];
-        let fields = match &entry.place {
-            Place::File(_) => self.file_fields(entry, content)?,
-            Place::Shard { shard, record, offset } => {
+        let fields = match &entry.location {
+            SampleLocation::File(_) => self.file_fields(entry, content)?,
+            SampleLocation::Shard { shard, record, offset } => {
                 let name = shard_name(&self.listing.shards()[*shard]);
                 match self.listing.source().format {
                     Format::Tar => self.tar_fields(&content.first, &name, *record, *offset)?,
@@ -136,9 +136,9 @@ impl SourceReader {
             };
             Field { name: LABEL_FIELD.into(), value }
         }));
-        for (place, (field, content)) in self.fields.iter().zip(content.beside).enumerate() {
+        for (index, (field, content)) in self.fields.iter().zip(content.beside).enumerate() {
             let value = field.value(content).map_err(|problem| Error::Format {
-                path: self.listing.files_of(entry).swap_remove(place + 1),
+                path: self.listing.files_of(entry).swap_remove(index + 1),
                 problem: format!("field `{}` {problem}", field.field),
             })?;
             fields.push(Field { name: field.field.as_str().into(), value });
@@ -188,14 +188,14 @@ fn in_shard(shard: &str, record: u64, offset: u64, field: &str, problem: String)
 
 impl Listing {
     /// Stretches of samples that follow each other in one shard and have up to `bytes_max` bytes together; a sample that
-    /// lies in files of its own is a stretch of its own.
+    /// lies in files of its own is an extent of its own.
     pub fn runs(&self, bytes_max: u64) -> Vec<(Range<usize>, u64)> {
         let mut runs: Vec<(Range<usize>, u64)> = Vec::new();
         let mut end = None;
         for (number, entry) in self.entries().iter().enumerate() {
-            let start = match entry.place {
-                Place::Shard { shard, offset, .. } => Some((shard, offset)),
-                Place::File(_) => None,
+            let start = match entry.location {
+                SampleLocation::Shard { shard, offset, .. } => Some((shard, offset)),
+                SampleLocation::File(_) => None,
             };
             match runs.last_mut() {
                 Some((run, bytes)) if start.is_some() && start == end && *bytes + entry.bytes <= bytes_max => {

@@ -1,18 +1,19 @@
 //! The samples in shards that others wrote: tar as `WebDataset` has it, and TFRecord.
 
 use std::ffi::OsStr;
-use std::io::{BufReader, Read, Seek};
+use std::io::{BufReader, Seek};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use forebay_pipeline::Format;
-use forebay_record::{Index, name_text, salvage_tar};
-use forebay_storage::{Folder, Storage, Stream};
+use forebay_record::{Compression, Index, OnDamage, Options, Reader, TarSample, name_text, salvage_tar};
+use forebay_storage::{File, Folder, Storage, Stream};
 
 use super::Skipped;
-use super::listing::{Entry, Place};
+use super::inflated::{InflatedStream, compressed_limits};
+use super::listing::{Entry, SampleLocation};
 use super::manifest::MANIFEST_BYTES_MAX;
 use super::tables::index_path;
 use crate::error::{Error, Result};
@@ -22,6 +23,8 @@ use crate::load::OnError;
 pub(super) struct Shards {
     /// Their full paths.
     pub(super) paths: Vec<PathBuf>,
+    /// How each is compressed.
+    pub(super) compressions: Vec<Compression>,
     /// Their samples, and where each lies.
     pub(super) entries: Vec<Entry>,
     /// What is damaged.
@@ -29,8 +32,8 @@ pub(super) struct Shards {
 }
 
 /// What was found in one shard: of each sample its key (or none, where samples have no names), offset and length, and the damage.
-#[derive(Default)]
 struct Scan {
+    compression: Compression,
     samples: Vec<(Option<String>, u64, u64)>,
     damage: Vec<Damage>,
 }
@@ -42,13 +45,13 @@ struct Damage {
 }
 
 /// What the names of files end with that are no shards, but lie beside them.
-const TABLES: [&str; 4] = ["idx", "index", "crc", "blocks"];
+const TABLES: [&str; 5] = ["idx", "index", "crc", "blocks", "sizes"];
 
 /// Lists the samples of `files`. Damage ends it, or is added to what is lost.
 pub(super) fn list_shards(format: Format, root: &Folder, files: &[Entry], on_error: OnError) -> Result<Shards> {
-    let mut found = Shards { paths: Vec::new(), entries: Vec::new(), lost: Vec::new() };
+    let mut found = Shards { paths: Vec::new(), compressions: Vec::new(), entries: Vec::new(), lost: Vec::new() };
     for file in files {
-        let Place::File(below) = &file.place else { continue };
+        let SampleLocation::File(below) = &file.location else { continue };
         let path = root.file(below);
         // Tables lie beside their shard, and a pattern like `train*` means both.
         let is_table = |extension: &OsStr| TABLES.iter().any(|table| extension == *table);
@@ -63,7 +66,11 @@ pub(super) fn list_shards(format: Format, root: &Folder, files: &[Entry], on_err
         let scan = match (scan, on_error) {
             (Ok(scan), _) => scan,
             (Err(error), OnError::Fail) => return Err(error),
-            (Err(error), OnError::Skip) => Scan { samples: Vec::new(), damage: vec![Damage { error, samples: None }] },
+            (Err(error), OnError::Skip) => Scan {
+                compression: Compression::None,
+                samples: Vec::new(),
+                damage: vec![Damage { error, samples: None }],
+            },
         };
         for Damage { error, samples } in scan.damage {
             if on_error == OnError::Fail {
@@ -77,9 +84,10 @@ pub(super) fn list_shards(format: Format, root: &Folder, files: &[Entry], on_err
             bytes,
             version: file.version,
             label: None,
-            place: Place::Shard { shard, record: record as u64, offset },
+            location: SampleLocation::Shard { shard, record: record as u64, offset },
         }));
         found.paths.push(path);
+        found.compressions.push(scan.compression);
     }
     match found.lost.first() {
         _ if !found.entries.is_empty() => Ok(found),
@@ -93,24 +101,45 @@ pub(super) fn list_shards(format: Format, root: &Folder, files: &[Entry], on_err
 
 fn scan_tar(storage: &dyn Storage, path: &Path, name: &str) -> Result<Scan> {
     let file = storage.open(path)?;
-    let mut input = BufReader::new(Stream::new(&*file));
-    refuse_gzip(&mut input, path)?;
-    let (samples, damage) = salvage_tar(input, name)?;
-    let sample = |sample: forebay_record::TarSample| {
-        let bytes = sample.range.end - sample.range.start;
-        (Some(sample.key), sample.range.start, bytes)
+    let compression = match compression_of(&*file)? {
+        // The first name in a tar may begin as ZLIB does, which nobody compresses tars by.
+        Compression::Zlib => Compression::None,
+        compression => compression,
+    };
+    let (samples, damage) = if compression == Compression::None {
+        salvage_tar(BufReader::new(Stream::new(&*file)), name)?
+    } else {
+        let mut stream = InflatedStream::open(file, compression, path)?;
+        let (samples, damage) = salvage_tar(&mut stream, name)?;
+        // Where the stream is damaged, that is why the tar is cut.
+        let damage = match stream.fault() {
+            Some(error) => Some(error),
+            None => damage.map(Error::from),
+        };
+        let damage = damage.map(|error| Damage { error, samples: None });
+        let samples = samples.into_iter().map(tar_sample).collect();
+        return Ok(Scan { compression, samples, damage: damage.into_iter().collect() });
     };
     // How many there were after the damage, nobody knows.
     let damage = damage.into_iter().map(|error| Damage { error: error.into(), samples: None });
-    Ok(Scan { samples: samples.into_iter().map(sample).collect(), damage: damage.collect() })
+    let samples = samples.into_iter().map(tar_sample).collect();
+    Ok(Scan { compression, samples, damage: damage.collect() })
+}
+
+fn tar_sample(sample: TarSample) -> (Option<String>, u64, u64) {
+    let bytes = sample.range.end - sample.range.start;
+    (Some(sample.key), sample.range.start, bytes)
 }
 
 /// By the index beside a shard, or by one made from its frames.
 fn scan_records(storage: &dyn Storage, path: &Path, name: &str) -> Result<Scan> {
     let file = storage.open(path)?;
     let length = file.size();
+    let compression = compression_of(&*file)?;
+    if compression != Compression::None {
+        return scan_compressed_records(file, compression, path, name);
+    }
     let mut input = Stream::new(&*file);
-    refuse_gzip(&mut input, path)?;
     let mut damage = Vec::new();
     let index = match index_beside(storage, path, length) {
         Some(Ok(mut index)) => {
@@ -135,7 +164,7 @@ fn scan_records(storage: &dyn Storage, path: &Path, name: &str) -> Result<Scan> 
         }
     };
     let samples = index.iter().map(|location| (None, location.offset, location.length)).collect();
-    Ok(Scan { samples, damage })
+    Ok(Scan { compression, samples, damage })
 }
 
 /// The index beside a shard, if there is one.
@@ -164,19 +193,49 @@ fn index_beside(storage: &dyn Storage, path: &Path, length: u64) -> Option<Resul
     }
 }
 
-/// Samples of a compressed shard cannot be reached one by one.
-fn refuse_gzip(input: &mut (impl Read + Seek), path: &Path) -> Result<()> {
-    let mut start = [0; 2];
-    let failed = Error::io("read the shard", path);
-    let read = input.read(&mut start).and_then(|read| input.rewind().map(|()| read)).map_err(failed)?;
-    if read == 2 && start == [0x1F, 0x8B] {
-        return Err(Error::Usage {
-            problem: format!("`{}` is compressed, so that its samples cannot be reached one by one", path.display()),
-            remedy: "decompress it first (`gunzip`)".to_owned(),
-        });
+/// By reading all of it: a compressed shard says nothing about its records without being inflated.
+fn scan_compressed_records(file: Box<dyn File>, compression: Compression, path: &Path, name: &str) -> Result<Scan> {
+    let (records_max, _) = compressed_limits(file.size());
+    let mut stream = InflatedStream::open(file, compression, path)?;
+    // The records' own checksums are looked at when they are read.
+    let options = Options {
+        verify_checksums: false,
+        on_damage: OnDamage::Skip,
+        compression: Compression::None,
+        ..Options::default()
+    };
+    let mut reader = Reader::new(&mut stream, name, options)?;
+    let mut samples = Vec::new();
+    while let Some(record) = reader.next_record()? {
+        if samples.len() as u64 == records_max {
+            return Err(Error::Limit {
+                problem: format!("`{}` inflates to more than {records_max} records", path.display()),
+                remedy: "no sound shard of its size does; decompress it first if it is meant to".to_owned(),
+            });
+        }
+        samples.push((None, record.location.offset, record.location.length));
     }
-    Ok(())
+    let damage = reader.into_report().into_entries().into_iter().map(|damage| Damage {
+        samples: matches!(damage.error, forebay_record::Error::Limit { .. }).then_some(damage.records),
+        error: damage.error.into(),
+    });
+    let mut damage: Vec<Damage> = damage.collect();
+    if let Some(error) = stream.fault() {
+        // Where the stream is damaged, that is why the last record is cut.
+        damage.pop();
+        damage.push(Damage { error, samples: None });
+    }
+    Ok(Scan { compression, samples, damage })
 }
+
+/// By its first bytes.
+fn compression_of(file: &dyn File) -> Result<Compression> {
+    let head = file.read(0, file.size().min(HEAD_BYTES) as usize)?;
+    Ok(Compression::of(&head))
+}
+
+/// So many bytes are enough to tell.
+const HEAD_BYTES: u64 = 12;
 
 /// The name of a shard in messages: without the folder that all of them are in.
 pub(super) fn shard_name(path: &Path) -> Arc<str> {

@@ -1,11 +1,13 @@
-//! The tables beside a shard: where its records lie, where its blocks lie if it is packed, and each record's checksum.
+//! The tables beside a shard: where its records lie, each record's checksum, and of a compressed one where its blocks lie, or how long its
+//! records are.
 
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use forebay_record::{
-    BLOCKS_SUFFIX, Blocks, CHECKSUMS_SUFFIX, Checksums, INDEX_SUFFIX, Index, Options, Reader, masked_crc32c,
+    Algorithm, BLOCKS_SUFFIX, Blocks, CHECKSUMS_SUFFIX, Checksums, Compression, INDEX_SUFFIX, Index, Options, Reader,
+    SIZES_SUFFIX, Scope, ShardCompression, Sizes, masked_crc32c,
 };
 use forebay_storage::{Storage, Stream, sequential};
 use xxhash_rust::xxh3::Xxh3;
@@ -20,6 +22,7 @@ pub(super) struct Tables {
     pub(super) index: Index,
     pub(super) checksums: Checksums,
     pub(super) blocks: Option<Blocks>,
+    pub(super) sizes: Option<Sizes>,
 }
 
 /// No table takes more bytes for a record (an index has 42 at most) and besides.
@@ -29,32 +32,53 @@ const BYTES_MAX: u64 = 1 << 16;
 const PIECE_BYTES: usize = 1 << 20;
 
 impl Tables {
-    /// Reads the tables of the shard at `path`, and checks that they are what the manifest says.
-    pub(super) fn read(storage: &dyn Storage, path: &Path, entry: &ShardEntry) -> Result<Self> {
-        let blocks = read_blocks(storage, path, entry)?;
+    /// Reads the tables of the shard at `path`, which is compressed as `compression` says, and checks that they are what the
+    /// manifest says.
+    pub(super) fn read(
+        storage: &dyn Storage,
+        path: &Path,
+        entry: &ShardEntry,
+        compression: Option<ShardCompression>,
+    ) -> Result<Self> {
         let index_path = index_path(path);
         let index = read_table(storage, &index_path, entry, &entry.index_xxh3)?;
         let index = Index::parse(&index, &index_path.display().to_string())?;
         let crc_path = crc_path(path);
         let checksums = read_table(storage, &crc_path, entry, &entry.crc_xxh3)?;
         let checksums = Checksums::parse(&checksums, &crc_path.display().to_string())?;
-        let tables = Self { index, checksums, blocks };
-        tables.check(path, entry)?;
-        Ok(tables)
+        Self::with_blocks_and_sizes(storage, path, entry, compression, (index, checksums))
     }
 
-    /// Makes the tables again from the shard, if all of it is as it was built. Where its blocks lie cannot be made out.
-    pub(super) fn remake(storage: &dyn Storage, path: &Path, entry: &ShardEntry) -> Result<Self> {
-        let blocks = read_blocks(storage, path, entry)?;
+    /// Makes the tables again from the shard, if all of it is as it was built. Where its blocks lie, or how long its records
+    /// are, cannot be made out.
+    pub(super) fn remake(
+        storage: &dyn Storage,
+        path: &Path,
+        entry: &ShardEntry,
+        compression: Option<ShardCompression>,
+    ) -> Result<Self> {
         let (mut index, mut checksums) = (Index::new(), Checksums::new());
-        let found = read_shard(storage, path, entry, Options::default(), None, |record| {
+        let options = Options { compression: stream_of(compression), ..Options::default() };
+        let found = read_shard(storage, path, entry, options, None, |record| {
             checksums.push(masked_crc32c(&record.data));
             Ok(index.push(record.location)?)
         })?;
         if found.checksum != entry.xxh3 {
             return Err(other_checksum(path, &entry.xxh3, &found.checksum));
         }
-        let tables = Self { index, checksums, blocks };
+        Self::with_blocks_and_sizes(storage, path, entry, compression, (index, checksums))
+    }
+
+    fn with_blocks_and_sizes(
+        storage: &dyn Storage,
+        path: &Path,
+        entry: &ShardEntry,
+        compression: Option<ShardCompression>,
+        (index, checksums): (Index, Checksums),
+    ) -> Result<Self> {
+        let blocks = read_blocks(storage, path, entry, compression)?;
+        let sizes = read_sizes(storage, path, entry)?;
+        let tables = Self { index, checksums, blocks, sizes };
         tables.check(path, entry)?;
         Ok(tables)
     }
@@ -62,7 +86,9 @@ impl Tables {
     fn check(&self, path: &Path, entry: &ShardEntry) -> Result<()> {
         let bytes = self.blocks.as_ref().map_or(entry.bytes, Blocks::inflated_bytes);
         self.index.check_within(bytes, &entry.file)?;
-        for (file, records) in [(index_path(path), self.index.len()), (crc_path(path), self.checksums.len())] {
+        let counts = [(index_path(path), self.index.len()), (crc_path(path), self.checksums.len())];
+        let sizes = self.sizes.as_ref().map(|sizes| (sizes_path(path), sizes.len()));
+        for (file, records) in counts.into_iter().chain(sizes) {
             if records as u64 != entry.samples {
                 let problem = format!("has {records} records, but the manifest says {}", entry.samples);
                 return Err(Error::Format { path: file, problem });
@@ -72,17 +98,44 @@ impl Tables {
     }
 }
 
-fn read_blocks(storage: &dyn Storage, path: &Path, entry: &ShardEntry) -> Result<Option<Blocks>> {
-    let Some(expected) = &entry.blocks_xxh3 else { return Ok(None) };
+fn read_blocks(
+    storage: &dyn Storage,
+    path: &Path,
+    entry: &ShardEntry,
+    compression: Option<ShardCompression>,
+) -> Result<Option<Blocks>> {
+    let (Some(expected), Some(compression)) = (&entry.blocks_xxh3, compression) else { return Ok(None) };
     let path = blocks_path(path);
     let text = read_table(storage, &path, entry, expected)?;
-    let blocks = Blocks::parse(&text, &path.display().to_string())?;
+    let blocks = Blocks::parse(&text, compression.algorithm, &path.display().to_string())?;
     blocks.check_within(entry.bytes, &entry.file)?;
     Ok(Some(blocks))
 }
 
+fn read_sizes(storage: &dyn Storage, path: &Path, entry: &ShardEntry) -> Result<Option<Sizes>> {
+    let Some(expected) = &entry.sizes_xxh3 else { return Ok(None) };
+    let path = sizes_path(path);
+    let bytes = read_table(storage, &path, entry, expected)?;
+    Ok(Some(Sizes::parse(&bytes, &path.display().to_string())?))
+}
+
+/// As what a shard that is compressed so is read from front to back.
+pub(crate) fn stream_of(compression: Option<ShardCompression>) -> Compression {
+    match compression {
+        Some(compression) if compression.scope != Scope::Record => match compression.algorithm {
+            Algorithm::Gzip(_) => Compression::Gzip,
+            Algorithm::Zlib(_) => Compression::Zlib,
+            Algorithm::Zstd(_) => Compression::Zstd,
+            Algorithm::Lz4(_) => Compression::Lz4,
+            Algorithm::Snappy => Compression::Snappy,
+            _ => Compression::Detect,
+        },
+        _ => Compression::None,
+    }
+}
+
 /// What lies beside a shard and belongs to it, by the end of its name.
-pub(crate) const BESIDE_SHARD: [&str; 3] = [INDEX_SUFFIX, BLOCKS_SUFFIX, CHECKSUMS_SUFFIX];
+pub(crate) const BESIDE_SHARD: [&str; 4] = [INDEX_SUFFIX, BLOCKS_SUFFIX, CHECKSUMS_SUFFIX, SIZES_SUFFIX];
 
 /// Reads a table whose checksum must be `expected`.
 fn read_table(storage: &dyn Storage, path: &Path, entry: &ShardEntry, expected: &str) -> Result<Bytes> {
@@ -170,7 +223,7 @@ pub(crate) fn index_path(shard: &Path) -> PathBuf {
     beside_shard(shard, INDEX_SUFFIX)
 }
 
-/// The path of the list of blocks beside a packed shard.
+/// The path of the list of blocks beside a compressed shard.
 pub(crate) fn blocks_path(shard: &Path) -> PathBuf {
     beside_shard(shard, BLOCKS_SUFFIX)
 }
@@ -178,6 +231,11 @@ pub(crate) fn blocks_path(shard: &Path) -> PathBuf {
 /// The path of the records' checksums beside a shard.
 pub(crate) fn crc_path(shard: &Path) -> PathBuf {
     beside_shard(shard, CHECKSUMS_SUFFIX)
+}
+
+/// The path of the records' sizes beside a shard whose records are compressed each by itself.
+pub(crate) fn sizes_path(shard: &Path) -> PathBuf {
+    beside_shard(shard, SIZES_SUFFIX)
 }
 
 /// The path of what lies beside a shard under its name with `suffix`.

@@ -1,9 +1,9 @@
 //! Reading all of a data set, to find damage.
 
-use forebay_record::{INDEX_SUFFIX, OnDamage, Options, masked_crc32c};
+use forebay_record::{INDEX_SUFFIX, OnDamage, Options, Place, masked_crc32c};
 
 use super::Dataset;
-use super::tables::{Tables, read_shard};
+use super::tables::{Tables, read_shard, stream_of};
 use crate::error::{Error, Result};
 
 impl Dataset {
@@ -22,19 +22,28 @@ impl Dataset {
             }
         }
         // Not those that may have been made again.
-        let tables =
-            Tables::read(self.storage(), &path, entry).inspect_err(|error| problems.push(error.to_string())).ok();
-        let options = Options { on_damage: OnDamage::Skip, ..Options::default() };
-        let (mut records, mut misplaced, mut others) = (0, 0, 0);
+        let tables = Tables::read(self.storage(), &path, entry, self.compression())
+            .inspect_err(|error| problems.push(error.to_string()))
+            .ok();
+        let compression = stream_of(self.compression());
+        let options = Options { on_damage: OnDamage::Skip, compression, ..Options::default() };
+        let (mut records, mut misplaced, mut others, mut damaged) = (0, 0, 0, None);
         let index = tables.as_ref().map(|tables| tables.index.clone());
         let pass = read_shard(self.storage(), &path, entry, options, index, |record| {
             records += 1;
             if let Some(tables) = &tables {
-                // By place and not by number, which damage may have changed.
+                // By offset and not by number, which damage may have changed.
                 match tables.index.find(record.location) {
                     None => misplaced += 1,
                     Some(number) => {
                         others += u64::from(tables.checksums.get(number) != Some(masked_crc32c(&record.data)));
+                        let place = || Place {
+                            shard: Some(entry.file.as_str().into()),
+                            record: Some(number as u64),
+                            offset: Some(record.location.offset),
+                        };
+                        let inflated = self.inflated(tables, number, record.data.clone(), place);
+                        damaged = damaged.take().or(inflated.err().map(|error| error.to_string()));
                     }
                 }
             }
@@ -50,6 +59,7 @@ impl Dataset {
             Err(error) => return Err(error),
         };
         problems.extend(pass.problems);
+        problems.extend(damaged);
         let mut say = |what: &str, expected: &str, found: &str| {
             problems.push(format!("`{}` has {what} `{found}`, but the manifest says `{expected}`", entry.file));
         };

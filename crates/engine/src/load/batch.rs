@@ -68,10 +68,10 @@ impl Batch {
             |(name, kind): &(String, FieldType)| Ok((name.as_str().into(), Column::empty(kind, samples.len(), pool)?));
         let mut columns: Vec<(Arc<str>, Column)> =
             schema.fields.iter().map(column).collect::<Result<_, forebay_codec::Error>>()?;
-        for (place, sample) in samples.into_iter().enumerate() {
+        for (index, sample) in samples.into_iter().enumerate() {
             for field in sample.fields {
                 if let Some((_, column)) = columns.iter_mut().find(|(name, _)| *name == field.name) {
-                    column.push(place, field.value);
+                    column.push(index, field.value);
                 }
             }
         }
@@ -87,13 +87,13 @@ impl Batch {
     /// the largest size, and the rest is filled with `value`. A field `<name>_shape` says how large each really is. Tensors
     /// that differ in rank stay as they are. An error where that would be more than the memory budget has for a batch.
     pub fn pad(&mut self, value: f64) -> Result<()> {
-        for place in 0..self.columns.len() {
-            let (name, column) = &self.columns[place];
+        for index in 0..self.columns.len() {
+            let (name, column) = &self.columns[index];
             let Column::Ragged(tensors) = column else { continue };
             let Some(padded) = pad::pad(tensors, value, self.pool.as_deref()) else { continue };
             let (padded, shapes) = padded?;
             let shapes_name = format!("{name}_shape").into();
-            self.columns[place].1 = padded;
+            self.columns[index].1 = padded;
             self.columns.push((shapes_name, shapes));
         }
         Ok(())
@@ -146,10 +146,10 @@ impl Column {
         })
     }
 
-    fn push(&mut self, place: usize, value: Value) {
+    fn push(&mut self, index: usize, value: Value) {
         match (self, value) {
             (Self::Dense { spec, data }, Value::Tensor(tensor)) => {
-                data[place * spec.bytes()..(place + 1) * spec.bytes()].copy_from_slice(tensor.data());
+                data[index * spec.bytes()..(index + 1) * spec.bytes()].copy_from_slice(tensor.data());
             }
             (Self::Ragged(tensors), Value::Tensor(tensor)) => tensors.push(tensor),
             (Self::Ints(numbers), Value::Int(number)) => numbers.push(number),
@@ -190,8 +190,8 @@ impl Pool {
         let mut free = self.free.lock();
         let fitting =
             free.iter().position(|buffer| buffer.capacity() >= bytes && buffer.capacity() <= 2 * bytes.max(1));
-        if let Some(place) = fitting {
-            let mut buffer = free.swap_remove(place);
+        if let Some(index) = fitting {
+            let mut buffer = free.swap_remove(index);
             drop(free);
             buffer.resize(bytes, 0);
             return Ok(buffer);
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn buffers_are_aligned_and_come_back() {
-        crate::sync::modelled(|| {
+        crate::sync::modeled(|| {
             let pool = Pool::new(2000, 0);
             let buffer = pool.take(1000).unwrap();
             let address = buffer.as_ptr();
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn pieces_join_without_a_copy() {
-        crate::sync::modelled(|| {
+        crate::sync::modeled(|| {
             let pool = Pool::new(100, 0);
             let mut rest = pool.take(30).unwrap();
             let address = rest.as_ptr();

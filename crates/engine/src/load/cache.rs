@@ -2,7 +2,7 @@
 //!
 //! It never evicts. An epoch uses every sample once, in another order each time, so whatever was kept last is the least
 //! likely to be wanted soon: an LRU cache smaller than the data set hits next to nothing, while one that keeps what it has
-//! hits in proportion to its size (`MinIO`, inventory §4).
+//! hits in proportion to its size (`MinIO`).
 //!
 //! **What is kept.** The steps that always give the same can be done before a sample is kept, which saves their work too, or when it comes
 //! back. But floats take four times what pixels do, and those ten times what a file does: a cache full of them would lack most samples. So the first
@@ -45,28 +45,28 @@ pub(super) struct Choice {
 pub struct Cached {
     /// How much it may hold.
     pub limit_bytes: u64,
-    /// The state that samples are kept in: the strategy's name where they are kept as they are stored; `None` before that is known.
-    pub state: Option<String>,
+    /// The stage that samples are kept in: the strategy's name where they are kept as they are stored; `None` before that is known.
+    pub stage: Option<String>,
     /// How many samples it holds.
     pub samples: usize,
     /// How many bytes they have.
     pub bytes: u64,
     /// How often a sample was found.
     pub hits: u64,
-    /// The states that there were to choose from, and what all samples take in each, about.
-    pub states: Vec<CachedState>,
+    /// The stages that there were to choose from, and what all samples take in each, about.
+    pub stages: Vec<CachedStage>,
 }
 
-/// A state that samples can be kept in.
+/// A stage that samples can be kept in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct CachedState {
+pub struct CachedStage {
     /// What it is called.
-    pub state: String,
+    pub stage: String,
     /// What all samples take in it, by those that were tried out.
     pub bytes: u64,
 }
 
-/// What was learnt of the first samples.
+/// What was learned of the first samples.
 #[derive(Debug, Default)]
 struct Trial {
     /// How many could be tried out, and how many could not.
@@ -74,7 +74,7 @@ struct Trial {
     failed: u64,
     /// What those that could have together, after none of the steps, after the first, and so on.
     sums: Vec<u64>,
-    /// Those for which there was room, by their numbers: as they are stored, and after all of the steps.
+    /// Those for which there was space, by their numbers: as they are stored, and after all of the steps.
     kept: Vec<(u64, Sample, Sample)>,
 }
 
@@ -146,7 +146,7 @@ impl Cache {
         self.choice.get_or_init(|| choice)
     }
 
-    /// Keeps a sample that was tried out, if it is in the state that is kept: in one in between it is when it comes again.
+    /// Keeps a sample that was tried out, if it is at the stage that is kept: in one in between it is when it comes again.
     fn keep_tried(&self, choice: &Choice, number: u64, stored: Sample, processed: Sample) {
         let is_last = choice.steps + 1 == choice.bytes.len();
         let kept = if choice.steps == 0 { Some(stored) } else { is_last.then_some(processed) };
@@ -169,13 +169,13 @@ impl Cache {
         found
     }
 
-    /// Whether there is room for another `bytes`, which are then taken.
+    /// Whether there is space for another `bytes`, which are then taken.
     pub(super) fn reserve(&self, bytes: u64) -> bool {
-        let room = |taken: u64| taken.checked_add(bytes).filter(|&sum| sum <= self.limit_bytes);
-        self.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).is_ok()
+        let space = |taken: u64| taken.checked_add(bytes).filter(|&sum| sum <= self.limit_bytes);
+        self.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, space).is_ok()
     }
 
-    /// Keeps sample number `number`, which room was reserved for.
+    /// Keeps sample number `number`, which space was reserved for.
     pub(super) fn keep(&self, number: u64, sample: Sample) {
         let replaced = self.samples.write().insert(number, Arc::new(sample));
         // One that came twice at once, where ranks are made even, is kept once.
@@ -208,7 +208,7 @@ impl Cache {
     }
 }
 
-/// The state to keep, of those that take so many bytes: the furthest that fits, else the smallest, the further one of two.
+/// The stage to keep, of those that take so many bytes: the furthest that fits, else the smallest, the further one of two.
 fn chosen(bytes: &[u64], limit_bytes: u64) -> usize {
     let smallest = || bytes.iter().enumerate().rev().min_by_key(|(_, bytes)| **bytes).map(|(state, _)| state);
     bytes.iter().rposition(|&bytes| bytes <= limit_bytes).or_else(smallest).unwrap_or(0)
@@ -219,7 +219,7 @@ mod tests {
     use forebay_pipeline::{Field, Value};
 
     use super::*;
-    use crate::sync::modelled;
+    use crate::sync::modeled;
 
     fn sample(bytes: usize) -> Sample {
         let value = Value::Bytes(vec![0; bytes].into());
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn what_was_tried_out_is_kept_as_chosen() {
-        modelled(|| {
+        modeled(|| {
             // In the last there is no room to try any out: what comes is kept at once.
             for (limit, steps, kept) in [(100_000, 1, 40), (5_000, 0, 10), (45, 0, 10)] {
                 let cache = Cache::new(limit, 200);
@@ -257,7 +257,7 @@ mod tests {
 
     #[test]
     fn a_choice_is_made_when_a_sample_comes_again() {
-        modelled(|| {
+        modeled(|| {
             let cache = Cache::new(1000, 20);
             cache.note_tried(7, &[10, 40], sample(10), sample(40));
             assert!(cache.get(8).is_none() && cache.choice().is_none());

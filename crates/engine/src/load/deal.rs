@@ -1,11 +1,13 @@
-//! Which samples of an epoch are whose: one *step* is a batch of every rank, and the steps of an epoch are its places one after
+//! Which samples of an epoch are whose: one *step* is a batch of every rank, and the steps of an epoch are its positions one after
 //! another. So the samples of a step do not depend on how many ranks share them, and an epoch that was interrupted goes on from
-//! the place that was reached, with any number of ranks and batches of any size.
+//! the position that was reached, with any number of ranks and batches of any size.
 //!
-//! Within a step ranks share so that each reads few blocks: the places are put in the order of their streams and cut into equal
-//! parts. Where streams are as many as ranks, or a multiple, each rank has its own streams; otherwise neighbours share one.
+//! Within a step ranks share so that each reads few blocks: the positions are put in the order of their streams and cut into equal
+//! parts. Where streams are as many as ranks, or a multiple, each rank has its own streams; otherwise neighbors share one.
 
 use std::ops::Range;
+
+use super::ids::{Position, Turn};
 
 /// What becomes of the last samples of an epoch, where ranks cannot share them equally.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -23,10 +25,10 @@ pub enum Even {
 /// The share of one rank in the rest of an epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Deal {
-    /// The place that the rest begins with, and the one it ends before; places after the epoch's last are its first again.
+    /// The position that the rest begins with, and the one it ends before; positions after the epoch's last are its first again.
     start: u64,
     end: u64,
-    /// How many places the epoch has, those of them that come again not counted.
+    /// How many positions the epoch has, those of them that come again not counted.
     samples: u64,
     streams: u64,
     batch_size: u64,
@@ -45,10 +47,10 @@ pub(super) struct Share {
 }
 
 impl Deal {
-    /// What is left of an epoch of `samples` places from place `start` on.
-    pub(super) fn new(samples: u64, streams: u64, start: u64, share: Share) -> Self {
+    /// What is left of an epoch of `samples` positions from position `start` on.
+    pub(super) fn new(samples: u64, streams: u64, start: Position, share: Share) -> Self {
         let Share { batch_size, rank, world_size, drop_last, even } = share;
-        let start = start.min(samples);
+        let start = start.0.min(samples);
         let last = (samples - start) % (batch_size * world_size);
         let end = match even {
             _ if drop_last => samples - last,
@@ -67,28 +69,28 @@ impl Deal {
         steps * self.batch_size + part.end - part.start
     }
 
-    /// The place up to which the epoch was seen once every rank has taken so many batches of this share.
-    pub(super) fn seen(&self, batches: u64) -> u64 {
+    /// The position up to which the epoch was seen once every rank has taken so many batches of this share.
+    pub(super) fn seen(&self, batches: u64) -> Position {
         let step = self.batch_size.saturating_mul(self.world_size);
-        self.start.saturating_add(batches.saturating_mul(step)).min(self.samples)
+        Position(self.start.saturating_add(batches.saturating_mul(step)).min(self.samples))
     }
 
-    /// How often the epoch's places must be gone through: more than once where some come again.
+    /// How often the epoch's positions must be gone through: more than once where some come again.
     pub(super) fn rounds(&self) -> u64 {
         self.end.div_ceil(self.samples.max(1)).max(1)
     }
 
-    /// When the rank takes the sample at `place`, counted from its first; `None` where it does not. In round `round` of the epoch's places.
-    pub(super) fn turn(&self, place: u64, round: u64) -> Option<u64> {
-        let place = place + round * self.samples;
-        if place < self.start || place >= self.end {
+    /// When the rank takes the sample at `position`; `None` where it does not. In round `round` of the epoch's positions.
+    pub(super) fn turn(&self, position: Position, round: u64) -> Option<Turn> {
+        let position = position.0 + round * self.samples;
+        if position < self.start || position >= self.end {
             return None;
         }
-        let number = (place - self.start) / (self.batch_size * self.world_size);
+        let number = (position - self.start) / (self.batch_size * self.world_size);
         let step = self.step(number);
         let mine = self.part(step.end - step.start);
-        let stream = place % self.streams;
-        let at = self.before_stream(&step, stream) + (place - self.first(&step, stream)) / self.streams;
+        let stream = position % self.streams;
+        let at = self.before_stream(&step, stream) + (position - self.first(&step, stream)) / self.streams;
         if !mine.contains(&at) {
             return None;
         }
@@ -96,35 +98,35 @@ impl Deal {
         let before = (0..self.streams).map(|stream| {
             let first_at = self.before_stream(&step, stream);
             let (from, to) = (first_at.max(mine.start), self.before_stream(&step, stream + 1).min(mine.end));
-            let sooner = place.saturating_sub(self.first(&step, stream)).div_ceil(self.streams);
+            let sooner = position.saturating_sub(self.first(&step, stream)).div_ceil(self.streams);
             (first_at + sooner).min(to).saturating_sub(from)
         });
-        Some(number * self.batch_size + before.sum::<u64>())
+        Some(Turn(number * self.batch_size + before.sum::<u64>()))
     }
 
-    /// The places of step number `number`.
+    /// The positions of step number `number`.
     fn step(&self, number: u64) -> Range<u64> {
         let start = self.start + number * self.batch_size * self.world_size;
         start..(start + self.batch_size * self.world_size).min(self.end)
     }
 
-    /// The rank's part of a step of `places` places.
-    fn part(&self, places: u64) -> Range<u64> {
-        let cut = |rank: u64| (u128::from(places) * u128::from(rank) / u128::from(self.world_size)) as u64;
+    /// The rank's part of a step of `positions` positions.
+    fn part(&self, positions: u64) -> Range<u64> {
+        let cut = |rank: u64| (u128::from(positions) * u128::from(rank) / u128::from(self.world_size)) as u64;
         cut(self.rank)..cut(self.rank + 1)
     }
 
-    /// The first place of a step, or after it, that is of `stream`.
+    /// The first position of a step, or after it, that is of `stream`.
     fn first(&self, step: &Range<u64>, stream: u64) -> u64 {
         let offset = step.start % self.streams;
         step.start + (stream + self.streams - offset) % self.streams
     }
 
-    /// How many places of a step are of streams before `stream`.
+    /// How many positions of a step are of streams before `stream`.
     fn before_stream(&self, step: &Range<u64>, stream: u64) -> u64 {
         let (rounds, more) = ((step.end - step.start) / self.streams, (step.end - step.start) % self.streams);
         let offset = step.start % self.streams;
-        // `more` streams from `offset` on, round the end, have one place more than the others.
+        // `more` streams from `offset` on, round the end, have one position more than the others.
         let to_end = more.min(self.streams - offset);
         stream * rounds + stream.saturating_sub(offset).min(to_end) + stream.min(more - to_end)
     }
@@ -138,26 +140,27 @@ mod tests {
         Share { batch_size, rank, world_size, drop_last: false, even: Even::None }
     }
 
-    /// The places that a rank takes, in its order.
+    /// The positions that a rank takes, in its order.
     fn taken(deal: &Deal) -> Vec<u64> {
         let mut turns = vec![None; deal.samples() as usize];
         for round in 0..deal.rounds() {
-            for place in 0..deal.samples {
-                if let Some(turn) = deal.turn(place, round) {
-                    assert_eq!(turns[turn as usize].replace(place), None, "one at a time");
+            for position in 0..deal.samples {
+                if let Some(turn) = deal.turn(Position(position), round) {
+                    assert_eq!(turns[turn.0 as usize].replace(position), None, "one at a time");
                 }
             }
         }
-        turns.into_iter().map(|place| place.expect("every turn is somebody's")).collect()
+        turns.into_iter().map(|position| position.expect("every turn is somebody's")).collect()
     }
 
     #[test]
-    fn a_step_has_the_same_places_for_every_world() {
+    fn a_step_has_the_same_positions_for_every_world() {
         for streams in [1, 2, 3, 7, 16] {
             for world in [1, 2, 3, 5, 8] {
                 for (start, batch) in [(0, 1), (0, 4), (3, 4), (50, 7), (99, 1), (100, 3)] {
-                    let deals: Vec<Deal> =
-                        (0..world).map(|rank| Deal::new(100, streams, start, share(rank, world, batch))).collect();
+                    let deals: Vec<Deal> = (0..world)
+                        .map(|rank| Deal::new(100, streams, Position(start), share(rank, world, batch)))
+                        .collect();
                     let ranks: Vec<Vec<u64>> = deals.iter().map(taken).collect();
                     let steps = (100 - start).div_ceil(world * batch);
                     for step in 0..steps {
@@ -173,9 +176,9 @@ mod tests {
                             all.into_iter().eq(first..(first + world * batch).min(100)),
                             "{streams} {world} {start} {batch}"
                         );
-                        assert_eq!(deals[0].seen(step), first);
+                        assert_eq!(deals[0].seen(step), Position(first));
                     }
-                    assert_eq!(deals[0].seen(steps), 100);
+                    assert_eq!(deals[0].seen(steps), Position(100));
                 }
             }
         }
@@ -184,8 +187,8 @@ mod tests {
     #[test]
     fn streams_are_whose_they_are() {
         for rank in 0..4 {
-            let places = taken(&Deal::new(1000, 8, 0, share(rank, 4, 10)));
-            let mut streams: Vec<u64> = places.iter().map(|place| place % 8).collect();
+            let positions = taken(&Deal::new(1000, 8, Position::FIRST, share(rank, 4, 10)));
+            let mut streams: Vec<u64> = positions.iter().map(|position| position % 8).collect();
             streams.sort_unstable();
             streams.dedup();
             assert_eq!(streams, [2 * rank, 2 * rank + 1]);
@@ -197,7 +200,7 @@ mod tests {
         for (samples, world, batch) in [(100, 3, 7), (101, 8, 4), (5, 8, 2), (3, 1, 2), (64, 8, 4), (1, 16, 1)] {
             let all = |even, drop_last| -> Vec<Vec<u64>> {
                 let share = |rank| Share { drop_last, even, ..share(rank, world, batch) };
-                (0..world).map(|rank| taken(&Deal::new(samples, 3, 0, share(rank)))).collect()
+                (0..world).map(|rank| taken(&Deal::new(samples, 3, Position::FIRST, share(rank)))).collect()
             };
             let dropped = all(Even::Drop, false);
             assert!(dropped.iter().all(|rank| rank.len() as u64 == samples / world));

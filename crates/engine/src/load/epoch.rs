@@ -6,16 +6,17 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use forebay_pipeline::steps::{PreparedFiles, prepare_files};
-use forebay_pipeline::{Action, Draw};
+use forebay_pipeline::{Action, RngKey};
 
 use super::activity::Activity;
-use super::assembly::{Assembly, Shape};
 use super::batch::Batch;
+use super::batcher::{Batcher, Shape};
 use super::cache::Cache;
 use super::deal::Deal;
+use super::ids::Position;
 use super::loader::{LoadOptions, Loader};
-use super::schedule::{Read, Schedule, Wanted};
-use super::staging::{Payload, Staged, Staging};
+use super::prefetch::{Payload, PrefetchBuffer, Staged};
+use super::sampler::{Read, Sampler, Wanted};
 use super::state::State;
 use super::worker::Worker;
 use super::{OnError, Online, Stats, check_functions, damage_kept};
@@ -24,7 +25,7 @@ use crate::error::{Error, Result};
 use crate::memory::Shares;
 use crate::source::{Failed, Source};
 use crate::sync::{JoinHandle, Mutex, ThreadBuilder, current_thread};
-use crate::threads::cannot_start;
+use crate::threads::{Gate, cannot_start, space_for_one};
 
 /// A running epoch: an iterator of batches.
 pub struct Epoch {
@@ -38,16 +39,16 @@ pub struct Epoch {
 
 pub(super) struct Shared {
     pub(super) source: Arc<dyn Source>,
-    schedule: Mutex<Schedule>,
-    pub(super) staging: Staging,
-    pub(super) assembly: Assembly,
+    sampler: Mutex<Sampler>,
+    pub(super) prefetch: PrefetchBuffer,
+    pub(super) batcher: Batcher,
     activity: Arc<Activity>,
     shares: Shares,
     online: Online,
     /// What steps read of vocabularies and tables, kept as long as they run.
     _files: PreparedFiles,
     pub(super) options: LoadOptions,
-    pub(super) draw: Draw,
+    pub(super) rng_key: RngKey,
     pub(super) cache: Option<Arc<Cache>>,
     /// How many samples the rank has.
     samples: u64,
@@ -57,7 +58,7 @@ pub(super) struct Shared {
     loaded: AtomicU64,
     skipped: AtomicU64,
     skipped_list: Mutex<Vec<Skipped>>,
-    /// How many samples have no place in the epoch, because they were lost before it began.
+    /// How many samples have no position in the epoch, because they were lost before it began.
     lost: u64,
     /// Whether it was said that all samples were skipped.
     failed: AtomicBool,
@@ -96,65 +97,77 @@ fn shape(options: &LoadOptions, online: &Online, samples: u64) -> Shape {
         batch_size: options.batch_size as u64,
         drop_last: options.drop_last,
         batches_max: (options.prefetch + workers_ahead).max(1) as u64,
-        expands: online.steps.iter().any(|step| matches!(step.action, Action::Expand(_))),
+        expands: online.steps.iter().any(|step| matches!(step.action, Action::FlatMap(_))),
     }
 }
 
 impl Epoch {
     /// Starts readers and workers.
-    pub(super) fn start(loader: &Loader, online: Online, schedule: Schedule, draw: Draw, state: State) -> Result<Self> {
+    pub(super) fn start(
+        loader: &Loader,
+        online: Online,
+        sampler: Sampler,
+        rng_key: RngKey,
+        state: State,
+    ) -> Result<Self> {
         let (source, options) = (Arc::clone(loader.source()), loader.options().clone());
         let read_bytes_max = options.memory_bytes / 4;
-        let budget = Shares::new(options.memory_bytes, options.threads, schedule.window_bytes(read_bytes_max))?;
+        let budget = Shares::new(options.memory_bytes, options.threads, sampler.window_bytes(read_bytes_max))?;
         check_functions(&online.steps)?;
         let files = prepare_files(&online.steps)?;
         let lost = check_lost(&*source, options.on_error)?;
-        let deal = schedule.deal();
+        let deal = sampler.deal();
         let activity = Arc::new(Activity::new());
         let shape = shape(&options, &online, deal.samples());
-        let assembly = Assembly::new(online.output.clone(), shape, budget, Arc::clone(&activity));
-        assembly.check()?;
-        // Both have room for the largest block that is read at all, and for a window of each stream.
-        let staged_bytes = schedule.read_ahead_bytes().min(budget.staged_bytes);
+        let batcher = Batcher::new(online.output.clone(), shape, budget, Arc::clone(&activity));
+        batcher.check()?;
+        // Both have space for the largest block that is read at all, and for a window of each stream.
+        let staged_bytes = sampler.read_ahead_bytes().min(budget.staged_bytes);
         let shared = Arc::new(Shared {
-            staging: Staging::new(deal.samples(), staged_bytes, Arc::clone(&activity)),
-            assembly,
+            prefetch: PrefetchBuffer::new(deal.samples(), staged_bytes, Arc::clone(&activity)),
+            batcher,
             activity,
             shares: budget,
             source,
             online,
             _files: files,
-            draw,
+            rng_key,
             cache: loader.cache_shared(),
             samples: deal.samples(),
-            is_whole: state.place() == 0,
+            is_whole: state.position() == Position::FIRST,
             bytes_read: AtomicU64::new(0),
             loaded: AtomicU64::new(0),
             failed: AtomicBool::new(false),
             lost: Skipped::count(&lost),
             skipped: AtomicU64::new(Skipped::count(&lost)),
             skipped_list: Mutex::new(lost),
-            schedule: Mutex::new(schedule),
+            sampler: Mutex::new(sampler),
             options,
         });
         let again = state.batches.map_or(0, |batches| batches.seen);
         let mut epoch = Self { threads: Vec::new(), shared, deal, state, again };
+        let gate = Arc::new(Gate::default());
+        let opens = gate.opens();
         for number in 0..epoch.shared.options.threads {
-            epoch.spawn(format!("forebay-read-{number}"), Shared::read_all)?;
-            epoch.spawn(format!("forebay-work-{number}"), Shared::work_all)?;
+            epoch.spawn(format!("forebay-read-{number}"), &gate, Shared::read_all)?;
+            epoch.spawn(format!("forebay-work-{number}"), &gate, Shared::work_all)?;
         }
+        drop(opens);
         Ok(epoch)
     }
 
-    fn spawn(&mut self, name: String, run: fn(&Shared)) -> Result<()> {
-        let shared = Arc::clone(&self.shared);
+    fn spawn(&mut self, name: String, gate: &Arc<Gate>, run: fn(&Shared)) -> Result<()> {
+        let (shared, theirs) = (Arc::clone(&self.shared), Arc::clone(gate));
+        space_for_one().map_err(|source| cannot_start("load", source))?;
         let thread = ThreadBuilder::new().name(name).spawn(move || {
+            theirs.enter();
             // A panic must end the epoch with an error, not leave the consumer waiting.
             if let Err(panic) = std::panic::catch_unwind(AssertUnwindSafe(|| run(&shared))) {
                 shared.fail(Error::panicked(&*panic));
             }
         });
         self.threads.push(thread.map_err(|source| cannot_start("load", source))?);
+        gate.wait_for(self.threads.len());
         Ok(())
     }
 
@@ -165,7 +178,7 @@ impl Epoch {
 
     fn deliver(&mut self, deadline: Option<Instant>) -> Next {
         loop {
-            let next = match self.shared.assembly.deliver(deadline) {
+            let next = match self.shared.batcher.deliver(deadline) {
                 Next::End => self.shared.all_skipped().map_or(Next::End, |error| Next::Batch(Err(error))),
                 next => next,
             };
@@ -191,7 +204,7 @@ impl Epoch {
         let mut state = self.state.clone();
         match &mut state.batches {
             Some(batches) => batches.seen = batch.number + 1,
-            None => state.samples_seen = self.deal.seen(batch.number + 1),
+            None => state.samples_seen = self.deal.seen(batch.number + 1).0,
         }
         state
     }
@@ -214,12 +227,12 @@ impl Epoch {
     /// How many bytes of the memory budget were taken at most: what was staged and what was worked on and ready, each at its
     /// highest.
     pub fn memory_bytes_peak(&self) -> u64 {
-        self.shared.staging.memory_bytes().0 + self.shared.assembly.memory_bytes().0
+        self.shared.prefetch.memory_bytes().0 + self.shared.batcher.memory_bytes().0
     }
 
     /// How many bytes of the memory budget are taken now.
     pub fn memory_bytes(&self) -> u64 {
-        self.shared.staging.memory_bytes().1 + self.shared.assembly.memory_bytes().1
+        self.shared.prefetch.memory_bytes().1 + self.shared.batcher.memory_bytes().1
     }
 
     /// What the threads did with their time so far.
@@ -246,8 +259,8 @@ impl Iterator for Epoch {
 
 impl Drop for Epoch {
     fn drop(&mut self) {
-        self.shared.staging.stop();
-        self.shared.assembly.stop();
+        self.shared.prefetch.stop();
+        self.shared.batcher.stop();
         for thread in self.threads.drain(..) {
             // A function that a worker calls may be who drops the epoch; that worker sees the end when it comes back.
             if thread.thread().id() != current_thread().id() {
@@ -260,22 +273,22 @@ impl Drop for Epoch {
 
 impl Shared {
     fn fail(&self, error: Error) {
-        self.assembly.fail(error);
-        self.staging.stop();
+        self.batcher.fail(error);
+        self.prefetch.stop();
     }
 
     /// A reader: reads what comes next until the epoch ends.
     fn read_all(&self) {
         let mut activity = self.activity.of_thread();
         loop {
-            let next = self.schedule.lock().next();
+            let next = self.sampler.lock().next();
             let Some(read) = next else { return };
             let bytes = read.block.bytes;
             let fits = bytes <= self.shares.read_bytes_max;
-            let Some(room) = self.staging.wait_for_room(&read, if fits { bytes } else { 0 }) else { return };
+            let Some(space) = self.prefetch.wait_for_space(&read, if fits { bytes } else { 0 }) else { return };
             let payloads =
                 activity.timed(|activity| &activity.read, || if fits { self.read(&read) } else { self.refused(&read) });
-            self.staging.put(&read, payloads, room);
+            self.prefetch.put(&read, payloads, space);
         }
     }
 
@@ -316,7 +329,7 @@ impl Shared {
                 "sample `{key}` is read with {} bytes, but a memory budget of {memory_bytes} bytes has {read_bytes_max} for a read",
                 read.block.bytes
             );
-            let remedy = "give more with `memory` (`--memory`)".to_owned();
+            let remedy = "raise `memory` (`--memory`)".to_owned();
             Payload::Failed(Failed::new(key, Error::Limit { problem, remedy }))
         };
         read.wanted.iter().map(refused).collect()
@@ -326,7 +339,7 @@ impl Shared {
     fn work_all(&self) {
         let mut worker = Worker::new(self, &self.online, self.shares.worker_bytes as usize);
         let mut activity = self.activity.of_thread();
-        while let Some(staged) = self.staging.take(TAKE_SAMPLES) {
+        while let Some(staged) = self.prefetch.take(TAKE_SAMPLES) {
             if let Err(error) = Error::if_memory_was_refused() {
                 return self.fail(error);
             }
@@ -339,24 +352,24 @@ impl Shared {
 
     /// Does the online steps to some samples; whether the epoch goes on.
     fn work(&self, worker: &mut Worker<'_>, staged: Vec<Staged>) -> bool {
-        for Staged { sample, place, payload, _block } in staged {
-            let Some(mut assembler) = self.assembly.claim(place) else { return false };
-            let done = worker.run(sample, payload, &mut assembler).and_then(|key| {
-                let fits = assembler.check(&key);
+        for Staged { sample, turn, payload, _block } in staged {
+            let Some(mut collator) = self.batcher.claim(turn) else { return false };
+            let done = worker.run(sample, payload, &mut collator).and_then(|key| {
+                let fits = collator.check(&key);
                 fits.map_err(|error| Failed::new(&*key, error))
             });
             match (done, self.options.on_error) {
-                (Ok(()), _) => assembler.finish(),
+                (Ok(()), _) => collator.finish(),
                 // What it says then is that it was stopped.
-                (Err(_), _) if self.assembly.is_stopped() => return false,
+                (Err(_), _) if self.batcher.is_stopped() => return false,
                 (Err(failed), on_error) if on_error == OnError::Fail || failed.error.ends() => {
                     self.fail(*failed.error);
                     return false;
                 }
                 (Err(failed), _) => {
-                    // Counted first: once its place is skipped, the consumer may see the end.
+                    // Counted first: once its slot is skipped, the consumer may see the end.
                     self.note_skipped(failed);
-                    assembler.skip();
+                    collator.skip();
                 }
             }
         }

@@ -2,13 +2,14 @@
 
 use std::sync::{Arc, OnceLock};
 
-use forebay_pipeline::Draw;
+use forebay_pipeline::RngKey;
 
-use super::cache::{Cache, Cached, CachedState};
+use super::cache::{Cache, Cached, CachedStage};
 use super::deal::{Deal, Even, Share};
 use super::epoch::Epoch;
+use super::ids::Position;
 use super::order::{Ordering, STREAMS, Shuffle};
-use super::schedule::Schedule;
+use super::sampler::Sampler;
 use super::state::State;
 use super::{OnError, Online};
 use crate::error::{Error, Result};
@@ -140,39 +141,39 @@ impl Loader {
         self.cache.as_deref()
     }
 
-    /// What is kept there, and in which state.
+    /// What is kept there, and at which stage.
     pub fn cached(&self) -> Option<Cached> {
         let cache = self.cache.as_deref()?;
         let strategy = self.source.strategy();
         let (steps, _) = strategy.online(self.source.pipeline());
         let name = |done: usize| match done.checked_sub(1).and_then(|last| steps.get(last)) {
-            Some(step) => step.state.clone(),
+            Some(step) => step.stage.clone(),
             None => strategy.to_string(),
         };
         let choice = cache.choice();
         let bytes = choice.map_or(&[][..], |choice| &choice.bytes);
-        let state = |(done, &bytes): (usize, &u64)| CachedState { state: name(done), bytes };
+        let stage = |(done, &bytes): (usize, &u64)| CachedStage { stage: name(done), bytes };
         Some(Cached {
             limit_bytes: cache.limit_bytes(),
-            state: choice.map(|choice| name(choice.steps)),
+            stage: choice.map(|choice| name(choice.steps)),
             samples: cache.len(),
             bytes: cache.bytes(),
             hits: cache.hits(),
-            states: bytes.iter().enumerate().map(state).collect(),
+            stages: bytes.iter().enumerate().map(stage).collect(),
         })
     }
 
-    /// How many batches of this rank an epoch has, or what is left of it from place `start` on; with skipped samples some may be
+    /// How many batches of this rank an epoch has, or what is left of it after so many samples of all ranks; with skipped samples some may be
     /// smaller or missing. `None` where a step makes several samples of one.
-    pub fn batches_from(&self, start: u64) -> Option<u64> {
-        let samples = self.samples_from(start);
+    pub fn batches_from(&self, samples_seen: u64) -> Option<u64> {
+        let samples = self.samples_from(samples_seen);
         (!self.source.expands()).then(|| samples.div_ceil(self.options.batch_size as u64))
     }
 
-    /// How many samples of the source this rank takes in an epoch, or in what is left of it from place `start` on.
-    pub fn samples_from(&self, start: u64) -> u64 {
+    /// How many samples of the source this rank takes in an epoch, or in what is left of it after so many samples of all ranks.
+    pub fn samples_from(&self, samples_seen: u64) -> u64 {
         // How many come does not depend on the streams, only whose they are.
-        Deal::new(self.source.samples(), 1, start, self.share()).samples()
+        Deal::new(self.source.samples(), 1, Position(samples_seen), self.share()).samples()
     }
 
     /// The beginning of epoch number `epoch`.
@@ -195,9 +196,9 @@ impl Loader {
             self.blocks.get_or_init(|| blocks.into())
         };
         let ordering = self.options.ordering(state.epoch);
-        let schedule = Schedule::new(Arc::clone(blocks), ordering, state.place(), self.share());
-        let draw = Draw { seed: self.options.seed, epoch: state.epoch };
-        Epoch::start(self, online, schedule, draw, state.clone())
+        let sampler = Sampler::new(Arc::clone(blocks), ordering, state.position(), self.share());
+        let rng_key = RngKey { seed: self.options.seed, epoch: state.epoch };
+        Epoch::start(self, online, sampler, rng_key, state.clone())
     }
 
     fn share(&self) -> Share {

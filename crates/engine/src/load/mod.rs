@@ -1,7 +1,7 @@
 //! Loading: the online part of a strategy, as a stream of batches.
 //!
 //! ```text
-//! Source ─ blocks ─> Schedule ── readers ──> staging ── workers ──> assembly ──> batches
+//! Source ─ blocks ─> Sampler ── readers ──> prefetch ── workers ──> batcher ──> batches
 //!         (order, deal: whose and when)  bytes   (in order)   samples   (in place, in order)
 //! ```
 //!
@@ -11,19 +11,20 @@
 //! is used up ([`crate::memory`]). Dropping the epoch stops and joins every thread.
 
 mod activity;
-mod assembler;
-mod assembly;
 mod batch;
+mod batcher;
 mod cache;
+mod collator;
 mod deal;
 mod epoch;
+mod ids;
 mod loader;
 #[cfg(test)]
 mod model;
 mod order;
 mod pad;
-mod schedule;
-mod staging;
+mod prefetch;
+mod sampler;
 mod state;
 mod worker;
 
@@ -33,12 +34,12 @@ use crate::data::Skipped;
 use crate::error::{Error, Result};
 
 pub use batch::{Batch, Column, Recycler};
-pub use cache::{Cache, Cached, CachedState};
+pub use cache::{Cache, Cached, CachedStage};
 pub use deal::Even;
 pub use epoch::{Epoch, Next};
 pub use loader::{LoadOptions, Loader};
 pub use order::{STREAMS, Shuffle, WINDOW_BYTES};
-pub(crate) use schedule::in_order;
+pub(crate) use sampler::in_order;
 pub use state::State;
 
 pub use forebay_plan::Stats;
@@ -87,7 +88,7 @@ pub(crate) fn damage_kept(first: &Skipped) -> Error {
             "the data were opened so that damage is skipped, and are to be used so that it fails: {}",
             first.reason
         ),
-        remedy: "say the same to both".to_owned(),
+        remedy: "pass the same `on_error` to both".to_owned(),
     }
 }
 
@@ -97,7 +98,7 @@ pub(crate) fn check_functions(steps: &[Step]) -> Result<()> {
         None => Ok(()),
         Some(step) => Err(Error::Usage {
             problem: format!("step `{}` is a function that this program does not have", step.name),
-            remedy: "run it from the Python program that has the function, and give it there with `functions=`"
+            remedy: "run it from the Python program that has the function, and pass it there with `functions=`"
                 .to_owned(),
         }),
     }

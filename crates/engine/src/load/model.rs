@@ -1,9 +1,9 @@
-//! The loader under a scheduler that tries out interleavings: every place exactly once and in order, an end whatever
+//! The loader under a scheduler that tries out interleavings: every turn exactly once and in order, an end whatever
 //! happens and whenever, and never more memory than the budget.
 //!
 //! In unit tests, locks, conditions and threads are shuttle's (see `sync.rs`), and the code here is the loader as it is:
-//! staging, assembly, budget, readers and workers. A thread that waits and is never woken is found as a deadlock, and the failing
-//! schedule is printed so that `shuttle::replay` can repeat it. Interleavings are drawn at random, half of them by PCT (a
+//! prefetch, batcher, budget, readers and workers. A thread that waits and is never woken is found as a deadlock, and the failing
+//! sampler is printed so that `shuttle::replay` can repeat it. Interleavings are drawn at random, half of them by PCT (a
 //! few priority changes, which finds rare orders sooner); [`SCHEDULES`] of each for each case, or as many as the variable
 //! `FOREBAY_MODEL_SCHEDULES` says.
 
@@ -12,14 +12,15 @@ use std::sync::Arc;
 
 use forebay_codec::{DType, TensorSpec};
 use forebay_pipeline::{
-    Action, Expand, Field, FieldType, Needs, Output, Parts, Pipeline, Sample, Schema, Scope, Step, StepError, Strategy,
-    Transform, Value, ValueView,
+    Action, Field, FieldType, FlatMap, Needs, Output, Parts, Pipeline, Sample, Schema, Scope, Step, StepError,
+    Strategy, Transform, Value, ValueView,
 };
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 
 use super::deal::Share;
+use super::ids::Position;
 use super::order::Ordering;
-use super::schedule::Schedule;
+use super::sampler::Sampler;
 use super::*;
 use crate::source::{Block, Content, Failed, Fetched, Source};
 
@@ -35,7 +36,7 @@ struct OfSizes {
     strategy: Strategy,
     sizes: Vec<usize>,
     block_samples: usize,
-    /// The read that fails, and the place whose sample does.
+    /// The read that fails, and the position whose sample does.
     fails: Fails,
 }
 
@@ -73,6 +74,7 @@ impl Source for OfSizes {
         let block = |start: usize| Block {
             samples: start as u64..(start + self.block_samples).min(self.sizes.len()) as u64,
             bytes: MEMORY_BYTES / 12,
+            sequence: None,
         };
         Ok(starts.map(block).collect())
     }
@@ -145,12 +147,12 @@ impl Transform for Settle {
 #[derive(Debug)]
 struct Twice;
 
-impl Expand for Twice {
+impl FlatMap for Twice {
     fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs> {
         Ok(input.clone())
     }
 
-    fn expand(&self, sample: &Sample, _field: &str, parts: &mut Parts<'_>) -> Result<(), StepError> {
+    fn flat_map(&self, sample: &Sample, _field: &str, parts: &mut Parts<'_>) -> Result<(), StepError> {
         (parts.reserve)(2 * sample.bytes())?;
         (parts.emit)(sample.clone());
         (parts.emit)(sample.clone());
@@ -177,7 +179,7 @@ impl Kind {
     fn online(self) -> Online {
         let step = |action| Step {
             name: "step".to_owned(),
-            state: "state".to_owned(),
+            stage: "stage".to_owned(),
             fields: vec!["image".to_owned()],
             action,
             spec: None,
@@ -189,7 +191,7 @@ impl Kind {
                 let settled = FieldType::Tensor { dtype: DType::U8, dims: vec![Some(8)] };
                 (vec![blow, step(Action::Transform(Arc::new(Settle)))], settled)
             }
-            Self::Expanded => (vec![blow, step(Action::Expand(Arc::new(Twice)))], ragged()),
+            Self::Expanded => (vec![blow, step(Action::FlatMap(Arc::new(Twice)))], ragged()),
         };
         Online { steps, first_step: 0, output: Schema { fields: vec![("image".to_owned(), kind)] } }
     }
@@ -267,11 +269,11 @@ impl Case {
         let (batch_size, (rank, world_size)) = (self.batch_size as u64, self.rank);
         let share = Share { batch_size, rank, world_size, drop_last: false, even: Even::Pad };
         let blocks = self.source().blocks().unwrap().into();
-        let schedule = Schedule::new(blocks, ordering, self.samples_seen, share);
-        let mut order = vec![0; schedule.deal().samples() as usize];
-        for read in schedule {
+        let sampler = Sampler::new(blocks, ordering, Position(self.samples_seen), share);
+        let mut order = vec![0; sampler.deal().samples() as usize];
+        for read in sampler {
             for wanted in read.wanted {
-                order[wanted.place as usize] = wanted.sample as usize;
+                order[wanted.turn.0 as usize] = wanted.sample as usize;
             }
         }
         let fails = |number: &usize| self.on_error == OnError::Skip && self.fails.sample == Some(*number);
@@ -288,11 +290,11 @@ impl Case {
         for _ in 0..self.takes {
             match loader.next() {
                 Some(Ok(batch)) => {
-                    for (place, key) in batch.keys.iter().enumerate() {
+                    for (index, key) in batch.keys.iter().enumerate() {
                         let number: usize = key.parse().unwrap();
                         found.push(number);
                         if let Some(Column::Ragged(tensors)) = batch.column("image") {
-                            assert_eq!(tensors[place].data().len(), self.sizes[number]);
+                            assert_eq!(tensors[index].data().len(), self.sizes[number]);
                         }
                     }
                 }
@@ -313,7 +315,7 @@ impl Case {
         let shared = Arc::clone(&loader.shared);
         drop(loader);
         if self.takes == usize::MAX && !fails {
-            assert_eq!((shared.staging.memory_bytes().1, shared.assembly.memory_bytes().1), (0, 0));
+            assert_eq!((shared.prefetch.memory_bytes().1, shared.batcher.memory_bytes().1), (0, 0));
         }
     }
 }

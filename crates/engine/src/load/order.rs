@@ -1,7 +1,7 @@
-//! The order of an epoch: which sample comes at which place, whoever takes it.
+//! The order of an epoch: which sample comes at which position, whoever takes it.
 //!
 //! Storage is fast when it is read in large blocks and slow when it jumps, so samples are not drawn one by one: the
-//! epoch's *blocks* (neighbouring samples of a shard, or one file) are put in random order and dealt to *streams*; a stream
+//! epoch's *blocks* (neighboring samples of a shard, or one file) are put in random order and dealt to *streams*; a stream
 //! takes a *window* of blocks at a time and puts the samples of the window in random order; and the epoch takes one sample
 //! of each stream in turn. The larger the window, the closer this comes to a full shuffle; a window as large as the data
 //! set is one.
@@ -12,6 +12,7 @@
 
 use forebay_pipeline::Random;
 
+use super::ids::Position;
 use crate::source::Block;
 
 /// In which order samples come.
@@ -67,11 +68,11 @@ struct Stream {
     windows: u64,
 }
 
-/// A block, and the place in the epoch of each of its samples.
+/// A block, and the position in the epoch of each of its samples.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Placed {
+pub(super) struct PositionedBlock {
     pub(super) block: Block,
-    pub(super) places: Vec<u64>,
+    pub(super) positions: Vec<Position>,
 }
 
 impl Order {
@@ -87,7 +88,7 @@ impl Order {
         let Sizes { bytes, mut largest, .. } = sizes;
         largest.truncate(count as usize);
         if ordering.shuffle != Shuffle::No {
-            Random::from_parts(&[ordering.seed, ordering.epoch]).shuffle(&mut blocks);
+            blocks = shuffled(blocks, &mut Random::from_parts(&[ordering.seed, ordering.epoch]));
         }
         let window_bytes = match ordering.shuffle {
             Shuffle::No => READ_AHEAD_BYTES,
@@ -102,12 +103,12 @@ impl Order {
         Self { ordering, streams: streams.collect(), samples, window_bytes, bytes, largest }
     }
 
-    /// How many samples the epoch has: the place after the last.
+    /// How many samples the epoch has; its positions are the numbers below.
     pub(super) fn samples(&self) -> u64 {
         self.samples
     }
 
-    /// How many streams there are: the sample at place `p` is of stream `p` modulo that.
+    /// How many streams there are: the sample at position `p` is of stream `p` modulo that.
     pub(super) fn streams(&self) -> u64 {
         self.streams.len() as u64
     }
@@ -133,18 +134,18 @@ impl Order {
     ///
     /// The windows that are needed first begin at the same sample of their streams. So windows that were given and not used up
     /// hold the next sample of their stream: there is one for each stream.
-    pub(super) fn next_windows(&mut self) -> Vec<Placed> {
+    pub(super) fn next_windows(&mut self) -> Vec<PositionedBlock> {
         let Some(first) = self.streams.iter_mut().filter_map(Stream::begins_at).min() else { return Vec::new() };
         let (count, window_bytes, ordering) = (self.streams(), self.window_bytes, self.ordering);
-        let mut placed = Vec::new();
+        let mut positioned = Vec::new();
         for (number, stream) in (0..).zip(&mut self.streams) {
             if stream.begins_at() == Some(first) {
-                placed.extend(stream.next_window(ordering, (number, count), window_bytes));
+                positioned.extend(stream.next_window(ordering, (number, count), window_bytes));
             }
         }
-        // Neighbours that met in a window need no seek.
-        placed.sort_unstable_by_key(|placed| placed.block.samples.start);
-        placed
+        // Neighbors that met in a window need no seek.
+        positioned.sort_unstable_by_key(|positioned| positioned.block.samples.start);
+        positioned
     }
 }
 
@@ -155,31 +156,59 @@ impl Stream {
     }
 
     /// Its next window, where it is stream `number` of `count`.
-    fn next_window(&mut self, ordering: Ordering, (number, count): (u64, u64), window_bytes: u64) -> Vec<Placed> {
+    fn next_window(
+        &mut self,
+        ordering: Ordering,
+        (number, count): (u64, u64),
+        window_bytes: u64,
+    ) -> Vec<PositionedBlock> {
         let mut blocks: Vec<Block> = Vec::new();
         let mut bytes = 0;
         while let Some(block) = self.blocks.next_if(|block| blocks.is_empty() || bytes + block.bytes <= window_bytes) {
             bytes += block.bytes;
             blocks.push(block);
         }
-        // The samples' places are drawn next, so that the order of the blocks does not show.
+        // The samples' positions are drawn next, so that the order of the blocks does not show.
         blocks.sort_unstable_by_key(|block| block.samples.start);
         let end = self.taken + blocks.iter().map(Block::len).sum::<u64>();
-        let mut places: Vec<u64> = (self.taken..end).map(|index| index * count + number).collect();
+        let mut positions: Vec<Position> = (self.taken..end).map(|index| Position(index * count + number)).collect();
         if ordering.shuffle != Shuffle::No {
             let Ordering { seed, epoch, .. } = ordering;
-            Random::from_parts(&[seed, epoch, number, self.windows]).shuffle(&mut places);
+            Random::from_parts(&[seed, epoch, number, self.windows]).shuffle(&mut positions);
         }
         self.taken = end;
         self.windows += 1;
-        let mut places = places.into_iter();
-        let with_places = |block: Block| Placed { places: places.by_ref().take(block.len() as usize).collect(), block };
-        blocks.into_iter().map(with_places).collect()
+        let mut positions = positions.into_iter();
+        let with_positions = |block: Block| PositionedBlock {
+            positions: positions.by_ref().take(block.len() as usize).collect(),
+            block,
+        };
+        blocks.into_iter().map(with_positions).collect()
     }
+}
+
+/// `blocks` in random order; those of a sequence keep theirs, and stay together.
+fn shuffled(blocks: Vec<Block>, random: &mut Random) -> Vec<Block> {
+    let mut units: Vec<Vec<Block>> = Vec::new();
+    for block in blocks {
+        match units.last_mut() {
+            Some(unit) if continues(&unit[0], &block) => unit.push(block),
+            _ => units.push(vec![block]),
+        }
+    }
+    random.shuffle(&mut units);
+    units.into_iter().flatten().collect()
+}
+
+/// Whether both are of one sequence.
+fn continues(one: &Block, other: &Block) -> bool {
+    one.sequence.is_some() && one.sequence == other.sequence
 }
 
 /// How large blocks are.
 struct Sizes {
+    /// How many there are, where those of a sequence are one.
+    units: u64,
     blocks: u64,
     bytes: u64,
     /// The largest of them, the largest first.
@@ -196,7 +225,13 @@ impl Sizes {
             largest.truncate(most);
         }
         largest.sort_unstable_by(|a, b| b.cmp(a));
-        Self { blocks: blocks.len() as u64, bytes: blocks.iter().map(|block| block.bytes).sum(), largest }
+        let continued = blocks.windows(2).filter(|pair| continues(&pair[0], &pair[1])).count();
+        Self {
+            units: (blocks.len() - continued) as u64,
+            blocks: blocks.len() as u64,
+            bytes: blocks.iter().map(|block| block.bytes).sum(),
+            largest,
+        }
     }
 
     /// How many streams there are for windows of `window_bytes` together: `asked`, or a part of it, so that ranks that share those
@@ -209,7 +244,7 @@ impl Sizes {
             count.saturating_mul(mean) <= window_bytes.saturating_add(window_bytes / 8)
                 && windows_bytes(largest, window_bytes / count) <= window_bytes.saturating_mul(2)
         };
-        (2..=asked.min(self.blocks)).rev().find(|&count| asked.is_multiple_of(count) && fits(count)).unwrap_or(1)
+        (2..=asked.min(self.units)).rev().find(|&count| asked.is_multiple_of(count) && fits(count)).unwrap_or(1)
     }
 }
 

@@ -3,8 +3,8 @@
 use bytes::BytesMut;
 use forebay_codec::{DType, Shape, Tensor, TensorSpec};
 
-use super::assembly::out_of_memory;
 use super::batch::{Column, Pool};
+use super::batcher::out_of_memory;
 use crate::error::{Error, Result};
 
 /// One buffer of `tensors`, each in the front corner of a tensor of the largest size, and the shapes that they had; `None`
@@ -37,7 +37,7 @@ fn padded(
                 "{} tensors padded to {spec} take {bytes} bytes, but the memory budget has {limit} for a batch",
                 tensors.len()
             ),
-            remedy: "make batches or tensors smaller, give more with `memory`, or do without padding".to_owned(),
+            remedy: "make batches or tensors smaller, raise `memory`, or do without padding".to_owned(),
         });
     }
     let rank = spec.shape.dims().len();
@@ -83,9 +83,9 @@ fn copy(from: &[u8], from_dims: &[usize], to: &mut [u8], to_dims: &[usize], elem
         ([from_first, from_rest @ ..], [_, to_rest @ ..]) => {
             let from_bytes = from_rest.iter().product::<usize>() * element_bytes;
             let to_bytes = to_rest.iter().product::<usize>() * element_bytes;
-            for place in 0..*from_first {
-                let part = &from[place * from_bytes..(place + 1) * from_bytes];
-                copy(part, from_rest, &mut to[place * to_bytes..(place + 1) * to_bytes], to_rest, element_bytes);
+            for index in 0..*from_first {
+                let part = &from[index * from_bytes..(index + 1) * from_bytes];
+                copy(part, from_rest, &mut to[index * to_bytes..(index + 1) * to_bytes], to_rest, element_bytes);
             }
         }
         _ => to[..element_bytes].copy_from_slice(&from[..element_bytes]),

@@ -1,10 +1,11 @@
 //! Where a loader is: what a checkpoint keeps, to go on from there.
 //!
-//! The order of an epoch does not depend on how many ranks share it, so the place that was reached is one number, and whoever
+//! The order of an epoch does not depend on how many ranks share it, so the position that was reached is one number, and whoever
 //! goes on may have another number of ranks, other batches, and other threads.
 
 use serde::{Deserialize, Serialize};
 
+use super::ids::Position;
 use super::loader::Loader;
 use super::order::Shuffle;
 use crate::error::{Error, Result};
@@ -19,7 +20,7 @@ pub struct State {
     /// The seed.
     pub seed: u64,
     /// The bytes of the shuffle's windows; none if samples come as they lie.
-    pub window_bytes: Option<u64>,
+    pub shuffle_window_bytes: Option<u64>,
     /// The most streams; none if samples come as they lie.
     pub streams: Option<u64>,
     /// The epoch.
@@ -57,7 +58,7 @@ impl State {
             version: Self::VERSION,
             identity: loader.identity().to_owned(),
             seed: options.seed,
-            window_bytes: match options.shuffle {
+            shuffle_window_bytes: match options.shuffle {
                 Shuffle::No => None,
                 Shuffle::Window { bytes } => Some(bytes),
             },
@@ -68,9 +69,9 @@ impl State {
         }
     }
 
-    /// The place in the epoch that comes next; the first where batches are counted.
-    pub(super) fn place(&self) -> u64 {
-        if self.batches.is_some() { 0 } else { self.samples_seen }
+    /// The position in the epoch that comes next; the first where batches are counted.
+    pub(super) fn position(&self) -> Position {
+        if self.batches.is_some() { Position::FIRST } else { Position(self.samples_seen) }
     }
 
     /// That `loader` gives what was given up to here, and would have been given after it.
@@ -78,7 +79,7 @@ impl State {
         let mine = Self::new(loader, self.epoch);
         let usage = |problem: String, remedy: String| Err(Error::Usage { problem, remedy });
         if self.version != Self::VERSION {
-            let problem = format!("this is no loader's state of version {}: found `{}`", Self::VERSION, self.version);
+            let problem = format!("this is not a loader state of version {}: found `{}`", Self::VERSION, self.version);
             return usage(problem, "begin the epoch again".to_owned());
         }
         if self.identity != mine.identity {
@@ -91,8 +92,12 @@ impl State {
         let batches = |state: &Self, part: fn(Batches) -> u64| text(state.batches.map(part));
         let compared = [
             ("seed", self.seed.to_string(), mine.seed.to_string()),
-            ("shuffle", self.window_bytes.is_some().to_string(), mine.window_bytes.is_some().to_string()),
-            ("window_bytes", text(self.window_bytes), text(mine.window_bytes)),
+            (
+                "shuffle",
+                self.shuffle_window_bytes.is_some().to_string(),
+                mine.shuffle_window_bytes.is_some().to_string(),
+            ),
+            ("shuffle_window", text(self.shuffle_window_bytes), text(mine.shuffle_window_bytes)),
             ("streams", text(self.streams), text(mine.streams)),
             ("batch_size", batches(self, |of| of.size), batches(&mine, |of| of.size)),
             ("rank", batches(self, |of| of.rank), batches(&mine, |of| of.rank)),

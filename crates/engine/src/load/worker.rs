@@ -3,18 +3,18 @@
 use std::sync::Arc;
 
 use forebay_codec::TensorSpec;
-use forebay_pipeline::{Action, Draw, Observer, Runner, Sample, SampleView, Sink, StepError};
+use forebay_pipeline::{Action, Observer, RngKey, Runner, Sample, SampleView, Sink, StepError};
 
 use super::Online;
 use super::cache::Cache;
 use super::epoch::Shared;
-use super::staging::Payload;
+use super::prefetch::Payload;
 use crate::error::Error;
 use crate::source::{Failed, Source};
 
 pub(super) struct Worker<'a> {
     source: &'a dyn Source,
-    draw: Draw,
+    rng_key: RngKey,
     /// All online steps.
     whole: Runner,
     cached: Option<Cached<'a>>,
@@ -39,7 +39,7 @@ impl<'a> Worker<'a> {
         // Where there is a cache, three runners have to share.
         let keep_bytes = if epoch.cache.is_some() { keep_bytes / 3 } else { keep_bytes };
         let cached = epoch.cache.as_deref().map(|cache| {
-            let is_fixed = |action: &Action| !action.is_random() && !matches!(action, Action::Expand(_));
+            let is_fixed = |action: &Action| !action.is_random() && !matches!(action, Action::FlatMap(_));
             let fixed = online.steps.iter().take_while(|step| is_fixed(&step.action)).count();
             if fixed == 0 {
                 cache.keep_as_stored();
@@ -47,30 +47,44 @@ impl<'a> Worker<'a> {
             Cached { cache, online, fixed, keep_bytes, parts: None, full: false }
         });
         let whole = online.runner().keeping(keep_bytes);
-        Self { source: &*epoch.source, draw: epoch.draw, whole, cached }
+        Self { source: &*epoch.source, rng_key: epoch.rng_key, whole, cached }
     }
 
     /// Does the online steps to sample number `number`; its key.
     pub(super) fn run(&mut self, number: u64, payload: Payload, sink: &mut dyn Sink) -> Result<Arc<str>, Failed> {
-        let draw = self.draw;
+        let rng_key = self.rng_key;
         let parts = self.cached.as_mut().and_then(Cached::parts);
-        let sample = match (payload, parts) {
+        let (sample, unpacking_bytes) = match (payload, parts) {
             (Payload::Cached(sample), Some([_, rest])) => {
-                let done = rest.run(&sample, draw, &mut (), sink);
+                let done = rest.run(&sample, rng_key, &mut (), sink);
                 return done.map(|()| Arc::clone(&sample.key)).map_err(|error| failed(&sample, error));
             }
             (Payload::Cached(sample), None) => {
                 return Err(Failed::new(&*sample.key, Error::internal("a sample was kept before it was known how")));
             }
-            (Payload::Content(content), _) => self.source.unpack(number, content)?,
+            (Payload::Content(content), _) => {
+                let bytes = self.source.unpacking_bytes(number) as usize;
+                if bytes > 0 {
+                    sink.reserve(bytes).map_err(|source| self.refused(number, source))?;
+                }
+                (self.source.unpack(number, content)?, bytes)
+            }
             (Payload::Failed(failed), _) => return Err(failed),
         };
+        let sink = &mut Beside { sink, bytes: unpacking_bytes };
         let done = match &mut self.cached {
-            Some(cached) if !cached.full => cached.run_and_keep(number, &sample, draw, sink),
+            Some(cached) if !cached.full => cached.run_and_keep(number, &sample, rng_key, sink),
             _ => Ok(false),
         };
-        let done = done.and_then(|done| if done { Ok(()) } else { self.whole.run(&sample, draw, &mut (), sink) });
+        let done = done.and_then(|done| if done { Ok(()) } else { self.whole.run(&sample, rng_key, &mut (), sink) });
         done.map(|()| Arc::clone(&sample.key)).map_err(|error| failed(&sample, error))
+    }
+
+    fn refused(&self, number: u64, source: StepError) -> Failed {
+        let key = self.source.key(number);
+        let error =
+            forebay_pipeline::Error::Step { key: key.clone(), step: "unpack".to_owned(), source: Box::new(source) };
+        Failed::new(key, Error::from(error))
     }
 }
 
@@ -93,12 +107,12 @@ impl Cached<'_> {
         &mut self,
         number: u64,
         sample: &Sample,
-        draw: Draw,
+        rng_key: RngKey,
         sink: &mut dyn Sink,
     ) -> Result<bool, forebay_pipeline::Error> {
-        let Some([before, after]) = self.parts() else { return self.try_out(number, sample, draw, sink) };
-        let Some(kept) = kept_after(before, sample, draw, &mut (), sink)? else { return Ok(true) };
-        after.run(&kept, draw, &mut (), &mut Beside { sink, bytes: kept.bytes() })?;
+        let Some([before, after]) = self.parts() else { return self.try_out(number, sample, rng_key, sink) };
+        let Some(kept) = kept_after(before, sample, rng_key, &mut (), sink)? else { return Ok(true) };
+        after.run(&kept, rng_key, &mut (), &mut Beside { sink, bytes: kept.bytes() })?;
         if self.cache.reserve(kept.bytes() as u64) {
             self.cache.keep(number, kept);
         } else {
@@ -112,14 +126,14 @@ impl Cached<'_> {
         &mut self,
         number: u64,
         sample: &Sample,
-        draw: Draw,
+        rng_key: RngKey,
         sink: &mut dyn Sink,
     ) -> Result<bool, forebay_pipeline::Error> {
         let Online { steps, first_step, .. } = self.online;
         let (before, after) = steps.split_at(self.fixed);
         let mut sizes = Sizes(vec![sample.bytes()]);
         let mut one_by_one = Runner::step_by_step(before, *first_step);
-        let processed = match kept_after(&mut one_by_one, sample, draw, &mut sizes, sink) {
+        let processed = match kept_after(&mut one_by_one, sample, rng_key, &mut sizes, sink) {
             Ok(Some(processed)) => processed,
             Ok(None) => return Ok(true),
             Err(forebay_pipeline::Error::Step { source, .. }) if matches!(*source, StepError::Budget { .. }) => {
@@ -132,8 +146,8 @@ impl Cached<'_> {
             }
         };
         let mut beside = Beside { sink, bytes: processed.bytes() };
-        Runner::new(after, first_step + self.fixed).run(&processed, draw, &mut (), &mut beside)?;
-        match kept_after(&mut Runner::new(&[], 0), sample, draw, &mut (), &mut beside) {
+        Runner::new(after, first_step + self.fixed).run(&processed, rng_key, &mut (), &mut beside)?;
+        match kept_after(&mut Runner::new(&[], 0), sample, rng_key, &mut (), &mut beside) {
             Ok(Some(stored)) => self.cache.note_tried(number, &sizes.0, stored, processed),
             _ => self.cache.note_failed(),
         }
@@ -145,12 +159,12 @@ impl Cached<'_> {
 fn kept_after(
     runner: &mut Runner,
     sample: &Sample,
-    draw: Draw,
+    rng_key: RngKey,
     observer: &mut dyn Observer,
     sink: &mut dyn Sink,
 ) -> Result<Option<Sample>, forebay_pipeline::Error> {
     let mut keep = Keep { sink, bytes: 0, kept: None, refused: None };
-    runner.run(sample, draw, observer, &mut keep)?;
+    runner.run(sample, rng_key, observer, &mut keep)?;
     match keep.refused {
         None => Ok(keep.kept),
         Some(source) => {
@@ -208,12 +222,12 @@ impl Sink for Beside<'_> {
         self.sink.reserve(self.bytes.saturating_add(bytes))
     }
 
-    fn places(&self) -> bool {
-        self.sink.places()
+    fn has_slots(&self) -> bool {
+        self.sink.has_slots()
     }
 
-    fn place(&mut self, field: &str, spec: &TensorSpec) -> Result<Option<&mut [u8]>, StepError> {
-        self.sink.place(field, spec)
+    fn slot(&mut self, field: &str, spec: &TensorSpec) -> Result<Option<&mut [u8]>, StepError> {
+        self.sink.slot(field, spec)
     }
 
     fn accept(&mut self, sample: SampleView<'_>) {

@@ -55,7 +55,7 @@ pub(super) struct Halves {
 const SURPLUS: f64 = 2.0;
 
 /// How long each half of a strategy is measured that is not run: enough to tell strategies apart.
-pub(super) const FAST_SECONDS: f64 = 0.15;
+pub(super) const FAST_SECONDS: f64 = 0.3;
 
 impl Profiler<'_> {
     /// Both halves of loading `source` with `online` steps.
@@ -213,7 +213,7 @@ struct Held {
 }
 
 impl Held {
-    /// As many as `bytes_max` bytes have room for, in whole blocks; one block at least.
+    /// As many as `bytes_max` bytes have space for, in whole blocks; one block at least.
     fn of(source: Arc<dyn Source>, bytes_max: u64) -> Result<Self> {
         let (mut blocks, mut contents, mut bytes) = (Vec::new(), Vec::new(), 0);
         for block in source.blocks()? {

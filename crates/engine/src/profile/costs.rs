@@ -1,7 +1,7 @@
 //! What each step costs: processor time on one thread, and bytes.
 
 use forebay_codec::memory;
-use forebay_pipeline::{Draw, Observer, Pipeline, Runner, Sample, SampleView, Sink, StepError};
+use forebay_pipeline::{Observer, Pipeline, RngKey, Runner, Sample, SampleView, Sink, StepError};
 use forebay_plan::{Alone, StepCost};
 
 use crate::data::SourceReader;
@@ -52,7 +52,7 @@ const SAMPLES_MIN: usize = 4;
 pub(super) fn step_costs(
     pipeline: &Pipeline,
     reader: &SourceReader,
-    draw: Draw,
+    rng_key: RngKey,
     effort: Effort,
     progress: &dyn Progress,
 ) -> Result<Vec<StepCost>> {
@@ -72,7 +72,7 @@ pub(super) fn step_costs(
         read_bytes += content.bytes() as f64;
         // The first sample warms caches and allocates buffers; damaged ones are reported by the runs, not here.
         let Ok(sample) = reader.unpack(number, content) else { continue };
-        match runner.run(&sample, draw, &mut meter, &mut Nowhere) {
+        match runner.run(&sample, rng_key, &mut meter, &mut Nowhere) {
             Ok(()) => samples += 1.0,
             Err(error) if error.ends() => return Err(error.into()),
             Err(_) => {}
@@ -102,7 +102,7 @@ pub(super) fn step_costs(
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OnlineCosts {
     /// Processor seconds to take it apart, its pictures decoded.
-    pub(super) deserialise: f64,
+    pub(super) deserialize: f64,
     /// Processor seconds of the online steps.
     pub(super) steps: f64,
     /// How many samples come out.
@@ -113,11 +113,11 @@ impl OnlineCosts {
     /// The same per sample that reaches the trainer, where `per_reached` are stored for one; as much as `working` took, where that is
     /// known: threads get in each other's way, and batches cost something, too. Samples that were `unpacked` in advance took it for the steps alone.
     pub(super) fn scaled_to(self, working: Option<&Alone>, per_reached: f64, unpacked: bool) -> Self {
-        let (deserialise, steps) = (self.deserialise * per_reached, self.steps * per_reached);
-        let Some(working) = working else { return Self { deserialise, steps, ..self } };
-        let share = if unpacked { 0.0 } else { deserialise / (deserialise + steps).max(f64::MIN_POSITIVE) };
-        let deserialise = if unpacked { deserialise } else { share * working.cpu_seconds };
-        Self { deserialise, steps: (1.0 - share) * working.cpu_seconds, ..self }
+        let (deserialize, steps) = (self.deserialize * per_reached, self.steps * per_reached);
+        let Some(working) = working else { return Self { deserialize, steps, ..self } };
+        let share = if unpacked { 0.0 } else { deserialize / (deserialize + steps).max(f64::MIN_POSITIVE) };
+        let deserialize = if unpacked { deserialize } else { share * working.cpu_seconds };
+        Self { deserialize, steps: (1.0 - share) * working.cpu_seconds, ..self }
     }
 }
 
@@ -128,7 +128,7 @@ pub(super) fn online_costs(
     source: &dyn Source,
     pipeline: &Pipeline,
     shuffle: Shuffle,
-    draw: Draw,
+    rng_key: RngKey,
     effort: Effort,
     progress: &dyn Progress,
 ) -> Result<OnlineCosts> {
@@ -137,7 +137,7 @@ pub(super) fn online_costs(
         runner: Online::after(pipeline, strategy).runner(),
         unpacker: Runner::new(&strategy.unpacking(pipeline), 0),
         unpacks: !strategy.unpacking(pipeline).is_empty(),
-        draw,
+        rng_key,
         batches: Slots::default(),
     };
     worker.work(source, shuffle, effort, progress)?;
@@ -150,7 +150,7 @@ struct Worker {
     /// Does the steps that decode what is kept encoded, which are among the runner's too.
     unpacker: Runner,
     unpacks: bool,
-    draw: Draw,
+    rng_key: RngKey,
     batches: Slots,
 }
 
@@ -162,8 +162,8 @@ impl Worker {
         effort: Effort,
         progress: &dyn Progress,
     ) -> Result<OnlineCosts> {
-        let mut blocks = in_order(source.blocks()?, shuffle, self.draw.seed);
-        let (mut deserialise, mut steps, mut given, mut samples) = (0.0, 0.0, 0_u64, 0_u32);
+        let mut blocks = in_order(source.blocks()?, shuffle, self.rng_key.seed);
+        let (mut deserialize, mut steps, mut given, mut samples) = (0.0, 0.0, 0_u64, 0_u32);
         let started = thread_cpu_seconds();
         while !effort.is_enough(samples as usize, thread_cpu_seconds() - started)
             && let Some(block) = blocks.next()
@@ -176,9 +176,9 @@ impl Worker {
                 let Ok(sample) = content.and_then(|content| source.unpack(number, content)) else { continue };
                 let taken_apart = thread_cpu_seconds();
                 let given_before = self.batches.accepted;
-                let done = self.runner.run(&sample, self.draw, &mut (), &mut self.batches);
+                let done = self.runner.run(&sample, self.rng_key, &mut (), &mut self.batches);
                 let finished = thread_cpu_seconds();
-                let decoded = self.unpacker.run(&sample, self.draw, &mut (), &mut Nowhere);
+                let decoded = self.unpacker.run(&sample, self.rng_key, &mut (), &mut Nowhere);
                 // Part of the worker's time was decoding what was kept encoded.
                 let decoding = if self.unpacks { thread_cpu_seconds() - finished } else { 0.0 };
                 let decoding = decoding.min(finished - taken_apart);
@@ -187,7 +187,7 @@ impl Worker {
                     done => done.is_ok(),
                 };
                 if done && decoded.is_ok() {
-                    deserialise += taken_apart - begun + decoding;
+                    deserialize += taken_apart - begun + decoding;
                     steps += finished - taken_apart - decoding;
                     given += self.batches.accepted - given_before;
                     samples += 1;
@@ -195,7 +195,7 @@ impl Worker {
             }
         }
         let mean = |total: f64| if samples > 0 { total / f64::from(samples) } else { 0.0 };
-        Ok(OnlineCosts { deserialise: mean(deserialise), steps: mean(steps), given: mean(given as f64) })
+        Ok(OnlineCosts { deserialize: mean(deserialize), steps: mean(steps), given: mean(given as f64) })
     }
 }
 
@@ -231,18 +231,18 @@ struct Slots {
 const SLOTS: usize = 8;
 
 impl Sink for Slots {
-    fn places(&self) -> bool {
+    fn has_slots(&self) -> bool {
         true
     }
 
-    fn place(
+    fn slot(
         &mut self,
         _field: &str,
         spec: &forebay_codec::TensorSpec,
     ) -> std::result::Result<Option<&mut [u8]>, StepError> {
         let words = spec.bytes().div_ceil(size_of::<u64>());
         if self.buffers.first().is_none_or(|buffer| buffer.len() < words) {
-            // With room to spare: a loader uses the same buffers again and again.
+            // With space to spare: a loader uses the same buffers again and again.
             self.buffers.clear();
             for _ in 0..SLOTS {
                 self.buffers.push(memory::zeroed(words + words / 2)?);

@@ -4,8 +4,9 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use forebay_pipeline::Strategy;
-use forebay_plan::{Caching, Profile, Run, Runs, Summary, summarise};
+use forebay_plan::{Caching, Profile, Run, Runs, Summary, summarize};
 
+use super::runs::Series;
 use super::{ProfileOptions, Profiler};
 use crate::data::Listing;
 use crate::error::{Error, Result};
@@ -42,13 +43,13 @@ impl Profiler<'_> {
     pub(super) fn check_leaders(&self, profile: &mut Profile) -> Result<()> {
         // Each is run at most once.
         for _ in 0..profile.strategies.len() {
-            let unsound = |error: forebay_plan::Error| Error::internal(&error.to_string());
-            let summaries = summarise(profile, None).map_err(unsound)?;
-            let rate = |summary: &Summary| summary.t4_samples_per_second;
+            let invalid = |error: forebay_plan::Error| Error::internal(&error.to_string());
+            let summaries = summarize(profile, None).map_err(invalid)?;
+            let rate = |summary: &Summary| summary.samples_per_second;
             let highest = summaries.iter().map(rate).fold(0.0, f64::max);
             let unsure = |summary: &Summary| summary.runs == 0 && rate(summary) >= NEAR * highest;
             let next = (0..summaries.len())
-                .filter(|&place| unsure(&summaries[place]))
+                .filter(|&index| unsure(&summaries[index]))
                 .max_by(|&one, &other| rate(&summaries[one]).total_cmp(&rate(&summaries[other])));
             let Some(next) = next else { return Ok(()) };
             profile.strategies[next].runs = self.check(&self.options.strategies[next])?;
@@ -59,11 +60,13 @@ impl Profiler<'_> {
     fn check(&self, strategy: &Strategy) -> Result<Vec<Run>> {
         let folder = self.scratch.path().join("dataset");
         let kept = self.keep(strategy, &folder)?;
-        let (source, online) = self.loads(strategy, &kept)?;
-        let (runs, _) = self.runs(strategy, &source, &online)?;
+        let (loads, mut series) = (self.loads(strategy, &kept)?, Series::new());
+        while self.wants_more(&series) {
+            self.run_again(strategy, &loads, &mut series)?;
+        }
         if !strategy.split.keeps_files() {
             std::fs::remove_dir_all(&folder).map_err(Error::io("remove", &folder))?;
         }
-        Ok(runs)
+        Ok(series.runs)
     }
 }

@@ -1,4 +1,4 @@
-//! System metrics ten times a second, and what other programs do meanwhile, from `/proc` (inventory P23). Where a file is missing or odd, its figures are 0.
+//! System metrics ten times a second, and what other programs do meanwhile, from `/proc`. Where a file is missing or odd, its figures are 0.
 //!
 //! Pressure-stall information is no help here: it counts this process's own waiting as well, of which a loader has much.
 
@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use forebay_plan::{Others, SystemSample};
 
 use crate::processor_time::process_cpu_seconds;
+use crate::threads::space_for_one;
 
 /// The system is sampled so often.
 const EVERY: Duration = Duration::from_millis(100);
@@ -19,7 +20,7 @@ pub(super) fn while_sampling<T>(run: u32, work: impl FnOnce() -> T) -> (T, Vec<S
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         // Where the system has no thread to spare for it, the run goes on without.
-        let thread = Builder::new().spawn_scoped(scope, || sample_until(run, &over));
+        let thread = space_for_one().and_then(|()| Builder::new().spawn_scoped(scope, || sample_until(run, &over)));
         let result = work();
         over.store(true, Ordering::Release);
         let samples = thread.ok().and_then(|thread| {

@@ -1,4 +1,4 @@
-//! Profiling: measures every legal split of a pipeline (inventory P17–P23).
+//! Profiling: measures every legal split of a pipeline.
 //!
 //! For each strategy the samples are preprocessed and written once (timed), then loaded as often as asked for (timed),
 //! with caches dropped or kept as the caching mode says. Before that, each step is timed on one thread, and the storage is
@@ -11,14 +11,15 @@ mod costs;
 mod leaders;
 mod metrics;
 mod runs;
+mod strategies;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
 use forebay_pipeline::steps::prepare_files;
-use forebay_pipeline::{Draw, Pipeline, Strategy};
-use forebay_plan::{Alone, Caching, Data, Machine, Method, Profile, Run, Runs, StorageRates, StrategyProfile};
+use forebay_pipeline::{Pipeline, RngKey, Strategy};
+use forebay_plan::{Caching, Data, Machine, Method, Profile, Runs, StorageRates};
 use forebay_storage::Storage;
 
 use crate::build::{Build, BuildOptions};
@@ -32,7 +33,6 @@ use crate::source::{Files, Shards, Source};
 use crate::storage_choice::StorageChoice;
 use crate::sync::Mutex;
 use crate::threads::cores;
-use alone::Halves;
 use costs::Effort;
 
 /// How long the source's own samples are read, to know how fast they come.
@@ -106,7 +106,7 @@ pub fn profile(
     let machine = machine()?;
     let spec = pipeline.to_spec().ok_or_else(|| Error::Usage {
         problem: format!("pipeline `{}` has a step that was made in code", pipeline.name()),
-        remedy: "profile a pipeline that can be written down".to_owned(),
+        remedy: "profile a pipeline whose steps all have a name".to_owned(),
     })?;
     let data = Data {
         root: listing.root().path().display().to_string(),
@@ -114,12 +114,12 @@ pub fn profile(
         bytes: listing.bytes(),
     };
     let listing = listing.sample(options.sample_count);
-    let draw = Draw { seed: options.seed, epoch: 0 };
+    let rng_key = RngKey { seed: options.seed, epoch: 0 };
     progress.note(&options.announcement());
     let runs_each = matches!(options.runs, Runs::Each(_));
     let effort = if runs_each { Effort::THOROUGH } else { Effort::FAST };
     let source = SourceReader::new(Arc::new(listing.clone().sample(effort.most())), StorageChoice::Local.open(0)?);
-    let steps = costs::step_costs(pipeline, &source, draw, effort, progress)?;
+    let steps = costs::step_costs(pipeline, &source, rng_key, effort, progress)?;
     let cost =
         (steps.iter().map(|step| step.cpu_seconds).sum(), steps.iter().map(|step| step.bytes_out).fold(0.0, f64::max));
     let all = listing.clone();
@@ -128,9 +128,10 @@ pub fn profile(
     let page_cache_bytes = if options.caching == Caching::System { machine.memory_bytes } else { 0 };
     let profiler = Profiler {
         pipeline,
+        samples_total: data.samples,
         listing: Arc::new(listing),
         storage: match options.caching {
-            Caching::None => storage_choice.open_uncached()?,
+            Caching::None => storage_choice.open_looping()?,
             Caching::System | Caching::Application => storage_choice.open(page_cache_bytes)?,
         },
         builds_from: if runs_each { storage_choice.clone() } else { StorageChoice::Local }.open(0)?,
@@ -142,8 +143,7 @@ pub fn profile(
         progress,
     };
     let storage = profiler.storage_rates(&all)?;
-    let strategies =
-        options.strategies.iter().map(|strategy| profiler.strategy(strategy, &storage)).collect::<Result<_>>()?;
+    let strategies = profiler.strategies(&options.strategies, &storage)?;
     let mut profile = Profile {
         version: Profile::VERSION,
         forebay: env!("CARGO_PKG_VERSION").to_owned(),
@@ -183,9 +183,11 @@ pub fn profile(
 
 struct Profiler<'a> {
     pipeline: &'a Pipeline,
+    /// The samples that are measured, and how many they stand for.
     listing: Arc<Listing>,
+    samples_total: u64,
     storage: Arc<dyn Storage>,
-    /// Where builds read from. Without runs nothing is to be learnt from waiting for a slow one.
+    /// Where builds read from. Without runs nothing is to be learned from waiting for a slow one.
     builds_from: Arc<dyn Storage>,
     options: ProfileOptions,
     memory_bytes: u64,
@@ -222,54 +224,6 @@ impl Profiler<'_> {
         Ok(())
     }
 
-    fn strategy(&self, strategy: &Strategy, rates: &StorageRates) -> Result<StrategyProfile> {
-        let split = &strategy.split;
-        // Not by name: a pipeline file chooses names, and must not choose folders.
-        let folder = self.scratch.path().join("dataset");
-        let begun = Instant::now();
-        let kept = self.keep(strategy, &folder)?;
-        let prep_seconds = match self.options.runs {
-            _ if split.keeps_files() => 0.0,
-            Runs::Each(_) => begun.elapsed().as_secs_f64(),
-            // It was read from a faster storage than the one that is asked about.
-            Runs::None | Runs::Fast => {
-                begun.elapsed().as_secs_f64().max(self.listing.len() as f64 / rates.files_per_second)
-            }
-        };
-        let draw = Draw { seed: self.options.seed, epoch: 0 };
-        let (shuffle, source) = (self.options.shuffle, &*kept.built_from);
-        let costs = costs::online_costs(source, self.pipeline, shuffle, draw, self.effort, self.progress)?;
-        // What the build and the costs above left in the page cache must not help.
-        self.forget(&*kept.loaded_from)?;
-        let (source, online) = self.loads(strategy, &kept)?;
-        let Halves { reading, working } = self.halves(&source, &online, costs.deserialise + costs.steps)?;
-        let (runs, system) = self.runs(strategy, &source, &online)?;
-        drop(source);
-        if !split.keeps_files() {
-            std::fs::remove_dir_all(&folder).map_err(Error::io("remove", &folder))?;
-        }
-        // Costs count per sample that reaches the trainer: a step may make many of one, and damaged ones are left out.
-        let (storage_bytes, stored) = (kept.bytes, kept.loaded_from.samples() as f64);
-        let reached = runs.first().map_or(stored * costs.given, Run::samples_each_pass).max(1.0);
-        let unpacked = self.options.caching == Caching::Application;
-        let costs = costs.scaled_to(working.as_ref(), stored / reached, unpacked);
-        let reading = reading.map(|reading| of_reached(reading, stored / reached));
-        Ok(StrategyProfile {
-            name: strategy.to_string(),
-            storage_bytes,
-            bytes_per_sample: storage_bytes as f64 / reached,
-            prep_seconds,
-            deserialise_cpu_seconds: costs.deserialise,
-            online_cpu_seconds: costs.steps,
-            reading,
-            working,
-            split: split.clone(),
-            runs,
-            system,
-            lossy: strategy.is_lossy(),
-        })
-    }
-
     /// Without the files that cannot be opened, if damaged samples are to be skipped: the runs will report them.
     fn readable(&self, mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
         if self.options.on_error == OnError::Skip {
@@ -304,20 +258,11 @@ impl Profiler<'_> {
         let report = build.run(folder, &options, self.progress)?;
         self.note_skipped(&report.manifest.skipped, 1);
         let dataset = Arc::new(Dataset::open(folder)?);
-        let shards = |storage| Arc::new(Shards::new(Arc::clone(&dataset), Arc::clone(storage)));
+        // Few samples are read as they will be once there are all: in blocks that are as large as those of the whole data set.
+        let times = self.samples_total as f64 / self.listing.len().max(1) as f64;
+        let shards = |storage| Arc::new(Shards::new(Arc::clone(&dataset), Arc::clone(storage)).standing_for(times));
         let (built_from, loaded_from) = (shards(&self.builds_from), shards(&self.storage));
         Ok(Kept { built_from, loaded_from, bytes: report.manifest.bytes })
-    }
-}
-
-/// The same per sample that reaches the trainer, where `per_reached` samples are read for one.
-fn of_reached(reading: Alone, per_reached: f64) -> Alone {
-    Alone {
-        samples_per_second: reading.samples_per_second / per_reached,
-        samples_per_second_min: reading.samples_per_second_min / per_reached,
-        samples_per_second_max: reading.samples_per_second_max / per_reached,
-        cpu_seconds: reading.cpu_seconds * per_reached,
-        ..reading
     }
 }
 

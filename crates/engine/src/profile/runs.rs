@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use forebay_pipeline::{Draw, Runner, Strategy};
+use forebay_pipeline::{RngKey, Runner, Strategy};
 use forebay_plan::{Caching, FirstBatch, Run, Runs, Skipped, SystemSample};
 
 use super::metrics::{self, Machine};
@@ -31,35 +31,53 @@ const SKIPPED_NOTED_MAX: usize = 1000;
 /// Samples come at most so often in a run.
 const TIMES_MAX: u64 = 1 << 16;
 
+/// The runs of a strategy so far.
+pub(super) struct Series {
+    /// All that were long enough.
+    pub(super) runs: Vec<Run>,
+    /// The system's metrics during them.
+    pub(super) system: Vec<SystemSample>,
+    /// How often samples must come in a run for it to be long enough, as far as it is known.
+    times: u64,
+    /// How many runs count: others did not disturb them.
+    quiet: u32,
+}
+
+impl Series {
+    pub(super) fn new() -> Self {
+        Self { runs: Vec::new(), system: Vec::new(), times: 1, quiet: 0 }
+    }
+}
+
 impl Profiler<'_> {
-    /// Runs a strategy as often as asked for; more often where others disturbed it, up to twice as often. All runs that were long
-    /// enough, and the system's metrics during them.
-    pub(super) fn runs(
-        &self,
-        strategy: &Strategy,
-        source: &Arc<dyn Source>,
-        online: &Online,
-    ) -> Result<(Vec<Run>, Vec<SystemSample>)> {
-        let Runs::Each(runs_total) = self.options.runs else { return Ok((Vec::new(), Vec::new())) };
-        let (mut runs, mut system, mut times) = (Vec::<Run>::new(), Vec::new(), 1);
-        let wanted = runs_total.get();
+    /// Whether a strategy is to be run again: as often as asked for; more often where others disturbed it, up to twice as often.
+    pub(super) fn wants_more(&self, series: &Series) -> bool {
+        let Runs::Each(wanted) = self.options.runs else { return false };
+        let wanted = wanted.get();
         // Of short runs nobody can say what disturbed them.
         let most = if self.options.run_seconds > 0.0 { wanted.saturating_mul(2) } else { wanted };
-        let mut quiet = 0;
-        while quiet < wanted && (runs.len() as u32) < most {
-            let number = runs.len() as u32;
-            if number == 0 || self.options.caching == Caching::None {
-                self.forget(&**source)?;
-            }
-            // The first run with a page cache fills it, however long that takes.
-            let fills = number == 0 && self.options.caching == Caching::System;
-            let seconds = if fills { 0.0 } else { self.options.run_seconds };
-            let (run, samples) = self.run_for(seconds, source, online, (strategy, number), &mut times)?;
-            quiet += u32::from(fills || !run.is_disturbed());
-            runs.push(run);
-            system.extend(samples);
+        series.quiet < wanted && (series.runs.len() as u32) < most
+    }
+
+    /// One more run of a strategy.
+    pub(super) fn run_again(
+        &self,
+        strategy: &Strategy,
+        (source, online): &(Arc<dyn Source>, Online),
+        series: &mut Series,
+    ) -> Result<()> {
+        let number = series.runs.len() as u32;
+        if number == 0 || self.options.caching == Caching::None {
+            self.forget(&**source)?;
         }
-        Ok((runs, system))
+        // The first run with a page cache fills it, however long that takes.
+        let fills = number == 0 && self.options.caching == Caching::System;
+        let seconds = if fills { 0.0 } else { self.options.run_seconds };
+        let (run, samples) = self.run_for(seconds, source, online, (strategy, number), &mut series.times)?;
+        series.quiet += u32::from(fills || !run.is_disturbed());
+        series.runs.push(run);
+        series.system.extend(samples);
+        Ok(())
     }
 
     /// What runs of a strategy load from, and what they do to it then.
@@ -169,7 +187,7 @@ impl Profiler<'_> {
             for (number, content) in block.samples.zip(contents) {
                 let unpacked = content.and_then(|content| source.unpack(number, content)).and_then(|sample| {
                     let mut whole = costs::Collect::default();
-                    let done = unpacking.run(&sample, Draw::default(), &mut (), &mut whole);
+                    let done = unpacking.run(&sample, RngKey::default(), &mut (), &mut whole);
                     let done = done.and_then(|()| {
                         whole.refused.take().map_or(Ok(()), |source| {
                             let (key, step) = (sample.key.to_string(), "cache".to_owned());

@@ -88,10 +88,14 @@ impl Source for Files {
         self.listing().paths()
     }
 
-    /// One for each file, and neighbours in shards.
+    /// One for each file, and neighbors in shards.
     fn blocks(&self) -> Result<Vec<Block>> {
         let runs = self.listing().runs(block_bytes(self.listing().bytes()));
-        let block = |(run, bytes): (Range<usize>, u64)| Block { samples: run.start as u64..run.end as u64, bytes };
+        let block = |(run, bytes): (Range<usize>, u64)| Block {
+            sequence: self.listing().sequence_of(run.start),
+            samples: run.start as u64..run.end as u64,
+            bytes,
+        };
         Ok(runs.into_iter().map(block).collect())
     }
 

@@ -1,4 +1,4 @@
-//! Samples that are in memory already: the application-level cache of a profile (inventory P20).
+//! Samples that are in memory already: the application-level cache of a profile.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ impl Source for InMemory {
 
     /// Of no bytes: samples are shared with whoever keeps them, and reading them takes no memory.
     fn blocks(&self) -> Result<Vec<Block>> {
-        Ok((0..self.samples()).map(|number| Block { samples: number..number + 1, bytes: 0 }).collect())
+        Ok((0..self.samples()).map(|number| Block { samples: number..number + 1, bytes: 0, sequence: None }).collect())
     }
 
     fn read(&self, samples: Range<u64>) -> Fetched {

@@ -2,7 +2,7 @@
 //!
 //! A [`Source`] knows its samples by number, what is done to them and how far that was done already, which of them lie together, and how to
 //! read and unpack them. [`Files`] are what a user has: a folder of files, tar or TFRecord shards, through a whole pipeline.
-//! [`Shards`] are a data set that was built. A format mix or a remote place is one implementation more.
+//! [`Shards`] are a data set that was built. A format mix or a remote storage is one implementation more.
 
 mod files;
 mod memory;
@@ -33,7 +33,7 @@ pub trait Source: Send + Sync {
     /// How many samples there are.
     fn samples(&self) -> u64;
 
-    /// The names of the classes; a label is a place in this list.
+    /// The names of the classes; a label is an index into this list.
     fn classes(&self) -> &[String] {
         &[]
     }
@@ -54,12 +54,17 @@ pub trait Source: Send + Sync {
     /// Samples that lie together and are best read together, in order: each sample is in one of them.
     fn blocks(&self) -> Result<Vec<Block>>;
 
-    /// Reads neighbouring samples: (a part of) a block. Runs on reader threads, and does no work but reading (and inflating, which
-    /// gives the samples of a packed block at once).
+    /// Reads neighboring samples: (a part of) a block. Runs on reader threads, and does no work but reading (and inflating, which
+    /// gives the samples of a compressed block at once).
     fn read(&self, samples: Range<u64>) -> Fetched;
 
     /// Makes a sample of what was read. Runs on workers.
     fn unpack(&self, sample: u64, content: Content) -> Result<Sample, Failed>;
+
+    /// How many bytes unpacking sample number `sample` takes besides what was read.
+    fn unpacking_bytes(&self, _sample: u64) -> u64 {
+        0
+    }
 
     /// What sample number `sample` is called, where it was not read.
     fn key(&self, sample: u64) -> String;
@@ -74,17 +79,20 @@ impl dyn Source {
     /// Whether a step may make several samples of one, so that nobody knows how many there will be.
     pub fn expands(&self) -> bool {
         let (steps, _) = self.strategy().online(self.pipeline());
-        steps.iter().any(|step| matches!(step.action, Action::Expand(_)))
+        steps.iter().any(|step| matches!(step.action, Action::FlatMap(_)))
     }
 }
 
-/// Neighbouring samples that are read together.
+/// Neighboring samples that are read together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
     /// Which samples of the source.
     pub samples: Range<u64>,
     /// How many bytes they are; of a part of a block, about.
     pub bytes: u64,
+    /// The number of the sequence that it is of, if it is best read after those of the sequence that come before it: a compressed stream can
+    /// only be inflated from its start.
+    pub sequence: Option<usize>,
 }
 
 impl Block {
@@ -96,13 +104,14 @@ impl Block {
     /// Its samples `range`, counted from its first.
     pub(crate) fn part(&self, range: Range<u64>) -> Self {
         let bytes = u128::from(self.bytes) * u128::from(range.end - range.start) / u128::from(self.len().max(1));
-        Self { samples: self.samples.start + range.start..self.samples.start + range.end, bytes: bytes as u64 }
+        let samples = self.samples.start + range.start..self.samples.start + range.end;
+        Self { samples, bytes: bytes as u64, sequence: self.sequence }
     }
 }
 
-/// What was read of neighbouring samples.
+/// What was read of neighboring samples.
 pub struct Fetched {
-    /// Of each its bytes, or why there are none: one that cannot be read does not take its neighbours along.
+    /// Of each its bytes, or why there are none: one that cannot be read does not take its neighbors along.
     pub contents: Vec<Result<Content, Failed>>,
     /// How many bytes were read for them.
     pub bytes_read: u64,
@@ -123,7 +132,7 @@ impl Failed {
     }
 }
 
-/// Neighbours are read together up to so many bytes: large enough that a seek costs little (PRESTO's storage
+/// Neighbors are read together up to so many bytes: large enough that a seek costs little (PRESTO's storage
 /// reads 4 MB in 18 ms and seeks in 29 ms).
 const BLOCK_BYTES_MAX: u64 = 4 << 20;
 /// A small data set is cut into smaller blocks, so that workers need not wait for much of it before they start.

@@ -48,7 +48,8 @@ impl Source for Repeated {
         let (once, samples) = (self.of.blocks()?, self.of.samples());
         let shifted = |round: u64, block: &Block| {
             let first = round * samples;
-            Block { samples: first + block.samples.start..first + block.samples.end, bytes: block.bytes }
+            let samples = first + block.samples.start..first + block.samples.end;
+            Block { samples, bytes: block.bytes, sequence: block.sequence }
         };
         Ok((0..self.times).flat_map(|round| once.iter().map(move |block| shifted(round, block))).collect())
     }
@@ -61,6 +62,10 @@ impl Source for Repeated {
 
     fn unpack(&self, sample: u64, content: Content) -> Result<Sample, Failed> {
         self.of.unpack(self.within(sample), content)
+    }
+
+    fn unpacking_bytes(&self, sample: u64) -> u64 {
+        self.of.unpacking_bytes(self.within(sample))
     }
 
     fn key(&self, sample: u64) -> String {

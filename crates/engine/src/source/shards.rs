@@ -7,10 +7,11 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use forebay_pipeline::{Pipeline, Sample, Schema, Strategy, decode_sample};
-use forebay_storage::{File, Folder, Storage};
+use forebay_record::{Compression, Scope};
+use forebay_storage::{Folder, Storage};
 
 use super::{Block, Failed, Fetched, Source, block_bytes};
-use crate::data::{BESIDE_SHARD, Content, Dataset, Skipped};
+use crate::data::{BESIDE_SHARD, Content, Dataset, OpenShards, Skipped, stream_of};
 use crate::error::{Error, Result};
 use crate::load::OnError;
 use crate::threads::{cores, share};
@@ -22,7 +23,9 @@ pub struct Shards {
     /// The data set's, or one that differs in what is done every epoch.
     pipeline: Pipeline,
     schema: Schema,
-    open: Vec<OnceLock<Box<dyn File>>>,
+    open: OpenShards,
+    /// Neighbors are read together up to so many.
+    block_bytes: u64,
 }
 
 impl Shards {
@@ -35,9 +38,16 @@ impl Shards {
     /// The records of `dataset`.
     pub fn new(dataset: Arc<Dataset>, storage: Arc<dyn Storage>) -> Self {
         let schema = dataset.stored_schema();
-        let open = dataset.manifest().shards.iter().map(|_| OnceLock::new()).collect();
+        let open = OpenShards::new(dataset.manifest().shards.len());
         let pipeline = dataset.pipeline().clone();
-        Self { dataset, storage, pipeline, schema, open }
+        let block_bytes = block_bytes(dataset.manifest().bytes);
+        Self { dataset, storage, pipeline, schema, open, block_bytes }
+    }
+
+    /// The same, read in blocks as large as if the data set were `times` as large: it stands for one that is.
+    pub(crate) fn standing_for(self, times: f64) -> Self {
+        let block_bytes = block_bytes((self.dataset.manifest().bytes as f64 * times) as u64);
+        Self { block_bytes, ..self }
     }
 
     /// The same with other steps every epoch. What the data set has done once cannot be changed: `pipeline` must begin with that.
@@ -54,7 +64,7 @@ impl Shards {
                     "this data set keeps `{}`: what was done once to get there cannot be changed any more",
                     self.strategy()
                 ),
-                remedy: "change steps that run every epoch, or build the data set anew".to_owned(),
+                remedy: "change steps that run every epoch, or build the data set again".to_owned(),
             }),
         }
     }
@@ -77,20 +87,22 @@ impl Shards {
             Ok(index) => index,
             Err(error) if dataset.on_error() == OnError::Fail => return Err(error),
             Err(_) if entry.samples == 0 => return Ok(Vec::new()),
-            Err(_) => return Ok(vec![Block { samples: first..first + entry.samples, bytes: entry.bytes }]),
+            Err(_) => {
+                return Ok(vec![Block { samples: first..first + entry.samples, bytes: entry.bytes, sequence: None }]);
+            }
         };
-        let block_bytes = block_bytes(dataset.manifest().bytes);
-        // Of a packed block all is read or nothing.
-        let packed = dataset.blocks(shard)?;
-        let may_begin = |offset| packed.is_none_or(|blocks| blocks.begins_at(offset));
+        // Of a compressed block all is read or nothing; a stream goes on.
+        let compressed = dataset.blocks(shard)?.filter(|_| !self.is_stream());
+        let sequence = self.is_stream().then_some(shard);
+        let may_begin = |offset| compressed.is_none_or(|blocks| blocks.begins_at(offset));
         let mut blocks = Vec::new();
-        let mut block = Block { samples: first..first, bytes: 0 };
+        let mut block = Block { samples: first..first, bytes: 0, sequence };
         let mut start = 0;
         for location in index.iter() {
-            let full = block.bytes > 0 && location.end() - start > block_bytes;
+            let full = block.bytes > 0 && location.end() - start > self.block_bytes;
             if block.len() == 0 || full && may_begin(location.offset) {
                 let end = block.samples.end;
-                let done = std::mem::replace(&mut block, Block { samples: end..end, bytes: 0 });
+                let done = std::mem::replace(&mut block, Block { samples: end..end, bytes: 0, sequence });
                 blocks.extend((done.len() > 0).then_some(done));
                 start = location.offset;
             }
@@ -105,19 +117,20 @@ impl Shards {
     fn read_records(&self, shard: usize, records: Range<usize>) -> Result<Fetched> {
         // Its tables first: where nothing is known of its records there is nothing to read.
         let index = self.dataset.index(shard)?;
-        let file = if let Some(file) = self.open[shard].get() {
-            file
-        } else {
-            let file = self.storage.open(&self.dataset.shard_path(shard))?;
-            self.open[shard].get_or_init(|| file)
-        };
-        let stretch = self.dataset.read_stretch(&**file, shard, records.clone())?;
+        let stream = if self.is_stream() { stream_of(self.dataset.compression()) } else { Compression::None };
+        let open = self.open.get(shard, &*self.storage, &self.dataset.shard_path(shard), stream)?;
+        let extent = self.dataset.read_open(open, shard, records.clone())?;
         let content = |location: forebay_record::Location| {
-            let from = (location.offset - stretch.offset) as usize;
-            Ok(Content::from(stretch.frames.slice(from..from + location.length as usize)))
+            let from = (location.offset - extent.offset) as usize;
+            Ok(Content::from(extent.frames.slice(from..from + location.length as usize)))
         };
         let contents = index.range(records).map(content).collect();
-        Ok(Fetched { contents, bytes_read: stretch.bytes_read })
+        Ok(Fetched { contents, bytes_read: extent.bytes_read })
+    }
+
+    /// Whether each shard is one compressed stream.
+    fn is_stream(&self) -> bool {
+        self.dataset.compression().is_some_and(|compression| compression.scope == Scope::Stream)
     }
 
     fn unpack_record(&self, shard: usize, record: usize, frame: &Bytes) -> Result<Sample> {
@@ -166,7 +179,7 @@ impl Source for Shards {
 
     /// Of each shard the tables are read for it, on all cores.
     fn blocks(&self) -> Result<Vec<Block>> {
-        let found: Vec<OnceLock<Result<Vec<Block>>>> = self.open.iter().map(|_| OnceLock::new()).collect();
+        let found: Vec<OnceLock<Result<Vec<Block>>>> = (0..self.open.len()).map(|_| OnceLock::new()).collect();
         let next = AtomicUsize::new(0);
         let work = || {
             loop {
@@ -185,7 +198,7 @@ impl Source for Shards {
     }
 
     /// At once; if that fails, each record is tried by itself, so that those before the end of a truncated shard, and those of the
-    /// packed blocks beside a damaged one, live on.
+    /// compressed blocks beside a damaged one, live on.
     fn read(&self, samples: Range<u64>) -> Fetched {
         let (shard, first) = self.dataset.locate(samples.start);
         let records = first..first + (samples.end - samples.start) as usize;
@@ -202,7 +215,7 @@ impl Source for Shards {
                 Err(error) => {
                     let name = self.name(shard);
                     // A shard that nothing can be read of is one loss.
-                    let lost = self.open[shard].get().is_none() || self.dataset.index(shard).is_err();
+                    let lost = !self.open.is_open(shard) || self.dataset.index(shard).is_err();
                     let key = if lost { name.to_owned() } else { format!("{name}:{record}") };
                     all.contents.push(Err(Failed::new(key, error)));
                 }
@@ -215,6 +228,12 @@ impl Source for Shards {
         let (shard, record) = self.dataset.locate(sample);
         let unpacked = self.unpack_record(shard, record, content.first());
         unpacked.map_err(|error| Failed::new(format!("{}:{record}", self.name(shard)), error))
+    }
+
+    /// A record that was compressed by itself is inflated by then.
+    fn unpacking_bytes(&self, sample: u64) -> u64 {
+        let (shard, record) = self.dataset.locate(sample);
+        self.dataset.payload_bytes(shard, record)
     }
 
     fn key(&self, sample: u64) -> String {

@@ -255,8 +255,8 @@ fn shards_suit_samples_and_threads() {
 fn a_missing_vocabulary_is_reported_before_anything_is_read() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("page.html"), "<p>words</p>").unwrap();
-    let text = "name = \"t\"\n[source]\nfiles = \"*.html\"\nfield = \"page\"\nlabel = \"none\"\n[[step]]\nop = \"extract-text\"\n\
-                [[step]]\nop = \"tokenise\"\ntokeniser = \"nowhere.tiktoken\"\n";
+    let text = "name = \"t\"\n[source]\nfiles = \"*.html\"\nfield = \"page\"\nlabel = \"none\"\n[[step]]\nop = \"extract_text\"\n\
+                [[step]]\nop = \"tokenize\"\ntokenizer = \"nowhere.tiktoken\"\n";
     let pipeline = Pipeline::from_toml("t", text).unwrap();
     let listing = Arc::new(Listing::scan(pipeline.source(), folder.path()).unwrap());
     let strategy = Strategy::parse(&pipeline, "concatenated").unwrap();
@@ -264,6 +264,6 @@ fn a_missing_vocabulary_is_reported_before_anything_is_read() {
     let options = BuildOptions { threads: 1, shards: 1, ..options(1) };
     let output = folder.path().join("set");
     let error = Build { pipeline, strategy, listing, storage }.run(&output, &options, &()).unwrap_err().to_string();
-    assert!(error.contains("nowhere.tiktoken") && error.contains("tokenise"), "{error}");
+    assert!(error.contains("nowhere.tiktoken") && error.contains("tokenize"), "{error}");
     assert!(!output.exists());
 }

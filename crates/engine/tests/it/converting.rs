@@ -41,7 +41,7 @@ fn pixels(folder: &Path) -> BTreeMap<String, Tensor> {
 }
 
 fn deep_picture() -> Tensor {
-    let samples: Vec<u16> = (0..20 * 30 * 3).map(|place| place * 36 + 5).collect();
+    let samples: Vec<u16> = (0..20 * 30 * 3).map(|index| index * 36 + 5).collect();
     Tensor::from_elements(&[20, 30, 3], &samples).unwrap()
 }
 
@@ -69,7 +69,7 @@ fn a_tree_goes_there_and_back_with_the_same_pixels() {
 fn what_is_there_is_kept_and_checked() {
     let folder = photos(6);
     let other = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join("notes.txt"), "not a picture").unwrap();
+    fs::write(folder.path().join("notes.txt"), "not an image").unwrap();
     let run = |options: &ConvertOptions| {
         Conversion::of_folder(folder.path(), other.path(), Format::L3).unwrap().run(options, &())
     };
@@ -111,7 +111,7 @@ fn broken_pictures_end_the_work_or_are_skipped() {
     assert_eq!(done.skipped[0].key, "ant/broken.jpg");
     assert!(!other.path().join("ant/broken.l3").exists());
     let alone = Conversion::of_file(&broken, &other.path().join("alone.l3"));
-    assert!(alone.run(&skip, &()).unwrap_err().to_string().contains("not one picture"));
+    assert!(alone.run(&skip, &()).unwrap_err().to_string().contains("not one image"));
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn sixteen_bits_and_alpha_are_not_lost_silently() {
         "{message}"
     );
     let done = run(&ConvertOptions { overwrite: true, verify: true, ..options("qoi") }).unwrap();
-    assert_eq!(done.largest_difference, Some(0), "grey is compared with the colours it became");
+    assert_eq!(done.largest_difference, Some(0), "gray is compared with the colors it became");
 }
 
 #[test]
@@ -175,5 +175,5 @@ fn folders_that_cannot_work_are_refused() {
     let empty = tempfile::tempdir().unwrap();
     fs::write(empty.path().join("notes.txt"), "nothing").unwrap();
     let message = Conversion::of_folder(empty.path(), other.path(), Format::L3).unwrap_err().to_string();
-    assert!(message.contains("there are no pictures below `"), "{message}");
+    assert!(message.contains("there are no images below `"), "{message}");
 }

@@ -1,4 +1,4 @@
-//! Sound, text, signals, arrays and pictures from files to batches, through every split of their ready pipelines.
+//! Sound, text, signals, arrays and pictures from files to batches, through every split of their presets.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,22 +8,11 @@ use forebay_codec::signal::write_hdf5;
 use forebay_codec::{DType, Tensor, TensorSpec, npy};
 use forebay_engine::Error;
 use forebay_engine::load::{Batch, Column, Epoch, LoadOptions};
-use forebay_pipeline::{Pipeline, Setting, ready, ready_text};
+use forebay_pipeline::{Pipeline, Setting, preset, preset_text};
 use tempfile::TempDir;
 
+use crate::data::data_folder;
 use crate::support::{build, built, files, local, options, shards, start};
-
-/// The real test data, or `None` with a printed reason.
-fn data_folder(name: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("FOREBAY_TEST_DATA")
-        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"), PathBuf::from);
-    let folder = root.join(name);
-    if folder.exists() {
-        return Some(folder);
-    }
-    eprintln!("skipped: no test data at `{}`", folder.display());
-    None
-}
 
 /// A folder with the first `count` files of this extension below `from`, in the order of their names.
 fn some_files(from: &Path, extension: &str, count: usize) -> TempDir {
@@ -66,12 +55,12 @@ fn tensors(batches: impl Iterator<Item = Result<Batch, Error>>, field: &str) -> 
     let mut found = BTreeMap::new();
     for batch in batches {
         let batch = batch.unwrap();
-        for (place, key) in batch.keys.iter().enumerate() {
+        for (index, key) in batch.keys.iter().enumerate() {
             let tensor = match batch.column(field) {
                 Some(Column::Dense { spec, data }) => {
-                    Tensor::new(*spec, data[place * spec.bytes()..][..spec.bytes()].to_vec()).unwrap()
+                    Tensor::new(*spec, data[index * spec.bytes()..][..spec.bytes()].to_vec()).unwrap()
                 }
-                Some(Column::Ragged(tensors)) => tensors[place].clone(),
+                Some(Column::Ragged(tensors)) => tensors[index].clone(),
                 _ => panic!("no tensors in `{field}`"),
             };
             assert!(found.insert(key.to_string(), tensor).is_none(), "`{key}` came twice");
@@ -95,7 +84,7 @@ fn through_every_split(pipeline: &Pipeline, folder: &Path) -> BTreeMap<String, T
 fn speech_of_different_lengths() {
     let Some(data) = data_folder("audio-flac/librispeech") else { return };
     let folder = some_files(&data, "flac", 5);
-    let found = through_every_split(&ready("flac").unwrap(), folder.path());
+    let found = through_every_split(&preset("flac").unwrap(), folder.path());
     assert_eq!(found.len(), 5);
     assert!(found.values().all(|tensor| tensor.spec().dtype == DType::F32 && tensor.spec().shape.dims()[1] == 80));
     let mut lengths: Vec<usize> = found.values().map(|tensor| tensor.spec().shape.dims()[0]).collect();
@@ -105,7 +94,7 @@ fn speech_of_different_lengths() {
 
     let Some(data) = data_folder("audio-mp3/librispeech-derived") else { return };
     let folder = some_files(&data, "mp3", 4);
-    let found = through_every_split(&ready("mp3").unwrap(), folder.path());
+    let found = through_every_split(&preset("mp3").unwrap(), folder.path());
     assert_eq!(found.len(), 4);
 }
 
@@ -113,7 +102,7 @@ fn speech_of_different_lengths() {
 fn batches_of_speech_are_ragged_or_padded() {
     let Some(data) = data_folder("audio-flac/librispeech") else { return };
     let folder = some_files(&data, "flac", 5);
-    let pipeline = ready("flac").unwrap();
+    let pipeline = preset("flac").unwrap();
     let ragged: Vec<Batch> = from_files(&pipeline, folder.path()).map(Result::unwrap).collect();
     let padded: Vec<Batch> = from_files(&pipeline, folder.path())
         .map(|batch| {
@@ -131,21 +120,23 @@ fn batches_of_speech_are_ragged_or_padded() {
         let longest = tensors.iter().map(|tensor| tensor.spec().shape.dims()[0]).max().unwrap();
         assert_eq!(*spec, TensorSpec::new(DType::F32, &[longest, 80]));
         let shapes = shapes.as_chunks::<8>().0.iter().map(|bytes| i64::from_le_bytes(*bytes)).collect::<Vec<_>>();
-        for (place, tensor) in tensors.iter().enumerate() {
-            let slot = &data[place * spec.bytes()..][..spec.bytes()];
-            let (sound, rest) = slot.split_at(tensor.data().len());
-            assert_eq!(sound, &tensor.data()[..]);
+        for (index, tensor) in tensors.iter().enumerate() {
+            let slot = &data[index * spec.bytes()..][..spec.bytes()];
+            let (audio, rest) = slot.split_at(tensor.data().len());
+            assert_eq!(audio, &tensor.data()[..]);
             assert!(rest.as_chunks::<4>().0.iter().all(|bytes| *bytes == (-1.0_f32).to_le_bytes()));
-            assert_eq!(shapes[place * 2..][..2], [tensor.spec().shape.dims()[0] as i64, 80]);
+            assert_eq!(shapes[index * 2..][..2], [tensor.spec().shape.dims()[0] as i64, 80]);
         }
     }
 }
 
 /// The language pipeline with GPT-2's vocabulary and a small table.
 fn language(vocabulary: &Path) -> Pipeline {
-    let named = format!("tokeniser = {:?}", vocabulary.display().to_string());
-    let text =
-        ready_text("nlp").unwrap().replace("tokeniser = \"bytes\"", &named).replace("columns = 768", "columns = 16");
+    let named = format!("tokenizer = {:?}", vocabulary.display().to_string());
+    let text = preset_text("nlp")
+        .unwrap()
+        .replace("tokenizer = \"bytes\"", &named)
+        .replace("embedding_dim = 768", "embedding_dim = 16");
     Pipeline::from_toml("nlp", &text).unwrap()
 }
 
@@ -162,11 +153,11 @@ fn pages_become_embedded_tokens() {
 
 /// Voltage and current of so many samples, as CREAM has them.
 fn recording(samples: usize) -> Vec<u8> {
-    let wave = |place: usize, level: f64, lag: f64| {
-        (level * (std::f64::consts::TAU * place as f64 / 128.0 - lag).sin() + 40.0) as i16
+    let wave = |index: usize, level: f64, lag: f64| {
+        (level * (std::f64::consts::TAU * index as f64 / 128.0 - lag).sin() + 40.0) as i16
     };
-    let voltage: Vec<i16> = (0..samples).map(|place| wave(place, 9000.0, 0.0)).collect();
-    let current: Vec<i16> = (0..samples).map(|place| wave(place, 700.0 + place as f64 / 100.0, 0.7)).collect();
+    let voltage: Vec<i16> = (0..samples).map(|index| wave(index, 9000.0, 0.0)).collect();
+    let current: Vec<i16> = (0..samples).map(|index| wave(index, 700.0 + index as f64 / 100.0, 0.7)).collect();
     write_hdf5(&[("voltage", &voltage, 0.0382), ("current1", &current, 0.00195)]).unwrap()
 }
 
@@ -174,14 +165,14 @@ fn recording(samples: usize) -> Vec<u8> {
 fn recordings_become_windows() {
     let folder = one_file("one.hdf5", &recording(64_000 * 3 + 5));
     std::fs::write(folder.path().join("other.h5"), recording(64_000)).unwrap();
-    let found = through_every_split(&ready("nilm").unwrap(), folder.path());
+    let found = through_every_split(&preset("nilm").unwrap(), folder.path());
     let keys: Vec<&str> = found.keys().map(String::as_str).collect();
     assert_eq!(keys, ["one.hdf5#0", "one.hdf5#1", "one.hdf5#2", "other.h5#0"]);
     assert!(found.values().all(|tensor| *tensor.spec() == TensorSpec::new(DType::F64, &[3, 500])));
 
     let Some(data) = data_folder("electrical/itsc-motor-current") else { return };
     let folder = some_files(&data, "csv", 3);
-    let text = ready_text("nilm").unwrap();
+    let text = preset_text("nilm").unwrap();
     let text = text.replace("{hdf5,h5}", "csv").replace("[\"voltage\", \"current1\"]", "[0, 1]");
     let text = text.replace("window = 64000", "window = 500").replace("period = 128", "period = 50");
     let found = through_every_split(&Pipeline::from_toml("nilm", &text).unwrap(), folder.path());
@@ -193,11 +184,11 @@ fn arrays_become_root_mean_squares() {
     let folder = tempfile::tempdir().unwrap();
     for number in 0..5_usize {
         let columns = 1 + number % 3;
-        let values: Vec<f32> = (0..2500 * columns).map(|place| (place % 97) as f32 - number as f32).collect();
+        let values: Vec<f32> = (0..2500 * columns).map(|index| (index % 97) as f32 - number as f32).collect();
         let array = Tensor::from_elements(&[2500, columns], &values).unwrap();
         std::fs::write(folder.path().join(format!("{number}.npy")), npy::encode(array.view())).unwrap();
     }
-    let found = through_every_split(&ready("synthetic").unwrap(), folder.path());
+    let found = through_every_split(&preset("synthetic").unwrap(), folder.path());
     let lengths: Vec<usize> = found.values().map(|tensor| tensor.spec().shape.elements()).collect();
     assert_eq!(lengths, [5, 10, 15, 5, 10]);
 }
@@ -206,10 +197,10 @@ fn arrays_become_root_mean_squares() {
 fn pictures_through_their_variants() {
     let (Some(jpegs), Some(pngs)) = (data_folder("images-jpeg"), data_folder("kodak")) else { return };
     let (jpegs, pngs) = (some_files(&jpegs, "jpg", 4), some_files(&pngs, "png", 2));
-    for name in ["cv2-jpg", "cv-grey-before-centering", "cv-grey-after-centering", "cv-grey-before-resize"] {
-        assert_eq!(through_every_split(&ready(name).unwrap(), jpegs.path()).len(), 4);
+    for name in ["cv2-jpg", "cv-gray-before-centering", "cv-gray-after-centering", "cv-gray-before-resize"] {
+        assert_eq!(through_every_split(&preset(name).unwrap(), jpegs.path()).len(), 4);
     }
-    assert_eq!(through_every_split(&ready("cv2-png").unwrap(), pngs.path()).len(), 2);
+    assert_eq!(through_every_split(&preset("cv2-png").unwrap(), pngs.path()).len(), 2);
 }
 
 /// Street scenes as Cityscapes lays them out: pictures, and masks of the classes that their pixels show, or of ids of 16 bits.
@@ -219,7 +210,7 @@ fn cityscapes(dtype: DType) -> TempDir {
         ["train/ulm/ulm", "train/ulm/ulm", "train/jena/jena", "train/jena/jena"].into_iter().enumerate()
     {
         let (height, width) = (90, 120);
-        let class = |place: usize| (place / width / 30 * 4 + place % width / 30 + number * 20) as u8;
+        let class = |index: usize| (index / width / 30 * 4 + index % width / 30 + number * 20) as u8;
         let classes: Vec<u8> = (0..height * width).map(class).collect();
         let picture: Vec<u8> = classes.iter().flat_map(|&class| [class, 255 - class, 7]).collect();
         let picture = Tensor::from_elements(&[height, width, 3], &picture).unwrap();
@@ -241,13 +232,13 @@ fn cityscapes(dtype: DType) -> TempDir {
 
 #[test]
 fn segmentation_keeps_pictures_and_masks_together() {
-    let small = ["resize.shorter-side=60", "random-crop.size=40", "normalise.mean=[0.0, 0.0, 0.0]"];
+    let small = ["resize.size=60", "random_crop.size=40", "normalize.mean=[0.0, 0.0, 0.0]"];
     for dtype in [DType::U8, DType::U16] {
         let folder = cityscapes(dtype);
-        let depth = format!("decode-mask.keep-depth={}", dtype == DType::U16);
+        let depth = format!("decode_mask.keep_depth={}", dtype == DType::U16);
         let settings: Vec<Setting> =
             small.into_iter().chain([&*depth]).map(|setting| setting.parse().unwrap()).collect();
-        let pipeline = ready("segmentation").unwrap().with_settings(&settings).unwrap();
+        let pipeline = preset("segmentation").unwrap().with_settings(&settings).unwrap();
         let masks = tensors(from_files(&pipeline, folder.path()), "mask");
         let pictures = through_every_split(&pipeline, folder.path());
         assert_eq!(masks.len(), 4);
@@ -291,13 +282,13 @@ fn load_one(pipeline: &Pipeline, name: &str, bytes: &[u8]) -> Option<String> {
 }
 
 #[test]
-fn malformed_sound_is_named() {
+fn malformed_audio_is_named() {
     let Some(data) = data_folder("malformed") else { return };
     let (mut files, mut refused) = (0, 0);
     for (folder, pipeline) in [("flac-faulty", "flac"), ("flac-fuzz-seeds", "flac"), ("mp3", "mp3")] {
         // Of any rate, so that it is the damage that is found.
-        let text = ready_text(pipeline).unwrap();
-        let pipeline = text.replacen("rate = 16000", "", 1).replacen("rate = 48000", "", 1);
+        let text = preset_text(pipeline).unwrap();
+        let pipeline = text.replacen("sample_rate = 16000", "", 1).replacen("sample_rate = 48000", "", 1);
         let pipeline = Pipeline::from_toml("sound", &pipeline).unwrap();
         let extension = if folder == "mp3" { "mp3" } else { "flac" };
         for entry in std::fs::read_dir(data.join(folder)).unwrap() {
@@ -313,14 +304,14 @@ fn malformed_sound_is_named() {
 
 #[test]
 fn malformed_recordings_are_named() {
-    let pipeline = ready("nilm").unwrap();
+    let pipeline = preset("nilm").unwrap();
     let whole = recording(64_000);
     for end in [0, 7, 8, 100, whole.len() / 2, whole.len() - 1] {
         assert!(load_one(&pipeline, "cut.hdf5", &whole[..end]).is_some(), "{end} of {}", whole.len());
     }
-    for place in (0..whole.len()).step_by(whole.len() / 60) {
+    for offset in (0..whole.len()).step_by(whole.len() / 60) {
         let mut damaged = whole.clone();
-        damaged[place] ^= 0x5a;
+        damaged[offset] ^= 0x5a;
         load_one(&pipeline, "damaged.hdf5", &damaged);
     }
     let unnamed = write_hdf5(&[("volts", &vec![1; 64_000], 1.0)]).unwrap();
@@ -330,15 +321,18 @@ fn malformed_recordings_are_named() {
 
 #[test]
 fn malformed_pages_are_named_or_read() {
-    let text = ready_text("nlp").unwrap().replace("columns = 768", "columns = 4").replace("rows = 50257", "rows = 256");
+    let text = preset_text("nlp")
+        .unwrap()
+        .replace("embedding_dim = 768", "embedding_dim = 4")
+        .replace("num_embeddings = 50257", "num_embeddings = 256");
     let pipeline = Pipeline::from_toml("nlp", &text).unwrap();
-    let noise: Vec<u8> = (0..50_000_u32).map(|place| (place.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    let noise: Vec<u8> = (0..50_000_u32).map(|index| (index.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     let deep = "<div>".repeat(200_000);
     for page in [&b""[..], b"<html><body><p>never closed", b"<!DOCTYPE", b"\xff\xfe<\0p\0>", &noise, deep.as_bytes()] {
         load_one(&pipeline, "page.html", page);
     }
     let small =
-        Pipeline::from_toml("nlp", &text.replace("op = \"extract-text\"", "op = \"extract-text\"\nbytes-max = 100"));
+        Pipeline::from_toml("nlp", &text.replace("op = \"extract_text\"", "op = \"extract_text\"\nbytes_max = 100"));
     let message = load_one(&small.unwrap(), "long.html", &[b'x'; 101]).unwrap();
     assert!(message.contains("over the limit of `100`"), "{message}");
 }
@@ -354,7 +348,7 @@ fn a_damaged_vocabulary_is_named_before_anything_is_read() {
         let output = folder.path().join("set");
         let build = build(&language(&path), "concatenated", folder.path(), local());
         let message = build.run(&output, &options(1), &()).unwrap_err().to_string();
-        assert!(message.contains(name) && message.contains("tokenise"), "{message}");
+        assert!(message.contains(name) && message.contains("tokenize"), "{message}");
         assert!(!output.exists());
     }
 }

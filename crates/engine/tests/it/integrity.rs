@@ -198,11 +198,12 @@ impl Progress for Notes {
 #[test]
 fn a_resumed_build_keeps_only_what_was_written() {
     let photos = photos(48);
-    for split in ["resized", "decoded+gzip"] {
+    for split in ["resized", "decoded+gzip", "decoded+zstd-3-record"] {
         let pipeline = pipeline(SMALL);
         let (whole, _) = built(&pipeline, split, photos.path(), 8);
         let mut damaged: Vec<&str> = vec!["", ".idx", ".crc"];
         damaged.extend((split == "decoded+gzip").then_some(".blocks"));
+        damaged.extend((split == "decoded+zstd-3-record").then_some(".sizes"));
         for suffix in damaged {
             let output = interrupted(photos.path(), split);
             let is_in_journal =
@@ -286,8 +287,8 @@ fn files_beside_samples_and_tables_are_part_of_what_is_built() {
     };
     write_table(300);
     let embedding = format!(
-        "name = \"t\"\n[source]\nfiles = \"**/*.txt\"\nfield = \"text\"\nlabel = \"none\"\n[[step]]\nop = \"extract-text\"\n\
-         [[step]]\nop = \"tokenise\"\ntokeniser = \"bytes\"\n[[step]]\nop = \"embed\"\ntable = {table:?}\ncolumns = 4\n"
+        "name = \"t\"\n[source]\nfiles = \"**/*.txt\"\nfield = \"text\"\nlabel = \"none\"\n[[step]]\nop = \"extract_text\"\n\
+         [[step]]\nop = \"tokenize\"\ntokenizer = \"bytes\"\n[[step]]\nop = \"embed\"\ntable = {table:?}\nembedding_dim = 4\n"
     );
     let embedding = crate::support::pipeline(&embedding);
     let output = tempfile::tempdir().unwrap();

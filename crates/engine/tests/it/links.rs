@@ -99,7 +99,7 @@ fn links_in_place_of_what_a_build_writes_are_replaced_or_refused() {
             }
             Err(error) => {
                 assert!(
-                    error.contains("no part of a build") || error.contains("no build of Forebay"),
+                    error.contains("not part of a build") || error.contains("no build of Forebay"),
                     "{name}: {error}"
                 );
             }

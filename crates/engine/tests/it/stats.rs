@@ -61,7 +61,7 @@ fn slow_steps_keep_workers_busy() {
     let mut steps = whole.steps().to_vec();
     steps.push(Step {
         name: "slow".to_owned(),
-        state: "slowed".to_owned(),
+        stage: "slowed".to_owned(),
         fields: vec!["image".to_owned()],
         action: Action::Transform(Arc::new(Slow(Duration::from_millis(4)))),
         spec: None,

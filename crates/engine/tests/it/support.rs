@@ -23,11 +23,11 @@ name = "small"
 op = "decode"
 [[step]]
 op = "resize"
-shorter-side = 24
+size = 24
 [[step]]
-op = "centre-pixels"
+op = "center_pixels"
 [[step]]
-op = "random-crop"
+op = "random_crop"
 size = 16
 "#;
 
@@ -38,7 +38,7 @@ name = "ragged"
 op = "decode"
 [[step]]
 op = "resize"
-shorter-side = 24
+size = 24
 "#;
 
 /// One picture becomes many.
@@ -69,7 +69,7 @@ pub(crate) fn photos(count: usize) -> TempDir {
 /// One picture; no two are alike.
 pub(crate) fn photo(number: usize) -> Vec<u8> {
     let (height, width) = (28 + number % 5, 30 + number % 7);
-    let pixel = |place: usize| ((place / 3 / width) * 5 + (place / 3 % width) * 3 + place % 3 * 60 + number * 17) as u8;
+    let pixel = |index: usize| ((index / 3 / width) * 5 + (index / 3 % width) * 3 + index % 3 * 60 + number * 17) as u8;
     let pixels: Vec<u8> = (0..height * width * 3).map(pixel).collect();
     let picture = Tensor::from_elements(&[height, width, 3], &pixels).unwrap();
     encode(picture.view(), &Encoding::Jpeg { quality: 90, subsampling: Subsampling::Both, progressive: false }).unwrap()

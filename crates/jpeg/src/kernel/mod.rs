@@ -1,7 +1,7 @@
 //! The parts that work on whole rows and blocks. `scalar.rs` in each folder is the definition; the others give the same
 //! bytes.
 
-pub(crate) mod colour;
+pub(crate) mod color;
 pub(crate) mod idct;
 pub(crate) mod upsample;
 

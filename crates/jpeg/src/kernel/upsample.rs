@@ -1,11 +1,11 @@
-//! Colour at the size of brightness: libjpeg's "fancy" upsampling, a triangle filter of 3/4 and 1/4 whose rounding alternates.
+//! Color at the size of brightness: libjpeg's "fancy" upsampling, a triangle filter of 3/4 and 1/4 whose rounding alternates.
 //!
 //! There is one definition, which is compiled once for any machine and once for AVX2.
 #![expect(unsafe_code, reason = "calls of functions for instructions that were detected")]
 
 use crate::level::{Level, Proven};
 
-/// How a row of colour becomes a row of pixels.
+/// How a row of color becomes a row of pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Method {
     /// 4:4:4: as it is.
@@ -16,11 +16,11 @@ pub(crate) enum Method {
     Down,
     /// 4:2:0.
     Both,
-    /// 4:2:2 and 4:2:0 of colour at most two samples wide: each sample twice.
+    /// 4:2:2 and 4:2:0 of color at most two samples wide: each sample twice.
     Repeat,
 }
 
-/// Two rows of colour: the one that covers the pixels and the next one in the direction of the pixels' row. Both begin one
+/// Two rows of color: the one that covers the pixels and the next one in the direction of the pixels' row. Both begin one
 /// sample to the left of the first that is wanted and end one to the right of the last.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rows<'a> {

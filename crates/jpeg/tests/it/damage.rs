@@ -1,6 +1,6 @@
 //! Damaged files: no panic, and if the decoder accepts a file, so does libjpeg-turbo without a warning, with the same pixels.
 
-use forebay_jpeg::{Colour, Decoder, Options, Region, header};
+use forebay_jpeg::{Color, Decoder, Options, Region, header};
 use proptest::prelude::{ProptestConfig, any, proptest};
 use turbojpeg_sys as sys;
 
@@ -18,9 +18,9 @@ fn check(decoders: &mut [Decoder], bytes: &[u8], name: &str) -> bool {
     let mut accepted = None;
     for decoder in decoders {
         let mut output = vec![0; found.width * found.height * 3];
-        let ok = decoder.decode_into(bytes, &Options::new(Colour::Rgb), &mut output).is_ok();
+        let ok = decoder.decode_into(bytes, &Options::new(Color::Rgb), &mut output).is_ok();
         if ok {
-            let expected = turbo::decode(bytes, Colour::Rgb);
+            let expected = turbo::decode(bytes, Color::Rgb);
             let expected =
                 expected.unwrap_or_else(|message| panic!("{name}: accepted, but libjpeg-turbo says {message}"));
             assert_eq!((expected.width, expected.height), (found.width, found.height), "{name}");
@@ -28,9 +28,9 @@ fn check(decoders: &mut [Decoder], bytes: &[u8], name: &str) -> bool {
         }
         assert!(accepted.is_none_or(|accepted| accepted == ok), "{name}: levels disagree");
         accepted = Some(ok);
-        // A region of a damaged file may be sound; here it is only to be safe.
+        // A region of a damaged file may be valid; here it is only to be safe.
         let region = Region { x: found.width / 3, y: found.height / 2, width: 1, height: 1 };
-        let options = Options { region: Some(region), ..Options::new(Colour::Grey) };
+        let options = Options { region: Some(region), ..Options::new(Color::Gray) };
         drop(decoder.decode_into(bytes, &options, &mut output[..1]));
     }
     accepted == Some(true)
@@ -47,10 +47,10 @@ fn seeds() -> Vec<Vec<u8>> {
         sys::TJSAMP_TJSAMP_420,
         sys::TJSAMP_TJSAMP_GRAY,
     ] {
-        for (quality, restart, optimised) in [(90, 0, false), (97, 3, false), (60, 0, true), (100, 1, true)] {
+        for (quality, restart, optimized) in [(90, 0, false), (97, 3, false), (60, 0, true), (100, 1, true)] {
             let (width, height) = (24 + random.below(60), 24 + random.below(40));
             let pixels = paint(width, height, 25, &mut random);
-            let settings = Settings { quality, sampling, restart, optimised, ..Settings::default() };
+            let settings = Settings { quality, sampling, restart, optimized, ..Settings::default() };
             seeds.push(turbo::encode(&pixels, (width, height), settings));
         }
     }

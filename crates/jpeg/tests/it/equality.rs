@@ -1,6 +1,6 @@
-//! Sound files: the pixels of libjpeg-turbo, at every level.
+//! Valid files: the pixels of libjpeg-turbo, at every level.
 
-use forebay_jpeg::{Colour, Decoder, Level, Options, Region, Sampling, Space, header};
+use forebay_jpeg::{Color, Decoder, Level, Options, Region, Sampling, Space, header};
 use turbojpeg_sys as sys;
 
 use crate::pictures::{Random, paint};
@@ -23,20 +23,20 @@ fn random_region(random: &mut Random, width: usize, height: usize) -> Region {
     Region { x, y, width: 1 + random.below(width - x), height: 1 + random.below(height - y) }
 }
 
-/// Compares whole pictures and `regions` random parts, in RGB and grey.
+/// Compares whole pictures and `regions` random parts, in RGB and gray.
 fn check(decoders: &mut [Decoder], bytes: &[u8], regions: usize, random: &mut Random, name: &str) {
     let is_rgb = header(bytes).unwrap().space == Space::Rgb;
-    for colour in [Colour::Rgb, Colour::Grey].into_iter().take(if is_rgb { 1 } else { 2 }) {
-        let expected = turbo::decode(bytes, colour).unwrap();
+    for color in [Color::Rgb, Color::Gray].into_iter().take(if is_rgb { 1 } else { 2 }) {
+        let expected = turbo::decode(bytes, color).unwrap();
         let whole = Region { x: 0, y: 0, width: expected.width, height: expected.height };
         let parts: Vec<_> = (0..regions).map(|_| random_region(random, whole.width, whole.height)).collect();
         for decoder in &mut *decoders {
             for (index, &region) in [whole].iter().chain(&parts).enumerate() {
-                let mut output = vec![0xA5; region.width * region.height * colour.channels()];
-                let options = Options { region: (index > 0).then_some(region), ..Options::new(colour) };
+                let mut output = vec![0xA5; region.width * region.height * color.channels()];
+                let options = Options { region: (index > 0).then_some(region), ..Options::new(color) };
                 decoder.decode_into(bytes, &options, &mut output).unwrap_or_else(|error| panic!("{name}: {error}"));
-                let same = output == crop(&expected, region, colour.channels());
-                assert!(same, "{name}: {colour:?} {region:?} at {} differs", decoder.level().name());
+                let same = output == crop(&expected, region, color.channels());
+                assert!(same, "{name}: {color:?} {region:?} at {} differs", decoder.level().name());
             }
         }
     }
@@ -83,7 +83,7 @@ const SAMPLINGS: [(sys::TJSAMP, Sampling); 5] = [
     (sys::TJSAMP_TJSAMP_422, Sampling::Horizontal),
     (sys::TJSAMP_TJSAMP_440, Sampling::Vertical),
     (sys::TJSAMP_TJSAMP_420, Sampling::Both),
-    (sys::TJSAMP_TJSAMP_GRAY, Sampling::Grey),
+    (sys::TJSAMP_TJSAMP_GRAY, Sampling::Gray),
 ];
 
 #[test]
@@ -97,11 +97,11 @@ fn every_small_size_is_equal() {
                     let noise = 10 * (random.next() % 8);
                     let pixels = paint(width, height, noise, &mut random);
                     let quality = 1 + random.below(100);
-                    let optimised = random.below(2) == 1;
+                    let optimized = random.below(2) == 1;
                     let bytes = turbo::encode(
                         &pixels,
                         (width, height),
-                        Settings { quality, sampling, optimised, ..Settings::default() },
+                        Settings { quality, sampling, optimized, ..Settings::default() },
                     );
                     let found = header(&bytes).unwrap();
                     assert_eq!((found.width, found.height, found.sampling), (width, height, expected));
@@ -121,7 +121,7 @@ fn every_quality_is_equal() {
             for noise in [0, 40, 255] {
                 let (width, height) = (65 + random.below(90), 33 + random.below(70));
                 let pixels = paint(width, height, noise, &mut random);
-                let settings = Settings { quality, sampling, optimised: quality % 2 == 0, ..Settings::default() };
+                let settings = Settings { quality, sampling, optimized: quality % 2 == 0, ..Settings::default() };
                 let bytes = turbo::encode(&pixels, (width, height), settings);
                 check(&mut decoders, &bytes, 2, &mut random, &format!("{width}x{height} {name:?} q{quality} n{noise}"));
             }
@@ -163,12 +163,12 @@ fn rgb_pictures_are_equal() {
     let pixels = pictures::paint(77, 50, 20, &mut random);
     let sampling = sys::TJSAMP_TJSAMP_444;
     let bytes = turbo::encode(&pixels, (77, 50), Settings { sampling, rgb: true, ..Settings::default() });
-    let expected = turbo::decode(&bytes, Colour::Rgb).unwrap();
+    let expected = turbo::decode(&bytes, Color::Rgb).unwrap();
     for decoder in &mut decoders() {
         let mut output = vec![0; 77 * 50 * 3];
-        decoder.decode_into(&bytes, &Options::new(Colour::Rgb), &mut output).unwrap();
+        decoder.decode_into(&bytes, &Options::new(Color::Rgb), &mut output).unwrap();
         assert_eq!(output, expected.pixels);
-        let grey = decoder.decode_into(&bytes, &Options::new(Colour::Grey), &mut output[..77 * 50]);
-        assert!(grey.unwrap_err().is_refusal());
+        let gray = decoder.decode_into(&bytes, &Options::new(Color::Gray), &mut output[..77 * 50]);
+        assert!(gray.unwrap_err().is_refusal());
     }
 }

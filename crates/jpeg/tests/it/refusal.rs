@@ -1,6 +1,6 @@
 //! What is refused, and how.
 
-use forebay_jpeg::{Colour, Decoder, Error, Options, Region, header};
+use forebay_jpeg::{Color, Decoder, Error, Options, Region, header};
 use turbojpeg_sys as sys;
 
 use crate::pictures::{Random, paint};
@@ -25,7 +25,7 @@ fn what_the_caller_asks_wrongly_is_told() {
     let bytes = picture(Settings::default());
     let mut decoder = Decoder::new();
     let mut output = vec![0; 40 * 30 * 3];
-    let options = Options::new(Colour::Rgb);
+    let options = Options::new(Color::Rgb);
     let short = decoder.decode_into(&bytes, &options, &mut output[1..]).unwrap_err();
     assert_eq!(short.to_string(), "the output has not the size of the pixels: expected `3600`, found `3599`");
     assert!(!short.is_refusal());
@@ -47,7 +47,7 @@ fn what_the_caller_asks_wrongly_is_told() {
 fn a_decoder_is_unharmed_by_refusals() {
     let bytes = picture(Settings::default());
     let mut decoder = Decoder::new();
-    let options = Options::new(Colour::Rgb);
+    let options = Options::new(Color::Rgb);
     let (mut first, mut again) = (vec![0; 3600], vec![0; 3600]);
     decoder.decode_into(&bytes, &options, &mut first).unwrap();
     for length in 0..bytes.len() - 1 {

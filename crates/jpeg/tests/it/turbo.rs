@@ -3,7 +3,7 @@
 
 use std::ffi::{CStr, c_int, c_void};
 
-use forebay_jpeg::Colour;
+use forebay_jpeg::Color;
 use turbojpeg_sys as sys;
 
 /// An instance of the library.
@@ -49,7 +49,7 @@ pub(crate) struct Picture {
 }
 
 /// Decodes with a fresh instance that stops at the first warning.
-pub(crate) fn decode(bytes: &[u8], colour: Colour) -> Result<Picture, String> {
+pub(crate) fn decode(bytes: &[u8], color: Color) -> Result<Picture, String> {
     let handle = Handle::new(sys::TJINIT_TJINIT_DECOMPRESS);
     handle.set(sys::TJPARAM_TJPARAM_STOPONWARNING, 1);
     let length = bytes.len() as sys::size_t;
@@ -61,11 +61,11 @@ pub(crate) fn decode(bytes: &[u8], colour: Colour) -> Result<Picture, String> {
     if width * height > 1 << 26 {
         return Err("too large for a test".to_owned());
     }
-    let code = match colour {
-        Colour::Rgb => sys::TJPF_TJPF_RGB,
-        Colour::Grey => sys::TJPF_TJPF_GRAY,
+    let code = match color {
+        Color::Rgb => sys::TJPF_TJPF_RGB,
+        Color::Gray => sys::TJPF_TJPF_GRAY,
     };
-    let pitch = width * colour.channels();
+    let pitch = width * color.channels();
     let mut pixels = vec![0; pitch * height];
     // SAFETY: as before; the output holds all rows.
     let status =
@@ -80,7 +80,7 @@ pub(crate) struct Settings {
     pub(crate) sampling: sys::TJSAMP,
     /// MCUs between restart markers.
     pub(crate) restart: usize,
-    pub(crate) optimised: bool,
+    pub(crate) optimized: bool,
     pub(crate) progressive: bool,
     pub(crate) rgb: bool,
 }
@@ -88,7 +88,7 @@ pub(crate) struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         let sampling = sys::TJSAMP_TJSAMP_420;
-        Self { quality: 90, sampling, restart: 0, optimised: false, progressive: false, rgb: false }
+        Self { quality: 90, sampling, restart: 0, optimized: false, progressive: false, rgb: false }
     }
 }
 
@@ -98,7 +98,7 @@ pub(crate) fn encode(pixels: &[u8], (width, height): (usize, usize), settings: S
     let handle = Handle::new(sys::TJINIT_TJINIT_COMPRESS);
     handle.set(sys::TJPARAM_TJPARAM_QUALITY, settings.quality);
     handle.set(sys::TJPARAM_TJPARAM_SUBSAMP, settings.sampling as usize);
-    handle.set(sys::TJPARAM_TJPARAM_OPTIMIZE, usize::from(settings.optimised));
+    handle.set(sys::TJPARAM_TJPARAM_OPTIMIZE, usize::from(settings.optimized));
     handle.set(sys::TJPARAM_TJPARAM_PROGRESSIVE, usize::from(settings.progressive));
     handle.set(sys::TJPARAM_TJPARAM_RESTARTBLOCKS, settings.restart);
     if settings.rgb {
@@ -113,7 +113,7 @@ pub(crate) fn encode(pixels: &[u8], (width, height): (usize, usize), settings: S
         sys::tj3Compress8(handle.0, from, columns, 3 * columns, rows, format, &raw mut buffer, &raw mut length)
     };
     assert_eq!(status, 0, "{}", handle.message());
-    // SAFETY: the buffer holds as many initialised bytes; it is the library's to free, once.
+    // SAFETY: the buffer holds as many initialized bytes; it is the library's to free, once.
     unsafe {
         let bytes = std::slice::from_raw_parts(buffer, length as usize).to_vec();
         sys::tj3Free(buffer.cast());

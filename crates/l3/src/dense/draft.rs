@@ -1,6 +1,6 @@
 //! Drafting the model: which contexts share a table, and the frequencies of each table.
 //!
-//! Contexts differ mainly in how wide their residuals spread, so they are sorted by that and neighbours are merged while it
+//! Contexts differ mainly in how wide their residuals spread, so they are sorted by that and neighbors are merged while it
 //! pays: each table costs bytes in the file, time to build and space in the decoder's cache.
 
 use crate::{
@@ -78,7 +78,7 @@ pub(super) fn draft(histograms: &[&[u32; 256]], shifts: Vec<u8>) -> Draft {
     Draft { map, shifts, tables: clusters.iter().map(|cluster| frequencies(&cluster.histogram)).collect() }
 }
 
-/// Merges the neighbours that lose least, until there are few enough and no merger saves bits.
+/// Merges the neighbors that lose least, until there are few enough and no merger saves bits.
 fn merge(mut clusters: Vec<Cluster>) -> Vec<Cluster> {
     let loss = |a: &Cluster, b: &Cluster| bits(&a.with(b)) - a.bits - b.bits;
     let mut losses: Vec<f64> = clusters.windows(2).map(|pair| loss(&pair[0], &pair[1])).collect();

@@ -74,10 +74,10 @@ impl Source {
 }
 
 impl Source {
-    /// Decodes the phases of `place`, which do not depend on each other.
-    fn stage<S: Deep>(&mut self, job: &Job<'_>, scratch: &mut Scratch, place: predict::Place<'_>) -> Result<()> {
-        let (channels, start, phase) = (job.channels(), place.start, place.phases[0]);
-        let count = place.phases.iter().map(|&phase| place.counts[phase]).sum::<usize>();
+    /// Decodes the phases of `part`, which do not depend on each other.
+    fn stage<S: Deep>(&mut self, job: &Job<'_>, scratch: &mut Scratch, part: predict::Part<'_>) -> Result<()> {
+        let (channels, start, phase) = (job.channels(), part.start, part.phases[0]);
+        let count = part.phases.iter().map(|&phase| part.counts[phase]).sum::<usize>();
         let error = || job.error("stream of a dense strip", job.payload.end, job.data.len());
         let mut activities = [predict::Activity::default(); 4];
         for (channel, activity) in activities[..channels].iter_mut().enumerate() {
@@ -85,11 +85,11 @@ impl Source {
         }
         if S::BYTES == 1 {
             let coded = rans::Coded { entries: &job.model.entries, data: job.data, activities: &activities };
-            let good = rans::decode_narrow(job.level, coded, &mut self.planes[..channels], place, scratch);
+            let good = rans::decode_narrow(job.level, coded, &mut self.planes[..channels], part, scratch);
             return if good { Ok(()) } else { Err(error()) };
         }
         let mut tables = std::mem::take(&mut scratch.tables);
-        predict::tables(job.level, place, &activities, &mut tables, S::rows(scratch));
+        predict::tables(job.level, part, &activities, &mut tables, S::rows(scratch));
         let mut good = true;
         for byte in 0..S::BYTES {
             let planes = byte * channels..(byte + 1) * channels;
@@ -104,8 +104,8 @@ impl Source {
                 }
             }
             let mut start = start;
-            for &phase in place.phases {
-                let (values, count) = (&mut scratch.residuals[planes.clone()], place.counts[phase]);
+            for &phase in part.phases {
+                let (values, count) = (&mut scratch.residuals[planes.clone()], part.counts[phase]);
                 let phase = rans::Phase { tables: &tables[..channels], values, start, count };
                 let planes = &mut self.planes[planes.clone()];
                 good &= rans::decode(job.level, &job.model.entries, job.data, planes, phase);
@@ -117,18 +117,18 @@ impl Source {
             return Err(error());
         }
         let (rows, residuals) = S::joined(scratch, channels, start..start + count);
-        predict::decode(job.level, place, residuals, rows);
+        predict::decode(job.level, part, residuals, rows);
         Ok(())
     }
 }
 
 impl Rows for Source {
-    fn row<S: Deep>(&mut self, job: &Job<'_>, scratch: &mut Scratch, place: predict::Place<'_>) -> Result<()> {
+    fn row<S: Deep>(&mut self, job: &Job<'_>, scratch: &mut Scratch, part: predict::Part<'_>) -> Result<()> {
         let mut start = 0;
         for phases in STAGES {
-            let place = predict::Place { phases, start, ..place };
-            self.stage::<S>(job, scratch, place)?;
-            start += phases.iter().map(|&phase| place.counts[phase]).sum::<usize>();
+            let part = predict::Part { phases, start, ..part };
+            self.stage::<S>(job, scratch, part)?;
+            start += phases.iter().map(|&phase| part.counts[phase]).sum::<usize>();
         }
         Ok(())
     }

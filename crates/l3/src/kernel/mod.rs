@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 
 /// A set of instructions to decode and encode with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kernel {
+pub enum Level {
     /// Plain Rust: the definition that the others are tested against.
     Scalar,
     /// x86-64 with AVX2, BMI1, BMI2, LZCNT and POPCNT.
@@ -22,13 +22,13 @@ pub enum Kernel {
     Neon,
 }
 
-impl Kernel {
-    /// All kernels, slowest first.
+impl Level {
+    /// All levels, slowest first.
     pub const ALL: [Self; 4] = [Self::Scalar, Self::Neon, Self::Avx2, Self::Avx512];
 
-    /// The fastest kernel of this machine.
+    /// The fastest level of this machine.
     pub fn detect() -> Self {
-        Self::ALL.into_iter().rev().find(|kernel| kernel.is_available()).unwrap_or(Self::Scalar)
+        Self::ALL.into_iter().rev().find(|level| level.is_available()).unwrap_or(Self::Scalar)
     }
 
     /// Whether this machine can run it.
@@ -72,24 +72,24 @@ impl Kernel {
     }
 }
 
-/// A kernel that this machine was seen to have. Only [`Level::new`] makes one, so holding it is the proof that calling the
+/// A level that this machine was seen to have. Only [`Proven::new`] makes one, so holding it is the proof that calling the
 /// functions compiled for those instructions is sound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Level(Kernel);
+pub(crate) struct Proven(Level);
 
-impl Level {
-    /// Refuses a kernel that this machine lacks.
-    pub(crate) fn new(kernel: Kernel) -> Result<Self> {
-        if kernel.is_available() {
-            return Ok(Self(kernel));
+impl Proven {
+    /// Refuses a level that this machine lacks.
+    pub(crate) fn new(level: Level) -> Result<Self> {
+        if level.is_available() {
+            return Ok(Self(level));
         }
-        let hint = "use Kernel::detect() or a kernel for which is_available() is true";
-        Err(Error::Unsupported { what: "kernel on this machine", found: kernel as u64, hint })
+        let hint = "use Level::detect() or a level for which is_available() is true";
+        Err(Error::Unsupported { what: "instruction set on this machine", found: level as u64, hint })
     }
 
-    /// The kernel.
+    /// The level.
     #[inline(always)]
-    pub(crate) fn kernel(self) -> Kernel {
+    pub(crate) fn level(self) -> Level {
         self.0
     }
 }
@@ -97,16 +97,16 @@ impl Level {
 /// Calls the same function of the file for the level's instructions.
 macro_rules! dispatch {
     ($level:expr, $function:ident $(::<$generic:ident>)? ($($argument:expr),* $(,)?)) => {
-        match $level.kernel() {
+        match $level.level() {
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: a `Level` is made only for instructions that this machine was seen to have.
-            $crate::kernel::Kernel::Avx2 => unsafe { avx2::$function $(::<$generic>)? ($($argument),*) },
+            // SAFETY: a `Proven` is made only for instructions that this machine was seen to have.
+            $crate::kernel::Level::Avx2 => unsafe { avx2::$function $(::<$generic>)? ($($argument),*) },
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: a `Level` is made only for instructions that this machine was seen to have.
-            $crate::kernel::Kernel::Avx512 => unsafe { avx512::$function $(::<$generic>)? ($($argument),*) },
+            // SAFETY: a `Proven` is made only for instructions that this machine was seen to have.
+            $crate::kernel::Level::Avx512 => unsafe { avx512::$function $(::<$generic>)? ($($argument),*) },
             #[cfg(target_arch = "aarch64")]
-            // SAFETY: a `Level` is made only for instructions that this machine was seen to have.
-            $crate::kernel::Kernel::Neon => unsafe { neon::$function $(::<$generic>)? ($($argument),*) },
+            // SAFETY: a `Proven` is made only for instructions that this machine was seen to have.
+            $crate::kernel::Level::Neon => unsafe { neon::$function $(::<$generic>)? ($($argument),*) },
             _ => scalar::$function $(::<$generic>)? ($($argument),*),
         }
     };

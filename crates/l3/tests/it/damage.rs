@@ -1,7 +1,7 @@
 //! Damaged files: an error, never a panic, a wrong size or silently wrong pixels.
 
 use forebay_l3::{
-    DecodeOptions, Decoder, Depth, EncodeOptions, Error, ErrorClass, Kernel, Mode, Pixels, decode, encode,
+    DecodeOptions, Decoder, Depth, EncodeOptions, Error, ErrorClass, Level, Mode, Pixels, decode, encode,
 };
 use proptest::prelude::{ProptestConfig, any, proptest};
 
@@ -53,12 +53,12 @@ fn every_truncation_and_extension_is_noticed() {
     }
 }
 
-/// Without checksums damage may give wrong pixels, but the decoder still keeps its footing, with every kernel.
+/// Without checksums damage may give wrong pixels, but the decoder still keeps its footing, with every level.
 #[test]
 fn damage_without_checksums_does_not_panic() {
     let mut numbers = Numbers::new(4);
-    for kernel in Kernel::ALL.into_iter().filter(|kernel| kernel.is_available()) {
-        let mut decoder = Decoder::new(DecodeOptions { verify: false, kernel, pixels_max: 1 << 20 });
+    for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
+        let mut decoder = Decoder::new(DecodeOptions { verify: false, level, pixels_max: 1 << 20 });
         for file in files() {
             for bit in 0..file.len() * 8 {
                 let mut damaged = file.clone();
@@ -86,7 +86,7 @@ fn what_is_unknown_is_refused_by_name() {
         (5, 3, "unsupported L3 mode: `3`"),
         (6, 1, "unsupported L3 flags: `1`"),
         (8, 12, "unsupported bits per sample: `12`"),
-        (9, 5, "unsupported colour transform: `5`"),
+        (9, 5, "unsupported color transform: `5`"),
         (10, 0, "unsupported predictor: `0`"),
         (7, 5, "damaged L3 file: channels (1 to 4)"),
         (0, 0, "damaged L3 file: magic number at byte 0"),

@@ -1,4 +1,4 @@
-//! The crate from outside: every mode, depth, channel count and kernel.
+//! The crate from outside: every mode, depth, channel count and level.
 
 #![expect(
     clippy::unwrap_used,
@@ -9,7 +9,7 @@
 mod damage;
 mod golden;
 mod images;
-mod kernels;
+mod levels;
 mod regions;
 mod released;
 mod round_trip;

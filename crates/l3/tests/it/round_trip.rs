@@ -1,7 +1,7 @@
 //! What goes in comes out.
 
 use forebay_l3::{
-    ColourTransform, DecodeOptions, Decoder, Depth, EncodeOptions, Header, Kernel, Mode, Pixels, Predictor, Shape,
+    ColorTransform, DecodeOptions, Decoder, Depth, EncodeOptions, Header, Level, Mode, Pixels, Predictor, Shape,
     decode, decode_into, encode,
 };
 use proptest::prelude::{Just, Strategy, any, prop_assert_eq, prop_oneof, proptest};
@@ -58,12 +58,12 @@ fn long_sides() {
 
 #[test]
 fn every_transform_and_predictor() {
-    for colour in ColourTransform::ALL {
+    for color in ColorTransform::ALL {
         for predictor in Predictor::ALL {
             for (channels, depth) in [(3, Depth::Eight), (4, Depth::Eight), (3, Depth::Sixteen)] {
                 for mode in [Mode::Fast, Mode::Dense] {
                     let options =
-                        EncodeOptions { colour: Some(colour), predictor: Some(predictor), ..EncodeOptions::new(mode) };
+                        EncodeOptions { color: Some(color), predictor: Some(predictor), ..EncodeOptions::new(mode) };
                     let shape = shape(97, 21, channels, depth);
                     check(shape, &make(Kind::Photo, shape, 9), &options);
                     check(shape, &make(Kind::Random, shape, 9), &options);
@@ -165,10 +165,10 @@ proptest! {
         let strip_rows = (mode != Mode::Classic).then_some(strip_rows);
         let options = EncodeOptions { strip_rows, ..EncodeOptions::new(mode) };
         let bytes = encode(&Pixels::new(shape, &data).unwrap(), &options).unwrap();
-        for kernel in Kernel::ALL.into_iter().filter(|kernel| kernel.is_available()) {
-            let again = encode(&Pixels::new(shape, &data).unwrap(), &EncodeOptions { kernel, ..options }).unwrap();
+        for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
+            let again = encode(&Pixels::new(shape, &data).unwrap(), &EncodeOptions { level, ..options }).unwrap();
             prop_assert_eq!(&again, &bytes);
-            let mut decoder = Decoder::new(DecodeOptions { kernel, ..DecodeOptions::default() });
+            let mut decoder = Decoder::new(DecodeOptions { level, ..DecodeOptions::default() });
             prop_assert_eq!(&decoder.decode(&bytes).unwrap().data, &data);
         }
     }

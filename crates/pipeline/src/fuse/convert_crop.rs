@@ -10,33 +10,34 @@ use crate::sample::ValueView;
 use crate::schema::FieldType;
 use crate::scope::Scope;
 use crate::step::{Needs, Step, Transform};
-use crate::steps::{CentreCrop, RandomCrop, Rectangle};
+use crate::steps::{CenterCrop, RandomCrop, Rectangle};
 
 /// Either crop.
 #[derive(Debug)]
 pub(super) enum Crop {
     Random(RandomCrop),
-    Centre(CentreCrop),
+    Center(CenterCrop),
 }
 
 impl Crop {
-    /// The crop in `step`, if it is one.
+    /// The crop in `step`, if it is one of what is there: zeros around a picture are neither decoded nor converted.
     pub(super) fn of(step: Option<&Step>) -> Option<Self> {
-        let random = only::<RandomCrop>(step).map(|crop| Self::Random(crop.clone()));
-        random.or_else(|| only::<CentreCrop>(step).map(|crop| Self::Centre(crop.clone())))
+        let random = only::<RandomCrop>(step).filter(|crop| crop.padding == 0).map(|crop| Self::Random(crop.clone()));
+        let center = only::<CenterCrop>(step).filter(|crop| crop.padding == 0);
+        random.or_else(|| center.map(|crop| Self::Center(crop.clone())))
     }
 
     pub(super) fn rectangle(&self, width: usize, height: usize, random: &mut Random) -> Result<Rectangle, StepError> {
         match self {
             Self::Random(crop) => crop.rectangle(width, height, random),
-            Self::Centre(crop) => crop.rectangle(width, height),
+            Self::Center(crop) => crop.rectangle(width, height),
         }
     }
 
     pub(super) fn transform(&self) -> &dyn Transform {
         match self {
             Self::Random(crop) => crop,
-            Self::Centre(crop) => crop,
+            Self::Center(crop) => crop,
         }
     }
 }

@@ -27,7 +27,7 @@ pub(super) struct DecodeCrop {
 pub(super) enum Cut {
     /// A rectangle that is resized then.
     Resized(RandomResizedCrop),
-    /// A square as it is.
+    /// A rectangle as it is.
     AsIs(Crop),
 }
 
@@ -80,25 +80,26 @@ impl Transform for DecodeCrop {
         let mut options = self.decode.options(&picture);
         let whole = picture.plan(&options)?;
         let Some((height, width, channels)) = whole.spec().as_picture() else {
-            return Err(StepError::Unfit { found: whole.spec(), expected: "a picture" });
+            return Err(StepError::Unfit { found: whole.spec(), expected: "an image" });
         };
         scope.begin_step(self.crop_step);
         let Rectangle { left, top, width, height } = self.cut.rectangle(width, height, &mut scope.random)?;
         options.region = Some(Region { x: left, y: top, width, height });
         let part = picture.plan(&options)?;
         let spec = part.spec();
-        // As if all of the picture were cut out: whether there is room for a sample does not hang on its draw.
+        // As if all of the picture were cut out: whether there is memory for a sample does not hang on its draw.
         output.working(whole.working_bytes().saturating_add(2 * whole.spec().bytes()))?;
         let DecodeCropScratch { decoder, pixels, resizer } = scope.scratch();
         let Cut::Resized(crop) = &self.cut else {
             decoder.decode_into(&part, output.tensor(spec)?)?;
             return Ok(());
         };
-        let mut place = output.tensor(TensorSpec::new(spec.dtype, &[crop.size, crop.size, channels]))?;
+        let [crop_height, crop_width] = crop.size.height_and_width();
+        let mut slot = output.tensor(TensorSpec::new(spec.dtype, &[crop_height, crop_width, channels]))?;
         memory::grow(pixels, spec.bytes())?;
         let pixels = &mut pixels[..spec.bytes()];
         decoder.decode_into(&part, TensorMut { spec, data: pixels })?;
         let rectangle = Rectangle::whole(width, height);
-        resize_rectangle(TensorView { spec, data: pixels }, rectangle, crop.filter, true, &mut place, resizer)
+        resize_rectangle(TensorView { spec, data: pixels }, rectangle, crop.interpolation, true, &mut slot, resizer)
     }
 }

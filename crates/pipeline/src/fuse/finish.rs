@@ -9,32 +9,32 @@ use crate::sample::ValueView;
 use crate::schema::FieldType;
 use crate::scope::Scope;
 use crate::step::{Needs, Transform};
-use crate::steps::{Centre, HorizontalFlip, Normalise, ToChw, float_output, picture};
+use crate::steps::{Center, Normalize, RandomHorizontalFlip, ToChw, float_output, picture};
 
 /// How bytes become numbers.
 #[derive(Debug)]
 pub(super) enum Convert {
-    Centre,
-    Normalise(Normalise, Conversion),
+    Center,
+    Normalize(Normalize, Conversion),
 }
 
 impl Convert {
-    /// A normalisation of three channels; others are done step by step.
-    pub(super) fn normalise(step: &Normalise) -> Option<Self> {
-        step.conversion().map(|conversion| Self::Normalise(step.clone(), conversion))
+    /// A normalization of three channels; others are done step by step.
+    pub(super) fn normalize(step: &Normalize) -> Option<Self> {
+        step.conversion().map(|conversion| Self::Normalize(step.clone(), conversion))
     }
 
     fn conversion(&self) -> Conversion {
         match self {
-            Self::Centre => Conversion::Centre,
-            Self::Normalise(_, conversion) => *conversion,
+            Self::Center => Conversion::Center,
+            Self::Normalize(_, conversion) => *conversion,
         }
     }
 
     fn transform(&self) -> &dyn Transform {
         match self {
-            Self::Centre => &Centre {},
-            Self::Normalise(step, _) => step,
+            Self::Center => &Center {},
+            Self::Normalize(step, _) => step,
         }
     }
 }
@@ -42,7 +42,7 @@ impl Convert {
 #[derive(Debug)]
 pub(super) struct Finish {
     /// The flip and its number, which seeds its draw.
-    pub(super) flip: Option<(HorizontalFlip, usize)>,
+    pub(super) flip: Option<(RandomHorizontalFlip, usize)>,
     pub(super) convert: Convert,
 }
 
@@ -55,7 +55,7 @@ impl Finish {
         output: &mut Output<'_>,
         scope: &mut Scope,
     ) -> Result<(), StepError> {
-        let always = HorizontalFlip { probability: 1.0 };
+        let always = RandomHorizontalFlip { p: 1.0 };
         let flip = |between: &mut Output<'_>| always.run(input, between, scope);
         let flipped = if mirrored { Some(output.between(Buffer::default(), flip)?) } else { None };
         let input = flipped.as_ref().map_or(input, Made::view);
@@ -85,8 +85,8 @@ impl Transform for Finish {
         }
         let level = Level::best();
         let conversion = self.convert.conversion();
-        let mut place = output.tensor(TensorSpec::new(DType::F32, &[channels, height, width]))?;
-        let planes = float_output(&mut place)?;
+        let mut slot = output.tensor(TensorSpec::new(DType::F32, &[channels, height, width]))?;
+        let planes = float_output(&mut slot)?;
         let (red, rest) = planes.split_at_mut(height * width);
         let (green, blue) = rest.split_at_mut(height * width);
         let rows = red.chunks_exact_mut(width).zip(green.chunks_exact_mut(width)).zip(blue.chunks_exact_mut(width));

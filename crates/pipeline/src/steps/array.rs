@@ -54,10 +54,10 @@ impl Transform for DecodeNpy {
 /// The root mean square of each `period` elements, whatever the dimensions: `float32` of `float32`, else `float64`. What is left over at
 /// the end counts for nothing.
 ///
-/// PRESTO's computation on synthetic data, as its `NumPy` variant does it (inventory §1.6): periods *of* 500 elements. Its TensorFlow variant
+/// PRESTO's computation on synthetic data, as its `NumPy` variant does it: periods *of* 500 elements. Its TensorFlow variant
 /// makes 500 periods, which is another computation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, default)]
 pub struct Rms {
     /// Elements in a period.
     pub period: usize,

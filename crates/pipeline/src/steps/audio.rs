@@ -19,15 +19,15 @@ use crate::step::{BadParameter, Needs, Transform};
 
 /// Decodes MP3 or FLAC to `int16`: content decides, not the name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, default)]
 pub struct DecodeAudio {
     /// `mono`: the mean of all channels, `[samples]`. `as-stored`: all of them, `[samples, channels]`.
     pub mix: AudioMix,
     /// The sample rate that comes out, in hertz: files of another are resampled. As stored unless given.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub rate: Option<u32>,
+    pub sample_rate: Option<u32>,
     /// Whether a truncated or damaged file is accepted as far as it goes; otherwise it is an error.
-    pub partial: bool,
+    pub allow_truncated: bool,
     /// The most samples that a file may have, all channels together.
     pub samples_max: usize,
 }
@@ -45,19 +45,19 @@ pub enum AudioMix {
 impl Default for DecodeAudio {
     fn default() -> Self {
         let samples_max = AudioOptions::default().samples_max;
-        Self { mix: AudioMix::Mono, rate: None, partial: false, samples_max }
+        Self { mix: AudioMix::Mono, sample_rate: None, allow_truncated: false, samples_max }
     }
 }
 
 #[derive(Default)]
-struct SoundScratch {
+struct AudioScratch {
     samples: Vec<i16>,
     /// The resampler of the last sound that needed one, and what it works in.
     resampler: Option<Resampler>,
     floats: Vec<f32>,
 }
 
-impl Scratch for SoundScratch {
+impl Scratch for AudioScratch {
     fn capacity_bytes(&self) -> usize {
         self.samples.capacity_bytes() + self.floats.capacity_bytes()
     }
@@ -70,9 +70,9 @@ impl Scratch for SoundScratch {
 
 impl Transform for DecodeAudio {
     fn check(&self) -> Result<(), BadParameter> {
-        BadParameter::unless(self.samples_max > 0, "samples-max", &self.samples_max, "at least 1")?;
-        let rate_fits = self.rate.is_none_or(|rate| (1..=RATE_MAX).contains(&rate));
-        BadParameter::unless(rate_fits, "rate", &self.rate, "1 to 1048575 hertz")
+        BadParameter::unless(self.samples_max > 0, "samples_max", &self.samples_max, "at least 1")?;
+        let rate_fits = self.sample_rate.is_none_or(|rate| (1..=RATE_MAX).contains(&rate));
+        BadParameter::unless(rate_fits, "sample_rate", &self.sample_rate, "1 to 1048575 hertz")
     }
 
     fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs> {
@@ -91,11 +91,11 @@ impl Transform for DecodeAudio {
             AudioMix::Mono => Mix::Mono,
             AudioMix::AsStored => Mix::AsStored,
         };
-        let options = AudioOptions { mix, accept_partial: self.partial, samples_max: self.samples_max };
+        let options = AudioOptions { mix, allow_truncated: self.allow_truncated, samples_max: self.samples_max };
         let bytes = encoded(input)?;
-        let scratch: &mut SoundScratch = scope.scratch();
+        let scratch: &mut AudioScratch = scope.scratch();
         let info = output.within(|room| decode_within(bytes, &options, &mut scratch.samples, room))?;
-        if let Some(rate) = self.rate.filter(|&rate| rate != info.rate_hz) {
+        if let Some(rate) = self.sample_rate.filter(|&rate| rate != info.rate_hz) {
             self.resample(info, rate, output, scratch)?;
         }
         let samples = &scratch.samples;
@@ -115,7 +115,7 @@ impl DecodeAudio {
         info: AudioInfo,
         rate: u32,
         output: &mut Output<'_>,
-        scratch: &mut SoundScratch,
+        scratch: &mut AudioScratch,
     ) -> Result<(), StepError> {
         let fitting = scratch.resampler.take().filter(|resampler| resampler.is_between(info.rate_hz, rate));
         let resampler = match fitting {
@@ -134,22 +134,22 @@ impl DecodeAudio {
 
 /// The log-mel spectrogram of one channel: `int16` samples to `float32[frames, bands]`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-pub struct LogMel {
+#[serde(deny_unknown_fields, default)]
+pub struct LogMelSpectrogram {
     /// Samples per second.
-    pub rate: u32,
+    pub sample_rate: u32,
     /// How long a frame is.
-    pub frame_milliseconds: u32,
+    pub window_milliseconds: u32,
     /// How far from one frame to the next.
-    pub step_milliseconds: u32,
+    pub hop_milliseconds: u32,
     /// The length of the Fourier transform.
-    pub fft_length: usize,
+    pub n_fft: usize,
     /// How many mel bands.
-    pub bands: usize,
+    pub n_mels: usize,
     /// Where the lowest band starts, in hertz.
-    pub lowest: f64,
+    pub f_min: f64,
     /// Where the highest band ends, in hertz.
-    pub highest: f64,
+    pub f_max: f64,
     /// What is added before the logarithm is taken.
     pub log_offset: f32,
     /// The plan, made when it is first wanted.
@@ -157,23 +157,23 @@ pub struct LogMel {
     plan: OnceLock<Arc<Spectrogram>>,
 }
 
-impl Default for LogMel {
+impl Default for LogMelSpectrogram {
     fn default() -> Self {
         Self::from_options(&SpectrogramOptions::default())
     }
 }
 
-impl LogMel {
+impl LogMelSpectrogram {
     /// The step that makes this kind of spectrogram.
     pub fn from_options(options: &SpectrogramOptions) -> Self {
         Self {
-            rate: options.rate_hz,
-            frame_milliseconds: options.frame_milliseconds,
-            step_milliseconds: options.step_milliseconds,
-            fft_length: options.fft_length,
-            bands: options.mel_bands,
-            lowest: options.lowest_hz,
-            highest: options.highest_hz,
+            sample_rate: options.rate_hz,
+            window_milliseconds: options.window_milliseconds,
+            hop_milliseconds: options.hop_milliseconds,
+            n_fft: options.fft_length,
+            n_mels: options.mel_bands,
+            f_min: options.lowest_hz,
+            f_max: options.highest_hz,
             log_offset: options.log_offset,
             plan: OnceLock::new(),
         }
@@ -182,13 +182,13 @@ impl LogMel {
     /// The codec's options for these parameters.
     pub fn options(&self) -> SpectrogramOptions {
         SpectrogramOptions {
-            rate_hz: self.rate,
-            frame_milliseconds: self.frame_milliseconds,
-            step_milliseconds: self.step_milliseconds,
-            fft_length: self.fft_length,
-            mel_bands: self.bands,
-            lowest_hz: self.lowest,
-            highest_hz: self.highest,
+            rate_hz: self.sample_rate,
+            window_milliseconds: self.window_milliseconds,
+            hop_milliseconds: self.hop_milliseconds,
+            fft_length: self.n_fft,
+            mel_bands: self.n_mels,
+            lowest_hz: self.f_min,
+            highest_hz: self.f_max,
             log_offset: self.log_offset,
         }
     }
@@ -203,13 +203,13 @@ impl LogMel {
 }
 
 #[derive(Default)]
-struct LogMelScratch {
+struct SpectrogramScratch {
     /// For samples that lie unaligned in a record.
     samples: Vec<i16>,
     buffers: SpectrogramBuffers,
 }
 
-impl Scratch for LogMelScratch {
+impl Scratch for SpectrogramScratch {
     fn capacity_bytes(&self) -> usize {
         self.samples.capacity_bytes()
     }
@@ -221,26 +221,26 @@ impl Scratch for LogMelScratch {
 
 const SAMPLES: &str = "one channel of sound, int16[samples]";
 
-impl Transform for LogMel {
+impl Transform for LogMelSpectrogram {
     fn check(&self) -> Result<(), BadParameter> {
         let (frame, step) = (self.options().frame_samples(), self.options().step_samples());
-        BadParameter::unless(step > 0, "step-milliseconds", &self.step_milliseconds, "at least one sample")?;
-        let fits = (1..=self.fft_length).contains(&frame);
-        BadParameter::unless(fits, "frame-milliseconds", &self.frame_milliseconds, "1 to `fft-length` samples")?;
-        let range = 0.0 <= self.lowest && self.lowest < self.highest && self.highest <= f64::from(self.rate) / 2.0;
-        BadParameter::unless(range, "highest", &self.highest, "above `lowest`, up to half the rate")?;
+        BadParameter::unless(step > 0, "hop_milliseconds", &self.hop_milliseconds, "at least one sample")?;
+        let fits = (1..=self.n_fft).contains(&frame);
+        BadParameter::unless(fits, "window_milliseconds", &self.window_milliseconds, "1 to `n_fft` samples")?;
+        let range = 0.0 <= self.f_min && self.f_min < self.f_max && self.f_max <= f64::from(self.sample_rate) / 2.0;
+        BadParameter::unless(range, "f_max", &self.f_max, "above `f_min`, up to half the rate")?;
         let offset = self.log_offset.is_finite() && self.log_offset > 0.0;
-        BadParameter::unless(offset, "log-offset", &self.log_offset, "above 0")?;
-        BadParameter::unless((1..=self.fft_length).contains(&self.bands), "bands", &self.bands, "1 to `fft-length`")?;
+        BadParameter::unless(offset, "log_offset", &self.log_offset, "above 0")?;
+        BadParameter::unless((1..=self.n_fft).contains(&self.n_mels), "n_mels", &self.n_mels, "1 to `n_fft`")?;
         // All that is left to object to.
-        BadParameter::unless(self.plan().is_ok(), "fft-length", &self.fft_length, "an even number up to 65536")
+        BadParameter::unless(self.plan().is_ok(), "n_fft", &self.n_fft, "an even number up to 65536")
     }
 
     fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs> {
         match input {
             FieldType::Tensor { dtype: DType::I16, dims } if dims.len() == 1 => {
                 let frames = dims[0].and_then(|samples| Some(self.plan().ok()?.frames(samples)));
-                Ok(FieldType::Tensor { dtype: DType::F32, dims: vec![frames, Some(self.bands)] })
+                Ok(FieldType::Tensor { dtype: DType::F32, dims: vec![frames, Some(self.n_mels)] })
             }
             _ => Err(Needs(SAMPLES.to_owned())),
         }
@@ -248,12 +248,12 @@ impl Transform for LogMel {
 
     fn run(&self, input: ValueView<'_>, output: &mut Output<'_>, scope: &mut Scope) -> Result<(), StepError> {
         let view = tensor(input, SAMPLES)?;
-        let LogMelScratch { samples, buffers } = scope.scratch();
+        let SpectrogramScratch { samples, buffers } = scope.scratch();
         let Some(samples) = view.elements_or_copy(samples) else {
             return Err(StepError::Unfit { found: view.spec, expected: SAMPLES });
         };
         let plan = self.plan()?;
-        let mut place = output.tensor(TensorSpec::new(DType::F32, &[plan.frames(samples.len()), self.bands]))?;
-        Ok(plan.run(samples, float_output(&mut place)?, buffers)?)
+        let mut slot = output.tensor(TensorSpec::new(DType::F32, &[plan.frames(samples.len()), self.n_mels]))?;
+        Ok(plan.run(samples, float_output(&mut slot)?, buffers)?)
     }
 }

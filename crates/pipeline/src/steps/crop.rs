@@ -3,8 +3,8 @@
 use forebay_codec::{TensorMut, TensorView};
 use serde::{Deserialize, Serialize};
 
-use super::SIDE_MAX;
 use super::geometry::{Frame, Rectangle, Reframe};
+use super::size::Size;
 use crate::error::StepError;
 use crate::random::Random;
 use crate::scope::Scope;
@@ -12,66 +12,81 @@ use crate::step::{BadParameter, Needs};
 
 /// Cuts the middle out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
-pub struct CentreCrop {
-    /// Width and height in pixels.
-    pub size: usize,
+#[serde(deny_unknown_fields)]
+pub struct CenterCrop {
+    /// Of what is cut out.
+    pub size: Size,
+    /// Zeros around the picture before it is cut, in pixels on each side.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub padding: usize,
 }
 
-/// Cuts out a random place.
+/// Cuts out a random rectangle.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields)]
 pub struct RandomCrop {
-    /// Width and height in pixels.
-    pub size: usize,
+    /// Of what is cut out.
+    pub size: Size,
+    /// Zeros around the picture before it is cut, in pixels on each side.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub padding: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 /// Mirrors left and right, at random.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-pub struct HorizontalFlip {
+#[serde(deny_unknown_fields, default)]
+pub struct RandomHorizontalFlip {
     /// How probable a flip is.
-    pub probability: f64,
+    pub p: f64,
 }
 
-impl Default for HorizontalFlip {
+impl Default for RandomHorizontalFlip {
     fn default() -> Self {
-        Self { probability: 0.5 }
+        Self { p: 0.5 }
     }
 }
 
-/// A size that can be cut.
-pub(super) fn check_size(size: usize) -> Result<(), BadParameter> {
-    BadParameter::unless((1..=SIDE_MAX).contains(&size), "size", &size, "from 1 to 65536 pixels")
-}
-
-impl CentreCrop {
+impl CenterCrop {
     /// What is cut out of a picture of this size.
     pub(crate) fn rectangle(&self, width: usize, height: usize) -> Result<Rectangle, StepError> {
-        let size = require_room(width, height, self.size)?;
+        let [crop_height, crop_width] = fitting(width, height, self.size)?;
         // Odd margins round as torchvision's do: half of an odd margin goes to the even side.
-        let margin = |length: usize| ((length - size) as f64 / 2.0).round_ties_even() as usize;
-        Ok(Rectangle { left: margin(width), top: margin(height), width: size, height: size })
+        let margin = |length: usize, crop: usize| ((length - crop) as f64 / 2.0).round_ties_even() as usize;
+        Ok(Rectangle {
+            left: margin(width, crop_width),
+            top: margin(height, crop_height),
+            width: crop_width,
+            height: crop_height,
+        })
     }
 }
 
 impl RandomCrop {
     /// What is cut out of a picture of this size, this time.
     pub(crate) fn rectangle(&self, width: usize, height: usize, random: &mut Random) -> Result<Rectangle, StepError> {
-        let size = require_room(width, height, self.size)?;
-        let top = random.below(height - size + 1);
-        let left = random.below(width - size + 1);
-        Ok(Rectangle { left, top, width: size, height: size })
+        let [crop_height, crop_width] = fitting(width, height, self.size)?;
+        let top = random.below(height - crop_height + 1);
+        let left = random.below(width - crop_width + 1);
+        Ok(Rectangle { left, top, width: crop_width, height: crop_height })
     }
 }
 
-impl Reframe for CentreCrop {
+impl Reframe for CenterCrop {
     fn is_random(&self) -> bool {
         false
     }
 
     fn check(&self) -> Result<(), BadParameter> {
-        check_size(self.size)
+        check_crop(self.size, self.padding)
+    }
+
+    fn padding(&self) -> usize {
+        self.padding
     }
 
     fn size_type(&self, width: Option<usize>, height: Option<usize>) -> Result<[Option<usize>; 2], Needs> {
@@ -79,10 +94,15 @@ impl Reframe for CentreCrop {
     }
 
     fn size(&self, width: usize, height: usize) -> Result<(usize, usize), StepError> {
-        require_room(width, height, self.size).map(|size| (size, size))
+        fitting(width, height, self.size).map(|[height, width]| (width, height))
     }
 
-    fn place(&self, width: usize, height: usize, _random: &mut Random) -> Result<(Rectangle, bool), StepError> {
+    fn kept_rectangle(
+        &self,
+        width: usize,
+        height: usize,
+        _random: &mut Random,
+    ) -> Result<(Rectangle, bool), StepError> {
         self.rectangle(width, height).map(|rectangle| (rectangle, false))
     }
 
@@ -93,7 +113,7 @@ impl Reframe for CentreCrop {
         mut output: TensorMut<'_>,
         _scope: &mut Scope,
     ) -> Result<(), StepError> {
-        copy_crop(view, frame.rectangle, &mut output);
+        copy_crop(view, frame, &mut output);
         Ok(())
     }
 }
@@ -104,7 +124,11 @@ impl Reframe for RandomCrop {
     }
 
     fn check(&self) -> Result<(), BadParameter> {
-        check_size(self.size)
+        check_crop(self.size, self.padding)
+    }
+
+    fn padding(&self) -> usize {
+        self.padding
     }
 
     fn size_type(&self, width: Option<usize>, height: Option<usize>) -> Result<[Option<usize>; 2], Needs> {
@@ -112,10 +136,10 @@ impl Reframe for RandomCrop {
     }
 
     fn size(&self, width: usize, height: usize) -> Result<(usize, usize), StepError> {
-        require_room(width, height, self.size).map(|size| (size, size))
+        fitting(width, height, self.size).map(|[height, width]| (width, height))
     }
 
-    fn place(&self, width: usize, height: usize, random: &mut Random) -> Result<(Rectangle, bool), StepError> {
+    fn kept_rectangle(&self, width: usize, height: usize, random: &mut Random) -> Result<(Rectangle, bool), StepError> {
         self.rectangle(width, height, random).map(|rectangle| (rectangle, false))
     }
 
@@ -126,26 +150,25 @@ impl Reframe for RandomCrop {
         mut output: TensorMut<'_>,
         _scope: &mut Scope,
     ) -> Result<(), StepError> {
-        copy_crop(view, frame.rectangle, &mut output);
+        copy_crop(view, frame, &mut output);
         Ok(())
     }
 }
 
-impl HorizontalFlip {
+impl RandomHorizontalFlip {
     /// Whether this sample is flipped.
     pub(crate) fn draw(&self, random: &mut Random) -> bool {
-        random.unit() < self.probability
+        random.unit() < self.p
     }
 }
 
-impl Reframe for HorizontalFlip {
+impl Reframe for RandomHorizontalFlip {
     fn is_random(&self) -> bool {
         true
     }
 
     fn check(&self) -> Result<(), BadParameter> {
-        let sound = (0.0..=1.0).contains(&self.probability);
-        BadParameter::unless(sound, "probability", &self.probability, "between 0 and 1")
+        BadParameter::unless((0.0..=1.0).contains(&self.p), "p", &self.p, "between 0 and 1")
     }
 
     fn size_type(&self, width: Option<usize>, height: Option<usize>) -> Result<[Option<usize>; 2], Needs> {
@@ -156,7 +179,7 @@ impl Reframe for HorizontalFlip {
         Ok((width, height))
     }
 
-    fn place(&self, width: usize, height: usize, random: &mut Random) -> Result<(Rectangle, bool), StepError> {
+    fn kept_rectangle(&self, width: usize, height: usize, random: &mut Random) -> Result<(Rectangle, bool), StepError> {
         Ok((Rectangle::whole(width, height), self.draw(random)))
     }
 
@@ -195,28 +218,51 @@ fn mirror<const N: usize>(from: &[u8], to: &mut [u8]) {
     to.iter_mut().zip(from.iter().rev()).for_each(|(to, from)| *to = *from);
 }
 
-fn cropped_type(width: Option<usize>, height: Option<usize>, size: usize) -> Result<[Option<usize>; 2], Needs> {
-    if [height, width].into_iter().flatten().any(|length| length < size) {
-        return Err(Needs(format!("a picture of at least {size}x{size}")));
-    }
-    Ok([Some(size), Some(size)])
+fn check_crop(size: Size, padding: usize) -> Result<(), BadParameter> {
+    size.check()?;
+    BadParameter::unless(padding <= PADDING_MAX, "padding", &padding, "up to 4096 pixels")
 }
 
-/// The size, if a square of it fits.
-fn require_room(width: usize, height: usize, size: usize) -> Result<usize, StepError> {
-    if height < size || width < size {
-        return Err(StepError::TooSmall { width, height, crop_width: size, crop_height: size });
+/// More than this is a mistake.
+const PADDING_MAX: usize = 4096;
+
+/// The type after a crop of a picture that, padded, has this size.
+fn cropped_type(width: Option<usize>, height: Option<usize>, size: Size) -> Result<[Option<usize>; 2], Needs> {
+    let [crop_height, crop_width] = size.height_and_width();
+    let short = |length: Option<usize>, crop: usize| length.is_some_and(|length| length < crop);
+    if short(height, crop_height) || short(width, crop_width) {
+        return Err(Needs(format!("an image of at least {crop_width}x{crop_height}")));
     }
-    Ok(size)
+    Ok([Some(crop_width), Some(crop_height)])
 }
 
-/// Copies the rectangle out of `input`.
-fn copy_crop(input: TensorView<'_>, rectangle: Rectangle, output: &mut TensorMut<'_>) {
-    let &[_, width, channels] = input.spec.shape.dims() else { return };
+/// Height and width of the crop, if it fits.
+fn fitting(width: usize, height: usize, size: Size) -> Result<[usize; 2], StepError> {
+    let [crop_height, crop_width] = size.height_and_width();
+    if height < crop_height || width < crop_width {
+        return Err(StepError::TooSmall { width, height, crop_width, crop_height });
+    }
+    Ok([crop_height, crop_width])
+}
+
+/// Copies the rectangle out of `input`; what of it lies outside is zero.
+fn copy_crop(input: TensorView<'_>, frame: &Frame, output: &mut TensorMut<'_>) {
+    let &[height, width, channels] = input.spec.shape.dims() else { return };
     let pixel_bytes = channels * input.spec.dtype.bytes();
-    let (left_bytes, row_bytes) = (rectangle.left * pixel_bytes, rectangle.width * pixel_bytes);
-    let rows = input.data.chunks_exact(width * pixel_bytes).skip(rectangle.top);
-    for (to, from) in output.data.chunks_exact_mut(row_bytes).zip(rows) {
-        to.copy_from_slice(&from[left_bytes..][..row_bytes]);
+    let Rectangle { left, top, width: crop_width, .. } = frame.rectangle;
+    // Both in pixels of the padded picture.
+    let inside = left.max(frame.padding)..(left + crop_width).min(frame.padding + width);
+    for (y, to) in output.data.chunks_exact_mut(crop_width * pixel_bytes).enumerate() {
+        let row = (top + y).checked_sub(frame.padding).filter(|&row| row < height);
+        let Some(row) = row.filter(|_| !inside.is_empty()) else {
+            to.fill(0);
+            continue;
+        };
+        let from = (row * width + inside.start - frame.padding) * pixel_bytes;
+        let (before, rest) = to.split_at_mut((inside.start - left) * pixel_bytes);
+        let (copied, after) = rest.split_at_mut(inside.len() * pixel_bytes);
+        before.fill(0);
+        copied.copy_from_slice(&input.data[from..][..copied.len()]);
+        after.fill(0);
     }
 }

@@ -14,17 +14,17 @@ use crate::step::{BadParameter, Needs, Transform};
 
 /// Decodes an image of any known format: content decides, not the name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, default)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own in a pipeline file")]
 pub struct Decode {
-    /// `rgb` or `grey`.
-    pub colour: Colour,
+    /// `rgb` or `gray`.
+    pub color: Color,
     /// Whether 16-bit samples stay 16 bit; otherwise they are reduced to 8.
     pub keep_depth: bool,
     /// Whether the EXIF orientation is applied.
     pub orientation: bool,
     /// Whether a truncated picture is accepted, with its missing part filled; otherwise it is an error.
-    pub partial: bool,
+    pub allow_truncated: bool,
     /// Whether JPEG's fast inverse DCT is used, as TensorFlow does by default.
     pub fast_dct: bool,
     /// Decode smaller, at a half, a quarter or an eighth of the size, as long as the shorter side stays at least this long; whole
@@ -36,23 +36,23 @@ pub struct Decode {
     pub pixels_max: usize,
 }
 
-/// The colours a picture is decoded to.
+/// The colors a picture is decoded to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Colour {
+pub enum Color {
     /// Red, green, blue.
     Rgb,
     /// One channel.
-    Grey,
+    Gray,
 }
 
 impl Default for Decode {
     fn default() -> Self {
         Self {
-            colour: Colour::Rgb,
+            color: Color::Rgb,
             keep_depth: false,
             orientation: true,
-            partial: false,
+            allow_truncated: false,
             fast_dct: false,
             shorter_side_min: None,
             pixels_max: Limits::default().pixels_max,
@@ -69,13 +69,13 @@ impl Decode {
             self.shorter_side_min.and_then(|least| smaller.into_iter().find(|scale| scale.apply(shorter) >= least));
         DecodeOptions {
             scale: scale.unwrap_or(Scale::Full),
-            channels: match self.colour {
-                Colour::Rgb => Channels::Rgb,
-                Colour::Grey => Channels::Grey,
+            channels: match self.color {
+                Color::Rgb => Channels::Rgb,
+                Color::Gray => Channels::Gray,
             },
             depth: if self.keep_depth { Depth::AsStored } else { Depth::Eight },
             apply_orientation: self.orientation,
-            accept_partial: self.partial,
+            allow_truncated: self.allow_truncated,
             fast_dct: self.fast_dct,
             limits: Limits { pixels_max: self.pixels_max, ..Limits::default() },
             ..DecodeOptions::default()
@@ -94,16 +94,16 @@ pub(crate) fn encoded(input: ValueView<'_>) -> Result<&[u8], StepError> {
 impl Transform for Decode {
     fn check(&self) -> Result<(), BadParameter> {
         let side_fits = self.shorter_side_min.is_none_or(|side| side > 0);
-        BadParameter::unless(side_fits, "shorter-side-min", &self.shorter_side_min, "at least 1")?;
-        BadParameter::unless(self.pixels_max > 0, "pixels-max", &self.pixels_max, "at least 1")
+        BadParameter::unless(side_fits, "shorter_side_min", &self.shorter_side_min, "at least 1")?;
+        BadParameter::unless(self.pixels_max > 0, "pixels_max", &self.pixels_max, "at least 1")
     }
 
     fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs> {
-        let channels = match self.colour {
-            Colour::Rgb => 3,
-            Colour::Grey => 1,
+        let channels = match self.color {
+            Color::Rgb => 3,
+            Color::Gray => 1,
         };
-        // With `keep-depth` the type says 16 bit: 8-bit files are widened, since a data set has one element type.
+        // With `keep_depth` the type says 16 bit: 8-bit files are widened, since a data set has one element type.
         let dtype = if self.keep_depth { DType::U16 } else { DType::U8 };
         match input {
             FieldType::Bytes => Ok(picture_of(dtype, [None, None, Some(channels)])),
@@ -121,13 +121,13 @@ impl Transform for Decode {
             decoder.decode_into(&plan, output.tensor(spec)?)?;
             return Ok(());
         }
-        // An 8-bit file in a 16-bit data set: it is decoded beside its place, and 255 becomes 65535.
+        // An 8-bit file in a 16-bit data set: it is decoded beside its slot, and 255 becomes 65535.
         output.working(spec.bytes())?;
         let (narrow, _) = decoder.decode_reporting(&plan)?;
         let spec = TensorSpec { dtype: DType::U16, ..spec };
         let unfit = StepError::Unfit { found: spec, expected: "an aligned 16-bit output" };
-        let mut place = output.tensor(spec)?;
-        let wide = place.elements_mut::<u16>().ok_or(unfit)?;
+        let mut slot = output.tensor(spec)?;
+        let wide = slot.elements_mut::<u16>().ok_or(unfit)?;
         for (wide, &narrow) in wide.iter_mut().zip(narrow.data()) {
             *wide = u16::from(narrow) * 257;
         }

@@ -39,7 +39,9 @@ impl Rectangle {
 pub(crate) struct Frame {
     /// The size before: width, height.
     from: (usize, usize),
-    /// What of it is kept.
+    /// Zeros around it, in pixels on each side.
+    pub(crate) padding: usize,
+    /// What of it is kept, in pixels of the padded picture.
     pub(crate) rectangle: Rectangle,
     /// The size that the rectangle becomes: width, height.
     to: (usize, usize),
@@ -61,6 +63,11 @@ pub(crate) trait Reframe: Any + fmt::Debug + Send + Sync {
         None
     }
 
+    /// Zeros around a picture before it is cut, in pixels on each side. The sizes and rectangles below are those of the padded picture.
+    fn padding(&self) -> usize {
+        0
+    }
+
     /// Width and height after it, as far as they follow from what is known before.
     fn size_type(&self, width: Option<usize>, height: Option<usize>) -> Result<[Option<usize>; 2], Needs>;
 
@@ -68,7 +75,7 @@ pub(crate) trait Reframe: Any + fmt::Debug + Send + Sync {
     fn size(&self, width: usize, height: usize) -> Result<(usize, usize), StepError>;
 
     /// The rectangle that is kept of a picture of this size, this time, and whether it is mirrored.
-    fn place(&self, width: usize, height: usize, random: &mut Random) -> Result<(Rectangle, bool), StepError>;
+    fn kept_rectangle(&self, width: usize, height: usize, random: &mut Random) -> Result<(Rectangle, bool), StepError>;
 
     /// Does it to a picture.
     fn picture(
@@ -88,7 +95,7 @@ enum Role<'a> {
 }
 
 fn role(input: ValueView<'_>) -> Result<Role<'_>, StepError> {
-    let view = tensor(input, "a picture, a mask or boxes")?;
+    let view = tensor(input, "an image, a mask or boxes")?;
     match *view.spec.shape.dims() {
         [height, width] if view.spec.dtype != DType::F32 && height * width > 0 => Ok(Role::Mask(view, [height, width])),
         [_, columns] if (4..=BOX_COLUMNS_MAX).contains(&columns) => Ok(Role::Boxes(view, columns)),
@@ -104,10 +111,23 @@ fn frame(step: &dyn Reframe, width: usize, height: usize, scope: &mut Scope) -> 
         }
         return Ok(frame);
     }
-    let (rectangle, mirrored) = step.place(width, height, &mut scope.random)?;
-    let frame = Frame { from: (width, height), rectangle, to: step.size(width, height)?, mirrored };
+    let padding = step.padding();
+    let (padded_width, padded_height) = (width + 2 * padding, height + 2 * padding);
+    let (rectangle, mirrored) = step.kept_rectangle(padded_width, padded_height, &mut scope.random)?;
+    let to = step.size(padded_width, padded_height)?;
+    let frame = Frame { from: (width, height), padding, rectangle, to, mirrored };
     scope.frame = Some(frame);
     Ok(frame)
+}
+
+/// Width and height after `step`, as far as they follow from those before it.
+fn padded_size_type(
+    step: &dyn Reframe,
+    width: Option<usize>,
+    height: Option<usize>,
+) -> Result<[Option<usize>; 2], Needs> {
+    let padded = |length: Option<usize>| length.map(|length| length + 2 * step.padding());
+    step.size_type(padded(width), padded(height))
 }
 
 impl<T: Reframe> Transform for T {
@@ -128,13 +148,13 @@ impl<T: Reframe> Transform for T {
             return Ok(input.clone());
         }
         if let Some((dtype, [height, width])) = input.as_mask() {
-            let [width, height] = self.size_type(width, height)?;
+            let [width, height] = padded_size_type(self, width, height)?;
             return Ok(FieldType::Tensor { dtype, dims: vec![height, width] });
         }
         let (dtype, [height, width, channels]) =
-            input.as_picture().ok_or_else(|| Needs("a picture [height, width, channels]".to_owned()))?;
+            input.as_picture().ok_or_else(|| Needs("an image [height, width, channels]".to_owned()))?;
         self.refuses(dtype).map_or(Ok(()), Err)?;
-        let [width, height] = self.size_type(width, height)?;
+        let [width, height] = padded_size_type(self, width, height)?;
         Ok(picture_of(dtype, [height, width, channels]))
     }
 
@@ -147,8 +167,8 @@ impl<T: Reframe> Transform for T {
                 // way round; once here and once in the library.
                 let pixels = new_width.saturating_mul(height).max(width.saturating_mul(new_height));
                 output.working(pixels.saturating_mul(2 * channels * view.spec.dtype.bytes()))?;
-                let place = output.tensor(TensorSpec::new(view.spec.dtype, &[new_height, new_width, channels]))?;
-                self.picture(view, &frame, place, scope)
+                let slot = output.tensor(TensorSpec::new(view.spec.dtype, &[new_height, new_width, channels]))?;
+                self.picture(view, &frame, slot, scope)
             }
             Role::Mask(view, [height, width]) => {
                 let frame = frame(self, width, height, scope)?;
@@ -158,10 +178,10 @@ impl<T: Reframe> Transform for T {
             }
             Role::Boxes(view, columns) => {
                 let frame =
-                    scope.frame.ok_or_else(|| StepError::NoField { field: "picture before the boxes".to_owned() })?;
+                    scope.frame.ok_or_else(|| StepError::NoField { field: "image before the boxes".to_owned() })?;
                 let kept = || rows(view, columns).filter_map(|row| moved(&row, &frame));
-                let place = output.tensor(TensorSpec::new(DType::F32, &[kept().count(), columns]))?;
-                for (to, row) in place.data.chunks_exact_mut(columns * size_of::<f32>()).zip(kept()) {
+                let slot = output.tensor(TensorSpec::new(DType::F32, &[kept().count(), columns]))?;
+                for (to, row) in slot.data.chunks_exact_mut(columns * size_of::<f32>()).zip(kept()) {
                     let (numbers, _) = to.as_chunks_mut::<4>();
                     numbers.iter_mut().zip(row).for_each(|(to, number)| *to = number.to_le_bytes());
                 }
@@ -189,9 +209,9 @@ const BOX_SIDE_MIN: f32 = 1.0;
 
 /// Where a box is in the new picture; `None` if nothing of it is left there.
 fn moved(row: &BoxRow, frame: &Frame) -> Option<BoxRow> {
-    let Frame { rectangle, to: (width, height), mirrored, .. } = *frame;
+    let Frame { rectangle, padding, to: (width, height), mirrored, .. } = *frame;
     let along = |x: f32, start: usize, length: usize, new: usize| {
-        ((x - start as f32) * (new as f32 / length as f32)).clamp(0.0, new as f32)
+        ((x + padding as f32 - start as f32) * (new as f32 / length as f32)).clamp(0.0, new as f32)
     };
     let [left, top, right, bottom, ..] = *row;
     let (left, right) =
@@ -208,19 +228,27 @@ fn moved(row: &BoxRow, frame: &Frame) -> Option<BoxRow> {
     Some(row)
 }
 
-/// Each class of the new mask is the one under its centre, as Pillow's and torchvision's `nearest-exact` resize.
+/// Each class of the new mask is the one under its center, as Pillow's and torchvision's `nearest-exact` resize; 0 outside.
 fn nearest(view: TensorView<'_>, frame: &Frame, output: &mut TensorMut<'_>) {
-    let Frame { from: (from_width, _), rectangle, to: (width, height), mirrored } = *frame;
+    let Frame { from: (from_width, from_height), padding, rectangle, to: (width, height), mirrored } = *frame;
     let bytes = view.spec.dtype.bytes();
-    let below = |place: usize, length: usize, new: usize| ((place * 2 + 1) * length / (new * 2)).min(length - 1);
-    let columns: Vec<usize> = (0..width)
+    let below = |index: usize, length: usize, new: usize| ((index * 2 + 1) * length / (new * 2)).min(length - 1);
+    let within = |index: usize, length: usize| index.checked_sub(padding).filter(|&index| index < length);
+    let columns: Vec<Option<usize>> = (0..width)
         .map(|x| if mirrored { width - 1 - x } else { x })
-        .map(|x| (rectangle.left + below(x, rectangle.width, width)) * bytes)
+        .map(|x| within(rectangle.left + below(x, rectangle.width, width), from_width).map(|x| x * bytes))
         .collect();
     for (y, to) in output.data.chunks_exact_mut((width * bytes).max(1)).enumerate() {
-        let from = &view.data[(rectangle.top + below(y, rectangle.height, height)) * from_width * bytes..];
-        for (to, &column) in to.chunks_exact_mut(bytes).zip(&columns) {
-            to.copy_from_slice(&from[column..column + bytes]);
+        let Some(row) = within(rectangle.top + below(y, rectangle.height, height), from_height) else {
+            to.fill(0);
+            continue;
+        };
+        let from = &view.data[row * from_width * bytes..];
+        for (to, column) in to.chunks_exact_mut(bytes).zip(&columns) {
+            match *column {
+                Some(column) => to.copy_from_slice(&from[column..column + bytes]),
+                None => to.fill(0),
+            }
         }
     }
 }

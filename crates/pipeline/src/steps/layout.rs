@@ -13,7 +13,7 @@ use crate::step::{Needs, Transform};
 
 /// Puts the channels first: `[height, width, channels]` becomes `[channels, height, width]`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields)]
 pub struct ToChw {}
 
 impl Transform for ToChw {
@@ -24,12 +24,12 @@ impl Transform for ToChw {
 
     fn run(&self, input: ValueView<'_>, output: &mut Output<'_>, _scope: &mut Scope) -> Result<(), StepError> {
         let (view, [height, width, channels]) = picture(input)?;
-        let place = output.tensor(TensorSpec::new(view.spec.dtype, &[channels, height, width]))?;
+        let slot = output.tensor(TensorSpec::new(view.spec.dtype, &[channels, height, width]))?;
         match view.spec.dtype.bytes() {
-            1 => separate::<1>(view.data, place.data, height * width, channels),
-            2 => separate::<2>(view.data, place.data, height * width, channels),
-            4 => separate::<4>(view.data, place.data, height * width, channels),
-            _ => separate::<8>(view.data, place.data, height * width, channels),
+            1 => separate::<1>(view.data, slot.data, height * width, channels),
+            2 => separate::<2>(view.data, slot.data, height * width, channels),
+            4 => separate::<4>(view.data, slot.data, height * width, channels),
+            _ => separate::<8>(view.data, slot.data, height * width, channels),
         }
         Ok(())
     }

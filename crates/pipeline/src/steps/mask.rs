@@ -12,9 +12,9 @@ use crate::schema::FieldType;
 use crate::scope::Scope;
 use crate::step::{BadParameter, Needs, Transform};
 
-/// Decodes a mask: a PNG whose palette places or grey values are classes, as they were stored.
+/// Decodes a mask: a PNG whose palette indexes or gray values are classes, as they were stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, default)]
 pub struct DecodeMask {
     /// Whether values of 16 bits stay so, as ids of instances have them: masks are `uint16` then, those of up to 8 bits too, with the same
     /// values. Otherwise masks are `uint8`, and one of 16 bits is refused.
@@ -31,7 +31,7 @@ impl Default for DecodeMask {
 
 impl Transform for DecodeMask {
     fn check(&self) -> Result<(), BadParameter> {
-        BadParameter::unless(self.pixels_max > 0, "pixels-max", &self.pixels_max, "at least 1")
+        BadParameter::unless(self.pixels_max > 0, "pixels_max", &self.pixels_max, "at least 1")
     }
 
     fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs> {
@@ -51,13 +51,13 @@ impl Transform for DecodeMask {
         // The mask as it is decoded, and as it is packed in the file.
         output.working(header.width.saturating_mul(header.height).saturating_mul(2 * self.dtype().bytes()))?;
         let mask = decode_labels(&picture, &limits)?;
-        let place = output.tensor(TensorSpec { dtype: self.dtype(), ..*mask.spec() })?;
+        let slot = output.tensor(TensorSpec { dtype: self.dtype(), ..*mask.spec() })?;
         if mask.spec().dtype == self.dtype() {
-            place.data.copy_from_slice(mask.data());
+            slot.data.copy_from_slice(mask.data());
         } else {
             // Classes are no shades: a wider type changes none of them.
-            let (places, _) = place.data.as_chunks_mut::<2>();
-            places.iter_mut().zip(mask.data()).for_each(|(to, &class)| *to = u16::from(class).to_le_bytes());
+            let (words, _) = slot.data.as_chunks_mut::<2>();
+            words.iter_mut().zip(mask.data()).for_each(|(to, &class)| *to = u16::from(class).to_le_bytes());
         }
         Ok(())
     }

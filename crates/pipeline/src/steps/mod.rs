@@ -1,15 +1,17 @@
-//! The ready steps. Each is a struct with its parameters, as a pipeline file spells them.
+//! The built-in steps. Each is a struct with its parameters, as a pipeline file spells them.
 
 mod array;
 mod audio;
-mod colour;
+mod color;
 mod crop;
 mod decode;
+mod elsewhere;
 mod geometry;
 mod layout;
 mod mask;
 mod resize;
 mod signal;
+mod size;
 mod spec;
 mod text;
 mod text_files;
@@ -17,20 +19,22 @@ mod tiles;
 mod whole;
 
 pub use array::{DecodeNpy, Rms};
-pub use audio::{AudioMix, DecodeAudio, LogMel};
-pub(crate) use colour::float_output;
-pub use colour::{Centre, Greyscale, Normalise};
-pub use crop::{CentreCrop, HorizontalFlip, RandomCrop};
+pub use audio::{AudioMix, DecodeAudio, LogMelSpectrogram};
+pub(crate) use color::float_output;
+pub use color::{Center, Grayscale, Normalize};
+pub use crop::{CenterCrop, RandomCrop, RandomHorizontalFlip};
 pub(crate) use decode::encoded;
-pub use decode::{Colour, Decode};
+pub use decode::{Color, Decode};
+pub use elsewhere::meant_step;
 pub(crate) use geometry::{Frame, Rectangle};
 pub use layout::ToChw;
 pub use mask::DecodeMask;
 pub(crate) use resize::resize_rectangle;
-pub use resize::{Filter, RandomResizedCrop, Resize, Variant};
+pub use resize::{Interpolation, RandomResizedCrop, Resize, Variant};
 pub use signal::{AggregateSignal, ChannelName, DecodeSignal, Power, RawNumber, RecordingFormat, SignalWindows};
+pub use size::Size;
 pub use spec::{DEFAULT_FIELD, StepSpec};
-pub use text::{Embed, ExtractText, TokenPattern, Tokenise};
+pub use text::{Embed, ExtractText, TokenPattern, Tokenize};
 pub use text_files::{PreparedFiles, named_files, prepare_files, with_absolute_files};
 pub use tiles::Tiles;
 pub use whole::{Call, Drop, Function, JsonValue, TakeJson};
@@ -42,9 +46,6 @@ use crate::sample::ValueView;
 use crate::schema::FieldType;
 use crate::step::Needs;
 
-/// A side longer than this is a mistake, and would allocate without bound.
-const SIDE_MAX: usize = 1 << 16;
-
 /// The tensor in `input`, which the schema check has promised.
 fn tensor<'a>(input: ValueView<'a>, field_is: &'static str) -> Result<TensorView<'a>, StepError> {
     match input {
@@ -55,7 +56,7 @@ fn tensor<'a>(input: ValueView<'a>, field_is: &'static str) -> Result<TensorView
 
 /// A picture: the view with its height, width and channels.
 pub(crate) fn picture(input: ValueView<'_>) -> Result<(TensorView<'_>, [usize; 3]), StepError> {
-    const EXPECTED: &str = "a picture [height, width, 1 to 4 channels]";
+    const EXPECTED: &str = "an image [height, width, 1 to 4 channels]";
     let view = tensor(input, EXPECTED)?;
     match view.spec.as_picture() {
         Some((height, width, channels)) if height > 0 && width > 0 && (1..=4).contains(&channels) => {
@@ -67,7 +68,7 @@ pub(crate) fn picture(input: ValueView<'_>) -> Result<(TensorView<'_>, [usize; 3
 
 /// The element type and open dimensions of a picture type, or what is needed.
 fn picture_type(input: &FieldType) -> Result<(DType, [Option<usize>; 3]), Needs> {
-    input.as_picture().ok_or_else(|| Needs("a picture [height, width, channels]".to_owned()))
+    input.as_picture().ok_or_else(|| Needs("an image [height, width, channels]".to_owned()))
 }
 
 /// The type of a picture.

@@ -3,8 +3,8 @@
 use forebay_codec::{DType, TensorMut, TensorView};
 use serde::{Deserialize, Serialize};
 
-use super::SIDE_MAX;
 use super::geometry::{Frame, Rectangle, Reframe};
+use super::size::Size;
 use crate::error::StepError;
 use crate::random::Random;
 use crate::scope::Scope;
@@ -16,44 +16,31 @@ mod tensorflow;
 
 pub(crate) use rectangle::resize_rectangle;
 
-/// Resizes, keeping the aspect ratio (`shorter-side`) or not (`width` and `height`).
+/// Resizes, keeping the aspect ratio (`size = 256`, the shorter side) or not (`size = [height, width]`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields)]
 pub struct Resize {
-    /// The length of the shorter side; the longer one follows, rounded down.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shorter_side: Option<usize>,
-    /// The exact width; needs `height`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub width: Option<usize>,
-    /// The exact height; needs `width`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub height: Option<usize>,
+    /// The length of the shorter side, where the longer one follows, rounded down; or height and width.
+    pub size: Size,
     /// The filter.
     #[serde(default)]
-    pub filter: Filter,
+    pub interpolation: Interpolation,
     /// Whose result it equals.
     #[serde(default)]
     pub variant: Variant,
 }
 
 impl Resize {
-    /// To a shorter side of `pixels`.
-    pub fn shorter_side(pixels: usize) -> Self {
-        Self {
-            shorter_side: Some(pixels),
-            width: None,
-            height: None,
-            filter: Filter::Bilinear,
-            variant: Variant::Antialias,
-        }
+    /// To a shorter side of so many pixels, or to a height and width.
+    pub fn to(size: impl Into<Size>) -> Self {
+        Self { size: size.into(), interpolation: Interpolation::Bilinear, variant: Variant::Antialias }
     }
 }
 
 /// How pixels are weighed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Filter {
+pub enum Interpolation {
     /// Triangle.
     #[default]
     Bilinear,
@@ -74,28 +61,28 @@ pub enum Variant {
     Antialias,
     /// The filter keeps its size, as in `OpenCV`.
     Plain,
-    /// As `tf.image.resize`: bilinear, half-pixel centres, fixed filter, truncated to bytes.
+    /// As `tf.image.resize`: bilinear, half-pixel centers, fixed filter, truncated to bytes.
     Tensorflow,
 }
 
-/// Cuts a random rectangle and resizes it to a square, as `ImageNet` training does.
+/// Cuts a random rectangle and resizes it, as `ImageNet` training does.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields)]
 pub struct RandomResizedCrop {
-    /// Width and height of the result in pixels.
-    pub size: usize,
+    /// Of the result.
+    pub size: Size,
     /// The smallest and largest share of the picture's area.
-    #[serde(default = "default_area")]
-    pub area: [f64; 2],
+    #[serde(default = "default_scale")]
+    pub scale: [f64; 2],
     /// The smallest and largest aspect ratio, width over height.
     #[serde(default = "default_ratio")]
     pub ratio: [f64; 2],
     /// The filter.
     #[serde(default)]
-    pub filter: Filter,
+    pub interpolation: Interpolation,
 }
 
-fn default_area() -> [f64; 2] {
+fn default_scale() -> [f64; 2] {
     [0.08, 1.0]
 }
 
@@ -109,12 +96,12 @@ const CROP_ATTEMPTS: usize = 10;
 impl Resize {
     /// The size in pixels (width, height) that a picture of this size becomes.
     fn size_of(&self, width: usize, height: usize) -> (usize, usize) {
-        if let (Some(width), Some(height)) = (self.width, self.height) {
-            return (width, height);
-        }
-        let side = self.shorter_side.unwrap_or(width.min(height));
+        let side = match self.size {
+            Size::Exact([height, width]) => return (width, height),
+            Size::Side(side) => side,
+        };
         if self.variant == Variant::Tensorflow {
-            // PRESTO scales in single precision (inventory §1.5, step 3), which can differ by one from exact division.
+            // PRESTO scales in single precision, which can differ by one from exact division.
             let scale = side as f32 / width.min(height) as f32;
             return ((width as f32 * scale) as usize, (height as f32 * scale) as usize);
         }
@@ -123,30 +110,18 @@ impl Resize {
     }
 }
 
-/// A length in pixels that a picture can have.
-fn check_side(name: &'static str, side: Option<usize>) -> Result<(), BadParameter> {
-    let sound = side.is_none_or(|side| (1..=SIDE_MAX).contains(&side));
-    BadParameter::unless(sound, name, &side.unwrap_or(0), "from 1 to 65536 pixels")
-}
-
 impl Reframe for Resize {
     fn is_random(&self) -> bool {
         false
     }
 
     fn check(&self) -> Result<(), BadParameter> {
-        check_side("shorter-side", self.shorter_side)?;
-        check_side("width", self.width)?;
-        check_side("height", self.height)?;
-        let (exact, any) = (self.width.is_some() && self.height.is_some(), self.width.or(self.height).is_some());
-        BadParameter::unless(exact || !any, "height", &self.height, "given together with `width`, or not at all")?;
-        let one = exact != self.shorter_side.is_some();
-        let expected = "given, unless `width` and `height` are";
-        BadParameter::unless(one, "shorter-side", &self.shorter_side, expected)?;
-        let sound = self.variant != Variant::Tensorflow || self.filter == Filter::Bilinear;
-        BadParameter::unless(sound, "filter", &self.filter, "`bilinear` for the variant `tensorflow`")?;
-        let sound = self.variant == Variant::Antialias || self.filter != Filter::Area;
-        BadParameter::unless(sound, "variant", &self.variant, "`antialias` for the filter `area`")
+        self.size.check()?;
+        let fits = self.variant != Variant::Tensorflow || self.interpolation == Interpolation::Bilinear;
+        let expected = "`bilinear` for the variant `tensorflow`";
+        BadParameter::unless(fits, "interpolation", &self.interpolation, expected)?;
+        let fits = self.variant == Variant::Antialias || self.interpolation != Interpolation::Area;
+        BadParameter::unless(fits, "variant", &self.variant, "`antialias` for the interpolation `area`")
     }
 
     fn refuses(&self, dtype: DType) -> Option<Needs> {
@@ -154,13 +129,13 @@ impl Reframe for Resize {
     }
 
     fn size_type(&self, width: Option<usize>, height: Option<usize>) -> Result<[Option<usize>; 2], Needs> {
-        Ok(match (width, height) {
-            (Some(width), Some(height)) => {
+        Ok(match (self.size, width, height) {
+            (Size::Exact([height, width]), ..) => [Some(width), Some(height)],
+            (Size::Side(_), Some(width), Some(height)) => {
                 let (width, height) = self.size_of(width, height);
                 [Some(width), Some(height)]
             }
-            _ if self.width.is_some() && self.height.is_some() => [self.width, self.height],
-            _ => [None, None],
+            (Size::Side(_), ..) => [None, None],
         })
     }
 
@@ -168,7 +143,12 @@ impl Reframe for Resize {
         Ok(self.size_of(width, height))
     }
 
-    fn place(&self, width: usize, height: usize, _random: &mut Random) -> Result<(Rectangle, bool), StepError> {
+    fn kept_rectangle(
+        &self,
+        width: usize,
+        height: usize,
+        _random: &mut Random,
+    ) -> Result<(Rectangle, bool), StepError> {
         Ok((Rectangle::whole(width, height), false))
     }
 
@@ -179,18 +159,18 @@ impl Reframe for Resize {
         mut output: TensorMut<'_>,
         scope: &mut Scope,
     ) -> Result<(), StepError> {
-        match (self.variant, self.filter) {
+        match (self.variant, self.interpolation) {
             (Variant::Tensorflow, _) => tensorflow::resize(view, output, scope.scratch()),
-            (_, Filter::Area) => area::resize(view, output, scope.scratch()),
-            (variant, filter) => {
+            (_, Interpolation::Area) => area::resize(view, output, scope.scratch()),
+            (variant, interpolation) => {
                 let antialias = variant == Variant::Antialias;
-                resize_rectangle(view, frame.rectangle, filter, antialias, &mut output, scope.scratch())
+                resize_rectangle(view, frame.rectangle, interpolation, antialias, &mut output, scope.scratch())
             }
         }
     }
 }
 
-impl Filter {
+impl Interpolation {
     fn kernel(self) -> forebay_resize::Filter {
         match self {
             Self::Bilinear => forebay_resize::Filter::Bilinear,
@@ -207,12 +187,13 @@ impl Reframe for RandomResizedCrop {
     }
 
     fn check(&self) -> Result<(), BadParameter> {
-        check_side("size", Some(self.size))?;
+        self.size.check()?;
         let in_order = |[low, high]: [f64; 2]| 0.0 < low && low <= high && high.is_finite();
-        let sound = in_order(self.area) && self.area[1] <= 1.0;
-        BadParameter::unless(sound, "area", &self.area, "two shares above 0 and up to 1, the smaller first")?;
+        let shares = in_order(self.scale) && self.scale[1] <= 1.0;
+        BadParameter::unless(shares, "scale", &self.scale, "two shares above 0 and up to 1, the smaller first")?;
         BadParameter::unless(in_order(self.ratio), "ratio", &self.ratio, "two ratios above 0, the smaller first")?;
-        BadParameter::unless(self.filter != Filter::Area, "filter", &self.filter, "`bilinear`, `bicubic` or `lanczos`")
+        let fits = self.interpolation != Interpolation::Area;
+        BadParameter::unless(fits, "interpolation", &self.interpolation, "`bilinear`, `bicubic` or `lanczos`")
     }
 
     fn refuses(&self, dtype: DType) -> Option<Needs> {
@@ -220,14 +201,16 @@ impl Reframe for RandomResizedCrop {
     }
 
     fn size_type(&self, _width: Option<usize>, _height: Option<usize>) -> Result<[Option<usize>; 2], Needs> {
-        Ok([Some(self.size), Some(self.size)])
+        let [height, width] = self.size.height_and_width();
+        Ok([Some(width), Some(height)])
     }
 
     fn size(&self, _width: usize, _height: usize) -> Result<(usize, usize), StepError> {
-        Ok((self.size, self.size))
+        let [height, width] = self.size.height_and_width();
+        Ok((width, height))
     }
 
-    fn place(&self, width: usize, height: usize, random: &mut Random) -> Result<(Rectangle, bool), StepError> {
+    fn kept_rectangle(&self, width: usize, height: usize, random: &mut Random) -> Result<(Rectangle, bool), StepError> {
         Ok((self.draw(width, height, random), false))
     }
 
@@ -238,7 +221,7 @@ impl Reframe for RandomResizedCrop {
         mut output: TensorMut<'_>,
         scope: &mut Scope,
     ) -> Result<(), StepError> {
-        resize_rectangle(view, frame.rectangle, self.filter, true, &mut output, scope.scratch())
+        resize_rectangle(view, frame.rectangle, self.interpolation, true, &mut output, scope.scratch())
     }
 }
 
@@ -247,7 +230,7 @@ impl RandomResizedCrop {
     pub(crate) fn draw(&self, width: usize, height: usize, random: &mut Random) -> Rectangle {
         let pixels = (width * height) as f64;
         for _ in 0..CROP_ATTEMPTS {
-            let area = pixels * random.between(self.area[0], self.area[1]);
+            let area = pixels * random.between(self.scale[0], self.scale[1]);
             let ratio = random.between(self.ratio[0].ln(), self.ratio[1].ln()).exp();
             let crop_width = (area * ratio).sqrt().round() as usize;
             let crop_height = (area / ratio).sqrt().round() as usize;
@@ -274,5 +257,5 @@ impl RandomResizedCrop {
 
 fn refuses(dtype: DType) -> Option<Needs> {
     let can = matches!(dtype, DType::U8 | DType::U16 | DType::F32);
-    (!can).then(|| Needs("a picture in uint8, uint16 or float32".to_owned()))
+    (!can).then(|| Needs("an image in uint8, uint16 or float32".to_owned()))
 }

@@ -15,11 +15,11 @@ use crate::output::{Output, within};
 use crate::sample::{Field, Sample, Value, ValueView};
 use crate::schema::FieldType;
 use crate::scope::Scope;
-use crate::step::{BadParameter, Expand, Needs, Parts, Transform};
+use crate::step::{BadParameter, FlatMap, Needs, Parts, Transform};
 
 /// Reads channels of a recording as `float64[channels, samples]`: HDF5 or CSV by content, raw numbers where asked for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, default)]
 pub struct DecodeSignal {
     /// What the files are: `auto` (HDF5 or CSV), `hdf5`, `csv`, `raw`.
     pub format: RecordingFormat,
@@ -59,7 +59,7 @@ pub enum RecordingFormat {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged, expecting = "expected a channel by its name or its number from 0")]
 pub enum ChannelName {
-    /// By its place, from 0.
+    /// By its index, from 0.
     Number(usize),
     /// By its name.
     Name(String),
@@ -149,8 +149,8 @@ impl Transform for DecodeSignal {
     fn check(&self) -> Result<(), BadParameter> {
         BadParameter::unless(!self.channels.is_empty(), "channels", &self.channels, "at least one")?;
         BadParameter::unless(self.period >= 2, "period", &self.period, "at least 2")?;
-        BadParameter::unless(self.raw_channels > 0, "raw-channels", &self.raw_channels, "at least 1")?;
-        BadParameter::unless(self.samples_max > 0, "samples-max", &self.samples_max, "at least 1")?;
+        BadParameter::unless(self.raw_channels > 0, "raw_channels", &self.raw_channels, "at least 1")?;
+        BadParameter::unless(self.samples_max > 0, "samples_max", &self.samples_max, "at least 1")?;
         let fits = self.factors.as_ref().is_none_or(|factors| factors.len() == self.channels.len());
         BadParameter::unless(fits, "factors", &self.factors, "one for each channel")
     }
@@ -162,9 +162,9 @@ impl Transform for DecodeSignal {
     fn run(&self, input: ValueView<'_>, output: &mut Output<'_>, _scope: &mut Scope) -> Result<(), StepError> {
         let recording = self.read(encoded(input)?, &mut |bytes| output.working(bytes))?;
         let spec = TensorSpec::new(DType::F64, &[recording.channels.len(), recording.samples()]);
-        let place = output.tensor(spec)?;
+        let slot = output.tensor(spec)?;
         // A recording without samples has no rows to fill.
-        for (row, channel) in place.data.chunks_exact_mut((recording.samples() * 8).max(1)).zip(&recording.channels) {
+        for (row, channel) in slot.data.chunks_exact_mut((recording.samples() * 8).max(1)).zip(&recording.channels) {
             row.copy_from_slice(bytemuck::cast_slice(channel));
         }
         Ok(())
@@ -186,7 +186,7 @@ pub struct SignalWindows {
 
 impl Default for SignalWindows {
     fn default() -> Self {
-        // 10 s at 6.4 kHz (inventory §1.5).
+        // 10 s at 6.4 kHz.
         Self { window: 64_000, decode: DecodeSignal::default() }
     }
 }
@@ -204,7 +204,7 @@ impl<'de> Deserialize<'de> for SignalWindows {
     }
 }
 
-impl Expand for SignalWindows {
+impl FlatMap for SignalWindows {
     fn check(&self) -> Result<(), BadParameter> {
         BadParameter::unless(self.window > 0, "window", &self.window, "at least 1")?;
         self.decode.check()
@@ -214,7 +214,7 @@ impl Expand for SignalWindows {
         self.decode.type_of(input, Some(self.window))
     }
 
-    fn expand(&self, sample: &Sample, field: &str, parts: &mut Parts<'_>) -> Result<(), StepError> {
+    fn flat_map(&self, sample: &Sample, field: &str, parts: &mut Parts<'_>) -> Result<(), StepError> {
         let value = sample.field(field).ok_or_else(|| StepError::NoField { field: field.to_owned() })?;
         let recording = self.decode.read(encoded(value.view())?, parts.reserve)?;
         let channels = recording.channels.len();
@@ -249,7 +249,7 @@ impl Expand for SignalWindows {
 /// Makes NILM features of a window of voltage and current: `float64[2, samples]` to `float64[3, periods]`, whose rows are
 /// power, effective current, and its cumulative sum.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, default)]
 pub struct AggregateSignal {
     /// Samples in a period of the mains.
     pub period: usize,
@@ -317,8 +317,8 @@ impl Transform for AggregateSignal {
         let &[2, samples] = view.spec.shape.dims() else { return Err(unfit()) };
         let (voltage, current) = view.elements_or_copy(scope.scratch()).ok_or_else(unfit)?.split_at(samples);
         let spec = TensorSpec::new(DType::F64, &[NilmFeatures::ROWS, self.features().periods(samples)]);
-        let mut place = output.tensor(spec)?;
-        let unaligned = StepError::Unfit { found: spec, expected: "a place aligned for float64" };
-        Ok(self.features().run(voltage, current, place.elements_mut().ok_or(unaligned)?)?)
+        let mut slot = output.tensor(spec)?;
+        let unaligned = StepError::Unfit { found: spec, expected: "an output aligned for float64" };
+        Ok(self.features().run(voltage, current, slot.elements_mut().ok_or(unaligned)?)?)
     }
 }

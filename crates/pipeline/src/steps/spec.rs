@@ -6,16 +6,17 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::{AggregateSignal, DecodeAudio, DecodeNpy, DecodeSignal, LogMel, Rms, SignalWindows};
+use super::elsewhere::meant_step;
+use super::{AggregateSignal, DecodeAudio, DecodeNpy, DecodeSignal, LogMelSpectrogram, Rms, SignalWindows};
 use super::{
-    Centre, CentreCrop, Decode, DecodeMask, Drop, Function, Greyscale, HorizontalFlip, Normalise, RandomCrop,
+    Center, CenterCrop, Decode, DecodeMask, Drop, Function, Grayscale, Normalize, RandomCrop, RandomHorizontalFlip,
     RandomResizedCrop, Resize, TakeJson, Tiles, ToChw,
 };
-use super::{Embed, ExtractText, Tokenise};
+use super::{Embed, ExtractText, Tokenize};
 use crate::error::{Error, Result};
 use crate::step::{Action, Step};
 
-/// One `[[step]]` of a pipeline file: `op`, optionally `name`, `state` and `fields`, and the operation's parameters.
+/// One `[[step]]` of a pipeline file: `op`, optionally `name`, `stage` and `fields`, and the operation's parameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct StepSpec(toml::Table);
@@ -23,10 +24,10 @@ pub struct StepSpec(toml::Table);
 /// The field that a source's files go to unless it says otherwise.
 pub const DEFAULT_FIELD: &str = "image";
 
-/// A ready operation: what a pipeline file calls it, what a data set is called after it, and how it is made.
-struct Ready {
+/// A built-in operation: what a pipeline file calls it, what a data set is called after it, and how it is made.
+struct BuiltIn {
     op: &'static str,
-    state: &'static str,
+    stage: &'static str,
     make: fn(toml::Table) -> std::result::Result<Action, toml::de::Error>,
 }
 
@@ -36,51 +37,56 @@ fn transform<T: DeserializeOwned + crate::step::Transform + 'static>(
     parameters.try_into::<T>().map(|step| Action::Transform(Arc::new(step)))
 }
 
-fn remake<T: DeserializeOwned + crate::step::Remake + 'static>(
+fn sample_transform<T: DeserializeOwned + crate::step::SampleTransform + 'static>(
     parameters: toml::Table,
 ) -> std::result::Result<Action, toml::de::Error> {
-    parameters.try_into::<T>().map(|step| Action::Remake(Arc::new(step)))
+    parameters.try_into::<T>().map(|step| Action::SampleTransform(Arc::new(step)))
 }
 
-fn expand<T: DeserializeOwned + crate::step::Expand + 'static>(
+fn flat_map<T: DeserializeOwned + crate::step::FlatMap + 'static>(
     parameters: toml::Table,
 ) -> std::result::Result<Action, toml::de::Error> {
-    parameters.try_into::<T>().map(|step| Action::Expand(Arc::new(step)))
+    parameters.try_into::<T>().map(|step| Action::FlatMap(Arc::new(step)))
 }
 
-const READY: &[Ready] = &[
-    Ready { op: "decode", state: "decoded", make: transform::<Decode> },
-    Ready { op: "resize", state: "resized", make: transform::<Resize> },
-    Ready { op: "centre-crop", state: "cropped", make: transform::<CentreCrop> },
-    Ready { op: "random-crop", state: "cropped", make: transform::<RandomCrop> },
-    Ready { op: "random-resized-crop", state: "cropped", make: transform::<RandomResizedCrop> },
-    Ready { op: "horizontal-flip", state: "flipped", make: transform::<HorizontalFlip> },
-    Ready { op: "greyscale", state: "greyscaled", make: transform::<Greyscale> },
-    Ready { op: "centre-pixels", state: "pixel-centered", make: transform::<Centre> },
-    Ready { op: "normalise", state: "normalised", make: transform::<Normalise> },
-    Ready { op: "to-chw", state: "channels-first", make: transform::<ToChw> },
-    Ready { op: "decode-mask", state: "mask-decoded", make: transform::<DecodeMask> },
-    Ready { op: "take-json", state: "taken", make: remake::<TakeJson> },
-    Ready { op: "drop", state: "dropped", make: remake::<Drop> },
-    Ready { op: "function", state: "called", make: remake::<Function> },
-    Ready { op: "decode-audio", state: "decoded", make: transform::<DecodeAudio> },
-    Ready { op: "log-mel", state: "spectrogram-encoded", make: transform::<LogMel> },
-    Ready { op: "decode-signal", state: "decoded", make: transform::<DecodeSignal> },
-    Ready { op: "signal-windows", state: "decoded", make: expand::<SignalWindows> },
-    Ready { op: "aggregate-signal", state: "aggregated", make: transform::<AggregateSignal> },
-    Ready { op: "decode-npy", state: "decoded", make: transform::<DecodeNpy> },
-    Ready { op: "rms", state: "aggregated", make: transform::<Rms> },
-    Ready { op: "extract-text", state: "decoded", make: transform::<ExtractText> },
-    Ready { op: "tokenise", state: "bpe-encoded", make: transform::<Tokenise> },
-    Ready { op: "embed", state: "embedded", make: transform::<Embed> },
-    Ready { op: "tiles", state: "tiled", make: expand::<Tiles> },
+const BUILT_IN: &[BuiltIn] = &[
+    BuiltIn { op: "decode", stage: "decoded", make: transform::<Decode> },
+    BuiltIn { op: "resize", stage: "resized", make: transform::<Resize> },
+    BuiltIn { op: "center_crop", stage: "cropped", make: transform::<CenterCrop> },
+    BuiltIn { op: "random_crop", stage: "cropped", make: transform::<RandomCrop> },
+    BuiltIn { op: "random_resized_crop", stage: "cropped", make: transform::<RandomResizedCrop> },
+    BuiltIn { op: "random_horizontal_flip", stage: "flipped", make: transform::<RandomHorizontalFlip> },
+    BuiltIn { op: "grayscale", stage: "grayscaled", make: transform::<Grayscale> },
+    BuiltIn { op: "center_pixels", stage: "pixel-centered", make: transform::<Center> },
+    BuiltIn { op: "normalize", stage: "normalized", make: transform::<Normalize> },
+    BuiltIn { op: "to_chw", stage: "channels-first", make: transform::<ToChw> },
+    BuiltIn { op: "decode_mask", stage: "mask-decoded", make: transform::<DecodeMask> },
+    BuiltIn { op: "take_json", stage: "taken", make: sample_transform::<TakeJson> },
+    BuiltIn { op: "drop", stage: "dropped", make: sample_transform::<Drop> },
+    BuiltIn { op: "function", stage: "called", make: sample_transform::<Function> },
+    BuiltIn { op: "decode_audio", stage: "decoded", make: transform::<DecodeAudio> },
+    BuiltIn { op: "log_mel_spectrogram", stage: "spectrogram-encoded", make: transform::<LogMelSpectrogram> },
+    BuiltIn { op: "decode_signal", stage: "decoded", make: transform::<DecodeSignal> },
+    BuiltIn { op: "signal_windows", stage: "decoded", make: flat_map::<SignalWindows> },
+    BuiltIn { op: "aggregate_signal", stage: "aggregated", make: transform::<AggregateSignal> },
+    BuiltIn { op: "decode_npy", stage: "decoded", make: transform::<DecodeNpy> },
+    BuiltIn { op: "rms", stage: "aggregated", make: transform::<Rms> },
+    BuiltIn { op: "extract_text", stage: "decoded", make: transform::<ExtractText> },
+    BuiltIn { op: "tokenize", stage: "bpe-encoded", make: transform::<Tokenize> },
+    BuiltIn { op: "embed", stage: "embedded", make: transform::<Embed> },
+    BuiltIn { op: "tiles", stage: "tiled", make: flat_map::<Tiles> },
 ];
+
+/// The names of the built-in operations.
+pub(super) fn operations() -> impl Iterator<Item = &'static str> {
+    BUILT_IN.iter().map(|built_in| built_in.op)
+}
 
 impl StepSpec {
     /// A step of operation `op` with these parameters.
     ///
     /// # Panics
-    /// If the parameters do not serialise to a table; those of every ready step do.
+    /// If the parameters do not serialize to a table; those of every built-in step do.
     pub fn new(op: &str, parameters: &impl Serialize) -> Self {
         let mut table = toml::Table::new();
         table.insert("op".to_owned(), op.into());
@@ -99,27 +105,30 @@ impl StepSpec {
         let format = |message: String| Error::Format { name: pipeline.to_owned(), message };
         let mut table = self.0.clone();
         let op = take_text(&mut table, "op").ok_or_else(|| format("a [[step]] has no `op`".to_owned()))?;
-        let ready = READY.iter().find(|ready| ready.op == op).ok_or_else(|| Error::Unknown {
-            what: "operation",
-            found: op.clone(),
-            pipeline: pipeline.to_owned(),
-            choices: READY.iter().map(|ready| ready.op).collect::<Vec<_>>().join(", "),
+        let built_in = BUILT_IN.iter().find(|built_in| built_in.op == op).ok_or_else(|| {
+            let choices = operations().collect::<Vec<_>>().join(", ");
+            Error::Unknown {
+                what: "operation",
+                found: op.clone(),
+                pipeline: pipeline.to_owned(),
+                hint: meant_step(&op).unwrap_or_else(|| format!("one of {choices}")),
+            }
         })?;
         let name = take_text(&mut table, "name").unwrap_or_else(|| op.clone());
-        let state = take_text(&mut table, "state").unwrap_or_else(|| ready.state.to_owned());
+        let stage = take_text(&mut table, "stage").unwrap_or_else(|| built_in.stage.to_owned());
         let fields = match table.remove("fields") {
             None => vec![default_field.to_owned()],
             Some(fields) => fields
                 .try_into()
                 .map_err(|error| format(format!("step `{name}`: `fields` is not a list of names: {error}")))?,
         };
-        let action = (ready.make)(table).map_err(|error| format(format!("step `{name}`: {}", error.message())))?;
-        Ok(Step { name, state, fields, action, spec: Some(self.clone()) })
+        let action = (built_in.make)(table).map_err(|error| format(format!("step `{name}`: {}", error.message())))?;
+        Ok(Step { name, stage, fields, action, spec: Some(self.clone()) })
     }
 }
 
-/// An operation by its name, as `greyscale`, or a whole step as a pipeline file may spell it in one line:
-/// `{ op = "resize", shorter-side = 64 }`.
+/// An operation by its name, as `grayscale`, or a whole step as a pipeline file may spell it in one line:
+/// `{ op = "resize", size = 64 }`.
 impl FromStr for StepSpec {
     type Err = Error;
 

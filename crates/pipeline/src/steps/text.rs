@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, OnceLock};
 
-use forebay_codec::text::{ArticleLimits, EmbeddingTable, Tokeniser, TokeniserRoom, article_text, decode_text};
+use forebay_codec::text::{ArticleLimits, EmbeddingTable, Tokenizer, TokenizerRoom, article_text, decode_text};
 use forebay_codec::{DType, TensorSpec, memory};
 use serde::{Deserialize, Serialize};
 
-use super::text_files::{load_embeddings, load_tokeniser};
+use super::text_files::{load_embeddings, load_tokenizer};
 use super::{encoded, tensor};
 use crate::error::StepError;
 use crate::output::Output;
@@ -17,7 +17,7 @@ use crate::step::{BadParameter, Needs, StepFiles, Transform};
 
 /// The text of a web page's article; all of its visible text where no part of it reads like an article.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, default)]
 pub struct ExtractText {
     /// The character set of all pages, as `utf-8` or `windows-1252`. Unless given, each page is asked.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -36,7 +36,7 @@ impl Transform for ExtractText {
     fn check(&self) -> Result<(), BadParameter> {
         let known = self.charset.as_deref().is_none_or(|charset| decode_text(b"", Some(charset)).is_ok());
         BadParameter::unless(known, "charset", &self.charset, "a character set that browsers know, as utf-8")?;
-        BadParameter::unless(self.bytes_max > 0, "bytes-max", &self.bytes_max, "at least 1")
+        BadParameter::unless(self.bytes_max > 0, "bytes_max", &self.bytes_max, "at least 1")
     }
 
     fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs> {
@@ -54,28 +54,28 @@ impl Transform for ExtractText {
 
 /// Turns text into token ids, `int32[tokens]`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
-pub struct Tokenise {
-    /// `bytes`, where every byte is a token; or the path of a tokeniser: a Hugging Face `tokenizer.json`, a SentencePiece
+#[serde(deny_unknown_fields, default)]
+pub struct Tokenize {
+    /// `bytes`, where every byte is a token; or the path of a tokenizer: a Hugging Face `tokenizer.json`, a SentencePiece
     /// `.model`, a `.tiktoken` file, GPT-2's `vocab.json` or `encoder.json` beside its merges, or a folder with one of these.
-    pub tokeniser: String,
+    pub tokenizer: String,
     /// The pattern that a `.tiktoken` file was made with: `gpt2` or `cl100k`. Other files say it themselves.
     pub pattern: TokenPattern,
     /// A token to put before each text, by its name in the vocabulary.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub begin: Option<String>,
+    pub bos_token: Option<String>,
     /// A token to put after each text, by its name in the vocabulary; it stays when a text is cut.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub end: Option<String>,
+    pub eos_token: Option<String>,
     /// The most tokens; what a text has more is cut off.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub length_max: Option<usize>,
-    /// Fills every text up to so many tokens, so that all are as long. Needs a `length-max` that is no larger.
+    pub max_length: Option<usize>,
+    /// Fills every text up to so many tokens, so that all are as long. Needs a `max_length` that is no larger.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pad_to: Option<usize>,
     /// The id that texts are filled up with.
-    pub pad_id: i32,
-    /// The tokeniser and the ids around a text, had when first wanted.
+    pub pad_token_id: i32,
+    /// The tokenizer and the ids around a text, had when first wanted.
     #[serde(skip)]
     loaded: OnceLock<Loaded>,
 }
@@ -90,32 +90,32 @@ pub enum TokenPattern {
     Cl100k,
 }
 
-/// What `tokeniser` says where no file is wanted.
+/// What `tokenizer` says where no file is wanted.
 pub(super) const BYTES: &str = "bytes";
 
 #[derive(Debug, Clone)]
 pub(super) struct Loaded {
-    pub(super) tokeniser: Arc<Tokeniser>,
+    pub(super) tokenizer: Arc<Tokenizer>,
     begin: Option<u32>,
     end: Option<u32>,
 }
 
-impl Default for Tokenise {
+impl Default for Tokenize {
     fn default() -> Self {
         Self {
-            tokeniser: BYTES.to_owned(),
+            tokenizer: BYTES.to_owned(),
             pattern: TokenPattern::Gpt2,
-            begin: None,
-            end: None,
-            length_max: None,
+            bos_token: None,
+            eos_token: None,
+            max_length: None,
             pad_to: None,
-            pad_id: 0,
+            pad_token_id: 0,
             loaded: OnceLock::new(),
         }
     }
 }
 
-impl Tokenise {
+impl Tokenize {
     fn loaded(&self) -> Result<&Loaded, StepError> {
         if let Some(loaded) = self.loaded.get() {
             return Ok(loaded);
@@ -124,31 +124,31 @@ impl Tokenise {
         Ok(self.loaded.get_or_init(|| loaded))
     }
 
-    /// The tokeniser, if it has the tokens that are wanted of it.
+    /// The tokenizer, if it has the tokens that are wanted of it.
     pub(super) fn load(&self) -> Result<Loaded, StepError> {
-        let tokeniser = load_tokeniser(&self.tokeniser, self.pattern)?;
+        let tokenizer = load_tokenizer(&self.tokenizer, self.pattern)?;
         let id = |name: &Option<String>| match name {
             None => Ok(None),
-            Some(name) => tokeniser.id_of(name).map(Some).ok_or_else(|| StepError::File {
-                what: "tokeniser",
-                path: self.tokeniser.clone(),
+            Some(name) => tokenizer.id_of(name).map(Some).ok_or_else(|| StepError::File {
+                what: "tokenizer",
+                path: self.tokenizer.clone(),
                 source: format!("it has no token `{name}`").into(),
-                hint: "`begin` and `end` are names of tokens as the vocabulary spells them",
+                hint: "`bos_token` and `eos_token` are names of tokens as the vocabulary spells them",
             }),
         };
-        let (begin, end) = (id(&self.begin)?, id(&self.end)?);
-        Ok(Loaded { tokeniser, begin, end })
+        let (begin, end) = (id(&self.bos_token)?, id(&self.eos_token)?);
+        Ok(Loaded { tokenizer, begin, end })
     }
 }
 
 #[derive(Default)]
-struct TokeniseScratch {
+struct TokenizeScratch {
     ids: Vec<u32>,
     /// With the words that were seen.
-    room: TokeniserRoom,
+    room: TokenizerRoom,
 }
 
-impl Scratch for TokeniseScratch {
+impl Scratch for TokenizeScratch {
     fn capacity_bytes(&self) -> usize {
         self.ids.capacity_bytes()
     }
@@ -158,14 +158,14 @@ impl Scratch for TokeniseScratch {
     }
 }
 
-impl Transform for Tokenise {
+impl Transform for Tokenize {
     fn check(&self) -> Result<(), BadParameter> {
-        BadParameter::unless(!self.tokeniser.is_empty(), "tokeniser", &self.tokeniser, "`bytes` or a path")?;
-        let around = usize::from(self.begin.is_some()) + usize::from(self.end.is_some());
-        let room = self.length_max.is_none_or(|length| length > around);
-        BadParameter::unless(room, "length-max", &self.length_max, "more than the tokens around a text")?;
-        let fits = self.pad_to.is_none_or(|pad| self.length_max.is_some_and(|length| length <= pad));
-        BadParameter::unless(fits, "pad-to", &self.pad_to, "at least `length-max`, which must be given with it")
+        BadParameter::unless(!self.tokenizer.is_empty(), "tokenizer", &self.tokenizer, "`bytes` or a path")?;
+        let around = usize::from(self.bos_token.is_some()) + usize::from(self.eos_token.is_some());
+        let is_long_enough = self.max_length.is_none_or(|length| length > around);
+        BadParameter::unless(is_long_enough, "max_length", &self.max_length, "more than the tokens around a text")?;
+        let fits = self.pad_to.is_none_or(|pad| self.max_length.is_some_and(|length| length <= pad));
+        BadParameter::unless(fits, "pad_to", &self.pad_to, "at least `max_length`, which must be given with it")
     }
 
     fn files(&self) -> Option<&dyn StepFiles> {
@@ -180,29 +180,29 @@ impl Transform for Tokenise {
     }
 
     fn run(&self, input: ValueView<'_>, output: &mut Output<'_>, scope: &mut Scope) -> Result<(), StepError> {
-        let Loaded { tokeniser, begin, end } = self.loaded()?;
-        let TokeniseScratch { ids, room } = scope.scratch();
+        let Loaded { tokenizer, begin, end } = self.loaded()?;
+        let TokenizeScratch { ids, room } = scope.scratch();
         ids.clear();
         ids.extend(begin);
         match input {
-            ValueView::Text(text) => tokeniser.encode_into(text, room, ids),
-            _ => tokeniser.encode_into(&decode_text(encoded(input)?, None)?, room, ids),
+            ValueView::Text(text) => tokenizer.encode_into(text, room, ids),
+            _ => tokenizer.encode_into(&decode_text(encoded(input)?, None)?, room, ids),
         }
-        if let Some(length) = self.length_max {
+        if let Some(length) = self.max_length {
             ids.truncate(length - usize::from(end.is_some()));
         }
         ids.extend(end);
         // A negative id to fill with has the same bits.
-        ids.resize(self.pad_to.unwrap_or(ids.len()), self.pad_id as u32);
+        ids.resize(self.pad_to.unwrap_or(ids.len()), self.pad_token_id as u32);
         let spec = TensorSpec::new(DType::I32, &[ids.len()]);
         output.tensor(spec)?.data.copy_from_slice(bytemuck::cast_slice(ids));
         Ok(())
     }
 }
 
-/// Turns token ids into rows of numbers: `int32[tokens]` to `float32[tokens, columns]`.
+/// Turns token ids into rows of numbers: `int32[tokens]` to `float32[tokens, embedding_dim]`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields, default)]
 pub struct Embed {
     /// The path of a table, `.npy` or `.safetensors`: float32, a row for each token. Unless given, the table is random.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -213,9 +213,9 @@ pub struct Embed {
     /// The seed of a random table.
     pub seed: u64,
     /// How many tokens a random table has; GPT-2's vocabulary, unless given.
-    pub rows: usize,
+    pub num_embeddings: usize,
     /// How many numbers a token becomes. A table that is given must have so many.
-    pub columns: usize,
+    pub embedding_dim: usize,
     /// The table, had when first wanted.
     #[serde(skip)]
     loaded: OnceLock<Arc<EmbeddingTable>>,
@@ -223,7 +223,14 @@ pub struct Embed {
 
 impl Default for Embed {
     fn default() -> Self {
-        Self { table: None, tensor: None, seed: 42, rows: 50_257, columns: 768, loaded: OnceLock::new() }
+        Self {
+            table: None,
+            tensor: None,
+            seed: 42,
+            num_embeddings: 50_257,
+            embedding_dim: 768,
+            loaded: OnceLock::new(),
+        }
     }
 }
 
@@ -239,8 +246,8 @@ impl Embed {
 
 impl Transform for Embed {
     fn check(&self) -> Result<(), BadParameter> {
-        BadParameter::unless(self.rows > 0, "rows", &self.rows, "at least 1")?;
-        BadParameter::unless(self.columns > 0, "columns", &self.columns, "at least 1")?;
+        BadParameter::unless(self.num_embeddings > 0, "num_embeddings", &self.num_embeddings, "at least 1")?;
+        BadParameter::unless(self.embedding_dim > 0, "embedding_dim", &self.embedding_dim, "at least 1")?;
         let alone = self.tensor.is_none() || self.table.is_some();
         BadParameter::unless(alone, "tensor", &self.tensor, "given with a `table` only")
     }
@@ -252,7 +259,7 @@ impl Transform for Embed {
     fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs> {
         match input {
             FieldType::Tensor { dtype: DType::I32, dims } if dims.len() == 1 => {
-                Ok(FieldType::Tensor { dtype: DType::F32, dims: vec![dims[0], Some(self.columns)] })
+                Ok(FieldType::Tensor { dtype: DType::F32, dims: vec![dims[0], Some(self.embedding_dim)] })
             }
             _ => Err(Needs("token ids, int32[tokens]".to_owned())),
         }
@@ -265,16 +272,16 @@ impl Transform for Embed {
         let mut copy = Vec::new();
         let ids = view.elements_or_copy::<i32>(&mut copy).ok_or_else(unfit)?;
         let table = self.loaded()?;
-        let mut place = output.tensor(TensorSpec::new(DType::F32, &[ids.len(), self.columns]))?;
-        if let Some(numbers) = place.elements_mut::<f32>() {
+        let mut slot = output.tensor(TensorSpec::new(DType::F32, &[ids.len(), self.embedding_dim]))?;
+        if let Some(numbers) = slot.elements_mut::<f32>() {
             return Ok(table.lookup_into(ids, numbers)?);
         }
         // The slot of a batch may lie anywhere.
         let floats: &mut Vec<f32> = scope.scratch();
-        memory::reserve(floats, ids.len() * self.columns)?;
-        floats.resize(ids.len() * self.columns, 0.0);
+        memory::reserve(floats, ids.len() * self.embedding_dim)?;
+        floats.resize(ids.len() * self.embedding_dim, 0.0);
         table.lookup_into(ids, floats)?;
-        place.data.copy_from_slice(bytemuck::cast_slice(floats));
+        slot.data.copy_from_slice(bytemuck::cast_slice(floats));
         Ok(())
     }
 }

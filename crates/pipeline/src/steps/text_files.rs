@@ -16,16 +16,16 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 use std::time::SystemTime;
 
-use forebay_codec::text::{EmbeddingTable, Pattern, Tokeniser};
+use forebay_codec::text::{EmbeddingTable, Pattern, Tokenizer};
 use forebay_storage::read_file;
 
-use super::text::{BYTES, Embed, TokenPattern, Tokenise};
+use super::text::{BYTES, Embed, TokenPattern, Tokenize};
 use crate::error::{Error, Result, StepError};
 use crate::pipeline::Pipeline;
 use crate::step::{Step, StepFiles};
 
-/// The largest file of a tokeniser that is read: ten times the largest in use.
-const TOKENISER_BYTES_MAX: u64 = 256 << 20;
+/// The largest file of a tokenizer that is read: ten times the largest in use.
+const TOKENIZER_BYTES_MAX: u64 = 256 << 20;
 
 /// The largest table of embeddings: a million rows of a thousand columns.
 const TABLE_BYTES_MAX: u64 = 4 << 30;
@@ -77,17 +77,17 @@ pub fn with_absolute_files(pipeline: Pipeline, base: &Path) -> Result<Pipeline> 
     if changed { Pipeline::from_spec(&spec) } else { Ok(pipeline) }
 }
 
-impl StepFiles for Tokenise {
+impl StepFiles for Tokenize {
     fn paths(&self) -> Vec<(&'static str, &str)> {
-        if self.tokeniser == BYTES { Vec::new() } else { vec![("tokeniser", &self.tokeniser)] }
+        if self.tokenizer == BYTES { Vec::new() } else { vec![("tokenizer", &self.tokenizer)] }
     }
 
     fn named(&self) -> Result<Vec<PathBuf>, StepError> {
-        tokeniser_files(&self.tokeniser)
+        tokenizer_files(&self.tokenizer)
     }
 
     fn prepare(&self) -> Result<Arc<dyn Any + Send + Sync>, StepError> {
-        Ok(self.load()?.tokeniser)
+        Ok(self.load()?.tokenizer)
     }
 }
 
@@ -101,35 +101,35 @@ impl StepFiles for Embed {
     }
 }
 
-/// The tokeniser that `path` names.
-pub(super) fn load_tokeniser(path: &str, pattern: TokenPattern) -> Result<Arc<Tokeniser>, StepError> {
-    static LOADED: Kept<(Vec<Stamp>, bool), Tokeniser> = Kept::new();
-    let fail = |source| failure("tokeniser", path, source, TOKENISER_HINT);
-    let files = tokeniser_files(path)?;
+/// The tokenizer that `path` names.
+pub(super) fn load_tokenizer(path: &str, pattern: TokenPattern) -> Result<Arc<Tokenizer>, StepError> {
+    static LOADED: Kept<(Vec<Stamp>, bool), Tokenizer> = Kept::new();
+    let fail = |source| failure("tokenizer", path, source, TOKENIZER_HINT);
+    let files = tokenizer_files(path)?;
     let key = (stamps(&files).map_err(fail)?, pattern == TokenPattern::Cl100k);
-    LOADED.get_or_load(key, || read_tokeniser(&files, pattern)).map_err(fail)
+    LOADED.get_or_load(key, || read_tokenizer(&files, pattern)).map_err(fail)
 }
 
-const TOKENISER_HINT: &str = "name a tokenizer.json, a .model, a .tiktoken, or a vocab.json with its merges.txt beside it; \
-                              or use `tokeniser = \"bytes\"`, which needs no file";
+const TOKENIZER_HINT: &str = "name a tokenizer.json, a .model, a .tiktoken, or a vocab.json with its merges.txt beside it; \
+                              or use `tokenizer = \"bytes\"`, which needs no file";
 
-fn read_tokeniser(files: &[PathBuf], pattern: TokenPattern) -> Result<Tokeniser, Cause> {
+fn read_tokenizer(files: &[PathBuf], pattern: TokenPattern) -> Result<Tokenizer, Cause> {
     let pattern = match pattern {
         TokenPattern::Gpt2 => Pattern::Gpt2,
         TokenPattern::Cl100k => Pattern::Cl100k { digits_max: 3 },
     };
     Ok(match files {
-        [] => Tokeniser::byte_level(),
-        [vocabulary, merges] => Tokeniser::from_gpt2(
-            &read_file(vocabulary, TOKENISER_BYTES_MAX)?,
-            &read_file(merges, TOKENISER_BYTES_MAX)?,
+        [] => Tokenizer::byte_level(),
+        [vocabulary, merges] => Tokenizer::from_gpt2(
+            &read_file(vocabulary, TOKENIZER_BYTES_MAX)?,
+            &read_file(merges, TOKENIZER_BYTES_MAX)?,
         )?,
         [file, ..] => {
-            let bytes = read_file(file, TOKENISER_BYTES_MAX)?;
+            let bytes = read_file(file, TOKENIZER_BYTES_MAX)?;
             match extension(file) {
-                "json" => Tokeniser::from_hugging_face(&bytes)?,
-                "tiktoken" => Tokeniser::from_tiktoken(&bytes, pattern)?,
-                _ => Tokeniser::from_sentencepiece(&bytes)?,
+                "json" => Tokenizer::from_hugging_face(&bytes)?,
+                "tiktoken" => Tokenizer::from_tiktoken(&bytes, pattern)?,
+                _ => Tokenizer::from_sentencepiece(&bytes)?,
             }
         }
     })
@@ -138,16 +138,16 @@ fn read_tokeniser(files: &[PathBuf], pattern: TokenPattern) -> Result<Tokeniser,
 /// GPT-2's vocabulary and the merges beside it, under the two names that each goes by.
 const PAIRS: [(&str, &str); 2] = [("vocab.json", "merges.txt"), ("encoder.json", "vocab.bpe")];
 
-/// The files of the tokeniser that `path` names; `bytes` needs none.
-fn tokeniser_files(path: &str) -> Result<Vec<PathBuf>, StepError> {
+/// The files of the tokenizer that `path` names; `bytes` needs none.
+fn tokenizer_files(path: &str) -> Result<Vec<PathBuf>, StepError> {
     if path == BYTES {
         return Ok(Vec::new());
     }
-    find_tokeniser(Path::new(path)).map_err(|source| failure("tokeniser", path, source, TOKENISER_HINT))
+    find_tokenizer(Path::new(path)).map_err(|source| failure("tokenizer", path, source, TOKENIZER_HINT))
 }
 
 /// The file (or GPT-2's two files) that a path or folder means.
-fn find_tokeniser(path: &Path) -> Result<Vec<PathBuf>, Cause> {
+fn find_tokenizer(path: &Path) -> Result<Vec<PathBuf>, Cause> {
     if path.is_dir() {
         let whole = ["tokenizer.json", "tokenizer.model", "sentencepiece.bpe.model", "spiece.model"];
         if let Some(file) = whole.iter().map(|name| path.join(name)).find(|file| file.is_file()) {
@@ -155,7 +155,7 @@ fn find_tokeniser(path: &Path) -> Result<Vec<PathBuf>, Cause> {
         }
         let pairs = PAIRS.iter().map(|(vocabulary, merges)| vec![path.join(vocabulary), path.join(merges)]);
         let found = pairs.into_iter().find(|pair| pair.iter().all(|file| file.is_file()));
-        return found.ok_or_else(|| "the folder has no tokeniser".into());
+        return found.ok_or_else(|| "the folder has no tokenizer".into());
     }
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     if let Some((_, merges)) = PAIRS.iter().find(|(vocabulary, _)| *vocabulary == name) {
@@ -163,7 +163,7 @@ fn find_tokeniser(path: &Path) -> Result<Vec<PathBuf>, Cause> {
     }
     match extension(path) {
         "json" | "tiktoken" | "model" => Ok(vec![path.to_owned()]),
-        other => Err(format!("`.{other}` is no kind of tokeniser").into()),
+        other => Err(format!("`.{other}` is no kind of tokenizer").into()),
     }
 }
 
@@ -172,8 +172,8 @@ pub(super) fn load_embeddings(step: &Embed) -> Result<Arc<EmbeddingTable>, StepE
     static READ: Kept<(Vec<Stamp>, Option<String>), EmbeddingTable> = Kept::new();
     static SEEDED: Kept<(u64, usize, usize), EmbeddingTable> = Kept::new();
     let Some(path) = &step.table else {
-        let make = || Ok(EmbeddingTable::seeded(step.seed, step.rows, step.columns)?);
-        let key = (step.seed, step.rows, step.columns);
+        let make = || Ok(EmbeddingTable::seeded(step.seed, step.num_embeddings, step.embedding_dim)?);
+        let key = (step.seed, step.num_embeddings, step.embedding_dim);
         return SEEDED.get_or_load(key, make).map_err(|cause| failure("table", "random", cause, TABLE_HINT));
     };
     let fail = |source| failure("table of embeddings", path, source, TABLE_HINT);
@@ -187,10 +187,10 @@ pub(super) fn load_embeddings(step: &Embed) -> Result<Arc<EmbeddingTable>, StepE
         other => Err(format!("`.{other}` is no kind of table").into()),
     });
     let table = table.map_err(fail)?;
-    if table.columns() == step.columns {
+    if table.columns() == step.embedding_dim {
         return Ok(table);
     }
-    Err(fail(format!("it has {} columns, but `columns` is {}", table.columns(), step.columns).into()))
+    Err(fail(format!("it has {} columns, but `embedding_dim` is {}", table.columns(), step.embedding_dim).into()))
 }
 
 const TABLE_HINT: &str =

@@ -7,12 +7,12 @@ use super::{picture, picture_of, picture_type};
 use crate::error::StepError;
 use crate::sample::{Field, Sample, Value};
 use crate::schema::FieldType;
-use crate::step::{BadParameter, Expand, Needs, Parts};
+use crate::step::{BadParameter, FlatMap, Needs, Parts};
 
 /// Cuts a picture into square tiles, row by row. What is left at the right and bottom edge is dropped; a picture smaller
 /// than one tile gives none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields)]
 pub struct Tiles {
     /// Width and height of a tile in pixels.
     pub size: usize,
@@ -21,9 +21,9 @@ pub struct Tiles {
 /// The most samples that one sample may become; part `n` of sample `i` gets the number `i · PARTS_MAX + n`.
 pub(super) const PARTS_MAX: u64 = 1 << 20;
 
-impl Expand for Tiles {
+impl FlatMap for Tiles {
     fn check(&self) -> Result<(), BadParameter> {
-        super::crop::check_size(self.size)
+        super::Size::from(self.size).check()
     }
 
     fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs> {
@@ -31,7 +31,7 @@ impl Expand for Tiles {
         Ok(picture_of(dtype, [Some(self.size), Some(self.size), channels]))
     }
 
-    fn expand(&self, sample: &Sample, field: &str, parts: &mut Parts<'_>) -> Result<(), StepError> {
+    fn flat_map(&self, sample: &Sample, field: &str, parts: &mut Parts<'_>) -> Result<(), StepError> {
         let value = sample.field(field).ok_or_else(|| StepError::NoField { field: field.to_owned() })?;
         let (view, [height, width, channels]) = picture(value.view())?;
         let spec = TensorSpec::new(view.spec.dtype, &[self.size, self.size, channels]);

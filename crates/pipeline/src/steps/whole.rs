@@ -14,7 +14,7 @@ use crate::remade::Remade;
 use crate::sample::{SampleView, ValueView};
 use crate::schema::{FieldType, Schema};
 use crate::scope::Scope;
-use crate::step::{BadParameter, Needs, Remake};
+use crate::step::{BadParameter, Needs, SampleTransform};
 use crate::stored::fill;
 
 /// Takes its fields away.
@@ -22,7 +22,7 @@ use crate::stored::fill;
 #[serde(deny_unknown_fields)]
 pub struct Drop {}
 
-impl Remake for Drop {
+impl SampleTransform for Drop {
     fn output_schema(&self, fields: &[String], input: &Schema) -> Result<Schema, Needs> {
         require_fields(fields, input)?;
         let kept = input.fields.iter().filter(|(name, _)| !fields.contains(name)).cloned();
@@ -46,7 +46,7 @@ impl Remake for Drop {
 
 /// Takes values out of a JSON document, each into a field of its own.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, rename_all = "kebab-case")]
+#[serde(deny_unknown_fields)]
 pub struct TakeJson {
     /// What to take: the name of the new field, and where in the document its value is and what type it has.
     pub values: BTreeMap<String, JsonValue>,
@@ -63,10 +63,10 @@ pub struct JsonValue {
     pub kind: FieldType,
 }
 
-impl Remake for TakeJson {
+impl SampleTransform for TakeJson {
     fn check(&self) -> Result<(), BadParameter> {
-        let sound = |value: &&JsonValue| value.at.is_empty() || value.at.starts_with('/');
-        match self.values.values().find(|value| !sound(value)) {
+        let is_pointer = |value: &&JsonValue| value.at.is_empty() || value.at.starts_with('/');
+        match self.values.values().find(|value| !is_pointer(value)) {
             Some(value) => {
                 BadParameter::unless(false, "values.at", &value.at, "a JSON pointer such as `/objects/boxes`")
             }
@@ -205,7 +205,7 @@ pub trait Call: std::fmt::Debug + Send + Sync {
     ) -> Result<(), StepError>;
 }
 
-impl Remake for Function {
+impl SampleTransform for Function {
     fn is_random(&self) -> bool {
         self.random
     }
@@ -214,7 +214,7 @@ impl Remake for Function {
         self.call.is_some()
     }
 
-    fn resolved(&self, find: &dyn Fn(&str) -> Option<Arc<dyn Call>>) -> Option<Arc<dyn Remake>> {
+    fn resolved(&self, find: &dyn Fn(&str) -> Option<Arc<dyn Call>>) -> Option<Arc<dyn SampleTransform>> {
         let call = find(&self.function)?;
         Some(Arc::new(Self { call: Some(call), ..self.clone() }))
     }

@@ -1,9 +1,10 @@
 //! Against TensorFlow's own results, from the golden files.
 
 use forebay_codec::Tensor;
-use forebay_pipeline::{Draw, Value};
+use forebay_pipeline::{RngKey, Value};
 
-use crate::support::{bytes_value, data_folder, difference_max, run, run_all, sample, step};
+use crate::data::data_folder;
+use crate::support::{bytes_value, difference_max, run, run_all, sample, step};
 
 /// Reads a NumPy file of bytes: its header is a Python literal whose shape is all we need.
 fn read_npy(path: &std::path::Path) -> Tensor {
@@ -21,13 +22,11 @@ const PICTURES: [&str; 3] = ["Abyssinian_116", "Birman_65", "Egyptian_Mau_57"];
 #[test]
 fn decode_and_resize_equal_tensorflow() {
     let (Some(golden), Some(photos)) = (data_folder("golden"), data_folder("images-jpeg")) else { return };
-    let steps = [
-        step("op = \"decode\"\nfast-dct = true"),
-        step("op = \"resize\"\nshorter-side = 256\nvariant = \"tensorflow\""),
-    ];
+    let steps =
+        [step("op = \"decode\"\nfast_dct = true"), step("op = \"resize\"\nsize = 256\nvariant = \"tensorflow\"")];
     for name in PICTURES {
         let file = std::fs::read(photos.join(format!("{name}.jpg"))).unwrap();
-        let mut out = run_all(&steps, &sample(bytes_value(file)), Draw::default());
+        let mut out = run_all(&steps, &sample(bytes_value(file)), RngKey::default());
         let Value::Tensor(ours) = out.pop().unwrap().fields.pop().unwrap().value else { panic!("a tensor") };
         let theirs = read_npy(&golden.join(format!("resize-{name}.npy")));
         assert_eq!(difference_max(ours.view(), theirs.view()), 0, "{name}");
@@ -35,11 +34,11 @@ fn decode_and_resize_equal_tensorflow() {
 }
 
 #[test]
-fn greyscale_equals_tensorflow() {
+fn grayscale_equals_tensorflow() {
     let Some(golden) = data_folder("golden") else { return };
     for name in PICTURES {
         let resized = read_npy(&golden.join(format!("resize-{name}.npy")));
-        let ours = run("op = \"greyscale\"", resized);
+        let ours = run("op = \"grayscale\"", resized);
         let theirs = read_npy(&golden.join(format!("grey-{name}.npy")));
         assert_eq!(difference_max(ours.view(), theirs.view()), 0, "{name}");
     }

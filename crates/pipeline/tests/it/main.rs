@@ -6,6 +6,8 @@
     reason = "a test stops when it cannot go on, and says why it skips"
 )]
 
+#[path = "../../../../tests/data.rs"]
+mod data;
 mod domains;
 mod golden;
 mod pillow;

@@ -101,8 +101,7 @@ fn resizing_equals_pillow_at_hard_edges() {
             for (new_width, new_height) in SIZES {
                 writeln!(requests, "{filter} {width} {height} {channels} {new_width} {new_height}").unwrap();
                 requests.extend(&input.data()[..]);
-                let step =
-                    format!("op = \"resize\"\nwidth = {new_width}\nheight = {new_height}\nfilter = \"{filter}\"");
+                let step = format!("op = \"resize\"\nsize = [{new_height}, {new_width}]\ninterpolation = \"{filter}\"");
                 let name = format!("{name}, {filter}, {new_width} × {new_height}");
                 cases.push((name, levels_max, run(&step, input.clone())));
             }

@@ -1,15 +1,15 @@
 //! Pipelines are checked when they are made.
 
-use forebay_pipeline::{Pipeline, Setting, Split, ready, ready_names};
+use forebay_pipeline::{Pipeline, Setting, Split, preset, preset_names};
 
 fn error(steps: &str) -> String {
     Pipeline::from_toml("mine", &format!("name = \"mine\"\n{steps}")).unwrap_err().to_string()
 }
 
 #[test]
-fn the_ready_pipelines_are_sound() {
-    for name in ready_names() {
-        let pipeline = ready(name).unwrap();
+fn the_ready_pipelines_are_valid() {
+    for name in preset_names() {
+        let pipeline = preset(name).unwrap();
         assert_eq!(pipeline.name(), name);
         let output = pipeline.output().field(&pipeline.source().field).unwrap();
         // Speech and text are as long as they are, and arrays as large.
@@ -25,14 +25,14 @@ fn the_ready_pipelines_are_sound() {
 
 #[test]
 fn segmentation_gives_pictures_and_masks() {
-    let pipeline = ready("segmentation").unwrap();
+    let pipeline = preset("segmentation").unwrap();
     assert_eq!(pipeline.output().to_string(), "image: float32[3, 512, 512], mask: uint8[512, 512]");
     let names: Vec<String> = pipeline.splits().into_iter().map(|split| split.name).collect();
     assert_eq!(names, ["unprocessed", "concatenated", "decoded", "mask-decoded", "resized"]);
     // As its page says.
     let fields = "source.fields=[{field = \"mask\", from = \"{folder:images=masks}/{stem}.png\"}]";
     let pipeline =
-        with("segmentation", &["source.files=images/**/*.{jpg,png}", fields, "decode-mask.keep-depth=true"]).unwrap();
+        with("segmentation", &["source.files=images/**/*.{jpg,png}", fields, "decode_mask.keep_depth=true"]).unwrap();
     assert_eq!(pipeline.output().to_string(), "image: float32[3, 512, 512], mask: uint16[512, 512]");
     let message =
         with("segmentation", &["source.fields=[{field = \"mask\", from = \"{stme}.png\"}]"]).unwrap_err().to_string();
@@ -41,7 +41,7 @@ fn segmentation_gives_pictures_and_masks() {
 
 #[test]
 fn cv_has_the_splits_of_the_paper() {
-    let pipeline = ready("cv").unwrap();
+    let pipeline = preset("cv").unwrap();
     let names: Vec<String> = pipeline.splits().into_iter().map(|split| split.name).collect();
     assert_eq!(names, ["unprocessed", "concatenated", "decoded", "resized", "pixel-centered"]);
     assert_eq!(pipeline.output().to_string(), "image: float32[224, 224, 3], label: int");
@@ -53,36 +53,36 @@ fn cv_has_the_splits_of_the_paper() {
 
 fn with(name: &str, settings: &[&str]) -> forebay_pipeline::Result<Pipeline> {
     let settings = settings.iter().map(|text| text.parse::<Setting>()).collect::<Result<Vec<_>, _>>()?;
-    ready(name)?.with_settings(&settings)
+    preset(name)?.with_settings(&settings)
 }
 
 #[test]
 fn parameters_are_set_from_outside() {
     let pipeline =
-        with("cv", &["random-crop.size=192", "resize.filter=lanczos", "source.files=**/*.{png,l3}"]).unwrap();
+        with("cv", &["random_crop.size=192", "resize.interpolation=lanczos", "source.files=**/*.{png,l3}"]).unwrap();
     assert_eq!(pipeline.output().to_string(), "image: float32[192, 192, 3], label: int");
     assert_eq!(pipeline.source().files.as_deref(), Some("**/*.{png,l3}"));
     // As a pipeline file spells them: lists, truth and numbers; text with or without quotes.
     let settings =
-        ["signal-windows.channels=[0, 2]", "signal-windows.remove-offset=false", "aggregate-signal.power=\"active\""];
+        ["signal_windows.channels=[0, 2]", "signal_windows.remove_offset=false", "aggregate_signal.power=\"active\""];
     let nilm = with("nilm", &settings).unwrap();
     let text = toml::to_string(&nilm.to_spec().unwrap()).unwrap();
     assert!(text.contains("channels = [0, 2]") && text.contains("power = \"active\""), "{text}");
-    assert_eq!(with("cv", &[]).unwrap().to_spec(), ready("cv").unwrap().to_spec());
+    assert_eq!(with("cv", &[]).unwrap().to_spec(), preset("cv").unwrap().to_spec());
 }
 
 #[test]
 fn settings_that_fit_nothing_are_errors_that_say_what_does() {
     for (setting, expected) in [
-        ("random-crop.size", "write `STEP.PARAMETER=VALUE`"),
+        ("random_crop.size", "write `STEP.PARAMETER=VALUE`"),
         ("size=192", "write `STEP.PARAMETER=VALUE`"),
-        ("crop.size=192", "decode, resize, centre-pixels, random-crop, source"),
-        ("random-crop.sise=192", "sise"),
-        ("random-crop.size=large", "large"),
-        ("random-crop.size=0", "size"),
+        ("crop.size=192", "decode, resize, center_pixels, random_crop, source"),
+        ("random_crop.sise=192", "sise"),
+        ("random_crop.size=large", "large"),
+        ("random_crop.size=0", "size"),
         ("source.flies=*.png", "flies"),
-        ("random-crop.size=1\nname = 2", "random-crop"),
-        ("decode.shorter-side-min=0", "`shorter-side-min` is `0`"),
+        ("random_crop.size=1\nname = 2", "random_crop"),
+        ("decode.shorter_side_min=0", "`shorter_side_min` is `0`"),
     ] {
         let message = with("cv", &[setting]).unwrap_err().to_string();
         assert!(message.contains(expected), "{setting}: {message}");
@@ -90,11 +90,11 @@ fn settings_that_fit_nothing_are_errors_that_say_what_does() {
 }
 
 #[test]
-fn sound_comes_out_at_the_rate_that_goes_in() {
-    let message = with("flac", &["decode-audio.rate=8000"]).unwrap_err().to_string();
-    assert!(message.contains("sound of 8000 hertz") && message.contains("`log-mel`"), "{message}");
-    with("flac", &["decode-audio.rate=8000", "log-mel.rate=8000"]).unwrap();
-    let message = with("nilm", &["signal-windows.window=100"]).unwrap_err().to_string();
+fn audio_comes_out_at_the_rate_that_goes_in() {
+    let message = with("flac", &["decode_audio.sample_rate=8000"]).unwrap_err().to_string();
+    assert!(message.contains("sound of 8000 hertz") && message.contains("`log_mel_spectrogram`"), "{message}");
+    with("flac", &["decode_audio.sample_rate=8000", "log_mel_spectrogram.sample_rate=8000"]).unwrap();
+    let message = with("nilm", &["signal_windows.window=100"]).unwrap_err().to_string();
     assert!(message.contains("at least a period, 128 samples"), "{message}");
 }
 
@@ -103,13 +103,13 @@ fn masks_and_boxes_go_with_whole_pictures_only() {
     let steps = |parameter: &str| {
         format!(
             "[source]\nfields = [{{ field = \"mask\", from = \"masks/{{stem}}.png\" }}]\n[[step]]\nop = \"decode\"\n{parameter}\n\
-             [[step]]\nop = \"decode-mask\"\nfields = [\"mask\"]\n\
-             [[step]]\nop = \"random-crop\"\nsize = 32\nfields = [\"image\", \"mask\"]\n"
+             [[step]]\nop = \"decode_mask\"\nfields = [\"mask\"]\n\
+             [[step]]\nop = \"random_crop\"\nsize = 32\nfields = [\"image\", \"mask\"]\n"
         )
     };
     Pipeline::from_toml("mine", &format!("name = \"mine\"\n{}", steps(""))).unwrap();
-    let message = error(&steps("shorter-side-min = 64"));
-    assert!(message.contains("`shorter-side-min` is `64`, but must be left out where masks"), "{message}");
+    let message = error(&steps("shorter_side_min = 64"));
+    assert!(message.contains("`shorter_side_min` is `64`, but must be left out where masks"), "{message}");
 }
 
 /// What a message lists between backquotes after `expected`.
@@ -149,10 +149,10 @@ fn the_page_of_steps_has_every_step_and_parameter() {
 
 #[test]
 fn a_mismatch_names_both_steps() {
-    let message = error("[[step]]\nop = \"resize\"\nshorter-side = 8\n");
-    assert!(message.contains("`read` gives bytes in field `image`, but `resize` needs a picture"), "{message}");
-    let message = error("[[step]]\nop=\"decode\"\n[[step]]\nop=\"to-chw\"\n[[step]]\nop=\"centre-crop\"\nsize=3\n");
-    assert!(message.contains("`to-chw` gives uint8[3, ?, ?]") && message.contains("`centre-crop` needs"), "{message}");
+    let message = error("[[step]]\nop = \"resize\"\nsize = 8\n");
+    assert!(message.contains("`read` gives bytes in field `image`, but `resize` needs an image"), "{message}");
+    let message = error("[[step]]\nop=\"decode\"\n[[step]]\nop=\"to_chw\"\n[[step]]\nop=\"center_crop\"\nsize=3\n");
+    assert!(message.contains("`to_chw` gives uint8[3, ?, ?]") && message.contains("`center_crop` needs"), "{message}");
     let message = error("[[step]]\nop=\"decode\"\n[[step]]\nop=\"decode\"\nname=\"again\"\n");
     assert!(
         message.contains("`decode` gives uint8[?, ?, 3]") && message.contains("`again` needs encoded bytes"),
@@ -161,7 +161,7 @@ fn a_mismatch_names_both_steps() {
     let message = error("[[step]]\nop=\"decode\"\nfields=[\"mask\"]\n");
     assert!(message.contains("field `mask`") && message.contains("only image: bytes"), "{message}");
     let message = error(
-        "[[step]]\nop=\"decode\"\n[[step]]\nop=\"resize\"\nwidth=10\nheight=20\n[[step]]\nop=\"random-crop\"\nsize=16\n",
+        "[[step]]\nop=\"decode\"\n[[step]]\nop=\"resize\"\nsize = [20, 10]\n[[step]]\nop=\"random_crop\"\nsize=16\n",
     );
     assert!(message.contains("at least 16x16"), "{message}");
 }
@@ -169,31 +169,28 @@ fn a_mismatch_names_both_steps() {
 #[test]
 fn nothing_is_accepted_and_ignored() {
     for (steps, expected) in [
-        ("[[step]]\nop=\"decode\"\ncolor=\"rgb\"\n", "unknown field `color`"),
+        ("[[step]]\nop=\"decode\"\ncolors=\"rgb\"\n", "unknown field `colors`"),
         ("[source]\nfield=\"label\"\n", "cannot be called `label`"),
         ("[source]\nfield=\"\"\n", "not a plain name"),
-        ("[[step]]\nop=\"decode\"\nstate=\"../victim\"\n", "`../victim` is not a plain name"),
-        ("[[step]]\nop=\"decode\"\nstate=\"a+png\"\n", "not a plain name"),
-        ("[[step]]\nop=\"decode\"\n[[step]]\nop=\"random-crop\"\nsize=200000\n", "`size`"),
+        ("[[step]]\nop=\"decode\"\nstage = \"../victim\"\n", "`../victim` is not a plain name"),
+        ("[[step]]\nop=\"decode\"\nstage = \"a+png\"\n", "not a plain name"),
+        ("[[step]]\nop=\"decode\"\n[[step]]\nop=\"random_crop\"\nsize=200000\n", "`size`"),
         ("[[step]]\nop=\"blur\"\n", "no operation `blur`"),
         ("[[step]]\nsize=3\n", "no `op`"),
         ("[source]\nfolder=\"x\"\n", "unknown field `folder`"),
         ("[[step]]\nop=\"decode\"\n[[step]]\nop=\"decode\"\n", "two steps are called `decode`"),
-        ("[[step]]\nop=\"decode\"\n[[step]]\nop=\"resize\"\n", "`shorter-side`"),
-        ("[[step]]\nop=\"decode\"\n[[step]]\nop=\"resize\"\nshorter-side=0\n", "`shorter-side`"),
-        ("[[step]]\nop=\"decode\"\n[[step]]\nop=\"resize\"\nwidth=4\n", "`height`"),
+        ("[[step]]\nop=\"decode\"\n[[step]]\nop=\"resize\"\n", "missing field `size`"),
+        ("[[step]]\nop=\"decode\"\n[[step]]\nop=\"resize\"\nsize=0\n", "`size` is `0`"),
+        ("[[step]]\nop=\"decode\"\n[[step]]\nop=\"resize\"\nsize=[4]\n", "a number of pixels, or [height, width]"),
         (
-            "[[step]]\nop=\"decode\"\n[[step]]\nop=\"resize\"\nshorter-side=9\nfilter=\"area\"\nvariant=\"tensorflow\"\n",
-            "`filter` is",
+            "[[step]]\nop=\"decode\"\n[[step]]\nop=\"resize\"\nsize=9\ninterpolation = \"area\"\nvariant=\"tensorflow\"\n",
+            "`interpolation` is",
         ),
-        ("[[step]]\nop=\"decode\"\n[[step]]\nop=\"random-crop\"\nsize=0\n", "`size`"),
-        ("[[step]]\nop=\"decode\"\n[[step]]\nop=\"horizontal-flip\"\nprobability=1.5\n", "`probability`"),
-        ("[[step]]\nop=\"decode\"\n[[step]]\nop=\"random-resized-crop\"\nsize=8\narea=[0.5,0.1]\n", "`area`"),
-        ("[[step]]\nop=\"decode\"\n[[step]]\nop=\"normalise\"\ndeviation=[0,1,1]\n", "`deviation`"),
-        (
-            "[[step]]\nop=\"decode\"\nstate=\"kept\"\n[[step]]\nop=\"resize\"\nshorter-side=8\nstate=\"kept\"\n",
-            "`kept`",
-        ),
+        ("[[step]]\nop=\"decode\"\n[[step]]\nop=\"random_crop\"\nsize=0\n", "`size`"),
+        ("[[step]]\nop=\"decode\"\n[[step]]\nop=\"random_horizontal_flip\"\np = 1.5\n", "`p` is"),
+        ("[[step]]\nop=\"decode\"\n[[step]]\nop=\"random_resized_crop\"\nsize=8\nscale = [0.5,0.1]\n", "`scale` is"),
+        ("[[step]]\nop=\"decode\"\n[[step]]\nop=\"normalize\"\nstd = [0,1,1]\n", "`std` is"),
+        ("[[step]]\nop=\"decode\"\nstage = \"kept\"\n[[step]]\nop=\"resize\"\nsize=8\nstage = \"kept\"\n", "`kept`"),
     ] {
         let message = error(steps);
         assert!(message.contains(expected), "{steps} gave: {message}");
@@ -203,7 +200,7 @@ fn nothing_is_accepted_and_ignored() {
 #[test]
 fn random_steps_are_never_a_split() {
     let toml =
-        "name=\"m\"\n[[step]]\nop=\"decode\"\n[[step]]\nop=\"random-crop\"\nsize=8\n[[step]]\nop=\"centre-pixels\"\n";
+        "name=\"m\"\n[[step]]\nop=\"decode\"\n[[step]]\nop=\"random_crop\"\nsize=8\n[[step]]\nop=\"center_pixels\"\n";
     let pipeline = Pipeline::from_toml("m", toml).unwrap();
     let names: Vec<String> = pipeline.splits().into_iter().map(|split| split.name).collect();
     assert_eq!(names, ["unprocessed", "concatenated", "decoded"]);
@@ -216,8 +213,8 @@ fn a_source_that_says_something_in_vain_is_refused() {
         ("classes = [\"a\", \"a\"]", "`classes` have `a` twice"),
         ("classes = []", "`classes` are none"),
         ("label = \"none\"\nclasses = [\"a\"]", "`classes` has no effect without `label`"),
-        ("label = \"none\"\nlabel-type = \"float\"", "`label-type` has no effect without `label`"),
-        ("label-type = \"int\"\nclasses = [\"a\"]", "`classes` has no effect without `label-type = \"class\"`"),
+        ("label = \"none\"\nlabel_type = \"float\"", "`label_type` has no effect without `label`"),
+        ("label_type = \"int\"\nclasses = [\"a\"]", "`classes` has no effect without `label_type = \"class\"`"),
         ("label = \"list\"", "`label = \"list\"` has no effect without `files = \"-\"`"),
         ("label = \"function\"", "needs both `label = \"function\"` and `function`"),
         ("function = \"f\"", "needs both `label = \"function\"` and `function`"),
@@ -245,7 +242,7 @@ fn a_source_that_says_something_in_vain_is_refused() {
 
 #[test]
 fn a_label_that_is_a_value_is_a_number() {
-    let text = "name = \"p\"\n[source]\nlabel = \"table\"\ntable = \"t\"\nlabel-type = \"float\"\n";
+    let text = "name = \"p\"\n[source]\nlabel = \"table\"\ntable = \"t\"\nlabel_type = \"float\"\n";
     let pipeline = Pipeline::from_toml("p", text).unwrap();
     assert_eq!(pipeline.output().field("label").unwrap().to_string(), "float32[]");
     let text = "name = \"p\"\n[source]\nlabel = \"top-folder\"\nclasses = [\"a\", \"b\"]\n";

@@ -40,7 +40,7 @@ proptest! {
     fn what_is_stored_comes_back(
         height in 0_usize..5, width in 0_usize..5, label in any::<i64>(), text in ".*", raw in any::<Vec<u8>>(),
     ) {
-        let elements: Vec<f32> = (0..height * width * 3).map(|place| place as f32 - 4.5).collect();
+        let elements: Vec<f32> = (0..height * width * 3).map(|index| index as f32 - 4.5).collect();
         let pixels = Tensor::from_elements(&[height, width, 3], &elements).unwrap();
         let sample = whole_sample(pixels.clone(), label, &text, raw.clone());
         let schema = schema(&[
@@ -56,13 +56,13 @@ proptest! {
     }
 
     #[test]
-    fn damage_is_an_error_never_a_panic(place in 0_usize..400, bit in 0_u8..8, cut in 0_usize..400) {
+    fn damage_is_an_error_never_a_panic(offset in 0_usize..400, bit in 0_u8..8, cut in 0_usize..400) {
         let pixels = Tensor::from_elements(&[2, 2, 3], &[7_u8; 12]).unwrap();
         let record = record(&whole_sample(pixels, 5, "a cat", vec![1, 2, 3]));
         let schema = schema(&[("image", tensor_type(DType::U8, &[None, None, Some(3)])), ("label", FieldType::Int)]);
         let mut damaged = record.to_vec();
-        let place = place % damaged.len();
-        damaged[place] ^= 1 << bit;
+        let offset = offset % damaged.len();
+        damaged[offset] ^= 1 << bit;
         // A flip in the pixels or the key is not seen here: the record's checksum is what catches it.
         if let Ok(sample) = decode_sample(damaged.clone().into(), &schema, 0) {
             prop_assert!(matches!(sample.field("image"), Some(Value::Tensor(_))));

@@ -2,7 +2,7 @@
 
 use forebay_codec::Tensor;
 use forebay_pipeline::{
-    Draw, FieldType, Runner, Sample, SampleView, Strategy, Value, ValueView, decode_sample, encode_sample, ready,
+    FieldType, RngKey, Runner, Sample, SampleView, Strategy, Value, ValueView, decode_sample, encode_sample, preset,
 };
 
 use crate::support::{Collect, bytes_value, picture, run_all, sample};
@@ -21,17 +21,17 @@ fn tensor(sample: &Sample) -> &Tensor {
 }
 
 /// Keeps the sample as the strategy says, reads it back and does the rest.
-fn keep_and_finish(name: &str, draw: Draw) -> (Tensor, usize) {
-    let pipeline = ready("cv").unwrap();
+fn keep_and_finish(name: &str, draw: RngKey) -> (Tensor, usize) {
+    let pipeline = preset("cv").unwrap();
     let strategy = Strategy::parse(&pipeline, name).unwrap();
     assert_eq!(strategy.to_string(), name);
     let input = sample(bytes_value(png()));
-    let mut kept = run_all(strategy.offline(&pipeline), &input, Draw::default()).pop().unwrap();
+    let mut kept = run_all(strategy.offline(&pipeline), &input, RngKey::default()).pop().unwrap();
     kept.fields.push(forebay_pipeline::Field { name: "label".into(), value: Value::Int(3) });
     let fields: Vec<(&str, ValueView<'_>)> =
         kept.fields.iter().map(|field| (&*field.name, field.value.view())).collect();
     let mut record = Vec::new();
-    let encoding = strategy.form.encoding;
+    let encoding = strategy.format.encoding;
     encode_sample(&SampleView { key: &kept.key, index: 5, fields: &fields }, encoding, &mut record).unwrap();
     let bytes = record.len();
     let back = decode_sample(record.into(), &strategy.stored_schema(&pipeline), 5).unwrap();
@@ -44,7 +44,7 @@ fn keep_and_finish(name: &str, draw: Draw) -> (Tensor, usize) {
 
 #[test]
 fn lossless_encodings_change_bytes_not_pixels() {
-    let draw = Draw { seed: 2, epoch: 3 };
+    let draw = RngKey { seed: 2, epoch: 3 };
     let (expected, _) = keep_and_finish("concatenated", draw);
     for split in ["decoded", "resized"] {
         let (raw, raw_bytes) = keep_and_finish(split, draw);
@@ -65,7 +65,7 @@ fn lossless_encodings_change_bytes_not_pixels() {
 
 #[test]
 fn a_strategy_is_checked_and_written_down() {
-    let pipeline = ready("cv").unwrap();
+    let pipeline = preset("cv").unwrap();
     let strategy = Strategy::parse(&pipeline, "resized+png").unwrap();
     assert!(!strategy.is_lossy() && Strategy::parse(&pipeline, "resized+jpeg-50").unwrap().is_lossy());
     assert_eq!(strategy.stored_schema(&pipeline).field("image"), Some(&FieldType::Bytes));
@@ -76,15 +76,29 @@ fn a_strategy_is_checked_and_written_down() {
     assert!(error("pixel-centered+png").contains("float32[?, ?, 3]"), "{}", error("pixel-centered+png"));
     assert!(error("concatenated+png").contains("`png` cannot hold"));
     assert!(error("resized+gif").contains("no such encoding"));
-    assert!(error("resized+png+qoi").contains("is no form") && error("resized+gzip+png").contains("is no form"));
+    assert!(
+        error("resized+png+qoi").contains("is not a storage format")
+            && error("resized+gzip+png").contains("is not a storage format")
+    );
     assert!(error("unprocessed+gzip").contains("hint: `concatenated+gzip`"), "{}", error("unprocessed+gzip"));
+    assert!(error("resized+zlib-12").contains("the level is from 1 to 9, not `12`"), "{}", error("resized+zlib-12"));
     assert!(error("shrunk+png").contains("no strategy `shrunk`"));
 }
 
 #[test]
 fn packing_joins_an_encoding_or_stands_alone() {
-    let pipeline = ready("cv").unwrap();
-    for name in ["resized+gzip", "decoded+png+zlib-1", "concatenated+gzip-9", "pixel-centered+zlib"] {
+    let pipeline = preset("cv").unwrap();
+    for name in [
+        "resized+gzip",
+        "decoded+png+zlib-1",
+        "concatenated+gzip-9",
+        "pixel-centered+zlib",
+        "resized+zstd-3",
+        "decoded+zlib-6-rle",
+        "decoded+lz4-hc-9",
+        "resized+snappy",
+        "resized+zstd-3-record",
+    ] {
         let strategy = Strategy::parse(&pipeline, name).unwrap();
         assert_eq!(strategy.to_string(), name);
         assert!(!strategy.is_lossy());

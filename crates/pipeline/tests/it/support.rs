@@ -1,23 +1,9 @@
 //! What several tests need.
 
-use std::path::PathBuf;
-
 use bytes::Bytes;
 use forebay_codec::{Tensor, TensorView};
 use forebay_pipeline::steps::StepSpec;
-use forebay_pipeline::{Draw, Field, Runner, Sample, SampleView, Sink, Step, Value};
-
-/// The real test data, or `None` with a printed reason.
-pub(crate) fn data_folder(name: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("FOREBAY_TEST_DATA")
-        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"), PathBuf::from);
-    let folder = root.join(name);
-    if folder.exists() {
-        return Some(folder);
-    }
-    eprintln!("skipped: no test data at `{}`", folder.display());
-    None
-}
+use forebay_pipeline::{Field, RngKey, Runner, Sample, SampleView, Sink, Step, Value};
 
 /// A step from its TOML.
 pub(crate) fn step(toml: &str) -> Step {
@@ -52,7 +38,7 @@ impl Sink for Collect {
 }
 
 /// Runs steps on a sample and returns everything that comes out.
-pub(crate) fn run_all(steps: &[Step], sample: &Sample, draw: Draw) -> Vec<Sample> {
+pub(crate) fn run_all(steps: &[Step], sample: &Sample, draw: RngKey) -> Vec<Sample> {
     let mut out = Collect::default();
     Runner::new(steps, 0).run(sample, draw, &mut (), &mut out).unwrap();
     out.0
@@ -64,7 +50,7 @@ pub(crate) fn run(toml: &str, input: Tensor) -> Tensor {
 }
 
 pub(crate) fn run_seeded(toml: &str, input: Tensor, seed: u64) -> Tensor {
-    let mut out = run_all(&[step(toml)], &sample(Value::Tensor(input)), Draw { seed, epoch: 0 });
+    let mut out = run_all(&[step(toml)], &sample(Value::Tensor(input)), RngKey { seed, epoch: 0 });
     assert_eq!(out.len(), 1);
     match out.pop().unwrap().fields.pop().unwrap().value {
         Value::Tensor(tensor) => tensor,

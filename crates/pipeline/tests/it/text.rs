@@ -7,11 +7,12 @@ use std::sync::Arc;
 use forebay_codec::{DType, Tensor};
 use forebay_pipeline::steps::{named_files, prepare_files};
 use forebay_pipeline::{
-    Action, Draw, Error, Field, FieldType, Needs, Output, Pipeline, Runner, Sample, Scope, Step, StepError, StepFiles,
-    Transform, Value, ValueView, ready, ready_text,
+    Action, Error, Field, FieldType, Needs, Output, Pipeline, RngKey, Runner, Sample, Scope, Step, StepError,
+    StepFiles, Transform, Value, ValueView, preset, preset_text,
 };
 
-use crate::support::{Collect, bytes_value, data_folder, run_all};
+use crate::data::data_folder;
+use crate::support::{Collect, bytes_value, run_all};
 
 const PAGE: &str = "<html><head><title>T</title></head><body><nav>Home</nav><article><p>The first paragraph of a page.</p>\
                     <p>The second one, which is longer than the first.</p></article></body></html>";
@@ -25,7 +26,7 @@ fn sample(bytes: &[u8]) -> Sample {
 }
 
 fn last_value(pipeline: &Pipeline, steps: usize, page: &[u8]) -> Value {
-    let mut out = run_all(&pipeline.steps()[..steps], &sample(page), Draw::default());
+    let mut out = run_all(&pipeline.steps()[..steps], &sample(page), RngKey::default());
     out.pop().unwrap().fields.pop().unwrap().value
 }
 
@@ -40,19 +41,21 @@ fn ids(tensor: &Tensor) -> Vec<i32> {
     tensor.view().elements_or_copy::<i32>(&mut Vec::new()).unwrap().to_vec()
 }
 
-/// The language pipeline with these lines in its step `tokenise`.
-fn with_tokeniser(lines: &str) -> Pipeline {
-    let text =
-        ready_text("nlp").unwrap().replace("tokeniser = \"bytes\"", lines).replace("rows = 50257", "rows = 50258");
+/// The language pipeline with these lines in its step `tokenize`.
+fn with_tokenizer(lines: &str) -> Pipeline {
+    let text = preset_text("nlp")
+        .unwrap()
+        .replace("tokenizer = \"bytes\"", lines)
+        .replace("num_embeddings = 50257", "num_embeddings = 50258");
     Pipeline::from_toml("nlp", &text).unwrap()
 }
 
-fn tokenise(lines: &str, text: &[u8]) -> Result<Vec<i32>, Error> {
+fn tokenize(lines: &str, text: &[u8]) -> Result<Vec<i32>, Error> {
     let toml =
-        format!("name = \"t\"\n[source]\nfield = \"text\"\nlabel = \"none\"\n[[step]]\nop = \"tokenise\"\n{lines}");
+        format!("name = \"t\"\n[source]\nfield = \"text\"\nlabel = \"none\"\n[[step]]\nop = \"tokenize\"\n{lines}");
     let pipeline = Pipeline::from_toml("t", &toml)?;
     let mut out = Collect::default();
-    Runner::new(pipeline.steps(), 0).run(&sample(text), Draw::default(), &mut (), &mut out)?;
+    Runner::new(pipeline.steps(), 0).run(&sample(text), RngKey::default(), &mut (), &mut out)?;
     Ok(ids(&tensor(out.0.pop().unwrap().fields.pop().unwrap().value)))
 }
 
@@ -62,14 +65,14 @@ fn gpt2() -> Option<String> {
 
 #[test]
 fn the_splits_are_called_as_in_the_paper() {
-    let names: Vec<String> = ready("nlp").unwrap().splits().into_iter().map(|split| split.name).collect();
+    let names: Vec<String> = preset("nlp").unwrap().splits().into_iter().map(|split| split.name).collect();
     assert_eq!(names, ["unprocessed", "concatenated", "decoded", "bpe-encoded", "embedded"]);
-    assert_eq!(ready("nlp").unwrap().output().to_string(), "text: float32[?, 768]");
+    assert_eq!(preset("nlp").unwrap().output().to_string(), "text: float32[?, 768]");
 }
 
 #[test]
 fn a_page_becomes_text_then_bytes_then_rows() {
-    let pipeline = Pipeline::from_toml("nlp", &ready_text("nlp").unwrap().replace("50257", "256")).unwrap();
+    let pipeline = Pipeline::from_toml("nlp", &preset_text("nlp").unwrap().replace("50257", "256")).unwrap();
     let Value::Text(text) = last_value(&pipeline, 1, PAGE.as_bytes()) else { panic!("no text") };
     assert!(text.contains("The first paragraph of a page."), "{text}");
     assert!(!text.contains("<p>"), "{text}");
@@ -80,13 +83,14 @@ fn a_page_becomes_text_then_bytes_then_rows() {
     assert_eq!(rows.spec().shape.dims(), [tokens.len(), 768]);
     let rows = rows.view().elements_or_copy::<f32>(&mut Vec::new()).unwrap().to_vec();
     let alike = |a: usize, b: usize| rows[a * 768..(a + 1) * 768] == rows[b * 768..(b + 1) * 768];
-    assert!((1..tokens.len()).all(|place| alike(0, place) == (tokens[0] == tokens[place])));
+    assert!((1..tokens.len()).all(|index| alike(0, index) == (tokens[0] == tokens[index])));
 }
 
 #[test]
 fn real_pages_become_the_ids_of_their_articles() {
     let (Some(pages), Some(vocabulary)) = (data_folder("text-html"), gpt2()) else { return };
-    let pipeline = with_tokeniser(&format!("tokeniser = \"{vocabulary}\"\nlength-max = 512\nend = \"<|endoftext|>\""));
+    let pipeline =
+        with_tokenizer(&format!("tokenizer = \"{vocabulary}\"\nmax_length = 512\neos_token = \"<|endoftext|>\""));
     let prepared = prepare_files(pipeline.steps()).unwrap();
     let mut tokens = 0;
     for name in ["001", "heise", "lemonde-1", "mozilla-1", "wikipedia-3"] {
@@ -104,20 +108,23 @@ fn real_pages_become_the_ids_of_their_articles() {
 
 #[test]
 fn texts_are_cut_and_filled_up_as_asked() {
-    assert_eq!(tokenise("", b"abcd").unwrap(), [97, 98, 99, 100]);
-    assert_eq!(tokenise("length-max = 3", b"abcd").unwrap(), [97, 98, 99]);
-    assert_eq!(tokenise("length-max = 3\nbegin = \"x\"\nend = \"y\"", b"abcd").unwrap(), [120, 97, 121]);
-    assert_eq!(tokenise("length-max = 4\npad-to = 6\npad-id = -100", b"ab").unwrap(), [97, 98, -100, -100, -100, -100]);
-    assert_eq!(tokenise("length-max = 4\npad-to = 4", b"abcdef").unwrap(), [97, 98, 99, 100]);
-    assert_eq!(tokenise("", b"").unwrap(), [0_i32; 0]);
-    for wrong in ["pad-to = 4", "pad-to = 4\nlength-max = 5", "length-max = 1\nend = \"x\"", "tokeniser = \"\""] {
-        assert!(matches!(tokenise(wrong, b""), Err(Error::Parameter { .. })), "{wrong}");
+    assert_eq!(tokenize("", b"abcd").unwrap(), [97, 98, 99, 100]);
+    assert_eq!(tokenize("max_length = 3", b"abcd").unwrap(), [97, 98, 99]);
+    assert_eq!(tokenize("max_length = 3\nbos_token = \"x\"\neos_token = \"y\"", b"abcd").unwrap(), [120, 97, 121]);
+    assert_eq!(
+        tokenize("max_length = 4\npad_to = 6\npad_token_id = -100", b"ab").unwrap(),
+        [97, 98, -100, -100, -100, -100]
+    );
+    assert_eq!(tokenize("max_length = 4\npad_to = 4", b"abcdef").unwrap(), [97, 98, 99, 100]);
+    assert_eq!(tokenize("", b"").unwrap(), [0_i32; 0]);
+    for wrong in ["pad_to = 4", "pad_to = 4\nmax_length = 5", "max_length = 1\neos_token = \"x\"", "tokenizer = \"\""] {
+        assert!(matches!(tokenize(wrong, b""), Err(Error::Parameter { .. })), "{wrong}");
     }
 }
 
 #[test]
 fn what_is_filled_up_has_a_fixed_shape() {
-    let pipeline = with_tokeniser("length-max = 128\npad-to = 128");
+    let pipeline = with_tokenizer("max_length = 128\npad_to = 128");
     assert_eq!(pipeline.output().to_string(), "text: float32[128, 768]");
 }
 
@@ -126,18 +133,20 @@ fn message(error: &dyn std::error::Error) -> String {
 }
 
 fn refused(lines: &str) -> String {
-    message(&prepare_files(with_tokeniser(lines).steps()).unwrap_err())
+    message(&prepare_files(with_tokenizer(lines).steps()).unwrap_err())
 }
 
 #[test]
 fn a_missing_vocabulary_is_reported_before_the_run() {
-    let text = refused("tokeniser = \"no/such/tokenizer.json\"");
-    for part in ["step `tokenise`", "`no/such/tokenizer.json`", "hint:", "tokeniser = \"bytes\""] {
+    let text = refused("tokenizer = \"no/such/tokenizer.json\"");
+    for part in ["step `tokenize`", "`no/such/tokenizer.json`", "hint:", "tokenizer = \"bytes\""] {
         assert!(text.contains(part), "{text}");
     }
-    assert!(refused("tokeniser = \"vocabulary.xml\"").contains("`.xml` is no kind of tokeniser"));
-    assert!(refused("tokeniser = \"bytes\"\nend = \"<|endoftext|>\"").contains("it has no token `<|endoftext|>`"));
-    let table = ready_text("nlp").unwrap().replace("# table = \"embeddings.npy\"", "table = \"no/such.npy\"");
+    assert!(refused("tokenizer = \"vocabulary.xml\"").contains("`.xml` is no kind of tokenizer"));
+    assert!(
+        refused("tokenizer = \"bytes\"\neos_token = \"<|endoftext|>\"").contains("it has no token `<|endoftext|>`")
+    );
+    let table = preset_text("nlp").unwrap().replace("# table = \"embeddings.npy\"", "table = \"no/such.npy\"");
     let error = prepare_files(Pipeline::from_toml("nlp", &table).unwrap().steps()).unwrap_err();
     assert!(message(&error).contains("the table of embeddings `no/such.npy` cannot be used"), "{error}");
 }
@@ -175,7 +184,7 @@ impl Transform for Lexicon {
 fn the_files_of_any_step_are_read_before_the_run() {
     let step = |path: &str| Step {
         name: "look-up".to_owned(),
-        state: "looked-up".to_owned(),
+        stage: "looked-up".to_owned(),
         fields: vec!["text".to_owned()],
         action: Action::Transform(Arc::new(Lexicon(path.to_owned()))),
         spec: None,
@@ -201,7 +210,7 @@ fn damaged_vocabularies_are_reported_with_their_path() {
         std::fs::write(folder.join("merges.txt"), "").unwrap();
         let path = folder.join(name);
         std::fs::write(&path, bytes).unwrap();
-        let text = refused(&format!("tokeniser = \"{}\"", path.display()));
+        let text = refused(&format!("tokenizer = \"{}\"", path.display()));
         assert!(text.contains(problem) && text.contains(name), "{text}");
     }
 }
@@ -212,13 +221,13 @@ fn a_given_table_is_looked_up() {
     let mut file = b"\x93NUMPY\x01\0\x3b\0{'descr': '<f4', 'fortran_order': False, 'shape': (256, 2)}".to_vec();
     file.extend((0..512).flat_map(|number| (number as f32).to_le_bytes()));
     std::fs::write(&path, file).unwrap();
-    let text = ready_text("nlp").unwrap().replace("columns = 768", "columns = 2");
+    let text = preset_text("nlp").unwrap().replace("embedding_dim = 768", "embedding_dim = 2");
     let text = text.replace("# table = \"embeddings.npy\"", &format!("table = \"{}\"", path.display()));
     let pipeline = Pipeline::from_toml("nlp", &text).unwrap();
     let prepared = prepare_files(pipeline.steps()).unwrap();
     let rows = tensor(last_value(&pipeline, 3, b"ab"));
     assert_eq!(rows.view().elements_or_copy::<f32>(&mut Vec::new()).unwrap(), [194.0, 195.0, 196.0, 197.0]);
-    let wrong = Pipeline::from_toml("nlp", &text.replace("columns = 2", "columns = 3")).unwrap();
-    assert!(message(&prepare_files(wrong.steps()).unwrap_err()).contains("it has 2 columns, but `columns` is 3"));
+    let wrong = Pipeline::from_toml("nlp", &text.replace("embedding_dim = 2", "embedding_dim = 3")).unwrap();
+    assert!(message(&prepare_files(wrong.steps()).unwrap_err()).contains("it has 2 columns, but `embedding_dim` is 3"));
     drop(prepared);
 }

@@ -1,16 +1,16 @@
 //! The analysis of PRESTO's published figures, comparisons of profiles, and the table of everything.
 
-use forebay_plan::{Caching, Cell, Objective, Profile, analyse, compare, pareto_front, table};
+use forebay_plan::{Caching, Cell, Objective, Profile, analyze, compare, pareto_front, table};
 
 use crate::profiles::{close, presto_cv, strategy, weights};
 
-fn flags(profile: &Profile, flag: fn(&forebay_plan::Analysed) -> bool) -> Vec<bool> {
-    analyse(profile, &Objective::default()).unwrap().strategies.iter().map(flag).collect()
+fn flags(profile: &Profile, flag: fn(&forebay_plan::Analyzed) -> bool) -> Vec<bool> {
+    analyze(profile, &Objective::default()).unwrap().strategies.iter().map(flag).collect()
 }
 
 #[test]
 fn the_front_of_presto_is_unprocessed_concatenated_and_resized() {
-    // Decoded and pixel-centered are larger, slower and longer to prepare than concatenated (inventory §10).
+    // Decoded and pixel-centered are larger, slower and longer to prepare than concatenated.
     let expected = [true, true, false, true, false];
     assert_eq!(flags(&presto_cv(), |one| one.pareto), expected);
     assert_eq!(flags(&presto_cv(), |one| one.pareto_storage_throughput), expected);
@@ -28,35 +28,35 @@ fn equal_points_are_both_on_the_front() {
 }
 
 #[test]
-fn places_and_normalised_criteria_are_those_of_the_ranking() {
+fn ranks_and_normalized_criteria_are_those_of_the_ranking() {
     let objective = Objective { weights: weights(0.0, 1.0, 1.0), ..Objective::default() };
-    let analysis = analyse(&presto_cv(), &objective).unwrap();
-    let places: Vec<_> = analysis.strategies.iter().map(|one| one.place).collect();
-    assert_eq!(places, [3, 2, 4, 1, 5]);
-    let resized = analysis.strategies[3].ranked.normalised.unwrap();
+    let analysis = analyze(&presto_cv(), &objective).unwrap();
+    let ranks: Vec<_> = analysis.strategies.iter().map(|one| one.rank).collect();
+    assert_eq!(ranks, [3, 2, 4, 1, 5]);
+    let resized = analysis.strategies[3].ranked.normalized.unwrap();
     assert!(close(resized.storage, 1_041_644.0 / 1_242_041.0) && close(resized.throughput, 1.0));
     assert!(close(resized.prep, 5.0 / 18.0) && close(resized.money, 1.0));
 }
 
 #[test]
 fn bandwidth_over_bytes_is_the_most_that_storage_allows() {
-    let analysis = analyse(&presto_cv(), &Objective::default()).unwrap();
+    let analysis = analyze(&presto_cv(), &Objective::default()).unwrap();
     let resized = &analysis.strategies[3];
     assert!(close(resized.max_samples_per_second.unwrap(), 910e6 / (347_297e6 / 1_281_167.0)));
     // 0.1 ms of 0.4 ms.
-    assert!(close(resized.deserialise_share.unwrap(), 0.25));
-    assert_eq!(analysis.strategies[0].deserialise_share, Some(0.0));
+    assert!(close(resized.deserialize_share.unwrap(), 0.25));
+    assert_eq!(analysis.strategies[0].deserialize_share, Some(0.0));
 }
 
 #[test]
 fn an_encoded_strategy_is_held_against_the_plain_one() {
     let mut profile = presto_cv();
-    // PRESTO's ZLIB on pixel-centered: 72.7 % saved, 1.91 times the throughput (inventory §10).
+    // PRESTO's ZLIB on pixel-centered: 72.7 % saved, 1.91 times the throughput.
     let mut packed = strategy("pixel-centered+zlib", 4, 1_281_167, 576.0 * 1.91, 379_181_000_000);
     packed.split = profile.strategies[4].split.clone();
     packed.prep_seconds = 27_000.0;
     profile.strategies.push(packed);
-    let analysis = analyse(&profile, &Objective::default()).unwrap();
+    let analysis = analyze(&profile, &Objective::default()).unwrap();
     let packed = analysis.strategies.last().unwrap();
     assert_eq!(packed.plain.as_deref(), Some("pixel-centered"));
     assert!((packed.space_saving.unwrap() - 0.727).abs() < 1e-4);
@@ -91,7 +91,7 @@ fn profiles_are_compared_where_they_differ_in_one_thing() {
     let resized = &caching.rows[3];
     let rates = [resized.none, resized.system, resized.application].map(Option::unwrap);
     assert!(close(rates[0], 1789.0) && close(rates[1], 3.0 * 1789.0) && close(rates[2], 4.0 * 1789.0));
-    assert!(close(resized.deserialise_share.unwrap(), 0.25));
+    assert!(close(resized.deserialize_share.unwrap(), 0.25));
 
     assert_eq!(comparison.threads.len(), 1, "only without caching do threads vary");
     let line = &comparison.threads[0].lines[3];
@@ -135,7 +135,7 @@ fn the_table_has_a_row_for_each_strategy_of_each_profile() {
         lines[0].starts_with("profile,pipeline,storage,caching,threads,shards,sample_count,samples_total,strategy,")
     );
     assert_eq!((lines.len(), lines[11]), (12, ""));
-    assert!(csv.contains("\"processor-bound: 8.40 ms of work per sample, most of it decode, on 8 threads"), "{csv}");
+    assert!(csv.contains("\"CPU-bound: 8.40 ms of work per sample, most of it decode, on 8 threads"), "{csv}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::profiles::{presto_cv, weights};
 fn a_profile_and_a_plan_come_back_as_they_were() {
     let profile = presto_cv();
     assert_eq!(Profile::parse(&profile.to_json().unwrap()).unwrap(), profile);
-    let limits = Limits { storage_bytes_max: Some(900_000_000_000), prep_seconds_max: None, lossless: true };
+    let limits = Limits { max_storage_bytes: Some(900_000_000_000), max_prep_seconds: None, lossless: true };
     let objective = Objective {
         weights: weights(1.0, 0.1, 1.0),
         limits,
@@ -33,8 +33,8 @@ fn a_ranked_strategy_is_flat_in_json() {
         "name",
         "split",
         "score",
-        "t4_samples_per_second",
-        "t4_spread",
+        "samples_per_second",
+        "samples_per_second_std",
         "storage_bytes",
         "storage_bytes_total",
         "prep_seconds",

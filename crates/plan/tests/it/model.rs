@@ -7,7 +7,7 @@ use crate::profiles::{close, profile, strategy};
 /// 8 threads on 8 cores, 910 MB/s, 107 files of 114,661 bytes per second; one strategy of 1 MB and 5 ms per sample.
 fn one(position: usize) -> Profile {
     let mut strategy = strategy("one", position, 100, 500.0, 100_000_000);
-    strategy.deserialise_cpu_seconds = 0.001;
+    strategy.deserialize_cpu_seconds = 0.001;
     strategy.online_cpu_seconds = 0.004;
     profile(100, vec![strategy])
 }

@@ -22,7 +22,7 @@ fn what_fits_in_memory_and_was_measured_without_a_cache_is_warned_of() {
     assert_eq!(
         said,
         [
-            "Measured with nothing cached, but the data fits in memory however it is kept (up to 39.0 GB of 80.0 GB): from the second \
+            "Measured with nothing cached, but the data fits in memory in every strategy (up to 39.0 GB of 80.0 GB): from the second \
           epoch on it may come from there, and another strategy may then be fastest. Measure that with `--caching system` (in \
           Python `caching=\"system\"`)."
         ]
@@ -30,7 +30,7 @@ fn what_fits_in_memory_and_was_measured_without_a_cache_is_warned_of() {
     assert_eq!(plan(&small, &Objective::default()).unwrap().notices, said);
     // Training needs memory too, so half of it is not for the data.
     let partly = notices(&made(41_000_000_000)).unwrap();
-    assert!(partly[0].contains("as 1 of 2 strategies keep it (up to 10.0 GB of 80.0 GB)"), "{partly:?}");
+    assert!(partly[0].contains("in 1 of 2 strategies (up to 10.0 GB of 80.0 GB)"), "{partly:?}");
     let mut large = small.clone();
     large.machine.memory_bytes = 19_000_000_000;
     assert!(notices(&large).unwrap().is_empty());

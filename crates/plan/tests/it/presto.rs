@@ -37,7 +37,7 @@ fn storage_alone_and_preparation_alone_choose_unprocessed() {
     );
 }
 
-/// Storage is normalised over 1,388,941 - 146,900 = 1,242,041 MB and inverted, throughput over 1789 - 107 = 1682.
+/// Storage is normalized over 1,388,941 - 146,900 = 1,242,041 MB and inverted, throughput over 1789 - 107 = 1682.
 #[test]
 fn scores_are_those_worked_out_by_hand() {
     let ranking = rank(&presto_cv(), &by(weights(0.0, 1.0, 1.0))).unwrap();
@@ -57,7 +57,7 @@ fn scores_are_those_worked_out_by_hand() {
 
 #[test]
 fn limits_rule_out_and_say_by_how_much() {
-    let limits = Limits { storage_bytes_max: Some(200_000_000_000), ..Limits::default() };
+    let limits = Limits { max_storage_bytes: Some(200_000_000_000), ..Limits::default() };
     let plan = plan(&presto_cv(), &within(limits)).unwrap();
     assert_eq!(plan.chosen, "concatenated");
     let excluded: Vec<_> = plan.ranking.iter().filter(|ranked| ranked.excluded.is_some()).collect();
@@ -65,14 +65,14 @@ fn limits_rule_out_and_say_by_how_much() {
     assert_eq!(excluded[0].summary.name, "resized");
     assert_eq!(excluded[0].score, None);
     assert_eq!(excluded[0].excluded.as_deref(), Some("needs 347 GB of storage, 147 GB over the limit of 200 GB"));
-    assert!(plan.reason.ends_with("The limits rule out `resized`, `decoded`, `pixel-centered`."), "{}", plan.reason);
+    assert!(plan.reason.ends_with("The limits exclude `resized`, `decoded`, `pixel-centered`."), "{}", plan.reason);
 }
 
 #[test]
 fn a_limit_that_is_met_exactly_is_met() {
-    let limits = Limits { storage_bytes_max: Some(347_297_000_000), prep_seconds_max: Some(13_000.0), lossless: true };
+    let limits = Limits { max_storage_bytes: Some(347_297_000_000), max_prep_seconds: Some(13_000.0), lossless: true };
     assert_eq!(plan(&presto_cv(), &within(limits)).unwrap().chosen, "resized");
-    let less = Limits { storage_bytes_max: Some(347_296_999_999), ..limits };
+    let less = Limits { max_storage_bytes: Some(347_296_999_999), ..limits };
     assert_eq!(plan(&presto_cv(), &within(less)).unwrap().chosen, "concatenated");
 }
 
@@ -89,7 +89,7 @@ fn lossless_rules_out_what_is_kept_lossy() {
 
 #[test]
 fn where_none_is_left_each_miss_is_listed() {
-    let limits = Limits { storage_bytes_max: Some(100_000_000_000), ..Limits::default() };
+    let limits = Limits { max_storage_bytes: Some(100_000_000_000), ..Limits::default() };
     let error = plan(&presto_cv(), &within(limits)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Limit);
     assert_eq!(
@@ -116,7 +116,7 @@ fn weights_and_rates_that_make_no_sense_are_refused() {
     ];
     let wrong_weights = wrong.map(by);
     let wrong_limits =
-        [-1.0, f64::NAN].map(|limit| within(Limits { prep_seconds_max: Some(limit), ..Limits::default() }));
+        [-1.0, f64::NAN].map(|limit| within(Limits { max_prep_seconds: Some(limit), ..Limits::default() }));
     let wrong_rates =
         [0.0, -1.0, f64::NAN].map(|rate| Objective { trainer_samples_per_second: Some(rate), ..Objective::default() });
     for objective in wrong_weights.iter().chain(&wrong_limits).chain(&wrong_rates) {
@@ -134,16 +134,16 @@ fn each_strategy_says_what_binds_it() {
     };
     assert_eq!(
         sentence("unprocessed"),
-        "bound by opening files: 107 files/s of 115 kB each; the processor could do 958 samples/s"
+        "bound by opening files: 107 files/s of 115 kB each; the CPU could do 958 samples/s"
     );
     assert_eq!(
         sentence("concatenated"),
-        "processor-bound: 8.40 ms of work per sample, most of it decode, on 8 threads allow 952 samples/s; reading could \
+        "CPU-bound: 8.40 ms of work per sample, most of it decode, on 8 threads allow 952 samples/s; reading could \
          give 7,934 samples/s"
     );
     assert_eq!(
         sentence("decoded"),
-        "disk-bound: 658 kB per sample at 910 MB/s allows 1,384 samples/s; the processor could do 3,333 samples/s; the \
+        "disk-bound: 658 kB per sample at 910 MB/s allows 1,384 samples/s; the CPU could do 3,333 samples/s; the \
          model is 86 % above the 746 samples/s measured, so something else matters too"
     );
 }
@@ -156,9 +156,9 @@ fn the_reason_names_the_choice_the_bound_the_gain_and_the_cost() {
     assert_eq!(
         plan.reason,
         "`resized` reaches 1,789 samples/s over 2 runs and is disk-bound: 271 kB per sample at 910 MB/s allows 3,357 \
-         samples/s; the processor could do 20,000 samples/s; the model is 88 % above the 1,789 samples/s measured, so \
+         samples/s; the CPU could do 20,000 samples/s; the model is 88 % above the 1,789 samples/s measured, so \
          something else matters too. It gives 1.86 times the runner-up `concatenated` (962 samples/s), and 16.7 times \
-         `unprocessed` (107 samples/s). For all 1,281,167 samples, it keeps 347 GB (2.36 times the source) and takes \
+         `unprocessed` (107 samples/s). For all 1,281,167 samples, it stores 347 GB (2.36 times the source) and takes \
          3 h 37 min to prepare once, which pays off after 2 epochs."
     );
 }
@@ -190,7 +190,7 @@ fn a_difference_within_the_spread_and_a_single_strategy_are_said_as_such() {
     assert_eq!(
         alone.reason,
         "`unprocessed` reaches 107 samples/s over 2 runs and is bound by opening files: 107 files/s of 115 kB each; the \
-         processor could do 958 samples/s. It needs no preparation: the 147 GB of source files are read as they are."
+         CPU could do 958 samples/s. It needs no preparation: the 147 GB of source files are read directly."
     );
 }
 
@@ -199,7 +199,7 @@ fn a_cached_measurement_that_memory_cannot_hold_is_said_to_be_one() {
     let mut profile = presto_cv();
     profile.method.caching = Caching::System;
     let plan = plan(&profile, &Objective::default()).unwrap();
-    let text = "the whole 347 GB do not fit 80.0 GB of memory, so only a part will be cached";
+    let text = "the whole 347 GB does not fit in 80.0 GB of memory, so only a part will be cached";
     assert!(plan.ranking[0].sentence.contains(text), "{}", plan.ranking[0].sentence);
 }
 
@@ -211,7 +211,7 @@ fn a_slow_trainer_makes_the_smallest_fast_enough_strategy_the_best() {
     assert_eq!(plan.prediction.bound_by, Bound::Trainer);
     assert_eq!(
         plan.ranking[0].sentence,
-        "trainer-bound: it takes 500 samples/s; reading could give 7,934 samples/s; the processor could do 952 samples/s"
+        "trainer-bound: it takes 500 samples/s; reading could give 7,934 samples/s; the CPU could do 952 samples/s"
     );
     assert!(
         plan.reason.contains(

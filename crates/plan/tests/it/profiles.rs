@@ -27,7 +27,7 @@ pub(crate) fn strategy(name: &str, position: usize, samples: u64, t4: f64, stora
         storage_bytes,
         bytes_per_sample: storage_bytes as f64 / samples as f64,
         prep_seconds: 0.0,
-        deserialise_cpu_seconds: 0.0,
+        deserialize_cpu_seconds: 0.0,
         online_cpu_seconds: 0.0,
         reading: None,
         working: None,
@@ -36,18 +36,18 @@ pub(crate) fn strategy(name: &str, position: usize, samples: u64, t4: f64, stora
     }
 }
 
-/// A profile of these strategies over a pipeline of decode, resize, centre and random crop.
+/// A profile of these strategies over a pipeline of decode, resize, center and random crop.
 pub(crate) fn profile(samples: u64, strategies: Vec<StrategyProfile>) -> Profile {
     let pipeline: PipelineSpec = serde_json::from_str(
-        r#"{"name": "cv", "step": [{"op": "decode"}, {"op": "resize", "shorter-side": 256}, {"op": "centre-pixels"},
-            {"op": "random-crop", "size": 224}]}"#,
+        r#"{"name": "cv", "step": [{"op": "decode"}, {"op": "resize", "shorter-side": 256}, {"op": "center_pixels"},
+            {"op": "random_crop", "size": 224}]}"#,
     )
     .unwrap();
     let step = |name: &str, cpu_seconds: f64, bytes_out: f64| StepCost {
         name: name.to_owned(),
         cpu_seconds,
         bytes_out,
-        random: name == "random-crop",
+        random: name == "random_crop",
     };
     Profile {
         version: Profile::VERSION,
@@ -72,7 +72,7 @@ pub(crate) fn profile(samples: u64, strategies: Vec<StrategyProfile>) -> Profile
         },
         storage: StorageRates {
             name: "ceph-hdd".to_owned(),
-            // fio with 8 threads, sequential (inventory §10); files as PRESTO's unprocessed strategy read them.
+            // fio with 8 threads, sequential; files as PRESTO's unprocessed strategy read them.
             sequential_bytes_per_second: 910e6,
             cpu_seconds_per_byte: 0.0,
             files_per_second: 107.0,
@@ -83,18 +83,18 @@ pub(crate) fn profile(samples: u64, strategies: Vec<StrategyProfile>) -> Profile
             step("read", 0.000_05, 114_661.0),
             step("decode", 0.006, 657_590.0),
             step("resize", 0.002, 271_079.0),
-            step("centre-pixels", 0.000_2, 1_084_122.0),
-            step("random-crop", 0.000_1, 602_112.0),
+            step("center_pixels", 0.000_2, 1_084_122.0),
+            step("random_crop", 0.000_1, 602_112.0),
         ],
         strategies,
         skipped: Vec::new(),
     }
 }
 
-/// PRESTO's CV pipeline on Ceph: T4 and storage as published (inventory §10), preparation times assumed.
+/// PRESTO's CV pipeline on Ceph: throughput and storage as published, preparation times assumed.
 pub(crate) fn presto_cv() -> Profile {
     let published = [
-        // name, position, T4, MB, preparation seconds
+        // name, position, throughput, MB, preparation seconds
         ("unprocessed", 0, 107.0, 146_900, 0.0),
         ("concatenated", 1, 962.0, 146_952, 10_000.0),
         ("decoded", 2, 746.0, 842_482, 14_000.0),
@@ -105,7 +105,7 @@ pub(crate) fn presto_cv() -> Profile {
     for (name, position, t4, megabytes, prep_seconds) in published {
         let mut strategy = strategy(name, position, IMAGENET_SAMPLES, t4, megabytes * 1_000_000);
         strategy.prep_seconds = prep_seconds;
-        strategy.deserialise_cpu_seconds = if position == 0 { 0.0 } else { 0.000_1 };
+        strategy.deserialize_cpu_seconds = if position == 0 { 0.0 } else { 0.000_1 };
         strategy.online_cpu_seconds = profile.steps[position..].iter().map(|step| step.cpu_seconds).sum();
         profile.strategies.push(strategy);
     }

@@ -1,6 +1,6 @@
 //! What holds of every ranking.
 
-use forebay_plan::{Limits, Objective, Plan, Profile, Weights, WhatIf, analyse, forecasts, plan, rank};
+use forebay_plan::{Limits, Objective, Plan, Profile, Weights, WhatIf, analyze, forecasts, plan, rank};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -9,7 +9,7 @@ use crate::profiles::{profile, strategy, weights};
 const SAMPLES: u64 = 1000;
 
 prop_compose! {
-    /// T4, storage, preparation, bytes and processor seconds of a strategy; equal values are likely.
+    /// Throughput, storage, preparation, bytes and processor seconds of a strategy; equal values are likely.
     fn any_costs()(
         t4 in prop_oneof![1.0..10_000.0_f64, Just(500.0)],
         storage_bytes in prop_oneof![0..10_000_000_000_u64, Just(1_000_000)],
@@ -95,8 +95,8 @@ proptest! {
     #[test]
     fn throughput_alone_chooses_the_fastest(profile in any_profile()) {
         let ranking = rank(&profile, &Objective::default()).unwrap();
-        let best = ranking.best().summary.t4_samples_per_second;
-        prop_assert!(ranking.strategies().iter().all(|ranked| ranked.summary.t4_samples_per_second <= best));
+        let best = ranking.best().summary.samples_per_second;
+        prop_assert!(ranking.strategies().iter().all(|ranked| ranked.summary.samples_per_second <= best));
     }
 
     #[test]
@@ -120,14 +120,14 @@ proptest! {
         profile in any_profile(), storage in vec(0..10_000_000_000_u64, 2), prep in vec(0.0..100_000.0_f64, 2),
     ) {
         let limits = |storage: u64, prep: f64| Objective {
-            limits: Limits { storage_bytes_max: Some(storage), prep_seconds_max: Some(prep), lossless: false },
+            limits: Limits { max_storage_bytes: Some(storage), max_prep_seconds: Some(prep), lossless: false },
             ..Objective::default()
         };
         let allowed = |objective: &Objective| match rank(&profile, objective) {
             Ok(ranking) => {
                 let best = &ranking.best().summary;
-                assert!(Some(best.storage_bytes_total) <= objective.limits.storage_bytes_max);
-                assert!(Some(best.prep_seconds_total) <= objective.limits.prep_seconds_max);
+                assert!(Some(best.storage_bytes_total) <= objective.limits.max_storage_bytes);
+                assert!(Some(best.prep_seconds_total) <= objective.limits.max_prep_seconds);
                 let left = ranking.strategies().iter().filter(|ranked| ranked.excluded.is_none());
                 left.map(|ranked| ranked.summary.name.clone()).collect()
             }
@@ -176,8 +176,8 @@ proptest! {
     #[test]
     fn the_winner_is_on_the_front(profile in any_profile(), weights in any_weights()) {
         let objective = by(Weights { prep: weights.prep + 0.01, storage: weights.storage + 0.01, ..weights });
-        let analysis = analyse(&profile, &objective).unwrap();
-        let winner = analysis.strategies.iter().find(|one| one.place == 1).unwrap();
+        let analysis = analyze(&profile, &objective).unwrap();
+        let winner = analysis.strategies.iter().find(|one| one.rank == 1).unwrap();
         prop_assert!(winner.pareto);
     }
 

@@ -3,7 +3,7 @@
 use forebay_error::ErrorKind;
 use forebay_plan::{
     Bound, Caching, FirstBatch, Objective, Others, Profile, Run, Runs, Stats, StrategyProfile, break_even_epochs, plan,
-    rank, summarise,
+    rank, summarize,
 };
 
 use crate::profiles::{close, presto_cv, profile, strategy};
@@ -16,12 +16,15 @@ fn run(samples: u64, seconds: f64) -> Run {
 fn t4_is_the_median_so_that_one_stall_says_nothing() {
     let mut measured = strategy("unprocessed", 0, 100, 1.0, 1000);
     measured.runs = vec![run(100, 1.0), run(100, 40.0), run(90, 1.0)];
-    let summary = &summarise(&profile(100, vec![measured.clone()]), None).unwrap()[0];
-    assert_eq!((summary.t4_samples_per_second, summary.t4_min, summary.t4_max), (90.0, 2.5, 100.0));
+    let summary = &summarize(&profile(100, vec![measured.clone()]), None).unwrap()[0];
+    assert_eq!(
+        (summary.samples_per_second, summary.samples_per_second_min, summary.samples_per_second_max),
+        (90.0, 2.5, 100.0)
+    );
     measured.runs = vec![run(100, 1.0), run(100, 2.0)];
-    let summary = &summarise(&profile(100, vec![measured]), None).unwrap()[0];
-    assert_eq!((summary.t4_samples_per_second, summary.runs), (75.0, 2));
-    assert!(close(summary.t4_spread, 50.0 / 2.0_f64.sqrt()));
+    let summary = &summarize(&profile(100, vec![measured]), None).unwrap()[0];
+    assert_eq!((summary.samples_per_second, summary.runs), (75.0, 2));
+    assert!(close(summary.samples_per_second_std, 50.0 / 2.0_f64.sqrt()));
 }
 
 #[test]
@@ -29,8 +32,8 @@ fn the_start_of_a_run_is_told_apart() {
     let mut measured = strategy("unprocessed", 0, 100, 1.0, 1000);
     let first_batch = Some(FirstBatch { samples: 64, seconds: 3.0 });
     measured.runs = vec![Run { first_batch, ..run(1064, 8.0) }];
-    let summary = &summarise(&profile(100, vec![measured]), None).unwrap()[0];
-    assert_eq!((summary.t4_samples_per_second, summary.first_batch_seconds), (200.0, Some(3.0)));
+    let summary = &summarize(&profile(100, vec![measured]), None).unwrap()[0];
+    assert_eq!((summary.samples_per_second, summary.first_batch_seconds), (200.0, Some(3.0)));
 }
 
 #[test]
@@ -39,8 +42,8 @@ fn disturbed_runs_count_only_where_there_are_no_others() {
         |seconds| Run { others: Some(Others { cores: 0.9, disk_bytes_per_second: 0.0 }), ..run(100, seconds) };
     let mut measured = strategy("unprocessed", 0, 100, 1.0, 1000);
     measured.runs = vec![disturbed(2.0), run(100, 1.0), disturbed(4.0)];
-    let summary = &summarise(&profile(100, vec![measured.clone()]), None).unwrap()[0];
-    assert_eq!((summary.t4_samples_per_second, summary.runs, summary.disturbed), (100.0, 1, false));
+    let summary = &summarize(&profile(100, vec![measured.clone()]), None).unwrap()[0];
+    assert_eq!((summary.samples_per_second, summary.runs, summary.disturbed), (100.0, 1, false));
     let busy_disk = |bytes_read, disk_bytes_per_second| Run {
         bytes_read,
         others: Some(Others { cores: 0.0, disk_bytes_per_second }),
@@ -68,10 +71,14 @@ fn where_all_runs_were_disturbed_the_model_counts() {
     faster.online_cpu_seconds = 0.001;
     [&mut slow, &mut faster].into_iter().for_each(disturb);
     let profile = profile(100, vec![slow, faster]);
-    let summaries = summarise(&profile, None).unwrap();
-    assert!((summaries[0].t4_samples_per_second - 910.0).abs() < 1e-6);
+    let summaries = summarize(&profile, None).unwrap();
+    assert!((summaries[0].samples_per_second - 910.0).abs() < 1e-6);
     assert_eq!((summaries[0].disturbed, summaries[0].prediction_error), (true, None));
-    assert!(summaries[0].t4_min <= 500.0 && summaries[0].t4_max > 910.0, "{:?}", summaries[0]);
+    assert!(
+        summaries[0].samples_per_second_min <= 500.0 && summaries[0].samples_per_second_max > 910.0,
+        "{:?}",
+        summaries[0]
+    );
     let found = plan(&profile, &Objective::default()).unwrap();
     assert_eq!(found.chosen, "concatenated", "the measurement would have chosen the other");
     assert!(found.reason.contains("may be wrong about `decoded`"), "{}", found.reason);
@@ -80,8 +87,8 @@ fn where_all_runs_were_disturbed_the_model_counts() {
 #[test]
 fn what_the_threads_show_outweighs_the_model() {
     let mut profile = presto_cv();
-    let modelled = summarise(&profile, None).unwrap();
-    let number = modelled.iter().position(|summary| summary.bound_by == Bound::Storage).unwrap();
+    let modeled = summarize(&profile, None).unwrap();
+    let number = modeled.iter().position(|summary| summary.bound_by == Bound::Storage).unwrap();
     let cores = profile.machine.cores as f64;
     let stats = Stats {
         seconds: 10.0,
@@ -93,22 +100,22 @@ fn what_the_threads_show_outweighs_the_model() {
         ..Stats::default()
     };
     profile.strategies[number].runs.iter_mut().for_each(|run| run.stats = Some(stats));
-    let summary = &summarise(&profile, None).unwrap()[number];
-    assert_eq!((summary.bound_by, summary.modelled_bound_by), (Bound::Cpu, Bound::Storage));
+    let summary = &summarize(&profile, None).unwrap()[number];
+    assert_eq!((summary.bound_by, summary.modeled_bound_by), (Bound::Cpu, Bound::Storage));
     let ranking = rank(&profile, &Objective::default()).unwrap();
-    let found = ranking.strategies().iter().find(|ranked| ranked.summary.name == modelled[number].name).unwrap();
-    let words = "the runs were processor-bound: workers busy 98 %, readers waiting for room 70 %; ";
+    let found = ranking.strategies().iter().find(|ranked| ranked.summary.name == modeled[number].name).unwrap();
+    let words = "the runs were CPU-bound: workers busy 98 %, readers waiting for space 70 %; ";
     assert!(found.sentence.contains(words), "{}", found.sentence);
     // A trainer that takes no more binds all the same.
-    assert_eq!(summarise(&profile, Some(1.0)).unwrap()[number].bound_by, Bound::Trainer);
+    assert_eq!(summarize(&profile, Some(1.0)).unwrap()[number].bound_by, Bound::Trainer);
 }
 
 #[test]
 fn one_run_has_no_spread() {
     let mut measured = strategy("unprocessed", 0, 100, 1.0, 1000);
     measured.runs.truncate(1);
-    let summary = &summarise(&profile(100, vec![measured]), None).unwrap()[0];
-    assert_eq!((summary.runs, summary.t4_spread), (1, 0.0));
+    let summary = &summarize(&profile(100, vec![measured]), None).unwrap()[0];
+    assert_eq!((summary.runs, summary.samples_per_second_std), (1, 0.0));
 }
 
 #[test]
@@ -117,10 +124,10 @@ fn the_run_that_fills_the_page_cache_does_not_count() {
     measured.runs = vec![run(100, 50.0), run(100, 1.0), run(100, 1.0)];
     let mut profile = profile(100, vec![measured]);
     profile.method.caching = Caching::System;
-    let summary = &summarise(&profile, None).unwrap()[0];
-    assert_eq!((summary.t4_samples_per_second, summary.runs), (100.0, 2));
+    let summary = &summarize(&profile, None).unwrap()[0];
+    assert_eq!((summary.samples_per_second, summary.runs), (100.0, 2));
     profile.strategies[0].runs.truncate(1);
-    let error = summarise(&profile, None).unwrap_err();
+    let error = summarize(&profile, None).unwrap_err();
     assert!(error.to_string().contains("--runs 2"), "{error}");
 }
 
@@ -128,7 +135,7 @@ fn the_run_that_fills_the_page_cache_does_not_count() {
 fn storage_and_preparation_are_extrapolated_by_samples() {
     let mut profile = presto_cv();
     profile.data.samples *= 10;
-    let summary = &summarise(&profile, None).unwrap()[3];
+    let summary = &summarize(&profile, None).unwrap()[3];
     assert_eq!(summary.storage_bytes, 347_297_000_000);
     assert_eq!(summary.storage_bytes_total, 3_472_970_000_000);
     assert_eq!((summary.prep_seconds, summary.prep_seconds_total), (13_000.0, 130_000.0));
@@ -137,7 +144,7 @@ fn storage_and_preparation_are_extrapolated_by_samples() {
 
 #[test]
 fn speedup_and_break_even_are_against_reading_files() {
-    let summaries = summarise(&presto_cv(), None).unwrap();
+    let summaries = summarize(&presto_cv(), None).unwrap();
     let found: Vec<_> = summaries.iter().map(|summary| summary.break_even_epochs).collect();
     // Epochs: 11,973.5 s unprocessed; 1331.8, 1717.4, 716.1, 2224.2 s the others.
     assert_eq!(found, [Some(0), Some(1), Some(2), Some(2), Some(2)]);
@@ -145,13 +152,13 @@ fn speedup_and_break_even_are_against_reading_files() {
     // A strategy that is slower than another never pays off against it.
     assert_eq!(break_even_epochs(&summaries[4], &summaries[3]), None);
     let without = Profile { strategies: presto_cv().strategies[1..].to_vec(), ..presto_cv() };
-    let summary = &summarise(&without, None).unwrap()[0];
+    let summary = &summarize(&without, None).unwrap()[0];
     assert_eq!((summary.speedup, summary.break_even_epochs), (None, None));
 }
 
 #[test]
 fn a_slow_trainer_lengthens_the_epoch_and_the_way_to_break_even() {
-    let summaries = summarise(&presto_cv(), Some(150.0)).unwrap();
+    let summaries = summarize(&presto_cv(), Some(150.0)).unwrap();
     assert!(close(summaries[3].epoch_seconds_total, 1_281_167.0 / 150.0));
     // 11,973.5 s against 8541.1 s an epoch, for 13,000 s once.
     assert_eq!(summaries[3].break_even_epochs, Some(4));
@@ -161,25 +168,25 @@ fn a_slow_trainer_lengthens_the_epoch_and_the_way_to_break_even() {
 
 #[test]
 fn the_error_is_relative_to_the_measurement() {
-    let summaries = summarise(&presto_cv(), None).unwrap();
+    let summaries = summarize(&presto_cv(), None).unwrap();
     let resized = &summaries[3];
     let expected = resized.predicted_samples_per_second.unwrap() / 1789.0 - 1.0;
     assert!(close(resized.prediction_error.unwrap(), expected));
     let mut nothing = presto_cv();
     nothing.strategies[0].runs = vec![run(0, 1.0)];
-    let summaries = summarise(&nothing, None).unwrap();
-    assert_eq!((summaries[0].t4_samples_per_second, summaries[0].prediction_error), (0.0, None));
+    let summaries = summarize(&nothing, None).unwrap();
+    assert_eq!((summaries[0].samples_per_second, summaries[0].prediction_error), (0.0, None));
     assert!(summaries.iter().all(|summary| summary.speedup.is_none()));
 }
 
 #[test]
 fn where_the_model_was_off_it_is_believed_less() {
-    let whole = summarise(&presto_cv(), None).unwrap();
+    let whole = summarize(&presto_cv(), None).unwrap();
     let mut few = presto_cv();
     few.method.runs = Runs::Fast;
     // Two that the disk bounds: one was run, and reached half of what the model says.
-    let [decoded, centred] = [2, 4];
-    assert_eq!(whole[decoded].bound_by, whole[centred].bound_by);
+    let [decoded, centered] = [2, 4];
+    assert_eq!(whole[decoded].bound_by, whole[centered].bound_by);
     let predicted = |number: usize| whole[number].predicted_samples_per_second.unwrap();
     for strategy in &mut few.strategies {
         strategy.runs.clear();
@@ -190,13 +197,13 @@ fn where_the_model_was_off_it_is_believed_less() {
         Run { first_batch, ..run(1064, 9.0 + 1000.0 / rate) }
     };
     few.strategies[decoded].runs = vec![with_start(predicted(decoded) / 2.0)];
-    let found = summarise(&few, None).unwrap();
-    assert!(close(found[centred].t4_samples_per_second, predicted(centred) / 2.0));
+    let found = summarize(&few, None).unwrap();
+    assert!(close(found[centered].samples_per_second, predicted(centered) / 2.0));
     // What is bound by something else is taken at the model's word, and nothing becomes faster than that.
     let other = whole.iter().position(|summary| summary.bound_by != whole[decoded].bound_by).unwrap();
-    assert!(close(found[other].t4_samples_per_second, predicted(other)));
+    assert!(close(found[other].samples_per_second, predicted(other)));
     few.strategies[decoded].runs = vec![with_start(predicted(decoded) * 2.0)];
-    assert!(close(summarise(&few, None).unwrap()[centred].t4_samples_per_second, predicted(centred)));
+    assert!(close(summarize(&few, None).unwrap()[centered].samples_per_second, predicted(centered)));
 }
 
 #[test]
@@ -218,7 +225,7 @@ fn profiles_that_no_measurement_gives_are_refused() {
     for (number, change) in changes.iter().enumerate() {
         let mut profile = presto_cv();
         change(&mut profile);
-        let class = summarise(&profile, None).unwrap_err().kind();
+        let class = summarize(&profile, None).unwrap_err().kind();
         assert!(matches!(class, ErrorKind::Data | ErrorKind::Unsupported), "change {number}: {class:?}");
     }
 }

@@ -8,10 +8,10 @@ fn sum(parts: &[Work]) -> f64 {
     parts.iter().map(|part| part.cpu_seconds).sum()
 }
 
-/// Centring and cropping take 109 µs one by one, and 53 µs as one loop.
+/// Centering and cropping take 109 µs one by one, and 53 µs as one loop.
 fn fused() -> (Profile, StrategyProfile) {
     let kept = StrategyProfile {
-        deserialise_cpu_seconds: 7e-6,
+        deserialize_cpu_seconds: 7e-6,
         online_cpu_seconds: 46e-6,
         ..strategy("resized", 3, 100, 2000.0, 20_000_000)
     };

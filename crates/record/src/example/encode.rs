@@ -1,4 +1,4 @@
-//! Writing Examples, with sorted names: the bytes of TensorFlow's deterministic serialisation.
+//! Writing Examples, with sorted names: the bytes of TensorFlow's deterministic serialization.
 
 use std::borrow::Cow;
 
@@ -19,7 +19,7 @@ pub enum Feature<'a> {
     Float(&'a [f32]),
     /// A list of integers.
     Int64(&'a [i64]),
-    /// A list of one byte string, a serialised tensor, which is written in place without an intermediate copy.
+    /// A list of one byte string, a serialized tensor, which is written in place without an intermediate copy.
     Tensor(TensorProto<'a>),
 }
 

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 
-/// One stretch of a shard that was passed over.
+/// One extent of a shard that was passed over.
 #[derive(Debug)]
 pub struct Damage {
     /// What was wrong where it began.
@@ -25,7 +25,7 @@ impl DamageReport {
     /// The most entries that are kept.
     pub const ENTRIES_MAX: usize = 100;
 
-    /// Adds one stretch.
+    /// Adds one extent.
     pub fn add(&mut self, damage: Damage) {
         self.records = self.records.saturating_add(damage.records);
         self.bytes = self.bytes.saturating_add(damage.bytes);
@@ -44,7 +44,7 @@ impl DamageReport {
         self.bytes
     }
 
-    /// The first stretches, at most [`DamageReport::ENTRIES_MAX`], in order.
+    /// The first extents, at most [`DamageReport::ENTRIES_MAX`], in order.
     pub fn entries(&self) -> &[Damage] {
         &self.entries
     }

@@ -4,6 +4,7 @@ use std::io::{self, BufRead, BufReader, Chain, Cursor, Read};
 
 use flate2::bufread::{GzDecoder, ZlibDecoder};
 
+use crate::compression::{LZ4_MAGIC, ZSTD_MAGIC, ZstdReader};
 use crate::error::FormatFault;
 use crate::tfrecord::{HEADER_BYTES, check_header};
 
@@ -11,8 +12,8 @@ use crate::tfrecord::{HEADER_BYTES, check_header};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Compression {
-    /// Decided by the first bytes: a valid frame header is a plain shard, then GZIP's and ZLIB's own headers are looked for,
-    /// and anything else is read as plain.
+    /// Decided by the first bytes: a valid frame header is a plain shard, then the headers of the formats below are looked
+    /// for, and anything else is read as plain.
     #[default]
     Detect,
     /// Not compressed.
@@ -21,7 +22,54 @@ pub enum Compression {
     Gzip,
     /// ZLIB.
     Zlib,
+    /// Zstandard, of one or several frames, whose windows are of at most 128 MiB.
+    Zstd,
+    /// LZ4, of one or several frames.
+    Lz4,
+    /// Snappy's framing format.
+    Snappy,
 }
+
+impl Compression {
+    /// What its streams are called in errors; `None` where there is none.
+    const fn name(self) -> Option<&'static str> {
+        match self {
+            Self::Detect | Self::None => None,
+            Self::Gzip => Some("GZIP"),
+            Self::Zlib => Some("ZLIB"),
+            Self::Zstd => Some("ZSTD"),
+            Self::Lz4 => Some("LZ4"),
+            Self::Snappy => Some("SNAPPY"),
+        }
+    }
+
+    /// What the first bytes of a shard, 12 of them if there are so many, say that it is; [`Compression::None`] where they say nothing.
+    pub fn of(head: &[u8]) -> Self {
+        // A plain shard may begin with the bytes of a ZLIB header by chance of its first length; its checksum settles it.
+        if head.first_chunk::<HEADER_BYTES>().is_some_and(|header| check_header(header).is_ok()) {
+            return Self::None;
+        }
+        match *head {
+            [0x1f, 0x8b, 8, ..] => Self::Gzip,
+            _ if head.starts_with(&ZSTD_MAGIC) => Self::Zstd,
+            _ if head.starts_with(&LZ4_MAGIC) => Self::Lz4,
+            _ if head.starts_with(&SNAPPY_MAGIC) => Self::Snappy,
+            // RFC 1950: method 8, a window of at most 32 KiB, no preset dictionary, and the two bytes a multiple of 31.
+            [cmf, flg, ..]
+                if cmf & 0x0f == 8
+                    && cmf >> 4 <= 7
+                    && flg & 0x20 == 0
+                    && u16::from_be_bytes([cmf, flg]).is_multiple_of(31) =>
+            {
+                Self::Zlib
+            }
+            _ => Self::None,
+        }
+    }
+}
+
+/// What Snappy's framing format begins with.
+const SNAPPY_MAGIC: [u8; 10] = *b"\xff\x06\x00\x00sNaPpY";
 
 /// Why there are no more bytes.
 pub(crate) enum InputFault {
@@ -61,83 +109,58 @@ const SOURCE_BUFFER_BYTES: usize = 64 * 1024;
 /// follows it, so this is not larger.
 const INFLATE_BYTES: usize = 32 * 1024;
 
-enum Stream<R> {
+enum Stream<R: Read> {
     Plain(Source<R>),
     Gzip(GzDecoder<Source<R>>),
     Zlib(ZlibDecoder<Source<R>>),
+    Zstd(ZstdReader<Source<R>>),
+    Lz4(lz4::Decoder<Source<R>>),
+    Snappy(Box<snap::read::FrameDecoder<Source<R>>>),
     Ended,
 }
 
 /// A shard's bytes, inflated.
-pub(crate) struct Input<R> {
+pub(crate) struct Input<R: Read> {
     stream: Stream<R>,
-}
-
-/// What the first bytes of a shard say that it is.
-enum Kind {
-    Plain,
-    Gzip,
-    Zlib,
-    Zstd,
-}
-
-fn detect(head: &[u8]) -> Kind {
-    // A plain shard may begin with the bytes of a ZLIB header by chance of its first length; its checksum settles it.
-    if head.first_chunk::<HEADER_BYTES>().is_some_and(|header| check_header(header).is_ok()) {
-        return Kind::Plain;
-    }
-    match *head {
-        [0x1f, 0x8b, 8, ..] => Kind::Gzip,
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => Kind::Zstd,
-        // RFC 1950: method 8, a window of at most 32 KiB, no preset dictionary, and the two bytes a multiple of 31.
-        [cmf, flg, ..]
-            if cmf & 0x0f == 8
-                && cmf >> 4 <= 7
-                && flg & 0x20 == 0
-                && u16::from_be_bytes([cmf, flg]).is_multiple_of(31) =>
-        {
-            Kind::Zlib
-        }
-        _ => Kind::Plain,
-    }
+    /// What the stream is called, if it is compressed.
+    name: Option<&'static str>,
 }
 
 impl<R: Read> Input<R> {
-    /// Reads the first bytes where the compression is to be detected. `None` if it is one that this crate does not read.
-    pub(crate) fn open(input: R, compression: Compression) -> io::Result<Option<Self>> {
+    /// Reads the first bytes where the compression is to be detected.
+    pub(crate) fn open(input: R, compression: Compression) -> io::Result<Self> {
         let mut tracked = Tracked { inner: input, failed: false };
         let mut head = Vec::new();
-        let kind = match compression {
+        let compression = match compression {
             Compression::Detect => {
                 tracked.by_ref().take(HEADER_BYTES as u64).read_to_end(&mut head)?;
-                detect(&head)
+                Compression::of(&head)
             }
-            Compression::None => Kind::Plain,
-            Compression::Gzip => Kind::Gzip,
-            Compression::Zlib => Kind::Zlib,
+            known => known,
         };
-        let source = BufReader::with_capacity(SOURCE_BUFFER_BYTES, Cursor::new(head).chain(tracked));
-        let stream = match kind {
-            Kind::Plain => Stream::Plain(source),
-            Kind::Gzip => Stream::Gzip(GzDecoder::new(source)),
-            Kind::Zlib => Stream::Zlib(ZlibDecoder::new(source)),
-            Kind::Zstd => return Ok(None),
-        };
-        Ok(Some(Self { stream }))
+        let mut source = BufReader::with_capacity(SOURCE_BUFFER_BYTES, Cursor::new(head).chain(tracked));
+        // No frame at all is no error of LZ4, as it is none of the others that are frames one after the other.
+        let empty = compression == Compression::Lz4 && source.fill_buf()?.is_empty();
+        let stream = if empty { Stream::Plain(source) } else { Stream::open(source, compression)? };
+        Ok(Self { stream, name: compression.name() })
     }
 
-    pub(crate) fn is_compressed(&self) -> bool {
-        !matches!(self.stream, Stream::Plain(_))
+    /// What its compression is called, if it is compressed.
+    pub(crate) fn compression(&self) -> Option<&'static str> {
+        self.name
     }
 
     /// Reads some bytes into `out`, which is not empty; 0 at the end.
     pub(crate) fn read(&mut self, out: &mut [u8]) -> Result<usize, InputFault> {
         let inflated = out.len().min(INFLATE_BYTES);
         loop {
-            let (result, source, compression) = match &mut self.stream {
+            let (result, source) = match &mut self.stream {
                 Stream::Plain(source) => return source.read(out).map_err(InputFault::Io),
-                Stream::Gzip(decoder) => (decoder.read(&mut out[..inflated]), decoder.get_ref(), "GZIP"),
-                Stream::Zlib(decoder) => (decoder.read(&mut out[..inflated]), decoder.get_ref(), "ZLIB"),
+                Stream::Gzip(decoder) => (decoder.read(&mut out[..inflated]), decoder.get_ref()),
+                Stream::Zlib(decoder) => (decoder.read(&mut out[..inflated]), decoder.get_ref()),
+                Stream::Zstd(decoder) => (decoder.read(&mut out[..inflated]), decoder.get_ref()),
+                Stream::Lz4(decoder) => (decoder.read(&mut out[..inflated]), decoder.reader()),
+                Stream::Snappy(decoder) => (decoder.read(&mut out[..inflated]), decoder.get_ref()),
                 Stream::Ended => return Ok(0),
             };
             let failed = source.get_ref().get_ref().1.failed;
@@ -145,30 +168,77 @@ impl<R: Read> Input<R> {
                 Ok(0) => self.next_member()?,
                 Ok(count) => return Ok(count),
                 Err(error) if failed => return Err(InputFault::Io(error)),
-                Err(error) => {
-                    let detail = error.to_string().into();
-                    return Err(InputFault::Format(FormatFault::Compressed { compression, detail }));
-                }
+                Err(error) => return Err(self.damaged(&error.to_string())),
             }
         }
     }
 
-    /// After the end of a compressed stream: another GZIP member, or the end of the shard, or garbage.
+    fn damaged(&self, detail: &str) -> InputFault {
+        let compression = self.name.unwrap_or_default();
+        InputFault::Format(FormatFault::Compressed { compression, detail: detail.into() })
+    }
+
+    /// After the end of a compressed stream: another of its members, or the end of the shard, or garbage.
     fn next_member(&mut self) -> Result<(), InputFault> {
-        let (mut source, compression) = match std::mem::replace(&mut self.stream, Stream::Ended) {
-            Stream::Gzip(decoder) => (decoder.into_inner(), "GZIP"),
-            Stream::Zlib(decoder) => (decoder.into_inner(), "ZLIB"),
-            Stream::Plain(_) | Stream::Ended => return Ok(()),
-        };
-        let first = source.fill_buf().map_err(InputFault::Io)?.first().copied();
-        match first {
-            None => Ok(()),
+        // What the next member of a format begins with that leaves looking for it to us.
+        let (mut source, compression, magic) = match std::mem::replace(&mut self.stream, Stream::Ended) {
             // RFC 1952 allows members one after the other; `cat` makes such files.
-            Some(0x1f) if compression == "GZIP" => {
-                self.stream = Stream::Gzip(GzDecoder::new(source));
+            Stream::Gzip(decoder) => (decoder.into_inner(), Compression::Gzip, Some(0x1f)),
+            Stream::Zlib(decoder) => (decoder.into_inner(), Compression::Zlib, None),
+            Stream::Lz4(decoder) => match decoder.finish() {
+                (source, Ok(())) => (source, Compression::Lz4, Some(LZ4_MAGIC[0])),
+                (_, Err(_)) => return Err(self.damaged("it ends within a frame")),
+            },
+            Stream::Zstd(_) | Stream::Snappy(_) | Stream::Plain(_) | Stream::Ended => return Ok(()),
+        };
+        match source.fill_buf().map_err(InputFault::Io)?.first() {
+            None => Ok(()),
+            Some(first) if Some(*first) == magic => {
+                self.stream = Stream::open(source, compression).map_err(InputFault::Io)?;
                 Ok(())
             }
-            Some(_) => Err(InputFault::Format(FormatFault::TrailingGarbage { compression })),
+            Some(_) => {
+                let compression = self.name.unwrap_or_default();
+                Err(InputFault::Format(FormatFault::TrailingGarbage { compression }))
+            }
         }
+    }
+}
+
+/// What a compressed stream inflates to, in order: for whoever reads something else than records from it.
+///
+/// A damaged stream is an error of the kind [`io::ErrorKind::InvalidData`], and one that is cut of [`io::ErrorKind::UnexpectedEof`] or the
+/// same; other errors are those of the reader underneath.
+pub struct InflateReader<R: Read>(Input<R>);
+
+impl<R: Read> InflateReader<R> {
+    /// Inflates `input`, which is compressed as `compression` says.
+    pub fn new(input: R, compression: Compression) -> io::Result<Self> {
+        Input::open(input, compression).map(Self)
+    }
+}
+
+impl<R: Read> Read for InflateReader<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if out.is_empty() {
+            return Ok(0);
+        }
+        self.0.read(out).map_err(|fault| match fault {
+            InputFault::Io(error) => error,
+            InputFault::Format(fault) => io::Error::new(io::ErrorKind::InvalidData, fault),
+        })
+    }
+}
+
+impl<R: Read> Stream<R> {
+    fn open(source: Source<R>, compression: Compression) -> io::Result<Self> {
+        Ok(match compression {
+            Compression::Detect | Compression::None => Self::Plain(source),
+            Compression::Gzip => Self::Gzip(GzDecoder::new(source)),
+            Compression::Zlib => Self::Zlib(ZlibDecoder::new(source)),
+            Compression::Zstd => Self::Zstd(ZstdReader::new(source)?),
+            Compression::Lz4 => Self::Lz4(lz4::Decoder::new(source)?),
+            Compression::Snappy => Self::Snappy(Box::new(snap::read::FrameDecoder::new(source))),
+        })
     }
 }

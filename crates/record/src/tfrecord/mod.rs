@@ -20,7 +20,7 @@ mod writer;
 pub(crate) use block::split_header;
 pub use block::{Origin, parse_frame, parse_indexed, records_in_block};
 pub use damage::{Damage, DamageReport};
-pub use input::Compression;
+pub use input::{Compression, InflateReader};
 pub use reader::{OnDamage, Options, Reader, Record};
 pub use writer::Writer;
 

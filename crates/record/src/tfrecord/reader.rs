@@ -73,7 +73,7 @@ pub struct Record {
 /// frame begins: with an index ([`Reader::with_index`]) reading goes on at the next record in it; without one, at the next
 /// offset where a length (within the limit) and its checksum agree. In a shard whose records are themselves TFRecord data that
 /// may be a frame inside a record, so such a shard needs the index.
-pub struct Reader<R> {
+pub struct Reader<R: Read> {
     window: Window<R>,
     shard: Box<str>,
     options: Options,
@@ -88,7 +88,7 @@ enum Recovery {
     /// The frame's length is known: pass over it.
     PassOver(u64),
     /// Look for the next frame.
-    Resynchronise,
+    Resynchronize,
     /// There is no more, and so many records are known to be lost.
     Stop { lost: u64 },
 }
@@ -97,14 +97,11 @@ impl<R: Read> Reader<R> {
     /// A reader of the shard called `shard` in errors. Reads its first 12 bytes to detect its compression.
     pub fn new(input: R, shard: &str, options: Options) -> Result<Self> {
         let place = || Place { shard: Some(shard.into()), ..Place::default() };
-        let input = Input::open(input, options.compression)
-            .map_err(|source| Error::Io { place: place(), action: "read", source })?
-            .ok_or_else(|| Error::Unsupported {
-                place: place(),
-                what: "the compression",
-                found: "ZSTD".into(),
-                hint: "decompress the shard first",
-            })?;
+        let input = Input::open(input, options.compression).map_err(|source| Error::Io {
+            place: place(),
+            action: "read",
+            source,
+        })?;
         let window = Window::new(input);
         let report = DamageReport::default();
         Ok(Self { window, shard: shard.into(), options, index: None, number: 0, done: false, report })
@@ -117,9 +114,9 @@ impl<R: Read> Reader<R> {
         self
     }
 
-    /// Whether the shard is compressed.
-    pub fn is_compressed(&self) -> bool {
-        self.window.is_compressed()
+    /// What the shard's compression is called, such as `GZIP`, if it is compressed.
+    pub fn compression(&self) -> Option<&'static str> {
+        self.window.compression()
     }
 
     /// What has been passed over so far.
@@ -168,7 +165,7 @@ impl<R: Read> Reader<R> {
         let Some(header) = self.window.bytes().first_chunk::<HEADER_BYTES>() else {
             return Err(self.cut(FramePart::Header, HEADER_BYTES as u64, held as u64));
         };
-        let length = check_header(header).map_err(|fault| (self.format(fault), Recovery::Resynchronise))?;
+        let length = check_header(header).map_err(|fault| (self.format(fault), Recovery::Resynchronize))?;
         let limit = self.options.record_bytes_max.min(isize::MAX as u64 - FRAME_OVERHEAD_BYTES);
         if length > limit {
             let error = Error::Limit {
@@ -211,7 +208,7 @@ impl<R: Read> Reader<R> {
                 self.number += 1;
                 self.discard(*frame_length)?
             }
-            Recovery::Resynchronise => self.resynchronise()?,
+            Recovery::Resynchronize => self.resynchronize()?,
             Recovery::Stop { lost } => {
                 self.done = true;
                 self.number = self.index.as_ref().map_or(number + lost, |index| index.len() as u64);
@@ -234,7 +231,7 @@ impl<R: Read> Reader<R> {
     }
 
     /// Goes to the next frame after a damaged length; returns how many bytes that passed over.
-    fn resynchronise(&mut self) -> Result<u64> {
+    fn resynchronize(&mut self) -> Result<u64> {
         let here = self.window.offset();
         let Some(index) = &self.index else {
             return self.scan();

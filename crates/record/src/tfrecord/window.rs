@@ -11,7 +11,7 @@ use crate::tfrecord::input::{Input, InputFault};
 /// what a length in it promises.
 const STEP_BYTES: usize = 256 * 1024;
 
-pub(crate) struct Window<R> {
+pub(crate) struct Window<R: Read> {
     input: Input<R>,
     step: Box<[u8]>,
     ahead: BytesMut,
@@ -35,8 +35,8 @@ impl<R: Read> Window<R> {
         &self.ahead
     }
 
-    pub(crate) fn is_compressed(&self) -> bool {
-        self.input.is_compressed()
+    pub(crate) fn compression(&self) -> Option<&'static str> {
+        self.input.compression()
     }
 
     /// Why the stream ended before its time, once.

@@ -6,13 +6,13 @@
     reason = "helpers of tests, which may panic and say why they skip"
 )]
 
+mod compression;
 mod damage;
 mod example;
 mod golden;
 mod index;
 mod messages;
 mod mutants;
-mod packing;
 mod reader;
 mod support;
 mod tensor;

@@ -108,10 +108,11 @@ fn a_plain_shard_that_begins_like_zlib_is_plain() {
 }
 
 #[test]
-fn zstd_is_named_and_refused() {
-    let error =
-        Reader::new(&[0x28, 0xb5, 0x2f, 0xfd, 0, 0, 0, 0, 0, 0, 0, 0][..], "a", Options::default()).err().unwrap();
-    assert_eq!(error.kind(), ErrorKind::Unsupported);
+fn a_window_that_nobody_has_memory_for_is_refused() {
+    // A frame of Zstandard whose header asks for a window of 1 TiB.
+    let error = read_all(&[0x28, 0xb5, 0x2f, 0xfd, 0, 0xf0, 0, 0, 0, 0, 0, 0], Options::default()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Data);
+    assert!(error.to_string().contains("the ZSTD stream is damaged: Frame requires too much memory"), "{error}");
 }
 
 #[test]

@@ -43,7 +43,7 @@ fn the_published_record_sizes_are_reproduced() {
 
 #[test]
 fn scalars_and_empty_tensors_are_written_as_tensorflow_does() {
-    // TensorFlow sets type, shape and content (Tensor::AsProtoTensorContent), and Google's protobuf library serialises a
+    // TensorFlow sets type, shape and content (Tensor::AsProtoTensorContent), and Google's protobuf library serializes a
     // message of those to these bytes: the shape is always there, a zero dimension is an empty message, no content no field.
     let scalar = TensorProto::new(TensorFlowType::DT_UINT8, shape(&[]), &[7]).unwrap();
     assert_eq!(scalar.encode(), [0x08, 4, 0x12, 0, 0x22, 1, 7]);

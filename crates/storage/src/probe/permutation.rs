@@ -43,7 +43,7 @@ impl Permutation {
     }
 }
 
-/// The finaliser of `SplitMix64` (Steele, Lea and Flood 2014): every input bit changes half of the output bits.
+/// The finalizer of `SplitMix64` (Steele, Lea and Flood 2014): every input bit changes half of the output bits.
 fn mix(value: u64) -> u64 {
     let mut value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -67,11 +67,11 @@ mod tests {
     }
 
     #[test]
-    fn huge_counts_work_and_few_neighbours_stay_neighbours() {
+    fn huge_counts_work_and_few_neighbors_stay_neighbors() {
         let order = Permutation::new(u64::MAX, 3);
         assert_ne!(order.at(0), order.at(u64::MAX - 1));
         let order = Permutation::new(1000, 7);
-        let neighbours = (1..1000).filter(|&index| order.at(index) == order.at(index - 1) + 1).count();
-        assert!(neighbours < 10, "{neighbours} of 999 reads would continue the one before");
+        let neighbors = (1..1000).filter(|&index| order.at(index) == order.at(index - 1) + 1).count();
+        assert!(neighbors < 10, "{neighbors} of 999 reads would continue the one before");
     }
 }

@@ -94,7 +94,7 @@ fn a_name_is_locked_once() {
 }
 
 #[test]
-fn bytes_come_from_any_place_and_no_further() {
+fn bytes_come_from_any_offset_and_no_further() {
     let content = crate::support::pattern(100_000);
     on_each(|storage, folder| {
         let path = folder.join("file");

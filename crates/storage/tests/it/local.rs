@@ -6,6 +6,7 @@ use forebay_error::ErrorKind;
 use forebay_storage::{LocalStorage, Storage, sequential};
 use proptest::prelude::*;
 
+use crate::data::data_folder;
 use crate::support::pattern;
 
 fn storages() -> [LocalStorage; 2] {
@@ -150,12 +151,8 @@ fn a_refused_direct_read_falls_back_and_says_so() {
 
 #[test]
 fn pictures_are_the_same_both_ways() {
-    let root = std::env::var_os("FOREBAY_TEST_DATA")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"), PathBuf::from);
-    let Ok(entries) = std::fs::read_dir(root.join("codec")) else {
-        eprintln!("skipped: no test data in {}", root.display());
-        return;
-    };
+    let Some(folder) = data_folder("codec") else { return };
+    let entries = std::fs::read_dir(folder).unwrap();
     let [buffered, direct] = storages();
     for path in entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_file()).take(50) {
         let expected = std::fs::read(&path).unwrap();

@@ -1,8 +1,14 @@
 //! The integration tests of `forebay-storage`.
 
-#![expect(clippy::unwrap_used, reason = "in a test, a panic is how a failure is reported, in its helpers too")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a test fails by panicking, in its helpers too, and one that is skipped says why"
+)]
 
 mod contract;
+#[path = "../../../../tests/data.rs"]
+mod data;
 mod errors;
 mod local;
 mod page_cache;

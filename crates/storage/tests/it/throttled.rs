@@ -115,6 +115,28 @@ fn only_a_read_elsewhere_seeks() {
 }
 
 #[test]
+fn a_file_that_stands_for_a_longer_one_goes_on_where_it_begins() {
+    let read_twice = |loops: bool| {
+        let throttle = Throttle::parse("custom:read=1MB/s,seek=1s").unwrap();
+        let clock = Arc::new(ManualClock::default());
+        let inner = Arc::new(ZeroStorage::new(&[("a", 400_000)]));
+        let storage = ThrottledStorage::with_clock(inner, throttle, clock.clone()).unwrap();
+        let storage = if loops { storage.with_loops() } else { storage };
+        let file = storage.open(Path::new("a")).unwrap();
+        let before = clock.now();
+        for offset in [10, 100_010, 200_010].repeat(2) {
+            file.read(offset, 100_000).unwrap();
+        }
+        // Back to where it began from the middle is a seek in any case.
+        file.read(10, 100_000).unwrap();
+        file.read(10, 100_000).unwrap();
+        clock.seconds_since(before)
+    };
+    assert_near(read_twice(false), 0.8 + 4.0, 1e-6);
+    assert_near(read_twice(true), 0.8 + 2.0, 1e-6);
+}
+
+#[test]
 fn a_seeking_stream_does_not_hold_up_the_others() {
     let throttle = Throttle::parse("custom:read=100MB/s,seek=1s").unwrap();
     let clock = Arc::new(ManualClock::default());

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use forebay_engine::Progress;
 use forebay_engine::profile::profile;
-use forebay_plan::{Profile, Runs, summarise};
+use forebay_plan::{Profile, Runs, summarize};
 
 use super::Common;
 use super::planned::{MadeFolder, PlannedRun};
@@ -67,7 +67,7 @@ fn scaled(costs: &Profile, factor: f64, samples: u64) -> Profile {
         strategy.storage_bytes = (strategy.storage_bytes as f64 * factor) as u64;
         strategy.bytes_per_sample *= factor;
         strategy.prep_seconds *= factor;
-        strategy.deserialise_cpu_seconds *= factor;
+        strategy.deserialize_cpu_seconds *= factor;
         strategy.online_cpu_seconds *= factor;
     }
     costs
@@ -81,7 +81,7 @@ fn run_seconds(run: &PlannedRun, costs: &Profile, common: &Common) -> Result<f64
     costs.method.caching = run.caching;
     let threads = run.threads.min(costs.machine.cores).max(1) as f64;
     let samples = run.samples.min(costs.data.samples) as f64;
-    let summaries = summarise(&costs, None).map_err(|source| Error::Plan { about: String::new(), source })?;
+    let summaries = summarize(&costs, None).map_err(|source| Error::Plan { about: String::new(), source })?;
     let share = samples / costs.data.samples.max(1) as f64;
     // To prepare anything, the files are read once.
     let files = summaries.iter().find(|summary| summary.split.keeps_files());

@@ -5,7 +5,6 @@ use forebay_plan::{Caching, Profile, units};
 use super::Kind;
 use super::planned::PlannedRun;
 use super::show::Finding;
-use crate::commands::profile::counted;
 
 /// Runs that differ by less show nothing but their noise.
 const NOISE: f64 = 0.05;
@@ -101,7 +100,7 @@ fn parallelism(tried: &[Tried], best: &Tried) -> Option<String> {
     let threads = |one: &Tried| one.profile.method.threads;
     let enough = tried.iter().filter(|one| one.rate() >= best.rate() * (1.0 - NOISE)).min_by_key(|one| threads(one))?;
     let fewest = tried.iter().min_by_key(|one| threads(one))?;
-    let count = |one: &Tried| counted(threads(one) as u64, "thread");
+    let count = |one: &Tried| units::counted(threads(one) as u64, "thread");
     let more = tried.iter().any(|one| threads(one) > threads(enough));
     let verb = if threads(enough) == 1 { "is" } else { "are" };
     let judged = if more { "enough" } else { "best" };
@@ -126,13 +125,13 @@ fn sample_count(tried: &[Tried]) -> Option<String> {
     Some(match others.get(from) {
         Some(enough) => format!(
             "{} are enough: from there on `{strategy}` gives {}, within {}.",
-            counted(count(enough), "sample"),
+            units::counted(count(enough), "sample"),
             units::samples_per_second(largest.rate()),
             units::percent(NOISE)
         ),
         None => format!(
             "{} may be too few: `{strategy}` gives {}, and with {} {} of that.",
-            counted(count(largest), "sample"),
+            units::counted(count(largest), "sample"),
             units::samples_per_second(largest.rate()),
             units::count(count(last)),
             last.rate_of(strategy).map_or_else(|| "none".to_owned(), |rate| units::percent(rate / largest.rate()))

@@ -17,17 +17,18 @@ use clap::{Args, Subcommand};
 use forebay_engine::Progress;
 use forebay_engine::profile::profile;
 use forebay_plan::{Objective, Profile, Runs, Table, table, units};
+use forebay_storage::parse_bytes;
 use serde::Serialize;
 
 use super::demo::{ElementType, sample_bytes};
 use crate::arguments::{
-    self, ErrorArguments, MemoryArguments, RUNS_DEFAULT, RunArguments, Settings, StorageArguments, Threads, run_count,
-    size_bytes,
+    self, ErrorArguments, INPUT, MEASUREMENT, MemoryArguments, OUTPUT, RUNS_DEFAULT, RunArguments, Settings,
+    StorageArguments, Threads, run_count,
 };
 use crate::error::{Error, Result};
 use crate::output::{Output, write_inside};
-use crate::report::{self, Report};
 use folder::Folder;
+use forebay_report::{Finding as Reported, Report};
 use planned::{MadeFolder, PlannedRun};
 use show::Finding;
 
@@ -36,15 +37,14 @@ Examples:
   forebay experiment caching cv --data photos/
   forebay experiment parallelism cv --data photos/ --threads 1,2,4,8
   forebay experiment compression cv --data photos/ --compression gzip-1
-  forebay experiment add-step cv --data photos/ --step greyscale --at resize
+  forebay experiment add-step cv --data photos/ --step grayscale --at resize
   forebay experiment sample-size --sizes 10KB,100KB,1MB,10MB --storage hdd
   forebay experiment strategies cv --data photos/ --dry-run
 
-Each run of an experiment is a profile in the output folder; a report and a table
-of all of them are written beside it. Run the same command again to go on with an
-experiment that was stopped; --restart begins anew.";
+The output folder gets a profile of each run, a report and a table. Run the same
+command again to resume an interrupted experiment, or pass --restart.";
 
-/// Run one of PRESTO's experiments: a plan of profiles that differ in one thing
+/// Run an experiment of PRESTO: profiles that differ in one setting
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES, subcommand_required = true, arg_required_else_help = true)]
 pub(crate) struct Arguments {
@@ -55,51 +55,67 @@ pub(crate) struct Arguments {
 /// Which experiment.
 #[derive(Debug, Clone, Subcommand)]
 enum Kind {
-    /// Every way to split the pipeline
+    /// Compare all strategies of a pipeline
+    #[command(
+        after_help = "Examples:\n  forebay experiment strategies cv --data photos/\n  forebay experiment strategies cv --data photos/ --storage ceph-hdd --dry-run"
+    )]
     Strategies(Usual),
-    /// What caching gives: nothing cached, the page cache, samples in memory
+    /// Compare caching modes: none, page cache, samples in memory
+    #[command(
+        after_help = "Examples:\n  forebay experiment caching cv --data photos/\n  forebay experiment caching cv --data photos/ --strategy resized --strategy decoded"
+    )]
     Caching(Usual),
-    /// What compressing records saves and costs
+    /// Compare compressions of records: storage and throughput
+    #[command(
+        after_help = "Examples:\n  forebay experiment compression cv --data photos/\n  forebay experiment compression cv --data photos/ --compression gzip-1 --compression zlib"
+    )]
     Compression(Compression),
-    /// How throughput grows with threads (and as many shards)
+    /// Scale the number of threads and shards
+    #[command(after_help = "Examples:\n  forebay experiment parallelism cv --data photos/ --threads 1,2,4,8")]
     Parallelism(Parallelism),
-    /// How throughput depends on how many samples are measured
+    /// Scale the number of samples
+    #[command(after_help = "Examples:\n  forebay experiment sample-count cv --data photos/ --counts 100,1000,8000")]
     SampleCount(SampleCount),
-    /// How throughput depends on the size of a sample, on data that is made for it
+    /// Scale the size of a sample, on generated data
+    #[command(after_help = "Examples:\n  forebay experiment sample-size --sizes 10KB,100KB,1MB,10MB --storage hdd")]
     SampleSize(SampleSize),
-    /// What shuffling costs, and where it costs least
+    /// Measure the cost of shuffling, by strategy and window
+    #[command(after_help = "Examples:\n  forebay experiment shuffle cv --data photos/ --windows 16MB,64MB,1GB")]
     Shuffle(Shuffling),
-    /// What a further step costs before or after another
+    /// Measure the cost of an additional step, before or after another
+    #[command(
+        after_help = "Examples:\n  forebay experiment add-step cv --data photos/ --step grayscale --at resize\n  forebay experiment add-step cv --data photos/ --at decode \\\n    --step '{ op = \"resize\", size = 64 }'"
+    )]
     AddStep(AddStep),
 }
 
 /// What all experiments take.
 #[derive(Debug, Clone, Args)]
 struct Common {
-    /// Samples in each run
-    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..))]
+    /// Number of samples to measure
+    #[arg(long, value_name = "N", help_heading = MEASUREMENT, default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..))]
     samples: u64,
-    /// Runs of each strategy
-    #[arg(long, value_name = "N", default_value_t = RUNS_DEFAULT, value_parser = run_count())]
+    /// Number of runs per strategy
+    #[arg(long, value_name = "N", help_heading = MEASUREMENT, default_value_t = RUNS_DEFAULT, value_parser = run_count())]
     runs: NonZeroU32,
     #[command(flatten)]
     run: RunArguments,
     #[command(flatten)]
     storage: StorageArguments,
-    /// The seed of random steps and of the order
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    /// Seed of shuffling and random steps
+    #[arg(long, value_name = "N", help_heading = MEASUREMENT, default_value_t = 0)]
     seed: u64,
     #[command(flatten)]
     on_error: ErrorArguments,
     #[command(flatten)]
     memory: MemoryArguments,
-    /// The folder for profiles, report and table [default: experiment-NAME]
-    #[arg(short, long, value_name = "FOLDER")]
+    /// Folder for the profiles, the report and the table [default: experiment-NAME]
+    #[arg(short, long, value_name = "FOLDER", help_heading = OUTPUT)]
     output: Option<PathBuf>,
-    /// Print the plan of runs and how long it should take, and stop
+    /// Print the planned runs and the estimated time, without running them
     #[arg(long)]
     dry_run: bool,
-    /// Begin anew where the folder holds this or another experiment
+    /// Start over if the folder contains this or another experiment
     #[arg(long)]
     restart: bool,
 }
@@ -107,14 +123,14 @@ struct Common {
 /// On which data.
 #[derive(Debug, Clone, Args)]
 struct On {
-    /// A TOML file, or a ready pipeline by name
+    /// Pipeline: a TOML file or a preset (`forebay pipelines` lists the presets)
     pipeline: String,
-    /// The folder with the data
-    #[arg(long, value_name = "FOLDER")]
+    /// Folder with the source files
+    #[arg(long, value_name = "FOLDER", help_heading = INPUT)]
     data: PathBuf,
     #[command(flatten)]
     settings: Settings,
-    /// Only this strategy; may be given several times [default: all]
+    /// Measure only this strategy (repeatable) [default: all]
     #[arg(long = "strategy", value_name = "NAME")]
     strategies: Vec<String>,
     #[command(flatten)]
@@ -133,7 +149,7 @@ struct Usual {
 struct Compression {
     #[command(flatten)]
     usual: Usual,
-    /// How records are compressed, as `gzip`, `zlib`, `gzip-1`; may be given several times [default: gzip and zlib]
+    /// Compression to compare, e.g. `gzip-1`, `zlib-6-rle`, `zstd-3`, `lz4` or `snappy-record` (repeatable) [default: gzip and zlib]
     #[arg(long = "compression", value_name = "NAME")]
     compressions: Vec<String>,
 }
@@ -142,7 +158,7 @@ struct Compression {
 struct Parallelism {
     #[command(flatten)]
     on: On,
-    /// Numbers of threads, by commas [default: 1, 2, 4 … up to the cores]
+    /// Numbers of threads, comma-separated [default: 1,2,4,… up to the number of cores]
     #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..=1024))]
     threads: Vec<u64>,
 }
@@ -151,21 +167,21 @@ struct Parallelism {
 struct SampleCount {
     #[command(flatten)]
     usual: Usual,
-    /// Numbers of samples, by commas [default: an eighth, a quarter, a half and all of --samples]
+    /// Numbers of samples, comma-separated [default: an eighth, a quarter, a half and all of --samples]
     #[arg(long, value_name = "N,N", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..))]
     counts: Vec<u64>,
 }
 
 #[derive(Debug, Clone, Args)]
 struct SampleSize {
-    /// Sizes of a sample, by commas, from 10KB to 20.5MB
+    /// Sample sizes from 10KB to 20.5MB, comma-separated
     #[arg(long, value_name = "SIZE,SIZE", value_delimiter = ',', value_parser = sample_bytes)]
     #[arg(default_values = ["10KB", "80KB", "640KB", "5MB", "20MB"])]
     sizes: Vec<u64>,
-    /// How much data is made of each size
-    #[arg(long, value_name = "SIZE", default_value = "100MB", value_parser = size_bytes)]
+    /// Amount of data to generate for each size
+    #[arg(long, value_name = "SIZE", default_value = "100MB", value_parser = parse_bytes)]
     total: u64,
-    /// The type of its numbers
+    /// Element type of the data
     #[arg(long, value_name = "TYPE", default_value = "f32")]
     dtype: ElementType,
     #[command(flatten)]
@@ -178,8 +194,8 @@ struct SampleSize {
 struct Shuffling {
     #[command(flatten)]
     usual: Usual,
-    /// Bytes of the windows that are shuffled, by commas; a run in order is always made
-    #[arg(long, value_name = "SIZE,SIZE", value_delimiter = ',', value_parser = size_bytes)]
+    /// Sizes of the shuffle window, comma-separated; a run without shuffling is always included
+    #[arg(long, value_name = "SIZE,SIZE", value_delimiter = ',', value_parser = parse_bytes)]
     #[arg(default_values = ["4MB", "16MB", "64MB", "256MB"])]
     windows: Vec<u64>,
 }
@@ -188,11 +204,11 @@ struct Shuffling {
 struct AddStep {
     #[command(flatten)]
     usual: Usual,
-    /// The step: an operation by name, as `greyscale`, or with parameters as a pipeline file spells them:
-    /// `{ op = "resize", shorter-side = 64 }`
+    /// Step to add: an operation, e.g. `grayscale`, or with parameters as in a pipeline file:
+    /// `{ op = "resize", size = 64 }`
     #[arg(long, value_name = "STEP")]
     step: String,
-    /// The step of the pipeline that it goes before and after
+    /// Step of the pipeline to add it before and after
     #[arg(long, value_name = "STEP")]
     at: String,
 }
@@ -270,7 +286,7 @@ struct RunOutcome {
 }
 
 pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
-    let kept = ": the runs that are finished are kept\nhint: run the same command again to go on";
+    let kept = ": finished runs are kept\nhint: run the same command again to resume";
     let outcome = execute(&arguments.kind, output).map_err(|error| error.leaving(kept))?;
     output.present(&outcome, show::show)
 }
@@ -282,7 +298,7 @@ fn execute(kind: &Kind, output: &Output) -> Result<Outcome> {
     if let Some(twin) =
         runs.iter().enumerate().find(|(number, run)| runs[..*number].iter().any(|other| other.name == run.name))
     {
-        return Err(Error::usage(format!("run `{}` is asked for twice", twin.1.name), "name each value once"));
+        return Err(Error::usage(format!("run `{}` is given twice", twin.1.name), "give each value once"));
     }
     let folder = Folder::open(path, kind.name(), &runs, common)?;
     let progress = output.progress();
@@ -358,7 +374,7 @@ fn measure(
 fn write_report(profiles: &[Profile], outcome: &Outcome, folder: &Folder) -> Result<PathBuf> {
     let path = folder.path().join("report.html");
     let report = Report::new(profiles, &Objective::default()).map_err(Error::plan(folder.path()))?;
-    let report = report.of_experiment(report::Finding { experiment: outcome.experiment, remarks: &outcome.remarks });
+    let report = report.of_experiment(Reported { experiment: outcome.experiment, remarks: &outcome.remarks });
     write_inside(&path, report.page().as_bytes())?;
     Ok(path)
 }

@@ -9,16 +9,16 @@ use forebay_engine::load::Shuffle;
 use forebay_engine::profile::ProfileOptions;
 use forebay_engine::{Progress, ScratchFolder};
 use forebay_pipeline::steps::StepSpec;
-use forebay_pipeline::{Form, Pipeline, PipelineSpec, Strategy};
+use forebay_pipeline::{Pipeline, PipelineSpec, StorageFormat, Strategy};
 use forebay_plan::{Caching, Runs};
 use forebay_record::name_text;
 use serde::{Deserialize, Serialize};
 
 use super::{AddStep, Common, Kind, On, SampleSize};
 use crate::arguments;
-use crate::demo::{self, Domain, Order, TensorKind};
 use crate::error::{Error, Result};
 use crate::file_list::{ListArguments, listing_options};
+use forebay_demo::{Domain, Order, TensorKind};
 
 /// One profile that is to be measured.
 #[derive(Clone)]
@@ -126,7 +126,7 @@ impl PlannedRun {
         let parent = order.folder.parent().unwrap_or(Path::new(""));
         let scratch = ScratchFolder::new(parent, "data")?;
         let order = Order { folder: scratch.path().to_owned(), ..order.clone() };
-        demo::make(&order, progress)?;
+        forebay_demo::make(&order, progress)?;
         Ok(Some(MadeFolder { data: order.folder.join(order.domain.folder_name()), _scratch: scratch }))
     }
 
@@ -156,7 +156,7 @@ impl PlannedRun {
 }
 
 /// The strategies of these names, or all, in these forms besides.
-fn strategies(pipeline: &Pipeline, names: &[String], forms: &[Form]) -> Result<Vec<Strategy>> {
+fn strategies(pipeline: &Pipeline, names: &[String], forms: &[StorageFormat]) -> Result<Vec<Strategy>> {
     if names.is_empty() {
         return Ok(Strategy::all(pipeline, forms));
     }
@@ -200,7 +200,7 @@ impl Kind {
                 } else {
                     compression.compressions.clone()
                 };
-                let forms = names.iter().map(|name| name.parse()).collect::<Result<Vec<Form>, _>>()?;
+                let forms = names.iter().map(|name| name.parse()).collect::<Result<Vec<StorageFormat>, _>>()?;
                 run.strategies = strategies(&run.pipeline, &usual.on.strategies, &forms)?;
                 run.strategies.retain(|strategy| !strategy.split.keeps_files());
                 Ok(vec![run])
@@ -263,7 +263,7 @@ impl SampleSize {
             let samples = (self.total / sample_bytes.max(1)).max(1);
             let folder = folder.join(format!(".data-{name}"));
             let order = Order { domain: Domain::Synthetic, folder, seed: self.common.seed, samples, tensors };
-            let pipeline = Pipeline::from_toml("synthetic", &demo::synthetic_text(tensors))?;
+            let pipeline = Pipeline::from_toml("synthetic", &forebay_demo::synthetic_text(tensors))?;
             Ok(PlannedRun {
                 name,
                 strategies: strategies(&pipeline, &[], &[])?,
@@ -311,10 +311,10 @@ impl AddStep {
             )
         })?;
         let mut runs = vec![without.clone()];
-        for (side, place) in [("before", at), ("after", at + 1)] {
+        for (side, index) in [("before", at), ("after", at + 1)] {
             let mut spec = pipeline.to_spec().expect("read from a file or ready, so it can be written down");
             spec.name = format!("{}-{side}-{}", spec.name, self.at);
-            spec.steps.insert(place, step.clone());
+            spec.steps.insert(index, step.clone());
             let pipeline = Pipeline::from_spec(&spec)?;
             runs.push(PlannedRun {
                 name: format!("{side}-{}", self.at),

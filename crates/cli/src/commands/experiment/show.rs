@@ -1,12 +1,11 @@
 //! What an experiment shows: throughput of every strategy in every run, and what that comes to in words.
 
-use forebay_plan::{Profile, StepCost, analyse, summarise, units};
+use forebay_plan::{Profile, StepCost, analyze, summarize, units};
 use serde::Serialize;
 
 use super::headline::headline;
 use super::planned::PlannedRun;
 use super::{Kind, Outcome};
-use crate::commands::profile::counted;
 use crate::error::{Error, Result};
 use crate::output::{Align, Page, Table};
 
@@ -28,15 +27,15 @@ pub(super) fn findings(runs: &[PlannedRun], profiles: &[Profile]) -> Result<Vec<
     let mut all = Vec::new();
     for (run, profile) in runs.iter().zip(profiles) {
         let planning = |source| Error::Plan { about: format!("{}: ", run.name), source };
-        let analysis = analyse(profile, &forebay_plan::Objective::default()).map_err(planning)?;
-        for (summary, analysed) in summarise(profile, None).map_err(planning)?.into_iter().zip(analysis.strategies) {
+        let analysis = analyze(profile, &forebay_plan::Objective::default()).map_err(planning)?;
+        for (summary, analyzed) in summarize(profile, None).map_err(planning)?.into_iter().zip(analysis.strategies) {
             all.push(Finding {
                 run: run.name.clone(),
-                samples_per_second: summary.t4_samples_per_second,
-                bytes_per_sample: analysed.bytes_per_sample,
+                samples_per_second: summary.samples_per_second,
+                bytes_per_sample: analyzed.bytes_per_sample,
                 storage_bytes_total: summary.storage_bytes_total,
                 prep_seconds_total: summary.prep_seconds_total,
-                space_saving: analysed.space_saving,
+                space_saving: analyzed.space_saving,
                 strategy: summary.name,
             });
         }
@@ -163,7 +162,7 @@ fn shuffle_cost(findings: &[Finding]) -> Vec<String> {
     remarks
 }
 
-/// A buffer of whole samples is smallest where samples are (inventory P53).
+/// A buffer of whole samples is smallest where samples are.
 fn where_to_shuffle(steps: &[StepCost]) -> Option<String> {
     let small = steps.iter().min_by(|one, other| one.bytes_out.total_cmp(&other.bytes_out))?;
     let last = steps.last()?;
@@ -177,7 +176,7 @@ fn where_to_shuffle(steps: &[StepCost]) -> Option<String> {
 }
 
 pub(super) fn show(outcome: &Outcome, page: &mut Page) {
-    page.heading(&format!("Experiment {}: {}", outcome.experiment, counted(outcome.runs.len() as u64, "run")));
+    page.heading(&format!("Experiment {}: {}", outcome.experiment, units::counted(outcome.runs.len() as u64, "run")));
     let Some(seconds) = outcome.seconds else {
         page.table(&plan_table(outcome));
         page.gap();
@@ -204,7 +203,8 @@ pub(super) fn show(outcome: &Outcome, page: &mut Page) {
     page.gap();
     let kept = outcome.runs.iter().filter(|run| run.kept).count();
     let were = if kept == 1 { "was" } else { "were" };
-    let kept = if kept > 0 { format!(", {} {were} there already", counted(kept as u64, "run")) } else { String::new() };
+    let kept =
+        if kept > 0 { format!(", {} {were} there already", units::counted(kept as u64, "run")) } else { String::new() };
     let mut facts = vec![(
         "took",
         format!("{} (estimated {}){kept}", units::seconds(seconds), units::seconds(outcome.estimated_seconds)),

@@ -66,7 +66,7 @@ pub(super) fn inspect(path: &Path, sort: Sort, bytes: u64) -> Result<Found> {
             found.0.into_iter().map(array).collect()
         }
         _ => {
-            notice = Some("no pipeline reads IDX as it is: write its arrays as .npy files, or its pictures as .png");
+            notice = Some("no pipeline reads IDX as it is: write its arrays as .npy files, or its images as .png");
             let header = IdxHeader::parse(&read_up_to(path, NPY_HEAD_BYTES)?);
             header.into_iter().map(IdxHeader::array).collect()
         }

@@ -10,7 +10,6 @@ use serde::Serialize;
 
 use super::features::RecordFound;
 use super::show_problems;
-use crate::commands::profile::counted;
 use crate::error::{Error, Result};
 use crate::output::Page;
 
@@ -79,7 +78,7 @@ fn read_record(dataset: &Dataset, number: u64) -> Result<RecordFound> {
     };
     let shard = shards.into_iter().find(holds).ok_or_else(|| {
         Error::usage(
-            format!("there is no record {number}: the data set has {}", counted(manifest.samples, "sample")),
+            format!("there is no record {number}: the data set has {}", units::counted(manifest.samples, "sample")),
             "records are counted from 0",
         )
     })?;
@@ -90,9 +89,9 @@ fn read_record(dataset: &Dataset, number: u64) -> Result<RecordFound> {
     };
     let storage = forebay_engine::StorageChoice::Local.open(0)?;
     let open = storage.open(&path).map_err(forebay_engine::Error::from)?;
-    let stretch = dataset.read_stretch(&*open, shard, within as usize..within as usize + 1)?;
-    let from = (location.offset - stretch.offset) as usize;
-    let frame = stretch.frames.slice(from..from + location.length as usize);
+    let extent = dataset.read_extent(&*open, shard, within as usize..within as usize + 1)?;
+    let from = (location.offset - extent.offset) as usize;
+    let frame = extent.frames.slice(from..from + location.length as usize);
     let record = dataset.payload(shard, within as usize, &frame)?;
     Ok(RecordFound::new(&manifest.shards[shard].file, within, location.offset, &record))
 }
@@ -118,7 +117,7 @@ impl Found {
             facts.push(("classes", format!("{}: {}{more}", units::count(self.classes.len() as u64), names.join(", "))));
         }
         if self.skipped > 0 {
-            facts.push(("left out", format!("{} that could not be processed", counted(self.skipped, "sample"))));
+            facts.push(("left out", format!("{} that could not be processed", units::counted(self.skipped, "sample"))));
         }
         facts.push(("built by", format!("forebay {}", self.forebay)));
         if self.verified {

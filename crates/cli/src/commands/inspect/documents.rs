@@ -16,8 +16,8 @@ use crate::output::{Align, Page, Table};
 #[derive(Debug, Serialize)]
 pub(super) struct PipelineFound {
     name: String,
-    /// Whether it is a ready one.
-    ready: bool,
+    /// Whether it is a preset.
+    preset: bool,
     files: String,
     /// What a sample is when its file has been read.
     source: String,
@@ -38,7 +38,7 @@ struct StepFound {
     strategy: Option<String>,
 }
 
-pub(super) fn pipeline(name: &str, text: &str, ready: bool) -> Result<PipelineFound> {
+pub(super) fn pipeline(name: &str, text: &str, preset: bool) -> Result<PipelineFound> {
     let pipeline = Pipeline::from_toml(name, text)?;
     let splits = pipeline.splits();
     let steps = pipeline.steps().iter().enumerate().map(|(number, step)| StepFound {
@@ -49,7 +49,7 @@ pub(super) fn pipeline(name: &str, text: &str, ready: bool) -> Result<PipelineFo
     });
     Ok(PipelineFound {
         name: pipeline.name().to_owned(),
-        ready,
+        preset,
         files: pipeline.source().pattern().to_owned(),
         source: pipeline.schema_after(0).to_string(),
         steps: steps.collect(),

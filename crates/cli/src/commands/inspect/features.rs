@@ -91,7 +91,7 @@ fn few(mut values: impl Iterator<Item = String>) -> String {
     format!("{}{more}", shown.join(", "))
 }
 
-/// What a byte string is: a tensor, a picture, text, or just bytes.
+/// What a byte string is: a tensor, an image, text, or just bytes.
 fn describe(bytes: &[u8]) -> String {
     const TEXT_BYTES_MAX: usize = 60;
     if let Some(tensor) = describe_tensor(bytes) {
@@ -101,7 +101,7 @@ fn describe(bytes: &[u8]) -> String {
     if Format::detect(bytes).is_some() {
         return match Picture::open(bytes).as_ref().map(Picture::header) {
             Ok(header) => format!("{} {}x{}, {size}", header.format, header.width, header.height),
-            Err(_) => format!("damaged picture, {size}"),
+            Err(_) => format!("damaged image, {size}"),
         };
     }
     match std::str::from_utf8(bytes) {

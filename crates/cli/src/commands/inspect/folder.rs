@@ -14,10 +14,9 @@ use forebay_record::{Index, name_text};
 use forebay_storage::open_file;
 use serde::Serialize;
 
-use super::pictures::extension_says;
+use super::images::extension_says;
 use super::sort::{HEAD_BYTES, Sort, promised};
 use super::{FILE_BYTES_MAX, look_at_file, read_up_to, show_problems};
-use crate::commands::profile::counted;
 use crate::error::{Error, Result};
 use crate::output::{Align, Page, Table};
 
@@ -32,7 +31,7 @@ pub(super) struct Found {
     formats: Vec<FormatCount>,
     /// The folders that samples are in.
     classes: Vec<ClassCount>,
-    /// Pictures whose name promises another format than they have.
+    /// Images whose name promises another format than they have.
     wrong_extensions: u64,
     /// Links that lead nowhere.
     dangling_links: u64,
@@ -65,25 +64,24 @@ struct Survey {
     wrong_extensions: u64,
     dangling_links: u64,
     problems: Vec<String>,
-    /// Whether every sample is a picture.
-    only_pictures: bool,
+    /// Whether every sample is an image.
+    only_images: bool,
     decoder: Decoder,
 }
 
-/// Looks at the beginning of every file below `path`, or at all of it. Whether there are pictures, and no other samples.
+/// Looks at the beginning of every file below `path`, or at all of it. Whether there are images, and no other samples.
 pub(super) fn inspect(path: &Path, verify: bool) -> Result<(Found, bool)> {
     let source =
         Source { files: Some("**/*".to_owned()), label: Label::None, order: Some(Order::Sorted), ..Source::default() };
     let options = ListingOptions { on_error: OnError::Skip, ..ListingOptions::default() };
     let listing = Listing::scan_with(&source, path, &options)?;
-    let mut survey = Survey { only_pictures: true, ..Survey::default() };
+    let mut survey = Survey { only_images: true, ..Survey::default() };
     survey.problems.extend(listing.lost().iter().map(|lost| first_line(&lost.reason)));
     for file in listing.entries() {
         let full = listing.root().file(file.path());
         survey.add(&full, file.path(), &file.key, file.bytes, verify);
     }
-    let pictures =
-        survey.only_pictures && survey.formats.values().any(|count| Format::from_name(count.format).is_some());
+    let images = survey.only_images && survey.formats.values().any(|count| Format::from_name(count.format).is_some());
     let mut formats: Vec<FormatCount> = survey.formats.into_values().collect();
     formats.sort_by_key(|count| std::cmp::Reverse(count.bytes));
     let classes = survey.classes.into_iter().map(|(name, files)| ClassCount { name, files });
@@ -98,7 +96,7 @@ pub(super) fn inspect(path: &Path, verify: bool) -> Result<(Found, bool)> {
         verified: verify,
         problems: survey.problems,
     };
-    Ok((found, pictures))
+    Ok((found, images))
 }
 
 impl Survey {
@@ -114,12 +112,12 @@ impl Survey {
             Err(error) => return self.problems.push(first_line(&error.to_string())),
         };
         let sort = Sort::of(full, &head, bytes);
-        self.only_pictures &= !sort.is_sample() || matches!(sort, Sort::Picture(_));
+        self.only_images &= !sort.is_sample() || matches!(sort, Sort::Image(_));
         if sort.is_sample() {
             let class = below.parent().and_then(Path::file_name).unwrap_or_default();
             *self.classes.entry(name_text(class.as_bytes()).into_owned()).or_default() += 1;
         }
-        if let Sort::Picture(format) = sort {
+        if let Sort::Image(format) = sort {
             self.wrong_extensions += u64::from(extension_says(full, format).is_some());
         }
         let is_first = !self.formats.contains_key(sort.name());
@@ -152,7 +150,7 @@ impl Survey {
     /// Looks closer at a file: what it is in a few words, or what is wrong with it.
     fn look(&mut self, sort: Sort, path: &Path, bytes: u64, verify: bool) -> Result<Option<String>, String> {
         let said = |error: &dyn std::fmt::Display| first_line(&error.to_string());
-        if matches!(sort, Sort::Picture(_)) && verify {
+        if matches!(sort, Sort::Image(_)) && verify {
             let content = read_up_to(path, FILE_BYTES_MAX).map_err(|error| said(&error))?;
             self.decoder.decode(&content, &DecodeOptions::default()).map_err(|error| said(&error))?;
         }
@@ -162,12 +160,12 @@ impl Survey {
             Sort::Records => true,
             // What these are, their documents say; nothing of them is a sample.
             Sort::Json | Sort::Pipeline | Sort::Text | Sort::Index | Sort::Empty | Sort::Unknown => false,
-            sort => !matches!(sort, Sort::Foreign(_) | Sort::Packed),
+            sort => !matches!(sort, Sort::Foreign(_) | Sort::Compressed),
         };
         if !is_closer {
             return Ok(None);
         }
-        let outcome = look_at_file(path, bytes, verify && !matches!(sort, Sort::Picture(_)), None);
+        let outcome = look_at_file(path, bytes, verify && !matches!(sort, Sort::Image(_)), None);
         let outcome = outcome.map_err(|error| said(&error))?;
         match outcome.problems().first() {
             Some(problem) => Err(first_line(problem)),
@@ -191,7 +189,7 @@ fn leads_nowhere(path: &Path) -> bool {
 /// How many records a shard has that is not compressed and not damaged.
 fn records(path: &Path) -> Option<String> {
     let index = Index::scan_headers(open_file(path).ok()?, "").ok()?;
-    Some(counted(index.len() as u64, "record"))
+    Some(units::counted(index.len() as u64, "record"))
 }
 
 /// Errors have hints in further lines.
@@ -200,23 +198,20 @@ fn first_line(text: &str) -> String {
 }
 
 impl Found {
-    fn pictures(&self) -> u64 {
+    fn images(&self) -> u64 {
         self.formats.iter().filter(|count| Format::from_name(count.format).is_some()).map(|count| count.files).sum()
     }
 
-    pub(super) fn show(&self, page: &mut Page, pictures: bool) {
+    pub(super) fn show(&self, page: &mut Page, images: bool) {
         const SHOWN_MAX: usize = 20;
         let mean = self.bytes as f64 / self.files.max(1) as f64;
         let mut facts = vec![
             ("folder", self.path.display().to_string()),
-            (
-                if pictures { "pictures" } else { "files" },
-                units::count(if pictures { self.pictures() } else { self.files }),
-            ),
+            (if images { "images" } else { "files" }, units::count(if images { self.images() } else { self.files })),
             ("size", format!("{}, {} each", units::bytes(self.bytes as f64), units::bytes(mean))),
         ];
         if self.wrong_extensions > 0 {
-            let count = counted(self.wrong_extensions, "file");
+            let count = units::counted(self.wrong_extensions, "file");
             facts.push(("names", format!("{count} promise another format; content decides")));
         }
         if self.dangling_links > 0 {
@@ -229,12 +224,12 @@ impl Found {
             facts.push(("not read", format!("{names}: no pipeline reads them; convert them first")));
         }
         if self.verified && self.problems.is_empty() {
-            let what = if pictures { "every pixel could be decoded" } else { "everything could be read" };
+            let what = if images { "every pixel could be decoded" } else { "everything could be read" };
             facts.push(("verified", what.to_owned()));
         }
         page.facts(&facts);
         page.gap();
-        page.table(&self.formats_table(pictures));
+        page.table(&self.formats_table(images));
         if !self.classes.is_empty() {
             page.gap();
             let mut table = Table::new(&[("class (folder)", Align::Left), ("files", Align::Right)]);
@@ -250,11 +245,11 @@ impl Found {
         show_problems(page, &self.problems);
     }
 
-    /// Of pictures the first says little: they differ.
-    fn formats_table(&self, pictures: bool) -> Table {
+    /// Of images the first says little: they differ.
+    fn formats_table(&self, images: bool) -> Table {
         let columns =
             [("format", Align::Left), ("files", Align::Right), ("bytes", Align::Right), ("the first", Align::Left)];
-        let shown = if pictures { 3 } else { 4 };
+        let shown = if images { 3 } else { 4 };
         let mut table = Table::new(&columns[..shown]);
         for count in &self.formats {
             let first = count.first.as_deref().unwrap_or_default().chars().take(60).collect();

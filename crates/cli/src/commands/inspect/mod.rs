@@ -1,14 +1,14 @@
-//! `forebay inspect`: what a file or folder is, by its content.
+//! `forebay inspect`: describe a file or folder, by its content.
 
 mod arrays;
+mod audio;
 mod dataset;
 mod documents;
 mod features;
 mod folder;
-mod pictures;
+mod images;
 mod records;
 mod sort;
-mod sound;
 mod tars;
 mod texts;
 mod unfinished;
@@ -18,9 +18,10 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use forebay_codec::{audio, image};
+use forebay_codec::image;
 use forebay_engine::data::MANIFEST_FILE;
-use forebay_pipeline::ready_text;
+use forebay_pipeline::preset_text;
+use forebay_plan::units;
 use forebay_storage::one_line;
 use serde::Serialize;
 
@@ -31,35 +32,36 @@ use crate::output::{Output, Page};
 
 const EXAMPLES: &str = "\
 Examples:
-  forebay inspect dataset/ --verify       re-read every shard, check every sum
+  forebay inspect dataset/                strategy, schema and shards
+  forebay inspect dataset/ --verify       verify all checksums
   forebay inspect dataset/ --record 7     the features of one sample
-  forebay inspect shard-00000.tfrecord    any TFRecord file, GZIP and ZLIB too
-  forebay inspect shard-000000.tar        how many samples, made of what
-  forebay inspect photos/                 how many files, of which formats
-  forebay inspect photo.jpg
-  forebay inspect speech.flac             rate, channels, seconds; MP3 too
-  forebay inspect tensor.npy              shape and type; HDF5 and IDX too
-  forebay inspect page.html               how much text its article has
+  forebay inspect shard-00000.tfrecord    any TFRecord file, compressed ones too
+  forebay inspect shard-000000.tar        number and members of the samples
+  forebay inspect photos/                 number of files by format and class
+  forebay inspect photo.jpg               size, channels and orientation
+  forebay inspect speech.flac             sample rate and duration; MP3 too
+  forebay inspect tensor.npy              shape and dtype; HDF5 and IDX too
+  forebay inspect page.html               length of the article
   forebay inspect photo.l3 --verify       mode, strips, checksums of the strips
-  forebay inspect cv > my.toml            start your own pipeline from a ready one
-  forebay inspect my.toml                 its steps, schemas and strategies
-  forebay inspect profile.json            also plan.json
+  forebay inspect cv > my.toml            copy a preset to edit
+  forebay inspect my.toml                 steps, schemas and strategies
+  forebay inspect profile.json            tables of a profile or plan
 
-Content decides what a file is, not its name. In a folder, a link that leads
-nowhere or a file that cannot be read is named, and does not end it. Where damage
-is found, the exit code is 1; what is known and not read (GIF, TIFF, WAV …) is
-named.";
+Files are recognized by their content, not by their names. In a folder, broken
+links and unreadable files are listed, and the others are still inspected.
+Formats that Forebay knows but does not read (GIF, TIFF, WAV) are named. The
+exit code is 1 if anything is damaged.";
 
-/// Say what a file or folder is: a data set, picture, sound, array, shard, web page, pipeline, profile or plan
+/// Describe a file or folder: data sets, shards, images, audio, arrays, pipelines, profiles, plans
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// A file or folder, or the name of a ready pipeline
+    /// File, folder or preset
     path: PathBuf,
-    /// Read everything: checksums of shards and records, every pixel of pictures, every sample of sound
+    /// Verify the content: check checksums, and decode all images and audio
     #[arg(long)]
     verify: bool,
-    /// Show the features of this record (of a data set or TFRecord file, counted from 0)
+    /// Show the features of the N-th record of a data set or TFRecord file, counted from 0
     #[arg(long, value_name = "N")]
     record: Option<u64>,
 }
@@ -71,14 +73,14 @@ enum Outcome {
     Dataset(dataset::Found),
     UnfinishedBuild(unfinished::Found),
     Records(records::Found),
-    Picture(pictures::Picture),
-    Sound(sound::Found),
+    Image(images::Image),
+    Audio(audio::Found),
     Arrays(arrays::Found),
     Tar(tars::Found),
     Index(tars::IndexFound),
     Text(texts::Found),
-    /// A folder of pictures, and of no other samples.
-    Pictures(folder::Found),
+    /// A folder of images, and of no other samples.
+    Images(folder::Found),
     /// Another folder.
     Files(folder::Found),
     Pipeline(documents::PipelineFound),
@@ -89,7 +91,7 @@ enum Outcome {
 pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
     let path = &arguments.path;
     if arguments::look_at(path)?.is_none()
-        && let Some((name, text)) = path.to_str().and_then(|name| Some((name, ready_text(name)?)))
+        && let Some((name, text)) = path.to_str().and_then(|name| Some((name, preset_text(name)?)))
     {
         // As it is, so that it can be sent to a file. The page has nothing to add that its own comments do not say.
         let found = documents::pipeline(name, text, true)?;
@@ -101,7 +103,7 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
         0 => Ok(()),
         problems => Err(Error::Format {
             path: path.clone(),
-            problem: format!("is damaged: {} found", super::profile::counted(problems as u64, "problem")),
+            problem: format!("is damaged: {} found", units::counted(problems as u64, "problem")),
         }),
     }
 }
@@ -112,13 +114,13 @@ impl Outcome {
             Self::Dataset(found) => found.show(page),
             Self::UnfinishedBuild(found) => found.show(page),
             Self::Records(found) => found.show(page),
-            Self::Picture(found) => found.show(page),
-            Self::Sound(found) => found.show(page),
+            Self::Image(found) => found.show(page),
+            Self::Audio(found) => found.show(page),
             Self::Arrays(found) => found.show(page),
             Self::Tar(found) => found.show(page),
             Self::Index(found) => found.show(page),
             Self::Text(found) => found.show(page),
-            Self::Pictures(found) => found.show(page, true),
+            Self::Images(found) => found.show(page, true),
             Self::Files(found) => found.show(page, false),
             Self::Pipeline(found) => found.show(page),
             Self::Profile(found) => super::profile::show(found, page),
@@ -131,9 +133,9 @@ impl Outcome {
         match self {
             Self::Dataset(found) => found.problems.clone(),
             Self::Records(found) => found.problems.clone(),
-            Self::Pictures(found) | Self::Files(found) => found.problems.clone(),
-            Self::Picture(found) => found.problems(),
-            Self::Sound(found) => found.problems.clone(),
+            Self::Images(found) | Self::Files(found) => found.problems.clone(),
+            Self::Image(found) => found.problems(),
+            Self::Audio(found) => found.problems.clone(),
             Self::Tar(found) => found.problems.clone(),
             _ => Vec::new(),
         }
@@ -142,8 +144,8 @@ impl Outcome {
     /// What a file is in a few words, where its format leaves more to say.
     fn brief(&self) -> Option<String> {
         match self {
-            Self::Picture(found) => Some(found.brief()),
-            Self::Sound(found) => Some(found.brief()),
+            Self::Image(found) => Some(found.brief()),
+            Self::Audio(found) => Some(found.brief()),
             Self::Arrays(found) => Some(found.brief()),
             Self::Tar(found) => Some(found.brief()),
             Self::Text(found) => Some(found.brief()),
@@ -156,14 +158,14 @@ fn look(arguments: &Arguments) -> Result<Outcome> {
     let path = &arguments.path;
     let metadata = fs::metadata(path).map_err(|source| match source.kind() {
         std::io::ErrorKind::NotFound => Error::usage(
-            format!("there is no file, folder or ready pipeline `{}`", path.display()),
-            "check the path; `forebay pipelines` lists the ready ones",
+            format!("there is no file, folder or preset `{}`", path.display()),
+            "check the path; `forebay pipelines` lists the presets",
         ),
         _ => Error::io("look at", path)(source),
     })?;
     let wants_record = |outcome: Outcome| match (&outcome, arguments.record) {
         (Outcome::Dataset(_) | Outcome::Records(_), _) | (_, None) => Ok(outcome),
-        _ => Err(Error::usage(format!("`{}` has no records", path.display()), "leave `--record` out")),
+        _ => Err(Error::usage(format!("`{}` has no records", path.display()), "omit `--record`")),
     };
     if metadata.is_dir() {
         return wants_record(if arguments::look_at(&path.join(MANIFEST_FILE))?.is_some() {
@@ -172,7 +174,7 @@ fn look(arguments: &Arguments) -> Result<Outcome> {
             Outcome::UnfinishedBuild(found)
         } else {
             match folder::inspect(path, arguments.verify)? {
-                (found, true) => Outcome::Pictures(found),
+                (found, true) => Outcome::Images(found),
                 (found, false) => Outcome::Files(found),
             }
         });
@@ -180,7 +182,7 @@ fn look(arguments: &Arguments) -> Result<Outcome> {
     wants_record(look_at_file(path, metadata.len(), arguments.verify, arguments.record)?)
 }
 
-/// The largest picture or document that is read.
+/// The largest image or document that is read.
 const FILE_BYTES_MAX: u64 = 1 << 30;
 
 fn look_at_file(path: &Path, bytes: u64, verify: bool, record: Option<u64>) -> Result<Outcome> {
@@ -189,8 +191,8 @@ fn look_at_file(path: &Path, bytes: u64, verify: bool, record: Option<u64>) -> R
     let text = || String::from_utf8(whole()?).map_err(|_| unknown(path));
     let sort = Sort::of(path, &head, bytes);
     Ok(match sort {
-        Sort::Picture(_) => Outcome::Picture(pictures::file(path, &whole()?, verify)?),
-        Sort::Sound(_) => Outcome::Sound(sound::inspect(path, &whole()?, bytes, verify)?),
+        Sort::Image(_) => Outcome::Image(images::file(path, &whole()?, verify)?),
+        Sort::Audio(_) => Outcome::Audio(audio::inspect(path, &whole()?, bytes, verify)?),
         Sort::Npy | Sort::Hdf5 | Sort::Idx => Outcome::Arrays(arrays::inspect(path, sort, bytes)?),
         Sort::Tar => Outcome::Tar(tars::inspect(path, bytes)?),
         Sort::Records => Outcome::Records(records::inspect(path, bytes, record)?),
@@ -198,9 +200,10 @@ fn look_at_file(path: &Path, bytes: u64, verify: bool, record: Option<u64>) -> R
         Sort::Html | Sort::Text => Outcome::Text(texts::inspect(path, sort, bytes)?),
         Sort::Json => return documents::json(path, &text()?, verify, record),
         Sort::Pipeline => Outcome::Pipeline(documents::pipeline(&path.display().to_string(), &text()?, false)?),
-        Sort::Packed => {
-            let problem = format!("`{}` is compressed, so that its samples cannot be reached", one_line(path));
-            return Err(Error::usage(problem, "decompress it first (`gunzip`)"));
+        Sort::Compressed => {
+            let problem = format!("`{}` is compressed, and `inspect` does not look into it", one_line(path));
+            let remedy = "decompress it first (`gunzip`, `unzstd`); sources may be compressed";
+            return Err(Error::usage(problem, remedy));
         }
         Sort::Foreign(_) => return Err(foreign(path, &head)),
         Sort::Empty => return Err(Error::Format { path: path.to_owned(), problem: "is empty".to_owned() }),
@@ -212,7 +215,7 @@ fn look_at_file(path: &Path, bytes: u64, verify: bool, record: Option<u64>) -> R
 fn foreign(path: &Path, head: &[u8]) -> Error {
     let named = |error: &forebay_codec::Error| matches!(error, forebay_codec::Error::Unsupported { .. });
     let picture = image::Picture::open(head).err().filter(named);
-    match picture.or_else(|| audio::inspect(head).err().filter(named)) {
+    match picture.or_else(|| forebay_codec::audio::inspect(head).err().filter(named)) {
         Some(source) => Error::Codec { path: path.to_owned(), source },
         None => unknown(path),
     }
@@ -220,9 +223,9 @@ fn foreign(path: &Path, head: &[u8]) -> Error {
 
 fn unknown(path: &Path) -> Error {
     Error::usage(
-        format!("`{}` is nothing that Forebay knows", one_line(path)),
-        "it knows data sets, TFRecord files, tars, pictures (JPEG, PNG, WebP, BMP, PNM, QOI, L3), sound (FLAC, MP3), arrays (NPY, \
-         HDF5, IDX), web pages, text, pipelines (TOML), profiles and plans",
+        format!("the format of `{}` is unknown", one_line(path)),
+        "supported are data sets, TFRecord files, tars, images (JPEG, PNG, WebP, BMP, PNM, QOI, L3), audio (FLAC, MP3), arrays (NPY, \
+         HDF5, IDX), HTML, text, pipelines (TOML), profiles and plans",
     )
 }
 

@@ -9,7 +9,6 @@ use serde::Serialize;
 
 use super::features::RecordFound;
 use super::show_problems;
-use crate::commands::profile::counted;
 use crate::error::{Error, Result};
 use crate::output::Page;
 
@@ -20,6 +19,8 @@ pub(super) struct Found {
     path: PathBuf,
     bytes: u64,
     compressed: bool,
+    /// As what, such as `GZIP`.
+    compression: Option<&'static str>,
     records: u64,
     /// Bytes of all records, inflated, without their frames.
     record_bytes: u64,
@@ -37,7 +38,7 @@ pub(super) fn inspect(path: &Path, bytes: u64, wanted: Option<u64>) -> Result<Fo
     let name = path.display().to_string();
     let options = Options { on_damage: OnDamage::Skip, ..Options::default() };
     let mut reader = Reader::new(file, &name, options)?;
-    let compressed = reader.is_compressed();
+    let compression = reader.compression();
     let (mut records, mut record_bytes, mut smallest, mut largest) = (0, 0, u64::MAX, 0);
     let mut shown = None;
     while let Some(record) = reader.next_record()? {
@@ -55,14 +56,15 @@ pub(super) fn inspect(path: &Path, bytes: u64, wanted: Option<u64>) -> Result<Fo
         && shown.is_none()
     {
         return Err(Error::usage(
-            format!("`{name}` has no record {wanted} that can be read: it has {}", counted(records, "record")),
+            format!("`{name}` has no record {wanted} that can be read: it has {}", units::counted(records, "record")),
             "records are counted from 0",
         ));
     }
     Ok(Found {
         path: path.to_owned(),
         bytes,
-        compressed,
+        compressed: compression.is_some(),
+        compression,
         records,
         record_bytes,
         record_bytes_min: if records == 0 { 0 } else { smallest },
@@ -75,7 +77,7 @@ pub(super) fn inspect(path: &Path, bytes: u64, wanted: Option<u64>) -> Result<Fo
 
 impl Found {
     pub(super) fn show(&self, page: &mut Page) {
-        let compression = if self.compressed { "GZIP or ZLIB" } else { "none" };
+        let compression = self.compression.unwrap_or("none");
         let size = |bytes: u64| units::bytes(bytes as f64);
         let mean = self.record_bytes.checked_div(self.records).unwrap_or(0);
         page.facts(&[

@@ -14,12 +14,12 @@ pub(super) const HEAD_BYTES: u64 = 4096;
 /// What a file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sort {
-    Picture(Format),
+    Image(Format),
     /// FLAC or MP3: its name.
-    Sound(&'static str),
+    Audio(&'static str),
     Tar,
     /// Something else that is compressed, by its name: `.tar.gz`, `.html.gz`.
-    Packed,
+    Compressed,
     /// TFRecord, plain or compressed.
     Records,
     Npy,
@@ -49,15 +49,15 @@ impl Sort {
             return Self::Empty;
         }
         if let Some(format) = Format::detect(head) {
-            return Self::Picture(format);
+            return Self::Image(format);
         }
         let starts: [(bool, Self); 12] = [
             (npy::begins(head), Self::Npy),
             (signal::is_hdf5(head), Self::Hdf5),
-            (head.starts_with(b"fLaC") || head.starts_with(b"ID3") && ends(&[".flac"]), Self::Sound("flac")),
-            (head.starts_with(b"ID3"), Self::Sound("mp3")),
+            (head.starts_with(b"fLaC") || head.starts_with(b"ID3") && ends(&[".flac"]), Self::Audio("flac")),
+            (head.starts_with(b"ID3"), Self::Audio("mp3")),
             (head.get(257..262) == Some(b"ustar"), Self::Tar),
-            (is_compressed(head) && is_packed(&name), Self::Packed),
+            (is_compressed(head) && has_compressed_name(&name), Self::Compressed),
             (is_record_header(head) || is_compressed(head), Self::Records),
             (IdxHeader::parse(head).is_some_and(|header| header.file_bytes() == Some(bytes)), Self::Idx),
             (head.trim_ascii_start().first() == Some(&b'{'), Self::Json),
@@ -74,7 +74,7 @@ impl Sort {
         // Any two bytes may pass for the start of an MPEG frame, so that two frames must follow each other, or the name say so.
         let frames = matches!(head, [0xFF, second, ..] if second & 0xE0 == 0xE0) && audio::inspect(head).is_ok();
         if frames || ends(&[".mp3"]) {
-            return Self::Sound("mp3");
+            return Self::Audio("mp3");
         }
         match (is_text(head), promised(path)) {
             (true, None) if ends(&[".idx", ".index"]) && is_index(head) => Self::Index,
@@ -87,10 +87,10 @@ impl Sort {
     /// The short name.
     pub(super) fn name(self) -> &'static str {
         match self {
-            Self::Picture(format) => format.name(),
-            Self::Sound(name) | Self::Foreign(name) => name,
+            Self::Image(format) => format.name(),
+            Self::Audio(name) | Self::Foreign(name) => name,
             Self::Tar => "tar",
-            Self::Packed => "gzip",
+            Self::Compressed => "gzip",
             Self::Records => "tfrecord",
             Self::Npy => "npy",
             Self::Hdf5 => "hdf5",
@@ -108,13 +108,13 @@ impl Sort {
     pub(super) fn is_sample(self) -> bool {
         matches!(
             self,
-            Self::Picture(_) | Self::Sound(_) | Self::Tar | Self::Records | Self::Npy | Self::Hdf5 | Self::Html
+            Self::Image(_) | Self::Audio(_) | Self::Tar | Self::Records | Self::Npy | Self::Hdf5 | Self::Html
         )
     }
 
     /// Whether it is known and no pipeline reads it as it is.
     pub(super) fn is_unsupported(self) -> bool {
-        matches!(self, Self::Foreign(_) | Self::Packed | Self::Idx)
+        matches!(self, Self::Foreign(_) | Self::Compressed | Self::Idx)
     }
 }
 
@@ -137,23 +137,27 @@ pub(super) fn promised(path: &Path) -> Option<&'static str> {
     named.or_else(|| Format::from_name(&extension).map(Format::name))
 }
 
-/// What neither the picture decoders nor those of sound read, and know by name.
+/// What neither the image decoders nor those of sound read, and know by name.
 fn foreign(head: &[u8]) -> Option<&'static str> {
     let named = |error| if let CodecError::Unsupported { format, .. } = error { Some(format) } else { None };
     Picture::open(head).err().and_then(named).or_else(|| audio::inspect(head).err().and_then(named))
 }
 
 fn is_compressed(head: &[u8]) -> bool {
+    const FRAMES: [&[u8]; 3] = [b"\x28\xB5\x2F\xFD", b"\x04\x22\x4D\x18", b"\xFF\x06\0\0sNaPpY"];
     matches!(head, [0x1F, 0x8B, ..] | [0x78, 0x01 | 0x5E | 0x9C | 0xDA, ..])
+        || FRAMES.iter().any(|magic| head.starts_with(magic))
 }
 
 /// Whether the name of a compressed file says that it is something else than records: those may be called anything.
-fn is_packed(name: &str) -> bool {
+fn has_compressed_name(name: &str) -> bool {
     let mut parts = name.rsplit('.');
     match parts.next() {
         Some("tgz") => true,
         // The first part is a name, not a kind.
-        Some("gz") => parts.next().is_some_and(|kind| parts.next().is_some() && !kind.starts_with("tfrec")),
+        Some("gz" | "zst" | "lz4" | "sz") => {
+            parts.next().is_some_and(|kind| parts.next().is_some() && !kind.starts_with("tfrec"))
+        }
         _ => false,
     }
 }

@@ -60,7 +60,7 @@ impl Found {
     /// In a few words.
     pub(super) fn brief(&self) -> String {
         let names: Vec<&str> = self.members.iter().take(6).map(|member| member.name.as_str()).collect();
-        format!("{} of {}", crate::commands::profile::counted(self.samples, "sample"), names.join(", "))
+        format!("{} of {}", units::counted(self.samples, "sample"), names.join(", "))
     }
 
     pub(super) fn show(&self, page: &mut Page) {

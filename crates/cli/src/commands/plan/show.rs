@@ -1,30 +1,29 @@
 //! A plan as text.
 
-use forebay_plan::{Bound, Forecast, OtherMachine, Plan, units};
+use forebay_plan::{Caching, Plan, Summary, bound_there, bound_word, describe_machine, rate_with_spread, units};
 
-use crate::commands::profile::{bound_by, counted, rate_with_spread, signed_percent};
 use crate::output::{Align, Page, Table};
 
-/// The choice, the ranking, and what binds each strategy.
+/// The choice, the ranking, and the bottleneck of each strategy.
 pub(crate) fn show(plan: &Plan, page: &mut Page) {
-    page.heading(&format!("Keep `{}`", plan.chosen));
+    page.heading(&format!("Recommended strategy: `{}`", plan.chosen));
     page.paragraph(&plan.reason);
     page.paragraph(&measured(plan));
     page.warnings(&plan.notices);
     page.gap();
     page.table(&if plan.other_machine.is_some() { forecasts(plan) } else { measurements(plan) });
     if plan.prices.is_some() {
-        page.heading("What each costs");
+        page.heading("Costs");
         page.table(&costs(plan));
     }
-    page.heading("What binds each");
+    page.heading("Bottlenecks");
     for ranked in &plan.ranking {
-        let out = ranked.excluded.as_ref().map_or_else(String::new, |excluded| format!("; ruled out: {excluded}"));
+        let out = ranked.excluded.as_ref().map_or_else(String::new, |excluded| format!("; excluded: {excluded}"));
         page.hanging("- ", &format!("{}: {}{out}", ranked.summary.name, ranked.sentence));
     }
     if let Some(machine) = &plan.other_machine {
         page.heading("The other machine");
-        page.paragraph(&format!("{}.", describe(machine)));
+        page.paragraph(&format!("{}.", describe_machine(machine)));
         for assumption in &machine.assumptions {
             page.hanging("- ", &format!("Assumed: {assumption}."));
         }
@@ -33,7 +32,7 @@ pub(crate) fn show(plan: &Plan, page: &mut Page) {
 
 /// Under what it was measured.
 fn measured(plan: &Plan) -> String {
-    let threads = counted(plan.threads as u64, "thread");
+    let threads = units::counted(plan.threads as u64, "thread");
     format!("Measured on storage `{}` with {threads}, {}.", plan.storage, plan.caching.words())
 }
 
@@ -45,32 +44,35 @@ fn score(score: Option<f64>) -> String {
     score.map_or_else(|| "out".to_owned(), |score| format!("{score:.2}"))
 }
 
+/// The columns that tables of measured strategies have in common.
+pub(crate) const FIGURES: [(&str, Align); 6] = [
+    ("samples/s", Align::Right),
+    ("storage", Align::Right),
+    ("prepare", Align::Right),
+    ("predicted", Align::Right),
+    ("error", Align::Right),
+    ("bound by", Align::Left),
+];
+
+/// The cells of [`FIGURES`].
+pub(crate) fn figures(summary: &Summary, caching: Caching) -> [String; 6] {
+    [
+        rate_with_spread(summary),
+        units::bytes(summary.storage_bytes_total as f64),
+        units::seconds(summary.prep_seconds_total),
+        summary.predicted_samples_per_second.map_or_else(dash, units::number),
+        summary.prediction_error.map_or_else(dash, units::signed_percent),
+        bound_word(summary.bound_by, caching).to_owned(),
+    ]
+}
+
 fn measurements(plan: &Plan) -> Table {
-    let mut table = Table::new(&[
-        ("strategy", Align::Left),
-        ("score", Align::Right),
-        ("samples/s", Align::Right),
-        ("storage", Align::Right),
-        ("prepare", Align::Right),
-        ("predicted", Align::Right),
-        ("error", Align::Right),
-        ("bound by", Align::Left),
-    ]);
+    let first = [("strategy", Align::Left), ("score", Align::Right)];
+    let mut table = Table::new(&[&first[..], &FIGURES].concat());
     for ranked in &plan.ranking {
         let summary = &ranked.summary;
-        table.row(
-            [
-                summary.name.clone(),
-                score(ranked.score),
-                rate_with_spread(summary),
-                units::bytes(summary.storage_bytes_total as f64),
-                units::seconds(summary.prep_seconds_total),
-                summary.predicted_samples_per_second.map_or_else(dash, units::number),
-                summary.prediction_error.map_or_else(dash, signed_percent),
-                bound_by(summary.bound_by, plan.caching).to_owned(),
-            ],
-            summary.name == plan.chosen,
-        );
+        let first = [summary.name.clone(), score(ranked.score)];
+        table.row([&first[..], &figures(summary, plan.caching)].concat(), summary.name == plan.chosen);
     }
     table
 }
@@ -124,30 +126,4 @@ fn costs(plan: &Plan) -> Table {
         table.row([name, total, prepare, keep, train], ranked.summary.name == plan.chosen);
     }
     table
-}
-
-/// What limits a strategy on the other machine, in a word.
-pub(crate) fn bound_there(there: &Forecast) -> &'static str {
-    match there.prediction.bound_by {
-        Bound::Storage if there.memory_bound => "memory",
-        Bound::Storage => "disk",
-        Bound::Cpu => "processor",
-        Bound::Trainer => "trainer",
-        Bound::Unknown => "nothing",
-    }
-}
-
-/// The other machine in a line.
-pub(crate) fn describe(machine: &OtherMachine) -> String {
-    let trainer = machine
-        .trainer_samples_per_second
-        .map_or_else(String::new, |rate| format!(", a trainer that takes {}", units::samples_per_second(rate)));
-    format!(
-        "{} cores, {} of memory, storage that gives {} in sequence and {} files/s, {} samples{trainer}",
-        machine.cores,
-        units::bytes(machine.memory_bytes as f64),
-        units::bytes_per_second(machine.read_bytes_per_second),
-        units::number(machine.files_per_second),
-        units::count(machine.samples),
-    )
 }

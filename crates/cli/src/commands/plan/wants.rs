@@ -3,26 +3,26 @@
 use clap::{Args, ValueEnum};
 use forebay_plan::{Error as PlanError, Objective, Prices, Weights, WhatIf};
 
-use crate::arguments::size_bytes;
 use crate::error::{Error, Result};
+use forebay_storage::{parse_bytes, parse_bytes_per_second};
 
 /// Options that `plan` and `report` share.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct Wants {
-    /// What counts, in place of --weights: one of the four criteria alone [default: throughput]
-    #[arg(long, value_name = "WHAT")]
+    /// Optimize a single criterion instead of --weights [default: throughput]
+    #[arg(long, value_name = "CRITERION")]
     objective: Option<Criterion>,
-    /// Plan for another machine by the cost model: `cores=32,read=910MB/s,memory=80GB,trainer=1200/s`. Also `files=500/s`
-    /// (whole source files) and `samples=1281167`. What is left out is as measured
+    /// Predict for another machine with the cost model (comma-separated): `cores=32,read=910MB/s,memory=80GB,trainer=1200/s`,
+    /// also `files=500/s` (source files) and `samples=1281167`. Keys that are not given stay as measured
     #[arg(long, value_name = "KEY=VALUE,…", value_parser = what_if)]
     what_if: Option<WhatIf>,
-    /// What things cost, in any currency: `cpu-hour=0.04,gb-month=0.02,accelerator-hour=2.5`
+    /// Prices in any currency (comma-separated): `cpu_hour=0.04,gb_month=0.02,accelerator_hour=2.5`
     #[arg(long, value_name = "KEY=PRICE,…", value_parser = prices)]
     price: Option<Prices>,
-    /// For how many epochs the accelerator is paid
+    /// Number of epochs that the accelerator is paid for
     #[arg(long, value_name = "N", requires = "price")]
     epochs: Option<u64>,
-    /// For how many months the storage is paid
+    /// Number of months that the storage is paid for
     #[arg(long, value_name = "N", requires = "price")]
     months: Option<f64>,
 }
@@ -30,13 +30,13 @@ pub(crate) struct Wants {
 /// One criterion alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Criterion {
-    /// Samples per second
+    /// Highest throughput
     Throughput,
-    /// Little storage
+    /// Least storage
     Storage,
-    /// Little time to prepare
+    /// Shortest preparation
     Preparation,
-    /// Little money: needs --price
+    /// Lowest cost (requires --price)
     Money,
 }
 
@@ -46,8 +46,8 @@ impl Wants {
         let prices = self.price.map(|prices| self.for_how_long(prices)).transpose()?;
         if self.objective == Some(Criterion::Money) && prices.is_none() {
             return Err(Error::usage(
-                "`--objective money` needs prices",
-                "add `--price accelerator-hour=2.5,gb-month=0.02 --epochs 90 --months 6`, with your own figures",
+                "`--objective money` requires `--price`",
+                "add `--price accelerator_hour=2.5,gb_month=0.02 --epochs 90 --months 6`, with your own figures",
             ));
         }
         Ok(Objective {
@@ -61,10 +61,9 @@ impl Wants {
     /// The prices with how long they are paid.
     fn for_how_long(&self, prices: Prices) -> Result<Prices> {
         prices.paid_for(self.epochs, self.months).map_err(|error| match error {
-            PlanError::Unpaid { price, missing } => Error::usage(
-                format!("`{}` has a price, but nothing says for how long it is paid", price.replace('_', "-")),
-                format!("add `--{missing} N`"),
-            ),
+            PlanError::Unpaid { price, missing } => {
+                Error::usage(format!("the price of `{price}` needs `--{missing}`"), format!("pass `--{missing} N`"))
+            }
             source => Error::Plan { about: String::new(), source },
         })
     }
@@ -84,7 +83,7 @@ fn weights(criterion: Criterion) -> Weights {
 fn pairs(text: &str) -> Result<Vec<(&str, &str)>, String> {
     let mut found: Vec<(&str, &str)> = Vec::new();
     for part in text.split(',').map(str::trim) {
-        let (key, value) = part.split_once('=').ok_or_else(|| format!("write `key=value` instead of `{part}`"))?;
+        let (key, value) = part.split_once('=').ok_or_else(|| format!("expected `key=value`, found `{part}`"))?;
         let (key, value) = (key.trim(), value.trim());
         if found.iter().any(|(other, _)| *other == key) {
             return Err(format!("`{key}` is given twice"));
@@ -100,14 +99,12 @@ fn what_if(text: &str) -> Result<WhatIf, String> {
         match key {
             "cores" => what_if.cores = Some(count(value)? as usize),
             "samples" => what_if.samples = Some(count(value)?),
-            "memory" => what_if.memory_bytes = Some(size_bytes(with_unit(value)?)?),
-            "read" => what_if.read_bytes_per_second = Some(size_bytes(with_unit(per_second(value))?)? as f64),
+            "memory" => what_if.memory_bytes = Some(parse_bytes(with_unit(value)?)?),
+            "read" => what_if.read_bytes_per_second = Some(parse_bytes_per_second(value)?),
             "files" => what_if.files_per_second = Some(number(per_second(value))?),
             "trainer" => what_if.trainer_samples_per_second = Some(number(per_second(value))?),
             other => {
-                return Err(format!(
-                    "there is no `{other}`; the keys are cores, read, files, memory, trainer, samples"
-                ));
+                return Err(format!("unknown key `{other}`; expected cores, read, files, memory, trainer, samples"));
             }
         }
     }
@@ -119,10 +116,10 @@ fn prices(text: &str) -> Result<Prices, String> {
     for (key, value) in pairs(text)? {
         let price = number(value)?;
         match key {
-            "cpu-hour" => prices.cpu_hour = price,
-            "gb-month" => prices.gb_month = price,
-            "accelerator-hour" => prices.accelerator_hour = price,
-            other => return Err(format!("there is no `{other}`; the keys are cpu-hour, gb-month, accelerator-hour")),
+            "cpu_hour" => prices.cpu_hour = price,
+            "gb_month" => prices.gb_month = price,
+            "accelerator_hour" => prices.accelerator_hour = price,
+            other => return Err(format!("unknown key `{other}`; expected cpu_hour, gb_month, accelerator_hour")),
         }
     }
     Ok(prices)
@@ -141,12 +138,16 @@ fn with_unit(value: &str) -> Result<&str, String> {
 }
 
 fn count(value: &str) -> Result<u64, String> {
-    value.parse().ok().filter(|count| *count > 0).ok_or_else(|| format!("`{value}` is no count of 1 or more"))
+    value
+        .parse()
+        .ok()
+        .filter(|count| *count > 0)
+        .ok_or_else(|| format!("expected an integer of at least 1, found `{value}`"))
 }
 
 fn number(value: &str) -> Result<f64, String> {
     let number = value.parse().ok().filter(|number: &f64| number.is_finite() && *number >= 0.0);
-    number.ok_or_else(|| format!("`{value}` is no number of 0 or more"))
+    number.ok_or_else(|| format!("expected a number of at least 0, found `{value}`"))
 }
 
 #[cfg(test)]
@@ -182,8 +183,8 @@ mod tests {
 
     #[test]
     fn prices_have_names() {
-        let found = prices("cpu-hour=0.04,accelerator-hour=2.5").unwrap();
+        let found = prices("cpu_hour=0.04,accelerator_hour=2.5").unwrap();
         assert_eq!((found.cpu_hour, found.gb_month, found.accelerator_hour), (0.04, 0.0, 2.5));
-        assert!(prices("cpu=1").unwrap_err().contains("cpu-hour"));
+        assert!(prices("cpu=1").unwrap_err().contains("cpu_hour"));
     }
 }

@@ -1,14 +1,16 @@
 //! Memory that is refused: at each allocation, of the program and of the libraries in it.
 
-use std::path::Path;
 use std::process::Command;
 
-use super::storage::{BUILD, profiling, small};
+use super::storage::{BUILD, built, profiling, small};
 use super::{Case, assert_same, chosen, everything, shim};
-use crate::support::{FOREBAY, Ran, command, forebay};
+use crate::support::{FOREBAY, Ran, command};
 
 /// How allocations are refused: one large one, one and all large ones after it, or one of any size.
 const KINDS: [&str; 3] = ["nomem-large", "nomem-on", "nomem"];
+
+/// Where there are more allocations than this, the first one of each call stack stands for those that follow from there.
+const EACH_MAX: usize = 5000;
 
 impl Case {
     /// Lets allocations be refused, one at a time, `most` of them at the most.
@@ -17,7 +19,14 @@ impl Case {
         let (ran, log) = self.run_logged(kind, 0);
         assert!(self.right_result(&ran) == self.expected, "nothing was refused yet");
         let count = log.lines().find_map(|line| line.strip_suffix(" allocations")).expect("the count").parse().unwrap();
-        let numbers = chosen(count, most);
+        let mut numbers = chosen(count, most);
+        if numbers.len() > EACH_MAX {
+            numbers = log
+                .lines()
+                .filter_map(|line| line.strip_suffix(" stack"))
+                .map(|number| number.parse().unwrap())
+                .collect();
+        }
         let (mut errors, mut aborts) = (0, 0);
         for &at in &numbers {
             self.reset();
@@ -81,11 +90,8 @@ fn load() {
     if shim().is_none() {
         return;
     }
-    let prepare = |here: &Path| {
-        forebay(here, small(BUILD)).text();
-    };
     let load = "load dataset --shuffle --threads 2";
-    sweep(&Case::prepared(prepare, Box::new(move |here| command(here, load)), |here, _| everything(here)), 40);
+    sweep(&Case::prepared(built, Box::new(move |here| command(here, load)), |here, _| everything(here)), 40);
     sweep(&Case::new(small("load cv --data photos")), 20);
 }
 
@@ -109,10 +115,11 @@ fn with_less_and_less_memory_it_ends_in_order() {
     // With less the program cannot even be started, which is not for it to report.
     let starts = (1..1024).map(|step| step * 4096).find(|&limit| limited(limit, "--version").code == Some(0)).unwrap();
     let (mut errors, mut successes) = (0, 0);
-    for step in 0..40 {
+    // Far, and close by: where a thread begins, a few kilobytes decide.
+    for more in (0..40).map(|step| step * 2048).chain((1..80).map(|step| step * 104)) {
         case.reset();
-        let ran = limited(starts + step * 2048, small(BUILD));
-        let what = format!("{} kB more than nothing", step * 2048);
+        let ran = limited(starts + more, small(BUILD));
+        let what = format!("{more} kB more than nothing");
         if ran.code == Some(0) {
             assert_same(&everything(&case.here()), &case.expected, &what);
             successes += 1;

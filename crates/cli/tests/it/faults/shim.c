@@ -14,12 +14,14 @@
  *                  nomem        an allocation, by the program or by any library, is refused
  *                  nomem-large  one of 64 KiB or more
  *                  nomem-on     one of 64 KiB or more, and all such that come after it
+ *   FAULT_STACKS if it is there and FAULT_AT is 0, the first allocation of each call stack is logged
  *   FAULT_AT     n, counted from 1 among the operations that can go wrong in this way; 0 for none
  */
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <execinfo.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdarg.h>
@@ -38,6 +40,9 @@ enum { LOOKS = 1, READS = 2, WRITES = 4, NEEDS_ROOM = 8, WAITS = 16 };
 enum kind { NONE, EIO_, ENOSPC_, EINTR_, SHORT, ENOENT_, EXIT, NOMEM, NOMEM_LARGE, NOMEM_ON };
 #define LARGE_BYTES 65536
 
+#define STACK_DEPTH 8 /* The innermost: with all of them nearly each is one of its own. */
+#define STACKS_MAX 65536
+
 #define SHORTEN (-1)
 #define FILES_MAX 1024
 
@@ -46,6 +51,7 @@ static size_t root_length;
 static enum kind kind;
 static long fault_at;
 static int log_file = -1;
+static int notes_stacks;
 static atomic_long counted;
 static char *paths[FILES_MAX]; /* of each open file below the root */
 
@@ -56,6 +62,7 @@ __attribute__((constructor)) static void start(void) {
     root = getenv("FAULT_ROOT");
     root_length = root ? strlen(root) : 0;
     fault_at = at ? atol(at) : 0;
+    notes_stacks = !fault_at && getenv("FAULT_STACKS");
     for (int i = 1; wanted && i <= NOMEM_ON; i++)
         if (!strcmp(wanted, names[i])) kind = i;
     if (log) log_file = syscall(SYS_openat, AT_FDCWD, log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
@@ -332,9 +339,33 @@ static void note(long number, const char *what) {
     if (log_file >= 0 && syscall(SYS_write, log_file, line, length) < 0) _exit(99);
 }
 
+/* Logs the first allocation of each call stack. */
+static void note_stack(long number) {
+    static atomic_ulong seen[STACKS_MAX];
+    /* Unwinding may allocate, too. */
+    static __thread int inside __attribute__((tls_model("initial-exec")));
+    void *frames[STACK_DEPTH];
+    if (inside) return;
+    inside = 1;
+    int depth = backtrace(frames, STACK_DEPTH);
+    inside = 0;
+    unsigned long hash = 14695981039346656037ul;
+    for (int i = 0; i < depth; i++) hash = (hash ^ (unsigned long)frames[i]) * 1099511628211ul;
+    hash |= 1;
+    for (unsigned long i = hash >> 32, tries = 0; tries < STACKS_MAX; i++, tries++) {
+        unsigned long found = 0;
+        if (atomic_compare_exchange_strong(&seen[i % STACKS_MAX], &found, hash)) {
+            note(number, "stack");
+            return;
+        }
+        if (found == hash) return;
+    }
+}
+
 static int refused(size_t size) {
     if (kind < NOMEM || (kind != NOMEM && size < LARGE_BYTES)) return 0;
     long number = atomic_fetch_add(&counted, 1) + 1;
+    if (notes_stacks) note_stack(number);
     if (!fault_at || number < fault_at || (number > fault_at && kind != NOMEM_ON)) return 0;
     if (number == fault_at) {
         char what[32];

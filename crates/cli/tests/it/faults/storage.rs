@@ -14,12 +14,17 @@ use super::{Case, Files, KINDS, everything, shim};
 use crate::support::{Ran, command, forebay};
 
 /// Pictures of a handful of pixels, so that a run takes milliseconds.
-const SMALL: &str = "--set resize.shorter-side=24 --set random-crop.size=16 --threads 2";
+const SMALL: &str = "--set resize.size=24 --set random_crop.size=16 --threads 2";
 
 pub(super) const BUILD: &str = "build cv --data photos --strategy resized --shards 2 -o dataset";
 
 pub(super) fn small(arguments: &str) -> &'static str {
     Box::leak(format!("{arguments} {SMALL}").into_boxed_str())
+}
+
+/// What commands on a data set begin with.
+pub(super) fn built(here: &Path) {
+    forebay(here, small(BUILD)).text();
 }
 
 fn sweep_all(case: &Case, most: usize) {
@@ -39,11 +44,8 @@ fn build_packed_over_another() {
     if shim().is_none() {
         return;
     }
-    let prepare = |here: &Path| {
-        forebay(here, small(BUILD)).text();
-    };
     let over = small("build cv --data photos --strategy decoded+gzip --shards 2 -o dataset --overwrite");
-    let case = Case::prepared(prepare, Box::new(move |here| command(here, over)), |here, _| everything(here));
+    let case = Case::prepared(built, Box::new(move |here| command(here, over)), |here, _| everything(here));
     sweep_all(&case, 16);
 }
 
@@ -59,13 +61,10 @@ fn load() {
     if shim().is_none() {
         return;
     }
-    let prepare = |here: &Path| {
-        forebay(here, small(BUILD)).text();
-    };
     let program =
-        Case::prepared(prepare, Box::new(|here| command(here, "load dataset --shuffle")), |here, _| everything(here));
+        Case::prepared(built, Box::new(|here| command(here, "load dataset --shuffle")), |here, _| everything(here));
     sweep_all(&program, 40);
-    let checksums = Case::prepared(prepare, Box::new(loading), |_, ran| batches(ran));
+    let checksums = Case::prepared(built, Box::new(loading), |_, ran| batches(ran));
     sweep_all(&checksums, 40);
 }
 
@@ -88,11 +87,8 @@ fn export() {
     if shim().is_none() {
         return;
     }
-    let prepare = |here: &Path| {
-        forebay(here, small(BUILD)).text();
-    };
     let mut case =
-        Case::prepared(prepare, Box::new(|here| command(here, "export dataset tars")), |here, _| everything(here));
+        Case::prepared(built, Box::new(|here| command(here, "export dataset tars")), |here, _| everything(here));
     case.once = true;
     sweep_all(&case, 16);
 }
@@ -170,11 +166,8 @@ fn build_beside_another_data_set() {
     if shim().is_none() {
         return;
     }
-    let prepare = |here: &Path| {
-        forebay(here, small(BUILD)).text();
-    };
     let other = small("build cv --data photos --strategy decoded --shards 2 -o dataset");
-    let case = Case::refused(prepare, Box::new(move |here| command(here, other)));
+    let case = Case::refused(built, Box::new(move |here| command(here, other)));
     for kind in ["EIO", "ENOSPC", "EINTR"] {
         case.sweep_refused(kind, 40);
     }

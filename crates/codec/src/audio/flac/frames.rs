@@ -91,10 +91,10 @@ pub(super) fn read_header(bytes: &[u8]) -> Option<FrameHeader> {
     let covered = fields.at;
     let mut checksum = Crc8Ccitt::new(0);
     checksum.process_buf_bytes(&bytes[..covered]);
-    let sound = layout & 1 == 0 && fields.take(1)? == u64::from(checksum.crc());
+    let valid = layout & 1 == 0 && fields.take(1)? == u64::from(checksum.crc());
     let numbered_by_samples = sync == 0xf9;
     let bytes = fields.at;
-    sound.then_some(FrameHeader { samples, rate_hz, channels, difference, bits, number, numbered_by_samples, bytes })
+    valid.then_some(FrameHeader { samples, rate_hz, channels, difference, bits, number, numbered_by_samples, bytes })
 }
 
 const RATES_HZ: [u32; 11] = [88_200, 176_400, 192_000, 8000, 16_000, 22_050, 24_000, 32_000, 44_100, 48_000, 96_000];
@@ -103,19 +103,19 @@ const RATES_HZ: [u32; 11] = [88_200, 176_400, 192_000, 8000, 16_000, 22_050, 24_
 /// cut off.
 pub(super) fn length(bytes: &[u8], header: &FrameHeader) -> Option<usize> {
     let mut checksum = Crc16Ansi::new(0);
-    let mut place = 0;
+    let mut offset = 0;
     let mut end = header.bytes + CHECKSUM_BYTES;
     loop {
         end += next_header(bytes.get(end..)?);
         // Over a frame with its own checksum, the checksum is zero.
-        checksum.process_buf_bytes(&bytes[place..end]);
+        checksum.process_buf_bytes(&bytes[offset..end]);
         if checksum.crc() == 0 {
             return Some(end);
         }
         if end == bytes.len() {
             return None;
         }
-        place = end;
+        offset = end;
         end += 1;
     }
 }
@@ -124,13 +124,13 @@ const CHECKSUM_BYTES: usize = 2;
 
 /// Where in `bytes` the next header of a frame is, or the end.
 pub(super) fn next_header(bytes: &[u8]) -> usize {
-    let mut place = 0;
-    while let Some(step) = bytes[place..].iter().position(|&byte| byte == 0xff) {
-        place += step;
-        if read_header(&bytes[place..]).is_some() {
-            return place;
+    let mut offset = 0;
+    while let Some(step) = bytes[offset..].iter().position(|&byte| byte == 0xff) {
+        offset += step;
+        if read_header(&bytes[offset..]).is_some() {
+            return offset;
         }
-        place += 1;
+        offset += 1;
     }
     bytes.len()
 }

@@ -141,7 +141,7 @@ fn read_frame(marker: u8, payload: &[u8], at: usize) -> Result<Frame> {
         return Err(Error::unsupported(NAME, format!("a sample depth of `{bits}` bit"), HINT));
     }
     if !matches!(count, 1 | 3 | 4) {
-        return Err(Error::unsupported(NAME, format!("a picture of `{count}` components"), HINT));
+        return Err(Error::unsupported(NAME, format!("an image of `{count}` components"), HINT));
     }
     let (components, _) = components.as_chunks::<3>();
     let Some(components) = components.get(..usize::from(*count)) else {
@@ -198,8 +198,8 @@ impl Frame {
 
     /// What to have the library decode for `window`, or `None` for the whole picture.
     ///
-    /// The library smooths colour across the pixels that it decodes, so at the edge of a crop it would invent other
-    /// neighbours than the full decode has: the crop is wider by 8 pixels and an iMCU, and trimmed. Rows need no such
+    /// The library smooths color across the pixels that it decodes, so at the edge of a crop it would invent other
+    /// neighbors than the full decode has: the crop is wider by 8 pixels and an iMCU, and trimmed. Rows need no such
     /// margin, because the library keeps the context of skipped rows.
     pub(super) fn crop(&self, layout: &Layout) -> Option<Region> {
         let window = layout.window;

@@ -16,7 +16,7 @@ const SEQUENTIAL: [u8; 3] = [0, 63, 0];
 pub(super) struct Oddities {
     /// Bytes that mean nothing to a decoder, and what libjpeg expects in their place.
     patches: Vec<(usize, u8)>,
-    /// Where the colour transforms of Adobe's segments are, and what they are.
+    /// Where the color transforms of Adobe's segments are, and what they are.
     adobe: Vec<(usize, u8)>,
     /// Where the segments before the first scan lie. Kept if bytes lie between them that belong to none.
     pub(super) segments: Vec<(usize, usize)>,
@@ -52,7 +52,7 @@ impl Oddities {
     }
 }
 
-/// A scan's header: its components, and its last three bytes with their place.
+/// A scan's header: its components, and its last three bytes with their offset.
 struct Scan<'a> {
     ids: Vec<u8>,
     tail: &'a [u8],

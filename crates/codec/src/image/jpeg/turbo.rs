@@ -28,7 +28,7 @@ impl TurboError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pixels {
     Rgb,
-    Grey,
+    Gray,
     Cmyk,
 }
 
@@ -36,7 +36,7 @@ impl Pixels {
     pub(crate) const fn channels(self) -> usize {
         match self {
             Self::Rgb => 3,
-            Self::Grey => 1,
+            Self::Gray => 1,
             Self::Cmyk => 4,
         }
     }
@@ -44,7 +44,7 @@ impl Pixels {
     const fn code(self) -> c_int {
         match self {
             Self::Rgb => sys::TJPF_TJPF_RGB,
-            Self::Grey => sys::TJPF_TJPF_GRAY,
+            Self::Gray => sys::TJPF_TJPF_GRAY,
             Self::Cmyk => sys::TJPF_TJPF_CMYK,
         }
     }
@@ -210,7 +210,7 @@ pub(crate) fn compress(
     let mut handle = Handle::new(sys::TJINIT_TJINIT_COMPRESS)?;
     handle.set(sys::TJPARAM_TJPARAM_QUALITY, usize::from(settings.quality))?;
     let subsampling = match (kind, settings.subsampling) {
-        (Pixels::Grey, _) => sys::TJSAMP_TJSAMP_GRAY,
+        (Pixels::Gray, _) => sys::TJSAMP_TJSAMP_GRAY,
         (_, Subsampling::None) => sys::TJSAMP_TJSAMP_444,
         (_, Subsampling::Horizontal) => sys::TJSAMP_TJSAMP_422,
         (_, Subsampling::Both) => sys::TJSAMP_TJSAMP_420,
@@ -221,10 +221,10 @@ pub(crate) fn compress(
     let pitch = width * kind.channels();
     let sides = (c_int::try_from(width), c_int::try_from(height), c_int::try_from(pitch));
     let (Ok(columns), Ok(rows), Ok(pitch_int)) = sides else {
-        return Err(TurboError::fatal("the picture is too large"));
+        return Err(TurboError::fatal("the image is too large"));
     };
     if pixels.len() != pitch * height {
-        return Err(TurboError::fatal("the pixels do not fill the picture"));
+        return Err(TurboError::fatal("the pixels do not fill the image"));
     }
     let mut buffer = ptr::null_mut();
     let mut buffer_bytes = 0;
@@ -243,7 +243,7 @@ pub(crate) fn compress(
         )
     };
     let result = handle.check(status).map(|()| {
-        // SAFETY: on success the buffer holds `buffer_bytes` initialised bytes.
+        // SAFETY: on success the buffer holds `buffer_bytes` initialized bytes.
         unsafe { std::slice::from_raw_parts(buffer, buffer_bytes as usize) }.to_vec()
     });
     // SAFETY: the buffer is the library's or null, and is not used again.

@@ -63,7 +63,7 @@ pub(crate) fn features(bytes: &[u8]) -> Result<Features, WebPError> {
     })
 }
 
-/// The layout of an output of packed rows: colour mode, stride and size in bytes, if the library can address it.
+/// The layout of an output of packed rows: color mode, stride and size in bytes, if the library can address it.
 fn packed(
     width: usize,
     height: usize,
@@ -88,7 +88,7 @@ pub(crate) fn decode(bytes: &[u8], features: Features, channels: usize, output: 
     // SAFETY: the input is a live slice, only read. The output is external memory of the stated stride and size, which the
     // library checks against the picture before it writes; it outlives the call.
     let status = unsafe { sys::WebPDecode(bytes.as_ptr(), bytes.len(), &raw mut config) };
-    // SAFETY: the configuration is initialised; external memory is left alone.
+    // SAFETY: the configuration is initialized; external memory is left alone.
     unsafe { sys::WebPFreeDecBuffer(&raw mut config.output) };
     check(status)
 }
@@ -127,7 +127,7 @@ pub(crate) fn decode_first_frame(bytes: &[u8], features: Features, output: &mut 
     let size = features.width * features.height * 4;
     let output = output.get_mut(..size).ok_or(WebPError::OutOfMemory)?;
     let data = sys::WebPData { bytes: bytes.as_ptr(), size: bytes.len() };
-    // SAFETY: all-zero is a valid value of the options (a colour mode of 0 exists); the call then sets the defaults.
+    // SAFETY: all-zero is a valid value of the options (a color mode of 0 exists); the call then sets the defaults.
     let mut options = unsafe { MaybeUninit::<sys::WebPAnimDecoderOptions>::zeroed().assume_init() };
     // SAFETY: the options are live and writable.
     if unsafe { sys::WebPAnimDecoderOptionsInit(&raw mut options) } == 0 {
@@ -177,11 +177,11 @@ pub(crate) fn encode(
     match settings {
         Settings::Lossy(quality) => config.quality = quality,
         Settings::Lossless(effort) => {
-            // SAFETY: the configuration is live and initialised.
+            // SAFETY: the configuration is live and initialized.
             if unsafe { sys::WebPConfigLosslessPreset(&raw mut config, c_int::from(effort)) } == 0 {
                 return Err(UNUSABLE);
             }
-            // Keep the colour of transparent pixels: lossless means every sample.
+            // Keep the color of transparent pixels: lossless means every sample.
             config.exact = 1;
         }
     }
@@ -194,7 +194,7 @@ pub(crate) fn encode(
         return Err(UNUSABLE);
     }
     let mut writer = MaybeUninit::<sys::WebPMemoryWriter>::zeroed();
-    // SAFETY: the writer is live and this initialises it. The import reads `height` rows of `stride` bytes, which is all of
+    // SAFETY: the writer is live and this initializes it. The import reads `height` rows of `stride` bytes, which is all of
     // `pixels`, as checked. The picture and writer outlive the encoding; both are freed once, after the output is copied.
     unsafe {
         sys::WebPMemoryWriterInit(writer.as_mut_ptr());

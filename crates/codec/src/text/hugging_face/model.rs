@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::text::byte_level::{TOKEN_BYTES_MAX, byte_tokens, bytes_of_name, check_id, pairs_of_rules};
 use crate::text::cut::keeps_words_apart;
 use crate::text::sentencepiece::{byte_of_name, single_character, spaced};
-use crate::text::tokeniser::{Model, Start, Tokens};
+use crate::text::tokenizer::{Model, Start, Tokens};
 use crate::text::unigram::{Sums, Unigram};
 
 const NAME: &str = "model";

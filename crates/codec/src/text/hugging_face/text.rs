@@ -8,10 +8,10 @@ use crate::text::base64;
 use crate::text::byte_level::TOKEN_BYTES_MAX;
 use crate::text::charsmap::Charsmap;
 use crate::text::cut::{Cut, SPACE_SIGN};
-use crate::text::normalise::{Change, Form};
+use crate::text::normalize::{Change, Form};
 use crate::text::split::Pattern;
 
-/// The patterns that are done by hand, as tokeniser files spell them.
+/// The patterns that are done by hand, as tokenizer files spell them.
 const PATTERNS: [(&str, Pattern); 4] = [
     (r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+", Pattern::Gpt2),
     (r"'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+", Pattern::Gpt2),
@@ -38,8 +38,8 @@ const GROWTH_MAX: usize = 1 << 12;
 /// The most cuts one after the other, each of which is a call within another; those in use have one or two.
 const CUTS_MAX: usize = 16;
 
-pub(super) fn normaliser(component: &Value, changes: &mut Vec<Change>) -> Result<()> {
-    normaliser_within(component, changes, 0)?;
+pub(super) fn normalizer(component: &Value, changes: &mut Vec<Change>) -> Result<()> {
+    normalizer_within(component, changes, 0)?;
     check_changes(changes)
 }
 
@@ -52,7 +52,7 @@ fn check_changes(changes: &[Change]) -> Result<()> {
     within("growth of a text by its changes", growth, GROWTH_MAX)
 }
 
-fn normaliser_within(component: &Value, changes: &mut Vec<Change>, depth: usize) -> Result<()> {
+fn normalizer_within(component: &Value, changes: &mut Vec<Change>, depth: usize) -> Result<()> {
     const NAME: &str = "normalizer";
     if component.is_null() {
         return Ok(());
@@ -61,7 +61,7 @@ fn normaliser_within(component: &Value, changes: &mut Vec<Change>, depth: usize)
     changes.push(match text_of(component, NAME, "type")? {
         "Sequence" if depth < SEQUENCE_DEPTH_MAX => {
             let members = component["normalizers"].as_array().ok_or_else(|| missing(NAME, "normalizers"))?;
-            return members.iter().try_for_each(|member| normaliser_within(member, changes, depth + 1));
+            return members.iter().try_for_each(|member| normalizer_within(member, changes, depth + 1));
         }
         "NFC" => Change::Form(Form::Nfc),
         "NFD" => Change::Form(Form::Nfd),
@@ -93,15 +93,15 @@ fn replace(component: &Value) -> Result<Change> {
 }
 
 /// Adds the cuts, and the changes that come before them; returns whether the model works on bytes.
-pub(super) fn pre_tokeniser(component: &Value, changes: &mut Vec<Change>, cuts: &mut Vec<Cut>) -> Result<bool> {
+pub(super) fn pre_tokenizer(component: &Value, changes: &mut Vec<Change>, cuts: &mut Vec<Cut>) -> Result<bool> {
     let mut bytes = false;
-    pre_tokeniser_within(component, changes, cuts, &mut bytes, 0)?;
+    pre_tokenizer_within(component, changes, cuts, &mut bytes, 0)?;
     check_changes(changes)?;
     within("number of cuts of a text", cuts.len(), CUTS_MAX)?;
     Ok(bytes)
 }
 
-fn pre_tokeniser_within(
+fn pre_tokenizer_within(
     component: &Value,
     changes: &mut Vec<Change>,
     cuts: &mut Vec<Cut>,
@@ -117,7 +117,7 @@ fn pre_tokeniser_within(
         "Sequence" if depth < SEQUENCE_DEPTH_MAX => {
             let members = component["pretokenizers"].as_array().ok_or_else(|| missing(NAME, "pretokenizers"))?;
             for member in members {
-                pre_tokeniser_within(member, changes, cuts, bytes, depth + 1)?;
+                pre_tokenizer_within(member, changes, cuts, bytes, depth + 1)?;
             }
         }
         "ByteLevel" => {
@@ -172,9 +172,9 @@ fn split(component: &Value) -> Result<Pattern> {
     // The patterns match everything, so what is between matches is nothing, and it is all one whether that is removed.
     match (component["behavior"].as_str(), component["invert"].as_bool().unwrap_or(false)) {
         (Some("Isolated"), _) | (Some("Removed"), true) => Ok(*known),
-        (behaviour, invert) => {
-            let behaviour = behaviour.unwrap_or("none");
-            Err(unsupported(format!("pre_tokenizer `Split` with behavior `{behaviour}` and invert `{invert}`")))
+        (behavior, invert) => {
+            let behavior = behavior.unwrap_or("none");
+            Err(unsupported(format!("pre_tokenizer `Split` with behavior `{behavior}` and invert `{invert}`")))
         }
     }
 }

@@ -71,7 +71,7 @@ impl ModelFile {
                     file.pieces.push(Piece::read(piece)?);
                 }
                 (2, Wire::Bytes(trainer)) => file.read_trainer(trainer)?,
-                (3, Wire::Bytes(normaliser)) => file.read_normaliser(normaliser)?,
+                (3, Wire::Bytes(normalizer)) => file.read_normalizer(normalizer)?,
                 _ => {}
             }
             Ok(())
@@ -102,7 +102,7 @@ impl ModelFile {
         })
     }
 
-    fn read_normaliser(&mut self, bytes: &[u8]) -> Result<()> {
+    fn read_normalizer(&mut self, bytes: &[u8]) -> Result<()> {
         each_field(bytes, |field, wire| {
             match (field, wire) {
                 (2, Wire::Bytes(charsmap)) => self.charsmap = charsmap.to_vec(),
@@ -210,10 +210,10 @@ fn each_field(mut bytes: &[u8], mut read: impl FnMut(u64, Wire<'_>) -> Result<()
 
 fn varint(bytes: &mut &[u8]) -> Option<u64> {
     let mut value = 0;
-    for place in 0..10 {
+    for index in 0..10 {
         let (&byte, rest) = bytes.split_first()?;
         *bytes = rest;
-        value |= u64::from(byte & 0x7F) << (7 * place);
+        value |= u64::from(byte & 0x7F) << (7 * index);
         if byte < 0x80 {
             return Some(value);
         }

@@ -14,7 +14,7 @@ use std::arch::x86_64::{
 use super::vector::define_transform;
 use super::{
     CONSTANT_BITS, CORNER_EXTENT, F_0_298, F_0_390, F_0_541, F_0_765, F_0_899, F_1_175, F_1_501, F_1_847, F_1_961,
-    F_2_053, F_2_562, F_3_072, FIRST_SHIFT, Quantisers, SECOND_SHIFT,
+    F_2_053, F_2_562, F_3_072, FIRST_SHIFT, Quantizers, SECOND_SHIFT,
 };
 use crate::entropy::Quad;
 
@@ -24,7 +24,7 @@ type ShiftCount = i32;
 define_transform!("avx2");
 
 #[target_feature(enable = "avx2")]
-pub(super) fn inverse(quad: &Quad, quantisers: &Quantisers, extent: u8, target: &mut [u8], stride: usize) -> bool {
+pub(super) fn inverse(quad: &Quad, quantizers: &Quantizers, extent: u8, target: &mut [u8], stride: usize) -> bool {
     assert!(target.len() >= 7 * stride + 32, "the target must hold four blocks");
     let mut high = zero();
     for half in 0..2 {
@@ -36,7 +36,7 @@ pub(super) fn inverse(quad: &Quad, quantisers: &Quantisers, extent: u8, target: 
                 // 32 bytes, to which quads are aligned.
                 *row = unsafe {
                     let coefficients = _mm256_load_si256(quad.0.as_ptr().add(at).cast());
-                    _mm256_mullo_epi16(coefficients, _mm256_load_si256(quantisers.0.as_ptr().add(at).cast()))
+                    _mm256_mullo_epi16(coefficients, _mm256_load_si256(quantizers.0.as_ptr().add(at).cast()))
                 };
             }
         }

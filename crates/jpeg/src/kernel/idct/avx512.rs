@@ -14,7 +14,7 @@ use std::arch::x86_64::{
 use super::vector::define_transform;
 use super::{
     CONSTANT_BITS, CORNER_EXTENT, F_0_298, F_0_390, F_0_541, F_0_765, F_0_899, F_1_175, F_1_501, F_1_847, F_1_961,
-    F_2_053, F_2_562, F_3_072, FIRST_SHIFT, Quantisers, SECOND_SHIFT,
+    F_2_053, F_2_562, F_3_072, FIRST_SHIFT, Quantizers, SECOND_SHIFT,
 };
 use crate::entropy::Quad;
 
@@ -24,7 +24,7 @@ type ShiftCount = u32;
 define_transform!("avx512f,avx512bw,avx512vl");
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-pub(super) fn inverse(quad: &Quad, quantisers: &Quantisers, extent: u8, target: &mut [u8], stride: usize) -> bool {
+pub(super) fn inverse(quad: &Quad, quantizers: &Quantizers, extent: u8, target: &mut [u8], stride: usize) -> bool {
     assert!(target.len() >= 7 * stride + 32, "the target must hold four blocks");
     let mut rows = [zero(); 8];
     for (y, row) in rows.iter_mut().enumerate() {
@@ -32,7 +32,7 @@ pub(super) fn inverse(quad: &Quad, quantisers: &Quantisers, extent: u8, target: 
             // SAFETY: each row of a quad is 32 numbers, 64 bytes, to which quads are aligned; both have 8 rows.
             *row = unsafe {
                 let coefficients = _mm512_load_si512(quad.0.as_ptr().add(y * 32).cast());
-                _mm512_mullo_epi16(coefficients, _mm512_load_si512(quantisers.0.as_ptr().add(y * 32).cast()))
+                _mm512_mullo_epi16(coefficients, _mm512_load_si512(quantizers.0.as_ptr().add(y * 32).cast()))
             };
         }
     }

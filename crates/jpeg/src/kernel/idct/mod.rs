@@ -1,4 +1,4 @@
-//! Dequantisation and the inverse DCT: libjpeg's "islow" (Loeffler, Ligtenberg and Moschytz 1989, with constants of 13 bits
+//! Dequantization and the inverse DCT: libjpeg's "islow" (Loeffler, Ligtenberg and Moschytz 1989, with constants of 13 bits
 //! and two bits kept between the passes), on four blocks side by side.
 //!
 //! The arithmetic is that of libjpeg-turbo's vector code for x86, with its 16-bit sums and its saturation, so that even
@@ -19,8 +19,8 @@ use super::dispatch;
 use crate::entropy::Quad;
 use crate::level::Proven;
 
-/// Quantisers of a component, laid out like a [`Quad`].
-pub(crate) type Quantisers = Quad;
+/// Quantizers of a component, laid out like a [`Quad`].
+pub(crate) type Quantizers = Quad;
 
 /// Bits between the fixed point and the integers of the constants below.
 const CONSTANT_BITS: u32 = 13;
@@ -43,8 +43,8 @@ const F_3_072: i16 = 25172;
 /// How many positions of the file's order lie in the first four rows and columns.
 const CORNER_EXTENT: u8 = 10;
 
-/// Quantisers in natural order, for four blocks.
-pub(crate) fn quantisers(natural: &[u16; 64]) -> Quantisers {
+/// Quantizers in natural order, for four blocks.
+pub(crate) fn quantizers(natural: &[u16; 64]) -> Quantizers {
     let mut quad = Quad([0; 256]);
     for (index, value) in quad.0.iter_mut().enumerate() {
         *value = natural[index / 32 * 8 + index % 8] as i16;
@@ -59,13 +59,13 @@ pub(crate) fn quantisers(natural: &[u16; 64]) -> Quantisers {
 pub(crate) fn inverse(
     level: Proven,
     quad: &Quad,
-    quantisers: &Quantisers,
+    quantizers: &Quantizers,
     extent: u8,
     target: &mut [u8],
     stride: usize,
 ) -> bool {
     assert!(target.len() >= 7 * stride + 32, "the target must hold four blocks");
-    dispatch!(level, inverse(quad, quantisers, extent, target, stride))
+    dispatch!(level, inverse(quad, quantizers, extent, target, stride))
 }
 
 #[cfg(test)]
@@ -83,13 +83,13 @@ mod tests {
         let mut state = 1;
         for round in 0..2000u32 {
             let natural: [u16; 64] = std::array::from_fn(|_| (random(&mut state) % (1 << (1 + round % 16))) as u16 + 1);
-            let table = quantisers(&natural);
+            let table = quantizers(&natural);
             let extent = [1, 5, CORNER_EXTENT, 11, 64][round as usize % 5];
             let range = 1i64 << (2 + round % 14);
             let mut quad = Quad([0; 256]);
             for block in 0..4 {
-                for &place in &crate::header::NATURAL[..usize::from(extent)] {
-                    let at = usize::from(place) / 8 * 32 + block * 8 + usize::from(place) % 8;
+                for &position in &crate::header::NATURAL[..usize::from(extent)] {
+                    let at = usize::from(position) / 8 * 32 + block * 8 + usize::from(position) % 8;
                     quad.0[at] = (random(&mut state) as i64 % range - range / 2) as i16;
                 }
             }

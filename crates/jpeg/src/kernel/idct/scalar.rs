@@ -2,18 +2,18 @@
 
 use super::{
     CONSTANT_BITS, F_0_298, F_0_390, F_0_541, F_0_765, F_0_899, F_1_175, F_1_501, F_1_847, F_1_961, F_2_053, F_2_562,
-    F_3_072, FIRST_SHIFT, Quantisers, SECOND_SHIFT,
+    F_3_072, FIRST_SHIFT, Quantizers, SECOND_SHIFT,
 };
 use crate::entropy::Quad;
 
-pub(super) fn inverse(quad: &Quad, quantisers: &Quantisers, _extent: u8, target: &mut [u8], stride: usize) -> bool {
+pub(super) fn inverse(quad: &Quad, quantizers: &Quantizers, _extent: u8, target: &mut [u8], stride: usize) -> bool {
     let mut high = 0;
     for block in 0..4 {
         let mut rows = [[0i16; 8]; 8];
         for (y, row) in rows.iter_mut().enumerate() {
             for (x, value) in row.iter_mut().enumerate() {
                 let at = y * 32 + block * 8 + x;
-                *value = quad.0[at].wrapping_mul(quantisers.0[at]);
+                *value = quad.0[at].wrapping_mul(quantizers.0[at]);
             }
         }
         high |= rows[0].iter().fold(0, |high, value| high | value.wrapping_add(8192));

@@ -125,16 +125,16 @@ macro_rules! define_transform {
             let (bd, fh) = (unpack_low8(bf, dh), unpack_high8(bf, dh));
             let (left_low, left_high) = (unpack_low8(ac, bd), unpack_high8(ac, bd));
             let (right_low, right_high) = (unpack_low8(eg, fh), unpack_high8(eg, fh));
-            let centre = set8(-128);
+            let center = set8(-128);
             [
-                add8(unpack_low32(left_low, right_low), centre),
-                add8(unpack_high32(left_low, right_low), centre),
-                add8(unpack_low32(left_high, right_high), centre),
-                add8(unpack_high32(left_high, right_high), centre),
+                add8(unpack_low32(left_low, right_low), center),
+                add8(unpack_high32(left_low, right_low), center),
+                add8(unpack_low32(left_high, right_high), center),
+                add8(unpack_high32(left_high, right_high), center),
             ]
         }
 
-        /// Both dimensions, from dequantised rows.
+        /// Both dimensions, from dequantized rows.
         #[inline]
         #[target_feature(enable = $features)]
         fn transform<const SMALL: bool>(rows: [Vector; 8]) -> [Vector; 4] {

@@ -3,15 +3,15 @@
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 
-use crate::kernel::Level;
+use crate::kernel::Proven;
 
 /// CRC-32C. The `crc32c` crate uses the processor's instruction, eight bytes at a time; wide carry-less multiplication is
 /// several times as fast, which shows in the speed of `fast`.
-pub(crate) fn checksum(level: Level, bytes: &[u8]) -> u32 {
-    match level.kernel() {
+pub(crate) fn checksum(level: Proven, bytes: &[u8]) -> u32 {
+    match level.level() {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: a `Level` is made only for instructions that this machine was seen to have.
-        crate::kernel::Kernel::Avx512 => unsafe { avx512::checksum(bytes) },
+        // SAFETY: a `Proven` is made only for instructions that this machine was seen to have.
+        crate::kernel::Level::Avx512 => unsafe { avx512::checksum(bytes) },
         _ => crc32c::crc32c(bytes),
     }
 }
@@ -19,20 +19,20 @@ pub(crate) fn checksum(level: Level, bytes: &[u8]) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::checksum;
-    use crate::kernel::{Kernel, Level};
+    use crate::kernel::{Level, Proven};
 
     #[test]
-    fn all_kernels_agree_on_all_lengths() {
+    fn all_levels_agree_on_all_lengths() {
         let bytes: Vec<u8> = (0..3000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
         assert_eq!(
-            checksum(Level::new(Kernel::Scalar).unwrap(), b"123456789"),
+            checksum(Proven::new(Level::Scalar).unwrap(), b"123456789"),
             0xE306_9283,
             "the check value of CRC-32C"
         );
-        for kernel in Kernel::ALL.into_iter().filter(|kernel| kernel.is_available()) {
-            let level = Level::new(kernel).unwrap();
+        for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
+            let proven = Proven::new(level).unwrap();
             for length in (0..1100).chain([2047, 2048, 2049, 3000]) {
-                assert_eq!(checksum(level, &bytes[..length]), crc32c::crc32c(&bytes[..length]), "{kernel:?} {length}");
+                assert_eq!(checksum(proven, &bytes[..length]), crc32c::crc32c(&bytes[..length]), "{level:?} {length}");
             }
         }
     }

@@ -7,7 +7,7 @@ use std::arch::x86_64::{
 };
 
 use crate::{
-    header::ColourTransform,
+    header::ColorTransform,
     phases::{Phases, counts},
 };
 
@@ -81,8 +81,8 @@ fn merge(pieces: &Pieces<'_>, index: usize) -> __m256i {
 /// Undoes the transform on 32 pixels.
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 #[inline]
-fn inverse(transform: ColourTransform, [first, u, third]: [__m256i; 3]) -> [__m256i; 3] {
-    if transform == ColourTransform::None {
+fn inverse(transform: ColorTransform, [first, u, third]: [__m256i; 3]) -> [__m256i; 3] {
+    if transform == ColorTransform::None {
         return [first, u, third];
     }
     let (luma, shift) = transform.parameters();
@@ -125,7 +125,7 @@ pub(super) fn finish1(plane: &Phases<u8>, out: &mut [u8]) {
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-pub(super) fn finish3(transform: ColourTransform, planes: [&Phases<u8>; 3], out: &mut [u8]) {
+pub(super) fn finish3(transform: ColorTransform, planes: [&Phases<u8>; 3], out: &mut [u8]) {
     let width = out.len() / 3;
     let planes = [pieces(planes[0], width), pieces(planes[1], width), pieces(planes[2], width)];
     for (index, out) in out.chunks_mut(96).enumerate() {
@@ -152,7 +152,7 @@ pub(super) fn finish3(transform: ColourTransform, planes: [&Phases<u8>; 3], out:
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-pub(super) fn finish4(transform: ColourTransform, planes: [&Phases<u8>; 4], out: &mut [u8]) {
+pub(super) fn finish4(transform: ColorTransform, planes: [&Phases<u8>; 4], out: &mut [u8]) {
     let width = out.len() / 4;
     let planes =
         [pieces(planes[0], width), pieces(planes[1], width), pieces(planes[2], width), pieces(planes[3], width)];

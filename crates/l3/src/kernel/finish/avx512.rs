@@ -8,12 +8,12 @@ use std::arch::x86_64::{
 };
 
 use crate::{
-    header::ColourTransform,
+    header::ColorTransform,
     phases::{Phases, counts},
 };
 
 /// Where pixel `pixel` of 64 is when 16 samples of each phase lie side by side, in coding order.
-const fn place(pixel: usize) -> u8 {
+const fn position(pixel: usize) -> u8 {
     let rank = [0, 2, 1, 3][pixel % 4];
     (rank * 16 + pixel / 4) as u8
 }
@@ -23,7 +23,7 @@ static RED_GREEN: [[u8; 64]; 3] = {
     let mut table = [[0; 64]; 3];
     let mut byte = 0;
     while byte < 192 {
-        table[byte / 64][byte % 64] = place(byte / 3) + if byte % 3 == 1 { 64 } else { 0 };
+        table[byte / 64][byte % 64] = position(byte / 3) + if byte % 3 == 1 { 64 } else { 0 };
         byte += 1;
     }
     table
@@ -33,7 +33,7 @@ static BLUE: [[u8; 64]; 3] = {
     let mut table = [[0; 64]; 3];
     let mut byte = 0;
     while byte < 192 {
-        table[byte / 64][byte % 64] = place(byte / 3);
+        table[byte / 64][byte % 64] = position(byte / 3);
         byte += 1;
     }
     table
@@ -55,7 +55,7 @@ static PAIRS: [[u8; 64]; 4] = {
     let mut table = [[0; 64]; 4];
     let mut byte = 0;
     while byte < 256 {
-        table[byte / 64][byte % 64] = place(byte / 4) + if byte % 2 == 1 { 64 } else { 0 };
+        table[byte / 64][byte % 64] = position(byte / 4) + if byte % 2 == 1 { 64 } else { 0 };
         byte += 1;
     }
     table
@@ -65,7 +65,7 @@ static SINGLE: [u8; 64] = {
     let mut table = [0; 64];
     let mut pixel = 0;
     while pixel < 64 {
-        table[pixel] = place(pixel);
+        table[pixel] = position(pixel);
         pixel += 1;
     }
     table
@@ -120,7 +120,7 @@ unsafe fn gather((start, pitch): (*const u8, usize), at: usize) -> __m512i {
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
 #[inline]
 fn inverse<const TRANSFORM: u8>([first, u, third]: [__m512i; 3]) -> [__m512i; 3] {
-    let transform = ColourTransform::ALL[TRANSFORM as usize];
+    let transform = ColorTransform::ALL[TRANSFORM as usize];
     if TRANSFORM == 0 {
         return [first, u, third];
     }
@@ -151,11 +151,11 @@ fn inverse<const TRANSFORM: u8>([first, u, third]: [__m512i; 3]) -> [__m512i; 3]
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
 pub(super) fn finish1(plane: &Phases<u8>, out: &mut [u8]) {
-    assert!(plane.has_room(&counts(out.len())), "rows have room for the width");
+    assert!(plane.has_space(&counts(out.len())), "rows have space for the width");
     let plane = plane.start();
     let order = load(&SINGLE);
     for (index, out) in out.chunks_mut(64).enumerate() {
-        // SAFETY: the plane has room for the width, rounded up to 64; no more than the chunk is written.
+        // SAFETY: the plane has space for the width, rounded up to 64; no more than the chunk is written.
         unsafe {
             let pixels = _mm512_permutexvar_epi8(order, gather(plane, 16 * index));
             write_first(out.as_mut_ptr(), pixels, out.len());
@@ -164,13 +164,13 @@ pub(super) fn finish1(plane: &Phases<u8>, out: &mut [u8]) {
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
-pub(super) fn finish3(transform: ColourTransform, planes: [&Phases<u8>; 3], out: &mut [u8]) {
+pub(super) fn finish3(transform: ColorTransform, planes: [&Phases<u8>; 3], out: &mut [u8]) {
     match transform {
-        ColourTransform::None => finish3_as::<0>(planes, out),
-        ColourTransform::SubtractGreen => finish3_as::<1>(planes, out),
-        ColourTransform::GreenHalf => finish3_as::<2>(planes, out),
-        ColourTransform::LumaQuarter => finish3_as::<3>(planes, out),
-        ColourTransform::Luma => finish3_as::<4>(planes, out),
+        ColorTransform::None => finish3_as::<0>(planes, out),
+        ColorTransform::SubtractGreen => finish3_as::<1>(planes, out),
+        ColorTransform::GreenHalf => finish3_as::<2>(planes, out),
+        ColorTransform::LumaQuarter => finish3_as::<3>(planes, out),
+        ColorTransform::Luma => finish3_as::<4>(planes, out),
     }
 }
 
@@ -179,12 +179,12 @@ pub(super) fn finish3(transform: ColourTransform, planes: [&Phases<u8>; 3], out:
 fn finish3_as<const TRANSFORM: u8>([first, second, third]: [&Phases<u8>; 3], out: &mut [u8]) {
     let width = out.len() / 3;
     let counts = counts(width);
-    let room = first.has_room(&counts) && second.has_room(&counts) && third.has_room(&counts);
-    assert!(room, "rows have room for the width");
+    let fits = first.has_space(&counts) && second.has_space(&counts) && third.has_space(&counts);
+    assert!(fits, "rows have space for the width");
     let planes = [first.start(), second.start(), third.start()];
     let (blocks, last) = out.as_chunks_mut::<192>();
     for (index, out) in blocks.iter_mut().enumerate() {
-        // SAFETY: the planes have room for the width, rounded up to 64; the block has three times 64 bytes.
+        // SAFETY: the planes have space for the width, rounded up to 64; the block has three times 64 bytes.
         unsafe {
             let [first, second, third] = block3::<TRANSFORM>(planes, 16 * index);
             write(out.as_mut_ptr(), first);
@@ -193,7 +193,7 @@ fn finish3_as<const TRANSFORM: u8>([first, second, third]: [&Phases<u8>; 3], out
         }
     }
     if !last.is_empty() {
-        // SAFETY: the planes have room for the width, rounded up to 64.
+        // SAFETY: the planes have space for the width, rounded up to 64.
         let vectors = unsafe { block3::<TRANSFORM>(planes, 16 * (width / 64)) };
         for (out, vector) in last.chunks_mut(64).zip(vectors) {
             // SAFETY: no more than the chunk is written.
@@ -221,13 +221,13 @@ unsafe fn block3<const TRANSFORM: u8>(planes: [(*const u8, usize); 3], at: usize
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
-pub(super) fn finish4(transform: ColourTransform, planes: [&Phases<u8>; 4], out: &mut [u8]) {
+pub(super) fn finish4(transform: ColorTransform, planes: [&Phases<u8>; 4], out: &mut [u8]) {
     match transform {
-        ColourTransform::None => finish4_as::<0>(planes, out),
-        ColourTransform::SubtractGreen => finish4_as::<1>(planes, out),
-        ColourTransform::GreenHalf => finish4_as::<2>(planes, out),
-        ColourTransform::LumaQuarter => finish4_as::<3>(planes, out),
-        ColourTransform::Luma => finish4_as::<4>(planes, out),
+        ColorTransform::None => finish4_as::<0>(planes, out),
+        ColorTransform::SubtractGreen => finish4_as::<1>(planes, out),
+        ColorTransform::GreenHalf => finish4_as::<2>(planes, out),
+        ColorTransform::LumaQuarter => finish4_as::<3>(planes, out),
+        ColorTransform::Luma => finish4_as::<4>(planes, out),
     }
 }
 
@@ -235,12 +235,12 @@ pub(super) fn finish4(transform: ColourTransform, planes: [&Phases<u8>; 4], out:
 #[inline]
 fn finish4_as<const TRANSFORM: u8>([first, second, third, fourth]: [&Phases<u8>; 4], out: &mut [u8]) {
     let counts = counts(out.len() / 4);
-    let room = first.has_room(&counts) && second.has_room(&counts);
-    assert!(room && third.has_room(&counts) && fourth.has_room(&counts), "rows have room for the width");
+    let fits = first.has_space(&counts) && second.has_space(&counts);
+    assert!(fits && third.has_space(&counts) && fourth.has_space(&counts), "rows have space for the width");
     let planes = [first.start(), second.start(), third.start()];
     for (index, out) in out.chunks_mut(256).enumerate() {
         let at = 16 * index;
-        // SAFETY: the planes have room for the width, rounded up to 64.
+        // SAFETY: the planes have space for the width, rounded up to 64.
         let (planes, alpha) = unsafe {
             ([gather(planes[0], at), gather(planes[1], at), gather(planes[2], at)], gather(fourth.start(), at))
         };

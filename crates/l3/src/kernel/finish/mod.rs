@@ -1,4 +1,4 @@
-//! From phases to pixels: merges the four phases of each plane, undoes the colour transform and interleaves the channels, in
+//! From phases to pixels: merges the four phases of each plane, undoes the color transform and interleaves the channels, in
 //! one pass.
 
 #[cfg(target_arch = "x86_64")]
@@ -10,15 +10,15 @@ mod neon;
 mod scalar;
 
 use crate::{
-    header::ColourTransform,
-    kernel::{Level, dispatch},
+    header::ColorTransform,
+    kernel::{Proven, dispatch},
     phases::Phases,
 };
 
 /// Writes one row of 8-bit pixels; `out` has exactly `width * planes.len()` bytes, and `planes` are 1 to 4.
 pub(crate) fn finish_row(
-    level: Level,
-    transform: ColourTransform,
+    level: Proven,
+    transform: ColorTransform,
     planes: &[Phases<u8>],
     width: usize,
     out: &mut [u8],
@@ -33,6 +33,6 @@ pub(crate) fn finish_row(
 }
 
 /// Writes one row of 16-bit pixels; `out` has exactly `2 * width * planes.len()` bytes.
-pub(crate) fn finish_row_wide(transform: ColourTransform, planes: &[Phases<u16>], width: usize, out: &mut [u8]) {
+pub(crate) fn finish_row_wide(transform: ColorTransform, planes: &[Phases<u16>], width: usize, out: &mut [u8]) {
     scalar::finish(transform, planes, width, out);
 }

@@ -6,7 +6,7 @@ use std::arch::aarch64::{
 };
 
 use crate::{
-    header::ColourTransform,
+    header::ColorTransform,
     phases::{Phases, counts},
 };
 
@@ -56,8 +56,8 @@ fn merge(pieces: &Pieces<'_>, index: usize, out: &mut [u8; 64]) {
 /// Undoes the transform on 16 pixels.
 #[target_feature(enable = "neon")]
 #[inline]
-fn inverse(transform: ColourTransform, [first, u, third]: [uint8x16_t; 3]) -> [uint8x16_t; 3] {
-    if transform == ColourTransform::None {
+fn inverse(transform: ColorTransform, [first, u, third]: [uint8x16_t; 3]) -> [uint8x16_t; 3] {
+    if transform == ColorTransform::None {
         return [first, u, third];
     }
     let (luma, shift) = transform.parameters();
@@ -87,7 +87,7 @@ pub(super) fn finish1(plane: &Phases<u8>, out: &mut [u8]) {
 }
 
 #[target_feature(enable = "neon")]
-pub(super) fn finish3(transform: ColourTransform, planes: [&Phases<u8>; 3], out: &mut [u8]) {
+pub(super) fn finish3(transform: ColorTransform, planes: [&Phases<u8>; 3], out: &mut [u8]) {
     let width = out.len() / 3;
     let planes = [pieces(planes[0], width), pieces(planes[1], width), pieces(planes[2], width)];
     for (index, out) in out.chunks_mut(192).enumerate() {
@@ -107,7 +107,7 @@ pub(super) fn finish3(transform: ColourTransform, planes: [&Phases<u8>; 3], out:
 }
 
 #[target_feature(enable = "neon")]
-pub(super) fn finish4(transform: ColourTransform, planes: [&Phases<u8>; 4], out: &mut [u8]) {
+pub(super) fn finish4(transform: ColorTransform, planes: [&Phases<u8>; 4], out: &mut [u8]) {
     let width = out.len() / 4;
     let planes =
         [pieces(planes[0], width), pieces(planes[1], width), pieces(planes[2], width), pieces(planes[3], width)];

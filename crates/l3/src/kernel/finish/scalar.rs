@@ -1,27 +1,27 @@
 //! The definition of finishing a row.
 
 use crate::{
-    colour,
-    header::ColourTransform,
+    color,
+    header::ColorTransform,
     phases::{Phases, counts},
     sample::Sample,
 };
 
 pub(super) fn finish1(plane: &Phases<u8>, out: &mut [u8]) {
-    finish(ColourTransform::None, std::slice::from_ref(plane), out.len(), out);
+    finish(ColorTransform::None, std::slice::from_ref(plane), out.len(), out);
 }
 
-pub(super) fn finish3(transform: ColourTransform, planes: [&Phases<u8>; 3], out: &mut [u8]) {
+pub(super) fn finish3(transform: ColorTransform, planes: [&Phases<u8>; 3], out: &mut [u8]) {
     finish(transform, &planes, out.len() / 3, out);
 }
 
-pub(super) fn finish4(transform: ColourTransform, planes: [&Phases<u8>; 4], out: &mut [u8]) {
+pub(super) fn finish4(transform: ColorTransform, planes: [&Phases<u8>; 4], out: &mut [u8]) {
     finish(transform, &planes, out.len() / 4, out);
 }
 
 /// Any depth, any number of planes.
 pub(super) fn finish<S: Sample>(
-    transform: ColourTransform,
+    transform: ColorTransform,
     planes: &[impl std::borrow::Borrow<Phases<S>>],
     width: usize,
     out: &mut [u8],
@@ -35,7 +35,7 @@ pub(super) fn finish<S: Sample>(
         }
         for index in 0..count {
             let [first, second, third, fourth] = rows.map(|row| row.get(index).copied().unwrap_or_default());
-            let [red, green, blue] = colour::inverse(transform, [first, second, third]);
+            let [red, green, blue] = color::inverse(transform, [first, second, third]);
             for (channel, sample) in [red, green, blue, fourth].into_iter().take(channels).enumerate() {
                 sample.write(out, (4 * index + phase) * channels + channel);
             }

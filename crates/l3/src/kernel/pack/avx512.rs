@@ -73,10 +73,10 @@ pub(super) fn unpack(data: &[u8], at: &mut Cursors, count: usize, planes: &mut [
     // No block takes more than 120 bytes of a stream (a nibble of eight-byte groups), and 64 more are loaded.
     let needed = at.low.max(at.exceptions).max(at.masks).max(at.headers) + blocks * 120 + 64;
     if needed <= data.len() {
-        // SAFETY: every stream has room for all blocks.
+        // SAFETY: every stream has space for all blocks.
         unsafe { unpack_planes::<false>(data, at, count, planes) }
     } else {
-        // SAFETY: each block looks for its own room.
+        // SAFETY: each block is checked before it is loaded.
         unsafe { unpack_planes::<true>(data, at, count, planes) }
     }
 }
@@ -96,14 +96,14 @@ unsafe fn unpack_planes<const CHECKED: bool>(
     for plane in planes {
         let (whole, rest) = plane.as_chunks_mut::<BLOCK>().0.split_at_mut(count / BLOCK);
         for block in whole {
-            if CHECKED && !here.have_room(data) {
+            if CHECKED && !here.have_block(data) {
                 return false;
             }
             // SAFETY: the caller's promise, or the check just made.
             invalid |= unsafe { unpack_block(data, &mut here, BLOCK, block) };
         }
         if let (Some(block), 1..) = (rest.first_mut(), count % BLOCK) {
-            if CHECKED && !here.have_room(data) {
+            if CHECKED && !here.have_block(data) {
                 return false;
             }
             // SAFETY: the caller's promise, or the check just made.
@@ -116,7 +116,7 @@ unsafe fn unpack_planes<const CHECKED: bool>(
 
 impl Cursors {
     /// Whether one block can be loaded from here.
-    fn have_room(&self, data: &[u8]) -> bool {
+    fn have_block(&self, data: &[u8]) -> bool {
         self.low.max(self.exceptions) + 64 <= data.len() && self.masks + 8 <= data.len() && self.headers < data.len()
     }
 }
@@ -191,7 +191,7 @@ fn pack_block(values: __m512i, count: usize, streams: &mut Streams) {
     if excess > 0 {
         streams.masks.extend_from_slice(&wider[low].to_le_bytes());
         let wide = _mm512_maskz_compress_epi8(wider[low], values);
-        // What comes in from the neighbouring byte lies above the excess bits.
+        // What comes in from the neighboring byte lies above the excess bits.
         let wide = _mm512_srl_epi16(wide, _mm_cvtsi32_si128(low as i32));
         pack_bits(wide, wider[low].count_ones() as usize, excess, &mut streams.exceptions);
     }
@@ -206,7 +206,7 @@ fn pack_bits(values: __m512i, count: usize, width: usize, out: &mut Vec<u8>) {
     // SAFETY: the array has 64 bytes, and the store needs no alignment.
     unsafe { _mm512_storeu_si512(groups.as_mut_ptr().cast(), values) };
     out.reserve(BLOCK + 8);
-    // SAFETY: there is room for 72 bytes; group `g` is written at `g * width`, at most 56, and its 8 bytes cover what the next
+    // SAFETY: there is space for 72 bytes; group `g` is written at `g * width`, at most 56, and its 8 bytes cover what the next
     // overwrites, so all bytes up to the new length are written.
     unsafe {
         let start = out.as_mut_ptr().add(out.len());

@@ -12,7 +12,7 @@ mod avx512;
 mod neon;
 mod scalar;
 
-use crate::kernel::{Level, dispatch};
+use crate::kernel::{Proven, dispatch};
 
 /// Values in a block.
 pub(crate) const BLOCK: usize = 64;
@@ -38,12 +38,12 @@ pub(crate) struct Streams {
 /// Reads `count` values into each plane, which must reach to a whole block; what lies beyond `count` is unspecified.
 /// False if a header is invalid or a stream leaves the file.
 #[must_use]
-pub(crate) fn unpack(level: Level, data: &[u8], at: &mut Cursors, count: usize, planes: &mut [Vec<u8>]) -> bool {
+pub(crate) fn unpack(level: Proven, data: &[u8], at: &mut Cursors, count: usize, planes: &mut [Vec<u8>]) -> bool {
     dispatch!(level, unpack(data, at, count, planes))
 }
 
 /// Writes the first `count` of `values`.
-pub(crate) fn pack(level: Level, values: &[u8], count: usize, streams: &mut Streams) {
+pub(crate) fn pack(level: Proven, values: &[u8], count: usize, streams: &mut Streams) {
     dispatch!(level, pack(&values[..count], streams));
 }
 
@@ -57,11 +57,11 @@ fn widths(header: u8) -> Option<(usize, usize)> {
 #[cfg(test)]
 mod tests {
     use super::{BLOCK, Cursors, Streams, pack, unpack};
-    use crate::kernel::{Kernel, Level};
+    use crate::kernel::{Level, Proven};
 
-    /// Every pair of widths, full and partial blocks, through every kernel: one stream, the same values.
+    /// Every pair of widths, full and partial blocks, through every level: one stream, the same values.
     #[test]
-    fn all_kernels_agree_on_all_widths() {
+    fn all_levels_agree_on_all_widths() {
         let mut seed = 1u32;
         let mut next = || {
             seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -76,10 +76,10 @@ mod tests {
                         *value = (next() & ((1 << bits) - 1)) as u8;
                     }
                     let mut reference: Option<Vec<u8>> = None;
-                    for kernel in Kernel::ALL.into_iter().filter(|kernel| kernel.is_available()) {
-                        let level = Level::new(kernel).unwrap();
+                    for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
+                        let proven = Proven::new(level).unwrap();
                         let mut streams = Streams::default();
-                        pack(level, &values, count, &mut streams);
+                        pack(proven, &values, count, &mut streams);
                         let mut at = Cursors { headers: 0, masks: 0, low: 0, exceptions: 0 };
                         let mut data = streams.headers.clone();
                         for (stream, start) in [
@@ -92,12 +92,12 @@ mod tests {
                         }
                         let end = data.len();
                         data.extend_from_slice(&[0; 64]);
-                        assert_eq!(reference.get_or_insert_with(|| data.clone()), &data, "{kernel:?}");
+                        assert_eq!(reference.get_or_insert_with(|| data.clone()), &data, "{level:?}");
                         let mut out = [vec![0u8; count.next_multiple_of(BLOCK)]];
-                        assert!(unpack(level, &data, &mut at, count, &mut out));
+                        assert!(unpack(proven, &data, &mut at, count, &mut out));
                         let [out] = out;
                         assert_eq!(at.exceptions, end);
-                        assert_eq!(&out[..count], &values[..count], "{kernel:?} {count} {low} {top}");
+                        assert_eq!(&out[..count], &values[..count], "{level:?} {count} {low} {top}");
                     }
                 }
             }

@@ -7,7 +7,7 @@ use std::arch::x86_64::{
     _mm512_set1_epi8, _mm512_set1_epi64, _mm512_storeu_si512, _mm512_sub_epi8,
 };
 
-use super::{Activity, Place, scalar};
+use super::{Activity, Part, scalar};
 use crate::{
     header::Predictor,
     phases::{ORDER, Phases},
@@ -16,18 +16,18 @@ use crate::{
 };
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
-pub(super) fn decode<S: Sample>(place: Place<'_>, residuals: &[Vec<S>], rows: &mut Rows<S>) {
-    scalar::decode(place, residuals, rows);
+pub(super) fn decode<S: Sample>(part: Part<'_>, residuals: &[Vec<S>], rows: &mut Rows<S>) {
+    scalar::decode(part, residuals, rows);
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
-pub(super) fn encode<S: Sample>(place: Place<'_>, residuals: &mut [Vec<S>], rows: &Rows<S>) {
-    scalar::encode(place, residuals, rows);
+pub(super) fn encode<S: Sample>(part: Part<'_>, residuals: &mut [Vec<S>], rows: &Rows<S>) {
+    scalar::encode(part, residuals, rows);
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
-pub(super) fn tables<S: Sample>(place: Place<'_>, activities: &[Activity; 4], out: &mut [Vec<u8>], rows: &Rows<S>) {
-    scalar::tables(place, activities, out, rows);
+pub(super) fn tables<S: Sample>(part: Part<'_>, activities: &[Activity; 4], out: &mut [Vec<u8>], rows: &Rows<S>) {
+    scalar::tables(part, activities, out, rows);
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
@@ -62,16 +62,16 @@ pub(in crate::kernel) fn between<const SHARP: bool>(middle: __m512i, top: __m512
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
-pub(super) fn decode_narrow(place: Place<'_>, residuals: &[Vec<u8>], rows: &mut Rows<u8>) {
-    if place.first || place.phases != ORDER {
-        scalar::decode(place, residuals, rows);
+pub(super) fn decode_narrow(part: Part<'_>, residuals: &[Vec<u8>], rows: &mut Rows<u8>) {
+    if part.first || part.phases != ORDER {
+        scalar::decode(part, residuals, rows);
         return;
     }
-    let channels = rows.current.iter_mut().zip(&rows.above).zip(residuals).take(place.channels);
+    let channels = rows.current.iter_mut().zip(&rows.above).zip(residuals).take(part.channels);
     for ((current, above), residuals) in channels {
-        match place.predictor {
-            Predictor::Smooth => decode_row::<false>(place.counts, residuals, current, above),
-            Predictor::Sharp => decode_row::<true>(place.counts, residuals, current, above),
+        match part.predictor {
+            Predictor::Smooth => decode_row::<false>(part.counts, residuals, current, above),
+            Predictor::Sharp => decode_row::<true>(part.counts, residuals, current, above),
         }
     }
 }
@@ -85,8 +85,8 @@ fn decode_row<const SHARP: bool>(counts: &[usize; 4], residuals: &[u8], current:
     let (residuals2, residuals1) = (counts[0], counts[0] + counts[2]);
     let residuals3 = residuals1 + counts[1];
     assert!(
-        current.has_room(counts) && above.has_room(counts) && residuals.len() >= residuals3 + 64 * blocks,
-        "rows have room for the width"
+        current.has_space(counts) && above.has_space(counts) && residuals.len() >= residuals3 + 64 * blocks,
+        "rows have space for the width"
     );
     let (above, pitch) = above.start();
     let (out, out_pitch) = current.start_mut();
@@ -96,8 +96,8 @@ fn decode_row<const SHARP: bool>(counts: &[usize; 4], residuals: &[u8], current:
     let repeat = _mm512_min_epu8(load(&IOTA), _mm512_set1_epi8(last as i8 - 1));
     // Where phase 2 lacks its last sample, phase 0's stands in.
     let lacking = if counts[2] < counts[0] { 1u64 << (last - 1) } else { 0 };
-    // SAFETY: `at` is at most 64 * (blocks - 1), and that the rows have room for that was just asserted; phases are in the order
-    // 0, 2, 1, 3, and neighbours are at most one sample before or after.
+    // SAFETY: `at` is at most 64 * (blocks - 1), and that the rows have space for that was just asserted; phases are in the order
+    // 0, 2, 1, 3, and neighbors are at most one sample before or after.
     unsafe {
         let mut next = phase0::<SHARP>(above, pitch, residuals);
         for block in 0..blocks {

@@ -13,14 +13,14 @@ mod scalar;
 
 use crate::{
     header::Predictor,
-    kernel::{Level, dispatch},
+    kernel::{Proven, dispatch},
     sample::Sample,
     scratch::Rows,
 };
 
 /// Which samples of a row are meant.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place<'a> {
+pub(crate) struct Part<'a> {
     /// The phases, in coding order.
     pub(crate) phases: &'a [usize],
     /// Where the first of them begins in a row of residuals.
@@ -49,33 +49,33 @@ pub(crate) const THRESHOLDS: [u8; 7] = [1, 3, 6, 10, 16, 26, 50];
 pub(crate) const ACTIVITY_UNKNOWN: u8 = 20;
 
 /// Turns zigzag residuals into samples of the current row. Rows of residuals must reach a whole vector beyond the width.
-pub(crate) fn decode<S: Sample>(level: Level, place: Place<'_>, residuals: &[Vec<S>], rows: &mut Rows<S>) {
-    dispatch!(level, decode::<S>(place, residuals, rows));
+pub(crate) fn decode<S: Sample>(level: Proven, part: Part<'_>, residuals: &[Vec<S>], rows: &mut Rows<S>) {
+    dispatch!(level, decode::<S>(part, residuals, rows));
 }
 
 /// The same for 8 bits, where more is done by hand.
-pub(crate) fn decode_narrow(level: Level, place: Place<'_>, residuals: &[Vec<u8>], rows: &mut Rows<u8>) {
-    match level.kernel() {
+pub(crate) fn decode_narrow(level: Proven, part: Part<'_>, residuals: &[Vec<u8>], rows: &mut Rows<u8>) {
+    match level.level() {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: a `Level` is made only for instructions that this machine was seen to have.
-        crate::kernel::Kernel::Avx512 => unsafe { avx512::decode_narrow(place, residuals, rows) },
-        _ => decode(level, place, residuals, rows),
+        // SAFETY: a `Proven` is made only for instructions that this machine was seen to have.
+        crate::kernel::Level::Avx512 => unsafe { avx512::decode_narrow(part, residuals, rows) },
+        _ => decode(level, part, residuals, rows),
     }
 }
 
 /// Turns samples of the current row into zigzag residuals. Rows of residuals must reach a whole vector beyond the width.
-pub(crate) fn encode<S: Sample>(level: Level, place: Place<'_>, residuals: &mut [Vec<S>], rows: &Rows<S>) {
-    dispatch!(level, encode::<S>(place, residuals, rows));
+pub(crate) fn encode<S: Sample>(level: Proven, part: Part<'_>, residuals: &mut [Vec<S>], rows: &Rows<S>) {
+    dispatch!(level, encode::<S>(part, residuals, rows));
 }
 
 /// The table for each sample of phases that do not depend on each other, from samples that a decoder knows by then, written
-/// from `place.start`.
+/// from `part.start`.
 pub(crate) fn tables<S: Sample>(
-    level: Level,
-    place: Place<'_>,
+    level: Proven,
+    part: Part<'_>,
     activities: &[Activity; 4],
     out: &mut [Vec<u8>],
     rows: &Rows<S>,
 ) {
-    dispatch!(level, tables::<S>(place, activities, out, rows));
+    dispatch!(level, tables::<S>(part, activities, out, rows));
 }

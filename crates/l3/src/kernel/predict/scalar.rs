@@ -1,9 +1,9 @@
 //! The definition of prediction and activity.
 
-use super::{ACTIVITY_UNKNOWN, Activity, Place, THRESHOLDS};
+use super::{ACTIVITY_UNKNOWN, Activity, Part, THRESHOLDS};
 use crate::{
     header::Predictor,
-    phases::{Neighbours, Phases, padded},
+    phases::{Neighbors, Phases, padded},
     sample::Sample,
     scratch::Rows,
 };
@@ -28,7 +28,7 @@ fn for_each_prediction<S: Sample, const SHARP: bool>(
     phase: usize,
     first: bool,
     count: usize,
-    near: &Neighbours<'_, S>,
+    near: &Neighbors<'_, S>,
     mut each: impl FnMut(usize, S),
 ) {
     let (top_left, top, top_right) = (&near.top_left[..count], &near.top[..count], &near.top_right[..count]);
@@ -58,34 +58,28 @@ fn for_each_prediction<S: Sample, const SHARP: bool>(
 }
 
 #[inline(always)]
-pub(super) fn decode<S: Sample>(place: Place<'_>, residuals: &[Vec<S>], rows: &mut Rows<S>) {
+pub(super) fn decode<S: Sample>(part: Part<'_>, residuals: &[Vec<S>], rows: &mut Rows<S>) {
     // Phase by phase, and within it channel by channel: what a phase has stored is then far enough behind to be loaded again
     // at other offsets without waiting for it.
-    let mut start = place.start;
-    for &phase in place.phases {
-        let channels = rows.current.iter_mut().zip(&rows.above).zip(residuals).take(place.channels);
+    let mut start = part.start;
+    for &phase in part.phases {
+        let channels = rows.current.iter_mut().zip(&rows.above).zip(residuals).take(part.channels);
         for ((current, above), residuals) in channels {
-            decode_phase(place, phase, &residuals[start..], current, above);
+            decode_phase(part, phase, &residuals[start..], current, above);
         }
-        start += place.counts[phase];
+        start += part.counts[phase];
     }
 }
 
 #[inline(always)]
-fn decode_phase<S: Sample>(
-    place: Place<'_>,
-    phase: usize,
-    residuals: &[S],
-    current: &mut Phases<S>,
-    above: &Phases<S>,
-) {
-    let Place { counts, predictor, first, .. } = place;
+fn decode_phase<S: Sample>(part: Part<'_>, phase: usize, residuals: &[S], current: &mut Phases<S>, above: &Phases<S>) {
+    let Part { counts, predictor, first, .. } = part;
     let count = padded(counts[phase]);
     if count > 0 {
         let residuals = &residuals[..count];
-        let (out, near) = current.with_neighbours(phase, above, count);
+        let (out, near) = current.with_neighbors(phase, above, count);
         if phase == 0 && first {
-            // The one place where a sample depends on the one before it: a quarter of one row of a strip.
+            // The only case where a sample depends on the one before it: a quarter of one row of a strip.
             let mut previous = S::HALF;
             for (sample, residual) in out[..counts[0]].iter_mut().zip(residuals) {
                 previous = previous.plus(residual.unzigzag());
@@ -103,31 +97,25 @@ fn decode_phase<S: Sample>(
 }
 
 #[inline(always)]
-pub(super) fn encode<S: Sample>(place: Place<'_>, residuals: &mut [Vec<S>], rows: &Rows<S>) {
-    for ((current, above), residuals) in rows.current.iter().zip(&rows.above).zip(residuals).take(place.channels) {
-        let mut start = place.start;
-        for &phase in place.phases {
-            encode_phase(place, phase, &mut residuals[start..], current, above);
-            start += place.counts[phase];
+pub(super) fn encode<S: Sample>(part: Part<'_>, residuals: &mut [Vec<S>], rows: &Rows<S>) {
+    for ((current, above), residuals) in rows.current.iter().zip(&rows.above).zip(residuals).take(part.channels) {
+        let mut start = part.start;
+        for &phase in part.phases {
+            encode_phase(part, phase, &mut residuals[start..], current, above);
+            start += part.counts[phase];
         }
     }
 }
 
 #[inline(always)]
-fn encode_phase<S: Sample>(
-    place: Place<'_>,
-    phase: usize,
-    residuals: &mut [S],
-    current: &Phases<S>,
-    above: &Phases<S>,
-) {
-    let Place { counts, predictor, first, .. } = place;
+fn encode_phase<S: Sample>(part: Part<'_>, phase: usize, residuals: &mut [S], current: &Phases<S>, above: &Phases<S>) {
+    let Part { counts, predictor, first, .. } = part;
     let count = padded(counts[phase]);
     if count == 0 {
         return;
     }
     let residuals = &mut residuals[..count];
-    let (samples, near) = current.and_neighbours(phase, above, count);
+    let (samples, near) = current.and_neighbors(phase, above, count);
     if phase == 0 && first {
         let mut previous = S::HALF;
         for (residual, &sample) in residuals.iter_mut().zip(&samples[..counts[0]]) {
@@ -154,27 +142,27 @@ fn table(activity: u8, first: u8, steps: [u8; 7]) -> u8 {
 }
 
 #[inline(always)]
-pub(super) fn tables<S: Sample>(place: Place<'_>, activities: &[Activity; 4], out: &mut [Vec<u8>], rows: &Rows<S>) {
-    let channels = rows.current.iter().zip(&rows.above).zip(out).zip(activities).take(place.channels);
+pub(super) fn tables<S: Sample>(part: Part<'_>, activities: &[Activity; 4], out: &mut [Vec<u8>], rows: &Rows<S>) {
+    let channels = rows.current.iter().zip(&rows.above).zip(out).zip(activities).take(part.channels);
     for (((current, above), out), activity) in channels {
-        let mut start = place.start;
-        for &phase in place.phases {
-            tables_of_phase(place, phase, activity, &mut out[start..], current, above);
-            start += place.counts[phase];
+        let mut start = part.start;
+        for &phase in part.phases {
+            tables_of_phase(part, phase, activity, &mut out[start..], current, above);
+            start += part.counts[phase];
         }
     }
 }
 
 #[inline(always)]
 fn tables_of_phase<S: Sample>(
-    place: Place<'_>,
+    part: Part<'_>,
     phase: usize,
     activity: &Activity,
     out: &mut [u8],
     current: &Phases<S>,
     above: &Phases<S>,
 ) {
-    let Place { counts, first, .. } = place;
+    let Part { counts, first, .. } = part;
     let count = padded(counts[phase]);
     let out = &mut out[..count];
     let (base, shift) = (activity.tables[0], activity.shift);
@@ -183,7 +171,7 @@ fn tables_of_phase<S: Sample>(
         out.fill(table(ACTIVITY_UNKNOWN, base, steps));
         return;
     }
-    let (_, near) = current.and_neighbours(phase, above, count);
+    let (_, near) = current.and_neighbors(phase, above, count);
     let (top_left, top, top_right) = (&near.top_left[..count], &near.top[..count], &near.top_right[..count]);
     if phase == 0 {
         for index in 0..count {

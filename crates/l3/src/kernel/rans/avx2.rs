@@ -75,11 +75,11 @@ fn refill(next: [__m256i; 2], words: &[u8; 32], active: [__m256i; 2]) -> ([__m25
         _mm256_movemask_ps(_mm256_castsi256_ps(low[1])) as u32,
     ];
     let mask = _pdep_u32(masks[0], 0x5555) | _pdep_u32(masks[1], 0xAAAA);
-    // The first eight places take the first words; the other eight begin where those end.
+    // The first eight positions take the first words; the other eight begin where those end.
     let split = (mask & 0xFF).count_ones() as usize;
     let (first, last) = (expand(words, 0, mask & 0xFF), expand(words, 2 * split, mask >> 8 & 0xFF));
     let (first, last) = (_mm256_castsi256_ps(first), _mm256_castsi256_ps(last));
-    // Places alternate between the two vectors: even ones are the first's.
+    // Positions alternate between the two vectors: even ones are the first's.
     let even = _mm256_castps_si256(_mm256_shuffle_ps::<0x88>(first, last));
     let odd = _mm256_castps_si256(_mm256_shuffle_ps::<0xDD>(first, last));
     let fresh = [_mm256_permute4x64_epi64::<0xD8>(even), _mm256_permute4x64_epi64::<0xD8>(odd)];

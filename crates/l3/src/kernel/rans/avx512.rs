@@ -18,10 +18,10 @@ use super::{Coded, ESCAPE, LANES, Phase, Plane, SLOT_BITS, SLOTS, STATE_LOW, Sou
 use crate::{
     header::Predictor,
     kernel::predict::{
-        Place, THRESHOLDS,
+        Part, THRESHOLDS,
         avx512::{between, load, read, top, unzigzag, write},
     },
-    phases::{Neighbours, ORDER, counts},
+    phases::{Neighbors, ORDER, counts},
     scratch::Rows,
 };
 
@@ -103,7 +103,7 @@ fn symbols<const WHOLE: bool>(
     Some(_mm512_mask_expand_epi8(symbols, escaped, values))
 }
 
-/// Puts each bit of a mask at twice its place.
+/// Puts each bit of a mask at twice its index.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
 #[inline]
 fn spread(mask: u16) -> u32 {
@@ -145,31 +145,31 @@ pub(super) fn decode(entries: &[u32], data: &[u8], planes: &mut [Plane], phase: 
 pub(super) fn decode_narrow(
     coded: Coded<'_>,
     planes: &mut [Plane],
-    place: Place<'_>,
+    part: Part<'_>,
     rows: &mut Rows<u8>,
     tables: &mut [Vec<u8>],
 ) -> bool {
     // First the predictions and tables of all samples, then the symbols: so nothing but symbols is in the processor's window
     // while it waits for them.
-    let sharp = place.predictor == Predictor::Sharp;
-    let mut start = place.start;
-    for &phase in place.phases {
-        // How to predict: 0 and 1 from above, 2 and 3 between neighbours; odd numbers sharply.
+    let sharp = part.predictor == Predictor::Sharp;
+    let mut start = part.start;
+    for &phase in part.phases {
+        // How to predict: 0 and 1 from above, 2 and 3 between neighbors; odd numbers sharply.
         match phase {
-            0 if sharp => prepare::<1>(coded, place, phase, start, rows, tables),
-            0 => prepare::<0>(coded, place, phase, start, rows, tables),
-            2 => prepare::<3>(coded, place, phase, start, rows, tables),
-            _ if sharp => prepare::<3>(coded, place, phase, start, rows, tables),
-            _ => prepare::<2>(coded, place, phase, start, rows, tables),
+            0 if sharp => prepare::<1>(coded, part, phase, start, rows, tables),
+            0 => prepare::<0>(coded, part, phase, start, rows, tables),
+            2 => prepare::<3>(coded, part, phase, start, rows, tables),
+            _ if sharp => prepare::<3>(coded, part, phase, start, rows, tables),
+            _ => prepare::<2>(coded, part, phase, start, rows, tables),
         }
-        start += place.counts[phase];
+        start += part.counts[phase];
     }
-    let mut start = place.start;
-    for &phase in place.phases {
-        if !add_symbols(coded, planes, place, phase, start, rows, tables) {
+    let mut start = part.start;
+    for &phase in part.phases {
+        if !add_symbols(coded, planes, part, phase, start, rows, tables) {
             return false;
         }
-        start += place.counts[phase];
+        start += part.counts[phase];
     }
     true
 }
@@ -179,18 +179,18 @@ pub(super) fn decode_narrow(
 #[inline]
 fn prepare<const HOW: usize>(
     coded: Coded<'_>,
-    place: Place<'_>,
+    part: Part<'_>,
     phase: usize,
     start: usize,
     rows: &mut Rows<u8>,
     tables: &mut [Vec<u8>],
 ) {
-    let count = place.counts[phase].next_multiple_of(LANES);
-    for channel in 0..place.channels {
+    let count = part.counts[phase].next_multiple_of(LANES);
+    for channel in 0..part.channels {
         let numbers = u64::from_le_bytes(coded.activities[channel].tables).cast_signed();
         let by_activity = _mm512_permutexvar_epi8(load(&LEVELS), _mm512_set1_epi64(numbers));
-        let (out, near) = rows.current[channel].with_neighbours(phase, &rows.above[channel], count);
-        let Neighbours { left, right, top, top_left, top_right } = near;
+        let (out, near) = rows.current[channel].with_neighbors(phase, &rows.above[channel], count);
+        let Neighbors { left, right, top, top_left, top_right } = near;
         let near = [top.as_ptr(), top_left.as_ptr(), top_right.as_ptr(), left.as_ptr(), right.as_ptr()];
         let tables = &mut tables[channel][start..start + count];
         for position in (0..count).step_by(LANES) {
@@ -212,14 +212,14 @@ fn prepare<const HOW: usize>(
 fn add_symbols(
     coded: Coded<'_>,
     planes: &mut [Plane],
-    place: Place<'_>,
+    part: Part<'_>,
     phase: usize,
     start: usize,
     rows: &mut Rows<u8>,
     tables: &[Vec<u8>],
 ) -> bool {
-    let (count, padded) = (place.counts[phase], place.counts[phase].next_multiple_of(LANES));
-    let channels = place.channels.min(planes.len());
+    let (count, padded) = (part.counts[phase], part.counts[phase].next_multiple_of(LANES));
+    let channels = part.channels.min(planes.len());
     let mut buffers = [(std::ptr::null_mut(), std::ptr::null()); 4];
     for (channel, buffers) in buffers.iter_mut().enumerate().take(channels) {
         let samples = rows.current[channel].at_mut(phase, padded);
@@ -237,7 +237,7 @@ fn add_symbols(
         }
     }
     for current in &mut rows.current[..channels] {
-        current.extend(phase, place.counts);
+        current.extend(phase, part.counts);
     }
     true
 }

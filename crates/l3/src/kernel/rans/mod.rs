@@ -3,7 +3,7 @@
 //! Each plane of a strip has 64 states of 32 bits with a lower bound of 2^16. The symbols of a phase are read 64 at a time:
 //! symbol `i` with state `i % 4 * 16 + i % 64 / 4`, so that four vectors of sixteen states give four consecutive symbols in each
 //! 32-bit lane. Then each state that fell below the bound takes one 16-bit word, in the order of [`refill_order`]. A table has
-//! 2^10 slots; an entry holds the symbol (8 bits), its frequency (12 bits) and the slot's place among the symbol's slots (12 bits).
+//! 2^10 slots; an entry holds the symbol (8 bits), its frequency (12 bits) and the slot's index among the symbol's slots (12 bits).
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -15,8 +15,8 @@ mod scalar;
 
 use crate::{
     kernel::{
-        Level, dispatch,
-        predict::{self, Activity, Place},
+        Proven, dispatch,
+        predict::{self, Activity, Part},
     },
     scratch::Scratch,
 };
@@ -50,12 +50,12 @@ pub(crate) fn lane(index: usize) -> usize {
 
 /// The states in the order in which they are refilled: the first and second sixteen in turn, then the third and fourth.
 pub(crate) fn refill_order() -> impl DoubleEndedIterator<Item = usize> {
-    (0..LANES).map(|place| place / 32 * 32 + place % 2 * 16 + place % 32 / 2)
+    (0..LANES).map(|index| index / 32 * 32 + index % 2 * 16 + index % 32 / 2)
 }
 
 /// Packs an entry of a table.
-pub(crate) fn entry(symbol: u8, frequency: u32, place: u32) -> u32 {
-    u32::from(symbol) | frequency << 8 | place << 20
+pub(crate) fn entry(symbol: u8, frequency: u32, index: u32) -> u32 {
+    u32::from(symbol) | frequency << 8 | index << 20
 }
 
 /// Packs how to encode a value: the frequency of its symbol (11 bits), the slots before the symbol's first (20 bits), and whether
@@ -93,7 +93,7 @@ impl Default for Stream {
 }
 
 impl Stream {
-    /// Empties the stream, with room for as many symbols: none takes more than a word and an escaped value.
+    /// Empties the stream, with space for as many symbols: none takes more than a word and an escaped value.
     fn reset(&mut self, symbols: usize) {
         self.states = [STATE_LOW; LANES];
         self.words.resize(symbols, 0);
@@ -114,19 +114,19 @@ impl Stream {
 }
 
 /// Encodes a plane of a strip.
-pub(crate) fn encode(level: Level, source: &Source<'_>, stream: &mut Stream) {
+pub(crate) fn encode(level: Proven, source: &Source<'_>, stream: &mut Stream) {
     stream.reset(source.residuals.len());
     let tables = source.map.iter().copied().max().map_or(0, |last| usize::from(last) + 1);
     assert!(source.codes.len() >= tables * 256, "a code for every value of every table");
-    match level.kernel() {
+    match level.level() {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: a `Level` is made only for instructions that this machine was seen to have.
-        crate::kernel::Kernel::Avx512 => unsafe { avx512::encode(source, stream) },
+        // SAFETY: a `Proven` is made only for instructions that this machine was seen to have.
+        crate::kernel::Level::Avx512 => unsafe { avx512::encode(source, stream) },
         _ => scalar::encode(source, stream),
     }
 }
 
-/// The buffers of one phase: for each plane the table of each symbol, and room for the values. Both reach a whole vector
+/// The buffers of one phase: for each plane the table of each symbol, and space for the values. Both reach a whole vector
 /// beyond the phase.
 pub(crate) struct Phase<'a> {
     pub(crate) tables: &'a [Vec<u8>],
@@ -140,40 +140,40 @@ pub(crate) struct Phase<'a> {
 /// that kernels may look entries up without checking; a validated model has none.
 /// False if a stream leaves the file.
 #[must_use]
-pub(crate) fn decode(level: Level, entries: &[u32], data: &[u8], planes: &mut [Plane], phase: Phase<'_>) -> bool {
+pub(crate) fn decode(level: Proven, entries: &[u32], data: &[u8], planes: &mut [Plane], phase: Phase<'_>) -> bool {
     if entries.len() < SLOTS {
         return false;
     }
     dispatch!(level, decode(entries, data, planes, phase))
 }
 
-/// Decodes the phases of `place`, which must not depend on each other, for 8-bit samples: chooses tables by activity, reads
+/// Decodes the phases of `part`, which must not depend on each other, for 8-bit samples: chooses tables by activity, reads
 /// symbols and adds the prediction.
 #[must_use]
 pub(crate) fn decode_narrow(
-    level: Level,
+    level: Proven,
     coded: Coded<'_>,
     planes: &mut [Plane],
-    place: Place<'_>,
+    part: Part<'_>,
     scratch: &mut Scratch,
 ) -> bool {
-    match level.kernel() {
+    match level.level() {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: a `Level` is made only for instructions that this machine was seen to have.
-        crate::kernel::Kernel::Avx512 if !place.first && coded.entries.len() >= SLOTS => unsafe {
-            avx512::decode_narrow(coded, planes, place, &mut scratch.narrow, &mut scratch.tables)
+        // SAFETY: a `Proven` is made only for instructions that this machine was seen to have.
+        crate::kernel::Level::Avx512 if !part.first && coded.entries.len() >= SLOTS => unsafe {
+            avx512::decode_narrow(coded, planes, part, &mut scratch.narrow, &mut scratch.tables)
         },
         _ => {
             let Scratch { narrow: rows, tables, residuals, .. } = scratch;
-            predict::tables(level, place, coded.activities, tables, rows);
-            let mut start = place.start;
-            let good = place.phases.iter().all(|&phase| {
-                let count = place.counts[phase];
+            predict::tables(level, part, coded.activities, tables, rows);
+            let mut start = part.start;
+            let good = part.phases.iter().all(|&phase| {
+                let count = part.counts[phase];
                 let phase = Phase { tables, values: residuals, start, count };
                 start += count;
                 decode(level, coded.entries, coded.data, planes, phase)
             });
-            predict::decode(level, place, residuals, rows);
+            predict::decode(level, part, residuals, rows);
             good
         }
     }

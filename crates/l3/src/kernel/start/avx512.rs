@@ -8,7 +8,7 @@ use std::arch::x86_64::{
 
 use super::scalar;
 use crate::{
-    header::ColourTransform,
+    header::ColorTransform,
     phases::{ORDER, Phases, counts},
     sample::Sample,
 };
@@ -58,18 +58,18 @@ static BY_PHASE: [u8; 64] = {
 };
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
-pub(super) fn start<S: Sample>(transform: ColourTransform, row: &[u8], width: usize, planes: &mut [Phases<S>]) {
+pub(super) fn start<S: Sample>(transform: ColorTransform, row: &[u8], width: usize, planes: &mut [Phases<S>]) {
     scalar::start(transform, row, width, planes);
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
-pub(super) fn start3(transform: ColourTransform, row: &[u8], width: usize, planes: [&mut Phases<u8>; 3]) {
+pub(super) fn start3(transform: ColorTransform, row: &[u8], width: usize, planes: [&mut Phases<u8>; 3]) {
     match transform {
-        ColourTransform::None => start3_as::<0>(row, width, planes),
-        ColourTransform::SubtractGreen => start3_as::<1>(row, width, planes),
-        ColourTransform::GreenHalf => start3_as::<2>(row, width, planes),
-        ColourTransform::LumaQuarter => start3_as::<3>(row, width, planes),
-        ColourTransform::Luma => start3_as::<4>(row, width, planes),
+        ColorTransform::None => start3_as::<0>(row, width, planes),
+        ColorTransform::SubtractGreen => start3_as::<1>(row, width, planes),
+        ColorTransform::GreenHalf => start3_as::<2>(row, width, planes),
+        ColorTransform::LumaQuarter => start3_as::<3>(row, width, planes),
+        ColorTransform::Luma => start3_as::<4>(row, width, planes),
     }
 }
 
@@ -77,18 +77,18 @@ pub(super) fn start3(transform: ColourTransform, row: &[u8], width: usize, plane
 #[inline]
 fn start3_as<const TRANSFORM: u8>(row: &[u8], width: usize, [first, second, third]: [&mut Phases<u8>; 3]) {
     let counts = counts(width);
-    let room = first.has_room(&counts) && second.has_room(&counts) && third.has_room(&counts);
-    assert!(room && row.len() == 3 * width, "rows have room for the width");
+    let fits = first.has_space(&counts) && second.has_space(&counts) && third.has_space(&counts);
+    assert!(fits && row.len() == 3 * width, "rows have space for the width");
     let out = [first.start_mut(), second.start_mut(), third.start_mut()];
     let (blocks, last) = row.as_chunks::<192>();
     for (index, block) in blocks.iter().enumerate() {
-        // SAFETY: the block has 64 pixels, 16 of each phase, and the planes have room for the width.
+        // SAFETY: the block has 64 pixels, 16 of each phase, and the planes have space for the width.
         unsafe { block3::<TRANSFORM>(block, out, 16 * index) };
     }
     if !last.is_empty() {
         let mut block = [0; 192];
         block[..last.len()].copy_from_slice(last);
-        // SAFETY: rows have room for whole vectors after their last sample.
+        // SAFETY: rows have space for whole vectors after their last sample.
         unsafe { block3::<TRANSFORM>(&block, out, 16 * (width / 64)) };
     }
     for plane in [first, second, third] {
@@ -101,7 +101,7 @@ fn start3_as<const TRANSFORM: u8>(row: &[u8], width: usize, [first, second, thir
 /// 64 pixels.
 ///
 /// # Safety
-/// From `at`, there must be room for 16 samples of each phase.
+/// From `at`, there must be space for 16 samples of each phase.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
 #[inline]
 unsafe fn block3<const TRANSFORM: u8>(block: &[u8; 192], out: [(*mut u8, usize); 3], at: usize) {
@@ -144,7 +144,7 @@ fn forward<const TRANSFORM: u8>([red, green, blue]: [__m512i; 3]) -> [__m512i; 3
     if TRANSFORM == 0 {
         return [red, green, blue];
     }
-    let (luma, shift) = ColourTransform::ALL[TRANSFORM as usize].parameters();
+    let (luma, shift) = ColorTransform::ALL[TRANSFORM as usize].parameters();
     let half = _mm512_set1_epi8(-128);
     let u = _mm512_xor_si512(_mm512_sub_epi8(red, green), half);
     let v = _mm512_xor_si512(_mm512_sub_epi8(blue, green), half);

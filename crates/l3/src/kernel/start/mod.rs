@@ -1,4 +1,4 @@
-//! From pixels to phases: takes the channels apart, applies the colour transform and cuts the planes into phases.
+//! From pixels to phases: takes the channels apart, applies the color transform and cuts the planes into phases.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -9,16 +9,16 @@ mod neon;
 mod scalar;
 
 use crate::{
-    header::ColourTransform,
-    kernel::{Level, dispatch},
+    header::ColorTransform,
+    kernel::{Proven, dispatch},
     phases::Phases,
     sample::Sample,
 };
 
 /// Takes a row of 1 to 4 channels apart.
 pub(crate) fn start_row<S: Sample>(
-    level: Level,
-    transform: ColourTransform,
+    level: Proven,
+    transform: ColorTransform,
     row: &[u8],
     width: usize,
     planes: &mut [Phases<S>],
@@ -28,16 +28,16 @@ pub(crate) fn start_row<S: Sample>(
 
 /// The same for 8 bits, where more is done by hand.
 pub(crate) fn start_row_narrow(
-    level: Level,
-    transform: ColourTransform,
+    level: Proven,
+    transform: ColorTransform,
     row: &[u8],
     width: usize,
     planes: &mut [Phases<u8>],
 ) {
-    match (level.kernel(), planes) {
+    match (level.level(), planes) {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: a `Level` is made only for instructions that this machine was seen to have.
-        (crate::kernel::Kernel::Avx512, [first, second, third]) => unsafe {
+        // SAFETY: a `Proven` is made only for instructions that this machine was seen to have.
+        (crate::kernel::Level::Avx512, [first, second, third]) => unsafe {
             avx512::start3(transform, row, width, [first, second, third]);
         },
         (_, planes) => start_row(level, transform, row, width, planes),

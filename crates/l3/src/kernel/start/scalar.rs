@@ -1,14 +1,14 @@
 //! The definition of taking a row apart.
 
 use crate::{
-    colour,
-    header::ColourTransform,
+    color,
+    header::ColorTransform,
     phases::{ORDER, Phases, counts},
     sample::Sample,
 };
 
 #[inline(always)]
-pub(super) fn start<S: Sample>(transform: ColourTransform, row: &[u8], width: usize, planes: &mut [Phases<S>]) {
+pub(super) fn start<S: Sample>(transform: ColorTransform, row: &[u8], width: usize, planes: &mut [Phases<S>]) {
     let counts = counts(width);
     for (phase, &count) in counts.iter().enumerate() {
         match &mut *planes {
@@ -19,7 +19,7 @@ pub(super) fn start<S: Sample>(transform: ColourTransform, row: &[u8], width: us
                 for index in 0..count {
                     let at = (4 * index + phase) * channels;
                     let pixel = [S::read(row, at), S::read(row, at + 1), S::read(row, at + 2)];
-                    [first[index], second[index], third[index]] = colour::forward(transform, pixel);
+                    [first[index], second[index], third[index]] = color::forward(transform, pixel);
                 }
                 if let [fourth] = rest {
                     for (index, sample) in fourth.at_mut(phase, count).iter_mut().enumerate() {

@@ -14,8 +14,8 @@ struct Cover {
 fn cover(output: usize, input: usize) -> Vec<Cover> {
     let scale = input as f64 / output as f64;
     (0..output)
-        .map(|place| {
-            let (start, end) = (place as f64 * scale, ((place + 1) as f64 * scale).min(input as f64));
+        .map(|index| {
+            let (start, end) = (index as f64 * scale, ((index + 1) as f64 * scale).min(input as f64));
             let first = (start as usize).min(input - 1);
             let last = ((end.ceil() as usize).max(first + 1)).min(input);
             let weights = (first..last)
@@ -27,7 +27,7 @@ fn cover(output: usize, input: usize) -> Vec<Cover> {
 }
 
 pub(super) fn resize(view: TensorView<'_>, mut output: TensorMut<'_>, scratch: &mut Vec<f32>) -> Result<(), StepError> {
-    let unfit = StepError::Unfit { found: view.spec, expected: "a picture in uint8, uint16 or float32" };
+    let unfit = StepError::Unfit { found: view.spec, expected: "an image in uint8, uint16 or float32" };
     let (&[height, width, channels], &[out_height, out_width, _]) = (view.spec.shape.dims(), output.spec.shape.dims())
     else {
         return Err(unfit);
@@ -37,8 +37,8 @@ pub(super) fn resize(view: TensorView<'_>, mut output: TensorMut<'_>, scratch: &
     let mut sum = vec![0.0_f32; row_elements];
     for (out_row, rows) in rows.iter().enumerate() {
         sum.fill(0.0);
-        for (place, &weight) in rows.weights.iter().enumerate() {
-            let range = (rows.first + place) * row_elements..(rows.first + place + 1) * row_elements;
+        for (index, &weight) in rows.weights.iter().enumerate() {
+            let range = (rows.first + index) * row_elements..(rows.first + index + 1) * row_elements;
             if let Some(bytes) = view.elements::<u8>() {
                 sum.iter_mut().zip(&bytes[range]).for_each(|(sum, &value)| *sum += weight * f32::from(value));
             } else if let Some(words) = view.elements::<u16>() {
@@ -61,12 +61,12 @@ pub(super) fn resize(view: TensorView<'_>, mut output: TensorMut<'_>, scratch: &
 }
 
 /// Stores one element, rounded to nearest for whole numbers.
-fn store(output: &mut TensorMut<'_>, place: usize, value: f32) {
+fn store(output: &mut TensorMut<'_>, index: usize, value: f32) {
     if let Some(bytes) = output.elements_mut::<u8>() {
-        bytes[place] = value.round_ties_even() as u8;
+        bytes[index] = value.round_ties_even() as u8;
     } else if let Some(words) = output.elements_mut::<u16>() {
-        words[place] = value.round_ties_even() as u16;
+        words[index] = value.round_ties_even() as u16;
     } else if let Some(floats) = output.elements_mut::<f32>() {
-        floats[place] = value;
+        floats[index] = value;
     }
 }

@@ -3,7 +3,7 @@
 use forebay_codec::{DType, TensorMut, TensorView};
 use forebay_resize::{Crop, Element, Picture, PictureMut, Resizer};
 
-use super::Filter;
+use super::Interpolation;
 use crate::error::StepError;
 use crate::scope::Scratch;
 use crate::steps::geometry::Rectangle;
@@ -12,12 +12,12 @@ use crate::steps::geometry::Rectangle;
 pub(crate) fn resize_rectangle(
     view: TensorView<'_>,
     rectangle: Rectangle,
-    filter: Filter,
+    interpolation: Interpolation,
     antialias: bool,
     output: &mut TensorMut<'_>,
     resizer: &mut Resizer,
 ) -> Result<(), StepError> {
-    let unfit = StepError::Unfit { found: view.spec, expected: "a picture in uint8, uint16 or float32" };
+    let unfit = StepError::Unfit { found: view.spec, expected: "an image in uint8, uint16 or float32" };
     let (&[height, width, channels], &[out_height, out_width, _]) = (view.spec.shape.dims(), output.spec.shape.dims())
     else {
         return Err(unfit);
@@ -31,7 +31,7 @@ pub(crate) fn resize_rectangle(
     let source = Picture { data: view.data, width, height, channels, element };
     let target = PictureMut { data: output.data, width: out_width, height: out_height };
     let Rectangle { left, top, width, height } = rectangle;
-    Ok(resizer.resize(source, Crop { left, top, width, height }, target, filter.kernel(), antialias)?)
+    Ok(resizer.resize(source, Crop { left, top, width, height }, target, interpolation.kernel(), antialias)?)
 }
 
 impl Scratch for Resizer {

@@ -1,5 +1,5 @@
-//! `tf.image.resize` to the last bit: bilinear, half-pixel centres, no antialiasing, single precision, truncated to bytes
-//! (inventory §1.5, step 3). Slower than the library's filters, and for those who need TensorFlow's pixels.
+//! `tf.image.resize` to the last bit: bilinear, half-pixel centers, no antialiasing, single precision, truncated to bytes.
+//! Slower than the library's filters, and for those who need TensorFlow's pixels.
 
 use forebay_codec::{TensorMut, TensorView};
 
@@ -16,8 +16,8 @@ struct Between {
 fn between(output: usize, input: usize) -> Vec<Between> {
     let scale = input as f32 / output as f32;
     (0..output)
-        .map(|place| {
-            let at = (place as f32 + 0.5) * scale - 0.5;
+        .map(|index| {
+            let at = (index as f32 + 0.5) * scale - 0.5;
             let floor = at.floor();
             Between {
                 lower: floor.max(0.0) as usize,
@@ -29,7 +29,7 @@ fn between(output: usize, input: usize) -> Vec<Between> {
 }
 
 pub(super) fn resize(view: TensorView<'_>, mut output: TensorMut<'_>, scratch: &mut Vec<f32>) -> Result<(), StepError> {
-    let unfit = StepError::Unfit { found: view.spec, expected: "a picture in uint8 or float32" };
+    let unfit = StepError::Unfit { found: view.spec, expected: "an image in uint8 or float32" };
     let (&[height, width, channels], &[out_height, out_width, _]) = (view.spec.shape.dims(), output.spec.shape.dims())
     else {
         return Err(unfit);

@@ -1,0 +1,90 @@
+//! What other libraries call a step, and what it is here.
+
+use super::spec::operations;
+use crate::nearest::nearest;
+
+/// Names of torchvision, DALI, Albumentations, torchaudio, tf.data and WebDataset that more than spelling tells apart from ours, as
+/// [`folded`] makes them.
+const ELSEWHERE: &[(&str, &str)] = &[
+    ("totensor", "not needed: batches are tensors; `to_chw` puts the channels first, `normalize` makes float32"),
+    ("totensorv2", "not needed: batches are tensors; `to_chw` puts the channels first, `normalize` makes float32"),
+    ("toimage", "not needed: `decode` gives an image"),
+    ("piltotensor", "not needed: `decode` gives a tensor; `to_chw` puts the channels first"),
+    ("compose", "not needed: a pipeline is its steps, one after another"),
+    ("sequential", "not needed: a pipeline is its steps, one after another"),
+    ("todtype", "`normalize` and `center_pixels` make float32"),
+    ("convertimagedtype", "`normalize` and `center_pixels` make float32"),
+    ("rescaling", "`center_pixels` is x / 127.5 - 1, `normalize` has a `scale`"),
+    ("horizontalflip", "did you mean `random_horizontal_flip`?"),
+    ("flip", "did you mean `random_horizontal_flip`?"),
+    ("fliplr", "did you mean `random_horizontal_flip`?"),
+    ("randomflipleftright", "did you mean `random_horizontal_flip`?"),
+    ("cropmirrornormalize", "`center_crop`, `random_horizontal_flip`, `normalize` and `to_chw` do it, as one pass"),
+    ("decodejpeg", "did you mean `decode`?"),
+    ("decodepng", "did you mean `decode`?"),
+    ("decodeimage", "did you mean `decode`?"),
+    ("imdecode", "did you mean `decode`?"),
+    ("readimage", "did you mean `decode`?"),
+    ("smallestmaxsize", "did you mean `resize`? One number is the shorter side"),
+    ("togray", "did you mean `grayscale`?"),
+    ("rgbtograyscale", "did you mean `grayscale`?"),
+    ("greyscale", "did you mean `grayscale`?"),
+    ("normalise", "did you mean `normalize`?"),
+    ("centrecrop", "did you mean `center_crop`?"),
+    ("permute", "did you mean `to_chw`?"),
+    ("transpose", "did you mean `to_chw`?"),
+    ("melspectrogram", "did you mean `log_mel_spectrogram`?"),
+    ("logmel", "did you mean `log_mel_spectrogram`?"),
+    ("encode", "did you mean `tokenize`?"),
+    ("embedding", "did you mean `embed`?"),
+    ("map", "a Python function is a step of a pipeline that Python makes: `Pipeline.map(function)`"),
+    ("lambda", "a Python function is a step of a pipeline that Python makes: `Pipeline.map(function)`"),
+    ("shuffle", "a loader shuffles: `Loader(..., shuffle=True)`, `forebay load --shuffle`"),
+    ("batch", "a loader makes batches: `Loader(..., batch_size=64)`, `forebay load --batch-size 64`"),
+    ("batched", "a loader makes batches: `Loader(..., batch_size=64)`, `forebay load --batch-size 64`"),
+    ("totuple", "not needed: a batch is a dictionary of fields"),
+];
+
+/// What somebody may have meant who named a step that there is not.
+pub fn meant_step(found: &str) -> Option<String> {
+    let name = folded(found);
+    let spelled = operations().find(|op| folded(op) == name).map(|op| format!("did you mean `{op}`?"));
+    spelled
+        .or_else(|| ELSEWHERE.iter().find(|(known, _)| *known == name).map(|(_, hint)| (*hint).to_owned()))
+        .or_else(|| nearest(found, operations()).map(|op| format!("did you mean `{op}`?")))
+}
+
+/// `transforms.v2.CenterCrop`, `center-crop` and `center_crop` are one name.
+fn folded(name: &str) -> String {
+    let last = name.rsplit(['.', ':']).next().unwrap_or(name);
+    last.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_other_libraries_are_understood() {
+        for (found, expected) in [
+            ("CenterCrop", "did you mean `center_crop`?"),
+            ("transforms.v2.RandomResizedCrop", "did you mean `random_resized_crop`?"),
+            ("random-crop", "did you mean `random_crop`?"),
+            ("ToTensor", "not needed: batches are tensors"),
+            ("HorizontalFlip", "did you mean `random_horizontal_flip`?"),
+            ("resise", "did you mean `resize`?"),
+        ] {
+            let meant = meant_step(found).unwrap_or_default();
+            assert!(meant.starts_with(expected), "{found}: {meant}");
+        }
+        assert_eq!(meant_step("summon"), None);
+    }
+
+    #[test]
+    fn what_is_named_is_there() {
+        for (_, hint) in ELSEWHERE.iter().filter(|(_, hint)| hint.starts_with("did you mean")) {
+            let op = hint.split('`').nth(1).unwrap();
+            assert!(operations().any(|known| known == op), "{hint}");
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! The report: profiles as one HTML page that needs nothing else and no network, and its plots as SVG files.
+//!
+//! Profiles are grouped by pipeline. The first of each pipeline is what its recommendation rests on; the others are set beside
+//! it where they differ in one setting: what is cached, how many threads, how many samples, or how large.
+
+#![forbid(unsafe_code)]
+
+mod bars;
+mod html;
+mod lines;
+mod palette;
+mod plots;
+mod scale;
+mod scatter;
+mod sections;
+mod svg;
+
+use forebay_plan::{Analysis, Comparison, Objective, Plan, Profile, Result, analyze, compare, plan};
+
+use html::{code, escape};
+use plots::Subject;
+use svg::Size;
+
+const STYLE: &str = include_str!("style.css");
+const SCRIPT: &str = include_str!("script.js");
+
+/// Some profiles, analyzed and ready to be drawn.
+pub struct Report<'a> {
+    groups: Vec<Group<'a>>,
+    finding: Option<Finding<'a>>,
+}
+
+/// What profiles were measured to find out, and what was found.
+pub struct Finding<'a> {
+    /// Which experiment.
+    pub experiment: &'a str,
+    /// What was found, in words: the answer first.
+    pub remarks: &'a [String],
+}
+
+/// The profiles of one pipeline.
+struct Group<'a> {
+    profiles: Vec<&'a Profile>,
+    analysis: Analysis,
+    plan: Plan,
+    comparison: Comparison,
+    names: Vec<String>,
+}
+
+impl<'a> Report<'a> {
+    /// Analyzes `profiles` by `objective`; fails where planning does.
+    pub fn new(profiles: &'a [Profile], objective: &Objective) -> Result<Self> {
+        let mut by_pipeline: Vec<Vec<&Profile>> = Vec::new();
+        for profile in profiles {
+            let same = |group: &&mut Vec<&Profile>| group[0].pipeline.name == profile.pipeline.name;
+            match by_pipeline.iter_mut().find(same) {
+                Some(group) => group.push(profile),
+                None => by_pipeline.push(vec![profile]),
+            }
+        }
+        let groups = by_pipeline.into_iter().map(|profiles| Group::new(profiles, objective)).collect::<Result<_>>()?;
+        Ok(Self { groups, finding: None })
+    }
+
+    /// The same, of an experiment: what it found comes before what is recommended.
+    #[must_use]
+    pub fn of_experiment(mut self, finding: Finding<'a>) -> Self {
+        self.finding = Some(finding);
+        self
+    }
+
+    /// The page.
+    pub fn page(&self) -> String {
+        let titles: Vec<String> = self.groups.iter().map(|group| escape(&group.title())).collect();
+        let several = self.groups.len() > 1;
+        let mut body: Vec<String> = self.finding.iter().map(sections::finding).collect();
+        if several {
+            body.push(self.overview());
+        }
+        for (number, group) in self.groups.iter().enumerate() {
+            let prefix = if several { format!("pipeline-{}-", number + 1) } else { String::new() };
+            body.push(group.html(&prefix, self.finding.is_some()));
+        }
+        let version = self.groups.first().map_or("", |group| group.profiles[0].forebay.as_str());
+        format!(
+            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+             <title>Forebay: {}</title>\n<style>\n{}{STYLE}</style>\n</head>\n<body>\n\
+             <button id=\"theme\" type=\"button\" hidden>Theme</button>\n<main>\n{}\n</main>\n\
+             <footer>Made by forebay {}. The page is whole in itself: nothing is loaded from elsewhere.</footer>\n\
+             <div id=\"tooltip\" aria-hidden=\"true\" hidden></div>\n\
+             <script>\n{SCRIPT}</script>\n</body>\n</html>\n",
+            self.finding.iter().map(|found| escape(found.experiment)).chain(titles).collect::<Vec<_>>().join("; "),
+            palette::page_style(),
+            body.join("\n"),
+            escape(version),
+        )
+    }
+
+    /// Every plot as a file: its name and its text.
+    pub fn plots(&self) -> Vec<(String, String)> {
+        let several = self.groups.len() > 1;
+        let mut files = Vec::new();
+        for (number, group) in self.groups.iter().enumerate() {
+            let subject = group.subject();
+            for plot in subject.varied().into_iter().chain(subject.others()) {
+                // By number: a pipeline file chooses names, and must not choose paths.
+                let prefix = if several { format!("{}-", number + 1) } else { String::new() };
+                let label = format!("{}: {}", plot.title, group.title());
+                files.push((format!("{prefix}{}.svg", plot.id), plot.figure.draw(Size::Wide).file(&label)));
+            }
+        }
+        files
+    }
+
+    /// One line for each pipeline, where there are several.
+    fn overview(&self) -> String {
+        let item = |(number, group): (usize, &Group)| {
+            format!(
+                "<li><a href=\"#pipeline-{}-top\">{}</a>: keep {}, {}</li>\n",
+                number + 1,
+                code(&group.plan.pipeline.name),
+                code(&group.plan.chosen),
+                escape(&group.headline())
+            )
+        };
+        let items: String = self.groups.iter().enumerate().map(item).collect();
+        format!("<header>\n<h1>{} pipelines</h1>\n<ul>\n{items}</ul>\n</header>", self.groups.len())
+    }
+}
+
+impl<'a> Group<'a> {
+    fn new(profiles: Vec<&'a Profile>, objective: &Objective) -> Result<Self> {
+        // A group has at least the profile that it was made for.
+        let first = profiles[0];
+        let mut names: Vec<String> = Vec::new();
+        for strategy in profiles.iter().flat_map(|profile| &profile.strategies) {
+            if !names.contains(&strategy.name) {
+                names.push(strategy.name.clone());
+            }
+        }
+        Ok(Self {
+            analysis: analyze(first, objective)?,
+            plan: plan(first, objective)?,
+            comparison: compare(&profiles)?,
+            profiles,
+            names,
+        })
+    }
+
+    fn title(&self) -> String {
+        format!("{} on {}", self.plan.pipeline.name, self.plan.storage)
+    }
+
+    fn subject(&self) -> Subject<'_> {
+        let (profile, analysis, plan) = (self.profiles[0], &self.analysis, &self.plan);
+        Subject { profile, analysis, plan, comparison: &self.comparison, names: &self.names }
+    }
+
+    /// Where an `experiment` found something, that is what the page is about, and the recommendation comes after the plots of what it
+    /// varied.
+    fn html(&self, prefix: &str, experiment: bool) -> String {
+        let subject = self.subject();
+        let [varied, others] = [subject.varied(), subject.others()]
+            .map(|plots| plots.iter().map(|plot| plot.html(prefix)).collect::<Vec<_>>());
+        let recommendation = vec![sections::recommendation(self, prefix, experiment)];
+        let mut parts =
+            if experiment { [varied, recommendation, others] } else { [recommendation, varied, others] }.concat();
+        parts.push(sections::binding(&self.plan));
+        parts.push(sections::numbers(&self.analysis, &self.plan));
+        parts.push(sections::steps(self.profiles[0]));
+        parts.push(sections::method(&self.profiles));
+        parts.join("\n")
+    }
+}

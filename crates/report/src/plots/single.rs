@@ -1,0 +1,191 @@
+//! Plots of one profile.
+
+use forebay_plan::{Analyzed, units};
+
+use super::super::bars::{Bar, Bars, Panel, Part, Row};
+use super::super::html::escape;
+use super::super::scale::Quantity;
+use super::super::scatter::{Dot, Scatter};
+use super::super::svg::Key;
+use super::{Figure, Plot, Subject, or_dash};
+
+pub(super) fn name_of(one: &Analyzed) -> &str {
+    &one.ranked.summary.name
+}
+
+impl Subject<'_> {
+    pub(super) fn strategies(&self) -> &[Analyzed] {
+        &self.analysis.strategies
+    }
+
+    pub(super) fn row(&self, label: &str, bars: Vec<Bar>) -> Row {
+        Row { label: label.to_owned(), best: self.is_chosen(label), bars }
+    }
+
+    /// A panel with a bar for each strategy.
+    fn panel(&self, title: &str, quantity: Quantity, series: usize, value: impl Fn(&Analyzed) -> f64) -> Panel {
+        let row = |one: &Analyzed| {
+            let (label, value) = (name_of(one), value(one));
+            let tip = format!("{label}: {}", quantity.text(value));
+            self.row(label, vec![Bar::simple(value, series, quantity.short(value), tip)])
+        };
+        Panel { title: title.to_owned(), quantity, rows: self.strategies().iter().map(row).collect() }
+    }
+
+    pub(super) fn storage_throughput(&self) -> Plot {
+        let dot = |one: &Analyzed| {
+            let summary = &one.ranked.summary;
+            let (bytes, rate) = (summary.storage_bytes_total as f64, summary.samples_per_second);
+            let front = if one.pareto { ", on the front" } else { "" };
+            Dot {
+                label: summary.name.clone(),
+                storage_bytes: bytes,
+                samples_per_second: rate,
+                series: self.series(&summary.name),
+                front: one.pareto_storage_throughput,
+                best: self.is_chosen(&summary.name),
+                tip: format!(
+                    "{}: {}, {}, {} to prepare{front}",
+                    summary.name,
+                    units::samples_per_second(rate),
+                    units::bytes(bytes),
+                    units::seconds(summary.prep_seconds_total)
+                ),
+            }
+        };
+        let row = |one: &Analyzed| {
+            let summary = &one.ranked.summary;
+            let yes = |flag: bool| if flag { "yes" } else { "no" }.to_owned();
+            vec![
+                summary.name.clone(),
+                units::bytes(summary.storage_bytes_total as f64),
+                units::number(summary.samples_per_second),
+                units::seconds(summary.prep_seconds_total),
+                yes(one.pareto_storage_throughput),
+                yes(one.pareto),
+            ]
+        };
+        Plot {
+            id: "storage-throughput",
+            title: "Storage and throughput",
+            note: "Up is faster, left is smaller. What is not on the front is beaten in both by another; the ring is the one to \
+                   keep."
+                .to_owned(),
+            figure: Figure::Scatter(Scatter { points: self.strategies().iter().map(dot).collect() }),
+            grid: self.grid(
+                &["strategy", "storage", "samples/s", "prepare", "on the front", "with preparation time"],
+                self.strategies().iter().map(row).collect(),
+            ),
+        }
+    }
+
+    pub(super) fn throughput(&self) -> Plot {
+        let bar = |one: &Analyzed| {
+            let summary = &one.ranked.summary;
+            let rate = summary.samples_per_second;
+            let how = match summary.runs {
+                0 => "by the cost model".to_owned(),
+                runs => format!("measured over {}", units::counted(runs as u64, "run")),
+            };
+            let tip = format!("{}: {} {how}", summary.name, units::samples_per_second(rate));
+            let mut bar = Bar::simple(rate, 0, units::number(rate), tip);
+            bar.spread = (summary.runs > 1).then_some((summary.samples_per_second_min, summary.samples_per_second_max));
+            bar.mark = summary.predicted_samples_per_second.map(|predicted| {
+                let error = or_dash(summary.prediction_error, units::signed_percent);
+                (
+                    predicted,
+                    format!("{}: {} predicted, error {error}", summary.name, units::samples_per_second(predicted)),
+                )
+            });
+            self.row(&summary.name, vec![bar])
+        };
+        let rows = self.strategies().iter().map(bar).collect();
+        let row = |one: &Analyzed| {
+            let summary = &one.ranked.summary;
+            let spread = (summary.runs > 1).then_some((summary.samples_per_second_min, summary.samples_per_second_max));
+            vec![
+                summary.name.clone(),
+                units::number(summary.samples_per_second),
+                or_dash(spread, |(least, most)| format!("{} to {}", units::number(least), units::number(most))),
+                or_dash(summary.predicted_samples_per_second, units::number),
+                or_dash(summary.prediction_error, units::signed_percent),
+                or_dash(one.max_samples_per_second, units::number),
+                or_dash(one.deserialize_share, units::percent),
+            ]
+        };
+        Plot {
+            id: "throughput",
+            title: "Measured and predicted",
+            note: "Samples per second that reach the trainer: measured, and what the cost model makes of the measured costs of the \
+                   steps and the storage. More is better."
+                .to_owned(),
+            figure: Figure::Bars(Bars {
+                panels: vec![Panel { title: String::new(), quantity: Quantity::Rate, rows }],
+                legend: vec![
+                    (Key::Block(0), "measured".to_owned()),
+                    (Key::Spread, "slowest to fastest run".to_owned()),
+                    (Key::Cross, "predicted".to_owned()),
+                ],
+            }),
+            grid: self.grid(
+                &["strategy", "samples/s", "runs", "predicted", "error", "bandwidth allows", "taking records apart"],
+                self.strategies().iter().map(row).collect(),
+            ),
+        }
+    }
+
+    /// Storage, and beside it the time that is spent once and every epoch, one after the other as PRESTO draws them.
+    pub(super) fn effort(&self) -> Plot {
+        let times = |one: &Analyzed| {
+            let summary = &one.ranked.summary;
+            let part = |value: f64, series: usize, what: &str| Part {
+                value,
+                series,
+                tip: format!("{}: {} {what}", summary.name, units::seconds(value)),
+            };
+            let (offline, online) = (summary.prep_seconds_total, summary.epoch_seconds_total);
+            let parts = vec![part(offline, 4, "offline, once"), part(online, 0, "online, each epoch")];
+            let text = format!("{} + {}", units::seconds(offline), units::seconds(online));
+            self.row(&summary.name, vec![Bar { parts, text, spread: None, mark: None }])
+        };
+        let times = self.strategies().iter().map(times).collect();
+        let panels = vec![
+            self.panel("Storage", Quantity::Bytes, 3, |one| one.ranked.summary.storage_bytes_total as f64),
+            Panel { title: "Time, offline and online".to_owned(), quantity: Quantity::Seconds, rows: times },
+        ];
+        let row = |one: &Analyzed| {
+            let summary = &one.ranked.summary;
+            vec![
+                summary.name.clone(),
+                units::bytes(summary.storage_bytes_total as f64),
+                units::seconds(summary.prep_seconds_total),
+                units::seconds(summary.epoch_seconds_total),
+                or_dash(summary.break_even_epochs.filter(|_| !summary.split.keeps_files()), |epochs| {
+                    units::counted(epochs, "epoch")
+                }),
+            ]
+        };
+        let (samples, measured) = (self.profile.data.samples, self.profile.method.sample_count);
+        let scaled = if samples == measured {
+            String::new()
+        } else {
+            format!(", in proportion from the {} that were measured", units::count(measured))
+        };
+        Plot {
+            id: "storage-preparation",
+            title: "Storage, preparation and epoch",
+            note: format!("For all {}{scaled}. Less is better.", escape(&units::counted(samples, "sample"))),
+            figure: Figure::Bars(Bars {
+                panels,
+                legend: vec![
+                    (Key::Block(4), "offline: preparation, once".to_owned()),
+                    (Key::Block(0), "online: each epoch".to_owned()),
+                ],
+            }),
+            grid: self.grid(
+                &["strategy", "storage", "prepare once", "one epoch", "pays off in"],
+                self.strategies().iter().map(row).collect(),
+            ),
+        }
+    }
+}

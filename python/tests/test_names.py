@@ -1,0 +1,89 @@
+"""Every public name is spelled as in America, and none is one that was given up."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import forebay
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+BRITISH = re.compile(
+    r"colour|grey|centre|behaviour|neighbour|licence|"  # typos: on purpose
+    r"(?:al|el|im|an|or|er|en|it|gn|ar|yt)is(?:e|ed|er|ing|ation)\b"
+)
+#: Words of before, whole parts of a name: the field has others.
+RETIRED = {"t4", "packing", "packed", "beside", "ready", "deviation", "tokeniser", "stretch", "supply", "remake", "form"}
+
+
+def of_python() -> Iterator[str]:
+    for name in forebay.__all__:
+        yield name
+        found = getattr(forebay, name)
+        members = [found] + ([member for _, member in inspect.getmembers(found)] if inspect.isclass(found) else [])
+        for member in members:
+            if callable(member) and not str(getattr(member, "__name__", "_")).startswith("_"):
+                yield member.__name__
+                with contextlib.suppress(ValueError):  # of native ones
+                    yield from inspect.signature(member).parameters
+        if inspect.isclass(found):
+            yield from (member for member in vars(found) if not member.startswith("_"))
+
+
+def of_pipelines() -> Iterator[str]:
+    for preset in forebay.Pipeline.preset_names():
+        text = forebay.Pipeline.preset(preset).to_toml()
+        yield preset
+        yield from re.findall(r"^([\w-]+) =", text, re.MULTILINE)
+        yield from re.findall(r'^op = "([\w-]+)"', text, re.MULTILINE)
+    # A test of the pipeline's room compares this page with what is accepted.
+    yield from re.findall(r"`([a-z_-]+)`", (ROOT / "docs/steps.md").read_text(encoding="utf-8"))
+
+
+def of_the_command() -> Iterator[str]:
+    def printed(*arguments: str) -> str:
+        command = [sys.executable, "-m", "forebay._command", *arguments, "--help"]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    commands = re.findall(r"^  ([a-z]+) ", printed().split("Options:")[0], re.MULTILINE)
+    assert {"profile", "plan", "build", "load", "completions"} <= set(commands)
+    for command in set(commands) - {"help"}:
+        yield command
+        yield from re.findall(r"--([a-z][a-z-]+)", printed(command))
+
+
+def of_json() -> Iterator[str]:
+    yield from re.findall(r"`([a-z][a-z0-9_]+)`", (ROOT / "docs/json.md").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("names", [of_python, of_pipelines, of_the_command, of_json])
+def test_names_are_those_of_the_field(names):
+    found = sorted({name for name in names() if not name.startswith("_")})
+    assert len(found) > 30
+    assert [name for name in found if BRITISH.search(name.lower())] == []
+    assert [name for name in found if RETIRED & set(re.split(r"[_-]", name.lower()))] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("ToTensor", "not needed"),
+        ("CenterCrop", "`center_crop`"),
+        ("RandomHorizontalFlip", "`random_horizontal_flip`"),
+        ("horizontal_flip", "`random_horizontal_flip`"),
+        ("normalise", "`normalize`"),
+        ("resise", "`resize`"),
+    ],
+)
+def test_a_name_of_elsewhere_is_answered_with_ours(name, hint):
+    with pytest.raises(AttributeError, match=f"has no step `{name}`\nhint: .*{hint}"):
+        getattr(forebay.Pipeline.files().decode(), name)
+    with pytest.raises(forebay.PipelineError, match=hint):
+        forebay.Pipeline.files().decode().step(name)

