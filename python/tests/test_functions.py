@@ -342,7 +342,7 @@ def test_ctrl_c_waits_for_one_call_only(tiny_files, tmp_path):
             seconds = time.monotonic() - begun
         assert "KeyboardInterrupt" in errors and output.split()[-2] == "interrupted"
         # One of each thread would be 16 calls, and 8 seconds.
-        assert int(output.split()[-1]) <= 4 and seconds < 4, (output, seconds)
+        assert int(output.split()[-1]) <= 4 and seconds < 7, (output, seconds)
 
 
 @pytest.mark.parametrize("parallel", [False, True])

