@@ -3,7 +3,7 @@
 
 use forebay_codec::DType;
 use forebay_fuzz::naive::{self, List};
-use forebay_pipeline::{FieldType, SampleView, Schema, decode_sample, encode_sample};
+use forebay_pipeline::{FieldType, SampleView, Schema, StorageFormat, decode_sample, encode_sample};
 use forebay_record::{Example, FeatureView, TensorProto};
 use libfuzzer_sys::fuzz_target;
 
@@ -32,7 +32,7 @@ fuzz_target!(|record: &[u8]| {
         let mut again = Vec::new();
         let fields: Vec<_> = sample.fields.iter().map(|field| (&*field.name, field.value.view())).collect();
         let view = SampleView { key: &sample.key, index: 0, fields: &fields };
-        encode_sample(&view, None, &mut again).expect("it came from a record");
+        encode_sample(&view, &StorageFormat::default(), &mut again).expect("it came from a record");
         let again = decode_sample(bytes::Bytes::from(again), &schema, 0).expect("what was sound stays so");
         assert_eq!(format!("{again:?}"), format!("{sample:?}"));
     }

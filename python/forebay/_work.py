@@ -76,8 +76,8 @@ def profile(
     strategies
         Measure only these strategies, e.g. `["resized", "decoded+png"]`.
     encodings
-        Also measure these storage formats wherever they apply: image encodings (`"png"`, `"jpeg-85"`), compressions (`"gzip"`, `"zstd-3"`),
-        or both (`"png+gzip"`).
+        Also measure these storage formats wherever they apply: image encodings (`"png"`, `"jpeg-85"`), tensor encodings (`"shuffle-zstd-3"`,
+        `"pco-8"`; with a bounded error `"bfloat16"`), compressions (`"gzip"`, `"zstd-3"`), or several (`"png+gzip"`).
     on_error
         `"fail"` raises at the first sample that cannot be read or processed; `"skip"` skips it.
     memory

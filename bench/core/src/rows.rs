@@ -9,7 +9,7 @@ use forebay_codec::image::{DecodeOptions, Decoder, Encoding, Format, Picture, Pn
 use forebay_codec::{Tensor, TensorMut};
 use forebay_pipeline::steps::Resize;
 use forebay_pipeline::{
-    FieldType, Output, SampleView, Schema, Scope, Transform, ValueView, decode_sample, encode_sample,
+    FieldType, Output, SampleView, Schema, Scope, StorageFormat, Transform, ValueView, decode_sample, encode_sample,
 };
 use forebay_record::{Index, Location, Origin, Writer, records_in_block};
 
@@ -175,7 +175,7 @@ pub(crate) fn records(files: &[Vec<u8>]) -> Outcome<Row> {
     for file in files {
         record.clear();
         let fields = [("image", ValueView::Bytes(file)), ("label", ValueView::Int(1))];
-        encode_sample(&SampleView { key: "key", index: 0, fields: &fields }, None, &mut record)?;
+        encode_sample(&SampleView { key: "key", index: 0, fields: &fields }, &StorageFormat::default(), &mut record)?;
         index.push(writer.write(&record)?)?;
     }
     let shard = Bytes::from(writer.finish()?);

@@ -120,7 +120,7 @@ fn format_message(format: &str, problem: &str, offset: Option<usize>, truncated:
         // What is there of an L3 is not decoded: see `docs/formats/images.md`.
         true if format == Format::L3.name() => "\nhint: copy or make the file again: an L3 is whole or nothing",
         true if matches!(format, "flac" | "mp3") => "\nhint: `allow_truncated` decodes what precedes it",
-        true if matches!(format, "audio" | "raw signal" | "NPY") => "\nhint: copy or make the file again",
+        true if matches!(format, "audio" | "raw signal" | "NPY" | "tensor") => "\nhint: copy or make the file again",
         true => "\nhint: `allow_truncated` decodes what is there",
         false => "",
     };

@@ -7,6 +7,9 @@
 //! ([`signal`]) are read from HDF5, CSV and raw numbers, calibrated, and turned into the features by which appliances are told
 //! apart.
 //!
+//! Tensors of any kind are made smaller by encodings that know what an element is ([`tensor_encoding`]): byte shuffle and delta before ZSTD or
+//! LZ4, a numeric codec, bit packing, forms for sparse ones, and floating point numbers with a bounded error.
+//!
 //! Text ([`text`]) is the article of a web page; tokens are made of it as GPT-2, tiktoken, Hugging Face and SentencePiece make
 //! them, from their files, and rows of numbers of the tokens.
 //!
@@ -58,6 +61,7 @@ pub mod memory;
 pub mod npy;
 pub mod signal;
 pub mod tensor;
+pub mod tensor_encoding;
 pub mod text;
 
 pub use error::{Error, Result, Source};

@@ -1,7 +1,8 @@
 //! Writing a data set as tar shards that `WebDataset` reads.
 //!
 //! Each shard becomes one tar, sample by sample, in order. A field becomes a member: encoded bytes under the extension of their
-//! format, texts as `txt` or `json`, the label as `cls`, other whole numbers as `index`, tensors as `npy`. The member of any
+//! format, texts as `txt` or `json`, the label as `cls`, other whole numbers as `index`, tensors as `npy`, however they
+//! were kept. The member of any
 //! field but the picture and the label is called after the field, too (`mask.png`).
 
 use std::collections::HashSet;
@@ -14,13 +15,13 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::Mutex;
 use forebay_codec::image::Format;
 use forebay_codec::npy;
-use forebay_pipeline::{FieldType, LABEL_FIELD, Sample, Schema, Value};
+use forebay_pipeline::{FieldType, LABEL_FIELD, RngKey, Runner, Sample, SampleView, Schema, Sink, StepError, Value};
 use forebay_record::{TarWriter, tar_key};
 use forebay_storage::{Storage, create_fresh, rename_durably, unlink};
 
 use crate::data::Dataset;
 use crate::error::{Error, Result};
-use crate::memory::Gate;
+use crate::memory::{Gate, Pass};
 use crate::progress::Progress;
 use crate::source::{Shards, Source};
 use crate::threads::share;
@@ -109,6 +110,11 @@ fn write_shard(source: &Shards, path: &Path, shard: usize, gate: &Gate, progress
     let file = create_fresh(&temporary).map_err(Error::io("create", &temporary))?;
     let mut writer = TarWriter::new(BufWriter::with_capacity(1 << 20, file));
     let mut keys = HashSet::new();
+    // Images are members as they are, but only we read encoded tensors.
+    let (strategy, pipeline) = (source.strategy(), source.dataset().pipeline());
+    let decoding = strategy.unpacking_tensors(pipeline);
+    let encoded = !decoding.is_empty();
+    let mut runner = Runner::new(&decoding, 0).keeping(gate.keep_bytes());
     for block in source.blocks_of(shard)? {
         let mut pass = None;
         // What is read, perhaps inflated, and the members of one of its samples.
@@ -125,7 +131,20 @@ fn write_shard(source: &Shards, path: &Path, shard: usize, gate: &Gate, progress
         })?;
         let contents = source.read(block.samples.clone()).contents;
         for (number, content) in block.samples.zip(contents) {
-            let sample = content.and_then(|content| source.unpack(number, content)).map_err(|failed| *failed.error)?;
+            let mut sample =
+                content.and_then(|content| source.unpack(number, content)).map_err(|failed| *failed.error)?;
+            if encoded {
+                let mut decoded = Decoded { sample: None, gate, pass: &mut pass, beside_bytes: bytes };
+                runner.run(&sample, RngKey::default(), &mut (), &mut decoded)?;
+                if let Some(done) = decoded.sample {
+                    let key = sample.key.clone();
+                    sample = done.map_err(|source| forebay_pipeline::Error::Step {
+                        key: key.to_string(),
+                        step: "export".to_owned(),
+                        source: Box::new(source),
+                    })?;
+                }
+            }
             // Samples that share a key would be read back as one.
             let mut key = tar_key(&sample.key);
             while !keys.insert(key.clone()) {
@@ -146,6 +165,25 @@ fn write_shard(source: &Shards, path: &Path, shard: usize, gate: &Gate, progress
     file.sync_all().map_err(Error::io("write", &temporary))?;
     let bytes = file.metadata().map_err(Error::io("write", &temporary))?.len();
     Ok(bytes)
+}
+
+/// Takes the sample whose tensors were decoded, within the memory budget.
+struct Decoded<'a, 'g> {
+    sample: Option<std::result::Result<Sample, StepError>>,
+    gate: &'g Gate,
+    pass: &'a mut Option<Pass<'g>>,
+    beside_bytes: u64,
+}
+
+impl Sink for Decoded<'_, '_> {
+    fn reserve(&mut self, bytes: usize) -> std::result::Result<(), StepError> {
+        // What is decoded, its copy, and the member that it becomes.
+        self.gate.wait(self.beside_bytes.saturating_add((bytes as u64).saturating_mul(3)), self.pass)
+    }
+
+    fn accept(&mut self, sample: SampleView<'_>) {
+        self.sample = Some(sample.to_sample());
+    }
 }
 
 /// An error of writing a member is an error of its tar.

@@ -66,7 +66,7 @@ pub enum Error {
     Compression(forebay_record::UsageFault),
     /// A format that has one part twice, or its parts in another order (fault of the caller).
     #[error(
-        "`{found}` is not a storage format\nhint: pass an encoding of images (`png`, `l3-fast`, `jpeg-85`), a compression of records (`gzip`, `zlib-6-rle`, `zstd-3`, `lz4`, `snappy`), or both, as in `png+gzip`"
+        "`{found}` is not a storage format\nhint: pass an encoding of images (`png`, `l3-fast`, `jpeg-85`), an encoding of tensors (`shuffle-zstd-3`, `pco-8`, `bitpack`), a compression of records (`gzip`, `zlib-6-rle`, `zstd-3`, `lz4`, `snappy`), or several, as in `png+gzip`"
     )]
     StorageFormat {
         /// What was asked for.
@@ -87,6 +87,18 @@ pub enum Error {
         "strategy `{strategy}` keeps {found}, which `{encoding}` cannot hold\nhint: encode where the image is uint8 with 1 or 3 channels (uint16 for png, pnm and l3)"
     )]
     NotAPicture {
+        /// The strategy.
+        strategy: String,
+        /// The encoding.
+        encoding: String,
+        /// What there is at the split.
+        found: String,
+    },
+    /// An encoding of tensors for something that has none it can hold (fault of the caller).
+    #[error(
+        "strategy `{strategy}` keeps {found}, of which `{encoding}` can hold nothing\nhint: `bitpack` holds integers, `round` and `bfloat16` hold floating point numbers, and a shuffle needs elements of more than one byte"
+    )]
+    NotATensor {
         /// The strategy.
         strategy: String,
         /// The encoding.
@@ -141,6 +153,7 @@ impl Error {
             | Self::StorageFormat { .. }
             | Self::KeepsFiles { .. }
             | Self::NotAPicture { .. }
+            | Self::NotATensor { .. }
             | Self::Prepare { .. } => ErrorKind::Pipeline,
         }
     }

@@ -29,7 +29,8 @@ pub(crate) struct Fused {
 
 /// Every step by itself.
 pub(crate) fn one_by_one(steps: &[Step], first_step: usize) -> Vec<Fused> {
-    steps.iter().enumerate().map(|(index, step)| Fused { number: first_step + index, step: step.clone() }).collect()
+    let numbered = |(index, step): (usize, &Step)| Fused { number: first_step.wrapping_add(index), step: step.clone() };
+    steps.iter().enumerate().map(numbered).collect()
 }
 
 /// Steps that fit are done as one.
@@ -37,13 +38,13 @@ pub(crate) fn fused(steps: &[Step], first_step: usize) -> Vec<Fused> {
     let mut fused_steps = Vec::new();
     let mut index = 0;
     while index < steps.len() {
-        let number = first_step + index;
+        let number = first_step.wrapping_add(index);
         let found = decode_crop(&steps[index..], number)
             .or_else(|| convert_crop(&steps[index..], number))
             .or_else(|| finish(&steps[index..], number));
         let (count, step) = found.unwrap_or_else(|| (1, steps[index].clone()));
         index += count;
-        fused_steps.push(Fused { number: first_step + index - 1, step });
+        fused_steps.push(Fused { number: first_step.wrapping_add(index - 1), step });
     }
     fused_steps
 }
@@ -77,7 +78,7 @@ fn decode_crop(steps: &[Step], number: usize) -> Option<(usize, Step)> {
     let resized = only::<RandomResizedCrop>(steps.get(1)).map(|crop| Cut::Resized(crop.clone()));
     let cut = resized.or_else(|| Crop::of(steps.get(1)).map(Cut::AsIs))?;
     let steps = &steps[..2];
-    let fused = DecodeCrop { decode: decode.clone(), cut, crop_step: number + 1 };
+    let fused = DecodeCrop { decode: decode.clone(), cut, crop_step: number.wrapping_add(1) };
     (same_field(steps) && !decode.keep_depth).then(|| joined(steps, fused))
 }
 
@@ -88,7 +89,7 @@ fn convert_crop(steps: &[Step], number: usize) -> Option<(usize, Step)> {
     };
     let crop = Crop::of(steps.get(1))?;
     let steps = &steps[..2];
-    same_field(steps).then(|| joined(steps, ConvertCrop { convert, crop, crop_step: number + 1 }))
+    same_field(steps).then(|| joined(steps, ConvertCrop { convert, crop, crop_step: number.wrapping_add(1) }))
 }
 
 fn converts(step: Option<&Step>) -> bool {

@@ -101,4 +101,4 @@ pub use source::{Format, GIVEN_FILES, LABEL_FIELD, Label, LabelType, Order, Sour
 pub use step::{Action, BadParameter, FlatMap, Needs, Parts, SampleTransform, Step, StepFiles, Transform};
 pub use storage_format::StorageFormat;
 pub use stored::{KEY_FEATURE, decode_sample, encode_sample};
-pub use strategy::Strategy;
+pub use strategy::{FieldEncoding, Strategy};

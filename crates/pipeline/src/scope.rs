@@ -3,6 +3,7 @@
 use std::any::Any;
 
 use forebay_codec::image::Decoder;
+use forebay_codec::tensor_encoding::TensorDecoder;
 
 use crate::random::Random;
 use crate::steps::Frame;
@@ -40,6 +41,16 @@ impl<T: Send + 'static> Scratch for Vec<T> {
 }
 
 impl Scratch for Decoder {
+    fn capacity_bytes(&self) -> usize {
+        self.capacity_bytes()
+    }
+
+    fn trim(&mut self) {
+        self.trim();
+    }
+}
+
+impl Scratch for TensorDecoder {
     fn capacity_bytes(&self) -> usize {
         self.capacity_bytes()
     }

@@ -1,23 +1,27 @@
-//! The format in which samples are kept: how their pictures are encoded, and how their records are compressed.
+//! The format in which samples are kept: how their pictures and their other tensors are encoded, and how their records are compressed.
 
 use std::fmt;
 use std::str::FromStr;
 
-use forebay_codec::image::Encoding;
+use forebay_codec::image::{ENCODING_NAMES, Encoding};
+use forebay_codec::tensor_encoding::{TENSOR_ENCODING_NAMES, TensorEncoding};
 use forebay_record::ShardCompression;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
-/// What joins the parts of a format, and a format to the name of its split: `decoded+png`, `resized+l3-fast+zstd-3`.
+/// What joins the parts of a format, and a format to the name of its split: `decoded+png`, `spectrogram+pco-8`, `resized+l3-fast+zstd-3`.
 pub(crate) const JOIN: char = '+';
 
 /// The format in which samples are kept; by default raw tensors in plain records.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct StorageFormat {
-    /// How pictures are stored; as raw tensors where there is none. Fields that are no pictures always are.
+    /// How pictures are stored, those that it can hold.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "by_name")]
     pub encoding: Option<Encoding>,
+    /// How tensors are stored, those that it can hold and that are not stored as pictures. All others are stored raw.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "by_name")]
+    pub tensor_encoding: Option<TensorEncoding>,
     /// How the shards of records are compressed.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "by_name")]
     pub compression: Option<ShardCompression>,
@@ -33,12 +37,18 @@ impl StorageFormat {
 /// The parts, joined; nothing where it is plain.
 impl fmt::Display for StorageFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.encoding, self.compression) {
-            (Some(encoding), Some(compression)) => write!(f, "{encoding}{JOIN}{compression}"),
-            (Some(encoding), None) => encoding.fmt(f),
-            (None, Some(compression)) => compression.fmt(f),
-            (None, None) => Ok(()),
+        let parts = [
+            self.encoding.map(|encoding| encoding.to_string()),
+            self.tensor_encoding.map(|encoding| encoding.to_string()),
+            self.compression.map(|compression| compression.to_string()),
+        ];
+        for (index, part) in parts.into_iter().flatten().enumerate() {
+            if index > 0 {
+                write!(f, "{JOIN}")?;
+            }
+            f.write_str(&part)?;
         }
+        Ok(())
     }
 }
 
@@ -52,16 +62,28 @@ impl FromStr for StorageFormat {
             if format.compression.is_some() {
                 return Err(Error::StorageFormat { found: text.to_owned() });
             }
-            if ShardCompression::is_meant_by(part) {
+            let given_twice = if ShardCompression::is_meant_by(part) {
                 format.compression = Some(part.parse().map_err(Error::Compression)?);
-            } else if format.encoding.is_none() {
-                format.encoding = Some(part.parse().map_err(Error::Encoding)?);
+                false
+            } else if TensorEncoding::is_meant_by(part) {
+                format.tensor_encoding.replace(part.parse().map_err(Error::Encoding)?).is_some()
             } else {
+                format.encoding.replace(part.parse().map_err(|_| unknown_encoding(part))?).is_some()
+            };
+            if given_twice {
                 return Err(Error::StorageFormat { found: text.to_owned() });
             }
         }
         Ok(format)
     }
+}
+
+fn unknown_encoding(name: &str) -> Error {
+    Error::Encoding(forebay_codec::Error::Usage {
+        problem: "there is no such encoding",
+        expected: format!("{ENCODING_NAMES}; for tensors: {TENSOR_ENCODING_NAMES}"),
+        found: name.to_owned(),
+    })
 }
 
 /// Writes a part of a format down by its name.

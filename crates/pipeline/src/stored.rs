@@ -1,30 +1,31 @@
 //! How a sample is kept in a record: a `tf.train.Example` with one feature per field, which TensorFlow and others read as
-//! it is. Tensors are serialized `TensorProto`s, as PRESTO writes them; bytes and text are byte strings,
-//! whole numbers are integers, and the sample's key is the feature [`KEY_FEATURE`].
+//! it is. Tensors are serialized `TensorProto`s, as PRESTO writes them, unless the format encodes them; bytes and text are byte
+//! strings, whole numbers are integers, and the sample's key is the feature [`KEY_FEATURE`].
 
 use bytes::Bytes;
-use forebay_codec::image::Encoding;
+use forebay_codec::tensor_encoding::encode_tensor;
 use forebay_codec::{DType, Shape, Tensor, TensorMut, TensorSpec};
 use forebay_record::{Feature, SharedExample, TensorFlowType, TensorProto, TensorShape, encode_example_into};
 
 use crate::error::{Error, Result};
 use crate::sample::{Field, Sample, SampleView, Value, ValueView};
 use crate::schema::{FieldType, Schema};
-use crate::strategy::decoder_of;
+use crate::storage_format::StorageFormat;
+use crate::strategy::{KeptAs, kept_as};
 
 /// The feature that holds the sample's key. (`WebDataset` calls it the same.)
 pub const KEY_FEATURE: &str = "__key__";
 
-/// Appends the record of `sample` to `out`; pictures that `encoding` can hold are stored encoded.
-pub fn encode_sample(sample: &SampleView<'_>, encoding: Option<Encoding>, out: &mut Vec<u8>) -> Result<()> {
-    let pictures = sample.fields.iter().map(|(_, value)| encode_picture(*value, encoding));
-    let pictures: Vec<Option<Vec<u8>>> = pictures.collect::<Result<_>>()?;
+/// Appends the record of `sample` to `out`; pictures and tensors that the encodings of `format` can hold are stored encoded.
+pub fn encode_sample(sample: &SampleView<'_>, format: &StorageFormat, out: &mut Vec<u8>) -> Result<()> {
+    let encoded = sample.fields.iter().map(|(_, value)| encode_value(*value, format));
+    let encoded: Vec<Option<Vec<u8>>> = encoded.collect::<Result<_>>()?;
     // Features borrow lists, and lists borrow values: both live here while the record is written.
     let strings: Vec<[&[u8]; 1]> = sample
         .fields
         .iter()
-        .zip(&pictures)
-        .map(|((_, value), picture)| [picture.as_deref().unwrap_or_else(|| string_of(*value))])
+        .zip(&encoded)
+        .map(|((_, value), encoded)| [encoded.as_deref().unwrap_or_else(|| string_of(*value))])
         .collect();
     let numbers: Vec<[i64; 1]> = sample.fields.iter().map(|(_, value)| [number_of(*value)]).collect();
     let key: [&[u8]; 1] = [sample.key.as_bytes()];
@@ -32,7 +33,7 @@ pub fn encode_sample(sample: &SampleView<'_>, encoding: Option<Encoding>, out: &
     features.push((KEY_FEATURE, Feature::Bytes(&key)));
     for (index, (name, value)) in sample.fields.iter().enumerate() {
         let feature = match value {
-            ValueView::Tensor(view) if pictures[index].is_none() => {
+            ValueView::Tensor(view) if encoded[index].is_none() => {
                 let dims: Vec<u64> = view.spec.shape.dims().iter().map(|&dim| dim as u64).collect();
                 let shape = TensorShape::new(&dims)?;
                 Feature::Tensor(TensorProto::new(tensorflow_type(view.spec.dtype), shape, view.data)?)
@@ -45,13 +46,17 @@ pub fn encode_sample(sample: &SampleView<'_>, encoding: Option<Encoding>, out: &
     Ok(encode_example_into(&features, out)?)
 }
 
-/// The picture in `value`, encoded, if `encoding` can hold it.
-fn encode_picture(value: ValueView<'_>, encoding: Option<Encoding>) -> Result<Option<Vec<u8>>> {
-    let (Some(encoding), ValueView::Tensor(view)) = (encoding, value) else { return Ok(None) };
+/// The tensor in `value`, encoded, if an encoding of `format` can hold it.
+fn encode_value(value: ValueView<'_>, format: &StorageFormat) -> Result<Option<Vec<u8>>> {
+    let ValueView::Tensor(view) = value else { return Ok(None) };
     let dims = view.spec.shape.dims().iter().map(|&dim| Some(dim)).collect();
     let kind = FieldType::Tensor { dtype: view.spec.dtype, dims };
-    let holds = decoder_of(&kind, encoding).is_some();
-    holds.then(|| forebay_codec::image::encode(view, &encoding)).transpose().map_err(Error::Encoding)
+    let encoded = match kept_as(&kind, format) {
+        None => return Ok(None),
+        Some(KeptAs::Picture(encoding, _)) => forebay_codec::image::encode(view, &encoding),
+        Some(KeptAs::Tensor(encoding, _)) => encode_tensor(view, &encoding),
+    };
+    encoded.map(Some).map_err(Error::Encoding)
 }
 
 fn string_of(value: ValueView<'_>) -> &[u8] {

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use forebay_codec::DType;
 use forebay_codec::image::Encoding;
+use forebay_codec::tensor_encoding::TensorEncoding;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::pipeline::{Pipeline, Split};
 use crate::schema::{FieldType, Schema};
-use crate::step::{Action, Step};
-use crate::steps::{Color, Decode};
+use crate::step::{Action, Step, Transform};
+use crate::steps::{Color, Decode, DecodeTensor};
 use crate::storage_format::{JOIN, StorageFormat};
 
 /// A split, and the format in which samples are kept there.
@@ -46,15 +47,27 @@ impl Strategy {
         if strategy.split.keeps_files() && !format.is_plain() {
             return Err(Error::KeepsFiles { strategy: strategy.to_string(), format: format.to_string() });
         }
-        if let Some(encoding) = format.encoding {
-            let kept = pipeline.schema_after(strategy.split.offline_steps());
-            if !kept.fields.iter().any(|(_, kind)| decoder_of(kind, encoding).is_some()) {
-                return Err(Error::NotAPicture {
-                    strategy: strategy.to_string(),
-                    encoding: encoding.to_string(),
-                    found: kept.to_string(),
-                });
-            }
+        let kept = pipeline.schema_after(strategy.split.offline_steps());
+        let is_kept_so = |is_so: fn(&KeptAs) -> bool| {
+            kept.fields.iter().filter_map(|(_, kind)| kept_as(kind, &format)).any(|kept_as| is_so(&kept_as))
+        };
+        if let Some(encoding) = format.encoding
+            && !is_kept_so(|kept_as| matches!(kept_as, KeptAs::Picture(..)))
+        {
+            return Err(Error::NotAPicture {
+                strategy: strategy.to_string(),
+                encoding: encoding.to_string(),
+                found: kept.to_string(),
+            });
+        }
+        if let Some(encoding) = format.tensor_encoding
+            && !is_kept_so(|kept_as| matches!(kept_as, KeptAs::Tensor(..)))
+        {
+            return Err(Error::NotATensor {
+                strategy: strategy.to_string(),
+                encoding: encoding.to_string(),
+                found: kept.to_string(),
+            });
         }
         Ok(strategy)
     }
@@ -73,6 +86,7 @@ impl Strategy {
     /// Whether what is kept differs from what the pipeline computes up to the split.
     pub fn is_lossy(&self) -> bool {
         self.format.encoding.is_some_and(|encoding| !encoding.is_lossless())
+            || self.format.tensor_encoding.is_some_and(|encoding| !encoding.is_lossless())
     }
 
     /// The steps that are done once.
@@ -80,47 +94,133 @@ impl Strategy {
         &pipeline.steps()[..self.split.offline_steps()]
     }
 
-    /// The fields of a stored record: pictures that are encoded are bytes.
+    /// The fields of a stored record: pictures and tensors that are encoded are bytes.
     pub fn stored_schema(&self, pipeline: &Pipeline) -> Schema {
         let mut schema = pipeline.schema_after(self.split.offline_steps()).clone();
-        if let Some(encoding) = self.format.encoding {
-            for (_, kind) in &mut schema.fields {
-                if decoder_of(kind, encoding).is_some() {
-                    *kind = FieldType::Bytes;
-                }
+        for (_, kind) in &mut schema.fields {
+            if kept_as(kind, &self.format).is_some() {
+                *kind = FieldType::Bytes;
             }
         }
         schema
     }
 
-    /// The steps that make the pictures of a stored sample again; none where they are kept raw.
+    /// The fields that are kept encoded, each with its encoding.
+    pub fn field_encodings(&self, pipeline: &Pipeline) -> Vec<FieldEncoding> {
+        self.encoded(pipeline).map(|(name, kept_as)| FieldEncoding::new(name, &kept_as)).collect()
+    }
+
+    /// The steps that make the pictures and tensors of a stored sample again; none where they are kept raw.
     pub fn unpacking(&self, pipeline: &Pipeline) -> Vec<Step> {
-        let Some(encoding) = self.format.encoding else { return Vec::new() };
+        self.encoded(pipeline).map(|(name, kept_as)| self.decoding(name, kept_as)).collect()
+    }
+
+    /// The same but for pictures, which others read as they are.
+    pub fn unpacking_tensors(&self, pipeline: &Pipeline) -> Vec<Step> {
+        let tensors = self.encoded(pipeline).filter(|(_, kept_as)| matches!(kept_as, KeptAs::Tensor(..)));
+        tensors.map(|(name, kept_as)| self.decoding(name, kept_as)).collect()
+    }
+
+    fn encoded<'p>(&self, pipeline: &'p Pipeline) -> impl Iterator<Item = (&'p str, KeptAs)> {
         let kept = &pipeline.schema_after(self.split.offline_steps()).fields;
-        let pictures = kept.iter().filter_map(|(name, kind)| Some((name, decoder_of(kind, encoding)?)));
-        let step = |(name, decode): (&String, Decode)| Step {
-            name: format!("decode {name} from {encoding}"),
-            stage: self.split.name.clone(),
-            fields: vec![name.clone()],
-            action: Action::Transform(Arc::new(decode)),
-            spec: None,
+        kept.iter().filter_map(move |(name, kind)| Some((name.as_str(), kept_as(kind, &self.format)?)))
+    }
+
+    fn decoding(&self, field: &str, kept_as: KeptAs) -> Step {
+        let (encoding, transform): (String, Arc<dyn Transform>) = match kept_as {
+            KeptAs::Picture(encoding, decode) => (encoding.to_string(), Arc::new(decode)),
+            KeptAs::Tensor(encoding, decode) => (encoding.to_string(), Arc::new(decode)),
         };
-        pictures.map(step).collect()
+        Step {
+            name: format!("decode {field} from {encoding}"),
+            stage: self.split.name.clone(),
+            fields: vec![field.to_owned()],
+            action: Action::Transform(transform),
+            spec: None,
+        }
     }
 
     /// The steps that are done every epoch, unpacking first, and the number of the first. (Unpacking draws nothing, so it
-    /// may take the numbers of offline steps.)
+    /// may take the numbers of offline steps, and where it is more of them those before zero, which wrap around.)
     pub fn online(&self, pipeline: &Pipeline) -> (Vec<Step>, usize) {
         let offline = self.split.offline_steps();
         let mut steps = self.unpacking(pipeline);
-        let first = offline.saturating_sub(steps.len());
+        let first = offline.wrapping_sub(steps.len());
         steps.extend_from_slice(&pipeline.steps()[offline..]);
         (steps, first)
     }
 }
 
+/// How a value is kept that is not kept raw, and how to get it back.
+pub(crate) enum KeptAs {
+    Picture(Encoding, Decode),
+    Tensor(TensorEncoding, DecodeTensor),
+}
+
+/// How `format` keeps a value of this type; `None` where it keeps it raw.
+pub(crate) fn kept_as(kind: &FieldType, format: &StorageFormat) -> Option<KeptAs> {
+    if let Some(encoding) = format.encoding
+        && let Some(decode) = decoder_of(kind, encoding)
+    {
+        return Some(KeptAs::Picture(encoding, decode));
+    }
+    let FieldType::Tensor { dtype, dims } = kind else { return None };
+    // A single number, such as a label, would only become larger, and a loss is not meant for it.
+    if dims.is_empty() {
+        return None;
+    }
+    let encoding = format.tensor_encoding.filter(|encoding| encoding.holds(*dtype))?;
+    Some(KeptAs::Tensor(encoding, DecodeTensor { kind: kind.clone() }))
+}
+
+/// A field that is kept encoded, as a manifest has it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FieldEncoding {
+    /// Its name.
+    pub field: String,
+    /// The encoding's name.
+    pub encoding: String,
+    /// Of a tensor that is kept with a loss: no number comes back further from what it was than by the larger of this and of
+    /// `relative_error_max` times its magnitude.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub absolute_error_max: Option<f64>,
+    /// See `absolute_error_max`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relative_error_max: Option<f64>,
+}
+
+impl FieldEncoding {
+    fn new(field: &str, kept_as: &KeptAs) -> Self {
+        let (encoding, bound) = match kept_as {
+            KeptAs::Picture(encoding, _) => (encoding.to_string(), None),
+            KeptAs::Tensor(encoding, _) => (encoding.to_string(), encoding.error_bound()),
+        };
+        Self {
+            field: field.to_owned(),
+            encoding,
+            absolute_error_max: bound.map(|bound| bound.absolute),
+            relative_error_max: bound.map(|bound| bound.relative),
+        }
+    }
+}
+
+/// `image: l3-fast`, `sound: round-absolute-0.001-pco-8 (error at most 0.001)`.
+impl fmt::Display for FieldEncoding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.field, self.encoding)?;
+        match (self.absolute_error_max, self.relative_error_max) {
+            (Some(absolute), Some(relative)) if relative > 0.0 && absolute > 0.0 => {
+                write!(f, " (error at most {relative} of the number, or {absolute:e})")
+            }
+            (_, Some(relative)) if relative > 0.0 => write!(f, " (error at most {relative} of the number)"),
+            (Some(absolute), _) => write!(f, " (error at most {absolute})"),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// How to get a picture of this type back from `encoding`; `None` if it is no picture that the encoding can hold.
-pub(crate) fn decoder_of(kind: &FieldType, encoding: Encoding) -> Option<Decode> {
+fn decoder_of(kind: &FieldType, encoding: Encoding) -> Option<Decode> {
     let (dtype, [_, _, channels]) = kind.as_picture()?;
     let keep_depth = match dtype {
         DType::U8 => false,

@@ -25,6 +25,7 @@ Examples:
   forebay build plan.json -o dataset/ --on-error skip
   forebay build cv --data photos/ --strategy resized -o dataset/
   forebay build cv --data photos/ --strategy decoded+l3-fast -o dataset/
+  forebay build mp3 --data clips/ --strategy spectrogram-encoded+pco-8 -o dataset/
 
 Builds are resumable: after Ctrl-C or a crash, run the same command again.
 Finished shards are kept, and the result is the same, byte for byte.

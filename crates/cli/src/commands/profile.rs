@@ -97,8 +97,9 @@ pub(crate) struct Arguments {
     #[arg(long = "strategy", value_name = "NAME")]
     pub(crate) strategies: Vec<String>,
     /// Also measure this storage format wherever it applies (repeatable): an image encoding (`l3-fast`, `png`, `jpeg-85`), a
+    /// tensor encoding (`shuffle-zstd-3`, `pco-8`, `bitpack`, `sparse`; with a bounded error: `bfloat16`, `round-absolute-0.001-pco-8`), a
     /// compression of records (`gzip`, `zlib-6-rle`, `zstd-3`, `lz4-hc-9`, `snappy`; of each record by itself: `zstd-3-record`), or
-    /// both (`png+gzip`)
+    /// several (`png+gzip`)
     #[arg(long = "encoding", visible_alias = "compression", value_name = "NAME", conflicts_with = "strategies")]
     pub(crate) encodings: Vec<String>,
     #[command(flatten)]

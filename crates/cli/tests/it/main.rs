@@ -26,4 +26,5 @@ mod sharing;
 mod strangers;
 mod support;
 mod surface;
+mod tensor_encodings;
 mod walk;

@@ -19,6 +19,7 @@ mod properties;
 mod rms;
 mod signal;
 mod stale;
+mod tensor_encoding;
 mod text;
 mod variants;
 mod warnings;

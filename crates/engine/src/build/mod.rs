@@ -212,6 +212,7 @@ impl Build {
             format: Manifest::FORMAT.to_owned(),
             version: Manifest::VERSION,
             forebay: env!("CARGO_PKG_VERSION").to_owned(),
+            encodings: self.strategy.field_encodings(&self.pipeline),
             pipeline,
             strategy: self.strategy.clone(),
             identity: journal.identity().to_owned(),

@@ -6,9 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use forebay_codec::image::Encoding;
 use forebay_codec::memory;
-use forebay_pipeline::{RngKey, Runner, SampleView, Sink, StepError, encode_sample};
+use forebay_pipeline::{RngKey, Runner, SampleView, Sink, StepError, StorageFormat, encode_sample};
 use forebay_record::{
     Blocks, Checksums, Index, RecordCompressor, Scope, ShardCompression, ShardCompressor, Sizes, Writer,
 };
@@ -64,7 +63,7 @@ impl<'a> ShardWriter<'a> {
             on_error,
             stop,
             progress,
-            records: Records::new(build.strategy.format.encoding, gate),
+            records: Records::new(build.strategy.format, gate),
         }
     }
 
@@ -259,7 +258,7 @@ fn shard_error(error: forebay_record::Error, path: &Path) -> Error {
 
 /// The records that one sample became, one after another in one buffer.
 struct Records<'a> {
-    encoding: Option<Encoding>,
+    format: StorageFormat,
     bytes: Vec<u8>,
     ends: Vec<usize>,
     failure: Option<forebay_pipeline::Error>,
@@ -271,9 +270,9 @@ struct Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    fn new(encoding: Option<Encoding>, gate: &'a Gate) -> Self {
+    fn new(format: StorageFormat, gate: &'a Gate) -> Self {
         let (bytes, ends) = (Vec::new(), Vec::new());
-        Self { encoding, bytes, ends, failure: None, gate, pass: None, input_bytes: 0, work_bytes: 0 }
+        Self { format, bytes, ends, failure: None, gate, pass: None, input_bytes: 0, work_bytes: 0 }
     }
 
     fn clear(&mut self) {
@@ -300,13 +299,15 @@ impl<'a> Records<'a> {
     /// Adds a sample's record.
     fn add(&mut self, sample: &SampleView<'_>) -> std::result::Result<(), forebay_pipeline::Error> {
         let bytes: usize = sample.fields.iter().map(|(_, value)| value.bytes()).sum();
-        let fits = self.gate.wait(
-            self.input_bytes.saturating_add(self.work_bytes).saturating_add((self.bytes.len() + bytes) as u64),
-            &mut self.pass,
-        );
+        // A tensor that is encoded is there three times more at the most: filtered once, filtered again, and compressed.
+        let encoding_bytes = if self.format.tensor_encoding.is_some() { bytes.saturating_mul(3) } else { 0 };
+        let taken_bytes = (self.bytes.len() + bytes).saturating_add(encoding_bytes);
+        let fits = self
+            .gate
+            .wait(self.input_bytes.saturating_add(self.work_bytes).saturating_add(taken_bytes as u64), &mut self.pass);
         let fits = fits.and_then(|()| Ok(memory::reserve(&mut self.bytes, bytes)?));
         fits.map_err(|source| failed(sample.key, "write", source))?;
-        encode_sample(sample, self.encoding, &mut self.bytes)?;
+        encode_sample(sample, &self.format, &mut self.bytes)?;
         self.ends.push(self.bytes.len());
         Ok(())
     }

@@ -68,6 +68,10 @@ impl Dataset {
             let problem = format!("names a strategy `{strategy}` that its pipeline does not have");
             return Err(Error::Format { path, problem });
         }
+        if strategy.field_encodings(&pipeline) != manifest.encodings {
+            let problem = format!("has other encodings of fields than its strategy `{strategy}` gives them");
+            return Err(Error::Format { path, problem });
+        }
         let first = manifest.shards.iter().scan(0, |sum, shard| {
             let first = *sum;
             *sum += shard.samples;

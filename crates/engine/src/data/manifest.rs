@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use forebay_pipeline::{PipelineSpec, Strategy};
+use forebay_pipeline::{FieldEncoding, PipelineSpec, Strategy};
 use forebay_plan::Skipped;
 use forebay_record::Scope;
 use serde::{Deserialize, Serialize};
@@ -31,6 +31,9 @@ pub struct Manifest {
     pub pipeline: PipelineSpec,
     /// What was done once and is in the shards, and how.
     pub strategy: Strategy,
+    /// The fields that are kept encoded, as follows from the strategy: which encoding, and of lossy ones of tensors the bound of the error.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub encodings: Vec<FieldEncoding>,
     /// What the data set was built from and how, as a checksum. A build with the same identity gives the same bytes.
     pub identity: String,
     /// How many samples.

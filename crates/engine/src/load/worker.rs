@@ -95,7 +95,7 @@ impl Cached<'_> {
             let (before, after) = self.online.steps.split_at(steps);
             let first = self.online.first_step;
             self.parts = Some(
-                [Runner::new(before, first), Runner::new(after, first + steps)]
+                [Runner::new(before, first), Runner::new(after, first.wrapping_add(steps))]
                     .map(|runner| runner.keeping(self.keep_bytes)),
             );
         }
@@ -146,7 +146,7 @@ impl Cached<'_> {
             }
         };
         let mut beside = Beside { sink, bytes: processed.bytes() };
-        Runner::new(after, first_step + self.fixed).run(&processed, rng_key, &mut (), &mut beside)?;
+        Runner::new(after, first_step.wrapping_add(self.fixed)).run(&processed, rng_key, &mut (), &mut beside)?;
         match kept_after(&mut Runner::new(&[], 0), sample, rng_key, &mut (), &mut beside) {
             Ok(Some(stored)) => self.cache.note_tried(number, &sizes.0, stored, processed),
             _ => self.cache.note_failed(),

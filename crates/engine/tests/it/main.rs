@@ -23,3 +23,4 @@ mod memory;
 mod profiling;
 mod stats;
 mod support;
+mod tensor_encodings;

@@ -2,14 +2,21 @@
 
 use bytes::Bytes;
 use forebay_codec::{DType, Tensor};
-use forebay_pipeline::{Field, FieldType, Sample, SampleView, Schema, Value, ValueView, decode_sample, encode_sample};
+use forebay_pipeline::{
+    Field, FieldType, Sample, SampleView, Schema, StorageFormat, Value, ValueView, decode_sample, encode_sample,
+};
 use proptest::prelude::*;
 
 fn record(sample: &Sample) -> Bytes {
     let fields: Vec<(&str, ValueView<'_>)> =
         sample.fields.iter().map(|field| (&*field.name, field.value.view())).collect();
     let mut out = Vec::new();
-    encode_sample(&SampleView { key: &sample.key, index: sample.index, fields: &fields }, None, &mut out).unwrap();
+    encode_sample(
+        &SampleView { key: &sample.key, index: sample.index, fields: &fields },
+        &StorageFormat::default(),
+        &mut out,
+    )
+    .unwrap();
     out.into()
 }
 

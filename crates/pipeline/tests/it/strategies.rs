@@ -2,7 +2,8 @@
 
 use forebay_codec::Tensor;
 use forebay_pipeline::{
-    FieldType, RngKey, Runner, Sample, SampleView, Strategy, Value, ValueView, decode_sample, encode_sample, preset,
+    FieldType, Pipeline, RngKey, Runner, Sample, SampleView, Strategy, Value, ValueView, decode_sample, encode_sample,
+    preset,
 };
 
 use crate::support::{Collect, bytes_value, picture, run_all, sample};
@@ -31,8 +32,7 @@ fn keep_and_finish(name: &str, draw: RngKey) -> (Tensor, usize) {
     let fields: Vec<(&str, ValueView<'_>)> =
         kept.fields.iter().map(|field| (&*field.name, field.value.view())).collect();
     let mut record = Vec::new();
-    let encoding = strategy.format.encoding;
-    encode_sample(&SampleView { key: &kept.key, index: 5, fields: &fields }, encoding, &mut record).unwrap();
+    encode_sample(&SampleView { key: &kept.key, index: 5, fields: &fields }, &strategy.format, &mut record).unwrap();
     let bytes = record.len();
     let back = decode_sample(record.into(), &strategy.stored_schema(&pipeline), 5).unwrap();
     let (steps, first) = strategy.online(&pipeline);
@@ -83,6 +83,60 @@ fn a_strategy_is_checked_and_written_down() {
     assert!(error("unprocessed+gzip").contains("hint: `concatenated+gzip`"), "{}", error("unprocessed+gzip"));
     assert!(error("resized+zlib-12").contains("the level is from 1 to 9, not `12`"), "{}", error("resized+zlib-12"));
     assert!(error("shrunk+png").contains("no strategy `shrunk`"));
+}
+
+#[test]
+fn tensors_that_are_encoded_come_back_before_the_next_step() {
+    let draw = RngKey { seed: 2, epoch: 3 };
+    let (expected, _) = keep_and_finish("concatenated", draw);
+    for name in ["decoded+delta-zstd-3", "resized+pco-8", "resized+bitpack", "pixel-centered+shuffle-zstd-3+lz4"] {
+        let (found, _) = keep_and_finish(name, draw);
+        assert_eq!(found, expected, "{name}");
+    }
+    let (_, raw_bytes) = keep_and_finish("pixel-centered", draw);
+    for encoding in ["shuffle-zstd-3", "delta-shuffle-lz4", "pco-8", "bfloat16", "round-absolute-0.01-pco-8"] {
+        let name = format!("pixel-centered+{encoding}");
+        let (found, bytes) = keep_and_finish(&name, draw);
+        assert!(bytes < raw_bytes * 3 / 4, "{name}: {bytes} of {raw_bytes}");
+        let differences = crate::support::floats(&found).into_iter().zip(crate::support::floats(&expected));
+        let largest = differences.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        let is_lossy = Strategy::parse(&preset("cv").unwrap(), &name).unwrap().is_lossy();
+        assert!(largest <= 0.01 && (largest > 0.0) == is_lossy, "{name}: {largest}");
+    }
+    let strategy = Strategy::parse(&preset("cv").unwrap(), "pixel-centered+bfloat16").unwrap();
+    let json = serde_json::to_string(&strategy).unwrap();
+    assert_eq!(json, r#"{"split":{"position":4,"name":"pixel-centered"},"tensor_encoding":"bfloat16"}"#);
+    assert_eq!(serde_json::from_str::<Strategy>(&json).unwrap(), strategy);
+}
+
+#[test]
+fn steps_keep_their_numbers_however_many_fields_are_unpacked() {
+    let field = |name: &str, kind: &str| {
+        format!("[[source.fields]]\nfield = \"{name}\"\nfrom = \"{name}\"\ntype = \"{kind}\"\n")
+    };
+    let fields =
+        [("image", "uint8[?, ?, 3]"), ("boxes", "float32[?, 4]"), ("scores", "float32[?]"), ("weight", "float32[]")];
+    let fields: String = fields.iter().map(|(name, kind)| field(name, kind)).collect();
+    let text = format!(
+        "name = \"shards\"\n[source]\nformat = \"tar\"\nfield = \"image\"\n{fields}\n\
+         [[step]]\nop = \"center_crop\"\nsize = 4\n[[step]]\nop = \"random_horizontal_flip\"\n"
+    );
+    let pipeline = Pipeline::from_toml("shards", &text).unwrap();
+    let first_split = |name: &str| Strategy::parse(&pipeline, name).unwrap();
+    for name in ["concatenated+png+pco-8", "concatenated+rle", "concatenated", "cropped+l3-fast+shuffle-lz4"] {
+        let strategy = first_split(name);
+        let (steps, first) = strategy.online(&pipeline);
+        let unpacking = strategy.unpacking(&pipeline).len();
+        // What a random step draws follows from its number.
+        assert_eq!(first.wrapping_add(unpacking), strategy.split.offline_steps(), "{name}");
+        assert_eq!(steps.len(), unpacking + pipeline.steps().len() - strategy.split.offline_steps(), "{name}");
+        Runner::new(&steps, first);
+    }
+    // Single numbers stay raw, and pictures are the image encoding's.
+    let encodings = first_split("concatenated+png+pco-8").field_encodings(&pipeline);
+    let encodings: Vec<String> = encodings.iter().map(ToString::to_string).collect();
+    assert_eq!(encodings, ["image: png", "boxes: pco-8", "scores: pco-8"]);
+    assert_eq!(first_split("concatenated+png+pco-8").unpacking_tensors(&pipeline).len(), 2);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use forebay_engine::data::{Dataset, ShardEntry, Skipped};
 use forebay_engine::load::OnError;
-use forebay_pipeline::Split;
+use forebay_pipeline::{FieldEncoding, Split};
 use forebay_plan::units;
 use serde::Serialize;
 
@@ -21,6 +21,8 @@ pub(super) struct Found {
     pipeline: String,
     strategy: String,
     split: Split,
+    /// The fields that are kept encoded.
+    encodings: Vec<FieldEncoding>,
     samples: u64,
     bytes: u64,
     shards: Vec<ShardEntry>,
@@ -54,6 +56,7 @@ pub(super) fn inspect(path: &Path, verify: bool, record: Option<u64>) -> Result<
         pipeline: manifest.pipeline.name.clone(),
         strategy: strategy.to_string(),
         split: strategy.split.clone(),
+        encodings: manifest.encodings.clone(),
         samples: manifest.samples,
         bytes: manifest.bytes,
         shards: manifest.shards.clone(),
@@ -110,6 +113,10 @@ impl Found {
             ("size", units::bytes(self.bytes as f64)),
             ("shards", units::count(self.shards.len() as u64)),
         ];
+        if !self.encodings.is_empty() {
+            let encodings: Vec<String> = self.encodings.iter().map(ToString::to_string).collect();
+            facts.insert(3, ("encoded", encodings.join("; ")));
+        }
         if !self.classes.is_empty() {
             const SHOWN_MAX: usize = 12;
             let more = if self.classes.len() > SHOWN_MAX { ", …" } else { "" };

@@ -87,7 +87,7 @@ pub(super) fn json(path: &Path, text: &str, verify: bool, record: Option<u64>) -
         .map_err(|error| Error::Format { path: path.to_owned(), problem: format!("is no JSON: {error}") })?;
     if document.get("format").is_some_and(|format| format == Manifest::FORMAT) {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        return Ok(Outcome::Dataset(dataset::inspect(folder, verify, record)?));
+        return Ok(Outcome::Dataset(Box::new(dataset::inspect(folder, verify, record)?)));
     }
     if document.get("chosen").is_some() {
         return Ok(Outcome::Plan(Box::new(Plan::parse(text).map_err(Error::plan(path))?)));

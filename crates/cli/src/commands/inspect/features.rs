@@ -1,6 +1,7 @@
 //! What a record holds.
 
 use forebay_codec::image::{Format, Picture};
+use forebay_codec::tensor_encoding::EncodedTensor;
 use forebay_plan::units;
 use forebay_record::{Example, FeatureView, TensorFlowType, TensorProto};
 use serde::Serialize;
@@ -98,6 +99,10 @@ fn describe(bytes: &[u8]) -> String {
         return tensor;
     }
     let size = units::bytes(bytes.len() as f64);
+    // It has a checksum, so that nothing passes for one.
+    if let Ok(value) = EncodedTensor::open(bytes) {
+        return format!("encoded tensor {}, {size}", value.spec());
+    }
     if Format::detect(bytes).is_some() {
         return match Picture::open(bytes).as_ref().map(Picture::header) {
             Ok(header) => format!("{} {}x{}, {size}", header.format, header.width, header.height),

@@ -70,7 +70,7 @@ pub(crate) struct Arguments {
 #[derive(Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 enum Outcome {
-    Dataset(dataset::Found),
+    Dataset(Box<dataset::Found>),
     UnfinishedBuild(unfinished::Found),
     Records(records::Found),
     Image(images::Image),
@@ -169,7 +169,7 @@ fn look(arguments: &Arguments) -> Result<Outcome> {
     };
     if metadata.is_dir() {
         return wants_record(if arguments::look_at(&path.join(MANIFEST_FILE))?.is_some() {
-            Outcome::Dataset(dataset::inspect(path, arguments.verify, arguments.record)?)
+            Outcome::Dataset(Box::new(dataset::inspect(path, arguments.verify, arguments.record)?))
         } else if let Some(found) = unfinished::inspect(path)? {
             Outcome::UnfinishedBuild(found)
         } else {
