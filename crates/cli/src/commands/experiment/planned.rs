@@ -106,6 +106,8 @@ impl PlannedRun {
             on_error: common.on_error.choice(),
             work_folder: work_folder.to_owned(),
             strategies: self.strategies.clone(),
+            // An experiment measures what it was asked to, and nothing besides.
+            compressions: Vec::new(),
         }
     }
 
