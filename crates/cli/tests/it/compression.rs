@@ -57,10 +57,10 @@ fn nothing_is_considered_where_that_is_asked_for() {
         let plan = forebay(here, "plan profile.json --json").json();
         assert_eq!(plan["compressions"], Value::Null, "{how}");
     }
-    let named =
+    let profile =
         forebay(here, &format!("profile cv {options} --fast --compression-candidates snappy,gzip-1 --json")).json();
     let names: Vec<&str> =
-        named["compressions"].as_array().unwrap().iter().map(|cost| cost["compression"].as_str().unwrap()).collect();
+        profile["compressions"].as_array().unwrap().iter().map(|cost| cost["compression"].as_str().unwrap()).collect();
     assert_eq!(names[..2], ["snappy", "gzip-1"]);
     let wrong = |how: &str| forebay(here, &format!("profile cv {options} {how}")).error(2).to_owned();
     assert!(wrong("--compression-candidates none,lz4").contains("pass `none` alone"));

@@ -23,7 +23,7 @@ use crate::progress::{Progress, while_wanted};
 
 /// The formats that are considered unless others are named. They are those that were the best of a study somewhere, or within a few per
 /// cent of it: docs/how-to/compression.md has its figures.
-pub const COMPRESSION_CANDIDATES: [&str; 4] = ["lz4", "zstd-1", "zstd-3", "zstd-9"];
+pub const COMPRESSION_CANDIDATES: [&str; 5] = ["lz4", "zstd-1", "zstd-3", "zstd-9", "gzip"];
 
 /// So many records tell the ratio of a data set within a few per cent.
 pub(super) const RECORDS_MAX: u64 = 256;
@@ -34,8 +34,12 @@ const BYTES_MAX: usize = 8 << 20;
 /// Where records are slow to make, fewer do: none is begun after so many processor seconds.
 const MAKING_SECONDS: f64 = 0.2;
 
+/// Of a large record so much is compressed, from its middle: slow compressions get to see more than one or two of them then, which may be
+/// unlike the others.
+const PIECE_BYTES: usize = 256 << 10;
+
 /// Nor is one compressed after so many, or all once more inflated.
-const COMPRESSING_SECONDS: f64 = 0.04;
+const COMPRESSING_SECONDS: f64 = 0.06;
 const INFLATING_SECONDS: f64 = 0.015;
 
 /// Which formats a strategy that keeps its records uncompressed may be kept in instead: those of `candidates` that can hold what it keeps,
@@ -112,7 +116,7 @@ impl<'p> Records<'p> {
     /// What keeping them as `strategy` costs; `None` where there are none.
     pub(super) fn cost(&self, strategy: &Strategy) -> Result<Option<CompressionCost>> {
         let encoded = if strategy.format.encoding == self.plain.format.encoding {
-            Encoded { frames: &self.frames, locations: &self.locations, encoding: 0.0, decoding: 0.0 }
+            Encoded { frames: &self.frames, locations: &self.locations, encoding: 0.0, decoding: 0.0, whole: false }
         } else {
             return self.encoded(strategy);
         };
@@ -144,7 +148,8 @@ impl<'p> Records<'p> {
             decoding += thread_cpu_seconds() - begun;
         }
         let frames = writer.finish()?;
-        self.compressed(strategy, &Encoded { frames: &frames, locations: &locations, encoding, decoding })
+        let locations = &locations;
+        self.compressed(strategy, &Encoded { frames: &frames, locations, encoding, decoding, whole: true })
     }
 
     fn compressed(&self, strategy: &Strategy, encoded: &Encoded<'_>) -> Result<Option<CompressionCost>> {
@@ -153,7 +158,8 @@ impl<'p> Records<'p> {
             Some(compression) if compression.scope == Scope::Record => encoded.by_record(compression)?,
             Some(compression) => encoded.by_block(compression)?,
         };
-        let bytes: u64 = self.locations.iter().take(done.records).map(|location| location.length).sum();
+        let as_they_are = || self.locations.iter().take(done.records).map(|location| location.length).sum();
+        let bytes: u64 = if encoded.whole { as_they_are() } else { done.taken };
         if bytes == 0 || done.bytes == 0 {
             return Ok(None);
         }
@@ -201,12 +207,16 @@ struct Encoded<'r> {
     locations: &'r [Location],
     encoding: f64,
     decoding: f64,
+    /// Whether all of each record is compressed.
+    whole: bool,
 }
 
 /// What compressing the first records gave and took.
 #[derive(Default)]
 struct Done {
     records: usize,
+    /// How many bytes of them were compressed.
+    taken: u64,
     /// What they take on storage.
     bytes: u64,
     compressing: f64,
@@ -219,16 +229,28 @@ impl Encoded<'_> {
         &self.frames[location.offset as usize..location.end() as usize]
     }
 
+    /// What is compressed of a record.
+    fn piece(&self, location: &Location) -> &[u8] {
+        let frame = self.frame(location);
+        if self.whole || frame.len() <= PIECE_BYTES {
+            return frame;
+        }
+        let middle = (frame.len() - PIECE_BYTES) / 2;
+        &frame[middle..middle + PIECE_BYTES]
+    }
+
     fn by_block(&self, compression: ShardCompression) -> Result<Done> {
         let begun = thread_cpu_seconds();
         let mut shard = ShardCompressor::new(Vec::new(), compression).map_err(refused)?;
-        let mut records = 0;
+        let (mut records, mut taken) = (0, 0);
         for location in self.locations {
             if records > 0 && thread_cpu_seconds() - begun > COMPRESSING_SECONDS {
                 break;
             }
-            shard.write_all(self.frame(location)).and_then(|()| shard.end_record()).map_err(refused)?;
+            let piece = self.piece(location);
+            shard.write_all(piece).and_then(|()| shard.end_record()).map_err(refused)?;
             records += 1;
+            taken += piece.len() as u64;
         }
         let (shard, blocks) = shard.finish().map_err(refused)?;
         let compressing = thread_cpu_seconds() - begun;
@@ -242,7 +264,7 @@ impl Encoded<'_> {
             std::hint::black_box(&frames);
             Ok(())
         })?;
-        Ok(Done { records, bytes: shard.len() as u64, compressing, inflating })
+        Ok(Done { records, taken, bytes: shard.len() as u64, compressing, inflating })
     }
 
     fn by_record(&self, compression: ShardCompression) -> Result<Done> {
@@ -265,7 +287,8 @@ impl Encoded<'_> {
             Ok(())
         })?;
         let bytes = all.iter().map(|(compressed, _)| compressed.len() as u64 + FRAME_OVERHEAD_BYTES).sum();
-        Ok(Done { records: all.len(), bytes, compressing, inflating })
+        let taken = self.locations.iter().take(all.len()).map(|location| location.length).sum();
+        Ok(Done { records: all.len(), taken, bytes, compressing, inflating })
     }
 }
 

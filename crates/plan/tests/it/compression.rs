@@ -117,6 +117,18 @@ fn workers_inflate_records() {
     assert!(close(found.bytes_per_sample, 1e6 / 3.0) && close(found.prep_seconds, 0.5 / 8.0));
 }
 
+/// However the runs of others correct the model, it gains no more than it reads fewer bytes.
+#[test]
+fn no_more_is_expected_than_bytes_are_saved() {
+    let mut profile = measured(100e6, USUAL);
+    // Half of what the model says, for a reason that it does not know.
+    profile.strategies[1].runs.iter_mut().for_each(|run| run.seconds *= 2.0);
+    profile.strategies[1].online_cpu_seconds = 0.02;
+    let choice = &compression_choices(&profile).unwrap()[0];
+    assert!(close(choice.plain_samples_per_second, 50.0), "{choice:?}");
+    assert!(choice.samples_per_second <= 50.0 * 3.2 + 1e-9, "{choice:?}");
+}
+
 /// What is promising but was not run is ranked by the cost model in a fast profile, and says why.
 #[test]
 fn a_plan_says_why() {
