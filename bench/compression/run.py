@@ -126,6 +126,7 @@ compression` with its usual compressions, all of which it builds and loads at ev
 Wanted: at every split the choice is at most {REGRET_MAX:.0%} slower, as the study measured it, than the best, and takes at most {TIME_SHARE_MAX:.0%} of the study's time.
 
 Measured: {within} of {len(rows)} splits are within {REGRET_MAX:.0%}; the choice took {max(share, default=0):.1%} of the study's time at the most.
+What has a ratio of 1.00 cannot be faster than the split as it is: what such rows of the last table differ by is the noise of the study.
 {"Not measured yet: " + ", ".join(missing) + "." if missing else "All pipelines and storages were measured."}
 
 {choices}

