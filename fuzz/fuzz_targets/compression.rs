@@ -40,9 +40,9 @@ fuzz_target!(|file: &[u8]| {
 /// The content as a dictionary, and as a record that was compressed with it.
 fn with_dictionary(content: &[u8], length: u64) {
     let magic = [0x37, 0xa4, 0x30, 0xec];
-    let Ok(dictionary) = Dictionary::parse([&magic, content].concat().into(), "records.dictionary") else { return };
+    let Ok(dictionary) = Dictionary::parse([&magic[..], content].concat().into(), "records.dictionary") else { return };
     let compression: ShardCompression = "zstd-1-dictionary-record".parse().expect("a name");
-    let allocate = |length| Ok(vec![0; length]);
+    let allocate = |length| Ok(vec![0_u8; length]);
     let _ = inflate_record(content, length, compression, Some(&dictionary), Place::default, allocate);
     let Ok(mut compressor) = RecordCompressor::new(compression, Some(&dictionary)) else { return };
     let compressed = compressor.compress(content).expect("memory");
