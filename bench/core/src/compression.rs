@@ -152,11 +152,11 @@ impl Data {
         if threads == 1 {
             return Ok(run()?);
         }
-        let done = std::thread::scope(|scope| {
+        let done: Result<(), String> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..threads).map(|_| scope.spawn(run)).collect();
             threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err("a panic".to_owned()))).collect()
         });
-        Ok(done).and_then(|done: Result<(), String>| Ok(done?))
+        Ok(done?)
     }
 
     fn row(&self, work: String, beside: &'static str, (ours, theirs): (f64, f64), bar: f64) -> Row {

@@ -290,10 +290,8 @@ for number in range(3):
 
 #[test]
 fn webdataset_and_we_read_each_other() {
-    let python = std::env::var_os("FOREBAY_PYTHON").map_or_else(
-        || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin/python").into_os_string(),
-        std::convert::identity,
-    );
+    let installed = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin/python").into_os_string();
+    let python = std::env::var_os("FOREBAY_PYTHON").unwrap_or_else(installed);
     let imports = Command::new(&python).args(["-c", "import webdataset"]).output();
     if !imports.is_ok_and(|output| output.status.success()) {
         eprintln!("skipped: `{}` cannot import webdataset; set FOREBAY_PYTHON to one that can", python.display());
