@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::ScopedJoinHandle;
 
 use forebay_engine::build::{Build, BuildOptions};
 use forebay_engine::data::{Dataset, Listing};
@@ -154,7 +155,8 @@ impl Data {
         }
         let done: Result<(), String> = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..threads).map(|_| scope.spawn(run)).collect();
-            threads.into_iter().map(|thread| thread.join().unwrap_or_else(|_| Err("a panic".to_owned()))).collect()
+            let joined = |thread: ScopedJoinHandle<'_, _>| thread.join().unwrap_or_else(|_| Err("a panic".to_owned()));
+            threads.into_iter().try_for_each(joined)
         });
         Ok(done?)
     }

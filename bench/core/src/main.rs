@@ -46,7 +46,9 @@ fn main() -> ExitCode {
 /// Only what is about compressed shards.
 fn compressed(photos: &Path) -> Outcome<()> {
     let rows = compression::rows(&rows::pixels(&rows::photos(photos)?)?)?;
-    rows.iter().for_each(|row| print!("{row}"));
+    for row in &rows {
+        print!("{row}");
+    }
     Ok(())
 }
 
