@@ -5,7 +5,7 @@
 use std::io::Write;
 
 use forebay_record::{
-    CompressedBlock, OnDamage, Options, Place, Reader, RecordCompressor, Scope, ShardCompression, ShardCompressor, Writer, inflate_block,
+    CompressedBlock, Dictionary, OnDamage, Options, Place, Reader, RecordCompressor, Scope, ShardCompression, ShardCompressor, Writer, inflate_block,
     inflate_record,
 };
 use libfuzzer_sys::fuzz_target;
@@ -20,6 +20,7 @@ fuzz_target!(|file: &[u8]| {
     let compression = ShardCompression { scope: SCOPES[*kind as usize / NAMES.len() % SCOPES.len()], ..compression };
     let length = u64::from(u16::from_le_bytes([*low, *high]));
     inflate(content, length, compression);
+    with_dictionary(content, length);
 
     // Of nothing there is no block.
     if content.is_empty() && compression.scope != Scope::Record {
@@ -36,23 +37,33 @@ fuzz_target!(|file: &[u8]| {
     }
 });
 
+/// The content as a dictionary, and as a record that was compressed with it.
+fn with_dictionary(content: &[u8], length: u64) {
+    let magic = [0x37, 0xa4, 0x30, 0xec];
+    let Ok(dictionary) = Dictionary::parse([&magic[..], content].concat().into(), "records.dictionary") else { return };
+    let compression: ShardCompression = "zstd-1-dictionary-record".parse().expect("a name");
+    let allocate = |length| Ok(vec![0_u8; length]);
+    let _ = inflate_record(content, length, compression, Some(&dictionary), Place::default, allocate);
+    let Ok(mut compressor) = RecordCompressor::new(compression, Some(&dictionary)) else { return };
+    let compressed = compressor.compress(content).expect("memory");
+    let again =
+        inflate_record(compressed, content.len() as u64, compression, Some(&dictionary), Place::default, allocate);
+    assert!(again.is_ok_and(|again| again == content), "what was compressed comes back");
+}
+
 fn inflate(compressed: &[u8], length: u64, compression: ShardCompression) -> Option<Vec<u8>> {
     if compression.scope == Scope::Record {
-        let record = inflate_record(compressed, length, compression, Place::default).ok()?;
-        assert_eq!(record.len() as u64, length);
-        return Some(record.to_vec());
+        return inflate_record(compressed, length, compression, None, Place::default, |length| Ok(vec![0; length])).ok();
     }
     let block = CompressedBlock { offset: 0, length: compressed.len() as u64, inflated_offset: 0, inflated_length: length };
-    let mut out = Vec::new();
-    let done = inflate_block(compressed, &block, compression, "shard", &mut out);
-    assert!(out.len() as u64 <= length);
-    done.ok().map(|()| out)
+    let mut out = vec![0; length as usize];
+    inflate_block(compressed, &block, compression, "shard", &mut out).ok().map(|()| out)
 }
 
 /// What `content` becomes as one block, stream or record; of a stream only what lies between its header and its trailer.
 fn compress(content: &[u8], compression: ShardCompression) -> Vec<u8> {
     if compression.scope == Scope::Record {
-        let mut compressor = RecordCompressor::new(compression).expect("memory");
+        let mut compressor = RecordCompressor::new(compression, None).expect("memory");
         return compressor.compress(content).expect("memory").to_vec();
     }
     let mut compressor = ShardCompressor::new(Vec::new(), compression).expect("memory");

@@ -184,6 +184,11 @@ class Plan(Document):
         return ranking
 
     @property
+    def compressions(self) -> list[dict[str, Any]]:
+        """How each split is best kept of which compressions were measured, and why: `compression` is `None` where it is best as it is."""
+        return list(self._content.get("compressions", ()))
+
+    @property
     def assumptions(self) -> list[str]:
         """What was assumed about the other machine, one sentence each. Empty if the plan is for the measured one."""
         return list(self._content.get("other_machine", {}).get("assumptions", ()))

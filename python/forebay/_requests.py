@@ -52,6 +52,7 @@ class ProfileRequest(TypedDict):
     seed: int
     strategies: list[str] | None
     encodings: list[str]
+    compression_candidates: list[str] | None
     memory_bytes: int | None
     work_folder: str
 

@@ -41,6 +41,7 @@ def profile(
     seed: int = 0,
     strategies: Sequence[str] | None = None,
     encodings: Sequence[str] | None = None,
+    compression_candidates: Sequence[str] | None = None,
     on_error: Literal["fail", "skip"] = "fail",
     memory: int | str | None = None,
     work: str | os.PathLike[str] | None = None,
@@ -78,6 +79,9 @@ def profile(
     encodings
         Also measure these storage formats wherever they apply: image encodings (`"png"`, `"jpeg-85"`), tensor encodings (`"shuffle-zstd-3"`,
         `"pco-8"`; with a bounded error `"bfloat16"`), compressions (`"gzip"`, `"zstd-3"`), or several (`"png+gzip"`).
+    compression_candidates
+        Compressions to consider for each strategy: each is measured alone in memory, and only what should be faster by the cost model is
+        run. By default the usual ones; an empty list considers none.
     on_error
         `"fail"` raises at the first sample that cannot be read or processed; `"skip"` skips it.
     memory
@@ -92,6 +96,7 @@ def profile(
     count = whole("threads", cores() if threads is None else threads, 1, THREADS_MAX)
     needs("runs", runs, not flag("fast", fast), "fast=False")
     needs("encodings", encodings, strategies is None, "strategies=None")
+    needs("compression_candidates", compression_candidates, strategies is None, "strategies=None")
     runs = whole("runs", 5 if runs is None else runs, 1, 10_000)
     if not fast and caching == "system" and runs < 2:
         raise UsageError(
@@ -115,6 +120,7 @@ def profile(
             "seed": whole("seed", seed, 0, (1 << 64) - 1),
             "strategies": None if strategies is None else list(strategies),
             "encodings": list(encodings or ()),
+            "compression_candidates": None if compression_candidates is None else list(compression_candidates),
             "memory_bytes": None if memory is None else byte_count("memory", memory),
             # Beside the data set to be, not in a temporary file system that may be memory: storage is measured there.
             "work_folder": os.path.abspath("." if work is None else work),

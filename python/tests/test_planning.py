@@ -270,3 +270,25 @@ def test_a_plan_by_money_draws_money(profile: forebay.Profile) -> None:
     by_rate = profile.plan(**wanted).plot()
     assert by_rate.get_xlabel() == "samples per second", "prices alone do not make it a choice by money"
     pyplot.close("all")
+
+
+def test_a_plan_says_in_which_compression_each_split_is_best_kept() -> None:
+    content = json.loads(made().to_json())
+    content["compressions"] = [
+        {
+            "strategy": "decoded+zstd-3",
+            "plain": "decoded",
+            "compression": "zstd-3",
+            "records": 100,
+            "bytes": 60_000_000,
+            "ratio": 3.0,
+            "compress_bytes_per_second": 2e8,
+            "decompress_bytes_per_second": 1e9,
+            "reader_share": 1.0,
+        }
+    ]
+    plan = forebay.Profile(json.dumps(content)).plan()
+    (choice,) = plan.compressions
+    assert (choice["strategy"], choice["compression"]) == ("decoded", "zstd-3")
+    assert choice["sentence"] == "`zstd-3` reads 3.00× fewer bytes; inflating costs 600 µs of the 1.50 ms that the disk took"
+    assert made().plan().compressions == []

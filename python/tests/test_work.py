@@ -87,7 +87,7 @@ def profile(photos, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         folder = tmp_path_factory.mktemp("profile")
         patch.chdir(folder)
-        profile = forebay.profile("cv", photos, samples=30, runs=2, seconds=0, threads=2)
+        profile = forebay.profile("cv", photos, samples=30, runs=2, seconds=0, threads=2, compression_candidates=[])
         assert list(folder.iterdir()) == [], "the folder that strategies were built in is gone"
     return profile
 

@@ -75,7 +75,7 @@ fn overhead(dataset: &Arc<Dataset>, files: &[Vec<u8>]) -> Outcome<Row> {
     )?;
     let samples = dataset.manifest().samples as f64;
     Ok(Row {
-        work: "load on one thread",
+        work: "load on one thread".into(),
         beside: "the sum of its parts",
         unit: "samples/s",
         ours: samples / ours,
@@ -88,7 +88,7 @@ fn scaling(dataset: &Arc<Dataset>) -> Outcome<Row> {
     let (two, one) = in_turn(|| load(dataset, 2), || load(dataset, 1))?;
     let samples = dataset.manifest().samples as f64;
     Ok(Row {
-        work: "load on two threads",
+        work: "load on two threads".into(),
         beside: "on one",
         unit: "samples/s",
         ours: samples / two,

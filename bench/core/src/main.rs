@@ -6,6 +6,8 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program whose product is its table")]
 
 mod bare;
+mod compression;
+mod inflating;
 mod loader;
 mod measure;
 mod rows;
@@ -25,9 +27,10 @@ fn main() -> ExitCode {
     let outcome = match &arguments[..] {
         [flag, number, folder] if flag == scale::CHILD => scale::child(number, Path::new(folder)),
         [photos] => run(Path::new(photos), None),
+        [photos, flag] if flag == "--compression" => compressed(Path::new(photos)),
         [photos, flag, output] if flag == "--output" => run(Path::new(photos), Some(Path::new(output))),
         _ => {
-            eprintln!("usage: forebay-bench FOLDER_OF_JPEGS [--output FILE.md]");
+            eprintln!("usage: forebay-bench FOLDER_OF_JPEGS [--compression | --output FILE.md]");
             return ExitCode::from(2);
         }
     };
@@ -40,6 +43,15 @@ fn main() -> ExitCode {
     }
 }
 
+/// Only what is about compressed shards.
+fn compressed(photos: &Path) -> Outcome<()> {
+    let rows = compression::rows(&rows::pixels(&rows::photos(photos)?)?)?;
+    for row in &rows {
+        print!("{row}");
+    }
+    Ok(())
+}
+
 fn run(photos: &Path, output: Option<&Path>) -> Outcome<()> {
     let files = rows::photos(photos)?;
     let mut table: Vec<Row> = vec![
@@ -50,6 +62,7 @@ fn run(photos: &Path, output: Option<&Path>) -> Outcome<()> {
         rows::records(&files)?,
     ];
     table.extend(loader::rows(&files)?);
+    table.extend(compression::rows(&rows::pixels(&files)?)?);
     let figures = scale::figures()?;
     let text = report(&files, &table, &figures);
     println!("{text}");

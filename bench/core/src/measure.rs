@@ -1,5 +1,6 @@
 //! Measuring two ways of the same work in turn.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::time::Instant;
 
@@ -10,7 +11,7 @@ const ROUNDS: usize = 7;
 
 /// One line of the table.
 pub(crate) struct Row {
-    pub(crate) work: &'static str,
+    pub(crate) work: Cow<'static, str>,
     pub(crate) beside: &'static str,
     pub(crate) unit: &'static str,
     /// Units per second.

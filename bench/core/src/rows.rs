@@ -66,7 +66,7 @@ fn jpeg_at(work: &'static str, files: &[Vec<u8>], scale: Scale, divisor: i32) ->
     )?;
     let count = files.len() as f64;
     Ok(Row {
-        work,
+        work: work.into(),
         beside: "libjpeg-turbo",
         unit: "images/s",
         ours: count / our_seconds,
@@ -88,6 +88,11 @@ fn pictures(files: &[Vec<u8>]) -> Outcome<Vec<Tensor>> {
     let mut decoder = Decoder::new();
     let options = as_stored(Scale::Full);
     Ok(files.iter().map(|file| decoder.decode(file, &options)).collect::<Result<_, _>>()?)
+}
+
+/// The bytes of the photos' pixels.
+pub(crate) fn pixels(files: &[Vec<u8>]) -> Outcome<Vec<Vec<u8>>> {
+    Ok(pictures(files)?.into_iter().map(|picture| picture.data().to_vec()).collect())
 }
 
 pub(crate) fn png(files: &[Vec<u8>]) -> Outcome<Row> {
@@ -114,7 +119,7 @@ pub(crate) fn png(files: &[Vec<u8>]) -> Outcome<Row> {
     )?;
     let count = pngs.len() as f64;
     Ok(Row {
-        work: "PNG decode",
+        work: "PNG decode".into(),
         beside: "png",
         unit: "images/s",
         ours: count / our_seconds,
@@ -158,7 +163,7 @@ pub(crate) fn resize(files: &[Vec<u8>]) -> Outcome<Row> {
     )?;
     let count = pictures.len() as f64;
     Ok(Row {
-        work: "resize to 256, bilinear",
+        work: "resize to 256, bilinear".into(),
         beside: "fast_image_resize",
         unit: "images/s",
         ours: count / our_seconds,
@@ -205,7 +210,7 @@ pub(crate) fn records(files: &[Vec<u8>]) -> Outcome<Row> {
     )?;
     let megabytes = shard.len() as f64 * f64::from(passes) / 1e6;
     Ok(Row {
-        work: "record reading, checked and taken apart",
+        work: "record reading, checked and taken apart".into(),
         beside: "crc32c alone",
         unit: "MB/s",
         ours: megabytes / our_seconds,

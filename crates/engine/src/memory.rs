@@ -4,6 +4,8 @@
 //! number, the budget, is cut into `Shares` that each have one owner:
 //!
 //! ```text
+//! streams  of sources that are compressed as streams, an eighth: the places within them, and what was passed over there; a window of
+//!          Zstandard that is larger than that comes on top, once for each reader
 //! staged   what was read and not yet worked on: a quarter, or more where shuffled windows want it, up to a half
 //! of the rest:
 //!   batch    3/12  what is in the batch that the consumer waits for
@@ -22,7 +24,7 @@
 //!
 //! Not in the budget: a cache, which has a limit of its own; what the consumer keeps of the batches that it took before the
 //! last; the code, the stacks, and what libraries hold beside pictures (a few MB for each thread); idle buffers of the storage
-//! room (up to 128 MB).
+//! room (up to 128 MB) and of what was inflated (up to 32 MB).
 
 use std::fs;
 
@@ -54,8 +56,14 @@ pub(crate) struct Shares {
 }
 
 impl Shares {
-    /// The shares of `memory_bytes` for `threads` workers and windows of up to `window_bytes`, which must be staged whole.
-    pub(crate) fn new(memory_bytes: u64, threads: usize, window_bytes: u64) -> Result<Self> {
+    /// What the places within compressed streams may hold of a budget of `memory_bytes`.
+    pub(crate) fn streams_bytes_max(memory_bytes: u64) -> u64 {
+        memory_bytes / 8
+    }
+
+    /// The shares of `memory_bytes` for `threads` workers and windows of up to `window_bytes`, which must be staged whole, where streams hold
+    /// `streams_bytes`.
+    pub(crate) fn new(memory_bytes: u64, threads: usize, window_bytes: u64, streams_bytes: u64) -> Result<Self> {
         let (least, most) = (memory_bytes / 4, memory_bytes / 2);
         if memory_bytes < MEMORY_BYTES_MIN {
             return Err(Error::Usage {
@@ -72,7 +80,7 @@ impl Shares {
             });
         }
         let staged_bytes = window_bytes.clamp(least, most);
-        let twelfth = (memory_bytes - staged_bytes) / 12;
+        let twelfth = (memory_bytes - staged_bytes - streams_bytes) / 12;
         Ok(Self {
             memory_bytes,
             staged_bytes,
@@ -142,6 +150,11 @@ impl Gate {
             *pass = Some(Pass(self));
         }
         Ok(())
+    }
+
+    /// What the places within compressed streams that a worker reads may hold: half of what it may keep.
+    pub(crate) fn streams_bytes(&self) -> u64 {
+        self.keep_bytes() as u64 / 2
     }
 
     /// What a worker may keep from sample to sample.
@@ -217,26 +230,30 @@ fn meminfo_bytes(text: &str, name: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
+    impl Shares {
+        fn sum(&self, threads: usize) -> u64 {
+            let Self { staged_bytes, batch_bytes, sample_bytes, ahead_bytes, pool_bytes, worker_bytes, .. } = *self;
+            staged_bytes + batch_bytes + sample_bytes + ahead_bytes + pool_bytes + 2 * worker_bytes * threads as u64
+        }
+    }
+
     #[test]
     fn shares_are_no_more_than_the_budget() {
         for memory_bytes in [MEMORY_BYTES_MIN, 100_000_003, 1 << 40] {
             for window_bytes in [0, memory_bytes / 3, memory_bytes / 2] {
                 for threads in [1, 7, 1000] {
-                    let shares = Shares::new(memory_bytes, threads, window_bytes).unwrap();
-                    let sum = shares.staged_bytes
-                        + shares.batch_bytes
-                        + shares.sample_bytes
-                        + shares.ahead_bytes
-                        + shares.pool_bytes
-                        + 2 * shares.worker_bytes * threads as u64;
-                    assert!(sum <= memory_bytes, "{shares:?}");
+                    let shares = Shares::new(memory_bytes, threads, window_bytes, 0).unwrap();
+                    let streams_bytes = Shares::streams_bytes_max(memory_bytes);
+                    let with_streams = Shares::new(memory_bytes, threads, window_bytes, streams_bytes).unwrap();
+                    assert!(with_streams.sum(threads) + streams_bytes <= memory_bytes, "{with_streams:?}");
+                    assert!(shares.sum(threads) <= memory_bytes, "{shares:?}");
                     assert!(shares.staged_bytes >= window_bytes);
                     assert!(shares.sample_bytes >= memory_bytes / 8 - 12);
                 }
             }
         }
-        assert!(Shares::new(MEMORY_BYTES_MIN - 1, 1, 0).is_err());
-        assert!(Shares::new(1 << 30, 1, (1 << 29) + 1).unwrap_err().to_string().contains("smaller window"));
+        assert!(Shares::new(MEMORY_BYTES_MIN - 1, 1, 0, 0).is_err());
+        assert!(Shares::new(1 << 30, 1, (1 << 29) + 1, 0).unwrap_err().to_string().contains("smaller window"));
     }
 
     #[test]

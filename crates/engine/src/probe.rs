@@ -115,9 +115,14 @@ pub fn probe(storage: &dyn Storage, options: &ProbeOptions, progress: &dyn Progr
 /// Large files read in order.
 pub(crate) struct Sequential {
     pub(crate) bytes_per_second: f64,
+    /// One thread alone.
+    pub(crate) stream_bytes_per_second: f64,
     /// The kernel's time included.
     pub(crate) cpu_seconds_per_byte: f64,
 }
+
+/// Long enough to tell whether a stream gets as much alone as all together.
+const STREAM_SECONDS: f64 = 0.2;
 
 /// What `threads` threads get that read in order, each from its own file made in `folder`.
 pub(crate) fn sequential(
@@ -133,9 +138,17 @@ pub(crate) fn sequential(
     storage.drop_cache(&files.large.iter().map(PathBuf::as_path).collect::<Vec<_>>())?;
     let before = process_cpu_seconds();
     let sample = measure(storage, &files, Access::LargeFile, threads, options.seconds, progress)?;
+    let cpu_seconds = process_cpu_seconds() - before;
+    let rate = |sample: &ReadSample| sample.bytes as f64 / sample.elapsed_seconds;
+    let stream = if threads > 1 {
+        rate(&measure(storage, &files, Access::LargeFile, 1, STREAM_SECONDS, progress)?)
+    } else {
+        rate(&sample)
+    };
     Ok(Sequential {
-        bytes_per_second: sample.bytes as f64 / sample.elapsed_seconds,
-        cpu_seconds_per_byte: (process_cpu_seconds() - before) / sample.bytes.max(1) as f64,
+        bytes_per_second: rate(&sample),
+        stream_bytes_per_second: stream,
+        cpu_seconds_per_byte: cpu_seconds / sample.bytes.max(1) as f64,
     })
 }
 

@@ -32,6 +32,11 @@ impl StorageFormat {
     pub fn is_plain(&self) -> bool {
         *self == Self::default()
     }
+
+    /// Whether fields are stored as they are, whatever is done to records.
+    pub fn has_plain_fields(&self) -> bool {
+        self.encoding.is_none() && self.tensor_encoding.is_none()
+    }
 }
 
 /// The parts, joined; nothing where it is plain.

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use crate::compression::considered;
 use crate::error::Result;
 use crate::objective::{Objective, RankedStrategy, rank};
 use crate::pareto::pareto_front;
@@ -43,10 +44,17 @@ pub struct Analyzed {
     pub throughput_factor: Option<f64>,
     /// Preparation time over that of the plain one.
     pub prep_factor: Option<f64>,
+    /// How many times smaller its records became, in memory, where that was measured alone.
+    pub compression_ratio: Option<f64>,
+    /// How many bytes of its records as they are one core compresses per second, alone.
+    pub compress_bytes_per_second: Option<f64>,
+    /// How many of these it decompresses per second, alone.
+    pub decompress_bytes_per_second: Option<f64>,
 }
 
 /// Analyzes `profile` by `objective`; fails where planning does.
 pub fn analyze(profile: &Profile, objective: &Objective) -> Result<Analysis> {
+    let profile = &*considered(profile, objective);
     let ranking = rank(profile, objective)?.into_strategies();
     let trainer = objective.trainer();
     let index = |name: &str| ranking.iter().position(|ranked| ranked.summary.name == name);
@@ -67,7 +75,11 @@ pub fn analyze(profile: &Profile, objective: &Objective) -> Result<Analysis> {
             let ranked = ordered.iter().map(|(_, ranked)| *ranked).find(|ranked| ranked.summary.name == plain.name)?;
             Some((plain, ranked))
         });
+        let alone = profile.compression_cost(&strategy.name);
         Analyzed {
+            compression_ratio: alone.map(|cost| cost.ratio),
+            compress_bytes_per_second: alone.map(|cost| cost.compress_bytes_per_second),
+            decompress_bytes_per_second: alone.map(|cost| cost.decompress_bytes_per_second),
             ranked: ranked.clone(),
             rank: index + 1,
             pareto: front[at],

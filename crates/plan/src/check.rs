@@ -12,6 +12,9 @@ const AMOUNT_MAX: f64 = 1e30;
 /// No clock that measures runs is finer.
 const RUN_SECONDS_MIN: f64 = 1e-9;
 
+/// No format makes more of its input than this says.
+const RATIO_MIN: f64 = 1e-6;
+
 const MEASURE_AGAIN: &str = "measure it again with `forebay profile`";
 
 impl Profile {
@@ -38,6 +41,7 @@ impl Profile {
         amount("method.seconds", self.method.seconds)?;
         amount("machine.memory_bytes_per_second", self.machine.memory_bytes_per_second)?;
         amount("storage.sequential_bytes_per_second", self.storage.sequential_bytes_per_second)?;
+        amount("storage.stream_bytes_per_second", self.storage.stream_bytes_per_second)?;
         amount("storage.cpu_seconds_per_byte", self.storage.cpu_seconds_per_byte)?;
         amount("storage.files_per_second", self.storage.files_per_second)?;
         amount("storage.file_bytes", self.storage.file_bytes)?;
@@ -49,6 +53,15 @@ impl Profile {
             let twin = self.strategies[..number].iter().any(|other| other.name == strategy.name);
             require(!twin, "strategies", &strategy.name, "a list of strategies with different names")?;
             self.check_strategy(strategy)?;
+        }
+        for cost in &self.compressions {
+            let field = |name: &str| format!("compressions.{}.{name}", cost.strategy);
+            let ratio = (RATIO_MIN..=AMOUNT_MAX).contains(&cost.ratio);
+            require(ratio, &field("ratio"), &cost.ratio, "above 0, and finite")?;
+            amount(&field("compress_bytes_per_second"), cost.compress_bytes_per_second)?;
+            amount(&field("decompress_bytes_per_second"), cost.decompress_bytes_per_second)?;
+            let share = (0.0..=1.0).contains(&cost.reader_share);
+            require(share, &field("reader_share"), &cost.reader_share, "from 0 to 1")?;
         }
         Ok(())
     }
@@ -80,6 +93,10 @@ impl Profile {
             amount(&field("runs.others.cores"), run.others.map_or(0.0, |others| others.cores))?;
         }
         let runs = strategy.runs.len();
+        // Of one that is only promising by the costs of its compression, the cost model speaks.
+        if runs == 0 && self.compression_cost(&strategy.name).is_some() {
+            return Ok(());
+        }
         match (self.method.runs, self.method.caching) {
             (Runs::None | Runs::Fast, _) => Ok(()),
             (Runs::Each(_), Caching::System) if runs < 2 => Err(Error::Value {

@@ -79,6 +79,7 @@
 mod analysis;
 mod check;
 mod comparison;
+mod compression;
 mod error;
 mod explain;
 mod export;
@@ -104,6 +105,7 @@ mod work;
 
 pub use analysis::{Analysis, Analyzed, analyze};
 pub use comparison::{CachingGroup, CachingRow, Comparison, Line, LineGroup, Point, ShuffleGroup, ShuffleRow, compare};
+pub use compression::{CompressionChoice, compression_choices, promising};
 pub use error::{Error, Result};
 pub use explain::SHORT_RUN_SECONDS;
 pub use export::{Cell, Column, Table, table};
@@ -116,8 +118,8 @@ pub use pareto::pareto_front;
 pub use plan::{Plan, plan};
 pub use prediction::{Bound, Prediction, predict};
 pub use profile::{
-    Alone, Caching, Data, FirstBatch, Machine, Method, Others, Profile, Run, Runs, StepCost, StorageRates,
-    StrategyProfile, SystemSample,
+    Alone, Caching, CompressionCost, Data, FirstBatch, Machine, Method, Others, Profile, Run, Runs, StepCost,
+    StorageRates, StrategyProfile, SystemSample,
 };
 pub use score::Normalized;
 pub use skipped::Skipped;

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 
 use serde::{Deserialize, Serialize};
 
+use crate::compression::considered;
 use crate::error::{Error, Result};
 use crate::explain::sentence;
 use crate::forecast::{Forecast, forecasts};
@@ -142,6 +143,7 @@ impl Ranking {
 /// then by name. Fails where the weights make no sense or no strategy meets the limits.
 pub fn rank(profile: &Profile, objective: &Objective) -> Result<Ranking> {
     objective.check()?;
+    let profile = &*considered(profile, objective);
     let trainer = objective.trainer();
     let mut strategies = candidates(profile, objective)?;
     let misses: Vec<Vec<Miss>> = strategies

@@ -4,6 +4,7 @@ use forebay_pipeline::{PipelineSpec, Split};
 use serde::{Deserialize, Serialize};
 
 use crate::check;
+use crate::compression::{CompressionChoice, compression_choices, considered};
 use crate::error::Result;
 use crate::limits::Limits;
 use crate::money::Prices;
@@ -30,6 +31,10 @@ pub struct Plan {
     /// What to know before relying on it, a paragraph each; of another machine, its assumptions say that.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
+    /// Of each split of which compressions were measured: in which it is best kept, or in none, and why. Of another machine the ranking
+    /// says it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub compressions: Vec<CompressionChoice>,
     /// What the cost model says of it, the trainer included.
     pub prediction: Prediction,
     /// All strategies, best first; those that a limit rules out come last.
@@ -80,6 +85,7 @@ impl Plan {
 /// Chooses the best strategy of `profile` by `objective`. Fails where the profile holds what no measurement can give, where
 /// the weights make no sense, or where no strategy meets the limits.
 pub fn plan(profile: &Profile, objective: &Objective) -> Result<Plan> {
+    let profile = &*considered(profile, objective);
     let ranking = rank(profile, objective)?;
     let best = ranking.best();
     Ok(Plan {
@@ -89,6 +95,7 @@ pub fn plan(profile: &Profile, objective: &Objective) -> Result<Plan> {
         split: best.summary.split.clone(),
         reason: reason(profile, objective, &ranking),
         notices: if objective.what_if.is_none() { notices(profile)? } else { Vec::new() },
+        compressions: if objective.what_if.is_none() { compression_choices(profile)? } else { Vec::new() },
         prediction: best.prediction,
         ranking: ranking.into_strategies(),
         pipeline: profile.pipeline.clone(),

@@ -31,6 +31,9 @@ pub struct Profile {
     pub steps: Vec<StepCost>,
     /// What each strategy gave.
     pub strategies: Vec<StrategyProfile>,
+    /// What the formats cost alone in which splits may be kept, or were.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub compressions: Vec<CompressionCost>,
     /// What could not be read or processed and was left out, by any strategy: each once, the first thousand.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<Skipped>,
@@ -128,6 +131,9 @@ pub struct StorageRates {
     pub name: String,
     /// Bytes per second when large blocks are read in order.
     pub sequential_bytes_per_second: f64,
+    /// Bytes per second of one stream alone; 0 where it was not measured.
+    #[serde(default)]
+    pub stream_bytes_per_second: f64,
     /// Processor seconds, the kernel's included, that reading a byte took then.
     #[serde(default)]
     pub cpu_seconds_per_byte: f64,
@@ -181,6 +187,32 @@ pub struct StrategyProfile {
     /// System metrics during the measured runs, ten times a second.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub system: Vec<SystemSample>,
+}
+
+/// What keeping a split in another format costs: each measured alone, on some of its records, on one thread and in memory.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CompressionCost {
+    /// The strategy that keeps the split so: `resized+zstd-3`.
+    pub strategy: String,
+    /// The one that keeps it as it is: `resized`.
+    pub plain: String,
+    /// The format: `zstd-3`.
+    pub compression: String,
+    /// How many records it was measured on.
+    pub records: u64,
+    /// How many bytes these have as they are.
+    pub bytes: u64,
+    /// Bytes as they are over bytes in this format.
+    pub ratio: f64,
+    /// How fast they are put into this format: bytes as they are, per second of one core.
+    pub compress_bytes_per_second: f64,
+    /// How fast they are made of it again: bytes as they are, per second of one core.
+    pub decompress_bytes_per_second: f64,
+    /// The share of the latter that readers do, 0 to 1; workers do the rest.
+    pub reader_share: f64,
+    /// Whether the format is a lossy one.
+    #[serde(default)]
+    pub lossy: bool,
 }
 
 /// One half of loading, measured without the other. Samples are those that reach the trainer.

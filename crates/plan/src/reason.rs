@@ -1,5 +1,6 @@
 //! Why a strategy was chosen, in words.
 
+use crate::compression::why;
 use crate::objective::{Objective, RankedStrategy, Ranking};
 use crate::prediction::samples_per_file;
 use crate::profile::Profile;
@@ -28,8 +29,11 @@ pub(crate) fn reason(profile: &Profile, objective: &Objective, ranking: &Ranking
     let excluded: Vec<_> = ranking.strategies().iter().filter(|ranked| ranked.excluded.is_some()).map(quoted).collect();
     let last = (!excluded.is_empty()).then(|| format!("The limits exclude {}", excluded.join(", ")));
     let comparison = comparison(objective, ranking);
+    // Of another machine only what was measured here is known: the ranking says what is expected there.
+    let compression = if objective.what_if.is_some() { None } else { why(profile, &best.summary.name) };
     let sentences = [
         Some(first),
+        compression,
         comparison,
         Some(effort(profile, objective, best)),
         money(objective, best),

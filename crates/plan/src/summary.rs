@@ -4,7 +4,7 @@ use forebay_pipeline::Split;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
-use crate::prediction::{Bound, predict};
+use crate::prediction::{Bound, predict, quotient};
 use crate::profile::{Caching, Profile, Run, StrategyProfile};
 use crate::stats::Stats;
 
@@ -129,7 +129,10 @@ fn summarize_one(profile: &Profile, strategy: &StrategyProfile, trainer: Option<
         // What others left of the machine is less than what it can do.
         (Some(measured), Some(predicted)) if disturbed => predicted.max(measured),
         (Some(measured), _) => measured,
-        (None, predicted) => predicted.unwrap_or(0.0) * correction(profile, strategy),
+        (None, predicted) => {
+            let expected = predicted.unwrap_or(0.0) * correction(profile, strategy);
+            compressed_limit(profile, strategy).map_or(expected, |limit| expected.min(limit))
+        }
     };
     // Where the model stands for a measurement, its interval does too.
     let expected = |bound: Option<f64>| match (bound, predicted) {
@@ -203,6 +206,15 @@ fn correction(profile: &Profile, strategy: &StrategyProfile) -> f64 {
     });
     let shares: Vec<f64> = reached.collect();
     if shares.is_empty() { 1.0 } else { (shares.iter().sum::<f64>() / shares.len() as f64).min(1.0) }
+}
+
+/// What a compressed strategy gives at the most: as many times what its split gives as it is, as it reads fewer bytes. The two may be
+/// corrected by the runs of others, which may have been slower or faster than the model says.
+fn compressed_limit(profile: &Profile, strategy: &StrategyProfile) -> Option<f64> {
+    let cost = profile.compression_cost(&strategy.name)?;
+    let plain = profile.strategies.iter().find(|plain| plain.name == cost.plain)?;
+    let limit = summarize_one(profile, plain, None).samples_per_second * plain.bytes_per_sample;
+    quotient(limit, strategy.bytes_per_sample)
 }
 
 /// How many samples reach the trainer of those that were measured, by what is kept of each.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::prediction::{decode_threads, quotient, transfer_seconds};
-use crate::profile::{Caching, Profile, StorageRates, StrategyProfile};
+use crate::profile::{Alone, Caching, Profile, StorageRates, StrategyProfile};
 use crate::units;
 
 /// Another machine, trainer or amount of data. What is not given is as it was measured.
@@ -86,13 +86,23 @@ impl WhatIf {
         }
         if let Some(rate) = self.read_bytes_per_second {
             there.storage.sequential_bytes_per_second = rate;
+            there.storage.stream_bytes_per_second = 0.0;
             there.storage.files_per_second = files_at(&profile.storage, rate);
         }
         if let Some(rate) = self.files_per_second {
             there.storage.files_per_second = rate;
         }
         if there.storage != profile.storage || there.method.caching != profile.method.caching {
-            there.strategies.iter_mut().for_each(|strategy| strategy.reading = None);
+            for strategy in &mut there.strategies {
+                // What readers inflate, they inflate there too.
+                let inflated = profile.compression_cost(&strategy.name).is_some();
+                strategy.reading = strategy.reading.filter(|_| inflated).map(|reading| Alone {
+                    samples_per_second: 0.0,
+                    samples_per_second_min: 0.0,
+                    samples_per_second_max: 0.0,
+                    ..reading
+                });
+            }
         }
         there
     }

@@ -9,7 +9,7 @@ use forebay_engine::build::{Build, BuildOptions, default_shards};
 use forebay_engine::data::{Dataset, Listing, ListingOptions};
 use forebay_engine::load::{OnError, Shuffle};
 use forebay_engine::memory::default_memory_bytes;
-use forebay_engine::profile::ProfileOptions;
+use forebay_engine::profile::{COMPRESSION_CANDIDATES, ProfileOptions};
 use forebay_engine::{Error, Result, StorageChoice};
 use forebay_pipeline::{StorageFormat, Strategy};
 use forebay_plan::{Caching, Profile, Runs, units};
@@ -42,6 +42,8 @@ pub(crate) struct ProfileRequest {
     /// Only these; `None` for all, in all forms of `encodings` besides.
     strategies: Option<Vec<String>>,
     encodings: Vec<String>,
+    /// The formats that may be chosen besides; `None` for the usual ones.
+    compression_candidates: Option<Vec<String>>,
     memory_bytes: Option<u64>,
     work_folder: PathBuf,
 }
@@ -89,8 +91,15 @@ pub(crate) fn profile(
             let forms = request.encodings.iter().map(|name| name.parse::<StorageFormat>());
             Strategy::all(pipeline, &forms.collect::<Result<Vec<_>, _>>()?)
         };
+        let candidates = match &request.compression_candidates {
+            Some(names) => names.clone(),
+            None if request.strategies.is_some() => Vec::new(),
+            None => COMPRESSION_CANDIDATES.map(str::to_owned).to_vec(),
+        };
+        let candidates = candidates.iter().map(|name| name.parse()).collect::<Result<_, forebay_pipeline::Error>>()?;
         let storage: StorageChoice = request.storage.parse()?;
         let options = ProfileOptions {
+            compressions: candidates,
             sample_count: request.samples,
             run_seconds: request.seconds,
             runs: if request.fast { Runs::Fast } else { Runs::Each(request.runs) },

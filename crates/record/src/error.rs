@@ -137,6 +137,9 @@ pub enum FormatFault {
         /// What is wrong.
         detail: Box<str>,
     },
+    /// It should be a dictionary of Zstandard.
+    #[error("this is no dictionary of Zstandard, or a damaged one")]
+    Dictionary,
     /// There are bytes after the end of the compressed stream.
     #[error("trailing garbage after the end of the {compression} stream")]
     TrailingGarbage {
@@ -313,6 +316,18 @@ pub enum UsageFault {
         /// What was asked for.
         found: Box<str>,
         /// What is wrong with it, and what is allowed.
+        problem: Box<str>,
+    },
+    /// A dictionary cannot be trained on the records that there are.
+    #[error(
+        "no dictionary can be trained on {records} records of {bytes} bytes: {problem}\nhint: it takes some hundred small records that have something in common; leave `dictionary` out"
+    )]
+    Dictionary {
+        /// How many there were.
+        records: u64,
+        /// And of how many bytes.
+        bytes: u64,
+        /// What the library said.
         problem: Box<str>,
     },
     /// A record is too long to be compressed by itself.

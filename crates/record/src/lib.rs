@@ -78,9 +78,9 @@ mod tfrecord;
 
 pub use checksums::{CHECKSUMS_SUFFIX, Checksums};
 pub use compression::{
-    Algorithm, BLOCKS_SUFFIX, Blocks, CompressedBlock, DeflateOptions, DeflateStrategy, Lz4Mode, RecordCompressor,
-    SIZES_SUFFIX, Scope, ShardCompression, ShardCompressor, Sizes, ZstdOptions, ZstdStrategy, inflate_block,
-    inflate_record,
+    Algorithm, BLOCKS_SUFFIX, Blocks, CompressedBlock, DeflateOptions, DeflateStrategy, Dictionary, Lz4Mode,
+    RecordCompressor, SIZES_SUFFIX, Scope, ShardCompression, ShardCompressor, Sizes, ZstdOptions, ZstdStrategy,
+    inflate_block, inflate_record,
 };
 pub use error::{Error, FormatFault, FramePart, IndexFault, MessageFault, Place, Result, UsageFault};
 pub use example::{

@@ -18,7 +18,7 @@ mod svg;
 use forebay_plan::{Analysis, Comparison, Objective, Plan, Profile, Result, analyze, compare, plan};
 
 use html::{code, escape};
-use plots::Subject;
+use plots::{Gain, Plot, Subject};
 use svg::Size;
 
 const STYLE: &str = include_str!("style.css");
@@ -76,6 +76,7 @@ impl<'a> Report<'a> {
         let mut body: Vec<String> = self.finding.iter().map(sections::finding).collect();
         if several {
             body.push(self.overview());
+            body.extend(self.all_gains().map(|plot| plot.html("all-")));
         }
         for (number, group) in self.groups.iter().enumerate() {
             let prefix = if several { format!("pipeline-{}-", number + 1) } else { String::new() };
@@ -111,6 +112,28 @@ impl<'a> Report<'a> {
             }
         }
         files
+    }
+
+    /// What compressions gain in all pipelines together, where an experiment is about that.
+    fn all_gains(&self) -> Option<Plot> {
+        self.finding.as_ref().filter(|finding| finding.experiment == "compression")?;
+        let mut all = Vec::new();
+        for group in &self.groups {
+            let name = &group.plan.pipeline.name;
+            let of_group = group.subject().gains().into_iter();
+            all.extend(of_group.map(|gain| Gain {
+                label: format!("{name} {}", gain.label),
+                key: name.clone(),
+                best: false,
+                ..gain
+            }));
+        }
+        plots::gains(
+            &all,
+            "Every pipeline, split and compression; each pipeline has a color. Right is smaller, up is faster, and above the line the \
+             split is loaded faster compressed than as it is."
+                .to_owned(),
+        )
     }
 
     /// One line for each pipeline, where there are several.
@@ -167,6 +190,7 @@ impl<'a> Group<'a> {
         let mut parts =
             if experiment { [varied, recommendation, others] } else { [recommendation, varied, others] }.concat();
         parts.push(sections::binding(&self.plan));
+        parts.extend(sections::compressions(&self.plan));
         parts.push(sections::numbers(&self.analysis, &self.plan));
         parts.push(sections::steps(self.profiles[0]));
         parts.push(sections::method(&self.profiles));

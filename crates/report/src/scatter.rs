@@ -1,18 +1,31 @@
-//! Points: storage across, throughput upwards, with the front of those that nothing beats in both.
+//! Points: one figure across, another upwards, and where there is one the front of those that nothing beats in both.
 
 use super::lines::draw_x_axis;
 use super::scale::{Axis, Quantity};
 use super::svg::{Anchor, Key, Size, Svg, text_width};
 
-/// Strategies by storage and throughput.
+/// Strategies by two figures.
 pub(super) struct Scatter {
+    pub(super) across: Side,
+    pub(super) upwards: Side,
+    /// What the colors mean; where they mean nothing but the point itself, a name that finds no space stands below instead.
+    pub(super) keys: Vec<String>,
+    /// A line across, and what is above it.
+    pub(super) level: Option<(f64, &'static str)>,
     pub(super) points: Vec<Dot>,
+}
+
+/// What an axis shows.
+pub(super) struct Side {
+    pub(super) quantity: Quantity,
+    /// In words, before the unit; empty where that says enough.
+    pub(super) name: &'static str,
 }
 
 pub(super) struct Dot {
     pub(super) label: String,
-    pub(super) storage_bytes: f64,
-    pub(super) samples_per_second: f64,
+    pub(super) across: f64,
+    pub(super) upwards: f64,
     pub(super) series: usize,
     /// Whether no other keeps less and is faster.
     pub(super) front: bool,
@@ -34,7 +47,15 @@ fn overlap(one: &Taken, other: &Taken) -> bool {
 }
 
 impl Scatter {
-    fn axis(&self, quantity: Quantity, value: fn(&Dot) -> f64) -> Axis {
+    fn axis(&self, side: &Side, value: fn(&Dot) -> f64) -> Axis {
+        let mut axis = self.scaled(side.quantity, value);
+        if !side.name.is_empty() {
+            axis.unit = format!("{}, {}", side.name, axis.unit);
+        }
+        axis
+    }
+
+    fn scaled(&self, quantity: Quantity, value: fn(&Dot) -> f64) -> Axis {
         let values = || self.points.iter().map(value);
         let most = values().fold(0.0, f64::max);
         let least = values().fold(f64::INFINITY, f64::min);
@@ -48,9 +69,8 @@ impl Scatter {
     pub(super) fn draw(&self, size: Size) -> Svg {
         let (width, height) = (size.width(), if size == Size::Wide { 340.0 } else { 280.0 });
         let mut svg = Svg::new(width, 0.0);
-        let mut x_axis = self.axis(Quantity::Bytes, |dot| dot.storage_bytes);
-        x_axis.unit = format!("storage for all samples, {}", x_axis.unit);
-        let y_axis = self.axis(Quantity::Rate, |dot| dot.samples_per_second);
+        let x_axis = self.axis(&self.across, |dot| dot.across);
+        let y_axis = self.axis(&self.upwards, |dot| dot.upwards);
         svg.text("soft", [0.0, 9.0], Anchor::Start, &y_axis.unit);
         let top = 22.0;
         let left = y_axis.ticks.iter().map(|(_, text)| text_width(text)).fold(0.0, f64::max) + 8.0;
@@ -66,10 +86,13 @@ impl Scatter {
         }
         svg.line("axis", [left, top + height], [left + plot_width, top + height]);
         draw_x_axis(&mut svg, &x_axis, top + height, &x, left + plot_width / 2.0);
-        let positions: Vec<[f64; 2]> =
-            self.points.iter().map(|dot| [x(dot.storage_bytes), y(dot.samples_per_second)]).collect();
+        let positions: Vec<[f64; 2]> = self.points.iter().map(|dot| [x(dot.across), y(dot.upwards)]).collect();
         let front = self.front(&positions);
         svg.path("front", &front);
+        let level = self.level.filter(|(value, _)| (y_axis.low..=y_axis.high).contains(value));
+        if let Some((value, _)) = level {
+            svg.path("front", &[[left, y(value)], [left + plot_width, y(value)]]);
+        }
         let labels = self.labels(&positions, &front, [left, top, left + plot_width, top + height]);
         // The one to look at lies on top.
         let marks = || self.points.iter().zip(&positions);
@@ -85,13 +108,16 @@ impl Scatter {
         if front.len() > 1 {
             legend.push((Key::Dashes("front"), "nothing keeps less and is faster".to_owned()));
         }
+        legend.extend(level.map(|(_, what)| (Key::Dashes("front"), what.to_owned())));
         for (dot, label) in self.points.iter().zip(labels) {
             match label {
                 Some((at, anchor)) => svg.text(if dot.best { "best" } else { "" }, at, anchor, &dot.label),
+                None if !self.keys.is_empty() => {}
                 // No space beside its mark: the name stands below instead.
                 None => legend.push((Key::Series(dot.series), dot.label.clone())),
             }
         }
+        legend.extend(self.keys.iter().enumerate().map(|(series, key)| (Key::Series(series), key.clone())));
         let below = top + height + AXIS_HEIGHT;
         let bottom = if legend.is_empty() { below } else { svg.legend(&legend, 0.0, below + 4.0) };
         svg.set_height(bottom);
@@ -195,14 +221,21 @@ mod tests {
         ];
         let dot = |(number, (megabytes, rate)): (usize, &(f64, f64))| Dot {
             label: format!("a-strategy+{number}"),
-            storage_bytes: megabytes * 1e6,
-            samples_per_second: *rate,
+            across: megabytes * 1e6,
+            upwards: *rate,
             series: number,
             front: number == 8 || number == 12,
             best: number == 8,
             tip: String::new(),
         };
-        let scatter = Scatter { points: positions.iter().enumerate().map(dot).collect() };
+        let side = |quantity: Quantity| Side { quantity, name: "" };
+        let scatter = Scatter {
+            across: side(Quantity::Bytes),
+            upwards: side(Quantity::Rate),
+            level: None,
+            keys: Vec::new(),
+            points: positions.iter().enumerate().map(dot).collect(),
+        };
         for size in [Size::Wide, Size::Narrow] {
             let text = scatter.draw(size).inline("", "");
             let names: Vec<[f64; 4]> =

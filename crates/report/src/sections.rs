@@ -1,8 +1,8 @@
 //! The parts of the page that are words and tables: the recommendation, what binds, all numbers, how it was measured.
 
 use forebay_plan::{
-    Analysis, Analyzed, Caching, Plan, Profile, RankedStrategy, Runs, bound_there, bound_word, rate_with_spread,
-    step_cells, units,
+    Analysis, Analyzed, Caching, CompressionChoice, Plan, Profile, RankedStrategy, Runs, bound_there, bound_word,
+    rate_with_spread, step_cells, units,
 };
 
 use super::html::{code, escape, with_code};
@@ -106,6 +106,15 @@ pub(super) fn binding(plan: &Plan) -> String {
     };
     let items: String = plan.ranking.iter().map(item).collect();
     section("Bottlenecks", &format!("<ul class=\"binding\">\n{items}</ul>"))
+}
+
+/// In which compression each split is best kept, and why; nothing where none was measured.
+pub(super) fn compressions(plan: &Plan) -> Option<String> {
+    let item = |choice: &CompressionChoice| {
+        format!("<li><div>{}<p>{}</p></div></li>\n", code(&choice.strategy), with_code(&choice.sentence))
+    };
+    let items: String = plan.compressions.iter().map(item).collect();
+    (!items.is_empty()).then(|| section("Compression of each split", &format!("<ul class=\"binding\">\n{items}</ul>")))
 }
 
 /// Everything about each strategy.

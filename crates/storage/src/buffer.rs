@@ -21,9 +21,9 @@ const POOLED_BYTES_MIN: usize = 16 << 10;
 /// How much idle memory a pool keeps at most.
 const IDLE_BYTES_MAX: usize = 128 << 20;
 
-/// Buffers that come back when the last [`Bytes`] that shows them is dropped.
+/// Buffers that come back when the last [`Bytes`] that shows them is dropped: pages that are there already, and are not zeroed again.
 #[derive(Clone)]
-pub(crate) struct BufferPool {
+pub struct BufferPool {
     idle: Arc<Mutex<Idle>>,
 }
 
@@ -39,14 +39,15 @@ impl BufferPool {
         Self::with_idle_limit(IDLE_BYTES_MAX)
     }
 
-    fn with_idle_limit(bytes_max: usize) -> Self {
+    /// A pool that keeps at most so many bytes of buffers that nobody uses.
+    pub fn with_idle_limit(bytes_max: usize) -> Self {
         let classes = std::array::from_fn(|_| Vec::new());
         Self { idle: Arc::new(Mutex::new(Idle { classes, bytes: 0, bytes_max })) }
     }
 
     /// A buffer of at least `length` initialized bytes, the first at an address that `alignment` (a power of two) divides.
     /// An error where there is no memory for it: a file may be as large as it likes.
-    pub(crate) fn take(&self, length: usize, alignment: usize) -> Result<PooledBuffer, TryReserveError> {
+    pub fn take(&self, length: usize, alignment: usize) -> Result<PooledBuffer, TryReserveError> {
         if length < POOLED_BYTES_MIN && alignment == 1 {
             return Ok(PooledBuffer { bytes: vec![0; length], start: 0, pool: None });
         }
@@ -99,7 +100,7 @@ impl Idle {
 }
 
 /// A buffer that goes back to its pool when dropped.
-pub(crate) struct PooledBuffer {
+pub struct PooledBuffer {
     bytes: Vec<u8>,
     start: usize,
     pool: Option<BufferPool>,
@@ -107,12 +108,12 @@ pub(crate) struct PooledBuffer {
 
 impl PooledBuffer {
     /// The aligned bytes: at least as many as were asked for.
-    pub(crate) fn as_mut_slice(&mut self) -> &mut [u8] {
+    pub fn as_mut_slice(&mut self) -> &mut [u8] {
         &mut self.bytes[self.start..]
     }
 
     /// Shows a range of the aligned bytes without copying them.
-    pub(crate) fn into_bytes(mut self, range: Range<usize>) -> Bytes {
+    pub fn into_bytes(mut self, range: Range<usize>) -> Bytes {
         // What need not come back can go without the owner that would bring it back.
         let bytes = if self.pool.is_none() { std::mem::take(&mut self.bytes).into() } else { Bytes::from_owner(self) };
         bytes.slice(range)
@@ -122,6 +123,12 @@ impl PooledBuffer {
 impl AsRef<[u8]> for PooledBuffer {
     fn as_ref(&self) -> &[u8] {
         &self.bytes[self.start..]
+    }
+}
+
+impl AsMut<[u8]> for PooledBuffer {
+    fn as_mut(&mut self) -> &mut [u8] {
+        self.as_mut_slice()
     }
 }
 

@@ -96,6 +96,7 @@ mod throttled;
 mod tree;
 mod writing;
 
+pub use buffer::{BufferPool, PooledBuffer};
 pub use clock::{Clock, SystemClock};
 pub use error::{Error, Result, hint_for, one_line};
 pub use folder::Folder;

@@ -10,6 +10,7 @@ use forebay_codec::DType;
 use forebay_demo::{Domain, Made, Order, TensorKind};
 use forebay_engine::StorageChoice;
 use forebay_engine::load::STREAMS;
+use forebay_engine::profile::COMPRESSION_CANDIDATES;
 use forebay_plan::{Weights, units};
 use forebay_storage::{create_fresh, parse_bytes, unlink};
 use serde::Serialize;
@@ -232,6 +233,7 @@ fn walk(arguments: &Arguments, data: &Made, output: &Output) -> Result<Walk> {
             settings: Settings::default(),
             list: ListArguments::default(),
             encodings: Vec::new(),
+            compression_candidates: COMPRESSION_CANDIDATES.map(str::to_owned).to_vec(),
             on_error: ErrorArguments::fail(),
             work: None,
             output: file("profile.json"),

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use forebay_engine::data::Listing;
 use forebay_engine::load::Shuffle;
-use forebay_engine::profile::{ProfileOptions, profile};
+use forebay_engine::profile::{COMPRESSION_CANDIDATES, ProfileOptions, profile};
 use forebay_pipeline::{Pipeline, StorageFormat, Strategy};
 use forebay_plan::{
-    Caching, Data, Machine, Method, Profile, Runs, SHORT_RUN_SECONDS, Skipped, StepCost, StorageRates, Summary,
-    notices, step_cells, summarize, units,
+    Caching, CompressionCost, Data, Machine, Method, Profile, Runs, SHORT_RUN_SECONDS, Skipped, StepCost, StorageRates,
+    Summary, notices, step_cells, summarize, units,
 };
 use serde::Serialize;
 
@@ -32,6 +32,7 @@ Examples:
   forebay profile cv --data photos/ --storage ceph-hdd --strategy resized
   forebay profile cv --data photos/ --caching system --runs 4
   forebay profile cv --data photos/ --encoding l3-fast --compression zstd-3
+  forebay profile cv --data photos/ --compression-candidates lz4,zstd-19
   forebay profile cv --data photos/ --set random_crop.size=192
   forebay profile my.toml --data photos/ --samples 500 --runs 5 --csv runs.csv
 
@@ -39,6 +40,9 @@ Each strategy runs the steps up to one stage offline (once) and the others
 online (every epoch). It is built from --samples samples, drawn from all of the
 data, and loaded --runs times for --seconds each. Runs that other programs
 disturb are repeated, up to --runs times.
+
+A strategy that should be faster compressed, by what compressions cost alone in
+memory, is measured so too, if it promises more than the others.
 
 Columns of the table:
   samples/s  throughput after the first batch, the median of the runs
@@ -102,6 +106,11 @@ pub(crate) struct Arguments {
     /// several (`png+gzip`)
     #[arg(long = "encoding", visible_alias = "compression", value_name = "NAME", conflicts_with = "strategies")]
     pub(crate) encodings: Vec<String>,
+    /// Compressions to consider for each strategy, comma-separated, or `none`: each is measured alone in memory, and only what should be
+    /// faster by the cost model is run
+    #[arg(long, value_name = "NAME,NAME", value_delimiter = ',', default_values = COMPRESSION_CANDIDATES)]
+    #[arg(conflicts_with = "strategies")]
+    pub(crate) compression_candidates: Vec<String>,
     #[command(flatten)]
     pub(crate) on_error: ErrorArguments,
     /// Folder for temporary data sets [default: the folder of the output]
@@ -148,6 +157,8 @@ pub(crate) struct Outcome {
     /// How long the shortest run took; `None` where nothing was run.
     shortest_run_seconds: Option<f64>,
     strategies: Vec<Summary>,
+    /// What compressions cost alone.
+    compressions: Vec<CompressionCost>,
     /// What to know before relying on it.
     notices: Vec<String>,
     /// What is probably not meant of the data; a profile that is only read has none.
@@ -166,6 +177,7 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
 pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<(Profile, Outcome)> {
     let pipeline = arguments::pipeline(&arguments.pipeline, &arguments.settings, &arguments.list)?;
     let strategies = strategies(arguments, &pipeline)?;
+    candidates(arguments)?;
     if arguments.caching == CachingChoice::System && arguments.runs.get() < 2 && !arguments.fast {
         return Err(Error::usage(
             "with `--caching system` the first run fills the cache and is not counted, so `--runs 1` leaves none",
@@ -202,6 +214,18 @@ fn strategies(arguments: &Arguments, pipeline: &Pipeline) -> Result<Vec<Strategy
     Ok(Strategy::all(pipeline, &forms.collect::<Result<Vec<_>, _>>()?))
 }
 
+/// The formats that may be chosen besides; none where strategies are named.
+fn candidates(arguments: &Arguments) -> Result<Vec<StorageFormat>> {
+    let names = &arguments.compression_candidates;
+    if !arguments.strategies.is_empty() || matches!(names.as_slice(), [one] if one == "none") {
+        return Ok(Vec::new());
+    }
+    if names.iter().any(|name| name == "none") {
+        return Err(Error::usage("`--compression-candidates` names `none` and others", "pass `none` alone"));
+    }
+    Ok(names.iter().map(|name| name.parse()).collect::<Result<_, forebay_pipeline::Error>>()?)
+}
+
 fn measure(
     arguments: &Arguments,
     pipeline: &Pipeline,
@@ -229,6 +253,7 @@ fn measure(
         on_error: arguments.on_error.choice(),
         work_folder,
         strategies,
+        compressions: candidates(arguments)?,
     };
     let progress = output.progress();
     Ok(profile(pipeline, listing, &arguments.storage.storage, &options, &progress)?)
@@ -254,6 +279,7 @@ pub(super) fn summary(profile: &Profile, path: &Path, csv: Vec<PathBuf>) -> Resu
         skipped_samples: profile.skipped.clone(),
         shortest_run_seconds: runs().map(|run| run.seconds).reduce(f64::min),
         strategies,
+        compressions: profile.compressions.clone(),
         notices: notices(profile).map_err(Error::plan(path))?,
         warnings: Vec::new(),
     })

@@ -7,6 +7,7 @@
 )]
 
 mod architecture;
+mod compression;
 mod convert;
 #[path = "../../../../tests/data.rs"]
 mod data;

@@ -10,7 +10,7 @@ fn the_whole_path_as_text() {
     let here = folder.path();
     let profile = forebay(
         here,
-        "profile cv --data photos --seconds 0 --samples 12 --runs 2 --threads 2 --storage ssd --csv runs.csv",
+        "profile cv --data photos --seconds 0 --samples 12 --runs 2 --threads 2 --storage ssd --csv runs.csv --compression-candidates none",
     );
     let text = profile.text();
     assert!(
@@ -89,7 +89,11 @@ fn a_cache_says_what_it_keeps() {
 fn the_whole_path_as_json() {
     let folder = workspace(20);
     let here = folder.path();
-    let profile = forebay(here, "profile cv --data photos --seconds 0 --samples 12 --runs 2 --json").json();
+    let profile = forebay(
+        here,
+        "profile cv --data photos --seconds 0 --samples 12 --runs 2 --json --compression-candidates none",
+    )
+    .json();
     assert_keys(
         &profile,
         "profile csv pipeline machine data method storage steps fastest skipped shortest_run_seconds strategies \
@@ -234,7 +238,7 @@ fn csv_files_have_a_line_per_run() {
     let storage = "custom:read=500MB/s,seek=1ms";
     forebay(
         here,
-        &format!("profile cv --data photos --seconds 0 --samples 8 --runs 2 --storage {storage} --csv out/runs.csv"),
+        &format!("profile cv --data photos --seconds 0 --samples 8 --runs 2 --storage {storage} --csv out/runs.csv --compression-candidates none"),
     )
     .text();
     let runs = std::fs::read_to_string(here.join("out/runs.csv")).unwrap();

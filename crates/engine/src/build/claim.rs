@@ -10,7 +10,7 @@ use serde::Deserialize;
 
 use super::identity::Identity;
 use super::journal::{BUILD_FILE, COMMAND_FILE, LOCK_FILE, REPLACED_FILE, read_json, read_sealed};
-use crate::data::{BESIDE_SHARD, MANIFEST_BYTES_MAX, MANIFEST_FILE, Manifest};
+use crate::data::{BESIDE_SHARD, DICTIONARY_FILE, MANIFEST_BYTES_MAX, MANIFEST_FILE, Manifest};
 use crate::error::{Error, Result};
 
 /// The shards that a manifest or a journal of ours names.
@@ -56,6 +56,9 @@ impl Claim {
     }
 
     fn holds(&self, file: &str) -> bool {
+        if file.strip_suffix(".partial").unwrap_or(file) == DICTIONARY_FILE {
+            return self.below > 0 || !self.names.is_empty();
+        }
         let shard = shard_of(file);
         shard_number(shard).is_some_and(|number| number < self.below || self.names.contains(shard))
     }

@@ -18,8 +18,8 @@ use super::claim::{Claim, check_journal, manifest_names, names_in, remove};
 use super::identity::Identity;
 use super::unfinished::Resume;
 use crate::data::{
-    Broken, Dataset, MANIFEST_FILE, Manifest, ShardEntry, Skipped, blocks_path, crc_path, index_path, seal, sizes_path,
-    unseal,
+    Broken, DICTIONARY_FILE, Dataset, MANIFEST_FILE, Manifest, ShardEntry, Skipped, blocks_path, crc_path, index_path,
+    seal, sizes_path, unseal,
 };
 use crate::error::{Error, Result};
 use crate::load::OnError;
@@ -44,6 +44,9 @@ const REPLACE: &str = "choose another folder, or pass --overwrite to replace wha
 pub(super) struct ShardDone {
     pub(super) entry: ShardEntry,
     pub(super) skipped: Vec<Skipped>,
+    /// The checksum of the dictionary that its records were compressed with, where they were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) dictionary_xxh3: Option<String>,
 }
 
 pub(super) struct Journal {
@@ -214,6 +217,8 @@ impl Journal {
             shard.blocks_xxh3.as_ref().map_or(Ok(()), |_| self.check_there(&blocks_path(&path), None))?;
             shard.sizes_xxh3.as_ref().map_or(Ok(()), |_| self.check_there(&sizes_path(&path), None))?;
         }
+        let dictionary = self.output.file(DICTIONARY_FILE);
+        manifest.dictionary_xxh3.as_ref().map_or(Ok(()), |_| self.check_there(&dictionary, None))?;
         write_sealed(&self.output, MANIFEST_FILE, manifest)?;
         self.check_there(&self.output.file(MANIFEST_FILE), None)?;
         self.remove()

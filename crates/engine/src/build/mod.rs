@@ -4,6 +4,7 @@
 //! that are done are kept (once every byte of them was found to be what was written), and what comes out is the same to the byte as from a build that was never stopped.
 
 mod claim;
+mod dictionary;
 mod identity;
 mod journal;
 mod resume;
@@ -18,6 +19,7 @@ use crate::sync::Mutex;
 use forebay_pipeline::steps::prepare_files;
 use forebay_pipeline::{Pipeline, Strategy};
 use forebay_plan::units;
+use forebay_record::Dictionary;
 use forebay_storage::{Folder, Storage};
 
 use crate::data::{Listing, Manifest, Skipped};
@@ -26,6 +28,7 @@ use crate::load::{OnError, check_functions, damage_kept};
 use crate::memory::Gate;
 use crate::progress::Progress;
 use crate::threads::share;
+use dictionary::Trained;
 use identity::Identity;
 use journal::{Journal, ShardDone};
 
@@ -108,7 +111,9 @@ impl Build {
         if let Some(resume) = &options.resume {
             journal.note_command(resume)?;
         }
-        let kept = resume::whole_shards(&journal, options.shards, options.threads, progress)?;
+        let trained = Trained::new(self, options, journal.output(), progress)?;
+        let dictionary_xxh3 = trained.as_ref().map(|trained| trained.xxh3.as_str());
+        let kept = resume::whole_shards(&journal, (options.shards, dictionary_xxh3), options.threads, progress)?;
         let shards_kept = kept.iter().flatten().count();
         let kept_samples: usize = (0..options.shards)
             .filter(|&shard| kept[shard].is_some())
@@ -116,8 +121,10 @@ impl Build {
             .sum();
         progress.begin("build", self.listing.len() as u64);
         progress.advance(kept_samples as u64);
-        let done = self.build_missing(&journal, kept, options, progress)?;
-        let manifest = self.manifest(&journal, done)?;
+        let dictionary = trained.as_ref().map(|trained| &trained.dictionary);
+        let done = self.build_missing((&journal, dictionary), kept, options, progress)?;
+        let mut manifest = self.manifest(&journal, done)?;
+        manifest.dictionary_xxh3 = dictionary_xxh3.map(str::to_owned);
         journal.finish(&manifest)?;
         progress.end();
         Ok(BuildReport { manifest, shards_kept })
@@ -153,7 +160,7 @@ impl Build {
     /// Builds the shards that are missing, several at once.
     fn build_missing(
         &self,
-        journal: &Journal,
+        (journal, dictionary): (&Journal, Option<&Dictionary>),
         mut done: Vec<Option<ShardDone>>,
         options: &BuildOptions,
         progress: &dyn Progress,
@@ -164,7 +171,8 @@ impl Build {
         let gate = Gate::new(options.memory_bytes, options.threads.min(missing.len()));
         let results: Mutex<Vec<(usize, std::result::Result<ShardDone, shard::Stopped>)>> = Mutex::new(Vec::new());
         let work = || {
-            let mut writer = shard::ShardWriter::new(self, options.on_error, &stop, progress, &gate);
+            let writer = shard::ShardWriter::new(self, options.on_error, &stop, progress, &gate);
+            let mut writer = writer.with_dictionary(dictionary);
             while let Some(&shard) = missing.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let write = || writer.write(shard, self.range(shard, options), journal);
                 let built = catch_unwind(AssertUnwindSafe(write))
@@ -220,6 +228,7 @@ impl Build {
             bytes: done.iter().map(|shard| shard.entry.bytes).sum(),
             classes: self.listing.classes().to_vec(),
             skipped,
+            dictionary_xxh3: None,
             shards: done.into_iter().map(|shard| shard.entry).collect(),
         })
     }

@@ -13,15 +13,19 @@ use crate::progress::Progress;
 use crate::sync::Mutex;
 use crate::threads::share;
 
-/// The shards, of `shards` in all, that are whole already.
+/// The shards, of `shards` in all, that are whole already. One that was compressed with another dictionary than `dictionary`, whose checksum
+/// that is, is not: what was trained on has changed since.
 pub(super) fn whole_shards(
     journal: &Journal,
-    shards: usize,
+    (shards, dictionary): (usize, Option<&str>),
     threads: usize,
     progress: &dyn Progress,
 ) -> Result<Vec<Option<ShardDone>>> {
-    let noted: Vec<Option<ShardDone>> =
-        (0..shards).map(|shard| journal.noted(shard, progress)).collect::<Result<_>>()?;
+    let noted = |shard| {
+        let noted = journal.noted(shard, progress)?;
+        Ok(noted.filter(|done| done.dictionary_xxh3.as_deref() == dictionary))
+    };
+    let noted: Vec<Option<ShardDone>> = (0..shards).map(noted).collect::<Result<_>>()?;
     let count = noted.iter().flatten().count();
     if count == 0 {
         return Ok(noted);

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use forebay_codec::memory;
 use forebay_pipeline::{RngKey, Runner, SampleView, Sink, StepError, StorageFormat, encode_sample};
 use forebay_record::{
-    Blocks, Checksums, Index, RecordCompressor, Scope, ShardCompression, ShardCompressor, Sizes, Writer,
+    Blocks, Checksums, Dictionary, Index, RecordCompressor, Scope, ShardCompression, ShardCompressor, Sizes, Writer,
 };
 use forebay_storage::Upload;
 use xxhash_rust::xxh3::Xxh3;
@@ -45,6 +45,8 @@ pub(super) struct ShardWriter<'a> {
     stop: &'a AtomicBool,
     progress: &'a dyn Progress,
     records: Records<'a>,
+    /// What records are compressed with, where they are.
+    dictionary: Option<&'a Dictionary>,
 }
 
 impl<'a> ShardWriter<'a> {
@@ -56,15 +58,48 @@ impl<'a> ShardWriter<'a> {
         gate: &'a Gate,
     ) -> Self {
         let offline = build.strategy.offline(&build.pipeline);
+        let reader = SourceReader::new(Arc::clone(&build.listing), Arc::clone(&build.storage));
+        let streams_bytes = reader.limit_streams(gate.streams_bytes());
         Self {
             build,
-            reader: SourceReader::new(Arc::clone(&build.listing), Arc::clone(&build.storage)),
-            runner: Runner::new(offline, 0).keeping(gate.keep_bytes()),
+            reader,
+            runner: Runner::new(offline, 0).keeping(gate.keep_bytes() - streams_bytes as usize),
             on_error,
             stop,
             progress,
             records: Records::new(build.strategy.format, gate),
+            dictionary: None,
         }
+    }
+
+    /// The same, whose records are compressed with `dictionary`, if there is one.
+    pub(super) fn with_dictionary(self, dictionary: Option<&'a Dictionary>) -> Self {
+        Self { dictionary, ..self }
+    }
+
+    /// The records that the first samples become, until there are `bytes_min` or no more. Samples that are skipped in a build are left out here.
+    pub(super) fn first_records(&mut self, bytes_min: usize) -> Result<Vec<Box<[u8]>>> {
+        let mut first: Vec<Box<[u8]>> = Vec::new();
+        let mut bytes = 0;
+        for number in 0..self.build.listing.len() {
+            if self.progress.is_cancelled() {
+                return Err(Error::Cancelled);
+            }
+            Error::if_memory_was_refused()?;
+            match self.process(number) {
+                Err(error) if self.on_error == OnError::Fail || error.ends() => return Err(error),
+                _ => {}
+            }
+            for record in self.records.iter() {
+                bytes += record.len();
+                first.push(record.into());
+            }
+            self.records.clear();
+            if bytes >= bytes_min {
+                break;
+            }
+        }
+        Ok(first)
     }
 
     /// Writes the samples `range` as shard number `shard`, with its index, and notes it in the journal.
@@ -100,6 +135,7 @@ impl<'a> ShardWriter<'a> {
                 sizes_xxh3,
             },
             skipped,
+            dictionary_xxh3: self.dictionary.map(|dictionary| checksum(dictionary.bytes())),
         };
         journal.note(shard, &done)?;
         Ok(done)
@@ -118,7 +154,7 @@ impl<'a> ShardWriter<'a> {
         let output = ShardOutput::new(BufWriter::with_capacity(1 << 20, hashing), compression).map_err(write_failed)?;
         let mut writer = Writer::new(output);
         let (mut index, mut checksums) = (Index::new(), Checksums::new());
-        let mut by_record = CompressedRecords::new(compression).map_err(write_failed)?;
+        let mut by_record = CompressedRecords::new(compression, self.dictionary).map_err(write_failed)?;
         let mut skipped = Vec::new();
         for number in range {
             if self.stop.load(Ordering::Relaxed) {
@@ -189,11 +225,11 @@ struct CompressedRecords {
 
 impl CompressedRecords {
     /// `None` where that is not what is asked for.
-    fn new(compression: Option<ShardCompression>) -> io::Result<Option<Self>> {
+    fn new(compression: Option<ShardCompression>, dictionary: Option<&Dictionary>) -> io::Result<Option<Self>> {
         let Some(compression) = compression.filter(|compression| compression.scope == Scope::Record) else {
             return Ok(None);
         };
-        Ok(Some(Self { compressor: RecordCompressor::new(compression)?, sizes: Sizes::new() }))
+        Ok(Some(Self { compressor: RecordCompressor::new(compression, dictionary)?, sizes: Sizes::new() }))
     }
 
     fn compress(&mut self, record: &[u8]) -> std::result::Result<&[u8], forebay_record::Error> {

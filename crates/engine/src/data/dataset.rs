@@ -9,11 +9,12 @@ use std::sync::OnceLock;
 use bytes::Bytes;
 use forebay_error::ErrorKind;
 use forebay_pipeline::{Pipeline, Schema, Strategy};
-use forebay_record::{Blocks, Index, Origin, Place, ShardCompression, inflate_record, parse_indexed};
-use forebay_storage::{Folder, Storage};
+use forebay_record::{Blocks, Dictionary, Index, Origin, Place, ShardCompression, inflate_record, parse_indexed};
+use forebay_storage::{BufferPool, Folder, PooledBuffer, Storage};
 
 use super::Skipped;
-use super::manifest::{MANIFEST_BYTES_MAX, MANIFEST_FILE, Manifest};
+use super::manifest::{DICTIONARY_FILE, MANIFEST_BYTES_MAX, MANIFEST_FILE, Manifest};
+use super::sealed::checksum;
 use super::tables::Tables;
 use crate::error::{Error, Result};
 use crate::load::OnError;
@@ -28,7 +29,14 @@ pub struct Dataset {
     /// `first[s]` is the number of the first sample of shard `s`.
     first: Vec<u64>,
     tables: Vec<OnceLock<Found>>,
+    /// What records are inflated with, where they are compressed so; or why it is not there.
+    dictionary: Option<std::result::Result<Dictionary, String>>,
+    /// What is inflated goes there.
+    buffers: BufferPool,
 }
+
+/// What is kept of the memory that was inflated into, for those who inflate next.
+const IDLE_BYTES_MAX: usize = 32 << 20;
 
 /// What was found beside a shard.
 #[derive(Debug)]
@@ -79,7 +87,12 @@ impl Dataset {
         });
         let first: Vec<u64> = first.collect();
         let tables = manifest.shards.iter().map(|_| OnceLock::new()).collect();
-        let dataset = Self { root, manifest, pipeline, on_error, first, tables };
+        let dictionary = match read_dictionary(&root, &manifest) {
+            Err(error) if on_error == OnError::Fail => return Err(error),
+            found => found.map_err(|error| first_line(&error)).transpose(),
+        };
+        let buffers = BufferPool::with_idle_limit(IDLE_BYTES_MAX);
+        let dataset = Self { root, manifest, pipeline, on_error, first, tables, dictionary, buffers };
         if on_error == OnError::Fail {
             (0..dataset.manifest.shards.len()).try_for_each(|shard| dataset.check_size(shard))?;
         }
@@ -170,12 +183,25 @@ impl Dataset {
         payload: Bytes,
         place: impl Fn() -> Place,
     ) -> Result<Bytes> {
-        match (&tables.sizes, self.compression()) {
-            (Some(sizes), Some(compression)) => {
-                Ok(inflate_record(&payload, sizes.get(record).unwrap_or(0), compression, place)?)
+        let (Some(sizes), Some(compression)) = (&tables.sizes, self.compression()) else { return Ok(payload) };
+        let dictionary = match &self.dictionary {
+            Some(Err(problem)) => {
+                let path = self.root.file(DICTIONARY_FILE);
+                let problem = format!("is needed to read any record, but cannot be read: {problem}");
+                return Err(Error::Format { path, problem });
             }
-            _ => Ok(payload),
-        }
+            Some(Ok(dictionary)) => Some(dictionary),
+            None => None,
+        };
+        let length = sizes.get(record).unwrap_or(0);
+        let buffer = |length| self.buffer(length);
+        let inflated = inflate_record(&payload, length, compression, dictionary, place, buffer)?;
+        Ok(inflated.into_bytes(0..length as usize))
+    }
+
+    /// Memory for so many bytes, which goes back when nobody looks at it any more.
+    pub(super) fn buffer(&self, bytes: usize) -> std::io::Result<PooledBuffer> {
+        self.buffers.take(bytes, 1).map_err(|_| std::io::ErrorKind::OutOfMemory.into())
     }
 
     /// How many bytes of memory the payload of record number `record` of shard number `shard` takes besides its frame.
@@ -240,6 +266,19 @@ impl Dataset {
         let problem = format!("has {found} bytes, but the manifest says {}: it was damaged or replaced", entry.bytes);
         Err(Error::Format { path, problem })
     }
+}
+
+/// The dictionary that the manifest names.
+fn read_dictionary(root: &Folder, manifest: &Manifest) -> Result<Option<Dictionary>> {
+    let Some(expected) = &manifest.dictionary_xxh3 else { return Ok(None) };
+    let path = root.file(DICTIONARY_FILE);
+    let bytes = root.storage().read_file(&path, Dictionary::BYTES_MAX)?;
+    let found = checksum(&bytes);
+    if found != *expected {
+        let problem = format!("has checksum `{found}`, but the manifest says `{expected}`: it was damaged or replaced");
+        return Err(Error::Format { path, problem });
+    }
+    Ok(Some(Dictionary::parse(bytes, &path.display().to_string())?))
 }
 
 /// What an error says, without its hints.

@@ -9,7 +9,7 @@ use forebay_storage::File;
 use super::Dataset;
 use super::inflated::InflatedShard;
 use super::open_shards::OpenShard;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// The frames of neighboring records.
 pub struct Extent {
@@ -65,13 +65,14 @@ impl Dataset {
         };
         let bytes_read = back.end() - front.offset;
         let compressed = file.read(front.offset, bytes_read as usize)?;
-        let mut frames = Vec::new();
-        // Where there is not so much memory, inflating the first block that does not fit says so.
-        let _ = frames.try_reserve_exact((back.inflated_end() - front.inflated_offset) as usize);
+        let length = (back.inflated_end() - front.inflated_offset) as usize;
+        let mut frames = self.buffer(length).map_err(Error::io("inflate the shard", &self.shard_path(shard)))?;
         for block in blocks {
+            let from = (block.inflated_offset - front.inflated_offset) as usize;
+            let space = &mut frames.as_mut_slice()[from..from + block.inflated_length as usize];
             let within = (block.offset - front.offset) as usize..(block.end() - front.offset) as usize;
-            inflate_block(&compressed[within], block, compression, &self.manifest().shards[shard].file, &mut frames)?;
+            inflate_block(&compressed[within], block, compression, &self.manifest().shards[shard].file, space)?;
         }
-        Ok(Extent { frames: frames.into(), offset: front.inflated_offset, bytes_read })
+        Ok(Extent { frames: frames.into_bytes(0..length), offset: front.inflated_offset, bytes_read })
     }
 }

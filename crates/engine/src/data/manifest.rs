@@ -14,6 +14,9 @@ use crate::error::{Error, Result};
 /// The name of the manifest in a data set's folder.
 pub const MANIFEST_FILE: &str = "dataset.json";
 
+/// The name of the dictionary in a data set's folder, where its records are compressed with one.
+pub const DICTIONARY_FILE: &str = "records.dictionary";
+
 /// A manifest, or an index of others, is at most so large: space for tens of millions of records.
 pub(crate) const MANIFEST_BYTES_MAX: u64 = 4 << 30;
 
@@ -42,6 +45,9 @@ pub struct Manifest {
     pub bytes: u64,
     /// The names of the classes; a label is an index into this list.
     pub classes: Vec<String>,
+    /// The checksum (XXH3-64, in hexadecimal) of the dictionary that records are compressed with, where they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dictionary_xxh3: Option<String>,
     /// The shards, in order.
     pub shards: Vec<ShardEntry>,
     /// Samples of the source that could not be processed and are not in the data set.
@@ -129,6 +135,9 @@ impl Manifest {
             |shard: &&ShardEntry| shard.blocks_xxh3.is_some() == by_block && shard.sizes_xxh3.is_some() == by_record;
         if let Some(shard) = self.shards.iter().find(|shard| !is_right(shard)) {
             return Err(format!("has a shard `{}` that is not compressed as the strategy says", shard.file));
+        }
+        if self.dictionary_xxh3.is_some() != compression.is_some_and(|compression| compression.has_dictionary()) {
+            return Err("has a dictionary that the strategy does not ask for, or lacks one that it does".to_owned());
         }
         let sum = |part: fn(&ShardEntry) -> u64| {
             self.shards.iter().try_fold(0_u64, |sum, shard| sum.checked_add(part(shard)))

@@ -22,7 +22,7 @@ pub use file_list::FileList;
 pub use labels::{GivenLabel, LabelFunction, LabelValue, one_class};
 pub use listing::{Entry, Listing, ListingOptions, Reach};
 pub(crate) use manifest::MANIFEST_BYTES_MAX;
-pub use manifest::{MANIFEST_FILE, Manifest, ShardEntry};
+pub use manifest::{DICTIONARY_FILE, MANIFEST_FILE, Manifest, ShardEntry};
 pub(crate) use open_shards::OpenShards;
 pub use reader::{Content, SourceReader};
 pub(crate) use sealed::{Broken, checksum, digits, seal, unseal};

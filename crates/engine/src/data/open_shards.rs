@@ -30,6 +30,16 @@ impl OpenShards {
         Self { open: (0..count).map(|_| OnceLock::new()).collect(), cursors: Arc::default() }
     }
 
+    /// Limits what the places within compressed streams hold in memory.
+    pub(crate) fn limit_streams(&self, bytes_max: u64) {
+        self.cursors.limit(bytes_max);
+    }
+
+    /// How many bytes those held at most, and do now.
+    pub(crate) fn streams_bytes(&self) -> (u64, u64) {
+        self.cursors.bytes()
+    }
+
     /// How many there are.
     pub(crate) fn len(&self) -> usize {
         self.open.len()

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use forebay_codec::Tensor;
 use forebay_pipeline::{Field, Format, LABEL_FIELD, Sample, SourceField, Value};
-use forebay_record::{Location, Origin, SharedExample, parse_indexed, tar_members};
+use forebay_record::{Compression, Location, Origin, SharedExample, parse_indexed, tar_members};
 use forebay_storage::Storage;
 
 use super::FILE_BYTES_MAX;
@@ -56,6 +56,21 @@ impl SourceReader {
         let open = OpenShards::new(listing.shards().len());
         let fields = listing.source().read_fields().into_owned();
         Self { listing, storage, fields, open }
+    }
+
+    /// Limits what the places within compressed streams hold in memory between reads; how many bytes that is, or 0 where there are no such streams.
+    pub fn limit_streams(&self, bytes_max: u64) -> u64 {
+        let compressed = |shard| self.listing.compression(shard) != Compression::None;
+        if !(0..self.listing.shards().len()).any(compressed) {
+            return 0;
+        }
+        self.open.limit_streams(bytes_max);
+        bytes_max
+    }
+
+    /// How many bytes those held at most, and do now.
+    pub fn streams_bytes(&self) -> (u64, u64) {
+        self.open.streams_bytes()
     }
 
     /// The listing.

@@ -112,7 +112,9 @@ impl Epoch {
     ) -> Result<Self> {
         let (source, options) = (Arc::clone(loader.source()), loader.options().clone());
         let read_bytes_max = options.memory_bytes / 4;
-        let budget = Shares::new(options.memory_bytes, options.threads, sampler.window_bytes(read_bytes_max))?;
+        let streams_bytes = source.limit_streams(Shares::streams_bytes_max(options.memory_bytes));
+        let window_bytes = sampler.window_bytes(read_bytes_max);
+        let budget = Shares::new(options.memory_bytes, options.threads, window_bytes, streams_bytes)?;
         check_functions(&online.steps)?;
         let files = prepare_files(&online.steps)?;
         let lost = check_lost(&*source, options.on_error)?;
@@ -224,15 +226,17 @@ impl Epoch {
         self.shared.skipped_list.lock().clone()
     }
 
-    /// How many bytes of the memory budget were taken at most: what was staged and what was worked on and ready, each at its
-    /// highest.
+    /// How many bytes of the memory budget were taken at most: what was staged, what was worked on and ready, and what streams held, each at
+    /// its highest.
     pub fn memory_bytes_peak(&self) -> u64 {
-        self.shared.prefetch.memory_bytes().0 + self.shared.batcher.memory_bytes().0
+        let streams = self.shared.source.streams_bytes().0;
+        self.shared.prefetch.memory_bytes().0 + self.shared.batcher.memory_bytes().0 + streams
     }
 
     /// How many bytes of the memory budget are taken now.
     pub fn memory_bytes(&self) -> u64 {
-        self.shared.prefetch.memory_bytes().1 + self.shared.batcher.memory_bytes().1
+        let streams = self.shared.source.streams_bytes().1;
+        self.shared.prefetch.memory_bytes().1 + self.shared.batcher.memory_bytes().1 + streams
     }
 
     /// What the threads did with their time so far.

@@ -10,6 +10,8 @@
 //! How many there are follows from the data and the options, never from the number of ranks, and so does everything else
 //! here: from seed and epoch, never from timing.
 
+use std::collections::HashMap;
+
 use forebay_pipeline::Random;
 
 use super::ids::Position;
@@ -145,7 +147,11 @@ impl Order {
         }
         // Neighbors that met in a window need no seek.
         positioned.sort_unstable_by_key(|positioned| positioned.block.samples.start);
-        positioned
+        match ordering.shuffle {
+            // They are admitted to memory in their order, and there may be space for no more than one.
+            Shuffle::No => positioned,
+            Shuffle::Window { .. } => take_turns(positioned),
+        }
     }
 }
 
@@ -185,6 +191,23 @@ impl Stream {
         };
         blocks.into_iter().map(with_positions).collect()
     }
+}
+
+/// Blocks that lie in this order, so that sequences take turns: readers, who take one block each, then read several of them at once, and do not
+/// wait for each other within one.
+fn take_turns(positioned: Vec<PositionedBlock>) -> Vec<PositionedBlock> {
+    let mut before: HashMap<usize, usize> = HashMap::new();
+    let mut turns: Vec<(usize, PositionedBlock)> = Vec::with_capacity(positioned.len());
+    for block in positioned {
+        let turn = block.block.sequence.map_or(0, |sequence| {
+            let count = before.entry(sequence).or_default();
+            *count += 1;
+            *count - 1
+        });
+        turns.push((turn, block));
+    }
+    turns.sort_by_key(|(turn, _)| *turn);
+    turns.into_iter().map(|(_, block)| block).collect()
 }
 
 /// `blocks` in random order; those of a sequence keep theirs, and stay together.

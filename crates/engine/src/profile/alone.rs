@@ -46,6 +46,7 @@ impl Part {
 }
 
 /// Both halves of a strategy; of reading perhaps only what it takes of the processor.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Halves {
     pub(super) reading: Option<Alone>,
     pub(super) working: Option<Alone>,

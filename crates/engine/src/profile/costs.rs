@@ -259,7 +259,7 @@ impl Sink for Slots {
 }
 
 /// Drops what comes out.
-struct Nowhere;
+pub(super) struct Nowhere;
 
 impl Sink for Nowhere {
     fn accept(&mut self, _sample: SampleView<'_>) {}

@@ -52,7 +52,8 @@ impl Profiler<'_> {
                 .filter(|&index| unsure(&summaries[index]))
                 .max_by(|&one, &other| rate(&summaries[one]).total_cmp(&rate(&summaries[other])));
             let Some(next) = next else { return Ok(()) };
-            profile.strategies[next].runs = self.check(&self.options.strategies[next])?;
+            let strategy = Strategy::parse(self.pipeline, &profile.strategies[next].name)?;
+            profile.strategies[next].runs = self.check(&strategy)?;
         }
         Ok(())
     }

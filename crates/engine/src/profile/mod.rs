@@ -5,8 +5,12 @@
 //! measured: from these costs alone the planner predicts what the runs then show. Where few are wanted
 //! ([`Runs::Fast`]) a few samples of each strategy are built, and only those strategies are run that may lead by the
 //! cost model: that takes a small part of the time.
+//!
+//! Each split may be kept compressed, too. What compressions cost is measured alone, on a few hundred records in memory; by these costs
+//! the planner says of each split which of them, if any, should be faster, and only that is built and run.
 
 mod alone;
+mod compressions;
 mod costs;
 mod leaders;
 mod metrics;
@@ -18,7 +22,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use forebay_pipeline::steps::prepare_files;
-use forebay_pipeline::{Pipeline, RngKey, Strategy};
+use forebay_pipeline::{Pipeline, RngKey, StorageFormat, Strategy};
 use forebay_plan::{Caching, Data, Machine, Method, Profile, Runs, StorageRates};
 use forebay_storage::Storage;
 
@@ -33,6 +37,7 @@ use crate::source::{Files, Shards, Source};
 use crate::storage_choice::StorageChoice;
 use crate::sync::Mutex;
 use crate::threads::cores;
+pub use compressions::COMPRESSION_CANDIDATES;
 use costs::Effort;
 
 /// How long the source's own samples are read, to know how fast they come.
@@ -65,6 +70,9 @@ pub struct ProfileOptions {
     pub work_folder: PathBuf,
     /// Which strategies.
     pub strategies: Vec<Strategy>,
+    /// The formats in which each split may be kept besides: their costs are measured alone, and of those that should be faster by them, the
+    /// most promising are measured as strategies are, where nothing is cached. None: none is considered.
+    pub compressions: Vec<StorageFormat>,
     /// The memory budget of builds and of loading.
     pub memory_bytes: u64,
 }
@@ -130,6 +138,10 @@ pub fn profile(
         pipeline,
         samples_total: data.samples,
         listing: Arc::new(listing),
+        records_from: SourceReader::new(
+            Arc::new(all.clone().sample(compressions::RECORDS_MAX)),
+            StorageChoice::Local.open(0)?,
+        ),
         storage: match options.caching {
             Caching::None => storage_choice.open_looping()?,
             Caching::System | Caching::Application => storage_choice.open(page_cache_bytes)?,
@@ -143,7 +155,6 @@ pub fn profile(
         progress,
     };
     let storage = profiler.storage_rates(&all)?;
-    let strategies = profiler.strategies(&options.strategies, &storage)?;
     let mut profile = Profile {
         version: Profile::VERSION,
         forebay: env!("CARGO_PKG_VERSION").to_owned(),
@@ -165,9 +176,11 @@ pub fn profile(
         },
         storage,
         steps,
-        strategies,
+        strategies: Vec::new(),
+        compressions: Vec::new(),
         skipped: Vec::new(),
     };
+    profiler.strategies(&mut profile)?;
     profiler.note_skipped(all.lost(), 1);
     let profiler = if options.runs == Runs::Fast {
         let profiler = profiler.on(all.sample(Effort::CHECK.samples(cost)))?;
@@ -186,6 +199,8 @@ struct Profiler<'a> {
     /// The samples that are measured, and how many they stand for.
     listing: Arc<Listing>,
     samples_total: u64,
+    /// What records are made of whose compression is measured: some of all samples, as they lie.
+    records_from: SourceReader,
     storage: Arc<dyn Storage>,
     /// Where builds read from. Without runs nothing is to be learned from waiting for a slow one.
     builds_from: Arc<dyn Storage>,
@@ -211,6 +226,7 @@ impl Profiler<'_> {
         Ok(StorageRates {
             name: self.storage.name().to_owned(),
             sequential_bytes_per_second: streams.bytes_per_second,
+            stream_bytes_per_second: streams.stream_bytes_per_second,
             cpu_seconds_per_byte: streams.cpu_seconds_per_byte,
             files_per_second: reading.map_or(0.0, |reading| reading.samples_per_second),
             file_bytes: listing.bytes() as f64 / listing.len().max(1) as f64,

@@ -5,22 +5,27 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use forebay_pipeline::{RngKey, Strategy};
-use forebay_plan::{Alone, Caching, Run, Runs, StorageRates, StrategyProfile};
+use forebay_plan::{Alone, Caching, CompressionCost, Profile, Run, Runs, StorageRates, StrategyProfile, promising};
 
 use super::Profiler;
 use super::alone::Halves;
+use super::compressions::{Records, formats_of};
 use super::costs::{self, OnlineCosts};
 use super::runs::Series;
 use crate::error::{Error, Result};
 use crate::load::Online;
+use crate::progress::while_wanted;
 use crate::source::Source;
 
 /// What strategies keep while their runs take turns, at the most.
 const KEPT_BYTES_MAX: u64 = 4 << 30;
 
+/// Of so many strategies that were asked for, one compressed is measured besides: that takes a quarter longer at the most.
+const COMPRESSED_SHARE: usize = 4;
+
 /// What was measured of a strategy so far.
-struct Measured<'s> {
-    strategy: &'s Strategy,
+struct Measured {
+    strategy: Strategy,
     /// Where it keeps what it has built for this, and how large that is.
     folder: Option<PathBuf>,
     kept_bytes: u64,
@@ -35,10 +40,10 @@ struct Measured<'s> {
     series: Series,
 }
 
-impl Measured<'_> {
+impl Measured {
     fn run_again(&mut self, profiler: &Profiler<'_>) -> Result<()> {
         match &self.loads {
-            Some(loads) => profiler.run_again(self.strategy, loads, &mut self.series),
+            Some(loads) => profiler.run_again(&self.strategy, loads, &mut self.series),
             None => Err(Error::internal("a strategy is run that was let go")),
         }
     }
@@ -54,34 +59,91 @@ impl Measured<'_> {
 }
 
 impl Profiler<'_> {
-    /// Measures each strategy. Their runs take turns: a processor or a storage that is slower for a while is so for all of them, and not
-    /// for the one that was being measured just then.
-    pub(super) fn strategies(&self, strategies: &[Strategy], rates: &StorageRates) -> Result<Vec<StrategyProfile>> {
-        let bytes_max = KEPT_BYTES_MAX.min(self.memory_bytes / 4);
-        let (mut all, mut bytes) = (Vec::new(), 0);
-        for (number, strategy) in strategies.iter().enumerate() {
-            let mut measured = self.prepare(strategy, number, rates)?;
-            // What is too large to be kept until the others have had their turn is run now.
-            if self.options.caching == Caching::Application || bytes + measured.kept_bytes > bytes_max {
-                while self.wants_more(&measured.series) {
-                    measured.run_again(self)?;
-                }
-                measured.let_go()?;
-            } else {
-                bytes += measured.kept_bytes;
+    /// Measures each strategy of the options, and of what these do not have the compressions that promise most. Their runs take turns: a
+    /// processor or a storage that is slower for a while is so for all of them, and not for the one that was being measured just then.
+    pub(super) fn strategies(&self, profile: &mut Profile) -> Result<()> {
+        let mut all = Vec::new();
+        for strategy in &self.options.strategies {
+            self.prepare_and_keep(strategy, &profile.storage, &mut all)?;
+        }
+        profile.compressions = self.compression_costs()?;
+        profile.strategies = all.iter().map(|measured| self.described(measured)).collect();
+        // What promises most comes first.
+        let mut expected = if self.considers_compressions() { promising(profile) } else { Vec::new() };
+        if matches!(self.options.runs, Runs::Each(_)) {
+            expected.truncate((self.options.strategies.len() / COMPRESSED_SHARE).max(1));
+            for strategy in expected.drain(..) {
+                let strategy = Strategy::parse(self.pipeline, &strategy.name)?;
+                self.prepare_and_keep(&strategy, &profile.storage, &mut all)?;
             }
-            all.push(measured);
         }
         while all.iter().any(|measured| self.wants_more(&measured.series)) {
             for measured in all.iter_mut().filter(|measured| self.wants_more(&measured.series)) {
                 measured.run_again(self)?;
             }
         }
-        all.into_iter().map(|measured| self.finish(measured)).collect()
+        profile.strategies.clear();
+        for (number, mut measured) in all.into_iter().enumerate() {
+            measured.let_go()?;
+            let described = self.described(&measured);
+            // In the order in which they were asked for, or after those of its split.
+            if number < self.options.strategies.len() {
+                profile.strategies.push(described);
+            } else {
+                insert(&mut profile.strategies, described);
+            }
+        }
+        // Of those that are not run, the cost model speaks.
+        for strategy in expected {
+            insert(&mut profile.strategies, strategy);
+        }
+        Ok(())
+    }
+
+    /// Whether compressions may be chosen that nobody asked for: what comes from memory is not faster for being smaller.
+    fn considers_compressions(&self) -> bool {
+        !self.options.compressions.is_empty() && self.options.caching == Caching::None
+    }
+
+    /// What each compression costs alone, at each split.
+    fn compression_costs(&self) -> Result<Vec<CompressionCost>> {
+        let candidates = if self.considers_compressions() { &self.options.compressions[..] } else { &[] };
+        let asked = &self.options.strategies;
+        let mut costs = Vec::new();
+        // Who asks how long it would take does not want to wait for it.
+        for plain in asked.iter().filter(|_| self.options.runs != Runs::None) {
+            let formats = formats_of(self.pipeline, plain, asked, candidates);
+            if formats.is_empty() {
+                continue;
+            }
+            self.progress.note(&format!("compressing {plain} in memory"));
+            let records = Records::of(self.pipeline, plain, &self.records_from, self.progress)?;
+            for strategy in formats {
+                while_wanted(self.progress)?;
+                costs.extend(records.cost(&strategy)?);
+            }
+        }
+        Ok(costs)
+    }
+
+    /// Prepares a strategy and adds it to `all`. What is too large to be kept until the others have had their turn is run now.
+    fn prepare_and_keep(&self, strategy: &Strategy, rates: &StorageRates, all: &mut Vec<Measured>) -> Result<()> {
+        let bytes_max = KEPT_BYTES_MAX.min(self.memory_bytes / 4);
+        let mut measured = self.prepare(strategy, all.len(), rates)?;
+        let kept = |measured: &Measured| if measured.folder.is_some() { measured.kept_bytes } else { 0 };
+        let bytes: u64 = all.iter().map(kept).sum();
+        if self.options.caching == Caching::Application || bytes + measured.kept_bytes > bytes_max {
+            while self.wants_more(&measured.series) {
+                measured.run_again(self)?;
+            }
+            measured.let_go()?;
+        }
+        all.push(measured);
+        Ok(())
     }
 
     /// Builds what a strategy keeps, and measures everything but its runs.
-    fn prepare<'s>(&self, strategy: &'s Strategy, number: usize, rates: &StorageRates) -> Result<Measured<'s>> {
+    fn prepare(&self, strategy: &Strategy, number: usize, rates: &StorageRates) -> Result<Measured> {
         let keeps_files = strategy.split.keeps_files();
         // Not by name: a pipeline file chooses names, and must not choose folders.
         let folder = self.scratch.path().join(format!("dataset-{number}"));
@@ -103,7 +165,7 @@ impl Profiler<'_> {
         let loads = self.loads(strategy, &kept)?;
         let halves = self.halves(&loads.0, &loads.1, costs.deserialize + costs.steps)?;
         Ok(Measured {
-            strategy,
+            strategy: strategy.clone(),
             kept_bytes: if keeps_files { 0 } else { kept.bytes },
             folder: (!keeps_files).then_some(folder),
             storage_bytes: kept.bytes,
@@ -116,30 +178,36 @@ impl Profiler<'_> {
         })
     }
 
-    fn finish(&self, mut measured: Measured<'_>) -> Result<StrategyProfile> {
-        measured.let_go()?;
-        let Measured { strategy, storage_bytes, stored, prep_seconds, costs, series, .. } = measured;
-        let Halves { reading, working } = measured.halves;
+    /// What was measured of a strategy so far.
+    fn described(&self, measured: &Measured) -> StrategyProfile {
+        let Measured { strategy, storage_bytes, stored, prep_seconds, costs, halves, series, .. } = measured;
+        let Halves { reading, working } = *halves;
         // Costs count per sample that reaches the trainer: a step may make many of one, and damaged ones are left out.
         let reached = series.runs.first().map_or(stored * costs.given, Run::samples_each_pass).max(1.0);
         let unpacked = self.options.caching == Caching::Application;
         let costs = costs.scaled_to(working.as_ref(), stored / reached, unpacked);
         let reading = reading.map(|reading| of_reached(reading, stored / reached));
-        Ok(StrategyProfile {
+        StrategyProfile {
             name: strategy.to_string(),
-            storage_bytes,
-            bytes_per_sample: storage_bytes as f64 / reached,
-            prep_seconds,
+            storage_bytes: *storage_bytes,
+            bytes_per_sample: *storage_bytes as f64 / reached,
+            prep_seconds: *prep_seconds,
             deserialize_cpu_seconds: costs.deserialize,
             online_cpu_seconds: costs.steps,
             reading,
             working,
             split: strategy.split.clone(),
-            runs: series.runs,
-            system: series.system,
+            runs: series.runs.clone(),
+            system: series.system.clone(),
             lossy: strategy.is_lossy(),
-        })
+        }
     }
+}
+
+/// Adds a strategy after those of its split.
+fn insert(strategies: &mut Vec<StrategyProfile>, strategy: StrategyProfile) {
+    let last = strategies.iter().rposition(|other| other.split == strategy.split);
+    strategies.insert(last.map_or(strategies.len(), |last| last + 1), strategy);
 }
 
 /// The same per sample that reaches the trainer, where `per_reached` samples are read for one.

@@ -121,6 +121,14 @@ impl Source for Files {
         Ok(Sample { index, ..unpacked })
     }
 
+    fn limit_streams(&self, bytes_max: u64) -> u64 {
+        self.reader.limit_streams(bytes_max)
+    }
+
+    fn streams_bytes(&self) -> (u64, u64) {
+        self.reader.streams_bytes()
+    }
+
     fn key(&self, sample: u64) -> String {
         self.listing().entries()[sample as usize].key.to_string()
     }

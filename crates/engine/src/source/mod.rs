@@ -66,6 +66,17 @@ pub trait Source: Send + Sync {
         0
     }
 
+    /// Limits what the places within compressed streams hold in memory between reads; how many bytes that is, or 0 where there are no such
+    /// streams.
+    fn limit_streams(&self, _bytes_max: u64) -> u64 {
+        0
+    }
+
+    /// How many bytes those held at most, and do now.
+    fn streams_bytes(&self) -> (u64, u64) {
+        (0, 0)
+    }
+
     /// What sample number `sample` is called, where it was not read.
     fn key(&self, sample: u64) -> String;
 

@@ -68,6 +68,14 @@ impl Source for Repeated {
         self.of.unpacking_bytes(self.within(sample))
     }
 
+    fn limit_streams(&self, bytes_max: u64) -> u64 {
+        self.of.limit_streams(bytes_max)
+    }
+
+    fn streams_bytes(&self) -> (u64, u64) {
+        self.of.streams_bytes()
+    }
+
     fn key(&self, sample: u64) -> String {
         self.of.key(self.within(sample))
     }

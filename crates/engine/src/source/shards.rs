@@ -236,6 +236,18 @@ impl Source for Shards {
         self.dataset.payload_bytes(shard, record)
     }
 
+    fn limit_streams(&self, bytes_max: u64) -> u64 {
+        if !self.is_stream() {
+            return 0;
+        }
+        self.open.limit_streams(bytes_max);
+        bytes_max
+    }
+
+    fn streams_bytes(&self) -> (u64, u64) {
+        self.open.streams_bytes()
+    }
+
     fn key(&self, sample: u64) -> String {
         let (shard, record) = self.dataset.locate(sample);
         format!("{}:{record}", self.name(shard))

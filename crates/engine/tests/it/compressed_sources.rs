@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 
 use forebay_engine::Error;
@@ -174,6 +175,146 @@ fn a_damaged_stream_is_used_up_to_its_damage() {
             assert!(what == "flipped" || left.samples.len() < whole.len());
             assert!(left.samples.iter().all(|(key, picture)| whole[key] == *picture), "{format} {name} {what}");
         }
+    }
+}
+
+/// What the places within streams hold is part of the budget, however small that is.
+#[test]
+fn streams_stay_within_the_memory_budget() {
+    let pipeline = on_shards("tfrecord", "sorted");
+    let plain = shards("tfrecord", None);
+    let expected = load(&pipeline, plain.path(), Shuffle::No, 1, OnError::Fail).unwrap().samples;
+    for name in ["gzip-1-stream", "zstd-3-stream", "lz4-stream"] {
+        let folder = shards("tfrecord", Some(name));
+        for memory_bytes in [24 << 20, 256 << 20] {
+            for shuffle in [Shuffle::No, Shuffle::Window { bytes: 1 << 20 }] {
+                let source = Arc::new(files(&pipeline, folder.path(), OnError::Fail).unwrap());
+                let options =
+                    LoadOptions { batch_size: 7, threads: 3, shuffle, memory_bytes, ..LoadOptions::default() };
+                let mut epoch = start(Arc::clone(&source) as Arc<dyn Source>, options, 0).unwrap();
+                let samples: usize = epoch.by_ref().map(|batch| batch.unwrap().len()).sum();
+                assert_eq!(samples, expected.len());
+                let (held, peak) = (source.streams_bytes().0, epoch.memory_bytes_peak());
+                assert!(held > 0 && peak >= held, "{name}: {held} of {peak}");
+                // Each reader's place takes what its format takes, here windows of 2 MiB; more than that stays within the share.
+                assert!(held <= (memory_bytes / 8).max(3 * (3 << 20)), "{name} {shuffle:?}: {held} of {memory_bytes}");
+                assert!(peak <= memory_bytes, "{name} {shuffle:?}: {peak} of {memory_bytes}");
+            }
+        }
+    }
+}
+
+/// Runs a program in a folder; whether it was there. That it fails is an error.
+fn runs(folder: &Path, program: &[&str]) -> bool {
+    match Command::new(program[0]).args(&program[1..]).current_dir(folder).output() {
+        Ok(output) => {
+            assert!(output.status.success(), "{program:?}: {}", String::from_utf8_lossy(&output.stderr));
+            true
+        }
+        Err(error) => {
+            eprintln!("skipped: {}: {error}", program[0]);
+            false
+        }
+    }
+}
+
+/// What the usual programs make of shards is read, in either format.
+#[test]
+fn what_programs_compressed_is_read() {
+    for format in ["tar", "tfrecord"] {
+        let pipeline = on_shards(format, "sorted");
+        let plain = shards(format, None);
+        let expected = load(&pipeline, plain.path(), Shuffle::No, 1, OnError::Fail).unwrap().samples;
+        for program in [
+            &["gzip", "-9"][..],
+            &["zstd", "-q", "--rm", "-19", "--long"],
+            &["zstd", "-q", "--rm", "-3", "-T2", "--no-check"],
+            &["lz4", "-q", "--rm", "-m"],
+            // Blocks that refer to those before, and a checksum of each.
+            &["lz4", "-q", "--rm", "-m", "-BD", "-BX", "-B4"],
+        ] {
+            let folder = shards(format, None);
+            let names: Vec<String> = (0..SHARDS).map(|number| format!("{number}.{format}")).collect();
+            let command: Vec<&str> = program.iter().copied().chain(names.iter().map(String::as_str)).collect();
+            if runs(folder.path(), &command) {
+                assert!(!folder.path().join(&names[0]).exists(), "{program:?} replaces what it compresses");
+                // Samples of TFRecord are called by their shards.
+                for entry in std::fs::read_dir(folder.path()).unwrap() {
+                    let path = entry.unwrap().path();
+                    std::fs::rename(&path, path.with_extension("")).unwrap();
+                }
+                let found = load(&pipeline, folder.path(), Shuffle::Window { bytes: 1 << 20 }, 2, OnError::Fail);
+                assert!(found.unwrap().samples == expected, "{format} {program:?}");
+            }
+        }
+    }
+}
+
+/// `tar` reads what is written here, and what it writes is read.
+#[test]
+fn tar_and_we_read_each_other() {
+    let pipeline = on_shards("tar", "sorted");
+    let plain = shards("tar", None);
+    let expected = load(&pipeline, plain.path(), Shuffle::No, 1, OnError::Fail).unwrap().samples;
+    for (option, name) in
+        [("--gzip", "gzip-6-stream"), ("--gzip", "gzip"), ("--zstd", "zstd-3"), ("--zstd", "zstd-3-stream")]
+    {
+        let (ours, theirs) = (shards("tar", Some(name)), tempfile::tempdir().unwrap());
+        for number in 0..SHARDS {
+            let (from, to) = (ours.path().join(format!("{number}.tar")), theirs.path().join(format!("{number}.tar")));
+            let members = tempfile::tempdir().unwrap();
+            if !runs(members.path(), &["tar", option, "-xf", from.to_str().unwrap()]) {
+                return;
+            }
+            assert_eq!(std::fs::read_dir(members.path()).unwrap().count(), 2 * EACH, "{name}");
+            runs(members.path(), &["tar", option, "--sort=name", "-cf", to.to_str().unwrap(), "."]);
+        }
+        let found = load(&pipeline, theirs.path(), Shuffle::No, 2, OnError::Fail).unwrap().samples;
+        // It calls them `./0000`.
+        let found = found.into_iter().map(|(key, picture)| (key.trim_start_matches("./").to_owned(), picture));
+        assert!(found.eq(expected.clone()), "{option}");
+    }
+}
+
+/// Reads compressed shards, and writes them again.
+const WEBDATASET: &str = "
+import io, sys
+import webdataset as wds
+for number in range(3):
+    name = f'{number}.tar'
+    source = f'pipe:zstd -dcq {name}' if sys.argv[1] == 'zstd' else name + '.gz'
+    with wds.TarWriter(f'theirs/{name}.gz', compress=True) as writer:
+        for sample in wds.WebDataset(source, shardshuffle=False):
+            writer.write({key: sample[key] for key in ('__key__', 'jpg', 'bin')})
+";
+
+#[test]
+fn webdataset_and_we_read_each_other() {
+    let installed = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv/bin/python").into_os_string();
+    let python = std::env::var_os("FOREBAY_PYTHON").unwrap_or_else(installed);
+    let imports = Command::new(&python).args(["-c", "import webdataset"]).output();
+    if !imports.is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: `{}` cannot import webdataset; set FOREBAY_PYTHON to one that can", python.display());
+        return;
+    }
+    let pipeline = on_shards("tar", "sorted");
+    let plain = shards("tar", None);
+    let expected = load(&pipeline, plain.path(), Shuffle::No, 1, OnError::Fail).unwrap().samples;
+    for (name, kind) in [("gzip", "gzip"), ("gzip-6-stream", "gzip"), ("zstd-3", "zstd"), ("zstd-3-stream", "zstd")] {
+        let folder = shards("tar", Some(name));
+        if kind == "gzip" {
+            for number in 0..SHARDS {
+                let path = folder.path().join(format!("{number}.tar"));
+                std::fs::rename(&path, path.with_extension("tar.gz")).unwrap();
+            }
+        } else if !runs(folder.path(), &["zstd", "--version"]) {
+            continue;
+        }
+        let theirs = folder.path().join("theirs");
+        std::fs::create_dir(&theirs).unwrap();
+        assert!(runs(folder.path(), &[python.to_str().unwrap(), "-c", WEBDATASET, kind]));
+        let found = load(&pipeline, &theirs, Shuffle::No, 2, OnError::Fail).unwrap().samples;
+        assert!(found == expected, "{name}");
     }
 }
 

@@ -13,6 +13,7 @@ mod converting;
 mod damage;
 #[path = "../../../../tests/data.rs"]
 mod data;
+mod dictionaries;
 mod domains;
 mod faults;
 mod integrity;

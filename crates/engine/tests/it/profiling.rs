@@ -8,10 +8,10 @@ use forebay_engine::StorageChoice;
 use forebay_engine::data::Listing;
 use forebay_engine::load::{LoadOptions, OnError, Shuffle};
 use forebay_engine::probe::{Access, ProbeOptions, probe};
-use forebay_engine::profile::{ProfileOptions, profile};
+use forebay_engine::profile::{COMPRESSION_CANDIDATES, ProfileOptions, profile};
 use forebay_engine::source::{Shards, Source};
 use forebay_pipeline::{Pipeline, Strategy};
-use forebay_plan::{Caching, Profile, Runs, Summary, summarize};
+use forebay_plan::{Caching, Objective, Profile, Runs, Summary, plan, summarize};
 
 use crate::memory::pictures;
 use crate::support::{SMALL, TILES, built, local, photos, pipeline, start};
@@ -46,6 +46,7 @@ fn options(pipeline: &Pipeline, work: &Path, caching: Caching) -> ProfileOptions
         on_error: OnError::Fail,
         work_folder: work.to_owned(),
         strategies: Strategy::all(pipeline, &["qoi".parse().unwrap(), "jpeg-80".parse().unwrap()]),
+        compressions: Vec::new(),
         memory_bytes: 1 << 30,
     }
 }
@@ -187,6 +188,7 @@ fn a_work_folder_keeps_what_was_in_it() {
         on_error: OnError::Fail,
         work_folder: work.path().to_owned(),
         strategies: vec![Strategy::parse(&pipeline, "resized").unwrap()],
+        compressions: Vec::new(),
         memory_bytes: 1 << 30,
     };
     let listing = Listing::scan(pipeline.source(), photos.path()).unwrap();
@@ -216,6 +218,7 @@ fn without_runs_the_cost_model_answers() {
                 on_error: OnError::Fail,
                 work_folder: work.path().to_owned(),
                 strategies: Strategy::all(&pipeline, &["gzip".parse().unwrap()]),
+                compressions: Vec::new(),
                 memory_bytes: 1 << 30,
             };
             let listing = Listing::scan(pipeline.source(), photos.path()).unwrap();
@@ -245,5 +248,81 @@ fn without_runs_the_cost_model_answers() {
             assert_eq!(slowest.unwrap().name, "unprocessed");
         }
         assert!(fast.strategies.iter().any(|strategy| strategy.name == "concatenated+gzip"));
+    }
+}
+
+/// On a storage so slow that bytes decide, what becomes smaller is compressed, and photos are left as they are; a fast one and a slow
+/// profile agree on it, and what is run of it is built.
+#[test]
+fn what_a_slow_storage_gives_is_compressed_where_that_pays() {
+    let (photos, pipeline, work) = (photos(120), pipeline(SMALL), tempfile::tempdir().unwrap());
+    let storage: StorageChoice = "custom:read=2MB/s".parse().unwrap();
+    let usual = options(&pipeline, work.path(), Caching::None);
+    let compressions: Vec<_> = COMPRESSION_CANDIDATES.map(|name| name.parse().unwrap()).to_vec();
+    for runs in [Runs::Fast, runs_of_each(1)] {
+        let options = ProfileOptions {
+            sample_count: 120,
+            runs,
+            strategies: Strategy::all(&pipeline, &[]),
+            compressions: compressions.clone(),
+            ..usual.clone()
+        };
+        let listing = Listing::scan(pipeline.source(), photos.path()).unwrap();
+        let found = profile(&pipeline, listing, &storage, &options, &()).unwrap();
+        found.check().unwrap();
+        // Four splits are kept in records, and each has a cost of each.
+        assert_eq!(found.compressions.len(), 4 * COMPRESSION_CANDIDATES.len());
+        for cost in &found.compressions {
+            assert!(cost.compress_bytes_per_second > 1e5 && cost.decompress_bytes_per_second > 1e6, "{cost:?}");
+            assert!(cost.records > 0 && cost.bytes > 0 && cost.reader_share > 0.99, "{cost:?}");
+        }
+        let floats = found.compressions.iter().filter(|cost| cost.plain == "pixel-centered");
+        assert!(floats.map(|cost| cost.ratio).fold(0.0, f64::max) > 1.5, "{:?}", found.compressions);
+        let plan = plan(&found, &Objective::default()).unwrap();
+        let choice = |name: &str| plan.compressions.iter().find(|choice| choice.strategy == name).unwrap();
+        assert_eq!(plan.compressions.len(), 4);
+        let floats = choice("pixel-centered");
+        assert!(
+            floats.compression.is_some() && floats.sentence.contains("× fewer bytes; inflating costs "),
+            "{floats:?}"
+        );
+        assert!(floats.samples_per_second > 1.3 * floats.plain_samples_per_second, "{floats:?}");
+        let compressed: Vec<_> = found.strategies.iter().filter(|strategy| strategy.name.contains('+')).collect();
+        if runs == Runs::Fast {
+            assert!(compressed.iter().any(|strategy| strategy.split.name == "pixel-centered"));
+        } else {
+            // No more than a quarter of what was asked for is measured besides.
+            assert_eq!(compressed.len(), 1, "{compressed:?}");
+            assert_eq!(compressed[0].runs.len(), 1);
+        }
+        let index = |name: &str| found.strategies.iter().position(|strategy| strategy.name == name).unwrap();
+        for strategy in compressed {
+            assert_eq!(index(&strategy.name), index(&strategy.split.name) + 1, "beside its split");
+        }
+    }
+}
+
+/// A format that was asked for is measured alone, too: whatever it is.
+#[test]
+fn formats_that_were_asked_for_have_costs() {
+    let (photos, pipeline, work) = (photos(30), pipeline(SMALL), tempfile::tempdir().unwrap());
+    let formats = ["qoi", "zstd-3-record", "png+lz4", "zlib-6-rle-stream"].map(|name| name.parse().unwrap());
+    let usual = options(&pipeline, work.path(), Caching::None);
+    let strategies: Vec<_> =
+        Strategy::all(&pipeline, &formats).into_iter().filter(|one| one.split.name == "decoded").collect();
+    let options = ProfileOptions { runs: runs_of_each(1), strategies, ..usual };
+    let listing = Listing::scan(pipeline.source(), photos.path()).unwrap();
+    let found = profile(&pipeline, listing, &StorageChoice::Local, &options, &()).unwrap();
+    let costs: Vec<(&str, &str)> =
+        found.compressions.iter().map(|cost| (cost.strategy.as_str(), cost.compression.as_str())).collect();
+    let expected =
+        ["qoi", "zstd-3-record", "png+lz4", "zlib-6-rle-stream"].map(|name| (format!("decoded+{name}"), name));
+    assert_eq!(costs, expected.each_ref().map(|(strategy, name)| (strategy.as_str(), *name)));
+    let share = |at: usize| found.compressions[at].reader_share;
+    assert!(share(0) <= 0.0 && share(1) <= 0.0 && share(3) >= 1.0, "{:?}", found.compressions);
+    assert!(share(2) > 0.0 && share(2) < 1.0, "readers inflate, workers decode");
+    for (cost, strategy) in found.compressions.iter().zip(&found.strategies[1..]) {
+        let built = found.strategies[0].storage_bytes as f64 / strategy.storage_bytes as f64;
+        assert!((cost.ratio / built - 1.0).abs() < 0.2, "{}: {} alone, {built} built", cost.strategy, cost.ratio);
     }
 }

@@ -74,6 +74,7 @@ pub(crate) fn profile(samples: u64, strategies: Vec<StrategyProfile>) -> Profile
             name: "ceph-hdd".to_owned(),
             // fio with 8 threads, sequential; files as PRESTO's unprocessed strategy read them.
             sequential_bytes_per_second: 910e6,
+            stream_bytes_per_second: 0.0,
             cpu_seconds_per_byte: 0.0,
             files_per_second: 107.0,
             file_bytes: 114_661.0,
@@ -87,6 +88,7 @@ pub(crate) fn profile(samples: u64, strategies: Vec<StrategyProfile>) -> Profile
             step("random_crop", 0.000_1, 602_112.0),
         ],
         strategies,
+        compressions: Vec::new(),
         skipped: Vec::new(),
     }
 }

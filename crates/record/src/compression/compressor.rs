@@ -54,7 +54,7 @@ impl<W: Write> ShardCompressor<W> {
                 Engine::Deflate(DeflateStream::new(options, Wrapper::Raw)?, Some(Crc::new()))
             }
             Algorithm::Zlib(options) => Engine::Deflate(DeflateStream::new(options, Wrapper::Zlib)?, None),
-            _ if compression.scope != Scope::Stream => Engine::Pieces(Encoder::new(compression)?, Vec::new()),
+            _ if compression.scope != Scope::Stream => Engine::Pieces(Encoder::new(compression, None)?, Vec::new()),
             Algorithm::Zstd(options) => Engine::Stream(StreamEncoder::zstd(options)?),
             Algorithm::Lz4(mode) => Engine::Stream(StreamEncoder::lz4(mode)),
             Algorithm::Snappy => Engine::Stream(StreamEncoder::snappy()),

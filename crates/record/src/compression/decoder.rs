@@ -1,76 +1,67 @@
 //! Inflating what was compressed together: a block, or a record.
 
 use std::cell::RefCell;
-use std::io::Read;
+use std::io;
 
-use bytes::Bytes;
 use zstd_safe::DCtx;
 
-use super::{CompressedBlock, Form, ShardCompression, lz4_frame, zstd};
+use super::{CompressedBlock, Dictionary, Form, ShardCompression, lz4_frame, snappy_frame, zstd};
 use crate::error::{Error, FormatFault, Place, Result};
 
-/// Appends what `compressed`, the bytes of `block`, inflates to; `shard` is the shard's name, for errors.
+/// Fills `out` with what `compressed`, the bytes of `block`, inflates to; `shard` is the shard's name, for errors.
 ///
-/// It gives exactly the length that the list of blocks says, or an error: nothing that the bytes say makes it allocate more.
-/// Whether the bytes are the right ones is for the records' checksums to say.
+/// `out` has the length that the list of blocks says. What gives another one is an error. Whether the bytes are the right ones is for the
+/// records' checksums to say.
 pub fn inflate_block(
     compressed: &[u8],
     block: &CompressedBlock,
     compression: ShardCompression,
     shard: &str,
-    out: &mut Vec<u8>,
+    out: &mut [u8],
 ) -> Result<()> {
-    let place = || Place { shard: Some(shard.into()), record: None, offset: Some(block.offset) };
-    inflate(compressed, block.inflated_length, compression, out, place).map_err(|detail| {
-        detail.map_or_else(|error| error, |detail| fault(place(), FormatFault::CompressedBlock { detail }))
+    inflate(compressed, compression, None, out).map_err(|detail| Error::Format {
+        place: Place { shard: Some(shard.into()), record: None, offset: Some(block.offset) },
+        fault: FormatFault::CompressedBlock { detail: detail.into() },
     })
 }
 
 /// What `compressed`, a record that was compressed by itself, inflates to: `length` bytes, or an error. `place` is where it was
-/// found.
-pub fn inflate_record(
+/// found, and `allocate` gives memory for as many bytes as it is told, once it is known that the record can be so long.
+pub fn inflate_record<B: AsMut<[u8]>>(
     compressed: &[u8],
     length: u64,
     compression: ShardCompression,
+    dictionary: Option<&Dictionary>,
     place: impl Fn() -> Place,
-) -> Result<Bytes> {
-    let damaged = |detail: Box<str>| fault(place(), FormatFault::CompressedRecord { detail });
+    allocate: impl FnOnce(usize) -> io::Result<B>,
+) -> Result<B> {
+    let damaged = |detail: String| {
+        let fault = FormatFault::CompressedRecord { detail: detail.into() };
+        Error::Format { place: place(), fault }
+    };
     let inflation_max = compression.algorithm.inflation_max();
     if length > (compressed.len() as u64).saturating_mul(inflation_max) {
-        return Err(damaged(format!("{} bytes cannot inflate to {length}", compressed.len()).into()));
+        return Err(damaged(format!("{} bytes cannot inflate to {length}", compressed.len())));
     }
-    let mut out = Vec::new();
-    inflate(compressed, length, compression, &mut out, &place)
-        .map_err(|detail| detail.map_or_else(|error| error, damaged))?;
-    Ok(out.into())
+    let mut out =
+        allocate(length as usize).map_err(|source| Error::Io { place: place(), action: "inflate", source })?;
+    let space =
+        out.as_mut().get_mut(..length as usize).ok_or_else(|| damaged("there is no space for it".to_owned()))?;
+    inflate(compressed, compression, dictionary, space).map_err(damaged)?;
+    Ok(out)
 }
 
-fn fault(place: Place, fault: FormatFault) -> Error {
-    Error::Format { place, fault }
-}
-
-/// Why nothing was inflated: what is wrong with the bytes, or another error.
-type Failed = std::result::Result<Box<str>, Error>;
-
+/// Fills `out`, or says what is wrong with the bytes.
 fn inflate(
     compressed: &[u8],
-    length: u64,
     compression: ShardCompression,
-    out: &mut Vec<u8>,
-    place: impl Fn() -> Place,
-) -> std::result::Result<(), Failed> {
-    let start = out.len();
-    let length = length as usize;
-    let refused = |_| Error::Io { place: place(), action: "inflate", source: std::io::ErrorKind::OutOfMemory.into() };
-    out.try_reserve_exact(length).map_err(|error| Err(refused(error)))?;
-    out.resize(start + length, 0);
+    dictionary: Option<&Dictionary>,
+    out: &mut [u8],
+) -> std::result::Result<(), String> {
+    let length = out.len();
     let given =
-        CONTEXTS.with_borrow_mut(|contexts| contexts.inflate(compressed, compression.form(), &mut out[start..]));
-    match given {
-        Ok(given) if given == length => Ok(()),
-        Ok(given) => Err(Ok(format!("it gives {given} bytes, not {length}").into())),
-        Err(detail) => Err(Ok(detail.into())),
-    }
+        CONTEXTS.with_borrow_mut(|contexts| contexts.inflate(compressed, compression.form(), dictionary, &mut *out))?;
+    if given == length { Ok(()) } else { Err(format!("it gives {given} bytes, not {length}")) }
 }
 
 thread_local! {
@@ -93,7 +84,13 @@ struct Contexts {
 
 impl Contexts {
     /// Fills `out`, and says how many bytes there were, which are no more.
-    fn inflate(&mut self, compressed: &[u8], form: Form, out: &mut [u8]) -> std::result::Result<usize, String> {
+    fn inflate(
+        &mut self,
+        compressed: &[u8],
+        form: Form,
+        dictionary: Option<&Dictionary>,
+        out: &mut [u8],
+    ) -> std::result::Result<usize, String> {
         match form {
             Form::Deflate | Form::Gzip | Form::Zlib => {
                 let stream = self.deflate.get_or_insert_default();
@@ -126,15 +123,10 @@ impl Contexts {
                     self.zstd = DCtx::try_create();
                 }
                 let context = self.zstd.as_mut().ok_or("not enough memory for a context")?;
-                zstd::inflate(context, compressed, out).map_err(str::to_owned)
+                zstd::inflate(context, compressed, dictionary, out).map_err(str::to_owned)
             }
             Form::Lz4 => lz4_frame::inflate(compressed, out).map(|()| out.len()).map_err(str::to_owned),
-            Form::SnappyFramed => {
-                let mut stream = snap::read::FrameDecoder::new(compressed);
-                stream.read_exact(out).map_err(|error| error.to_string())?;
-                let beyond = stream.read(&mut [0]).map_err(|error| error.to_string())?;
-                if beyond == 0 { Ok(out.len()) } else { Err(format!("it gives more than {} bytes", out.len())) }
-            }
+            Form::SnappyFramed => snappy_frame::inflate(compressed, out).map_err(str::to_owned),
             Form::SnappyRaw => snap::raw::Decoder::new().decompress(compressed, out).map_err(|error| error.to_string()),
         }
     }

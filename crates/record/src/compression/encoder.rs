@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use forebay_deflate::{Deflate, Flush, Wrapper};
 use zstd_safe::CCtx;
 
-use super::{Algorithm, DeflateOptions, Form, Lz4Mode, ShardCompression, lz4_frame, zstd};
+use super::{Algorithm, DeflateOptions, Dictionary, Form, Lz4Mode, ShardCompression, lz4_frame, zstd};
 use crate::error::{Error, Place, Result};
 
 /// What GZIP begins with: DEFLATE, no name, no time, an unknown system.
@@ -24,12 +24,12 @@ pub(super) enum Encoder {
 }
 
 impl Encoder {
-    pub(super) fn new(compression: ShardCompression) -> io::Result<Self> {
+    pub(super) fn new(compression: ShardCompression, dictionary: Option<&Dictionary>) -> io::Result<Self> {
         let form = compression.form();
         Ok(match compression.algorithm {
             Algorithm::Gzip(options) => Self::Deflate { stream: DeflateStream::new(options, Wrapper::Raw)?, form },
             Algorithm::Zlib(options) => Self::Deflate { stream: DeflateStream::new(options, Wrapper::Zlib)?, form },
-            Algorithm::Zstd(options) => Self::Zstd(zstd::compressing(options)?),
+            Algorithm::Zstd(options) => Self::Zstd(zstd::compressing(options, dictionary)?),
             Algorithm::Lz4(mode) => Self::Lz4(mode),
             Algorithm::Snappy if form == Form::SnappyRaw => Self::SnappyRaw(Box::new(snap::raw::Encoder::new())),
             Algorithm::Snappy => Self::SnappyFramed,
@@ -113,9 +113,9 @@ pub struct RecordCompressor {
 }
 
 impl RecordCompressor {
-    /// A compressor as `compression` says, whose scope is a record.
-    pub fn new(compression: ShardCompression) -> io::Result<Self> {
-        Ok(Self { encoder: Encoder::new(compression)?, buffer: Vec::new() })
+    /// A compressor as `compression` says, whose scope is a record; with the dictionary that it asks for, if it does.
+    pub fn new(compression: ShardCompression, dictionary: Option<&Dictionary>) -> io::Result<Self> {
+        Ok(Self { encoder: Encoder::new(compression, dictionary)?, buffer: Vec::new() })
     }
 
     /// What `record` becomes.

@@ -7,8 +7,11 @@
 //!
 //! The library that writes frames takes levels but no acceleration, so the frame is written here around the blocks that the
 //! library makes. Its blocks do not refer to each other, and there are no checksums of content: records have their own.
+//! Frames of others, which may be otherwise, are read by the library; those that are like ours are read here, a block at a time, straight into
+//! their place.
 
-use std::io;
+use std::io::{self, BufRead, Read};
+use std::ops::Range;
 
 use lz4::block::{CompressionMode, compress_bound, compress_to_buffer, decompress_to_buffer};
 use xxhash_rust::xxh32::xxh32;
@@ -115,5 +118,106 @@ pub(super) fn inflate(compressed: &[u8], out: &mut [u8]) -> Result<(), &'static 
             decompress_to_buffer(block, Some(space_bytes as i32), space).map_err(|_| "a block of it is corrupt")?
         };
         rest = after;
+    }
+}
+
+/// The largest block of a frame of ours, by its header; `None` where it is not such a frame.
+fn block_bytes(head: &[u8]) -> Option<usize> {
+    let head = head.first_chunk::<HEADER_BYTES>()?;
+    (0..4).map(|step| BLOCK_BYTES_MIN << (2 * step)).find(|&bytes| header(bytes) == *head)
+}
+
+/// Whether a stream that begins so is one for [`Lz4Reader`].
+pub(crate) fn is_ours(head: &[u8]) -> bool {
+    block_bytes(head).is_some()
+}
+
+/// What one frame like ours inflates to, in order. Of a damaged one, every block before the damage.
+pub(crate) struct Lz4Reader<R> {
+    input: R,
+    /// The largest block.
+    block_bytes: usize,
+    ended: bool,
+    /// A block as it came: space for the largest, of which the first so many bytes are one.
+    compressed: Vec<u8>,
+    /// One that did not fit into its place: where in this space the rest of it lies.
+    inflated: Vec<u8>,
+    left: Range<usize>,
+}
+
+impl<R: BufRead> Lz4Reader<R> {
+    /// Reads the header.
+    pub(crate) fn new(mut input: R) -> io::Result<Self> {
+        let mut head = [0; HEADER_BYTES];
+        input.read_exact(&mut head)?;
+        let block_bytes = block_bytes(&head).ok_or(io::ErrorKind::InvalidData)?;
+        Ok(Self { input, block_bytes, ended: false, compressed: Vec::new(), inflated: Vec::new(), left: 0..0 })
+    }
+
+    pub(crate) fn get_ref(&self) -> &R {
+        &self.input
+    }
+
+    pub(crate) fn into_inner(self) -> R {
+        self.input
+    }
+
+    /// How many bytes it holds.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        2 * self.block_bytes as u64
+    }
+
+    /// Inflates the next block into `out`, which has space for the largest; how many bytes it gives, or `None` at the end.
+    fn next_block(
+        input: &mut R,
+        compressed: &mut Vec<u8>,
+        block_bytes: usize,
+        out: &mut [u8],
+    ) -> io::Result<Option<usize>> {
+        let mut length = [0; LENGTH_BYTES];
+        input.read_exact(&mut length)?;
+        let length = u32::from_le_bytes(length);
+        let (stored, length) = (length & STORED != 0, (length & !STORED) as usize);
+        let invalid = |problem| io::Error::new(io::ErrorKind::InvalidData, problem);
+        match length {
+            0 => Ok(None),
+            _ if length > block_bytes => Err(invalid("a block is longer than its frame allows")),
+            _ if stored => input.read_exact(&mut out[..length]).map(|()| Some(length)),
+            _ => {
+                compressed.resize(block_bytes, 0);
+                let block = &mut compressed[..length];
+                input.read_exact(block)?;
+                let given = decompress_to_buffer(block, Some(block_bytes as i32), out);
+                given.map(Some).map_err(|_| invalid("a block of it is corrupt"))
+            }
+        }
+    }
+}
+
+impl<R: BufRead> Read for Lz4Reader<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        while !self.ended && !out.is_empty() {
+            if !self.left.is_empty() {
+                let count = out.len().min(self.left.len());
+                out[..count].copy_from_slice(&self.inflated[self.left.start..self.left.start + count]);
+                self.left.start += count;
+                return Ok(count);
+            }
+            let Self { input, compressed, inflated, block_bytes, .. } = self;
+            if out.len() >= *block_bytes {
+                match Self::next_block(input, compressed, *block_bytes, out)? {
+                    None => self.ended = true,
+                    Some(0) => {}
+                    Some(given) => return Ok(given),
+                }
+            } else {
+                inflated.resize(*block_bytes, 0);
+                match Self::next_block(input, compressed, *block_bytes, inflated)? {
+                    None => self.ended = true,
+                    Some(given) => self.left = 0..given,
+                }
+            }
+        }
+        Ok(0)
     }
 }

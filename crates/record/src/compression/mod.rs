@@ -13,21 +13,26 @@
 mod blocks;
 mod compressor;
 mod decoder;
+mod deflate_reader;
+mod dictionary;
 mod encoder;
 mod lz4_frame;
 mod name;
 mod sizes;
+mod snappy_frame;
 mod stream;
 mod zstd;
 
 pub use blocks::{BLOCKS_SUFFIX, Blocks, CompressedBlock};
 pub use compressor::ShardCompressor;
 pub use decoder::{inflate_block, inflate_record};
+pub use dictionary::Dictionary;
 pub use encoder::RecordCompressor;
 pub use forebay_deflate::{Parameters as DeflateOptions, Strategy as DeflateStrategy};
 pub use sizes::{SIZES_SUFFIX, Sizes};
 
-pub(crate) use lz4_frame::MAGIC as LZ4_MAGIC;
+pub(crate) use deflate_reader::DeflateReader;
+pub(crate) use lz4_frame::{Lz4Reader, MAGIC as LZ4_MAGIC, is_ours as is_lz4_like_ours};
 pub(crate) use zstd::{MAGIC as ZSTD_MAGIC, ZstdReader};
 
 /// How a shard is compressed.
@@ -80,6 +85,11 @@ pub struct ZstdOptions {
     pub checksum: bool,
     /// Whether matches are looked for over long distances, too.
     pub long: bool,
+    /// Whether records are compressed with a [`Dictionary`] that was trained on some of them.
+    pub dictionary: bool,
+    /// How many threads the library starts to compress a stream, where it starts any. What comes out is the same with any number of them,
+    /// but not the same as with none: the stream is cut into parts.
+    pub workers: Option<u8>,
 }
 
 impl ZstdOptions {
@@ -87,12 +97,22 @@ impl ZstdOptions {
     pub const LEVELS: std::ops::RangeInclusive<i8> = -7..=22;
     /// The window's sizes. Above 27 the format goes on, but its readers do not unless they are told to.
     pub const WINDOW_LOGS: std::ops::RangeInclusive<u8> = 10..=27;
+    /// The numbers of workers.
+    pub const WORKERS: std::ops::RangeInclusive<u8> = 1..=64;
 }
 
 /// As the library has them.
 impl Default for ZstdOptions {
     fn default() -> Self {
-        Self { level: 3, strategy: None, window_log: None, checksum: false, long: false }
+        Self {
+            level: 3,
+            strategy: None,
+            window_log: None,
+            checksum: false,
+            long: false,
+            dictionary: false,
+            workers: None,
+        }
     }
 }
 
@@ -147,6 +167,11 @@ enum Form {
 }
 
 impl ShardCompression {
+    /// Whether its records are compressed with a [`Dictionary`].
+    pub const fn has_dictionary(&self) -> bool {
+        matches!(self.algorithm, Algorithm::Zstd(ZstdOptions { dictionary: true, .. }))
+    }
+
     /// How what is compressed together is to be read.
     fn form(self) -> Form {
         match (self.algorithm, self.scope) {

@@ -10,6 +10,7 @@
 //! zstd         level   1 … 22 | "fast-" 1 … 7                                      (3)
 //!              option  "fast" | "dfast" | "greedy" | "lazy" | "lazy2" | "btlazy2" | "btopt" | "btultra" | "btultra2"
 //!                      "window-" 10 … 27   "long"   "checksum"
+//!                      "dictionary"   (of records)   "workers-" 1 … 64   (of streams)
 //! lz4          level   "fast-" 1 … 65537 | "hc-" 2 … 12                            (fast-1)
 //! snappy       neither
 //! ```
@@ -52,6 +53,9 @@ const ZSTD_STRATEGIES: [(&str, ZstdStrategy); 9] = [
 /// `filtered` changes how lazy matching goes about, which the levels below this do not do.
 const FILTERED_LEVEL_MIN: u8 = 4;
 
+/// The smallest window that a whole dictionary fits into.
+const DICTIONARY_WINDOW_LOG_MIN: u8 = 17;
+
 impl ShardCompression {
     /// Whether `name` is meant to be one of a compression, right or wrong: it begins with an algorithm.
     pub fn is_meant_by(name: &str) -> bool {
@@ -69,7 +73,7 @@ impl FromStr for ShardCompression {
         let algorithm = match algorithm {
             "gzip" => Algorithm::Gzip(deflate(&mut words)?),
             "zlib" => Algorithm::Zlib(deflate(&mut words)?),
-            "zstd" => Algorithm::Zstd(zstd(&mut words)?),
+            "zstd" => Algorithm::Zstd(zstd(&mut words, scope)?),
             "lz4" => Algorithm::Lz4(lz4(&mut words)?),
             "snappy" => Algorithm::Snappy,
             _ => return Err(UsageFault::UnknownCompression { found: name.into() }),
@@ -90,8 +94,8 @@ fn allowed(algorithm: Algorithm) -> &'static str {
         }
         Algorithm::Zstd(_) => {
             "it takes a level from 1 to 22 or `fast-1` to `fast-7`, then one of `fast`, `dfast`, `greedy`, `lazy`, `lazy2`, `btlazy2`, \
-             `btopt`, `btultra` and `btultra2`, `window-10` to `window-27`, `long`, `checksum`, and last `block`, `record` or \
-             `stream`"
+             `btopt`, `btultra` and `btultra2`, `window-10` to `window-27`, `long`, `checksum`, `dictionary` (with `record`), \
+             `workers-1` to `workers-64` (with `stream`), and last `block`, `record` or `stream`"
         }
         Algorithm::Lz4(_) => {
             "it takes `fast-1` to `fast-65537` or `hc-2` to `hc-12`, and last `block`, `record` or `stream`"
@@ -214,7 +218,7 @@ fn deflate(words: &mut Words<'_>) -> Result<DeflateOptions, UsageFault> {
     })
 }
 
-fn zstd(words: &mut Words<'_>) -> Result<ZstdOptions, UsageFault> {
+fn zstd(words: &mut Words<'_>, scope: Scope) -> Result<ZstdOptions, UsageFault> {
     let mut options = ZstdOptions::default();
     let (fastest, smallest) = (*ZstdOptions::LEVELS.start(), *ZstdOptions::LEVELS.end());
     // As the program `zstd` has it: `--fast=7` is level −7. `fast` without a number is a strategy.
@@ -226,7 +230,7 @@ fn zstd(words: &mut Words<'_>) -> Result<ZstdOptions, UsageFault> {
     } else if let Some(level) = words.number("the level", &(1..=smallest as u32))? {
         options.level = level as i8;
     }
-    let (mut checksum, mut long) = (None, None);
+    let (mut checksum, mut long, mut dictionary) = (None, None, None);
     loop {
         if let Some(&(_, found)) = ZSTD_STRATEGIES.iter().find(|(name, _)| words.take(name)) {
             words.once(&mut options.strategy, found, "the strategy")?;
@@ -238,11 +242,33 @@ fn zstd(words: &mut Words<'_>) -> Result<ZstdOptions, UsageFault> {
             words.once(&mut long, true, "`long`")?;
         } else if words.take("checksum") {
             words.once(&mut checksum, true, "`checksum`")?;
+        } else if words.take("dictionary") {
+            words.once(&mut dictionary, true, "`dictionary`")?;
+        } else if let Some(workers) =
+            words.numbered("workers", "the number of workers", &wide(&ZstdOptions::WORKERS))?
+        {
+            words.once(&mut options.workers, workers as u8, "the number of workers")?;
         } else {
             break;
         }
     }
     (options.long, options.checksum) = (long.is_some(), checksum.is_some());
+    options.dictionary = dictionary.is_some();
+    if options.dictionary && scope != Scope::Record {
+        let problem = "a dictionary is for records that are compressed each by itself: others have what came before them; \
+                       add `record`";
+        return Err(words.wrong(problem.to_owned()));
+    }
+    if options.dictionary && options.window_log.is_some_and(|log| log < DICTIONARY_WINDOW_LOG_MIN) {
+        return Err(words.wrong(format!(
+            "a window below {DICTIONARY_WINDOW_LOG_MIN} does not reach back over all of a dictionary"
+        )));
+    }
+    if options.workers.is_some() && scope != Scope::Stream {
+        let problem = "workers share a stream; blocks and records are smaller than the part that one of them takes, and shards \
+                       are compressed on all threads anyway; add `stream`";
+        return Err(words.wrong(problem.to_owned()));
+    }
     Ok(options)
 }
 
@@ -303,5 +329,7 @@ fn write_zstd(f: &mut fmt::Formatter<'_>, options: ZstdOptions) -> fmt::Result {
         write!(f, "-window-{log}")?;
     }
     f.write_str(if options.long { "-long" } else { "" })?;
-    f.write_str(if options.checksum { "-checksum" } else { "" })
+    f.write_str(if options.checksum { "-checksum" } else { "" })?;
+    f.write_str(if options.dictionary { "-dictionary" } else { "" })?;
+    options.workers.map_or(Ok(()), |workers| write!(f, "-workers-{workers}"))
 }

@@ -18,7 +18,7 @@ pub(super) enum StreamEncoder {
 
 impl StreamEncoder {
     pub(super) fn zstd(options: ZstdOptions) -> io::Result<Self> {
-        Ok(Self::Zstd(zstd::compressing(options)?, vec![0; BUFFER_BYTES].into()))
+        Ok(Self::Zstd(zstd::compressing(options, None)?, vec![0; BUFFER_BYTES].into()))
     }
 
     pub(super) fn lz4(mode: Lz4Mode) -> Self {

@@ -4,7 +4,7 @@ use std::io::{self, BufRead, Read};
 
 use zstd_safe::{CCtx, CParameter, DCtx, DParameter, InBuffer, OutBuffer, Strategy, get_error_name};
 
-use super::{ZstdOptions, ZstdStrategy};
+use super::{Dictionary, ZstdOptions, ZstdStrategy};
 
 pub(crate) const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
@@ -13,8 +13,8 @@ pub(super) fn failed(code: usize) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, get_error_name(code))
 }
 
-/// A context that compresses as `options` say.
-pub(super) fn compressing(options: ZstdOptions) -> io::Result<CCtx<'static>> {
+/// A context that compresses as `options` say, with a dictionary if they say so.
+pub(super) fn compressing(options: ZstdOptions, dictionary: Option<&Dictionary>) -> io::Result<CCtx<'static>> {
     let mut context = CCtx::try_create().ok_or(io::ErrorKind::OutOfMemory)?;
     let parameters = [
         Some(CParameter::CompressionLevel(i32::from(options.level))),
@@ -22,9 +22,15 @@ pub(super) fn compressing(options: ZstdOptions) -> io::Result<CCtx<'static>> {
         options.window_log.map(|log| CParameter::WindowLog(u32::from(log))),
         Some(CParameter::ChecksumFlag(options.checksum)),
         options.long.then_some(CParameter::EnableLongDistanceMatching(true)),
+        options.workers.map(|workers| CParameter::NbWorkers(u32::from(workers))),
     ];
     for parameter in parameters.into_iter().flatten() {
         context.set_parameter(parameter).map_err(failed)?;
+    }
+    match (options.dictionary, dictionary) {
+        (true, Some(dictionary)) => _ = context.load_dictionary(dictionary.bytes()).map_err(failed)?,
+        (true, None) => return Err(io::Error::new(io::ErrorKind::InvalidInput, "there is no dictionary")),
+        (false, _) => {}
     }
     Ok(context)
 }
@@ -53,8 +59,17 @@ pub(super) fn compress(context: &mut CCtx<'_>, piece: &[u8], out: &mut Vec<u8>) 
 }
 
 /// Fills `out` with the content of the frames that `compressed` is; how many bytes they give.
-pub(super) fn inflate(context: &mut DCtx<'_>, compressed: &[u8], out: &mut [u8]) -> Result<usize, &'static str> {
-    context.decompress(out, compressed).map_err(get_error_name)
+pub(super) fn inflate(
+    context: &mut DCtx<'_>,
+    compressed: &[u8],
+    dictionary: Option<&Dictionary>,
+    out: &mut [u8],
+) -> Result<usize, &'static str> {
+    let given = match dictionary {
+        Some(dictionary) => context.decompress_using_ddict(out, compressed, dictionary.prepared()),
+        None => context.decompress(out, compressed),
+    };
+    given.map_err(get_error_name)
 }
 
 /// What a stream of frames inflates to, in order.
@@ -65,14 +80,26 @@ pub(crate) struct ZstdReader<R> {
     context: DCtx<'static>,
     /// Whether the input ended where a frame did.
     between_frames: bool,
+    /// How many bytes the next part of a frame has: no more are given at once, so that what came before a damaged part comes.
+    wanted: usize,
+    /// Whether there may be more to come of the part before.
+    pending: bool,
 }
+
+/// The longest header of a frame.
+const HEADER_BYTES_MAX: usize = 18;
 
 impl<R: BufRead> ZstdReader<R> {
     pub(crate) fn new(input: R) -> io::Result<Self> {
         let mut context = DCtx::try_create().ok_or(io::ErrorKind::OutOfMemory)?;
         let window_log_max = u32::from(*ZstdOptions::WINDOW_LOGS.end());
         context.set_parameter(DParameter::WindowLogMax(window_log_max)).map_err(failed)?;
-        Ok(Self { input, context, between_frames: true })
+        Ok(Self { input, context, between_frames: true, wanted: HEADER_BYTES_MAX, pending: false })
+    }
+
+    /// How many bytes its state takes, with the window of the frame that it is in.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.context.sizeof() as u64
     }
 
     pub(crate) fn get_ref(&self) -> &R {
@@ -86,16 +113,19 @@ impl<R: BufRead> Read for ZstdReader<R> {
             return Ok(0);
         }
         loop {
-            let available = self.input.fill_buf()?;
-            let ended = available.is_empty();
+            let available = if self.pending { &[] } else { self.input.fill_buf()? };
+            let ended = available.is_empty() && !self.pending;
             if ended && self.between_frames {
                 return Ok(0);
             }
+            let available = &available[..available.len().min(self.wanted)];
             let (mut from, mut to) = (InBuffer::around(available), OutBuffer::around(&mut *out));
             let wanted = self.context.decompress_stream(&mut to, &mut from).map_err(failed)?;
             let (read, written) = (from.pos(), to.pos());
             self.input.consume(read);
             self.between_frames = wanted == 0;
+            self.wanted = if wanted == 0 { HEADER_BYTES_MAX } else { wanted };
+            self.pending = written == out.len();
             if written > 0 {
                 return Ok(written);
             }

@@ -2,9 +2,7 @@
 
 use std::io::{self, BufRead, BufReader, Chain, Cursor, Read};
 
-use flate2::bufread::{GzDecoder, ZlibDecoder};
-
-use crate::compression::{LZ4_MAGIC, ZSTD_MAGIC, ZstdReader};
+use crate::compression::{DeflateReader, LZ4_MAGIC, Lz4Reader, ZSTD_MAGIC, ZstdReader, is_lz4_like_ours};
 use crate::error::FormatFault;
 use crate::tfrecord::{HEADER_BYTES, check_header};
 
@@ -105,16 +103,18 @@ type Source<R> = BufReader<Chain<Cursor<Vec<u8>>, Tracked<R>>>;
 /// Small beside what is read at once from a plain shard, which therefore goes around this buffer.
 const SOURCE_BUFFER_BYTES: usize = 64 * 1024;
 
-/// Bytes inflated at once. Where a compressed stream is damaged, what this call inflated before the damage is lost with what
-/// follows it, so this is not larger.
-const INFLATE_BYTES: usize = 32 * 1024;
+/// Bytes that the library for LZ4 inflates at once. Where a stream is damaged, what this call inflated before the damage is lost with what
+/// follows it, so this is not larger. All others give what came before the damage.
+const LZ4_BYTES: usize = 32 * 1024;
 
 enum Stream<R: Read> {
     Plain(Source<R>),
-    Gzip(GzDecoder<Source<R>>),
-    Zlib(ZlibDecoder<Source<R>>),
+    Gzip(DeflateReader<Source<R>>),
+    Zlib(DeflateReader<Source<R>>),
     Zstd(ZstdReader<Source<R>>),
-    Lz4(lz4::Decoder<Source<R>>),
+    Lz4(Lz4Reader<Source<R>>),
+    /// Frames that are not like ours.
+    OtherLz4(lz4::Decoder<Source<R>>),
     Snappy(Box<snap::read::FrameDecoder<Source<R>>>),
     Ended,
 }
@@ -124,6 +124,8 @@ pub(crate) struct Input<R: Read> {
     stream: Stream<R>,
     /// What the stream is called, if it is compressed.
     name: Option<&'static str>,
+    /// How large the blocks of an LZ4 stream may be, by its header.
+    lz4_block_bytes: u64,
 }
 
 impl<R: Read> Input<R> {
@@ -140,9 +142,26 @@ impl<R: Read> Input<R> {
         };
         let mut source = BufReader::with_capacity(SOURCE_BUFFER_BYTES, Cursor::new(head).chain(tracked));
         // No frame at all is no error of LZ4, as it is none of the others that are frames one after the other.
-        let empty = compression == Compression::Lz4 && source.fill_buf()?.is_empty();
+        let lz4_head = if compression == Compression::Lz4 { source.fill_buf()? } else { &[] };
+        let empty = compression == Compression::Lz4 && lz4_head.is_empty();
+        let lz4_block_bytes = lz4_head.get(5).map_or(0, |&descriptor| lz4_block_bytes(descriptor));
         let stream = if empty { Stream::Plain(source) } else { Stream::open(source, compression)? };
-        Ok(Self { stream, name: compression.name() })
+        Ok(Self { stream, name: compression.name(), lz4_block_bytes })
+    }
+
+    /// About how many bytes of memory inflating holds between reads.
+    fn memory_bytes(&self) -> u64 {
+        let state = match &self.stream {
+            Stream::Plain(_) | Stream::Ended => 0,
+            // A window of 32 KiB, tables, and what is read ahead.
+            Stream::Gzip(_) | Stream::Zlib(_) => 64 << 10,
+            Stream::Zstd(decoder) => decoder.memory_bytes(),
+            // A block that came and one that goes, and what blocks may refer to.
+            Stream::OtherLz4(_) => 2 * self.lz4_block_bytes + (192 << 10),
+            Stream::Lz4(decoder) => decoder.memory_bytes(),
+            Stream::Snappy(_) => 144 << 10,
+        };
+        SOURCE_BUFFER_BYTES as u64 + state
     }
 
     /// What its compression is called, if it is compressed.
@@ -152,15 +171,15 @@ impl<R: Read> Input<R> {
 
     /// Reads some bytes into `out`, which is not empty; 0 at the end.
     pub(crate) fn read(&mut self, out: &mut [u8]) -> Result<usize, InputFault> {
-        let inflated = out.len().min(INFLATE_BYTES);
+        let lz4_bytes = out.len().min(LZ4_BYTES);
         loop {
             let (result, source) = match &mut self.stream {
                 Stream::Plain(source) => return source.read(out).map_err(InputFault::Io),
-                Stream::Gzip(decoder) => (decoder.read(&mut out[..inflated]), decoder.get_ref()),
-                Stream::Zlib(decoder) => (decoder.read(&mut out[..inflated]), decoder.get_ref()),
-                Stream::Zstd(decoder) => (decoder.read(&mut out[..inflated]), decoder.get_ref()),
-                Stream::Lz4(decoder) => (decoder.read(&mut out[..inflated]), decoder.reader()),
-                Stream::Snappy(decoder) => (decoder.read(&mut out[..inflated]), decoder.get_ref()),
+                Stream::Gzip(decoder) | Stream::Zlib(decoder) => (decoder.read(out), decoder.get_ref()),
+                Stream::Zstd(decoder) => (decoder.read(out), decoder.get_ref()),
+                Stream::Lz4(decoder) => (decoder.read(out), decoder.get_ref()),
+                Stream::OtherLz4(decoder) => (decoder.read(&mut out[..lz4_bytes]), decoder.reader()),
+                Stream::Snappy(decoder) => (decoder.read(out), decoder.get_ref()),
                 Stream::Ended => return Ok(0),
             };
             let failed = source.get_ref().get_ref().1.failed;
@@ -185,7 +204,8 @@ impl<R: Read> Input<R> {
             // RFC 1952 allows members one after the other; `cat` makes such files.
             Stream::Gzip(decoder) => (decoder.into_inner(), Compression::Gzip, Some(0x1f)),
             Stream::Zlib(decoder) => (decoder.into_inner(), Compression::Zlib, None),
-            Stream::Lz4(decoder) => match decoder.finish() {
+            Stream::Lz4(decoder) => (decoder.into_inner(), Compression::Lz4, Some(LZ4_MAGIC[0])),
+            Stream::OtherLz4(decoder) => match decoder.finish() {
                 (source, Ok(())) => (source, Compression::Lz4, Some(LZ4_MAGIC[0])),
                 (_, Err(_)) => return Err(self.damaged("it ends within a frame")),
             },
@@ -205,6 +225,11 @@ impl<R: Read> Input<R> {
     }
 }
 
+/// The largest block of an LZ4 frame, by the byte of its header that says so.
+fn lz4_block_bytes(descriptor: u8) -> u64 {
+    (64 << 10) << (2 * u32::from(descriptor >> 4 & 7).saturating_sub(4))
+}
+
 /// What a compressed stream inflates to, in order: for whoever reads something else than records from it.
 ///
 /// A damaged stream is an error of the kind [`io::ErrorKind::InvalidData`], and one that is cut of [`io::ErrorKind::UnexpectedEof`] or the
@@ -215,6 +240,11 @@ impl<R: Read> InflateReader<R> {
     /// Inflates `input`, which is compressed as `compression` says.
     pub fn new(input: R, compression: Compression) -> io::Result<Self> {
         Input::open(input, compression).map(Self)
+    }
+
+    /// About how many bytes of memory it holds between reads, besides what `input` does.
+    pub fn memory_bytes(&self) -> u64 {
+        self.0.memory_bytes()
     }
 }
 
@@ -231,13 +261,14 @@ impl<R: Read> Read for InflateReader<R> {
 }
 
 impl<R: Read> Stream<R> {
-    fn open(source: Source<R>, compression: Compression) -> io::Result<Self> {
+    fn open(mut source: Source<R>, compression: Compression) -> io::Result<Self> {
         Ok(match compression {
             Compression::Detect | Compression::None => Self::Plain(source),
-            Compression::Gzip => Self::Gzip(GzDecoder::new(source)),
-            Compression::Zlib => Self::Zlib(ZlibDecoder::new(source)),
+            Compression::Gzip => Self::Gzip(DeflateReader::gzip(source)),
+            Compression::Zlib => Self::Zlib(DeflateReader::zlib(source)),
             Compression::Zstd => Self::Zstd(ZstdReader::new(source)?),
-            Compression::Lz4 => Self::Lz4(lz4::Decoder::new(source)?),
+            Compression::Lz4 if is_lz4_like_ours(source.fill_buf()?) => Self::Lz4(Lz4Reader::new(source)?),
+            Compression::Lz4 => Self::OtherLz4(lz4::Decoder::new(source)?),
             Compression::Snappy => Self::Snappy(Box::new(snap::read::FrameDecoder::new(source))),
         })
     }

@@ -1,12 +1,13 @@
 //! Compressed shards: read whole by any reader of their format, and by blocks or by records by us.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
 
 use bytes::Bytes;
 use forebay_record::{
-    Blocks, Index, Options, Origin, Place, Reader, RecordCompressor, Scope, ShardCompression, ShardCompressor, Sizes,
-    Writer, inflate_block, inflate_record, records_in_block,
+    Blocks, CompressedBlock, Compression, Dictionary, Error, Index, InflateReader, Options, Origin, Place, Reader,
+    RecordCompressor, Scope, ShardCompression, ShardCompressor, Sizes, Writer, inflate_block, inflate_record,
+    records_in_block,
 };
 use proptest::prelude::*;
 
@@ -20,6 +21,17 @@ fn compress(records: &[Vec<u8>], compression: ShardCompression) -> (Vec<u8>, Ind
     }
     let (shard, blocks) = writer.finish().unwrap().finish().unwrap();
     (shard, index, blocks)
+}
+
+/// What a block inflates to.
+fn inflated(shard: &[u8], block: &CompressedBlock, compression: ShardCompression) -> Result<Vec<u8>, Error> {
+    let mut out = vec![0; block.inflated_length as usize];
+    inflate_block(shard, block, compression, "shard", &mut out).map(|()| out)
+}
+
+/// What a record inflates to, without a dictionary.
+fn inflated_record(compressed: &[u8], length: u64, compression: ShardCompression) -> Result<Vec<u8>, Error> {
+    inflate_record(compressed, length, compression, None, Place::default, |length| Ok(vec![0; length]))
 }
 
 /// Records that compress a little: of 64 values, and with a run in each.
@@ -87,6 +99,9 @@ fn names_are_read_as_they_are_written() {
         ("zstd", "zstd-3"),
         ("zstd-fast", "zstd-3-fast"),
         ("zstd-3-checksum-long", "zstd-3-long-checksum"),
+        ("zstd-dictionary-record", "zstd-3-dictionary-record"),
+        ("zstd-19-dictionary-window-17-record", "zstd-19-window-17-dictionary-record"),
+        ("zstd-9-workers-4-long-stream", "zstd-9-long-workers-4-stream"),
         ("lz4-fast-1", "lz4"),
     ] {
         assert_eq!(named(name).to_string(), written);
@@ -120,6 +135,14 @@ fn what_cannot_be_is_refused_with_what_can() {
         ("zstd-3-window-9", "the window's logarithm is from 10 to 27, not `9`"),
         ("zstd-3-rle", "`rle` says nothing to it"),
         ("zstd-3-long-long", "`long` is given twice"),
+        ("zstd-3-dictionary", "add `record`"),
+        ("zstd-3-dictionary-stream", "add `record`"),
+        ("zstd-3-window-16-dictionary-record", "a window below 17 does not reach back over all of a dictionary"),
+        ("zstd-3-dictionary-dictionary-record", "`dictionary` is given twice"),
+        ("zlib-6-dictionary-record", "`dictionary` says nothing to it"),
+        ("zstd-3-workers-2", "add `stream`"),
+        ("zstd-3-workers-2-record", "add `stream`"),
+        ("zstd-3-workers-65-stream", "the number of workers is from 1 to 64, not `65`"),
         ("lz4-9", "`9` says nothing to it; it takes `fast-1` to `fast-65537` or `hc-2` to `hc-12`"),
         ("lz4-hc-13", "the level of `hc` is from 2 to 12, not `13`"),
         ("lz4-hc", "`hc` needs a number"),
@@ -196,7 +219,7 @@ fn the_tools_of_each_format_read_it() {
                 assert!(run(tool, &shard).is_none_or(|inflated| inflated == plain), "{name}-{scope}: {}", tool[0]);
             }
         }
-        let mut by_record = RecordCompressor::new(named(&format!("{name}-record"))).unwrap();
+        let mut by_record = RecordCompressor::new(named(&format!("{name}-record")), None).unwrap();
         let compressed = by_record.compress(&records[0]).unwrap();
         for tool in tools {
             assert!(run(tool, compressed).is_none_or(|inflated| inflated == records[0]), "{name}-record: {}", tool[0]);
@@ -217,8 +240,7 @@ fn each_block_inflates_on_its_own() {
         // Backwards, so that nothing can come from the block before.
         for block in blocks.entries().iter().rev() {
             let compressed = &shard[block.offset as usize..block.end() as usize];
-            let mut frames = Vec::new();
-            inflate_block(compressed, block, compression, "shard", &mut frames).unwrap();
+            let frames = inflated(compressed, block, compression).unwrap();
             let inside = |entry: &forebay_record::Location| {
                 entry.offset >= block.inflated_offset && entry.end() <= block.inflated_end()
             };
@@ -275,13 +297,13 @@ fn nothing_inflates_more_than_its_algorithm_can() {
             let text = blocks.to_text();
             Blocks::parse(text.as_bytes(), compression.algorithm, "a")
                 .unwrap_or_else(|error| panic!("{name}: {error}"));
-            let (mut out, block) = (Vec::new(), blocks.entries()[0]);
-            inflate_block(&shard[block.offset as usize..], &block, compression, "a", &mut out).ok();
+            let block = blocks.entries()[0];
+            inflated(&shard[block.offset as usize..block.end() as usize], &block, compression).unwrap();
         }
         let compression = named(&format!("{name}-record"));
-        let mut records = RecordCompressor::new(compression).unwrap();
+        let mut records = RecordCompressor::new(compression, None).unwrap();
         let compressed = records.compress(&zeros[0]).unwrap();
-        assert_eq!(inflate_record(compressed, 8 << 20, compression, Place::default).unwrap(), zeros[0], "{name}");
+        assert_eq!(inflated_record(compressed, 8 << 20, compression).unwrap(), zeros[0], "{name}");
     }
 }
 
@@ -289,14 +311,98 @@ fn nothing_inflates_more_than_its_algorithm_can() {
 fn a_record_that_promises_too_much_is_refused_before_there_is_memory_for_it() {
     for name in NAMES {
         let compression = named(&format!("{name}-record"));
-        let mut records = RecordCompressor::new(compression).unwrap();
+        let mut records = RecordCompressor::new(compression, None).unwrap();
         let compressed = records.compress(b"a short record").unwrap().to_vec();
-        let error = |length| inflate_record(&compressed, length, compression, Place::default).unwrap_err().to_string();
+        let error = |length| inflated_record(&compressed, length, compression).unwrap_err().to_string();
         assert!(error(u64::from(u32::MAX)).contains("cannot inflate to 4294967295"), "{}", error(u64::from(u32::MAX)));
         for length in [0, 13, 15, 100] {
             assert!(error(length).contains("the compressed record is damaged: "), "{name}: {}", error(length));
         }
     }
+}
+
+/// Small records that have much in common, as rows of a table have.
+fn rows(count: usize) -> Vec<Vec<u8>> {
+    let row = |number: usize| {
+        let (name, city) = (["Anna", "Bert", "Carla", "Dora"][number % 4], ["Berlin", "Potsdam"][number / 3 % 2]);
+        format!(
+            "{{\"identifier\": {number}, \"name\": \"{name}\", \"city\": \"{city}\", \"score\": {}}}",
+            number * 7919 % 1000
+        )
+    };
+    (0..count).map(|number| row(number).into_bytes()).collect()
+}
+
+/// With every level and every strategy a dictionary makes small records smaller, and only it makes them readable again.
+#[test]
+fn a_dictionary_helps_at_every_level() {
+    let rows = rows(2000);
+    let dictionary = Dictionary::train(rows.iter().map(|row| &row[..])).unwrap();
+    assert_eq!(Dictionary::train(rows.iter().map(|row| &row[..])).unwrap().bytes(), dictionary.bytes());
+    let read = Dictionary::parse(dictionary.bytes().clone(), "a.dictionary").unwrap();
+    let levels = (1..=22).map(|level| format!("zstd-{level}")).chain((1..=7).map(|level| format!("zstd-fast-{level}")));
+    let strategies = NAMES.iter().filter(|name| name.starts_with("zstd") && !name.contains("window-10"));
+    for name in levels.chain(strategies.map(|name| (*name).to_owned())) {
+        let compression = named(&format!("{name}-dictionary-record"));
+        let mut with = RecordCompressor::new(compression, Some(&dictionary)).unwrap();
+        let mut without = RecordCompressor::new(named(&format!("{name}-record")), None).unwrap();
+        let (mut small, mut large) = (0, 0);
+        for row in rows.iter().step_by(100) {
+            let compressed = with.compress(row).unwrap();
+            small += compressed.len();
+            large += without.compress(row).unwrap().len();
+            let inflate = |dictionary| {
+                let length = row.len() as u64;
+                inflate_record(compressed, length, compression, dictionary, Place::default, |length| {
+                    Ok(vec![0; length])
+                })
+            };
+            assert_eq!(inflate(Some(&read)).unwrap(), *row);
+            assert!(inflate(None).unwrap_err().to_string().contains("the compressed record is damaged"));
+        }
+        assert!(small * 2 < large, "{name}: {small} bytes with a dictionary, {large} without");
+    }
+    assert!(RecordCompressor::new(named("zstd-3-dictionary-record"), None).is_err());
+}
+
+/// The program reads what was compressed with a dictionary, if it is given that.
+#[test]
+fn the_program_reads_what_a_dictionary_made() {
+    let rows = rows(2000);
+    let dictionary = Dictionary::train(rows.iter().map(|row| &row[..])).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("records.dictionary");
+    std::fs::write(&path, dictionary.bytes()).unwrap();
+    let mut compressor = RecordCompressor::new(named("zstd-3-dictionary-record"), Some(&dictionary)).unwrap();
+    let compressed = compressor.compress(&rows[7]).unwrap();
+    let inflated = run(&["zstd", "-dcq", "-D", path.to_str().unwrap()], compressed);
+    assert!(inflated.is_none_or(|inflated| inflated == rows[7]));
+}
+
+#[test]
+fn what_is_no_dictionary_is_refused() {
+    let rows = rows(2000);
+    let dictionary = Dictionary::train(rows.iter().map(|row| &row[..])).unwrap();
+    for bytes in [Bytes::new(), Bytes::from_static(b"content"), dictionary.bytes().slice(..12)] {
+        let error = Dictionary::parse(bytes, "a.dictionary").unwrap_err().to_string();
+        assert!(error.contains("`a.dictionary`") && error.contains("no dictionary of Zstandard"), "{error}");
+    }
+    let error = Dictionary::train([&b"a record"[..]]).unwrap_err().to_string();
+    assert!(error.contains("no dictionary can be trained on 1 records of 8 bytes"), "{error}");
+}
+
+/// What workers make of a stream does not depend on how many there are, nor on when they are done.
+#[test]
+fn workers_give_the_same_bytes() {
+    let records = records(2500, 10_000);
+    let shard = |workers: usize| compress(&records, named(&format!("zstd-1-window-18-workers-{workers}-stream"))).0;
+    let first = shard(1);
+    for workers in [2, 3, 3, 8] {
+        assert!(shard(workers) == first, "{workers} workers");
+    }
+    let read = Reader::new(&first[..], "shard", Options::default()).unwrap();
+    assert!(read.map(|record| record.unwrap().data).eq(records.iter().map(|record| &record[..])));
+    assert!(run(&["zstd", "-dcq"], &first).is_none_or(|inflated| inflated.len() == records.len() * 10_016));
 }
 
 #[test]
@@ -336,7 +442,7 @@ proptest! {
             let mut all = Vec::new();
             for block in blocks.entries() {
                 let compressed = &shard[block.offset as usize..block.end() as usize];
-                inflate_block(compressed, block, compression, "shard", &mut all).unwrap();
+                all.extend(inflated(compressed, block, compression).unwrap());
             }
             prop_assert_eq!(all.len() as u64, index.end());
             let base = Origin { shard: "shard", record: 0, offset: 0 };
@@ -349,10 +455,64 @@ proptest! {
             prop_assert_eq!(&read, &records);
         }
         let compression = ShardCompression { scope: Scope::Record, ..named(name) };
-        let mut compressor = RecordCompressor::new(compression).unwrap();
+        let mut compressor = RecordCompressor::new(compression, None).unwrap();
         for record in &records {
             let compressed = compressor.compress(record).unwrap();
-            prop_assert_eq!(&inflate_record(compressed, record.len() as u64, compression, Place::default).unwrap(), record);
+            prop_assert_eq!(&inflated_record(compressed, record.len() as u64, compression).unwrap(), record);
+        }
+    }
+
+    /// A shard that is cut, or has a flipped bit: what comes before that comes, and then an error with a name. By blocks, everything comes
+    /// but the block that was hit.
+    #[test]
+    fn everything_before_the_damage_comes(
+        name in prop::sample::select(&NAMES[..]),
+        bytes in 50_usize..5_000,
+        at in any::<prop::sample::Index>(),
+        bit in 0_u8..8,
+        cut: bool,
+    ) {
+        let written = records(1_200_000 / bytes, bytes);
+        for scope in [Scope::Block, Scope::Stream] {
+            let compression = ShardCompression { scope, ..named(name) };
+            let (shard, index, blocks) = compress(&written, compression);
+            let at = at.index(shard.len());
+            let mut damaged = shard.clone();
+            if cut { damaged.truncate(at) } else { damaged[at] ^= 1 << bit }
+            // What can be made of the bytes before.
+            let kind = Compression::of(&shard[..12.min(shard.len())]);
+            let mut before = Vec::new();
+            let _ = InflateReader::new(&shard[..at], kind).and_then(|mut stream| stream.read_to_end(&mut before));
+            let whole = index.iter().take_while(|location| location.end() <= before.len() as u64).count();
+            let options = Options { compression: kind, ..Options::default() };
+            let (mut read, mut error) = (0, None);
+            match Reader::new(&damaged[..], "shard", options) {
+                Ok(reader) => for record in reader {
+                    match record {
+                        Ok(record) => {
+                            prop_assert_eq!(&record.data[..], &written[read][..]);
+                            read += 1;
+                        }
+                        Err(found) => error = Some(found.to_string()),
+                    }
+                }
+                Err(found) => error = Some(found.to_string()),
+            }
+            prop_assert!(read >= whole, "{name}: {read} of {whole} records before byte {at}");
+            // A shard may be cut between two frames, and those of Snappy have no end: only its size in the manifest shows that.
+            let has_end = match kind {
+                Compression::Gzip | Compression::Zlib => true,
+                Compression::Zstd | Compression::Lz4 => scope == Scope::Stream,
+                _ => false,
+            };
+            prop_assert!(error.is_some() || read == written.len() || at == 0 || cut && !has_end, "{name}: loss in silence");
+            for block in blocks.entries().iter().filter(|_| scope == Scope::Block) {
+                let range = block.offset as usize..block.end() as usize;
+                let hit = if cut { at < range.end } else { range.contains(&at) };
+                if !hit {
+                    prop_assert!(inflated(&damaged[range.clone()], block, compression).is_ok());
+                }
+            }
         }
     }
 
@@ -370,10 +530,8 @@ proptest! {
             let offset = block.offset as usize + at.index(block.length as usize);
             shard[offset] = value;
             let end = block.offset as usize + cut.index(block.length as usize + 1);
-            let mut out = Vec::new();
             // Wrong bytes may inflate to the right length: the records' checksums find that.
-            let _ = inflate_block(&shard[block.offset as usize..end], &block, compression, "shard", &mut out);
-            prop_assert!(out.len() as u64 <= block.inflated_length);
+            let _ = inflated(&shard[block.offset as usize..end], &block, compression);
             // From front to back, too: whatever comes out is a record that was written.
             let written = records(3, 2_000);
             let options = Options { on_damage: forebay_record::OnDamage::Skip, ..Options::default() };
@@ -382,12 +540,12 @@ proptest! {
             }
         }
         let compression = ShardCompression { scope: Scope::Record, ..named(name) };
-        let mut compressor = RecordCompressor::new(compression).unwrap();
+        let mut compressor = RecordCompressor::new(compression, None).unwrap();
         let mut compressed = compressor.compress(&records(1, 2_000)[0]).unwrap().to_vec();
         let offset = at.index(compressed.len());
         compressed[offset] = value;
         compressed.truncate(cut.index(compressed.len() + 1));
-        if let Ok(record) = inflate_record(&compressed, 2_000, compression, Place::default) {
+        if let Ok(record) = inflated_record(&compressed, 2_000, compression) {
             prop_assert_eq!(record.len(), 2_000);
         }
     }

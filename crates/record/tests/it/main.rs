@@ -11,6 +11,7 @@ mod damage;
 mod example;
 mod golden;
 mod index;
+mod interop;
 mod messages;
 mod mutants;
 mod reader;

@@ -34,7 +34,7 @@ fn errors_name_shard_record_offset_expected_and_found() {
         ),
         (
             read_all(b"not gzip at all", gzip_options).unwrap_err().to_string(),
-            "record 0 of `small.tfrecord` at byte 0: the GZIP stream is damaged: invalid gzip header",
+            "record 0 of `small.tfrecord` at byte 0: the GZIP stream is damaged: incorrect header check",
         ),
         (
             read_all(&[0x28, 0xb5, 0x2f, 0xfd], Options::default()).unwrap_err().to_string(),

@@ -114,7 +114,7 @@ impl Subject<'_> {
         })
     }
 
-    /// The same split kept in several forms: storage on the left, throughput on the right.
+    /// The same split kept in several forms: storage, throughput, and the time that it takes offline.
     pub(super) fn encodings(&self) -> Option<Plot> {
         let has_forms = |one: &&Analyzed| {
             let name = name_of(one);
@@ -135,6 +135,7 @@ impl Subject<'_> {
         let panels = vec![
             panel("Storage", Quantity::Bytes, 3, |one| one.ranked.summary.storage_bytes_total as f64),
             panel("Throughput", Quantity::Rate, 0, |one| one.ranked.summary.samples_per_second),
+            panel("Offline time", Quantity::Seconds, 4, |one| one.ranked.summary.prep_seconds_total),
         ];
         let times = |factor: f64| format!("{} ×", units::number(factor));
         let row = |one: &&Analyzed| {
@@ -144,18 +145,19 @@ impl Subject<'_> {
                 or_dash(one.space_saving, units::percent),
                 units::number(one.ranked.summary.samples_per_second),
                 or_dash(one.throughput_factor, times),
+                units::seconds(one.ranked.summary.prep_seconds_total),
                 or_dash(one.prep_factor, times),
             ]
         };
         Some(Plot {
             id: "compression",
             title: "Compression",
-            note: "The same split kept as it is and encoded: what it saves in storage, and what it does to throughput. Factors are \
-                   against the split as it is."
+            note: "The same split kept as it is, compressed and encoded: what it saves in storage, what it does to throughput, and how \
+                   long it takes to prepare all samples once. Factors are against the split as it is."
                 .to_owned(),
             figure: Figure::Bars(Bars { panels, legend: Vec::new() }),
             grid: self.grid(
-                &["strategy", "storage", "saved", "samples/s", "throughput", "preparation"],
+                &["strategy", "storage", "saved", "samples/s", "throughput", "offline", "offline time"],
                 forms.iter().map(row).collect(),
             ),
         })

@@ -2,6 +2,7 @@
 
 mod choices;
 mod compared;
+mod compression;
 mod single;
 mod system;
 mod work;
@@ -13,6 +14,8 @@ use super::html::escape;
 use super::lines::Lines;
 use super::scatter::Scatter;
 use super::svg::{Size, Svg};
+
+pub(super) use compression::{Gain, gains};
 
 /// One plot.
 pub(super) struct Plot {
@@ -129,6 +132,8 @@ impl Subject<'_> {
             self.sample_counts(),
             self.sample_sizes(),
             self.shuffles(),
+            self.compression_gains(),
+            self.compression_speeds(),
             self.encodings(),
         ];
         all.into_iter().flatten().collect()

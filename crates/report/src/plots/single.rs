@@ -5,7 +5,7 @@ use forebay_plan::{Analyzed, units};
 use super::super::bars::{Bar, Bars, Panel, Part, Row};
 use super::super::html::escape;
 use super::super::scale::Quantity;
-use super::super::scatter::{Dot, Scatter};
+use super::super::scatter::{Dot, Scatter, Side};
 use super::super::svg::Key;
 use super::{Figure, Plot, Subject, or_dash};
 
@@ -39,8 +39,8 @@ impl Subject<'_> {
             let front = if one.pareto { ", on the front" } else { "" };
             Dot {
                 label: summary.name.clone(),
-                storage_bytes: bytes,
-                samples_per_second: rate,
+                across: bytes,
+                upwards: rate,
                 series: self.series(&summary.name),
                 front: one.pareto_storage_throughput,
                 best: self.is_chosen(&summary.name),
@@ -71,7 +71,13 @@ impl Subject<'_> {
             note: "Up is faster, left is smaller. What is not on the front is beaten in both by another; the ring is the one to \
                    keep."
                 .to_owned(),
-            figure: Figure::Scatter(Scatter { points: self.strategies().iter().map(dot).collect() }),
+            figure: Figure::Scatter(Scatter {
+                across: Side { quantity: Quantity::Bytes, name: "storage for all samples" },
+                upwards: Side { quantity: Quantity::Rate, name: "" },
+                level: None,
+                keys: Vec::new(),
+                points: self.strategies().iter().map(dot).collect(),
+            }),
             grid: self.grid(
                 &["strategy", "storage", "samples/s", "prepare", "on the front", "with preparation time"],
                 self.strategies().iter().map(row).collect(),

@@ -34,24 +34,28 @@ impl Tried<'_> {
 
 /// What was found; `None` where nothing was.
 pub(super) fn headline(kind: &Kind, runs: &[PlannedRun], profiles: &[Profile], findings: &[Finding]) -> Option<String> {
-    let tried = |(run, profile)| {
-        let all = of_run(findings, run);
-        let best = fastest(all.iter().copied())?;
-        Some(Tried { run, profile, all, best })
-    };
-    let tried: Vec<Tried> = runs.iter().zip(profiles).filter_map(tried).collect();
+    let tried = tried(runs, profiles, findings);
     let best = tried.iter().max_by(|one, other| one.rate().total_cmp(&other.rate()))?;
     let first = tried.first()?;
     match kind {
         Kind::Strategies(_) => Some(strategies(first)),
         Kind::Caching(_) => Some(caching(first, best)),
-        Kind::Compression(_) => Some(compression(first)),
+        Kind::Compression(_) => compressions(&tried).into_iter().next(),
         Kind::Parallelism(_) => parallelism(&tried, best),
         Kind::SampleCount(_) => sample_count(&tried),
         Kind::SampleSize(_) => sample_size(&tried),
         Kind::Shuffle(_) => shuffle(&tried),
         Kind::AddStep(add) => added(&tried, &add.at),
     }
+}
+
+fn tried<'a>(runs: &'a [PlannedRun], profiles: &'a [Profile], findings: &'a [Finding]) -> Vec<Tried<'a>> {
+    let tried = |(run, profile)| {
+        let all = of_run(findings, run);
+        let best = fastest(all.iter().copied())?;
+        Some(Tried { run, profile, all, best })
+    };
+    runs.iter().zip(profiles).filter_map(tried).collect()
 }
 
 fn of_run<'f>(findings: &'f [Finding], run: &PlannedRun) -> Vec<&'f Finding> {
@@ -82,6 +86,20 @@ fn caching(none: &Tried, best: &Tried) -> String {
     };
     let factor = times(best.rate(), none.rate());
     format!("{what}: {}, {factor} the fastest with nothing cached (`{}`).", best.words(), none.best.strategy)
+}
+
+/// What compression gains of each pipeline, where it gains the most first.
+fn compressions(tried: &[Tried]) -> Vec<String> {
+    let gain = |one: &Tried| one.best.throughput_factor.unwrap_or(1.0);
+    let mut ordered: Vec<&Tried> = tried.iter().collect();
+    ordered.sort_by(|one, other| gain(other).total_cmp(&gain(one)));
+    let place = |one: &Tried| if tried.len() > 1 { format!("In `{}`: ", one.best.pipeline) } else { String::new() };
+    ordered.iter().map(|one| place(one) + &compression(one)).collect()
+}
+
+/// What compression gains of the pipelines that the headline is not about.
+pub(super) fn more_compressions(runs: &[PlannedRun], profiles: &[Profile], findings: &[Finding]) -> Vec<String> {
+    compressions(&tried(runs, profiles, findings)).into_iter().skip(1).collect()
 }
 
 fn compression(tried: &Tried) -> String {

@@ -65,9 +65,9 @@ enum Kind {
         after_help = "Examples:\n  forebay experiment caching cv --data photos/\n  forebay experiment caching cv --data photos/ --strategy resized --strategy decoded"
     )]
     Caching(Usual),
-    /// Compare compressions of records: storage and throughput
+    /// Compare compressions of records: their ratio and speed alone, storage, offline time and throughput
     #[command(
-        after_help = "Examples:\n  forebay experiment compression cv --data photos/\n  forebay experiment compression cv --data photos/ --compression gzip-1 --compression zlib"
+        after_help = "Examples:\n  forebay experiment compression cv --data photos/ --storage hdd\n  forebay experiment compression cv --data photos/ --also nlp=pages/\n  forebay experiment compression cv --data photos/ --compression gzip-1 --compression zlib"
     )]
     Compression(Compression),
     /// Scale the number of threads and shards
@@ -149,9 +149,29 @@ struct Usual {
 struct Compression {
     #[command(flatten)]
     usual: Usual,
-    /// Compression to compare, e.g. `gzip-1`, `zlib-6-rle`, `zstd-3`, `lz4` or `snappy-record` (repeatable) [default: gzip and zlib]
+    /// Compression to compare (repeatable), e.g. `gzip-1`, `zlib-6-rle`, `zstd-3`, `lz4-hc-9`, `snappy-record`, or another storage format, e.g. `png`
     #[arg(long = "compression", value_name = "NAME")]
+    #[arg(default_values = ["gzip", "zlib-6-rle", "zstd-1", "zstd-3", "zstd-9", "lz4", "snappy"])]
     compressions: Vec<String>,
+    /// Another pipeline and the folder with its files, e.g. `nlp=pages/` (repeatable)
+    #[arg(long, value_name = "PIPELINE=FOLDER", help_heading = INPUT, value_parser = also)]
+    also: Vec<Also>,
+}
+
+/// One more pipeline, and its data.
+#[derive(Debug, Clone)]
+struct Also {
+    pipeline: String,
+    data: PathBuf,
+}
+
+fn also(text: &str) -> Result<Also, String> {
+    match text.split_once('=') {
+        Some((pipeline, data)) if !pipeline.is_empty() && !data.is_empty() => {
+            Ok(Also { pipeline: pipeline.to_owned(), data: data.into() })
+        }
+        _ => Err("expected a pipeline and a folder, e.g. `nlp=pages/`".to_owned()),
+    }
 }
 
 #[derive(Debug, Clone, Args)]
@@ -249,7 +269,14 @@ impl Arguments {
     /// What it reads.
     pub(super) fn inputs(&self) -> Vec<&Path> {
         let Ok(on) = self.kind.on() else { return Vec::new() };
-        arguments::named_file(&on.pipeline).into_iter().chain([on.data.as_path()]).collect()
+        let also: &[Also] = if let Kind::Compression(compression) = &self.kind { &compression.also } else { &[] };
+        let mut inputs: Vec<&Path> = Vec::new();
+        let others = also.iter().map(|also| (&also.pipeline, also.data.as_path()));
+        for (pipeline, data) in std::iter::once((&on.pipeline, on.data.as_path())).chain(others) {
+            inputs.extend(arguments::named_file(pipeline));
+            inputs.push(data);
+        }
+        inputs
     }
 }
 

@@ -14,7 +14,7 @@ use forebay_plan::{Caching, Runs};
 use forebay_record::name_text;
 use serde::{Deserialize, Serialize};
 
-use super::{AddStep, Common, Kind, On, SampleSize};
+use super::{AddStep, Common, Compression, Kind, On, SampleSize};
 use crate::arguments;
 use crate::error::{Error, Result};
 use crate::file_list::{ListArguments, listing_options};
@@ -106,6 +106,8 @@ impl PlannedRun {
             on_error: common.on_error.choice(),
             work_folder: work_folder.to_owned(),
             strategies: self.strategies.clone(),
+            // An experiment measures what it was asked to, and nothing besides.
+            compressions: Vec::new(),
         }
     }
 
@@ -192,19 +194,7 @@ impl Kind {
                 };
                 Ok(kinds.map(cached).to_vec())
             }
-            Self::Compression(compression) => {
-                let usual = &compression.usual;
-                let mut run = PlannedRun::new("compression", &usual.on, usual.threads.count())?;
-                let names = if compression.compressions.is_empty() {
-                    vec!["gzip".to_owned(), "zlib".to_owned()]
-                } else {
-                    compression.compressions.clone()
-                };
-                let forms = names.iter().map(|name| name.parse()).collect::<Result<Vec<StorageFormat>, _>>()?;
-                run.strategies = strategies(&run.pipeline, &usual.on.strategies, &forms)?;
-                run.strategies.retain(|strategy| !strategy.split.keeps_files());
-                Ok(vec![run])
-            }
+            Self::Compression(compression) => compression.runs(),
             Self::Parallelism(parallelism) => {
                 let threads = if parallelism.threads.is_empty() {
                     let cores = forebay_engine::cores();
@@ -248,6 +238,28 @@ impl Kind {
             }
             Self::AddStep(add) => add.runs(),
         }
+    }
+}
+
+impl Compression {
+    /// A run for each data set, over all splits and compressions.
+    fn runs(&self) -> Result<Vec<PlannedRun>> {
+        let forms = self.compressions.iter().map(|name| name.parse()).collect::<Result<Vec<StorageFormat>, _>>()?;
+        let usual = &self.usual;
+        let others = self.also.iter().map(|also| {
+            let (pipeline, data) = (also.pipeline.clone(), also.data.clone());
+            On { pipeline, data, ..usual.on.clone() }
+        });
+        let mut runs = Vec::new();
+        for (number, on) in std::iter::once(usual.on.clone()).chain(others).enumerate() {
+            // Not by the pipeline's name: a pipeline file chooses names, and must not choose files.
+            let name = if number == 0 { "compression".to_owned() } else { format!("compression-{}", number + 1) };
+            let mut run = PlannedRun::new(&name, &on, usual.threads.count())?;
+            run.strategies = strategies(&run.pipeline, &on.strategies, &forms)?;
+            run.strategies.retain(|strategy| !strategy.split.keeps_files());
+            runs.push(run);
+        }
+        Ok(runs)
     }
 }
 

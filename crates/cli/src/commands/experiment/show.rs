@@ -3,7 +3,7 @@
 use forebay_plan::{Profile, StepCost, analyze, summarize, units};
 use serde::Serialize;
 
-use super::headline::headline;
+use super::headline::{headline, more_compressions};
 use super::planned::PlannedRun;
 use super::{Kind, Outcome};
 use crate::error::{Error, Result};
@@ -13,6 +13,7 @@ use crate::output::{Align, Page, Table};
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Finding {
     pub(super) run: String,
+    pub(super) pipeline: String,
     pub(super) strategy: String,
     pub(super) samples_per_second: f64,
     pub(super) bytes_per_sample: f64,
@@ -20,6 +21,12 @@ pub(super) struct Finding {
     pub(super) prep_seconds_total: f64,
     /// Whether the strategy is kept in another form than plainly, and what that saves in storage.
     pub(super) space_saving: Option<f64>,
+    /// Throughput over that of the split as it is.
+    pub(super) throughput_factor: Option<f64>,
+    /// What its compression does alone, on one thread and in memory.
+    pub(super) compression_ratio: Option<f64>,
+    pub(super) compress_bytes_per_second: Option<f64>,
+    pub(super) decompress_bytes_per_second: Option<f64>,
 }
 
 /// Every strategy of every run, in order.
@@ -31,6 +38,11 @@ pub(super) fn findings(runs: &[PlannedRun], profiles: &[Profile]) -> Result<Vec<
         for (summary, analyzed) in summarize(profile, None).map_err(planning)?.into_iter().zip(analysis.strategies) {
             all.push(Finding {
                 run: run.name.clone(),
+                pipeline: run.pipeline.name().to_owned(),
+                throughput_factor: analyzed.throughput_factor,
+                compression_ratio: analyzed.compression_ratio,
+                compress_bytes_per_second: analyzed.compress_bytes_per_second,
+                decompress_bytes_per_second: analyzed.decompress_bytes_per_second,
                 samples_per_second: summary.samples_per_second,
                 bytes_per_sample: analyzed.bytes_per_sample,
                 storage_bytes_total: summary.storage_bytes_total,
@@ -70,7 +82,10 @@ pub(super) fn remarks(kind: &Kind, runs: &[PlannedRun], profiles: &[Profile], fi
                 remarks.extend(between(findings, first, last, &format!("Going from `{first}` to `{last}`")));
             }
         }
-        Kind::Compression(_) => remarks.extend(most_saved(findings)),
+        Kind::Compression(_) => {
+            remarks.extend(more_compressions(runs, profiles, findings));
+            remarks.extend(runs.iter().filter_map(|run| most_saved(findings, run, runs.len() > 1)));
+        }
         Kind::SampleSize(_) => remarks.extend(smallest_and_largest(findings)),
         Kind::Shuffle(_) => {
             remarks.extend(shuffle_cost(findings));
@@ -117,14 +132,15 @@ fn step_cost(findings: &[Finding]) -> Vec<String> {
     with.iter().filter_map(remark).collect()
 }
 
-fn most_saved(findings: &[Finding]) -> Option<String> {
+fn most_saved(findings: &[Finding], run: &PlannedRun, several: bool) -> Option<String> {
     let saved = |finding: &&Finding| finding.space_saving.unwrap_or(f64::MIN);
-    let best = findings.iter().filter(|finding| finding.space_saving.is_some());
+    let best = findings.iter().filter(|finding| finding.run == run.name && finding.space_saving.is_some());
     let best = best.max_by(|one, other| saved(one).total_cmp(&saved(other)))?;
     let plain = best.strategy.split('+').next().unwrap_or_default();
     let factor = best.samples_per_second / rate_of(findings, &best.run, plain)?;
+    let place = if several { format!("In `{}`, ", best.pipeline) } else { String::new() };
     Some(format!(
-        "`{}` saves the most storage, {}, at {} times the throughput of `{plain}`.",
+        "{place}`{}` saves the most storage, {}, at {} times the throughput of `{plain}`.",
         best.strategy,
         units::percent(best.space_saving?),
         units::number(factor)
@@ -248,26 +264,37 @@ fn rates_table(outcome: &Outcome) -> Table {
     table
 }
 
-/// What each form saves and costs.
+/// What each form does alone, and what it saves, gains and costs.
 fn forms_table(outcome: &Outcome) -> Table {
-    let mut table = Table::new(&[
+    let several = outcome.runs.len() > 1;
+    let head = [
         ("strategy", Align::Left),
+        ("ratio", Align::Right),
+        ("compress", Align::Right),
+        ("decompress", Align::Right),
         ("samples/s", Align::Right),
+        ("gain", Align::Right),
         ("storage", Align::Right),
         ("saved", Align::Right),
         ("prepare", Align::Right),
-    ]);
+    ];
+    let first = [("pipeline", Align::Left)];
+    let mut table = Table::new(&[&first[..usize::from(several)], &head].concat());
+    let dash = |value: Option<f64>, text: fn(f64) -> String| value.map_or_else(|| "-".to_owned(), text);
     for finding in &outcome.findings {
-        table.row(
-            [
-                finding.strategy.clone(),
-                units::number(finding.samples_per_second),
-                units::bytes(finding.storage_bytes_total as f64),
-                finding.space_saving.map_or_else(|| "-".to_owned(), units::percent),
-                units::seconds(finding.prep_seconds_total),
-            ],
-            false,
-        );
+        let cells = [
+            finding.strategy.clone(),
+            dash(finding.compression_ratio, units::number),
+            dash(finding.compress_bytes_per_second, units::bytes_per_second),
+            dash(finding.decompress_bytes_per_second, units::bytes_per_second),
+            units::number(finding.samples_per_second),
+            dash(finding.throughput_factor, |factor| format!("{}×", units::number(factor))),
+            units::bytes(finding.storage_bytes_total as f64),
+            dash(finding.space_saving, units::percent),
+            units::seconds(finding.prep_seconds_total),
+        ];
+        let first = [finding.pipeline.clone()];
+        table.row([&first[..usize::from(several)], &cells].concat(), false);
     }
     table
 }

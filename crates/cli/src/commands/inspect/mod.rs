@@ -83,7 +83,7 @@ enum Outcome {
     Images(folder::Found),
     /// Another folder.
     Files(folder::Found),
-    Pipeline(documents::PipelineFound),
+    Pipeline(Box<documents::PipelineFound>),
     Profile(Box<super::profile::Outcome>),
     Plan(Box<forebay_plan::Plan>),
 }
@@ -95,7 +95,7 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
     {
         // As it is, so that it can be sent to a file. The page has nothing to add that its own comments do not say.
         let found = documents::pipeline(name, text, true)?;
-        return output.present(&Outcome::Pipeline(found), |_, page| page.lines(text));
+        return output.present(&Outcome::Pipeline(Box::new(found)), |_, page| page.lines(text));
     }
     let outcome = look(arguments)?;
     output.present(&outcome, Outcome::show)?;
@@ -199,7 +199,9 @@ fn look_at_file(path: &Path, bytes: u64, verify: bool, record: Option<u64>) -> R
         Sort::Index => Outcome::Index(tars::index(path, bytes)?),
         Sort::Html | Sort::Text => Outcome::Text(texts::inspect(path, sort, bytes)?),
         Sort::Json => return documents::json(path, &text()?, verify, record),
-        Sort::Pipeline => Outcome::Pipeline(documents::pipeline(&path.display().to_string(), &text()?, false)?),
+        Sort::Pipeline => {
+            Outcome::Pipeline(Box::new(documents::pipeline(&path.display().to_string(), &text()?, false)?))
+        }
         Sort::Compressed => {
             let problem = format!("`{}` is compressed, and `inspect` does not look into it", one_line(path));
             let remedy = "decompress it first (`gunzip`, `unzstd`); sources may be compressed";

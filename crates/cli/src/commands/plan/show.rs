@@ -21,6 +21,12 @@ pub(crate) fn show(plan: &Plan, page: &mut Page) {
         let out = ranked.excluded.as_ref().map_or_else(String::new, |excluded| format!("; excluded: {excluded}"));
         page.hanging("- ", &format!("{}: {}{out}", ranked.summary.name, ranked.sentence));
     }
+    if !plan.compressions.is_empty() {
+        page.heading("Compression");
+        for choice in &plan.compressions {
+            page.hanging("- ", &format!("{}: {}", choice.strategy, choice.sentence));
+        }
+    }
     if let Some(machine) = &plan.other_machine {
         page.heading("The other machine");
         page.paragraph(&format!("{}.", describe_machine(machine)));

@@ -1,0 +1,261 @@
+//! Reading compressed shards beside the libraries that inflate them, on two threads beside one, and what zlib's strategies cost.
+//!
+//! The data are decoded photos, as a data set that keeps pixels has them. Ours is the whole way from a shard in memory to samples: blocks
+//! are found, inflated, their records' checksums looked at, and taken apart. Theirs is one call for all of the same bytes, into memory that
+//! is there already.
+
+use std::hint::black_box;
+use std::io::Write as _;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::ScopedJoinHandle;
+
+use forebay_engine::build::{Build, BuildOptions};
+use forebay_engine::data::{Dataset, Listing};
+use forebay_engine::load::OnError;
+use forebay_engine::source::{Shards, Source};
+use forebay_pipeline::{Pipeline, Strategy};
+use forebay_record::{Scope, ShardCompressor};
+use forebay_storage::{Folder, MemoryStorage, Storage};
+
+use crate::Outcome;
+use crate::inflating::{Library, Piece};
+use crate::measure::{Row, in_turn};
+
+/// Only the source matters: nothing is done to the bytes.
+const PIPELINE: &str = "name = \"pixels\"\n[source]\nfiles = \"**/*.npy\"\nfield = \"tensor\"\n\
+                        [[step]]\nop = \"decode_npy\"\ntype = \"uint8[1]\"\n";
+
+const SHARDS: usize = 4;
+
+/// The least that is good enough of a library's speed, and of two threads beside one.
+const LIBRARY_BAR: f64 = 0.9;
+const THREADS_BAR: f64 = 1.8;
+
+/// What is read, beside what: libraries that inflate the same bytes.
+const BESIDE: [(&str, &[Library]); 12] = [
+    ("zstd-3", &[Library::Zstd]),
+    ("zstd-3-record", &[Library::Zstd]),
+    // In one call a library needs all of a shard in memory, and all that it inflates to; streams are for what has not so much.
+    ("zstd-3-stream", &[Library::ZstdStreaming]),
+    ("gzip", &[Library::Zlib, Library::Libdeflate]),
+    ("gzip-6-record", &[Library::Zlib, Library::Libdeflate]),
+    // Libdeflate takes no streams.
+    ("gzip-6-stream", &[Library::Zlib]),
+    ("lz4", &[Library::Lz4]),
+    ("lz4-record", &[Library::Lz4]),
+    ("lz4-stream", &[Library::Lz4]),
+    ("snappy", &[Library::Snap]),
+    ("snappy-record", &[Library::Snap]),
+    ("snappy-stream", &[Library::Snap]),
+];
+
+/// The programs that inflate a shard.
+const PROGRAMS: [(&str, &[&str]); 3] =
+    [("zstd-3-stream", &["zstd", "-dcq"]), ("gzip-6-stream", &["gzip", "-dc"]), ("lz4-stream", &["lz4", "-dcq"])];
+
+pub(crate) fn rows(pictures: &[Vec<u8>]) -> Outcome<Vec<Row>> {
+    let mut rows = Vec::new();
+    let mut scaling = Vec::new();
+    for (name, libraries) in BESIDE {
+        let data = Data::new(pictures, name)?;
+        for library in libraries {
+            rows.push(data.beside(*library)?);
+        }
+        if let Some((_, program)) = PROGRAMS.iter().find(|(of, _)| *of == name) {
+            rows.extend(data.beside_program(program)?);
+        }
+        scaling.push(data.scaling()?);
+    }
+    rows.extend(scaling);
+    for strategy in ["rle", "huffman-only"] {
+        rows.push(strategy_row(pictures, strategy)?);
+    }
+    Ok(rows)
+}
+
+/// A data set in memory, compressed.
+struct Data {
+    name: &'static str,
+    dataset: Arc<Dataset>,
+    storage: MemoryStorage,
+    /// How many bytes its records are.
+    megabytes: f64,
+    /// What a library is given at once, and what it is to make of it.
+    pieces: Vec<Piece>,
+    longest: usize,
+}
+
+impl Data {
+    fn new(pictures: &[Vec<u8>], name: &'static str) -> Outcome<Self> {
+        let storage = MemoryStorage::new();
+        let (input, output) = (PathBuf::from("/pictures"), PathBuf::from("/dataset"));
+        for (number, picture) in pictures.iter().enumerate() {
+            let mut upload = storage.create(&input.join(format!("{number:04}.npy")))?;
+            upload.write_all(picture)?;
+            upload.commit()?;
+        }
+        let folder = |path: &Path| Folder::new(Arc::new(storage.clone()), path);
+        let pipeline = Pipeline::from_toml("pixels", PIPELINE)?;
+        let listing = Arc::new(Listing::scan(pipeline.source(), folder(&input))?);
+        let strategy = Strategy::parse(&pipeline, &format!("concatenated+{name}"))?;
+        Build { pipeline, strategy, listing, storage: Arc::new(storage.clone()) }.run(
+            folder(&output),
+            &BuildOptions {
+                threads: 2,
+                shards: SHARDS,
+                on_error: OnError::Fail,
+                overwrite: false,
+                resume: None,
+                memory_bytes: 1 << 30,
+            },
+            &(),
+        )?;
+        let dataset = Arc::new(Dataset::open(folder(&output))?);
+        let pieces = pieces(&dataset, &storage)?;
+        let bytes: usize = pieces.iter().map(|piece| piece.inflated).sum();
+        let longest = pieces.iter().map(|piece| piece.inflated).max().unwrap_or(0);
+        Ok(Self { name, dataset, storage, megabytes: bytes as f64 / 1e6, pieces, longest })
+    }
+
+    fn source(&self) -> Shards {
+        Shards::new(Arc::clone(&self.dataset), Arc::new(self.storage.clone()))
+    }
+
+    /// Reads everything on so many threads: blocks, or of streams whole ones, go to whoever is free.
+    fn read(&self, threads: usize) -> Outcome<()> {
+        let source = self.source();
+        let mut work: Vec<Vec<Range<u64>>> = Vec::new();
+        let mut before = None;
+        for block in source.blocks()? {
+            match work.last_mut() {
+                Some(stream) if block.sequence.is_some() && block.sequence == before => stream.push(block.samples),
+                _ => work.push(vec![block.samples]),
+            }
+            before = block.sequence;
+        }
+        let next = AtomicUsize::new(0);
+        let run = || {
+            while let Some(blocks) = work.get(next.fetch_add(1, Ordering::Relaxed)) {
+                for block in blocks {
+                    let fetched = source.read(block.clone());
+                    for (sample, content) in block.clone().zip(fetched.contents) {
+                        let sample = content.and_then(|content| source.unpack(sample, content));
+                        black_box(sample.map_err(|failed| failed.error.to_string())?);
+                    }
+                }
+            }
+            Ok::<(), String>(())
+        };
+        if threads == 1 {
+            return Ok(run()?);
+        }
+        let done: Result<(), String> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..threads).map(|_| scope.spawn(run)).collect();
+            let joined = |thread: ScopedJoinHandle<'_, _>| thread.join().unwrap_or_else(|_| Err("a panic".to_owned()));
+            threads.into_iter().try_for_each(joined)
+        });
+        Ok(done?)
+    }
+
+    fn row(&self, work: String, beside: &'static str, (ours, theirs): (f64, f64), bar: f64) -> Row {
+        let rate = |seconds: f64| self.megabytes / seconds;
+        Row { work: work.into(), beside, unit: "MB/s", ours: rate(ours), theirs: rate(theirs), bar: Some(bar) }
+    }
+
+    fn beside(&self, library: Library) -> Outcome<Row> {
+        let mut theirs = library.open(self.longest, self.dataset.compression().ok_or("a compression")?.scope)?;
+        let seconds =
+            in_turn(|| self.read(1), || self.pieces.iter().try_for_each(|piece| theirs.inflate(piece).map(|_| ())))?;
+        Ok(self.row(format!("read a shard of `{}`", self.name), library.name(), seconds, LIBRARY_BAR))
+    }
+
+    /// Beside a program, where it is there.
+    fn beside_program(&self, program: &[&'static str]) -> Outcome<Option<Row>> {
+        if Command::new(program[0]).arg("--version").stdout(Stdio::null()).status().is_err() {
+            return Ok(None);
+        }
+        let folder = tempfile::tempdir()?;
+        let mut paths = Vec::new();
+        for (number, piece) in self.pieces.iter().enumerate() {
+            let path = folder.path().join(number.to_string());
+            std::fs::write(&path, &piece.compressed)?;
+            paths.push(path);
+        }
+        let run = || {
+            for path in &paths {
+                let mut command = Command::new(program[0]);
+                command.args(&program[1..]).stdin(std::fs::File::open(path)?).stdout(Stdio::null());
+                if !command.status()?.success() {
+                    return Err(format!("`{}` failed", program[0]).into());
+                }
+            }
+            Ok(())
+        };
+        let seconds = in_turn(|| self.read(1), run)?;
+        Ok(Some(self.row(format!("read a shard of `{}`", self.name), program[0], seconds, LIBRARY_BAR)))
+    }
+
+    fn scaling(&self) -> Outcome<Row> {
+        let seconds = in_turn(|| self.read(2), || self.read(1))?;
+        Ok(self.row(format!("read shards of `{}` on two threads", self.name), "on one", seconds, THREADS_BAR))
+    }
+}
+
+/// Whole shards, or where records are compressed each by itself those.
+fn pieces(dataset: &Dataset, storage: &MemoryStorage) -> Outcome<Vec<Piece>> {
+    let mut pieces = Vec::new();
+    for shard in 0..dataset.manifest().shards.len() {
+        let file = storage.open(&dataset.shard_path(shard))?;
+        let content = file.read(0, file.size() as usize)?;
+        let index = dataset.index(shard)?;
+        if dataset.compression().is_some_and(|compression| compression.scope == Scope::Record) {
+            for (record, location) in index.iter().enumerate() {
+                let payload = location.offset as usize + 12..location.end() as usize - 4;
+                let inflated = dataset.payload_bytes(shard, record) as usize;
+                pieces.push(Piece { compressed: content.slice(payload), inflated });
+            }
+        } else {
+            pieces.push(Piece { compressed: content, inflated: index.end() as usize });
+        }
+    }
+    Ok(pieces)
+}
+
+/// How fast a strategy of zlib's compresses beside the usual one, and how much it makes of the same pixels.
+fn strategy_row(pictures: &[Vec<u8>], strategy: &str) -> Outcome<Row> {
+    let compressed = |name: &str| -> Outcome<usize> {
+        let mut output = ShardCompressor::new(Vec::new(), name.parse()?)?;
+        for picture in pictures {
+            output.write_all(picture)?;
+        }
+        Ok(output.finish()?.0.len())
+    };
+    let (mut ours, mut theirs) = (0, 0);
+    let name = format!("zlib-6-{strategy}");
+    let seconds = in_turn(
+        || {
+            ours = compressed(&name)?;
+            Ok(())
+        },
+        || {
+            theirs = compressed("zlib-6")?;
+            Ok(())
+        },
+    )?;
+    let bytes: usize = pictures.iter().map(Vec::len).sum();
+    let of = |part: usize| 100.0 * part as f64 / bytes as f64;
+    let work = format!("compress with `{name}`, to {:.0} % ({:.0} % with `zlib-6`)", of(ours), of(theirs));
+    let rate = |seconds: f64| bytes as f64 / 1e6 / seconds;
+    Ok(Row {
+        work: work.into(),
+        beside: "`zlib-6`",
+        unit: "MB/s",
+        ours: rate(seconds.0),
+        theirs: rate(seconds.1),
+        bar: Some(2.0),
+    })
+}

@@ -1,0 +1,346 @@
+//! What the formats cost alone in which a split may be kept: how small its records become, and how fast one thread puts them into the
+//! format and makes them again, in memory.
+//!
+//! The records are made here, a few hundred at the most, and never touch a storage. Everything is bounded: how many records and bytes
+//! there are, and how much processor time goes into making them and into each format.
+
+use std::io::Write as _;
+
+use forebay_codec::memory;
+use forebay_pipeline::{
+    Pipeline, RngKey, Runner, Sample, SampleView, StorageFormat, Strategy, ValueView, decode_sample, encode_sample,
+};
+use forebay_plan::CompressionCost;
+use forebay_record::{
+    Dictionary, FRAME_OVERHEAD_BYTES, Location, Place, RecordCompressor, Scope, ShardCompression, ShardCompressor,
+    Writer, inflate_block, inflate_record,
+};
+
+use super::costs::{Collect, Nowhere};
+use crate::data::SourceReader;
+use crate::error::{Error, Result};
+use crate::processor_time::thread_cpu_seconds;
+use crate::progress::{Progress, while_wanted};
+
+/// The formats that are considered unless others are named. They are those that were the best of a study somewhere, or within a few per
+/// cent of it: docs/how-to/compression.md has its figures.
+pub const COMPRESSION_CANDIDATES: [&str; 5] = ["lz4", "zstd-1", "zstd-3", "zstd-9", "gzip"];
+
+/// So many records tell the ratio of a data set within a few per cent.
+pub(super) const RECORDS_MAX: u64 = 256;
+
+/// More bytes do not change it.
+const BYTES_MAX: usize = 8 << 20;
+
+/// Where records are slow to make, fewer do: none is begun after so many processor seconds.
+const MAKING_SECONDS: f64 = 0.2;
+
+/// Of a large record so much is compressed, from its middle: slow compressions get to see more than one or two of them then, which may be
+/// unlike the others.
+const PIECE_BYTES: usize = 256 << 10;
+
+/// Nor is one compressed after so many, or all once more inflated.
+const COMPRESSING_SECONDS: f64 = 0.06;
+const INFLATING_SECONDS: f64 = 0.015;
+
+/// Which formats a strategy that keeps its records uncompressed may be kept in instead: those of `candidates` that can hold what it keeps,
+/// and those that `asked` has of its split.
+pub(super) fn formats_of(
+    pipeline: &Pipeline,
+    plain: &Strategy,
+    asked: &[Strategy],
+    candidates: &[StorageFormat],
+) -> Vec<Strategy> {
+    if plain.split.keeps_files() || plain.format.compression.is_some() {
+        return Vec::new();
+    }
+    let candidate = |format: &StorageFormat| {
+        let format = StorageFormat {
+            encoding: format.encoding.or(plain.format.encoding),
+            tensor_encoding: format.tensor_encoding.or(plain.format.tensor_encoding),
+            compression: format.compression,
+        };
+        Strategy::new(pipeline, plain.split.clone(), format).ok()
+    };
+    let same = |other: &&Strategy| plain.format.is_plain() && other.split == plain.split;
+    let mut all: Vec<Strategy> = Vec::new();
+    for strategy in asked.iter().filter(same).cloned().chain(candidates.iter().filter_map(candidate)) {
+        if strategy != *plain && !all.contains(&strategy) {
+            all.push(strategy);
+        }
+    }
+    all
+}
+
+/// Records of a split, as a shard has them.
+pub(super) struct Records<'p> {
+    pipeline: &'p Pipeline,
+    plain: &'p Strategy,
+    /// What they were made of.
+    samples: Vec<Sample>,
+    frames: Vec<u8>,
+    locations: Vec<Location>,
+}
+
+impl<'p> Records<'p> {
+    /// Makes records as `plain` keeps them, of the first samples of `reader`.
+    pub(super) fn of(
+        pipeline: &'p Pipeline,
+        plain: &'p Strategy,
+        reader: &SourceReader,
+        progress: &dyn Progress,
+    ) -> Result<Self> {
+        let mut runner = Runner::new(plain.offline(pipeline), 0);
+        let mut writer = Writer::new(Vec::new());
+        let (mut samples, mut locations, mut record) = (Vec::new(), Vec::new(), Vec::new());
+        let begun = thread_cpu_seconds();
+        for number in 0..reader.listing().len() {
+            let late = thread_cpu_seconds() - begun > MAKING_SECONDS;
+            if late && number > 0 || writer.position() >= BYTES_MAX as u64 || samples.len() as u64 >= RECORDS_MAX {
+                break;
+            }
+            while_wanted(progress)?;
+            // Damaged samples are reported by the runs, not here.
+            let Ok(sample) = reader.sample(number) else { continue };
+            let mut made = Collect::default();
+            match runner.run(&sample, RngKey::default(), &mut (), &mut made) {
+                Err(error) if error.ends() => return Err(error.into()),
+                Err(_) => continue,
+                Ok(()) => {}
+            }
+            for sample in made.samples {
+                record.clear();
+                encode(&sample, plain.format, &mut record)?;
+                locations.push(writer.write(&record)?);
+                samples.push(sample);
+            }
+        }
+        Ok(Self { pipeline, plain, samples, frames: writer.finish()?, locations })
+    }
+
+    /// What keeping them as `strategy` costs; `None` where there are none.
+    pub(super) fn cost(&self, strategy: &Strategy) -> Result<Option<CompressionCost>> {
+        let encoded = if added(self.plain, strategy).has_plain_fields() {
+            Encoded { frames: &self.frames, locations: &self.locations, encoding: 0.0, decoding: 0.0, whole: false }
+        } else {
+            return self.encoded(strategy);
+        };
+        self.compressed(strategy, &encoded)
+    }
+
+    /// The same where pictures or tensors are encoded first.
+    fn encoded(&self, strategy: &Strategy) -> Result<Option<CompressionCost>> {
+        let mut writer = Writer::new(Vec::new());
+        let (mut records, mut locations): (Vec<Vec<u8>>, _) = (Vec::new(), Vec::new());
+        let begun = thread_cpu_seconds();
+        for sample in &self.samples {
+            if !records.is_empty() && thread_cpu_seconds() - begun > COMPRESSING_SECONDS {
+                break;
+            }
+            let mut record = Vec::new();
+            encode(sample, strategy.format, &mut record)?;
+            records.push(record);
+        }
+        let encoding = thread_cpu_seconds() - begun;
+        let mut decoding = 0.0;
+        let schema = strategy.stored_schema(self.pipeline);
+        let mut runner = Runner::new(&strategy.unpacking(self.pipeline), 0);
+        for (number, record) in records.into_iter().enumerate() {
+            locations.push(writer.write(&record)?);
+            let sample = decode_sample(record.into(), &schema, number as u64)?;
+            let begun = thread_cpu_seconds();
+            runner.run(&sample, RngKey::default(), &mut (), &mut Nowhere)?;
+            decoding += thread_cpu_seconds() - begun;
+        }
+        let frames = writer.finish()?;
+        let locations = &locations;
+        self.compressed(strategy, &Encoded { frames: &frames, locations, encoding, decoding, whole: true })
+    }
+
+    fn compressed(&self, strategy: &Strategy, encoded: &Encoded<'_>) -> Result<Option<CompressionCost>> {
+        let done = match strategy.format.compression {
+            None => Done { records: encoded.locations.len(), bytes: encoded.frames.len() as u64, ..Done::default() },
+            Some(compression) if compression.scope == Scope::Record => encoded.by_record(compression)?,
+            Some(compression) => encoded.by_block(compression)?,
+        };
+        let as_they_are = || self.locations.iter().take(done.records).map(|location| location.length).sum();
+        let bytes: u64 = if encoded.whole { as_they_are() } else { done.taken };
+        if bytes == 0 || done.bytes == 0 {
+            return Ok(None);
+        }
+        // Where not all that was encoded was compressed, only its share counts.
+        let share = done.records as f64 / encoded.locations.len().max(1) as f64;
+        let decoding = encoded.decoding * share;
+        let decompressing = done.inflating + decoding;
+        let of_readers = if strategy.format.compression.is_some_and(|one| one.scope == Scope::Record) {
+            0.0
+        } else {
+            done.inflating
+        };
+        let rate = |seconds: f64| bytes as f64 / seconds.max(1e-9);
+        Ok(Some(CompressionCost {
+            strategy: strategy.to_string(),
+            plain: self.plain.to_string(),
+            compression: added(self.plain, strategy).to_string(),
+            records: done.records as u64,
+            bytes,
+            ratio: bytes as f64 / done.bytes as f64,
+            compress_bytes_per_second: rate(done.compressing + encoded.encoding * share),
+            decompress_bytes_per_second: rate(decompressing),
+            reader_share: if decompressing > 0.0 { of_readers / decompressing } else { 0.0 },
+            lossy: strategy.is_lossy(),
+        }))
+    }
+}
+
+/// The part of the format of `strategy` that `plain` does not have.
+fn added(plain: &Strategy, strategy: &Strategy) -> StorageFormat {
+    let (format, plain) = (strategy.format, plain.format);
+    StorageFormat {
+        encoding: format.encoding.filter(|_| format.encoding != plain.encoding),
+        tensor_encoding: format.tensor_encoding.filter(|_| format.tensor_encoding != plain.tensor_encoding),
+        compression: format.compression,
+    }
+}
+
+fn encode(sample: &Sample, format: StorageFormat, record: &mut Vec<u8>) -> Result<()> {
+    let fields: Vec<(&str, ValueView<'_>)> =
+        sample.fields.iter().map(|field| (&*field.name, field.value.view())).collect();
+    let view = SampleView { key: &sample.key, index: sample.index, fields: &fields };
+    Ok(encode_sample(&view, &format, record)?)
+}
+
+/// Records as they are before they are compressed, and what it took to get there and back, in processor seconds.
+struct Encoded<'r> {
+    frames: &'r [u8],
+    locations: &'r [Location],
+    encoding: f64,
+    decoding: f64,
+    /// Whether all of each record is compressed.
+    whole: bool,
+}
+
+/// What compressing the first records gave and took.
+#[derive(Default)]
+struct Done {
+    records: usize,
+    /// How many bytes of them were compressed.
+    taken: u64,
+    /// What they take on storage.
+    bytes: u64,
+    compressing: f64,
+    /// Processor seconds to inflate them once.
+    inflating: f64,
+}
+
+impl Encoded<'_> {
+    fn frame(&self, location: &Location) -> &[u8] {
+        &self.frames[location.offset as usize..location.end() as usize]
+    }
+
+    /// What is compressed of a record.
+    fn piece(&self, location: &Location) -> &[u8] {
+        let frame = self.frame(location);
+        if self.whole || frame.len() <= PIECE_BYTES {
+            return frame;
+        }
+        let middle = (frame.len() - PIECE_BYTES) / 2;
+        &frame[middle..middle + PIECE_BYTES]
+    }
+
+    fn by_block(&self, compression: ShardCompression) -> Result<Done> {
+        let begun = thread_cpu_seconds();
+        let mut shard = ShardCompressor::new(Vec::new(), compression).map_err(refused)?;
+        let (mut records, mut taken) = (0, 0);
+        for location in self.locations {
+            if records > 0 && thread_cpu_seconds() - begun > COMPRESSING_SECONDS {
+                break;
+            }
+            let piece = self.piece(location);
+            shard.write_all(piece).and_then(|()| shard.end_record()).map_err(refused)?;
+            records += 1;
+            taken += piece.len() as u64;
+        }
+        let (shard, blocks) = shard.finish().map_err(refused)?;
+        let compressing = thread_cpu_seconds() - begun;
+        let entries = blocks.entries();
+        let longest = entries.iter().map(|block| block.inflated_length).max().unwrap_or(0);
+        // As a loader does it, into memory that was used before.
+        let mut frames = space(longest)?;
+        let inflating = repeated(entries.len(), |number| {
+            let block = &entries[number];
+            let compressed = &shard[block.offset as usize..block.end() as usize];
+            inflate_block(compressed, block, compression, "", &mut frames[..block.inflated_length as usize])?;
+            std::hint::black_box(&frames);
+            Ok(())
+        })?;
+        Ok(Done { records, taken, bytes: shard.len() as u64, compressing, inflating })
+    }
+
+    fn by_record(&self, compression: ShardCompression) -> Result<Done> {
+        // The length and its checksum come before the record, and its own checksum after it.
+        let record = |location: &Location| -> &[u8] {
+            let frame = self.frame(location);
+            &frame[12..frame.len() - 4]
+        };
+        // Trained once for a data set, and so not part of what a record costs.
+        let dictionary = compression.has_dictionary().then(|| Dictionary::train(self.locations.iter().map(record)));
+        let dictionary = dictionary.transpose()?;
+        let mut compressor = RecordCompressor::new(compression, dictionary.as_ref()).map_err(refused)?;
+        let mut all: Vec<(Vec<u8>, u64)> = Vec::new();
+        let begun = thread_cpu_seconds();
+        for location in self.locations {
+            if !all.is_empty() && thread_cpu_seconds() - begun > COMPRESSING_SECONDS {
+                break;
+            }
+            let record = record(location);
+            all.push((compressor.compress(record)?.to_vec(), record.len() as u64));
+        }
+        let compressing = thread_cpu_seconds() - begun;
+        let longest = all.iter().map(|(_, length)| *length).max().unwrap_or(0);
+        let mut inflated = space(longest)?;
+        let inflating = repeated(all.len(), |number| {
+            let (compressed, length) = &all[number];
+            let into = &mut inflated;
+            let given =
+                inflate_record(compressed, *length, compression, dictionary.as_ref(), Place::default, |length| {
+                    Ok(&mut into[..length])
+                })?;
+            std::hint::black_box(given);
+            Ok(())
+        })?;
+        let bytes = all.iter().map(|(compressed, _)| compressed.len() as u64 + FRAME_OVERHEAD_BYTES).sum();
+        let taken = self.locations.iter().take(all.len()).map(|location| location.length).sum();
+        Ok(Done { records: all.len(), taken, bytes, compressing, inflating })
+    }
+}
+
+/// How many processor seconds it takes to do all `count` pieces once. They are done again and again until that is known; the first is
+/// done once more before, to have everything in place.
+fn repeated(count: usize, mut piece: impl FnMut(usize) -> Result<()>) -> Result<f64> {
+    if count == 0 {
+        return Ok(0.0);
+    }
+    piece(0)?;
+    let begun = thread_cpu_seconds();
+    let mut passes = 0.0;
+    loop {
+        for number in 0..count {
+            piece(number)?;
+        }
+        passes += 1.0;
+        let seconds = thread_cpu_seconds() - begun;
+        if seconds >= INFLATING_SECONDS {
+            return Ok(seconds / passes);
+        }
+    }
+}
+
+/// Memory for so many bytes.
+fn space(bytes: u64) -> Result<Vec<u8>> {
+    memory::zeroed(bytes as usize).map_err(|_| refused(std::io::ErrorKind::OutOfMemory.into()))
+}
+
+fn refused(source: std::io::Error) -> Error {
+    forebay_record::Error::Io { place: Place::default(), action: "compress", source }.into()
+}
