@@ -39,9 +39,9 @@ fn a_slow_storage_wants_compression_and_the_plan_says_why() {
     let (_, after) = sentence.rsplit_once('`').unwrap();
     assert!(page.contains("Compression of each split") && page.contains(after), "{sentence}");
 
-    // What is chosen is built and loaded as any other strategy.
-    let chosen = plan["chosen"].as_str().unwrap();
-    let built = forebay(here, "build plan.json -o dataset --json").json();
+    // What is chosen for a split is built and loaded as any other strategy.
+    let chosen = format!("pixel-centered+{}", floats["compression"].as_str().unwrap());
+    let built = forebay(here, &format!("build cv --data photos --strategy {chosen} -o dataset --json")).json();
     assert_eq!(built["strategy"], chosen);
     assert_eq!(forebay(here, "load dataset --json").json()["samples"], 24);
 }
