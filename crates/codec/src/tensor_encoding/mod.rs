@@ -28,7 +28,7 @@
 //! let value = EncodedTensor::open(&bytes)?;
 //! let mut buffer = vec![0; value.spec().bytes()];
 //! TensorDecoder::new().decode_into(&value, TensorMut { spec: value.spec(), data: &mut buffer })?;
-//! assert_eq!(buffer, tensor.data());
+//! assert_eq!(buffer, tensor.data()[..]);
 //! # Ok::<(), forebay_codec::Error>(())
 //! ```
 //!
