@@ -20,7 +20,7 @@ use crate::source::Source;
 /// What strategies keep while their runs take turns, at the most.
 const KEPT_BYTES_MAX: u64 = 4 << 30;
 
-/// Of so many strategies that were asked for, one compressed is measured besides: that takes a quarter longer at the most.
+/// For so many strategies that were asked for, one compressed is measured besides, and one at least: that takes about a quarter longer.
 const COMPRESSED_SHARE: usize = 4;
 
 /// What was measured of a strategy so far.
