@@ -5,6 +5,6 @@ cd "$(dirname "$0")/.."
 
 version=0.5.4
 if [[ "$(.tools/bin/mdbook --version 2>/dev/null)" != "mdbook v$version" ]]; then
-    cargo install --quiet --debug --locked --root .tools --target-dir target/mdbook --no-default-features --features search --version "$version" mdbook
+    CARGO_PROFILE_DEV_DEBUG=0 cargo install --quiet --debug --locked --root .tools --target-dir target/mdbook --no-default-features --features search --version "$version" mdbook
 fi
 .tools/bin/mdbook build

@@ -68,6 +68,26 @@ fn a_room_knows_only_the_rooms_above_it() {
     }
 }
 
+/// What is compiled for the tests and for the Python package has the same features, so that neither is compiled twice.
+#[test]
+fn the_python_package_is_made_of_what_the_tests_compiled() {
+    let features = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO"))
+            .args(["tree", "--offline", "--prefix", "none", "--format", "{p} {f}"])
+            .args(arguments)
+            .current_dir(root())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let text = String::from_utf8(output.stdout).unwrap();
+        text.lines().map(|line| line.trim_end_matches(" (*)").to_owned()).collect::<BTreeSet<_>>()
+    };
+    let package = features(&["--package", "forebay-python", "--edges", "normal,build"]);
+    let tests = features(&["--workspace", "--edges", "normal,build,dev"]);
+    let alone: Vec<&String> = package.difference(&tests).collect();
+    assert!(alone.is_empty(), "compiled once more for the Python package: {alone:?}");
+}
+
 /// Every file that a page names in backticks or as a link is there.
 #[test]
 fn what_the_pages_name_exists() {

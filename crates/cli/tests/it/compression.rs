@@ -4,12 +4,12 @@ use serde_json::Value;
 
 use crate::support::{assert_keys, forebay, workspace};
 
-/// On a storage of 3 MB/s bytes decide: what becomes smaller is kept compressed, photos are left as they are, and all say why alike.
+/// On a storage of 10 MB/s bytes decide: what becomes smaller is kept compressed, photos are left as they are, and all say why alike.
 #[test]
 fn a_slow_storage_wants_compression_and_the_plan_says_why() {
     let folder = workspace(24);
     let here = folder.path();
-    let options = "--data photos --storage custom:read=3MB/s --seconds 0.2 --fast";
+    let options = "--data photos --storage custom:read=10MB/s --seconds 0.2 --fast";
     let profile = forebay(here, &format!("profile cv {options} --json")).json();
     let costs = profile["compressions"].as_array().unwrap();
     assert!(costs.len() >= 4, "{profile}");
@@ -50,7 +50,7 @@ fn a_slow_storage_wants_compression_and_the_plan_says_why() {
 fn nothing_is_considered_where_that_is_asked_for() {
     let folder = workspace(8);
     let here = folder.path();
-    let options = "--data photos --storage custom:read=3MB/s --seconds 0 --samples 8";
+    let options = "--data photos --storage custom:read=30MB/s --seconds 0 --samples 8";
     for how in ["--fast --compression-candidates none", "--runs 1 --strategy resized", "--fast --caching system"] {
         let profile = forebay(here, &format!("profile cv {options} {how} --json")).json();
         assert_eq!(profile["compressions"], Value::Array(Vec::new()), "{how}");
