@@ -18,7 +18,7 @@ use microlp::{ComparisonOp, OptimizationDirection, Problem, Variable};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::prediction::{Bound, cpu_seconds, decode, quotient, smallest};
+use crate::prediction::{cpu_seconds, decode, quotient, smallest};
 use crate::profile::Profile;
 
 /// A format, and what a sample in it costs.
@@ -188,17 +188,23 @@ pub fn mix(formats: &[MixFormat], limits: &MixLimits) -> Result<Mix> {
         return Err(unsolved("no format".to_owned()));
     }
     let shares: Vec<f64> = parts.iter().map(|part| part / sum).collect();
-    let rates = rates(formats, &shares, limits);
+    mix_of(formats, &shares, limits)
+}
+
+/// The mix of `formats` in these shares, however they were found.
+pub fn mix_of(formats: &[MixFormat], shares: &[f64], limits: &MixLimits) -> Result<Mix> {
+    check(formats, limits)?;
+    let rates = rates(formats, shares, limits);
     let mut named = rates.shares.clone();
     named.sort_by(|one, other| other.share.total_cmp(&one.share));
     Ok(Mix {
-        bound_by: bounds(formats, &shares, limits, &rates),
-        sweep: partner(formats, &shares, limits)
+        bound_by: bounds(formats, shares, limits, &rates),
+        sweep: partner(formats, shares, limits)
             .map_or_else(Vec::new, |(one, other)| sweep(&formats[one], &formats[other], limits)),
         shares: named,
         predicted_samples_per_second: rates.samples_per_second,
         measured_samples_per_second: None,
-        hit_ratio: hit_ratio(formats, &shares, limits),
+        hit_ratio: hit_ratio(formats, shares, limits),
         rates: Some(rates),
     })
 }
@@ -242,7 +248,7 @@ pub fn shares_at(part: u32) -> [f64; 2] {
     [1.0 - second, second]
 }
 
-/// The paper's search over eleven ratios (APSys '23, §4.1): `measure` gives the load and the decode rate of ratio number `part`, where part 0
+/// The paper's search over eleven ratios (its section 4.1): `measure` gives the load and the decode rate of ratio number `part`, where part 0
 /// is the format that loads fastest and part 10 the one that decodes fastest. The part with the best rate.
 ///
 /// Where loading is slower, there is too much of what decodes fastest: the upper half is left. (The paper has its ratios the other way round, and its
@@ -320,8 +326,9 @@ fn partner(formats: &[MixFormat], shares: &[f64], limits: &MixLimits) -> Option<
 
 fn check(formats: &[MixFormat], limits: &MixLimits) -> Result<()> {
     let argument = |name, found: String, expected| Err(Error::Argument { name, found, expected });
-    let is_amount = |value: f64| value.is_finite() && value >= 0.0;
-    let is_rate = |value: f64| value.is_finite() && value > 0.0;
+    // Beyond these no measurement is meant, and a solver loses its digits.
+    let is_amount = |value: f64| (0.0..=1e18).contains(&value);
+    let is_rate = |value: f64| (1e-9..=1e18).contains(&value);
     if formats.is_empty() {
         return argument("formats", "none".to_owned(), "at least one strategy that is built and was measured");
     }
@@ -347,11 +354,6 @@ fn check(formats: &[MixFormat], limits: &MixLimits) -> Result<()> {
         return argument("max_storage", "0".to_owned(), "above 0");
     }
     Ok(())
-}
-
-/// What limits a mix, in the words of a prediction: the smaller of what storage and processor can do.
-pub fn mix_bound(rates: &MixRates, trainer: Option<f64>) -> Bound {
-    smallest(trainer, rates.load, rates.decode).map_or(Bound::Unknown, |(_, bound)| bound)
 }
 
 #[cfg(test)]
