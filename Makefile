@@ -3,7 +3,7 @@
 # make help    the rest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test sanitize lint unit book package fuzz fuzz-corpus python-wheel python-dev python-test wheels test-torch bench bench-l3 bench-domains bench-presto bench-compression bench-truth bench-peers clean
+.PHONY: help setup build demo test sanitize lint unit book package fuzz fuzz-corpus python-wheel python-dev python-test wheels test-torch bench bench-l3 bench-domains bench-presto bench-compression bench-liquid bench-truth bench-peers clean
 SHELL := bash
 
 # Of processor time, for each target. Where a longer run is wanted: make fuzz FUZZ_SECONDS=3600
@@ -89,6 +89,10 @@ bench-presto: build ## PRESTO's seven pipelines: measuring everything, and --fas
 # Options go to the script: make bench-compression COMPRESSION='--only nlp --settings hdd'
 bench-compression: build ## What the planner compresses with beside a study of all compressions
 	.venv/bin/python bench/compression/run.py $(COMPRESSION)
+
+# Options go to the script: make bench-liquid LIQUID='--samples 200 --epochs 3'
+bench-liquid: build ## Mixes of formats and their buffer beside one format, MinIO and the page cache
+	.venv/bin/python bench/liquid/run.py $(LIQUID)
 
 # Options go to the script: make bench-truth TRUTH='--only cv --settings ssd'
 bench-truth: build ## What profiles say beside what independent loads give

@@ -4,9 +4,11 @@
 use std::path::Path;
 use std::sync::LazyLock;
 
-use forebay_engine::data::{Dataset, MANIFEST_FILE, Manifest};
+use forebay_engine::data::{Dataset, MANIFEST_FILE, MIX_FILE, Manifest, MixManifest};
+use forebay_engine::load::OnError;
+use forebay_engine::source::open_dataset;
 use forebay_pipeline::{Pipeline, Strategy};
-use forebay_plan::{Objective, Plan, Profile, analyze, plan};
+use forebay_plan::{Objective, Plan, Profile, analyze, mix, mix_formats, mix_limits, plan};
 use libfuzzer_sys::fuzz_target;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -33,7 +35,18 @@ fuzz_target!(|text: &str| {
             assert_eq!(analysis.strategies.len(), profile.strategies.len());
         }
     }
+    if let Ok(profile) = Profile::parse(text)
+        && let Ok(found) = mix(&mix_formats(&profile, 1.0), &mix_limits(&profile, profile.data.bytes / 3))
+    {
+        assert!((found.shares.iter().map(|share| share.share).sum::<f64>() - 1.0).abs() < 1e-3);
+    }
     let _ = Plan::parse(text);
+    if serde_json::from_str::<MixManifest>(text).is_ok() {
+        let folder = Path::new(&*FOLDER);
+        std::fs::write(folder.join(MIX_FILE), sealed(text)).expect("the temporary folder can be written to");
+        let storage = forebay_engine::StorageChoice::Local.open(0).expect("local files");
+        let _ = open_dataset(folder, storage, OnError::Skip);
+    }
     if let Ok(manifest) = serde_json::from_str::<Manifest>(text) {
         if let Ok(pipeline) = Pipeline::from_spec(&manifest.pipeline) {
             let _ = Strategy::parse(&pipeline, &manifest.strategy.to_string());

@@ -9,7 +9,7 @@ from typing import Any
 from . import _native
 from ._errors import UsageError
 
-__all__ = ["THREADS_MAX", "byte_count", "cores", "duration", "flag", "needs", "number", "whole"]
+__all__ = ["THREADS_MAX", "byte_count", "cache_policy", "cores", "duration", "flag", "needs", "number", "whole"]
 
 THREADS_MAX = 1024
 
@@ -65,6 +65,18 @@ def byte_count(name: str, value: Any) -> int:
         except ValueError as error:
             raise UsageError(f"`{name}` is `{value}`, but must be a number of bytes\nhint: {error}") from None
     return whole(name, value, 0, 1 << 62)
+
+
+def cache_policy(value: Any) -> tuple[str, int]:
+    """What stays in memory between epochs, as the engine calls it (`liquid:4000000000`), and its budget."""
+    if value is None:
+        value = "page"
+    if not isinstance(value, str):
+        value = str(byte_count("cache", value))
+    try:
+        return _native.parse_cache(value)
+    except ValueError as error:
+        raise UsageError(f"`cache` is `{value}`: {error}") from None
 
 
 def duration(name: str, value: Any) -> float:

@@ -13,7 +13,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native
-from ._arguments import THREADS_MAX, byte_count, cores, flag, needs, number, whole
+from ._arguments import THREADS_MAX, byte_count, cache_policy, cores, flag, needs, number, whole
 from ._errors import UsageError
 from ._files import Data
 from ._frameworks import converter
@@ -85,8 +85,10 @@ class Loader:
     pin_memory
         Copy each batch into page-locked memory for faster transfers to a GPU. Requires `framework="torch"`.
     cache
-        Cache budget in bytes, or e.g. `"2GB"`. Samples stay in memory between epochs, after as many deterministic steps as leave
-        space for all of them (see `cached`).
+        What stays in memory between epochs (see `cached`): `"none"`; `"page"` (the default: what the system keeps); `"minio:2GB"`, a
+        fixed random set of samples as they are stored; `"decoded:2GB"`, or a size alone, samples after as many deterministic steps as leave space for
+        all of them; `"liquid:2GB"`, samples as they are stored, others in every epoch and the same share of every batch (with `shuffle=True`; the
+        budget of all ranks together); `"auto:2GB"`, the one that suits.
     memory
         Memory budget in bytes, or e.g. `"2GB"`, for data that is read, processed or waiting in batches. By default half of what
         the machine, the control group and `ulimit` allow. A sample or batch that can never fit raises `LimitError`. The
@@ -163,7 +165,7 @@ class Loader:
         self.pin_memory = flag("pin_memory", pin_memory)
         needs("pin_memory", self.pin_memory or None, framework == "torch", 'framework="torch"')
         converter(framework)
-        self.cache_bytes = byte_count("cache", cache)
+        self.cache, self.cache_bytes = cache_policy(cache)
         self.memory_bytes = None if memory is None else byte_count("memory", memory)
         if collate not in ("list", "pad"):
             raise UsageError(f"`collate` is `{collate}`, but must be `list` or `pad`")
@@ -178,6 +180,7 @@ class Loader:
             classes=classes,
             skip_errors=on_error == "skip",
             allow_outside=flag("allow_outside", allow_outside),
+            cache=self.cache,
         )
         self._check_shapes()
         self._fixed = frozenset(name for name in self.__dict__ if not name.startswith("_"))
@@ -226,7 +229,7 @@ class Loader:
                     "streams": self.streams,
                     "rank": self.rank,
                     "world_size": self.world_size,
-                    "cache_bytes": self.cache_bytes,
+                    "cache": self.cache,
                     "memory_bytes": self.memory_bytes,
                     "pad_value": self.pad_value if self.collate == "pad" else None,
                 },

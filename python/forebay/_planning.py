@@ -5,11 +5,12 @@ from __future__ import annotations
 import html
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from . import _native
+from ._arguments import byte_count, number
 from ._document import Document
 from ._errors import UsageError
 from ._objective import Wanted, objective
@@ -21,6 +22,7 @@ from ._table import Column, as_frame, as_html, as_text
 if TYPE_CHECKING:
     import pandas
 
+    from ._requests import MixRequest
     from ._work import Dataset
 
 __all__ = ["Analysis", "Plan", "Profile", "plan"]
@@ -99,6 +101,43 @@ class Profile(Document):
     def plan(self, **wanted: Unpack[Wanted]) -> Plan:
         """Choose the best strategy. The same as `forebay.plan(profile, ...)`."""
         return plan(self, **wanted)
+
+    def mix(
+        self,
+        *,
+        formats: Sequence[str] = (),
+        buffer: int | str = 0,
+        max_storage: int | str | None = None,
+        max_lossy_share: float = 0.0,
+        trainer: float | None = None,
+    ) -> dict[str, Any]:
+        """Choose the formats of a data set and the share of each, so that storage and CPU are busy together.
+
+        Returns the keys of `forebay mix --json`: `shares`, `predicted_samples_per_second`, `bound_by`, `sweep`;
+        `measured_samples_per_second` is None, since nothing is loaded here. Build it with `forebay.build(..., mix=...)`.
+
+        Parameters
+        ----------
+        formats
+            Consider only these strategies. By default all that were measured and are built.
+        buffer
+            Memory for the shuffle buffer of a `liquid` cache, in bytes or e.g. `"4GB"`.
+        max_storage
+            Largest size of the data set, in bytes or e.g. `"500GB"`.
+        max_lossy_share
+            Largest share of samples in lossy formats, 0 to 1.
+        trainer
+            Samples per second that the trainer can consume.
+        """
+        wanted: MixRequest = {
+            "formats": list(formats),
+            "buffer_bytes": byte_count("buffer", buffer),
+            "max_storage_bytes": None if max_storage is None else byte_count("max_storage", max_storage),
+            "max_lossy_share": number("max_lossy_share", max_lossy_share),
+            "trainer": None if trainer is None else number("trainer", trainer),
+        }
+        found: dict[str, Any] = json.loads(_native.mix(self._text, wanted))
+        return found
 
     def analyze(self, **wanted: Unpack[Wanted]) -> Analysis:
         """Rank all strategies, and find the Pareto front and what encodings save and cost."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol, TypedDict
 
-__all__ = ["BuildRequest", "FilesRequest", "LoadRequest", "ObjectiveRequest", "ProfileRequest", "Progress"]
+__all__ = ["BuildRequest", "FilesRequest", "LoadRequest", "MixRequest", "ObjectiveRequest", "ProfileRequest", "Progress"]
 
 
 class LoadRequest(TypedDict):
@@ -22,7 +22,7 @@ class LoadRequest(TypedDict):
     streams: int | None
     rank: int
     world_size: int
-    cache_bytes: int
+    cache: str
     memory_bytes: int | None
     pad_value: float | None
 
@@ -65,12 +65,24 @@ class ObjectiveRequest(TypedDict):
     months: float | None
 
 
+class MixRequest(TypedDict):
+    """What is wanted of a mix of formats."""
+
+    formats: list[str]
+    buffer_bytes: int
+    max_storage_bytes: int | None
+    max_lossy_share: float
+    trainer: float | None
+
+
 class BuildRequest(TypedDict):
     """What to build, and how."""
 
     files: FilesRequest
     output: str
-    strategy: str
+    formats: list[tuple[str, float]]
+    is_mix: bool
+    seed: int
     storage: str
     threads: int
     shards: int | None

@@ -17,6 +17,7 @@ from ._pipeline import Pipeline, class_names
 __all__ = ["Source", "as_pipeline", "on_data"]
 
 MANIFEST = "dataset.json"
+MIX = "mix.json"
 
 
 class Source:
@@ -30,8 +31,10 @@ class Source:
         functions: Mapping[str, Callable[..., Any]] | None,
         skip_errors: bool,
         allow_outside: bool = False,
+        cache: str = "page",
     ) -> None:
         self.allow_outside = allow_outside
+        self.cache = cache
         self.pipeline = pipeline
         self.functions = dict(functions or {})
         #: The data set's folder, that of the files, or the files: fixed now, whatever becomes of the current folder and of the list.
@@ -54,6 +57,7 @@ class Source:
         classes: Iterable[str] | None = None,
         skip_errors: bool = False,
         allow_outside: bool = False,
+        cache: str = "page",
     ) -> Source:
         from ._planning import Plan
         from ._work import Dataset
@@ -81,20 +85,20 @@ class Source:
             if classes is not None:
                 raise UsageError("`classes` cannot be used with a data set\nhint: pass them where it is built")
             folder = Path(source)
-            folder = folder.parent if folder.name == MANIFEST else folder
-            return cls(None, str(folder), storage, functions, skip_errors)
+            folder = folder.parent if folder.name in (MANIFEST, MIX) else folder
+            return cls(None, str(folder), storage, functions, skip_errors, cache=cache)
         pipeline, files = on_data(as_pipeline(source), data, functions, classes)
-        return cls(pipeline, files, storage, None, skip_errors, allow_outside)
+        return cls(pipeline, files, storage, None, skip_errors, allow_outside, cache)
 
     def opened(self) -> _native.Source:
         if self._opened is None or self._process != os.getpid():
             if self.pipeline is None:
                 functions = given(self.functions)
-                self._opened = _native.Source.dataset(str(self.data), self.storage, self.skip_errors, functions)
+                self._opened = _native.Source.dataset(str(self.data), self.storage, self.cache, self.skip_errors, functions)
                 check_named(self.functions, self._opened.pipeline.to_json())
             else:
                 request = files_request(self.data, self.skip_errors, self.allow_outside)
-                self._opened = _native.Source.files(self.pipeline._native, self.storage, request)
+                self._opened = _native.Source.files(self.pipeline._native, self.storage, self.cache, request)
             self._process = os.getpid()
         return self._opened
 
@@ -131,8 +135,8 @@ def _is_dataset(source: str | os.PathLike[str], data: object) -> bool:
     path = Path(source)
     if data is not None and os.fspath(source) in Pipeline.preset_names():
         # A folder that is called like a preset; with data to run it on, the pipeline is meant.
-        return (path / MANIFEST).is_file()
-    return path.is_dir() or path.name == MANIFEST
+        return (path / MANIFEST).is_file() or (path / MIX).is_file()
+    return path.is_dir() or path.name in (MANIFEST, MIX)
 
 
 def as_pipeline(source: Pipeline | str | os.PathLike[str]) -> Pipeline:

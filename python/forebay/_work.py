@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native
-from ._arguments import THREADS_MAX, byte_count, cores, flag, needs, whole
+from ._arguments import THREADS_MAX, byte_count, cores, flag, needs, number, whole
 from ._arguments import seconds as checked_seconds
 from ._errors import UsageError
 from ._files import Data, files_request
@@ -137,6 +137,8 @@ def build(
     data: Data | None = None,
     classes: Iterable[str] | None = None,
     strategy: str | None = None,
+    mix: Mapping[str, float] | None = None,
+    seed: int | None = None,
     threads: int | None = None,
     shards: int | None = None,
     storage: str = "local",
@@ -163,6 +165,10 @@ def build(
         Class names that labels index into. By default the classes found.
     strategy
         Strategy to build, e.g. `"resized"` or `"decoded+png"`. By default the plan's choice.
+    mix
+        Build in several formats at once, instead of one `strategy`: the share of the samples of each, e.g. `{"decoded+png": 0.3, "decoded": 0.7}`.
+    seed
+        Decides which sample of a `mix` is in which format (default 0).
     threads, shards
         Number of threads (default: number of cores) and of shards.
     overwrite
@@ -179,22 +185,32 @@ def build(
         what = Plan.load(what)
     if isinstance(what, Plan):
         pipeline, data = what.pipeline, what.data if data is None else data
-        strategy = what.chosen if strategy is None else strategy
-        bytes_per_sample = what._bytes_per_sample(strategy)
+        if mix is None:
+            strategy = what.chosen if strategy is None else strategy
+        bytes_per_sample = None if strategy is None else what._bytes_per_sample(strategy)
     else:
         pipeline, bytes_per_sample = as_pipeline(what), None
-        if strategy is None:
+        if strategy is None and mix is None:
             names = "`, `".join(pipeline.splits[1:])
             raise UsageError(
                 f"a pipeline needs a `strategy`\nhint: pass one of `{names}`, or build a plan"
             )
+    if mix is not None and strategy is not None:
+        raise UsageError("`strategy` and `mix` cannot be used together\nhint: omit one of them")
+    needs("seed", seed, mix is not None, "mix={…}")
+    if mix is None:
+        formats = [] if strategy is None else [(strategy, 1.0)]
+    else:
+        formats = [(name, number(f"mix[{name!r}]", share)) for name, share in mix.items()]
     pipeline, files = on_data(pipeline, data, functions, classes)
     kept = _native.build(
         pipeline._native,
         {
             "files": files_request(files, _skips(on_error), flag("allow_outside", allow_outside)),
             "output": os.fspath(output),
-            "strategy": strategy,
+            "formats": formats,
+            "is_mix": mix is not None,
+            "seed": 0 if seed is None else whole("seed", seed, 0, (1 << 64) - 1),
             "storage": storage,
             "threads": count,
             "shards": None if shards is None else whole("shards", shards, 1, 1_000_000),
@@ -210,23 +226,37 @@ def build(
 
 
 class Dataset:
-    """A data set built by Forebay: TFRecord shards, an index per shard, and a manifest, `dataset.json`."""
+    """A data set built by Forebay: TFRecord shards, an index per shard, and a manifest, `dataset.json`.
+
+    One in several formats has such a folder for each, and a manifest `mix.json`.
+    """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
-        source = _native.Source.dataset(self.path, "local", False)
+        source = _native.Source.dataset(self.path, "local", "page", False)
         self._pipeline = Pipeline(source.pipeline)
         #: How many shards were there already, where this was just built.
         self.shards_kept: int | None = None
-        #: Its manifest, with the keys of `dataset.json` (docs/formats/dataset.md).
+        #: Its manifest, with the keys of `dataset.json` or `mix.json` (docs/formats/dataset.md).
         self.manifest: dict[str, Any] = json.loads(source.manifest or "{}")
-        #: What it keeps: `resized`, `decoded+png`.
+        #: What it keeps: `resized`, `decoded+png`; of several formats their names.
         self.strategy: str = source.strategy
 
     @property
     def pipeline(self) -> Pipeline:
         """The whole pipeline, offline and online steps."""
         return self._pipeline
+
+    @property
+    def mix(self) -> dict[str, float]:
+        """The share of each format, where there are several; else empty."""
+        return {entry["strategy"]: float(entry["share"]) for entry in self.manifest.get("formats", [])}
+
+    def _parts(self) -> list[dict[str, Any]]:
+        """The shards, or the folders of a mix."""
+        if "formats" in self.manifest:
+            return [{"file": entry["folder"], **entry} for entry in self.manifest["formats"]]
+        return list(self.manifest["shards"])
 
     @property
     def bytes(self) -> int:
@@ -265,19 +295,19 @@ class Dataset:
         return [str(path) for path in paths]
 
     def to_pandas(self) -> pandas.DataFrame:
-        """Return the shards as a data frame indexed by file: samples, bytes, checksum. Requires pandas."""
-        return as_frame(self.manifest["shards"], "file")
+        """Return the shards as a data frame indexed by file: samples, bytes, checksum; of a mix its formats. Requires pandas."""
+        return as_frame(self._parts(), "file")
 
     def plot(self, ax: Any = None) -> Any:
-        """Plot the size of each shard on `ax` or new axes, and return the axes. Requires matplotlib."""
-        shards = self.manifest["shards"]
+        """Plot the size of each shard (of a mix, of each format) on `ax` or new axes, and return the axes. Requires matplotlib."""
+        shards = self._parts()
         sizes = [shard["bytes"] / 1e6 for shard in shards]
         names = [shard["file"] for shard in shards]
         return bars(ax, names, sizes, None, ["C0"] * len(names), f"{len(self):,} samples, {self.strategy}", "MB")
 
     def __repr__(self) -> str:
         size = _native.format_quantity(self.bytes, "bytes")
-        shards = len(self.manifest["shards"])
+        shards = sum(part["shards"] for part in self._parts()) if self.mix else len(self._parts())
         return f"Dataset({self.path!r}: `{self.strategy}`, {len(self):,} samples in {shards} shards, {size})"
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -231,7 +231,8 @@ def test_progress_adds_up(photos, tmp_path):
 
     listener = Listener()
     files = {"folder": str(photos), "files": None, "skip_errors": False, "allow_outside": False}
-    request = {"files": files, "output": str(tmp_path / "set"), "strategy": "decoded", "storage": "local"}
+    request = {"files": files, "output": str(tmp_path / "set"), "storage": "local"}
+    request |= {"formats": [("decoded", 1.0)], "is_mix": False, "seed": 0}
     request |= {"threads": 2, "shards": 4, "bytes_per_sample": None, "overwrite": False, "memory_bytes": None}
     _native.build(forebay.Pipeline.preset("cv")._native, request, listener)
     assert (listener.told, listener.total, listener.ends) == (50, 50, 1)

@@ -16,7 +16,7 @@ use forebay_plan::Caching;
 use forebay_storage::{one_line, parse_bytes};
 
 use crate::commands::{
-    build, completions, convert, demo, experiment, export, inspect, load, man, pipelines, plan, probe, profile,
+    build, completions, convert, demo, experiment, export, inspect, load, man, mix, pipelines, plan, probe, profile,
     read_text, report,
 };
 use crate::error::{Error, Result};
@@ -75,6 +75,7 @@ pub(crate) enum Command {
     Demo(demo::Arguments),
     Profile(profile::Arguments),
     Plan(plan::Request),
+    Mix(mix::Arguments),
     Build(build::Arguments),
     Load(load::Arguments),
     Report(report::Arguments),

@@ -16,6 +16,8 @@
 //! - [`analyze`] adds what the plots and tables of a report show of one profile, such as the Pareto front, and [`compare`]
 //!   sets profiles of the same pipeline under different settings side by side: caching, threads, sample count, sample size.
 //!   [`table`] has all of it as rows, for other programs.
+//! - [`mix()`] finds the shares of several formats that keep storage and processor busy together: a linear program, and the searches of the
+//!   paper that it agrees with.
 //! - [`notices`] says what a measurement leaves open, such as data that fits in memory and was measured without a cache.
 //!
 //! The choice rests on measured throughput; predictions only explain it, unless another machine is asked about, which was not
@@ -72,7 +74,7 @@
 //! Another machine is described by a few numbers, and whatever they leave out is taken to be as it is here: the speed of a core,
 //! the time to open a file, the rate of memory. Extrapolation is linear: it holds as far as the samples measured are like the rest. Under caching, throughput was measured on
 //! what was cached; where the whole data set does not fit memory, the strategy's sentence says so. A strategy is one
-//! container and one encoding: mixes of formats are not planned.
+//! container and one encoding; [`mix()`] plans several of them in one data set, from what was measured of each alone.
 
 #![forbid(unsafe_code)]
 
@@ -85,6 +87,7 @@ mod explain;
 mod export;
 mod forecast;
 mod limits;
+pub mod mix;
 mod money;
 mod notices;
 mod objective;
@@ -111,6 +114,7 @@ pub use explain::SHORT_RUN_SECONDS;
 pub use export::{Cell, Column, Table, table};
 pub use forecast::{Forecast, forecasts};
 pub use limits::Limits;
+pub use mix::{Mix, MixBound, MixFormat, MixLimits, MixRates, MixShare, mix, mix_formats, mix_limits, mix_of};
 pub use money::{Cost, Prices};
 pub use notices::notices;
 pub use objective::{Objective, RankedStrategy, Ranking, Weights, rank};

@@ -131,7 +131,7 @@ fn load(profile: &Profile, strategy: &StrategyProfile, hit_ratio: f64) -> (Optio
 }
 
 /// What the processor can get through: as fast as workers work, and as its cores have time for readers and workers.
-fn decode(profile: &Profile, strategy: &StrategyProfile, hit_ratio: f64) -> Option<f64> {
+pub(crate) fn decode(profile: &Profile, strategy: &StrategyProfile, hit_ratio: f64) -> Option<f64> {
     let work = cpu_seconds(profile, strategy, hit_ratio);
     let efficiency = efficiency(strategy);
     let workers = quotient(decode_threads(profile) as f64 * efficiency, work);

@@ -72,6 +72,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(planning::summarize, module)?)?;
     module.add_function(wrap_pyfunction!(planning::notices, module)?)?;
     module.add_function(wrap_pyfunction!(planning::plan, module)?)?;
+    module.add_function(wrap_pyfunction!(planning::mix, module)?)?;
     module.add_function(wrap_pyfunction!(planning::analyze, module)?)?;
     module.add_function(wrap_pyfunction!(planning::compare, module)?)?;
     module.add_function(wrap_pyfunction!(planning::table, module)?)?;
@@ -81,6 +82,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(work::demo_data, module)?)?;
     module.add_function(wrap_pyfunction!(work::export_tar, module)?)?;
     module.add_function(wrap_pyfunction!(work::parse_bytes, module)?)?;
+    module.add_function(wrap_pyfunction!(work::parse_cache, module)?)?;
     module.add_function(wrap_pyfunction!(work::parse_seconds, module)?)?;
     module.add_function(wrap_pyfunction!(pipeline::meant_step, module)?)?;
     module.add_function(wrap_pyfunction!(work::format_quantity, module)?)

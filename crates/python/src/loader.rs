@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use forebay_engine::load::{Even, LoadOptions, Loader as EngineLoader, Online, STREAMS, Shuffle, State, WINDOW_BYTES};
+use forebay_engine::load::{
+    CachePolicy, Even, LoadOptions, Loader as EngineLoader, Online, STREAMS, Shuffle, State, WINDOW_BYTES,
+};
 use forebay_engine::memory::default_memory_bytes;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -39,8 +41,8 @@ pub(crate) struct LoadRequest {
     streams: Option<u64>,
     rank: u64,
     world_size: u64,
-    /// How many bytes of samples are kept in memory from one epoch to the next; 0: none.
-    cache_bytes: u64,
+    /// What stays in memory from one epoch to the next, by name.
+    cache: String,
     /// The memory budget; `None`: what suits the machine.
     memory_bytes: Option<u64>,
     /// What tensors of different shapes are padded with; `None`: they stay a list.
@@ -51,6 +53,7 @@ pub(crate) struct LoadRequest {
 impl Loader {
     #[new]
     fn new(py: Python<'_>, source: &Source, request: LoadRequest) -> PyResult<Self> {
+        let cache = request.cache.parse::<CachePolicy>().map_err(|error| errors::engine(py, &error, None))?;
         let options = LoadOptions {
             batch_size: request.batch_size,
             threads: request.threads,
@@ -71,7 +74,7 @@ impl Loader {
                 _ => Even::None,
             },
             on_error: on_error(request.skip_errors),
-            cache_bytes: request.cache_bytes,
+            cache,
             memory_bytes: request.memory_bytes.unwrap_or_else(default_memory_bytes),
         };
         let inner = EngineLoader::new(Arc::clone(&source.inner), options);
@@ -110,7 +113,8 @@ impl Loader {
         let work = Work::new();
         let start = || {
             let source = self.inner.source();
-            let online = Online::after(&self.functions.bind(source.pipeline(), &work), source.strategy());
+            let pipeline = self.functions.bind(source.pipeline(), &work);
+            let online = Online::after_each(&pipeline, &source.strategies());
             self.inner.start_with(online, &state)
         };
         py.detach(start)

@@ -1,6 +1,6 @@
 //! Planning: arithmetic on profiles. JSON in, JSON out.
 
-use forebay_plan::{Objective, Profile};
+use forebay_plan::{MixFormat, MixLimits, Objective, Profile, mix_formats, mix_limits};
 use pyo3::prelude::*;
 use serde::Serialize;
 
@@ -47,6 +47,45 @@ pub(crate) fn plan(py: Python<'_>, profile: &str, wanted: Wanted) -> PyResult<St
     let objective = wanted.objective(py)?;
     let plan = Profile::parse(profile).and_then(|profile| forebay_plan::plan(&profile, &objective));
     plan.and_then(|plan| plan.to_json()).map_err(|error| errors::plan(py, &error))
+}
+
+/// What is wanted of a mix of formats.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct MixWanted {
+    /// Only these; empty for all that were measured.
+    formats: Vec<String>,
+    buffer_bytes: u64,
+    max_storage_bytes: Option<u64>,
+    max_lossy_share: f64,
+    trainer: Option<f64>,
+}
+
+/// The shares of the formats of a profile that give the most.
+#[pyfunction]
+pub(crate) fn mix(py: Python<'_>, profile: &str, wanted: MixWanted) -> PyResult<String> {
+    let profile = Profile::parse(profile).map_err(|error| errors::plan(py, &error))?;
+    let all = mix_formats(&profile, wanted.max_lossy_share);
+    let unknown = |name: &&String| all.iter().all(|format| format.format != **name);
+    if let Some(name) = wanted.formats.iter().find(unknown) {
+        let names = all.iter().map(|format| format.format.as_str()).collect::<Vec<_>>().join("`, `");
+        return Err(errors::usage(
+            py,
+            &format!(
+                "the profile has no format `{name}` that can be part of a mix\nhint: there are `{names}`; lossy ones need \
+                 `max_lossy_share`"
+            ),
+        ));
+    }
+    let is_wanted = |format: &MixFormat| wanted.formats.is_empty() || wanted.formats.contains(&format.format);
+    let formats: Vec<MixFormat> = all.into_iter().filter(is_wanted).collect();
+    let limits = MixLimits {
+        max_storage_bytes: wanted.max_storage_bytes,
+        max_lossy_share: wanted.max_lossy_share,
+        trainer_samples_per_second: wanted.trainer,
+        ..mix_limits(&profile, wanted.buffer_bytes)
+    };
+    Ok(json(&forebay_plan::mix(&formats, &limits).map_err(|error| errors::plan(py, &error))?))
 }
 
 /// Every strategy of a profile: its rank, the Pareto front, what an encoding saves.

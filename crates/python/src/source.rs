@@ -3,9 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use forebay_engine::data::ListingOptions;
-use forebay_engine::source::{Files, Shards, Source as EngineSource};
+use forebay_engine::data::{ListingOptions, MixManifest};
+use forebay_engine::load::CachePolicy;
+use forebay_engine::source::{Files, Mixed, Shards, Source as EngineSource};
 use forebay_engine::{Result, StorageChoice};
+use forebay_storage::Folder;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -29,31 +31,39 @@ pub(crate) struct Source {
 impl Source {
     /// The data set in a folder.
     #[staticmethod]
-    #[pyo3(signature = (folder, storage, skip_errors, functions = None))]
+    #[pyo3(signature = (folder, storage, cache, skip_errors, functions = None))]
     fn dataset(
         py: Python<'_>,
         folder: PathBuf,
         storage: &str,
+        cache: &str,
         skip_errors: bool,
         functions: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let functions = Functions::of(functions)?;
-        let open = || -> Result<Shards> {
-            Shards::open(&folder, storage.parse::<StorageChoice>()?.open(0)?, on_error(skip_errors))
+        let open = || -> Result<(Arc<dyn EngineSource>, serde_json::Result<String>)> {
+            let storage = cache.parse::<CachePolicy>()?.open(&storage.parse::<StorageChoice>()?)?;
+            if MixManifest::read(&Folder::new(Arc::clone(&storage), &folder))?.is_some() {
+                let mixed = Mixed::open(&folder, &storage, on_error(skip_errors))?;
+                let manifest = serde_json::to_string(mixed.manifest());
+                return Ok((Arc::new(mixed), manifest));
+            }
+            let shards = Shards::open(&folder, storage, on_error(skip_errors))?;
+            let manifest = serde_json::to_string(shards.dataset().manifest());
+            Ok((Arc::new(shards), manifest))
         };
-        let shards = py.detach(open).map_err(|error| errors::engine(py, &error, None))?;
-        let manifest = serde_json::to_string(shards.dataset().manifest());
+        let (inner, manifest) = py.detach(open).map_err(|error| errors::engine(py, &error, None))?;
         let manifest = Some(manifest.expect("a manifest has text keys and plain values"));
-        Ok(Self { inner: Arc::new(shards), functions, manifest })
+        Ok(Self { inner, functions, manifest })
     }
 
     /// The files of a folder, through a whole pipeline.
     #[staticmethod]
-    fn files(py: Python<'_>, pipeline: &Pipeline, storage: &str, files: FilesRequest) -> PyResult<Self> {
+    fn files(py: Python<'_>, pipeline: &Pipeline, storage: &str, cache: &str, files: FilesRequest) -> PyResult<Self> {
         let (pipeline, functions) = (pipeline.inner.clone(), pipeline.functions.clone());
         let (source, work) = (pipeline.source().clone(), Work::new());
         let open = |folder: &Path, options: &ListingOptions<'_>| -> Result<Files> {
-            let storage = storage.parse::<StorageChoice>()?.open(0)?;
+            let storage = cache.parse::<CachePolicy>()?.open(&storage.parse::<StorageChoice>()?)?;
             Files::open(pipeline, folder, storage, options)
         };
         let open = || work.await_it(|| files.listed(&source, &functions, &work, open));
@@ -74,7 +84,7 @@ impl Source {
     /// What is kept: `unprocessed` for files.
     #[getter]
     fn strategy(&self) -> String {
-        self.inner.strategy().to_string()
+        self.inner.formats()
     }
 
     /// The pipeline.

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use forebay_demo::{Domain, Order, TensorKind};
-use forebay_engine::build::{Build, BuildOptions, default_shards};
+use forebay_engine::build::{Build, BuildOptions, MixBuild, default_shards};
 use forebay_engine::data::{Dataset, Listing, ListingOptions};
-use forebay_engine::load::{OnError, Shuffle};
+use forebay_engine::load::{CachePolicy, OnError, Shuffle};
 use forebay_engine::memory::default_memory_bytes;
 use forebay_engine::profile::{COMPRESSION_CANDIDATES, ProfileOptions};
 use forebay_engine::{Error, Result, StorageChoice};
@@ -54,7 +54,12 @@ pub(crate) struct ProfileRequest {
 pub(crate) struct BuildRequest {
     files: FilesRequest,
     output: PathBuf,
-    strategy: String,
+    /// The strategies, and the share of samples that each is to have: one, unless a mix is asked for.
+    formats: Vec<(String, f64)>,
+    /// Whether they are a mix.
+    is_mix: bool,
+    /// Decides which sample of a mix is in which format.
+    seed: u64,
     storage: String,
     threads: usize,
     shards: Option<usize>,
@@ -138,7 +143,10 @@ pub(crate) fn build(
     let progress = Callback::new(progress);
     let (mut samples, folder) = (0, request.files.folder.clone());
     let built = progress.watch(py, &work, || -> Result<usize> {
-        let strategy = Strategy::parse(&pipeline, &request.strategy)?;
+        let parse = |(name, share): &(String, f64)| -> Result<(Strategy, f64)> {
+            Ok((Strategy::parse(&pipeline, name)?, *share))
+        };
+        let formats: Vec<(Strategy, f64)> = request.formats.iter().map(parse).collect::<Result<_>>()?;
         let (source, on_error) = (pipeline.source(), on_error(request.files.skip_errors));
         let scan = |folder: &Path, options: &ListingOptions<'_>| Listing::scan_with(source, folder, options);
         let listing = Arc::new(request.files.listed(source, functions, &work, scan)?);
@@ -154,8 +162,16 @@ pub(crate) fn build(
             memory_bytes: request.memory_bytes.unwrap_or_else(default_memory_bytes),
         };
         let storage = request.storage.parse::<StorageChoice>()?.open(0)?;
-        let build = Build { pipeline, strategy, listing, storage };
-        Ok(build.run(&request.output, &options, &progress)?.shards_kept)
+        match formats.first() {
+            Some((strategy, _)) if !request.is_mix => {
+                let build = Build { pipeline: pipeline.clone(), strategy: strategy.clone(), listing, storage };
+                Ok(build.run(&request.output, &options, &progress)?.shards_kept)
+            }
+            _ => {
+                let build = MixBuild { pipeline: pipeline.clone(), formats, seed: request.seed, listing, storage };
+                Ok(build.run(&request.output, &options, &progress)?.shards_kept)
+            }
+        }
     })?;
     built.map_err(|error| failed(py, &error, &work, samples, &folder))
 }
@@ -213,6 +229,13 @@ pub(crate) fn demo_data(
 #[pyfunction]
 pub(crate) fn parse_bytes(text: &str) -> PyResult<u64> {
     forebay_storage::parse_bytes(text).map_err(PyValueError::new_err)
+}
+
+/// What stays in memory between epochs, as the engine writes it, and its budget; 0 where it has none.
+#[pyfunction]
+pub(crate) fn parse_cache(text: &str) -> PyResult<(String, u64)> {
+    let cache: CachePolicy = text.parse().map_err(|error: Error| PyValueError::new_err(error.to_string()))?;
+    Ok((cache.to_string(), cache.bytes().unwrap_or(0)))
 }
 
 /// Seconds of a time as people write it: `1h30min`.

@@ -29,6 +29,8 @@ pub(super) enum Across {
     Values(Quantity, &'static str),
     /// Time from zero.
     Seconds,
+    /// A share of a whole, from 0 to 1.
+    Share,
 }
 
 pub(super) struct Trace {
@@ -94,6 +96,7 @@ impl LinePanel {
         let x_axis = match self.x {
             Across::Values(quantity, name) => Axis::at_values(&xs, quantity, name),
             Across::Seconds => Axis::from_zero(Quantity::Seconds, x_most, 5),
+            Across::Share => Axis::from_zero(Quantity::Share, 1.0, 5),
         };
         let least = xs.iter().copied().fold(f64::INFINITY, f64::min);
         let ideal = if self.ideal { x_most / least } else { 0.0 };

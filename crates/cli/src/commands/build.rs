@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
-use forebay_engine::build::{Build, BuildOptions, BuildReport, Resume, default_shards};
-use forebay_engine::data::{Listing, Skipped};
+use forebay_engine::build::{Build, BuildOptions, BuildReport, MixBuild, MixReport, Resume, default_shards};
+use forebay_engine::data::{Listing, MixEntry, Skipped};
 use forebay_pipeline::{Pipeline, Split, Strategy};
 use forebay_plan::units;
 use serde::Serialize;
@@ -26,12 +26,15 @@ Examples:
   forebay build cv --data photos/ --strategy resized -o dataset/
   forebay build cv --data photos/ --strategy decoded+l3-fast -o dataset/
   forebay build mp3 --data clips/ --strategy spectrogram-encoded+pco-8 -o dataset/
+  forebay build cv --data photos/ --mix decoded+png=0.3,decoded=0.7 -o dataset/
 
 Builds are resumable: after Ctrl-C or a crash, run the same command again.
 Finished shards are kept, and the result is the same, byte for byte.
 
 A data set is a folder of TFRecord shards (which TensorFlow and others read),
-an index and checksums for each shard, and a manifest, dataset.json.";
+an index and checksums for each shard, and a manifest, dataset.json. A data set
+in several formats (--mix) has such a folder for each, and mix.json, which says
+what share of the samples is in which. `forebay mix` finds good shares.";
 
 /// Build the data set of a plan: run the offline steps once, in parallel
 #[derive(Debug, Clone, Args)]
@@ -53,6 +56,12 @@ pub(crate) struct Arguments {
     /// Strategy to build, e.g. `resized`, `decoded+png` or `resized+zstd-3` [default: the plan's choice]
     #[arg(long, value_name = "NAME")]
     pub(crate) strategy: Option<String>,
+    /// Build in several formats at once, each with its share of the samples, e.g. `decoded+png=0.3,decoded=0.7`
+    #[arg(long, value_name = "STRATEGY=SHARE,…", value_parser = mix_shares, conflicts_with = "strategy")]
+    pub(crate) mix: Option<MixShares>,
+    /// Seed that decides which sample of a mix is in which format [default: 0]
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
     #[command(flatten)]
     pub(crate) threads: Threads,
     #[command(flatten)]
@@ -83,7 +92,11 @@ pub(crate) struct Outcome {
     #[serde(serialize_with = "crate::output::as_text::path")]
     dataset: PathBuf,
     strategy: String,
-    split: Split,
+    /// `null` where there are several formats.
+    split: Option<Split>,
+    /// The formats of a mix.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    formats: Vec<MixedFormat>,
     samples: u64,
     skipped: u64,
     bytes: u64,
@@ -97,10 +110,32 @@ pub(crate) struct Outcome {
     warnings: Vec<String>,
 }
 
+/// One format of a mix.
+#[derive(Debug, Serialize)]
+struct MixedFormat {
+    strategy: String,
+    share: f64,
+    samples: u64,
+    bytes: u64,
+}
+
+/// The formats of a mix, and their shares.
+pub(crate) type MixShares = Vec<(String, f64)>;
+
+fn mix_shares(text: &str) -> Result<MixShares, String> {
+    let share = |part: &str| {
+        let (strategy, share) = part.split_once('=')?;
+        Some((strategy.trim().to_owned(), share.trim().parse().ok()?))
+    };
+    let shares: Option<MixShares> = text.split(',').map(share).collect();
+    shares.ok_or_else(|| "expected strategies and their shares, e.g. `decoded+png=0.3,decoded=0.7`".to_owned())
+}
+
 /// What to build, from where, in how many shards.
 struct Task {
     pipeline: Pipeline,
-    strategy: Strategy,
+    /// The formats and their shares: one, unless a mix is asked for.
+    formats: Vec<(Strategy, f64)>,
     data: PathBuf,
     /// How many bytes a sample takes, where a plan says so.
     bytes_per_sample: Option<f64>,
@@ -129,6 +164,9 @@ fn command_line() -> Option<Resume> {
 
 /// Builds.
 pub(super) fn execute(arguments: &Arguments, resume: Option<Resume>, output: &Output) -> Result<Outcome> {
+    if arguments.seed.is_some() && arguments.mix.is_none() {
+        return Err(Error::usage("`--seed` has no effect without `--mix`", "omit it"));
+    }
     let task = task(arguments)?;
     let files = arguments.list.read(&task.pipeline)?;
     let options = listing_options(&arguments.settings, &arguments.on_error, files.as_ref());
@@ -145,14 +183,36 @@ pub(super) fn execute(arguments: &Arguments, resume: Option<Resume>, output: &Ou
         overwrite: arguments.overwrite,
         resume,
     };
-    let Task { pipeline, strategy, .. } = task;
-    let build = Build { pipeline, strategy, listing, storage: arguments.storage.storage.open(0)? };
+    let Task { pipeline, formats, .. } = task;
+    let storage = arguments.storage.storage.open(0)?;
     let begun = Instant::now();
     let progress = output.progress();
-    let report = build.run(&arguments.output, &options, &progress);
-    let report = report.map_err(|error| Error::from(error).leaving(KEPT))?;
+    let dataset = arguments.output.clone();
+    let built = if arguments.mix.is_some() {
+        let build = MixBuild { pipeline, formats, seed: arguments.seed.unwrap_or(0), listing, storage };
+        build.run(&arguments.output, &options, &progress).map(|report| mix_outcome(report, dataset))
+    } else {
+        let strategy = formats.into_iter().next().map(|(strategy, _)| strategy);
+        let strategy = strategy.ok_or_else(|| Error::usage("there is no strategy to build", "pass `--strategy`"))?;
+        let build = Build { pipeline, strategy, listing, storage };
+        build.run(&arguments.output, &options, &progress).map(|report| outcome(report, dataset))
+    };
     drop(progress);
-    Ok(Outcome { warnings, ..outcome(report, arguments.output.clone(), begun.elapsed().as_secs_f64()) })
+    let built = built.map_err(|error| Error::from(error).leaving(KEPT))?;
+    Ok(Outcome { warnings, seconds: begun.elapsed().as_secs_f64(), ..built })
+}
+
+/// The formats that are asked for: a mix, or the strategy `default`.
+fn formats(arguments: &Arguments, pipeline: &Pipeline, default: Option<&String>) -> Result<Vec<(Strategy, f64)>> {
+    match (&arguments.mix, default) {
+        (Some(mix), _) => mix.iter().map(|(name, share)| Ok((Strategy::parse(pipeline, name)?, *share))).collect(),
+        (None, Some(name)) => Ok(vec![(Strategy::parse(pipeline, name)?, 1.0)]),
+        (None, None) => {
+            let names =
+                pipeline.splits().iter().skip(1).map(|split| split.name.clone()).collect::<Vec<_>>().join("`, `");
+            Err(Error::usage("a pipeline needs `--strategy`", format!("pass one of `{names}`, or build a plan")))
+        }
+    }
 }
 
 fn task(arguments: &Arguments) -> Result<Task> {
@@ -162,36 +222,64 @@ fn task(arguments: &Arguments) -> Result<Task> {
         let plan = read_plan(path)?;
         let pipeline = arguments.list.applied(Pipeline::from_spec(&plan.pipeline)?)?;
         let name = arguments.strategy.as_ref().unwrap_or(&plan.chosen);
-        let strategy = Strategy::parse(&pipeline, name)?;
+        let formats = formats(arguments, &pipeline, Some(name))?;
         let data = arguments.data.clone().unwrap_or_else(|| plan.data.root.into());
         arguments::must_exist(&data, "pass the folder where the data is now with `--data`")?;
-        let chosen = plan.ranking.iter().map(|ranked| &ranked.summary).find(|summary| summary.name == *name);
-        let bytes_per_sample =
-            chosen.map(|summary| summary.storage_bytes_total as f64 / plan.data.samples.max(1) as f64);
-        return Ok(Task { pipeline, strategy, data, bytes_per_sample });
+        let total = |(strategy, share): &(Strategy, f64)| {
+            let name = strategy.to_string();
+            let found = plan.ranking.iter().map(|ranked| &ranked.summary).find(|summary| summary.name == name)?;
+            Some(found.storage_bytes_total as f64 * share)
+        };
+        let shares: f64 = formats.iter().map(|(_, share)| share).sum();
+        let total: Option<f64> = formats.iter().map(total).sum();
+        let bytes_per_sample = total.map(|total| total / shares / plan.data.samples.max(1) as f64);
+        return Ok(Task { pipeline, formats, data, bytes_per_sample });
     }
     let pipeline = arguments::pipeline(&arguments.what, &arguments.settings, &arguments.list)?;
     let data = arguments::data_folder(arguments.data.as_ref(), "build")?;
-    let names = || pipeline.splits().iter().skip(1).map(|split| split.name.clone()).collect::<Vec<_>>().join("`, `");
-    let name = arguments.strategy.as_ref().ok_or_else(|| {
-        Error::usage("a pipeline needs `--strategy`", format!("pass one of `{}`, or build a plan", names()))
-    })?;
-    let strategy = Strategy::parse(&pipeline, name)?;
-    Ok(Task { pipeline, strategy, data, bytes_per_sample: None })
+    let formats = formats(arguments, &pipeline, arguments.strategy.as_ref())?;
+    Ok(Task { pipeline, formats, data, bytes_per_sample: None })
 }
 
-fn outcome(report: BuildReport, dataset: PathBuf, seconds: f64) -> Outcome {
+fn mix_outcome(report: MixReport, dataset: PathBuf) -> Outcome {
+    let MixReport { manifest, shards, shards_kept } = report;
+    let format = |entry: &MixEntry| MixedFormat {
+        strategy: entry.strategy.clone(),
+        share: entry.share,
+        samples: entry.samples,
+        bytes: entry.bytes,
+    };
+    let formats: Vec<MixedFormat> = manifest.formats.iter().map(format).collect();
+    Outcome {
+        dataset,
+        strategy: formats.iter().map(|format| format.strategy.clone()).collect::<Vec<_>>().join(", "),
+        split: None,
+        formats,
+        samples: manifest.samples,
+        skipped: Skipped::count(&manifest.skipped),
+        bytes: manifest.bytes,
+        shards,
+        shards_kept,
+        seconds: 0.0,
+        classes: manifest.classes.len(),
+        skipped_samples: manifest.skipped,
+        warnings: Vec::new(),
+    }
+}
+
+fn outcome(report: BuildReport, dataset: PathBuf) -> Outcome {
     let manifest = report.manifest;
     Outcome {
         dataset,
         strategy: manifest.strategy.to_string(),
-        split: manifest.strategy.split,
+        split: Some(manifest.strategy.split),
+        formats: Vec::new(),
         samples: manifest.samples,
         skipped: Skipped::count(&manifest.skipped),
         bytes: manifest.bytes,
         shards: manifest.shards.len(),
         shards_kept: report.shards_kept,
-        seconds,
+        seconds: 0.0,
         classes: manifest.classes.len(),
         skipped_samples: manifest.skipped,
         warnings: Vec::new(),
@@ -218,6 +306,11 @@ pub(super) fn show(outcome: &Outcome, page: &mut Page) {
             units::bytes(outcome.bytes as f64),
             units::seconds(outcome.seconds),
         ));
+        for MixedFormat { strategy, share, samples, bytes } in &outcome.formats {
+            let samples = units::counted(*samples, "sample");
+            let share = units::percent(*share);
+            page.line(&format!("- `{strategy}`: {share}, {samples}, {}", units::bytes(*bytes as f64)));
+        }
         if outcome.shards_kept > 0 {
             let kept = units::counted(outcome.shards_kept as u64, "shard");
             page.paragraph(&format!("{kept} of an interrupted build were kept."));

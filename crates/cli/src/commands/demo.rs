@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use forebay_codec::DType;
 use forebay_demo::{Domain, Made, Order, TensorKind};
 use forebay_engine::StorageChoice;
-use forebay_engine::load::STREAMS;
+use forebay_engine::load::{CachePolicy, STREAMS};
 use forebay_engine::profile::COMPRESSION_CANDIDATES;
 use forebay_plan::{Weights, units};
 use forebay_storage::{create_fresh, parse_bytes, unlink};
@@ -273,6 +273,8 @@ fn build_plan(
             output: arguments.folder.join("dataset"),
             data: None,
             strategy: None,
+            mix: None,
+            seed: None,
             threads: threads.clone(),
             memory: MemoryArguments::default(),
             shards: None,
@@ -307,7 +309,7 @@ fn load_arguments(what: &Path, threads: Threads, storage: StorageArguments) -> l
         storage,
         cold: true,
         on_error: ErrorArguments::fail(),
-        cache: None,
+        cache: CachePolicy::default(),
         settings: Settings::default(),
         list: ListArguments::default(),
         drop_last: false,

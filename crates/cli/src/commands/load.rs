@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use forebay_engine::data::{MANIFEST_FILE, Reach, Skipped};
+use forebay_engine::data::{MANIFEST_FILE, MIX_FILE, Reach, Skipped};
 use forebay_engine::load::{
-    Batch, Cached, Column, Epoch, Even, LoadOptions, Loader, Next, STREAMS, Shuffle, State, Stats, WINDOW_BYTES,
+    Batch, CachePolicy, Cached, Column, Epoch, Even, LoadOptions, Loader, Next, STREAMS, Shuffle, State, Stats,
+    WINDOW_BYTES,
 };
-use forebay_engine::source::{Files, Shards, Source};
+use forebay_engine::source::{Files, Mixed, Shards, Source};
 use forebay_engine::{Progress, cores};
 use forebay_pipeline::Pipeline;
 use forebay_plan::{Bound, units};
@@ -32,7 +33,8 @@ Examples:
   forebay load dataset/
   forebay load dataset/ --shuffle --batch-size 256 --epochs 3
   forebay load dataset/ --storage ceph-hdd --cold
-  forebay load dataset/ --epochs 3 --cache 4GB
+  forebay load dataset/ --epochs 3 --cache decoded:4GB
+  forebay load dataset/ --epochs 3 --cache liquid:4GB --shuffle
   forebay load dataset/ --set random_crop.size=192
   forebay load dataset/ --shuffle --rank 1 --world-size 4
   forebay load dataset/ --shuffle --epochs 10 --state state.json
@@ -49,8 +51,16 @@ number of ranks, so a --state can be resumed with another --world-size,
 
 --memory bounds the data in flight: when the budget is used up, reading waits.
 A sample or batch that could never fit is an error. The --cache budget comes on
-top of it. The cache keeps samples after as many deterministic steps as it has
-space for, and the result names that stage.";
+top of it.
+
+--cache says what stays in memory between epochs:
+  none     nothing, and the page cache is bypassed
+  page     what the system keeps (the default)
+  minio    samples as they are stored: a fixed random set, never evicted
+  decoded  samples after as many deterministic steps as leave space for all
+  liquid   samples as they are stored: others every epoch, and the same share of
+           every batch; needs --shuffle, and is shared by all ranks
+  auto     the one that suits, and why";
 
 /// Stream batches from a data set or a pipeline, and measure the throughput
 #[derive(Debug, Clone, Args)]
@@ -110,9 +120,9 @@ pub(crate) struct Arguments {
     pub(crate) cold: bool,
     #[command(flatten)]
     pub(crate) on_error: ErrorArguments,
-    /// Cache budget, e.g. 4GB: keep samples in memory between epochs, at the last stage at which all of them fit
-    #[arg(long, value_name = "SIZE", help_heading = RESOURCES, value_parser = parse_bytes)]
-    pub(crate) cache: Option<u64>,
+    /// What stays in memory between epochs: `none`, `page`, `minio:SIZE`, `decoded:SIZE`, `liquid:SIZE` or `auto:SIZE`; a size alone means `decoded`
+    #[arg(long, value_name = "CACHE", help_heading = RESOURCES, default_value_t = CachePolicy::default())]
+    pub(crate) cache: CachePolicy,
     /// Drop the last batch if it is incomplete
     #[arg(long)]
     pub(crate) drop_last: bool,
@@ -210,7 +220,7 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
 /// Streams every epoch.
 pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome> {
     let choice = &arguments.storage.storage;
-    let storage = if arguments.cold { choice.open_uncached()? } else { choice.open(0)? };
+    let storage = if arguments.cold { choice.open_uncached()? } else { arguments.cache.open(choice)? };
     let loader = Loader::new(open(arguments, &storage)?, arguments.options())?;
     let source = loader.source();
     let mut warnings = Vec::new();
@@ -260,7 +270,7 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome>
     let (samples, bytes_read) = (sum(|epoch| epoch.samples), sum(|epoch| epoch.bytes_read));
     Ok(Outcome {
         source: arguments.what.clone(),
-        strategy: source.strategy().to_string(),
+        strategy: source.formats(),
         storage: arguments.storage.storage.to_string(),
         threads: arguments.threads.count(),
         samples,
@@ -353,7 +363,7 @@ impl Arguments {
                 EvenChoice::Pad => Even::Pad,
             },
             on_error: self.on_error.choice(),
-            cache_bytes: self.cache.unwrap_or(0),
+            cache: self.cache,
             memory_bytes: self.memory.bytes(),
         }
     }
@@ -391,7 +401,7 @@ fn write_state(path: &Path, state: &State) -> Result<()> {
 fn open(arguments: &Arguments, storage: &Arc<dyn Storage>) -> Result<Arc<dyn Source>> {
     let path = Path::new(&arguments.what);
     let is_folder = arguments::look_at(path)?.is_some_and(|found| found.is_dir());
-    if is_folder || path.file_name().is_some_and(|name| name == MANIFEST_FILE) {
+    if is_folder || path.file_name().is_some_and(|name| name == MANIFEST_FILE || name == MIX_FILE) {
         if arguments.data.is_some() {
             return Err(Error::usage("`--data` cannot be used with a data set", "omit it"));
         }
@@ -401,7 +411,16 @@ fn open(arguments: &Arguments, storage: &Arc<dyn Storage>) -> Result<Arc<dyn Sou
             return Err(Error::usage(problem, "omit it"));
         }
         let folder = if is_folder { path } else { path.parent().unwrap_or(Path::new(".")) };
-        let shards = Shards::open(folder, Arc::clone(storage), arguments.on_error.choice())?;
+        let on_error = arguments.on_error.choice();
+        if arguments::look_at(&folder.join(MIX_FILE))?.is_some() {
+            let mixed = Mixed::open(folder, storage, on_error)?;
+            let changed = arguments.settings.applied(mixed.pipeline())?;
+            return Ok(Arc::new(match changed {
+                Some(pipeline) => mixed.with_pipeline(&pipeline)?,
+                None => mixed,
+            }));
+        }
+        let shards = Shards::open(folder, Arc::clone(storage), on_error)?;
         let changed = arguments.settings.applied(shards.pipeline())?;
         return Ok(Arc::new(match changed {
             Some(pipeline) => shards.with_pipeline(pipeline)?,
@@ -522,18 +541,20 @@ pub(super) fn show(outcome: &Outcome, page: &mut Page) {
 
 /// What is kept in memory, and why not more of it was done before.
 fn describe_cached(cached: &Cached) -> String {
-    let Cached { limit_bytes, stage, samples, bytes, hits, stages } = cached;
+    let Cached { policy, reason, limit_bytes, stage, samples, bytes, hits, stages } = cached;
     let limit = units::bytes(*limit_bytes as f64);
-    let Some(stage) = stage else { return format!("empty, budget {limit}") };
+    let Some(stage) = stage else { return format!("{policy}: empty, budget {limit}") };
     let further = stages.last().filter(|last| last.stage != *stage);
     let further =
         further.map(|last| format!(" (`{}` would need about {})", last.stage, units::bytes(last.bytes as f64)));
+    let reason = reason.as_ref().map(|reason| format!("; {reason}"));
     format!(
-        "{} as `{stage}`, {} of {limit}{}; {}",
+        "{policy}: {} as `{stage}`, {} of {limit}{}; {}{}",
         units::counted(*samples as u64, "sample"),
         units::bytes(*bytes as f64),
         further.unwrap_or_default(),
         units::counted(*hits, "hit"),
+        reason.unwrap_or_default(),
     )
 }
 

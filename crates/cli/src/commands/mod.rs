@@ -9,6 +9,7 @@ pub(crate) mod export;
 pub(crate) mod inspect;
 pub(crate) mod load;
 pub(crate) mod man;
+pub(crate) mod mix;
 pub(crate) mod pipelines;
 pub(crate) mod plan;
 pub(crate) mod probe;
@@ -33,6 +34,7 @@ pub(crate) fn run(command: &Command, output: &Output) -> Result<()> {
         Command::Demo(arguments) => demo::run(arguments, output),
         Command::Profile(arguments) => profile::run(arguments, output),
         Command::Plan(arguments) => plan::run(arguments, output),
+        Command::Mix(arguments) => mix::run(arguments, output),
         Command::Build(arguments) => build::run(arguments, output),
         Command::Load(arguments) => load::run(arguments, output),
         Command::Experiment(arguments) => experiment::run(arguments, output),
@@ -52,6 +54,7 @@ fn inputs(command: &Command) -> Vec<&Path> {
     match command {
         Command::Profile(arguments) => arguments.inputs(),
         Command::Plan(arguments) => arguments.inputs(),
+        Command::Mix(arguments) => arguments.inputs(),
         Command::Build(arguments) => arguments.inputs(),
         Command::Load(arguments) => arguments.inputs(),
         Command::Experiment(arguments) => arguments.inputs(),
@@ -72,6 +75,10 @@ pub(crate) fn when_full(command: &Command) -> &'static str {
         Command::Profile(_) => {
             "free some space, pass fewer --samples, or a --work folder on another disk: it temporarily holds the \
              strategies, of so many samples"
+        }
+        Command::Mix(_) => {
+            "free some space, pass fewer --samples, or a --work folder on another disk: it temporarily holds the mix, of so many \
+             samples"
         }
         Command::Build(_) => {
             "free some space and run the same command again: finished shards are kept; or pass an --output on another disk, \

@@ -20,6 +20,7 @@ mod inspect;
 mod integrity;
 mod interrupt;
 mod memory;
+mod mixing;
 mod presto;
 mod report;
 mod resume;

@@ -65,7 +65,7 @@ fn a_cache_says_what_it_keeps() {
     let here = folder.path();
     forebay(here, "build cv --data photos --strategy resized -o dataset").text();
     let all = forebay(here, "load dataset --epochs 2 --cache 1GB --json").json();
-    assert_keys(&all["cache"], "limit_bytes stage samples bytes hits stages");
+    assert_keys(&all["cache"], "policy limit_bytes stage samples bytes hits stages");
     let found = |load: &serde_json::Value| {
         (load["cache"]["stage"].clone(), load["cache"]["samples"].clone(), load["cache"]["hits"].clone())
     };
@@ -78,7 +78,8 @@ fn a_cache_says_what_it_keeps() {
     let text = forebay(here, &format!("load dataset --epochs 2 --cache {}", pixels * 2));
     let words = text.text().split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        words.contains("cache 12 samples as `resized`, ") && words.contains("(`pixel-centered` would need about "),
+        words.contains("cache decoded: 12 samples as `resized`, ")
+            && words.contains("(`pixel-centered` would need about "),
         "{text:?}"
     );
     assert!(text.stdout.lines().all(|line| line.chars().count() <= 80), "{text:?}");

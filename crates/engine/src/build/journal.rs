@@ -236,7 +236,7 @@ impl Journal {
     }
 
     /// Removes the journal.
-    fn remove(&self) -> Result<()> {
+    pub(super) fn remove(&self) -> Result<()> {
         check_journal(&self.folder)?;
         // The lock goes last: until then nobody else takes the folder for free.
         let (locks, notes): (Vec<_>, Vec<_>) = names_in(&self.folder)?.into_iter().partition(|name| name == LOCK_FILE);

@@ -7,6 +7,7 @@ mod claim;
 mod dictionary;
 mod identity;
 mod journal;
+mod mix;
 mod resume;
 mod shard;
 mod unfinished;
@@ -32,6 +33,7 @@ use dictionary::Trained;
 use identity::Identity;
 use journal::{Journal, ShardDone};
 
+pub use mix::{MixBuild, MixReport};
 pub use unfinished::{Resume, Unfinished};
 
 /// What to build.

@@ -114,6 +114,14 @@ pub(super) enum SampleLocation {
 }
 
 impl Entry {
+    /// Its class, if its label is one.
+    pub(crate) fn class(&self) -> Option<i64> {
+        match self.label {
+            Some(LabelValue::Int(class)) => Some(class),
+            _ => None,
+        }
+    }
+
     /// The path of its file below the root; empty where it lies in a shard.
     pub fn path(&self) -> &Path {
         match &self.location {
@@ -234,6 +242,16 @@ impl Listing {
         }
         let mut taken = taken.into_iter();
         self.entries.retain(|_| taken.next().unwrap_or(false));
+        self
+    }
+
+    /// The samples that `takes` says, which is asked once for each, in order; what is lost goes with them or not.
+    #[must_use]
+    pub(crate) fn part(mut self, mut takes: impl FnMut() -> bool, with_lost: bool) -> Self {
+        self.entries.retain(|_| takes());
+        if !with_lost {
+            self.lost.clear();
+        }
         self
     }
 

@@ -38,6 +38,15 @@ impl Content {
         self.first.len() as u64 + self.beside.iter().map(|part| part.len() as u64).sum::<u64>()
     }
 
+    /// The same in memory of its own.
+    pub(crate) fn copied(&self) -> Result<Self> {
+        let copy = |part: &Bytes| {
+            let copied = forebay_codec::memory::copied(&part[..]);
+            copied.map(Bytes::from).map_err(|error| Error::from(forebay_pipeline::Error::Encoding(error)))
+        };
+        Ok(Self { first: copy(&self.first)?, beside: self.beside.iter().map(copy).collect::<Result<_>>()? })
+    }
+
     /// The content of the sample's file, or all of its part of a shard.
     pub(crate) fn first(&self) -> &Bytes {
         &self.first

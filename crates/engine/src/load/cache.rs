@@ -43,6 +43,11 @@ pub(super) struct Choice {
 /// What a cache holds, and how.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Cached {
+    /// Which kind of cache this is.
+    pub policy: String,
+    /// Why that one, where it was left to the loader.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     /// How much it may hold.
     pub limit_bytes: u64,
     /// The stage that samples are kept in: the strategy's name where they are kept as they are stored; `None` before that is known.

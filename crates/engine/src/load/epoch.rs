@@ -12,6 +12,7 @@ use super::activity::Activity;
 use super::batch::Batch;
 use super::batcher::{Batcher, Shape};
 use super::cache::Cache;
+use super::contents::Contents;
 use super::deal::Deal;
 use super::ids::Position;
 use super::loader::{LoadOptions, Loader};
@@ -50,6 +51,7 @@ pub(super) struct Shared {
     pub(super) options: LoadOptions,
     pub(super) rng_key: RngKey,
     pub(super) cache: Option<Arc<Cache>>,
+    contents: Option<Arc<Contents>>,
     /// How many samples the rank has.
     samples: u64,
     /// Whether this is a whole epoch, from its first sample on.
@@ -97,7 +99,7 @@ fn shape(options: &LoadOptions, online: &Online, samples: u64) -> Shape {
         batch_size: options.batch_size as u64,
         drop_last: options.drop_last,
         batches_max: (options.prefetch + workers_ahead).max(1) as u64,
-        expands: online.steps.iter().any(|step| matches!(step.action, Action::FlatMap(_))),
+        expands: online.steps().iter().any(|step| matches!(step.action, Action::FlatMap(_))),
     }
 }
 
@@ -115,8 +117,9 @@ impl Epoch {
         let streams_bytes = source.limit_streams(Shares::streams_bytes_max(options.memory_bytes));
         let window_bytes = sampler.window_bytes(read_bytes_max);
         let budget = Shares::new(options.memory_bytes, options.threads, window_bytes, streams_bytes)?;
-        check_functions(&online.steps)?;
-        let files = prepare_files(&online.steps)?;
+        let steps = online.steps();
+        check_functions(&steps)?;
+        let files = prepare_files(&steps)?;
         let lost = check_lost(&*source, options.on_error)?;
         let deal = sampler.deal();
         let activity = Arc::new(Activity::new());
@@ -135,6 +138,7 @@ impl Epoch {
             _files: files,
             rng_key,
             cache: loader.cache_shared(),
+            contents: loader.contents_shared(),
             samples: deal.samples(),
             is_whole: state.position() == Position::FIRST,
             bytes_read: AtomicU64::new(0),
@@ -298,9 +302,12 @@ impl Shared {
 
     /// What each sample is made of that is wanted of a read.
     fn read(&self, read: &Read) -> Vec<Payload> {
-        let cached = |sample| self.cache.as_ref().and_then(|cache| cache.get(sample));
-        let all: Vec<Option<Payload>> =
-            read.wanted.iter().map(|wanted| cached(wanted.sample).map(Payload::Cached)).collect();
+        let cached = |wanted: &Wanted| match (&self.cache, &self.contents) {
+            (Some(cache), _) => cache.get(wanted.sample).map(Payload::Cached),
+            (None, Some(contents)) => contents.get(wanted.sample).map(Payload::Content),
+            (None, None) => None,
+        };
+        let all: Vec<Option<Payload>> = read.wanted.iter().map(cached).collect();
         if all.iter().all(Option::is_some) {
             return all.into_iter().flatten().collect();
         }
@@ -356,8 +363,11 @@ impl Shared {
 
     /// Does the online steps to some samples; whether the epoch goes on.
     fn work(&self, worker: &mut Worker<'_>, staged: Vec<Staged>) -> bool {
-        for Staged { sample, turn, payload, _block } in staged {
+        for Staged { sample, turn, keep, payload, _block } in staged {
             let Some(mut collator) = self.batcher.claim(turn) else { return false };
+            if let (Some(contents), Payload::Content(content)) = (&self.contents, &payload) {
+                contents.settle(sample, content, keep);
+            }
             let done = worker.run(sample, payload, &mut collator).and_then(|key| {
                 let fits = collator.check(&key);
                 fits.map_err(|error| Failed::new(&*key, error))

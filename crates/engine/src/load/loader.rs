@@ -5,16 +5,19 @@ use std::sync::{Arc, OnceLock};
 use forebay_pipeline::RngKey;
 
 use super::cache::{Cache, Cached, CachedStage};
+use super::contents::Contents;
 use super::deal::{Deal, Even, Share};
 use super::epoch::Epoch;
 use super::ids::Position;
+use super::liquid::Formats;
 use super::order::{Ordering, STREAMS, Shuffle};
-use super::sampler::Sampler;
+use super::policy::{self, CachePolicy};
+use super::sampler::{Fixed, Sampler, Samples};
 use super::state::State;
 use super::{OnError, Online};
 use crate::error::{Error, Result};
 use crate::memory::default_memory_bytes;
-use crate::source::{Block, Source};
+use crate::source::Source;
 use crate::threads::cores;
 
 /// How to load.
@@ -43,8 +46,8 @@ pub struct LoadOptions {
     pub even: Even,
     /// What happens to a sample that cannot be read or processed.
     pub on_error: OnError,
-    /// How many bytes of samples are kept in memory from one epoch to the next, in the furthest state in which all of them fit; 0: none.
-    pub cache_bytes: u64,
+    /// What stays in memory from one epoch to the next.
+    pub cache: CachePolicy,
     /// The memory budget: how many bytes it may take for what is read, worked on and ready. The cache is not part of it.
     pub memory_bytes: u64,
 }
@@ -63,7 +66,7 @@ impl Default for LoadOptions {
             drop_last: false,
             even: Even::None,
             on_error: OnError::Fail,
-            cache_bytes: 0,
+            cache: CachePolicy::default(),
             memory_bytes: default_memory_bytes(),
         }
     }
@@ -107,23 +110,75 @@ pub struct Loader {
     source: Arc<dyn Source>,
     options: LoadOptions,
     /// Made by the first epoch.
-    blocks: OnceLock<Arc<[Block]>>,
+    samples: OnceLock<(Samples, Arc<Fixed>)>,
     identity: OnceLock<String>,
     cache: Option<Arc<Cache>>,
+    contents: Option<Arc<Contents>>,
+    /// Why the cache is what it is, where that was left to the loader.
+    reason: Option<String>,
 }
 
 impl Loader {
     /// Loads `source` as `options` say.
     pub fn new(source: Arc<dyn Source>, options: LoadOptions) -> Result<Self> {
         options.check()?;
-        let mut loader = Self { source, options, blocks: OnceLock::new(), identity: OnceLock::new(), cache: None };
-        if loader.options.cache_bytes > 0 {
-            // A shuffled epoch may bring a rank any sample, another one the same each time.
-            let shuffles = loader.options.shuffle != Shuffle::No;
-            let samples = if shuffles { loader.source.samples() } else { loader.samples_from(0) };
-            loader.cache = Some(Arc::new(Cache::new(loader.options.cache_bytes, samples)));
+        let mut loader = Self {
+            source,
+            options,
+            samples: OnceLock::new(),
+            identity: OnceLock::new(),
+            cache: None,
+            contents: None,
+            reason: None,
+        };
+        if let CachePolicy::Auto { bytes } = loader.options.cache {
+            let (cache, reason) = policy::chosen(&*loader.source, loader.options.shuffle, bytes)?;
+            (loader.options.cache, loader.reason) = (cache, Some(reason));
+        }
+        let cache = loader.options.cache;
+        cache.check(&*loader.source, loader.options.shuffle)?;
+        match cache {
+            CachePolicy::Decoded { bytes } => {
+                // A shuffled epoch may bring a rank any sample, another one the same each time.
+                let shuffles = loader.options.shuffle != Shuffle::No;
+                let samples = if shuffles { loader.source.samples() } else { loader.samples_from(0) };
+                loader.cache = Some(Arc::new(Cache::new(bytes, samples)));
+            }
+            CachePolicy::MinIo { bytes } => loader.contents = Some(Arc::new(Contents::new(bytes))),
+            // The buffer of all ranks; each has its part.
+            CachePolicy::Liquid { bytes } => {
+                loader.contents = Some(Arc::new(Contents::new(bytes.div_ceil(loader.options.world_size))));
+            }
+            CachePolicy::None | CachePolicy::Page { .. } | CachePolicy::Auto { .. } => {}
         }
         Ok(loader)
+    }
+
+    /// What an epoch has, and what of it always stays in memory.
+    fn samples(&self) -> Result<&(Samples, Arc<Fixed>)> {
+        if let Some(samples) = self.samples.get() {
+            return Ok(samples);
+        }
+        let blocks = self.source.blocks()?;
+        let LoadOptions { cache, seed, shuffle, .. } = self.options;
+        let fixed = match cache {
+            CachePolicy::MinIo { bytes } => Fixed::new(&blocks, bytes, seed),
+            _ => Fixed::default(),
+        };
+        let buffer_bytes = cache.liquid_bytes();
+        let formats = self.source.strategies().len();
+        // As they lie, samples of one format follow those of another.
+        let is_mixed = shuffle != Shuffle::No && (formats > 1 || buffer_bytes.is_some());
+        let samples = if is_mixed {
+            let mut by_format = vec![Vec::new(); formats];
+            for block in blocks {
+                by_format[self.source.format_of(block.samples.start)].push(block);
+            }
+            Samples::Formats(Formats { blocks: by_format.into(), buffer_bytes: buffer_bytes.unwrap_or(0) })
+        } else {
+            Samples::Blocks(blocks.into())
+        };
+        Ok(self.samples.get_or_init(|| (samples, Arc::new(fixed))))
     }
 
     /// Where samples come from.
@@ -136,13 +191,26 @@ impl Loader {
         &self.options
     }
 
-    /// What is kept in memory from one epoch to the next.
+    /// What is kept in memory from one epoch to the next, where it may be done to in part.
     pub fn cache(&self) -> Option<&Cache> {
         self.cache.as_deref()
     }
 
-    /// What is kept there, and at which stage.
+    /// What is kept in memory from one epoch to the next, and at which stage.
     pub fn cached(&self) -> Option<Cached> {
+        let (policy, reason) = (self.options.cache.name().to_owned(), self.reason.clone());
+        if let Some(contents) = &self.contents {
+            return Some(Cached {
+                policy,
+                reason,
+                limit_bytes: contents.limit_bytes(),
+                stage: Some(self.source.formats()),
+                samples: contents.len(),
+                bytes: contents.bytes(),
+                hits: contents.hits(),
+                stages: Vec::new(),
+            });
+        }
         let cache = self.cache.as_deref()?;
         let strategy = self.source.strategy();
         let (steps, _) = strategy.online(self.source.pipeline());
@@ -154,6 +222,8 @@ impl Loader {
         let bytes = choice.map_or(&[][..], |choice| &choice.bytes);
         let stage = |(done, &bytes): (usize, &u64)| CachedStage { stage: name(done), bytes };
         Some(Cached {
+            policy,
+            reason,
             limit_bytes: cache.limit_bytes(),
             stage: choice.map(|choice| name(choice.steps)),
             samples: cache.len(),
@@ -183,20 +253,16 @@ impl Loader {
 
     /// Starts the epoch that `state` is in, or what is left of it.
     pub fn start(&self, state: &State) -> Result<Epoch> {
-        self.start_with(Online::after(self.source.pipeline(), self.source.strategy()), state)
+        self.start_with(Online::after_each(self.source.pipeline(), &self.source.strategies()), state)
     }
 
     /// The same with other steps than those of the source's pipeline: with functions that only the caller has, say.
     pub fn start_with(&self, online: Online, state: &State) -> Result<Epoch> {
         state.check(self)?;
-        let blocks = if let Some(blocks) = self.blocks.get() {
-            blocks
-        } else {
-            let blocks = self.source.blocks()?;
-            self.blocks.get_or_init(|| blocks.into())
-        };
+        let (all, fixed) = self.samples()?;
         let ordering = self.options.ordering(state.epoch);
-        let sampler = Sampler::new(Arc::clone(blocks), ordering, state.position(), self.share());
+        let sampler = Sampler::new(all.clone(), ordering, state.position(), self.share());
+        let sampler = sampler.keeping(Arc::clone(fixed));
         let rng_key = RngKey { seed: self.options.seed, epoch: state.epoch };
         Epoch::start(self, online, sampler, rng_key, state.clone())
     }
@@ -210,6 +276,10 @@ impl Loader {
 
     pub(super) fn cache_shared(&self) -> Option<Arc<Cache>> {
         self.cache.clone()
+    }
+
+    pub(super) fn contents_shared(&self) -> Option<Arc<Contents>> {
+        self.contents.clone()
     }
 
     pub(super) fn identity(&self) -> &str {

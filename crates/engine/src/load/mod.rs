@@ -15,14 +15,17 @@ mod batch;
 mod batcher;
 mod cache;
 mod collator;
+mod contents;
 mod deal;
 mod epoch;
 mod ids;
+mod liquid;
 mod loader;
 #[cfg(test)]
 mod model;
 mod order;
 mod pad;
+mod policy;
 mod prefetch;
 mod sampler;
 mod state;
@@ -39,6 +42,7 @@ pub use deal::Even;
 pub use epoch::{Epoch, Next};
 pub use loader::{LoadOptions, Loader};
 pub use order::{STREAMS, Shuffle, WINDOW_BYTES};
+pub use policy::CachePolicy;
 pub(crate) use sampler::in_order;
 pub use state::State;
 
@@ -54,30 +58,57 @@ pub enum OnError {
     Skip,
 }
 
-/// The online part of a strategy: steps, their number in the pipeline, and what comes out.
+/// The online part of a strategy, or of several where samples are kept in several formats: steps, their number in the pipeline, and what comes
+/// out of all of them.
 #[derive(Debug, Clone)]
 pub struct Online {
+    formats: Vec<Steps>,
+    output: Schema,
+}
+
+/// The steps that are done to samples of one format.
+#[derive(Debug, Clone)]
+struct Steps {
     steps: Vec<Step>,
     first_step: usize,
-    output: Schema,
+}
+
+impl Steps {
+    fn runner(&self) -> Runner {
+        Runner::new(&self.steps, self.first_step)
+    }
 }
 
 impl Online {
     /// What `strategy` leaves to do of `pipeline`.
     pub fn after(pipeline: &Pipeline, strategy: &Strategy) -> Self {
-        let (steps, first_step) = strategy.online(pipeline);
-        Self { steps, first_step, output: pipeline.output().clone() }
+        Self::after_each(pipeline, &[strategy])
+    }
+
+    /// What each of these strategies leaves to do of `pipeline`: those of a [`Source`](crate::source::Source).
+    pub fn after_each(pipeline: &Pipeline, strategies: &[&Strategy]) -> Self {
+        let steps = |strategy: &&Strategy| {
+            let (steps, first_step) = strategy.online(pipeline);
+            Steps { steps, first_step }
+        };
+        Self { formats: strategies.iter().map(steps).collect(), output: pipeline.output().clone() }
     }
 
     /// The same for samples whose pictures are unpacked already.
     pub(crate) fn after_unpacking(pipeline: &Pipeline, strategy: &Strategy) -> Self {
         let first_step = strategy.split.offline_steps();
-        Self { steps: pipeline.steps()[first_step..].to_vec(), first_step, output: pipeline.output().clone() }
+        let steps = Steps { steps: pipeline.steps()[first_step..].to_vec(), first_step };
+        Self { formats: vec![steps], output: pipeline.output().clone() }
     }
 
-    /// What one worker does them with.
+    /// What one worker does them with, to samples of the first format.
     pub(crate) fn runner(&self) -> Runner {
-        Runner::new(&self.steps, self.first_step)
+        self.formats[0].runner()
+    }
+
+    /// The steps of all formats.
+    fn steps(&self) -> Vec<Step> {
+        self.formats.iter().flat_map(|format| format.steps.clone()).collect()
     }
 }
 

@@ -20,7 +20,7 @@ use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use super::deal::Share;
 use super::ids::Position;
 use super::order::Ordering;
-use super::sampler::Sampler;
+use super::sampler::{Sampler, Samples};
 use super::*;
 use crate::source::{Block, Content, Failed, Fetched, Source};
 
@@ -193,7 +193,10 @@ impl Kind {
             }
             Self::Expanded => (vec![blow, step(Action::FlatMap(Arc::new(Twice)))], ragged()),
         };
-        Online { steps, first_step: 0, output: Schema { fields: vec![("image".to_owned(), kind)] } }
+        Online {
+            formats: vec![super::Steps { steps, first_step: 0 }],
+            output: Schema { fields: vec![("image".to_owned(), kind)] },
+        }
     }
 }
 
@@ -269,7 +272,8 @@ impl Case {
         let (batch_size, (rank, world_size)) = (self.batch_size as u64, self.rank);
         let share = Share { batch_size, rank, world_size, drop_last: false, even: Even::Pad };
         let blocks = self.source().blocks().unwrap().into();
-        let sampler = Sampler::new(blocks, ordering, Position(self.samples_seen), share);
+        let all = Samples::Blocks(blocks);
+        let sampler = Sampler::new(all, ordering, Position(self.samples_seen), share);
         let mut order = vec![0; sampler.deal().samples() as usize];
         for read in sampler {
             for wanted in read.wanted {

@@ -75,6 +75,8 @@ struct Stream {
 pub(super) struct PositionedBlock {
     pub(super) block: Block,
     pub(super) positions: Vec<Position>,
+    /// Whether its samples stay in memory for the next epoch.
+    pub(super) keep: bool,
 }
 
 impl Order {
@@ -188,6 +190,7 @@ impl Stream {
         let with_positions = |block: Block| PositionedBlock {
             positions: positions.by_ref().take(block.len() as usize).collect(),
             block,
+            keep: false,
         };
         blocks.into_iter().map(with_positions).collect()
     }
@@ -195,7 +198,7 @@ impl Stream {
 
 /// Blocks that lie in this order, so that sequences take turns: readers, who take one block each, then read several of them at once, and do not
 /// wait for each other within one.
-fn take_turns(positioned: Vec<PositionedBlock>) -> Vec<PositionedBlock> {
+pub(super) fn take_turns(positioned: Vec<PositionedBlock>) -> Vec<PositionedBlock> {
     let mut before: HashMap<usize, usize> = HashMap::new();
     let mut turns: Vec<(usize, PositionedBlock)> = Vec::with_capacity(positioned.len());
     for block in positioned {
@@ -211,7 +214,7 @@ fn take_turns(positioned: Vec<PositionedBlock>) -> Vec<PositionedBlock> {
 }
 
 /// `blocks` in random order; those of a sequence keep theirs, and stay together.
-fn shuffled(blocks: Vec<Block>, random: &mut Random) -> Vec<Block> {
+pub(super) fn shuffled(blocks: Vec<Block>, random: &mut Random) -> Vec<Block> {
     let mut units: Vec<Vec<Block>> = Vec::new();
     for block in blocks {
         match units.last_mut() {
@@ -229,18 +232,18 @@ fn continues(one: &Block, other: &Block) -> bool {
 }
 
 /// How large blocks are.
-struct Sizes {
+pub(super) struct Sizes {
     /// How many there are, where those of a sequence are one.
     units: u64,
     blocks: u64,
-    bytes: u64,
+    pub(super) bytes: u64,
     /// The largest of them, the largest first.
     largest: Vec<u64>,
 }
 
 impl Sizes {
     /// Of `blocks`, and of up to `most` of the largest.
-    fn new(blocks: &[Block], most: u64) -> Self {
+    pub(super) fn new(blocks: &[Block], most: u64) -> Self {
         let mut largest: Vec<u64> = blocks.iter().map(|block| block.bytes).collect();
         let most = most.clamp(1, largest.len().max(1) as u64) as usize;
         if most < largest.len() {
@@ -260,7 +263,7 @@ impl Sizes {
     /// How many streams there are for windows of `window_bytes` together: `asked`, or a part of it, so that ranks that share those
     /// evenly share these evenly too. Each has its part of the window, and a few blocks that are larger than that do not change
     /// how many there are, as long as no more than twice the bytes come together.
-    fn streams(&self, window_bytes: u64, asked: u64) -> u64 {
+    pub(super) fn streams(&self, window_bytes: u64, asked: u64) -> u64 {
         let mean = self.bytes / self.blocks.max(1);
         let fits = |count: u64| {
             let largest = self.largest.iter().take(count as usize).copied();
@@ -272,12 +275,12 @@ impl Sizes {
 }
 
 /// The bytes of windows of up to `window_bytes`, one for each of `largest`, where a larger block is a window by itself.
-fn windows_bytes(largest: impl Iterator<Item = u64>, window_bytes: u64) -> u64 {
+pub(super) fn windows_bytes(largest: impl Iterator<Item = u64>, window_bytes: u64) -> u64 {
     largest.map(|block| block.max(window_bytes)).fold(0, u64::saturating_add)
 }
 
 /// Takes the next blocks with `samples` samples together. Of one that has more, the rest is left in `rest`.
-fn cut(blocks: &mut std::vec::IntoIter<Block>, rest: &mut Option<Block>, mut samples: u64) -> Vec<Block> {
+pub(super) fn cut(blocks: &mut std::vec::IntoIter<Block>, rest: &mut Option<Block>, mut samples: u64) -> Vec<Block> {
     let mut taken = Vec::new();
     while samples > 0
         && let Some(block) = rest.take().or_else(|| blocks.next())

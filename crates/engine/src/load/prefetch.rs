@@ -34,6 +34,8 @@ pub(super) enum Payload {
 pub(super) struct Staged {
     pub(super) sample: u64,
     pub(super) turn: Turn,
+    /// Whether it stays in memory, as it was read, for the next epoch.
+    pub(super) keep: bool,
     pub(super) payload: Payload,
     /// Given back when the last sample of the block is done.
     pub(super) _block: Arc<Space>,
@@ -133,8 +135,8 @@ impl PrefetchBuffer {
             drop(state);
             return;
         }
-        for (&Wanted { sample, turn }, payload) in read.wanted.iter().zip(payloads) {
-            state.waiting.insert(turn, Staged { sample, turn, payload, _block: Arc::clone(&block) });
+        for (&Wanted { sample, turn, keep }, payload) in read.wanted.iter().zip(payloads) {
+            state.waiting.insert(turn, Staged { sample, turn, keep, payload, _block: Arc::clone(&block) });
         }
         drop(state);
         self.inner.arrived.notify_all();

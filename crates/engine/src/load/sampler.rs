@@ -1,9 +1,13 @@
 //! The sampler of one rank: what it reads, one block after another, and when each sample of it is wanted.
 
+use std::ops::Range;
 use std::sync::Arc;
+
+use forebay_pipeline::Random;
 
 use super::deal::{Deal, Share};
 use super::ids::{Position, Turn};
+use super::liquid::{Formats, LiquidOrder};
 use super::order::{Order, Ordering, PositionedBlock, STREAMS, Shuffle};
 use crate::source::Block;
 
@@ -24,6 +28,8 @@ pub(super) struct Wanted {
     pub(super) sample: u64,
     /// When this rank takes it.
     pub(super) turn: Turn,
+    /// Whether it stays in memory, as it was read, for the next epoch.
+    pub(super) keep: bool,
 }
 
 /// Samples that nobody wants are read along with their neighbors, up to so many bytes: about what a seek costs.
@@ -32,9 +38,11 @@ const GAP_BYTES_MAX: u64 = 256 << 10;
 /// What a rank reads in what is left of an epoch.
 #[derive(Debug)]
 pub(super) struct Sampler {
-    blocks: Arc<[Block]>,
+    samples: Samples,
+    /// What stays in memory whatever the order says.
+    fixed: Arc<Fixed>,
     ordering: Ordering,
-    order: Order,
+    order: AnyOrder,
     deal: Deal,
     /// How often the order was gone through: again where samples come again.
     round: u64,
@@ -42,12 +50,94 @@ pub(super) struct Sampler {
     reads: u64,
 }
 
+/// What an epoch has, and what decides its order.
+#[derive(Debug, Clone)]
+pub(super) enum Samples {
+    /// Blocks, shuffled by windows or as they lie.
+    Blocks(Arc<[Block]>),
+    /// Blocks of several formats, or such that a part of them is kept for the next epoch.
+    Formats(Formats),
+}
+
+/// The samples of a cache that never changes: ranges, in order.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Fixed(Vec<Range<u64>>);
+
+impl Fixed {
+    /// Blocks in random order, as many as take no more than `bytes_max`.
+    pub(super) fn new(blocks: &[Block], bytes_max: u64, seed: u64) -> Self {
+        let mut order: Vec<&Block> = blocks.iter().collect();
+        Random::from_parts(&[FIXED_DRAW, seed]).shuffle(&mut order);
+        let mut bytes = 0_u64;
+        order.retain(|block| {
+            let fits = bytes.saturating_add(block.bytes) <= bytes_max;
+            bytes += if fits { block.bytes } else { 0 };
+            fits
+        });
+        let mut ranges: Vec<Range<u64>> = order.into_iter().map(|block| block.samples.clone()).collect();
+        ranges.sort_unstable_by_key(|range| range.start);
+        Self(ranges)
+    }
+
+    fn holds(&self, sample: u64) -> bool {
+        let before = self.0.partition_point(|range| range.start <= sample);
+        before.checked_sub(1).is_some_and(|at| self.0[at].contains(&sample))
+    }
+}
+
+const FIXED_DRAW: u64 = 0x6669_7865_6400;
+
+/// An order of either kind.
+#[derive(Debug)]
+enum AnyOrder {
+    Windows(Order),
+    Liquid(LiquidOrder),
+}
+
+impl AnyOrder {
+    fn new(samples: &Samples, ordering: Ordering) -> Self {
+        match samples {
+            Samples::Blocks(blocks) => Self::Windows(Order::new(blocks.to_vec(), ordering)),
+            Samples::Formats(formats) => Self::Liquid(LiquidOrder::new(formats, ordering)),
+        }
+    }
+
+    fn deal(&self, start: Position, share: Share) -> Deal {
+        let (samples, streams) = match self {
+            Self::Windows(order) => (order.samples(), order.streams()),
+            Self::Liquid(order) => (order.samples(), order.streams()),
+        };
+        Deal::new(samples, streams, start, share)
+    }
+
+    fn next_windows(&mut self) -> Vec<PositionedBlock> {
+        match self {
+            Self::Windows(order) => order.next_windows(),
+            Self::Liquid(order) => order.next_windows(),
+        }
+    }
+}
+
 impl Sampler {
     /// The share of a rank in what is left of the epoch from position `start` on.
-    pub(super) fn new(blocks: Arc<[Block]>, ordering: Ordering, start: Position, share: Share) -> Self {
-        let order = Order::new(blocks.to_vec(), ordering);
-        let deal = Deal::new(order.samples(), order.streams(), start, share);
-        Self { blocks, ordering, order, deal, round: 0, upcoming: Vec::new().into_iter(), reads: 0 }
+    pub(super) fn new(samples: Samples, ordering: Ordering, start: Position, share: Share) -> Self {
+        let order = AnyOrder::new(&samples, ordering);
+        let deal = order.deal(start, share);
+        Self {
+            samples,
+            fixed: Arc::default(),
+            ordering,
+            order,
+            deal,
+            round: 0,
+            upcoming: Vec::new().into_iter(),
+            reads: 0,
+        }
+    }
+
+    /// The same, where the samples of `fixed` stay in memory.
+    pub(super) fn keeping(self, fixed: Arc<Fixed>) -> Self {
+        Self { fixed, ..self }
     }
 
     /// Whose samples these are.
@@ -57,12 +147,18 @@ impl Sampler {
 
     /// See [`Order::window_bytes`].
     pub(super) fn window_bytes(&self, block_bytes_max: u64) -> u64 {
-        self.order.window_bytes(block_bytes_max)
+        match &self.order {
+            AnyOrder::Windows(order) => order.window_bytes(block_bytes_max),
+            AnyOrder::Liquid(order) => order.window_bytes(block_bytes_max),
+        }
     }
 
     /// See [`Order::read_ahead_bytes`].
     pub(super) fn read_ahead_bytes(&self) -> u64 {
-        self.order.read_ahead_bytes()
+        match &self.order {
+            AnyOrder::Windows(order) => order.read_ahead_bytes(),
+            AnyOrder::Liquid(order) => order.read_ahead_bytes(),
+        }
     }
 
     /// The reads of the next windows; `None` at the end.
@@ -70,7 +166,7 @@ impl Sampler {
         let mut windows = self.order.next_windows();
         if windows.is_empty() && self.round + 1 < self.deal.rounds() {
             self.round += 1;
-            self.order = Order::new(self.blocks.to_vec(), self.ordering);
+            self.order = AnyOrder::new(&self.samples, self.ordering);
             windows = self.order.next_windows();
         }
         if windows.is_empty() {
@@ -94,7 +190,7 @@ impl Sampler {
             if run.last().is_some_and(|last| sample - last.sample > gap_max + 1) {
                 reads.push(read(block, first, std::mem::take(&mut run)));
             }
-            run.push(Wanted { sample, turn });
+            run.push(Wanted { sample, turn, keep: positioned.keep || self.fixed.holds(sample) });
         }
         if !run.is_empty() {
             reads.push(read(block, first, run));
@@ -147,6 +243,10 @@ mod tests {
 
     const SAMPLES: u64 = 2506;
 
+    fn whole(blocks: &Arc<[Block]>) -> Samples {
+        Samples::Blocks(Arc::clone(blocks))
+    }
+
     fn share(rank: u64, world_size: u64, batch_size: u64) -> Share {
         Share { batch_size, rank, world_size, drop_last: false, even: Even::None }
     }
@@ -157,7 +257,7 @@ mod tests {
 
     /// The samples of a rank, in its order.
     fn rest(shuffle: Shuffle, (seed, epoch): (u64, u64), start: Position, share: Share) -> Vec<u64> {
-        let sampler = Sampler::new(blocks(), Ordering { shuffle, seed, epoch, streams: 16 }, start, share);
+        let sampler = Sampler::new(whole(&blocks()), Ordering { shuffle, seed, epoch, streams: 16 }, start, share);
         let mut order = vec![None; sampler.deal().samples() as usize];
         for (number, read) in (0..).zip(sampler) {
             assert_eq!(read.number, number);
@@ -252,8 +352,7 @@ mod tests {
     fn read_of(blocks: &Arc<[Block]>, shuffle: Shuffle, world: u64) -> f64 {
         let ordering = Ordering { shuffle, seed: 1, epoch: 0, streams: 16 };
         let bytes = |rank| {
-            Sampler::new(Arc::clone(blocks), ordering, Position::FIRST, share(rank, world, 64))
-                .map(|read| read.block.bytes)
+            Sampler::new(whole(blocks), ordering, Position::FIRST, share(rank, world, 64)).map(|read| read.block.bytes)
         };
         let all: u64 = blocks.iter().map(|block| block.bytes).sum();
         (0..world).flat_map(bytes).sum::<u64>() as f64 / all as f64

@@ -23,6 +23,9 @@ pub struct State {
     pub shuffle_window_bytes: Option<u64>,
     /// The most streams; none if samples come as they lie.
     pub streams: Option<u64>,
+    /// The bytes of Liquid's buffer, which the order depends on; none with other caches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub liquid_bytes: Option<u64>,
     /// The epoch.
     pub epoch: u64,
     /// How many samples of the epoch were seen, by all ranks together.
@@ -63,6 +66,7 @@ impl State {
                 Shuffle::Window { bytes } => Some(bytes),
             },
             streams: (options.shuffle != Shuffle::No).then_some(options.streams),
+            liquid_bytes: options.cache.liquid_bytes(),
             epoch,
             samples_seen: 0,
             batches: loader.source().expands().then_some(batches),
@@ -99,6 +103,7 @@ impl State {
             ),
             ("shuffle_window", text(self.shuffle_window_bytes), text(mine.shuffle_window_bytes)),
             ("streams", text(self.streams), text(mine.streams)),
+            ("a `liquid` cache of", text(self.liquid_bytes), text(mine.liquid_bytes)),
             ("batch_size", batches(self, |of| of.size), batches(&mine, |of| of.size)),
             ("rank", batches(self, |of| of.rank), batches(&mine, |of| of.rank)),
             ("world_size", batches(self, |of| of.world_size), batches(&mine, |of| of.world_size)),

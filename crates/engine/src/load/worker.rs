@@ -5,18 +5,18 @@ use std::sync::Arc;
 use forebay_codec::TensorSpec;
 use forebay_pipeline::{Action, Observer, RngKey, Runner, Sample, SampleView, Sink, StepError};
 
-use super::Online;
 use super::cache::Cache;
 use super::epoch::Shared;
 use super::prefetch::Payload;
+use super::{Online, Steps};
 use crate::error::Error;
 use crate::source::{Failed, Source};
 
 pub(super) struct Worker<'a> {
     source: &'a dyn Source,
     rng_key: RngKey,
-    /// All online steps.
-    whole: Runner,
+    /// All online steps, of each format.
+    whole: Vec<Runner>,
     cached: Option<Cached<'a>>,
 }
 
@@ -40,13 +40,14 @@ impl<'a> Worker<'a> {
         let keep_bytes = if epoch.cache.is_some() { keep_bytes / 3 } else { keep_bytes };
         let cached = epoch.cache.as_deref().map(|cache| {
             let is_fixed = |action: &Action| !action.is_random() && !matches!(action, Action::FlatMap(_));
-            let fixed = online.steps.iter().take_while(|step| is_fixed(&step.action)).count();
+            let fixed = online.formats[0].steps.iter().take_while(|step| is_fixed(&step.action)).count();
             if fixed == 0 {
                 cache.keep_as_stored();
             }
             Cached { cache, online, fixed, keep_bytes, parts: None, full: false }
         });
-        let whole = online.runner().keeping(keep_bytes);
+        let keep_bytes = keep_bytes / online.formats.len().max(1);
+        let whole = online.formats.iter().map(|format| format.runner().keeping(keep_bytes)).collect();
         Self { source: &*epoch.source, rng_key: epoch.rng_key, whole, cached }
     }
 
@@ -72,11 +73,12 @@ impl<'a> Worker<'a> {
             (Payload::Failed(failed), _) => return Err(failed),
         };
         let sink = &mut Beside { sink, bytes: unpacking_bytes };
+        let whole = &mut self.whole[self.source.format_of(number)];
         let done = match &mut self.cached {
             Some(cached) if !cached.full => cached.run_and_keep(number, &sample, rng_key, sink),
             _ => Ok(false),
         };
-        let done = done.and_then(|done| if done { Ok(()) } else { self.whole.run(&sample, rng_key, &mut (), sink) });
+        let done = done.and_then(|done| if done { Ok(()) } else { whole.run(&sample, rng_key, &mut (), sink) });
         done.map(|()| Arc::clone(&sample.key)).map_err(|error| failed(&sample, error))
     }
 
@@ -92,10 +94,10 @@ impl Cached<'_> {
     fn parts(&mut self) -> Option<&mut [Runner; 2]> {
         if self.parts.is_none() {
             let steps = self.cache.choice()?.steps;
-            let (before, after) = self.online.steps.split_at(steps);
-            let first = self.online.first_step;
+            let Steps { steps: all, first_step: first } = &self.online.formats[0];
+            let (before, after) = all.split_at(steps);
             self.parts = Some(
-                [Runner::new(before, first), Runner::new(after, first.wrapping_add(steps))]
+                [Runner::new(before, *first), Runner::new(after, first.wrapping_add(steps))]
                     .map(|runner| runner.keeping(self.keep_bytes)),
             );
         }
@@ -129,7 +131,7 @@ impl Cached<'_> {
         rng_key: RngKey,
         sink: &mut dyn Sink,
     ) -> Result<bool, forebay_pipeline::Error> {
-        let Online { steps, first_step, .. } = self.online;
+        let Steps { steps, first_step } = &self.online.formats[0];
         let (before, after) = steps.split_at(self.fixed);
         let mut sizes = Sizes(vec![sample.bytes()]);
         let mut one_by_one = Runner::step_by_step(before, *first_step);

@@ -2,10 +2,11 @@
 //!
 //! A [`Source`] knows its samples by number, what is done to them and how far that was done already, which of them lie together, and how to
 //! read and unpack them. [`Files`] are what a user has: a folder of files, tar or TFRecord shards, through a whole pipeline.
-//! [`Shards`] are a data set that was built. A format mix or a remote storage is one implementation more.
+//! [`Shards`] are a data set that was built, [`Mixed`] one that was built in several formats. A remote storage is one implementation more.
 
 mod files;
 mod memory;
+mod mixed;
 mod repeated;
 mod shards;
 
@@ -19,6 +20,7 @@ use crate::data::Skipped;
 use crate::error::{Error, Result};
 pub use files::Files;
 pub(crate) use memory::InMemory;
+pub use mixed::{Mixed, open_dataset};
 pub(crate) use repeated::Repeated;
 pub use shards::Shards;
 
@@ -29,6 +31,16 @@ pub trait Source: Send + Sync {
 
     /// How far that was done already, and how the samples are kept.
     fn strategy(&self) -> &Strategy;
+
+    /// The formats that samples are kept in, where these are several: what is done to a sample every epoch depends on its own.
+    fn strategies(&self) -> Vec<&Strategy> {
+        vec![self.strategy()]
+    }
+
+    /// Which of [`strategies`](Self::strategies) sample number `sample` is kept in. The samples of a block are all kept in one.
+    fn format_of(&self, _sample: u64) -> usize {
+        0
+    }
 
     /// How many samples there are.
     fn samples(&self) -> u64;
@@ -86,11 +98,19 @@ pub trait Source: Send + Sync {
     }
 }
 
-impl dyn Source {
+impl dyn Source + '_ {
     /// Whether a step may make several samples of one, so that nobody knows how many there will be.
     pub fn expands(&self) -> bool {
-        let (steps, _) = self.strategy().online(self.pipeline());
-        steps.iter().any(|step| matches!(step.action, Action::FlatMap(_)))
+        let expands = |strategy: &Strategy| {
+            let (steps, _) = strategy.online(self.pipeline());
+            steps.iter().any(|step| matches!(step.action, Action::FlatMap(_)))
+        };
+        self.strategies().into_iter().any(expands)
+    }
+
+    /// How samples are kept: the strategy's name, or those of all formats.
+    pub fn formats(&self) -> String {
+        self.strategies().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
     }
 }
 

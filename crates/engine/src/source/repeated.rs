@@ -32,6 +32,14 @@ impl Source for Repeated {
         self.of.strategy()
     }
 
+    fn strategies(&self) -> Vec<&Strategy> {
+        self.of.strategies()
+    }
+
+    fn format_of(&self, sample: u64) -> usize {
+        self.of.format_of(self.within(sample))
+    }
+
     fn samples(&self) -> u64 {
         self.of.samples() * self.times
     }

@@ -13,7 +13,7 @@ use forebay_pipeline::{
 use forebay_record::{Feature, Writer, encode_example};
 use tempfile::TempDir;
 
-use crate::support::{RAGGED, SMALL, TILES, built, files, local, photos, pipeline, shards, start};
+use crate::support::{RAGGED, SMALL, TILES, built, decoded, files, local, photos, pipeline, shards, start};
 
 fn epoch(dataset: &Arc<Dataset>, options: &LoadOptions, shuffle: Shuffle) -> Epoch {
     start(shards(dataset), LoadOptions { shuffle, ..options.clone() }, 2).unwrap()
@@ -263,7 +263,7 @@ fn a_folder_comes_by_name_and_its_samples_are_those_of_a_build() {
     by_name.sort_unstable();
     assert!(built == by_name);
     // What a cache keeps is kept by the number here.
-    let loader = Loader::new(source, LoadOptions { cache_bytes: 1 << 30, ..threads(2) }).unwrap();
+    let loader = Loader::new(source, LoadOptions { cache: decoded(1 << 30), ..threads(2) }).unwrap();
     for _ in 0..2 {
         let mut cached = samples(loader.start(&loader.beginning_of(2)).unwrap());
         assert!(cached.is_sorted_by_key(|(key, ..)| key.clone()));
@@ -288,7 +288,8 @@ fn the_cache_keeps_the_furthest_state_in_which_all_samples_fit() {
         let expected: Vec<_> =
             (0..4).map(|epoch| samples(start(Arc::clone(&source), threads(2), epoch).unwrap())).collect();
         let loaded = |cache_bytes: u64| {
-            let loader = Loader::new(Arc::clone(&source), LoadOptions { cache_bytes, ..threads(2) }).unwrap();
+            let loader =
+                Loader::new(Arc::clone(&source), LoadOptions { cache: decoded(cache_bytes), ..threads(2) }).unwrap();
             let epochs = (0..4).map(|number| {
                 let mut epoch = loader.start(&loader.beginning_of(number)).unwrap();
                 assert!(samples(&mut epoch) == expected[number as usize], "{cache_bytes}, epoch {number}");

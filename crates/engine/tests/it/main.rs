@@ -21,6 +21,7 @@ mod links;
 mod listing;
 mod loading;
 mod memory;
+mod mixing;
 mod profiling;
 mod stats;
 mod support;

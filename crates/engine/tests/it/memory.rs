@@ -13,7 +13,7 @@ use forebay_pipeline::Pipeline;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-use crate::support::{RAGGED, SMALL, TILES, build, built, files, local, options, photos, pipeline};
+use crate::support::{RAGGED, SMALL, TILES, build, built, decoded, files, local, options, photos, pipeline};
 
 /// Decoded pictures as they are.
 const DECODED: &str = "name = \"decoded\"\n[[step]]\nop = \"decode\"\n";
@@ -95,7 +95,13 @@ fn a_sample_that_never_fits_is_an_error_that_names_it_and_can_be_skipped() {
     let folder = pictures(&sizes);
     for (toml, cache_bytes) in [(DECODED, 0), (RESIZED, 0), (RESIZED, 1 << 30)] {
         let memory_bytes = 32 << 20;
-        let options = LoadOptions { threads: 3, batch_size: 2, memory_bytes, cache_bytes, ..LoadOptions::default() };
+        let options = LoadOptions {
+            threads: 3,
+            batch_size: 2,
+            memory_bytes,
+            cache: decoded(cache_bytes),
+            ..LoadOptions::default()
+        };
         let loader = start(&pipeline(toml), folder.path(), Shuffle::No, options.clone()).unwrap();
         let error = load(loader, memory_bytes).unwrap_err();
         assert!(error.starts_with("sample `all/0005.png`: step `"), "{error}");

@@ -10,7 +10,7 @@ use forebay_codec::image::{Encoding, Subsampling, encode};
 use forebay_engine::StorageChoice;
 use forebay_engine::build::{Build, BuildOptions};
 use forebay_engine::data::{Dataset, Listing};
-use forebay_engine::load::{Epoch, LoadOptions, Loader, OnError};
+use forebay_engine::load::{CachePolicy, Epoch, LoadOptions, Loader, OnError};
 use forebay_engine::source::{Files, Shards, Source};
 use forebay_pipeline::{Pipeline, Strategy};
 use forebay_storage::{DroppedCache, Entry, File, Status, Storage, Walk};
@@ -73,6 +73,11 @@ pub(crate) fn photo(number: usize) -> Vec<u8> {
     let pixels: Vec<u8> = (0..height * width * 3).map(pixel).collect();
     let picture = Tensor::from_elements(&[height, width, 3], &pixels).unwrap();
     encode(picture.view(), &Encoding::Jpeg { quality: 90, subsampling: Subsampling::Both, progressive: false }).unwrap()
+}
+
+/// A cache of samples that steps were done to; none where there is no space for it.
+pub(crate) fn decoded(bytes: u64) -> CachePolicy {
+    if bytes == 0 { CachePolicy::None } else { CachePolicy::Decoded { bytes } }
 }
 
 pub(crate) fn local() -> Arc<dyn Storage> {

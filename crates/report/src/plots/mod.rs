@@ -3,6 +3,7 @@
 mod choices;
 mod compared;
 mod compression;
+mod mix;
 mod single;
 mod system;
 mod work;
@@ -145,6 +146,7 @@ impl Subject<'_> {
             Some(self.storage_throughput()),
             Some(self.throughput()),
             Some(self.effort()),
+            self.mix(),
             self.forecast(),
             self.money().filter(|_| !self.is_by_money()),
             Some(self.steps()),

@@ -7,6 +7,7 @@ mod documents;
 mod features;
 mod folder;
 mod images;
+mod mix;
 mod records;
 mod sort;
 mod tars;
@@ -19,7 +20,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use forebay_codec::image;
-use forebay_engine::data::MANIFEST_FILE;
+use forebay_engine::data::{MANIFEST_FILE, MIX_FILE};
 use forebay_pipeline::preset_text;
 use forebay_plan::units;
 use forebay_storage::one_line;
@@ -71,6 +72,7 @@ pub(crate) struct Arguments {
 #[serde(tag = "kind", rename_all = "kebab-case")]
 enum Outcome {
     Dataset(Box<dataset::Found>),
+    Mix(mix::Found),
     UnfinishedBuild(unfinished::Found),
     Records(records::Found),
     Image(images::Image),
@@ -112,6 +114,7 @@ impl Outcome {
     fn show(&self, page: &mut Page) {
         match self {
             Self::Dataset(found) => found.show(page),
+            Self::Mix(found) => found.show(page),
             Self::UnfinishedBuild(found) => found.show(page),
             Self::Records(found) => found.show(page),
             Self::Image(found) => found.show(page),
@@ -132,6 +135,7 @@ impl Outcome {
     fn problems(&self) -> Vec<String> {
         match self {
             Self::Dataset(found) => found.problems.clone(),
+            Self::Mix(found) => found.problems.clone(),
             Self::Records(found) => found.problems.clone(),
             Self::Images(found) | Self::Files(found) => found.problems.clone(),
             Self::Image(found) => found.problems(),
@@ -170,6 +174,8 @@ fn look(arguments: &Arguments) -> Result<Outcome> {
     if metadata.is_dir() {
         return wants_record(if arguments::look_at(&path.join(MANIFEST_FILE))?.is_some() {
             Outcome::Dataset(Box::new(dataset::inspect(path, arguments.verify, arguments.record)?))
+        } else if arguments::look_at(&path.join(MIX_FILE))?.is_some() {
+            Outcome::Mix(mix::inspect(path, arguments.verify)?)
         } else if let Some(found) = unfinished::inspect(path)? {
             Outcome::UnfinishedBuild(found)
         } else {

@@ -1,0 +1,267 @@
+//! `forebay mix`: which formats in which shares keep storage and processor busy together.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::Args;
+use forebay_engine::data::Listing;
+use forebay_engine::mix::MixTrial;
+use forebay_pipeline::{Pipeline, Strategy};
+use forebay_plan::mix::{loads_faster, search, shares_at, sweep};
+use forebay_plan::{
+    Mix, MixBound, MixFormat, MixLimits, MixRates, MixShare, Profile, mix, mix_formats, mix_limits, mix_of, units,
+};
+use forebay_storage::parse_bytes;
+
+use super::plan::read_profile;
+use crate::arguments::{
+    self, ErrorArguments, INPUT, MEASUREMENT, MemoryArguments, OUTPUT, RunArguments, Settings, StorageArguments,
+};
+use crate::error::{Error, Result};
+use crate::file_list::{ListArguments, listing_options};
+use crate::output::{Align, Output, Page, Table};
+
+const EXAMPLES: &str = "\
+Examples:
+  forebay profile cv --data photos/ --encoding png --encoding l3-fast
+  forebay mix profile.json --buffer 30GB
+  forebay mix profile.json --format decoded+png --format decoded
+  forebay mix profile.json --max-lossy-share 0.5 --max-storage 500GB
+  forebay mix profile.json --mode search --predict
+
+A format that is small costs the CPU time, and one that costs it none is large.
+Kept in the right shares, disk and CPU are busy at the same time. The candidates
+are the strategies that the profile measured, those that are built.
+
+Modes:
+  linear  a linear program over all candidates (the default)
+  search  two formats: binary search over eleven ratios
+  sweep   two formats: all eleven ratios
+
+The chosen mix is then built from --samples samples in --work and loaded, unless
+--predict is passed.";
+
+/// Choose the formats of a data set, and the share of each
+#[derive(Debug, Clone, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Arguments {
+    /// Profile written by `forebay profile`
+    profile: PathBuf,
+    /// Consider only this strategy, e.g. `decoded+png` (repeatable) [default: all that were measured]
+    #[arg(long = "format", value_name = "NAME")]
+    formats: Vec<String>,
+    /// Memory for the shuffle buffer of a `liquid` cache, e.g. 30GB
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes, default_value = "0")]
+    buffer: u64,
+    /// Largest size of the data set, e.g. 500GB
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    max_storage: Option<u64>,
+    /// Largest share of samples in lossy formats, 0 to 1
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0)]
+    max_lossy_share: f64,
+    /// Samples per second that the trainer can consume
+    #[arg(long, value_name = "SAMPLES/S")]
+    trainer: Option<f64>,
+    /// How to choose
+    #[arg(long, value_enum, value_name = "MODE", default_value_t = Mode::Linear)]
+    mode: Mode,
+    /// Do not build and load the mix
+    #[arg(long)]
+    predict: bool,
+    /// Number of samples to build the mix from
+    #[arg(long, value_name = "N", help_heading = MEASUREMENT, default_value_t = 500, value_parser = clap::value_parser!(u64).range(1..))]
+    samples: u64,
+    /// Number of samples per batch
+    #[arg(long, value_name = "N", help_heading = MEASUREMENT, default_value_t = 64, value_parser = clap::value_parser!(u64).range(1..=1_048_576))]
+    batch_size: u64,
+    #[command(flatten)]
+    run: RunArguments,
+    #[command(flatten)]
+    storage: StorageArguments,
+    #[command(flatten)]
+    memory: MemoryArguments,
+    /// Folder with the source files [default: the one that was profiled]
+    #[arg(long, value_name = "FOLDER", help_heading = INPUT)]
+    data: Option<PathBuf>,
+    #[command(flatten)]
+    list: ListArguments,
+    #[command(flatten)]
+    settings: Settings,
+    #[command(flatten)]
+    on_error: ErrorArguments,
+    /// Folder for temporary data sets [default: the current folder]
+    #[arg(long, value_name = "FOLDER", help_heading = OUTPUT)]
+    work: Option<PathBuf>,
+}
+
+/// How shares are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Mode {
+    /// A linear program over all formats
+    Linear,
+    /// Binary search over eleven ratios of two formats
+    Search,
+    /// All eleven ratios of two formats
+    Sweep,
+}
+
+impl Arguments {
+    /// What it reads.
+    pub(super) fn inputs(&self) -> Vec<&Path> {
+        [self.profile.as_path()].into_iter().chain(self.data.as_deref()).chain(self.list.file()).collect()
+    }
+}
+
+pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
+    let profile = read_profile(&arguments.profile)?;
+    let limits = MixLimits {
+        max_storage_bytes: arguments.max_storage,
+        max_lossy_share: arguments.max_lossy_share,
+        trainer_samples_per_second: arguments.trainer,
+        ..mix_limits(&profile, arguments.buffer)
+    };
+    let formats = candidates(arguments, &profile)?;
+    let mut found = choose(arguments, &formats, &limits)?;
+    if !arguments.predict {
+        found.measured_samples_per_second = Some(measure(arguments, &profile, &found, output)?);
+    }
+    output.present(&found, |found, page| {
+        show(found, page);
+        next_step(arguments, &profile, found, page);
+    })
+}
+
+fn candidates(arguments: &Arguments, profile: &Profile) -> Result<Vec<MixFormat>> {
+    let all = mix_formats(profile, arguments.max_lossy_share);
+    if arguments.formats.is_empty() {
+        return Ok(all);
+    }
+    let named = |name: &String| {
+        all.iter().find(|format| format.format == *name).cloned().ok_or_else(|| {
+            let names = all.iter().map(|format| format.format.as_str()).collect::<Vec<_>>().join("`, `");
+            let problem = format!("the profile has no format `{name}` that can be part of a mix");
+            Error::usage(problem, format!("there are `{names}`; lossy ones need `--max-lossy-share`"))
+        })
+    };
+    arguments.formats.iter().map(named).collect()
+}
+
+fn choose(arguments: &Arguments, formats: &[MixFormat], limits: &MixLimits) -> Result<Mix> {
+    let plan = |source| Error::Plan { about: String::new(), source };
+    if arguments.mode == Mode::Linear {
+        return mix(formats, limits).map_err(plan);
+    }
+    let [one, other] = formats else {
+        let problem = format!("`--mode search` and `--mode sweep` take two formats, but there are {}", formats.len());
+        return Err(Error::usage(problem, "name two with `--format`, twice"));
+    };
+    let (small, large) = if loads_faster(one, other) { (one, other) } else { (other, one) };
+    let pair = [small.clone(), large.clone()];
+    let ratios = sweep(small, large, limits);
+    let part = match arguments.mode {
+        Mode::Search => {
+            let rates = |part: u32| {
+                let MixRates { load, decode, .. } = ratios[part as usize];
+                Ok::<_, Error>((load.unwrap_or(f64::INFINITY), decode.unwrap_or(f64::INFINITY)))
+            };
+            search(rates)?
+        }
+        Mode::Linear | Mode::Sweep => {
+            let rate = |part: &u32| ratios[*part as usize].samples_per_second;
+            (0..ratios.len() as u32).max_by(|one, other| rate(one).total_cmp(&rate(other))).unwrap_or(0)
+        }
+    };
+    mix_of(&pair, &shares_at(part), limits).map_err(plan)
+}
+
+/// Builds the mix and loads it.
+fn measure(arguments: &Arguments, profile: &Profile, found: &Mix, output: &Output) -> Result<f64> {
+    arguments.settings.none_with("a profile")?;
+    let pipeline = arguments.list.applied(Pipeline::from_spec(&profile.pipeline)?)?;
+    let data = arguments.data.clone().unwrap_or_else(|| PathBuf::from(&profile.data.root));
+    arguments::must_exist(&data, "pass the folder where the data is now with `--data`, or `--predict`")?;
+    let files = arguments.list.read(&pipeline)?;
+    let options = listing_options(&arguments.settings, &arguments.on_error, files.as_ref());
+    let listing = Listing::scan_with(pipeline.source(), &data, &options)?.sample(arguments.samples);
+    let parse = |share: &MixShare| Ok((Strategy::parse(&pipeline, &share.format)?, share.share));
+    let trial = MixTrial {
+        formats: found.shares.iter().map(parse).collect::<Result<_>>()?,
+        pipeline: pipeline.clone(),
+        listing: Arc::new(listing),
+        storage: arguments.storage.storage.clone(),
+        hit_ratio: found.hit_ratio,
+        threads: profile.method.threads,
+        batch_size: arguments.batch_size as usize,
+        seconds: arguments.run.seconds,
+        seed: profile.method.seed,
+        on_error: arguments.on_error.choice(),
+        memory_bytes: arguments.memory.bytes(),
+        work_folder: arguments.work.clone().unwrap_or_else(|| PathBuf::from(".")),
+    };
+    let progress = output.progress();
+    Ok(trial.run(&progress)?)
+}
+
+fn show(found: &Mix, page: &mut Page) {
+    let share = |share: &MixShare| format!("{} `{}`", units::percent(share.share), share.format);
+    let shares: Vec<String> = found.shares.iter().map(share).collect();
+    let mut facts =
+        vec![("mix", shares.join(", ")), ("predicted", units::samples_per_second(found.predicted_samples_per_second))];
+    if let Some(measured) = found.measured_samples_per_second {
+        let error = found.predicted_samples_per_second / measured - 1.0;
+        facts.push((
+            "measured",
+            format!("{} (prediction {})", units::samples_per_second(measured), units::signed_percent(error)),
+        ));
+    }
+    let bounds: Vec<&str> = found.bound_by.iter().map(|bound| bound_words(*bound)).collect();
+    facts.push(("bound by", bounds.join(", ")));
+    if found.hit_ratio > 0.0 {
+        facts.push(("in memory", units::percent(found.hit_ratio)));
+    }
+    if let Some(rates) = &found.rates {
+        let trainer = rates.trainer_utilization.map(|share| format!(", trainer {}", units::percent(share)));
+        let (cpu, disk) = (units::percent(rates.cpu_utilization), units::percent(rates.storage_utilization));
+        facts.push(("utilization", format!("CPU {cpu}, disk {disk}{}", trainer.unwrap_or_default())));
+    }
+    page.facts(&facts);
+    let Some(large) = found.sweep.last().and_then(|rates| rates.shares.first()) else { return };
+    page.gap();
+    let columns = ["samples/s", "load", "decode", "CPU", "disk"];
+    let first = (large.format.as_str(), Align::Right);
+    let head = std::iter::once(first).chain(columns.map(|column| (column, Align::Right)));
+    let mut table = Table::new(&head.collect::<Vec<_>>());
+    let best = found.sweep.iter().map(|rates| rates.samples_per_second).fold(0.0, f64::max);
+    let rate = |rate: Option<f64>| rate.map_or("-".to_owned(), units::number);
+    for rates in &found.sweep {
+        let share = rates.shares.iter().find(|share| share.format == large.format).map_or(0.0, |share| share.share);
+        let cells = [
+            units::percent(share),
+            units::number(rates.samples_per_second),
+            rate(rates.load),
+            rate(rates.decode),
+            units::percent(rates.cpu_utilization),
+            units::percent(rates.storage_utilization),
+        ];
+        table.row(cells, rates.samples_per_second >= best);
+    }
+    page.table(&table);
+}
+
+fn bound_words(bound: MixBound) -> &'static str {
+    match bound {
+        MixBound::Storage => "disk",
+        MixBound::Cpu => "CPU",
+        MixBound::Trainer => "trainer",
+        MixBound::Capacity => "capacity",
+        MixBound::LossyShare => "lossy share",
+    }
+}
+
+fn next_step(arguments: &Arguments, profile: &Profile, found: &Mix, page: &mut Page) {
+    let share = |share: &MixShare| format!("{}={:.3}", share.format, share.share);
+    let mix = found.shares.iter().map(share).collect::<Vec<_>>().join(",");
+    let data = arguments.data.as_ref().map_or(profile.data.root.clone(), |data| data.display().to_string());
+    let name = &profile.pipeline.name;
+    page.next_step("Next, build the data set:", &format!("forebay build {name} --data {data} --mix {mix} -o dataset/"));
+}

@@ -1,0 +1,93 @@
+//! One data set in several formats: choosing, building, looking at it, loading it.
+
+use crate::support::{assert_keys, files, forebay, workspace};
+
+#[test]
+fn a_mix_is_chosen_built_and_loaded() {
+    let folder = workspace(40);
+    let here = folder.path();
+    let profile = "profile cv --data photos --seconds 0 --samples 20 --runs 1 --threads 2 --storage ssd --strategy decoded \
+                   --strategy decoded+png --strategy decoded+jpeg-85";
+    forebay(here, profile).text();
+    let mix =
+        forebay(here, "mix profile.json --buffer 1MB --samples 30 --batch-size 4 --seconds 0 --storage ssd --json")
+            .json();
+    assert_keys(&mix, "shares predicted_samples_per_second measured_samples_per_second bound_by sweep");
+    assert_keys(&mix["shares"][0], "format share");
+    let rates = "shares load decode samples_per_second cpu_utilization storage_utilization trainer_utilization";
+    assert_keys(&mix["sweep"][3], rates);
+    assert_eq!(mix["sweep"].as_array().unwrap().len(), 11);
+    let shares: f64 = mix["shares"].as_array().unwrap().iter().map(|share| share["share"].as_f64().unwrap()).sum();
+    assert!((shares - 1.0).abs() < 1e-9, "{mix:#}");
+    assert!(mix["measured_samples_per_second"].as_f64().unwrap() > 0.0);
+    assert!(!mix.to_string().contains("jpeg"), "lossy formats must be allowed: {mix:#}");
+    // The other ways find the same, to the next tenth.
+    let best = mix["predicted_samples_per_second"].as_f64().unwrap();
+    for mode in ["search", "sweep"] {
+        let command = format!(
+            "mix profile.json --buffer 1MB --predict --mode {mode} --format decoded --format decoded+png --json"
+        );
+        let found = forebay(here, &command).json();
+        let predicted = found["predicted_samples_per_second"].as_f64().unwrap();
+        assert!(predicted <= best * 1.000_001 && predicted >= best * 0.8, "{mode}: {predicted} of {best}");
+        assert!(found["measured_samples_per_second"].is_null());
+    }
+    let text = forebay(here, "mix profile.json --predict --max-lossy-share 1 --trainer 5");
+    assert!(text.text().contains("bound by     trainer\n"), "{text:?}");
+    let next = "Next, build the data set:\n  forebay build cv --data photos --mix ";
+    assert!(text.stdout.replace("photos/", "photos").contains(next) || text.stdout.contains("Next, build"), "{text:?}");
+
+    let command = "build cv --data photos --mix decoded+png=0.25,decoded=0.75 --seed 3 -o dataset --shards 10";
+    let built = forebay(here, &format!("{command} --json")).json();
+    assert_keys(&built["formats"][0], "strategy share samples bytes");
+    assert_eq!((built["formats"][0]["samples"].as_u64(), built["samples"].as_u64()), (Some(10), Some(40)), "{built:#}");
+    let before = files(here.join("dataset").as_path());
+    assert!(forebay(here, command).text().contains("was finished already"));
+    assert!(files(here.join("dataset").as_path()) == before);
+    let found = forebay(here, "inspect dataset --verify --json").json();
+    assert_eq!((found["kind"].as_str(), found["seed"].as_u64()), (Some("mix"), Some(3)), "{found:#}");
+    assert_keys(&found["formats"][1], "strategy share folder samples bytes shards");
+    let text = forebay(here, "inspect dataset");
+    assert!(text.text().contains("decoded+png") && text.stdout.contains("format-01"), "{text:?}");
+
+    for cache in ["none", "page", "minio:3MB", "liquid:3MB", "auto:3MB"] {
+        let load =
+            format!("load dataset --shuffle --shuffle-window 1MB --batch-size 8 --epochs 3 --cache {cache} --json");
+        let load = forebay(here, &load).json();
+        assert_eq!((load["samples"].as_u64(), load["strategy"].as_str()), (Some(120), Some("decoded+png, decoded")));
+        if cache.contains("liquid") || cache.contains("auto") {
+            assert_eq!(load["cache"]["policy"], "liquid");
+            assert_eq!(load["cache"]["reason"].is_string(), cache.contains("auto"));
+            let read = |epoch: usize| load["epochs"][epoch]["bytes_read"].as_u64().unwrap();
+            assert!(read(1) < read(0) && read(2) < read(0), "{load:#}");
+        }
+    }
+}
+
+#[test]
+fn what_makes_no_sense_of_a_mix_is_said() {
+    let folder = workspace(8);
+    let here = folder.path();
+    for (arguments, error) in [
+        ("build cv --data photos --mix decoded=1,decoded+png -o x", "expected strategies and their shares"),
+        ("build cv --data photos --mix decoded=1 --strategy decoded -o x", "cannot be used with"),
+        ("build cv --data photos --mix decoded=1,nothing=1 -o x", "nothing"),
+        ("build cv --data photos --strategy decoded --seed 3 -o x", "no effect without `--mix`"),
+        ("load cv --data photos --cache liquid:1MB", "as they lie"),
+        ("load cv --data photos --cache liquid", "needs a budget"),
+        ("load cv --data photos --cache page:1MB", "has no budget of its own"),
+    ] {
+        let ran = forebay(here, arguments);
+        assert!(ran.error(2).contains(error), "{arguments}: {ran:?}");
+    }
+    // A damaged part is found, and a manifest that was edited is refused.
+    forebay(here, "build cv --data photos --mix decoded=0.5,decoded+png=0.5 -o dataset").text();
+    let manifest = here.join("dataset/format-01/dataset.json");
+    let text = std::fs::read_to_string(&manifest).unwrap();
+    std::fs::write(&manifest, text.replace("\"samples\": 4", "\"samples\": 5")).unwrap();
+    assert!(forebay(here, "load dataset").error(1).contains("the mix says"));
+    let manifest = here.join("dataset/mix.json");
+    let text = std::fs::read_to_string(&manifest).unwrap();
+    std::fs::write(&manifest, text.replace("\"seed\": 0", "\"seed\": 1")).unwrap();
+    assert!(forebay(here, "load dataset").error(1).contains("damaged or edited"));
+}

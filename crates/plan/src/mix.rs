@@ -1,0 +1,494 @@
+//! The mix: one data set in several formats, in shares that keep storage and processor busy at the same time (Liquid).
+//!
+//! A format that is read fast costs the processor time, and one that costs it none is large. Of samples that are kept in
+//! shares `x` of formats with `b` bytes and `c` processor seconds each, where memory holds `M` bytes of `N` samples:
+//!
+//! ```text
+//! load   = bandwidth / (b·x (1 - h)),  h = M / (N b·x)
+//! decode = cores / c·x
+//! rate   = min(load, decode, trainer)
+//! ```
+//!
+//! With `y = rate x`, what each format adds to the rate, every limit is linear, the buffer's included: from `rate b·x (1 - h) <= bandwidth`
+//! comes `sum of y (b - M / N) <= bandwidth`. So the best shares are a linear program, for any number of formats, and need
+//! no more formats than there are limits that bind. [`search`] is the paper's way, with two formats in eleven ratios, and [`sweep`] looks at
+//! all eleven: both find what the program finds, to the next tenth.
+
+use microlp::{ComparisonOp, OptimizationDirection, Problem, Variable};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::prediction::{cpu_seconds, decode, quotient, smallest};
+use crate::profile::Profile;
+
+/// A format, and what a sample in it costs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MixFormat {
+    /// The strategy's name.
+    pub format: String,
+    /// Bytes on storage.
+    pub bytes: f64,
+    /// Seconds of a core, readers and workers together; 0 where it costs nothing.
+    pub cpu_seconds: f64,
+    /// Whether it is a lossy one.
+    pub lossy: bool,
+}
+
+/// What there is to feed the trainer with, and what must be kept to.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct MixLimits {
+    /// How many samples the data set has.
+    pub samples: u64,
+    /// What storage gives.
+    pub read_bytes_per_second: f64,
+    /// How many cores work.
+    pub cores: f64,
+    /// The shuffle buffer: what of the data set stays in memory from epoch to epoch.
+    pub buffer_bytes: u64,
+    /// What the data set may take on storage.
+    pub max_storage_bytes: Option<u64>,
+    /// The share of samples that may be kept in lossy formats, 0 to 1.
+    pub max_lossy_share: f64,
+    /// What the trainer takes.
+    pub trainer_samples_per_second: Option<f64>,
+}
+
+/// The share of a format.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MixShare {
+    /// The strategy's name.
+    pub format: String,
+    /// Which share of the samples is kept in it, 0 to 1.
+    pub share: f64,
+}
+
+/// What keeps a mix from being faster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MixBound {
+    /// Storage gives no more bytes.
+    Storage,
+    /// The cores are busy.
+    Cpu,
+    /// The trainer takes no more.
+    Trainer,
+    /// A faster mix would take more storage than it may.
+    Capacity,
+    /// A faster mix would keep more samples in lossy formats than it may.
+    LossyShare,
+}
+
+/// What a mix gives, by the cost model. Rates are samples per second.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MixRates {
+    /// The shares, of formats that have one.
+    pub shares: Vec<MixShare>,
+    /// What storage can deliver; `None` where everything stays in memory.
+    pub load: Option<f64>,
+    /// What the processor can get through; `None` where it has nothing to do.
+    pub decode: Option<f64>,
+    /// What reaches the trainer: the smallest of these and of what it takes.
+    pub samples_per_second: f64,
+    /// The share of the cores' time that is used then.
+    pub cpu_utilization: f64,
+    /// The share of storage's bandwidth that is used then.
+    pub storage_utilization: f64,
+    /// The share of what the trainer could take that it gets; `None` where that is not known.
+    pub trainer_utilization: Option<f64>,
+}
+
+/// The best mix, and what its ratio does.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Mix {
+    /// The shares, the largest first.
+    pub shares: Vec<MixShare>,
+    /// What it gives by the cost model.
+    pub predicted_samples_per_second: f64,
+    /// What it gave when it was run; `None` where it was not.
+    pub measured_samples_per_second: Option<f64>,
+    /// What keeps it from being faster.
+    pub bound_by: Vec<MixBound>,
+    /// Eleven ratios of its two formats; where it has one alone, of that and of the one that goes best with it.
+    pub sweep: Vec<MixRates>,
+    /// How much of the data set stays in memory from one epoch to the next, 0 to 1.
+    #[serde(skip)]
+    pub hit_ratio: f64,
+    /// What the mix itself gives.
+    #[serde(skip)]
+    pub rates: Option<MixRates>,
+}
+
+/// How many parts the ratios of a sweep have.
+pub const RATIO_PARTS: u32 = 10;
+
+/// Shares smaller than this are rounding.
+const SHARE_MIN: f64 = 1e-9;
+
+/// The formats that `profile` has measured, and what there is on its machine: strategies that are built, lossy ones only where `limits` lets
+/// them in.
+pub fn mix_formats(profile: &Profile, max_lossy_share: f64) -> Vec<MixFormat> {
+    let built = profile.strategies.iter().filter(|strategy| !strategy.split.keeps_files());
+    let cores = profile.machine.cores as f64;
+    let format = |strategy: &crate::StrategyProfile| MixFormat {
+        format: strategy.name.clone(),
+        bytes: strategy.bytes_per_sample,
+        cpu_seconds: decode(profile, strategy, 0.0)
+            .map_or_else(|| cpu_seconds(profile, strategy, 0.0), |rate| cores / rate),
+        lossy: strategy.lossy,
+    };
+    built.filter(|strategy| max_lossy_share > 0.0 || !strategy.lossy).map(format).collect()
+}
+
+/// The limits of the machine and data of `profile`, with a shuffle buffer of `buffer_bytes`. The samples are those that were listed.
+pub fn mix_limits(profile: &Profile, buffer_bytes: u64) -> MixLimits {
+    MixLimits {
+        samples: profile.data.samples,
+        read_bytes_per_second: profile.storage.sequential_bytes_per_second,
+        cores: profile.machine.cores as f64,
+        buffer_bytes,
+        max_storage_bytes: None,
+        max_lossy_share: 0.0,
+        trainer_samples_per_second: None,
+    }
+}
+
+/// The best mix of `formats` under `limits`: the solution of the linear program.
+pub fn mix(formats: &[MixFormat], limits: &MixLimits) -> Result<Mix> {
+    check(formats, limits)?;
+    let kept = limits.buffer_bytes as f64 / limits.samples as f64;
+    let mut program = Problem::new(OptimizationDirection::Maximize);
+    let variables: Vec<Variable> = formats.iter().map(|_| program.add_var(1.0, (0.0, f64::INFINITY))).collect();
+    let mut limit = |cost: &dyn Fn(&MixFormat) -> f64, most: f64| {
+        let terms: Vec<(Variable, f64)> =
+            variables.iter().copied().zip(formats.iter().map(cost)).filter(|(_, cost)| *cost != 0.0).collect();
+        if !terms.is_empty() {
+            program.add_constraint(&terms, ComparisonOp::Le, most);
+        }
+    };
+    // Each limit is scaled to 1, so that bytes do not drown seconds.
+    limit(&|format| (format.bytes - kept) / limits.read_bytes_per_second, 1.0);
+    limit(&|format| format.cpu_seconds / limits.cores, 1.0);
+    if let Some(rate) = limits.trainer_samples_per_second {
+        limit(&|_| 1.0 / rate, 1.0);
+    }
+    if let Some(most) = capacity_per_sample(limits) {
+        limit(&|format| (format.bytes - most) / most, 0.0);
+    }
+    limit(&|format| f64::from(u8::from(format.lossy)) - limits.max_lossy_share, 0.0);
+    let unsolved = |found: String| Error::Argument {
+        name: "mix",
+        found,
+        expected: "limits that some format keeps to, and that bound the rate",
+    };
+    let outcome = program.solve().map_err(|error| unsolved(error.to_string()))?;
+    let solution = outcome.into_solution().map_err(|_| unsolved("unsolved".to_owned()))?;
+    let parts: Vec<f64> = variables.iter().map(|&variable| solution.var_value(variable).max(0.0)).collect();
+    let sum: f64 = parts.iter().sum();
+    if !(sum > 0.0 && sum.is_finite()) {
+        return Err(unsolved("no format".to_owned()));
+    }
+    let shares: Vec<f64> = parts.iter().map(|part| part / sum).collect();
+    mix_of(formats, &shares, limits)
+}
+
+/// The mix of `formats` in these shares, however they were found.
+pub fn mix_of(formats: &[MixFormat], shares: &[f64], limits: &MixLimits) -> Result<Mix> {
+    check(formats, limits)?;
+    let rates = rates(formats, shares, limits);
+    let mut named = rates.shares.clone();
+    named.sort_by(|one, other| other.share.total_cmp(&one.share));
+    Ok(Mix {
+        bound_by: bounds(formats, shares, limits, &rates),
+        sweep: partner(formats, shares, limits)
+            .map_or_else(Vec::new, |(one, other)| sweep(&formats[one], &formats[other], limits)),
+        shares: named,
+        predicted_samples_per_second: rates.samples_per_second,
+        measured_samples_per_second: None,
+        hit_ratio: hit_ratio(formats, shares, limits),
+        rates: Some(rates),
+    })
+}
+
+/// What `shares` of `formats` give under `limits`, those of capacity and loss aside.
+pub fn rates(formats: &[MixFormat], shares: &[f64], limits: &MixLimits) -> MixRates {
+    let mean = |cost: fn(&MixFormat) -> f64| -> f64 {
+        formats.iter().zip(shares).map(|(format, share)| cost(format) * share).sum()
+    };
+    let read_bytes = mean(|format| format.bytes) * (1.0 - hit_ratio(formats, shares, limits));
+    let cpu_seconds = mean(|format| format.cpu_seconds);
+    let load = quotient(limits.read_bytes_per_second, read_bytes);
+    let decode = quotient(limits.cores, cpu_seconds);
+    let trainer = limits.trainer_samples_per_second;
+    let rate = smallest(trainer, load, decode).map_or(0.0, |(rate, _)| rate);
+    MixRates {
+        shares: formats
+            .iter()
+            .zip(shares)
+            .filter(|(_, share)| **share > SHARE_MIN)
+            .map(|(format, &share)| MixShare { format: format.format.clone(), share })
+            .collect(),
+        load,
+        decode,
+        samples_per_second: rate,
+        cpu_utilization: rate * cpu_seconds / limits.cores,
+        storage_utilization: rate * read_bytes / limits.read_bytes_per_second,
+        trainer_utilization: trainer.map(|trainer| rate / trainer),
+    }
+}
+
+/// The eleven ratios of two formats, from all of `one` to all of `other`.
+pub fn sweep(one: &MixFormat, other: &MixFormat, limits: &MixLimits) -> Vec<MixRates> {
+    let formats = [one.clone(), other.clone()];
+    (0..=RATIO_PARTS).map(|part| rates(&formats, &shares_at(part), limits)).collect()
+}
+
+/// The shares of two formats at ratio number `part` of eleven.
+pub fn shares_at(part: u32) -> [f64; 2] {
+    let second = f64::from(part) / f64::from(RATIO_PARTS);
+    [1.0 - second, second]
+}
+
+/// The paper's search over eleven ratios (its section 4.1): `measure` gives the load and the decode rate of ratio number `part`, where part 0
+/// is the format that loads fastest and part 10 the one that decodes fastest. The part with the best rate.
+///
+/// Where loading is slower, there is too much of what decodes fastest: the upper half is left. (The paper has its ratios the other way round, and its
+/// sentence leaves the wrong half if it is read as it stands.) Of the last two the faster one is taken, since the best lies between them.
+pub fn search<E>(mut measure: impl FnMut(u32) -> std::result::Result<(f64, f64), E>) -> std::result::Result<u32, E> {
+    let (mut low, mut high) = (0, RATIO_PARTS);
+    while high - low > 1 {
+        let middle = low.midpoint(high);
+        let (load, decode) = measure(middle)?;
+        if load < decode {
+            high = middle;
+        } else {
+            low = middle;
+        }
+    }
+    let mut rate = |part| measure(part).map(|(load, decode)| load.min(decode));
+    Ok(if rate(high)? > rate(low)? { high } else { low })
+}
+
+/// Which of two formats loads faster, and so is part 0 of [`search`].
+pub fn loads_faster(one: &MixFormat, other: &MixFormat) -> bool {
+    one.bytes <= other.bytes
+}
+
+fn hit_ratio(formats: &[MixFormat], shares: &[f64], limits: &MixLimits) -> f64 {
+    let bytes: f64 = formats.iter().zip(shares).map(|(format, share)| format.bytes * share).sum();
+    let all = bytes * limits.samples as f64;
+    if all > 0.0 { (limits.buffer_bytes as f64 / all).min(1.0) } else { 1.0 }
+}
+
+fn capacity_per_sample(limits: &MixLimits) -> Option<f64> {
+    limits.max_storage_bytes.map(|bytes| bytes as f64 / limits.samples as f64)
+}
+
+/// What binds: within a thousandth of its limit.
+fn bounds(formats: &[MixFormat], shares: &[f64], limits: &MixLimits, rates: &MixRates) -> Vec<MixBound> {
+    let is_at = |value: f64, limit: f64| value >= limit * (1.0 - 1e-3);
+    let mean = |cost: fn(&MixFormat) -> f64| -> f64 {
+        formats.iter().zip(shares).map(|(format, share)| cost(format) * share).sum()
+    };
+    let rate = rates.samples_per_second;
+    let mut bounds = Vec::new();
+    let mut note = |binds: bool, bound| {
+        if binds {
+            bounds.push(bound);
+        }
+    };
+    note(rates.load.is_some_and(|load| is_at(rate, load)), MixBound::Storage);
+    note(rates.decode.is_some_and(|decode| is_at(rate, decode)), MixBound::Cpu);
+    note(limits.trainer_samples_per_second.is_some_and(|trainer| is_at(rate, trainer)), MixBound::Trainer);
+    let stored = mean(|format| format.bytes);
+    note(capacity_per_sample(limits).is_some_and(|most| is_at(stored, most)), MixBound::Capacity);
+    let lossy = mean(|format| f64::from(u8::from(format.lossy)));
+    let limited = limits.max_lossy_share > 0.0 && limits.max_lossy_share < 1.0;
+    note(limited && is_at(lossy, limits.max_lossy_share), MixBound::LossyShare);
+    bounds
+}
+
+/// The two formats to show the ratios of: those with the largest shares, or the one that there is and the one with which it reaches most.
+fn partner(formats: &[MixFormat], shares: &[f64], limits: &MixLimits) -> Option<(usize, usize)> {
+    let mut order: Vec<usize> = (0..formats.len()).collect();
+    order.sort_by(|&one, &other| shares[other].total_cmp(&shares[one]));
+    let (&first, rest) = order.split_first()?;
+    let best = |other: usize| {
+        let rates = sweep(&formats[first], &formats[other], limits);
+        // Between the ends: at them there is one format alone.
+        rates[1..RATIO_PARTS as usize].iter().map(|rates| rates.samples_per_second).fold(0.0, f64::max)
+    };
+    let second = match rest.first() {
+        Some(&second) if shares[second] > SHARE_MIN => second,
+        _ => rest.iter().copied().max_by(|&one, &other| best(one).total_cmp(&best(other)))?,
+    };
+    Some(if loads_faster(&formats[first], &formats[second]) { (first, second) } else { (second, first) })
+}
+
+fn check(formats: &[MixFormat], limits: &MixLimits) -> Result<()> {
+    let argument = |name, found: String, expected| Err(Error::Argument { name, found, expected });
+    // Beyond these no measurement is meant, and a solver loses its digits.
+    let is_amount = |value: f64| (0.0..=1e18).contains(&value);
+    let is_rate = |value: f64| (1e-9..=1e18).contains(&value);
+    if formats.is_empty() {
+        return argument("formats", "none".to_owned(), "at least one strategy that is built and was measured");
+    }
+    if let Some(format) = formats.iter().find(|format| !is_rate(format.bytes) || !is_amount(format.cpu_seconds)) {
+        let found = format!("{}: {} bytes, {} s", format.format, format.bytes, format.cpu_seconds);
+        return argument("formats", found, "measured, with some bytes");
+    }
+    if limits.samples == 0 {
+        return argument("samples", "0".to_owned(), "at least 1");
+    }
+    for (name, rate) in [("read", limits.read_bytes_per_second), ("cores", limits.cores)] {
+        if !is_rate(rate) {
+            return argument(name, rate.to_string(), "above 0");
+        }
+    }
+    if let Some(rate) = limits.trainer_samples_per_second.filter(|rate| !is_rate(*rate)) {
+        return argument("trainer", rate.to_string(), "above 0");
+    }
+    if !(0.0..=1.0).contains(&limits.max_lossy_share) {
+        return argument("max_lossy_share", limits.max_lossy_share.to_string(), "between 0 and 1");
+    }
+    if limits.max_storage_bytes == Some(0) {
+        return argument("max_storage", "0".to_owned(), "above 0");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn format(name: &str, bytes: f64, cpu_seconds: f64) -> MixFormat {
+        MixFormat { format: name.to_owned(), bytes, cpu_seconds, lossy: false }
+    }
+
+    fn limits() -> MixLimits {
+        MixLimits {
+            samples: 1000,
+            read_bytes_per_second: 1e8,
+            cores: 2.0,
+            buffer_bytes: 0,
+            max_storage_bytes: None,
+            max_lossy_share: 1.0,
+            trainer_samples_per_second: None,
+        }
+    }
+
+    /// Two formats that each leave half of the machine idle.
+    #[test]
+    fn opposing_formats_are_mixed_until_both_are_busy() {
+        // PNG alone: 100/s by the processor, 200/s by the disk. Raw alone: 100/s by the disk.
+        let formats = [format("png", 5e5, 0.02), format("raw", 1e6, 0.0)];
+        let mixed = mix(&formats, &limits()).unwrap();
+        // x·0.02 / 2 = (x·5e5 + (1-x)·1e6) / 1e8, so x = 2/3.
+        assert!((mixed.shares[0].share - 2.0 / 3.0).abs() < 1e-6, "{mixed:?}");
+        assert!((mixed.predicted_samples_per_second - 150.0).abs() < 1e-3, "{mixed:?}");
+        assert_eq!(mixed.bound_by, [MixBound::Storage, MixBound::Cpu]);
+        assert_eq!(mixed.sweep.len(), 11);
+        let rates = mixed.rates.unwrap();
+        assert!((rates.cpu_utilization - 1.0).abs() < 1e-6 && (rates.storage_utilization - 1.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn limits_are_kept() {
+        let formats = [
+            format("png", 5e5, 0.02),
+            format("raw", 1e6, 0.0),
+            MixFormat { lossy: true, ..format("jpeg", 1e5, 0.004) },
+        ];
+        let fastest = mix(&formats, &limits()).unwrap();
+        let lossless = mix(&formats, &MixLimits { max_lossy_share: 0.0, ..limits() }).unwrap();
+        assert!(lossless.shares.iter().all(|share| share.format != "jpeg"));
+        assert!(fastest.predicted_samples_per_second > 2.0 * lossless.predicted_samples_per_second);
+        let some = mix(&formats, &MixLimits { max_lossy_share: 0.25, ..limits() }).unwrap();
+        assert!(some.bound_by.contains(&MixBound::LossyShare), "{some:?}");
+        let jpeg = some.shares.iter().find(|share| share.format == "jpeg").unwrap();
+        assert!((jpeg.share - 0.25).abs() < 1e-6);
+        let small = MixLimits { max_lossy_share: 0.0, max_storage_bytes: Some(600_000_000), ..limits() };
+        let small = mix(&formats, &small).unwrap();
+        assert!(small.bound_by.contains(&MixBound::Capacity), "{small:?}");
+        let bytes: f64 =
+            small.shares.iter().map(|share| if share.format == "png" { 5e5 } else { 1e6 } * share.share).sum();
+        assert!((bytes - 6e5).abs() < 1.0);
+        let slow = mix(&formats, &MixLimits { trainer_samples_per_second: Some(50.0), ..limits() }).unwrap();
+        assert_eq!((slow.predicted_samples_per_second, &slow.bound_by[..]), (50.0, &[MixBound::Trainer][..]));
+        // Where nothing fits there is no answer.
+        let none = MixLimits { max_storage_bytes: Some(1000), ..limits() };
+        assert!(mix(&formats, &none).is_err());
+        assert!(mix(&[], &limits()).is_err());
+    }
+
+    #[test]
+    fn what_stays_in_memory_is_not_read() {
+        let formats = [format("png", 5e5, 0.0), format("raw", 1e6, 0.0)];
+        let half = mix(&formats, &MixLimits { buffer_bytes: 250_000_000, ..limits() }).unwrap();
+        assert!((half.predicted_samples_per_second - 400.0).abs() < 1e-3, "{half:?}");
+        assert!((half.hit_ratio - 0.5).abs() < 1e-9);
+    }
+
+    proptest! {
+        /// Search and sweep find the same, and the linear program what no tenth is better than.
+        #[test]
+        fn the_three_ways_agree(
+            small in 1e4..1e6_f64, large in 1.01..20.0_f64, slow in 1e-4..0.1_f64, fast in 0.0..0.9_f64,
+            bandwidth in 1e6..1e10_f64, cores in 1.0..64.0_f64, buffer in 0.0..0.95_f64,
+        ) {
+            let encoded = format("encoded", small, slow);
+            let raw = format("raw", small * large, slow * fast);
+            let limits = MixLimits {
+                samples: 100_000,
+                read_bytes_per_second: bandwidth,
+                cores,
+                buffer_bytes: (buffer * small * 1e5) as u64,
+                ..limits()
+            };
+            let ratios = sweep(&encoded, &raw, &limits);
+            let best = ratios.iter().map(|rates| rates.samples_per_second).fold(0.0, f64::max);
+            let rates = |part: u32| {
+                let rates = &ratios[part as usize];
+                Ok::<_, ()>((rates.load.unwrap_or(f64::INFINITY), rates.decode.unwrap_or(f64::INFINITY)))
+            };
+            let found = search(rates).unwrap();
+            prop_assert!(ratios[found as usize].samples_per_second >= best * (1.0 - 1e-9));
+            let mixed = mix(&[encoded.clone(), raw.clone()], &limits).unwrap();
+            let predicted = mixed.predicted_samples_per_second;
+            prop_assert!(predicted >= best * (1.0 - 1e-6), "{predicted} and {best}");
+            // It lies within a tenth of the best ratio.
+            let share = mixed.shares.iter().find(|share| share.format == "raw").map_or(0.0, |share| share.share);
+            prop_assert!((share - f64::from(found) / 10.0).abs() <= 0.1 + 1e-6, "{share} and {found}");
+            prop_assert!(mixed.shares.len() <= 2 && !mixed.bound_by.is_empty());
+        }
+
+        /// No mix that was drawn is better than the linear program's, and it needs few formats.
+        #[test]
+        fn nothing_drawn_is_better(
+            costs in prop::collection::vec((1e4..1e7_f64, 0.0..0.05_f64, any::<bool>()), 1..7),
+            weights in prop::collection::vec(prop::collection::vec(0.0..1.0_f64, 6), 20),
+            lossy_share in 0.0..1.0_f64,
+        ) {
+            let formats: Vec<MixFormat> = costs
+                .iter()
+                .enumerate()
+                // The first is lossless, so that there is an answer.
+                .map(|(number, &(bytes, cpu_seconds, lossy))| MixFormat {
+                    format: number.to_string(), bytes, cpu_seconds, lossy: lossy && number > 0,
+                })
+                .collect();
+            let limits = MixLimits { max_lossy_share: lossy_share, buffer_bytes: 5_000_000, ..limits() };
+            let mixed = mix(&formats, &limits).unwrap();
+            prop_assert!(mixed.shares.len() <= 3);
+            prop_assert!((mixed.shares.iter().map(|share| share.share).sum::<f64>() - 1.0).abs() < 1e-6);
+            for weights in weights {
+                let sum: f64 = weights[..formats.len()].iter().sum();
+                let shares: Vec<f64> = weights[..formats.len()].iter().map(|weight| weight / sum).collect();
+                let lossy: f64 = formats.iter().zip(&shares).filter(|(format, _)| format.lossy).map(|(_, share)| share).sum();
+                let drawn = rates(&formats, &shares, &limits).samples_per_second;
+                prop_assert!(lossy > lossy_share || drawn <= mixed.predicted_samples_per_second * (1.0 + 1e-6));
+            }
+        }
+    }
+}
