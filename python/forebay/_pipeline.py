@@ -12,11 +12,12 @@ from . import _native
 from ._arguments import flag, needs
 from ._errors import MissingFileError, UsageError
 from ._function import Parallel, check_named, function_name, given, with_function
+from ._steps import ImageSteps
 
 __all__ = ["Pipeline", "class_names"]
 
 
-class Pipeline:
+class Pipeline(ImageSteps):
     """A source and a sequence of steps.
 
     Start with `files`, `tar`, `tfrecord`, `preset`, `from_toml` or `from_json`, and add steps. Each method returns a new pipeline. A
@@ -391,75 +392,6 @@ class Pipeline:
             pixels_max=pixels_max,
             **options,
         )
-
-    def resize(
-        self,
-        size: int | Sequence[int],
-        *,
-        interpolation: str = "bilinear",
-        variant: str = "antialias",
-        **options: Any,
-    ) -> Pipeline:
-        """Resize to a shorter side (`256`), or to a height and width (`(256, 320)`)."""
-        return self.step("resize", size=size, interpolation=interpolation, variant=variant, **options)
-
-    def center_crop(self, size: int | Sequence[int], *, padding: int = 0, **options: Any) -> Pipeline:
-        """Crop the center: a square (`224`), or a height and width. `padding` zeros are added on each side first."""
-        return self.step("center_crop", size=size, padding=padding, **options)
-
-    def random_crop(self, size: int | Sequence[int], *, padding: int = 0, **options: Any) -> Pipeline:
-        """Crop a random square (`224`), or a height and width. `padding` zeros are added on each side first."""
-        return self.step("random_crop", size=size, padding=padding, **options)
-
-    def random_resized_crop(
-        self,
-        size: int | Sequence[int],
-        *,
-        scale: Sequence[float] = (0.08, 1.0),
-        ratio: Sequence[float] = (3 / 4, 4 / 3),
-        interpolation: str = "bilinear",
-        **options: Any,
-    ) -> Pipeline:
-        """Crop a random rectangle with `scale` of the area and an aspect ratio within `ratio`, and resize it to `size`."""
-        return self.step(
-            "random_resized_crop",
-            size=size,
-            scale=list(scale),
-            ratio=list(ratio),
-            interpolation=interpolation,
-            **options,
-        )
-
-    def random_horizontal_flip(self, p: float = 0.5, **options: Any) -> Pipeline:
-        """Flip horizontally with probability `p`."""
-        return self.step("random_horizontal_flip", p=p, **options)
-
-    def grayscale(self, **options: Any) -> Pipeline:
-        """Convert RGB to one channel."""
-        return self.step("grayscale", **options)
-
-    def center_pixels(self, **options: Any) -> Pipeline:
-        """Scale 8-bit values to [-1, 1]: x / 127.5 - 1."""
-        return self.step("center_pixels", **options)
-
-    def normalize(
-        self,
-        mean: Sequence[float] | None = None,
-        std: Sequence[float] | None = None,
-        *,
-        scale: float | None = None,
-        **options: Any,
-    ) -> Pipeline:
-        """Normalize each channel to (x · scale - mean) / std. By default with the statistics of ImageNet."""
-        return self.step("normalize", mean=mean, std=std, scale=scale, **options)
-
-    def to_chw(self, **options: Any) -> Pipeline:
-        """Transpose from `[height, width, channels]` to `[channels, height, width]`."""
-        return self.step("to_chw", **options)
-
-    def tiles(self, size: int, **options: Any) -> Pipeline:
-        """Cut an image into square tiles, one sample each."""
-        return self.step("tiles", size=size, **options)
 
     def __getattr__(self, name: str) -> Any:
         # Only for names that there are not: what other libraries call a step is answered with what it is here.

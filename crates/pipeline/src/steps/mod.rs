@@ -2,14 +2,19 @@
 
 mod array;
 mod audio;
+mod augment;
 mod color;
 mod crop;
 mod decode;
 mod elsewhere;
 mod encoded_tensor;
+mod erase;
 mod geometry;
 mod layout;
 mod mask;
+mod numbers;
+mod pad;
+mod projection;
 mod resize;
 mod signal;
 mod size;
@@ -21,16 +26,24 @@ mod whole;
 
 pub use array::{DecodeNpy, Rms};
 pub use audio::{AudioMix, DecodeAudio, LogMelSpectrogram};
+pub use augment::{
+    Augment, Augmentation, ColorJitter, GaussianBlur, PixelOp, RandomAdjustSharpness, RandomAutocontrast,
+    RandomEqualize, RandomGrayscale, RandomInvert, RandomPosterize, RandomSolarize,
+};
 pub(crate) use color::float_output;
 pub use color::{Center, Grayscale, Normalize};
-pub use crop::{CenterCrop, RandomCrop, RandomHorizontalFlip};
+pub use crop::{CenterCrop, RandomCrop, RandomHorizontalFlip, RandomVerticalFlip};
 pub(crate) use decode::encoded;
 pub use decode::{Color, Decode};
 pub use elsewhere::meant_step;
 pub(crate) use encoded_tensor::DecodeTensor;
+pub use erase::{ErasedName, ErasedValue, RandomErasing};
 pub(crate) use geometry::{Frame, Rectangle};
 pub use layout::ToChw;
 pub use mask::DecodeMask;
+pub use numbers::Numbers;
+pub use pad::{Pad, PaddingMode};
+pub use projection::Projection;
 pub(crate) use resize::resize_rectangle;
 pub use resize::{Interpolation, RandomResizedCrop, Resize, Variant};
 pub use signal::{AggregateSignal, ChannelName, DecodeSignal, Power, RawNumber, RecordingFormat, SignalWindows};

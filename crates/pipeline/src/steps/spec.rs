@@ -9,8 +9,12 @@ use serde::{Deserialize, Serialize};
 use super::elsewhere::meant_step;
 use super::{AggregateSignal, DecodeAudio, DecodeNpy, DecodeSignal, LogMelSpectrogram, Rms, SignalWindows};
 use super::{
-    Center, CenterCrop, Decode, DecodeMask, Drop, Function, Grayscale, Normalize, RandomCrop, RandomHorizontalFlip,
-    RandomResizedCrop, Resize, TakeJson, Tiles, ToChw,
+    Augment, Augmentation, ColorJitter, GaussianBlur, RandomAdjustSharpness, RandomAutocontrast, RandomEqualize,
+    RandomGrayscale, RandomInvert, RandomPosterize, RandomSolarize,
+};
+use super::{
+    Center, CenterCrop, Decode, DecodeMask, Drop, Function, Grayscale, Normalize, Pad, RandomCrop, RandomErasing,
+    RandomHorizontalFlip, RandomResizedCrop, RandomVerticalFlip, Resize, TakeJson, Tiles, ToChw,
 };
 use super::{Embed, ExtractText, Tokenize};
 use crate::error::{Error, Result};
@@ -49,6 +53,12 @@ fn flat_map<T: DeserializeOwned + crate::step::FlatMap + 'static>(
     parameters.try_into::<T>().map(|step| Action::FlatMap(Arc::new(step)))
 }
 
+fn augment<T: DeserializeOwned + Augmentation + 'static>(
+    parameters: toml::Table,
+) -> std::result::Result<Action, toml::de::Error> {
+    parameters.try_into::<T>().map(|step| Action::Transform(Arc::new(Augment::new(step))))
+}
+
 const BUILT_IN: &[BuiltIn] = &[
     BuiltIn { op: "decode", stage: "decoded", make: transform::<Decode> },
     BuiltIn { op: "resize", stage: "resized", make: transform::<Resize> },
@@ -56,6 +66,18 @@ const BUILT_IN: &[BuiltIn] = &[
     BuiltIn { op: "random_crop", stage: "cropped", make: transform::<RandomCrop> },
     BuiltIn { op: "random_resized_crop", stage: "cropped", make: transform::<RandomResizedCrop> },
     BuiltIn { op: "random_horizontal_flip", stage: "flipped", make: transform::<RandomHorizontalFlip> },
+    BuiltIn { op: "random_vertical_flip", stage: "flipped", make: transform::<RandomVerticalFlip> },
+    BuiltIn { op: "pad", stage: "padded", make: transform::<Pad> },
+    BuiltIn { op: "random_erasing", stage: "erased", make: transform::<RandomErasing> },
+    BuiltIn { op: "color_jitter", stage: "color-jittered", make: augment::<ColorJitter> },
+    BuiltIn { op: "random_grayscale", stage: "grayscaled", make: augment::<RandomGrayscale> },
+    BuiltIn { op: "random_invert", stage: "inverted", make: augment::<RandomInvert> },
+    BuiltIn { op: "random_solarize", stage: "solarized", make: augment::<RandomSolarize> },
+    BuiltIn { op: "random_posterize", stage: "posterized", make: augment::<RandomPosterize> },
+    BuiltIn { op: "random_equalize", stage: "equalized", make: augment::<RandomEqualize> },
+    BuiltIn { op: "random_autocontrast", stage: "autocontrasted", make: augment::<RandomAutocontrast> },
+    BuiltIn { op: "random_adjust_sharpness", stage: "sharpened", make: augment::<RandomAdjustSharpness> },
+    BuiltIn { op: "gaussian_blur", stage: "blurred", make: augment::<GaussianBlur> },
     BuiltIn { op: "grayscale", stage: "grayscaled", make: transform::<Grayscale> },
     BuiltIn { op: "center_pixels", stage: "pixel-centered", make: transform::<Center> },
     BuiltIn { op: "normalize", stage: "normalized", make: transform::<Normalize> },
