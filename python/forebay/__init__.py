@@ -38,6 +38,7 @@ from ._objective import Prices, WhatIf
 from ._pipeline import Pipeline
 from ._planning import Analysis, Plan, Profile, plan
 from ._stats import Cached, Skipped, Stats
+from ._steps import Steps
 from ._work import Dataset, build, profile
 
 __all__ = [
@@ -62,6 +63,7 @@ __all__ = [
     "Profile",
     "Skipped",
     "Stats",
+    "Steps",
     "StorageError",
     "UnsupportedError",
     "UsageError",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
-__all__ = ["ImageSteps"]
+__all__ = ["ImageSteps", "Steps"]
 
 
 def _listed(numbers: float | Sequence[float]) -> float | list[float]:
@@ -195,3 +195,227 @@ class ImageSteps:
         """
         value = value if isinstance(value, str) else _listed(value)
         return self.step("random_erasing", p=p, scale=list(scale), ratio=list(ratio), value=value, **options)
+
+    def random_rotation(
+        self,
+        degrees: float | Sequence[float],
+        interpolation: str = "nearest",
+        center: Sequence[float] | None = None,
+        fill: float | Sequence[float] = 0.0,
+        *,
+        mask_fill: int = 0,
+        **options: Any,
+    ) -> Self:
+        """Rotate by an angle of up to `degrees` either way, or between the two that are given, counterclockwise.
+
+        `interpolation` is `"nearest"` or `"bilinear"`; `center` is x and y in pixels. Outside of the image is `fill`, and `mask_fill` in a mask.
+        """
+        return self.step(
+            "random_rotation",
+            degrees=_listed(degrees),
+            interpolation=interpolation,
+            center=None if center is None else list(center),
+            fill=_listed(fill),
+            mask_fill=mask_fill,
+            **options,
+        )
+
+    def random_affine(
+        self,
+        degrees: float | Sequence[float],
+        translate: Sequence[float] | None = None,
+        scale: Sequence[float] | None = None,
+        shear: float | Sequence[float] | None = None,
+        interpolation: str = "nearest",
+        fill: float | Sequence[float] = 0.0,
+        center: Sequence[float] | None = None,
+        *,
+        mask_fill: int = 0,
+        **options: Any,
+    ) -> Self:
+        """Rotate, translate, scale and shear by random amounts.
+
+        Parameters
+        ----------
+        degrees
+            Angle of up to so much either way, or between two, clockwise.
+        translate
+            Maximum shares of width and height.
+        scale
+            Smallest and largest factor.
+        shear
+            Degrees along x: up to so many either way, or between two; with four, between two along x and two along y.
+        interpolation
+            `"nearest"` or `"bilinear"`.
+        fill, mask_fill
+            Value outside of the image, and class outside of a mask.
+        center
+            What is rotated about, x and y in pixels. By default the center of the image.
+        """
+        return self.step(
+            "random_affine",
+            degrees=_listed(degrees),
+            translate=None if translate is None else list(translate),
+            scale=None if scale is None else list(scale),
+            shear=None if shear is None else _listed(shear),
+            interpolation=interpolation,
+            fill=_listed(fill),
+            mask_fill=mask_fill,
+            center=None if center is None else list(center),
+            **options,
+        )
+
+    def random_perspective(
+        self,
+        distortion_scale: float = 0.5,
+        p: float = 0.5,
+        interpolation: str = "bilinear",
+        fill: float | Sequence[float] = 0.0,
+        *,
+        mask_fill: int = 0,
+        **options: Any,
+    ) -> Self:
+        """Distort the perspective with probability `p`: corners move inwards by up to `distortion_scale` of half the size."""
+        return self.step(
+            "random_perspective",
+            distortion_scale=distortion_scale,
+            p=p,
+            interpolation=interpolation,
+            fill=_listed(fill),
+            mask_fill=mask_fill,
+            **options,
+        )
+
+    def random_apply(self, steps: Iterable[Mapping[str, Any]], p: float = 0.5, **options: Any) -> Self:
+        """Apply all of `steps` with probability `p`, else none: `random_apply(Steps().color_jitter(0.4), p=0.8)`."""
+        return self.step("random_apply", steps=[dict(step) for step in steps], p=p, **options)
+
+    def random_choice(
+        self, steps: Iterable[Mapping[str, Any]], p: Sequence[float] | None = None, **options: Any
+    ) -> Self:
+        """Apply one of `steps`, a `Steps`; `p` are their probabilities, compared with each other."""
+        return self.step(
+            "random_choice", steps=[dict(step) for step in steps], p=None if p is None else list(p), **options
+        )
+
+    def rand_augment(
+        self,
+        num_ops: int = 2,
+        magnitude: int = 9,
+        num_magnitude_bins: int = 31,
+        interpolation: str = "nearest",
+        fill: float | Sequence[float] | None = None,
+        **options: Any,
+    ) -> Self:
+        """RandAugment: `num_ops` random changes of one `magnitude`, below `num_magnitude_bins`."""
+        return self.step(
+            "rand_augment",
+            num_ops=num_ops,
+            magnitude=magnitude,
+            num_magnitude_bins=num_magnitude_bins,
+            interpolation=interpolation,
+            fill=None if fill is None else _listed(fill),
+            **options,
+        )
+
+    def trivial_augment_wide(
+        self,
+        num_magnitude_bins: int = 31,
+        interpolation: str = "nearest",
+        fill: float | Sequence[float] | None = None,
+        **options: Any,
+    ) -> Self:
+        """TrivialAugmentWide: one random change of random magnitude."""
+        return self.step(
+            "trivial_augment_wide",
+            num_magnitude_bins=num_magnitude_bins,
+            interpolation=interpolation,
+            fill=None if fill is None else _listed(fill),
+            **options,
+        )
+
+    def auto_augment(
+        self,
+        policy: str = "imagenet",
+        interpolation: str = "nearest",
+        fill: float | Sequence[float] | None = None,
+        **options: Any,
+    ) -> Self:
+        """AutoAugment: one of the 25 learned pairs of changes of `policy`, `"imagenet"`, `"cifar10"` or `"svhn"`."""
+        return self.step(
+            "auto_augment",
+            policy=policy,
+            interpolation=interpolation,
+            fill=None if fill is None else _listed(fill),
+            **options,
+        )
+
+    def aug_mix(
+        self,
+        severity: int = 3,
+        mixture_width: int = 3,
+        chain_depth: int = -1,
+        alpha: float = 1.0,
+        all_ops: bool = True,
+        interpolation: str = "bilinear",
+        fill: float | Sequence[float] | None = None,
+        **options: Any,
+    ) -> Self:
+        """AugMix: mix the image with what `mixture_width` chains of random changes make of it.
+
+        Parameters
+        ----------
+        severity
+            Maximum strength, 1 to 10.
+        chain_depth
+            Number of changes in a chain; -1 draws 1 to 3.
+        alpha
+            Parameter of the distribution of the weights.
+        all_ops
+            Include brightness, color, contrast and sharpness.
+        """
+        return self.step(
+            "aug_mix",
+            severity=severity,
+            mixture_width=mixture_width,
+            chain_depth=chain_depth,
+            alpha=alpha,
+            all_ops=all_ops,
+            interpolation=interpolation,
+            fill=None if fill is None else _listed(fill),
+            **options,
+        )
+
+    def five_crop(self, size: int | Sequence[int], **options: Any) -> Self:
+        """Cut out the four corners and the center, one sample each."""
+        return self.step("five_crop", size=size, **options)
+
+    def ten_crop(self, size: int | Sequence[int], vertical_flip: bool = False, **options: Any) -> Self:
+        """Cut out the four corners and the center, and each of them flipped, one sample each."""
+        return self.step("ten_crop", size=size, vertical_flip=vertical_flip, **options)
+
+
+class Steps(ImageSteps):
+    """Steps without a source, for `Pipeline.random_apply` and `Pipeline.random_choice`.
+
+    Each method returns a new object, as those of `Pipeline` do: `forebay.Steps().color_jitter(0.4).random_grayscale()`.
+    """
+
+    __slots__ = ("_steps",)
+
+    def __init__(self, steps: Iterable[Mapping[str, Any]] = ()) -> None:
+        self._steps = tuple(dict(step) for step in steps)
+
+    def step(self, op: str, **parameters: Any) -> Self:
+        """Add a step by its `op`, with the parameters of a pipeline file."""
+        given = {name: value for name, value in parameters.items() if value is not None}
+        return type(self)((*self._steps, {"op": op, **given}))
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter([dict(step) for step in self._steps])
+
+    def __len__(self) -> int:
+        return len(self._steps)
+
+    def __repr__(self) -> str:
+        return f"Steps({[step['op'] for step in self._steps]})"

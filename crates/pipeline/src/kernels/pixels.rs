@@ -96,8 +96,8 @@ pub(super) fn turn_hue_body(from: &[u8], to: &mut [u8], turn: f32) {
         let of_blue = (r - g) * scale + 4.0;
         let of_green = (b - r) * scale + 2.0;
         let of_red = (g - b) * scale;
-        let hue = if high == g { of_green } else { of_blue };
-        let hue = if high == r { of_red } else { hue };
+        let hue = if high <= g { of_green } else { of_blue };
+        let hue = if high <= r { of_red } else { hue };
         let hue = hue + turn;
         // How far a channel is from the highest: a trapezoid over the hue.
         let channel = |shift: f32| {

@@ -3,9 +3,12 @@
 //! A step draws what is to be done to a sample ([`Augmentation::draw`]) as a list of [`PixelOp`]s, whose parameters are fixed. Lists
 //! of neighboring steps are done as one: changes of single values become one table, and nothing is copied in between.
 
+mod aug_mix;
+mod auto_augment;
 mod chain;
 mod drawn;
 mod neighbors;
+mod policies;
 mod tables;
 
 use std::fmt;
@@ -13,11 +16,14 @@ use std::sync::Arc;
 
 use forebay_codec::DType;
 
+pub use aug_mix::AugMix;
+pub use auto_augment::AutoAugmentPolicy;
 pub use chain::PixelOp;
 pub use drawn::{
     ColorJitter, GaussianBlur, RandomAdjustSharpness, RandomAutocontrast, RandomEqualize, RandomGrayscale,
     RandomInvert, RandomPosterize, RandomSolarize,
 };
+pub use policies::{AutoAugment, RandAugment, TrivialAugmentWide};
 
 use super::{picture, picture_type};
 use crate::error::StepError;
@@ -54,10 +60,23 @@ pub struct Augment {
 
 const EXPECTED: &str = "an image of 1 or 3 channels in uint8";
 
+/// What comes in goes out, if it is an 8-bit picture.
+fn output_type(input: &FieldType) -> Result<FieldType, Needs> {
+    match picture_type(input)? {
+        (DType::U8, [_, _, Some(1 | 3)]) => Ok(input.clone()),
+        _ => Err(Needs(EXPECTED.to_owned())),
+    }
+}
+
 impl Augment {
     /// The step of one augmentation.
     pub fn new(step: impl Augmentation + 'static) -> Self {
         Self { steps: vec![(None, Arc::new(step))] }
+    }
+
+    /// Adds what is done to a picture of this size this time, to `ops`.
+    pub(super) fn draw(&self, size: (usize, usize), random: &mut Random, ops: &mut Vec<PixelOp>) {
+        self.steps.iter().for_each(|(_, step)| step.draw(size, random, ops));
     }
 
     /// Several as one, each with its number in the pipeline.
@@ -77,10 +96,7 @@ impl Transform for Augment {
     }
 
     fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs> {
-        match picture_type(input)? {
-            (DType::U8, [_, _, Some(1 | 3)]) => Ok(input.clone()),
-            _ => Err(Needs(EXPECTED.to_owned())),
-        }
+        output_type(input)
     }
 
     fn run(&self, input: ValueView<'_>, output: &mut Output<'_>, scope: &mut Scope) -> Result<(), StepError> {

@@ -92,7 +92,9 @@ impl RandomErasing {
     fn erase(&self, to: &mut [u8], pixel: &[u8], random: &mut Random) {
         if let ErasedValue::Named(ErasedName::Random) = self.value {
             let (values, _) = to.as_chunks_mut::<4>();
-            values.iter_mut().for_each(|to| *to = (random.normal() as f32).to_le_bytes());
+            for to in values {
+                *to = (random.normal() as f32).to_le_bytes();
+            }
         } else {
             to.chunks_exact_mut(pixel.len()).for_each(|to| to.copy_from_slice(pixel));
         }

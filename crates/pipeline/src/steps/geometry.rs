@@ -236,14 +236,13 @@ fn moved(row: &BoxRow, frame: &Frame) -> Option<BoxRow> {
     if !(left <= right && top <= bottom) {
         return None;
     }
-    let [left, top, right, bottom] = match frame.kept.projection {
-        Some(projection) => projection.forward_box([left, top, right, bottom]),
-        None => {
-            let ((left, top), (right, bottom)) = (frame.place(left, top), frame.place(right, bottom));
-            let (left, right) = if frame.kept.mirrored { (right, left) } else { (left, right) };
-            let (top, bottom) = if frame.kept.upside_down { (bottom, top) } else { (top, bottom) };
-            [left, top, right, bottom]
-        }
+    let [left, top, right, bottom] = if let Some(projection) = frame.kept.projection {
+        projection.forward_box([left, top, right, bottom])
+    } else {
+        let ((left, top), (right, bottom)) = (frame.place(left, top), frame.place(right, bottom));
+        let (left, right) = if frame.kept.mirrored { (right, left) } else { (left, right) };
+        let (top, bottom) = if frame.kept.upside_down { (bottom, top) } else { (top, bottom) };
+        [left, top, right, bottom]
     };
     let (left, right) = (left.clamp(0.0, width), right.clamp(0.0, width));
     let (top, bottom) = (top.clamp(0.0, height), bottom.clamp(0.0, height));
@@ -257,14 +256,9 @@ fn moved(row: &BoxRow, frame: &Frame) -> Option<BoxRow> {
 }
 
 impl Frame {
-    /// Where a place is in the new picture, also outside of it.
+    /// Where a place is in the new picture, also outside of it, if a rectangle is kept.
     fn place(&self, x: f32, y: f32) -> (f32, f32) {
-        let Self { padding, kept: Kept { rectangle, mirrored, upside_down, projection }, to: (width, height), .. } =
-            *self;
-        if let Some(projection) = projection {
-            let (x, y) = projection.forward(f64::from(x), f64::from(y));
-            return (x as f32, y as f32);
-        }
+        let Self { padding, kept: Kept { rectangle, mirrored, upside_down, .. }, to: (width, height), .. } = *self;
         let along = |x: f32, start: usize, length: usize, new: usize| {
             (x + padding as f32 - start as f32) * (new as f32 / length as f32)
         };

@@ -6,12 +6,15 @@ mod augment;
 mod color;
 mod crop;
 mod decode;
+mod distort;
 mod elsewhere;
 mod encoded_tensor;
 mod erase;
 mod geometry;
 mod layout;
+mod many_crops;
 mod mask;
+mod nested;
 mod numbers;
 mod pad;
 mod projection;
@@ -22,24 +25,28 @@ mod spec;
 mod text;
 mod text_files;
 mod tiles;
+mod warp;
 mod whole;
 
 pub use array::{DecodeNpy, Rms};
 pub use audio::{AudioMix, DecodeAudio, LogMelSpectrogram};
 pub use augment::{
-    Augment, Augmentation, ColorJitter, GaussianBlur, PixelOp, RandomAdjustSharpness, RandomAutocontrast,
-    RandomEqualize, RandomGrayscale, RandomInvert, RandomPosterize, RandomSolarize,
+    AugMix, Augment, Augmentation, AutoAugment, AutoAugmentPolicy, ColorJitter, GaussianBlur, PixelOp, RandAugment,
+    RandomAdjustSharpness, RandomAutocontrast, RandomEqualize, RandomGrayscale, RandomInvert, RandomPosterize,
+    RandomSolarize, TrivialAugmentWide,
 };
 pub(crate) use color::float_output;
 pub use color::{Center, Grayscale, Normalize};
 pub use crop::{CenterCrop, RandomCrop, RandomHorizontalFlip, RandomVerticalFlip};
 pub(crate) use decode::encoded;
 pub use decode::{Color, Decode};
+pub use distort::{RandomAffine, RandomPerspective, RandomRotation};
 pub use elsewhere::meant_step;
 pub(crate) use encoded_tensor::DecodeTensor;
 pub use erase::{ErasedName, ErasedValue, RandomErasing};
 pub(crate) use geometry::{Frame, Rectangle};
 pub use layout::ToChw;
+pub use many_crops::{FiveCrop, TenCrop};
 pub use mask::DecodeMask;
 pub use numbers::Numbers;
 pub use pad::{Pad, PaddingMode};
@@ -52,6 +59,7 @@ pub use spec::{DEFAULT_FIELD, StepSpec};
 pub use text::{Embed, ExtractText, TokenPattern, Tokenize};
 pub use text_files::{PreparedFiles, named_files, prepare_files, with_absolute_files};
 pub use tiles::Tiles;
+pub use warp::{Warp, WarpInterpolation};
 pub use whole::{Call, Drop, Function, JsonValue, TakeJson};
 
 use forebay_codec::{DType, TensorView};

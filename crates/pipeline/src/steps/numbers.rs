@@ -123,8 +123,8 @@ mod tests {
     #[test]
     fn they_are_one_or_several() {
         let read = |text: &str| toml::from_str::<Holds>(text).map(|holds| holds.factor);
-        assert_eq!(read("factor = 1").unwrap().around(0.0), [-1.0, 1.0]);
-        assert_eq!(read("factor = [1, 2.5]").unwrap().range(), [1.0, 2.5]);
+        assert_eq!(read("factor = [-1, 1]").unwrap(), Numbers::from([-1.0, 1.0]));
+        assert_eq!(Numbers::from(read("factor = 1").unwrap().around(0.0)), Numbers::from([-1.0, 1.0]));
         assert_eq!(toml::to_string(&Holds { factor: 0.5.into() }).unwrap(), "factor = 0.5\n");
         for text in ["factor = []", "factor = \"half\"", "factor = [\"half\"]"] {
             assert!(read(text).is_err(), "{text}");

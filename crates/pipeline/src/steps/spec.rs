@@ -7,16 +7,18 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::elsewhere::meant_step;
+use super::nested::{random_apply, random_choice};
 use super::{AggregateSignal, DecodeAudio, DecodeNpy, DecodeSignal, LogMelSpectrogram, Rms, SignalWindows};
 use super::{
-    Augment, Augmentation, ColorJitter, GaussianBlur, RandomAdjustSharpness, RandomAutocontrast, RandomEqualize,
-    RandomGrayscale, RandomInvert, RandomPosterize, RandomSolarize,
+    AugMix, Augment, Augmentation, AutoAugment, ColorJitter, GaussianBlur, RandAugment, RandomAdjustSharpness,
+    RandomAffine, RandomAutocontrast, RandomEqualize, RandomGrayscale, RandomInvert, RandomPerspective,
+    RandomPosterize, RandomRotation, RandomSolarize, TrivialAugmentWide,
 };
 use super::{
     Center, CenterCrop, Decode, DecodeMask, Drop, Function, Grayscale, Normalize, Pad, RandomCrop, RandomErasing,
     RandomHorizontalFlip, RandomResizedCrop, RandomVerticalFlip, Resize, TakeJson, Tiles, ToChw,
 };
-use super::{Embed, ExtractText, Tokenize};
+use super::{Embed, ExtractText, FiveCrop, TenCrop, Tokenize};
 use crate::error::{Error, Result};
 use crate::step::{Action, Step};
 
@@ -78,6 +80,17 @@ const BUILT_IN: &[BuiltIn] = &[
     BuiltIn { op: "random_autocontrast", stage: "autocontrasted", make: augment::<RandomAutocontrast> },
     BuiltIn { op: "random_adjust_sharpness", stage: "sharpened", make: augment::<RandomAdjustSharpness> },
     BuiltIn { op: "gaussian_blur", stage: "blurred", make: augment::<GaussianBlur> },
+    BuiltIn { op: "five_crop", stage: "cropped", make: flat_map::<FiveCrop> },
+    BuiltIn { op: "ten_crop", stage: "cropped", make: flat_map::<TenCrop> },
+    BuiltIn { op: "random_rotation", stage: "rotated", make: transform::<RandomRotation> },
+    BuiltIn { op: "random_affine", stage: "warped", make: transform::<RandomAffine> },
+    BuiltIn { op: "random_perspective", stage: "warped", make: transform::<RandomPerspective> },
+    BuiltIn { op: "random_apply", stage: "augmented", make: random_apply },
+    BuiltIn { op: "random_choice", stage: "augmented", make: random_choice },
+    BuiltIn { op: "rand_augment", stage: "augmented", make: augment::<RandAugment> },
+    BuiltIn { op: "trivial_augment_wide", stage: "augmented", make: augment::<TrivialAugmentWide> },
+    BuiltIn { op: "auto_augment", stage: "augmented", make: augment::<AutoAugment> },
+    BuiltIn { op: "aug_mix", stage: "augmented", make: transform::<AugMix> },
     BuiltIn { op: "grayscale", stage: "grayscaled", make: transform::<Grayscale> },
     BuiltIn { op: "center_pixels", stage: "pixel-centered", make: transform::<Center> },
     BuiltIn { op: "normalize", stage: "normalized", make: transform::<Normalize> },
@@ -115,6 +128,11 @@ impl StepSpec {
         let parameters = toml::Table::try_from(parameters).expect("a step's parameters are a table");
         table.extend(parameters);
         Self(table)
+    }
+
+    /// Whether it says anything of this.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.0.contains_key(key)
     }
 
     /// Gives a parameter another value. Whether the step has it, [`Self::to_step`] finds out.

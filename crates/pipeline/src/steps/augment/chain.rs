@@ -7,6 +7,7 @@ use super::tables::{Tables, Tone};
 use crate::error::StepError;
 use crate::kernels::{self, Level};
 use crate::scope::Scratch;
+use crate::steps::Warp;
 
 /// One change of an 8-bit picture, with what it takes. Each does what torchvision's function of that name does to a tensor.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -41,6 +42,8 @@ pub enum PixelOp {
         /// In pixels.
         sigma: [f32; 2],
     },
+    /// Pixels come from other places.
+    Warp(Warp),
 }
 
 /// What a chain works in.
@@ -82,6 +85,13 @@ pub(super) fn run(
     let mut is_input = true;
     for (index, &op) in ops.iter().enumerate() {
         let from: &[u8] = if is_input { input } else { &front[..input.len()] };
+        if let PixelOp::Equalize | PixelOp::Autocontrast = op {
+            let equalize = op == PixelOp::Equalize;
+            let of_channels =
+                if equalize { tables.equalized(from, channels) } else { tables.stretched(from, channels) };
+            tables.then_channels(&of_channels);
+            continue;
+        }
         if let Some(tone) = tone(op, from, channels, &tables) {
             tables.then(tone);
             continue;
@@ -114,7 +124,7 @@ pub(super) fn run(
     Ok(())
 }
 
-/// The op as a change of single values, if it is one of this picture.
+/// The op as one change of single values for all channels, if it is.
 fn tone(op: PixelOp, from: &[u8], channels: usize, tables: &Tables) -> Option<Tone> {
     Some(match op {
         PixelOp::Brightness(factor) => Tone::Affine { factor, offset: 0.0 },
@@ -122,13 +132,14 @@ fn tone(op: PixelOp, from: &[u8], channels: usize, tables: &Tables) -> Option<To
         PixelOp::Invert => Tone::Bits { and: 0xFF, xor: 0xFF },
         PixelOp::Posterize(bits) => Tone::Bits { and: !(0xFF_u8.checked_shr(u32::from(bits)).unwrap_or(0)), xor: 0 },
         PixelOp::Solarize(threshold) => Tone::Solarize(threshold),
-        PixelOp::Equalize => Tone::Channels(tables.equalized(from, channels)),
-        PixelOp::Autocontrast => Tone::Channels(tables.stretched(from, channels)),
-        PixelOp::Saturation(_)
+        PixelOp::Equalize
+        | PixelOp::Autocontrast
+        | PixelOp::Saturation(_)
         | PixelOp::Hue(_)
         | PixelOp::Grayscale
         | PixelOp::Sharpness(_)
-        | PixelOp::GaussianBlur { .. } => return None,
+        | PixelOp::GaussianBlur { .. }
+        | PixelOp::Warp(_) => return None,
     })
 }
 
@@ -141,6 +152,7 @@ fn over_pixels(op: PixelOp, from: &[u8], dims: [usize; 3], to: &mut [u8], blur: 
         PixelOp::Hue(turn) => kernels::turn_hue(level, from, to, turn),
         PixelOp::Sharpness(factor) => sharpen(level, from, to, dims, factor),
         PixelOp::GaussianBlur { kernel_size, sigma } => blur.run(level, from, to, dims, kernel_size, sigma)?,
+        PixelOp::Warp(warp) => warp.bytes(from, to, dims),
         _ => unreachable!("a change of single values is no pass of its own"),
     }
     Ok(())

@@ -249,7 +249,7 @@ impl Augmentation for GaussianBlur {
 
     fn check(&self) -> Result<(), BadParameter> {
         let sizes = self.kernel_size.as_slice();
-        let odd = |size: &f64| (1.0..=KERNEL_SIZE_MAX).contains(size) && size % 2.0 == 1.0;
+        let odd = |size: &f64| (1.0..=KERNEL_SIZE_MAX).contains(size) && size.fract() == 0.0 && *size as usize % 2 == 1;
         let valid = sizes.len() <= 2 && sizes.iter().all(odd);
         BadParameter::unless(valid, "kernel_size", &self.kernel_size, "one or two odd numbers up to 255")?;
         let valid = self.sigma.is_range() && self.sigma.range()[0] > 0.0;

@@ -14,8 +14,6 @@ pub(super) enum Tone {
     Bits { and: u8, xor: u8 },
     /// Inverted from this value on.
     Solarize(f32),
-    /// By a table for each channel.
-    Channels([Table; 3]),
 }
 
 /// The changes that the next pass over the pixels makes.
@@ -55,20 +53,27 @@ impl Tables {
     /// `tone` comes after what is there already.
     pub(super) fn then(&mut self, tone: Tone) {
         self.made_by = match (tone, self.made_by) {
-            (Tone::Channels(_), _) | (_, MadeBy::Channels) => MadeBy::Channels,
+            (_, MadeBy::Channels) => MadeBy::Channels,
             (Tone::Affine { factor, offset }, MadeBy::Nothing) => MadeBy::Affine { factor, offset },
             (Tone::Bits { and, xor }, MadeBy::Nothing) => MadeBy::Bits { and, xor },
             (Tone::Solarize(threshold), MadeBy::Nothing) => MadeBy::Solarize(threshold),
             _ => MadeBy::Several,
         };
-        for (channel, table) in self.tables.iter_mut().enumerate() {
-            for value in table {
-                *value = match &tone {
-                    Tone::Affine { factor, offset } => kernels::scaled(*value, *factor, *offset),
-                    Tone::Bits { and, xor } => (*value & and) ^ xor,
-                    Tone::Solarize(threshold) => kernels::solarized(*value, *threshold),
-                    Tone::Channels(tables) => tables[channel][usize::from(*value)],
-                };
+        for value in self.tables.as_flattened_mut() {
+            *value = match tone {
+                Tone::Affine { factor, offset } => kernels::scaled(*value, factor, offset),
+                Tone::Bits { and, xor } => (*value & and) ^ xor,
+                Tone::Solarize(threshold) => kernels::solarized(*value, threshold),
+            };
+        }
+    }
+
+    /// A table of each channel comes after what is there already.
+    pub(super) fn then_channels(&mut self, tables: &[Table; 3]) {
+        self.made_by = MadeBy::Channels;
+        for (own, table) in self.tables.iter_mut().zip(tables) {
+            for value in own {
+                *value = table[usize::from(*value)];
             }
         }
     }
@@ -169,7 +174,9 @@ fn histograms(from: &[u8], channels: usize) -> [[u32; 256]; 3] {
             blue[usize::from(b)] += 1;
         }
     } else {
-        from.iter().for_each(|&value| counts[0][usize::from(value)] += 1);
+        for &value in from {
+            counts[0][usize::from(value)] += 1;
+        }
     }
     counts
 }
