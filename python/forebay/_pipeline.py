@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from pathlib import Path
 from typing import Any, Literal
 
@@ -390,6 +390,53 @@ class Pipeline(ImageSteps):
             fast_dct=fast_dct,
             shorter_side_min=shorter_side_min,
             pixels_max=pixels_max,
+            **options,
+        )
+
+    def one_hot(
+        self, num_classes: int, label_smoothing: float = 0.0, *, fields: Iterable[str] = ("label",), **options: Any
+    ) -> Pipeline:
+        """Convert labels to vectors `float32[num_classes]`, smoothed by `label_smoothing`."""
+        return self.step(
+            "one_hot", num_classes=num_classes, label_smoothing=label_smoothing, fields=fields, **options
+        )
+
+    def mixup(
+        self, alpha: float = 1.0, p: float = 1.0, *, fields: Iterable[str] = ("image", "label"), **options: Any
+    ) -> Pipeline:
+        """Mix the images and labels of each batch with probability `p`, by a weight from Beta(`alpha`, `alpha`).
+
+        A step of whole batches, so it comes last. Labels must be vectors: use `one_hot` first.
+        """
+        return self.step("mixup", alpha=alpha, p=p, fields=fields, **options)
+
+    def cutmix(
+        self, alpha: float = 1.0, p: float = 1.0, *, fields: Iterable[str] = ("image", "label"), **options: Any
+    ) -> Pipeline:
+        """Paste a rectangle of another image into each image of a batch with probability `p`, and mix labels by its area.
+
+        A step of whole batches, so it comes last. Labels must be vectors: use `one_hot` first.
+        """
+        return self.step("cutmix", alpha=alpha, p=p, fields=fields, **options)
+
+    def mixup_or_cutmix(
+        self,
+        mixup_alpha: float = 0.2,
+        cutmix_alpha: float = 1.0,
+        p: float = 1.0,
+        cutmix_p: float = 0.5,
+        *,
+        fields: Iterable[str] = ("image", "label"),
+        **options: Any,
+    ) -> Pipeline:
+        """Do `mixup` or `cutmix` to each batch: with probability `p` one of them, `cutmix` with probability `cutmix_p` then."""
+        return self.step(
+            "mixup_or_cutmix",
+            mixup_alpha=mixup_alpha,
+            cutmix_alpha=cutmix_alpha,
+            p=p,
+            cutmix_p=cutmix_p,
+            fields=fields,
             **options,
         )
 

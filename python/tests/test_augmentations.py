@@ -85,7 +85,7 @@ def test_crops_become_samples(photos: Path) -> None:
 
 def test_errors_name_the_parameter() -> None:
     decoded = forebay.Pipeline.files("**/*.jpg").decode()
-    with pytest.raises(forebay.PipelineError, match="`hue` is `0.7`"):
+    with pytest.raises(forebay.PipelineError, match=r"`hue` is `0\.7`"):
         decoded.color_jitter(hue=0.7)
     with pytest.raises(forebay.PipelineError, match="`kernel_size` is `4"):
         decoded.gaussian_blur(4)
@@ -93,3 +93,49 @@ def test_errors_name_the_parameter() -> None:
         decoded.normalize().color_jitter(0.4)
     with pytest.raises(forebay.PipelineError, match="float32 for a `random` value"):
         decoded.random_erasing(value="random")
+
+
+def test_labels_are_vectors(photos: Path) -> None:
+    pipeline = forebay.Pipeline.files("**/*.jpg").decode().center_crop(16).one_hot(4, label_smoothing=0.2)
+    assert pipeline.output["label"] == "float32[4]"
+    (batch,) = forebay.Loader(pipeline, data=photos, batch_size=50)
+    assert set(batch["label"].argmax(axis=1)) == {0, 1}
+    numpy.testing.assert_allclose(batch["label"].max(axis=1), 0.85, rtol=1e-6)
+    numpy.testing.assert_allclose(batch["label"].sum(axis=1), 1, rtol=1e-6)
+
+
+@pytest.mark.parametrize("first", [False, True])
+def test_batches_are_mixed_with_their_neighbors(photos: Path, first: bool) -> None:
+    plain = forebay.Pipeline.files("**/*.jpg").decode().center_crop(16).one_hot(2)
+    plain = plain.normalize() if not first else plain.normalize().to_chw()
+    (before,) = forebay.Loader(plain, data=photos, batch_size=50)
+    (mixed,) = forebay.Loader(plain.mixup(alpha=0.4), data=photos, batch_size=50, seed=5)
+    weight = mixed["label"][1] @ before["label"][1]
+    same = (before["label"][1] == before["label"][0]).all()
+    assert same or 0 <= weight <= 1
+    pairs = [(own, other) for own, other in zip(before["image"], numpy.roll(before["image"], 1, axis=0), strict=True)]
+    own, other = pairs[7]
+    weight = ((mixed["image"][7] - other) * (own - other)).sum() / ((own - other) ** 2).sum()
+    for found, (own, other) in zip(mixed["image"], pairs, strict=True):
+        numpy.testing.assert_allclose(found, weight * own + (1 - weight) * other, atol=1e-4)
+    (cut,) = forebay.Loader(plain.cutmix(), data=photos, batch_size=50, seed=5)
+    for found, label, (own, other), labels in zip(
+        cut["image"], cut["label"], pairs, zip(before["label"], numpy.roll(before["label"], 1, axis=0), strict=True), strict=False
+    ):
+        kept = (found == own).all(axis=0 if first else 2)
+        assert ((found == other).all(axis=0 if first else 2) | kept).all()
+        share = kept.mean()
+        numpy.testing.assert_allclose(label, share * labels[0] + (1 - share) * labels[1], atol=1e-5)
+    again = list(forebay.Loader(plain.mixup_or_cutmix(), data=photos, batch_size=10, seed=5, threads=1))
+    for one, two in zip(again, forebay.Loader(plain.mixup_or_cutmix(), data=photos, batch_size=10, seed=5, threads=2), strict=True):
+        assert (one["image"] == two["image"]).all() and (one["label"] == two["label"]).all()
+
+
+def test_batch_steps_come_last(photos: Path) -> None:
+    mixed = forebay.Pipeline.files("**/*.jpg").decode().center_crop(16).one_hot(2).mixup()
+    with pytest.raises(forebay.PipelineError, match="works on whole batches: put it before"):
+        mixed.to_chw()
+    with pytest.raises(forebay.PipelineError, match="use `one_hot` first"):
+        forebay.Pipeline.files("**/*.jpg").decode().center_crop(16).mixup()
+    with pytest.raises(forebay.DataError, match="is not one of 1 classes"):
+        list(forebay.Loader(forebay.Pipeline.files("**/*.jpg").decode().center_crop(16).one_hot(1), data=photos))

@@ -10,6 +10,7 @@ use forebay_pipeline::{Action, RngKey};
 
 use super::activity::Activity;
 use super::batch::Batch;
+use super::batch_steps::BatchSteps;
 use super::batcher::{Batcher, Shape};
 use super::cache::Cache;
 use super::deal::Deal;
@@ -121,7 +122,8 @@ impl Epoch {
         let deal = sampler.deal();
         let activity = Arc::new(Activity::new());
         let shape = shape(&options, &online, deal.samples());
-        let batcher = Batcher::new(online.output.clone(), shape, budget, Arc::clone(&activity));
+        let batch_steps = BatchSteps::of(&online, rng_key);
+        let batcher = Batcher::new(online.output.clone(), shape, budget, Arc::clone(&activity), batch_steps);
         batcher.check()?;
         // Both have space for the largest block that is read at all, and for a window of each stream.
         let staged_bytes = sampler.read_ahead_bytes().min(budget.staged_bytes);

@@ -12,6 +12,7 @@
 
 mod activity;
 mod batch;
+mod batch_steps;
 mod batcher;
 mod cache;
 mod collator;

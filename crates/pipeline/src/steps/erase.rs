@@ -56,7 +56,7 @@ impl Default for RandomErasing {
 const ERASE_ATTEMPTS: usize = 10;
 
 /// Height, width and channels, and whether the channels come first.
-fn layout(spec: &TensorSpec) -> Option<([usize; 3], bool)> {
+pub(super) fn layout(spec: &TensorSpec) -> Option<([usize; 3], bool)> {
     match *spec.shape.dims() {
         [height, width, channels @ 1..=4] => Some(([height, width, channels], false)),
         [channels @ 1..=4, height, width] => Some(([height, width, channels], true)),

@@ -18,7 +18,7 @@ use super::{
     Center, CenterCrop, Decode, DecodeMask, Drop, Function, Grayscale, Normalize, Pad, RandomCrop, RandomErasing,
     RandomHorizontalFlip, RandomResizedCrop, RandomVerticalFlip, Resize, TakeJson, Tiles, ToChw,
 };
-use super::{Embed, ExtractText, FiveCrop, TenCrop, Tokenize};
+use super::{CutMix, Embed, ExtractText, FiveCrop, MixUp, MixUpOrCutMix, OneHot, TenCrop, Tokenize};
 use crate::error::{Error, Result};
 use crate::step::{Action, Step};
 
@@ -53,6 +53,12 @@ fn flat_map<T: DeserializeOwned + crate::step::FlatMap + 'static>(
     parameters: toml::Table,
 ) -> std::result::Result<Action, toml::de::Error> {
     parameters.try_into::<T>().map(|step| Action::FlatMap(Arc::new(step)))
+}
+
+fn batch_transform<T: DeserializeOwned + crate::step::BatchTransform + 'static>(
+    parameters: toml::Table,
+) -> std::result::Result<Action, toml::de::Error> {
+    parameters.try_into::<T>().map(|step| Action::BatchTransform(Arc::new(step)))
 }
 
 fn augment<T: DeserializeOwned + Augmentation + 'static>(
@@ -109,6 +115,10 @@ const BUILT_IN: &[BuiltIn] = &[
     BuiltIn { op: "extract_text", stage: "decoded", make: transform::<ExtractText> },
     BuiltIn { op: "tokenize", stage: "bpe-encoded", make: transform::<Tokenize> },
     BuiltIn { op: "embed", stage: "embedded", make: transform::<Embed> },
+    BuiltIn { op: "one_hot", stage: "one-hot", make: transform::<OneHot> },
+    BuiltIn { op: "mixup", stage: "mixed", make: batch_transform::<MixUp> },
+    BuiltIn { op: "cutmix", stage: "mixed", make: batch_transform::<CutMix> },
+    BuiltIn { op: "mixup_or_cutmix", stage: "mixed", make: batch_transform::<MixUpOrCutMix> },
     BuiltIn { op: "tiles", stage: "tiled", make: flat_map::<Tiles> },
 ];
 

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 import torchvision
 from torchvision.transforms import InterpolationMode
-from torchvision.transforms.v2 import functional as F  # noqa: N812, F401 (for the cases)
+from torchvision.transforms.v2 import functional as F  # noqa: F401 (for the cases)
 
 HEIGHT, WIDTH = 17, 20
 

@@ -204,7 +204,8 @@ fn erasing_overwrites_one_rectangle() {
         let width = columns.clone().max().unwrap() - columns.min().unwrap() + 1;
         assert_eq!(height * width, erased.len(), "a rectangle");
         assert!((0.2..5.0).contains(&(height as f64 / width as f64)), "{height} {width}");
-        assert_eq!(out.data().iter().filter(|&&value| value == 200).count(), (40 * 60 - erased.len()) * 3);
+        let kept = out.data().chunks(3).filter(|pixel| **pixel == [200; 3]).count();
+        assert_eq!(kept, 40 * 60 - erased.len());
         shares.push(erased.len() as f64 / 2400.0);
     }
     assert!(shares.iter().all(|share| (0.015..0.35).contains(share)));
@@ -249,7 +250,7 @@ fn run_together(toml: &str, seed: u64) -> (Tensor, Tensor, Vec<f32>) {
 #[test]
 fn masks_and_boxes_follow() {
     let (_, mask, boxes) = run_together("op = \"random_vertical_flip\"\np = 1", 0);
-    assert_eq!(mask.data()[..2], [(13 * 18 % 251) as u8, (13 * 18 + 1) as u8 % 251]);
+    assert_eq!(mask.data()[..2], [13 * 18, 13 * 18 + 1]);
     assert_eq!(boxes, [2.0, 5.0, 8.0, 11.0, 7.0, 10.0, 0.0, 18.0, 13.0, 8.0]);
     let (image, mask, boxes) = run_together("op = \"pad\"\npadding = [1, 2, 3, 4]\nfill = 9\nmask_fill = 255", 0);
     assert_eq!((image.spec().shape.dims(), mask.spec().shape.dims()), (&[20, 22, 3][..], &[20, 22][..]));
@@ -301,7 +302,7 @@ fn trivial_augment_draws_one_change_of_any_strength() {
     thresholds.sort_unstable();
     thresholds.dedup();
     assert_eq!(thresholds.len(), 31, "every strength");
-    assert!(kinds["Posterize"].iter().any(|op| *op == PixelOp::Posterize(2)));
+    assert!(kinds["Posterize"].contains(&PixelOp::Posterize(2)));
     assert!(kinds["Posterize"].iter().all(|op| matches!(op, PixelOp::Posterize(2..=8))));
 }
 
@@ -396,7 +397,7 @@ fn five_and_ten_crops_are_corners_and_middle() {
     let firsts: Vec<u8> = five.iter().map(|(_, pixels)| pixels[0]).collect();
     assert_eq!((firsts, five[4].0.as_str()), (vec![0, 6, 40, 46, 23], "a#4"));
     let ten = crops("op = \"ten_crop\"\nsize = 2");
-    assert_eq!((ten.len(), &ten[..5] == &five[..], ten[5].1.clone()), (10, true, vec![1, 0, 11, 10]));
+    assert_eq!((ten.len(), ten[..5] == five[..], ten[5].1.clone()), (10, true, vec![1, 0, 11, 10]));
     let ten = crops("op = \"ten_crop\"\nsize = 2\nvertical_flip = true");
     assert_eq!(ten[9].1, [33, 34, 23, 24]);
 }
