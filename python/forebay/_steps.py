@@ -82,6 +82,10 @@ class ImageSteps:
         """Normalize each channel to (x · scale - mean) / std. By default with the statistics of ImageNet."""
         return self.step("normalize", mean=mean, std=std, scale=scale, **options)
 
+    def to_dtype(self, dtype: str, scale: bool = False, **options: Any) -> Self:
+        """Convert to another element type, e.g. `"float32"`. With `scale`, 255 of `uint8` becomes 1.0, and back."""
+        return self.step("to_dtype", dtype=dtype, scale=scale, **options)
+
     def to_chw(self, **options: Any) -> Self:
         """Transpose from `[height, width, channels]` to `[channels, height, width]`."""
         return self.step("to_chw", **options)

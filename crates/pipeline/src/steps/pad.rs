@@ -1,6 +1,6 @@
 //! Padding: a picture with a margin around it.
 
-use forebay_codec::{DType, TensorMut, TensorView};
+use forebay_codec::{DType, TensorMut, TensorSpec, TensorView};
 use serde::{Deserialize, Serialize};
 
 use super::Numbers;
@@ -106,20 +106,11 @@ pub(super) const PIXEL_BYTES_MAX: usize = 32;
 /// The bytes of a pixel that has this value in each of its channels (the last one repeated), and how many they are.
 pub(super) fn filled_pixel(fill: &Numbers, dtype: DType, channels: usize) -> ([u8; PIXEL_BYTES_MAX], usize) {
     let mut pixel = [0; PIXEL_BYTES_MAX];
-    let values = fill.as_slice();
-    for (channel, to) in pixel.chunks_exact_mut(dtype.bytes()).take(channels).enumerate() {
-        let value = values[channel.min(values.len() - 1)];
-        match dtype {
-            DType::U8 => to.copy_from_slice(&(value as u8).to_le_bytes()),
-            DType::U16 => to.copy_from_slice(&(value as u16).to_le_bytes()),
-            DType::I16 => to.copy_from_slice(&(value as i16).to_le_bytes()),
-            DType::I32 => to.copy_from_slice(&(value as i32).to_le_bytes()),
-            DType::I64 => to.copy_from_slice(&(value as i64).to_le_bytes()),
-            DType::F32 => to.copy_from_slice(&(value as f32).to_le_bytes()),
-            DType::F64 => to.copy_from_slice(&value.to_le_bytes()),
-        }
-    }
-    (pixel, channels * dtype.bytes())
+    let (values, bytes) = (fill.as_slice(), channels * dtype.bytes());
+    let of_channels = (0..channels).map(|channel| values[channel.min(values.len() - 1)]);
+    let spec = TensorSpec::new(dtype, &[channels]);
+    crate::stored::fill(of_channels, &mut TensorMut { spec, data: &mut pixel[..bytes] });
+    (pixel, bytes)
 }
 
 /// Whether these are values for one channel each, or one for all.

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::elsewhere::meant_step;
 use super::nested::{random_apply, random_choice};
+use super::{AddGaussianSnr, MaskTokens, Mfcc, RandomGain, RandomTimeCrop, SpecAugment, ToDtype};
 use super::{AggregateSignal, DecodeAudio, DecodeNpy, DecodeSignal, LogMelSpectrogram, Rms, SignalWindows};
 use super::{
     AugMix, Augment, Augmentation, AutoAugment, ColorJitter, GaussianBlur, RandAugment, RandomAdjustSharpness,
@@ -100,6 +101,7 @@ const BUILT_IN: &[BuiltIn] = &[
     BuiltIn { op: "grayscale", stage: "grayscaled", make: transform::<Grayscale> },
     BuiltIn { op: "center_pixels", stage: "pixel-centered", make: transform::<Center> },
     BuiltIn { op: "normalize", stage: "normalized", make: transform::<Normalize> },
+    BuiltIn { op: "to_dtype", stage: "converted", make: transform::<ToDtype> },
     BuiltIn { op: "to_chw", stage: "channels-first", make: transform::<ToChw> },
     BuiltIn { op: "decode_mask", stage: "mask-decoded", make: transform::<DecodeMask> },
     BuiltIn { op: "take_json", stage: "taken", make: sample_transform::<TakeJson> },
@@ -107,6 +109,11 @@ const BUILT_IN: &[BuiltIn] = &[
     BuiltIn { op: "function", stage: "called", make: sample_transform::<Function> },
     BuiltIn { op: "decode_audio", stage: "decoded", make: transform::<DecodeAudio> },
     BuiltIn { op: "log_mel_spectrogram", stage: "spectrogram-encoded", make: transform::<LogMelSpectrogram> },
+    BuiltIn { op: "random_time_crop", stage: "cropped", make: transform::<RandomTimeCrop> },
+    BuiltIn { op: "random_gain", stage: "augmented", make: transform::<RandomGain> },
+    BuiltIn { op: "add_gaussian_snr", stage: "augmented", make: transform::<AddGaussianSnr> },
+    BuiltIn { op: "spec_augment", stage: "augmented", make: transform::<SpecAugment> },
+    BuiltIn { op: "mfcc", stage: "mfcc-encoded", make: transform::<Mfcc> },
     BuiltIn { op: "decode_signal", stage: "decoded", make: transform::<DecodeSignal> },
     BuiltIn { op: "signal_windows", stage: "decoded", make: flat_map::<SignalWindows> },
     BuiltIn { op: "aggregate_signal", stage: "aggregated", make: transform::<AggregateSignal> },
@@ -114,6 +121,7 @@ const BUILT_IN: &[BuiltIn] = &[
     BuiltIn { op: "rms", stage: "aggregated", make: transform::<Rms> },
     BuiltIn { op: "extract_text", stage: "decoded", make: transform::<ExtractText> },
     BuiltIn { op: "tokenize", stage: "bpe-encoded", make: transform::<Tokenize> },
+    BuiltIn { op: "mask_tokens", stage: "masked", make: sample_transform::<MaskTokens> },
     BuiltIn { op: "embed", stage: "embedded", make: transform::<Embed> },
     BuiltIn { op: "one_hot", stage: "one-hot", make: transform::<OneHot> },
     BuiltIn { op: "mixup", stage: "mixed", make: batch_transform::<MixUp> },

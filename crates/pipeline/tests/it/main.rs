@@ -14,6 +14,7 @@ mod golden;
 mod pillow;
 mod pipelines;
 mod running;
+mod sound;
 mod steps;
 mod stored;
 mod strategies;
