@@ -1,7 +1,7 @@
 //! Geometry: steps that move pixels about, and take the masks and boxes of a picture along.
 //!
 //! Such a step says which rectangle of a picture becomes the new one, and at which size. What follows from that for a
-//! picture, a mask (the nearest class) and boxes (moved, clipped, dropped when nothing is left) is the same for all of them
+//! picture, a mask (the nearest class), boxes (moved, clipped, dropped when nothing is left) and key points is the same for all of them
 //! and stands here. Fields of one step share one draw, and the first of them, a picture or a mask, sets the frame.
 
 use std::any::Any;
@@ -114,13 +114,15 @@ enum Role<'a> {
     Picture(TensorView<'a>, [usize; 3]),
     Mask(TensorView<'a>, [usize; 2]),
     Boxes(TensorView<'a>, usize),
+    Keypoints(TensorView<'a>, usize),
 }
 
 fn role(input: ValueView<'_>) -> Result<Role<'_>, StepError> {
-    let view = tensor(input, "an image, a mask or boxes")?;
+    let view = tensor(input, "an image, a mask, boxes or key points")?;
     match *view.spec.shape.dims() {
         [height, width] if view.spec.dtype != DType::F32 && height * width > 0 => Ok(Role::Mask(view, [height, width])),
         [_, columns] if (4..=BOX_COLUMNS_MAX).contains(&columns) => Ok(Role::Boxes(view, columns)),
+        [_, columns @ (2 | 3)] => Ok(Role::Keypoints(view, columns)),
         _ => picture(input).map(|(view, dims)| Role::Picture(view, dims)),
     }
 }
@@ -166,7 +168,7 @@ impl<T: Reframe> Transform for T {
     }
 
     fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs> {
-        if input.as_boxes().is_some() {
+        if input.as_boxes().is_some() || input.as_keypoints().is_some() {
             return Ok(input.clone());
         }
         if let Some((dtype, [height, width])) = input.as_mask() {
@@ -199,8 +201,7 @@ impl<T: Reframe> Transform for T {
                 Ok(())
             }
             Role::Boxes(view, columns) => {
-                let frame =
-                    scope.frame.ok_or_else(|| StepError::NoField { field: "image before the boxes".to_owned() })?;
+                let frame = frame_before(scope)?;
                 let kept = || rows(view, columns).filter_map(|row| moved(&row, &frame));
                 let slot = output.tensor(TensorSpec::new(DType::F32, &[kept().count(), columns]))?;
                 for (to, row) in slot.data.chunks_exact_mut(columns * size_of::<f32>()).zip(kept()) {
@@ -209,8 +210,42 @@ impl<T: Reframe> Transform for T {
                 }
                 Ok(())
             }
+            Role::Keypoints(view, columns) => {
+                let frame = frame_before(scope)?;
+                let slot = output.tensor(view.spec)?;
+                for (to, row) in slot.data.chunks_exact_mut(columns * size_of::<f32>()).zip(rows(view, columns)) {
+                    let (numbers, _) = to.as_chunks_mut::<4>();
+                    let moved = moved_point(row, columns, &frame);
+                    numbers.iter_mut().zip(moved).for_each(|(to, number)| *to = number.to_le_bytes());
+                }
+                Ok(())
+            }
         }
     }
+}
+
+/// What the step did to the picture, which comes before its boxes and key points.
+fn frame_before(scope: &Scope) -> Result<Frame, StepError> {
+    scope.frame.ok_or_else(|| StepError::NoField { field: "image before the boxes or key points".to_owned() })
+}
+
+/// Where a key point is in the new picture. One whose third number says that it is not labeled stays; one that left the picture is no
+/// longer labeled, if it can say so.
+fn moved_point(row: BoxRow, columns: usize, frame: &Frame) -> [f32; 3] {
+    let [x, y, visibility, ..] = row;
+    if columns == 3 && visibility == 0.0 {
+        return [x, y, visibility];
+    }
+    let (x, y) = match frame.kept.projection {
+        Some(projection) => {
+            let (x, y) = projection.forward(f64::from(x), f64::from(y));
+            (x as f32, y as f32)
+        }
+        None => frame.place(x, y),
+    };
+    let (width, height) = (frame.to.0 as f32, frame.to.1 as f32);
+    let inside = (0.0..=width).contains(&x) && (0.0..=height).contains(&y);
+    if columns == 3 && !inside { [0.0; 3] } else { [x, y, visibility] }
 }
 
 /// One row of boxes: four edges, and what rides along.

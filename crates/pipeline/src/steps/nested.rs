@@ -146,7 +146,7 @@ impl Transform for SomeSteps {
     }
 
     fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs> {
-        let rides_along = input.as_mask().is_some() || input.as_boxes().is_some();
+        let rides_along = input.as_mask().is_some() || input.as_boxes().is_some() || input.as_keypoints().is_some();
         let after = |step: &Arc<dyn Transform>, input: &FieldType| {
             if rides_along && !step.is_geometric() { Ok(input.clone()) } else { step.output_type(input) }
         };

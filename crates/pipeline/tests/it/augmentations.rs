@@ -403,6 +403,28 @@ fn five_and_ten_crops_are_corners_and_middle() {
 }
 
 #[test]
+fn key_points_follow() {
+    let points = |toml: &str, columns: usize, rows: &[f32]| -> Vec<f32> {
+        let tensor = Tensor::from_elements(&[rows.len() / columns, columns], rows).unwrap();
+        let fields = [("image", colorful(14, 18, 3)), ("points", tensor)];
+        let fields = fields.map(|(name, tensor)| Field { name: name.into(), value: Value::Tensor(tensor) }).to_vec();
+        let mut step = step(toml);
+        step.fields = ["image", "points"].map(str::to_owned).to_vec();
+        let out = run_all(&[step], &Sample { key: "a".into(), index: 5, fields }, RngKey::default());
+        match out[0].field("points") {
+            Some(Value::Tensor(tensor)) => floats(tensor),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(points("op = \"random_horizontal_flip\"\np = 1", 2, &[1.0, 2.0, 18.0, 0.0]), [17.0, 2.0, 0.0, 0.0]);
+    let rows = [3.0, 4.0, 2.0, 16.0, 4.0, 1.0, 0.0, 0.0, 0.0];
+    // The middle begins at (4, 2): both are outside of it.
+    assert_eq!(points("op = \"center_crop\"\nsize = 10", 3, &rows), [0.0; 9]);
+    assert_eq!(points("op = \"center_crop\"\nsize = [10, 18]", 3, &rows)[..6], [3.0, 2.0, 2.0, 16.0, 2.0, 1.0]);
+    assert_eq!(points("op = \"pad\"\npadding = [1, 2]", 3, &rows), [4.0, 6.0, 2.0, 17.0, 6.0, 1.0, 0.0, 0.0, 0.0]);
+}
+
+#[test]
 fn what_cannot_be_within_a_step_is_refused() {
     let refused = |steps: &str| {
         let toml = format!("name = \"x\"\n[[step]]\nop = \"decode\"\n[[step]]\nop = \"random_apply\"\nsteps = {steps}");
