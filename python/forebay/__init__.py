@@ -37,6 +37,7 @@ from ._native import __version__
 from ._objective import Prices, WhatIf
 from ._pipeline import Pipeline
 from ._planning import Analysis, Plan, Profile, plan
+from ._sampling import balanced_weights
 from ._stats import Cached, Skipped, Stats
 from ._steps import Steps
 from ._work import Dataset, build, profile
@@ -69,6 +70,7 @@ __all__ = [
     "UsageError",
     "WhatIf",
     "__version__",
+    "balanced_weights",
     "build",
     "compare",
     "decode",

@@ -355,6 +355,7 @@ impl Arguments {
             on_error: self.on_error.choice(),
             cache_bytes: self.cache.unwrap_or(0),
             memory_bytes: self.memory.bytes(),
+            ..LoadOptions::default()
         }
     }
 }

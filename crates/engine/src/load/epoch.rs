@@ -106,12 +106,13 @@ impl Epoch {
     /// Starts readers and workers.
     pub(super) fn start(
         loader: &Loader,
+        source: Arc<dyn Source>,
         online: Online,
         sampler: Sampler,
         rng_key: RngKey,
         state: State,
     ) -> Result<Self> {
-        let (source, options) = (Arc::clone(loader.source()), loader.options().clone());
+        let options = loader.options().clone();
         let read_bytes_max = options.memory_bytes / 4;
         let streams_bytes = source.limit_streams(Shares::streams_bytes_max(options.memory_bytes));
         let window_bytes = sampler.window_bytes(read_bytes_max);

@@ -10,11 +10,12 @@ use super::epoch::Epoch;
 use super::ids::Position;
 use super::order::{Ordering, STREAMS, Shuffle};
 use super::sampler::Sampler;
+use super::sampling::Sampling;
 use super::state::State;
 use super::{OnError, Online};
 use crate::error::{Error, Result};
 use crate::memory::default_memory_bytes;
-use crate::source::{Block, Source};
+use crate::source::{Block, Sampled, Source};
 use crate::threads::cores;
 
 /// How to load.
@@ -28,6 +29,8 @@ pub struct LoadOptions {
     pub prefetch: usize,
     /// In which order samples come.
     pub shuffle: Shuffle,
+    /// Which samples an epoch has.
+    pub sampling: Sampling,
     /// How many streams a shuffled epoch is cut into at the most: as many as there will be ranks, or a multiple, is best. The order depends
     /// on it, and on no number of ranks.
     pub streams: u64,
@@ -56,6 +59,7 @@ impl Default for LoadOptions {
             threads: cores(),
             prefetch: 2,
             shuffle: Shuffle::No,
+            sampling: Sampling::default(),
             streams: STREAMS,
             seed: 0,
             rank: 0,
@@ -102,6 +106,12 @@ impl LoadOptions {
     }
 }
 
+/// The samples of an epoch, and how they lie.
+struct Drawn {
+    source: Arc<dyn Source>,
+    blocks: Arc<[Block]>,
+}
+
 /// A source, and how its epochs are loaded. It has no position of its own: a [`State`] says where to begin.
 pub struct Loader {
     source: Arc<dyn Source>,
@@ -116,6 +126,11 @@ impl Loader {
     /// Loads `source` as `options` say.
     pub fn new(source: Arc<dyn Source>, options: LoadOptions) -> Result<Self> {
         options.check()?;
+        options.sampling.check(source.samples())?;
+        if options.cache_bytes > 0 && !options.sampling.is_plain() {
+            let problem = "a cache of samples, where each epoch draws others".to_owned();
+            return Err(Error::Usage { problem, remedy: "leave one of `cache` and the sampling out".to_owned() });
+        }
         let mut loader = Self { source, options, blocks: OnceLock::new(), identity: OnceLock::new(), cache: None };
         if loader.options.cache_bytes > 0 {
             // A shuffled epoch may bring a rank any sample, another one the same each time.
@@ -170,10 +185,15 @@ impl Loader {
         (!self.source.expands()).then(|| samples.div_ceil(self.options.batch_size as u64))
     }
 
+    /// How many samples an epoch has, of all ranks.
+    pub fn samples(&self) -> u64 {
+        self.options.sampling.samples_of(self.source.samples())
+    }
+
     /// How many samples of the source this rank takes in an epoch, or in what is left of it after so many samples of all ranks.
     pub fn samples_from(&self, samples_seen: u64) -> u64 {
         // How many come does not depend on the streams, only whose they are.
-        Deal::new(self.source.samples(), 1, Position(samples_seen), self.share()).samples()
+        Deal::new(self.samples(), 1, Position(samples_seen), self.share()).samples()
     }
 
     /// The beginning of epoch number `epoch`.
@@ -189,16 +209,28 @@ impl Loader {
     /// The same with other steps than those of the source's pipeline: with functions that only the caller has, say.
     pub fn start_with(&self, online: Online, state: &State) -> Result<Epoch> {
         state.check(self)?;
+        let Drawn { source, blocks } = self.drawn(state.epoch)?;
+        let ordering = self.options.ordering(state.epoch);
+        let sampler = Sampler::new(blocks, ordering, state.position(), self.share());
+        let rng_key = RngKey { seed: self.options.seed, epoch: state.epoch };
+        Epoch::start(self, source, online, sampler, rng_key, state.clone())
+    }
+
+    /// What an epoch has of the source, and how that lies.
+    fn drawn(&self, epoch: u64) -> Result<Drawn> {
+        if !self.options.sampling.is_plain() {
+            let drawn = self.options.sampling.draw(self.source.samples(), self.options.seed, epoch);
+            let source: Arc<dyn Source> = Arc::new(Sampled::new(Arc::clone(&self.source), drawn));
+            let blocks = source.blocks()?.into();
+            return Ok(Drawn { source, blocks });
+        }
         let blocks = if let Some(blocks) = self.blocks.get() {
             blocks
         } else {
             let blocks = self.source.blocks()?;
             self.blocks.get_or_init(|| blocks.into())
         };
-        let ordering = self.options.ordering(state.epoch);
-        let sampler = Sampler::new(Arc::clone(blocks), ordering, state.position(), self.share());
-        let rng_key = RngKey { seed: self.options.seed, epoch: state.epoch };
-        Epoch::start(self, online, sampler, rng_key, state.clone())
+        Ok(Drawn { source: Arc::clone(&self.source), blocks: Arc::clone(blocks) })
     }
 
     fn share(&self) -> Share {
@@ -213,6 +245,6 @@ impl Loader {
     }
 
     pub(super) fn identity(&self) -> &str {
-        self.identity.get_or_init(|| self.source.identity())
+        self.identity.get_or_init(|| self.source.identity() + &self.options.sampling.identity())
     }
 }

@@ -26,6 +26,7 @@ mod order;
 mod pad;
 mod prefetch;
 mod sampler;
+mod sampling;
 mod state;
 mod worker;
 
@@ -41,6 +42,7 @@ pub use epoch::{Epoch, Next};
 pub use loader::{LoadOptions, Loader};
 pub use order::{STREAMS, Shuffle, WINDOW_BYTES};
 pub(crate) use sampler::in_order;
+pub use sampling::Sampling;
 pub use state::State;
 
 pub use forebay_plan::Stats;

@@ -7,6 +7,7 @@
 mod files;
 mod memory;
 mod repeated;
+mod sampled;
 mod shards;
 
 use std::ops::Range;
@@ -20,6 +21,7 @@ use crate::error::{Error, Result};
 pub use files::Files;
 pub(crate) use memory::InMemory;
 pub(crate) use repeated::Repeated;
+pub(crate) use sampled::Sampled;
 pub use shards::Shards;
 
 /// Where samples come from. Shared by the threads of a loader.
