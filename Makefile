@@ -3,11 +3,13 @@
 # make help    the rest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test sanitize lint unit book package fuzz fuzz-corpus python-wheel python-dev python-test wheels test-torch bench bench-l3 bench-domains bench-presto bench-compression bench-liquid bench-truth bench-peers clean
+.PHONY: help setup build demo test sanitize lint unit book package fuzz fuzz-corpus python-wheel python-dev python-test wheels test-torch bench bench-l3 bench-domains bench-presto bench-compression bench-liquid bench-augmentations bench-truth bench-peers clean
 SHELL := bash
 
 # Of processor time, for each target. Where a longer run is wanted: make fuzz FUZZ_SECONDS=3600
 FUZZ_SECONDS ?= 5
+# A Python that has torch and torchvision.
+TORCH_PYTHON ?= .venv/bin/python
 PHOTOS ?= $(firstword $(wildcard ../shared/data/images-jpeg) demo/photos)
 
 help: ## List the targets
@@ -75,6 +77,10 @@ bench: setup ## Our code beside the bare libraries: ratios
 	cargo build --release --package forebay-cli --package forebay-bench
 	test -d "$(PHOTOS)" || target/release/forebay demo --folder demo --data-only
 	target/release/forebay-bench "$(PHOTOS)" --output bench/results/core.md
+
+bench-augmentations: setup ## Augmentations beside torchvision's: images per second on one core (TORCH_PYTHON has torchvision)
+	cargo build --release --package forebay-pipeline --example augmentations
+	$(TORCH_PYTHON) bench/augmentations/run.py
 
 bench-l3: setup ## The L3 format beside other lossless formats
 	cargo run --release --quiet --manifest-path bench/l3/Cargo.toml --target-dir target/bench-l3 -- bench/results/l3.md

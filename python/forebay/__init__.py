@@ -37,7 +37,9 @@ from ._native import __version__
 from ._objective import Prices, WhatIf
 from ._pipeline import Pipeline
 from ._planning import Analysis, Plan, Profile, plan
+from ._sampling import balanced_weights
 from ._stats import Cached, Skipped, Stats
+from ._steps import Steps
 from ._work import Dataset, build, profile
 
 __all__ = [
@@ -62,11 +64,13 @@ __all__ = [
     "Profile",
     "Skipped",
     "Stats",
+    "Steps",
     "StorageError",
     "UnsupportedError",
     "UsageError",
     "WhatIf",
     "__version__",
+    "balanced_weights",
     "build",
     "compare",
     "decode",

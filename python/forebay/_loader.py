@@ -31,7 +31,8 @@ __all__ = ["Loader"]
 class Loader:
     """Stream batches from a data set or a pipeline.
 
-    Each epoch yields every sample exactly once, in an order that depends only on the seed and the epoch. A batch is a dictionary
+    Each epoch yields every sample exactly once (unless `subset`, `weights` or `repeats` say otherwise), in an order that depends only on
+    the seed and the epoch. A batch is a dictionary
     with an array per field, and the keys of the samples under `"key"`. Arrays are zero-copy views of the loader's buffers, and
     may be kept and written to.
 
@@ -78,6 +79,18 @@ class Loader:
     streams
         Number of streams that a shuffled epoch is read in (default 16). With a multiple of the world size, each rank reads its own
         streams and the fewest bytes.
+    subset
+        Numbers of the samples to load, counted in the order of a loader without `shuffle`. By default all.
+    weights
+        How probable each sample is, compared with the others, in that order: an epoch draws `num_samples` of them. `balanced_weights`
+        makes classes equally probable.
+    replacement
+        A sample may be drawn more than once in an epoch.
+    num_samples
+        Number of samples per epoch, over all ranks. By default as many as there are.
+    repeats
+        How often each drawn sample comes in an epoch, with other random choices each time (repeated augmentation). The length of the
+        epoch stays the same.
     on_error
         `"fail"` raises at the first sample that cannot be read or processed; `"skip"` skips it (see `skipped`).
     framework
@@ -130,6 +143,11 @@ class Loader:
         world_size: int | None = None,
         shuffle_window: int | str | None = None,
         streams: int | None = None,
+        subset: Iterable[int] | None = None,
+        weights: Iterable[float] | None = None,
+        replacement: bool = False,
+        num_samples: int | None = None,
+        repeats: int = 1,
         on_error: Literal["fail", "skip"] = "fail",
         framework: Literal["numpy", "torch", "jax"] = "numpy",
         pin_memory: bool = False,
@@ -153,6 +171,11 @@ class Loader:
         self.streams = None if streams is None else whole("streams", streams, 1, 1 << 16)
         needs("shuffle_window", shuffle_window, self.shuffle, "shuffle=True")
         needs("streams", streams, self.shuffle, "shuffle=True")
+        self.subset = None if subset is None else [whole("subset", sample, 0, 1 << 62) for sample in subset]
+        self.weights = None if weights is None else [number("weights", weight) for weight in weights]
+        self.replacement = flag("replacement", replacement)
+        self.num_samples = None if num_samples is None else whole("num_samples", num_samples, 1, 1 << 50)
+        self.repeats = whole("repeats", repeats, 1, 1 << 20)
         if even not in ("none", "drop", "pad"):
             raise UsageError(f"`even` is `{even}`, but must be `none`, `drop` or `pad`")
         if self.drop_last and even != "none":
@@ -227,6 +250,11 @@ class Loader:
                     "shuffle": self.shuffle,
                     "shuffle_window": self.shuffle_window,
                     "streams": self.streams,
+                    "subset": self.subset,
+                    "weights": self.weights,
+                    "replacement": self.replacement,
+                    "num_samples": self.num_samples,
+                    "repeats": self.repeats,
                     "rank": self.rank,
                     "world_size": self.world_size,
                     "cache": self.cache,
@@ -249,7 +277,7 @@ class Loader:
     @property
     def samples(self) -> int:
         """Number of samples per epoch, over all ranks."""
-        return len(self._source.opened())
+        return self._engine().samples
 
     @property
     def classes(self) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,11 +12,12 @@ from . import _native
 from ._arguments import flag, needs
 from ._errors import MissingFileError, UsageError
 from ._function import Parallel, check_named, function_name, given, with_function
+from ._steps import ImageSteps
 
 __all__ = ["Pipeline", "class_names"]
 
 
-class Pipeline:
+class Pipeline(ImageSteps):
     """A source and a sequence of steps.
 
     Start with `files`, `tar`, `tfrecord`, `preset`, `from_toml` or `from_json`, and add steps. Each method returns a new pipeline. A
@@ -392,74 +393,52 @@ class Pipeline:
             **options,
         )
 
-    def resize(
-        self,
-        size: int | Sequence[int],
-        *,
-        interpolation: str = "bilinear",
-        variant: str = "antialias",
-        **options: Any,
+    def one_hot(
+        self, num_classes: int, label_smoothing: float = 0.0, *, fields: Iterable[str] = ("label",), **options: Any
     ) -> Pipeline:
-        """Resize to a shorter side (`256`), or to a height and width (`(256, 320)`)."""
-        return self.step("resize", size=size, interpolation=interpolation, variant=variant, **options)
-
-    def center_crop(self, size: int | Sequence[int], *, padding: int = 0, **options: Any) -> Pipeline:
-        """Crop the center: a square (`224`), or a height and width. `padding` zeros are added on each side first."""
-        return self.step("center_crop", size=size, padding=padding, **options)
-
-    def random_crop(self, size: int | Sequence[int], *, padding: int = 0, **options: Any) -> Pipeline:
-        """Crop a random square (`224`), or a height and width. `padding` zeros are added on each side first."""
-        return self.step("random_crop", size=size, padding=padding, **options)
-
-    def random_resized_crop(
-        self,
-        size: int | Sequence[int],
-        *,
-        scale: Sequence[float] = (0.08, 1.0),
-        ratio: Sequence[float] = (3 / 4, 4 / 3),
-        interpolation: str = "bilinear",
-        **options: Any,
-    ) -> Pipeline:
-        """Crop a random rectangle with `scale` of the area and an aspect ratio within `ratio`, and resize it to `size`."""
+        """Convert labels to vectors `float32[num_classes]`, smoothed by `label_smoothing`."""
         return self.step(
-            "random_resized_crop",
-            size=size,
-            scale=list(scale),
-            ratio=list(ratio),
-            interpolation=interpolation,
-            **options,
+            "one_hot", num_classes=num_classes, label_smoothing=label_smoothing, fields=fields, **options
         )
 
-    def random_horizontal_flip(self, p: float = 0.5, **options: Any) -> Pipeline:
-        """Flip horizontally with probability `p`."""
-        return self.step("random_horizontal_flip", p=p, **options)
+    def mixup(
+        self, alpha: float = 1.0, p: float = 1.0, *, fields: Iterable[str] = ("image", "label"), **options: Any
+    ) -> Pipeline:
+        """Mix the images and labels of each batch with probability `p`, by a weight from Beta(`alpha`, `alpha`).
 
-    def grayscale(self, **options: Any) -> Pipeline:
-        """Convert RGB to one channel."""
-        return self.step("grayscale", **options)
+        A step of whole batches, so it comes last. Labels must be vectors: use `one_hot` first.
+        """
+        return self.step("mixup", alpha=alpha, p=p, fields=fields, **options)
 
-    def center_pixels(self, **options: Any) -> Pipeline:
-        """Scale 8-bit values to [-1, 1]: x / 127.5 - 1."""
-        return self.step("center_pixels", **options)
+    def cutmix(
+        self, alpha: float = 1.0, p: float = 1.0, *, fields: Iterable[str] = ("image", "label"), **options: Any
+    ) -> Pipeline:
+        """Paste a rectangle of another image into each image of a batch with probability `p`, and mix labels by its area.
 
-    def normalize(
+        A step of whole batches, so it comes last. Labels must be vectors: use `one_hot` first.
+        """
+        return self.step("cutmix", alpha=alpha, p=p, fields=fields, **options)
+
+    def mixup_or_cutmix(
         self,
-        mean: Sequence[float] | None = None,
-        std: Sequence[float] | None = None,
+        mixup_alpha: float = 0.2,
+        cutmix_alpha: float = 1.0,
+        p: float = 1.0,
+        cutmix_p: float = 0.5,
         *,
-        scale: float | None = None,
+        fields: Iterable[str] = ("image", "label"),
         **options: Any,
     ) -> Pipeline:
-        """Normalize each channel to (x · scale - mean) / std. By default with the statistics of ImageNet."""
-        return self.step("normalize", mean=mean, std=std, scale=scale, **options)
-
-    def to_chw(self, **options: Any) -> Pipeline:
-        """Transpose from `[height, width, channels]` to `[channels, height, width]`."""
-        return self.step("to_chw", **options)
-
-    def tiles(self, size: int, **options: Any) -> Pipeline:
-        """Cut an image into square tiles, one sample each."""
-        return self.step("tiles", size=size, **options)
+        """Do `mixup` or `cutmix` to each batch: with probability `p` one of them, `cutmix` with probability `cutmix_p` then."""
+        return self.step(
+            "mixup_or_cutmix",
+            mixup_alpha=mixup_alpha,
+            cutmix_alpha=cutmix_alpha,
+            p=p,
+            cutmix_p=cutmix_p,
+            fields=fields,
+            **options,
+        )
 
     def __getattr__(self, name: str) -> Any:
         # Only for names that there are not: what other libraries call a step is answered with what it is here.

@@ -20,6 +20,11 @@ class LoadRequest(TypedDict):
     shuffle: bool
     shuffle_window: int | None
     streams: int | None
+    subset: list[int] | None
+    weights: list[float] | None
+    replacement: bool
+    num_samples: int | None
+    repeats: int
     rank: int
     world_size: int
     cache: str

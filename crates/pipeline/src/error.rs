@@ -315,6 +315,14 @@ pub enum StepError {
         /// The remedy.
         hint: &'static str,
     },
+    /// A label that is no class.
+    #[error("label {label} is not one of {classes} classes\nhint: classes count from 0; raise `num_classes`")]
+    NoSuchClass {
+        /// The label.
+        label: i64,
+        /// How many classes there are.
+        classes: usize,
+    },
     /// A field that the step works on is missing or of another kind.
     #[error("the sample has no field `{field}` that this step can work on")]
     NoField {
@@ -334,6 +342,7 @@ impl StepError {
             Self::TooSmall { .. }
             | Self::OtherSize { .. }
             | Self::DeepMask
+            | Self::NoSuchClass { .. }
             | Self::Json { .. }
             | Self::Function { .. }
             | Self::Unfit { .. }

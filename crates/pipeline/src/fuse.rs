@@ -5,6 +5,7 @@
 //!
 //! - *decode, then cut* (`decode`, then any crop): only the part of the picture that is cut out is decoded;
 //! - *convert, then cut* (`center_pixels` or `normalize`, then a crop): what is thrown away is not converted;
+//! - *color, then color* (`color_jitter`, `random_grayscale`, …): changes of single values are one table;
 //! - *flip, convert, separate* (`random_horizontal_flip`, `center_pixels` or `normalize`, `to_chw`): one pass over the pixels.
 //!
 //! The result is the same to the bit, which tests check; profiles measure steps one by one, and strategies as they run.
@@ -16,7 +17,7 @@ mod finish;
 use std::sync::Arc;
 
 use crate::step::{Action, Step, Transform};
-use crate::steps::{Center, Decode, Normalize, RandomHorizontalFlip, RandomResizedCrop, ToChw};
+use crate::steps::{Augment, Center, Decode, Normalize, RandomHorizontalFlip, RandomResizedCrop, ToChw};
 use convert_crop::{ConvertCrop, Crop};
 use decode_crop::{Cut, DecodeCrop};
 use finish::{Convert, Finish};
@@ -41,6 +42,7 @@ pub(crate) fn fused(steps: &[Step], first_step: usize) -> Vec<Fused> {
         let number = first_step.wrapping_add(index);
         let found = decode_crop(&steps[index..], number)
             .or_else(|| convert_crop(&steps[index..], number))
+            .or_else(|| augment(&steps[index..], number))
             .or_else(|| finish(&steps[index..], number));
         let (count, step) = found.unwrap_or_else(|| (1, steps[index].clone()));
         index += count;
@@ -80,6 +82,14 @@ fn decode_crop(steps: &[Step], number: usize) -> Option<(usize, Step)> {
     let steps = &steps[..2];
     let fused = DecodeCrop { decode: decode.clone(), cut, crop_step: number.wrapping_add(1) };
     (same_field(steps) && !decode.keep_depth).then(|| joined(steps, fused))
+}
+
+fn augment(steps: &[Step], number: usize) -> Option<(usize, Step)> {
+    let fields = &steps.first()?.fields;
+    let augments = steps.iter().map_while(|step| only::<Augment>(Some(step)).filter(|_| step.fields == *fields));
+    let augments: Vec<&Augment> = augments.collect();
+    let numbered = augments.iter().enumerate().map(|(index, step)| (number.wrapping_add(index), *step));
+    (augments.len() > 1).then(|| joined(&steps[..augments.len()], Augment::joined(numbered)))
 }
 
 fn convert_crop(steps: &[Step], number: usize) -> Option<(usize, Step)> {

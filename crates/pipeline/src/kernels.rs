@@ -6,6 +6,14 @@
 #![expect(unsafe_code, reason = "calling a function compiled for AVX2 needs the proof that AVX2 is there")]
 #![expect(clippy::inline_always, reason = "a body must be compiled anew inside each wrapper to use its vectors")]
 
+mod pixels;
+
+pub(crate) use pixels::{gray, scaled, solarized};
+use pixels::{
+    gray_sum_body, saturate_body, scale_body, sharpen_row_body, solarize_body, turn_hue_body, weigh_row_body,
+    weigh_rows_body,
+};
+
 /// How wide the vectors are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Level {
@@ -82,6 +90,46 @@ kernel! {
 kernel! {
     /// The same, mirrored: the last pixel comes first.
     to_planes_mirrored => to_planes_mirrored_body(from: &[u8], to: [&mut [f32]; 3], conversion: Conversion)
+}
+
+kernel! {
+    /// Values become value · factor + offset, see [`scaled`].
+    scale => scale_body(from: &[u8], to: &mut [u8], factor: f32, offset: f32)
+}
+
+kernel! {
+    /// Values of at least `threshold` are inverted.
+    solarize => solarize_body(from: &[u8], to: &mut [u8], threshold: f32)
+}
+
+kernel! {
+    /// Adds up the gray levels of RGB pixels.
+    gray_sum => gray_sum_body(from: &[u8], sum: &mut u64)
+}
+
+kernel! {
+    /// RGB pixels move away from their gray, or towards it; with a factor of 0 they are gray.
+    saturate => saturate_body(from: &[u8], to: &mut [u8], factor: f32)
+}
+
+kernel! {
+    /// Turns the hue of RGB pixels by a share of a full turn.
+    turn_hue => turn_hue_body(from: &[u8], to: &mut [u8], turn: f32)
+}
+
+kernel! {
+    /// A row away from, or towards, itself slightly blurred; `rows` are the one above, itself and the one below.
+    sharpen_row => sharpen_row_body(rows: [&[u8]; 3], to: &mut [u8], channels: usize, factor: f32)
+}
+
+kernel! {
+    /// Weighted sums along a row that has half of the weights' length more pixels on each side.
+    weigh_row => weigh_row_body(from: &[f32], channels: usize, weights: &[f32], to: &mut [f32])
+}
+
+kernel! {
+    /// Weighted sums of rows, rounded; `row` says where each begins.
+    weigh_rows => weigh_rows_body(from: &[f32], row: &dyn Fn(usize) -> usize, weights: &[f32], to: &mut [u8])
 }
 
 #[inline(always)]

@@ -98,7 +98,10 @@ pub use scope::{RngKey, Scope, Scratch};
 pub use setting::Setting;
 pub use sidecar::SidecarPath;
 pub use source::{Format, GIVEN_FILES, LABEL_FIELD, Label, LabelType, Order, Source, SourceField};
-pub use step::{Action, BadParameter, FlatMap, Needs, Parts, SampleTransform, Step, StepFiles, Transform};
+pub use step::{
+    Action, BadParameter, BatchColumn, BatchTransform, FlatMap, Needs, Parts, SampleTransform, Step, StepFiles,
+    Transform,
+};
 pub use storage_format::StorageFormat;
 pub use stored::{KEY_FEATURE, decode_sample, encode_sample};
 pub use strategy::{FieldEncoding, Strategy};

@@ -79,6 +79,17 @@ impl Pipeline {
                 found: bad.found,
                 expected: bad.expected,
             })?;
+            if let Some(earlier) = steps[..number].iter().find(|step| is_of_batches(step))
+                && !is_of_batches(step)
+            {
+                return Err(Error::Format {
+                    name: name.to_owned(),
+                    message: format!(
+                        "`{}` comes after `{}`, which works on whole batches: put it before",
+                        step.name, earlier.name
+                    ),
+                });
+            }
             let before = number.checked_sub(1).map_or("read", |before| &steps[before].name);
             schema = schema_after(schema, step).map_err(|(field, expected, found)| Error::Mismatch {
                 before: before.into(),
@@ -265,21 +276,31 @@ fn schema_after(mut schema: Schema, step: &Step) -> std::result::Result<Schema, 
         let needs = |needs: crate::step::Needs| (step.fields.join(", "), needs.0, schema.to_string());
         return remake.output_schema(&step.fields, &schema).map_err(needs);
     }
+    if let Action::BatchTransform(mix) = &step.action {
+        let needs = |needs: crate::step::Needs| (step.fields.join(", "), needs.0, schema.to_string());
+        return mix.output_schema(&step.fields, &schema).map_err(needs);
+    }
     for (index, field) in step.fields.iter().enumerate() {
         let misfit = |expected: &str, found: String| (field.clone(), expected.to_owned(), found);
         let kind = schema.field(field).ok_or_else(|| misfit("that field", format!("only {schema}")))?;
-        if index == 0 && kind.as_boxes().is_some() && is_geometric(step) {
-            return Err(misfit("the image that the boxes are on first in `fields`", kind.to_string()));
+        let rides_along = kind.as_boxes().is_some() || kind.as_keypoints().is_some();
+        if index == 0 && rides_along && is_geometric(step) {
+            let expected = "the image that the boxes or key points are on first in `fields`";
+            return Err(misfit(expected, kind.to_string()));
         }
         let output = match &step.action {
             Action::Transform(transform) => transform.output_type(kind),
             Action::FlatMap(expand) => expand.output_type(kind),
-            Action::SampleTransform(_) => unreachable!("done above"),
+            Action::SampleTransform(_) | Action::BatchTransform(_) => unreachable!("done above"),
         };
         let output = output.map_err(|needs| misfit(&needs.0, kind.to_string()))?;
         schema.set(field, output);
     }
     Ok(schema)
+}
+
+fn is_of_batches(step: &Step) -> bool {
+    matches!(step.action, Action::BatchTransform(_))
 }
 
 fn is_geometric(step: &Step) -> bool {

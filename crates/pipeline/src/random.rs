@@ -47,6 +47,38 @@ impl Random {
         low + (high - low) * self.unit()
     }
 
+    /// A normally distributed number of mean 0 and variance 1 (Box and Muller).
+    pub fn normal(&mut self) -> f64 {
+        let radius = (-2.0 * (1.0 - self.unit()).ln()).sqrt();
+        radius * (std::f64::consts::TAU * self.unit()).cos()
+    }
+
+    /// A number of the gamma distribution of this shape and scale 1 (Marsaglia and Tsang: "A simple method for generating gamma
+    /// variables", 2000).
+    pub fn gamma(&mut self, shape: f64) -> f64 {
+        if shape < 1.0 {
+            // A smaller shape is a larger one's, times a power.
+            let power = (1.0 - self.unit()).powf(1.0 / shape);
+            return self.gamma(shape + 1.0) * power;
+        }
+        let d = shape - 1.0 / 3.0;
+        let c = 1.0 / (9.0 * d).sqrt();
+        loop {
+            let normal = self.normal();
+            let v = (1.0 + c * normal).powi(3);
+            if v > 0.0 && (1.0 - self.unit()).ln() < 0.5 * normal * normal + d - d * v + d * v.ln() {
+                return d * v;
+            }
+        }
+    }
+
+    /// A number of the beta distribution, in [0, 1].
+    pub fn beta(&mut self, alpha: f64, beta: f64) -> f64 {
+        let (a, b) = (self.gamma(alpha), self.gamma(beta));
+        // Both can be too small for a number only if the parameters are tiny: then it is nearly 0 or nearly 1.
+        if a + b > 0.0 { a / (a + b) } else { self.below(2) as f64 }
+    }
+
     /// Puts `items` in random order (Fisher and Yates).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for end in (1..items.len()).rev() {
@@ -83,6 +115,32 @@ mod tests {
         assert!(moved > 980, "{moved}");
         items.sort_unstable();
         assert!(items.into_iter().eq(0..1000));
+    }
+
+    #[test]
+    fn normal_numbers_have_their_moments() {
+        let mut random = Random::from_parts(&[3]);
+        let numbers: Vec<f64> = (0..100_000).map(|_| random.normal()).collect();
+        let mean = numbers.iter().sum::<f64>() / 1e5;
+        let variance = numbers.iter().map(|number| (number - mean).powi(2)).sum::<f64>() / 1e5;
+        assert!(mean.abs() < 0.02 && (variance - 1.0).abs() < 0.02, "{mean} {variance}");
+    }
+
+    #[test]
+    fn gamma_and_beta_have_their_moments() {
+        let mut random = Random::from_parts(&[4]);
+        for shape in [0.3, 1.0, 2.5] {
+            let mean = (0..100_000).map(|_| random.gamma(shape)).sum::<f64>() / 1e5;
+            assert!((mean - shape).abs() < 0.03 * shape.max(1.0), "{shape}: {mean}");
+        }
+        for (alpha, beta) in [(0.2, 0.2), (1.0, 1.0), (2.0, 5.0)] {
+            let numbers: Vec<f64> = (0..100_000).map(|_| random.beta(alpha, beta)).collect();
+            let mean = numbers.iter().sum::<f64>() / 1e5;
+            let variance = numbers.iter().map(|number| (number - mean).powi(2)).sum::<f64>() / 1e5;
+            let sum: f64 = alpha + beta;
+            assert!((mean - alpha / sum).abs() < 0.01, "{alpha} {beta}: {mean}");
+            assert!((variance - alpha * beta / (sum * sum * (sum + 1.0))).abs() < 0.01, "{alpha} {beta}: {variance}");
+        }
     }
 
     #[test]

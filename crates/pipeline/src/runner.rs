@@ -173,6 +173,8 @@ impl Runner {
                     self.scope.begin_step(*number);
                     self.remake(index, &**remake, sample, &mut held, sink).map_err(fail)?
                 }
+                // Whoever puts batches together does it.
+                Action::BatchTransform(_) => 0,
                 Action::FlatMap(expand) => {
                     let held_bytes = held_bytes(&held);
                     let given = sample.bytes();
@@ -206,7 +208,7 @@ impl Runner {
         let mut later = self.fused_steps[index + 1..].iter();
         !later.any(|Fused { step, .. }| {
             matches!(step.action, Action::FlatMap(_) | Action::SampleTransform(_))
-                || step.fields.iter().any(|name| name == field)
+                || !matches!(step.action, Action::BatchTransform(_)) && step.fields.iter().any(|name| name == field)
         })
     }
 

@@ -118,6 +118,17 @@ impl FieldType {
             _ => None,
         }
     }
+
+    /// How many columns, if these are key points: `float32` rows of x and y in pixels, and of how visible they are, if there is a third.
+    pub fn as_keypoints(&self) -> Option<usize> {
+        match self {
+            Self::Tensor { dtype: DType::F32, dims } => match **dims {
+                [_, Some(columns @ (2 | 3))] => Some(columns),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
 }
 
 /// More columns than this are no boxes, but a table of something else.

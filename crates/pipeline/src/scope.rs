@@ -14,6 +14,8 @@ pub struct Scope {
     pub random: Random,
     /// What a geometric step did to the picture that comes first in its `fields`; masks and boxes follow it.
     pub(crate) frame: Option<Frame>,
+    /// The same of steps within a step, each with a number of its own.
+    inner_frames: Vec<(u64, Frame)>,
     rng_key: RngKey,
     sample: u64,
     /// One of each type: so few that looking through them is faster than a map.
@@ -64,7 +66,8 @@ impl Scope {
     /// A fresh scope.
     pub fn new() -> Self {
         let random = Random::from_parts(&[]);
-        Self { random, frame: None, rng_key: RngKey::default(), sample: 0, scratch: Vec::new() }
+        let rng_key = RngKey::default();
+        Self { random, frame: None, inner_frames: Vec::new(), rng_key, sample: 0, scratch: Vec::new() }
     }
 
     /// This worker's scratch of type `T`, as the last step left it.
@@ -99,6 +102,23 @@ impl Scope {
     /// A step begins, with its first field. To be said by whoever runs a step by itself.
     pub fn begin_fields(&mut self) {
         self.frame = None;
+        self.inner_frames.clear();
+    }
+
+    /// A step within a step begins, for one of its fields: its frame is the one that it had for the field before. Gives the frame of
+    /// the step around it, for [`Self::leave`].
+    pub(crate) fn enter(&mut self, step: u64) -> Option<Frame> {
+        let inner = self.inner_frames.iter().find(|(other, _)| *other == step).map(|(_, frame)| *frame);
+        std::mem::replace(&mut self.frame, inner)
+    }
+
+    /// The step within a step ends.
+    pub(crate) fn leave(&mut self, step: u64, outer: Option<Frame>) {
+        if let Some(inner) = std::mem::replace(&mut self.frame, outer)
+            && self.inner_frames.iter().all(|(other, _)| *other != step)
+        {
+            self.inner_frames.push((step, inner));
+        }
     }
 
     /// Step number `step` of the pipeline begins to draw. Doing so twice gives the same numbers again.

@@ -5,8 +5,11 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use forebay_codec::TensorSpec;
+
 use crate::error::StepError;
 use crate::output::Output;
+use crate::random::Random;
 use crate::remade::Remade;
 use crate::sample::{Sample, SampleView, ValueView};
 use crate::schema::{FieldType, Schema};
@@ -37,6 +40,8 @@ pub enum Action {
     SampleTransform(Arc<dyn SampleTransform>),
     /// One sample becomes any number of samples.
     FlatMap(Arc<dyn FlatMap>),
+    /// The samples of a batch change together, once all are there. Such steps come last.
+    BatchTransform(Arc<dyn BatchTransform>),
 }
 
 impl Action {
@@ -46,6 +51,7 @@ impl Action {
             Self::Transform(transform) => transform.check(),
             Self::SampleTransform(remake) => remake.check(),
             Self::FlatMap(expand) => expand.check(),
+            Self::BatchTransform(mix) => mix.check(),
         }
     }
 
@@ -55,6 +61,7 @@ impl Action {
             Self::Transform(transform) => transform.is_random(),
             Self::SampleTransform(remake) => remake.is_random(),
             Self::FlatMap(_) => false,
+            Self::BatchTransform(_) => true,
         }
     }
 
@@ -62,7 +69,7 @@ impl Action {
     pub fn can_run(&self) -> bool {
         match self {
             Self::SampleTransform(remake) => remake.can_run(),
-            Self::Transform(_) | Self::FlatMap(_) => true,
+            Self::Transform(_) | Self::FlatMap(_) | Self::BatchTransform(_) => true,
         }
     }
 
@@ -72,6 +79,7 @@ impl Action {
             Self::Transform(transform) => transform.files(),
             Self::SampleTransform(remake) => remake.files(),
             Self::FlatMap(expand) => expand.files(),
+            Self::BatchTransform(_) => None,
         }
     }
 
@@ -79,7 +87,7 @@ impl Action {
     pub(crate) fn transform_as<T: Transform>(&self) -> Option<&T> {
         match self {
             Self::Transform(transform) => (&**transform as &dyn Any).downcast_ref(),
-            Self::SampleTransform(_) | Self::FlatMap(_) => None,
+            Self::SampleTransform(_) | Self::FlatMap(_) | Self::BatchTransform(_) => None,
         }
     }
 }
@@ -229,4 +237,26 @@ pub struct Parts<'a> {
     pub reserve: &'a mut dyn FnMut(usize) -> Result<(), StepError>,
     /// Takes a new sample.
     pub emit: &'a mut dyn FnMut(Sample),
+}
+
+/// A transformation of the samples of a batch together, in place: pictures that are mixed with each other.
+pub trait BatchTransform: fmt::Debug + Send + Sync {
+    /// Whether its parameters make sense; asked when a pipeline is made.
+    fn check(&self) -> Result<(), BadParameter> {
+        Ok(())
+    }
+
+    /// The fields that a sample has after it, or what it needs and does not find. Its own must be tensors of a fixed shape.
+    fn output_schema(&self, fields: &[String], input: &Schema) -> Result<Schema, Needs>;
+
+    /// Does it to the columns of its fields, in their order. `random` follows from seed, epoch and the batch's samples.
+    fn run(&self, columns: &mut [BatchColumn<'_>], random: &mut Random);
+}
+
+/// A field of all samples of a batch: tensors of one shape, one after another.
+pub struct BatchColumn<'a> {
+    /// What each is.
+    pub spec: TensorSpec,
+    /// All of them.
+    pub data: &'a mut [u8],
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use forebay_engine::load::{
-    CachePolicy, Even, LoadOptions, Loader as EngineLoader, Online, STREAMS, Shuffle, State, WINDOW_BYTES,
+    CachePolicy, Even, LoadOptions, Loader as EngineLoader, Online, STREAMS, Sampling, Shuffle, State, WINDOW_BYTES,
 };
 use forebay_engine::memory::default_memory_bytes;
 use pyo3::exceptions::PyValueError;
@@ -26,6 +26,7 @@ pub(crate) struct Loader {
 }
 
 /// How to load.
+#[expect(clippy::struct_excessive_bools, reason = "the options as Python has them")]
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct LoadRequest {
@@ -39,6 +40,11 @@ pub(crate) struct LoadRequest {
     shuffle: bool,
     shuffle_window: Option<u64>,
     streams: Option<u64>,
+    subset: Option<Vec<u64>>,
+    weights: Option<Vec<f64>>,
+    replacement: bool,
+    num_samples: Option<u64>,
+    repeats: u64,
     rank: u64,
     world_size: u64,
     /// What stays in memory from one epoch to the next, by name.
@@ -64,6 +70,13 @@ impl Loader {
                 Shuffle::No
             },
             streams: request.streams.unwrap_or(STREAMS),
+            sampling: Sampling {
+                subset: request.subset.map(Into::into),
+                weights: request.weights.map(Into::into),
+                replacement: request.replacement,
+                samples: request.num_samples,
+                repeats: request.repeats,
+            },
             seed: request.seed,
             rank: request.rank,
             world_size: request.world_size,
@@ -97,6 +110,12 @@ impl Loader {
     /// How many batches come after so many samples of an epoch; `None` where nobody knows.
     fn batches_from(&self, samples_seen: u64) -> Option<u64> {
         self.inner.batches_from(samples_seen)
+    }
+
+    /// How many samples an epoch has, of all ranks.
+    #[getter]
+    fn samples(&self) -> u64 {
+        self.inner.samples()
     }
 
     /// What is in the cache: samples, bytes, how often one was found there, and the state that they are kept in.

@@ -365,6 +365,7 @@ impl Arguments {
             on_error: self.on_error.choice(),
             cache: self.cache,
             memory_bytes: self.memory.bytes(),
+            ..LoadOptions::default()
         }
     }
 }

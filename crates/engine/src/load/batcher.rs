@@ -21,6 +21,7 @@ use forebay_pipeline::{FieldType, Sample, Schema, StepError};
 use super::Next;
 use super::activity::Activity;
 use super::batch::{Batch, Column, Pool};
+use super::batch_steps::BatchSteps;
 use super::collator::Collator;
 use super::ids::Turn;
 use crate::error::{Error, Result};
@@ -49,6 +50,8 @@ pub(super) struct Batcher {
     pub(super) pool: Arc<Pool>,
     pub(super) shares: Shares,
     activity: Arc<Activity>,
+    /// What is done to whole batches.
+    steps: BatchSteps,
 }
 
 #[derive(Default)]
@@ -117,7 +120,13 @@ pub(super) enum Rest {
 }
 
 impl Batcher {
-    pub(super) fn new(schema: Schema, shape: Shape, shares: Shares, activity: Arc<Activity>) -> Self {
+    pub(super) fn new(
+        schema: Schema,
+        shape: Shape,
+        shares: Shares,
+        activity: Arc<Activity>,
+        steps: BatchSteps,
+    ) -> Self {
         let fixed = |(index, (_, kind)): (usize, &(String, FieldType))| kind.fixed_spec().map(|spec| (index, spec));
         let dense = (!shape.expands).then(|| schema.fields.iter().enumerate().filter_map(fixed).collect());
         Self {
@@ -130,6 +139,7 @@ impl Batcher {
             pool: Arc::new(Pool::new(shares.pool_bytes as usize, shares.batch_bytes as usize)),
             shares,
             activity,
+            steps,
         }
     }
 
@@ -349,7 +359,8 @@ impl Batcher {
         let open = state.open.remove(&number).expect("looked up above");
         drop(state);
         let charge = open.charge;
-        let batch = self.join(number, open);
+        let mut batch = self.join(number, open);
+        self.steps.run(&mut batch);
         self.state.lock().finished.insert(number, (batch, charge));
         self.finished.notify_all();
     }
@@ -443,7 +454,8 @@ impl Batcher {
                 sample
             });
             match Batch::of_samples(number, samples.collect(), &self.schema, &self.pool) {
-                Ok(batch) => {
+                Ok(mut batch) => {
+                    self.steps.run(&mut batch);
                     let mut state = self.state.lock();
                     state.finished.insert(number, (batch, charge));
                     state.joining -= 1;

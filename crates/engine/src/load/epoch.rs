@@ -10,6 +10,7 @@ use forebay_pipeline::{Action, RngKey};
 
 use super::activity::Activity;
 use super::batch::Batch;
+use super::batch_steps::BatchSteps;
 use super::batcher::{Batcher, Shape};
 use super::cache::Cache;
 use super::contents::Contents;
@@ -107,12 +108,13 @@ impl Epoch {
     /// Starts readers and workers.
     pub(super) fn start(
         loader: &Loader,
+        source: Arc<dyn Source>,
         online: Online,
         sampler: Sampler,
         rng_key: RngKey,
         state: State,
     ) -> Result<Self> {
-        let (source, options) = (Arc::clone(loader.source()), loader.options().clone());
+        let options = loader.options().clone();
         let read_bytes_max = options.memory_bytes / 4;
         let streams_bytes = source.limit_streams(Shares::streams_bytes_max(options.memory_bytes));
         let window_bytes = sampler.window_bytes(read_bytes_max);
@@ -124,7 +126,8 @@ impl Epoch {
         let deal = sampler.deal();
         let activity = Arc::new(Activity::new());
         let shape = shape(&options, &online, deal.samples());
-        let batcher = Batcher::new(online.output.clone(), shape, budget, Arc::clone(&activity));
+        let batch_steps = BatchSteps::of(&online, rng_key);
+        let batcher = Batcher::new(online.output.clone(), shape, budget, Arc::clone(&activity), batch_steps);
         batcher.check()?;
         // Both have space for the largest block that is read at all, and for a window of each stream.
         let staged_bytes = sampler.read_ahead_bytes().min(budget.staged_bytes);

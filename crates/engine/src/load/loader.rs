@@ -13,11 +13,12 @@ use super::liquid::Formats;
 use super::order::{Ordering, STREAMS, Shuffle};
 use super::policy::{self, CachePolicy};
 use super::sampler::{Fixed, Sampler, Samples};
+use super::sampling::Sampling;
 use super::state::State;
 use super::{OnError, Online};
 use crate::error::{Error, Result};
 use crate::memory::default_memory_bytes;
-use crate::source::Source;
+use crate::source::{Sampled, Source};
 use crate::threads::cores;
 
 /// How to load.
@@ -31,6 +32,8 @@ pub struct LoadOptions {
     pub prefetch: usize,
     /// In which order samples come.
     pub shuffle: Shuffle,
+    /// Which samples an epoch has.
+    pub sampling: Sampling,
     /// How many streams a shuffled epoch is cut into at the most: as many as there will be ranks, or a multiple, is best. The order depends
     /// on it, and on no number of ranks.
     pub streams: u64,
@@ -59,6 +62,7 @@ impl Default for LoadOptions {
             threads: cores(),
             prefetch: 2,
             shuffle: Shuffle::No,
+            sampling: Sampling::default(),
             streams: STREAMS,
             seed: 0,
             rank: 0,
@@ -105,12 +109,22 @@ impl LoadOptions {
     }
 }
 
+/// The samples of an epoch.
+#[derive(Clone)]
+struct Drawn {
+    source: Arc<dyn Source>,
+    /// How they lie, and what decides their order.
+    samples: Samples,
+    /// What of them always stays in memory.
+    fixed: Arc<Fixed>,
+}
+
 /// A source, and how its epochs are loaded. It has no position of its own: a [`State`] says where to begin.
 pub struct Loader {
     source: Arc<dyn Source>,
     options: LoadOptions,
-    /// Made by the first epoch.
-    samples: OnceLock<(Samples, Arc<Fixed>)>,
+    /// Made by the first epoch, where all have the same.
+    drawn: OnceLock<Drawn>,
     identity: OnceLock<String>,
     cache: Option<Arc<Cache>>,
     contents: Option<Arc<Contents>>,
@@ -122,10 +136,11 @@ impl Loader {
     /// Loads `source` as `options` say.
     pub fn new(source: Arc<dyn Source>, options: LoadOptions) -> Result<Self> {
         options.check()?;
+        options.sampling.check(source.samples())?;
         let mut loader = Self {
             source,
             options,
-            samples: OnceLock::new(),
+            drawn: OnceLock::new(),
             identity: OnceLock::new(),
             cache: None,
             contents: None,
@@ -137,6 +152,10 @@ impl Loader {
         }
         let cache = loader.options.cache;
         cache.check(&*loader.source, loader.options.shuffle)?;
+        if !loader.options.sampling.is_plain() && !matches!(cache, CachePolicy::None | CachePolicy::Page { .. }) {
+            let problem = format!("a `{}` cache, where each epoch draws other samples", cache.name());
+            return Err(Error::Usage { problem, remedy: "leave one of `cache` and the sampling out".to_owned() });
+        }
         match cache {
             CachePolicy::Decoded { bytes } => {
                 // A shuffled epoch may bring a rank any sample, another one the same each time.
@@ -152,33 +171,6 @@ impl Loader {
             CachePolicy::None | CachePolicy::Page { .. } | CachePolicy::Auto { .. } => {}
         }
         Ok(loader)
-    }
-
-    /// What an epoch has, and what of it always stays in memory.
-    fn samples(&self) -> Result<&(Samples, Arc<Fixed>)> {
-        if let Some(samples) = self.samples.get() {
-            return Ok(samples);
-        }
-        let blocks = self.source.blocks()?;
-        let LoadOptions { cache, seed, shuffle, .. } = self.options;
-        let fixed = match cache {
-            CachePolicy::MinIo { bytes } => Fixed::new(&blocks, bytes, seed),
-            _ => Fixed::default(),
-        };
-        let buffer_bytes = cache.liquid_bytes();
-        let formats = self.source.strategies().len();
-        // As they lie, samples of one format follow those of another.
-        let is_mixed = shuffle != Shuffle::No && (formats > 1 || buffer_bytes.is_some());
-        let samples = if is_mixed {
-            let mut by_format = vec![Vec::new(); formats];
-            for block in blocks {
-                by_format[self.source.format_of(block.samples.start)].push(block);
-            }
-            Samples::Formats(Formats { blocks: by_format.into(), buffer_bytes: buffer_bytes.unwrap_or(0) })
-        } else {
-            Samples::Blocks(blocks.into())
-        };
-        Ok(self.samples.get_or_init(|| (samples, Arc::new(fixed))))
     }
 
     /// Where samples come from.
@@ -240,10 +232,15 @@ impl Loader {
         (!self.source.expands()).then(|| samples.div_ceil(self.options.batch_size as u64))
     }
 
+    /// How many samples an epoch has, of all ranks.
+    pub fn samples(&self) -> u64 {
+        self.options.sampling.samples_of(self.source.samples())
+    }
+
     /// How many samples of the source this rank takes in an epoch, or in what is left of it after so many samples of all ranks.
     pub fn samples_from(&self, samples_seen: u64) -> u64 {
         // How many come does not depend on the streams, only whose they are.
-        Deal::new(self.source.samples(), 1, Position(samples_seen), self.share()).samples()
+        Deal::new(self.samples(), 1, Position(samples_seen), self.share()).samples()
     }
 
     /// The beginning of epoch number `epoch`.
@@ -259,12 +256,48 @@ impl Loader {
     /// The same with other steps than those of the source's pipeline: with functions that only the caller has, say.
     pub fn start_with(&self, online: Online, state: &State) -> Result<Epoch> {
         state.check(self)?;
-        let (all, fixed) = self.samples()?;
+        let Drawn { source, samples, fixed } = self.drawn(state.epoch)?;
         let ordering = self.options.ordering(state.epoch);
-        let sampler = Sampler::new(all.clone(), ordering, state.position(), self.share());
-        let sampler = sampler.keeping(Arc::clone(fixed));
+        let sampler = Sampler::new(samples, ordering, state.position(), self.share()).keeping(fixed);
         let rng_key = RngKey { seed: self.options.seed, epoch: state.epoch };
-        Epoch::start(self, online, sampler, rng_key, state.clone())
+        Epoch::start(self, source, online, sampler, rng_key, state.clone())
+    }
+
+    /// What an epoch has of the source.
+    fn drawn(&self, epoch: u64) -> Result<Drawn> {
+        if !self.options.sampling.is_plain() {
+            let drawn = self.options.sampling.draw(self.source.samples(), self.options.seed, epoch);
+            return self.laid_out(Arc::new(Sampled::new(Arc::clone(&self.source), drawn)));
+        }
+        if let Some(all) = self.drawn.get() {
+            return Ok(all.clone());
+        }
+        let all = self.laid_out(Arc::clone(&self.source))?;
+        Ok(self.drawn.get_or_init(|| all).clone())
+    }
+
+    /// All samples of `source`.
+    fn laid_out(&self, source: Arc<dyn Source>) -> Result<Drawn> {
+        let blocks = source.blocks()?;
+        let LoadOptions { cache, seed, shuffle, .. } = self.options;
+        let fixed = match cache {
+            CachePolicy::MinIo { bytes } => Fixed::new(&blocks, bytes, seed),
+            _ => Fixed::default(),
+        };
+        let buffer_bytes = cache.liquid_bytes();
+        let formats = source.strategies().len();
+        // As they lie, samples of one format follow those of another.
+        let is_mixed = shuffle != Shuffle::No && (formats > 1 || buffer_bytes.is_some());
+        let samples = if is_mixed {
+            let mut by_format = vec![Vec::new(); formats];
+            for block in blocks {
+                by_format[source.format_of(block.samples.start)].push(block);
+            }
+            Samples::Formats(Formats { blocks: by_format.into(), buffer_bytes: buffer_bytes.unwrap_or(0) })
+        } else {
+            Samples::Blocks(blocks.into())
+        };
+        Ok(Drawn { source, samples, fixed: Arc::new(fixed) })
     }
 
     fn share(&self) -> Share {
@@ -283,6 +316,6 @@ impl Loader {
     }
 
     pub(super) fn identity(&self) -> &str {
-        self.identity.get_or_init(|| self.source.identity())
+        self.identity.get_or_init(|| self.source.identity() + &self.options.sampling.identity())
     }
 }

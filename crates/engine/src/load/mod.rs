@@ -12,6 +12,7 @@
 
 mod activity;
 mod batch;
+mod batch_steps;
 mod batcher;
 mod cache;
 mod collator;
@@ -28,6 +29,7 @@ mod pad;
 mod policy;
 mod prefetch;
 mod sampler;
+mod sampling;
 mod state;
 mod worker;
 
@@ -44,6 +46,7 @@ pub use loader::{LoadOptions, Loader};
 pub use order::{STREAMS, Shuffle, WINDOW_BYTES};
 pub use policy::CachePolicy;
 pub(crate) use sampler::in_order;
+pub use sampling::Sampling;
 pub use state::State;
 
 pub use forebay_plan::Stats;

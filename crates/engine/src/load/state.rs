@@ -109,8 +109,8 @@ impl State {
             ("world_size", batches(self, |of| of.world_size), batches(&mine, |of| of.world_size)),
         ];
         match compared.into_iter().find(|(_, theirs, mine)| theirs != mine) {
-            None if self.samples_seen > loader.source().samples() => usage(
-                format!("the state has seen {} samples of {}", self.samples_seen, loader.source().samples()),
+            None if self.samples_seen > loader.samples() => usage(
+                format!("the state has seen {} samples of {}", self.samples_seen, loader.samples()),
                 "begin the epoch again".to_owned(),
             ),
             None => Ok(()),

@@ -8,6 +8,7 @@ mod files;
 mod memory;
 mod mixed;
 mod repeated;
+mod sampled;
 mod shards;
 
 use std::ops::Range;
@@ -22,6 +23,7 @@ pub use files::Files;
 pub(crate) use memory::InMemory;
 pub use mixed::{Mixed, open_dataset};
 pub(crate) use repeated::Repeated;
+pub(crate) use sampled::Sampled;
 pub use shards::Shards;
 
 /// Where samples come from. Shared by the threads of a loader.

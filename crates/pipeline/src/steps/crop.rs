@@ -3,7 +3,7 @@
 use forebay_codec::{TensorMut, TensorView};
 use serde::{Deserialize, Serialize};
 
-use super::geometry::{Frame, Rectangle, Reframe};
+use super::geometry::{Frame, Kept, Rectangle, Reframe};
 use super::size::Size;
 use crate::error::StepError;
 use crate::random::Random;
@@ -46,6 +46,20 @@ pub struct RandomHorizontalFlip {
 }
 
 impl Default for RandomHorizontalFlip {
+    fn default() -> Self {
+        Self { p: 0.5 }
+    }
+}
+
+/// Mirrors top and bottom, at random.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RandomVerticalFlip {
+    /// How probable a flip is.
+    pub p: f64,
+}
+
+impl Default for RandomVerticalFlip {
     fn default() -> Self {
         Self { p: 0.5 }
     }
@@ -97,13 +111,8 @@ impl Reframe for CenterCrop {
         fitting(width, height, self.size).map(|[height, width]| (width, height))
     }
 
-    fn kept_rectangle(
-        &self,
-        width: usize,
-        height: usize,
-        _random: &mut Random,
-    ) -> Result<(Rectangle, bool), StepError> {
-        self.rectangle(width, height).map(|rectangle| (rectangle, false))
+    fn kept(&self, width: usize, height: usize, _random: &mut Random) -> Result<Kept, StepError> {
+        self.rectangle(width, height).map(Kept::from)
     }
 
     fn picture(
@@ -139,8 +148,8 @@ impl Reframe for RandomCrop {
         fitting(width, height, self.size).map(|[height, width]| (width, height))
     }
 
-    fn kept_rectangle(&self, width: usize, height: usize, random: &mut Random) -> Result<(Rectangle, bool), StepError> {
-        self.rectangle(width, height, random).map(|rectangle| (rectangle, false))
+    fn kept(&self, width: usize, height: usize, random: &mut Random) -> Result<Kept, StepError> {
+        self.rectangle(width, height, random).map(Kept::from)
     }
 
     fn picture(
@@ -179,8 +188,8 @@ impl Reframe for RandomHorizontalFlip {
         Ok((width, height))
     }
 
-    fn kept_rectangle(&self, width: usize, height: usize, random: &mut Random) -> Result<(Rectangle, bool), StepError> {
-        Ok((Rectangle::whole(width, height), self.draw(random)))
+    fn kept(&self, width: usize, height: usize, random: &mut Random) -> Result<Kept, StepError> {
+        Ok(Kept { mirrored: self.draw(random), ..Rectangle::whole(width, height).into() })
     }
 
     fn picture(
@@ -190,7 +199,7 @@ impl Reframe for RandomHorizontalFlip {
         output: TensorMut<'_>,
         _scope: &mut Scope,
     ) -> Result<(), StepError> {
-        if !frame.mirrored {
+        if !frame.kept.mirrored {
             output.data.copy_from_slice(view.data);
             return Ok(());
         }
@@ -207,6 +216,46 @@ impl Reframe for RandomHorizontalFlip {
                 }
             }
         }
+        Ok(())
+    }
+}
+
+impl Reframe for RandomVerticalFlip {
+    fn is_random(&self) -> bool {
+        true
+    }
+
+    fn check(&self) -> Result<(), BadParameter> {
+        BadParameter::unless((0.0..=1.0).contains(&self.p), "p", &self.p, "between 0 and 1")
+    }
+
+    fn size_type(&self, width: Option<usize>, height: Option<usize>) -> Result<[Option<usize>; 2], Needs> {
+        Ok([width, height])
+    }
+
+    fn size(&self, width: usize, height: usize) -> Result<(usize, usize), StepError> {
+        Ok((width, height))
+    }
+
+    fn kept(&self, width: usize, height: usize, random: &mut Random) -> Result<Kept, StepError> {
+        Ok(Kept { upside_down: random.unit() < self.p, ..Rectangle::whole(width, height).into() })
+    }
+
+    fn picture(
+        &self,
+        view: TensorView<'_>,
+        frame: &Frame,
+        output: TensorMut<'_>,
+        _scope: &mut Scope,
+    ) -> Result<(), StepError> {
+        if !frame.kept.upside_down {
+            output.data.copy_from_slice(view.data);
+            return Ok(());
+        }
+        let &[height, ..] = view.spec.shape.dims() else { return Ok(()) };
+        let row_bytes = view.data.len() / height;
+        let rows = view.data.chunks_exact(row_bytes).rev();
+        output.data.chunks_exact_mut(row_bytes).zip(rows).for_each(|(to, from)| to.copy_from_slice(from));
         Ok(())
     }
 }
@@ -249,7 +298,7 @@ fn fitting(width: usize, height: usize, size: Size) -> Result<[usize; 2], StepEr
 fn copy_crop(input: TensorView<'_>, frame: &Frame, output: &mut TensorMut<'_>) {
     let &[height, width, channels] = input.spec.shape.dims() else { return };
     let pixel_bytes = channels * input.spec.dtype.bytes();
-    let Rectangle { left, top, width: crop_width, .. } = frame.rectangle;
+    let Rectangle { left, top, width: crop_width, .. } = frame.kept.rectangle;
     // Both in pixels of the padded picture.
     let inside = left.max(frame.padding)..(left + crop_width).min(frame.padding + width);
     for (y, to) in output.data.chunks_exact_mut(crop_width * pixel_bytes).enumerate() {

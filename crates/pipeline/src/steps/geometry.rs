@@ -1,7 +1,7 @@
 //! Geometry: steps that move pixels about, and take the masks and boxes of a picture along.
 //!
 //! Such a step says which rectangle of a picture becomes the new one, and at which size. What follows from that for a
-//! picture, a mask (the nearest class) and boxes (moved, clipped, dropped when nothing is left) is the same for all of them
+//! picture, a mask (the nearest class), boxes (moved, clipped, dropped when nothing is left) and key points is the same for all of them
 //! and stands here. Fields of one step share one draw, and the first of them, a picture or a mask, sets the frame.
 
 use std::any::Any;
@@ -9,6 +9,7 @@ use std::fmt;
 
 use forebay_codec::{DType, TensorMut, TensorSpec, TensorView};
 
+use super::projection::Projection;
 use super::{picture, picture_of, tensor};
 use crate::error::StepError;
 use crate::output::Output;
@@ -34,19 +35,35 @@ impl Rectangle {
     }
 }
 
+/// What a geometric step keeps of one picture, and how.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Kept {
+    pub(crate) rectangle: Rectangle,
+    /// Whether left and right change places then.
+    pub(crate) mirrored: bool,
+    /// Whether top and bottom do.
+    pub(crate) upside_down: bool,
+    /// Where the pixels of the new picture come from, where they do not lie in a rectangle that is kept.
+    pub(crate) projection: Option<Projection>,
+}
+
+impl From<Rectangle> for Kept {
+    fn from(rectangle: Rectangle) -> Self {
+        Self { rectangle, mirrored: false, upside_down: false, projection: None }
+    }
+}
+
 /// What a geometric step does to one picture.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Frame {
     /// The size before: width, height.
-    from: (usize, usize),
+    pub(super) from: (usize, usize),
     /// Zeros around it, in pixels on each side.
     pub(crate) padding: usize,
     /// What of it is kept, in pixels of the padded picture.
-    pub(crate) rectangle: Rectangle,
-    /// The size that the rectangle becomes: width, height.
-    to: (usize, usize),
-    /// Whether it is mirrored left and right then.
-    pub(crate) mirrored: bool,
+    pub(crate) kept: Kept,
+    /// The size that it becomes: width, height.
+    pub(super) to: (usize, usize),
 }
 
 /// A step that moves pixels about. Each is a [`Transform`] by what follows from it here.
@@ -74,8 +91,8 @@ pub(crate) trait Reframe: Any + fmt::Debug + Send + Sync {
     /// Width and height after it.
     fn size(&self, width: usize, height: usize) -> Result<(usize, usize), StepError>;
 
-    /// The rectangle that is kept of a picture of this size, this time, and whether it is mirrored.
-    fn kept_rectangle(&self, width: usize, height: usize, random: &mut Random) -> Result<(Rectangle, bool), StepError>;
+    /// What is kept of a picture of this size, this time.
+    fn kept(&self, width: usize, height: usize, random: &mut Random) -> Result<Kept, StepError>;
 
     /// Does it to a picture.
     fn picture(
@@ -85,6 +102,11 @@ pub(crate) trait Reframe: Any + fmt::Debug + Send + Sync {
         output: TensorMut<'_>,
         scope: &mut Scope,
     ) -> Result<(), StepError>;
+
+    /// Does it to a mask: each class of the new one is the nearest of the old one.
+    fn mask(&self, view: TensorView<'_>, frame: &Frame, output: &mut TensorMut<'_>) {
+        nearest(view, frame, output);
+    }
 }
 
 /// What a value is to a geometric step.
@@ -92,13 +114,15 @@ enum Role<'a> {
     Picture(TensorView<'a>, [usize; 3]),
     Mask(TensorView<'a>, [usize; 2]),
     Boxes(TensorView<'a>, usize),
+    Keypoints(TensorView<'a>, usize),
 }
 
 fn role(input: ValueView<'_>) -> Result<Role<'_>, StepError> {
-    let view = tensor(input, "an image, a mask or boxes")?;
+    let view = tensor(input, "an image, a mask, boxes or key points")?;
     match *view.spec.shape.dims() {
         [height, width] if view.spec.dtype != DType::F32 && height * width > 0 => Ok(Role::Mask(view, [height, width])),
         [_, columns] if (4..=BOX_COLUMNS_MAX).contains(&columns) => Ok(Role::Boxes(view, columns)),
+        [_, columns @ (2 | 3)] => Ok(Role::Keypoints(view, columns)),
         _ => picture(input).map(|(view, dims)| Role::Picture(view, dims)),
     }
 }
@@ -113,9 +137,9 @@ fn frame(step: &dyn Reframe, width: usize, height: usize, scope: &mut Scope) -> 
     }
     let padding = step.padding();
     let (padded_width, padded_height) = (width + 2 * padding, height + 2 * padding);
-    let (rectangle, mirrored) = step.kept_rectangle(padded_width, padded_height, &mut scope.random)?;
+    let kept = step.kept(padded_width, padded_height, &mut scope.random)?;
     let to = step.size(padded_width, padded_height)?;
-    let frame = Frame { from: (width, height), padding, rectangle, to, mirrored };
+    let frame = Frame { from: (width, height), padding, kept, to };
     scope.frame = Some(frame);
     Ok(frame)
 }
@@ -144,7 +168,7 @@ impl<T: Reframe> Transform for T {
     }
 
     fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs> {
-        if input.as_boxes().is_some() {
+        if input.as_boxes().is_some() || input.as_keypoints().is_some() {
             return Ok(input.clone());
         }
         if let Some((dtype, [height, width])) = input.as_mask() {
@@ -173,12 +197,11 @@ impl<T: Reframe> Transform for T {
             Role::Mask(view, [height, width]) => {
                 let frame = frame(self, width, height, scope)?;
                 let (width, height) = frame.to;
-                nearest(view, &frame, &mut output.tensor(TensorSpec::new(view.spec.dtype, &[height, width]))?);
+                self.mask(view, &frame, &mut output.tensor(TensorSpec::new(view.spec.dtype, &[height, width]))?);
                 Ok(())
             }
             Role::Boxes(view, columns) => {
-                let frame =
-                    scope.frame.ok_or_else(|| StepError::NoField { field: "image before the boxes".to_owned() })?;
+                let frame = frame_before(scope)?;
                 let kept = || rows(view, columns).filter_map(|row| moved(&row, &frame));
                 let slot = output.tensor(TensorSpec::new(DType::F32, &[kept().count(), columns]))?;
                 for (to, row) in slot.data.chunks_exact_mut(columns * size_of::<f32>()).zip(kept()) {
@@ -187,8 +210,42 @@ impl<T: Reframe> Transform for T {
                 }
                 Ok(())
             }
+            Role::Keypoints(view, columns) => {
+                let frame = frame_before(scope)?;
+                let slot = output.tensor(view.spec)?;
+                for (to, row) in slot.data.chunks_exact_mut(columns * size_of::<f32>()).zip(rows(view, columns)) {
+                    let (numbers, _) = to.as_chunks_mut::<4>();
+                    let moved = moved_point(row, columns, &frame);
+                    numbers.iter_mut().zip(moved).for_each(|(to, number)| *to = number.to_le_bytes());
+                }
+                Ok(())
+            }
         }
     }
+}
+
+/// What the step did to the picture, which comes before its boxes and key points.
+fn frame_before(scope: &Scope) -> Result<Frame, StepError> {
+    scope.frame.ok_or_else(|| StepError::NoField { field: "image before the boxes or key points".to_owned() })
+}
+
+/// Where a key point is in the new picture. One whose third number says that it is not labeled stays; one that left the picture is no
+/// longer labeled, if it can say so.
+fn moved_point(row: BoxRow, columns: usize, frame: &Frame) -> [f32; 3] {
+    let [x, y, visibility, ..] = row;
+    if columns == 3 && visibility == 0.0 {
+        return [x, y, visibility];
+    }
+    let (x, y) = match frame.kept.projection {
+        Some(projection) => {
+            let (x, y) = projection.forward(f64::from(x), f64::from(y));
+            (x as f32, y as f32)
+        }
+        None => frame.place(x, y),
+    };
+    let (width, height) = (frame.to.0 as f32, frame.to.1 as f32);
+    let inside = (0.0..=width).contains(&x) && (0.0..=height).contains(&y);
+    if columns == 3 && !inside { [0.0; 3] } else { [x, y, visibility] }
 }
 
 /// One row of boxes: four edges, and what rides along.
@@ -209,28 +266,47 @@ const BOX_SIDE_MIN: f32 = 1.0;
 
 /// Where a box is in the new picture; `None` if nothing of it is left there.
 fn moved(row: &BoxRow, frame: &Frame) -> Option<BoxRow> {
-    let Frame { rectangle, padding, to: (width, height), mirrored, .. } = *frame;
-    let along = |x: f32, start: usize, length: usize, new: usize| {
-        ((x + padding as f32 - start as f32) * (new as f32 / length as f32)).clamp(0.0, new as f32)
-    };
+    let (width, height) = (frame.to.0 as f32, frame.to.1 as f32);
     let [left, top, right, bottom, ..] = *row;
-    let (left, right) =
-        (along(left, rectangle.left, rectangle.width, width), along(right, rectangle.left, rectangle.width, width));
-    let (top, bottom) =
-        (along(top, rectangle.top, rectangle.height, height), along(bottom, rectangle.top, rectangle.height, height));
+    if !(left <= right && top <= bottom) {
+        return None;
+    }
+    let [left, top, right, bottom] = if let Some(projection) = frame.kept.projection {
+        projection.forward_box([left, top, right, bottom])
+    } else {
+        let ((left, top), (right, bottom)) = (frame.place(left, top), frame.place(right, bottom));
+        let (left, right) = if frame.kept.mirrored { (right, left) } else { (left, right) };
+        let (top, bottom) = if frame.kept.upside_down { (bottom, top) } else { (top, bottom) };
+        [left, top, right, bottom]
+    };
+    let (left, right) = (left.clamp(0.0, width), right.clamp(0.0, width));
+    let (top, bottom) = (top.clamp(0.0, height), bottom.clamp(0.0, height));
     // Written so that a box with a NaN is dropped, too.
     if !(right - left >= BOX_SIDE_MIN && bottom - top >= BOX_SIDE_MIN) {
         return None;
     }
-    let (left, right) = if mirrored { (width as f32 - right, width as f32 - left) } else { (left, right) };
     let mut row = *row;
     row[..4].copy_from_slice(&[left, top, right, bottom]);
     Some(row)
 }
 
+impl Frame {
+    /// Where a place is in the new picture, also outside of it, if a rectangle is kept.
+    fn place(&self, x: f32, y: f32) -> (f32, f32) {
+        let Self { padding, kept: Kept { rectangle, mirrored, upside_down, .. }, to: (width, height), .. } = *self;
+        let along = |x: f32, start: usize, length: usize, new: usize| {
+            (x + padding as f32 - start as f32) * (new as f32 / length as f32)
+        };
+        let x = along(x, rectangle.left, rectangle.width, width);
+        let y = along(y, rectangle.top, rectangle.height, height);
+        (if mirrored { width as f32 - x } else { x }, if upside_down { height as f32 - y } else { y })
+    }
+}
+
 /// Each class of the new mask is the one under its center, as Pillow's and torchvision's `nearest-exact` resize; 0 outside.
 fn nearest(view: TensorView<'_>, frame: &Frame, output: &mut TensorMut<'_>) {
-    let Frame { from: (from_width, from_height), padding, rectangle, to: (width, height), mirrored } = *frame;
+    let Frame { from: (from_width, from_height), padding, kept, to: (width, height) } = *frame;
+    let Kept { rectangle, mirrored, upside_down, .. } = kept;
     let bytes = view.spec.dtype.bytes();
     let below = |index: usize, length: usize, new: usize| ((index * 2 + 1) * length / (new * 2)).min(length - 1);
     let within = |index: usize, length: usize| index.checked_sub(padding).filter(|&index| index < length);
@@ -239,6 +315,7 @@ fn nearest(view: TensorView<'_>, frame: &Frame, output: &mut TensorMut<'_>) {
         .map(|x| within(rectangle.left + below(x, rectangle.width, width), from_width).map(|x| x * bytes))
         .collect();
     for (y, to) in output.data.chunks_exact_mut((width * bytes).max(1)).enumerate() {
+        let y = if upside_down { height - 1 - y } else { y };
         let Some(row) = within(rectangle.top + below(y, rectangle.height, height), from_height) else {
             to.fill(0);
             continue;

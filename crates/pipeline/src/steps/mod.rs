@@ -2,43 +2,72 @@
 
 mod array;
 mod audio;
+mod augment;
 mod color;
 mod crop;
 mod decode;
+mod distort;
+mod dtype;
 mod elsewhere;
 mod encoded_tensor;
+mod erase;
 mod geometry;
 mod layout;
+mod many_crops;
 mod mask;
+mod mix;
+mod nested;
+mod numbers;
+mod pad;
+mod projection;
 mod resize;
 mod signal;
 mod size;
+mod sound;
 mod spec;
 mod text;
 mod text_files;
 mod tiles;
+mod tokens;
+mod warp;
 mod whole;
 
 pub use array::{DecodeNpy, Rms};
 pub use audio::{AudioMix, DecodeAudio, LogMelSpectrogram};
+pub use augment::{
+    AugMix, Augment, Augmentation, AutoAugment, AutoAugmentPolicy, ColorJitter, GaussianBlur, PixelOp, RandAugment,
+    RandomAdjustSharpness, RandomAutocontrast, RandomEqualize, RandomGrayscale, RandomInvert, RandomPosterize,
+    RandomSolarize, TrivialAugmentWide,
+};
 pub(crate) use color::float_output;
 pub use color::{Center, Grayscale, Normalize};
-pub use crop::{CenterCrop, RandomCrop, RandomHorizontalFlip};
+pub use crop::{CenterCrop, RandomCrop, RandomHorizontalFlip, RandomVerticalFlip};
 pub(crate) use decode::encoded;
 pub use decode::{Color, Decode};
+pub use distort::{RandomAffine, RandomPerspective, RandomRotation};
+pub use dtype::ToDtype;
 pub use elsewhere::meant_step;
 pub(crate) use encoded_tensor::DecodeTensor;
+pub use erase::{ErasedName, ErasedValue, RandomErasing};
 pub(crate) use geometry::{Frame, Rectangle};
 pub use layout::ToChw;
+pub use many_crops::{FiveCrop, TenCrop};
 pub use mask::DecodeMask;
+pub use mix::{CutMix, MixUp, MixUpOrCutMix, OneHot};
+pub use numbers::Numbers;
+pub use pad::{Pad, PaddingMode};
+pub use projection::Projection;
 pub(crate) use resize::resize_rectangle;
 pub use resize::{Interpolation, RandomResizedCrop, Resize, Variant};
 pub use signal::{AggregateSignal, ChannelName, DecodeSignal, Power, RawNumber, RecordingFormat, SignalWindows};
 pub use size::Size;
+pub use sound::{AddGaussianSnr, Mfcc, RandomGain, RandomTimeCrop, SpecAugment};
 pub use spec::{DEFAULT_FIELD, StepSpec};
 pub use text::{Embed, ExtractText, TokenPattern, Tokenize};
 pub use text_files::{PreparedFiles, named_files, prepare_files, with_absolute_files};
 pub use tiles::Tiles;
+pub use tokens::MaskTokens;
+pub use warp::{Warp, WarpInterpolation};
 pub use whole::{Call, Drop, Function, JsonValue, TakeJson};
 
 use forebay_codec::{DType, TensorView};

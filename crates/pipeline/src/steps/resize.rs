@@ -3,7 +3,7 @@
 use forebay_codec::{DType, TensorMut, TensorView};
 use serde::{Deserialize, Serialize};
 
-use super::geometry::{Frame, Rectangle, Reframe};
+use super::geometry::{Frame, Kept, Rectangle, Reframe};
 use super::size::Size;
 use crate::error::StepError;
 use crate::random::Random;
@@ -143,13 +143,8 @@ impl Reframe for Resize {
         Ok(self.size_of(width, height))
     }
 
-    fn kept_rectangle(
-        &self,
-        width: usize,
-        height: usize,
-        _random: &mut Random,
-    ) -> Result<(Rectangle, bool), StepError> {
-        Ok((Rectangle::whole(width, height), false))
+    fn kept(&self, width: usize, height: usize, _random: &mut Random) -> Result<Kept, StepError> {
+        Ok(Rectangle::whole(width, height).into())
     }
 
     fn picture(
@@ -164,7 +159,7 @@ impl Reframe for Resize {
             (_, Interpolation::Area) => area::resize(view, output, scope.scratch()),
             (variant, interpolation) => {
                 let antialias = variant == Variant::Antialias;
-                resize_rectangle(view, frame.rectangle, interpolation, antialias, &mut output, scope.scratch())
+                resize_rectangle(view, frame.kept.rectangle, interpolation, antialias, &mut output, scope.scratch())
             }
         }
     }
@@ -210,8 +205,8 @@ impl Reframe for RandomResizedCrop {
         Ok((width, height))
     }
 
-    fn kept_rectangle(&self, width: usize, height: usize, random: &mut Random) -> Result<(Rectangle, bool), StepError> {
-        Ok((self.draw(width, height, random), false))
+    fn kept(&self, width: usize, height: usize, random: &mut Random) -> Result<Kept, StepError> {
+        Ok(self.draw(width, height, random).into())
     }
 
     fn picture(
@@ -221,7 +216,7 @@ impl Reframe for RandomResizedCrop {
         mut output: TensorMut<'_>,
         scope: &mut Scope,
     ) -> Result<(), StepError> {
-        resize_rectangle(view, frame.rectangle, self.interpolation, true, &mut output, scope.scratch())
+        resize_rectangle(view, frame.kept.rectangle, self.interpolation, true, &mut output, scope.scratch())
     }
 }
 

@@ -7,12 +7,19 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::elsewhere::meant_step;
+use super::nested::{random_apply, random_choice};
+use super::{AddGaussianSnr, MaskTokens, Mfcc, RandomGain, RandomTimeCrop, SpecAugment, ToDtype};
 use super::{AggregateSignal, DecodeAudio, DecodeNpy, DecodeSignal, LogMelSpectrogram, Rms, SignalWindows};
 use super::{
-    Center, CenterCrop, Decode, DecodeMask, Drop, Function, Grayscale, Normalize, RandomCrop, RandomHorizontalFlip,
-    RandomResizedCrop, Resize, TakeJson, Tiles, ToChw,
+    AugMix, Augment, Augmentation, AutoAugment, ColorJitter, GaussianBlur, RandAugment, RandomAdjustSharpness,
+    RandomAffine, RandomAutocontrast, RandomEqualize, RandomGrayscale, RandomInvert, RandomPerspective,
+    RandomPosterize, RandomRotation, RandomSolarize, TrivialAugmentWide,
 };
-use super::{Embed, ExtractText, Tokenize};
+use super::{
+    Center, CenterCrop, Decode, DecodeMask, Drop, Function, Grayscale, Normalize, Pad, RandomCrop, RandomErasing,
+    RandomHorizontalFlip, RandomResizedCrop, RandomVerticalFlip, Resize, TakeJson, Tiles, ToChw,
+};
+use super::{CutMix, Embed, ExtractText, FiveCrop, MixUp, MixUpOrCutMix, OneHot, TenCrop, Tokenize};
 use crate::error::{Error, Result};
 use crate::step::{Action, Step};
 
@@ -49,6 +56,18 @@ fn flat_map<T: DeserializeOwned + crate::step::FlatMap + 'static>(
     parameters.try_into::<T>().map(|step| Action::FlatMap(Arc::new(step)))
 }
 
+fn batch_transform<T: DeserializeOwned + crate::step::BatchTransform + 'static>(
+    parameters: toml::Table,
+) -> std::result::Result<Action, toml::de::Error> {
+    parameters.try_into::<T>().map(|step| Action::BatchTransform(Arc::new(step)))
+}
+
+fn augment<T: DeserializeOwned + Augmentation + 'static>(
+    parameters: toml::Table,
+) -> std::result::Result<Action, toml::de::Error> {
+    parameters.try_into::<T>().map(|step| Action::Transform(Arc::new(Augment::new(step))))
+}
+
 const BUILT_IN: &[BuiltIn] = &[
     BuiltIn { op: "decode", stage: "decoded", make: transform::<Decode> },
     BuiltIn { op: "resize", stage: "resized", make: transform::<Resize> },
@@ -56,9 +75,33 @@ const BUILT_IN: &[BuiltIn] = &[
     BuiltIn { op: "random_crop", stage: "cropped", make: transform::<RandomCrop> },
     BuiltIn { op: "random_resized_crop", stage: "cropped", make: transform::<RandomResizedCrop> },
     BuiltIn { op: "random_horizontal_flip", stage: "flipped", make: transform::<RandomHorizontalFlip> },
+    BuiltIn { op: "random_vertical_flip", stage: "flipped", make: transform::<RandomVerticalFlip> },
+    BuiltIn { op: "pad", stage: "padded", make: transform::<Pad> },
+    BuiltIn { op: "random_erasing", stage: "erased", make: transform::<RandomErasing> },
+    BuiltIn { op: "color_jitter", stage: "color-jittered", make: augment::<ColorJitter> },
+    BuiltIn { op: "random_grayscale", stage: "grayscaled", make: augment::<RandomGrayscale> },
+    BuiltIn { op: "random_invert", stage: "inverted", make: augment::<RandomInvert> },
+    BuiltIn { op: "random_solarize", stage: "solarized", make: augment::<RandomSolarize> },
+    BuiltIn { op: "random_posterize", stage: "posterized", make: augment::<RandomPosterize> },
+    BuiltIn { op: "random_equalize", stage: "equalized", make: augment::<RandomEqualize> },
+    BuiltIn { op: "random_autocontrast", stage: "autocontrasted", make: augment::<RandomAutocontrast> },
+    BuiltIn { op: "random_adjust_sharpness", stage: "sharpened", make: augment::<RandomAdjustSharpness> },
+    BuiltIn { op: "gaussian_blur", stage: "blurred", make: augment::<GaussianBlur> },
+    BuiltIn { op: "five_crop", stage: "cropped", make: flat_map::<FiveCrop> },
+    BuiltIn { op: "ten_crop", stage: "cropped", make: flat_map::<TenCrop> },
+    BuiltIn { op: "random_rotation", stage: "rotated", make: transform::<RandomRotation> },
+    BuiltIn { op: "random_affine", stage: "warped", make: transform::<RandomAffine> },
+    BuiltIn { op: "random_perspective", stage: "warped", make: transform::<RandomPerspective> },
+    BuiltIn { op: "random_apply", stage: "augmented", make: random_apply },
+    BuiltIn { op: "random_choice", stage: "augmented", make: random_choice },
+    BuiltIn { op: "rand_augment", stage: "augmented", make: augment::<RandAugment> },
+    BuiltIn { op: "trivial_augment_wide", stage: "augmented", make: augment::<TrivialAugmentWide> },
+    BuiltIn { op: "auto_augment", stage: "augmented", make: augment::<AutoAugment> },
+    BuiltIn { op: "aug_mix", stage: "augmented", make: transform::<AugMix> },
     BuiltIn { op: "grayscale", stage: "grayscaled", make: transform::<Grayscale> },
     BuiltIn { op: "center_pixels", stage: "pixel-centered", make: transform::<Center> },
     BuiltIn { op: "normalize", stage: "normalized", make: transform::<Normalize> },
+    BuiltIn { op: "to_dtype", stage: "converted", make: transform::<ToDtype> },
     BuiltIn { op: "to_chw", stage: "channels-first", make: transform::<ToChw> },
     BuiltIn { op: "decode_mask", stage: "mask-decoded", make: transform::<DecodeMask> },
     BuiltIn { op: "take_json", stage: "taken", make: sample_transform::<TakeJson> },
@@ -66,6 +109,11 @@ const BUILT_IN: &[BuiltIn] = &[
     BuiltIn { op: "function", stage: "called", make: sample_transform::<Function> },
     BuiltIn { op: "decode_audio", stage: "decoded", make: transform::<DecodeAudio> },
     BuiltIn { op: "log_mel_spectrogram", stage: "spectrogram-encoded", make: transform::<LogMelSpectrogram> },
+    BuiltIn { op: "random_time_crop", stage: "cropped", make: transform::<RandomTimeCrop> },
+    BuiltIn { op: "random_gain", stage: "augmented", make: transform::<RandomGain> },
+    BuiltIn { op: "add_gaussian_snr", stage: "augmented", make: transform::<AddGaussianSnr> },
+    BuiltIn { op: "spec_augment", stage: "augmented", make: transform::<SpecAugment> },
+    BuiltIn { op: "mfcc", stage: "mfcc-encoded", make: transform::<Mfcc> },
     BuiltIn { op: "decode_signal", stage: "decoded", make: transform::<DecodeSignal> },
     BuiltIn { op: "signal_windows", stage: "decoded", make: flat_map::<SignalWindows> },
     BuiltIn { op: "aggregate_signal", stage: "aggregated", make: transform::<AggregateSignal> },
@@ -73,7 +121,12 @@ const BUILT_IN: &[BuiltIn] = &[
     BuiltIn { op: "rms", stage: "aggregated", make: transform::<Rms> },
     BuiltIn { op: "extract_text", stage: "decoded", make: transform::<ExtractText> },
     BuiltIn { op: "tokenize", stage: "bpe-encoded", make: transform::<Tokenize> },
+    BuiltIn { op: "mask_tokens", stage: "masked", make: sample_transform::<MaskTokens> },
     BuiltIn { op: "embed", stage: "embedded", make: transform::<Embed> },
+    BuiltIn { op: "one_hot", stage: "one-hot", make: transform::<OneHot> },
+    BuiltIn { op: "mixup", stage: "mixed", make: batch_transform::<MixUp> },
+    BuiltIn { op: "cutmix", stage: "mixed", make: batch_transform::<CutMix> },
+    BuiltIn { op: "mixup_or_cutmix", stage: "mixed", make: batch_transform::<MixUpOrCutMix> },
     BuiltIn { op: "tiles", stage: "tiled", make: flat_map::<Tiles> },
 ];
 
@@ -93,6 +146,11 @@ impl StepSpec {
         let parameters = toml::Table::try_from(parameters).expect("a step's parameters are a table");
         table.extend(parameters);
         Self(table)
+    }
+
+    /// Whether it says anything of this.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.0.contains_key(key)
     }
 
     /// Gives a parameter another value. Whether the step has it, [`Self::to_step`] finds out.

@@ -6,6 +6,7 @@
     reason = "a test stops when it cannot go on, and says why it skips"
 )]
 
+mod augmentations;
 #[path = "../../../../tests/data.rs"]
 mod data;
 mod domains;
@@ -13,6 +14,7 @@ mod golden;
 mod pillow;
 mod pipelines;
 mod running;
+mod sound;
 mod steps;
 mod stored;
 mod strategies;

@@ -1,0 +1,122 @@
+//! Augmentations: 8-bit pictures that become other ones of the same size.
+//!
+//! A step draws what is to be done to a sample ([`Augmentation::draw`]) as a list of [`PixelOp`]s, whose parameters are fixed. Lists
+//! of neighboring steps are done as one: changes of single values become one table, and nothing is copied in between.
+
+mod aug_mix;
+mod auto_augment;
+mod chain;
+mod drawn;
+mod neighbors;
+mod policies;
+mod tables;
+
+use std::fmt;
+use std::sync::Arc;
+
+use forebay_codec::DType;
+
+pub use aug_mix::AugMix;
+pub use auto_augment::AutoAugmentPolicy;
+pub use chain::PixelOp;
+pub use drawn::{
+    ColorJitter, GaussianBlur, RandomAdjustSharpness, RandomAutocontrast, RandomEqualize, RandomGrayscale,
+    RandomInvert, RandomPosterize, RandomSolarize,
+};
+pub use policies::{AutoAugment, RandAugment, TrivialAugmentWide};
+
+use super::{picture, picture_type};
+use crate::error::StepError;
+use crate::output::Output;
+use crate::random::Random;
+use crate::sample::ValueView;
+use crate::schema::FieldType;
+use crate::scope::Scope;
+use crate::step::{BadParameter, Needs, Transform};
+use chain::ChainScratch;
+
+/// What decides, at random or not, which changes are made to a picture.
+pub trait Augmentation: fmt::Debug + Send + Sync {
+    /// Whether it draws random numbers.
+    fn is_random(&self) -> bool {
+        true
+    }
+
+    /// Whether its parameters make sense; asked when a pipeline is made.
+    fn check(&self) -> Result<(), BadParameter> {
+        Ok(())
+    }
+
+    /// Adds what is done to a picture of this size (width, height) this time to `ops`; nothing, if nothing is.
+    fn draw(&self, size: (usize, usize), random: &mut Random, ops: &mut Vec<PixelOp>);
+}
+
+/// The step of one augmentation, or of several that are done as one.
+#[derive(Debug, Clone)]
+pub struct Augment {
+    /// Each with its number in the pipeline, which seeds its draw, where they are several.
+    steps: Vec<(Option<usize>, Arc<dyn Augmentation>)>,
+}
+
+const EXPECTED: &str = "an image of 1 or 3 channels in uint8";
+
+/// What comes in goes out, if it is an 8-bit picture.
+fn output_type(input: &FieldType) -> Result<FieldType, Needs> {
+    match picture_type(input)? {
+        (DType::U8, [_, _, Some(1 | 3)]) => Ok(input.clone()),
+        _ => Err(Needs(EXPECTED.to_owned())),
+    }
+}
+
+impl Augment {
+    /// The step of one augmentation.
+    pub fn new(step: impl Augmentation + 'static) -> Self {
+        Self { steps: vec![(None, Arc::new(step))] }
+    }
+
+    /// Adds what is done to a picture of this size this time, to `ops`.
+    pub(super) fn draw(&self, size: (usize, usize), random: &mut Random, ops: &mut Vec<PixelOp>) {
+        self.steps.iter().for_each(|(_, step)| step.draw(size, random, ops));
+    }
+
+    /// Several as one, each with its number in the pipeline.
+    pub(crate) fn joined<'a>(steps: impl Iterator<Item = (usize, &'a Self)>) -> Self {
+        let numbered = steps.flat_map(|(number, step)| step.steps.iter().map(move |(_, step)| (number, step)));
+        Self { steps: numbered.map(|(number, step)| (Some(number), Arc::clone(step))).collect() }
+    }
+}
+
+impl Transform for Augment {
+    fn is_random(&self) -> bool {
+        self.steps.iter().any(|(_, step)| step.is_random())
+    }
+
+    fn check(&self) -> Result<(), BadParameter> {
+        self.steps.iter().try_for_each(|(_, step)| step.check())
+    }
+
+    fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs> {
+        output_type(input)
+    }
+
+    fn run(&self, input: ValueView<'_>, output: &mut Output<'_>, scope: &mut Scope) -> Result<(), StepError> {
+        let (view, [height, width, channels]) = picture(input)?;
+        if view.spec.dtype != DType::U8 || !matches!(channels, 1 | 3) {
+            return Err(StepError::Unfit { found: view.spec, expected: EXPECTED });
+        }
+        let mut scratch = std::mem::take(scope.scratch::<ChainScratch>());
+        scratch.ops.clear();
+        for (number, step) in &self.steps {
+            if let Some(number) = *number {
+                scope.begin_step(number);
+            }
+            step.draw((width, height), &mut scope.random, &mut scratch.ops);
+        }
+        // As if everything were drawn: whether there is memory for a sample does not hang on its draw.
+        output.working(chain::working_bytes(view.spec.bytes()))?;
+        let slot = output.tensor(view.spec)?;
+        chain::run(&mut scratch, view.data, [height, width, channels], slot.data)?;
+        *scope.scratch() = scratch;
+        Ok(())
+    }
+}

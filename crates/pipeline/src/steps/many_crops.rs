@@ -1,0 +1,137 @@
+//! Five and ten crops: one picture becomes its corners and its middle.
+
+use forebay_codec::{Tensor, TensorSpec, TensorView, memory};
+use serde::{Deserialize, Serialize};
+
+use super::crop::CenterCrop;
+use super::geometry::Rectangle;
+use super::size::Size;
+use super::tiles::PARTS_MAX;
+use super::{picture, picture_of, picture_type};
+use crate::error::StepError;
+use crate::sample::{Field, Sample, Value};
+use crate::schema::FieldType;
+use crate::step::{BadParameter, FlatMap, Needs, Parts};
+
+/// The four corners of a picture and its middle, one sample each.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FiveCrop {
+    /// Of each.
+    pub size: Size,
+}
+
+/// The same, and each of them mirrored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TenCrop {
+    /// Of each.
+    pub size: Size,
+    /// Whether top and bottom change places in the mirrored ones, instead of left and right.
+    #[serde(default)]
+    pub vertical_flip: bool,
+}
+
+/// How a crop is mirrored.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mirrored {
+    No,
+    Across,
+    Down,
+}
+
+/// The picture type after either.
+fn cropped(input: &FieldType, size: Size) -> Result<FieldType, Needs> {
+    let (dtype, [height, width, channels]) = picture_type(input)?;
+    let [crop_height, crop_width] = size.height_and_width();
+    let short = |length: Option<usize>, crop: usize| length.is_some_and(|length| length < crop);
+    if short(height, crop_height) || short(width, crop_width) {
+        return Err(Needs(format!("an image of at least {crop_width}x{crop_height}")));
+    }
+    Ok(picture_of(dtype, [Some(crop_height), Some(crop_width), channels]))
+}
+
+/// Corners and middle, in torchvision's order.
+fn rectangles(size: Size, width: usize, height: usize) -> Result<[Rectangle; 5], StepError> {
+    let middle = CenterCrop { size, padding: 0 }.rectangle(width, height)?;
+    let (right, bottom) = (width - middle.width, height - middle.height);
+    let at = |left: usize, top: usize| Rectangle { left, top, ..middle };
+    Ok([at(0, 0), at(right, 0), at(0, bottom), at(right, bottom), middle])
+}
+
+fn cut(view: TensorView<'_>, rectangle: Rectangle, mirrored: Mirrored) -> Result<Tensor, StepError> {
+    let (view, [_, width, channels]) = picture(crate::sample::ValueView::Tensor(view))?;
+    let Rectangle { left, top, width: crop_width, height: crop_height } = rectangle;
+    let spec = TensorSpec::new(view.spec.dtype, &[crop_height, crop_width, channels]);
+    let pixel_bytes = channels * spec.dtype.bytes();
+    let mut data = memory::zeroed(spec.bytes())?;
+    for (y, to) in data.chunks_exact_mut(crop_width * pixel_bytes).enumerate() {
+        let y = if mirrored == Mirrored::Down { crop_height - 1 - y } else { y };
+        let from = &view.data[((top + y) * width + left) * pixel_bytes..][..crop_width * pixel_bytes];
+        if mirrored == Mirrored::Across {
+            let pixels = from.chunks_exact(pixel_bytes).rev();
+            to.chunks_exact_mut(pixel_bytes).zip(pixels).for_each(|(to, from)| to.copy_from_slice(from));
+        } else {
+            to.copy_from_slice(from);
+        }
+    }
+    Ok(Tensor::new(spec, data).expect("allocated to the spec"))
+}
+
+fn crops(
+    size: Size,
+    mirrored: &[Mirrored],
+    sample: &Sample,
+    field: &str,
+    parts: &mut Parts<'_>,
+) -> Result<(), StepError> {
+    let value = sample.field(field).ok_or_else(|| StepError::NoField { field: field.to_owned() })?;
+    let (view, [height, width, channels]) = picture(value.view())?;
+    let rectangles = rectangles(size, width, height)?;
+    let [crop_height, crop_width] = size.height_and_width();
+    let bytes = crop_height * crop_width * channels * view.spec.dtype.bytes();
+    (parts.reserve)(bytes.saturating_mul(rectangles.len() * mirrored.len()))?;
+    let all = mirrored.iter().flat_map(|mirrored| rectangles.map(|rectangle| (rectangle, *mirrored)));
+    for (number, (rectangle, mirrored)) in all.enumerate() {
+        let tensor = cut(view, rectangle, mirrored)?;
+        let mut fields = sample.fields.clone();
+        if let Some(Field { value, .. }) = fields.iter_mut().find(|other| &*other.name == field) {
+            *value = Value::Tensor(tensor);
+        }
+        (parts.emit)(Sample {
+            key: format!("{}#{number}", sample.key).into(),
+            index: sample.index.wrapping_mul(PARTS_MAX).wrapping_add(number as u64),
+            fields,
+        });
+    }
+    Ok(())
+}
+
+impl FlatMap for FiveCrop {
+    fn check(&self) -> Result<(), BadParameter> {
+        self.size.check()
+    }
+
+    fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs> {
+        cropped(input, self.size)
+    }
+
+    fn flat_map(&self, sample: &Sample, field: &str, parts: &mut Parts<'_>) -> Result<(), StepError> {
+        crops(self.size, &[Mirrored::No], sample, field, parts)
+    }
+}
+
+impl FlatMap for TenCrop {
+    fn check(&self) -> Result<(), BadParameter> {
+        self.size.check()
+    }
+
+    fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs> {
+        cropped(input, self.size)
+    }
+
+    fn flat_map(&self, sample: &Sample, field: &str, parts: &mut Parts<'_>) -> Result<(), StepError> {
+        let mirrored = if self.vertical_flip { Mirrored::Down } else { Mirrored::Across };
+        crops(self.size, &[Mirrored::No, mirrored], sample, field, parts)
+    }
+}

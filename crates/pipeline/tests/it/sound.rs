@@ -1,0 +1,131 @@
+//! Augmentations of sound and text, and conversions of element types.
+
+use forebay_codec::{DType, Tensor};
+use forebay_pipeline::{RngKey, Value};
+
+use crate::support::{floats, picture, run, run_all, run_seeded, sample, step};
+
+fn ints(tensor: &Tensor) -> Vec<i16> {
+    tensor.view().elements_or_copy::<i16>(&mut Vec::new()).unwrap().to_vec()
+}
+
+#[test]
+fn a_time_crop_is_a_part_or_padded() {
+    let sound = Tensor::from_elements(&[10], &(0..10_i16).collect::<Vec<_>>()).unwrap();
+    let mut starts = std::collections::BTreeSet::new();
+    for seed in 0..100 {
+        let out = ints(&run_seeded("op = \"random_time_crop\"\nlength = 4", sound.clone(), seed));
+        assert!(out.windows(2).all(|pair| pair[1] == pair[0] + 1), "{out:?}");
+        starts.insert(out[0]);
+    }
+    assert!(starts.into_iter().eq(0..=6));
+    let out = ints(&run("op = \"random_time_crop\"\nlength = 12\npad_value = -1", sound));
+    assert_eq!(out[8..], [8, 9, -1, -1]);
+    let frames = Tensor::from_elements(&[3, 2], &[1_f32, 2.0, 3.0, 4.0, 5.0, 6.0]).unwrap();
+    let out = run("op = \"random_time_crop\"\nlength = 4", frames);
+    assert_eq!((out.spec().shape.dims(), floats(&out)[4..].to_vec()), (&[4, 2][..], vec![5.0, 6.0, 0.0, 0.0]));
+}
+
+#[test]
+fn gains_are_spread_over_their_decibels() {
+    let sound = Tensor::from_elements(&[2], &[0.5_f32, -0.25]).unwrap();
+    let step = "op = \"random_gain\"\np = 1\nmin_gain_db = -20\nmax_gain_db = 20";
+    let mut decibels: Vec<f32> = (0..500)
+        .map(|seed| {
+            let out = floats(&run_seeded(step, sound.clone(), seed));
+            assert!((out[1] * -2.0 - out[0]).abs() < 1e-5);
+            20.0 * (out[0] / 0.5).log10()
+        })
+        .collect();
+    decibels.sort_by(f32::total_cmp);
+    assert!(decibels[0] > -20.1 && decibels[499] < 20.1 && decibels[250].abs() < 3.0, "{decibels:?}");
+    let loud = Tensor::from_elements(&[2], &[30_000_i16, -30_000]).unwrap();
+    let step = "op = \"random_gain\"\np = 1\nmin_gain_db = 12";
+    assert_eq!(ints(&run(step, loud)), [i16::MAX, i16::MIN]);
+}
+
+#[test]
+fn noise_has_the_ratio_that_is_asked_for() {
+    let tone: Vec<f32> = (0..20_000).map(|index| (index as f32 * 0.1).sin()).collect();
+    let sound = Tensor::from_elements(&[tone.len()], &tone).unwrap();
+    let out = floats(&run("op = \"add_gaussian_snr\"\np = 1\nmin_snr_db = 10\nmax_snr_db = 10", sound));
+    let power = |values: &mut dyn Iterator<Item = f32>| values.map(|value| f64::from(value).powi(2)).sum::<f64>();
+    let noise = power(&mut out.iter().zip(&tone).map(|(out, tone)| out - tone));
+    let ratio = 10.0 * (power(&mut tone.iter().copied()) / noise).log10();
+    assert!((ratio - 10.0).abs() < 0.2, "{ratio}");
+}
+
+#[test]
+fn masks_cover_frames_and_bands() {
+    let values: Vec<f32> = (0..40 * 20).map(|index| 1.0 + index as f32).collect();
+    let input = Tensor::from_elements(&[40, 20], &values).unwrap();
+    let step = "op = \"spec_augment\"\nn_time_masks = 1\ntime_mask_param = 10\nn_freq_masks = 1\nfreq_mask_param = 5\nzero_masking = true";
+    let mut longest = [0; 2];
+    for seed in 0..200 {
+        let out = floats(&run_seeded(step, input.clone(), seed));
+        let masked = |frame: usize, band: usize| out[frame * 20 + band] == 0.0;
+        let frames = (0..40).filter(|&frame| (0..20).all(|band| masked(frame, band))).count();
+        let bands = (0..20).filter(|&band| (0..40).all(|frame| masked(frame, band))).count();
+        let kept = out.iter().filter(|value| **value > 0.0).count();
+        assert_eq!(kept, (40 - frames) * (20 - bands));
+        longest = [longest[0].max(frames), longest[1].max(bands)];
+    }
+    assert_eq!(longest, [9, 4], "drawn below their limits");
+    let mean = floats(&run_seeded(&step.replace("true", "false"), input, 1));
+    let expected = values.iter().sum::<f32>() / 800.0;
+    assert!(mean.iter().any(|value| (value - expected).abs() < 0.01));
+}
+
+#[test]
+fn coefficients_are_an_orthonormal_transform() {
+    let frame: Vec<f32> = (0..8).map(|band| (band * band % 5) as f32).collect();
+    let input = Tensor::from_elements(&[1, 8], &frame).unwrap();
+    let all = floats(&run("op = \"mfcc\"\nn_mfcc = 8", input.clone()));
+    let power = |values: &[f32]| values.iter().map(|value| value * value).sum::<f32>();
+    assert!((power(&all) - power(&frame)).abs() < 1e-3, "{all:?}");
+    assert!((all[0] - frame.iter().sum::<f32>() / 8_f32.sqrt()).abs() < 1e-5);
+    assert_eq!(floats(&run("op = \"mfcc\"\nn_mfcc = 3", input)), all[..3]);
+}
+
+#[test]
+fn tokens_are_hidden_and_labeled() {
+    let tokens: Vec<i32> = (0..20_000).map(|index| index % 100).collect();
+    let input = sample(Value::Tensor(Tensor::from_elements(&[tokens.len()], &tokens).unwrap()));
+    let step = step("op = \"mask_tokens\"\nmask_token_id = 1000\nvocab_size = 500\nspecial_token_ids = [0, 1]");
+    let out = run_all(&[step], &input, RngKey::default()).remove(0);
+    let of = |name: &str| match out.field(name) {
+        Some(Value::Tensor(tensor)) => tensor.view().elements_or_copy::<i32>(&mut Vec::new()).unwrap().to_vec(),
+        other => panic!("{other:?}"),
+    };
+    let (made, labels) = (of("image"), of("labels"));
+    let (mut masked, mut random, mut kept) = (0_u32, 0_u32, 0_u32);
+    for ((&token, &made), &label) in tokens.iter().zip(&made).zip(&labels) {
+        if label == -100 {
+            assert_eq!(made, token);
+            continue;
+        }
+        assert!(label == token && token > 1);
+        match made {
+            1000 => masked += 1,
+            made if made == token => kept += 1,
+            _ => random += 1,
+        }
+    }
+    let hidden = masked + random + kept;
+    assert!((2700..3180).contains(&hidden), "15 % of 98 %: {hidden}");
+    assert!((masked * 100 / hidden).abs_diff(80) <= 3 && (random * 100 / hidden).abs_diff(10) <= 3);
+}
+
+#[test]
+fn element_types_are_converted() {
+    let input = picture(1, 2, 2, |_, column, channel| [0, 1, 128, 255][column * 2 + channel]);
+    let scaled = run("op = \"to_dtype\"\ndtype = \"float32\"\nscale = true", input.clone());
+    let expected = [0.0, 1.0 / 255.0, 128.0 / 255.0, 1.0];
+    assert!(floats(&scaled).iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 1e-6));
+    assert_eq!(run("op = \"to_dtype\"\ndtype = \"uint8\"\nscale = true", scaled), input, "and back");
+    assert_eq!(floats(&run("op = \"to_dtype\"\ndtype = \"float32\"", input.clone())), [0.0, 1.0, 128.0, 255.0]);
+    let wide = run("op = \"to_dtype\"\ndtype = \"int64\"", input.clone());
+    assert_eq!((wide.spec().dtype, wide.data()[24]), (DType::I64, 255));
+    let deep = run("op = \"to_dtype\"\ndtype = \"uint16\"\nscale = true", input);
+    assert_eq!(deep.view().elements_or_copy::<u16>(&mut Vec::new()).unwrap(), [0, 256, 32768, 65280]);
+}

@@ -1,0 +1,42 @@
+"""The recipes of torchvision's references and timm: RandAugment or TrivialAugment, random erasing, MixUp and CutMix, smoothed labels."""
+
+import forebay
+
+forebay.demo_data("cv", ".", samples=24)
+
+decoded = forebay.Pipeline.files("**/*.jpg", label="folder").decode()
+reference = (  # torchvision's second ImageNet recipe
+    decoded.random_resized_crop(176)
+    .random_horizontal_flip()
+    .trivial_augment_wide()
+    .normalize()
+    .to_chw()
+    .random_erasing(p=0.1)
+    .one_hot(1000, label_smoothing=0.1)
+    .mixup_or_cutmix(mixup_alpha=0.2, cutmix_alpha=1.0)
+)
+timm = (
+    decoded.random_resized_crop(224, interpolation="bicubic")
+    .random_horizontal_flip()
+    .rand_augment(num_ops=2, magnitude=9, interpolation="bilinear")
+    .normalize()
+    .to_chw()
+    .random_erasing(p=0.25, value="random")
+    .one_hot(1000, label_smoothing=0.1)
+    .mixup(alpha=0.8, p=0.5)
+)
+contrastive = (  # two views of each image, as SimCLR draws them: pass `repeats=2`
+    decoded.random_resized_crop(96)
+    .random_horizontal_flip()
+    .random_apply(forebay.Steps().color_jitter(0.8, 0.8, 0.8, 0.2), p=0.8)
+    .random_grayscale(p=0.2)
+    .random_apply(forebay.Steps().gaussian_blur(9, sigma=(0.1, 2.0)), p=0.5, name="blur")
+    .normalize()
+    .to_chw()
+)
+for name, pipeline, size in [("reference", reference, 176), ("timm", timm, 224), ("contrastive", contrastive, 96)]:
+    repeats = 2 if name == "contrastive" else 1
+    for batch in forebay.Loader(pipeline, data="photos/", batch_size=8, shuffle=True, seed=7, repeats=repeats):
+        assert batch["image"].shape == (8, 3, size, size)
+        assert name == "contrastive" or abs(batch["label"].sum() - 8) < 1e-3
+    print(f"{name}: images of {size} x {size}")

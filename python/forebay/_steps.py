@@ -1,0 +1,425 @@
+"""Steps that work on images, with the names, arguments and defaults of `torchvision.transforms.v2`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Self
+
+__all__ = ["ImageSteps", "Steps"]
+
+
+def _listed(numbers: float | Sequence[float]) -> float | list[float]:
+    return list(numbers) if isinstance(numbers, Sequence) else numbers
+
+
+class ImageSteps:
+    """The image steps of a pipeline."""
+
+    __slots__ = ()
+
+    def step(self, op: str, **parameters: Any) -> Self:
+        """Add a step by its `op`."""
+        raise NotImplementedError
+
+    def resize(
+        self,
+        size: int | Sequence[int],
+        *,
+        interpolation: str = "bilinear",
+        variant: str = "antialias",
+        **options: Any,
+    ) -> Self:
+        """Resize to a shorter side (`256`), or to a height and width (`(256, 320)`)."""
+        return self.step("resize", size=size, interpolation=interpolation, variant=variant, **options)
+
+    def center_crop(self, size: int | Sequence[int], *, padding: int = 0, **options: Any) -> Self:
+        """Crop the center: a square (`224`), or a height and width. `padding` zeros are added on each side first."""
+        return self.step("center_crop", size=size, padding=padding, **options)
+
+    def random_crop(self, size: int | Sequence[int], *, padding: int = 0, **options: Any) -> Self:
+        """Crop a random square (`224`), or a height and width. `padding` zeros are added on each side first."""
+        return self.step("random_crop", size=size, padding=padding, **options)
+
+    def random_resized_crop(
+        self,
+        size: int | Sequence[int],
+        *,
+        scale: Sequence[float] = (0.08, 1.0),
+        ratio: Sequence[float] = (3 / 4, 4 / 3),
+        interpolation: str = "bilinear",
+        **options: Any,
+    ) -> Self:
+        """Crop a random rectangle with `scale` of the area and an aspect ratio within `ratio`, and resize it to `size`."""
+        return self.step(
+            "random_resized_crop",
+            size=size,
+            scale=list(scale),
+            ratio=list(ratio),
+            interpolation=interpolation,
+            **options,
+        )
+
+    def random_horizontal_flip(self, p: float = 0.5, **options: Any) -> Self:
+        """Flip horizontally with probability `p`."""
+        return self.step("random_horizontal_flip", p=p, **options)
+
+    def grayscale(self, **options: Any) -> Self:
+        """Convert RGB to one channel."""
+        return self.step("grayscale", **options)
+
+    def center_pixels(self, **options: Any) -> Self:
+        """Scale 8-bit values to [-1, 1]: x / 127.5 - 1."""
+        return self.step("center_pixels", **options)
+
+    def normalize(
+        self,
+        mean: Sequence[float] | None = None,
+        std: Sequence[float] | None = None,
+        *,
+        scale: float | None = None,
+        **options: Any,
+    ) -> Self:
+        """Normalize each channel to (x · scale - mean) / std. By default with the statistics of ImageNet."""
+        return self.step("normalize", mean=mean, std=std, scale=scale, **options)
+
+    def to_dtype(self, dtype: str, scale: bool = False, **options: Any) -> Self:
+        """Convert to another element type, e.g. `"float32"`. With `scale`, 255 of `uint8` becomes 1.0, and back."""
+        return self.step("to_dtype", dtype=dtype, scale=scale, **options)
+
+    def to_chw(self, **options: Any) -> Self:
+        """Transpose from `[height, width, channels]` to `[channels, height, width]`."""
+        return self.step("to_chw", **options)
+
+    def tiles(self, size: int, **options: Any) -> Self:
+        """Cut an image into square tiles, one sample each."""
+        return self.step("tiles", size=size, **options)
+
+    def color_jitter(
+        self,
+        brightness: float | Sequence[float] = 0.0,
+        contrast: float | Sequence[float] = 0.0,
+        saturation: float | Sequence[float] = 0.0,
+        hue: float | Sequence[float] = 0.0,
+        **options: Any,
+    ) -> Self:
+        """Change brightness, contrast, saturation and hue by random amounts, in random order.
+
+        A factor is drawn from 1 - x to 1 + x, or between the two that are given; the hue turns by up to `hue` of a full turn, at most 0.5.
+        """
+        return self.step(
+            "color_jitter",
+            brightness=_listed(brightness),
+            contrast=_listed(contrast),
+            saturation=_listed(saturation),
+            hue=_listed(hue),
+            **options,
+        )
+
+    def random_grayscale(self, p: float = 0.1, **options: Any) -> Self:
+        """Convert to gray with probability `p`. The number of channels remains."""
+        return self.step("random_grayscale", p=p, **options)
+
+    def random_invert(self, p: float = 0.5, **options: Any) -> Self:
+        """Invert with probability `p`."""
+        return self.step("random_invert", p=p, **options)
+
+    def random_solarize(self, threshold: float, p: float = 0.5, **options: Any) -> Self:
+        """Invert values of at least `threshold` with probability `p`."""
+        return self.step("random_solarize", threshold=threshold, p=p, **options)
+
+    def random_posterize(self, bits: int, p: float = 0.5, **options: Any) -> Self:
+        """Keep `bits` bits of each value with probability `p`."""
+        return self.step("random_posterize", bits=bits, p=p, **options)
+
+    def random_equalize(self, p: float = 0.5, **options: Any) -> Self:
+        """Equalize the histogram of each channel with probability `p`."""
+        return self.step("random_equalize", p=p, **options)
+
+    def random_autocontrast(self, p: float = 0.5, **options: Any) -> Self:
+        """Stretch the values of each channel to 0 to 255 with probability `p`."""
+        return self.step("random_autocontrast", p=p, **options)
+
+    def random_adjust_sharpness(self, sharpness_factor: float, p: float = 0.5, **options: Any) -> Self:
+        """Change the sharpness with probability `p`: 0 is blurred, 1 unchanged, 2 twice as sharp."""
+        return self.step("random_adjust_sharpness", sharpness_factor=sharpness_factor, p=p, **options)
+
+    def gaussian_blur(
+        self, kernel_size: int | Sequence[int], sigma: float | Sequence[float] = (0.1, 2.0), **options: Any
+    ) -> Self:
+        """Blur with a Gaussian kernel of odd size (one number, or x and y) and a standard deviation drawn from `sigma`."""
+        return self.step("gaussian_blur", kernel_size=_listed(kernel_size), sigma=_listed(sigma), **options)
+
+    def random_vertical_flip(self, p: float = 0.5, **options: Any) -> Self:
+        """Flip vertically with probability `p`."""
+        return self.step("random_vertical_flip", p=p, **options)
+
+    def pad(
+        self,
+        padding: int | Sequence[int],
+        fill: float | Sequence[float] = 0.0,
+        padding_mode: str = "constant",
+        *,
+        mask_fill: int = 0,
+        **options: Any,
+    ) -> Self:
+        """Pad on all sides.
+
+        Parameters
+        ----------
+        padding
+            Pixels on each side; left and right, top and bottom; or left, top, right, bottom.
+        fill
+            Value of the margin, one or one per channel.
+        padding_mode
+            `"constant"`, `"edge"`, `"reflect"` or `"symmetric"`.
+        mask_fill
+            Class of the margin of a mask, such as 255 to be ignored.
+        """
+        return self.step(
+            "pad",
+            padding=_listed(padding),
+            fill=_listed(fill),
+            padding_mode=padding_mode,
+            mask_fill=mask_fill,
+            **options,
+        )
+
+    def random_erasing(
+        self,
+        p: float = 0.5,
+        scale: Sequence[float] = (0.02, 0.33),
+        ratio: Sequence[float] = (0.3, 3.3),
+        value: float | Sequence[float] | str = 0.0,
+        **options: Any,
+    ) -> Self:
+        """Overwrite a random rectangle with probability `p`.
+
+        `value` is one number, one per channel, or `"random"` for normally distributed values, of images in `float32`. Channels may
+        be last or first.
+        """
+        value = value if isinstance(value, str) else _listed(value)
+        return self.step("random_erasing", p=p, scale=list(scale), ratio=list(ratio), value=value, **options)
+
+    def random_rotation(
+        self,
+        degrees: float | Sequence[float],
+        interpolation: str = "nearest",
+        center: Sequence[float] | None = None,
+        fill: float | Sequence[float] = 0.0,
+        *,
+        mask_fill: int = 0,
+        **options: Any,
+    ) -> Self:
+        """Rotate by an angle of up to `degrees` either way, or between the two that are given, counterclockwise.
+
+        `interpolation` is `"nearest"` or `"bilinear"`; `center` is x and y in pixels. Outside of the image is `fill`, and `mask_fill` in a mask.
+        """
+        return self.step(
+            "random_rotation",
+            degrees=_listed(degrees),
+            interpolation=interpolation,
+            center=None if center is None else list(center),
+            fill=_listed(fill),
+            mask_fill=mask_fill,
+            **options,
+        )
+
+    def random_affine(
+        self,
+        degrees: float | Sequence[float],
+        translate: Sequence[float] | None = None,
+        scale: Sequence[float] | None = None,
+        shear: float | Sequence[float] | None = None,
+        interpolation: str = "nearest",
+        fill: float | Sequence[float] = 0.0,
+        center: Sequence[float] | None = None,
+        *,
+        mask_fill: int = 0,
+        **options: Any,
+    ) -> Self:
+        """Rotate, translate, scale and shear by random amounts.
+
+        Parameters
+        ----------
+        degrees
+            Angle of up to so much either way, or between two, clockwise.
+        translate
+            Maximum shares of width and height.
+        scale
+            Smallest and largest factor.
+        shear
+            Degrees along x: up to so many either way, or between two; with four, between two along x and two along y.
+        interpolation
+            `"nearest"` or `"bilinear"`.
+        fill, mask_fill
+            Value outside of the image, and class outside of a mask.
+        center
+            What is rotated about, x and y in pixels. By default the center of the image.
+        """
+        return self.step(
+            "random_affine",
+            degrees=_listed(degrees),
+            translate=None if translate is None else list(translate),
+            scale=None if scale is None else list(scale),
+            shear=None if shear is None else _listed(shear),
+            interpolation=interpolation,
+            fill=_listed(fill),
+            mask_fill=mask_fill,
+            center=None if center is None else list(center),
+            **options,
+        )
+
+    def random_perspective(
+        self,
+        distortion_scale: float = 0.5,
+        p: float = 0.5,
+        interpolation: str = "bilinear",
+        fill: float | Sequence[float] = 0.0,
+        *,
+        mask_fill: int = 0,
+        **options: Any,
+    ) -> Self:
+        """Distort the perspective with probability `p`: corners move inwards by up to `distortion_scale` of half the size."""
+        return self.step(
+            "random_perspective",
+            distortion_scale=distortion_scale,
+            p=p,
+            interpolation=interpolation,
+            fill=_listed(fill),
+            mask_fill=mask_fill,
+            **options,
+        )
+
+    def random_apply(self, steps: Iterable[Mapping[str, Any]], p: float = 0.5, **options: Any) -> Self:
+        """Apply all of `steps` with probability `p`, else none: `random_apply(Steps().color_jitter(0.4), p=0.8)`."""
+        return self.step("random_apply", steps=[dict(step) for step in steps], p=p, **options)
+
+    def random_choice(
+        self, steps: Iterable[Mapping[str, Any]], p: Sequence[float] | None = None, **options: Any
+    ) -> Self:
+        """Apply one of `steps`, a `Steps`; `p` are their probabilities, compared with each other."""
+        return self.step(
+            "random_choice", steps=[dict(step) for step in steps], p=None if p is None else list(p), **options
+        )
+
+    def rand_augment(
+        self,
+        num_ops: int = 2,
+        magnitude: int = 9,
+        num_magnitude_bins: int = 31,
+        interpolation: str = "nearest",
+        fill: float | Sequence[float] | None = None,
+        **options: Any,
+    ) -> Self:
+        """RandAugment: `num_ops` random changes of one `magnitude`, below `num_magnitude_bins`."""
+        return self.step(
+            "rand_augment",
+            num_ops=num_ops,
+            magnitude=magnitude,
+            num_magnitude_bins=num_magnitude_bins,
+            interpolation=interpolation,
+            fill=None if fill is None else _listed(fill),
+            **options,
+        )
+
+    def trivial_augment_wide(
+        self,
+        num_magnitude_bins: int = 31,
+        interpolation: str = "nearest",
+        fill: float | Sequence[float] | None = None,
+        **options: Any,
+    ) -> Self:
+        """TrivialAugmentWide: one random change of random magnitude."""
+        return self.step(
+            "trivial_augment_wide",
+            num_magnitude_bins=num_magnitude_bins,
+            interpolation=interpolation,
+            fill=None if fill is None else _listed(fill),
+            **options,
+        )
+
+    def auto_augment(
+        self,
+        policy: str = "imagenet",
+        interpolation: str = "nearest",
+        fill: float | Sequence[float] | None = None,
+        **options: Any,
+    ) -> Self:
+        """AutoAugment: one of the 25 learned pairs of changes of `policy`, `"imagenet"`, `"cifar10"` or `"svhn"`."""
+        return self.step(
+            "auto_augment",
+            policy=policy,
+            interpolation=interpolation,
+            fill=None if fill is None else _listed(fill),
+            **options,
+        )
+
+    def aug_mix(
+        self,
+        severity: int = 3,
+        mixture_width: int = 3,
+        chain_depth: int = -1,
+        alpha: float = 1.0,
+        all_ops: bool = True,
+        interpolation: str = "bilinear",
+        fill: float | Sequence[float] | None = None,
+        **options: Any,
+    ) -> Self:
+        """AugMix: mix the image with what `mixture_width` chains of random changes make of it.
+
+        Parameters
+        ----------
+        severity
+            Maximum strength, 1 to 10.
+        chain_depth
+            Number of changes in a chain; -1 draws 1 to 3.
+        alpha
+            Parameter of the distribution of the weights.
+        all_ops
+            Include brightness, color, contrast and sharpness.
+        """
+        return self.step(
+            "aug_mix",
+            severity=severity,
+            mixture_width=mixture_width,
+            chain_depth=chain_depth,
+            alpha=alpha,
+            all_ops=all_ops,
+            interpolation=interpolation,
+            fill=None if fill is None else _listed(fill),
+            **options,
+        )
+
+    def five_crop(self, size: int | Sequence[int], **options: Any) -> Self:
+        """Cut out the four corners and the center, one sample each."""
+        return self.step("five_crop", size=size, **options)
+
+    def ten_crop(self, size: int | Sequence[int], vertical_flip: bool = False, **options: Any) -> Self:
+        """Cut out the four corners and the center, and each of them flipped, one sample each."""
+        return self.step("ten_crop", size=size, vertical_flip=vertical_flip, **options)
+
+
+class Steps(ImageSteps):
+    """Steps without a source, for `Pipeline.random_apply` and `Pipeline.random_choice`.
+
+    Each method returns a new object, as those of `Pipeline` do: `forebay.Steps().color_jitter(0.4).random_grayscale()`.
+    """
+
+    __slots__ = ("_steps",)
+
+    def __init__(self, steps: Iterable[Mapping[str, Any]] = ()) -> None:
+        self._steps = tuple(dict(step) for step in steps)
+
+    def step(self, op: str, **parameters: Any) -> Self:
+        """Add a step by its `op`, with the parameters of a pipeline file."""
+        given = {name: value for name, value in parameters.items() if value is not None}
+        return type(self)((*self._steps, {"op": op, **given}))
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter([dict(step) for step in self._steps])
+
+    def __len__(self) -> int:
+        return len(self._steps)
+
+    def __repr__(self) -> str:
+        return f"Steps({[step['op'] for step in self._steps]})"

@@ -1,0 +1,86 @@
+"""Epochs that do not have each sample once: subsets, weights, repeats."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import forebay
+import numpy
+import pytest
+
+PLAIN = forebay.Pipeline.files("**/*.jpg").decode().random_crop(32)
+
+
+def keys(loader: forebay.Loader) -> list[str]:
+    return [key for batch in loader for key in batch["key"]]
+
+
+def test_a_subset_has_its_samples(photos: Path) -> None:
+    everything = keys(forebay.Loader(PLAIN, data=photos))
+    loader = forebay.Loader(PLAIN, data=photos, subset=[4, 0, 49], batch_size=2)
+    assert keys(loader) == [everything[0], everything[4], everything[49]]
+    assert loader.samples == 3 and len(loader) == 2
+    shuffled = forebay.Loader(PLAIN, data=photos, subset=range(20, 40), shuffle=True, epochs=2)
+    assert Counter(keys(shuffled)) == dict.fromkeys(everything[20:40], 2)
+
+
+def test_weights_balance_classes(photos: Path) -> None:
+    labels = [label for batch in forebay.Loader(PLAIN, data=photos) for label in batch["label"]]
+    labels[:20] = [7] * 20
+    weights = forebay.balanced_weights(labels)
+    assert sum(weights) == pytest.approx(1) and weights[0] == pytest.approx(1 / 60)
+    loader = forebay.Loader(PLAIN, data=photos, weights=weights, replacement=True, num_samples=3000, seed=1, shuffle=True)
+    everything = keys(forebay.Loader(PLAIN, data=photos))
+    counts = Counter(keys(loader))
+    assert counts.total() == 3000
+    assert 900 < sum(counts[key] for key in everything[:20]) < 1100
+    without = forebay.Loader(PLAIN, data=photos, weights=[1] * 10 + [0] * 40, num_samples=10)
+    assert keys(without) == everything[:10]
+
+
+def test_repeats_come_with_other_draws(photos: Path) -> None:
+    loader = forebay.Loader(PLAIN, data=photos, repeats=2, shuffle=True, seed=4, batch_size=50)
+    (batch,) = loader
+    counts = Counter(batch["key"])
+    assert set(counts.values()) == {2} and len(counts) == 25
+    pairs = [[image for image, other in zip(batch["image"], batch["key"], strict=True) if other == key] for key in counts]
+    assert sum((one != two).any() for one, two in pairs) > 20
+    (again,) = forebay.Loader(PLAIN, data=photos, repeats=2, shuffle=True, seed=4, batch_size=50, threads=1)
+    assert again["key"] == batch["key"] and (again["image"] == batch["image"]).all()
+
+
+def test_ranks_share_and_resume_a_drawn_epoch(photos: Path) -> None:
+    def options(**more: object) -> forebay.Loader:
+        draw = {"weights": numpy.arange(50), "replacement": True, "num_samples": 60, "seed": 2, "shuffle": True}
+        return forebay.Loader(PLAIN, data=photos, batch_size=10, **draw, **more)  # type: ignore[arg-type]
+
+    whole = keys(options())
+    ranks = [keys(options(rank=rank, world_size=2)) for rank in range(2)]
+    assert Counter(ranks[0] + ranks[1]) == Counter(whole)
+    loader = options()
+    iterator = iter(loader)
+    next(iterator)
+    state = loader.state_dict()
+    rest = options()
+    rest.load_state_dict(state)
+    assert keys(rest) == whole[10:]
+    other = forebay.Loader(PLAIN, data=photos, batch_size=10, seed=2, shuffle=True)
+    with pytest.raises(forebay.UsageError, match="other data"):
+        other.load_state_dict(state)
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"weights": [1.0]}, "1 weights for 50 samples"),
+        ({"weights": [-1.0] * 50}, "negative"),
+        ({"subset": [50]}, "sample 50 of 50"),
+        ({"subset": [1, 1]}, "twice"),
+        ({"num_samples": 51}, "51 samples of 50 without replacement"),
+        ({"repeats": 2, "cache": "1GB"}, "each epoch draws others"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(photos: Path, options: dict[str, object], problem: str) -> None:
+    with pytest.raises(forebay.UsageError, match=problem):
+        list(forebay.Loader(PLAIN, data=photos, **options))  # type: ignore[arg-type]
