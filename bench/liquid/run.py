@@ -165,6 +165,8 @@ Wanted: PNG and raw at least 2.2 times PNG alone with the page cache, with L3 at
 {comparison}
 ## What is read, by memory
 
+Of `page`, what was asked of it: how much it had shows in the rate alone.
+
 {thrash}
 ## The linear program beside measurements
 

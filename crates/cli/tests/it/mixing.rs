@@ -47,6 +47,9 @@ fn a_mix_is_chosen_built_and_loaded() {
     let found = forebay(here, "inspect dataset --verify --json").json();
     assert_eq!((found["kind"].as_str(), found["seed"].as_u64()), (Some("mix"), Some(3)), "{found:#}");
     assert_keys(&found["formats"][1], "strategy share folder samples bytes shards");
+    assert!(forebay(here, "inspect dataset/mix.json --json").json()["formats"] == found["formats"]);
+    assert!(forebay(here, "export dataset tars").error(2).contains("dataset/format-00`"));
+    assert_eq!(forebay(here, "load dataset/format-01 --json").json()["samples"], 30);
     let text = forebay(here, "inspect dataset");
     assert!(text.text().contains("decoded+png") && text.stdout.contains("format-01"), "{text:?}");
 

@@ -14,6 +14,7 @@ use forebay_storage::{BufferPool, Folder, PooledBuffer, Storage};
 
 use super::Skipped;
 use super::manifest::{DICTIONARY_FILE, MANIFEST_BYTES_MAX, MANIFEST_FILE, Manifest};
+use super::mix::MIX_FILE;
 use super::sealed::checksum;
 use super::tables::Tables;
 use crate::error::{Error, Result};
@@ -63,7 +64,14 @@ impl Dataset {
         let text = root.storage().read_file(&path, MANIFEST_BYTES_MAX).map_err(|error| {
             // Where the folder itself is not there, that is what is wrong.
             if error.kind() == ErrorKind::NotFound && matches!(root.storage().is_taken(root.path()), Ok(true)) {
-                let problem = format!("`{}` is no data set: it has no `{MANIFEST_FILE}`", root.path().display());
+                let folder = root.path().display();
+                if matches!(root.storage().is_taken(&root.file(MIX_FILE)), Ok(true)) {
+                    let problem =
+                        format!("`{folder}` is a data set in several formats, and one in one format is needed here");
+                    let remedy = format!("name the folder of one of them, such as `{folder}/format-00`");
+                    return Error::Usage { problem, remedy };
+                }
+                let problem = format!("`{folder}` is no data set: it has no `{MANIFEST_FILE}`");
                 let remedy = "build one with `forebay build`; a build that was interrupted goes on when run again";
                 return Error::Usage { problem, remedy: remedy.to_owned() };
             }

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use forebay_engine::data::Manifest;
+use forebay_engine::data::{Manifest, MixManifest};
 use forebay_pipeline::Pipeline;
 use forebay_plan::{Plan, Profile};
 use serde::Serialize;
 
-use super::{Outcome, dataset, unknown};
+use super::{Outcome, dataset, mix, unknown};
 use crate::commands::profile::summary;
 use crate::error::{Error, Result};
 use crate::output::{Align, Page, Table};
@@ -85,8 +85,11 @@ impl PipelineFound {
 pub(super) fn json(path: &Path, text: &str, verify: bool, record: Option<u64>) -> Result<Outcome> {
     let document: serde_json::Value = serde_json::from_str(text)
         .map_err(|error| Error::Format { path: path.to_owned(), problem: format!("is no JSON: {error}") })?;
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if document.get("format").is_some_and(|format| format == MixManifest::FORMAT) {
+        return Ok(Outcome::Mix(mix::inspect(folder, verify)?));
+    }
     if document.get("format").is_some_and(|format| format == Manifest::FORMAT) {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         return Ok(Outcome::Dataset(Box::new(dataset::inspect(folder, verify, record)?)));
     }
     if document.get("chosen").is_some() {
