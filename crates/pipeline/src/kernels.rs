@@ -8,7 +8,7 @@
 
 mod pixels;
 
-pub(crate) use pixels::{gray, scaled, solarized};
+pub(crate) use pixels::{gray_level, scaled, solarized};
 use pixels::{
     gray_sum_body, saturate_body, scale_body, sharpen_row_body, solarize_body, turn_hue_body, weigh_row_body,
     weigh_rows_body,

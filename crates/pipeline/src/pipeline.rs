@@ -283,10 +283,9 @@ fn schema_after(mut schema: Schema, step: &Step) -> std::result::Result<Schema, 
     for (index, field) in step.fields.iter().enumerate() {
         let misfit = |expected: &str, found: String| (field.clone(), expected.to_owned(), found);
         let kind = schema.field(field).ok_or_else(|| misfit("that field", format!("only {schema}")))?;
-        let rides_along = kind.as_boxes().is_some() || kind.as_keypoints().is_some();
-        if index == 0 && rides_along && is_geometric(step) {
-            let expected = "the image that the boxes or key points are on first in `fields`";
-            return Err(misfit(expected, kind.to_string()));
+        let rider = kind.as_boxes().map(|_| "boxes").or_else(|| kind.as_keypoints().map(|_| "key points"));
+        if let Some(rider) = rider.filter(|_| index == 0 && is_geometric(step)) {
+            return Err(misfit(&format!("the image that the {rider} are on first in `fields`"), kind.to_string()));
         }
         let output = match &step.action {
             Action::Transform(transform) => transform.output_type(kind),

@@ -14,14 +14,26 @@ pub(crate) fn solarized(value: u8, threshold: f32) -> u8 {
 
 /// The gray level of a pixel, before it is cut off.
 #[inline(always)]
-pub(crate) fn gray([r, g, b]: [u8; 3]) -> f32 {
+fn gray([r, g, b]: [u8; 3]) -> f32 {
     f32::from(r) * 0.2989 + f32::from(g) * 0.587 + f32::from(b) * 0.114
 }
 
-/// Clamped first, so that the conversion is one instruction of a vector.
+/// The gray level of a pixel.
+#[inline(always)]
+pub(crate) fn gray_level(pixel: [u8; 3]) -> u8 {
+    truncated(gray(pixel))
+}
+
+/// Numbers of this size have no fraction: what is added to it is rounded.
+const WHOLE: f32 = 12_582_912.0;
+
+/// Nearly a half: taken away before rounding, it cuts off, and leaves whole numbers as they are.
+const NEARLY_HALF: f32 = 0.499_99;
+
+/// Clamped, and cut off by an addition: a conversion that minds numbers out of range is many instructions of a vector.
 #[inline(always)]
 fn truncated(value: f32) -> u8 {
-    value.clamp(0.0, 255.0) as i32 as u8
+    (value.clamp(0.0, 255.0) - NEARLY_HALF + WHOLE).to_bits() as u8
 }
 
 #[inline(always)]
@@ -41,7 +53,7 @@ pub(super) fn solarize_body(from: &[u8], to: &mut [u8], threshold: f32) {
 pub(super) fn gray_sum_body(from: &[u8], sum: &mut u64) {
     // So many pixels at once that a block's sum stays below 2³².
     for block in from.chunks(3 << 16) {
-        let levels = block.as_chunks::<3>().0.iter().map(|pixel| gray(*pixel) as i32 as u32);
+        let levels = block.as_chunks::<3>().0.iter().map(|pixel| u32::from(gray_level(*pixel)));
         *sum += u64::from(levels.sum::<u32>());
     }
 }
@@ -78,7 +90,7 @@ fn by_blocks(from: &[u8], to: &mut [u8], compute: impl Fn([f32; 3]) -> [u8; 3]) 
 #[inline(always)]
 pub(super) fn saturate_body(from: &[u8], to: &mut [u8], factor: f32) {
     by_blocks(from, to, |[r, g, b]| {
-        let gray = (r * 0.2989 + g * 0.587 + b * 0.114) as i32 as f32;
+        let gray = (r * 0.2989 + g * 0.587 + b * 0.114 - NEARLY_HALF + WHOLE) - WHOLE;
         let gray = gray * (1.0 - factor);
         [r, g, b].map(|value| truncated(value * factor + gray))
     });

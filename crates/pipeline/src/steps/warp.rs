@@ -134,8 +134,8 @@ fn nearest_bytes(projection: &Projection, from: &[u8], to: &mut [u8], size: [usi
 fn nearest<P: Copy>(projection: &Projection, from: &[P], to: &mut [P], [height, width]: [usize; 2], fill: P) {
     for (y, to) in to.chunks_exact_mut(width.max(1)).enumerate() {
         projection.along_row(y, width, |x, u, v| {
-            let (column, row) = (u.round_ties_even(), v.round_ties_even());
-            // Negative numbers, and what is no number, become far too large ones.
+            // Rounded by an addition: without SSE4.1 the function is a call.
+            let (column, row) = ((u + WHOLE) - WHOLE, (v + WHOLE) - WHOLE);
             let inside = column >= 0.0 && row >= 0.0 && column < width as f32 && row < height as f32;
             to[x] = if inside { from[row as usize * width + column as usize] } else { fill };
         });
@@ -161,9 +161,9 @@ fn bilinear<P: Copy, const N: usize>(
                 to[x] = outside;
                 return;
             }
-            let (left, top) = (u.floor(), v.floor());
-            let (right_share, bottom_share) = (u - left, v - top);
-            let (left, top) = (left as isize, top as isize);
+            // Above −1, so that cutting off what is one larger is rounding down.
+            let (left, top) = ((u + 1.0) as i32 as isize - 1, (v + 1.0) as i32 as isize - 1);
+            let (right_share, bottom_share) = (u - left as f32, v - top as f32);
             let mut sums = [0.0; N];
             if left >= 0 && top >= 0 && (left as usize) + 1 < width && (top as usize) + 1 < height {
                 let at = top as usize * width + left as usize;
@@ -195,6 +195,9 @@ fn bilinear<P: Copy, const N: usize>(
         });
     }
 }
+
+/// Numbers of this size have no fraction: what is added to it is rounded, to even where it is between two.
+const WHOLE: f32 = 12_582_912.0;
 
 fn rounded(value: f32) -> u8 {
     (value + 0.5) as u8

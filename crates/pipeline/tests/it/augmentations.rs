@@ -425,6 +425,21 @@ fn key_points_follow() {
 }
 
 #[test]
+fn boxes_and_key_points_need_their_image_first() {
+    for (columns, what) in [(4, "boxes"), (3, "key points")] {
+        let toml = format!(
+            "name = \"x\"\n[source]\nfields = [{{ field = \"found\", from = \"{{stem}}.npy\" }}]\n\
+             [[step]]\nop = \"decode\"\n[[step]]\nop = \"decode_npy\"\nfields = [\"found\"]\nstage = \"read\"\ntype = \"float32[?, {columns}]\"\n\
+             [[step]]\nop = \"random_rotation\"\ndegrees = 5\nfields = [\"found\", \"image\"]\n"
+        );
+        let refused = Pipeline::from_toml("x", &toml).unwrap_err().to_string();
+        assert!(refused.contains(&format!("needs the image that the {what} are on first in `fields`")), "{refused}");
+        let fields = toml.replace("[\"found\", \"image\"]", "[\"image\", \"found\"]");
+        Pipeline::from_toml("x", &fields).unwrap();
+    }
+}
+
+#[test]
 fn what_cannot_be_within_a_step_is_refused() {
     let refused = |steps: &str| {
         let toml = format!("name = \"x\"\n[[step]]\nop = \"decode\"\n[[step]]\nop = \"random_apply\"\nsteps = {steps}");

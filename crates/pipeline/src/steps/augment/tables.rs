@@ -112,7 +112,7 @@ impl Tables {
             let [red, green, blue] = &self.tables;
             for &[r, g, b] in from.as_chunks::<3>().0 {
                 let pixel = [red[usize::from(r)], green[usize::from(g)], blue[usize::from(b)]];
-                sum += u64::from(kernels::gray(pixel) as u8);
+                sum += u64::from(kernels::gray_level(pixel));
             }
         }
         (sum as f64 / (from.len() / channels).max(1) as f64) as f32
