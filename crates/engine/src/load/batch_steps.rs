@@ -3,8 +3,8 @@
 use forebay_pipeline::{Action, BatchColumn, BatchTransform, Random, RngKey};
 use std::sync::Arc;
 
-use super::{Online, Steps};
 use super::batch::{Batch, Column};
+use super::{Online, Steps};
 
 /// What is done to a batch: each step, its number in the pipeline and its fields.
 pub(super) struct BatchSteps {
