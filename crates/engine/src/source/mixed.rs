@@ -8,7 +8,7 @@ use forebay_pipeline::{Pipeline, Sample, Strategy};
 use forebay_storage::{Folder, Storage};
 
 use super::{Block, Failed, Fetched, Shards, Source};
-use crate::data::{Content, Dataset, MixManifest, Skipped};
+use crate::data::{Content, Dataset, MIX_FILE, MixManifest, Skipped};
 use crate::error::{Error, Result};
 use crate::load::OnError;
 
@@ -56,6 +56,15 @@ impl Mixed {
                 return Err(Error::Format { path, problem });
             }
             let dataset = Dataset::open_on_error(folder, on_error)?;
+            let kept = dataset.manifest();
+            let is_described = (kept.samples, kept.bytes) == (entry.samples, entry.bytes)
+                && kept.strategy.to_string() == entry.strategy
+                && (&kept.pipeline, &kept.classes) == (&manifest.pipeline, &manifest.classes);
+            if !is_described {
+                let problem =
+                    format!("does not describe the data set in `{}`, as a mix that was built does", entry.folder);
+                return Err(Error::Format { path: root.file(MIX_FILE), problem });
+            }
             formats.push(Shards::new(Arc::new(dataset), Arc::clone(storage)));
         }
         let mut first = Vec::new();

@@ -11,7 +11,9 @@ use forebay_engine::source::{Mixed, Source, open_dataset};
 use forebay_pipeline::{Pipeline, Strategy};
 use tempfile::TempDir;
 
-use crate::support::{FailsAfter, SMALL, TILES, built, files, list, local, options, photos, pipeline, shards};
+use crate::support::{
+    FailsAfter, SMALL, TILES, built, files, list, local, options, photos, pipeline, resealed, shards,
+};
 
 const MIX: [(&str, f64); 2] = [("decoded+png", 0.3), ("decoded", 0.7)];
 
@@ -137,6 +139,29 @@ fn a_mix_leaves_alone_what_is_not_its_own() {
     assert!(refused(&other, true, output.path()).contains("notes.txt"));
     let (single, _) = built(&pipeline, "decoded", photos.path(), 2);
     assert!(refused(&other, true, single.path()).contains("in one format"));
+}
+
+/// A manifest that agrees with itself, and has a checksum that is right, but is not of these data sets.
+#[test]
+fn a_manifest_that_does_not_describe_its_data_sets_is_refused() {
+    let photos = photos(20);
+    let (output, report) = built_mix(&MIX, photos.path());
+    let path = output.path().join("mix.json");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let open = |text: &str| {
+        std::fs::write(&path, resealed(text)).unwrap();
+        Mixed::open(output.path(), &local(), OnError::Fail).map(|_| ()).map_err(|error| error.to_string())
+    };
+    open(&text).unwrap();
+    let assignment = &report.manifest.assignment;
+    let [first, second] = [0, 1].map(|format| report.manifest.formats[format].samples);
+    let moved = text
+        .replace(assignment, &assignment.replacen('0', "1", 1))
+        .replace(&format!("\"samples\": {first},"), &format!("\"samples\": {},", first - 1))
+        .replace(&format!("\"samples\": {second},"), &format!("\"samples\": {},", second + 1));
+    for wrong in [moved, text.replace("\"strategy\": \"decoded\"", "\"strategy\": \"resized\"")] {
+        assert!(open(&wrong).unwrap_err().contains("does not describe the data set in `format-0"), "{wrong}");
+    }
 }
 
 #[test]
