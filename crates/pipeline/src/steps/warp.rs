@@ -59,8 +59,12 @@ impl Warp {
             return;
         }
         let fill = self.fill.map(|fill| std::array::from_fn(|channel| fill[channel]));
-        let float = |pixel: &[u8; N]| pixel.map(f32::from);
-        bilinear(&self.projection, from, to, [height, width], fill, float, |pixel| pixel.map(rounded));
+        let pixels = Pixels {
+            float: |pixel: &[u8; N]| pixel.map(f32::from),
+            made: |pixel: [f32; N]| pixel.map(rounded),
+            between: weighted,
+        };
+        bilinear(&self.projection, from, to, [height, width], fill, &pixels);
     }
 
     /// Warps a picture of any type that `bilinear` can do, or of every type to the nearest.
@@ -100,7 +104,19 @@ impl Warp {
         let to = to.as_chunks_mut::<4>().0.as_chunks_mut::<N>().0;
         let fill = self.fill.map(|fill| std::array::from_fn(|channel| fill[channel]));
         let float = |pixel: &[[u8; 4]; N]| pixel.map(f32::from_le_bytes);
-        bilinear(&self.projection, from, to, size, fill, float, |pixel| pixel.map(f32::to_le_bytes));
+        let pixels = Pixels {
+            float,
+            made: |pixel: [f32; N]| pixel.map(f32::to_le_bytes),
+            between: |corners: [&[[u8; 4]; N]; 4], [right, bottom]: [f32; 2]| {
+                let corners = corners.map(float);
+                std::array::from_fn(|channel| {
+                    let [a, b, c, d] = corners.map(|corner| corner[channel]);
+                    let (upper, lower) = (a + (b - a) * right, c + (d - c) * right);
+                    (upper + (lower - upper) * bottom).to_le_bytes()
+                })
+            },
+        };
+        bilinear(&self.projection, from, to, size, fill, &pixels);
     }
 }
 
@@ -142,17 +158,46 @@ fn nearest<P: Copy>(projection: &Projection, from: &[P], to: &mut [P], [height, 
     }
 }
 
+/// How pixels `P` of `N` channels are worked on.
+struct Pixels<F, M, B> {
+    /// `&P` to numbers.
+    float: F,
+    /// And back.
+    made: M,
+    /// The pixel between four, upper left, upper right, lower left and lower right, by the shares of the right and of the lower ones.
+    between: B,
+}
+
+/// Bits of a share: what it is off by is less than an eighth of a level.
+const SHARE_BITS: u32 = 11;
+
+/// The pixel between four, in whole numbers, without a conversion of each value.
+fn weighted<const N: usize>(corners: [&[u8; N]; 4], shares: [f32; 2]) -> [u8; N] {
+    const ONE: u32 = 1 << SHARE_BITS;
+    let [right, bottom] = shares.map(|share| (share * ONE as f32 + 0.5) as i32 as u32);
+    let (left, top) = (ONE - right, ONE - bottom);
+    let weights = [left * top, right * top, left * bottom, right * bottom];
+    std::array::from_fn(|channel| {
+        let sum: u32 = (0..4).map(|corner| u32::from(corners[corner][channel]) * weights[corner]).sum();
+        ((sum + (1 << (2 * SHARE_BITS - 1))) >> (2 * SHARE_BITS)) as u8
+    })
+}
+
 /// Each pixel of `to` is made of the four of `from` around the place it comes from, as `grid_sample` makes it: what of them is
 /// outside counts as 0. With a `fill`, torchvision weighs the result with the share that is inside once more.
-fn bilinear<P: Copy, const N: usize>(
+fn bilinear<P, const N: usize, F, M, B>(
     projection: &Projection,
     from: &[P],
     to: &mut [P],
     [height, width]: [usize; 2],
     fill: Option<[f32; N]>,
-    float: impl Fn(&P) -> [f32; N],
-    made: impl Fn([f32; N]) -> P,
-) {
+    Pixels { float, made, between }: &Pixels<F, M, B>,
+) where
+    P: Copy,
+    F: Fn(&P) -> [f32; N],
+    M: Fn([f32; N]) -> P,
+    B: Fn([&P; 4], [f32; 2]) -> P,
+{
     let outside = made(fill.unwrap_or([0.0; N]));
     for (y, to) in to.chunks_exact_mut(width.max(1)).enumerate() {
         projection.along_row(y, width, |x, u, v| {
@@ -164,19 +209,13 @@ fn bilinear<P: Copy, const N: usize>(
             // Above −1, so that cutting off what is one larger is rounding down.
             let (left, top) = ((u + 1.0) as i32 as isize - 1, (v + 1.0) as i32 as isize - 1);
             let (right_share, bottom_share) = (u - left as f32, v - top as f32);
-            let mut sums = [0.0; N];
             if left >= 0 && top >= 0 && (left as usize) + 1 < width && (top as usize) + 1 < height {
                 let at = top as usize * width + left as usize;
                 let (above, below) = (&from[at..at + 2], &from[at + width..at + width + 2]);
-                let corners = [float(&above[0]), float(&above[1]), float(&below[0]), float(&below[1])];
-                for (channel, sum) in sums.iter_mut().enumerate() {
-                    let [a, b, c, d] = corners.map(|corner| corner[channel]);
-                    let (upper, lower) = (a + (b - a) * right_share, c + (d - c) * right_share);
-                    *sum = upper + (lower - upper) * bottom_share;
-                }
-                to[x] = made(sums);
+                to[x] = between([&above[0], &above[1], &below[0], &below[1]], [right_share, bottom_share]);
                 return;
             }
+            let mut sums = [0.0; N];
             let mut inside = 0.0;
             for (row, down) in [(top, 1.0 - bottom_share), (top + 1, bottom_share)] {
                 for (column, across) in [(left, 1.0 - right_share), (left + 1, right_share)] {
