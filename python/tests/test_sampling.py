@@ -78,7 +78,7 @@ def test_ranks_share_and_resume_a_drawn_epoch(photos: Path) -> None:
         ({"subset": [50]}, "sample 50 of 50"),
         ({"subset": [1, 1]}, "twice"),
         ({"num_samples": 51}, "51 samples of 50 without replacement"),
-        ({"repeats": 2, "cache": "1GB"}, "each epoch draws others"),
+        ({"repeats": 2, "cache": "1GB"}, "each epoch draws other samples"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(photos: Path, options: dict[str, object], problem: str) -> None:
