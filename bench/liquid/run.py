@@ -136,6 +136,14 @@ def truth(bench: Bench) -> list[dict[str, Any]]:
     return rows
 
 
+def processor() -> str:
+    """The name of the processor, as the system has it."""
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()
+
+
 def table(head: list[str], rows: list[list[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
@@ -154,7 +162,7 @@ def page(bench: Bench, share: float, compared: list[dict[str, Any]], curves: lis
     storages = ", ".join(f"{name} `{what}`" for name, what in STORAGES.items())
     return f"""# Liquid: mixes of formats, and caches
 
-Regenerate with `make bench-liquid`. {datetime.date.today()}, on {os.cpu_count()} cores, {platform.machine()}. {bench.samples} photos of `forebay demo`, decoded and cropped at
+Regenerate with `make bench-liquid`. {datetime.date.today()}, {processor()}, {os.cpu_count()} cores. {bench.samples} photos of `forebay demo`, decoded and cropped at
 random; {bench.epochs} epochs, of which the first is left out. Storages are local files, slowed down: {storages}. Memory holds {share:.0%} of the PNG data set
 unless said otherwise; the page cache is a simulated one of that size.
 
