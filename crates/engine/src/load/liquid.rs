@@ -112,6 +112,9 @@ impl LiquidOrder {
                 (shuffled(blocks.clone(), &mut random).into_iter(), None)
             })
             .collect();
+        // Of each format, how many samples the streams so far have: what one of them keeps is carried, so that small parts add up.
+        let mut before = vec![0; counts.len()];
+        let kept_of = |samples: u64| (hit_ratio * samples as f64).round() as u64;
         let streams = (0..count).map(|stream| {
             let samples = samples.saturating_sub(stream).div_ceil(count);
             let mut mine = vec![0; counts.len()];
@@ -122,7 +125,10 @@ impl LiquidOrder {
                 let bytes: u64 = blocks.iter().map(|block| block.bytes).sum();
                 let share = bytes as f64 / sizes.bytes.max(1) as f64;
                 let drawn = Drawn { ordering, stream, format, phase };
-                let part = drawn.format(blocks, hit_ratio, (window_bytes as f64 * share) as u64, &mut windows);
+                let before = &mut before[format as usize];
+                let kept = kept_of(*before + mine) - kept_of(*before);
+                *before += mine;
+                let part = drawn.format(blocks, kept, (window_bytes as f64 * share) as u64, &mut windows);
                 (mine, part)
             });
             let (mine, formats): (Vec<u64>, Vec<Format>) = parts.unzip();
@@ -196,10 +202,9 @@ struct Drawn {
 }
 
 impl Drawn {
-    /// The lanes of `blocks`.
-    fn format(&self, blocks: Vec<Block>, hit_ratio: f64, window_bytes: u64, windows: &mut Vec<(u64, u64)>) -> Format {
+    /// The lanes of `blocks`, of which the buffer holds `kept` samples.
+    fn format(&self, blocks: Vec<Block>, kept: u64, window_bytes: u64, windows: &mut Vec<(u64, u64)>) -> Format {
         let samples: u64 = blocks.iter().map(Block::len).sum();
-        let kept = (hit_ratio * samples as f64).round() as u64;
         let epoch = self.ordering.epoch;
         // Nothing comes from before the first epoch.
         let now = if epoch == 0 { vec![0; blocks.len()] } else { self.buffer(&blocks, kept, epoch) };

@@ -325,3 +325,17 @@ fn the_quality_of_the_shuffle() {
         assert!(*distance > 0.9 * full_distance && *entropy > 0.9 * full_entropy, "{name}: {distance}, {entropy}");
     }
 }
+
+/// A buffer that is less than a sample of each stream is used all the same.
+#[test]
+fn what_streams_keep_of_a_small_buffer_adds_up() {
+    let formats = vec![(600, 4, 1000), (400, 4, 3000)];
+    let case = Case { formats, buffer: 0.05, window_bytes: 900_000, streams: 128, seed: 3 };
+    assert!(case.order(0).streams() > 50, "{}", case.order(0).streams());
+    let mut buffer = HashSet::new();
+    case.play(0, &mut buffer);
+    let bytes: u64 = buffer.iter().map(|&sample| case.bytes_of(sample)).sum();
+    let wanted = case.formats().buffer_bytes;
+    assert!(bytes > wanted * 3 / 4 && bytes <= wanted, "{bytes} of {wanted}");
+    assert_eq!(case.play(1, &mut buffer).hits.iter().filter(|hit| **hit).count(), buffer.len());
+}
