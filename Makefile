@@ -3,7 +3,7 @@
 # make help    the rest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test sanitize lint unit book package fuzz fuzz-corpus python-wheel python-dev python-test wheels test-torch bench bench-l3 bench-domains bench-presto bench-compression bench-liquid bench-augmentations bench-truth bench-peers clean
+.PHONY: help setup build demo test sanitize lint unit book package fuzz fuzz-corpus python-wheel python-dev python-test wheels test-torch bench bench-l3 bench-domains bench-presto bench-compression bench-liquid bench-dl2 bench-augmentations bench-truth bench-peers clean
 SHELL := bash
 
 # Of processor time, for each target. Where a longer run is wanted: make fuzz FUZZ_SECONDS=3600
@@ -57,7 +57,7 @@ book: setup ## The documentation site, in target/book
 	tools/book.sh
 
 package: setup ## The crates that stand on their own, as they would be published
-	cargo package --quiet --allow-dirty -p forebay-l3 -p forebay-jpeg
+	cargo package --quiet --allow-dirty -p forebay-l3 -p forebay-jpeg -p forebay-png
 
 python-test: python-dev ## Build the Python package, install it into .venv, and test it there
 	.venv/bin/mypy
@@ -99,6 +99,10 @@ bench-compression: build ## What the planner compresses with beside a study of a
 # Options go to the script: make bench-liquid LIQUID='--samples 200 --epochs 3'
 bench-liquid: build ## Mixes of formats and their buffer beside one format, MinIO and the page cache
 	.venv/bin/python bench/liquid/run.py $(LIQUID)
+
+# Options go to the script: make bench-dl2 DL2='--only diagnose --small'
+bench-dl2: build ## Diagnosed stalls beside constructed ones
+	.venv/bin/python bench/dl2/run.py $(DL2)
 
 # Options go to the script: make bench-truth TRUTH='--only cv --settings ssd'
 bench-truth: build ## What profiles say beside what independent loads give

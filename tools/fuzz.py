@@ -52,6 +52,7 @@ SHARED = {
     "tfrecord": ["golden"],
     "image": ["malformed/pngsuite", "malformed/go-fuzz-jpeg", "malformed/go-fuzz-webp", "codec/pngsuite"],
     "jpeg": ["malformed/go-fuzz-jpeg", "codec/jpeg-variants"],
+    "png": ["malformed/pngsuite", "codec/pngsuite"],
 }
 OWN = {
     "signal": ["crates/codec/tests/golden"],

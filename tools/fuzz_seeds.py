@@ -100,7 +100,8 @@ def pngs() -> None:
             for interlaced in [False, True]:
                 for number, size in enumerate([(1, 1), (9, 7), (33, 5)]):
                     file = png(color, depth, interlaced, size)
-                    write("image", f"{color}-{depth}-{interlaced}-{number}.png", file)
+                    for target in ("image", "png"):
+                        write(target, f"{color}-{depth}-{interlaced}-{number}.png", file)
                     if color in (0, 3):
                         write("arrays", f"{color}-{depth}-{interlaced}-{number}.png", file)
     extras = {

@@ -10,7 +10,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 triple=$(rustc -vV | sed -n 's/^host: //p')
-unsafe=(-p forebay-allocator -p forebay-jpeg -p forebay-l3 -p forebay-codec -p forebay-pipeline)
+unsafe=(-p forebay-allocator -p forebay-jpeg -p forebay-l3 -p forebay-png -p forebay-codec -p forebay-pipeline)
 
 sanitized() { # KIND, then cargo's arguments
     local kind=$1
@@ -45,7 +45,7 @@ for tool in "${@:-address thread valgrind}"; do
         case $one in
         address) address ;;
         thread) thread ;;
-        valgrind) for room in forebay-allocator forebay-jpeg forebay-l3; do valgrind_on "$room"; done ;;
+        valgrind) for room in forebay-allocator forebay-jpeg forebay-l3 forebay-png; do valgrind_on "$room"; done ;;
         *) echo "no tool \`$one\`: address, thread, valgrind" >&2 && exit 2 ;;
         esac
     done

@@ -1,4 +1,4 @@
-//! Text that a folder may hold: pipeline files, manifests of data sets, profiles, plans. What a text is, its parsers say.
+//! Text that a folder may hold: pipeline files, manifests of data sets, profiles, plans, annotations. What a text is, its parsers say.
 #![no_main]
 
 use std::path::Path;
@@ -7,6 +7,7 @@ use std::sync::LazyLock;
 use forebay_engine::data::{Dataset, MANIFEST_FILE, MIX_FILE, Manifest, MixManifest};
 use forebay_engine::load::OnError;
 use forebay_engine::source::open_dataset;
+use forebay_pipeline::steps::CocoBoxes;
 use forebay_pipeline::{Pipeline, Strategy};
 use forebay_plan::{Objective, Plan, Profile, analyze, mix, mix_formats, mix_limits, plan};
 use libfuzzer_sys::fuzz_target;
@@ -41,6 +42,11 @@ fuzz_target!(|text: &str| {
         assert!((found.shares.iter().map(|share| share.share).sum::<f64>() - 1.0).abs() < 1e-3);
     }
     let _ = Plan::parse(text);
+    if let Ok(boxes) = CocoBoxes::parse(text.as_bytes()) {
+        for [left, top, right, bottom, _] in boxes.of(text, true).into_iter().flatten() {
+            assert!(left < right && top < bottom && right.is_finite() && bottom.is_finite());
+        }
+    }
     if serde_json::from_str::<MixManifest>(text).is_ok() {
         let folder = Path::new(&*FOLDER);
         std::fs::write(folder.join(MIX_FILE), sealed(text)).expect("the temporary folder can be written to");

@@ -15,9 +15,13 @@ and streams batches::
 The manual is docs/python.md.
 """
 
+from ._advise import Advice, advise
+from ._budget import Budget, Variant, budget
+from ._codec import AppliedCodec, apply_codec
 from ._comparison import Comparison, compare
 from ._decode import decode
 from ._demo import DemoData, demo_data
+from ._diagnose import Diagnosis, diagnose
 from ._errors import (
     AccessError,
     DataError,
@@ -37,19 +41,26 @@ from ._native import __version__
 from ._objective import Prices, WhatIf
 from ._pipeline import Pipeline
 from ._planning import Analysis, Plan, Profile, plan
-from ._sampling import balanced_weights
+from ._regimen import Regimen, Stage, SuccessiveHalving, Trial
+from ._sampling import balanced_weights, stratified_subset
 from ._stats import Cached, Skipped, Stats
 from ._steps import Steps
+from ._study import Run, Study, study
+from ._watch import Watch, watch
 from ._work import Dataset, build, profile
 
 __all__ = [
     "AccessError",
+    "Advice",
     "Analysis",
+    "AppliedCodec",
+    "Budget",
     "Cached",
     "Comparison",
     "DataError",
     "Dataset",
     "DemoData",
+    "Diagnosis",
     "Error",
     "FileList",
     "InternalError",
@@ -62,19 +73,34 @@ __all__ = [
     "Plan",
     "Prices",
     "Profile",
+    "Regimen",
+    "Run",
     "Skipped",
+    "Stage",
     "Stats",
     "Steps",
     "StorageError",
+    "Study",
+    "SuccessiveHalving",
+    "Trial",
     "UnsupportedError",
     "UsageError",
+    "Variant",
+    "Watch",
     "WhatIf",
     "__version__",
+    "advise",
+    "apply_codec",
     "balanced_weights",
+    "budget",
     "build",
     "compare",
     "decode",
     "demo_data",
+    "diagnose",
     "plan",
     "profile",
+    "stratified_subset",
+    "study",
+    "watch",
 ]

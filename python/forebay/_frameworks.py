@@ -11,7 +11,7 @@ import numpy
 from . import _native
 from ._errors import UsageError
 
-__all__ = ["converter"]
+__all__ = ["as_numpy", "converter"]
 
 
 def converter(framework: str, pin_memory: bool = False) -> Callable[[dict[str, Any]], dict[str, Any]]:
@@ -20,15 +20,22 @@ def converter(framework: str, pin_memory: bool = False) -> Callable[[dict[str, A
 
     def field(value: Any) -> Any:
         if isinstance(value, _native.Array):
-            return convert(numpy.asarray(value))
+            return convert(value)
         if value and isinstance(value, list) and isinstance(value[0], _native.Array):
-            return [convert(numpy.asarray(array)) for array in value]
+            return [convert(array) for array in value]
         return value
 
     return lambda batch: {name: field(value) for name, value in batch.items()}
 
 
-def _pinned(convert: Callable[[numpy.ndarray[Any, Any]], Any]) -> Callable[[numpy.ndarray[Any, Any]], Any]:
+def as_numpy(array: _native.Array) -> numpy.ndarray[Any, Any]:
+    """The same elements as a NumPy array. `bfloat16`, which NumPy lacks, is that of `ml_dtypes`."""
+    if array.dtype == "bfloat16":
+        return numpy.asarray(array).view(_import("ml_dtypes", "ml_dtypes").bfloat16)
+    return numpy.asarray(array)
+
+
+def _pinned(convert: Callable[[_native.Array], Any]) -> Callable[[_native.Array], Any]:
     """The same, in page-locked memory where PyTorch has a device that reads from there."""
     torch = _import("torch", "torch")
     # Before PyTorch 2.6 there is CUDA alone.
@@ -41,21 +48,28 @@ def _pinned(convert: Callable[[numpy.ndarray[Any, Any]], Any]) -> Callable[[nump
     return convert
 
 
-def _array(framework: str) -> Callable[[numpy.ndarray[Any, Any]], Any]:
+def _array(framework: str) -> Callable[[_native.Array], Any]:
     if framework == "numpy":
-        return lambda array: array
+        return as_numpy
     if framework == "torch":
         torch = _import("torch", "torch")
-        # Exact, writable and of the same memory; what PyTorch has no type for (uint16 before 2.3) it refuses itself.
-        return torch.from_numpy  # type: ignore[no-any-return]
+
+        def to_torch(array: _native.Array) -> Any:
+            # Exact, writable and of the same memory; what PyTorch has no type for (uint16 before 2.3) it refuses itself.
+            if array.dtype == "bfloat16":
+                return torch.from_numpy(numpy.asarray(array).view(numpy.int16)).view(torch.bfloat16)
+            return torch.from_numpy(numpy.asarray(array))
+
+        return to_torch
     if framework == "jax":
         jax = _import("jax", "jax")
         jax_numpy = _import("jax.numpy", "jax")
         wide = jax.config.jax_enable_x64
 
-        def to_jax(array: numpy.ndarray[Any, Any]) -> Any:
-            # Without its 64-bit mode JAX narrows whole numbers to 32 bit, which DLPack cannot do.
-            if array.dtype.itemsize == 8 and not wide:
+        def to_jax(native: _native.Array) -> Any:
+            array = as_numpy(native)
+            # Without its 64-bit mode JAX narrows whole numbers to 32 bit, which DLPack cannot do; nor does NumPy give it bfloat16.
+            if native.dtype == "bfloat16" or (array.dtype.itemsize == 8 and not wide):
                 return jax_numpy.asarray(array)
             return jax_numpy.from_dlpack(array)
 
@@ -69,4 +83,4 @@ def _import(module: str, package: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise UsageError(f"framework `{package}` cannot be imported: {error}\nhint: install it") from error
+        raise UsageError(f"`{package}` cannot be imported: {error}\nhint: install it (pip install {package})") from error

@@ -41,7 +41,7 @@ class Loader:
     size or number of threads: which samples make up a step (one batch of every rank) does not depend on the number of ranks.
 
     A loader can be copied, pickled, and sent to other processes. A copy starts where the next iteration over the original would
-    start. The options of a loader cannot be changed.
+    start. The options of a loader cannot be changed, except `scans`.
 
     Parameters
     ----------
@@ -113,6 +113,9 @@ class Loader:
         The value to pad with (default 0).
     functions
         The Python functions of a data set's steps, by name (see `Pipeline.map`).
+    scans
+        How many of the 10 groups of scans to read of progressive records (a data set that was built as `concatenated+pcr`): fewer bytes, and
+        images of a lower quality. By default all. `loader.scans = 5` changes it from the next iteration on; the order of samples stays.
     storage
         Storage to read from: `"local"`, `"direct"` (bypasses the page cache), or one to simulate, e.g. `"ceph-hdd"`.
     allow_outside
@@ -156,6 +159,7 @@ class Loader:
         collate: Literal["list", "pad"] = "list",
         pad_value: float | None = None,
         functions: Mapping[str, Callable[..., Any]] | None = None,
+        scans: int | None = None,
         storage: str = "local",
         allow_outside: bool = False,
     ) -> None:
@@ -204,6 +208,7 @@ class Loader:
             skip_errors=on_error == "skip",
             allow_outside=flag("allow_outside", allow_outside),
             cache=self.cache,
+            scans=_scan_groups(scans),
         )
         self._check_shapes()
         self._fixed = frozenset(name for name in self.__dict__ if not name.startswith("_"))
@@ -273,6 +278,20 @@ class Loader:
                 f"`collate='pad'` puts the shapes of `{taken[0]}` into `{taken[0]}_shape`, which is a field already\n"
                 "hint: give that field another name"
             )
+
+    @property
+    def scans(self) -> int | None:
+        """How many groups of scans are read of progressive records; `None`: all. Setting it ends a running iteration, and empties the cache."""
+        return self._source.scans
+
+    @scans.setter
+    def scans(self, scans: int | None) -> None:
+        source = self._source.with_scans(_scan_groups(scans))
+        if source.pipeline is not None:
+            raise UsageError("`scans` is for a data set of progressive records")
+        source.opened()
+        self._end_iteration()
+        self._source, self._made = source, None
 
     @property
     def samples(self) -> int:
@@ -435,6 +454,10 @@ class Loader:
             f"Loader({self._source.describe()}: {self.samples:,} samples in batches of {self.batch_size}"
             f"{', shuffled' if self.shuffle else ''}{rank}; {shape})"
         )
+
+
+def _scan_groups(scans: int | None) -> int | None:
+    return None if scans is None else whole("scans", scans, 1, 10)
 
 
 _COUNTED = tuple(field.name for field in fields(Stats) if field.name != "threads")

@@ -345,6 +345,14 @@ class Pipeline(ImageSteps):
         taken = {name: {"at": at, "type": kind} for name, (at, kind) in values.items()}
         return self.step("take_json", fields=[field], values=taken, **options)
 
+    def take_coco(self, annotations: str | os.PathLike[str], *, crowd: bool = False, **options: Any) -> Pipeline:
+        """Give each sample the boxes that a COCO file has for its image.
+
+        They are a field `boxes`, `float32[?, 5]`: left, top, right, bottom in pixels, and the category's id. `crowd` takes the boxes of
+        crowds, too.
+        """
+        return self.step("take_coco", annotations=os.fspath(annotations), crowd=crowd, **options)
+
     def drop(self, *fields: str, **options: Any) -> Pipeline:
         """Remove fields."""
         return self.step("drop", fields=fields, **options)

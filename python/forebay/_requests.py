@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol, TypedDict
 
-__all__ = ["BuildRequest", "FilesRequest", "LoadRequest", "MixRequest", "ObjectiveRequest", "ProfileRequest", "Progress"]
+__all__ = ["AdviceRequest", "BuildRequest", "FilesRequest", "LoadRequest", "MixRequest", "ObjectiveRequest", "ProfileRequest", "Progress"]
 
 
 class LoadRequest(TypedDict):
@@ -78,6 +78,18 @@ class MixRequest(TypedDict):
     max_storage_bytes: int | None
     max_lossy_share: float
     trainer: float | None
+
+
+class AdviceRequest(TypedDict):
+    """What is wanted of advice, and what its commands name."""
+
+    trainer: float | None
+    memory_bytes: int | None
+    max_storage_bytes: int | None
+    max_prep_seconds: float | None
+    lossy: bool
+    pipeline: str
+    data: str
 
 
 class BuildRequest(TypedDict):

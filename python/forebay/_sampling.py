@@ -1,13 +1,14 @@
-"""Weights for loaders that do not draw each sample alike."""
+"""Weights and subsets for loaders that do not draw each sample alike."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterable
 
+from ._arguments import number
 from ._errors import UsageError
 
-__all__ = ["balanced_weights"]
+__all__ = ["balanced_weights", "stratified_subset"]
 
 
 def balanced_weights(labels: Iterable[Hashable]) -> list[float]:
@@ -20,3 +21,23 @@ def balanced_weights(labels: Iterable[Hashable]) -> list[float]:
     if not counts:
         raise UsageError("`labels` is empty\nhint: pass the label of every sample")
     return [1 / (len(counts) * counts[label]) for label in labels]
+
+
+def stratified_subset(labels: Iterable[Hashable], share: float) -> list[int]:
+    """Return the numbers of the first `share` of the samples of each class: `Loader(..., subset=stratified_subset(labels, 0.1))`.
+
+    At least one of each class is taken. `labels` are those of all samples, in the order of a loader without `shuffle`: by name, so
+    that the subset is the same everywhere.
+    """
+    part = number("share", share)
+    if not 0 < part <= 1:
+        raise UsageError(f"`share` is `{share!r}`, but must be above 0 and at most 1")
+    found = [label.item() if hasattr(label, "item") else label for label in labels]
+    # As exact as a share of a count can be: 0.29 of 100 is 29, not 28.
+    left = {label: max(1, int(count * part + 1e-9)) for label, count in Counter(found).items()}
+    taken = []
+    for place, label in enumerate(found):
+        if left[label] > 0:
+            left[label] -= 1
+            taken.append(place)
+    return taken

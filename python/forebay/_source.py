@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -32,7 +33,10 @@ class Source:
         skip_errors: bool,
         allow_outside: bool = False,
         cache: str = "page",
+        scans: int | None = None,
     ) -> None:
+        #: How many groups of scans are read of progressive records.
+        self.scans = scans
         self.allow_outside = allow_outside
         self.cache = cache
         self.pipeline = pipeline
@@ -58,6 +62,7 @@ class Source:
         skip_errors: bool = False,
         allow_outside: bool = False,
         cache: str = "page",
+        scans: int | None = None,
     ) -> Source:
         from ._planning import Plan
         from ._work import Dataset
@@ -86,15 +91,23 @@ class Source:
                 raise UsageError("`classes` cannot be used with a data set\nhint: pass them where it is built")
             folder = Path(source)
             folder = folder.parent if folder.name in (MANIFEST, MIX) else folder
-            return cls(None, str(folder), storage, functions, skip_errors, cache=cache)
+            return cls(None, str(folder), storage, functions, skip_errors, cache=cache, scans=scans)
+        if scans is not None:
+            raise UsageError('`scans` is for a data set of progressive records\nhint: omit it, or build one with strategy="concatenated+pcr"')
         pipeline, files = on_data(as_pipeline(source), data, functions, classes)
         return cls(pipeline, files, storage, None, skip_errors, allow_outside, cache)
+
+    def with_scans(self, scans: int | None) -> Source:
+        """The same data set, of whose progressive records so many groups of scans are read."""
+        other = copy.copy(self)
+        other.scans = scans
+        return other
 
     def opened(self) -> _native.Source:
         if self._opened is None or self._process != os.getpid():
             if self.pipeline is None:
                 functions = given(self.functions)
-                self._opened = _native.Source.dataset(str(self.data), self.storage, self.cache, self.skip_errors, functions)
+                self._opened = _native.Source.dataset(str(self.data), self.storage, self.cache, self.skip_errors, functions, self.scans)
                 check_named(self.functions, self._opened.pipeline.to_json())
             else:
                 request = files_request(self.data, self.skip_errors, self.allow_outside)

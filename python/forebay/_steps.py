@@ -83,7 +83,10 @@ class ImageSteps:
         return self.step("normalize", mean=mean, std=std, scale=scale, **options)
 
     def to_dtype(self, dtype: str, scale: bool = False, **options: Any) -> Self:
-        """Convert to another element type, e.g. `"float32"`. With `scale`, 255 of `uint8` becomes 1.0, and back."""
+        """Convert to another element type, e.g. `"float32"`, `"float16"` or `"bfloat16"`. With `scale`, 255 of `uint8` becomes 1.0, and back.
+
+        NumPy has no `bfloat16`: batches of it are PyTorch's or JAX's, or those of the package `ml_dtypes`.
+        """
         return self.step("to_dtype", dtype=dtype, scale=scale, **options)
 
     def to_chw(self, **options: Any) -> Self:

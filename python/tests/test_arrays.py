@@ -52,6 +52,23 @@ def test_arrays_are_the_loaders_memory(tiny):
         assert again[0, 0, 0].tolist() == [1, 2, 3]
 
 
+def test_half_precision(tiny_files):
+    images = forebay.Pipeline.files("class3/*.png").decode().resize((8, 8)).normalize(mean=[0.5] * 3, std=[0.25] * 3)
+    [full] = forebay.Loader(images, data=tiny_files, batch_size=1000)
+    [half] = forebay.Loader(images.to_dtype("float16"), data=tiny_files, batch_size=1000)
+    assert half["image"].dtype == numpy.float16 and half["image"].nbytes * 2 == full["image"].nbytes
+    assert numpy.array_equal(half["image"], full["image"].astype(numpy.float16))
+    loader = forebay.Loader(images.to_dtype("bfloat16"), data=tiny_files, batch_size=1000)
+    try:
+        import ml_dtypes
+    except ImportError:
+        with pytest.raises(forebay.UsageError, match="pip install ml_dtypes"):
+            next(iter(loader))
+        pytest.skip("ml_dtypes is not installed: no NumPy array of bfloat16")
+    [brain] = loader
+    assert numpy.array_equal(brain["image"], full["image"].astype(ml_dtypes.bfloat16))
+
+
 def owner(array):
     while isinstance(array, numpy.ndarray):
         array = array.base

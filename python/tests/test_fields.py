@@ -236,3 +236,38 @@ def test_functions_of_a_data_set_are_given_again(scenes: Path, tmp_path: Path) -
     # What was done once is not needed again.
     done = forebay.build(functions(), tmp_path / "done", data=scenes, strategy="brighter", progress=False)
     assert len(list(forebay.Loader(done, functions={"noisy": noisy}))) == 1
+
+
+def test_boxes_come_out_of_a_coco_file(tmp_path):
+    for number in range(3):
+        (tmp_path / "train").mkdir(exist_ok=True)
+        Image.fromarray(numpy.zeros((20, 30, 3), numpy.uint8)).save(tmp_path / "train" / f"{number}.png")
+    images = [{"id": 10 + number, "file_name": f"{number}.png"} for number in range(3)]
+    crowd = {"image_id": 11, "category_id": 5, "bbox": [0, 0, 9, 9], "iscrowd": 1}
+    one = {"image_id": 11, "category_id": 4, "bbox": [2, 3, 10, 8], "segmentation": [[2, 3, 12, 3, 12, 11]], "iscrowd": 0}
+    coco = tmp_path / "instances.json"
+    coco.write_text(json.dumps({"images": images, "annotations": [one, crowd]}))
+
+    def made(**options):
+        return forebay.Pipeline.files("train/*.png", label=None).take_coco(coco, **options).decode()
+
+    pipeline = made()
+    assert pipeline.output["boxes"] == "float32[?, 5]"
+    (batch,) = forebay.Loader(pipeline, data=tmp_path, batch_size=3)
+    assert [len(rows) for rows in batch["boxes"]] == [0, 1, 0]
+    assert batch["boxes"][1].tolist() == [[2, 3, 12, 11, 4]]
+    (batch,) = forebay.Loader(made(crowd=True), data=tmp_path, batch_size=3)
+    assert [len(rows) for rows in batch["boxes"]] == [0, 2, 0]
+    # A data set keeps them.
+    dataset = forebay.build(pipeline, tmp_path / "built", data=tmp_path, strategy="annotated", threads=1)
+    (batch,) = forebay.Loader(dataset, batch_size=3)
+    kept = {key: rows.tolist() for key, rows in zip(batch["key"], batch["boxes"], strict=True)}
+    assert kept == {"train/0.png": [], "train/1.png": [[2, 3, 12, 11, 4]], "train/2.png": []}
+
+    coco.write_text(json.dumps({"images": images[:2], "annotations": []}))
+    with pytest.raises(forebay.DataError, match="has no image of this name") as caught:
+        list(forebay.Loader(made(), data=tmp_path, batch_size=3))
+    assert caught.value.key == "train/2.png"
+    coco.write_text('{"images": 3}')
+    with pytest.raises(forebay.PipelineError, match="COCO file"):
+        list(forebay.Loader(made(), data=tmp_path, batch_size=3))

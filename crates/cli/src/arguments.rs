@@ -16,8 +16,8 @@ use forebay_plan::Caching;
 use forebay_storage::{one_line, parse_bytes};
 
 use crate::commands::{
-    build, completions, convert, demo, experiment, export, inspect, load, man, mix, pipelines, plan, probe, profile,
-    read_text, report,
+    advise, build, completions, convert, demo, diagnose, experiment, export, inspect, load, man, mix, pipelines, plan,
+    probe, profile, read_text, recompress, report,
 };
 use crate::error::{Error, Result};
 use crate::file_list::ListArguments;
@@ -78,9 +78,12 @@ pub(crate) enum Command {
     Mix(mix::Arguments),
     Build(build::Arguments),
     Load(load::Arguments),
+    Diagnose(diagnose::Arguments),
+    Advise(advise::Arguments),
     Report(report::Arguments),
     Experiment(experiment::Arguments),
     Convert(convert::Arguments),
+    Recompress(recompress::Arguments),
     Export(export::Arguments),
     Inspect(inspect::Arguments),
     Pipelines(pipelines::Arguments),
@@ -112,7 +115,7 @@ impl Default for RunArguments {
     }
 }
 
-fn run_seconds(text: &str) -> std::result::Result<f64, String> {
+pub(crate) fn run_seconds(text: &str) -> std::result::Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if (0.0..=3600.0).contains(&seconds) => Ok(seconds),
         _ => Err("expected a number of seconds from 0 to 3600".to_owned()),

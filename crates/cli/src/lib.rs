@@ -13,6 +13,7 @@ mod error;
 mod file_list;
 mod interrupt;
 mod output;
+mod sampling;
 
 use std::ffi::OsString;
 

@@ -1,7 +1,8 @@
 //! Pictures: seven formats to tensors `[height, width, channels]` and back.
 //!
 //! [`Picture::open`] reads the header, [`Picture::plan`] says what a decode gives and takes, [`Decoder`] does it;
-//! [`decode_labels`] decodes masks, [`encode`] encodes. Content decides the format, never a file name. What is done with orientation, alpha, palettes, 16 bit, CMYK and missing data is one policy for all formats;
+//! [`decode_labels`] decodes masks, [`encode`] encodes. [`jpeg_quality`] says how a JPEG was encoded, [`Metadata`] what to take along when it is
+//! encoded again, [`similarity`] what that costs; [`progressive_scans`] takes a JPEG apart, coarse to fine. Content decides the format, never a file name. What is done with orientation, alpha, palettes, 16 bit, CMYK and missing data is one policy for all formats;
 //! `docs/formats/images.md` states it and compares it with other loaders.
 
 mod bmp;
@@ -15,12 +16,14 @@ mod l3;
 mod labels;
 mod layout;
 mod made;
+mod metadata;
 mod options;
 mod orientation;
 mod picture;
 mod png;
 mod pnm;
 mod qoi;
+mod similarity;
 mod sink;
 mod webp;
 
@@ -31,9 +34,13 @@ pub use format::Format;
 pub use header::Header;
 #[doc(hidden)]
 pub use header::headers_read;
-pub use jpeg::{SCANS_MAX as JPEG_SCANS_MAX, Subsampling};
+pub use jpeg::{
+    END_OF_IMAGE, JpegQuality, SCAN_GROUPS, SCANS_MAX as JPEG_SCANS_MAX, Subsampling, jpeg_quality, progressive_scans,
+};
 pub use l3::{L3Details, L3Mode, L3Strip, inspect_l3};
 pub use labels::decode_labels;
+pub use metadata::Metadata;
 pub use options::{Channels, DecodeOptions, Depth, Limits, Region, Scale};
 pub use orientation::Orientation;
 pub use picture::{DecodePlan, Picture};
+pub use similarity::{Similarity, similarity};

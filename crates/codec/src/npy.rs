@@ -112,6 +112,9 @@ const fn descr(dtype: DType) -> &'static str {
         DType::I64 => "<i8",
         DType::F32 => "<f4",
         DType::F64 => "<f8",
+        DType::F16 => "<f2",
+        // NumPy has none of its own: so it writes those of `ml_dtypes`.
+        DType::BF16 => "<V2",
     }
 }
 

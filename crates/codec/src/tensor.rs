@@ -7,6 +7,7 @@
 use std::fmt;
 
 use bytes::Bytes;
+use half::{bf16, f16};
 
 use crate::error::Result;
 use crate::memory;
@@ -28,6 +29,10 @@ pub enum DType {
     F32,
     /// IEEE 754 double precision.
     F64,
+    /// IEEE 754 half precision.
+    F16,
+    /// The upper half of single precision: its range, with fewer digits.
+    BF16,
 }
 
 impl DType {
@@ -35,21 +40,68 @@ impl DType {
     pub const fn bytes(self) -> usize {
         match self {
             Self::U8 => 1,
-            Self::U16 | Self::I16 => 2,
+            Self::U16 | Self::I16 | Self::F16 | Self::BF16 => 2,
             Self::I32 | Self::F32 => 4,
             Self::I64 | Self::F64 => 8,
         }
     }
 
-    /// All of them.
-    pub const ALL: [Self; 7] = [Self::U8, Self::U16, Self::I16, Self::I32, Self::I64, Self::F32, Self::F64];
+    /// All of them. Encoded tensors name theirs by its place here.
+    pub const ALL: [Self; 9] =
+        [Self::U8, Self::U16, Self::I16, Self::I32, Self::I64, Self::F32, Self::F64, Self::F16, Self::BF16];
+
+    /// Whether elements are floating point numbers.
+    pub const fn is_float(self) -> bool {
+        matches!(self, Self::F16 | Self::BF16 | Self::F32 | Self::F64)
+    }
+
+    /// The number that the bytes of one element are; a 64-bit integer loses digits.
+    ///
+    /// # Panics
+    /// If there are fewer bytes than an element has.
+    pub fn read(self, bytes: &[u8]) -> f64 {
+        macro_rules! read {
+            ($rust:ty) => {
+                <$rust>::from_le_bytes(std::array::from_fn(|index| bytes[index]))
+            };
+        }
+        match self {
+            Self::U8 => f64::from(bytes[0]),
+            Self::U16 => f64::from(read!(u16)),
+            Self::I16 => f64::from(read!(i16)),
+            Self::I32 => f64::from(read!(i32)),
+            Self::I64 => read!(i64) as f64,
+            Self::F32 => f64::from(read!(f32)),
+            Self::F64 => read!(f64),
+            Self::F16 => read!(f16).to_f64(),
+            Self::BF16 => read!(bf16).to_f64(),
+        }
+    }
+
+    /// Writes a number as one element: the nearest that there is; an integer is cut, not rounded.
+    ///
+    /// # Panics
+    /// If `to` is not as long as an element.
+    pub fn write(self, number: f64, to: &mut [u8]) {
+        match self {
+            Self::U8 => to.copy_from_slice(&(number as u8).to_le_bytes()),
+            Self::U16 => to.copy_from_slice(&(number as u16).to_le_bytes()),
+            Self::I16 => to.copy_from_slice(&(number as i16).to_le_bytes()),
+            Self::I32 => to.copy_from_slice(&(number as i32).to_le_bytes()),
+            Self::I64 => to.copy_from_slice(&(number as i64).to_le_bytes()),
+            Self::F32 => to.copy_from_slice(&(number as f32).to_le_bytes()),
+            Self::F64 => to.copy_from_slice(&number.to_le_bytes()),
+            Self::F16 => to.copy_from_slice(&f16::from_f64(number).to_le_bytes()),
+            Self::BF16 => to.copy_from_slice(&bf16::from_f64(number).to_le_bytes()),
+        }
+    }
 
     /// The type of this short name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|dtype| dtype.name() == name)
     }
 
-    /// The short name, as `NumPy` spells it: `uint8`, `float32`.
+    /// The short name, as `NumPy` (and `ml_dtypes`) spells it: `uint8`, `float32`, `bfloat16`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::U8 => "uint8",
@@ -59,6 +111,8 @@ impl DType {
             Self::I64 => "int64",
             Self::F32 => "float32",
             Self::F64 => "float64",
+            Self::F16 => "float16",
+            Self::BF16 => "bfloat16",
         }
     }
 }
@@ -82,7 +136,7 @@ macro_rules! element {
         }
     )*};
 }
-element!(u8 => U8, u16 => U16, i16 => I16, i32 => I32, i64 => I64, f32 => F32, f64 => F64);
+element!(u8 => U8, u16 => U16, i16 => I16, i32 => I32, i64 => I64, f32 => F32, f64 => F64, f16 => F16, bf16 => BF16);
 
 /// The most dimensions a tensor has.
 pub const RANK_MAX: usize = 6;
@@ -277,6 +331,34 @@ impl TensorMut<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_come_back_as_the_nearest_of_their_type() {
+        for dtype in DType::ALL {
+            let mut bytes = vec![0; dtype.bytes()];
+            for number in [0.0_f64, 1.0, 100.0] {
+                dtype.write(number, &mut bytes);
+                assert_eq!(dtype.read(&bytes).to_bits(), number.to_bits(), "{dtype}");
+            }
+            // Too large for all but the floating point ones that reach so far.
+            dtype.write(1e30, &mut bytes);
+            let found = dtype.read(&bytes);
+            match dtype {
+                DType::F16 => assert!(found.is_infinite()),
+                DType::BF16 => assert!((found / 1e30 - 1.0).abs() < 1.0 / 256.0, "{found}"),
+                DType::F32 | DType::F64 => assert!((found / 1e30 - 1.0).abs() < 1e-6, "{found}"),
+                _ => assert!(found < 1e20, "{dtype} {found}"),
+            }
+        }
+        // A third, rounded to eleven and to eight digits of two.
+        let rounded = |dtype: DType| {
+            let mut bytes = [0; 2];
+            dtype.write(1.0 / 3.0, &mut bytes);
+            dtype.read(&bytes).to_bits()
+        };
+        let expected = [1365.0_f64 / 4096.0, 171.0 / 512.0].map(f64::to_bits);
+        assert_eq!([rounded(DType::F16), rounded(DType::BF16)], expected);
+    }
 
     #[test]
     fn a_tensor_is_as_long_as_its_spec_says() {

@@ -46,10 +46,11 @@ pub(crate) fn tensor(kind: TensorKind, seed: u64, number: u64) -> Vec<u8> {
             DType::U8 => data.push(random.below(255) as u8),
             DType::U16 => data.extend((random.below(65_536) as u16).to_le_bytes()),
             DType::I16 => data.extend((random.below(65_536) as u16 as i16).to_le_bytes()),
-            DType::I32 => data.extend((random.between(LOW, HIGH) as i32).to_le_bytes()),
-            DType::I64 => data.extend((random.between(LOW, HIGH) as i64).to_le_bytes()),
-            DType::F32 => data.extend((random.between(LOW, HIGH) as f32).to_le_bytes()),
-            DType::F64 => data.extend(random.between(LOW, HIGH).to_le_bytes()),
+            dtype => {
+                let start = data.len();
+                data.resize(start + dtype.bytes(), 0);
+                dtype.write(random.between(LOW, HIGH), &mut data[start..]);
+            }
         }
     }
     npy::encode(TensorView { spec, data: &data })

@@ -26,6 +26,7 @@ use crate::memory::Gate;
 use crate::progress::{Progress, while_wanted};
 use crate::threads::share;
 use picture::{Done, Failure, Worker};
+pub(crate) use picture::{temporary, unreadable, write};
 
 /// What to convert: pictures, and where each goes.
 #[derive(Debug, Clone)]
@@ -218,7 +219,7 @@ impl Conversion {
 }
 
 /// Refuses an output folder within the input folder: a second run would take its pictures for sources.
-fn refuse_nesting(input: &Path, output: &Path) -> Result<()> {
+pub(crate) fn refuse_nesting(input: &Path, output: &Path) -> Result<()> {
     if output.is_file() {
         return Err(Error::Usage {
             problem: format!("`{}` is a folder, but `{}` is a file", input.display(), output.display()),

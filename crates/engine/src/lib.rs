@@ -8,6 +8,7 @@
 //! - [`profile`]: does both for every split, and times them.
 //! - [`probe`]: what a storage can do.
 //! - [`convert`]: pictures from one format to another, file by file.
+//! - [`recompress`]: a folder of images at other qualities.
 //! - [`export`]: a data set as tars that others read.
 //!
 //! # Example
@@ -65,6 +66,7 @@
 pub mod build;
 pub mod convert;
 pub mod data;
+pub mod diagnose;
 mod error;
 pub mod export;
 pub mod load;
@@ -74,6 +76,7 @@ pub mod probe;
 mod processor_time;
 pub mod profile;
 mod progress;
+pub mod recompress;
 mod scratch_folder;
 pub mod source;
 mod spread;

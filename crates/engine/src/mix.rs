@@ -57,7 +57,7 @@ impl MixTrial {
         let folder = scratch.path().join("dataset");
         let build = MixBuild {
             pipeline: self.pipeline.clone(),
-            formats: self.formats.clone(),
+            formats: self.formats_with_samples(),
             seed: self.seed,
             listing: Arc::clone(&self.listing),
             storage: StorageChoice::Local.open(0)?,
@@ -84,6 +84,13 @@ impl MixTrial {
             ..LoadOptions::default()
         };
         self.load(&Loader::new(Arc::new(source) as Arc<dyn Source>, options)?, progress)
+    }
+
+    /// The formats of which the samples that stand for all have one at least: a share of one in a thousand is none of 200.
+    fn formats_with_samples(&self) -> Vec<(Strategy, f64)> {
+        let samples = self.listing.len() as f64;
+        // What is left need not add up to 1: shares are weights.
+        self.formats.iter().filter(|(_, share)| share * samples >= 1.0).cloned().collect()
     }
 
     fn load(&self, loader: &Loader, progress: &dyn Progress) -> Result<f64> {

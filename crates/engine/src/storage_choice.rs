@@ -43,7 +43,7 @@ impl StorageChoice {
 
     /// The same for measurements that read a few samples again and again, as if each time they were others: a file that begins again
     /// goes on.
-    pub(crate) fn open_looping(&self) -> Result<Arc<dyn Storage>> {
+    pub fn open_looping(&self) -> Result<Arc<dyn Storage>> {
         match self {
             Self::Throttled(throttle) => {
                 let local = Arc::new(LocalStorage::buffered());

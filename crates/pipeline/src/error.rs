@@ -66,7 +66,7 @@ pub enum Error {
     Compression(forebay_record::UsageFault),
     /// A format that has one part twice, or its parts in another order (fault of the caller).
     #[error(
-        "`{found}` is not a storage format\nhint: pass an encoding of images (`png`, `l3-fast`, `jpeg-85`), an encoding of tensors (`shuffle-zstd-3`, `pco-8`, `bitpack`), a compression of records (`gzip`, `zlib-6-rle`, `zstd-3`, `lz4`, `snappy`), or several, as in `png+gzip`"
+        "`{found}` is not a storage format\nhint: pass an encoding of images (`png`, `l3-fast`, `jpeg-85`), an encoding of tensors (`shuffle-zstd-3`, `pco-8`, `bitpack`), a compression of records (`gzip`, `zlib-6-rle`, `zstd-3`, `lz4`, `snappy`), or several, as in `png+gzip`; `pcr` stands alone"
     )]
     StorageFormat {
         /// What was asked for.
@@ -84,7 +84,7 @@ pub enum Error {
     },
     /// An encoding of pictures for something that has none it can hold (fault of the caller).
     #[error(
-        "strategy `{strategy}` keeps {found}, which `{encoding}` cannot hold\nhint: encode where the image is uint8 with 1 or 3 channels (uint16 for png, pnm and l3)"
+        "strategy `{strategy}` keeps {found}, which `{encoding}` cannot hold\nhint: encode where the image is uint8 with 1 or 3 channels (uint16 for png, pnm and l3); `pcr` keeps encoded files, as in `concatenated+pcr`"
     )]
     NotAPicture {
         /// The strategy.

@@ -103,5 +103,5 @@ pub use step::{
     Transform,
 };
 pub use storage_format::StorageFormat;
-pub use stored::{KEY_FEATURE, decode_sample, encode_sample};
+pub use stored::{KEY_FEATURE, decode_sample, encode_sample, encode_scan_groups, join_scan_groups};
 pub use strategy::{FieldEncoding, Strategy};

@@ -154,6 +154,22 @@ impl<'a> Output<'a> {
         self.sink.reserve(self.beside_bytes)
     }
 
+    /// The same for a step that is faster with `bytes` of memory, but can do with `least`: whether it may take all of them, and an output
+    /// of `output_bytes` still has its place.
+    pub(crate) fn working_or_least(
+        &mut self,
+        bytes: usize,
+        least: usize,
+        output_bytes: usize,
+    ) -> Result<bool, StepError> {
+        let wanted_bytes = [bytes, output_bytes].into_iter().fold(self.beside_bytes, usize::saturating_add);
+        match self.sink.reserve(wanted_bytes) {
+            Ok(()) => self.working(bytes).map(|()| true),
+            Err(StepError::Budget { .. }) => self.working(least).map(|()| false),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Lets `work` ask for memory as it takes it, in pieces whose sizes only it knows.
     pub(crate) fn within<T>(
         &mut self,

@@ -1,4 +1,4 @@
-//! The format in which samples are kept: how their pictures and their other tensors are encoded, and how their records are compressed.
+//! The format in which samples are kept: how their pictures and their other tensors are encoded, whether their JPEG files are kept as scans, and how their records are compressed.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,6 +13,9 @@ use crate::error::{Error, Result};
 /// What joins the parts of a format, and a format to the name of its split: `decoded+png`, `spectrogram+pco-8`, `resized+l3-fast+zstd-3`.
 pub(crate) const JOIN: char = '+';
 
+/// The name of progressive records.
+const PROGRESSIVE: &str = "pcr";
+
 /// The format in which samples are kept; by default raw tensors in plain records.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct StorageFormat {
@@ -22,6 +25,9 @@ pub struct StorageFormat {
     /// How tensors are stored, those that it can hold and that are not stored as pictures. All others are stored raw.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "by_name")]
     pub tensor_encoding: Option<TensorEncoding>,
+    /// Whether encoded JPEG files are kept as groups of progressive scans (`pcr`), of which a loader reads as many as it wants.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub progressive: bool,
     /// How the shards of records are compressed.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "by_name")]
     pub compression: Option<ShardCompression>,
@@ -35,7 +41,7 @@ impl StorageFormat {
 
     /// Whether fields are stored as they are, whatever is done to records.
     pub fn has_plain_fields(&self) -> bool {
-        self.encoding.is_none() && self.tensor_encoding.is_none()
+        self.encoding.is_none() && self.tensor_encoding.is_none() && !self.progressive
     }
 }
 
@@ -45,6 +51,7 @@ impl fmt::Display for StorageFormat {
         let parts = [
             self.encoding.map(|encoding| encoding.to_string()),
             self.tensor_encoding.map(|encoding| encoding.to_string()),
+            self.progressive.then(|| PROGRESSIVE.to_owned()),
             self.compression.map(|compression| compression.to_string()),
         ];
         for (index, part) in parts.into_iter().flatten().enumerate() {
@@ -67,7 +74,9 @@ impl FromStr for StorageFormat {
             if format.compression.is_some() {
                 return Err(Error::StorageFormat { found: text.to_owned() });
             }
-            let given_twice = if ShardCompression::is_meant_by(part) {
+            let given_twice = if part == PROGRESSIVE {
+                std::mem::replace(&mut format.progressive, true)
+            } else if ShardCompression::is_meant_by(part) {
                 format.compression = Some(part.parse().map_err(Error::Compression)?);
                 false
             } else if TensorEncoding::is_meant_by(part) {
@@ -79,6 +88,11 @@ impl FromStr for StorageFormat {
                 return Err(Error::StorageFormat { found: text.to_owned() });
             }
         }
+        // What is read of a progressive record is a part of it, which nothing but its own codes may compress.
+        let others = format.encoding.is_some() || format.tensor_encoding.is_some() || format.compression.is_some();
+        if format.progressive && others {
+            return Err(Error::StorageFormat { found: text.to_owned() });
+        }
         Ok(format)
     }
 }
@@ -86,7 +100,7 @@ impl FromStr for StorageFormat {
 fn unknown_encoding(name: &str) -> Error {
     Error::Encoding(forebay_codec::Error::Usage {
         problem: "there is no such encoding",
-        expected: format!("{ENCODING_NAMES}; for tensors: {TENSOR_ENCODING_NAMES}"),
+        expected: format!("{ENCODING_NAMES}; for tensors: {TENSOR_ENCODING_NAMES}; for JPEG files: {PROGRESSIVE}"),
         found: name.to_owned(),
     })
 }

@@ -3,6 +3,7 @@
 //! strings, whole numbers are integers, and the sample's key is the feature [`KEY_FEATURE`].
 
 use bytes::Bytes;
+use forebay_codec::image::{END_OF_IMAGE, Format, SCAN_GROUPS, progressive_scans};
 use forebay_codec::tensor_encoding::encode_tensor;
 use forebay_codec::{DType, Shape, Tensor, TensorMut, TensorSpec};
 use forebay_record::{Feature, SharedExample, TensorFlowType, TensorProto, TensorShape, encode_example_into};
@@ -44,6 +45,60 @@ pub fn encode_sample(sample: &SampleView<'_>, format: &StorageFormat, out: &mut 
         features.push((*name, feature));
     }
     Ok(encode_example_into(&features, out)?)
+}
+
+/// Appends the progressive records of `sample` to `out`, [`SCAN_GROUPS`] of them, and where each ends to `ends`. The first is its record as
+/// [`encode_sample`] writes it, but of each JPEG only the first group of scans; the others have the groups after it, and nothing else.
+///
+/// What is no JPEG, or one that cannot be transcoded without loss, is whole in the first.
+pub fn encode_scan_groups(sample: &SampleView<'_>, out: &mut Vec<u8>, ends: &mut Vec<usize>) -> Result<()> {
+    let scans_of = |value: &ValueView<'_>| match value {
+        ValueView::Bytes(bytes) if Format::detect(bytes) == Some(Format::Jpeg) => progressive_scans(bytes).ok(),
+        _ => None,
+    };
+    let scans: Vec<Option<[Vec<u8>; SCAN_GROUPS]>> = sample.fields.iter().map(|(_, value)| scans_of(value)).collect();
+    let first = sample.fields.iter().zip(&scans).map(|((name, value), scans)| match scans {
+        Some(groups) => (*name, ValueView::Bytes(&groups[0])),
+        None => (*name, *value),
+    });
+    let fields: Vec<(&str, ValueView<'_>)> = first.collect();
+    encode_sample(&SampleView { fields: &fields, ..*sample }, &StorageFormat::default(), out)?;
+    ends.push(out.len());
+    for group in 1..SCAN_GROUPS {
+        let lists: Vec<(&str, [&[u8]; 1])> = sample
+            .fields
+            .iter()
+            .zip(&scans)
+            .filter_map(|((name, _), scans)| Some((*name, [scans.as_ref()?[group].as_slice()])))
+            .collect();
+        let features: Vec<(&str, Feature<'_>)> =
+            lists.iter().map(|(name, list)| (*name, Feature::Bytes(list))).collect();
+        encode_example_into(&features, out)?;
+        ends.push(out.len());
+    }
+    Ok(())
+}
+
+/// Completes `sample`, which was decoded from the first of its progressive records, with those that follow it, as many as were read. Each JPEG
+/// is a whole file then, of so many groups of scans.
+pub fn join_scan_groups(sample: &mut Sample, records: &[Bytes]) -> Result<()> {
+    let groups: Vec<SharedExample> =
+        records.iter().map(|record| SharedExample::parse(record.clone())).collect::<Result<_, _>>()?;
+    for field in &mut sample.fields {
+        let Value::Bytes(first) = &field.value else { continue };
+        // What was kept whole has its end.
+        if Format::detect(first) != Some(Format::Jpeg) || first.ends_with(&END_OF_IMAGE) {
+            continue;
+        }
+        let scans: Vec<Bytes> = groups.iter().filter_map(|group| group.bytes(&field.name)).collect();
+        let bytes = first.len() + scans.iter().map(Bytes::len).sum::<usize>() + END_OF_IMAGE.len();
+        let mut file = Vec::new();
+        forebay_codec::memory::reserve(&mut file, bytes).map_err(Error::Encoding)?;
+        let parts = std::iter::once(&first[..]).chain(scans.iter().map(|part| &part[..])).chain([&END_OF_IMAGE[..]]);
+        parts.for_each(|part| file.extend_from_slice(part));
+        field.value = Value::Bytes(file.into());
+    }
+    Ok(())
 }
 
 /// The tensor in `value`, encoded, if an encoding of `format` can hold it.
@@ -126,18 +181,8 @@ pub(crate) fn tensor_of(dtype: DType, numbers: impl Iterator<Item = f64>) -> Ten
 
 /// Writes numbers as the elements of a tensor; those that an integer type cannot hold become its nearest.
 pub(crate) fn fill(numbers: impl Iterator<Item = f64>, output: &mut TensorMut<'_>) {
-    let to = output.data.chunks_exact_mut(output.spec.dtype.bytes());
-    for (to, number) in to.zip(numbers) {
-        match output.spec.dtype {
-            DType::U8 => to.copy_from_slice(&(number as u8).to_le_bytes()),
-            DType::U16 => to.copy_from_slice(&(number as u16).to_le_bytes()),
-            DType::I16 => to.copy_from_slice(&(number as i16).to_le_bytes()),
-            DType::I32 => to.copy_from_slice(&(number as i32).to_le_bytes()),
-            DType::I64 => to.copy_from_slice(&(number as i64).to_le_bytes()),
-            DType::F32 => to.copy_from_slice(&(number as f32).to_le_bytes()),
-            DType::F64 => to.copy_from_slice(&number.to_le_bytes()),
-        }
-    }
+    let dtype = output.spec.dtype;
+    output.data.chunks_exact_mut(dtype.bytes()).zip(numbers).for_each(|(to, number)| dtype.write(number, to));
 }
 
 fn stored(field: &str, problem: String) -> Error {
@@ -153,5 +198,7 @@ fn tensorflow_type(dtype: DType) -> TensorFlowType {
         DType::I64 => TensorFlowType::DT_INT64,
         DType::F32 => TensorFlowType::DT_FLOAT,
         DType::F64 => TensorFlowType::DT_DOUBLE,
+        DType::F16 => TensorFlowType::DT_HALF,
+        DType::BF16 => TensorFlowType::DT_BFLOAT16,
     }
 }

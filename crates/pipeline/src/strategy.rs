@@ -60,6 +60,13 @@ impl Strategy {
                 found: kept.to_string(),
             });
         }
+        if format.progressive && !kept.fields.iter().any(|(_, kind)| *kind == FieldType::Bytes) {
+            return Err(Error::NotAPicture {
+                strategy: strategy.to_string(),
+                encoding: format.to_string(),
+                found: kept.to_string(),
+            });
+        }
         if let Some(encoding) = format.tensor_encoding
             && !is_kept_so(|kept_as| matches!(kept_as, KeptAs::Tensor(..)))
         {

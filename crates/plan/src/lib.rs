@@ -18,6 +18,8 @@
 //!   [`table`] has all of it as rows, for other programs.
 //! - [`mix()`] finds the shares of several formats that keep storage and processor busy together: a linear program, and the searches of the
 //!   paper that it agrees with.
+//! - [`advise`] puts all of this into answers and one recommendation.
+//! - [`diagnose`] says what a trainer waits for, from what it reaches with and without the input pipeline.
 //! - [`notices`] says what a measurement leaves open, such as data that fits in memory and was measured without a cache.
 //!
 //! The choice rests on measured throughput; predictions only explain it, unless another machine is asked about, which was not
@@ -78,10 +80,12 @@
 
 #![forbid(unsafe_code)]
 
+mod advice;
 mod analysis;
 mod check;
 mod comparison;
 mod compression;
+mod diagnosis;
 mod error;
 mod explain;
 mod export;
@@ -106,9 +110,11 @@ mod what_if;
 mod words;
 mod work;
 
+pub use advice::{Advice, AdviceOptions, Answer, advise};
 pub use analysis::{Analysis, Analyzed, analyze};
 pub use comparison::{CachingGroup, CachingRow, Comparison, Line, LineGroup, Point, ShuffleGroup, ShuffleRow, compare};
 pub use compression::{CompressionChoice, compression_choices, promising};
+pub use diagnosis::{Diagnosis, Measured, Outlook, Rate, Resource, Stalls, diagnose, what_if};
 pub use error::{Error, Result};
 pub use explain::SHORT_RUN_SECONDS;
 pub use export::{Cell, Column, Table, table};

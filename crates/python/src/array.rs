@@ -104,7 +104,8 @@ impl Array {
     fn format(&self) -> &'static CStr {
         match self.dtype {
             DType::U8 => c"B",
-            DType::U16 => c"H",
+            // Of `bfloat16`, for which Python has no name, the bits.
+            DType::U16 | DType::BF16 => c"H",
             DType::I16 => c"h",
             DType::I32 => c"i",
             // `l` is what NumPy calls `int64` where a C long has 64 bits.
@@ -112,6 +113,7 @@ impl Array {
             DType::I64 => c"q",
             DType::F32 => c"f",
             DType::F64 => c"d",
+            DType::F16 => c"e",
         }
     }
 }

@@ -124,9 +124,10 @@ impl Epoch {
     }
 
     /// What the threads did with their time, as JSON: in the epochs `before`, and in this one so far.
-    fn stats(&self, before: &str) -> String {
+    fn stats(&self, py: Python<'_>, before: &str) -> String {
         let before: Stats = serde_json::from_str(before).unwrap_or_default();
-        let stats = self.of_epoch(EngineEpoch::stats).unwrap_or_default();
+        // Whoever awaits a batch holds the epoch, and Python must not wait for that.
+        let stats = py.detach(|| self.of_epoch(EngineEpoch::stats)).unwrap_or_default();
         serde_json::to_string(&before.and(&stats)).unwrap_or_default()
     }
 

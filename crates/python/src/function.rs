@@ -248,7 +248,7 @@ impl<'a> Argument<'a> {
             Self::Plain(ValueView::Tensor(view)) => view.to_tensor().map_err(|error| errors::codec(py, &error))?,
             Self::Tensor(tensor) => tensor,
         };
-        py.import("numpy")?.call_method1("asarray", (Bound::new(py, Array::of_tensor(tensor))?,))
+        py.import("forebay._frameworks")?.call_method1("as_numpy", (Bound::new(py, Array::of_tensor(tensor))?,))
     }
 }
 

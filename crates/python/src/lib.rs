@@ -73,10 +73,15 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(planning::notices, module)?)?;
     module.add_function(wrap_pyfunction!(planning::plan, module)?)?;
     module.add_function(wrap_pyfunction!(planning::mix, module)?)?;
+    module.add_function(wrap_pyfunction!(planning::advise, module)?)?;
     module.add_function(wrap_pyfunction!(planning::analyze, module)?)?;
     module.add_function(wrap_pyfunction!(planning::compare, module)?)?;
+    module.add_function(wrap_pyfunction!(planning::diagnose, module)?)?;
+    module.add_function(wrap_pyfunction!(planning::rate, module)?)?;
+    module.add_function(wrap_pyfunction!(planning::stalls, module)?)?;
     module.add_function(wrap_pyfunction!(planning::table, module)?)?;
     module.add_function(wrap_pyfunction!(planning::report, module)?)?;
+    module.add_function(wrap_pyfunction!(planning::study_page, module)?)?;
     module.add_function(wrap_pyfunction!(work::build, module)?)?;
     module.add_function(wrap_pyfunction!(main, module)?)?;
     module.add_function(wrap_pyfunction!(work::demo_data, module)?)?;

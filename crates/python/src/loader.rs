@@ -1,6 +1,6 @@
 //! A source, and how its epochs are loaded.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use forebay_engine::load::{
@@ -123,6 +123,46 @@ impl Loader {
     fn cached(&self) -> (usize, u64, u64, Option<String>) {
         let cached = self.inner.cached();
         cached.map_or((0, 0, 0, None), |cached| (cached.samples, cached.bytes, cached.hits, cached.stage))
+    }
+
+    /// How many bytes an epoch of all ranks reads.
+    #[getter]
+    fn data_bytes(&self, py: Python<'_>) -> PyResult<u64> {
+        let blocks = py.detach(|| self.inner.source().blocks()).map_err(|error| errors::engine(py, &error, None))?;
+        Ok(blocks.iter().map(|block| block.bytes).sum())
+    }
+
+    /// A loader like this of samples that are in memory: the first ones, again and again.
+    fn in_memory(&self, py: Python<'_>) -> PyResult<Self> {
+        let made = py.detach(|| forebay_engine::diagnose::in_memory(self.inner.source(), self.inner.options()));
+        let inner = made.map_err(|error| errors::engine(py, &error, None))?;
+        Ok(Self { inner, functions: self.functions.clone(), pad_value: self.pad_value })
+    }
+
+    /// A loader like this whose epochs are long: its samples, again and again.
+    fn repeated(&self, py: Python<'_>) -> PyResult<Self> {
+        let made = py.detach(|| forebay_engine::diagnose::repeated(self.inner.source(), self.inner.options()));
+        let inner = made.map_err(|error| errors::engine(py, &error, None))?;
+        Ok(Self { inner, functions: self.functions.clone(), pad_value: self.pad_value })
+    }
+
+    /// What readers reach alone in about `seconds`: a rate as JSON.
+    fn reading(&self, py: Python<'_>, seconds: f64) -> PyResult<String> {
+        let (source, options) = (self.inner.source(), self.inner.options());
+        let rate = py.detach(|| forebay_engine::diagnose::reading(source, options, seconds, &()));
+        let rate = rate.map_err(|error| errors::engine(py, &error, None))?;
+        Ok(serde_json::to_string(&rate).expect("a rate has finite numbers"))
+    }
+
+    /// Takes what it reads out of the page cache.
+    fn drop_page_cache(&self, py: Python<'_>) -> PyResult<()> {
+        let paths = self.inner.source().paths();
+        let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
+        let dropped = py.detach(|| -> forebay_engine::Result<()> {
+            forebay_engine::StorageChoice::Local.open(0)?.drop_cache(&paths)?;
+            Ok(())
+        });
+        dropped.map_err(|error| errors::engine(py, &error, None))
     }
 
     /// Starts an epoch, or what is left of it.

@@ -1,6 +1,8 @@
 //! Planning: arithmetic on profiles. JSON in, JSON out.
 
-use forebay_plan::{MixFormat, MixLimits, Objective, Profile, mix_formats, mix_limits};
+use forebay_plan::{
+    AdviceOptions, Measured, MixFormat, MixLimits, Objective, Profile, Rate, Stalls, mix_formats, mix_limits,
+};
 use pyo3::prelude::*;
 use serde::Serialize;
 
@@ -120,6 +122,65 @@ pub(crate) fn report(py: Python<'_>, profiles: Vec<String>, wanted: Wanted) -> P
     let profiles = parse(py, &profiles)?;
     let report = forebay_report::Report::new(&profiles, &objective).map_err(|error| errors::plan(py, &error))?;
     Ok(report.page())
+}
+
+/// What a trainer waits for by measured rates, and what would change it.
+#[pyfunction]
+pub(crate) fn diagnose(py: Python<'_>, measured: &str) -> PyResult<String> {
+    let measured: Measured = serde_json::from_str(measured)
+        .map_err(|error| errors::usage(py, &format!("cannot diagnose these measurements: {error}")))?;
+    Ok(json(&forebay_plan::diagnose(&measured).map_err(|error| errors::plan(py, &error))?))
+}
+
+/// What is wanted of advice.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct AdviceWanted {
+    trainer: Option<f64>,
+    /// `None`: what suits the machine.
+    memory_bytes: Option<u64>,
+    max_storage_bytes: Option<u64>,
+    max_prep_seconds: Option<f64>,
+    lossy: bool,
+    /// What the commands name.
+    pipeline: String,
+    data: String,
+}
+
+/// What a profile recommends, and the commands that follow.
+#[pyfunction]
+pub(crate) fn advise(py: Python<'_>, profile: &str, wanted: AdviceWanted) -> PyResult<(String, Vec<String>)> {
+    let options = AdviceOptions {
+        trainer_samples_per_second: wanted.trainer,
+        memory_bytes: wanted.memory_bytes.unwrap_or_else(forebay_engine::memory::default_memory_bytes),
+        max_storage_bytes: wanted.max_storage_bytes,
+        max_prep_seconds: wanted.max_prep_seconds,
+        lossy: wanted.lossy,
+    };
+    let advice = Profile::parse(profile).and_then(|profile| forebay_plan::advise(&profile, &options));
+    let advice = advice.map_err(|error| errors::plan(py, &error))?;
+    Ok((json(&advice), advice.commands(&wanted.pipeline, &wanted.data, &options)))
+}
+
+/// The rate of a measurement in parts, each samples and seconds.
+#[pyfunction]
+pub(crate) fn rate(parts: Vec<(f64, f64)>) -> Option<String> {
+    Rate::of_parts(&parts).map(|rate| json(&rate))
+}
+
+/// What the consumer of a running loader waits for, by the loader's statistics.
+#[pyfunction]
+pub(crate) fn stalls(stats: &str) -> String {
+    json(&Stalls::live(&serde_json::from_str(stats).unwrap_or_default()))
+}
+
+/// What a study measured as one page.
+#[pyfunction]
+pub(crate) fn study_page(py: Python<'_>, study: &str) -> PyResult<String> {
+    let study: forebay_report::Study = serde_json::from_str(study).map_err(|error| {
+        errors::usage(py, &format!("this is not a study: {error}\nhint: pass what `forebay.study` made"))
+    })?;
+    Ok(study.page(env!("CARGO_PKG_VERSION")))
 }
 
 fn parse(py: Python<'_>, profiles: &[String]) -> PyResult<Vec<Profile>> {

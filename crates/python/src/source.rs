@@ -6,7 +6,7 @@ use std::sync::Arc;
 use forebay_engine::data::{ListingOptions, MixManifest};
 use forebay_engine::load::CachePolicy;
 use forebay_engine::source::{Files, Mixed, Shards, Source as EngineSource};
-use forebay_engine::{Result, StorageChoice};
+use forebay_engine::{Error, Result, StorageChoice};
 use forebay_storage::Folder;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -31,7 +31,7 @@ pub(crate) struct Source {
 impl Source {
     /// The data set in a folder.
     #[staticmethod]
-    #[pyo3(signature = (folder, storage, cache, skip_errors, functions = None))]
+    #[pyo3(signature = (folder, storage, cache, skip_errors, functions = None, scans = None))]
     fn dataset(
         py: Python<'_>,
         folder: PathBuf,
@@ -39,16 +39,28 @@ impl Source {
         cache: &str,
         skip_errors: bool,
         functions: Option<&Bound<'_, PyDict>>,
+        scans: Option<u64>,
     ) -> PyResult<Self> {
         let functions = Functions::of(functions)?;
         let open = || -> Result<(Arc<dyn EngineSource>, serde_json::Result<String>)> {
             let storage = cache.parse::<CachePolicy>()?.open(&storage.parse::<StorageChoice>()?)?;
             if MixManifest::read(&Folder::new(Arc::clone(&storage), &folder))?.is_some() {
+                if scans.is_some() {
+                    return Err(Error::Usage {
+                        problem: "`scans` is for a data set of progressive records, not for one in several formats"
+                            .to_owned(),
+                        remedy: "omit it".to_owned(),
+                    });
+                }
                 let mixed = Mixed::open(&folder, &storage, on_error(skip_errors))?;
                 let manifest = serde_json::to_string(mixed.manifest());
                 return Ok((Arc::new(mixed), manifest));
             }
             let shards = Shards::open(&folder, storage, on_error(skip_errors))?;
+            let shards = match scans {
+                Some(scans) => shards.with_scans(scans)?,
+                None => shards,
+            };
             let manifest = serde_json::to_string(shards.dataset().manifest());
             Ok((Arc::new(shards), manifest))
         };

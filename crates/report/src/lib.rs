@@ -1,4 +1,5 @@
-//! The report: profiles as one HTML page that needs nothing else and no network, and its plots as SVG files.
+//! The report: profiles as one HTML page that needs nothing else and no network, and its plots as SVG files. A study of training has
+//! a page of the same kind.
 //!
 //! Profiles are grouped by pipeline. The first of each pipeline is what its recommendation rests on; the others are set beside
 //! it where they differ in one setting: what is cached, how many threads, how many samples, or how large.
@@ -13,6 +14,7 @@ mod plots;
 mod scale;
 mod scatter;
 mod sections;
+mod study;
 mod svg;
 
 use forebay_plan::{Analysis, Comparison, Objective, Plan, Profile, Result, analyze, compare, plan};
@@ -20,6 +22,8 @@ use forebay_plan::{Analysis, Comparison, Objective, Plan, Profile, Result, analy
 use html::{code, escape};
 use plots::{Gain, Plot, Subject};
 use svg::Size;
+
+pub use study::{Study, StudyEpoch, StudyRow};
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
@@ -83,19 +87,8 @@ impl<'a> Report<'a> {
             body.push(group.html(&prefix, self.finding.is_some()));
         }
         let version = self.groups.first().map_or("", |group| group.profiles[0].forebay.as_str());
-        format!(
-            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <title>Forebay: {}</title>\n<style>\n{}{STYLE}</style>\n</head>\n<body>\n\
-             <button id=\"theme\" type=\"button\" hidden>Theme</button>\n<main>\n{}\n</main>\n\
-             <footer>Made by forebay {}. The page is whole in itself: nothing is loaded from elsewhere.</footer>\n\
-             <div id=\"tooltip\" aria-hidden=\"true\" hidden></div>\n\
-             <script>\n{SCRIPT}</script>\n</body>\n</html>\n",
-            self.finding.iter().map(|found| escape(found.experiment)).chain(titles).collect::<Vec<_>>().join("; "),
-            palette::page_style(),
-            body.join("\n"),
-            escape(version),
-        )
+        let titles: Vec<String> = self.finding.iter().map(|found| escape(found.experiment)).chain(titles).collect();
+        page(&titles.join("; "), &body, version)
     }
 
     /// Every plot as a file: its name and its text.
@@ -150,6 +143,22 @@ impl<'a> Report<'a> {
         let items: String = self.groups.iter().enumerate().map(item).collect();
         format!("<header>\n<h1>{} pipelines</h1>\n<ul>\n{items}</ul>\n</header>", self.groups.len())
     }
+}
+
+/// A page of these parts; `title` is HTML.
+fn page(title: &str, body: &[String], version: &str) -> String {
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>Forebay: {title}</title>\n<style>\n{}{STYLE}</style>\n</head>\n<body>\n\
+         <button id=\"theme\" type=\"button\" hidden>Theme</button>\n<main>\n{}\n</main>\n\
+         <footer>Made by forebay {}. The page is whole in itself: nothing is loaded from elsewhere.</footer>\n\
+         <div id=\"tooltip\" aria-hidden=\"true\" hidden></div>\n\
+         <script>\n{SCRIPT}</script>\n</body>\n</html>\n",
+        palette::page_style(),
+        body.join("\n"),
+        escape(version),
+    )
 }
 
 impl<'a> Group<'a> {

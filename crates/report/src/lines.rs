@@ -27,6 +27,8 @@ pub(super) struct LinePanel {
 pub(super) enum Across {
     /// Ticks at the values, at equal ratios; with a name.
     Values(Quantity, &'static str),
+    /// A number from zero, with a name.
+    Number(&'static str),
     /// Time from zero.
     Seconds,
     /// A share of a whole, from 0 to 1.
@@ -95,6 +97,7 @@ impl LinePanel {
         let x_most = xs.iter().copied().fold(0.0, f64::max);
         let x_axis = match self.x {
             Across::Values(quantity, name) => Axis::at_values(&xs, quantity, name),
+            Across::Number(name) => Axis::from_zero(Quantity::Plain(name), x_most, 5),
             Across::Seconds => Axis::from_zero(Quantity::Seconds, x_most, 5),
             Across::Share => Axis::from_zero(Quantity::Share, 1.0, 5),
         };

@@ -9,7 +9,7 @@ use super::html::{code, escape, with_code};
 use super::plots::Grid;
 use super::{Finding, Group};
 
-fn section(heading: &str, body: &str) -> String {
+pub(super) fn section(heading: &str, body: &str) -> String {
     format!("<section>\n<h2>{heading}</h2>\n{body}\n</section>")
 }
 

@@ -173,7 +173,7 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
 }
 
 /// Among many images one that is broken can be left out.
-fn explain(error: EngineError, many: bool) -> Error {
+pub(super) fn explain(error: EngineError, many: bool) -> Error {
     match error {
         EngineError::Format { path, problem } if many && !problem.contains("\nhint: ") => {
             let hint = "pass --on-error skip to skip and list such images";

@@ -22,6 +22,7 @@ use crate::arguments::{
 use crate::error::{Error, Result};
 use crate::file_list::ListArguments;
 use crate::output::{Output, Page};
+use crate::sampling::SamplingArguments;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -254,7 +255,8 @@ fn walk(arguments: &Arguments, data: &Made, output: &Output) -> Result<Walk> {
     let build =
         if plan.plan().split.keeps_files() { None } else { Some(build_plan(arguments, &threads, &storage, output)?) };
     let loaded = if build.is_some() { file("dataset") } else { file("plan.json") };
-    let load = load::execute(&load_arguments(&loaded, threads, storage), output)?;
+    let epochs = epochs(&arguments.run, plan.plan().prediction.samples_per_second.unwrap_or_default(), data.samples);
+    let load = load::execute(&load_arguments(&loaded, epochs, threads, storage), output)?;
     if load.interrupted {
         return Err(Error::Interrupted(""));
     }
@@ -289,7 +291,12 @@ fn build_plan(
     )
 }
 
-fn load_arguments(what: &Path, threads: Threads, storage: StorageArguments) -> load::Arguments {
+/// How often to load the samples: twice as long as a run of the profile, so that it is not the start that is measured.
+fn epochs(run: &RunArguments, samples_per_second: f64, samples: u64) -> u64 {
+    ((2.0 * run.seconds * samples_per_second / samples.max(1) as f64).ceil() as u64).clamp(2, 1_000)
+}
+
+fn load_arguments(what: &Path, epochs: u64, threads: Threads, storage: StorageArguments) -> load::Arguments {
     load::Arguments {
         what: what.display().to_string(),
         data: None,
@@ -304,14 +311,16 @@ fn load_arguments(what: &Path, threads: Threads, storage: StorageArguments) -> l
         even: load::EvenChoice::None,
         state: None,
         seed: 0,
-        epochs: 2,
+        epochs,
         samples: None,
         storage,
         cold: true,
         on_error: ErrorArguments::fail(),
+        scans: None,
         cache: CachePolicy::default(),
         settings: Settings::default(),
         list: ListArguments::default(),
+        sampling: SamplingArguments::default(),
         drop_last: false,
         prefetch: 2,
     }

@@ -23,6 +23,7 @@ use crate::arguments::{self, ErrorArguments, INPUT, MemoryArguments, RESOURCES, 
 use crate::error::{Error, Result};
 use crate::file_list::{ListArguments, listing_options, warn_of_one_class};
 use crate::output::{Align, Output, Page, Table, write_file};
+use crate::sampling::SamplingArguments;
 
 /// Headings of the help.
 const SHUFFLING: &str = "Shuffling options";
@@ -38,6 +39,9 @@ Examples:
   forebay load dataset/ --set random_crop.size=192
   forebay load dataset/ --shuffle --rank 1 --world-size 4
   forebay load dataset/ --shuffle --epochs 10 --state state.json
+  forebay load dataset/ --subset validation.txt
+  forebay load dataset/ --weights weights.txt --replacement --num-samples 10000
+  forebay load dataset/ --scans 2         progressive records, at a lower quality
   forebay load cv --data photos/          all steps online, from the files
   forebay load cv --data photos/ --files-from train.txt
 
@@ -92,6 +96,8 @@ pub(crate) struct Arguments {
     /// Number of streams that a shuffled epoch is read in; with a multiple of the world size, each rank reads its own streams
     #[arg(long, value_name = "N", help_heading = SHUFFLING, default_value_t = STREAMS, value_parser = clap::value_parser!(u64).range(1..=65_536), requires = "shuffle")]
     pub(crate) streams: u64,
+    #[command(flatten)]
+    pub(crate) sampling: SamplingArguments,
     /// Rank of this process
     #[arg(long, value_name = "N", help_heading = DISTRIBUTED, default_value_t = 0, requires = "world_size")]
     pub(crate) rank: u64,
@@ -120,6 +126,9 @@ pub(crate) struct Arguments {
     pub(crate) cold: bool,
     #[command(flatten)]
     pub(crate) on_error: ErrorArguments,
+    /// Of progressive records (`concatenated+pcr`), read only the first N of 10 groups of scans: fewer bytes, lower quality [default: all]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10))]
+    pub(crate) scans: Option<u64>,
     /// What stays in memory between epochs: `none`, `page`, `minio:SIZE`, `decoded:SIZE`, `liquid:SIZE` or `auto:SIZE`; a size alone means `decoded`
     #[arg(long, value_name = "CACHE", help_heading = RESOURCES, default_value_t = CachePolicy::default())]
     pub(crate) cache: CachePolicy,
@@ -134,7 +143,12 @@ pub(crate) struct Arguments {
 impl Arguments {
     /// What it reads.
     pub(super) fn inputs(&self) -> Vec<&Path> {
-        arguments::named_file(&self.what).into_iter().chain(self.data.as_deref()).chain(self.list.file()).collect()
+        arguments::named_file(&self.what)
+            .into_iter()
+            .chain(self.data.as_deref())
+            .chain(self.list.file())
+            .chain(self.sampling.files())
+            .collect()
     }
 }
 
@@ -221,7 +235,10 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
 pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome> {
     let choice = &arguments.storage.storage;
     let storage = if arguments.cold { choice.open_uncached()? } else { arguments.cache.open(choice)? };
-    let loader = Loader::new(open(arguments, &storage)?, arguments.options())?;
+    let loader = Loader::new(
+        open(arguments, &storage)?,
+        LoadOptions { sampling: arguments.sampling.read()?, ..arguments.options() },
+    )?;
     let source = loader.source();
     let mut warnings = Vec::new();
     // A data set was warned of when it was built.
@@ -412,22 +429,9 @@ fn open(arguments: &Arguments, storage: &Arc<dyn Storage>) -> Result<Arc<dyn Sou
             return Err(Error::usage(problem, "omit it"));
         }
         let folder = if is_folder { path } else { path.parent().unwrap_or(Path::new(".")) };
-        let on_error = arguments.on_error.choice();
-        if arguments::look_at(&folder.join(MIX_FILE))?.is_some() {
-            let mixed = Mixed::open(folder, storage, on_error)?;
-            let changed = arguments.settings.applied(mixed.pipeline())?;
-            return Ok(Arc::new(match changed {
-                Some(pipeline) => mixed.with_pipeline(&pipeline)?,
-                None => mixed,
-            }));
-        }
-        let shards = Shards::open(folder, Arc::clone(storage), on_error)?;
-        let changed = arguments.settings.applied(shards.pipeline())?;
-        return Ok(Arc::new(match changed {
-            Some(pipeline) => shards.with_pipeline(pipeline)?,
-            None => shards,
-        }));
+        return open_dataset(folder, storage, &arguments.settings, &arguments.on_error, arguments.scans);
     }
+    no_scans(arguments.scans)?;
     let (pipeline, data) = if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json")) {
         arguments.settings.none_with("a plan")?;
         of_plan(path, arguments)?
@@ -438,6 +442,46 @@ fn open(arguments: &Arguments, storage: &Arc<dyn Storage>) -> Result<Arc<dyn Sou
     let files = arguments.list.read(&pipeline)?;
     let options = listing_options(&arguments.settings, &arguments.on_error, files.as_ref());
     Ok(Arc::new(Files::open(pipeline, &data, Arc::clone(storage), &options)?))
+}
+
+/// The data set in `folder`, in one format or several; of progressive records, so many groups of scans.
+pub(super) fn open_dataset(
+    folder: &Path,
+    storage: &Arc<dyn Storage>,
+    settings: &Settings,
+    on_error: &ErrorArguments,
+    scans: Option<u64>,
+) -> Result<Arc<dyn Source>> {
+    if arguments::look_at(&folder.join(MIX_FILE))?.is_some() {
+        no_scans(scans)?;
+        let mixed = Mixed::open(folder, storage, on_error.choice())?;
+        let changed = settings.applied(mixed.pipeline())?;
+        return Ok(Arc::new(match changed {
+            Some(pipeline) => mixed.with_pipeline(&pipeline)?,
+            None => mixed,
+        }));
+    }
+    let shards = Shards::open(folder, Arc::clone(storage), on_error.choice())?;
+    let shards = match scans {
+        Some(scans) => shards.with_scans(scans)?,
+        None => shards,
+    };
+    let changed = settings.applied(shards.pipeline())?;
+    Ok(Arc::new(match changed {
+        Some(pipeline) => shards.with_pipeline(pipeline)?,
+        None => shards,
+    }))
+}
+
+/// Only a data set in one format can be read in part.
+fn no_scans(scans: Option<u64>) -> Result<()> {
+    match scans {
+        None => Ok(()),
+        Some(_) => Err(Error::usage(
+            "`--scans` is for a data set of progressive records",
+            "omit it, or build one: `forebay build … --strategy concatenated+pcr`",
+        )),
+    }
 }
 
 /// A plan can be loaded where it chose to keep the files as they are.
@@ -559,10 +603,20 @@ fn describe_cached(cached: &Cached) -> String {
     )
 }
 
+/// The epochs; of many the first and the last ones.
 fn epochs_table(epochs: &[Streamed]) -> Table {
+    const SHOWN_FIRST: usize = 5;
+    const SHOWN_LAST: usize = 3;
     let columns = ["epoch", "samples", "skipped", "time", "samples/s", "read", "per second"];
     let mut table = Table::new(&columns.map(|column| (column, Align::Right)));
-    for epoch in epochs {
+    let shortened = epochs.len() > SHOWN_FIRST + SHOWN_LAST + 1;
+    for (index, epoch) in epochs.iter().enumerate() {
+        if shortened && (SHOWN_FIRST..epochs.len() - SHOWN_LAST).contains(&index) {
+            if index == SHOWN_FIRST {
+                table.row(columns.map(|_| "…".to_owned()), false);
+            }
+            continue;
+        }
         table.row(
             [
                 (epoch.epoch + 1).to_string(),

@@ -1,9 +1,11 @@
 //! The commands, one file each.
 
+pub(crate) mod advise;
 pub(crate) mod build;
 pub(crate) mod completions;
 pub(crate) mod convert;
 pub(crate) mod demo;
+pub(crate) mod diagnose;
 pub(crate) mod experiment;
 pub(crate) mod export;
 pub(crate) mod inspect;
@@ -14,6 +16,7 @@ pub(crate) mod pipelines;
 pub(crate) mod plan;
 pub(crate) mod probe;
 pub(crate) mod profile;
+pub(crate) mod recompress;
 pub(crate) mod report;
 
 use std::io::Read;
@@ -38,8 +41,11 @@ pub(crate) fn run(command: &Command, output: &Output) -> Result<()> {
         Command::Build(arguments) => build::run(arguments, output),
         Command::Load(arguments) => load::run(arguments, output),
         Command::Experiment(arguments) => experiment::run(arguments, output),
+        Command::Advise(arguments) => advise::run(arguments, output),
+        Command::Diagnose(arguments) => diagnose::run(arguments, output),
         Command::Report(arguments) => report::run(arguments, output),
         Command::Convert(arguments) => convert::run(arguments, output),
+        Command::Recompress(arguments) => recompress::run(arguments, output),
         Command::Export(arguments) => export::run(arguments, output),
         Command::Inspect(arguments) => inspect::run(arguments, output),
         Command::Pipelines(arguments) => pipelines::run(arguments, output),
@@ -58,8 +64,11 @@ fn inputs(command: &Command) -> Vec<&Path> {
         Command::Build(arguments) => arguments.inputs(),
         Command::Load(arguments) => arguments.inputs(),
         Command::Experiment(arguments) => arguments.inputs(),
+        Command::Advise(arguments) => arguments.inputs(),
+        Command::Diagnose(arguments) => arguments.inputs(),
         Command::Report(arguments) => arguments.inputs(),
         Command::Convert(arguments) => arguments.inputs(),
+        Command::Recompress(arguments) => arguments.inputs(),
         Command::Export(arguments) => arguments.inputs(),
         Command::Probe(arguments) => arguments.inputs(),
         Command::Demo(_) | Command::Inspect(_) | Command::Pipelines(_) | Command::Completions(_) | Command::Man(_) => {
@@ -72,6 +81,9 @@ fn inputs(command: &Command) -> Vec<&Path> {
 pub(crate) fn when_full(command: &Command) -> &'static str {
     match command {
         Command::Demo(_) => "free some space, pass fewer --samples, or a --folder on another disk",
+        Command::Advise(_) => {
+            "free some space, or pass a --work folder on another disk: it temporarily holds the strategies, of a few hundred samples"
+        }
         Command::Profile(_) => {
             "free some space, pass fewer --samples, or a --work folder on another disk: it temporarily holds the \
              strategies, of so many samples"
@@ -92,6 +104,9 @@ pub(crate) fn when_full(command: &Command) -> &'static str {
             "free some space and run the same command again: finished images are kept; or choose an output on another disk, \
              or a smaller encoding (`--mode dense`)"
         }
+        Command::Recompress(_) => {
+            "free some space and run the same command again: finished files are kept; or pass fewer qualities, or an output on another disk"
+        }
         Command::Export(_) => {
             "free as much space as the data set takes, or choose a folder on another disk: a failed export keeps nothing"
         }
@@ -101,7 +116,11 @@ pub(crate) fn when_full(command: &Command) -> &'static str {
         Command::Report(_) => "free some space, or pass --output, --svg-folder, --csv and --parquet on another disk",
         Command::Load(_) => "free some space, or pass a --state on another disk",
         Command::Plan(_) => "free some space, or pass an --output on another disk",
-        Command::Inspect(_) | Command::Pipelines(_) | Command::Completions(_) | Command::Man(_) => "free some space",
+        Command::Diagnose(_)
+        | Command::Inspect(_)
+        | Command::Pipelines(_)
+        | Command::Completions(_)
+        | Command::Man(_) => "free some space",
     }
 }
 

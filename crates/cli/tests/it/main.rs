@@ -11,6 +11,7 @@ mod compression;
 mod convert;
 #[path = "../../../../tests/data.rs"]
 mod data;
+mod diagnosing;
 mod domains;
 mod errors;
 mod experiment;

@@ -129,3 +129,33 @@ fn a_state_is_kept_after_an_error_too() {
     fs::remove_file(here.join("photos/zzz.jpg")).unwrap();
     assert_ne!(forebay(here, load).code, Some(0), "these are other data");
 }
+
+#[test]
+fn an_epoch_has_the_samples_that_are_asked_for() {
+    let folder = workspace(12);
+    let here = folder.path();
+    forebay(here, "build cv --data photos --strategy resized --shards 2 -o dataset").text();
+    fs::write(here.join("subset.txt"), "3\n\n 7 \n1\n").unwrap();
+    let weights: String = (0..12).map(|at| if at < 4 { "0.5\n" } else { "0\n" }).collect();
+    fs::write(here.join("weights.txt"), weights).unwrap();
+    assert_eq!(samples(here, "--subset subset.txt --shuffle"), 3);
+    assert_eq!(samples(here, "--num-samples 5"), 5);
+    assert_eq!(samples(here, "--weights weights.txt --num-samples 4"), 4);
+    assert_eq!(samples(here, "--weights weights.txt --replacement --num-samples 40 --epochs 2"), 80);
+    assert_eq!(samples(here, "--repeats 3 --shuffle"), 12);
+
+    fs::write(here.join("words.txt"), "1\ntwo\n").unwrap();
+    fs::write(here.join("twice.txt"), "1\n1\n").unwrap();
+    for (arguments, named) in [
+        ("--subset words.txt", "line 2 of `words.txt` is `two`"),
+        ("--subset twice.txt", "has a sample twice"),
+        ("--subset nowhere.txt", "nowhere.txt"),
+        ("--weights subset.txt", "3 weights for 12 samples"),
+        ("--weights weights.txt", "12 samples of 4 without replacement"),
+        ("--weights weights.txt --subset subset.txt", "cannot be used with"),
+        ("--num-samples 0", "--num-samples"),
+        ("--subset subset.txt --cache minio:1MB", "sampling"),
+    ] {
+        refused(&forebay(here, &format!("load dataset {arguments}")), named);
+    }
+}

@@ -23,6 +23,7 @@ pub struct Decoded {
 #[derive(Default)]
 pub struct Decoder {
     jpeg: forebay_jpeg::Decoder,
+    png: forebay_png::Decoder,
     l3: l3::Unpacker,
     scratch: Vec<u8>,
 }
@@ -50,20 +51,21 @@ impl Decoder {
 
     /// How many bytes of scratch memory it keeps.
     pub fn capacity_bytes(&self) -> usize {
-        self.scratch.capacity()
+        self.scratch.capacity() + self.png.capacity_bytes()
     }
 
     /// Gives the scratch memory back.
     pub fn trim(&mut self) {
         self.scratch = Vec::new();
+        self.png.trim();
     }
 
     /// Decodes into `output`, which must be what [`DecodePlan::spec`] says. After an error it is all zero: neither
     /// half a picture nor what the memory held before is ever taken for this one.
     ///
     /// A JPEG, WebP, QOI or interlaced PNG that must be turned, cut or converted goes through scratch memory of its own
-    /// size, which the decoder keeps, and so does what is wanted of an L3 that must be converted or made smaller;
-    /// everything else is written straight to its output.
+    /// size, which the decoder keeps, and so does every other PNG, and what is wanted of an L3 that must be converted or made
+    /// smaller; everything else is written straight to its output.
     #[expect(clippy::needless_pass_by_value, reason = "the output is a mutable borrow, given away")]
     pub fn decode_into(&mut self, plan: &DecodePlan<'_>, output: TensorMut<'_>) -> Result<Decoded> {
         let result = self.run(plan, output.spec, output.data);
@@ -90,7 +92,7 @@ impl Decoder {
     }
 
     fn run(&mut self, plan: &DecodePlan<'_>, output_spec: TensorSpec, output: &mut [u8]) -> Result<Decoded> {
-        let DecodePlan { picture: Picture { bytes, parsed }, options, layout } = plan;
+        let DecodePlan { picture: Picture { bytes, parsed }, options, layout, saves_memory } = plan;
         let spec = layout.spec();
         if spec != output_spec || output.len() != spec.bytes() {
             let found = format!("{output_spec} in {} bytes", output.len());
@@ -102,7 +104,7 @@ impl Decoder {
         let mut task = Task { bytes, layout, options, scratch: &mut self.scratch, output };
         let partial = match parsed {
             Parsed::Jpeg(frame) => jpeg::decode(&mut self.jpeg, frame, &mut task)?,
-            Parsed::Png(header) => png::decode(header, &mut task)?,
+            Parsed::Png(header) => png::decode((!saves_memory).then_some(&mut self.png), header, &mut task)?,
             Parsed::WebP(file) => webp::decode(file, &mut task)?,
             Parsed::Bmp(bitmap) => bmp::decode(bitmap, &mut task)?,
             Parsed::Pnm(netpbm) => pnm::decode(netpbm, &mut task)?,

@@ -11,10 +11,14 @@ use super::orientation::Orientation;
 use super::sink::{self, Samples, SourceRows};
 
 mod header;
+mod progressive;
+mod quality;
 mod quiet;
 mod turbo;
 
-pub(crate) use header::{Frame, read};
+pub(crate) use header::{Frame, Walk, read};
+pub use progressive::{END_OF_IMAGE, SCAN_GROUPS, progressive_scans};
+pub use quality::{JpegQuality, jpeg_quality};
 use turbo::{Job, Pixels, TurboError};
 
 const NAME: &str = Format::Jpeg.name();

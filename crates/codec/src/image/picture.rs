@@ -31,7 +31,7 @@ impl<'a> Picture<'a> {
     pub fn plan(&self, options: &DecodeOptions) -> Result<DecodePlan<'_>> {
         let layout = Layout::new(self.header(), options)?;
         layout::require_bytes(&layout, 0, options)?;
-        Ok(DecodePlan { picture: self, options: options.clone(), layout })
+        Ok(DecodePlan { picture: self, options: options.clone(), layout, saves_memory: false })
     }
 }
 
@@ -47,6 +47,7 @@ pub struct DecodePlan<'p> {
     pub(crate) picture: &'p Picture<'p>,
     pub(crate) options: DecodeOptions,
     pub(crate) layout: Layout,
+    pub(crate) saves_memory: bool,
 }
 
 impl DecodePlan<'_> {
@@ -55,12 +56,27 @@ impl DecodePlan<'_> {
         self.layout.spec()
     }
 
+    /// The same in as little memory as can be: a PNG goes row by row, which takes longer.
+    #[must_use]
+    pub fn saving_memory(self) -> Self {
+        Self { saves_memory: true, ..self }
+    }
+
     /// How many bytes of memory it will take beside its input and its output, where the picture decides it: never less than
     /// it will be. What is left out is a few rows, and at most [`Limits::FIXED_BYTES`](super::Limits::FIXED_BYTES).
     pub fn working_bytes(&self) -> usize {
+        self.bytes_beside(self.saves_memory)
+    }
+
+    /// The same of [`saving_memory`](Self::saving_memory).
+    pub fn least_working_bytes(&self) -> usize {
+        self.bytes_beside(true)
+    }
+
+    fn bytes_beside(&self, saves_memory: bool) -> usize {
         match &self.picture.parsed {
             Parsed::Jpeg(frame) => jpeg::working_bytes(frame, &self.layout),
-            Parsed::Png(header) => png::working_bytes(header, &self.layout),
+            Parsed::Png(header) => png::working_bytes(header, &self.layout, saves_memory),
             Parsed::WebP(file) => webp::working_bytes(file, &self.layout),
             Parsed::Qoi(header) => qoi::working_bytes(header, &self.layout),
             Parsed::L3(file) => l3::working_bytes(file, &self.layout),

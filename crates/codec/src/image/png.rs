@@ -1,5 +1,7 @@
-//! PNG through the `png` crate; the chunks are walked here too, for what must be known before and after the pixels.
+//! PNG: valid pictures that are not interlaced through our own decoder, which is faster, and everything else through the `png`
+//! crate, whose judgment of damage counts. The chunks are walked here too, for what must be known before and after the pixels.
 
+use std::borrow::Cow;
 use std::io::{Cursor, ErrorKind};
 
 use png::{BitDepth, ColorType, DecodingError, Transformations};
@@ -11,6 +13,7 @@ use super::encode::PngEffort;
 use super::format::Format;
 use super::header::Header;
 use super::layout::{self, Layout};
+use super::metadata::Metadata;
 use super::options::Limits;
 use super::orientation::{self, Orientation};
 use super::sink::{self, Samples, SourceRows};
@@ -110,12 +113,14 @@ pub(crate) fn explain(error: DecodingError, bytes: &[u8]) -> Error {
 
 type Reader<'a> = png::Reader<Cursor<&'a [u8]>>;
 
-/// One row, or of an interlaced picture all of them, where they do not go straight to their output.
-pub(crate) fn working_bytes(header: &Header, layout: &Layout) -> usize {
+/// The filtered rows, which our own decoder has all at once; row by row it is one, or of an interlaced picture all of them, where
+/// they do not go straight to their output.
+pub(crate) fn working_bytes(header: &Header, layout: &Layout, row_by_row: bool) -> usize {
     let plain =
         layout.is_plain() && header.channels == layout.channels && usize::from(header.bits) == layout.dtype.bytes() * 8;
     let row_bytes = header.width * header.channels * usize::from(header.bits / 8);
-    if plain || !header.progressive { row_bytes } else { row_bytes.saturating_mul(header.height) }
+    let all_rows = if header.progressive { !plain } else { !row_by_row };
+    if all_rows { (row_bytes + 1).saturating_mul(header.height) } else { row_bytes }
 }
 
 /// Begins to decode, within limits, and with every checksum looked at.
@@ -132,8 +137,54 @@ pub(crate) fn open<'a>(bytes: &'a [u8], header: &Header, transformations: Transf
     decoder.read_info().map_err(|error| explain(error, bytes))
 }
 
-/// Decodes; `true` if data was missing and that was accepted.
-pub(crate) fn decode(header: &Header, task: &mut Task<'_>) -> Result<bool> {
+/// The EXIF data and the color profile, which is inflated within the crate's limit; what is damaged is left out.
+pub(crate) fn metadata(bytes: &[u8]) -> Metadata {
+    let mut decoder = png::Decoder::new(Cursor::new(bytes));
+    decoder.set_limits(png::Limits { bytes: Limits::FIXED_BYTES });
+    let Ok(reader) = decoder.read_info() else { return Metadata::default() };
+    let owned = |part: &Option<Cow<'_, [u8]>>| part.as_ref().map(|part| part.to_vec());
+    Metadata { exif: owned(&reader.info().exif_metadata), icc: owned(&reader.info().icc_profile) }
+}
+
+/// Decodes, by our own decoder if there is memory for that; `true` if data was missing and that was accepted.
+pub(crate) fn decode(own: Option<&mut forebay_png::Decoder>, header: &Header, task: &mut Task<'_>) -> Result<bool> {
+    if own.is_some_and(|own| decode_valid(own, header, task)) {
+        return Ok(false);
+    }
+    decode_any(header, task)
+}
+
+/// Decodes what our own decoder can do, to the same pixels as the `png` crate; `false`, and nothing written, if the picture is
+/// damaged, of a kind that it does not do, or too large for its way of doing it.
+fn decode_valid(own: &mut forebay_png::Decoder, header: &Header, task: &mut Task<'_>) -> bool {
+    let layout = task.layout;
+    // Without vector instructions the crate is faster.
+    if header.progressive || own.level() == forebay_png::Level::Scalar {
+        return false;
+    }
+    let Ok(found) = forebay_png::header(task.bytes) else { return false };
+    let samples = if found.bits == 16 { Samples::SixteenBigEndian } else { Samples::Eight };
+    let source =
+        SourceRows { x: 0, height: header.height, channels: found.channels(), samples, divisor: layout.divisor };
+    let same_header = (found.width, found.height, found.channels()) == (header.width, header.height, header.channels);
+    if !same_header || layout::require_bytes(layout, found.working_bytes(), task.options).is_err() {
+        return false;
+    }
+    let same = layout.is_plain() && source.channels == layout.channels && samples.bytes() == layout.dtype.bytes();
+    if same && samples == Samples::Eight {
+        return own.decode_into(task.bytes, task.output).is_ok();
+    }
+    let mut rows = sink::open(layout, source, task.output);
+    let end = rows.end().min(header.height);
+    let result = own.decode_rows(task.bytes, 0..end, |y, row| rows.push(y, row));
+    if result.is_ok() {
+        rows.finish();
+    }
+    result.is_ok()
+}
+
+/// Decodes through the `png` crate.
+fn decode_any(header: &Header, task: &mut Task<'_>) -> Result<bool> {
     let allow_truncated = task.options.allow_truncated;
     if !allow_truncated {
         require_end(task.bytes)?;

@@ -6,6 +6,8 @@
 
 use std::ops::Add;
 
+use half::{bf16, f16};
+
 use crate::error::{Error, Result};
 use crate::tensor::{DType, Element, TensorMut, TensorSpec, TensorView};
 
@@ -43,6 +45,8 @@ pub fn rms(input: TensorView<'_>, period: usize, output: TensorMut<'_>) -> Resul
         DType::I32 => periods(input, period, out, |value: i32| square(f64::from(value)), finish),
         DType::I64 => periods(input, period, out, |value: i64| square(value as f64), finish),
         DType::F64 => periods(input, period, out, square, finish),
+        DType::F16 => periods(input, period, out, |value: f16| square(value.to_f64()), finish),
+        DType::BF16 => periods(input, period, out, |value: bf16| square(value.to_f64()), finish),
         DType::F32 => {
             let finish = |sum: f32| (sum / period as f32).sqrt();
             periods(input, period, out, |value: f32| value * value, finish);

@@ -86,6 +86,9 @@ macro_rules! by_type {
             DType::I64 => $function::<i64>($($argument),*),
             DType::F32 => $function::<f32>($($argument),*),
             DType::F64 => $function::<f64>($($argument),*),
+            DType::F16 => $function::<half::f16>($($argument),*),
+            // The library has no such numbers, but takes their bits, which are in order as well.
+            DType::BF16 => $function::<u16>($($argument),*),
         }
     };
 }

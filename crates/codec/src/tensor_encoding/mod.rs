@@ -108,15 +108,14 @@ impl TensorEncoding {
     /// Whether it can hold tensors of this type. Lossy ones hold floating point numbers only, bit packing integers, and a shuffle of
     /// single bytes would change nothing.
     pub fn holds(&self, dtype: DType) -> bool {
-        let is_float = matches!(dtype, DType::F32 | DType::F64);
         let loss_holds = match self.loss {
             None => true,
             Some(Loss::Bfloat16) => dtype == DType::F32,
-            Some(Loss::Absolute(_) | Loss::Relative(_)) => is_float,
+            Some(Loss::Absolute(_) | Loss::Relative(_)) => matches!(dtype, DType::F32 | DType::F64),
         };
         let form_holds = match self.form {
             Form::Compressed { shuffle: true, .. } => dtype.bytes() > 1,
-            Form::BitPack => !is_float,
+            Form::BitPack => !dtype.is_float(),
             _ => true,
         };
         loss_holds && form_holds

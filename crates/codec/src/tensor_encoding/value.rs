@@ -117,7 +117,7 @@ impl Head {
     /// What no encoder writes.
     fn contradiction(&self) -> Option<&'static str> {
         let filtered = self.delta.is_some() || self.shuffle;
-        let is_integer = !matches!(self.stored_dtype(), DType::F32 | DType::F64) && !self.bfloat16;
+        let is_integer = !self.stored_dtype().is_float() && !self.bfloat16;
         match self.stored {
             _ if self.bfloat16 && self.spec.dtype != DType::F32 => Some("bfloat16 is of float32 only"),
             _ if self.delta == Some(0) => Some("a delta has a distance"),

@@ -22,6 +22,7 @@ fn generated(dtype: DType, count: usize) -> Tensor {
         DType::I64 => array!(|index| signed(index) * 1_000_003),
         DType::F32 => array!(|index| (signed(index) as f64 / 65_536.0) as f32),
         DType::F64 => array!(|index| signed(index) as f64 / 65_536.0),
+        DType::F16 | DType::BF16 => panic!("NumPy sums these in half precision; here they are summed in double"),
     }
 }
 

@@ -259,7 +259,7 @@ fn a_head_that_cannot_be_is_refused() {
     for (head, problem) in [
         // A form of later versions, an unknown type, seven dimensions.
         (&[0x40, 0x05, 0x00][..], "the form 0x40 is not known"),
-        (&[0x00, 0x07, 0x00], "the element type 7 is not known"),
+        (&[0x00, 0x09, 0x00], "the element type 9 is not known"),
         (&[0x00, 0x70, 1, 1, 1, 1, 1, 1, 1, 0], "7 dimensions"),
         // bfloat16 of float64, a delta of nothing, a shuffle of bytes, a pco that is shuffled, floats that are packed.
         (&[0x20, 0x16, 1, 0], "float32 only"),

@@ -3,6 +3,7 @@
 //! A build can be killed at any moment and run again: a shard has its name once it is whole, and only then it is noted in the journal; the manifest is written last. A sample always goes into the same shard, so the shards
 //! that are done are kept (once every byte of them was found to be what was written), and what comes out is the same to the byte as from a build that was never stopped.
 
+mod chunk;
 mod claim;
 mod dictionary;
 mod identity;

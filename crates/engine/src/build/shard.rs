@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use forebay_codec::memory;
-use forebay_pipeline::{RngKey, Runner, SampleView, Sink, StepError, StorageFormat, encode_sample};
+use forebay_pipeline::{RngKey, Runner, SampleView, Sink, StepError, StorageFormat, encode_sample, encode_scan_groups};
 use forebay_record::{
     Blocks, Checksums, Dictionary, Index, RecordCompressor, Scope, ShardCompression, ShardCompressor, Sizes, Writer,
 };
@@ -15,8 +15,11 @@ use forebay_storage::Upload;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::Build;
+use super::chunk::Chunk;
 use super::journal::{Journal, ShardDone, shard_name};
-use crate::data::{ShardEntry, Skipped, SourceReader, blocks_path, checksum, crc_path, digits, index_path, sizes_path};
+use crate::data::{
+    ScanLayout, ShardEntry, Skipped, SourceReader, blocks_path, checksum, crc_path, digits, index_path, sizes_path,
+};
 use crate::error::{Error, Result};
 use crate::load::OnError;
 use crate::memory::{Gate, Pass};
@@ -111,7 +114,7 @@ impl<'a> ShardWriter<'a> {
     ) -> std::result::Result<ShardDone, Stopped> {
         let name = shard_name(shard);
         let (storage, path) = (journal.output().storage(), journal.output().file(&name));
-        let Written { index, checksums, blocks, sizes, file, skipped } =
+        let Written { index, checksums, blocks, sizes, file, skipped, scans } =
             self.write_file(storage.create(&path)?, &path, range)?;
         let write_table = |table: &Path, content: &[u8]| -> Result<String> {
             storage.write_file(table, content)?;
@@ -126,13 +129,14 @@ impl<'a> ShardWriter<'a> {
         let done = ShardDone {
             entry: ShardEntry {
                 file: name,
-                samples: index.len() as u64,
+                samples: index.len() as u64 / scans.map_or(1, |scans| scans.groups),
                 bytes: file.bytes,
                 xxh3: digits(file.hash.digest()),
                 index_xxh3,
                 crc_xxh3,
                 blocks_xxh3,
                 sizes_xxh3,
+                scans,
             },
             skipped,
             dictionary_xxh3: self.dictionary.map(|dictionary| checksum(dictionary.bytes())),
@@ -156,6 +160,9 @@ impl<'a> ShardWriter<'a> {
         let (mut index, mut checksums) = (Index::new(), Checksums::new());
         let mut by_record = CompressedRecords::new(compression, self.dictionary).map_err(write_failed)?;
         let mut skipped = Vec::new();
+        let scans = self.build.strategy.format.progressive.then(|| self.scan_layout(range.clone()));
+        let mut chunk = scans.map(Chunk::new);
+        let last = range.end.saturating_sub(1);
         for number in range {
             if self.stop.load(Ordering::Relaxed) {
                 return Err(Stopped::Elsewhere);
@@ -172,14 +179,25 @@ impl<'a> ShardWriter<'a> {
                     skipped.push(Skipped::one(key, &error));
                 }
             }
-            for record in self.records.iter() {
-                let record = match &mut by_record {
-                    Some(records) => records.compress(record).map_err(|error| shard_error(error, path))?,
-                    None => record,
-                };
+            let mut append = |record: &[u8]| -> Result<()> {
                 index.push(writer.write(record).map_err(|error| shard_error(error, path))?)?;
                 checksums.push(writer.last_checksum());
-                writer.output().end_record().map_err(write_failed)?;
+                writer.output().end_record().map_err(write_failed)
+            };
+            if let Some(chunk) = &mut chunk {
+                self.records.iter().for_each(|record| chunk.push(record));
+                if chunk.is_full() || number == last {
+                    chunk.records().try_for_each(&mut append)?;
+                    chunk.clear();
+                }
+                self.records.held_bytes = chunk.bytes();
+            } else {
+                for record in self.records.iter() {
+                    append(match &mut by_record {
+                        Some(records) => records.compress(record).map_err(|error| shard_error(error, path))?,
+                        None => record,
+                    })?;
+                }
             }
             self.records.clear();
             self.progress.advance(1);
@@ -187,7 +205,13 @@ impl<'a> ShardWriter<'a> {
         let output = writer.finish().map_err(|error| shard_error(error, path))?;
         let (buffered, blocks) = output.finish().map_err(write_failed)?;
         let file = buffered.into_inner().map_err(|error| write_failed(error.into_error()))?;
-        Ok(Written { index, checksums, blocks, sizes: by_record.map(|records| records.sizes), file, skipped })
+        Ok(Written { index, checksums, blocks, sizes: by_record.map(|records| records.sizes), file, skipped, scans })
+    }
+
+    /// How the progressive records of the samples `range` are to lie.
+    fn scan_layout(&self, range: Range<usize>) -> ScanLayout {
+        let entries = &self.build.listing.entries()[range];
+        ScanLayout::of(entries.len() as u64, entries.iter().map(|entry| entry.bytes).sum())
     }
 
     /// Does the offline steps to sample number `number`; its records are in `self.records` then.
@@ -215,6 +239,8 @@ struct Written {
     sizes: Option<Sizes>,
     file: HashingUpload,
     skipped: Vec<Skipped>,
+    /// How records lie, where they are progressive.
+    scans: Option<ScanLayout>,
 }
 
 /// Compresses records each by itself, and notes how long they were.
@@ -303,12 +329,14 @@ struct Records<'a> {
     /// What the sample takes as it was read, and what the steps take.
     input_bytes: u64,
     work_bytes: u64,
+    /// What is held of samples before it.
+    held_bytes: u64,
 }
 
 impl<'a> Records<'a> {
     fn new(format: StorageFormat, gate: &'a Gate) -> Self {
         let (bytes, ends) = (Vec::new(), Vec::new());
-        Self { format, bytes, ends, failure: None, gate, pass: None, input_bytes: 0, work_bytes: 0 }
+        Self { format, bytes, ends, failure: None, gate, pass: None, input_bytes: 0, work_bytes: 0, held_bytes: 0 }
     }
 
     fn clear(&mut self) {
@@ -328,21 +356,32 @@ impl<'a> Records<'a> {
     }
 
     fn wait(&mut self) -> std::result::Result<(), StepError> {
-        let bytes = self.input_bytes.saturating_add(self.work_bytes).saturating_add(self.bytes.len() as u64);
-        self.gate.wait(bytes, &mut self.pass)
+        self.gate.wait(self.taken_bytes(self.bytes.len()), &mut self.pass)
+    }
+
+    /// What is taken in all, where records take so many bytes.
+    fn taken_bytes(&self, records_bytes: usize) -> u64 {
+        let taken = [self.input_bytes, self.work_bytes, self.held_bytes, records_bytes as u64];
+        taken.into_iter().fold(0, u64::saturating_add)
     }
 
     /// Adds a sample's record.
     fn add(&mut self, sample: &SampleView<'_>) -> std::result::Result<(), forebay_pipeline::Error> {
         let bytes: usize = sample.fields.iter().map(|(_, value)| value.bytes()).sum();
         // A tensor that is encoded is there three times more at the most: filtered once, filtered again, and compressed.
-        let encoding_bytes = if self.format.tensor_encoding.is_some() { bytes.saturating_mul(3) } else { 0 };
-        let taken_bytes = (self.bytes.len() + bytes).saturating_add(encoding_bytes);
-        let fits = self
-            .gate
-            .wait(self.input_bytes.saturating_add(self.work_bytes).saturating_add(taken_bytes as u64), &mut self.pass);
+        // One that becomes progressive is there as coefficients, which take less than thirty times its bytes, and twice more.
+        let encoding_bytes = match (self.format.tensor_encoding, self.format.progressive) {
+            (Some(_), _) => bytes.saturating_mul(3),
+            (None, true) => bytes.saturating_mul(32),
+            (None, false) => 0,
+        };
+        let taken_bytes = self.taken_bytes((self.bytes.len() + bytes).saturating_add(encoding_bytes));
+        let fits = self.gate.wait(taken_bytes, &mut self.pass);
         let fits = fits.and_then(|()| Ok(memory::reserve(&mut self.bytes, bytes)?));
         fits.map_err(|source| failed(sample.key, "write", source))?;
+        if self.format.progressive {
+            return encode_scan_groups(sample, &mut self.bytes, &mut self.ends);
+        }
         encode_sample(sample, &self.format, &mut self.bytes)?;
         self.ends.push(self.bytes.len());
         Ok(())

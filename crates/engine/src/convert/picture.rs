@@ -190,7 +190,7 @@ struct Source {
 }
 
 /// What is wrong with a picture. Hints of the codec are for those who decode: here the file is at fault.
-fn unreadable(path: &Path, error: &forebay_codec::Error) -> Error {
+pub(crate) fn unreadable(path: &Path, error: &forebay_codec::Error) -> Error {
     let text = error.to_string();
     let problem = format!("cannot be decoded: {}", text.lines().next().unwrap_or_default());
     Error::Format { path: path.to_owned(), problem }
@@ -206,14 +206,14 @@ fn size_if_there(path: &Path) -> Result<Option<u64>, Failure> {
 }
 
 /// Always the same, so that what a killed run left is replaced by the next one.
-fn temporary(output: &Path) -> PathBuf {
+pub(crate) fn temporary(output: &Path) -> PathBuf {
     let mut name = output.file_name().map(std::ffi::OsStr::to_owned).unwrap_or_default();
     name.push(".partial");
     output.with_file_name(name)
 }
 
 /// Writes a file below the folder `root`, through no link that lies between.
-fn write(root: &Path, path: &Path, content: &[u8]) -> Result<()> {
+pub(crate) fn write(root: &Path, path: &Path, content: &[u8]) -> Result<()> {
     let folder = path.parent().unwrap_or(Path::new(""));
     let below = folder.strip_prefix(root).unwrap_or(Path::new(""));
     if !root.as_os_str().is_empty() {

@@ -154,6 +154,12 @@ impl Dataset {
         (shard, (sample - self.first[shard]) as usize)
     }
 
+    /// The number of the record that has sample number `sample` of shard number `shard`; of a progressive one its first group of scans.
+    pub fn record_of(&self, shard: usize, sample: usize) -> usize {
+        let entry = &self.manifest.shards[shard];
+        entry.scans.map_or(sample, |scans| scans.record(entry.samples, sample as u64, 0) as usize)
+    }
+
     /// How the shards are compressed.
     pub fn compression(&self) -> Option<ShardCompression> {
         self.manifest.strategy.format.compression

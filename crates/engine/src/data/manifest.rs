@@ -8,6 +8,7 @@ use forebay_plan::Skipped;
 use forebay_record::Scope;
 use serde::{Deserialize, Serialize};
 
+use super::scans::ScanLayout;
 use super::sealed::{Broken, unseal};
 use crate::error::{Error, Result};
 
@@ -75,6 +76,16 @@ pub struct ShardEntry {
     /// The checksum of the list of its records' sizes beside it, where they are compressed each by itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sizes_xxh3: Option<String>,
+    /// How its records lie, where they are progressive: several of each sample.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scans: Option<ScanLayout>,
+}
+
+impl ShardEntry {
+    /// How many records it has: one of each sample, or one of each of its groups of scans.
+    pub(crate) fn records(&self) -> u64 {
+        self.samples.saturating_mul(self.scans.map_or(1, |scans| scans.groups))
+    }
 }
 
 impl Manifest {
@@ -126,7 +137,7 @@ impl Manifest {
         // A record takes 16 bytes besides what is in it; compressed together, no less than what these can become.
         let inflation_max = compression.filter(|_| !by_record).map_or(1, |by| by.algorithm.inflation_max());
         let records_max = |bytes: u64| bytes.saturating_mul(inflation_max) / 16;
-        if let Some(shard) = self.shards.iter().find(|shard| shard.samples > records_max(shard.bytes)) {
+        if let Some(shard) = self.shards.iter().find(|shard| shard.records() > records_max(shard.bytes)) {
             let (file, samples, bytes) = (&shard.file, shard.samples, shard.bytes);
             return Err(format!("says that `{file}` has {samples} samples in {bytes} bytes, which cannot be"));
         }
@@ -135,6 +146,14 @@ impl Manifest {
             |shard: &&ShardEntry| shard.blocks_xxh3.is_some() == by_block && shard.sizes_xxh3.is_some() == by_record;
         if let Some(shard) = self.shards.iter().find(|shard| !is_right(shard)) {
             return Err(format!("has a shard `{}` that is not compressed as the strategy says", shard.file));
+        }
+        let progressive = self.strategy.format.progressive;
+        let is_right = |shard: &&ShardEntry| match &shard.scans {
+            Some(scans) => progressive && scans.is_sound(),
+            None => !progressive,
+        };
+        if let Some(shard) = self.shards.iter().find(|shard| !is_right(shard)) {
+            return Err(format!("has a shard `{}` whose records do not lie as the strategy says", shard.file));
         }
         if self.dictionary_xxh3.is_some() != compression.is_some_and(|compression| compression.has_dictionary()) {
             return Err("has a dictionary that the strategy does not ask for, or lacks one that it does".to_owned());

@@ -11,6 +11,7 @@ mod manifest;
 mod mix;
 mod open_shards;
 mod reader;
+mod scans;
 mod sealed;
 mod shards;
 mod sidecar;
@@ -28,6 +29,7 @@ pub use mix::{MIX_FILE, MixEntry, MixManifest};
 pub(crate) use mix::{MIX_FORMATS_MAX, digit, folder_name, folder_number};
 pub(crate) use open_shards::OpenShards;
 pub use reader::{Content, SourceReader};
+pub use scans::ScanLayout;
 pub(crate) use sealed::{Broken, checksum, digits, seal, unseal};
 pub(crate) use tables::{
     BESIDE_SHARD, beside_shard, blocks_path, crc_path, file_checksum, index_path, sizes_path, stream_of,

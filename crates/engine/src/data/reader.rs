@@ -47,6 +47,16 @@ impl Content {
         Ok(Self { first: copy(&self.first)?, beside: self.beside.iter().map(copy).collect::<Result<_>>()? })
     }
 
+    /// What was read in several parts.
+    pub(crate) fn of_parts(first: Bytes, beside: Vec<Bytes>) -> Self {
+        Self { first, beside }
+    }
+
+    /// The parts after the first.
+    pub(crate) fn beside(&self) -> &[Bytes] {
+        &self.beside
+    }
+
     /// The content of the sample's file, or all of its part of a shard.
     pub(crate) fn first(&self) -> &Bytes {
         &self.first

@@ -89,8 +89,8 @@ impl Tables {
         let counts = [(index_path(path), self.index.len()), (crc_path(path), self.checksums.len())];
         let sizes = self.sizes.as_ref().map(|sizes| (sizes_path(path), sizes.len()));
         for (file, records) in counts.into_iter().chain(sizes) {
-            if records as u64 != entry.samples {
-                let problem = format!("has {records} records, but the manifest says {}", entry.samples);
+            if records as u64 != entry.records() {
+                let problem = format!("has {records} records, but the manifest says {}", entry.records());
                 return Err(Error::Format { path: file, problem });
             }
         }
@@ -139,7 +139,7 @@ pub(crate) const BESIDE_SHARD: [&str; 4] = [INDEX_SUFFIX, BLOCKS_SUFFIX, CHECKSU
 
 /// Reads a table whose checksum must be `expected`.
 fn read_table(storage: &dyn Storage, path: &Path, entry: &ShardEntry, expected: &str) -> Result<Bytes> {
-    let limit_bytes = entry.samples.saturating_mul(RECORD_BYTES_MAX).saturating_add(BYTES_MAX);
+    let limit_bytes = entry.records().saturating_mul(RECORD_BYTES_MAX).saturating_add(BYTES_MAX);
     let content = storage.read_file(path, limit_bytes)?;
     let found = checksum(&content);
     if found == expected { Ok(content) } else { Err(other_checksum(path, expected, &found)) }

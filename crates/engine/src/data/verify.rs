@@ -63,8 +63,8 @@ impl Dataset {
         let mut say = |what: &str, expected: &str, found: &str| {
             problems.push(format!("`{}` has {what} `{found}`, but the manifest says `{expected}`", entry.file));
         };
-        if records != entry.samples {
-            say("records", &entry.samples.to_string(), &records.to_string());
+        if records != entry.records() {
+            say("records", &entry.records().to_string(), &records.to_string());
         }
         if pass.checksum != entry.xxh3 {
             say("checksum", &entry.xxh3, &pass.checksum);

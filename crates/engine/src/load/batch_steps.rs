@@ -1,7 +1,9 @@
 //! The steps of whole batches, done to a batch when all of its samples are there.
 
-use forebay_pipeline::{Action, BatchColumn, BatchTransform, Random, RngKey};
 use std::sync::Arc;
+
+use forebay_pipeline::{Action, BatchColumn, BatchTransform, Random, RngKey};
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::batch::{Batch, Column};
 use super::{Online, Steps};
@@ -27,7 +29,7 @@ impl BatchSteps {
 
     /// Does all of them. What they draw follows from the batch's first sample, so that a batch is the same again after a resume.
     pub(super) fn run(&self, batch: &mut Batch) {
-        let Some(first) = batch.keys.first().map(|key| hash(key.as_bytes())) else { return };
+        let Some(first) = batch.keys.first().map(|key| xxh3_64(key.as_bytes())) else { return };
         for (number, fields, step) in &self.steps {
             let mut columns: Vec<Option<BatchColumn<'_>>> = fields.iter().map(|_| None).collect();
             for (name, column) in &mut batch.columns {
@@ -44,9 +46,4 @@ impl BatchSteps {
             }
         }
     }
-}
-
-/// FNV-1a: the same in every version.
-fn hash(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xCBF2_9CE4_8422_2325, |hash, &byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3))
 }

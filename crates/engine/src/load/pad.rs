@@ -60,17 +60,10 @@ fn padded(
 
 /// Fills with `value` as the nearest element of its type.
 fn fill(data: &mut [u8], dtype: DType, value: f64) {
-    macro_rules! fill_as {
-        ($($dtype:ident => $rust:ty),*) => {
-            match dtype {
-                $(DType::$dtype => {
-                    let element = (value as $rust).to_le_bytes();
-                    data.chunks_exact_mut(element.len()).for_each(|to| to.copy_from_slice(&element));
-                })*
-            }
-        };
-    }
-    fill_as!(U8 => u8, U16 => u16, I16 => i16, I32 => i32, I64 => i64, F32 => f32, F64 => f64);
+    let mut bytes = [0; 8];
+    let element = &mut bytes[..dtype.bytes()];
+    dtype.write(value, element);
+    data.chunks_exact_mut(element.len()).for_each(|to| to.copy_from_slice(element));
 }
 
 /// Copies a row-major array into the front corner of a larger one.

@@ -9,7 +9,7 @@ use super::deal::{Deal, Share};
 use super::ids::{Position, Turn};
 use super::liquid::{Formats, LiquidOrder};
 use super::order::{Order, Ordering, PositionedBlock, STREAMS, Shuffle};
-use crate::source::Block;
+use crate::source::{Block, GAP_BYTES_MAX};
 
 /// One read: neighboring samples, and those of them that are wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,9 +31,6 @@ pub(super) struct Wanted {
     /// Whether it stays in memory, as it was read, for the next epoch.
     pub(super) keep: bool,
 }
-
-/// Samples that nobody wants are read along with their neighbors, up to so many bytes: about what a seek costs.
-const GAP_BYTES_MAX: u64 = 256 << 10;
 
 /// What a rank reads in what is left of an epoch.
 #[derive(Debug)]

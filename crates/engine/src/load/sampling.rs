@@ -91,7 +91,7 @@ impl Sampling {
         let drawn = self.drawn_of(count);
         if !self.replacement && drawn > possible {
             let problem = format!("an epoch draws {drawn} samples of {possible} without replacement");
-            return usage(problem, "pass `replacement=True`, or a smaller `num_samples`");
+            return usage(problem, "draw with replacement, or fewer samples");
         }
         Ok(())
     }

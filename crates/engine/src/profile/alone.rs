@@ -2,21 +2,18 @@
 //! puts the two together.
 
 use std::collections::VecDeque;
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use forebay_pipeline::{Pipeline, Sample, Strategy};
 use forebay_plan::{Alone, Caching, Others, Runs};
 
 use super::Profiler;
 use super::metrics::Machine;
-use crate::data::Content;
 use crate::error::Result;
 use crate::load::{Next, Online, in_order};
 use crate::processor_time::{process_cpu_seconds, thread_cpu_seconds};
-use crate::progress::while_wanted;
-use crate::source::{Block, Failed, Fetched, Source};
+use crate::progress::{Progress, while_wanted};
+use crate::source::{Block, Held, Source};
 use crate::sync::Mutex;
 use crate::threads::{cores, share};
 
@@ -29,10 +26,10 @@ const STAGED_BYTES: u64 = 16 << 20;
 
 /// What a part gave: samples, elapsed seconds, processor seconds.
 #[derive(Debug, Clone, Copy, Default)]
-struct Part {
-    samples: f64,
-    seconds: f64,
-    cpu_seconds: f64,
+pub(crate) struct Part {
+    pub(crate) samples: f64,
+    pub(crate) seconds: f64,
+    pub(crate) cpu_seconds: f64,
 }
 
 impl Part {
@@ -91,54 +88,19 @@ impl Profiler<'_> {
         let mut next = 0;
         for _ in 0..PARTS {
             while_wanted(self.progress)?;
-            parts.push(self.read_for(&**source, &blocks, &mut next, seconds / PARTS as f64)?);
+            parts.push(read_for(
+                &**source,
+                &blocks,
+                &mut next,
+                (seconds / PARTS as f64, self.options.threads),
+                self.progress,
+            )?);
             // A pass over the samples is enough where no time is given.
             if seconds == 0.0 {
                 break;
             }
         }
         Ok(self.alone(&parts, &before))
-    }
-
-    /// Reads `blocks` from number `next` on, again and again, for so long; at least one of them, and each once where no time is given.
-    fn read_for(&self, source: &dyn Source, blocks: &[Block], next: &mut usize, seconds: f64) -> Result<Part> {
-        let begun = Instant::now();
-        let end = begun + Duration::from_secs_f64(seconds);
-        let first = *next;
-        let total = Mutex::new((first, Part::default()));
-        let work = || {
-            let cpu_before = thread_cpu_seconds();
-            let (mut samples, mut staged, mut staged_bytes) = (0, VecDeque::new(), 0);
-            loop {
-                let number = {
-                    let mut total = total.lock();
-                    let done = if seconds == 0.0 { total.0 >= first + blocks.len() } else { Instant::now() >= end };
-                    if done && total.0 > first || blocks.is_empty() || self.progress.is_cancelled() {
-                        break;
-                    }
-                    total.0 += 1;
-                    total.0 - 1
-                };
-                let block = &blocks[number % blocks.len()];
-                let fetched = source.read(block.samples.clone());
-                samples += fetched.contents.iter().filter(|content| content.is_ok()).count();
-                staged_bytes += block.bytes;
-                staged.push_back((fetched, block.bytes));
-                while staged_bytes > STAGED_BYTES / self.options.threads as u64
-                    && let Some((_, bytes)) = staged.pop_front()
-                {
-                    staged_bytes -= bytes;
-                }
-            }
-            let mut total = total.lock();
-            total.1.samples += samples as f64;
-            total.1.cpu_seconds += thread_cpu_seconds() - cpu_before;
-        };
-        std::thread::scope(|scope| share(scope, self.options.threads, "read", &work))?;
-        while_wanted(self.progress)?;
-        let (number, part) = *total.lock();
-        *next = number;
-        Ok(Part { seconds: begun.elapsed().as_secs_f64(), ..part })
     }
 
     /// What the loader makes of the samples of `source` where reading them costs nothing, in about `seconds`, if each takes
@@ -206,63 +168,49 @@ impl Profiler<'_> {
     }
 }
 
-/// The first samples of another source, read once and kept as they were read.
-struct Held {
-    of: Arc<dyn Source>,
-    blocks: Vec<Block>,
-    contents: Vec<Option<Content>>,
-}
-
-impl Held {
-    /// As many as `bytes_max` bytes have space for, in whole blocks; one block at least.
-    fn of(source: Arc<dyn Source>, bytes_max: u64) -> Result<Self> {
-        let (mut blocks, mut contents, mut bytes) = (Vec::new(), Vec::new(), 0);
-        for block in source.blocks()? {
-            bytes += block.bytes;
-            if bytes > bytes_max && !blocks.is_empty() {
-                break;
+/// As many readers as `threads` read `blocks` from number `next` on, again and again, for so long; at least one of them, and each once where no time is given.
+pub(crate) fn read_for(
+    source: &dyn Source,
+    blocks: &[Block],
+    next: &mut usize,
+    (seconds, threads): (f64, usize),
+    progress: &dyn Progress,
+) -> Result<Part> {
+    let begun = Instant::now();
+    let end = begun + Duration::from_secs_f64(seconds);
+    let first = *next;
+    let total = Mutex::new((first, Part::default()));
+    let work = || {
+        let cpu_before = thread_cpu_seconds();
+        let (mut samples, mut staged, mut staged_bytes) = (0, VecDeque::new(), 0);
+        loop {
+            let number = {
+                let mut total = total.lock();
+                let done = if seconds == 0.0 { total.0 >= first + blocks.len() } else { Instant::now() >= end };
+                if done && total.0 > first || blocks.is_empty() || progress.is_cancelled() {
+                    break;
+                }
+                total.0 += 1;
+                total.0 - 1
+            };
+            let block = &blocks[number % blocks.len()];
+            let fetched = source.read(block.samples.clone());
+            samples += fetched.contents.iter().filter(|content| content.is_ok()).count();
+            staged_bytes += block.bytes;
+            staged.push_back((fetched, block.bytes));
+            while staged_bytes > STAGED_BYTES / threads as u64
+                && let Some((_, bytes)) = staged.pop_front()
+            {
+                staged_bytes -= bytes;
             }
-            // Damaged samples are reported by the runs, not here.
-            contents.extend(source.read(block.samples.clone()).contents.into_iter().map(Result::ok));
-            blocks.push(block);
         }
-        Ok(Self { of: source, blocks, contents })
-    }
-}
-
-impl Source for Held {
-    fn pipeline(&self) -> &Pipeline {
-        self.of.pipeline()
-    }
-
-    fn strategy(&self) -> &Strategy {
-        self.of.strategy()
-    }
-
-    fn samples(&self) -> u64 {
-        self.contents.len() as u64
-    }
-
-    fn identity(&self) -> String {
-        self.of.identity()
-    }
-
-    fn blocks(&self) -> Result<Vec<Block>> {
-        Ok(self.blocks.clone())
-    }
-
-    fn read(&self, samples: Range<u64>) -> Fetched {
-        let again =
-            |number: u64| self.of.read(number..number + 1).contents.pop().unwrap_or_else(|| Ok(Content::default()));
-        let content = |number: u64| self.contents[number as usize].clone().map_or_else(|| again(number), Ok);
-        Fetched { contents: samples.map(content).collect(), bytes_read: 0 }
-    }
-
-    fn unpack(&self, sample: u64, content: Content) -> Result<Sample, Failed> {
-        self.of.unpack(sample, content)
-    }
-
-    fn key(&self, sample: u64) -> String {
-        self.of.key(sample)
-    }
+        let mut total = total.lock();
+        total.1.samples += samples as f64;
+        total.1.cpu_seconds += thread_cpu_seconds() - cpu_before;
+    };
+    std::thread::scope(|scope| share(scope, threads, "read", &work))?;
+    while_wanted(progress)?;
+    let (number, part) = *total.lock();
+    *next = number;
+    Ok(Part { seconds: begun.elapsed().as_secs_f64(), ..part })
 }

@@ -51,13 +51,14 @@ pub(super) fn formats_of(
     asked: &[Strategy],
     candidates: &[StorageFormat],
 ) -> Vec<Strategy> {
-    if plain.split.keeps_files() || plain.format.compression.is_some() {
+    if plain.split.keeps_files() || plain.format.compression.is_some() || plain.format.progressive {
         return Vec::new();
     }
     let candidate = |format: &StorageFormat| {
         let format = StorageFormat {
             encoding: format.encoding.or(plain.format.encoding),
             tensor_encoding: format.tensor_encoding.or(plain.format.tensor_encoding),
+            progressive: format.progressive,
             compression: format.compression,
         };
         Strategy::new(pipeline, plain.split.clone(), format).ok()
@@ -199,6 +200,7 @@ fn added(plain: &Strategy, strategy: &Strategy) -> StorageFormat {
     StorageFormat {
         encoding: format.encoding.filter(|_| format.encoding != plain.encoding),
         tensor_encoding: format.tensor_encoding.filter(|_| format.tensor_encoding != plain.tensor_encoding),
+        progressive: format.progressive && !plain.progressive,
         compression: format.compression,
     }
 }

@@ -9,7 +9,7 @@
 //! Each split may be kept compressed, too. What compressions cost is measured alone, on a few hundred records in memory; by these costs
 //! the planner says of each split which of them, if any, should be faster, and only that is built and run.
 
-mod alone;
+pub(crate) mod alone;
 mod compressions;
 mod costs;
 mod leaders;

@@ -5,6 +5,7 @@
 //! [`Shards`] are a data set that was built, [`Mixed`] one that was built in several formats. A remote storage is one implementation more.
 
 mod files;
+mod held;
 mod memory;
 mod mixed;
 mod repeated;
@@ -20,6 +21,7 @@ pub use crate::data::Content;
 use crate::data::Skipped;
 use crate::error::{Error, Result};
 pub use files::Files;
+pub(crate) use held::Held;
 pub(crate) use memory::InMemory;
 pub use mixed::{Mixed, open_dataset};
 pub(crate) use repeated::Repeated;
@@ -115,6 +117,9 @@ impl dyn Source + '_ {
         self.strategies().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
     }
 }
+
+/// Samples that nobody wants are read along with their neighbors, up to so many bytes: about what a seek costs.
+pub(crate) const GAP_BYTES_MAX: u64 = 256 << 10;
 
 /// Neighboring samples that are read together.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use forebay_pipeline::{Pipeline, Random, Sample, Strategy};
 
-use super::{Block, Failed, Fetched, Source};
+use super::{Block, Failed, Fetched, GAP_BYTES_MAX, Source};
 use crate::data::{Content, Skipped};
 use crate::error::Result;
 
@@ -16,9 +16,6 @@ pub(crate) struct Sampled {
     /// Of each its number in `of`, in order, and how often it is there already.
     drawn: Vec<(u64, u32)>,
 }
-
-/// Samples that were not drawn are read along with their neighbors, up to so many bytes: about what a seek costs.
-const GAP_BYTES_MAX: u64 = 256 << 10;
 
 impl Sampled {
     /// Those of `of` that were `drawn`, in the order in which they lie.

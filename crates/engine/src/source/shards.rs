@@ -1,17 +1,18 @@
 //! A data set that was built.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use forebay_pipeline::{Pipeline, Sample, Schema, Strategy, decode_sample};
+use forebay_pipeline::{Pipeline, Sample, Schema, Strategy, decode_sample, join_scan_groups};
 use forebay_record::{Compression, Scope};
 use forebay_storage::{Folder, Storage};
 
 use super::{Block, Failed, Fetched, Source, block_bytes};
-use crate::data::{BESIDE_SHARD, Content, Dataset, OpenShards, Skipped, stream_of};
+use crate::data::{BESIDE_SHARD, Content, Dataset, OpenShards, ScanLayout, Skipped, stream_of};
 use crate::error::{Error, Result};
 use crate::load::OnError;
 use crate::threads::{cores, share};
@@ -26,6 +27,8 @@ pub struct Shards {
     open: OpenShards,
     /// Neighbors are read together up to so many.
     block_bytes: u64,
+    /// How many groups of scans are read of progressive records; all where it is not said.
+    scans: Option<u64>,
 }
 
 impl Shards {
@@ -41,7 +44,7 @@ impl Shards {
         let open = OpenShards::new(dataset.manifest().shards.len());
         let pipeline = dataset.pipeline().clone();
         let block_bytes = block_bytes(dataset.manifest().bytes);
-        Self { dataset, storage, pipeline, schema, open, block_bytes }
+        Self { dataset, storage, pipeline, schema, open, block_bytes, scans: None }
     }
 
     /// The same, read in blocks as large as if the data set were `times` as large: it stands for one that is.
@@ -69,6 +72,29 @@ impl Shards {
         }
     }
 
+    /// The same, of whose progressive records only the first `scans` groups of scans are read: fewer bytes, and pictures of a lower quality. The order
+    /// of an epoch does not depend on it, so that it can change from one to the next.
+    pub fn with_scans(self, scans: u64) -> Result<Self> {
+        let layouts = self.dataset.manifest().shards.iter().map(|shard| shard.scans.map(|layout| layout.groups));
+        match layouts.min().flatten() {
+            Some(groups) if (1..=groups).contains(&scans) => Ok(Self { scans: Some(scans), ..self }),
+            Some(groups) => Err(Error::Usage {
+                problem: format!("{scans} groups of scans are asked for, but a sample has {groups}"),
+                remedy: format!("pass 1 to {groups} as `scans` (`--scans`)"),
+            }),
+            None => Err(Error::Usage {
+                problem: format!("`{}` has no progressive records, of which a part could be read", self.strategy()),
+                remedy: "omit `scans` (`--scans`), or build the data set as `concatenated+pcr`".to_owned(),
+            }),
+        }
+    }
+
+    /// How the records of shard number `shard` lie, and how many groups of each are read, where they are progressive.
+    fn layout(&self, shard: usize) -> Option<(ScanLayout, u64)> {
+        let layout = self.dataset.manifest().shards[shard].scans?;
+        Some((layout, self.scans.map_or(layout.groups, |scans| scans.min(layout.groups))))
+    }
+
     /// The data set.
     pub fn dataset(&self) -> &Dataset {
         &self.dataset
@@ -91,6 +117,9 @@ impl Shards {
                 return Ok(vec![Block { samples: first..first + entry.samples, bytes: entry.bytes, sequence: None }]);
             }
         };
+        if let Some((layout, _)) = self.layout(shard) {
+            return Ok(self.chunks_of(shard, layout, index));
+        }
         // Of a compressed block all is read or nothing; a stream goes on.
         let compressed = dataset.blocks(shard)?.filter(|_| !self.is_stream());
         let sequence = self.is_stream().then_some(shard);
@@ -114,7 +143,56 @@ impl Shards {
         Ok(blocks)
     }
 
+    /// Chunks of progressive records, several together where they are small. They count with all of their bytes, however few are read: so the order of an
+    /// epoch does not depend on that.
+    fn chunks_of(&self, shard: usize, layout: ScanLayout, index: &forebay_record::Index) -> Vec<Block> {
+        let (first, samples) = (self.dataset.first_sample(shard), self.dataset.manifest().shards[shard].samples);
+        let mut blocks: Vec<Block> = Vec::new();
+        let mut at = 0;
+        while at < samples {
+            let chunk = layout.chunk(samples, at);
+            let records = [at * layout.groups, chunk.end * layout.groups - 1].map(|record| index.get(record as usize));
+            let bytes = if let [Some(front), Some(back)] = records { back.end() - front.offset } else { 0 };
+            match blocks.last_mut() {
+                Some(block) if block.bytes + bytes <= self.block_bytes => {
+                    block.samples.end = first + chunk.end;
+                    block.bytes += bytes;
+                }
+                _ => blocks.push(Block { samples: first + at..first + chunk.end, bytes, sequence: None }),
+            }
+            at = chunk.end;
+        }
+        blocks
+    }
+
+    /// Reads the first groups of scans of progressive records: as few pieces as they lie in, and no byte besides.
+    fn read_scans(&self, shard: usize, wanted: Range<usize>, (layout, groups): (ScanLayout, u64)) -> Result<Fetched> {
+        let (index, samples) = (self.dataset.index(shard)?, self.dataset.manifest().shards[shard].samples);
+        let open = self.open.get(shard, &*self.storage, &self.dataset.shard_path(shard), Compression::None)?;
+        let mut bytes_read = 0;
+        let mut frames: HashMap<u64, Bytes> = HashMap::new();
+        for piece in layout.pieces(samples, wanted.start as u64..wanted.end as u64, groups) {
+            let records = piece.start as usize..piece.end as usize;
+            let extent = self.dataset.read_open(open, shard, records.clone())?;
+            bytes_read += extent.bytes_read;
+            for (record, location) in piece.zip(index.range(records)) {
+                let from = (location.offset - extent.offset) as usize;
+                frames.insert(record, extent.frames.slice(from..from + location.length as usize));
+            }
+        }
+        let missing = || Error::internal("a record that was not read");
+        let content = |sample: usize| {
+            let mut parts = (0..groups).map(|group| frames.remove(&layout.record(samples, sample as u64, group)));
+            let first = parts.next().flatten().ok_or_else(missing)?;
+            Ok(Ok(Content::of_parts(first, parts.collect::<Option<_>>().ok_or_else(missing)?)))
+        };
+        Ok(Fetched { contents: wanted.map(content).collect::<Result<_>>()?, bytes_read })
+    }
+
     fn read_records(&self, shard: usize, records: Range<usize>) -> Result<Fetched> {
+        if let Some(layout) = self.layout(shard) {
+            return self.read_scans(shard, records, layout);
+        }
         // Its tables first: where nothing is known of its records there is nothing to read.
         let index = self.dataset.index(shard)?;
         let stream = if self.is_stream() { stream_of(self.dataset.compression()) } else { Compression::None };
@@ -133,16 +211,26 @@ impl Shards {
         self.dataset.compression().is_some_and(|compression| compression.scope == Scope::Stream)
     }
 
-    fn unpack_record(&self, shard: usize, record: usize, frame: &Bytes) -> Result<Sample> {
+    fn unpack_record(&self, shard: usize, within: usize, content: &Content) -> Result<Sample> {
         let dataset = &self.dataset;
-        let payload = dataset.payload(shard, record, frame)?;
-        let number = dataset.first_sample(shard) + record as u64;
-        decode_sample(payload, &self.schema, number).map_err(|source| Error::Sample {
+        let record = dataset.record_of(shard, within);
+        let payload = dataset.payload(shard, record, content.first())?;
+        let number = dataset.first_sample(shard) + within as u64;
+        let failed = |source: forebay_pipeline::Error| Error::Sample {
             shard: self.name(shard).to_owned(),
             record: record as u64,
             offset: dataset.index(shard).ok().and_then(|index| index.get(record)).map_or(0, |location| location.offset),
             source: Box::new(source.into()),
-        })
+        };
+        let mut sample = decode_sample(payload, &self.schema, number).map_err(failed)?;
+        if let Some((layout, _)) = self.layout(shard) {
+            let samples = dataset.manifest().shards[shard].samples;
+            let groups = content.beside().iter().zip(1..).map(|(frame, group)| {
+                dataset.payload(shard, layout.record(samples, within as u64, group) as usize, frame)
+            });
+            join_scan_groups(&mut sample, &groups.collect::<Result<Vec<_>>>()?).map_err(failed)?;
+        }
+        Ok(sample)
     }
 }
 
@@ -226,13 +314,18 @@ impl Source for Shards {
 
     fn unpack(&self, sample: u64, content: Content) -> Result<Sample, Failed> {
         let (shard, record) = self.dataset.locate(sample);
-        let unpacked = self.unpack_record(shard, record, content.first());
+        let unpacked = self.unpack_record(shard, record, &content);
         unpacked.map_err(|error| Failed::new(format!("{}:{record}", self.name(shard)), error))
     }
 
-    /// A record that was compressed by itself is inflated by then.
+    /// A record that was compressed by itself is inflated by then; the scans of a progressive one are joined.
     fn unpacking_bytes(&self, sample: u64) -> u64 {
         let (shard, record) = self.dataset.locate(sample);
+        if let (Some((layout, groups)), Ok(index)) = (self.layout(shard), self.dataset.index(shard)) {
+            let samples = self.dataset.manifest().shards[shard].samples;
+            let records = (0..groups).map(|group| layout.record(samples, record as u64, group) as usize);
+            return records.filter_map(|record| index.get(record)).map(|location| location.length).sum();
+        }
         self.dataset.payload_bytes(shard, record)
     }
 

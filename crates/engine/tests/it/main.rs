@@ -23,6 +23,8 @@ mod loading;
 mod memory;
 mod mixing;
 mod profiling;
+mod progressive;
+mod recompressing;
 mod stats;
 mod support;
 mod tensor_encodings;

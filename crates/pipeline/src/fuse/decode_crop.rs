@@ -88,7 +88,10 @@ impl Transform for DecodeCrop {
         let part = picture.plan(&options)?;
         let spec = part.spec();
         // As if all of the picture were cut out: whether there is memory for a sample does not hang on its draw.
-        output.working(whole.working_bytes().saturating_add(2 * whole.spec().bytes()))?;
+        let with_pixels = |bytes: usize| bytes.saturating_add(2 * whole.spec().bytes());
+        let (best_bytes, least_bytes) = (with_pixels(whole.working_bytes()), with_pixels(whole.least_working_bytes()));
+        let ample = output.working_or_least(best_bytes, least_bytes, 0)?;
+        let part = if ample { part } else { part.saving_memory() };
         let DecodeCropScratch { decoder, pixels, resizer } = scope.scratch();
         let Cut::Resized(crop) = &self.cut else {
             decoder.decode_into(&part, output.tensor(spec)?)?;

@@ -116,7 +116,9 @@ impl Transform for Decode {
         let plan = picture.plan(&self.options(&picture))?;
         let decoder: &mut Decoder = scope.scratch();
         let spec = plan.spec();
-        output.working(plan.working_bytes())?;
+        // The output may be made beside the place that it goes to.
+        let ample = output.working_or_least(plan.working_bytes(), plan.least_working_bytes(), 2 * spec.bytes())?;
+        let plan = if ample { plan } else { plan.saving_memory() };
         if spec.dtype == DType::U16 || !self.keep_depth {
             decoder.decode_into(&plan, output.tensor(spec)?)?;
             return Ok(());

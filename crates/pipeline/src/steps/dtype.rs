@@ -1,6 +1,8 @@
 //! Element types: from one to another, scaled if that is wanted.
 
 use forebay_codec::{DType, TensorMut, TensorSpec, TensorView};
+use half::slice::HalfFloatSliceExt;
+use half::{bf16, f16};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::tensor;
@@ -45,27 +47,27 @@ fn largest(dtype: DType) -> Option<f64> {
         DType::I16 => Some(f64::from(i16::MAX)),
         DType::I32 => Some(f64::from(i32::MAX)),
         DType::I64 => Some(i64::MAX as f64),
-        DType::F32 | DType::F64 => None,
+        DType::F16 | DType::BF16 | DType::F32 | DType::F64 => None,
     }
 }
 
 /// The elements, wherever they lie, as numbers.
 fn numbers(view: TensorView<'_>) -> impl Iterator<Item = f64> + '_ {
     let dtype = view.spec.dtype;
-    view.data.chunks_exact(dtype.bytes()).map(move |bytes| {
-        let mut wide = [0; 8];
-        wide[..bytes.len()].copy_from_slice(bytes);
-        let [a, b, c, d, ..] = wide;
-        match dtype {
-            DType::U8 => f64::from(a),
-            DType::U16 => f64::from(u16::from_le_bytes([a, b])),
-            DType::I16 => f64::from(i16::from_le_bytes([a, b])),
-            DType::I32 => f64::from(i32::from_le_bytes([a, b, c, d])),
-            DType::I64 => i64::from_le_bytes(wide) as f64,
-            DType::F32 => f64::from(f32::from_le_bytes([a, b, c, d])),
-            DType::F64 => f64::from_le_bytes(wide),
-        }
-    })
+    view.data.chunks_exact(dtype.bytes()).map(move |bytes| dtype.read(bytes))
+}
+
+/// Halves single precision, by the processor's instruction where it has one.
+fn halve<T: Copy + bytemuck::Pod>(view: TensorView<'_>, slot: &mut TensorMut<'_>) -> bool
+where
+    [T]: HalfFloatSliceExt,
+{
+    let (Ok(from), Ok(to)) = (bytemuck::try_cast_slice(view.data), bytemuck::try_cast_slice_mut::<u8, T>(slot.data))
+    else {
+        return false;
+    };
+    to.convert_from_f32_slice(from);
+    true
 }
 
 impl Transform for ToDtype {
@@ -93,6 +95,14 @@ impl Transform for ToDtype {
             for (to, &byte) in out[whole..].iter_mut().zip(&view.data[whole..]) {
                 *to = f32::from(byte) * factor;
             }
+            return Ok(());
+        }
+        let halved = match (from, to) {
+            (DType::F32, DType::F16) => halve::<f16>(view, &mut slot),
+            (DType::F32, DType::BF16) => halve::<bf16>(view, &mut slot),
+            _ => false,
+        };
+        if halved {
             return Ok(());
         }
         let scaled: Box<dyn Fn(f64) -> f64> = match (largest(from), largest(to)) {

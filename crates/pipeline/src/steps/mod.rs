@@ -3,6 +3,7 @@
 mod array;
 mod audio;
 mod augment;
+mod coco;
 mod color;
 mod crop;
 mod decode;
@@ -39,6 +40,7 @@ pub use augment::{
     RandomAdjustSharpness, RandomAutocontrast, RandomEqualize, RandomGrayscale, RandomInvert, RandomPosterize,
     RandomSolarize, TrivialAugmentWide,
 };
+pub use coco::{CocoBoxes, TakeCoco};
 pub(crate) use color::float_output;
 pub use color::{Center, Grayscale, Normalize};
 pub use crop::{CenterCrop, RandomCrop, RandomHorizontalFlip, RandomVerticalFlip};

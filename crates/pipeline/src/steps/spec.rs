@@ -17,7 +17,7 @@ use super::{
 };
 use super::{
     Center, CenterCrop, Decode, DecodeMask, Drop, Function, Grayscale, Normalize, Pad, RandomCrop, RandomErasing,
-    RandomHorizontalFlip, RandomResizedCrop, RandomVerticalFlip, Resize, TakeJson, Tiles, ToChw,
+    RandomHorizontalFlip, RandomResizedCrop, RandomVerticalFlip, Resize, TakeCoco, TakeJson, Tiles, ToChw,
 };
 use super::{CutMix, Embed, ExtractText, FiveCrop, MixUp, MixUpOrCutMix, OneHot, TenCrop, Tokenize};
 use crate::error::{Error, Result};
@@ -105,6 +105,7 @@ const BUILT_IN: &[BuiltIn] = &[
     BuiltIn { op: "to_chw", stage: "channels-first", make: transform::<ToChw> },
     BuiltIn { op: "decode_mask", stage: "mask-decoded", make: transform::<DecodeMask> },
     BuiltIn { op: "take_json", stage: "taken", make: sample_transform::<TakeJson> },
+    BuiltIn { op: "take_coco", stage: "annotated", make: sample_transform::<TakeCoco> },
     BuiltIn { op: "drop", stage: "dropped", make: sample_transform::<Drop> },
     BuiltIn { op: "function", stage: "called", make: sample_transform::<Function> },
     BuiltIn { op: "decode_audio", stage: "decoded", make: transform::<DecodeAudio> },

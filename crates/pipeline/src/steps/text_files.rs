@@ -1,4 +1,4 @@
-//! The files that text steps need: vocabularies and tables.
+//! The files that steps need: vocabularies, tables, annotations.
 //!
 //! This is the one place in this room where files are read. A step names a path and asks here when it first needs what is
 //! in it; [`prepare_files`] asks for all steps of a pipeline, so that a file that is missing is found before a run starts. What was
@@ -19,6 +19,7 @@ use std::time::SystemTime;
 use forebay_codec::text::{EmbeddingTable, Pattern, Tokenizer};
 use forebay_storage::read_file;
 
+use super::coco::{CocoBoxes, TakeCoco};
 use super::text::{BYTES, Embed, TokenPattern, Tokenize};
 use crate::error::{Error, Result, StepError};
 use crate::pipeline::Pipeline;
@@ -29,6 +30,9 @@ const TOKENIZER_BYTES_MAX: u64 = 256 << 20;
 
 /// The largest table of embeddings: a million rows of a thousand columns.
 const TABLE_BYTES_MAX: u64 = 4 << 30;
+
+/// The largest COCO file: nine times that of its 118,000 training images.
+const COCO_BYTES_MAX: u64 = 4 << 30;
 
 /// What [`prepare_files`] read, kept for the steps that need it as long as this is.
 #[derive(Debug)]
@@ -99,6 +103,25 @@ impl StepFiles for Embed {
     fn prepare(&self) -> Result<Arc<dyn Any + Send + Sync>, StepError> {
         Ok(load_embeddings(self)?)
     }
+}
+
+impl StepFiles for TakeCoco {
+    fn paths(&self) -> Vec<(&'static str, &str)> {
+        vec![("annotations", &self.annotations)]
+    }
+
+    fn prepare(&self) -> Result<Arc<dyn Any + Send + Sync>, StepError> {
+        Ok(load_coco(&self.annotations)?)
+    }
+}
+
+/// The boxes of the COCO file that `path` names.
+pub(super) fn load_coco(path: &str) -> Result<Arc<CocoBoxes>, StepError> {
+    static READ: Kept<Vec<Stamp>, CocoBoxes> = Kept::new();
+    let fail = |source| failure("annotations", path, source, "name a COCO file: JSON with `images` and `annotations`");
+    let file = PathBuf::from(path);
+    let key = stamps(std::slice::from_ref(&file)).map_err(fail)?;
+    READ.get_or_load(key, || Ok(CocoBoxes::parse(&read_file(&file, COCO_BYTES_MAX)?)?)).map_err(fail)
 }
 
 /// The tokenizer that `path` names.

@@ -122,8 +122,17 @@ fn element_types_are_converted() {
     let scaled = run("op = \"to_dtype\"\ndtype = \"float32\"\nscale = true", input.clone());
     let expected = [0.0, 1.0 / 255.0, 128.0 / 255.0, 1.0];
     assert!(floats(&scaled).iter().zip(expected).all(|(found, expected)| (found - expected).abs() < 1e-6));
-    assert_eq!(run("op = \"to_dtype\"\ndtype = \"uint8\"\nscale = true", scaled), input, "and back");
+    assert_eq!(run("op = \"to_dtype\"\ndtype = \"uint8\"\nscale = true", scaled.clone()), input, "and back");
     assert_eq!(floats(&run("op = \"to_dtype\"\ndtype = \"float32\"", input.clone())), [0.0, 1.0, 128.0, 255.0]);
+    // Halves, of 8-bit and of single precision alike, and back: 128/255 rounded to eleven and to eight digits of two.
+    for (dtype, rounded) in [("float16", 257.0_f32 / 512.0), ("bfloat16", 129.0 / 256.0)] {
+        let halve =
+            |scale: bool, input| run(&format!("op = \"to_dtype\"\ndtype = \"{dtype}\"\nscale = {scale}"), input);
+        let (direct, of_single) = (halve(true, input.clone()), halve(false, scaled.clone()));
+        assert_eq!((direct.spec().dtype.name(), &direct), (dtype, &of_single));
+        let back = floats(&run("op = \"to_dtype\"\ndtype = \"float32\"", direct));
+        assert_eq!(back[2].to_bits(), rounded.to_bits(), "{dtype}");
+    }
     let wide = run("op = \"to_dtype\"\ndtype = \"int64\"", input.clone());
     assert_eq!((wide.spec().dtype, wide.data()[24]), (DType::I64, 255));
     let deep = run("op = \"to_dtype\"\ndtype = \"uint16\"\nscale = true", input);

@@ -4,6 +4,7 @@
 
 mod analysis;
 mod compression;
+mod diagnosis;
 mod files;
 mod model;
 mod notices;

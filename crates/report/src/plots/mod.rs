@@ -158,6 +158,6 @@ impl Subject<'_> {
 }
 
 /// A dash where there is no value.
-fn or_dash<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {
+pub(super) fn or_dash<T>(value: Option<T>, text: impl FnOnce(T) -> String) -> String {
     value.map_or_else(|| "–".to_owned(), text)
 }

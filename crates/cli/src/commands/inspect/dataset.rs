@@ -87,15 +87,16 @@ fn read_record(dataset: &Dataset, number: u64) -> Result<RecordFound> {
     })?;
     let within = number - dataset.first_sample(shard);
     let path = dataset.shard_path(shard);
-    let Some(location) = dataset.index(shard)?.get(within as usize) else {
+    let record = dataset.record_of(shard, within as usize);
+    let Some(location) = dataset.index(shard)?.get(record) else {
         return Err(Error::Format { path, problem: format!("has no record {within} in its index") });
     };
     let storage = forebay_engine::StorageChoice::Local.open(0)?;
     let open = storage.open(&path).map_err(forebay_engine::Error::from)?;
-    let extent = dataset.read_extent(&*open, shard, within as usize..within as usize + 1)?;
+    let extent = dataset.read_extent(&*open, shard, record..record + 1)?;
     let from = (location.offset - extent.offset) as usize;
     let frame = extent.frames.slice(from..from + location.length as usize);
-    let record = dataset.payload(shard, within as usize, &frame)?;
+    let record = dataset.payload(shard, record, &frame)?;
     Ok(RecordFound::new(&manifest.shards[shard].file, within, location.offset, &record))
 }
 

@@ -29,7 +29,7 @@ pub(crate) struct Frame {
 }
 
 /// Walks the segments.
-pub(super) struct Walk<'a> {
+pub(crate) struct Walk<'a> {
     pub(super) bytes: &'a [u8],
     pub(super) at: usize,
     /// Whether bytes were skipped that belong to no segment.
@@ -37,12 +37,12 @@ pub(super) struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    pub(super) fn new(bytes: &'a [u8], at: usize) -> Self {
+    pub(crate) fn new(bytes: &'a [u8], at: usize) -> Self {
         Self { bytes, at, stray: false }
     }
 
     /// The next marker and the offset of its 0xFF, skipping fill bytes and bytes that belong to no segment, as libjpeg does.
-    pub(super) fn marker(&mut self) -> Result<(u8, usize)> {
+    pub(crate) fn marker(&mut self) -> Result<(u8, usize)> {
         loop {
             match self.bytes.get(self.at..) {
                 Some([0xFF, 0xFF, ..]) => self.at += 1,
@@ -75,7 +75,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The payload of the segment whose marker was just read.
-    pub(super) fn payload(&mut self) -> Result<&'a [u8]> {
+    pub(crate) fn payload(&mut self) -> Result<&'a [u8]> {
         let cut = || Error::truncated(NAME, "it ends within a segment of the header", self.bytes.len());
         let length: [u8; 2] = self.bytes.get(self.at..).and_then(|rest| rest.first_chunk()).copied().ok_or_else(cut)?;
         let length = usize::from(u16::from_be_bytes(length));

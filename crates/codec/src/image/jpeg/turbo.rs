@@ -250,3 +250,40 @@ pub(crate) fn compress(
     unsafe { sys::tj3Free(buffer.cast()) };
     result
 }
+
+/// Transcodes a JPEG to progressive scans: the same coefficients, without the segments that hold neither these nor their colors. A picture that the
+/// library warns of is refused, or its damage would be written as if it were meant.
+pub(crate) fn to_progressive(bytes: &[u8], scans_max: usize) -> Result<Vec<u8>, TurboError> {
+    let mut handle = Handle::new(sys::TJINIT_TJINIT_TRANSFORM)?;
+    handle.set(sys::TJPARAM_TJPARAM_STOPONWARNING, 1)?;
+    handle.set(sys::TJPARAM_TJPARAM_SAVEMARKERS, 0)?;
+    handle.set(sys::TJPARAM_TJPARAM_SCANLIMIT, scans_max)?;
+    let transform = sys::tjtransform {
+        r: sys::tjregion { x: 0, y: 0, w: 0, h: 0 },
+        op: sys::TJXOP_TJXOP_NONE as c_int,
+        options: (sys::TJXOPT_PROGRESSIVE | sys::TJXOPT_COPYNONE) as c_int,
+        data: ptr::null_mut(),
+        customFilter: None,
+    };
+    let mut buffer = ptr::null_mut();
+    let mut buffer_bytes = 0;
+    // SAFETY: the library reads `bytes`, a live slice, and one transform; it allocates the output itself, because the pointer it is given is null.
+    let status = unsafe {
+        sys::tj3Transform(
+            handle.0.as_ptr(),
+            bytes.as_ptr(),
+            bytes.len() as sys::size_t,
+            1,
+            &raw mut buffer,
+            &raw mut buffer_bytes,
+            &raw const transform,
+        )
+    };
+    let result = handle.check(status).map(|()| {
+        // SAFETY: on success the buffer holds `buffer_bytes` initialized bytes.
+        unsafe { std::slice::from_raw_parts(buffer, buffer_bytes as usize) }.to_vec()
+    });
+    // SAFETY: the buffer is the library's or null, and is not used again.
+    unsafe { sys::tj3Free(buffer.cast()) };
+    result
+}

@@ -1,0 +1,167 @@
+//! Diagnosing: measures what [`forebay_plan::diagnose`] makes a verdict of.
+//!
+//! The same loader runs three times: on samples that are in memory, from storage, and as readers alone; the first two also with a trainer
+//! that takes a known number of samples per second and nothing of the processor, as an accelerator does.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use forebay_plan::{Measured, Rate};
+use forebay_storage::Storage;
+
+use crate::error::{Error, Result};
+use crate::load::{CachePolicy, LoadOptions, Loader, Next, OnError, Sampling, in_order};
+use crate::memory::default_memory_bytes;
+use crate::profile::alone::read_for;
+use crate::progress::{Progress, while_wanted};
+use crate::source::{Held, Repeated, Source};
+
+/// How to diagnose.
+#[derive(Debug, Clone)]
+pub struct DiagnoseOptions {
+    /// How samples are loaded.
+    pub load: LoadOptions,
+    /// How many samples per second the trainer takes.
+    pub trainer_samples_per_second: f64,
+    /// How long each rate is measured, after its first batch; longer where fewer than a few batches come.
+    pub seconds: f64,
+}
+
+/// A rate is measured in so many parts, to see how far they lie apart.
+const PARTS: usize = 5;
+
+/// A rate is that of so many batches at least.
+const BATCHES_MIN: usize = 10;
+
+/// However few batches come, a rate is measured no longer than so many times its seconds.
+const PATIENCE: f64 = 10.0;
+
+/// While a batch is awaited, the user is asked so often whether it is still wanted.
+const LOOK_UP: Duration = Duration::from_millis(100);
+
+/// An epoch has so many samples at least: few are repeated, so that the start of an epoch does not weigh.
+const SAMPLES_MIN: u64 = 100_000;
+
+/// What is kept in memory to see what preparation does without storage: enough that no cache of a processor holds it.
+const HELD_BYTES_MAX: u64 = 64 << 20;
+
+/// A trainer that asks so little late for its next batch did not wait: it only slept too long.
+const OVERSLEPT: Duration = Duration::from_millis(1);
+
+/// Measures loading `cold`, whose bytes come from `storage`; `warm` is the same data on a storage that is quickly read once.
+pub fn diagnose(
+    cold: &Arc<dyn Source>,
+    storage: &dyn Storage,
+    warm: &Arc<dyn Source>,
+    options: &DiagnoseOptions,
+    progress: &dyn Progress,
+) -> Result<Measured> {
+    let DiagnoseOptions { load, trainer_samples_per_second: trainer, seconds } = options;
+    let held = in_memory(warm, load)?;
+    progress.note(&format!("measuring five rates, {seconds} s each or more"));
+    let prepare = measure(&held, None, *seconds, "preparation", progress)?;
+    let warm = measure(&held, Some(*trainer), *seconds, "preparation and trainer", progress)?;
+    let paths = cold.paths();
+    let dropped = storage.drop_cache(&paths.iter().map(PathBuf::as_path).collect::<Vec<&Path>>());
+    // A file that cannot be opened is skipped by the runs, where that is wanted.
+    if load.on_error == OnError::Fail {
+        dropped?;
+    }
+    let fetch = reading(cold, load, *seconds, progress)?;
+    let loader = repeated(cold, load)?;
+    let cold_rate = measure(&loader, Some(*trainer), *seconds, "storage, preparation and trainer", progress)?;
+    Ok(Measured {
+        trainer: Rate::exactly(*trainer),
+        warm: Some(warm),
+        cold: cold_rate,
+        prepare: Some(prepare),
+        fetch: Some(fetch),
+        threads: Some(load.threads as u64),
+        data_bytes: Some(cold.blocks()?.iter().map(|block| block.bytes).sum()),
+        memory_bytes: Some(default_memory_bytes()),
+    })
+}
+
+/// A loader like one with these options, of the first samples of `source`, which are in memory; its epochs are long.
+pub fn in_memory(source: &Arc<dyn Source>, load: &LoadOptions) -> Result<Loader> {
+    repeated(&(Arc::new(Held::of(Arc::clone(source), HELD_BYTES_MAX)?) as Arc<dyn Source>), load)
+}
+
+/// What as many readers as there are threads get of `source`, when nobody waits for anything else.
+pub fn reading(source: &Arc<dyn Source>, load: &LoadOptions, seconds: f64, progress: &dyn Progress) -> Result<Rate> {
+    let blocks: Vec<_> = in_order(source.blocks()?, load.shuffle, load.seed).collect();
+    progress.begin("storage", 0);
+    let (mut next, mut parts) = (0, Vec::new());
+    for _ in 0..PARTS {
+        let part = read_for(&**source, &blocks, &mut next, (seconds / PARTS as f64, load.threads), progress)?;
+        parts.push((part.samples, part.seconds));
+    }
+    progress.end();
+    Rate::of_parts(&parts).ok_or_else(nothing)
+}
+
+/// A loader like one with these options of all samples of `source`, as often as makes an epoch long.
+pub fn repeated(source: &Arc<dyn Source>, load: &LoadOptions) -> Result<Loader> {
+    let times = SAMPLES_MIN.div_ceil(source.samples().max(1));
+    // What stays in memory from epoch to epoch is asked about, not measured.
+    let load = LoadOptions { cache: CachePolicy::default(), sampling: Sampling::default(), ..load.clone() };
+    Loader::new(Arc::new(Repeated { of: Arc::clone(source), times }), load)
+}
+
+/// What comes out of `loader` per second, with a trainer that takes so many samples per second, if there is one.
+fn measure(loader: &Loader, trainer: Option<f64>, seconds: f64, what: &str, progress: &dyn Progress) -> Result<Rate> {
+    let (mut parts, mut batches, mut measured, mut number) = (Vec::new(), 0, 0.0, 0);
+    progress.begin(what, 0);
+    while measured < seconds || batches < BATCHES_MIN && measured < PATIENCE * seconds {
+        let mut epoch = loader.start(&loader.beginning_of(number))?;
+        number += 1;
+        // The first batch starts the clock: whatever came before is the start of an epoch.
+        let (mut begun, mut samples, mut free) = (None, 0, Instant::now());
+        loop {
+            let batch = match epoch.next_timeout(LOOK_UP) {
+                Next::Batch(batch) => batch?,
+                Next::NotYet => {
+                    while_wanted(progress)?;
+                    continue;
+                }
+                Next::End => break,
+            };
+            while_wanted(progress)?;
+            let now = Instant::now();
+            if let Some(trainer) = trainer {
+                let start = if now < free + OVERSLEPT { free } else { now };
+                free = start + Duration::from_secs_f64(batch.len() as f64 / trainer);
+            }
+            match begun {
+                None => begun = Some(now),
+                Some(since) => {
+                    samples += batch.len();
+                    batches += 1;
+                    let part = (now - since).as_secs_f64();
+                    if part >= seconds / PARTS as f64 {
+                        parts.push((samples as f64, part));
+                        (measured, samples, begun) = (measured + part, 0, Some(now));
+                    }
+                }
+            }
+            progress.advance(batch.len() as u64);
+            if measured >= seconds && (batches >= BATCHES_MIN || measured >= PATIENCE * seconds) {
+                break;
+            }
+            std::thread::sleep(free.saturating_duration_since(Instant::now()));
+        }
+        if batches == 0 && number > 1 {
+            break;
+        }
+    }
+    progress.end();
+    Rate::of_parts(&parts).ok_or_else(nothing)
+}
+
+fn nothing() -> Error {
+    Error::Usage {
+        problem: "too few batches came to measure a rate".to_owned(),
+        remedy: "make batches smaller, or measure longer".to_owned(),
+    }
+}

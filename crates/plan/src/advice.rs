@@ -1,0 +1,268 @@
+//! Advice: the questions of the (DL)² flowchart, answered by a profile, each with its figures.
+//!
+//! Does the data fit in memory? What is slow, storage or preparation? What should be done once? Would compression, a mix or lossy
+//! encodings help, and which cache? The answers only put into words what [`plan`], [`mix`] and the profile say.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::Result;
+use crate::mix::{Mix, mix, mix_formats, mix_limits};
+use crate::objective::{Objective, RankedStrategy};
+use crate::plan::{Plan, plan};
+use crate::prediction::Bound;
+use crate::profile::Profile;
+use crate::units;
+
+/// What is to be advised on.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct AdviceOptions {
+    /// How many samples per second the trainer takes, where that is known.
+    pub trainer_samples_per_second: Option<f64>,
+    /// How much memory there is for data.
+    pub memory_bytes: u64,
+    /// The largest size of the data set.
+    pub max_storage_bytes: Option<u64>,
+    /// The longest time for preparing it.
+    pub max_prep_seconds: Option<f64>,
+    /// Whether quality may be lost.
+    pub lossy: bool,
+}
+
+/// A question and its answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Answer {
+    /// The question, in a word or two: `memory`, `bottleneck`, `offline steps`.
+    pub about: String,
+    /// The answer, with its figures.
+    pub sentence: String,
+}
+
+/// What to do, and why.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Advice {
+    /// The strategy to build; one that keeps files is not built.
+    pub strategy: String,
+    /// What it should give, and what the files give as they are, in samples per second.
+    pub samples_per_second: f64,
+    /// See `samples_per_second`; `None` where files were not measured.
+    pub files_samples_per_second: Option<f64>,
+    /// The formats of a mix and their shares, where a mix should give more.
+    pub mix: Option<Mix>,
+    /// The cache to load with, as `--cache` takes it.
+    pub cache: String,
+    /// Why, a question and its answer each.
+    pub answers: Vec<Answer>,
+}
+
+/// More than this must be gained for a recommendation.
+const GAIN: f64 = 1.1;
+
+/// What `profile` recommends.
+pub fn advise(profile: &Profile, options: &AdviceOptions) -> Result<Advice> {
+    let mut objective =
+        Objective { trainer_samples_per_second: options.trainer_samples_per_second, ..Objective::default() };
+    objective.limits.max_storage_bytes = options.max_storage_bytes;
+    objective.limits.max_prep_seconds = options.max_prep_seconds;
+    objective.limits.lossless = !options.lossy;
+    let plan = plan(profile, &objective)?;
+    let best = &plan.ranking[0];
+    let files = plan.ranking.iter().find(|strategy| strategy.summary.split.keeps_files());
+    let mixed = mixed(profile, options, best)?;
+    let (cache, cache_sentence) = cache(best, mixed.is_some(), options);
+    let mut answers = vec![
+        answer("memory", memory(profile, options)),
+        answer("bottleneck", bottleneck(files.unwrap_or(best), options)),
+        answer("offline steps", offline(best, files)),
+    ];
+    answers.extend(compression(&plan, best).map(|sentence| answer("compression", sentence)));
+    answers.push(answer("mix", mix_sentence(mixed.as_ref(), best)));
+    answers.push(answer("quality", quality(best, options)));
+    answers.push(answer("cache", cache_sentence));
+    Ok(Advice {
+        strategy: plan.chosen.clone(),
+        samples_per_second: best.summary.samples_per_second,
+        files_samples_per_second: files.map(|files| files.summary.samples_per_second),
+        mix: mixed,
+        cache,
+        answers,
+    })
+}
+
+fn answer(about: &str, sentence: String) -> Answer {
+    Answer { about: about.to_owned(), sentence }
+}
+
+fn memory(profile: &Profile, options: &AdviceOptions) -> String {
+    let (data, memory) = (profile.data.bytes, options.memory_bytes);
+    let sizes = format!("{} of files, {} of memory for data", units::bytes(data as f64), units::bytes(memory as f64));
+    if data <= memory {
+        format!(
+            "the files fit ({sizes}): after the first epoch they can come from the page cache, and storage matters once"
+        )
+    } else {
+        let share = memory as f64 / data as f64;
+        format!(
+            "the files do not fit ({sizes}): {} of them can stay, the rest is read every epoch",
+            units::percent(share)
+        )
+    }
+}
+
+fn bottleneck(files: &RankedStrategy, options: &AdviceOptions) -> String {
+    let rate = files.summary.samples_per_second;
+    let what = match files.summary.modeled_bound_by {
+        Bound::Storage => "storage is what takes the time",
+        Bound::Cpu => "preparation is what takes the time, and storage is not",
+        Bound::Trainer | Bound::Unknown => "nothing that is known holds them up",
+    };
+    let measured =
+        format!("`{}` gives {}: {what} ({})", files.summary.name, units::samples_per_second(rate), files.sentence);
+    match options.trainer_samples_per_second {
+        Some(trainer) if trainer <= rate => {
+            format!(
+                "{measured}; the trainer takes {}, so that it need not wait as it is",
+                units::samples_per_second(trainer)
+            )
+        }
+        Some(trainer) => {
+            let waits = units::percent(1.0 - rate / trainer);
+            format!(
+                "{measured}; the trainer takes {} and waits {waits} of the time",
+                units::samples_per_second(trainer)
+            )
+        }
+        None => format!("{measured}; how fast the trainer is was not said (`--trainer`)"),
+    }
+}
+
+fn offline(best: &RankedStrategy, files: Option<&RankedStrategy>) -> String {
+    let summary = &best.summary;
+    if summary.split.keeps_files() {
+        return "no step is worth running once: keep the files, and run all steps every epoch".to_owned();
+    }
+    let times = files.map(|files| summary.samples_per_second / files.summary.samples_per_second);
+    let times =
+        times.map_or_else(String::new, |times| format!(", {} times as much as from files", units::number(times)));
+    format!(
+        "build `{}`: {}{times}, for {} on storage and {} of preparation",
+        summary.name,
+        units::samples_per_second(summary.samples_per_second),
+        units::bytes(summary.storage_bytes_total as f64),
+        units::seconds(summary.prep_seconds_total)
+    )
+}
+
+/// Of the split that was chosen.
+fn compression(plan: &Plan, best: &RankedStrategy) -> Option<String> {
+    let name = &best.summary.name;
+    let of_it = |choice: &&crate::CompressionChoice| {
+        choice.strategy == *name || choice.compression.as_ref().is_some_and(|compression| compression == name)
+    };
+    plan.compressions.iter().find(of_it).map(|choice| choice.sentence.clone())
+}
+
+/// The mix of all formats that were measured, where it gives clearly more than the best of them.
+fn mixed(profile: &Profile, options: &AdviceOptions, best: &RankedStrategy) -> Result<Option<Mix>> {
+    let lossy_share = if options.lossy { 1.0 } else { 0.0 };
+    let formats = mix_formats(profile, lossy_share);
+    if formats.len() < 2 || best.summary.split.keeps_files() {
+        return Ok(None);
+    }
+    let limits = crate::MixLimits {
+        max_storage_bytes: options.max_storage_bytes,
+        max_lossy_share: lossy_share,
+        trainer_samples_per_second: options.trainer_samples_per_second,
+        ..mix_limits(profile, 0)
+    };
+    let found = mix(&formats, &limits)?;
+    let gains = found.shares.len() > 1 && found.predicted_samples_per_second > GAIN * best.summary.samples_per_second;
+    Ok(gains.then_some(found))
+}
+
+fn mix_sentence(mixed: Option<&Mix>, best: &RankedStrategy) -> String {
+    let Some(mixed) = mixed else {
+        return "no mix of the formats that were measured should give 10 % more than one format".to_owned();
+    };
+    let shares = mixed.shares.iter().map(|share| format!("{} of `{}`", units::percent(share.share), share.format));
+    format!(
+        "a mix should give more, {} instead of {}: {}",
+        units::samples_per_second(mixed.predicted_samples_per_second),
+        units::samples_per_second(best.summary.samples_per_second),
+        shares.collect::<Vec<_>>().join(", ")
+    )
+}
+
+fn quality(best: &RankedStrategy, options: &AdviceOptions) -> String {
+    let rate = best.summary.samples_per_second;
+    let enough = options.trainer_samples_per_second.is_some_and(|trainer| rate >= trainer);
+    match best.summary.modeled_bound_by {
+        _ if enough => "no quality need be lost: the trainer gets what it takes".to_owned(),
+        Bound::Storage if options.lossy => {
+            "storage still binds, and quality may be lost: a lossy encoding reads fewer bytes per sample".to_owned()
+        }
+        Bound::Storage => {
+            "storage still binds: a lossy encoding would read fewer bytes per sample, if quality may be lost (`--lossy`)"
+                .to_owned()
+        }
+        Bound::Cpu | Bound::Trainer | Bound::Unknown => {
+            "nothing is gained by losing quality: fewer bytes do not help where storage does not bind".to_owned()
+        }
+    }
+}
+
+/// The cache for the strategy, as `--cache` takes it, and why.
+fn cache(best: &RankedStrategy, is_mix: bool, options: &AdviceOptions) -> (String, String) {
+    let (bytes, memory) = (best.summary.storage_bytes_total, options.memory_bytes);
+    let sizes = format!("{} of samples, {} of memory", units::bytes(bytes as f64), units::bytes(memory as f64));
+    if is_mix {
+        let cache = format!("liquid:{}", size(memory));
+        let sentence = format!("`{cache}` keeps samples of a mix as they are stored, the same share of every batch");
+        return (cache, sentence);
+    }
+    if bytes <= memory {
+        let cache = format!("decoded:{}", size(memory));
+        (
+            cache.clone(),
+            format!("all samples fit ({sizes}): `{cache}` keeps them, and the steps that always give the same"),
+        )
+    } else {
+        let cache = format!("liquid:{}", size(memory));
+        let share = units::percent(memory as f64 / bytes as f64);
+        (
+            cache.clone(),
+            format!("not all samples fit ({sizes}): with `{cache}`, {share} of every batch comes from memory"),
+        )
+    }
+}
+
+/// Whole units, as `--cache` takes them.
+fn size(bytes: u64) -> String {
+    if bytes >= 10_000_000_000 { format!("{}GB", bytes / 1_000_000_000) } else { format!("{}MB", bytes / 1_000_000) }
+}
+
+impl Advice {
+    /// The commands that follow it, for `pipeline` on the files in the folder `data`.
+    pub fn commands(&self, pipeline: &str, data: &str, options: &AdviceOptions) -> Vec<String> {
+        let mut commands = Vec::new();
+        let keeps_files = self.mix.is_none() && self.strategy == KEPT_FILES;
+        if keeps_files {
+            commands.push(format!("forebay load {pipeline} --data {data} --shuffle --cache {}", self.cache));
+        } else {
+            let share = |share: &crate::MixShare| format!("{}={:.3}", share.format, share.share);
+            let what = match &self.mix {
+                Some(mix) => format!("--mix {}", mix.shares.iter().map(share).collect::<Vec<_>>().join(",")),
+                None => format!("--strategy {}", self.strategy),
+            };
+            commands.push(format!("forebay build {pipeline} --data {data} {what} -o dataset/"));
+            commands.push(format!("forebay load dataset/ --shuffle --cache {}", self.cache));
+        }
+        if let Some(trainer) = options.trainer_samples_per_second {
+            let what = if keeps_files { format!("{data} {pipeline}") } else { "dataset/".to_owned() };
+            commands.push(format!("forebay diagnose {what} --trainer {trainer}"));
+        }
+        commands
+    }
+}
+
+/// The strategy that is not built.
+const KEPT_FILES: &str = "unprocessed";

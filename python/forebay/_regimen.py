@@ -1,0 +1,306 @@
+"""Regimens: training in stages, each with a loader of its own."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ._arguments import number, whole
+from ._errors import UsageError
+
+__all__ = ["Regimen", "Stage", "SuccessiveHalving", "Trial"]
+
+_VERSION = 1
+
+
+class Stage(NamedTuple):
+    """A part of a regimen: its name, what it loads from (a `Loader`, or any iterable of batches), and its number of epochs."""
+
+    name: str
+    loader: Any
+    epochs: int
+
+
+class Regimen:
+    """Train in stages, each on another variant of the data: first on small files of low quality, then on better ones.
+
+    Iterating yields the number of each epoch and its loader; `stage` is the name of the stage, for instance to change the learning rate.
+    Epochs are numbered through all stages, and the loader of each is set to its number, so that no two epochs have the same order.
+
+    `state_dict` and `load_state_dict` resume, also in the middle of an epoch where the loader is a `Loader`. With other loaders a
+    state counts the epoch as done: save it at the end of the loop's body.
+
+    Parameters
+    ----------
+    stages
+        Name, loader and number of epochs of each stage.
+
+    Examples
+    --------
+    >>> regimen = forebay.Regimen([("q10", low, 8), ("original", high, 2)])
+    >>> for epoch, loader in regimen:
+    ...     for batch in loader:
+    ...         train(batch)
+    """
+
+    def __init__(self, stages: Iterable[tuple[str, Any, int]]) -> None:
+        #: The stages, in their order.
+        self.stages: tuple[Stage, ...] = _stages(stages)
+        self._epoch = 0
+        self._begun = False
+        #: Whether the loader of the next epoch is where it should begin already.
+        self._placed = False
+
+    @classmethod
+    def simple(cls, loaders: Mapping[str, Any], epochs: int) -> Regimen:
+        """Divide `epochs` equally among stages, in the order of `loaders`; the first ones have one more where that leaves a rest."""
+        epochs = whole("epochs", epochs, max(1, len(loaders)), 1 << 40)
+        each, rest = divmod(epochs, max(1, len(loaders)))
+        return cls((name, loader, each + (place < rest)) for place, (name, loader) in enumerate(loaders.items()))
+
+    @classmethod
+    def transfer(cls, loaders: Mapping[str, Any], epochs: int, last_epochs: int) -> Regimen:
+        """Train on the first of two `loaders`, and for the `last_epochs` of all `epochs` on the second, as in transfer learning."""
+        if len(loaders) != 2:
+            raise UsageError(f"`loaders` has {len(loaders)} entries, but transfer goes from one to another\nhint: pass two")
+        epochs = whole("epochs", epochs, 2, 1 << 40)
+        last = whole("last_epochs", last_epochs, 1, epochs - 1)
+        parts = (epochs - last, last)
+        return cls((name, loader, part) for (name, loader), part in zip(loaders.items(), parts, strict=True))
+
+    @property
+    def epochs(self) -> int:
+        """Number of epochs of all stages."""
+        return sum(stage.epochs for stage in self.stages)
+
+    @property
+    def epoch(self) -> int:
+        """The epoch that is under way or comes next; `epochs` at the end."""
+        return self._epoch
+
+    @property
+    def stage(self) -> str:
+        """The name of that epoch's stage; of the last one at the end."""
+        return self._stage().name
+
+    def __len__(self) -> int:
+        return self.epochs
+
+    def __iter__(self) -> Iterator[tuple[int, Any]]:
+        """Yield the number of each epoch and its loader. A loop that was left begins its epoch again, as with a `Loader`."""
+        while self._epoch < self.epochs:
+            loader = self._stage().loader
+            if not self._placed:
+                _set_epoch(loader, self._epoch)
+            self._begun, self._placed = True, False
+            yield self._epoch, loader
+            self._begun = False
+            self._epoch += 1
+
+    def average_bytes(self, sizes: Mapping[str, int | float]) -> float:
+        """Return the bytes that an epoch has on average: the size of each stage's variant, weighted by its epochs.
+
+        Where loading is the bottleneck, it tells how regimens compare in time. `sizes` has the bytes of each stage by name.
+        """
+        missing = [stage.name for stage in self.stages if stage.name not in sizes]
+        if missing:
+            raise UsageError(f"`sizes` has no entry for stage `{missing[0]}`\nhint: pass the bytes of every stage")
+        return sum(stage.epochs * float(sizes[stage.name]) for stage in self.stages) / self.epochs
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the position, to be saved with a checkpoint: plain numbers and strings."""
+        epoch, state = self._epoch, None
+        if self._begun:
+            loader = self._stage().loader
+            if _is_resumable(loader) and loader.epoch == epoch:
+                state = loader.state_dict()
+            else:
+                epoch += 1
+        return {"version": _VERSION, "stages": self._plan(), "epoch": epoch, "loader": state}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Resume from a state returned by `state_dict`. The stages must be the same; otherwise a `UsageError` says so."""
+        _check(state, "regimen", self._plan())
+        epoch = whole("epoch", state.get("epoch"), 0, self.epochs)
+        self._epoch, self._begun, self._placed = epoch, False, False
+        if state.get("loader") is not None:
+            loader = self._stage().loader
+            if not _is_resumable(loader):
+                raise UsageError(f"the state is within an epoch of stage `{self.stage}`, whose loader cannot resume\nhint: pass a `forebay.Loader`")
+            loader.load_state_dict(state["loader"])
+            self._placed = True
+
+    def _plan(self) -> list[list[Any]]:
+        return [[stage.name, stage.epochs] for stage in self.stages]
+
+    def _stage(self) -> Stage:
+        left = self._epoch
+        for stage in self.stages:
+            if left < stage.epochs:
+                return stage
+            left -= stage.epochs
+        return self.stages[-1]
+
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{stage.name}: {stage.epochs}" for stage in self.stages)
+        return f"Regimen({parts}; epoch {self._epoch} of {self.epochs})"
+
+
+@dataclass
+class Trial:
+    """One configuration at one stage of a `SuccessiveHalving`. Iterating yields the number of each epoch and its loader.
+
+    Attributes
+    ----------
+    number, configuration
+        Which configuration, by its place and itself: keep its model by `number`, to go on with it in the next stage.
+    stage
+        Name, loader and number of epochs.
+    first_epoch
+        Number of the first epoch: those of earlier stages count.
+    score
+        What was reported; None before.
+    """
+
+    number: int
+    configuration: Any
+    stage: Stage
+    first_epoch: int
+    score: float | None = None
+
+    def __iter__(self) -> Iterator[tuple[int, Any]]:
+        for epoch in range(self.first_epoch, self.first_epoch + self.stage.epochs):
+            _set_epoch(self.stage.loader, epoch)
+            yield epoch, self.stage.loader
+
+    def report(self, score: float) -> None:
+        """Report how good the configuration is after this stage; higher is better."""
+        score = number("score", score)
+        # A model that diverged is the worst, not an error.
+        self.score = -math.inf if math.isnan(score) else score
+
+
+class SuccessiveHalving:
+    """Search among configurations: all of them train at the first stage, and the best share of each stage goes on to the next.
+
+    With small files of low quality in early stages, poor configurations are dropped at little cost.
+
+    Parameters
+    ----------
+    configurations
+        What to choose from, of any type.
+    stages
+        Name, loader and number of epochs of each stage, with rising quality.
+    keep
+        The share that goes on to the next stage, rounded up.
+
+    Examples
+    --------
+    >>> search = forebay.SuccessiveHalving([0.1, 0.01, 0.001], [("q10", low, 2), ("original", high, 4)])
+    >>> for trial in search:
+    ...     for epoch, loader in trial:
+    ...         train(models[trial.number], loader, learning_rate=trial.configuration)
+    ...     trial.report(accuracy(models[trial.number]))
+    >>> search.best
+    """
+
+    def __init__(self, configurations: Sequence[Any], stages: Iterable[tuple[str, Any, int]], *, keep: float = 0.5) -> None:
+        #: What to choose from.
+        self.configurations = list(configurations)
+        if not self.configurations:
+            raise UsageError("`configurations` is empty\nhint: pass two or more")
+        #: The stages, in their order.
+        self.stages: tuple[Stage, ...] = _stages(stages)
+        self.keep = number("keep", keep)
+        if not 0 < self.keep < 1:
+            raise UsageError(f"`keep` is `{keep!r}`, but must be between 0 and 1")
+        #: Of each stage that began, the scores by the number of the configuration.
+        self.scores: list[dict[int, float]] = []
+
+    def __iter__(self) -> Iterator[Trial]:
+        """Yield the trials that have no score yet. Each must be given one (`report`) before the next."""
+        first = 0
+        for place, stage in enumerate(self.stages):
+            if place == len(self.scores):
+                self.scores.append({})
+            for chosen in self._taking_part(place):
+                if chosen in self.scores[place]:
+                    continue
+                trial = Trial(chosen, self.configurations[chosen], stage, first)
+                yield trial
+                if trial.score is None:
+                    raise UsageError(f"the trial of configuration {chosen} has no score\nhint: call `trial.report(score)`")
+                self.scores[place][chosen] = trial.score
+            first += stage.epochs
+
+    @property
+    def best(self) -> Any:
+        """The configuration with the highest score of the last stage in which all trials are done."""
+        done = [place for place in range(len(self.scores)) if len(self.scores[place]) == len(self._taking_part(place))]
+        if not done:
+            raise UsageError("no stage is done\nhint: iterate over the trials, and report a score for each")
+        return self.configurations[self._ranked(done[-1])[0]]
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what was reported: plain numbers and strings. A trial that is under way begins again."""
+        return {"version": _VERSION, "stages": self._plan(), "scores": [sorted(scores.items()) for scores in self.scores]}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Resume from a state returned by `state_dict`. Stages, `keep` and the number of configurations must be the same."""
+        _check(state, "search", self._plan())
+        self.scores = [{int(chosen): float(score) for chosen, score in scores} for scores in state["scores"]]
+
+    def _plan(self) -> list[list[Any]]:
+        return [[stage.name, stage.epochs] for stage in self.stages] + [["configurations", len(self.configurations)], ["keep", self.keep]]
+
+    def _ranked(self, place: int) -> list[int]:
+        """Best first; of equal ones the first of the list."""
+        return sorted(self.scores[place], key=lambda chosen: (-self.scores[place][chosen], chosen))
+
+    def _taking_part(self, place: int) -> list[int]:
+        if place == 0:
+            return list(range(len(self.configurations)))
+        before = self._ranked(place - 1)
+        return sorted(before[: math.ceil(len(before) * self.keep)])
+
+
+def _stages(stages: Iterable[tuple[str, Any, int]]) -> tuple[Stage, ...]:
+    found = []
+    for entry in stages:
+        name, loader, epochs = entry
+        if not hasattr(loader, "__iter__"):
+            raise UsageError(f"the loader of stage `{name}` is `{loader!r}`, which cannot be iterated over\nhint: a stage is (name, loader, epochs)")
+        # Only ours has it: a pass over a loader must be one epoch.
+        if _is_resumable(loader) and getattr(loader, "epochs", 1) != 1:
+            raise UsageError(f"the loader of stage `{name}` has `epochs={loader.epochs}`\nhint: leave `epochs` of the loader out; the stage has it")
+        found.append(Stage(str(name), loader, whole("epochs", epochs, 1, 1 << 40)))
+    if not found:
+        raise UsageError("there are no stages\nhint: pass (name, loader, epochs) of each")
+    names = [stage.name for stage in found]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"two stages are called `{name}`\nhint: give each another name")
+    return tuple(found)
+
+
+def _is_resumable(loader: Any) -> bool:
+    return all(hasattr(loader, name) for name in ("epoch", "set_epoch", "state_dict", "load_state_dict"))
+
+
+def _set_epoch(loader: Any, epoch: int) -> None:
+    """Says the epoch to a loader that wants to know: ours, or a torch `DataLoader` with a `DistributedSampler`."""
+    sampler = getattr(loader, "sampler", None)
+    if hasattr(loader, "set_epoch"):
+        loader.set_epoch(epoch)
+    elif sampler is not None and hasattr(sampler, "set_epoch"):
+        sampler.set_epoch(epoch)
+
+
+def _check(state: Any, what: str, plan: list[list[Any]]) -> None:
+    if not isinstance(state, Mapping) or state.get("version") != _VERSION or "stages" not in state:
+        raise UsageError(f"this is not a state of a {what}\nhint: pass what `state_dict` returned")
+    theirs = [list(entry) for entry in state["stages"]]
+    if theirs != plan:
+        raise UsageError(f"the state is of a {what} of {theirs}, but this one has {plan}\nhint: use the same stages")
