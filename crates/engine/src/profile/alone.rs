@@ -70,14 +70,16 @@ impl Profiler<'_> {
             self.forget(&**source)?;
         }
         let reading = self.reading_alone(source, seconds)?;
-        // How fast a few samples come says nothing: the start weighs too much. What they take of the processor does.
+        // How fast a few samples come from storage says nothing: the start weighs too much. What they take of the processor does,
+        // and from the page cache they come as all will.
         let few = |reading| Alone {
             samples_per_second: 0.0,
             samples_per_second_min: 0.0,
             samples_per_second_max: 0.0,
             ..reading
         };
-        Ok(Halves { reading: if runs_each { reading } else { reading.map(few) }, working })
+        let is_rate = runs_each || self.options.caching == Caching::System;
+        Ok(Halves { reading: if is_rate { reading } else { reading.map(few) }, working })
     }
 
     /// What as many readers as there are threads get of `source`, as a loader would read it, in about `seconds`: samples of the source.
