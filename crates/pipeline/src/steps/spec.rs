@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::elsewhere::meant_step;
 use super::nested::{random_apply, random_choice};
-use super::{AddGaussianSnr, MaskTokens, Mfcc, RandomGain, RandomTimeCrop, SpecAugment, ToDtype};
+use super::{AddGaussianSnr, MaskTokens, Mfcc, Pack, RandomGain, RandomTimeCrop, SpecAugment, ToDtype};
 use super::{AggregateSignal, DecodeAudio, DecodeNpy, DecodeSignal, LogMelSpectrogram, Rms, SignalWindows};
 use super::{
     AugMix, Augment, Augmentation, AutoAugment, ColorJitter, GaussianBlur, RandAugment, RandomAdjustSharpness,
@@ -60,6 +60,12 @@ fn batch_transform<T: DeserializeOwned + crate::step::BatchTransform + 'static>(
     parameters: toml::Table,
 ) -> std::result::Result<Action, toml::de::Error> {
     parameters.try_into::<T>().map(|step| Action::BatchTransform(Arc::new(step)))
+}
+
+fn shard_transform<T: DeserializeOwned + crate::step::ShardTransform + 'static>(
+    parameters: toml::Table,
+) -> std::result::Result<Action, toml::de::Error> {
+    parameters.try_into::<T>().map(|step| Action::ShardTransform(Arc::new(step)))
 }
 
 fn augment<T: DeserializeOwned + Augmentation + 'static>(
@@ -123,6 +129,7 @@ const BUILT_IN: &[BuiltIn] = &[
     BuiltIn { op: "extract_text", stage: "decoded", make: transform::<ExtractText> },
     BuiltIn { op: "tokenize", stage: "bpe-encoded", make: transform::<Tokenize> },
     BuiltIn { op: "mask_tokens", stage: "masked", make: sample_transform::<MaskTokens> },
+    BuiltIn { op: "pack", stage: "packed", make: shard_transform::<Pack> },
     BuiltIn { op: "embed", stage: "embedded", make: transform::<Embed> },
     BuiltIn { op: "one_hot", stage: "one-hot", make: transform::<OneHot> },
     BuiltIn { op: "mixup", stage: "mixed", make: batch_transform::<MixUp> },

@@ -11,6 +11,7 @@ mod augmentations;
 mod data;
 mod domains;
 mod golden;
+mod packing;
 mod pillow;
 mod pipelines;
 mod running;
