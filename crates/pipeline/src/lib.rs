@@ -83,6 +83,7 @@ pub mod steps;
 mod storage_format;
 mod stored;
 mod strategy;
+mod table;
 
 pub use error::{Error, Result, StepError};
 pub use nearest::nearest;
@@ -105,3 +106,4 @@ pub use step::{
 pub use storage_format::StorageFormat;
 pub use stored::{KEY_FEATURE, decode_sample, encode_sample, encode_scan_groups, join_scan_groups};
 pub use strategy::{FieldEncoding, Strategy};
+pub use table::{Row, Rows};

@@ -1,11 +1,14 @@
 //! The built-in steps. Each is a struct with its parameters, as a pipeline file spells them.
 
+mod annotations;
 mod array;
 mod audio;
 mod augment;
 mod coco;
+mod coco_mask;
 mod color;
 mod crop;
+mod csv_boxes;
 mod decode;
 mod distort;
 mod dtype;
@@ -31,9 +34,12 @@ mod text;
 mod text_files;
 mod tiles;
 mod tokens;
+mod voc;
 mod warp;
 mod whole;
+mod yolo;
 
+pub use annotations::{BoxFormat, BoxRow};
 pub use array::{DecodeNpy, Rms};
 pub use audio::{AudioMix, DecodeAudio, LogMelSpectrogram};
 pub use augment::{
@@ -41,10 +47,12 @@ pub use augment::{
     RandomAdjustSharpness, RandomAutocontrast, RandomEqualize, RandomGrayscale, RandomInvert, RandomPosterize,
     RandomSolarize, TrivialAugmentWide,
 };
-pub use coco::{CocoBoxes, TakeCoco};
+pub use coco::{CocoMasks, CocoObjects, CocoParts, TakeCoco};
+pub use coco_mask::Segmentation;
 pub(crate) use color::float_output;
 pub use color::{Center, Grayscale, Normalize};
 pub use crop::{CenterCrop, RandomCrop, RandomHorizontalFlip, RandomVerticalFlip};
+pub use csv_boxes::{BoxColumns, BoxTable, TakeCsv, TakeOpenImages};
 pub(crate) use decode::encoded;
 pub use decode::{Color, Decode};
 pub use distort::{RandomAffine, RandomPerspective, RandomRotation};
@@ -71,8 +79,10 @@ pub use text::{Embed, ExtractText, TokenPattern, Tokenize};
 pub use text_files::{PreparedFiles, named_files, prepare_files, with_absolute_files};
 pub use tiles::Tiles;
 pub use tokens::MaskTokens;
+pub use voc::{TakeVoc, VocObject, parse_voc};
 pub use warp::{Warp, WarpInterpolation};
 pub use whole::{Call, Drop, Function, JsonValue, TakeJson};
+pub use yolo::{TakeYolo, parse_yolo};
 
 use forebay_codec::{DType, TensorView};
 

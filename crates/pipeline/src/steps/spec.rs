@@ -8,7 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use super::elsewhere::meant_step;
 use super::nested::{random_apply, random_choice};
-use super::{AddGaussianSnr, MaskTokens, Mfcc, Pack, RandomGain, RandomTimeCrop, SpecAugment, ToDtype};
+use super::{
+    AddGaussianSnr, MaskTokens, Mfcc, Pack, RandomGain, RandomTimeCrop, SpecAugment,
+    ToDtype,
+};
 use super::{AggregateSignal, DecodeAudio, DecodeNpy, DecodeSignal, LogMelSpectrogram, Rms, SignalWindows};
 use super::{
     AugMix, Augment, Augmentation, AutoAugment, ColorJitter, GaussianBlur, RandAugment, RandomAdjustSharpness,
@@ -17,7 +20,8 @@ use super::{
 };
 use super::{
     Center, CenterCrop, Decode, DecodeMask, Drop, Function, Grayscale, Normalize, Pad, RandomCrop, RandomErasing,
-    RandomHorizontalFlip, RandomResizedCrop, RandomVerticalFlip, Resize, TakeCoco, TakeJson, Tiles, ToChw,
+    RandomHorizontalFlip, RandomResizedCrop, RandomVerticalFlip, Resize, TakeCoco, TakeCsv, TakeJson, TakeOpenImages,
+    TakeVoc, TakeYolo, Tiles, ToChw,
 };
 use super::{CutMix, Embed, ExtractText, FiveCrop, MixUp, MixUpOrCutMix, OneHot, TenCrop, Tokenize};
 use crate::error::{Error, Result};
@@ -131,6 +135,10 @@ const BUILT_IN: &[BuiltIn] = &[
     BuiltIn { op: "mask_tokens", stage: "masked", make: sample_transform::<MaskTokens> },
     BuiltIn { op: "pack", stage: "packed", make: shard_transform::<Pack> },
     BuiltIn { op: "embed", stage: "embedded", make: transform::<Embed> },
+    BuiltIn { op: "take_voc", stage: "annotated", make: sample_transform::<TakeVoc> },
+    BuiltIn { op: "take_yolo", stage: "annotated", make: sample_transform::<TakeYolo> },
+    BuiltIn { op: "take_csv", stage: "annotated", make: sample_transform::<TakeCsv> },
+    BuiltIn { op: "take_open_images", stage: "annotated", make: sample_transform::<TakeOpenImages> },
     BuiltIn { op: "one_hot", stage: "one-hot", make: transform::<OneHot> },
     BuiltIn { op: "mixup", stage: "mixed", make: batch_transform::<MixUp> },
     BuiltIn { op: "cutmix", stage: "mixed", make: batch_transform::<CutMix> },

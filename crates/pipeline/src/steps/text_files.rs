@@ -19,7 +19,8 @@ use std::time::SystemTime;
 use forebay_codec::text::{EmbeddingTable, Pattern, Tokenizer};
 use forebay_storage::read_file;
 
-use super::coco::{CocoBoxes, TakeCoco};
+use super::coco::{CocoObjects, CocoParts, TakeCoco};
+use super::csv_boxes::{BoxColumns, BoxTable, TakeCsv, TakeOpenImages};
 use super::text::{BYTES, Embed, TokenPattern, Tokenize};
 use crate::error::{Error, Result, StepError};
 use crate::pipeline::Pipeline;
@@ -33,6 +34,9 @@ const TABLE_BYTES_MAX: u64 = 4 << 30;
 
 /// The largest COCO file: nine times that of its 118,000 training images.
 const COCO_BYTES_MAX: u64 = 4 << 30;
+
+/// The largest table of boxes: twice that of Open Images' 15 million.
+const BOX_TABLE_BYTES_MAX: u64 = 5 << 30;
 
 /// What [`prepare_files`] read, kept for the steps that need it as long as this is.
 #[derive(Debug)]
@@ -111,17 +115,47 @@ impl StepFiles for TakeCoco {
     }
 
     fn prepare(&self) -> Result<Arc<dyn Any + Send + Sync>, StepError> {
-        Ok(load_coco(&self.annotations)?)
+        Ok(load_coco(&self.annotations, self.parts())?)
     }
 }
 
-/// The boxes of the COCO file that `path` names.
-pub(super) fn load_coco(path: &str) -> Result<Arc<CocoBoxes>, StepError> {
-    static READ: Kept<Vec<Stamp>, CocoBoxes> = Kept::new();
+impl StepFiles for TakeCsv {
+    fn paths(&self) -> Vec<(&'static str, &str)> {
+        vec![("annotations", &self.annotations)]
+    }
+
+    fn prepare(&self) -> Result<Arc<dyn Any + Send + Sync>, StepError> {
+        Ok(load_box_table(&self.annotations, &self.columns())?)
+    }
+}
+
+impl StepFiles for TakeOpenImages {
+    fn paths(&self) -> Vec<(&'static str, &str)> {
+        vec![("annotations", &self.annotations)]
+    }
+
+    fn prepare(&self) -> Result<Arc<dyn Any + Send + Sync>, StepError> {
+        Ok(load_box_table(&self.annotations, &self.columns())?)
+    }
+}
+
+/// The boxes of the table that `path` names.
+pub(super) fn load_box_table(path: &str, columns: &BoxColumns) -> Result<Arc<BoxTable>, StepError> {
+    static READ: Kept<(Vec<Stamp>, BoxColumns), BoxTable> = Kept::new();
+    let fail =
+        |source| failure("annotations", path, source, "name a CSV or TSV file whose first line names its columns");
+    let file = PathBuf::from(path);
+    let key = (stamps(std::slice::from_ref(&file)).map_err(fail)?, columns.clone());
+    READ.get_or_load(key, || Ok(BoxTable::parse(&read_file(&file, BOX_TABLE_BYTES_MAX)?, columns)?)).map_err(fail)
+}
+
+/// These parts of the COCO file that `path` names.
+pub(super) fn load_coco(path: &str, parts: CocoParts) -> Result<Arc<CocoObjects>, StepError> {
+    static READ: Kept<(Vec<Stamp>, CocoParts), CocoObjects> = Kept::new();
     let fail = |source| failure("annotations", path, source, "name a COCO file: JSON with `images` and `annotations`");
     let file = PathBuf::from(path);
-    let key = stamps(std::slice::from_ref(&file)).map_err(fail)?;
-    READ.get_or_load(key, || Ok(CocoBoxes::parse(&read_file(&file, COCO_BYTES_MAX)?)?)).map_err(fail)
+    let key = (stamps(std::slice::from_ref(&file)).map_err(fail)?, parts);
+    READ.get_or_load(key, || Ok(CocoObjects::parse(&read_file(&file, COCO_BYTES_MAX)?, parts)?)).map_err(fail)
 }
 
 /// The tokenizer that `path` names.

@@ -6,6 +6,7 @@
     reason = "a test stops when it cannot go on, and says why it skips"
 )]
 
+mod annotations;
 mod augmentations;
 #[path = "../../../../tests/data.rs"]
 mod data;
