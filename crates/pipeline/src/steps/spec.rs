@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use super::elsewhere::meant_step;
 use super::nested::{random_apply, random_choice};
 use super::{
-    AddGaussianSnr, MaskTokens, Mfcc, Pack, RandomGain, RandomTimeCrop, SpecAugment,
-    ToDtype,
+    AddBackgroundNoise, AddGaussianSnr, MaskTokens, Mfcc, Pack, RandomGain, RandomTimeCrop, SpecAugment,
+    SpeedPerturbation, ToDtype,
 };
 use super::{AggregateSignal, DecodeAudio, DecodeNpy, DecodeSignal, LogMelSpectrogram, Rms, SignalWindows};
 use super::{
@@ -123,6 +123,8 @@ const BUILT_IN: &[BuiltIn] = &[
     BuiltIn { op: "random_time_crop", stage: "cropped", make: transform::<RandomTimeCrop> },
     BuiltIn { op: "random_gain", stage: "augmented", make: transform::<RandomGain> },
     BuiltIn { op: "add_gaussian_snr", stage: "augmented", make: transform::<AddGaussianSnr> },
+    BuiltIn { op: "add_background_noise", stage: "augmented", make: transform::<AddBackgroundNoise> },
+    BuiltIn { op: "speed_perturbation", stage: "perturbed", make: transform::<SpeedPerturbation> },
     BuiltIn { op: "spec_augment", stage: "augmented", make: transform::<SpecAugment> },
     BuiltIn { op: "mfcc", stage: "mfcc-encoded", make: transform::<Mfcc> },
     BuiltIn { op: "decode_signal", stage: "decoded", make: transform::<DecodeSignal> },
