@@ -60,6 +60,7 @@ OWN = {
     "l3_decode": ["crates/l3/tests/golden"],
     "image": ["crates/l3/tests/golden"],
     "documents": ["pipelines"],
+    "annotations": ["crates/pipeline/tests/golden"],
 }
 
 

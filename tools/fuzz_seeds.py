@@ -281,7 +281,15 @@ def flac(channels: int, bits: int, assignment: int, subframes: list[bytes], samp
     return b"fLaC\x80\0\0\x22" + info + frame + struct.pack(">H", sum_of(frame, 16, 0x8005))
 
 
+def wav(tag: int, channels: int, bits: int, data: bytes) -> bytes:
+    form = struct.pack("<HHIIHH", tag, channels, 8000, 8000 * channels * bits // 8, channels * bits // 8, bits)
+    chunks = b"fmt " + struct.pack("<I", 16) + form + b"data" + struct.pack("<I", len(data)) + data
+    return b"RIFF" + struct.pack("<I", 4 + len(chunks)) + b"WAVE" + chunks
+
+
 def sounds() -> None:
+    for tag, channels, bits in [(1, 1, 8), (1, 2, 16), (1, 1, 24), (1, 1, 32), (3, 1, 32)]:
+        write("audio", f"{tag}-{channels}-{bits}.wav", wav(tag, channels, bits, bytes(range(24))))
     write("audio", "constant.flac", flac(1, 8, 0, [b"\0\x55"], 16))
     write("audio", "verbatim.flac", flac(1, 8, 0, [b"\x02" + bytes(range(16))], 16))
     write("audio", "two.flac", flac(2, 16, 1, [b"\0\1\2", b"\x02" + bytes(range(32))], 16))
@@ -356,6 +364,25 @@ def documents() -> None:
         write("documents", f"{number}.json", json.dumps({**manifest, "strategy": strategy}, indent=1).encode())
 
 
+def annotations() -> None:
+    """One of each kind, and masks of each kind by themselves."""
+    segments = {
+        "polygon": [[0, 0, 10.5, 0, 10.5, 9.25, 0, 9]],
+        "runs": {"size": [7, 9], "counts": [3, 5, 50, 5]},
+        "text": {"size": [7, 9], "counts": "35b10"},
+    }
+    for name, segment in segments.items():
+        write("annotations", f"{name}.json", json.dumps(segment).encode())
+        one = {"image_id": 1, "category_id": 3, "bbox": [1, 2, 3, 4], "iscrowd": 0, "segmentation": segment, "keypoints": [1, 2, 2]}
+        image = {"id": 1, "file_name": "a", "height": 7, "width": 9}
+        write("annotations", f"coco-{name}.json", json.dumps({"images": [image], "annotations": [one]}).encode())
+    box = "<bndbox><xmin>1</xmin><ymin>2</ymin><xmax>3.5</xmax><ymax>4</ymax></bndbox>"
+    voc = f"<annotation><object><name>a &amp; b</name><difficult>1</difficult>{box}</object></annotation>"
+    write("annotations", "voc.xml", voc.encode())
+    write("annotations", "yolo.txt", b"0 0.5 0.5 0.25 0.5\n1 0 0 1 0 1 1\n2 0.5 0.5 1 1 0.9\n")
+    write("annotations", "boxes.csv", b'image,label,xmin,ymin,xmax,ymax\na,dog,1,2,3,4\n"a",cat,0,0,9,9\n')
+
+
 def pixels() -> None:
     """Raw pixels after the bytes that say what to do with them."""
     draw = random.Random(3)
@@ -370,7 +397,7 @@ def pixels() -> None:
 
 
 def main() -> None:
-    for make in [jpegs, pngs, other_pictures, arrays, shards, tars, sounds, texts, documents, pixels]:
+    for make in [jpegs, pngs, other_pictures, arrays, shards, tars, sounds, texts, documents, annotations, pixels]:
         make()
 
 

@@ -1,22 +1,31 @@
-"""Augmentations beside torchvision's (v2): images per second on one core, of 224 × 224 × 3 in uint8, in turns.
+"""Augmentations beside torchvision's (v2) and Albumentations': images per second on one core, of 224 × 224 × 3 in uint8, in turns.
 
-    make bench-augmentations TORCH_PYTHON=PYTHON       # a Python that has torch and torchvision
+    make bench-augmentations TORCH_PYTHON=PYTHON       # a Python that has torch and torchvision; and albumentations, if it is to be compared
 
 Each line is a step alone (with `p=1`, so that all images are changed), or a chain of steps as a recipe has it. torchvision works on
-tensors, with one thread. Medians of five runs of 0.2 s each; the two take turns, step by step.
+tensors, with one thread; Albumentations on NumPy arrays, with one thread of OpenCV, where it has a transform that does the same. Medians of five runs of
+0.2 s each (`--seconds` changes that); all take turns, step by step.
 """
 
 from __future__ import annotations
 
+import argparse
+import functools
 import platform
 import statistics
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
 import torchvision
 from torchvision.transforms import v2
+
+try:
+    import albumentations
+except ImportError:
+    albumentations = None
 
 ROOT = Path(__file__).resolve().parents[2]
 STEPS = [
@@ -64,45 +73,106 @@ def photo(side: int = 224) -> torch.Tensor:
     return values.reshape(side, side, 3).permute(2, 0, 1).contiguous()
 
 
-def theirs(transform: torch.nn.Module, image: torch.Tensor) -> float:
+def theirs(transform: Callable[[], object], seconds: float) -> float:
     rates = []
     for _ in range(5):
         begun, images = time.perf_counter(), 0
-        while time.perf_counter() - begun < 0.2:
+        while time.perf_counter() - begun < seconds:
             for _ in range(8):
-                transform(image)
+                transform()
             images += 8
         rates.append(images / (time.perf_counter() - begun))
     return statistics.median(rates)
 
 
+def albumentation(step: str) -> Callable[..., object] | None:
+    """What Albumentations has for a step, if it does the same."""
+    if albumentations is None:
+        return None
+    a = albumentations
+
+    def jitter(**given: float) -> Callable[..., object]:
+        return a.ColorJitter(**{"brightness": 0, "contrast": 0, "saturation": 0, "hue": 0, **given}, p=1)
+
+    known: dict[str, Callable[[], Callable[..., object]]] = {
+        '{ op = "color_jitter", brightness = 0.4 }': lambda: jitter(brightness=0.4),
+        '{ op = "color_jitter", contrast = 0.4 }': lambda: jitter(contrast=0.4),
+        '{ op = "color_jitter", saturation = 0.4 }': lambda: jitter(saturation=0.4),
+        '{ op = "color_jitter", hue = 0.1 }': lambda: jitter(hue=0.1),
+        '{ op = "color_jitter", brightness = 0.4, contrast = 0.4, saturation = 0.4, hue = 0.1 }': lambda: jitter(
+            brightness=0.4, contrast=0.4, saturation=0.4, hue=0.1
+        ),
+        '{ op = "random_grayscale", p = 1 }': lambda: a.ToGray(p=1),
+        '{ op = "random_invert", p = 1 }': lambda: a.InvertImg(p=1),
+        '{ op = "random_solarize", threshold = 128, p = 1 }': lambda: a.Solarize(threshold_range=(0.5, 0.5), p=1),
+        '{ op = "random_posterize", bits = 4, p = 1 }': lambda: a.Posterize(num_bits=4, p=1),
+        '{ op = "random_equalize", p = 1 }': lambda: a.Equalize(p=1),
+        '{ op = "random_autocontrast", p = 1 }': lambda: a.AutoContrast(p=1),
+        '{ op = "gaussian_blur", kernel_size = 5 }': lambda: a.GaussianBlur(blur_limit=(5, 5), sigma_limit=(0.1, 2.0), p=1),
+        '{ op = "gaussian_blur", kernel_size = 23 }': lambda: a.GaussianBlur(blur_limit=(23, 23), sigma_limit=(0.1, 2.0), p=1),
+        '{ op = "random_vertical_flip", p = 1 }': lambda: a.VerticalFlip(p=1),
+        '{ op = "pad", padding = 8 }': lambda: a.Pad(padding=8, p=1),
+        '{ op = "random_erasing", p = 1 }': lambda: a.Erasing(p=1),
+        '{ op = "random_rotation", degrees = 30 }': lambda: a.Rotate(limit=30, interpolation=0, border_mode=0, p=1),
+        '{ op = "random_rotation", degrees = 30, interpolation = "bilinear" }': lambda: a.Rotate(limit=30, interpolation=1, border_mode=0, p=1),
+        '{ op = "random_affine", degrees = 15, translate = [0.1, 0.1] }': lambda: a.Affine(
+            rotate=(-15, 15), translate_percent=(-0.1, 0.1), scale=1, shear=0, interpolation=0, p=1
+        ),
+        '{ op = "random_perspective", p = 1 }': lambda: a.Perspective(p=1),
+    }
+    return known[step]() if step in known else None
+
+
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=0.2, help="how long each of the five runs of a peer lasts")
+    parser.add_argument("--output", type=Path, default=ROOT / "bench/results/augmentations.md", help="the page that is written")
+    given = parser.parse_args()
     torch.set_num_threads(1)
     image = photo()
+    pixels = image.permute(1, 2, 0).contiguous().numpy()
+    if albumentations is not None:
+        import cv2
+
+        cv2.setNumThreads(1)
     program = subprocess.Popen(
         [ROOT / "target/release/examples/augmentations"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     )
     assert program.stdin is not None and program.stdout is not None
     lines = [
-        "# Augmentations beside torchvision",
+        "# Augmentations beside torchvision and Albumentations",
         "",
         "Images of 224 × 224 × 3 in uint8 per second, one core, by `bench/augmentations/run.py`: Forebay beside torchvision's transforms (v2) on",
-        f"tensors (torch {torch.__version__.split('+')[0]}, torchvision {torchvision.__version__.split('+')[0]}, one thread; {platform.machine()}).",
+        f"tensors (torch {torch.__version__.split('+')[0]}, torchvision {torchvision.__version__.split('+')[0]}, one thread; {platform.machine()})",
+        "and Albumentations on arrays "
+        + (f"({albumentations.__version__}, one thread of OpenCV)" if albumentations is not None else "(not installed)")
+        + ", where it has a transform that does the same.",
         "",
-        "| step | Forebay | torchvision | ratio |",
-        "|---|--:|--:|--:|",
+        "| step | Forebay | torchvision | ratio | Albumentations | ratio |",
+        "|---|--:|--:|--:|--:|--:|",
     ]
-    ratios = []
+    ratios: list[float] = []
+    others: list[float] = []
     for step, transform in STEPS:
         program.stdin.write(step + "\n")
         program.stdin.flush()
         ours = float(program.stdout.readline())
-        rate = theirs(transform, image)
+        rate = theirs(functools.partial(transform, image), given.seconds)
         ratios.append(ours / rate)
-        lines.append(f"| `{step.replace(';', '`, `')}` | {ours:,.0f} | {rate:,.0f} | {ours / rate:.1f} |")
+        line = f"| `{step.replace(';', '`, `')}` | {ours:,.0f} | {rate:,.0f} | {ours / rate:.1f} |"
+        other = albumentation(step)
+        if other is None:
+            line += " | |"
+        else:
+            rate = theirs(functools.partial(other, image=pixels), given.seconds)
+            others.append(ours / rate)
+            line += f" {rate:,.0f} | {ours / rate:.1f} |"
+        lines.append(line)
         print(lines[-1], flush=True)
-    lines += ["", f"Geometric mean of the ratios: {statistics.geometric_mean(ratios):.1f}; the lowest: {min(ratios):.1f}."]
-    (ROOT / "bench/results/augmentations.md").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    lines += ["", f"Geometric mean of the ratios to torchvision: {statistics.geometric_mean(ratios):.1f}; the lowest: {min(ratios):.1f}."]
+    if others:
+        lines += [f"To Albumentations: {statistics.geometric_mean(others):.1f}; the lowest: {min(others):.1f}."]
+    given.output.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

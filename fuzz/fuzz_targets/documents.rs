@@ -1,4 +1,4 @@
-//! Text that a folder may hold: pipeline files, manifests of data sets, profiles, plans, annotations. What a text is, its parsers say.
+//! Text that a folder may hold: pipeline files, manifests of data sets, profiles, plans. What a text is, its parsers say.
 #![no_main]
 
 use std::path::Path;
@@ -7,7 +7,6 @@ use std::sync::LazyLock;
 use forebay_engine::data::{Dataset, MANIFEST_FILE, MIX_FILE, Manifest, MixManifest};
 use forebay_engine::load::OnError;
 use forebay_engine::source::open_dataset;
-use forebay_pipeline::steps::CocoBoxes;
 use forebay_pipeline::{Pipeline, Strategy};
 use forebay_plan::{Objective, Plan, Profile, analyze, mix, mix_formats, mix_limits, plan};
 use libfuzzer_sys::fuzz_target;
@@ -25,7 +24,7 @@ fuzz_target!(|text: &str| {
     if let Ok(pipeline) = Pipeline::from_toml("fuzz", text) {
         let spec = pipeline.to_spec().expect("it came from one");
         Pipeline::from_spec(&spec).expect("what was sound stays so");
-        assert!(pipeline.splits().len() >= 2);
+        assert!(!pipeline.splits().is_empty());
     }
     if let Ok(profile) = Profile::parse(text) {
         Profile::parse(&profile.to_json().expect("it came from JSON")).expect("what was sound stays so");
@@ -42,11 +41,6 @@ fuzz_target!(|text: &str| {
         assert!((found.shares.iter().map(|share| share.share).sum::<f64>() - 1.0).abs() < 1e-3);
     }
     let _ = Plan::parse(text);
-    if let Ok(boxes) = CocoBoxes::parse(text.as_bytes()) {
-        for [left, top, right, bottom, _] in boxes.of(text, true).into_iter().flatten() {
-            assert!(left < right && top < bottom && right.is_finite() && bottom.is_finite());
-        }
-    }
     if serde_json::from_str::<MixManifest>(text).is_ok() {
         let folder = Path::new(&*FOLDER);
         std::fs::write(folder.join(MIX_FILE), sealed(text)).expect("the temporary folder can be written to");

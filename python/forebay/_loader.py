@@ -17,7 +17,8 @@ from ._arguments import THREADS_MAX, byte_count, cache_policy, cores, flag, need
 from ._errors import UsageError
 from ._files import Data
 from ._frameworks import converter
-from ._source import Source
+from ._sampling import chosen
+from ._source import Several, Source
 from ._stats import Cached, Skipped, Stats
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class Loader:
     ----------
     source
         A data set built by Forebay (its folder or a `Dataset`), a `Plan`, or a pipeline: a `Pipeline`, the path of a TOML file,
-        or the name of a preset.
+        or the name of a preset. A list of several data sets, or of tuples of a pipeline and its data, interleaves them by `weights`.
     data
         The source files of a pipeline: a folder, or a list of files (see `FileList`) whose order is kept unless shuffled.
     classes
@@ -80,10 +81,13 @@ class Loader:
         Number of streams that a shuffled epoch is read in (default 16). With a multiple of the world size, each rank reads its own
         streams and the fewest bytes.
     subset
-        Numbers of the samples to load, counted in the order of a loader without `shuffle`. By default all.
+        The samples to load: their numbers, counted in the order of a loader without `shuffle`, their keys (e.g. a column of a table), or a
+        function of a sample's key and label that returns whether to load it. By default all. A function is called once for each sample when the
+        loader is created; the keys and labels of a data set are read from its records.
     weights
         How probable each sample is, compared with the others, in that order: an epoch draws `num_samples` of them. `balanced_weights`
-        makes classes equally probable.
+        makes classes equally probable. With a list of data sets, how much of an epoch comes of each: with `shuffle=True` every batch has these
+        shares. A small data set is repeated, and a large one gives other samples every epoch.
     replacement
         A sample may be drawn more than once in an epoch.
     num_samples
@@ -130,7 +134,7 @@ class Loader:
 
     def __init__(
         self,
-        source: str | os.PathLike[str] | Pipeline | Dataset | Plan,
+        source: str | os.PathLike[str] | Pipeline | Dataset | Plan | list[Any],
         *,
         data: Data | None = None,
         classes: Iterable[str] | None = None,
@@ -146,7 +150,7 @@ class Loader:
         world_size: int | None = None,
         shuffle_window: int | str | None = None,
         streams: int | None = None,
-        subset: Iterable[int] | None = None,
+        subset: Iterable[int] | Iterable[str] | Callable[[str, Any], bool] | None = None,
         weights: Iterable[float] | None = None,
         replacement: bool = False,
         num_samples: int | None = None,
@@ -175,7 +179,6 @@ class Loader:
         self.streams = None if streams is None else whole("streams", streams, 1, 1 << 16)
         needs("shuffle_window", shuffle_window, self.shuffle, "shuffle=True")
         needs("streams", streams, self.shuffle, "shuffle=True")
-        self.subset = None if subset is None else [whole("subset", sample, 0, 1 << 62) for sample in subset]
         self.weights = None if weights is None else [number("weights", weight) for weight in weights]
         self.replacement = flag("replacement", replacement)
         self.num_samples = None if num_samples is None else whole("num_samples", num_samples, 1, 1 << 50)
@@ -199,17 +202,19 @@ class Loader:
         self.collate = collate
         self.pad_value = 0.0 if pad_value is None else number("pad_value", pad_value)
         needs("pad_value", pad_value, collate == "pad", 'collate="pad"')
-        self._source = Source.of(
-            source,
-            data,
-            storage,
-            functions,
-            classes=classes,
-            skip_errors=on_error == "skip",
-            allow_outside=flag("allow_outside", allow_outside),
-            cache=self.cache,
-            scans=_scan_groups(scans),
-        )
+        options: dict[str, Any] = {
+            "classes": classes,
+            "skip_errors": on_error == "skip",
+            "allow_outside": flag("allow_outside", allow_outside),
+            "cache": self.cache,
+            "scans": _scan_groups(scans),
+        }
+        self._source: Source
+        if isinstance(source, list):
+            self._source = Several.of_list(source, data, storage, functions, options)
+        else:
+            self._source = Source.of(source, data, storage, functions, **options)
+        self.subset = chosen(subset, self._source)
         self._check_shapes()
         self._fixed = frozenset(name for name in self.__dict__ if not name.startswith("_"))
         self._made: _native.Loader | None = None
@@ -242,6 +247,7 @@ class Loader:
     def _engine(self) -> _native.Loader:
         """Made once in each process that uses it."""
         if self._made is None or self._process != os.getpid():
+            several = isinstance(self._source, Several)
             self._made = _native.Loader(
                 self._source.opened(),
                 {
@@ -256,7 +262,8 @@ class Loader:
                     "shuffle_window": self.shuffle_window,
                     "streams": self.streams,
                     "subset": self.subset,
-                    "weights": self.weights,
+                    "weights": None if several else self.weights,
+                    "shares": self.weights if several else None,
                     "replacement": self.replacement,
                     "num_samples": self.num_samples,
                     "repeats": self.repeats,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from . import _native
+from ._annotations import AnnotationSteps
 from ._arguments import flag, needs
 from ._errors import MissingFileError, UsageError
 from ._function import Parallel, check_named, function_name, given, with_function
@@ -17,7 +18,7 @@ from ._steps import ImageSteps
 __all__ = ["Pipeline", "class_names"]
 
 
-class Pipeline(ImageSteps):
+class Pipeline(ImageSteps, AnnotationSteps):
     """A source and a sequence of steps.
 
     Start with `files`, `tar`, `tfrecord`, `preset`, `from_toml` or `from_json`, and add steps. Each method returns a new pipeline. A
@@ -49,7 +50,7 @@ class Pipeline(ImageSteps):
         table_columns: tuple[str, str] | None = None,
         label_type: Literal["class", "int", "float"] | None = None,
         classes: Iterable[str] | None = None,
-        sidecars: Mapping[str, str | tuple[str, str]] | None = None,
+        sidecars: Mapping[str, str | tuple[str, str] | Mapping[str, Any]] | None = None,
         order: str | None = None,
         seed: int | None = None,
         field: str = "image",
@@ -76,7 +77,7 @@ class Pipeline(ImageSteps):
         sidecars
             Further files of each sample, by field: `{"mask": "masks/{stem}.png"}`. `{folder}`, `{stem}` and `{name}` refer to the
             sample's file; `{stem:_image=_mask}` replaces `_image` by `_mask`. A tuple also gives the type:
-            `("meta/{stem}.json", "json")`.
+            `("meta/{stem}.json", "json")`. `{"from": "labels/{stem}.txt", "type": "text", "optional": True}` is empty where there is no such file.
         order
             Order in which a build writes samples: `"shuffled"` (default, by `seed`) or `"sorted"`. A loader of the files
             themselves yields them sorted by name.
@@ -345,14 +346,6 @@ class Pipeline(ImageSteps):
         taken = {name: {"at": at, "type": kind} for name, (at, kind) in values.items()}
         return self.step("take_json", fields=[field], values=taken, **options)
 
-    def take_coco(self, annotations: str | os.PathLike[str], *, crowd: bool = False, **options: Any) -> Pipeline:
-        """Give each sample the boxes that a COCO file has for its image.
-
-        They are a field `boxes`, `float32[?, 5]`: left, top, right, bottom in pixels, and the category's id. `crowd` takes the boxes of
-        crowds, too.
-        """
-        return self.step("take_coco", annotations=os.fspath(annotations), crowd=crowd, **options)
-
     def drop(self, *fields: str, **options: Any) -> Pipeline:
         """Remove fields."""
         return self.step("drop", fields=fields, **options)
@@ -487,10 +480,16 @@ def _order(order: str, seed: int | None) -> dict[str, Any]:
     return {"order": order} if seed is None else {"order": order, "seed": seed}
 
 
-def _source_fields(fields: Mapping[str, str | tuple[str, str]]) -> list[dict[str, str]]:
+def _source_fields(fields: Mapping[str, str | tuple[str, str] | Mapping[str, Any]]) -> list[dict[str, Any]]:
     """What a source reads, as a pipeline file spells it."""
-    pairs = ((name, (found, "bytes") if isinstance(found, str) else found) for name, found in fields.items())
-    return [{"field": name, "from": found, "type": kind} for name, (found, kind) in pairs]
+    spelled: list[dict[str, Any]] = []
+    for name, found in fields.items():
+        if isinstance(found, Mapping):
+            spelled.append({"field": name, **found})
+        else:
+            path, kind = (found, "bytes") if isinstance(found, str) else found
+            spelled.append({"field": name, "from": path, "type": kind})
+    return spelled
 
 
 def _plain(value: Any) -> Any:

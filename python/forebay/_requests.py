@@ -25,6 +25,7 @@ class LoadRequest(TypedDict):
     replacement: bool
     num_samples: int | None
     repeats: int
+    shares: list[float] | None
     rank: int
     world_size: int
     cache: str

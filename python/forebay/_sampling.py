@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
+from typing import Any
 
-from ._arguments import number
+from ._arguments import number, whole
 from ._errors import UsageError
+from ._source import Source
 
 __all__ = ["balanced_weights", "stratified_subset"]
 
@@ -41,3 +43,20 @@ def stratified_subset(labels: Iterable[Hashable], share: float) -> list[int]:
             left[label] -= 1
             taken.append(place)
     return taken
+
+
+def chosen(subset: Iterable[int] | Iterable[str] | Callable[[str, Any], bool] | None, source: Source) -> list[int] | None:
+    """The numbers of the samples that a loader's `subset` means."""
+    if subset is None:
+        return None
+    if callable(subset):
+        known = source.opened().keys_and_labels()
+        return [place for place, (key, label) in enumerate(known) if subset(key, label)]
+    wanted: list[Any] = list(subset)
+    if not any(isinstance(sample, str) for sample in wanted):
+        return [whole("subset", sample, 0, 1 << 62) for sample in wanted]
+    places = {key: place for place, (key, _) in enumerate(source.opened().keys_and_labels())}
+    missing = [sample for sample in wanted if sample not in places]
+    if missing:
+        raise UsageError(f"`subset` has `{missing[0]}`, which is not the key of a sample\nhint: keys are paths below the data folder")
+    return [places[sample] for sample in wanted]

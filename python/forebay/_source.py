@@ -15,7 +15,7 @@ from ._files import Data, FileList, as_data, files_request
 from ._function import check_named, given
 from ._pipeline import Pipeline, class_names
 
-__all__ = ["Source", "as_pipeline", "on_data"]
+__all__ = ["Several", "Source", "as_pipeline", "on_data"]
 
 MANIFEST = "dataset.json"
 MIX = "mix.json"
@@ -120,6 +120,45 @@ class Source:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_opened": None, "_process": 0}
+
+
+class Several(Source):
+    """Several data sets as one."""
+
+    def __init__(self, sources: list[Source]) -> None:
+        first = sources[0]
+        super().__init__(first.pipeline, first.data, first.storage, first.functions, first.skip_errors, first.allow_outside, first.cache)
+        self.sources = sources
+        self._described = ", ".join(source.describe() for source in sources)
+
+    @classmethod
+    def of_list(
+        cls, sources: list[Any], data: Any, storage: str, functions: Mapping[str, Callable[..., Any]] | None, options: Mapping[str, Any]
+    ) -> Several:
+        """Data sets, or tuples of a pipeline and its data."""
+        if not sources:
+            raise UsageError("the list of data sets is empty\nhint: name at least one")
+        if data is not None:
+            raise UsageError("`data` cannot be used with a list of data sets\nhint: write `(pipeline, data)` for each")
+        made = []
+        for source in sources:
+            what, files = source if isinstance(source, tuple) and len(source) == 2 else (source, None)
+            made.append(Source.of(what, files, storage, functions, **options))
+        return cls(made)
+
+    def opened(self) -> _native.Source:
+        if self._opened is None or self._process != os.getpid():
+            self._opened = _native.Source.interleaved([source.opened() for source in self.sources])
+            self._process = os.getpid()
+        return self._opened
+
+    def with_scans(self, scans: int | None) -> Source:
+        if scans is not None:
+            raise UsageError("`scans` is for one data set\nhint: omit it")
+        return self
+
+    def describe(self) -> str:
+        return self._described
 
 
 def on_data(

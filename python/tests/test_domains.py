@@ -58,3 +58,61 @@ def test_clips_that_differ_in_length_are_a_list_or_padded() -> None:
             assert tuple(shape) == clip.shape
             numpy.testing.assert_array_equal(row[: len(clip)], clip)
             assert (row[len(clip) :] == -1.0).all()
+
+
+def wav(path: Path, samples: numpy.ndarray, rate: int = 16_000) -> None:  # type: ignore[type-arg]
+    import wave
+
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(rate)
+        file.writeframes(samples.astype("<i2").tobytes())
+
+
+def test_noise_of_a_folder_and_other_speeds(tmp_path: Path) -> None:
+    for folder in ("clips", "noise"):
+        (tmp_path / folder).mkdir()
+    tone = (numpy.sin(numpy.arange(8000) * 0.05) * 8000).astype(numpy.int16)
+    for number in range(4):
+        wav(tmp_path / "clips" / f"{number}.wav", tone)
+    wav(tmp_path / "noise" / "hum.wav", (numpy.sin(numpy.arange(900) * 0.9) * 3000).astype(numpy.int16), rate=8000)
+    plain = forebay.Pipeline.files("*.wav", label=None, field="audio").step("decode_audio")
+    noisy = plain.step("add_background_noise", sounds_path=str(tmp_path / "noise"), sample_rate=16_000, min_snr_db=10, max_snr_db=10, p=1.0)
+    (batch,) = forebay.Loader(noisy, data=tmp_path / "clips", batch_size=4)
+    for clip in batch["audio"]:
+        added = numpy.asarray(clip, numpy.float64) - tone
+        ratio = 10 * numpy.log10(numpy.square(tone, dtype=numpy.float64).sum() / numpy.square(added).sum())
+        assert ratio == pytest.approx(10, abs=0.2)
+    fast = plain.step("speed_perturbation", factors=[1.25])
+    (batch,) = forebay.Loader(fast, data=tmp_path / "clips", batch_size=4)
+    assert {len(clip) for clip in batch["audio"]} == {6400}
+    with pytest.raises(forebay.PipelineError, match="folder of noises"):
+        list(forebay.Loader(plain.step("add_background_noise", sounds_path=str(tmp_path / "none")), data=tmp_path / "clips"))
+
+
+def test_documents_are_packed_once(tmp_path: Path) -> None:
+    (tmp_path / "texts").mkdir()
+    lengths = [5, 9, 3, 14, 1, 7, 7, 2]
+    for number, length in enumerate(lengths):
+        (tmp_path / "texts" / f"{number}.txt").write_text(chr(97 + number) * length)
+    tokens = forebay.Pipeline.files("*.txt", label=None, field="input_ids", order="sorted").step("tokenize")
+    packed = tokens.pack(8, outputs=["position_ids", "segment_ids", "labels"])
+    assert packed.splits == ["packed"] and packed.output["input_ids"] == "int32[8]"
+    with pytest.raises(forebay.UsageError, match="works on the samples of a whole shard"):
+        next(iter(forebay.Loader(packed, data=tmp_path / "texts")))
+    dataset = forebay.build(packed, tmp_path / "set", data=tmp_path / "texts", strategy="packed", shards=1, progress=False)
+    (batch,) = forebay.Loader(dataset, batch_size=10)
+    flat = batch["input_ids"].reshape(-1)
+    assert flat[: sum(lengths)].tolist() == [97 + number for number, length in enumerate(lengths) for _ in range(length)]
+    assert not flat[sum(lengths) :].any() and len(batch["input_ids"]) == 6
+    starts = batch["position_ids"] == 0
+    assert (batch["labels"][starts] == -100).all()
+    assert (batch["segment_ids"][0] == [1] * 5 + [2] * 3).all()
+    whole = tokens.pack(16, packing_strategy="bfd")
+    dataset = forebay.build(whole, tmp_path / "whole", data=tmp_path / "texts", strategy="packed", shards=1, progress=False)
+    (batch,) = forebay.Loader(dataset, batch_size=10)
+    for ids, segments in zip(batch["input_ids"], batch["segment_ids"], strict=True):
+        for segment in range(1, segments.max() + 1):
+            letters = set(ids[segments == segment].tolist())
+            assert len(letters) == 1 and (segments == segment).sum() == lengths[letters.pop() - 97], "a document is whole"

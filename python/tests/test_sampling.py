@@ -84,3 +84,57 @@ def test_ranks_share_and_resume_a_drawn_epoch(photos: Path) -> None:
 def test_what_cannot_be_drawn_is_refused(photos: Path, options: dict[str, object], problem: str) -> None:
     with pytest.raises(forebay.UsageError, match=problem):
         list(forebay.Loader(PLAIN, data=photos, **options))  # type: ignore[arg-type]
+
+
+def test_a_subset_may_be_a_function_of_key_and_label(photos: Path, tmp_path: Path) -> None:
+    everything = forebay.Loader(PLAIN, data=photos)
+    wanted = {key for batch in everything for key, label in zip(batch["key"], batch["label"], strict=True) if label == 1}
+    assert 0 < len(wanted) < everything.samples
+    loader = forebay.Loader(PLAIN, data=photos, subset=lambda key, label: label == 1, shuffle=True)
+    assert set(keys(loader)) == wanted and loader.samples == len(wanted)
+    dataset = forebay.build(PLAIN, tmp_path / "set", data=photos, strategy="decoded", progress=False)
+    assert set(keys(forebay.Loader(dataset, subset=lambda key, label: label == 1))) == wanted
+    assert set(keys(forebay.Loader(dataset, subset=lambda key, label: key in wanted))) == wanted
+    assert keys(forebay.Loader(PLAIN, data=photos, subset=sorted(wanted))) == sorted(wanted)
+    with pytest.raises(forebay.UsageError, match="not the key of a sample"):
+        forebay.Loader(PLAIN, data=photos, subset=["nowhere.jpg"])
+    with pytest.raises(forebay.UsageError, match="empty"):
+        keys(forebay.Loader(dataset, subset=lambda key, label: False))
+
+
+def test_data_sets_are_interleaved_by_weights(photos: Path, tmp_path: Path) -> None:
+    labeled = forebay.Pipeline.files("**/*.jpg", label=None).decode().resize((24, 24))
+    one = forebay.build(labeled, tmp_path / "one", data=photos, strategy="decoded", progress=False)
+    for number in range(20):
+        make = numpy.full((40, 30, 3), number, numpy.uint8)
+        (tmp_path / "more").mkdir(exist_ok=True)
+        forebay_image(make, tmp_path / "more" / f"more-{number}.png")
+    other = forebay.Pipeline.files("*.png", label=None).decode().resize((24, 24)).random_horizontal_flip()
+
+    def loader(**options: object) -> forebay.Loader:
+        sources = [one, (other, tmp_path / "more")]
+        return forebay.Loader(sources, weights=[3, 1], batch_size=8, seed=5, shuffle=True, num_samples=96, **options)  # type: ignore[arg-type]
+
+    batches = list(loader())
+    assert [sum("more-" in key for key in batch["key"]) for batch in batches] == [2] * 12
+    everything = keys(loader())
+    assert len({key for key in everything if "more-" in key}) == 20, "all of the small one, some again"
+    assert keys(loader(threads=1)) == everything
+    assert Counter(keys(loader(rank=0, world_size=2)) + keys(loader(rank=1, world_size=2))) == Counter(everything)
+    first = loader()
+    next(iter(first))
+    rest = loader()
+    rest.load_state_dict(first.state_dict())
+    assert keys(rest) == everything[8:]
+    # Without weights, each sample once.
+    assert Counter(keys(forebay.Loader([one, (other, tmp_path / "more")]))).total() == 70
+    with pytest.raises(forebay.UsageError, match="2 data sets"):
+        keys(forebay.Loader([one, one], weights=[1]))
+    with pytest.raises(forebay.UsageError, match="other fields than data set 0"):
+        keys(forebay.Loader([one, (PLAIN, photos)], weights=[1, 1]))
+
+
+def forebay_image(pixels: numpy.ndarray, path: Path) -> None:  # type: ignore[type-arg]
+    from PIL import Image
+
+    Image.fromarray(pixels).save(path)

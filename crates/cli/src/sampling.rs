@@ -1,10 +1,12 @@
 //! Which samples an epoch has, where it is not each of them once.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::Args;
-use forebay_engine::load::Sampling;
+use forebay_engine::load::{Sampling, Shares};
+use forebay_engine::source::Source;
 
 use crate::error::{Error, Result};
 
@@ -17,7 +19,7 @@ const NUMBERS_BYTES_MAX: u64 = 1 << 30;
 /// What is drawn for an epoch. Samples are counted from 0, in the order of a load without `--shuffle`.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct SamplingArguments {
-    /// Load only the samples whose numbers are in FILE, one per line
+    /// Load only the samples whose numbers or keys (paths) are in FILE, one per line
     #[arg(long, value_name = "FILE", help_heading = SAMPLING, conflicts_with = "weights")]
     subset: Option<PathBuf>,
     /// Draw samples with the weights in FILE, one per line for each sample
@@ -32,24 +34,83 @@ pub(crate) struct SamplingArguments {
     /// How often each drawn sample comes in an epoch, with other random choices each time [default: 1]
     #[arg(long, value_name = "N", help_heading = SAMPLING, value_parser = clap::value_parser!(u64).range(1..=1_048_576))]
     repeats: Option<u64>,
+    /// Mix another data set in: so much of it for each 1 of the first; may be given several times
+    #[arg(long, value_name = "DATASET=WEIGHT", help_heading = SAMPLING, conflicts_with_all = ["subset", "weights", "replacement", "repeats"])]
+    interleave: Vec<Weighted>,
+}
+
+/// A data set, and how much of it comes.
+#[derive(Debug, Clone)]
+pub(crate) struct Weighted {
+    folder: PathBuf,
+    weight: f64,
+}
+
+impl FromStr for Weighted {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, String> {
+        let (folder, weight) = text.rsplit_once('=').ok_or("write it as `DATASET=WEIGHT`, e.g. `other/=0.3`")?;
+        let weight = weight.parse().ok().filter(|weight: &f64| *weight >= 0.0 && weight.is_finite());
+        let weight = weight.ok_or("the weight must be a number from 0 on")?;
+        Ok(Self { folder: folder.into(), weight })
+    }
 }
 
 impl SamplingArguments {
+    /// The data sets that are mixed in.
+    pub(crate) fn interleaved(&self) -> impl Iterator<Item = &Path> {
+        self.interleave.iter().map(|other| &*other.folder)
+    }
+
+    /// How much of each data set comes, where there are several of so many samples.
+    pub(crate) fn shares(&self, counts: &[u64]) -> Result<Option<Shares>> {
+        if self.interleave.is_empty() {
+            return Ok(None);
+        }
+        let weights: Vec<f64> = std::iter::once(1.0).chain(self.interleave.iter().map(|other| other.weight)).collect();
+        Ok(Some(Shares::new(counts, &weights)?))
+    }
+
     /// The files that it reads.
     pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
-        self.subset.as_deref().into_iter().chain(self.weights.as_deref())
+        self.subset.as_deref().into_iter().chain(self.weights.as_deref()).chain(self.interleaved())
     }
 
     /// What the loader is asked for.
-    pub(crate) fn read(&self) -> Result<Sampling> {
+    pub(crate) fn read(&self, source: &dyn Source) -> Result<Sampling> {
         Ok(Sampling {
-            subset: self.subset.as_deref().map(numbers).transpose()?.map(Into::into),
+            subset: self.subset.as_deref().map(|path| chosen(path, source)).transpose()?.map(Into::into),
             weights: self.weights.as_deref().map(numbers).transpose()?.map(Into::into),
             replacement: self.replacement,
             samples: self.num_samples,
             repeats: self.repeats.unwrap_or(1),
+            shares: None,
         })
     }
+}
+
+/// The numbers of the samples that a file names: by numbers, or by their keys.
+fn chosen(path: &Path, source: &dyn Source) -> Result<Vec<u64>> {
+    let text = forebay_storage::read_text(path, NUMBERS_BYTES_MAX).map_err(forebay_engine::Error::from)?;
+    let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
+    if lines().all(|line| line.parse::<u64>().is_ok()) {
+        return numbers(path);
+    }
+    let known = source.keys_and_labels()?;
+    let known: HashMap<&str, u64> = known.iter().map(|(key, _)| key.as_str()).zip(0..).collect();
+    let number = |line: &str| {
+        known.get(line).copied().ok_or_else(|| {
+            let shown: String = line.chars().take(80).collect();
+            let problem =
+                format!("`{}` has `{shown}`, which is neither a number nor the key of a sample", path.display());
+            Error::usage(
+                problem,
+                "write keys as `forebay load` and `forebay inspect` show them: paths below the data folder",
+            )
+        })
+    };
+    lines().map(number).collect()
 }
 
 /// The numbers of a file, one per line; empty lines are skipped.

@@ -1,4 +1,4 @@
-//! Sound: MP3 and FLAC to 16-bit samples, and samples to a log-mel spectrogram.
+//! Sound: MP3, FLAC and WAV to 16-bit samples, and samples to a log-mel spectrogram.
 //!
 //! [`decode`] decodes; content decides the format, never a file name. [`Resampler`] brings sound to another sample rate.
 //! [`Spectrogram`] makes of the samples what speech models are trained on.
@@ -28,6 +28,7 @@
 //! |---|---|
 //! | FLAC of up to 16 bit | the same numbers, moved up to 16 bit where there are fewer |
 //! | FLAC of 17 to 32 bit | the upper 16 bit (rounded down), as ffmpeg gives them |
+//! | WAV of 8 to 32 bit | as FLAC; floats times 32,768, rounded to nearest (ties to even), clamped |
 //! | MP3 | the decoder's float times 32,768, rounded to nearest (ties to even), clamped: as ffmpeg does it |
 //! | several channels, [`Mix::Mono`] | the mean of the channels' 16-bit samples, rounded to nearest (ties to even) |
 //!
@@ -45,6 +46,7 @@ mod mel;
 mod mp3;
 mod resample;
 mod spectrogram;
+mod wav;
 
 pub use decode::{AudioHeader, AudioInfo, AudioOptions, Mix, decode, decode_within, inspect};
 pub use format::AudioFormat;

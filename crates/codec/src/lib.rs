@@ -3,7 +3,7 @@
 //! Pictures ([`image`]) are JPEG, PNG, WebP, BMP, PNM, QOI and L3, decoded whole, in part or smaller, into memory that the
 //! caller owns, and encoded from it.
 //!
-//! Sound ([`audio`]) is decoded from MP3 and FLAC to 16-bit samples, of which a log-mel spectrogram is made. Electrical signals
+//! Sound ([`audio`]) is decoded from MP3, FLAC and WAV to 16-bit samples, of which a log-mel spectrogram is made. Electrical signals
 //! ([`signal`]) are read from HDF5, CSV and raw numbers, calibrated, and turned into the features by which appliances are told
 //! apart.
 //!
@@ -43,7 +43,7 @@
 //!
 //! # When not to use it
 //! For pictures that must be color-managed (embedded profiles are ignored), for animations (the first frame is decoded),
-//! and for GIF, TIFF, AVIF, HEIC or JPEG XL (an error says what the file is). For sound that must be resampled, and for WAV, Ogg
+//! and for GIF, TIFF, AVIF, HEIC or JPEG XL (an error says what the file is). For sound that must be resampled, and for Ogg
 //! or MP4 (an error says so, too).
 //!
 //! # Limits

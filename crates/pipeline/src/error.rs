@@ -230,6 +230,14 @@ pub enum StepError {
         /// What is wrong.
         problem: String,
     },
+    /// An annotation that is damaged, or says nothing of the sample.
+    #[error("field `{field}`: {problem}")]
+    Annotation {
+        /// The field that is made of it, or that holds it.
+        field: String,
+        /// What is wrong, and in which line.
+        problem: String,
+    },
     /// A function of the host program failed.
     #[error("{source}")]
     Function {
@@ -344,6 +352,7 @@ impl StepError {
             | Self::DeepMask
             | Self::NoSuchClass { .. }
             | Self::Json { .. }
+            | Self::Annotation { .. }
             | Self::Function { .. }
             | Self::Unfit { .. }
             | Self::OtherType { .. }

@@ -83,6 +83,7 @@ pub mod steps;
 mod storage_format;
 mod stored;
 mod strategy;
+mod table;
 
 pub use error::{Error, Result, StepError};
 pub use nearest::nearest;
@@ -99,9 +100,10 @@ pub use setting::Setting;
 pub use sidecar::SidecarPath;
 pub use source::{Format, GIVEN_FILES, LABEL_FIELD, Label, LabelType, Order, Source, SourceField};
 pub use step::{
-    Action, BadParameter, BatchColumn, BatchTransform, FlatMap, Needs, Parts, SampleTransform, Step, StepFiles,
-    Transform,
+    Action, BadParameter, BatchColumn, BatchTransform, FlatMap, Needs, Parts, SampleTransform, ShardState,
+    ShardTransform, Step, StepFiles, Transform,
 };
 pub use storage_format::StorageFormat;
 pub use stored::{KEY_FEATURE, decode_sample, encode_sample, encode_scan_groups, join_scan_groups};
 pub use strategy::{FieldEncoding, Strategy};
+pub use table::{Row, Rows};

@@ -49,6 +49,11 @@ pub struct Split {
 }
 
 impl Split {
+    /// Nothing is done once.
+    pub fn files() -> Self {
+        Self { position: 0, name: "unprocessed".to_owned() }
+    }
+
     /// Whether nothing is done once: the files are kept as they are and read every epoch, and there is nothing to build.
     pub fn keeps_files(&self) -> bool {
         self.position == 0
@@ -87,6 +92,17 @@ impl Pipeline {
                     message: format!(
                         "`{}` comes after `{}`, which works on whole batches: put it before",
                         step.name, earlier.name
+                    ),
+                });
+            }
+            if let Some(random) = steps[..number].iter().find(|step| step.action.is_random())
+                && matches!(step.action, Action::ShardTransform(_))
+            {
+                return Err(Error::Format {
+                    name: name.to_owned(),
+                    message: format!(
+                        "`{}` comes after `{}`, which is random: it is done once, for the samples of a whole shard, so put it before",
+                        step.name, random.name
                     ),
                 });
             }
@@ -186,16 +202,18 @@ impl Pipeline {
         self.schema_after(self.steps.len())
     }
 
-    /// Every legal split, from nothing done once to everything up to the first random step done once.
+    /// Every legal split, from nothing done once to everything up to the first random step done once. What is done to whole shards is always
+    /// done once: splits before it are none.
     pub fn splits(&self) -> Vec<Split> {
         let fixed = self.steps.iter().take_while(|step| !step.action.is_random());
         let after_steps =
             fixed.enumerate().map(|(number, step)| Split { position: number + 2, name: step.stage.clone() });
-        let mut splits = vec![
-            Split { position: 0, name: "unprocessed".to_owned() },
-            Split { position: 1, name: "concatenated".to_owned() },
-        ];
+        let mut splits = vec![Split::files(), Split { position: 1, name: "concatenated".to_owned() }];
         splits.extend(after_steps);
+        let of_shards = self.steps.iter().rposition(|step| matches!(step.action, Action::ShardTransform(_)));
+        if let Some(number) = of_shards {
+            splits.retain(|split| split.offline_steps() > number);
+        }
         splits
     }
 
@@ -280,6 +298,10 @@ fn schema_after(mut schema: Schema, step: &Step) -> std::result::Result<Schema, 
         let needs = |needs: crate::step::Needs| (step.fields.join(", "), needs.0, schema.to_string());
         return mix.output_schema(&step.fields, &schema).map_err(needs);
     }
+    if let Action::ShardTransform(pack) = &step.action {
+        let needs = |needs: crate::step::Needs| (step.fields.join(", "), needs.0, schema.to_string());
+        return pack.output_schema(&step.fields, &schema).map_err(needs);
+    }
     for (index, field) in step.fields.iter().enumerate() {
         let misfit = |expected: &str, found: String| (field.clone(), expected.to_owned(), found);
         let kind = schema.field(field).ok_or_else(|| misfit("that field", format!("only {schema}")))?;
@@ -290,7 +312,9 @@ fn schema_after(mut schema: Schema, step: &Step) -> std::result::Result<Schema, 
         let output = match &step.action {
             Action::Transform(transform) => transform.output_type(kind),
             Action::FlatMap(expand) => expand.output_type(kind),
-            Action::SampleTransform(_) | Action::BatchTransform(_) => unreachable!("done above"),
+            Action::SampleTransform(_) | Action::BatchTransform(_) | Action::ShardTransform(_) => {
+                unreachable!("done above")
+            }
         };
         let output = output.map_err(|needs| misfit(&needs.0, kind.to_string()))?;
         schema.set(field, output);

@@ -14,7 +14,7 @@ use crate::output::{Buffer, Made, Outcome, Output};
 use crate::remade::{Change, Remade};
 use crate::sample::{Sample, SampleView, Value, ValueView};
 use crate::scope::{RngKey, Scope, Scratch};
-use crate::step::{Action, Parts, SampleTransform, Step, Transform};
+use crate::step::{Action, Parts, SampleTransform, ShardState, ShardTransform, Step, Transform};
 
 /// Where finished samples go.
 pub trait Sink {
@@ -68,6 +68,8 @@ pub struct Runner {
     scope: Scope,
     spare: Vec<Buffer>,
     keep_bytes_max: usize,
+    /// What steps that work on whole shards hold of this one, each with the place of its step.
+    shard: Vec<(usize, Box<dyn ShardState>)>,
 }
 
 /// So much of its buffers a runner keeps for the next sample, unless told otherwise: more than nearly every picture needs, and
@@ -109,7 +111,8 @@ impl Runner {
     }
 
     fn of_fused(fused_steps: Vec<Fused>) -> Self {
-        Self { fused_steps: fused_steps.into(), scope: Scope::new(), spare: Vec::new(), keep_bytes_max: KEEP_BYTES_MAX }
+        let (scope, spare, shard) = (Scope::new(), Vec::new(), Vec::new());
+        Self { fused_steps: fused_steps.into(), scope, spare, keep_bytes_max: KEEP_BYTES_MAX, shard }
     }
 
     /// The same, except that it keeps at most `bytes_max` of its buffers from one sample to the next.
@@ -130,6 +133,35 @@ impl Runner {
         let done = self.run_from(0, sample, rng_key, observer, sink);
         self.trim();
         done
+    }
+
+    /// A shard begins: what steps hold of another one is forgotten.
+    pub fn begin_shard(&mut self) {
+        self.shard.clear();
+    }
+
+    /// The shard ends: steps that work on whole shards give what they still hold, and what comes of it goes to `sink`.
+    pub fn end_shard(&mut self, rng_key: RngKey, observer: &mut dyn Observer, sink: &mut dyn Sink) -> Result<()> {
+        let fused_steps = Arc::clone(&self.fused_steps);
+        for (index, Fused { step, .. }) in fused_steps.iter().enumerate() {
+            let Some(place) = self.shard.iter().position(|(of, _)| *of == index) else { continue };
+            let (_, mut state) = self.shard.swap_remove(place);
+            let mut parts = Vec::new();
+            let reserve = &mut |bytes: usize| sink.reserve(bytes);
+            let done = state.finish(&step.fields, &mut Parts { reserve, emit: &mut |part| parts.push(part) });
+            done.map_err(|source| {
+                let source = Box::new(source);
+                Error::Step { key: "the end of a shard".to_owned(), step: step.name.clone(), source }
+            })?;
+            parts.iter().try_for_each(|part| self.run_from(index + 1, part, rng_key, observer, sink))?;
+        }
+        self.trim();
+        Ok(())
+    }
+
+    /// How many bytes steps hold of this shard.
+    pub fn shard_bytes(&self) -> usize {
+        self.shard.iter().map(|(_, state)| state.bytes()).sum()
     }
 
     /// Gives buffers back that take more than may be kept.
@@ -175,6 +207,12 @@ impl Runner {
                 }
                 // Whoever puts batches together does it.
                 Action::BatchTransform(_) => 0,
+                Action::ShardTransform(pack) => {
+                    let parts = self.pack(index, &**pack, sample, &held, sink).map_err(fail)?;
+                    observer.end(*number, parts.iter().map(Sample::bytes).sum());
+                    self.recycle(held);
+                    return parts.iter().try_for_each(|part| self.run_from(index + 1, part, rng_key, observer, sink));
+                }
                 Action::FlatMap(expand) => {
                     let held_bytes = held_bytes(&held);
                     let given = sample.bytes();
@@ -207,7 +245,8 @@ impl Runner {
     fn is_last_for(&self, index: usize, field: &str) -> bool {
         let mut later = self.fused_steps[index + 1..].iter();
         !later.any(|Fused { step, .. }| {
-            matches!(step.action, Action::FlatMap(_) | Action::SampleTransform(_))
+            step.action.changes_count()
+                || matches!(step.action, Action::SampleTransform(_))
                 || !matches!(step.action, Action::BatchTransform(_)) && step.fields.iter().any(|name| name == field)
         })
     }
@@ -266,6 +305,32 @@ impl Runner {
             }
         }
         Ok(bytes)
+    }
+
+    /// Gives a sample to a step that works on whole shards; the samples that come of it.
+    fn pack(
+        &mut self,
+        index: usize,
+        pack: &dyn ShardTransform,
+        sample: &Sample,
+        held: &Fields<'_>,
+        sink: &mut dyn Sink,
+    ) -> Result<Vec<Sample>, StepError> {
+        let place = self.shard.iter().position(|(of, _)| *of == index).unwrap_or_else(|| {
+            self.shard.push((index, pack.begin()));
+            self.shard.len() - 1
+        });
+        let (mut parts, mut asked) = (Vec::new(), held_bytes(held).saturating_add(sample.bytes()));
+        let reserve = &mut |bytes: usize| {
+            asked = asked.saturating_add(bytes);
+            sink.reserve(asked)
+        };
+        let fused_steps = Arc::clone(&self.fused_steps);
+        let fields = &fused_steps[index].step.fields;
+        let state = &mut self.shard[place].1;
+        let mut taken = Parts { reserve, emit: &mut |part| parts.push(part) };
+        view_of(sample, held, |view| state.push(fields, &view, &mut taken))?;
+        Ok(parts)
     }
 
     /// What a field is after a step; `None` if the step made nothing.

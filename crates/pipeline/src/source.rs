@@ -81,6 +81,14 @@ pub struct SourceField {
     /// What it holds: `bytes`, `text`, `json`, `int`, or a tensor (an `npy` member, a feature that is a list of numbers).
     #[serde(default = "bytes", rename = "type")]
     pub kind: FieldType,
+    /// Whether a sample may lack it, and then has nothing there: a file without annotations, say.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub optional: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 fn bytes() -> FieldType {
@@ -209,7 +217,12 @@ impl Source {
             Format::Tar => (IMAGE_MEMBERS, "cls"),
             _ => ("image/encoded", "image/class/label"),
         };
-        let field = |name: &str, from: &str, kind| SourceField { field: name.to_owned(), from: from.to_owned(), kind };
+        let field = |name: &str, from: &str, kind| SourceField {
+            field: name.to_owned(),
+            from: from.to_owned(),
+            kind,
+            optional: false,
+        };
         let mut fields = vec![field(&self.field, image, FieldType::Bytes)];
         if self.label != Label::None {
             fields.push(field(LABEL_FIELD, label, FieldType::Int));
@@ -251,6 +264,12 @@ impl Source {
             {
                 return wrong(format!("the source's field `{name}` is {kind}: call it otherwise, or make it an `int`"));
             }
+        }
+        let has_nothing = |kind: &FieldType| matches!(kind, FieldType::Bytes | FieldType::Text);
+        if let Some(field) = self.fields.iter().find(|field| field.optional && !has_nothing(&field.kind)) {
+            let problem =
+                format!("the source's field `{}` is `optional`, but {} cannot be empty", field.field, field.kind);
+            return wrong(problem + ": make it `text` or `bytes`");
         }
         if self.format == Format::Files {
             if let Some(field) = self.fields.iter().find(|field| matches!(field.kind, FieldType::Tensor { .. })) {
@@ -361,7 +380,8 @@ impl SourceField {
             if self.kind == FieldType::Int {
                 return example.int64(&self.from).map(Value::Int).ok_or_else(missing);
             }
-            return self.value(example.bytes(&self.from).ok_or_else(missing)?);
+            let content = example.bytes(&self.from).or_else(|| self.optional.then(Bytes::new));
+            return self.value(content.ok_or_else(missing)?);
         };
         let feature = example.features().find(|(name, _)| *name == self.from).map(|(_, feature)| feature);
         let tensor = match feature {

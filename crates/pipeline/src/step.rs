@@ -42,6 +42,8 @@ pub enum Action {
     FlatMap(Arc<dyn FlatMap>),
     /// The samples of a batch change together, once all are there. Such steps come last.
     BatchTransform(Arc<dyn BatchTransform>),
+    /// The samples of a shard become others, one after another in order. Such steps are always done once, in a build.
+    ShardTransform(Arc<dyn ShardTransform>),
 }
 
 impl Action {
@@ -52,6 +54,7 @@ impl Action {
             Self::SampleTransform(remake) => remake.check(),
             Self::FlatMap(expand) => expand.check(),
             Self::BatchTransform(mix) => mix.check(),
+            Self::ShardTransform(pack) => pack.check(),
         }
     }
 
@@ -60,7 +63,7 @@ impl Action {
         match self {
             Self::Transform(transform) => transform.is_random(),
             Self::SampleTransform(remake) => remake.is_random(),
-            Self::FlatMap(_) => false,
+            Self::FlatMap(_) | Self::ShardTransform(_) => false,
             Self::BatchTransform(_) => true,
         }
     }
@@ -69,7 +72,7 @@ impl Action {
     pub fn can_run(&self) -> bool {
         match self {
             Self::SampleTransform(remake) => remake.can_run(),
-            Self::Transform(_) | Self::FlatMap(_) | Self::BatchTransform(_) => true,
+            Self::Transform(_) | Self::FlatMap(_) | Self::BatchTransform(_) | Self::ShardTransform(_) => true,
         }
     }
 
@@ -79,15 +82,20 @@ impl Action {
             Self::Transform(transform) => transform.files(),
             Self::SampleTransform(remake) => remake.files(),
             Self::FlatMap(expand) => expand.files(),
-            Self::BatchTransform(_) => None,
+            Self::BatchTransform(_) | Self::ShardTransform(_) => None,
         }
+    }
+
+    /// Whether it makes other samples of those that it takes, so that nobody knows how many there will be.
+    pub fn changes_count(&self) -> bool {
+        matches!(self, Self::FlatMap(_) | Self::ShardTransform(_))
     }
 
     /// The step as the type `T`, if it is a transform of it.
     pub(crate) fn transform_as<T: Transform>(&self) -> Option<&T> {
         match self {
             Self::Transform(transform) => (&**transform as &dyn Any).downcast_ref(),
-            Self::SampleTransform(_) | Self::FlatMap(_) | Self::BatchTransform(_) => None,
+            Self::SampleTransform(_) | Self::FlatMap(_) | Self::BatchTransform(_) | Self::ShardTransform(_) => None,
         }
     }
 }
@@ -259,4 +267,32 @@ pub struct BatchColumn<'a> {
     pub spec: TensorSpec,
     /// All of them.
     pub data: &'a mut [u8],
+}
+
+/// A transformation of the samples of a shard into others: documents that are packed into windows. What it makes of a shard follows from the
+/// shard's samples and their order alone, so that a build gives the same on any number of threads, and after any interruption.
+pub trait ShardTransform: fmt::Debug + Send + Sync {
+    /// Whether its parameters make sense; asked when a pipeline is made.
+    fn check(&self) -> Result<(), BadParameter> {
+        Ok(())
+    }
+
+    /// The fields that a sample has after it, or what it needs and does not find.
+    fn output_schema(&self, fields: &[String], input: &Schema) -> Result<Schema, Needs>;
+
+    /// A shard begins.
+    fn begin(&self) -> Box<dyn ShardState>;
+}
+
+/// What a [`ShardTransform`] holds of a shard between two samples.
+pub trait ShardState: Send {
+    /// Takes a sample, and gives each new one that is whole to `parts`. Asks for memory before it holds anything of the sample, so that
+    /// one that does not fit can be left out.
+    fn push(&mut self, fields: &[String], sample: &SampleView<'_>, parts: &mut Parts<'_>) -> Result<(), StepError>;
+
+    /// The shard ends: gives what is left.
+    fn finish(&mut self, fields: &[String], parts: &mut Parts<'_>) -> Result<(), StepError>;
+
+    /// How many bytes it holds.
+    fn bytes(&self) -> usize;
 }

@@ -79,6 +79,11 @@ impl Strategy {
         Ok(strategy)
     }
 
+    /// The files as they are, all steps every epoch. Of a pipeline that packs the samples of shards, that is no strategy to load by.
+    pub fn files() -> Self {
+        Self { split: Split::files(), format: StorageFormat::default() }
+    }
+
     /// Every strategy of `pipeline`: each legal split in plain format, and in each of `formats` that can hold what is kept.
     pub fn all(pipeline: &Pipeline, formats: &[StorageFormat]) -> Vec<Self> {
         let mut all = Vec::new();

@@ -47,6 +47,15 @@ impl Functions {
         Ok(Self(Arc::new(functions)))
     }
 
+    /// Those of several pipelines; of two with one name, the first.
+    pub(crate) fn joined<'a>(all: impl Iterator<Item = &'a Self>) -> Self {
+        let mut functions = HashMap::new();
+        for (name, given) in all.flat_map(|functions| &*functions.0) {
+            functions.entry(name.clone()).or_insert_with(|| Arc::clone(given));
+        }
+        Self(Arc::new(functions))
+    }
+
     pub(crate) fn has(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }

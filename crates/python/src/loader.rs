@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use forebay_engine::load::{
-    CachePolicy, Even, LoadOptions, Loader as EngineLoader, Online, STREAMS, Sampling, Shuffle, State, WINDOW_BYTES,
+    CachePolicy, Even, LoadOptions, Loader as EngineLoader, Online, STREAMS, Sampling, Shares, Shuffle, State,
+    WINDOW_BYTES,
 };
 use forebay_engine::memory::default_memory_bytes;
 use pyo3::exceptions::PyValueError;
@@ -45,6 +46,8 @@ pub(crate) struct LoadRequest {
     replacement: bool,
     num_samples: Option<u64>,
     repeats: u64,
+    /// How probable each data set is, where there are several.
+    shares: Option<Vec<f64>>,
     rank: u64,
     world_size: u64,
     /// What stays in memory from one epoch to the next, by name.
@@ -76,6 +79,7 @@ impl Loader {
                 replacement: request.replacement,
                 samples: request.num_samples,
                 repeats: request.repeats,
+                shares: shares(py, source, request.shares)?,
             },
             seed: request.seed,
             rank: request.rank,
@@ -172,14 +176,22 @@ impl Loader {
         let work = Work::new();
         let start = || {
             let source = self.inner.source();
-            let pipeline = self.functions.bind(source.pipeline(), &work);
-            let online = Online::after_each(&pipeline, &source.strategies());
+            let online = Online::of(&**source, |pipeline| self.functions.bind(pipeline, &work));
             self.inner.start_with(online, &state)
         };
         py.detach(start)
             .map_err(|error| errors::engine(py, &error, root.as_deref()))
             .map(|epoch| Epoch::new(epoch, self.pad_value, work, root))
     }
+}
+
+/// How much of an epoch comes of each of several data sets.
+fn shares(py: Python<'_>, source: &Source, weights: Option<Vec<f64>>) -> PyResult<Option<Shares>> {
+    let made = match (&source.counts, weights) {
+        (Some(counts), Some(weights)) => Shares::new(counts, &weights).map(Some),
+        _ => Ok(None),
+    };
+    made.map_err(|error| errors::engine(py, &error, None))
 }
 
 fn parse(state: &str) -> PyResult<State> {

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use forebay_engine::data::{ListingOptions, MixManifest};
+use forebay_engine::data::{LabelValue, ListingOptions, MixManifest};
 use forebay_engine::load::CachePolicy;
-use forebay_engine::source::{Files, Mixed, Shards, Source as EngineSource};
+use forebay_engine::source::{Files, Interleaved, Mixed, Shards, Source as EngineSource};
 use forebay_engine::{Error, Result, StorageChoice};
 use forebay_storage::Folder;
 use pyo3::prelude::*;
@@ -25,6 +25,15 @@ pub(crate) struct Source {
     /// The functions that its steps name.
     pub(crate) functions: Functions,
     manifest: Option<String>,
+    /// How many samples each of several data sets has.
+    pub(crate) counts: Option<Vec<u64>>,
+}
+
+/// A label as Python has it.
+#[derive(IntoPyObject)]
+pub(crate) enum KnownLabel {
+    Int(i64),
+    Float(f32),
 }
 
 #[pymethods]
@@ -66,7 +75,7 @@ impl Source {
         };
         let (inner, manifest) = py.detach(open).map_err(|error| errors::engine(py, &error, None))?;
         let manifest = Some(manifest.expect("a manifest has text keys and plain values"));
-        Ok(Self { inner, functions, manifest })
+        Ok(Self { inner, functions, manifest, counts: None })
     }
 
     /// The files of a folder, through a whole pipeline.
@@ -80,7 +89,27 @@ impl Source {
         };
         let open = || work.await_it(|| files.listed(&source, &functions, &work, open));
         let files = py.detach(open).map_err(|error| errors::engine(py, &error, None))?;
-        Ok(Self { inner: Arc::new(files), functions, manifest: None })
+        Ok(Self { inner: Arc::new(files), functions, manifest: None, counts: None })
+    }
+
+    /// Several of them as one.
+    #[staticmethod]
+    fn interleaved(py: Python<'_>, sources: Vec<Py<Self>>) -> PyResult<Self> {
+        let inner = sources.iter().map(|source| Arc::clone(&source.get().inner)).collect();
+        let interleaved = Interleaved::new(inner).map_err(|error| errors::engine(py, &error, None))?;
+        let functions = Functions::joined(sources.iter().map(|source| &source.get().functions));
+        let counts = Some(interleaved.counts());
+        Ok(Self { inner: Arc::new(interleaved), functions, manifest: None, counts })
+    }
+
+    /// The key and the label of each sample, in order: as they are listed, or read from their records.
+    fn keys_and_labels(&self, py: Python<'_>) -> PyResult<Vec<(String, Option<KnownLabel>)>> {
+        let found = py.detach(|| self.inner.keys_and_labels()).map_err(|error| errors::engine(py, &error, None))?;
+        let known = |label| match label {
+            LabelValue::Int(number) => KnownLabel::Int(number),
+            LabelValue::Float(number) => KnownLabel::Float(number),
+        };
+        Ok(found.into_iter().map(|(key, label)| (key, label.map(known))).collect())
     }
 
     fn __len__(&self) -> usize {

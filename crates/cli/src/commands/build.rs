@@ -208,8 +208,13 @@ fn formats(arguments: &Arguments, pipeline: &Pipeline, default: Option<&String>)
         (Some(mix), _) => mix.iter().map(|(name, share)| Ok((Strategy::parse(pipeline, name)?, *share))).collect(),
         (None, Some(name)) => Ok(vec![(Strategy::parse(pipeline, name)?, 1.0)]),
         (None, None) => {
-            let names =
-                pipeline.splits().iter().skip(1).map(|split| split.name.clone()).collect::<Vec<_>>().join("`, `");
+            let names = pipeline
+                .splits()
+                .iter()
+                .filter(|split| !split.keeps_files())
+                .map(|split| split.name.clone())
+                .collect::<Vec<_>>()
+                .join("`, `");
             Err(Error::usage("a pipeline needs `--strategy`", format!("pass one of `{names}`, or build a plan")))
         }
     }

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use forebay_engine::data::{MANIFEST_FILE, MIX_FILE, Reach, Skipped};
 use forebay_engine::load::{
-    Batch, CachePolicy, Cached, Column, Epoch, Even, LoadOptions, Loader, Next, STREAMS, Shuffle, State, Stats,
-    WINDOW_BYTES,
+    Batch, CachePolicy, Cached, Column, Epoch, Even, LoadOptions, Loader, Next, STREAMS, Sampling, Shuffle, State,
+    Stats, WINDOW_BYTES,
 };
-use forebay_engine::source::{Files, Mixed, Shards, Source};
+use forebay_engine::source::{Files, Interleaved, Mixed, Shards, Source};
 use forebay_engine::{Progress, cores};
 use forebay_pipeline::Pipeline;
 use forebay_plan::{Bound, units};
@@ -41,6 +41,7 @@ Examples:
   forebay load dataset/ --shuffle --epochs 10 --state state.json
   forebay load dataset/ --subset validation.txt
   forebay load dataset/ --weights weights.txt --replacement --num-samples 10000
+  forebay load dataset/ --shuffle --interleave other/=0.5
   forebay load dataset/ --scans 2         progressive records, at a lower quality
   forebay load cv --data photos/          all steps online, from the files
   forebay load cv --data photos/ --files-from train.txt
@@ -235,10 +236,9 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
 pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome> {
     let choice = &arguments.storage.storage;
     let storage = if arguments.cold { choice.open_uncached()? } else { arguments.cache.open(choice)? };
-    let loader = Loader::new(
-        open(arguments, &storage)?,
-        LoadOptions { sampling: arguments.sampling.read()?, ..arguments.options() },
-    )?;
+    let (source, counts) = interleaved(arguments, open(arguments, &storage)?, &storage)?;
+    let sampling = Sampling { shares: arguments.sampling.shares(&counts)?, ..arguments.sampling.read(&*source)? };
+    let loader = Loader::new(source, LoadOptions { sampling, ..arguments.options() })?;
     let source = loader.source();
     let mut warnings = Vec::new();
     // A data set was warned of when it was built.
@@ -442,6 +442,23 @@ fn open(arguments: &Arguments, storage: &Arc<dyn Storage>) -> Result<Arc<dyn Sou
     let files = arguments.list.read(&pipeline)?;
     let options = listing_options(&arguments.settings, &arguments.on_error, files.as_ref());
     Ok(Arc::new(Files::open(pipeline, &data, Arc::clone(storage), &options)?))
+}
+
+/// The source with those that are mixed in, and how many samples each has.
+fn interleaved(
+    arguments: &Arguments,
+    first: Arc<dyn Source>,
+    storage: &Arc<dyn Storage>,
+) -> Result<(Arc<dyn Source>, Vec<u64>)> {
+    let mut sources = vec![first];
+    for folder in arguments.sampling.interleaved() {
+        sources.push(open_dataset(folder, storage, &arguments.settings, &arguments.on_error, None)?);
+    }
+    let counts = sources.iter().map(|source| source.samples()).collect();
+    if sources.len() == 1 {
+        return Ok((sources.remove(0), counts));
+    }
+    Ok((Arc::new(Interleaved::new(sources)?), counts))
 }
 
 /// The data set in `folder`, in one format or several; of progressive records, so many groups of scans.

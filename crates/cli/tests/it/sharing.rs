@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::support::{Ran, forebay, workspace};
+use crate::support::{Ran, files, forebay, workspace};
 
 /// Of a load of `dataset` with these arguments, how many samples came.
 #[track_caller]
@@ -143,11 +143,21 @@ fn an_epoch_has_the_samples_that_are_asked_for() {
     assert_eq!(samples(here, "--weights weights.txt --num-samples 4"), 4);
     assert_eq!(samples(here, "--weights weights.txt --replacement --num-samples 40 --epochs 2"), 80);
     assert_eq!(samples(here, "--repeats 3 --shuffle"), 12);
+    assert_eq!(samples(here, "--interleave dataset=0.5 --shuffle --batch-size 3"), 24);
+    assert_eq!(samples(here, "--interleave dataset=3 --shuffle --num-samples 40"), 40);
+    let photos = files(&here.join("photos"));
+    let keys: Vec<&str> = photos.keys().take(2).map(|path| path.to_str().unwrap()).collect();
+    fs::write(here.join("keys.txt"), keys.join("\n")).unwrap();
+    assert_eq!(samples(here, "--subset keys.txt"), 2);
 
     fs::write(here.join("words.txt"), "1\ntwo\n").unwrap();
     fs::write(here.join("twice.txt"), "1\n1\n").unwrap();
     for (arguments, named) in [
-        ("--subset words.txt", "line 2 of `words.txt` is `two`"),
+        ("--subset words.txt", "`words.txt` has `1`, which is neither a number nor the key of a sample"),
+        ("--interleave dataset", "DATASET=WEIGHT"),
+        ("--interleave dataset=-1", "a number from 0 on"),
+        ("--interleave nowhere=1", "nowhere"),
+        ("--interleave dataset=1 --repeats 2", "cannot be used with"),
         ("--subset twice.txt", "has a sample twice"),
         ("--subset nowhere.txt", "nowhere.txt"),
         ("--weights subset.txt", "3 weights for 12 samples"),

@@ -1,6 +1,6 @@
 //! Decoding, whatever the format.
 
-use super::{AudioFormat, flac, mp3};
+use super::{AudioFormat, flac, mp3, wav};
 use crate::memory::{self, Room};
 use crate::{Error, Result};
 
@@ -68,6 +68,7 @@ pub fn inspect(bytes: &[u8]) -> Result<AudioHeader> {
     match format {
         AudioFormat::Flac => flac::inspect(bytes, start),
         AudioFormat::Mp3 => mp3::inspect(bytes, start),
+        AudioFormat::Wav => wav::inspect(bytes, start),
     }
 }
 
@@ -98,6 +99,7 @@ fn decode_some(bytes: &[u8], options: &AudioOptions, samples: &mut Vec<i16>, roo
     let result = match format {
         AudioFormat::Flac => flac::decode(bytes, start, &mut sink),
         AudioFormat::Mp3 => mp3::decode(bytes, start, &mut sink),
+        AudioFormat::Wav => wav::decode(bytes, start, &mut sink),
     };
     let partial = match result {
         Ok(()) => false,

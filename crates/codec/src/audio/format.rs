@@ -11,12 +11,13 @@ pub enum AudioFormat {
     Flac,
     /// MPEG audio: layer III, and its elders II and I.
     Mp3,
+    /// Samples as they are, in Microsoft's RIFF.
+    Wav,
 }
 
 /// Formats that are known but not decoded: name, signature and where it stands.
-const FOREIGN: [(&str, &[u8], usize); 6] = [
+const FOREIGN: [(&str, &[u8], usize); 5] = [
     ("ogg", b"OggS", 0),
-    ("wav", b"WAVE", 8),
     ("aiff", b"AIFF", 8),
     ("mp4", b"ftyp", 4),
     ("wma", b"\x30\x26\xb2\x75\x8e\x66\xcf\x11", 0),
@@ -24,11 +25,12 @@ const FOREIGN: [(&str, &[u8], usize); 6] = [
 ];
 
 impl AudioFormat {
-    /// The short name, as in messages: `flac`, `mp3`.
+    /// The short name, as in messages: `flac`, `mp3`, `wav`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Flac => "flac",
             Self::Mp3 => "mp3",
+            Self::Wav => "wav",
         }
     }
 
@@ -41,9 +43,12 @@ impl AudioFormat {
         if body.starts_with(flac::MARKER) || flac::begins_with_frame(body) {
             return Ok((Self::Flac, tag));
         }
+        if body.starts_with(b"RIFF") && body.get(8..12) == Some(b"WAVE") {
+            return Ok((Self::Wav, tag));
+        }
         for (name, signature, offset) in FOREIGN {
             if body.get(offset..).is_some_and(|body| body.starts_with(signature)) {
-                return Err(Error::unsupported(name, "this format", "convert the file to FLAC or MP3"));
+                return Err(Error::unsupported(name, "this format", "convert the file to FLAC, MP3 or WAV"));
             }
         }
         if mp3::first_frame(body, 0).is_some() {

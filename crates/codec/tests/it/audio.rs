@@ -460,7 +460,7 @@ fn resampling_is_bounded() {
 fn other_formats_are_named() {
     for (bytes, name) in [
         (&b"OggS\0\x02............"[..], "ogg"),
-        (b"RIFF\0\0\0\0WAVEfmt ", "wav"),
+        (b"FORM\0\0\0\0AIFFCOMM", "aiff"),
         (b"\0\0\0\x18ftypM4A ........", "mp4"),
     ] {
         let error = decoded(bytes, &STORED).map(drop).unwrap_err();

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use forebay_pipeline::{Action, Pipeline, Random, Strategy};
+use forebay_pipeline::{Pipeline, Random, Strategy};
 use forebay_storage::{Folder, Storage};
 
 use super::claim::{names_in, remove};
@@ -99,10 +99,9 @@ impl MixBuild {
             if self.formats[..number].iter().any(|(other, _)| other == strategy) {
                 return usage(format!("the mix names `{strategy}` twice"), "give it one share");
             }
-            let expands = |step: &forebay_pipeline::Step| matches!(step.action, Action::FlatMap(_));
-            if let Some(step) = strategy.offline(&self.pipeline).iter().find(|step| expands(step)) {
+            if let Some(step) = strategy.offline(&self.pipeline).iter().find(|step| step.action.changes_count()) {
                 let problem = format!(
-                    "`{strategy}` cannot be part of a mix: step `{}` makes several samples of one, and a mix is of whole ones",
+                    "`{strategy}` cannot be part of a mix: step `{}` makes other samples of those it takes, and a mix is of whole ones",
                     step.name
                 );
                 return usage(problem, "mix formats of a split before that step");

@@ -102,6 +102,11 @@ impl<'a> ShardWriter<'a> {
                 break;
             }
         }
+        if first.is_empty() {
+            self.end_shard()?;
+            first.extend(self.records.iter().map(Into::into));
+            self.records.clear();
+        }
         Ok(first)
     }
 
@@ -163,6 +168,7 @@ impl<'a> ShardWriter<'a> {
         let scans = self.build.strategy.format.progressive.then(|| self.scan_layout(range.clone()));
         let mut chunk = scans.map(Chunk::new);
         let last = range.end.saturating_sub(1);
+        self.runner.begin_shard();
         for number in range {
             if self.stop.load(Ordering::Relaxed) {
                 return Err(Stopped::Elsewhere);
@@ -179,6 +185,9 @@ impl<'a> ShardWriter<'a> {
                     skipped.push(Skipped::one(key, &error));
                 }
             }
+            if number == last {
+                self.end_shard()?;
+            }
             let mut append = |record: &[u8]| -> Result<()> {
                 index.push(writer.write(record).map_err(|error| shard_error(error, path))?)?;
                 checksums.push(writer.last_checksum());
@@ -192,6 +201,7 @@ impl<'a> ShardWriter<'a> {
                 }
                 self.records.held_bytes = chunk.bytes();
             } else {
+                self.records.held_bytes = self.runner.shard_bytes() as u64;
                 for record in self.records.iter() {
                     append(match &mut by_record {
                         Some(records) => records.compress(record).map_err(|error| shard_error(error, path))?,
@@ -206,6 +216,13 @@ impl<'a> ShardWriter<'a> {
         let (buffered, blocks) = output.finish().map_err(write_failed)?;
         let file = buffered.into_inner().map_err(|error| write_failed(error.into_error()))?;
         Ok(Written { index, checksums, blocks, sizes: by_record.map(|records| records.sizes), file, skipped, scans })
+    }
+
+    /// Adds what steps that work on whole shards still hold to the records of the last sample.
+    fn end_shard(&mut self) -> Result<()> {
+        let done = self.runner.end_shard(RngKey::default(), &mut (), &mut self.records);
+        let failed = self.records.failure.take();
+        Ok(done.and(failed.map_or(Ok(()), Err))?)
     }
 
     /// How the progressive records of the samples `range` are to lie.

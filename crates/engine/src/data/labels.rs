@@ -5,7 +5,8 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path};
 
-use forebay_pipeline::{Label, LabelType, Source, StepError};
+use forebay_codec::DType;
+use forebay_pipeline::{Label, LabelType, Source, StepError, Value};
 use forebay_plan::Skipped;
 use forebay_record::name_text;
 use forebay_storage::Folder;
@@ -31,6 +32,17 @@ pub enum LabelValue {
 const _: () = assert!(size_of::<Option<LabelValue>>() == size_of::<Option<i64>>());
 
 impl LabelValue {
+    /// The label in a field of a sample.
+    pub(crate) fn of(value: &Value) -> Option<Self> {
+        match value {
+            Value::Int(number) => Some(Self::Int(*number)),
+            Value::Tensor(tensor) if tensor.spec().dtype == DType::F32 => {
+                Some(Self::Float(f32::from_le_bytes(tensor.data().first_chunk::<4>().copied()?)))
+            }
+            _ => None,
+        }
+    }
+
     /// What tells one label, or none, from all others: for checksums.
     pub(crate) fn identity(label: Option<Self>) -> [u8; 9] {
         let (kind, number) = match label {

@@ -110,7 +110,14 @@ impl SourceReader {
                 let read = |path: PathBuf| self.storage.read_file(&path, FILE_BYTES_MAX);
                 let mut files = self.listing.files_of(entry).into_iter();
                 let first = files.next().map(read).transpose()?.unwrap_or_default();
-                Ok(Content { first, beside: files.map(read).collect::<Result<_, _>>()? })
+                // One that may be missing is looked for first: what cannot be read is still an error.
+                let read_field = |(path, field): (PathBuf, &SourceField)| {
+                    if field.optional && self.storage.status(&path)?.is_none() {
+                        return Ok(Bytes::new());
+                    }
+                    read(path)
+                };
+                Ok(Content { first, beside: files.zip(&self.fields).map(read_field).collect::<Result<_, _>>()? })
             }
             SampleLocation::Shard { shard, offset, .. } => {
                 Ok(self.shard(shard)?.read(offset, entry.bytes as usize)?.into())
@@ -185,6 +192,7 @@ impl SourceReader {
         let field = |field: &SourceField| {
             let wanted = |name: &str| field.from.split(';').any(|member| member.trim().eq_ignore_ascii_case(name));
             let content = members.iter().find(|(name, _)| wanted(name)).map(|(_, content)| content.clone());
+            let content = content.or_else(|| field.optional.then(Bytes::new));
             let value = content.ok_or_else(|| {
                 let names: Vec<&str> = members.iter().map(|(name, _)| name.as_str()).collect();
                 format!("has no member `{}`, only `{}`", field.from, names.join("`, `"))

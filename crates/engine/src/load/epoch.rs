@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use forebay_pipeline::RngKey;
 use forebay_pipeline::steps::{PreparedFiles, prepare_files};
-use forebay_pipeline::{Action, RngKey};
 
 use super::activity::Activity;
 use super::batch::Batch;
@@ -100,7 +100,7 @@ fn shape(options: &LoadOptions, online: &Online, samples: u64) -> Shape {
         batch_size: options.batch_size as u64,
         drop_last: options.drop_last,
         batches_max: (options.prefetch + workers_ahead).max(1) as u64,
-        expands: online.steps().iter().any(|step| matches!(step.action, Action::FlatMap(_))),
+        expands: online.steps().iter().any(|step| step.action.changes_count()),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use forebay_pipeline::RngKey;
+use forebay_pipeline::{Pipeline, RngKey};
 
 use super::cache::{Cache, Cached, CachedStage};
 use super::contents::Contents;
@@ -137,6 +137,7 @@ impl Loader {
     pub fn new(source: Arc<dyn Source>, options: LoadOptions) -> Result<Self> {
         options.check()?;
         options.sampling.check(source.samples())?;
+        super::check_packed(&*source)?;
         let mut loader = Self {
             source,
             options,
@@ -250,7 +251,7 @@ impl Loader {
 
     /// Starts the epoch that `state` is in, or what is left of it.
     pub fn start(&self, state: &State) -> Result<Epoch> {
-        self.start_with(Online::after_each(self.source.pipeline(), &self.source.strategies()), state)
+        self.start_with(Online::of(&*self.source, Pipeline::clone), state)
     }
 
     /// The same with other steps than those of the source's pipeline: with functions that only the caller has, say.

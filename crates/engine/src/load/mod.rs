@@ -33,10 +33,11 @@ mod sampling;
 mod state;
 mod worker;
 
-use forebay_pipeline::{Pipeline, Runner, Schema, Step, Strategy};
+use forebay_pipeline::{Action, Pipeline, Runner, Schema, Step, Strategy};
 
 use crate::data::Skipped;
 use crate::error::{Error, Result};
+use crate::source::Source;
 
 pub use batch::{Batch, Column, Recycler};
 pub use cache::{Cache, Cached, CachedStage};
@@ -46,7 +47,7 @@ pub use loader::{LoadOptions, Loader};
 pub use order::{STREAMS, Shuffle, WINDOW_BYTES};
 pub use policy::CachePolicy;
 pub(crate) use sampler::in_order;
-pub use sampling::Sampling;
+pub use sampling::{Sampling, Shares};
 pub use state::State;
 
 pub use forebay_plan::Stats;
@@ -85,16 +86,18 @@ impl Steps {
 impl Online {
     /// What `strategy` leaves to do of `pipeline`.
     pub fn after(pipeline: &Pipeline, strategy: &Strategy) -> Self {
-        Self::after_each(pipeline, &[strategy])
+        let (steps, first_step) = strategy.online(pipeline);
+        Self { formats: vec![Steps { steps, first_step }], output: pipeline.output().clone() }
     }
 
-    /// What each of these strategies leaves to do of `pipeline`: those of a [`Source`](crate::source::Source).
-    pub fn after_each(pipeline: &Pipeline, strategies: &[&Strategy]) -> Self {
-        let steps = |strategy: &&Strategy| {
-            let (steps, first_step) = strategy.online(pipeline);
+    /// What each format of `source` leaves to do of its pipeline, as `bind` gives it: with functions that only the caller has, say.
+    pub fn of(source: &dyn Source, bind: impl Fn(&Pipeline) -> Pipeline) -> Self {
+        let steps = |(pipeline, strategy): (&Pipeline, &Strategy)| {
+            let (steps, first_step) = strategy.online(&bind(pipeline));
             Steps { steps, first_step }
         };
-        Self { formats: strategies.iter().map(steps).collect(), output: pipeline.output().clone() }
+        let formats = source.pipelines().into_iter().zip(source.strategies()).map(steps).collect();
+        Self { formats, output: source.pipeline().output().clone() }
     }
 
     /// The same for samples whose pictures are unpacked already.
@@ -124,6 +127,21 @@ pub(crate) fn damage_kept(first: &Skipped) -> Error {
         ),
         remedy: "pass the same `on_error` to both".to_owned(),
     }
+}
+
+/// Refuses steps that work on whole shards: they are done once, by a build, so that what they make does not depend on who loads it.
+pub(crate) fn check_packed(source: &dyn Source) -> Result<()> {
+    let formats = source.pipelines().into_iter().zip(source.strategies());
+    let mut left = formats.flat_map(|(pipeline, strategy)| &pipeline.steps()[strategy.split.offline_steps()..]);
+    let of_shard = left.find(|step| matches!(step.action, Action::ShardTransform(_)));
+    let Some(step) = of_shard else { return Ok(()) };
+    Err(Error::Usage {
+        problem: format!("step `{}` works on the samples of a whole shard, which is done once, in a build", step.name),
+        remedy: format!(
+            "build a data set and load that: `forebay build PIPELINE --strategy {0}` (in Python: `forebay.build(pipeline, data=…, strategy=\"{0}\")`)",
+            step.stage
+        ),
+    })
 }
 
 /// Refuses steps that only another program can do, before anything is read.

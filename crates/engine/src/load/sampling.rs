@@ -20,12 +20,77 @@ pub struct Sampling {
     /// How often each sample comes that is drawn, with other random steps each time (repeated augmentation). The epoch does not become
     /// longer by it.
     pub repeats: u64,
+    /// How much of an epoch comes of each of several data sets; as much as there is, if that is not said.
+    pub shares: Option<Shares>,
+}
+
+/// How much of an epoch comes of each of several data sets, which follow each other in a source.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Shares(Arc<[(u64, f64)]>);
+
+impl Shares {
+    /// Data sets of so many samples, with these weights compared with each other.
+    pub fn new(counts: &[u64], weights: &[f64]) -> Result<Self> {
+        let usage = |problem: String, remedy: &str| Err(Error::Usage { problem, remedy: remedy.to_owned() });
+        if counts.len() != weights.len() {
+            let problem = format!("{} weights for {} data sets", weights.len(), counts.len());
+            return usage(problem, "give one weight for each data set");
+        }
+        let sum: f64 = weights.iter().sum();
+        if weights.iter().any(|weight| !(*weight >= 0.0 && weight.is_finite())) || !(sum > 0.0 && sum.is_finite()) {
+            return usage(
+                "a weight is negative or not finite, or all are 0".to_owned(),
+                "weights are numbers from 0 on",
+            );
+        }
+        if let Some(empty) = counts.iter().zip(weights).position(|(count, weight)| *count == 0 && *weight > 0.0) {
+            return usage(format!("data set {empty} has no samples"), "leave it out");
+        }
+        Ok(Self(counts.iter().copied().zip(weights.iter().map(|weight| weight / sum)).collect()))
+    }
+
+    /// How many samples each data set gives of `samples`: its share, rounded down, and one more where most was lost by that.
+    fn of(&self, samples: u64) -> Vec<u64> {
+        let wanted: Vec<f64> = self.0.iter().map(|(_, share)| share * samples as f64).collect();
+        let mut given: Vec<u64> = wanted.iter().map(|wanted| wanted.floor() as u64).collect();
+        let mut order: Vec<usize> = (0..given.len()).filter(|&place| self.0[place].1 > 0.0).collect();
+        order.sort_by(|&one, &other| wanted[other].fract().total_cmp(&wanted[one].fract()).then(one.cmp(&other)));
+        let mut left = samples.saturating_sub(given.iter().sum());
+        for place in order.into_iter().cycle() {
+            if left == 0 {
+                break;
+            }
+            given[place] += 1;
+            left -= 1;
+        }
+        given
+    }
+
+    /// The samples of an epoch: each data set as often as it goes into its share, and a part of it for the rest.
+    fn draw(&self, samples: u64, random: &mut Random) -> Vec<u64> {
+        let mut drawn = Vec::new();
+        let mut first = 0;
+        for (&(count, _), wanted) in self.0.iter().zip(self.of(samples)) {
+            let all = first..first + count;
+            for _ in 0..wanted.checked_div(count).unwrap_or(0) {
+                drawn.extend(all.clone());
+            }
+            let rest = wanted.checked_rem(count).unwrap_or(0) as usize;
+            if rest > 0 {
+                let mut shuffled: Vec<u64> = all.collect();
+                random.shuffle(&mut shuffled);
+                drawn.extend(&shuffled[..rest]);
+            }
+            first += count;
+        }
+        drawn
+    }
 }
 
 impl Default for Sampling {
     /// Each sample once.
     fn default() -> Self {
-        Self { subset: None, weights: None, replacement: false, samples: None, repeats: 1 }
+        Self { subset: None, weights: None, replacement: false, samples: None, repeats: 1, shares: None }
     }
 }
 
@@ -53,6 +118,16 @@ impl Sampling {
         let usage = |problem: String, remedy: &str| Err(Error::Usage { problem, remedy: remedy.to_owned() });
         if self.repeats == 0 || self.samples == Some(0) {
             return usage("an epoch of no samples".to_owned(), "`repeats` and `num_samples` must be at least 1");
+        }
+        if let Some(shares) = &self.shares {
+            if self.subset.is_some() || self.weights.is_some() || self.replacement || self.repeats > 1 {
+                let problem = "data sets that are interleaved by weights, and samples that are drawn otherwise";
+                return usage(problem.to_owned(), "leave `subset`, `replacement` and `repeats` out");
+            }
+            if shares.0.iter().map(|(samples, _)| samples).sum::<u64>() != count {
+                return Err(Error::internal("weights of other data sets than there are"));
+            }
+            return Ok(());
         }
         if let Some(subset) = &self.subset {
             let mut sorted = subset.to_vec();
@@ -99,8 +174,11 @@ impl Sampling {
     /// The samples of an epoch, in the order in which they lie, and of each how often it is there already.
     pub(super) fn draw(&self, count: u64, seed: u64, epoch: u64) -> Vec<(u64, u32)> {
         let mut random = Random::from_parts(&[seed, epoch, DRAW]);
-        let mut drawn = self.draw_once(count, &mut random);
         let samples = self.samples_of(count);
+        let mut drawn = match &self.shares {
+            Some(shares) => shares.draw(samples, &mut random),
+            None => self.draw_once(count, &mut random),
+        };
         if self.repeats > 1 {
             let repeated = drawn.iter().flat_map(|&sample| std::iter::repeat_n(sample, self.repeats as usize));
             drawn = repeated.take(samples as usize).collect();
@@ -164,11 +242,14 @@ impl Sampling {
         }
         let weights = self.weights.iter().flat_map(|weights| weights.iter().map(|weight| weight.to_bits()));
         let subset = self.subset.iter().flat_map(|subset| subset.iter().copied());
+        let shares =
+            self.shares.iter().flat_map(|shares| shares.0.iter().flat_map(|(count, share)| [*count, share.to_bits()]));
         let parts: Vec<u64> = [self.repeats, u64::from(self.replacement), self.samples.unwrap_or(0)]
             .into_iter()
             .chain(subset)
             .chain(std::iter::once(u64::MAX))
             .chain(weights)
+            .chain(shares)
             .collect();
         format!("-sampled-{:016x}", Random::from_parts(&parts).bits())
     }
@@ -210,6 +291,24 @@ mod tests {
         let three = Sampling { samples: Some(3), ..without };
         assert_eq!(counts(&three, 4, 5), [5, 0, 5, 5]);
         assert!(Sampling { samples: Some(4), ..three }.check(4).is_err());
+    }
+
+    #[test]
+    fn shares_are_how_much_comes_of_each_data_set() {
+        let shares = Shares::new(&[10, 4, 5], &[2.0, 6.0, 0.0]).unwrap();
+        let sampling = Sampling { shares: Some(shares), samples: Some(16), ..Sampling::default() };
+        let found = counts(&sampling, 19, 500);
+        assert_eq!(found[10..14], [1500; 4], "three times in each epoch");
+        assert_eq!(found[14..], [0; 5]);
+        assert_eq!(found[..10].iter().sum::<u64>(), 2000);
+        assert!(found[..10].iter().all(|found| (120..280).contains(found)), "{found:?}");
+        let thirds = Shares::new(&[1, 1, 1], &[1.0, 1.0, 1.0]).unwrap();
+        assert_eq!(thirds.of(5), [2, 2, 1]);
+        for (counts, weights) in
+            [(&[1, 1][..], &[1.0][..]), (&[1], &[-1.0]), (&[1], &[0.0]), (&[0], &[1.0]), (&[1], &[f64::NAN])]
+        {
+            assert!(Shares::new(counts, weights).is_err(), "{counts:?} {weights:?}");
+        }
     }
 
     #[test]

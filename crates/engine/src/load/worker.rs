@@ -39,7 +39,7 @@ impl<'a> Worker<'a> {
         // Where there is a cache, three runners have to share.
         let keep_bytes = if epoch.cache.is_some() { keep_bytes / 3 } else { keep_bytes };
         let cached = epoch.cache.as_deref().map(|cache| {
-            let is_fixed = |action: &Action| !action.is_random() && !matches!(action, Action::FlatMap(_));
+            let is_fixed = |action: &Action| !action.is_random() && !action.changes_count();
             let fixed = online.formats[0].steps.iter().take_while(|step| is_fixed(&step.action)).count();
             if fixed == 0 {
                 cache.keep_as_stored();

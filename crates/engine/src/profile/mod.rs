@@ -240,9 +240,10 @@ impl Profiler<'_> {
         Ok(())
     }
 
-    /// Without the files that cannot be opened, if damaged samples are to be skipped: the runs will report them.
+    /// Without the files that cannot be opened, if damaged samples are to be skipped (the runs will report them) or files may be missing.
     fn readable(&self, mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
-        if self.options.on_error == OnError::Skip {
+        let may_lack = self.pipeline.source().fields.iter().any(|field| field.optional);
+        if self.options.on_error == OnError::Skip || may_lack {
             paths.retain(|path| self.storage.open(path).is_ok());
         }
         paths

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use forebay_pipeline::{Pipeline, Sample, Strategy};
+use forebay_pipeline::{Format, Pipeline, Sample, Strategy};
 use forebay_storage::{Folder, Storage};
 use xxhash_rust::xxh3::Xxh3;
 
@@ -37,8 +37,7 @@ impl Files {
 
     /// The samples of `listing` in its order, through `pipeline`.
     pub fn new(pipeline: Pipeline, listing: Arc<Listing>, storage: Arc<dyn Storage>) -> Result<Self> {
-        let strategy = Strategy::parse(&pipeline, &pipeline.splits()[0].name)?;
-        Ok(Self { pipeline, strategy, reader: SourceReader::new(listing, storage), numbers: None })
+        Ok(Self { pipeline, strategy: Strategy::files(), reader: SourceReader::new(listing, storage), numbers: None })
     }
 
     fn listing(&self) -> &Listing {
@@ -131,6 +130,14 @@ impl Source for Files {
 
     fn key(&self, sample: u64) -> String {
         self.listing().entries()[sample as usize].key.to_string()
+    }
+
+    fn keys_and_labels(&self) -> Result<Vec<(String, Option<LabelValue>)>> {
+        // The label of a sample in a shard is a field of it.
+        if self.pipeline.source().format != Format::Files {
+            return super::read_keys_and_labels(self);
+        }
+        Ok(self.listing().entries().iter().map(|entry| (entry.key.to_string(), entry.label)).collect())
     }
 
     fn lost(&self) -> Vec<Skipped> {

@@ -46,6 +46,10 @@ impl Source for Held {
         self.of.strategies()
     }
 
+    fn pipelines(&self) -> Vec<&Pipeline> {
+        self.of.pipelines()
+    }
+
     fn format_of(&self, sample: u64) -> usize {
         self.of.format_of(sample)
     }

@@ -2,10 +2,11 @@
 //!
 //! A [`Source`] knows its samples by number, what is done to them and how far that was done already, which of them lie together, and how to
 //! read and unpack them. [`Files`] are what a user has: a folder of files, tar or TFRecord shards, through a whole pipeline.
-//! [`Shards`] are a data set that was built, [`Mixed`] one that was built in several formats. A remote storage is one implementation more.
+//! [`Shards`] are a data set that was built, [`Mixed`] one that was built in several formats, [`Interleaved`] several data sets. A remote storage is one implementation more.
 
 mod files;
 mod held;
+mod interleaved;
 mod memory;
 mod mixed;
 mod repeated;
@@ -15,13 +16,14 @@ mod shards;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use forebay_pipeline::{Action, Pipeline, Sample, Strategy};
+use forebay_pipeline::{LABEL_FIELD, Pipeline, Sample, Strategy};
 
 pub use crate::data::Content;
-use crate::data::Skipped;
+use crate::data::{LabelValue, Skipped};
 use crate::error::{Error, Result};
 pub use files::Files;
 pub(crate) use held::Held;
+pub use interleaved::Interleaved;
 pub(crate) use memory::InMemory;
 pub use mixed::{Mixed, open_dataset};
 pub(crate) use repeated::Repeated;
@@ -39,6 +41,11 @@ pub trait Source: Send + Sync {
     /// The formats that samples are kept in, where these are several: what is done to a sample every epoch depends on its own.
     fn strategies(&self) -> Vec<&Strategy> {
         vec![self.strategy()]
+    }
+
+    /// What is done to samples of each of [`strategies`](Self::strategies), where that differs: of several data sets.
+    fn pipelines(&self) -> Vec<&Pipeline> {
+        vec![self.pipeline(); self.strategies().len()]
     }
 
     /// Which of [`strategies`](Self::strategies) sample number `sample` is kept in. The samples of a block are all kept in one.
@@ -96,6 +103,11 @@ pub trait Source: Send + Sync {
     /// What sample number `sample` is called, where it was not read.
     fn key(&self, sample: u64) -> String;
 
+    /// The key and the label of each sample, in order. Those that are not listed are read; one that cannot be has no label.
+    fn keys_and_labels(&self) -> Result<Vec<(String, Option<LabelValue>)>> {
+        read_keys_and_labels(self)
+    }
+
     /// What is known to be lost before anything is read, and has no number; and what was damaged and could be read in another way.
     fn lost(&self) -> Vec<Skipped> {
         Vec::new()
@@ -105,17 +117,33 @@ pub trait Source: Send + Sync {
 impl dyn Source + '_ {
     /// Whether a step may make several samples of one, so that nobody knows how many there will be.
     pub fn expands(&self) -> bool {
-        let expands = |strategy: &Strategy| {
-            let (steps, _) = strategy.online(self.pipeline());
-            steps.iter().any(|step| matches!(step.action, Action::FlatMap(_)))
+        let expands = |(pipeline, strategy): (&Pipeline, &Strategy)| {
+            let (steps, _) = strategy.online(pipeline);
+            steps.iter().any(|step| step.action.changes_count())
         };
-        self.strategies().into_iter().any(expands)
+        self.pipelines().into_iter().zip(self.strategies()).any(expands)
     }
 
     /// How samples are kept: the strategy's name, or those of all formats.
     pub fn formats(&self) -> String {
         self.strategies().iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
     }
+}
+
+/// The key and the label of each sample, read.
+fn read_keys_and_labels<S: Source + ?Sized>(source: &S) -> Result<Vec<(String, Option<LabelValue>)>> {
+    let mut all = Vec::new();
+    for block in source.blocks()? {
+        let contents = source.read(block.samples.clone()).contents;
+        for (number, content) in block.samples.zip(contents) {
+            let sample = content.and_then(|content| source.unpack(number, content));
+            all.push(match sample {
+                Ok(sample) => (sample.key.to_string(), sample.field(LABEL_FIELD).and_then(LabelValue::of)),
+                Err(failed) => (failed.key, None),
+            });
+        }
+    }
+    Ok(all)
 }
 
 /// Samples that nobody wants are read along with their neighbors, up to so many bytes: about what a seek costs.

@@ -36,6 +36,10 @@ impl Source for Repeated {
         self.of.strategies()
     }
 
+    fn pipelines(&self) -> Vec<&Pipeline> {
+        self.of.pipelines()
+    }
+
     fn format_of(&self, sample: u64) -> usize {
         self.of.format_of(self.within(sample))
     }

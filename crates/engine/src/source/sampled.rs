@@ -41,6 +41,10 @@ impl Source for Sampled {
         self.of.strategies()
     }
 
+    fn pipelines(&self) -> Vec<&Pipeline> {
+        self.of.pipelines()
+    }
+
     fn format_of(&self, sample: u64) -> usize {
         self.of.format_of(self.within(sample).0)
     }

@@ -328,7 +328,7 @@ fn a_table_is_csv_with_named_columns() {
 
 /// Pictures with a mask each, from `from`.
 fn with_mask(from: &str) -> Source {
-    let mask = SourceField { field: "mask".to_owned(), from: from.to_owned(), kind: FieldType::Bytes };
+    let mask = SourceField { field: "mask".to_owned(), from: from.to_owned(), kind: FieldType::Bytes, optional: false };
     Source { files: Some("leftImg8bit/**/*.png".to_owned()), fields: vec![mask], ..sorted(Label::None) }
 }
 

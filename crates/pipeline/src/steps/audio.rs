@@ -17,7 +17,7 @@ use crate::schema::FieldType;
 use crate::scope::{Scope, Scratch};
 use crate::step::{BadParameter, Needs, Transform};
 
-/// Decodes MP3 or FLAC to `int16`: content decides, not the name.
+/// Decodes MP3, FLAC or WAV to `int16`: content decides, not the name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DecodeAudio {

@@ -1,11 +1,14 @@
 //! The built-in steps. Each is a struct with its parameters, as a pipeline file spells them.
 
+mod annotations;
 mod array;
 mod audio;
 mod augment;
 mod coco;
+mod coco_mask;
 mod color;
 mod crop;
+mod csv_boxes;
 mod decode;
 mod distort;
 mod dtype;
@@ -19,7 +22,9 @@ mod mask;
 mod mix;
 mod nested;
 mod numbers;
+mod pack;
 mod pad;
+mod perturb;
 mod projection;
 mod resize;
 mod signal;
@@ -30,9 +35,12 @@ mod text;
 mod text_files;
 mod tiles;
 mod tokens;
+mod voc;
 mod warp;
 mod whole;
+mod yolo;
 
+pub use annotations::{BoxFormat, BoxRow};
 pub use array::{DecodeNpy, Rms};
 pub use audio::{AudioMix, DecodeAudio, LogMelSpectrogram};
 pub use augment::{
@@ -40,10 +48,12 @@ pub use augment::{
     RandomAdjustSharpness, RandomAutocontrast, RandomEqualize, RandomGrayscale, RandomInvert, RandomPosterize,
     RandomSolarize, TrivialAugmentWide,
 };
-pub use coco::{CocoBoxes, TakeCoco};
+pub use coco::{CocoMasks, CocoObjects, CocoParts, TakeCoco};
+pub use coco_mask::Segmentation;
 pub(crate) use color::float_output;
 pub use color::{Center, Grayscale, Normalize};
 pub use crop::{CenterCrop, RandomCrop, RandomHorizontalFlip, RandomVerticalFlip};
+pub use csv_boxes::{BoxColumns, BoxTable, TakeCsv, TakeOpenImages};
 pub(crate) use decode::encoded;
 pub use decode::{Color, Decode};
 pub use distort::{RandomAffine, RandomPerspective, RandomRotation};
@@ -57,7 +67,9 @@ pub use many_crops::{FiveCrop, TenCrop};
 pub use mask::DecodeMask;
 pub use mix::{CutMix, MixUp, MixUpOrCutMix, OneHot};
 pub use numbers::Numbers;
+pub use pack::{Pack, PackOutput, PackingStrategy};
 pub use pad::{Pad, PaddingMode};
+pub use perturb::{AddBackgroundNoise, SpeedPerturbation};
 pub use projection::Projection;
 pub(crate) use resize::resize_rectangle;
 pub use resize::{Interpolation, RandomResizedCrop, Resize, Variant};
@@ -69,8 +81,10 @@ pub use text::{Embed, ExtractText, TokenPattern, Tokenize};
 pub use text_files::{PreparedFiles, named_files, prepare_files, with_absolute_files};
 pub use tiles::Tiles;
 pub use tokens::MaskTokens;
+pub use voc::{TakeVoc, VocObject, parse_voc};
 pub use warp::{Warp, WarpInterpolation};
 pub use whole::{Call, Drop, Function, JsonValue, TakeJson};
+pub use yolo::{TakeYolo, parse_yolo};
 
 use forebay_codec::{DType, TensorView};
 

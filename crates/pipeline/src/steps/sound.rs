@@ -112,23 +112,27 @@ impl Default for AddGaussianSnr {
     }
 }
 
-const WAVEFORM: &str = "a waveform [samples] or [samples, channels] in int16 or float32";
+pub(super) const WAVEFORM: &str = "a waveform [samples] or [samples, channels] in int16 or float32";
 
-fn waveform_type(input: &FieldType) -> Result<FieldType, Needs> {
+pub(super) fn waveform_type(input: &FieldType) -> Result<FieldType, Needs> {
     match input {
         FieldType::Tensor { dtype: DType::I16 | DType::F32, dims } if matches!(dims.len(), 1 | 2) => Ok(input.clone()),
         _ => Err(Needs(WAVEFORM.to_owned())),
     }
 }
 
-fn check_range(parameter: &'static str, low: f64, high: f64, p: f64) -> Result<(), BadParameter> {
+pub(super) fn check_range(parameter: &'static str, low: f64, high: f64, p: f64) -> Result<(), BadParameter> {
     let valid = low <= high && low.is_finite() && high.is_finite();
     BadParameter::unless(valid, parameter, &low, "a number that is not above the largest")?;
     BadParameter::unless((0.0..=1.0).contains(&p), "p", &p, "between 0 and 1")
 }
 
 /// Changes each value of a waveform; whole numbers are rounded, and stay within their range.
-fn change(view: TensorView<'_>, output: &mut TensorMut<'_>, mut each: impl FnMut(f32) -> f32) -> Result<(), StepError> {
+pub(super) fn change(
+    view: TensorView<'_>,
+    output: &mut TensorMut<'_>,
+    mut each: impl FnMut(f32) -> f32,
+) -> Result<(), StepError> {
     match view.spec.dtype {
         DType::I16 => {
             let (from, to) = (view.data.as_chunks::<2>().0, output.data.as_chunks_mut::<2>().0);
@@ -148,7 +152,7 @@ fn change(view: TensorView<'_>, output: &mut TensorMut<'_>, mut each: impl FnMut
 }
 
 /// The sum of the squares of a waveform's values.
-fn power(view: TensorView<'_>) -> f64 {
+pub(super) fn power(view: TensorView<'_>) -> f64 {
     if view.spec.dtype == DType::I16 {
         let values = view.data.as_chunks::<2>().0.iter().map(|value| f64::from(i16::from_le_bytes(*value)));
         return values.map(|value| value * value).sum();

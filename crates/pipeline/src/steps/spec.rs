@@ -8,7 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use super::elsewhere::meant_step;
 use super::nested::{random_apply, random_choice};
-use super::{AddGaussianSnr, MaskTokens, Mfcc, RandomGain, RandomTimeCrop, SpecAugment, ToDtype};
+use super::{
+    AddBackgroundNoise, AddGaussianSnr, MaskTokens, Mfcc, Pack, RandomGain, RandomTimeCrop, SpecAugment,
+    SpeedPerturbation, ToDtype,
+};
 use super::{AggregateSignal, DecodeAudio, DecodeNpy, DecodeSignal, LogMelSpectrogram, Rms, SignalWindows};
 use super::{
     AugMix, Augment, Augmentation, AutoAugment, ColorJitter, GaussianBlur, RandAugment, RandomAdjustSharpness,
@@ -17,7 +20,8 @@ use super::{
 };
 use super::{
     Center, CenterCrop, Decode, DecodeMask, Drop, Function, Grayscale, Normalize, Pad, RandomCrop, RandomErasing,
-    RandomHorizontalFlip, RandomResizedCrop, RandomVerticalFlip, Resize, TakeCoco, TakeJson, Tiles, ToChw,
+    RandomHorizontalFlip, RandomResizedCrop, RandomVerticalFlip, Resize, TakeCoco, TakeCsv, TakeJson, TakeOpenImages,
+    TakeVoc, TakeYolo, Tiles, ToChw,
 };
 use super::{CutMix, Embed, ExtractText, FiveCrop, MixUp, MixUpOrCutMix, OneHot, TenCrop, Tokenize};
 use crate::error::{Error, Result};
@@ -60,6 +64,12 @@ fn batch_transform<T: DeserializeOwned + crate::step::BatchTransform + 'static>(
     parameters: toml::Table,
 ) -> std::result::Result<Action, toml::de::Error> {
     parameters.try_into::<T>().map(|step| Action::BatchTransform(Arc::new(step)))
+}
+
+fn shard_transform<T: DeserializeOwned + crate::step::ShardTransform + 'static>(
+    parameters: toml::Table,
+) -> std::result::Result<Action, toml::de::Error> {
+    parameters.try_into::<T>().map(|step| Action::ShardTransform(Arc::new(step)))
 }
 
 fn augment<T: DeserializeOwned + Augmentation + 'static>(
@@ -113,6 +123,8 @@ const BUILT_IN: &[BuiltIn] = &[
     BuiltIn { op: "random_time_crop", stage: "cropped", make: transform::<RandomTimeCrop> },
     BuiltIn { op: "random_gain", stage: "augmented", make: transform::<RandomGain> },
     BuiltIn { op: "add_gaussian_snr", stage: "augmented", make: transform::<AddGaussianSnr> },
+    BuiltIn { op: "add_background_noise", stage: "augmented", make: transform::<AddBackgroundNoise> },
+    BuiltIn { op: "speed_perturbation", stage: "perturbed", make: transform::<SpeedPerturbation> },
     BuiltIn { op: "spec_augment", stage: "augmented", make: transform::<SpecAugment> },
     BuiltIn { op: "mfcc", stage: "mfcc-encoded", make: transform::<Mfcc> },
     BuiltIn { op: "decode_signal", stage: "decoded", make: transform::<DecodeSignal> },
@@ -123,7 +135,12 @@ const BUILT_IN: &[BuiltIn] = &[
     BuiltIn { op: "extract_text", stage: "decoded", make: transform::<ExtractText> },
     BuiltIn { op: "tokenize", stage: "bpe-encoded", make: transform::<Tokenize> },
     BuiltIn { op: "mask_tokens", stage: "masked", make: sample_transform::<MaskTokens> },
+    BuiltIn { op: "pack", stage: "packed", make: shard_transform::<Pack> },
     BuiltIn { op: "embed", stage: "embedded", make: transform::<Embed> },
+    BuiltIn { op: "take_voc", stage: "annotated", make: sample_transform::<TakeVoc> },
+    BuiltIn { op: "take_yolo", stage: "annotated", make: sample_transform::<TakeYolo> },
+    BuiltIn { op: "take_csv", stage: "annotated", make: sample_transform::<TakeCsv> },
+    BuiltIn { op: "take_open_images", stage: "annotated", make: sample_transform::<TakeOpenImages> },
     BuiltIn { op: "one_hot", stage: "one-hot", make: transform::<OneHot> },
     BuiltIn { op: "mixup", stage: "mixed", make: batch_transform::<MixUp> },
     BuiltIn { op: "cutmix", stage: "mixed", make: batch_transform::<CutMix> },

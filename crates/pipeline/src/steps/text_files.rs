@@ -16,10 +16,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 use std::time::SystemTime;
 
+use forebay_codec::audio::{AudioOptions, Resampler, decode};
 use forebay_codec::text::{EmbeddingTable, Pattern, Tokenizer};
 use forebay_storage::read_file;
 
-use super::coco::{CocoBoxes, TakeCoco};
+use super::coco::{CocoObjects, CocoParts, TakeCoco};
+use super::csv_boxes::{BoxColumns, BoxTable, TakeCsv, TakeOpenImages};
+use super::perturb::{AddBackgroundNoise, Noises};
 use super::text::{BYTES, Embed, TokenPattern, Tokenize};
 use crate::error::{Error, Result, StepError};
 use crate::pipeline::Pipeline;
@@ -33,6 +36,16 @@ const TABLE_BYTES_MAX: u64 = 4 << 30;
 
 /// The largest COCO file: nine times that of its 118,000 training images.
 const COCO_BYTES_MAX: u64 = 4 << 30;
+
+/// What recordings of noise are held of: the most files, how deep they lie, how large one is, and how many samples all have: an hour at 16 kHz
+/// is 58 million.
+const NOISE_FILES_MAX: usize = 100_000;
+const NOISE_DEPTH_MAX: usize = 16;
+const NOISE_BYTES_MAX: u64 = 1 << 30;
+const NOISE_SAMPLES_MAX: usize = 1 << 29;
+
+/// The largest table of boxes: twice that of Open Images' 15 million.
+const BOX_TABLE_BYTES_MAX: u64 = 5 << 30;
 
 /// What [`prepare_files`] read, kept for the steps that need it as long as this is.
 #[derive(Debug)]
@@ -111,17 +124,122 @@ impl StepFiles for TakeCoco {
     }
 
     fn prepare(&self) -> Result<Arc<dyn Any + Send + Sync>, StepError> {
-        Ok(load_coco(&self.annotations)?)
+        Ok(load_coco(&self.annotations, self.parts())?)
     }
 }
 
-/// The boxes of the COCO file that `path` names.
-pub(super) fn load_coco(path: &str) -> Result<Arc<CocoBoxes>, StepError> {
-    static READ: Kept<Vec<Stamp>, CocoBoxes> = Kept::new();
+impl StepFiles for TakeCsv {
+    fn paths(&self) -> Vec<(&'static str, &str)> {
+        vec![("annotations", &self.annotations)]
+    }
+
+    fn prepare(&self) -> Result<Arc<dyn Any + Send + Sync>, StepError> {
+        Ok(load_box_table(&self.annotations, &self.columns())?)
+    }
+}
+
+impl StepFiles for TakeOpenImages {
+    fn paths(&self) -> Vec<(&'static str, &str)> {
+        vec![("annotations", &self.annotations)]
+    }
+
+    fn prepare(&self) -> Result<Arc<dyn Any + Send + Sync>, StepError> {
+        Ok(load_box_table(&self.annotations, &self.columns())?)
+    }
+}
+
+impl StepFiles for AddBackgroundNoise {
+    fn paths(&self) -> Vec<(&'static str, &str)> {
+        vec![("sounds_path", &self.sounds_path)]
+    }
+
+    fn named(&self) -> Result<Vec<PathBuf>, StepError> {
+        noise_files(&self.sounds_path)
+    }
+
+    fn prepare(&self) -> Result<Arc<dyn Any + Send + Sync>, StepError> {
+        Ok(load_noises(&self.sounds_path, self.sample_rate)?)
+    }
+}
+
+const NOISE_HINT: &str = "name a folder with recordings of noise, FLAC, MP3 or WAV, or one such file";
+
+/// What a recording of noise ends in.
+const NOISE_EXTENSIONS: [&str; 3] = ["flac", "mp3", "wav"];
+
+/// The recordings of the folder `path`, by name.
+fn noise_files(path: &str) -> Result<Vec<PathBuf>, StepError> {
+    let fail = |source: Cause| failure("folder of noises", path, source, NOISE_HINT);
+    let mut files = Vec::new();
+    let mut folders = vec![(PathBuf::from(path), 0)];
+    if Path::new(path).is_file() {
+        return Ok(folders.into_iter().map(|(file, _)| file).collect());
+    }
+    while let Some((folder, depth)) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).map_err(|error| fail(error.into()))? {
+            let entry = entry.map_err(|error| fail(error.into()))?.path();
+            let is_noise = NOISE_EXTENSIONS.iter().any(|known| extension(&entry).eq_ignore_ascii_case(known));
+            if entry.is_dir() && depth < NOISE_DEPTH_MAX {
+                folders.push((entry, depth + 1));
+            } else if is_noise {
+                files.push(entry);
+            }
+        }
+        if files.len() > NOISE_FILES_MAX {
+            return Err(fail(format!("it has more than {NOISE_FILES_MAX} recordings").into()));
+        }
+    }
+    files.sort_unstable();
+    if files.is_empty() { Err(fail("it has no recordings".into())) } else { Ok(files) }
+}
+
+/// The recordings of noise at `path`, as one channel of `sample_rate`.
+pub(super) fn load_noises(path: &str, sample_rate: Option<u32>) -> Result<Arc<Noises>, StepError> {
+    static READ: Kept<(Vec<Stamp>, Option<u32>), Noises> = Kept::new();
+    let fail = |source| failure("folder of noises", path, source, NOISE_HINT);
+    let files = noise_files(path)?;
+    let key = (stamps(&files).map_err(fail)?, sample_rate);
+    READ.get_or_load(key, || read_noises(&files, sample_rate)).map_err(fail)
+}
+
+fn read_noises(files: &[PathBuf], sample_rate: Option<u32>) -> Result<Noises, Cause> {
+    let mut noises = Noises::default();
+    let mut left = NOISE_SAMPLES_MAX;
+    for file in files {
+        let named = |error: Cause| Cause::from(format!("`{}`: {error}", file.display()));
+        let bytes = read_file(file, NOISE_BYTES_MAX)?;
+        let mut samples = Vec::new();
+        let options = AudioOptions { samples_max: left, ..AudioOptions::default() };
+        let info = decode(&bytes, &options, &mut samples).map_err(|error| named(error.into()))?;
+        if let Some(rate) = sample_rate.filter(|rate| *rate != info.rate_hz) {
+            let resampler = Resampler::new(info.rate_hz, rate).map_err(|error| named(error.into()))?;
+            resampler.run(&mut samples, 1, left, &mut Vec::new()).map_err(|error| named(error.into()))?;
+        }
+        left -= samples.len().min(left);
+        if !samples.is_empty() {
+            noises.0.push(samples);
+        }
+    }
+    if noises.0.is_empty() { Err("the recordings are empty".into()) } else { Ok(noises) }
+}
+
+/// The boxes of the table that `path` names.
+pub(super) fn load_box_table(path: &str, columns: &BoxColumns) -> Result<Arc<BoxTable>, StepError> {
+    static READ: Kept<(Vec<Stamp>, BoxColumns), BoxTable> = Kept::new();
+    let fail =
+        |source| failure("annotations", path, source, "name a CSV or TSV file whose first line names its columns");
+    let file = PathBuf::from(path);
+    let key = (stamps(std::slice::from_ref(&file)).map_err(fail)?, columns.clone());
+    READ.get_or_load(key, || Ok(BoxTable::parse(&read_file(&file, BOX_TABLE_BYTES_MAX)?, columns)?)).map_err(fail)
+}
+
+/// These parts of the COCO file that `path` names.
+pub(super) fn load_coco(path: &str, parts: CocoParts) -> Result<Arc<CocoObjects>, StepError> {
+    static READ: Kept<(Vec<Stamp>, CocoParts), CocoObjects> = Kept::new();
     let fail = |source| failure("annotations", path, source, "name a COCO file: JSON with `images` and `annotations`");
     let file = PathBuf::from(path);
-    let key = stamps(std::slice::from_ref(&file)).map_err(fail)?;
-    READ.get_or_load(key, || Ok(CocoBoxes::parse(&read_file(&file, COCO_BYTES_MAX)?)?)).map_err(fail)
+    let key = (stamps(std::slice::from_ref(&file)).map_err(fail)?, parts);
+    READ.get_or_load(key, || Ok(CocoObjects::parse(&read_file(&file, COCO_BYTES_MAX)?, parts)?)).map_err(fail)
 }
 
 /// The tokenizer that `path` names.

@@ -6,11 +6,13 @@
     reason = "a test stops when it cannot go on, and says why it skips"
 )]
 
+mod annotations;
 mod augmentations;
 #[path = "../../../../tests/data.rs"]
 mod data;
 mod domains;
 mod golden;
+mod packing;
 mod pillow;
 mod pipelines;
 mod running;

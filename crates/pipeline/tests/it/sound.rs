@@ -138,3 +138,62 @@ fn element_types_are_converted() {
     let deep = run("op = \"to_dtype\"\ndtype = \"uint16\"\nscale = true", input);
     assert_eq!(deep.view().elements_or_copy::<u16>(&mut Vec::new()).unwrap(), [0, 256, 32768, 65280]);
 }
+
+/// A FLAC-free noise: six silent frames would be no noise, so the demo's files serve.
+#[test]
+fn background_noise_has_the_ratio_that_is_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    for (number, period) in [7_usize, 11].into_iter().enumerate() {
+        let samples: Vec<i16> = (0..400).map(|at| if at % period < period / 2 { 9000 } else { -9000 }).collect();
+        std::fs::write(folder.path().join(format!("{number}.wav")), wav(&samples, 8000)).unwrap();
+    }
+    let tone: Vec<i16> = (0..4000).map(|at| ((at as f32 * 0.1).sin() * 4000.0) as i16).collect();
+    let path = folder.path().to_str().unwrap();
+    let toml = format!("op = \"add_background_noise\"\nsounds_path = {path:?}\np = 1\nmin_snr_db = 6\nmax_snr_db = 6");
+    let mut heard = std::collections::BTreeSet::new();
+    for seed in 0..20 {
+        let out = ints(&run_seeded(&toml, Tensor::from_elements(&[tone.len()], &tone).unwrap(), seed));
+        let noise: Vec<f64> = out.iter().zip(&tone).map(|(out, tone)| f64::from(*out) - f64::from(*tone)).collect();
+        let power = |values: &mut dyn Iterator<Item = f64>| values.map(|value| value * value).sum::<f64>();
+        let ratio = power(&mut tone.iter().map(|value| f64::from(*value))) / power(&mut noise.iter().copied());
+        assert!((10.0 * ratio.log10() - 6.0).abs() < 0.1, "{ratio}");
+        heard.insert(noise.windows(2).filter(|pair| (pair[0] > 0.0) != (pair[1] > 0.0)).count() / 100);
+        assert_eq!(out, ints(&run_seeded(&toml, Tensor::from_elements(&[tone.len()], &tone).unwrap(), seed)));
+    }
+    assert!(heard.len() >= 2, "both recordings are heard: {heard:?}");
+    let stereo = Tensor::from_elements(&[4, 2], &[0.5_f32, -0.5, 0.25, -0.25, 0.5, -0.5, 0.25, -0.25]).unwrap();
+    let out = floats(&run(&toml, stereo));
+    assert!(
+        (out[0] + out[1]).abs() > 1e-3 && ((out[0] - 0.5) - (out[1] + 0.5)).abs() < 1e-6,
+        "both channels have the same noise"
+    );
+    let empty = tempfile::tempdir().unwrap();
+    let toml = format!("op = \"add_background_noise\"\nsounds_path = {:?}", empty.path().to_str().unwrap());
+    let error = forebay_pipeline::steps::prepare_files(&[step(&toml)]).unwrap_err().to_string();
+    assert!(error.contains("it has no recordings"), "{error}");
+}
+
+/// A WAV file of one channel.
+fn wav(samples: &[i16], rate: u32) -> Vec<u8> {
+    let bytes = samples.len() as u32 * 2;
+    let mut file =
+        [&b"RIFF"[..], &(36 + bytes).to_le_bytes(), b"WAVEfmt ", &[16, 0, 0, 0, 1, 0, 1, 0][..], &rate.to_le_bytes()]
+            .concat();
+    file.extend([&(rate * 2).to_le_bytes()[..], &[2, 0, 16, 0], b"data", &bytes.to_le_bytes()].concat());
+    file.extend(samples.iter().flat_map(|sample| sample.to_le_bytes()));
+    file
+}
+
+#[test]
+fn speed_changes_length_and_pitch() {
+    let tone: Vec<i16> = (0..9000).map(|at| ((at as f32 * 0.05).sin() * 8000.0) as i16).collect();
+    let sound = || Tensor::from_elements(&[tone.len()], &tone).unwrap();
+    let crossings = |samples: &[i16]| samples.windows(2).filter(|pair| (pair[0] >= 0) != (pair[1] >= 0)).count();
+    let fast = ints(&run("op = \"speed_perturbation\"\nfactors = [1.5]", sound()));
+    assert_eq!((fast.len(), crossings(&fast).abs_diff(crossings(&tone)) <= 1), (6000, true));
+    let slow = ints(&run("op = \"speed_perturbation\"\nfactors = [0.9]", sound()));
+    assert_eq!((slow.len(), crossings(&slow).abs_diff(crossings(&tone)) <= 1), (10_000, true));
+    let lengths: std::collections::BTreeSet<usize> =
+        (0..60).map(|seed| ints(&run_seeded("op = \"speed_perturbation\"", sound(), seed)).len()).collect();
+    assert_eq!(lengths.into_iter().collect::<Vec<_>>(), [8182, 9000, 10_000]);
+}

@@ -50,7 +50,7 @@ Examples:
 
 Files are recognized by their content, not by their names. In a folder, broken
 links and unreadable files are listed, and the others are still inspected.
-Formats that Forebay knows but does not read (GIF, TIFF, WAV) are named. The
+Formats that Forebay knows but does not read (GIF, TIFF, Ogg) are named. The
 exit code is 1 if anything is damaged.";
 
 /// Describe a file or folder: data sets, shards, images, audio, arrays, pipelines, profiles, plans

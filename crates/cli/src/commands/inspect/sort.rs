@@ -15,7 +15,7 @@ pub(super) const HEAD_BYTES: u64 = 4096;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sort {
     Image(Format),
-    /// FLAC or MP3: its name.
+    /// FLAC, MP3 or WAV: its name.
     Audio(&'static str),
     Tar,
     /// Something else that is compressed, by its name: `.tar.gz`, `.html.gz`.
@@ -51,11 +51,12 @@ impl Sort {
         if let Some(format) = Format::detect(head) {
             return Self::Image(format);
         }
-        let starts: [(bool, Self); 12] = [
+        let starts: [(bool, Self); 13] = [
             (npy::begins(head), Self::Npy),
             (signal::is_hdf5(head), Self::Hdf5),
             (head.starts_with(b"fLaC") || head.starts_with(b"ID3") && ends(&[".flac"]), Self::Audio("flac")),
             (head.starts_with(b"ID3"), Self::Audio("mp3")),
+            (head.starts_with(b"RIFF") && head.get(8..12) == Some(b"WAVE"), Self::Audio("wav")),
             (head.get(257..262) == Some(b"ustar"), Self::Tar),
             (is_compressed(head) && has_compressed_name(&name), Self::Compressed),
             (is_record_header(head) || is_compressed(head), Self::Records),
