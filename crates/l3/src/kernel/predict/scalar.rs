@@ -134,8 +134,14 @@ fn encode_phase<S: Sample>(part: Part<'_>, phase: usize, residuals: &mut [S], cu
 /// The table of an activity: the sum of the steps between the tables of the levels that it reaches.
 #[inline(always)]
 fn table(activity: u8, first: u8, steps: [u8; 7]) -> u8 {
+    table_at(activity, first, steps, THRESHOLDS)
+}
+
+/// The same with other thresholds.
+#[inline(always)]
+fn table_at(activity: u8, first: u8, steps: [u8; 7], thresholds: [u8; 7]) -> u8 {
     let mut table = first;
-    for (step, threshold) in steps.into_iter().zip(THRESHOLDS) {
+    for (step, threshold) in steps.into_iter().zip(thresholds) {
         table = table.wrapping_add(if activity >= threshold { step } else { 0 });
     }
     table
@@ -153,6 +159,20 @@ pub(super) fn tables<S: Sample>(part: Part<'_>, activities: &[Activity; 4], out:
     }
 }
 
+/// From the table of each level to that of the next.
+#[inline(always)]
+fn steps(numbers: [u8; 8]) -> [u8; 7] {
+    std::array::from_fn(|level| numbers[level + 1].wrapping_sub(numbers[level]))
+}
+
+#[inline(always)]
+pub(super) fn low_tables(numbers: [u8; 8], high: &[u8], out: &mut [u8]) {
+    let steps = steps(numbers);
+    for (table, &high) in out.iter_mut().zip(high) {
+        *table = table_at(high, numbers[0], steps, [1, 2, 3, 4, 5, 6, 7]);
+    }
+}
+
 #[inline(always)]
 fn tables_of_phase<S: Sample>(
     part: Part<'_>,
@@ -166,7 +186,7 @@ fn tables_of_phase<S: Sample>(
     let count = padded(counts[phase]);
     let out = &mut out[..count];
     let (base, shift) = (activity.tables[0], activity.shift);
-    let steps: [u8; 7] = std::array::from_fn(|i| activity.tables[i + 1].wrapping_sub(activity.tables[i]));
+    let steps = steps(activity.tables);
     if phase == 0 && first {
         out.fill(table(ACTIVITY_UNKNOWN, base, steps));
         return;
