@@ -70,17 +70,23 @@ impl Line {
         Self { name: name.to_owned(), mode, files: Vec::new(), encode_seconds: 0.0, seconds: Vec::new() }
     }
 
+    /// Encodes twice; the faster time of each picture counts.
     fn encode(&mut self, pictures: &[Picture]) -> Result<(), Box<dyn Error>> {
+        let Some((mode, level)) = self.mode else {
+            self.files = pictures.iter().map(|picture| picture.png.clone()).collect();
+            return Ok(());
+        };
+        let options = EncodeOptions { level, ..EncodeOptions::new(mode) };
         for picture in pictures {
-            let begun = Instant::now();
-            self.files.push(match self.mode {
-                None => picture.png.clone(),
-                Some((mode, level)) => {
-                    let options = EncodeOptions { level, ..EncodeOptions::new(mode) };
-                    encode(&Pixels::new(picture.shape, &picture.pixels)?, &options)?
-                }
-            });
-            self.encode_seconds += begun.elapsed().as_secs_f64();
+            let pixels = Pixels::new(picture.shape, &picture.pixels)?;
+            let timed = || {
+                let begun = Instant::now();
+                encode(&pixels, &options).map(|file| (begun.elapsed().as_secs_f64(), file))
+            };
+            let (first, file) = timed()?;
+            let (second, _) = timed()?;
+            self.files.push(file);
+            self.encode_seconds += first.min(second);
         }
         Ok(())
     }
@@ -125,7 +131,8 @@ fn report(lines: &[Line], pictures: &[Picture]) {
         let Some(&median) = seconds.get(seconds.len() / 2) else { continue };
         let rate = bytes / median;
         let times = rate / *reference.get_or_insert(rate);
-        println!("{:16} {size:>7.3} {:>12.0} {rate:>12.0} {times:>7.2}", line.name, bytes / line.encode_seconds);
+        let encode_rate = if line.encode_seconds > 0.0 { bytes / line.encode_seconds } else { 0.0 };
+        println!("{:16} {size:>7.3} {encode_rate:>12.0} {rate:>12.0} {times:>7.2}", line.name);
     }
 }
 

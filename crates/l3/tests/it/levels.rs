@@ -46,7 +46,7 @@ fn all_levels_give_the_same_bytes_and_pixels() {
 #[test]
 fn all_levels_agree_on_every_width() {
     let available: Vec<Level> = Level::ALL.into_iter().filter(|level| level.is_available()).collect();
-    for width in (1..=70).chain([95, 97, 127, 128, 129, 131, 191, 255, 256, 257, 258, 383, 385, 511, 513]) {
+    for width in (1..=36).chain([63, 64, 65, 95, 97, 127, 128, 129, 131, 191, 255, 256, 257, 258, 383, 385, 511, 513]) {
         for (channels, depth) in (1..=4).flat_map(|channels| [(channels, Depth::Eight), (channels, Depth::Sixteen)]) {
             let shape = shape(width, 3, channels, depth);
             let kind = KINDS[width as usize % KINDS.len()];

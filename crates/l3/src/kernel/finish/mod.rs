@@ -45,7 +45,7 @@ pub(crate) fn finish_row_wide(
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a `Proven` is made only for instructions that this machine was seen to have, and AVX-512 includes AVX2.
         (crate::kernel::Level::Avx2 | crate::kernel::Level::Avx512, [first]) => unsafe {
-            avx2::finish1_wide(first, out)
+            avx2::finish1_wide(first, out);
         },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: as above.

@@ -36,10 +36,11 @@ fn spread(bits: u64, width: usize) -> u64 {
     if width == 8 {
         return bits;
     }
-    let halves = bits & low(4) | (bits >> (4 * width) & low(4)) << 32;
-    let quarters = halves & low(2) * 0x1_0000_0001 | (halves >> (2 * width) & low(2) * 0x1_0000_0001) << 16;
+    let halves = (bits & low(4)) | ((bits >> (4 * width)) & low(4)) << 32;
+    let mask = low(2) * 0x1_0000_0001;
+    let quarters = (halves & mask) | ((halves >> (2 * width)) & mask) << 16;
     let mask = low(1) * 0x0001_0001_0001_0001;
-    quarters & mask | (quarters >> width & mask) << 8
+    (quarters & mask) | ((quarters >> width) & mask) << 8
 }
 
 pub(super) fn pack(values: &[u8], streams: &mut Streams) {

@@ -137,14 +137,23 @@ fn table(activity: u8, first: u8, steps: [u8; 7]) -> u8 {
     table_at(activity, first, steps, THRESHOLDS)
 }
 
-/// The same with other thresholds.
+/// The same with other thresholds. Written out, since the compiler turns a loop over the levels into no vectors.
 #[inline(always)]
 fn table_at(activity: u8, first: u8, steps: [u8; 7], thresholds: [u8; 7]) -> u8 {
-    let mut table = first;
-    for (step, threshold) in steps.into_iter().zip(thresholds) {
-        table = table.wrapping_add(if activity >= threshold { step } else { 0 });
-    }
-    table
+    first
+        .wrapping_add(step_at(activity, thresholds[0], steps[0]))
+        .wrapping_add(step_at(activity, thresholds[1], steps[1]))
+        .wrapping_add(step_at(activity, thresholds[2], steps[2]))
+        .wrapping_add(step_at(activity, thresholds[3], steps[3]))
+        .wrapping_add(step_at(activity, thresholds[4], steps[4]))
+        .wrapping_add(step_at(activity, thresholds[5], steps[5]))
+        .wrapping_add(step_at(activity, thresholds[6], steps[6]))
+}
+
+/// The step, if the activity reaches the threshold.
+#[inline(always)]
+fn step_at(activity: u8, threshold: u8, step: u8) -> u8 {
+    u8::from(activity >= threshold).wrapping_neg() & step
 }
 
 #[inline(always)]

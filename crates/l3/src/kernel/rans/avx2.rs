@@ -10,7 +10,7 @@ use std::arch::x86_64::{
     _mm256_srli_epi16, _mm256_srli_epi32, _mm256_sub_epi8,
 };
 
-use super::{Coded, ESCAPE, LANES, Phase, Plane, SLOT_BITS, SLOTS, STATE_LOW, lane, last_table};
+use super::{Coded, ESCAPE, LANES, Phase, Plane, SLOT_BITS, SLOTS, STATE_LOW, lane, last_table, unaligned};
 use crate::{
     header::Predictor,
     kernel::predict::{
@@ -111,14 +111,14 @@ unsafe fn step<const WHOLE: bool, const PAIR: usize>(
     // from at most the eighth are read twice.
     unsafe {
         let (first, second) = (states.as_mut_ptr().add(first), states.as_mut_ptr().add(second));
-        let (state0, state1) = (read(first.cast::<u8>()), read(second.cast::<u8>()));
+        let (before0, before1) = (read(first.cast::<u8>()), read(second.cast::<u8>()));
         let (entry0, mut next0) =
-            look_up(entries, state0, _mm256_shuffle_epi8(tables, read(NUMBERS[2 * PAIR].as_ptr())));
+            look_up(entries, before0, _mm256_shuffle_epi8(tables, read(NUMBERS[2 * PAIR].as_ptr())));
         let (entry1, mut next1) =
-            look_up(entries, state1, _mm256_shuffle_epi8(tables, read(NUMBERS[2 * PAIR + 1].as_ptr())));
+            look_up(entries, before1, _mm256_shuffle_epi8(tables, read(NUMBERS[2 * PAIR + 1].as_ptr())));
         if !WHOLE {
-            next0 = _mm256_blendv_epi8(state0, next0, read(active[4 * PAIR + half].as_ptr().cast()));
-            next1 = _mm256_blendv_epi8(state1, next1, read(active[4 * PAIR + 2 + half].as_ptr().cast()));
+            next0 = _mm256_blendv_epi8(before0, next0, read(active[4 * PAIR + half].as_ptr().cast()));
+            next1 = _mm256_blendv_epi8(before1, next1, read(active[4 * PAIR + 2 + half].as_ptr().cast()));
         }
         // No state reaches 2^31, so that they compare as signed numbers.
         let bound = _mm256_set1_epi32(STATE_LOW as i32);
@@ -306,7 +306,7 @@ pub(super) fn decode_narrow(
     // First the predictions and tables of all samples, then the symbols: so nothing but symbols is in the processor's window
     // while it waits for them.
     let sharp = part.predictor == Predictor::Sharp;
-    let mut start = part.start;
+    let mut start = 0;
     for &phase in part.phases {
         // How to predict: 0 and 1 from above, 2 and 3 between neighbors; odd numbers sharply.
         match phase {
@@ -316,14 +316,14 @@ pub(super) fn decode_narrow(
             _ if sharp => prepare::<3>(coded, part, phase, start, rows, tables),
             _ => prepare::<2>(coded, part, phase, start, rows, tables),
         }
-        start += part.counts[phase];
+        start += part.counts[phase].next_multiple_of(LANES);
     }
-    let mut start = part.start;
+    let mut start = 0;
     for &phase in part.phases {
         if !add_symbols(coded, planes, part, phase, start, rows, tables) {
             return false;
         }
-        start += part.counts[phase];
+        start += part.counts[phase].next_multiple_of(LANES);
     }
     true
 }
@@ -347,7 +347,8 @@ fn prepare<const HOW: usize>(
         let (out, near) = rows.current[channel].with_neighbors(phase, &rows.above[channel], count);
         let Neighbors { left, right, top, top_left, top_right } = near;
         let near = [top.as_ptr(), top_left.as_ptr(), top_right.as_ptr(), left.as_ptr(), right.as_ptr()];
-        let tables = &mut tables[channel][start..start + count];
+        let skipped = start + unaligned(&tables[channel]);
+        let tables = &mut tables[channel][skipped..skipped + count];
         for position in (0..count).step_by(32) {
             // SAFETY: all rows have `count` bytes, a multiple of 32; `left` and `right` are read only when there are such (not
             // in phase 0, whose `HOW` is below 2).
@@ -407,6 +408,7 @@ fn add_symbols(
     let mut buffers = [(std::ptr::null_mut(), std::ptr::null()); 4];
     for (channel, buffers) in buffers.iter_mut().enumerate().take(channels) {
         let samples = rows.current[channel].at_mut(phase, padded);
+        let start = start + unaligned(&tables[channel]);
         *buffers = (samples.as_mut_ptr(), tables[channel][start..start + padded].as_ptr());
     }
     for position in (0..count).step_by(LANES) {

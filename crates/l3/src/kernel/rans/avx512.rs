@@ -14,7 +14,9 @@ use std::arch::x86_64::{
     _mm512_storeu_si512, _mm512_sub_epi8, _mm512_sub_epi32, _mm512_ternarylogic_epi32, _pdep_u32, _pdep_u64,
 };
 
-use super::{Coded, EMIT_SHIFT, ESCAPE, LANES, Phase, Plane, SLOT_BITS, SLOTS, STATE_LOW, Source, Stream, last_table};
+use super::{
+    Coded, EMIT_SHIFT, ESCAPE, LANES, Phase, Plane, SLOT_BITS, SLOTS, STATE_LOW, Source, Stream, last_table, unaligned,
+};
 use crate::{
     header::Predictor,
     kernel::predict::{
@@ -157,7 +159,7 @@ pub(super) fn decode_narrow(
     // First the predictions and tables of all samples, then the symbols: so nothing but symbols is in the processor's window
     // while it waits for them.
     let sharp = part.predictor == Predictor::Sharp;
-    let mut start = part.start;
+    let mut start = 0;
     for &phase in part.phases {
         // How to predict: 0 and 1 from above, 2 and 3 between neighbors; odd numbers sharply.
         match phase {
@@ -167,14 +169,14 @@ pub(super) fn decode_narrow(
             _ if sharp => prepare::<3>(coded, part, phase, start, rows, tables),
             _ => prepare::<2>(coded, part, phase, start, rows, tables),
         }
-        start += part.counts[phase];
+        start += part.counts[phase].next_multiple_of(LANES);
     }
-    let mut start = part.start;
+    let mut start = 0;
     for &phase in part.phases {
         if !add_symbols(coded, planes, part, phase, start, rows, tables) {
             return false;
         }
-        start += part.counts[phase];
+        start += part.counts[phase].next_multiple_of(LANES);
     }
     true
 }
@@ -205,7 +207,8 @@ fn prepare<const HOW: usize>(
         let (out, near) = rows.current[channel].with_neighbors(phase, &rows.above[channel], count);
         let Neighbors { left, right, top, top_left, top_right } = near;
         let near = [top.as_ptr(), top_left.as_ptr(), top_right.as_ptr(), left.as_ptr(), right.as_ptr()];
-        let tables = &mut tables[channel][start..start + count];
+        let skipped = start + unaligned(&tables[channel]);
+        let tables = &mut tables[channel][skipped..skipped + count];
         for position in (0..count).step_by(LANES) {
             // SAFETY: all rows have `count` bytes, a multiple of 64; `left` and `right` are read only when there are such (not
             // in phase 0, whose `HOW` is below 2).
@@ -236,6 +239,7 @@ fn add_symbols(
     let mut buffers = [(std::ptr::null_mut(), std::ptr::null()); 4];
     for (channel, buffers) in buffers.iter_mut().enumerate().take(channels) {
         let samples = rows.current[channel].at_mut(phase, padded);
+        let start = start + unaligned(&tables[channel]);
         *buffers = (samples.as_mut_ptr(), tables[channel][start..start + padded].as_ptr());
     }
     for position in (0..count).step_by(LANES) {

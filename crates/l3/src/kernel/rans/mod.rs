@@ -199,3 +199,10 @@ pub(crate) struct Coded<'a> {
 fn last_table(entries: &[u32]) -> u8 {
     (entries.len() / SLOTS - 1).min(255) as u8
 }
+
+/// How many bytes come before the first cache line that is wholly in a buffer.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn unaligned(buffer: &[u8]) -> usize {
+    buffer.as_ptr().align_offset(64).min(63)
+}
