@@ -268,7 +268,7 @@ impl File {
         Ok(Self { bytes, header, level, strip_start: payload, strip: 0, payload })
     }
 
-    /// The rows of the strip to write next, with space for them: no mode makes more of a byte than three.
+    /// The rows of the strip to write next, with space for them: no mode makes more of a byte than four.
     fn next_rows(&mut self) -> Result<Option<Range<usize>>> {
         let start = u64::from(self.strip) * u64::from(self.header.strip_rows);
         let height = u64::from(self.header.shape.height());
@@ -276,7 +276,7 @@ impl File {
             return Ok(None);
         }
         let rows = start as usize..(start + u64::from(self.header.strip_rows)).min(height) as usize;
-        reserve(&mut self.bytes, 3 * rows.len() * self.header.shape.row_bytes() + 1024)?;
+        reserve(&mut self.bytes, 4 * rows.len() * self.header.shape.row_bytes() + 1024)?;
         Ok(Some(rows))
     }
 

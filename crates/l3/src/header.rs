@@ -22,7 +22,7 @@ pub(crate) const MAGIC: [u8; 4] = [0x8A, b'L', b'3', b'\n'];
 /// The first four bytes of the layout that the paper's authors released.
 pub(crate) const MAGIC_RELEASED: [u8; 4] = *b"LLL.";
 /// The version written and read here.
-pub(crate) const VERSION: u8 = 1;
+pub(crate) const VERSION: u8 = 2;
 /// Bytes before the strip table.
 pub(crate) const HEADER_BYTES: usize = 32;
 /// Where the header's checksum stands: it covers everything before it, the strip table and the model.
@@ -305,6 +305,6 @@ mod tests {
     #[test]
     fn constants_are_those_of_the_specification() {
         assert_eq!(MAGIC, [0x8A, 0x4C, 0x33, 0x0A]);
-        assert_eq!((VERSION, HEADER_BYTES, CHECKSUM_OFFSET, STRIP_ENTRY_BYTES, TAIL_BYTES), (1, 32, 28, 8, 64));
+        assert_eq!((VERSION, HEADER_BYTES, CHECKSUM_OFFSET, STRIP_ENTRY_BYTES, TAIL_BYTES), (2, 32, 28, 8, 64));
     }
 }

@@ -30,6 +30,9 @@ const RANK: [usize; 4] = [0, 2, 1, 3];
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Phases<S> {
     samples: Vec<S>,
+    /// Where in that the first phase's space begins: at a multiple of 64 bytes, and so does every phase, so that vectors do not
+    /// lie across cache lines.
+    base: usize,
     /// From the start of one phase to that of the next.
     pitch: usize,
 }
@@ -38,20 +41,35 @@ impl<S: Sample> Phases<S> {
     /// Makes space for a width. Keeps what was allocated; contents are unspecified afterwards.
     pub(crate) fn resize(&mut self, width: usize) -> Result<()> {
         self.pitch = counts(width)[0].next_multiple_of(PAD) + 2 * PAD;
-        resize(&mut self.samples, 4 * self.pitch + PAD)
+        resize(&mut self.samples, 4 * self.pitch + 2 * PAD)?;
+        self.base = self.samples.as_ptr().align_offset(64).min(PAD);
+        Ok(())
+    }
+
+    /// The phases, from the first one's space on.
+    #[inline(always)]
+    fn spaces(&self) -> &[S] {
+        &self.samples[self.base..]
+    }
+
+    /// The same, to write.
+    #[inline(always)]
+    fn spaces_mut(&mut self) -> &mut [S] {
+        &mut self.samples[self.base..]
     }
 
     /// `count` samples of a phase, beginning `shift` samples after (or before) its first.
     #[inline(always)]
     pub(crate) fn at(&self, phase: usize, shift: isize, count: usize) -> &[S] {
         let start = (RANK[phase] * self.pitch + PAD).wrapping_add_signed(shift);
-        &self.samples[start..start + count]
+        &self.spaces()[start..start + count]
     }
 
     /// The same, to write.
     #[inline(always)]
     pub(crate) fn at_mut(&mut self, phase: usize, count: usize) -> &mut [S] {
-        &mut self.samples[RANK[phase] * self.pitch + PAD..][..count]
+        let start = RANK[phase] * self.pitch + PAD;
+        &mut self.spaces_mut()[start..start + count]
     }
 
     /// Where phase 0 begins, and how far it is from each phase to the next in [`ORDER`], for kernels that do without bounds
@@ -59,21 +77,22 @@ impl<S: Sample> Phases<S> {
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(crate) fn start(&self) -> (*const S, usize) {
-        (self.samples[PAD..].as_ptr(), self.pitch)
+        (self.spaces()[PAD..].as_ptr(), self.pitch)
     }
 
     /// The same, to write.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(crate) fn start_mut(&mut self) -> (*mut S, usize) {
-        (self.samples[PAD..].as_mut_ptr(), self.pitch)
+        let pitch = self.pitch;
+        (self.spaces_mut()[PAD..].as_mut_ptr(), pitch)
     }
 
     /// Whether there is space for a width, as [`Phases::resize`] makes it.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(crate) fn has_space(&self, counts: &[usize; 4]) -> bool {
-        self.pitch >= counts[0].next_multiple_of(PAD) + 2 * PAD && self.samples.len() >= 4 * self.pitch + PAD
+        self.pitch >= counts[0].next_multiple_of(PAD) + 2 * PAD && self.spaces().len() >= 4 * self.pitch + PAD
     }
 
     /// `count` samples of a phase to write, and their neighbors, which lie in phases of lower rank and in the row above.
@@ -85,7 +104,7 @@ impl<S: Sample> Phases<S> {
         count: usize,
     ) -> (&'a mut [S], Neighbors<'a, S>) {
         let pitch = self.pitch;
-        let (known, rest) = self.samples.split_at_mut(RANK[phase] * pitch);
+        let (known, rest) = self.spaces_mut().split_at_mut(RANK[phase] * pitch);
         (&mut rest[PAD..PAD + count], Neighbors::of(phase, known, pitch, above, count))
     }
 
@@ -97,7 +116,7 @@ impl<S: Sample> Phases<S> {
         above: &'a Self,
         count: usize,
     ) -> (&'a [S], Neighbors<'a, S>) {
-        (self.at(phase, 0, count), Neighbors::of(phase, &self.samples, self.pitch, above, count))
+        (self.at(phase, 0, count), Neighbors::of(phase, self.spaces(), self.pitch, above, count))
     }
 
     /// Sets the neighbors that a finished phase lacks at the edges of the image: phase 0 repeats its last sample, phases 1
@@ -109,7 +128,8 @@ impl<S: Sample> Phases<S> {
             1 | 2 => (counts[phase], RANK[phase] * self.pitch + counts[phase]),
             _ => (0, 3 * self.pitch - 1),
         };
-        self.samples[PAD + to] = self.samples[PAD + from];
+        let spaces = self.spaces_mut();
+        spaces[PAD + to] = spaces[PAD + from];
     }
 }
 

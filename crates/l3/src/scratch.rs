@@ -158,8 +158,9 @@ impl Deep for u16 {
     fn joined(scratch: &mut Scratch, channels: usize, range: Range<usize>) -> (&mut Rows<Self>, &[Vec<Self>]) {
         let (high, low) = scratch.residuals.split_at(channels);
         for ((joined, high), low) in scratch.joined.iter_mut().zip(high).zip(low) {
-            for index in range.clone() {
-                joined[index] = u16::from_be_bytes([high[index], low[index]]);
+            let (high, low) = (&high[range.clone()], &low[range.clone()]);
+            for ((joined, &high), &low) in joined[range.clone()].iter_mut().zip(high).zip(low) {
+                *joined = u16::from_be_bytes([high, low]);
             }
         }
         (&mut scratch.wide, &scratch.joined)
@@ -172,20 +173,20 @@ impl Deep for u16 {
     fn split(scratch: &mut Scratch, channels: usize, width: usize) {
         let (high, low) = scratch.residuals.split_at_mut(channels);
         for ((joined, high), low) in scratch.joined.iter().zip(high).zip(low) {
-            for index in 0..width {
-                [high[index], low[index]] = joined[index].to_be_bytes();
+            for ((joined, high), low) in joined[..width].iter().zip(&mut high[..width]).zip(&mut low[..width]) {
+                [*high, *low] = joined.to_be_bytes();
             }
         }
     }
 
     fn finish(
-        _level: Proven,
+        level: Proven,
         transform: ColorTransform,
         rows: &Rows<Self>,
         channels: usize,
         width: usize,
         out: &mut [u8],
     ) {
-        finish_row_wide(transform, &rows.current[..channels], width, out);
+        finish_row_wide(level, transform, &rows.current[..channels], width, out);
     }
 }

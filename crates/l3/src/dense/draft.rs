@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// The most tables that the encoder makes: as many as stay in the first cache (see `kernel/notes.md`).
-const TABLES: usize = 10;
+const TABLES: usize = 7;
 /// Bits that a symbol takes in a table, about.
 const SYMBOL_BITS: f64 = 7.0;
 /// A value with a smaller share of its table than one in this many is escaped: a slot of its own would cost more.

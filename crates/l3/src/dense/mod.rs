@@ -16,7 +16,6 @@ use crate::{
         predict,
         rans::{self, LANES, Plane, STATE_LOW},
     },
-    model::LEVELS,
     scratch::{Deep, Scratch},
     strip::{Job, Source as Rows},
 };
@@ -55,7 +54,8 @@ impl Source {
             for (state, bytes) in plane.states.iter_mut().zip(states.as_chunks::<4>().0) {
                 *state = u32::from_le_bytes(*bytes);
             }
-            if let Some(&state) = plane.states.iter().find(|&&state| state < STATE_LOW) {
+            // Only states in this range follow from each other, which kernels rely on when they compare them.
+            if let Some(&state) = plane.states.iter().find(|&&state| state < STATE_LOW || state >> 16 >= STATE_LOW) {
                 return Err(job.error("state of a dense strip", STATE_LOW as usize, state as usize));
             }
             plane.words = job.payload.start + position + STATES_BYTES;
@@ -98,9 +98,7 @@ impl Source {
                 for (channel, tables) in tables[..channels].iter_mut().enumerate() {
                     let numbers = job.model.activity(channels + channel, phase).tables;
                     let high = &scratch.residuals[channel][start..start + count];
-                    for (table, &high) in tables[start..].iter_mut().zip(high) {
-                        *table = numbers[usize::from(high).min(LEVELS - 1)];
-                    }
+                    predict::low_tables(job.level, numbers, high, &mut tables[start..]);
                 }
             }
             let mut start = start;

@@ -1,4 +1,4 @@
-//! Files that this and every later version must read, and, while version 1 is what is written, must write.
+//! Files that this and every later version must read, and, while version 2 is what is written, must write.
 
 use std::path::PathBuf;
 

@@ -1,6 +1,6 @@
 //! One corpus through every level: the same bytes, the same pixels.
 
-use forebay_l3::{DecodeOptions, Decoder, Depth, EncodeOptions, Level, Mode, Pixels, Shape, encode};
+use forebay_l3::{DecodeOptions, Decoder, Depth, EncodeOptions, Level, Mode, Pixels, Predictor, Shape, encode};
 
 use crate::images::{KINDS, make, real, shape};
 
@@ -37,6 +37,31 @@ fn all_levels_give_the_same_bytes_and_pixels() {
                 assert!(bytes == reference, "encoding {shape:?} {mode:?} {level:?}");
                 let mut decoder = Decoder::new(DecodeOptions { level, ..DecodeOptions::default() });
                 assert!(decoder.decode(&bytes).unwrap().data == data, "decoding {shape:?} {mode:?} {level:?}");
+            }
+        }
+    }
+}
+
+/// Every way in which a row can end within a vector, with both predictors.
+#[test]
+fn all_levels_agree_on_every_width() {
+    let available: Vec<Level> = Level::ALL.into_iter().filter(|level| level.is_available()).collect();
+    for width in (1..=36).chain([63, 64, 65, 95, 97, 127, 128, 129, 131, 191, 255, 256, 257, 258, 383, 385, 511, 513]) {
+        for (channels, depth) in (1..=4).flat_map(|channels| [(channels, Depth::Eight), (channels, Depth::Sixteen)]) {
+            let shape = shape(width, 3, channels, depth);
+            let kind = KINDS[width as usize % KINDS.len()];
+            let data = make(kind, shape, u64::from(width));
+            let pixels = Pixels::new(shape, &data).unwrap();
+            for (mode, predictor) in
+                [(Mode::Fast, Predictor::Smooth), (Mode::Fast, Predictor::Sharp), (Mode::Dense, Predictor::Sharp)]
+            {
+                let options = EncodeOptions { predictor: Some(predictor), ..EncodeOptions::new(mode) };
+                let reference = encode(&pixels, &EncodeOptions { level: Level::Scalar, ..options }).unwrap();
+                for &level in &available {
+                    assert!(encode(&pixels, &EncodeOptions { level, ..options }).unwrap() == reference, "{level:?}");
+                    let mut decoder = Decoder::new(DecodeOptions { level, ..DecodeOptions::default() });
+                    assert!(decoder.decode(&reference).unwrap().data == data, "{shape:?} {mode:?} {kind:?} {level:?}");
+                }
             }
         }
     }

@@ -33,6 +33,30 @@ pub(crate) fn finish_row(
 }
 
 /// Writes one row of 16-bit pixels; `out` has exactly `2 * width * planes.len()` bytes.
-pub(crate) fn finish_row_wide(transform: ColorTransform, planes: &[Phases<u16>], width: usize, out: &mut [u8]) {
-    scalar::finish(transform, planes, width, out);
+pub(crate) fn finish_row_wide(
+    level: Proven,
+    transform: ColorTransform,
+    planes: &[Phases<u16>],
+    width: usize,
+    out: &mut [u8],
+) {
+    debug_assert_eq!(out.len(), 2 * width * planes.len(), "a whole row");
+    match (level.level(), planes) {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a `Proven` is made only for instructions that this machine was seen to have, and AVX-512 includes AVX2.
+        (crate::kernel::Level::Avx2 | crate::kernel::Level::Avx512, [first]) => unsafe {
+            avx2::finish1_wide(first, out);
+        },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        (crate::kernel::Level::Avx2 | crate::kernel::Level::Avx512, [first, second, third]) => unsafe {
+            avx2::finish3_wide(transform, [first, second, third], out);
+        },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        (crate::kernel::Level::Avx2 | crate::kernel::Level::Avx512, [first, second, third, fourth]) => unsafe {
+            avx2::finish4_wide(transform, [first, second, third, fourth], out);
+        },
+        _ => scalar::finish(transform, planes, width, out),
+    }
 }

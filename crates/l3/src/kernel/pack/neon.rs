@@ -1,4 +1,4 @@
-//! NEON has no bit gather or scatter: the scalar definition, which works on words of eight values, serves.
+//! NEON has no bit gather or scatter: the scalar definition, which spreads words of eight values by shifts, serves.
 
 use super::{Cursors, Streams, scalar};
 

@@ -31,6 +31,11 @@ pub(super) fn tables<S: Sample>(part: Part<'_>, activities: &[Activity; 4], out:
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
+pub(super) fn low_tables(numbers: [u8; 8], high: &[u8], out: &mut [u8]) {
+    scalar::low_tables(numbers, high, out);
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
 #[inline]
 pub(in crate::kernel) fn load(bytes: &[u8; 64]) -> __m512i {
     // SAFETY: the reference is to 64 readable bytes, and the load needs no alignment.

@@ -1,10 +1,11 @@
 //! Prediction within a row: residuals to samples, samples to residuals, and the activity that chooses an entropy table.
 //!
 //! The AVX2, AVX-512 and NEON files compile the scalar definition for their instructions: it is written so that the compiler
-//! turns each loop into whole vectors, and what it makes was read (see `notes.md`).
+//! turns each loop into whole vectors, and what it makes was read (see `notes.md`). What 8-bit pictures spend their time in is
+//! written by hand.
 
 #[cfg(target_arch = "x86_64")]
-mod avx2;
+pub(super) mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod avx512;
 #[cfg(target_arch = "aarch64")]
@@ -43,7 +44,8 @@ pub(crate) struct Activity {
 }
 
 /// The lowest activity of levels 1 to 7.
-pub(crate) const THRESHOLDS: [u8; 7] = [1, 3, 6, 10, 16, 26, 50];
+// From 16 on they are multiples of four, so that a level can be looked up in two tables of 16.
+pub(crate) const THRESHOLDS: [u8; 7] = [1, 3, 6, 10, 16, 28, 52];
 
 /// The activity assumed for phase 0 of a strip's first row, where nothing is known.
 pub(crate) const ACTIVITY_UNKNOWN: u8 = 20;
@@ -59,6 +61,9 @@ pub(crate) fn decode_narrow(level: Proven, part: Part<'_>, residuals: &[Vec<u8>]
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a `Proven` is made only for instructions that this machine was seen to have.
         crate::kernel::Level::Avx512 => unsafe { avx512::decode_narrow(part, residuals, rows) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a `Proven` is made only for instructions that this machine was seen to have.
+        crate::kernel::Level::Avx2 => unsafe { avx2::decode_narrow(part, residuals, rows) },
         _ => decode(level, part, residuals, rows),
     }
 }
@@ -78,4 +83,9 @@ pub(crate) fn tables<S: Sample>(
     rows: &Rows<S>,
 ) {
     dispatch!(level, tables::<S>(part, activities, out, rows));
+}
+
+/// The table of each low byte of a 16-bit residual: that of its high byte, of which those from 7 on share one.
+pub(crate) fn low_tables(level: Proven, numbers: [u8; 8], high: &[u8], out: &mut [u8]) {
+    dispatch!(level, low_tables(numbers, high, out));
 }

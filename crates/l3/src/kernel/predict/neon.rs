@@ -17,3 +17,8 @@ pub(super) fn encode<S: Sample>(part: Part<'_>, residuals: &mut [Vec<S>], rows: 
 pub(super) fn tables<S: Sample>(part: Part<'_>, activities: &[Activity; 4], out: &mut [Vec<u8>], rows: &Rows<S>) {
     scalar::tables(part, activities, out, rows);
 }
+
+#[target_feature(enable = "neon")]
+pub(super) fn low_tables(numbers: [u8; 8], high: &[u8], out: &mut [u8]) {
+    scalar::low_tables(numbers, high, out);
+}

@@ -134,11 +134,26 @@ fn encode_phase<S: Sample>(part: Part<'_>, phase: usize, residuals: &mut [S], cu
 /// The table of an activity: the sum of the steps between the tables of the levels that it reaches.
 #[inline(always)]
 fn table(activity: u8, first: u8, steps: [u8; 7]) -> u8 {
-    let mut table = first;
-    for (step, threshold) in steps.into_iter().zip(THRESHOLDS) {
-        table = table.wrapping_add(if activity >= threshold { step } else { 0 });
-    }
-    table
+    table_at(activity, first, steps, THRESHOLDS)
+}
+
+/// The same with other thresholds. Written out, since the compiler turns a loop over the levels into no vectors.
+#[inline(always)]
+fn table_at(activity: u8, first: u8, steps: [u8; 7], thresholds: [u8; 7]) -> u8 {
+    first
+        .wrapping_add(step_at(activity, thresholds[0], steps[0]))
+        .wrapping_add(step_at(activity, thresholds[1], steps[1]))
+        .wrapping_add(step_at(activity, thresholds[2], steps[2]))
+        .wrapping_add(step_at(activity, thresholds[3], steps[3]))
+        .wrapping_add(step_at(activity, thresholds[4], steps[4]))
+        .wrapping_add(step_at(activity, thresholds[5], steps[5]))
+        .wrapping_add(step_at(activity, thresholds[6], steps[6]))
+}
+
+/// The step, if the activity reaches the threshold.
+#[inline(always)]
+fn step_at(activity: u8, threshold: u8, step: u8) -> u8 {
+    u8::from(activity >= threshold).wrapping_neg() & step
 }
 
 #[inline(always)]
@@ -150,6 +165,20 @@ pub(super) fn tables<S: Sample>(part: Part<'_>, activities: &[Activity; 4], out:
             tables_of_phase(part, phase, activity, &mut out[start..], current, above);
             start += part.counts[phase];
         }
+    }
+}
+
+/// From the table of each level to that of the next.
+#[inline(always)]
+fn steps(numbers: [u8; 8]) -> [u8; 7] {
+    std::array::from_fn(|level| numbers[level + 1].wrapping_sub(numbers[level]))
+}
+
+#[inline(always)]
+pub(super) fn low_tables(numbers: [u8; 8], high: &[u8], out: &mut [u8]) {
+    let steps = steps(numbers);
+    for (table, &high) in out.iter_mut().zip(high) {
+        *table = table_at(high, numbers[0], steps, [1, 2, 3, 4, 5, 6, 7]);
     }
 }
 
@@ -166,7 +195,7 @@ fn tables_of_phase<S: Sample>(
     let count = padded(counts[phase]);
     let out = &mut out[..count];
     let (base, shift) = (activity.tables[0], activity.shift);
-    let steps: [u8; 7] = std::array::from_fn(|i| activity.tables[i + 1].wrapping_sub(activity.tables[i]));
+    let steps = steps(activity.tables);
     if phase == 0 && first {
         out.fill(table(ACTIVITY_UNKNOWN, base, steps));
         return;

@@ -1,42 +1,64 @@
-//! Interleaved rANS decoding with AVX2: eight vectors of 8 states per plane, the planes in turn.
+//! Interleaved rANS decoding with AVX2: eight vectors of 8 states per plane, the planes in turn, so that the latency of one
+//! plane's table lookups is covered by the others.
 
 use std::arch::x86_64::{
-    __m256i, _mm_cvtsi32_si128, _mm_loadl_epi64, _mm_loadu_si128, _mm256_add_epi32, _mm256_and_si256,
-    _mm256_blendv_epi8, _mm256_castps_si256, _mm256_castsi256_ps, _mm256_cmpeq_epi32, _mm256_cvtepu8_epi32,
-    _mm256_cvtepu16_epi32, _mm256_i32gather_epi32, _mm256_loadu_si256, _mm256_min_epu32, _mm256_movemask_ps,
-    _mm256_mullo_epi32, _mm256_or_si256, _mm256_permute4x64_epi64, _mm256_permutevar8x32_epi32, _mm256_set1_epi32,
-    _mm256_setzero_si256, _mm256_shuffle_ps, _mm256_sll_epi32, _mm256_slli_epi32, _mm256_srl_epi32, _mm256_srli_epi32,
-    _mm256_storeu_si256, _pdep_u32,
+    __m128i, __m256i, _mm_loadu_si128, _mm_shuffle_epi8, _mm256_add_epi8, _mm256_add_epi32, _mm256_adds_epu8,
+    _mm256_and_si256, _mm256_avg_epu8, _mm256_blend_epi16, _mm256_blendv_epi8, _mm256_cmpeq_epi8, _mm256_cmpgt_epi32,
+    _mm256_i32gather_epi32, _mm256_max_epu8, _mm256_min_epu8, _mm256_movemask_epi8, _mm256_mullo_epi32,
+    _mm256_or_si256, _mm256_packs_epi16, _mm256_set_m128i, _mm256_set1_epi8, _mm256_set1_epi32, _mm256_set1_epi64x,
+    _mm256_setzero_si256, _mm256_shuffle_epi8, _mm256_slli_epi16, _mm256_slli_epi32, _mm256_sllv_epi32,
+    _mm256_srli_epi16, _mm256_srli_epi32, _mm256_sub_epi8,
 };
 
-use super::{ESCAPE, LANES, Phase, Plane, SLOT_BITS, SLOTS, lane, last_table};
+use super::{Coded, ESCAPE, LANES, Phase, Plane, SLOT_BITS, SLOTS, STATE_LOW, lane, last_table, unaligned};
+use crate::{
+    header::Predictor,
+    kernel::predict::{
+        Part, THRESHOLDS,
+        avx2::{between, read, top, unzigzag, write},
+    },
+    phases::Neighbors,
+    scratch::Rows,
+};
 
-/// For each mask of lanes that read a word: which of the next words each lane takes.
-static EXPAND: [[u8; 8]; 256] = {
-    let mut table = [[0; 8]; 256];
+/// Bytes that may be loaded for the words of 64 states: one word each, and the rest of the last load.
+const WORDS_BYTES: usize = 2 * LANES + 16;
+
+/// For each mask of eight words that are taken: the byte that each byte of the words takes, or none.
+static EXPAND: [[u8; 16]; 256] = {
+    let mut table = [[0x80; 16]; 256];
     let mut mask = 0;
     while mask < 256 {
-        let (mut lane, mut taken) = (0, 0);
-        while lane < 8 {
-            if mask >> lane & 1 == 1 {
-                table[mask][lane] = taken;
-                taken += 1;
+        let (mut word, mut taken) = (0, 0);
+        while word < 8 {
+            if mask >> word & 1 == 1 {
+                table[mask][2 * word] = taken;
+                table[mask][2 * word + 1] = taken + 1;
+                taken += 2;
             }
-            lane += 1;
+            word += 1;
         }
         mask += 1;
     }
     table
 };
 
-/// One step of 8 states: the entries, and the states that follow, not yet refilled. `numbers` are table numbers.
+/// For each of four symbols: brings its table, in a byte of each lane, to the second byte, with zeros around.
+static NUMBERS: [[u8; 32]; 4] = {
+    let mut table = [[0x80; 32]; 4];
+    let mut at = 0;
+    while at < 32 {
+        table[at % 4][at / 4 * 4 + 1] = (at % 16) as u8;
+        at += 1;
+    }
+    table
+};
+
+/// The entries of 8 states, and the states that follow, not yet refilled. `numbers` are table numbers times [`SLOTS`].
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 #[inline]
 fn look_up(entries: &[u32], states: __m256i, numbers: __m256i) -> (__m256i, __m256i) {
-    let slots = _mm256_and_si256(states, _mm256_set1_epi32(SLOTS as i32 - 1));
-    let last = _mm256_set1_epi32(i32::from(last_table(entries)));
-    let numbers = _mm256_min_epu32(numbers, last);
-    let index = _mm256_or_si256(_mm256_slli_epi32::<{ SLOT_BITS as i32 }>(numbers), slots);
+    let index = _mm256_or_si256(numbers, _mm256_and_si256(states, _mm256_set1_epi32(SLOTS as i32 - 1)));
     // SAFETY: tables were clamped to the last, and a slot is below a table's length, so all indices are within `entries`.
     let entry = unsafe { _mm256_i32gather_epi32::<4>(entries.as_ptr().cast(), index) };
     let frequency = _mm256_and_si256(_mm256_srli_epi32::<8>(entry), _mm256_set1_epi32(0xFFF));
@@ -44,56 +66,24 @@ fn look_up(entries: &[u32], states: __m256i, numbers: __m256i) -> (__m256i, __m2
     (entry, _mm256_add_epi32(product, _mm256_srli_epi32::<20>(entry)))
 }
 
-/// The words from `offset`, at most 16, at the lanes of a mask.
+/// Eight words, those of the mask from `words` one after the other, the others 0.
+///
+/// # Safety
+/// 16 bytes must be readable.
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 #[inline]
-fn expand(words: &[u8; 32], offset: usize, mask: u32) -> __m256i {
-    debug_assert!(offset <= 16, "within the words");
-    // SAFETY: `offset` is made to be at most 16, so 16 bytes follow it; the other reference is to 8 bytes; the loads need no
-    // alignment.
-    let (words, order) = unsafe {
-        (
-            _mm_loadu_si128(words.as_ptr().add(offset.min(16)).cast()),
-            _mm_loadl_epi64(EXPAND[mask as usize & 0xFF].as_ptr().cast()),
-        )
-    };
-    _mm256_permutevar8x32_epi32(_mm256_cvtepu16_epi32(words), _mm256_cvtepu8_epi32(order))
+unsafe fn expand(words: *const u8, mask: u32) -> __m128i {
+    // SAFETY: the caller's promise; the table has 16 bytes for each mask; the loads need no alignment.
+    unsafe {
+        let order = _mm_loadu_si128(EXPAND[mask as usize & 0xFF].as_ptr().cast());
+        _mm_shuffle_epi8(_mm_loadu_si128(words.cast()), order)
+    }
 }
 
-/// Gives each of twice 8 states below the bound a word, the first and second eight in turn; returns the bytes read.
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-#[inline]
-fn refill(next: [__m256i; 2], words: &[u8; 32], active: [__m256i; 2]) -> ([__m256i; 2], usize) {
-    // Below 2^16: nothing in the upper half.
-    let zero = _mm256_setzero_si256();
-    let low = [
-        _mm256_and_si256(_mm256_cmpeq_epi32(_mm256_srli_epi32::<16>(next[0]), zero), active[0]),
-        _mm256_and_si256(_mm256_cmpeq_epi32(_mm256_srli_epi32::<16>(next[1]), zero), active[1]),
-    ];
-    let masks = [
-        _mm256_movemask_ps(_mm256_castsi256_ps(low[0])) as u32,
-        _mm256_movemask_ps(_mm256_castsi256_ps(low[1])) as u32,
-    ];
-    let mask = _pdep_u32(masks[0], 0x5555) | _pdep_u32(masks[1], 0xAAAA);
-    // The first eight positions take the first words; the other eight begin where those end.
-    let split = (mask & 0xFF).count_ones() as usize;
-    let (first, last) = (expand(words, 0, mask & 0xFF), expand(words, 2 * split, mask >> 8 & 0xFF));
-    let (first, last) = (_mm256_castsi256_ps(first), _mm256_castsi256_ps(last));
-    // Positions alternate between the two vectors: even ones are the first's.
-    let even = _mm256_castps_si256(_mm256_shuffle_ps::<0x88>(first, last));
-    let odd = _mm256_castps_si256(_mm256_shuffle_ps::<0xDD>(first, last));
-    let fresh = [_mm256_permute4x64_epi64::<0xD8>(even), _mm256_permute4x64_epi64::<0xD8>(odd)];
-    let refilled = [
-        _mm256_or_si256(_mm256_slli_epi32::<16>(next[0]), fresh[0]),
-        _mm256_or_si256(_mm256_slli_epi32::<16>(next[1]), fresh[1]),
-    ];
-    let next = [_mm256_blendv_epi8(next[0], refilled[0], low[0]), _mm256_blendv_epi8(next[1], refilled[1], low[1])];
-    (next, mask.count_ones() as usize * 2)
-}
+/// Which states take part in reading fewer than 64 symbols: all ones for each.
+type Active = [[i32; 8]; 8];
 
-/// For each state, all ones if it takes part in reading `count` symbols.
-#[inline(always)]
-fn activity(count: usize) -> [[i32; 8]; 8] {
+fn activity(count: usize) -> Active {
     let mut active = [[0; 8]; 8];
     for index in 0..count.min(LANES) {
         active[lane(index) / 8][lane(index) % 8] = -1;
@@ -101,84 +91,378 @@ fn activity(count: usize) -> [[i32; 8]; 8] {
     active
 }
 
+/// One step of twice 8 states, those from `8 * half` of the vectors `2 * PAIR` and `2 * PAIR + 1`, whose words come in turn.
+/// Returns their entries and the bytes of words that were taken.
+///
+/// # Safety
+/// 48 bytes must be readable from `words`.
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 #[inline]
-fn load(words: &[i32; 8]) -> __m256i {
-    // SAFETY: the reference is to 32 readable bytes, and the load needs no alignment.
-    unsafe { _mm256_loadu_si256(words.as_ptr().cast()) }
+unsafe fn step<const WHOLE: bool, const PAIR: usize>(
+    entries: &[u32],
+    states: &mut [u32; LANES],
+    half: usize,
+    tables: __m256i,
+    words: *const u8,
+    active: &Active,
+) -> ([__m256i; 2], usize) {
+    let (first, second) = (32 * PAIR + 8 * half, 32 * PAIR + 16 + 8 * half);
+    // SAFETY: two times 8 states are readable and writable, `first` and `second` being at most 40 and 56; of the words, 16 bytes
+    // from at most the eighth are read twice.
+    unsafe {
+        let (first, second) = (states.as_mut_ptr().add(first), states.as_mut_ptr().add(second));
+        let (before0, before1) = (read(first.cast::<u8>()), read(second.cast::<u8>()));
+        let (entry0, mut next0) =
+            look_up(entries, before0, _mm256_shuffle_epi8(tables, read(NUMBERS[2 * PAIR].as_ptr())));
+        let (entry1, mut next1) =
+            look_up(entries, before1, _mm256_shuffle_epi8(tables, read(NUMBERS[2 * PAIR + 1].as_ptr())));
+        if !WHOLE {
+            next0 = _mm256_blendv_epi8(before0, next0, read(active[4 * PAIR + half].as_ptr().cast()));
+            next1 = _mm256_blendv_epi8(before1, next1, read(active[4 * PAIR + 2 + half].as_ptr().cast()));
+        }
+        // No state reaches 2^31, so that they compare as signed numbers.
+        let bound = _mm256_set1_epi32(STATE_LOW as i32);
+        let (low0, low1) = (_mm256_cmpgt_epi32(bound, next0), _mm256_cmpgt_epi32(bound, next1));
+        // In the lower half of each lane what the first takes, above it the second: eight bits for each half of the vector.
+        let zero = _mm256_setzero_si256();
+        let low = _mm256_packs_epi16(_mm256_blend_epi16::<0xAA>(low0, low1), zero);
+        let mask = _mm256_movemask_epi8(low).cast_unsigned();
+        let (front, back) = (mask & 0xFF, mask >> 16);
+        let middle = 2 * front.count_ones() as usize;
+        let fresh = _mm256_set_m128i(expand(words.add(middle), back), expand(words, front));
+        let sixteen = _mm256_set1_epi32(16);
+        let next0 = _mm256_or_si256(
+            _mm256_sllv_epi32(next0, _mm256_and_si256(low0, sixteen)),
+            _mm256_blend_epi16::<0xAA>(fresh, zero),
+        );
+        let next1 =
+            _mm256_or_si256(_mm256_sllv_epi32(next1, _mm256_and_si256(low1, sixteen)), _mm256_srli_epi32::<16>(fresh));
+        write(first.cast::<u8>(), next0);
+        write(second.cast::<u8>(), next1);
+        ([entry0, entry1], middle + 2 * back.count_ones() as usize)
+    }
 }
 
-/// Reads the symbols of 64 states. `None` if the words leave the file.
+/// Reads the symbols of 64 states; `tables` are their tables, times four and at most the last. Returns them and the bytes of
+/// words that were taken.
+///
+/// # Safety
+/// [`WORDS_BYTES`] must be readable from `words`.
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[inline]
+unsafe fn symbols_from<const WHOLE: bool>(
+    entries: &[u32],
+    states: &mut [u32; LANES],
+    tables: [__m256i; 2],
+    words: *const u8,
+    active: &Active,
+) -> ([__m256i; 2], usize) {
+    // SAFETY: the caller's promise: each step takes at most 32 bytes.
+    unsafe {
+        let (front0, a) = step::<WHOLE, 0>(entries, states, 0, tables[0], words, active);
+        let words = words.add(a);
+        let (front1, b) = step::<WHOLE, 0>(entries, states, 1, tables[1], words, active);
+        let words = words.add(b);
+        let (back0, c) = step::<WHOLE, 1>(entries, states, 0, tables[0], words, active);
+        let words = words.add(c);
+        let (back1, d) = step::<WHOLE, 1>(entries, states, 1, tables[1], words, active);
+        ([join(front0, back0), join(front1, back1)], a + b + c + d)
+    }
+}
+
+/// The low bytes of four vectors of entries, side by side.
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[inline]
+fn join(front: [__m256i; 2], back: [__m256i; 2]) -> __m256i {
+    let even = _mm256_blend_epi16::<0xAA>(front[0], _mm256_slli_epi32::<16>(back[0]));
+    let odd = _mm256_blend_epi16::<0xAA>(_mm256_slli_epi32::<8>(front[1]), _mm256_slli_epi32::<24>(back[1]));
+    _mm256_or_si256(_mm256_and_si256(even, _mm256_set1_epi32(0x00FF_00FF)), odd)
+}
+
+/// Reads the values of `count` states, at most 64; `tables` are table numbers times four. `None` if a stream leaves the file.
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 #[inline]
 fn symbols(
     entries: &[u32],
     data: &[u8],
     plane: &mut Plane,
-    tables: &[u8; LANES],
-    values: &mut [u8; LANES],
-    active: &[[i32; 8]; 8],
-) -> Option<()> {
-    // Lane `j` of the two halves holds symbols `4 j` to `4 j + 3`.
-    let mut out = [_mm256_setzero_si256(); 2];
-    for step in 0..4 {
-        let (pair, half) = (step / 2, step % 2);
-        // SAFETY: 32 bytes of the tables are readable, and the load needs no alignment.
-        let numbers = unsafe { _mm256_loadu_si256(tables.as_ptr().add(32 * half).cast()) };
-        let groups = [4 * pair + half, 4 * pair + 2 + half];
-        let zero = _mm256_setzero_si256();
-        let (mut states, mut next) = ([zero; 2], [zero; 2]);
-        for which in 0..2 {
-            let shift = _mm_cvtsi32_si128(8 * (2 * pair + which) as i32);
-            let numbers = _mm256_and_si256(_mm256_srl_epi32(numbers, shift), _mm256_set1_epi32(0xFF));
-            // SAFETY: 8 states are 32 readable bytes, and the load needs no alignment.
-            states[which] = unsafe { _mm256_loadu_si256(plane.states.as_ptr().add(8 * groups[which]).cast()) };
-            let entry;
-            (entry, next[which]) = look_up(entries, states[which], numbers);
-            let symbol = _mm256_and_si256(entry, _mm256_set1_epi32(0xFF));
-            out[half] = _mm256_or_si256(out[half], _mm256_sll_epi32(symbol, shift));
+    tables: [__m256i; 2],
+    count: usize,
+    active: &Active,
+) -> Option<[__m256i; 2]> {
+    let last = _mm256_set1_epi8((4 * last_table(entries).min(63)).cast_signed());
+    let tables = [_mm256_min_epu8(tables[0], last), _mm256_min_epu8(tables[1], last)];
+    let (values, taken) = if plane.words + WORDS_BYTES > data.len() {
+        at_the_end(entries, data, plane, tables, count, active)?
+    } else {
+        // SAFETY: as many bytes as are needed are there.
+        unsafe {
+            let words = data.as_ptr().add(plane.words);
+            if count >= LANES {
+                symbols_from::<true>(entries, &mut plane.states, tables, words, active)
+            } else {
+                symbols_from::<false>(entries, &mut plane.states, tables, words, active)
+            }
         }
-        let active = [load(&active[groups[0]]), load(&active[groups[1]])];
-        let words = data.get(plane.words..)?.first_chunk::<32>()?;
-        let (next, read) = refill(next, words, active);
-        plane.words += read;
-        for which in 0..2 {
-            let next = _mm256_blendv_epi8(states[which], next[which], active[which]);
-            // SAFETY: 8 states are 32 writable bytes, and the store needs no alignment.
-            unsafe { _mm256_storeu_si256(plane.states.as_mut_ptr().add(8 * groups[which]).cast(), next) };
+    };
+    plane.words += taken;
+    let all = _mm256_set1_epi8(ESCAPE.cast_signed());
+    let masks = [
+        _mm256_movemask_epi8(_mm256_cmpeq_epi8(values[0], all)).cast_unsigned(),
+        _mm256_movemask_epi8(_mm256_cmpeq_epi8(values[1], all)).cast_unsigned(),
+    ];
+    let escaped = u64::from(masks[0]) | u64::from(masks[1]) << 32;
+    let escaped = if count >= LANES { escaped } else { escaped & ((1 << count) - 1) };
+    if escaped == 0 { Some(values) } else { with_escaped(data, plane, values, escaped) }
+}
+
+/// The same near the end of the file, where whole vectors cannot be loaded.
+#[cold]
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+fn at_the_end(
+    entries: &[u32],
+    data: &[u8],
+    plane: &mut Plane,
+    tables: [__m256i; 2],
+    count: usize,
+    active: &Active,
+) -> Option<([__m256i; 2], usize)> {
+    let rest = data.get(plane.words..)?;
+    let mut words = [0; WORDS_BYTES];
+    let available = rest.len().min(WORDS_BYTES);
+    words[..available].copy_from_slice(&rest[..available]);
+    // SAFETY: the array has all bytes that are needed.
+    let (values, taken) = unsafe {
+        if count >= LANES {
+            symbols_from::<true>(entries, &mut plane.states, tables, words.as_ptr(), active)
+        } else {
+            symbols_from::<false>(entries, &mut plane.states, tables, words.as_ptr(), active)
         }
+    };
+    (taken <= available).then_some((values, taken))
+}
+
+/// Puts escaped values in their places.
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[inline]
+fn with_escaped(data: &[u8], plane: &mut Plane, values: [__m256i; 2], mut escaped: u64) -> Option<[__m256i; 2]> {
+    let mut bytes = [0u8; LANES];
+    let from = data.get(plane.escapes..plane.escapes + escaped.count_ones() as usize)?;
+    plane.escapes += from.len();
+    // SAFETY: the array has 64 bytes.
+    unsafe {
+        write(bytes.as_mut_ptr(), values[0]);
+        write(bytes.as_mut_ptr().add(32), values[1]);
     }
-    for (half, out) in out.into_iter().enumerate() {
-        // SAFETY: 32 bytes of the values are writable, and the store needs no alignment.
-        unsafe { _mm256_storeu_si256(values.as_mut_ptr().add(32 * half).cast(), out) };
+    for &value in from {
+        bytes[escaped.trailing_zeros() as usize & 63] = value;
+        escaped &= escaped - 1;
     }
-    Some(())
+    // SAFETY: as above.
+    unsafe { Some([read(bytes.as_ptr()), read(bytes.as_ptr().add(32))]) }
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 pub(super) fn decode(entries: &[u32], data: &[u8], planes: &mut [Plane], phase: Phase<'_>) -> bool {
     let Phase { tables, values, start, count } = phase;
-    let (whole, last) = (activity(LANES), activity(count % LANES));
+    let active = activity(count % LANES);
     for position in (0..count).step_by(LANES) {
-        let active = if count - position >= LANES { &whole } else { &last };
         for ((plane, tables), values) in planes.iter_mut().zip(tables).zip(values.iter_mut()) {
             let (Some(tables), Some(values)) = (
-                tables.get(start + position..).and_then(<[u8]>::first_chunk),
-                values.get_mut(start + position..).and_then(<[u8]>::first_chunk_mut),
+                tables.get(start + position..).and_then(<[u8]>::first_chunk::<LANES>),
+                values.get_mut(start + position..).and_then(<[u8]>::first_chunk_mut::<LANES>),
             ) else {
                 return false;
             };
-            if symbols(entries, data, plane, tables, values, active).is_none() {
-                return false;
+            // SAFETY: the references are to 64 readable and writable bytes.
+            unsafe {
+                let tables = [four_times(read(tables.as_ptr())), four_times(read(tables.as_ptr().add(32)))];
+                let Some(symbols) = symbols(entries, data, plane, tables, count - position, &active) else {
+                    return false;
+                };
+                write(values.as_mut_ptr(), symbols[0]);
+                write(values.as_mut_ptr().add(32), symbols[1]);
             }
         }
     }
-    for (plane, values) in planes.iter_mut().zip(values) {
-        for value in values[start..start + count].iter_mut().filter(|value| **value == ESCAPE) {
-            let Some(&escaped) = data.get(plane.escapes) else { return false };
-            *value = escaped;
-            plane.escapes += 1;
+    true
+}
+
+/// Four times each byte, which is below 64.
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[inline]
+fn four_times(bytes: __m256i) -> __m256i {
+    _mm256_and_si256(_mm256_slli_epi16::<2>(bytes), _mm256_set1_epi8(-4))
+}
+
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+pub(super) fn decode_narrow(
+    coded: Coded<'_>,
+    planes: &mut [Plane],
+    part: Part<'_>,
+    rows: &mut Rows<u8>,
+    tables: &mut [Vec<u8>],
+) -> bool {
+    // First the predictions and tables of all samples, then the symbols: so nothing but symbols is in the processor's window
+    // while it waits for them.
+    let sharp = part.predictor == Predictor::Sharp;
+    let mut start = 0;
+    for &phase in part.phases {
+        // How to predict: 0 and 1 from above, 2 and 3 between neighbors; odd numbers sharply.
+        match phase {
+            0 if sharp => prepare::<1>(coded, part, phase, start, rows, tables),
+            0 => prepare::<0>(coded, part, phase, start, rows, tables),
+            2 => prepare::<3>(coded, part, phase, start, rows, tables),
+            _ if sharp => prepare::<3>(coded, part, phase, start, rows, tables),
+            _ => prepare::<2>(coded, part, phase, start, rows, tables),
         }
+        start += part.counts[phase].next_multiple_of(LANES);
+    }
+    let mut start = 0;
+    for &phase in part.phases {
+        if !add_symbols(coded, planes, part, phase, start, rows, tables) {
+            return false;
+        }
+        start += part.counts[phase].next_multiple_of(LANES);
     }
     true
+}
+
+/// Puts the predictions of a phase where its samples will be, and four times the tables of its symbols into `tables`, from
+/// `start`.
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[inline]
+fn prepare<const HOW: usize>(
+    coded: Coded<'_>,
+    part: Part<'_>,
+    phase: usize,
+    start: usize,
+    rows: &mut Rows<u8>,
+    tables: &mut [Vec<u8>],
+) {
+    let count = part.counts[phase].next_multiple_of(32);
+    for channel in 0..part.channels {
+        let numbers = u64::from_le_bytes(coded.activities[channel].tables);
+        let by_level = four_times(_mm256_set1_epi64x(numbers.cast_signed()));
+        let (out, near) = rows.current[channel].with_neighbors(phase, &rows.above[channel], count);
+        let Neighbors { left, right, top, top_left, top_right } = near;
+        let near = [top.as_ptr(), top_left.as_ptr(), top_right.as_ptr(), left.as_ptr(), right.as_ptr()];
+        let skipped = start + unaligned(&tables[channel]);
+        let tables = &mut tables[channel][skipped..skipped + count];
+        for position in (0..count).step_by(32) {
+            // SAFETY: all rows have `count` bytes, a multiple of 32; `left` and `right` are read only when there are such (not
+            // in phase 0, whose `HOW` is below 2).
+            unsafe {
+                let (prediction, activity) = predict::<HOW>(&near, position);
+                write(tables.as_mut_ptr().add(position), _mm256_shuffle_epi8(by_level, level(activity)));
+                write(out.as_mut_ptr().add(position), prediction);
+            }
+        }
+    }
+}
+
+/// The level of each activity.
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[inline]
+fn level(activity: __m256i) -> __m256i {
+    // SAFETY: the tables have 32 bytes.
+    let (fine, coarse) = unsafe { (read(FINE.as_ptr()), read(COARSE.as_ptr())) };
+    let below_16 = _mm256_min_epu8(activity, _mm256_set1_epi8(15));
+    let quarter = _mm256_srli_epi16::<2>(_mm256_min_epu8(activity, _mm256_set1_epi8(63)));
+    let quarter = _mm256_and_si256(quarter, _mm256_set1_epi8(15));
+    _mm256_max_epu8(_mm256_shuffle_epi8(fine, below_16), _mm256_shuffle_epi8(coarse, quarter))
+}
+
+/// The levels of activities 0 to 15, twice.
+static FINE: [u8; 32] = levels(1);
+/// The levels of activities 0, 4, … 60, twice: what they are up to 15 is below that of every activity in between.
+static COARSE: [u8; 32] = levels(4);
+
+const fn levels(step: usize) -> [u8; 32] {
+    let mut levels = [0; 32];
+    let mut at = 0;
+    while at < 32 {
+        while levels[at] < 7 && at % 16 * step >= THRESHOLDS[levels[at] as usize] as usize {
+            levels[at] += 1;
+        }
+        at += 1;
+    }
+    levels
+}
+
+/// Reads the symbols of a phase and adds them to the predictions.
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[inline]
+fn add_symbols(
+    coded: Coded<'_>,
+    planes: &mut [Plane],
+    part: Part<'_>,
+    phase: usize,
+    start: usize,
+    rows: &mut Rows<u8>,
+    tables: &[Vec<u8>],
+) -> bool {
+    let (count, padded) = (part.counts[phase], part.counts[phase].next_multiple_of(LANES));
+    let channels = part.channels.min(planes.len());
+    let active = activity(count % LANES);
+    let mut buffers = [(std::ptr::null_mut(), std::ptr::null()); 4];
+    for (channel, buffers) in buffers.iter_mut().enumerate().take(channels) {
+        let samples = rows.current[channel].at_mut(phase, padded);
+        let start = start + unaligned(&tables[channel]);
+        *buffers = (samples.as_mut_ptr(), tables[channel][start..start + padded].as_ptr());
+    }
+    for position in (0..count).step_by(LANES) {
+        for (&(samples, tables), plane) in buffers.iter().zip(&mut planes[..channels]) {
+            // SAFETY: both buffers have the count rounded up to 64.
+            unsafe {
+                let (samples, tables) = (samples.add(position), tables.add(position));
+                let tables = [read(tables), read(tables.add(32))];
+                let Some(symbols) = symbols(coded.entries, coded.data, plane, tables, count - position, &active) else {
+                    return false;
+                };
+                write(samples, _mm256_add_epi8(read(samples), unzigzag(symbols[0])));
+                let samples = samples.add(32);
+                write(samples, _mm256_add_epi8(read(samples), unzigzag(symbols[1])));
+            }
+        }
+    }
+    for current in &mut rows.current[..channels] {
+        current.extend(phase, part.counts);
+    }
+    true
+}
+
+/// The predictions and activities of 32 samples, given the rows above, above to the left and right, left and right.
+///
+/// # Safety
+/// From `position`, 32 bytes of each row must be readable; those to the left and right only if `HOW` is 2 or 3.
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[inline]
+unsafe fn predict<const HOW: usize>(near: &[*const u8; 5], position: usize) -> (__m256i, __m256i) {
+    // SAFETY: the caller's promise.
+    let (here, top_left, top_right) =
+        unsafe { (read(near[0].add(position)), read(near[1].add(position)), read(near[2].add(position))) };
+    if HOW < 2 {
+        let activity = _mm256_adds_epu8(distance(here, top_left), distance(here, top_right));
+        let prediction =
+            if HOW == 1 { top::<true>(top_left, here, top_right) } else { top::<false>(top_left, here, top_right) };
+        return (prediction, activity);
+    }
+    // SAFETY: the caller's promise.
+    let (left, right) = unsafe { (read(near[3].add(position)), read(near[4].add(position))) };
+    let (middle, middle_above) = (_mm256_avg_epu8(left, right), _mm256_avg_epu8(top_left, top_right));
+    let activity = _mm256_avg_epu8(distance(left, right), distance(middle, middle_above));
+    let activity = _mm256_adds_epu8(activity, distance(here, middle_above));
+    let prediction = if HOW == 3 {
+        between::<true>(middle, here, middle_above)
+    } else {
+        between::<false>(middle, here, middle_above)
+    };
+    (prediction, activity)
+}
+
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[inline]
+fn distance(a: __m256i, b: __m256i) -> __m256i {
+    _mm256_sub_epi8(_mm256_max_epu8(a, b), _mm256_min_epu8(a, b))
 }

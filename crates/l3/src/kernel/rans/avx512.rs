@@ -10,11 +10,13 @@ use std::arch::x86_64::{
     _mm512_mask_sub_epi32, _mm512_maskz_compress_epi8, _mm512_maskz_compress_epi16, _mm512_maskz_expand_epi16,
     _mm512_maskz_loadu_epi8, _mm512_max_epu8, _mm512_min_epu8, _mm512_movepi32_mask, _mm512_mullo_epi32,
     _mm512_or_si512, _mm512_permutexvar_epi8, _mm512_set1_epi8, _mm512_set1_epi32, _mm512_set1_epi64,
-    _mm512_setzero_si512, _mm512_slli_epi32, _mm512_srli_epi32, _mm512_storeu_si512, _mm512_sub_epi8, _mm512_sub_epi32,
-    _mm512_ternarylogic_epi32, _pdep_u32, _pdep_u64,
+    _mm512_setzero_si512, _mm512_shuffle_epi8, _mm512_slli_epi16, _mm512_slli_epi32, _mm512_srli_epi32,
+    _mm512_storeu_si512, _mm512_sub_epi8, _mm512_sub_epi32, _mm512_ternarylogic_epi32, _pdep_u32, _pdep_u64,
 };
 
-use super::{Coded, ESCAPE, LANES, Phase, Plane, SLOT_BITS, SLOTS, STATE_LOW, Source, Stream, last_table};
+use super::{
+    Coded, EMIT_SHIFT, ESCAPE, LANES, Phase, Plane, SLOT_BITS, SLOTS, STATE_LOW, Source, Stream, last_table, unaligned,
+};
 use crate::{
     header::Predictor,
     kernel::predict::{
@@ -25,7 +27,18 @@ use crate::{
     scratch::Rows,
 };
 
-/// Reads `count` symbols, at most 64, with the tables in the bytes of `tables`. `None` if a stream leaves the file.
+/// For each of four symbols: brings its table, in a byte of each lane, to the second byte, with zeros around.
+static NUMBERS: [[u8; 64]; 4] = {
+    let mut table = [[0x80; 64]; 4];
+    let mut at = 0;
+    while at < 64 {
+        table[at % 4][at / 4 * 4 + 1] = (at % 16) as u8;
+        at += 1;
+    }
+    table
+};
+
+/// Reads `count` symbols, at most 64; the bytes of `tables` are four times their tables. `None` if a stream leaves the file.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
 #[inline]
 fn symbols<const WHOLE: bool>(
@@ -35,24 +48,17 @@ fn symbols<const WHOLE: bool>(
     tables: __m512i,
     count: usize,
 ) -> Option<__m512i> {
-    let tables = _mm512_min_epu8(tables, _mm512_set1_epi8(last_table(entries) as i8));
+    let tables = _mm512_min_epu8(tables, _mm512_set1_epi8((4 * last_table(entries).min(63)).cast_signed()));
     let slots = _mm512_set1_epi32((SLOTS - 1) as i32);
-    let numbers = _mm512_set1_epi32(0xFF << SLOT_BITS);
-    // Table numbers of each vector, shifted to where they are in an index.
-    let numbers = [
-        _mm512_and_si512(_mm512_slli_epi32::<SLOT_BITS>(tables), numbers),
-        _mm512_and_si512(_mm512_slli_epi32::<{ SLOT_BITS - 8 }>(tables), numbers),
-        _mm512_and_si512(_mm512_srli_epi32::<{ 16 - SLOT_BITS }>(tables), numbers),
-        _mm512_and_si512(_mm512_srli_epi32::<{ 24 - SLOT_BITS }>(tables), numbers),
-    ];
     let zero = _mm512_setzero_si512();
     let (mut entry, mut next, mut states) = ([zero; 4], [zero; 4], [zero; 4]);
     let (mut low, mut active) = ([0u16; 4], [u16::MAX; 4]);
     for k in 0..4 {
         // SAFETY: 16 states are 64 readable bytes, and the load needs no alignment.
         states[k] = unsafe { _mm512_loadu_si512(plane.states.as_ptr().add(16 * k).cast()) };
+        let numbers = _mm512_shuffle_epi8(tables, load(&NUMBERS[k]));
         // `(states & slots) | numbers`.
-        let index = _mm512_ternarylogic_epi32::<0xF8>(numbers[k], states[k], slots);
+        let index = _mm512_ternarylogic_epi32::<0xF8>(numbers, states[k], slots);
         // SAFETY: tables were clamped to the last, and a slot is below a table's length, so all indices are within `entries`.
         entry[k] = unsafe { _mm512_i32gather_epi32::<4>(index, entries.as_ptr().cast()) };
         let frequency = _mm512_and_si512(_mm512_srli_epi32::<8>(entry[k]), _mm512_set1_epi32(0xFFF));
@@ -133,7 +139,8 @@ pub(super) fn decode(entries: &[u32], data: &[u8], planes: &mut [Plane], phase: 
                 return false;
             };
             let left = count - position;
-            let Some(symbols) = symbols_of(entries, data, plane, load(tables), left) else { return false };
+            let tables = four_times(load(tables));
+            let Some(symbols) = symbols_of(entries, data, plane, tables, left) else { return false };
             // SAFETY: the reference is to 64 writable bytes.
             unsafe { write(values.as_mut_ptr(), symbols) };
         }
@@ -152,7 +159,7 @@ pub(super) fn decode_narrow(
     // First the predictions and tables of all samples, then the symbols: so nothing but symbols is in the processor's window
     // while it waits for them.
     let sharp = part.predictor == Predictor::Sharp;
-    let mut start = part.start;
+    let mut start = 0;
     for &phase in part.phases {
         // How to predict: 0 and 1 from above, 2 and 3 between neighbors; odd numbers sharply.
         match phase {
@@ -162,19 +169,27 @@ pub(super) fn decode_narrow(
             _ if sharp => prepare::<3>(coded, part, phase, start, rows, tables),
             _ => prepare::<2>(coded, part, phase, start, rows, tables),
         }
-        start += part.counts[phase];
+        start += part.counts[phase].next_multiple_of(LANES);
     }
-    let mut start = part.start;
+    let mut start = 0;
     for &phase in part.phases {
         if !add_symbols(coded, planes, part, phase, start, rows, tables) {
             return false;
         }
-        start += part.counts[phase];
+        start += part.counts[phase].next_multiple_of(LANES);
     }
     true
 }
 
-/// Puts the predictions of a phase where its samples will be, and the tables of its symbols into `tables`, from `start`.
+/// Four times each byte, which is below 64.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[inline]
+fn four_times(bytes: __m512i) -> __m512i {
+    _mm512_and_si512(_mm512_slli_epi16::<2>(bytes), _mm512_set1_epi8(-4))
+}
+
+/// Puts the predictions of a phase where its samples will be, and four times the tables of its symbols into `tables`, from
+/// `start`.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
 #[inline]
 fn prepare<const HOW: usize>(
@@ -188,11 +203,12 @@ fn prepare<const HOW: usize>(
     let count = part.counts[phase].next_multiple_of(LANES);
     for channel in 0..part.channels {
         let numbers = u64::from_le_bytes(coded.activities[channel].tables).cast_signed();
-        let by_activity = _mm512_permutexvar_epi8(load(&LEVELS), _mm512_set1_epi64(numbers));
+        let by_activity = four_times(_mm512_permutexvar_epi8(load(&LEVELS), _mm512_set1_epi64(numbers)));
         let (out, near) = rows.current[channel].with_neighbors(phase, &rows.above[channel], count);
         let Neighbors { left, right, top, top_left, top_right } = near;
         let near = [top.as_ptr(), top_left.as_ptr(), top_right.as_ptr(), left.as_ptr(), right.as_ptr()];
-        let tables = &mut tables[channel][start..start + count];
+        let skipped = start + unaligned(&tables[channel]);
+        let tables = &mut tables[channel][skipped..skipped + count];
         for position in (0..count).step_by(LANES) {
             // SAFETY: all rows have `count` bytes, a multiple of 64; `left` and `right` are read only when there are such (not
             // in phase 0, whose `HOW` is below 2).
@@ -223,6 +239,7 @@ fn add_symbols(
     let mut buffers = [(std::ptr::null_mut(), std::ptr::null()); 4];
     for (channel, buffers) in buffers.iter_mut().enumerate().take(channels) {
         let samples = rows.current[channel].at_mut(phase, padded);
+        let start = start + unaligned(&tables[channel]);
         *buffers = (samples.as_mut_ptr(), tables[channel][start..start + padded].as_ptr());
     }
     for position in (0..count).step_by(LANES) {
@@ -343,7 +360,7 @@ fn encode_chunk(codes: &[u32], tables: __m512i, values: __m512i, count: usize, s
         // SAFETY: 16 states are 64 readable bytes, and the load needs no alignment.
         let state = unsafe { _mm512_loadu_si512(stream.states.as_ptr().add(16 * k).cast()) };
         let frequency = _mm512_and_si512(code, _mm512_set1_epi32(0x7FF));
-        let high = _mm512_srli_epi32::<{ 32 - SLOT_BITS }>(state);
+        let high = _mm512_srli_epi32::<EMIT_SHIFT>(state);
         emit[k] = _mm512_mask_cmpge_epu32_mask(active, high, frequency);
         words[k] = state;
         let shifted = _mm512_mask_srli_epi32::<16>(state, emit[k], state);

@@ -1,6 +1,6 @@
 //! Interleaved rANS decoding: what `dense` is made of.
 //!
-//! Each plane of a strip has 64 states of 32 bits with a lower bound of 2^16. The symbols of a phase are read 64 at a time:
+//! Each plane of a strip has 64 states of 31 bits with a lower bound of 2^15. The symbols of a phase are read 64 at a time:
 //! symbol `i` with state `i % 4 * 16 + i % 64 / 4`, so that four vectors of sixteen states give four consecutive symbols in each
 //! 32-bit lane. Then each state that fell below the bound takes one 16-bit word, in the order of [`refill_order`]. A table has
 //! 2^10 slots; an entry holds the symbol (8 bits), its frequency (12 bits) and the slot's index among the symbol's slots (12 bits).
@@ -27,8 +27,10 @@ pub(crate) const LANES: usize = 64;
 pub(crate) const SLOT_BITS: u32 = 10;
 /// Slots of a table.
 pub(crate) const SLOTS: usize = 1 << SLOT_BITS;
-/// The lower bound of a state, and the state that encoding starts from.
-pub(crate) const STATE_LOW: u32 = 1 << 16;
+/// The lower bound of a state, and the state that encoding starts from. It never reaches this times 2^16: words have 16 bits.
+pub(crate) const STATE_LOW: u32 = 1 << 15;
+/// A state whose bits from here on are not below the frequency gives off a word before it is encoded with.
+const EMIT_SHIFT: u32 = STATE_LOW.ilog2() + 16 - SLOT_BITS;
 /// The symbol that stands for a value in the escape stream.
 pub(crate) const ESCAPE: u8 = 255;
 
@@ -163,6 +165,11 @@ pub(crate) fn decode_narrow(
         crate::kernel::Level::Avx512 if !part.first && coded.entries.len() >= SLOTS => unsafe {
             avx512::decode_narrow(coded, planes, part, &mut scratch.narrow, &mut scratch.tables)
         },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: a `Proven` is made only for instructions that this machine was seen to have.
+        crate::kernel::Level::Avx2 if !part.first && coded.entries.len() >= SLOTS => unsafe {
+            avx2::decode_narrow(coded, planes, part, &mut scratch.narrow, &mut scratch.tables)
+        },
         _ => {
             let Scratch { narrow: rows, tables, residuals, .. } = scratch;
             predict::tables(level, part, coded.activities, tables, rows);
@@ -191,4 +198,11 @@ pub(crate) struct Coded<'a> {
 #[inline(always)]
 fn last_table(entries: &[u32]) -> u8 {
     (entries.len() / SLOTS - 1).min(255) as u8
+}
+
+/// How many bytes come before the first cache line that is wholly in a buffer.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn unaligned(buffer: &[u8]) -> usize {
+    buffer.as_ptr().align_offset(64).min(63)
 }

@@ -1,6 +1,9 @@
 //! The definition of interleaved rANS decoding.
 
-use super::{ESCAPE, LANES, Phase, Plane, SLOT_BITS, SLOTS, STATE_LOW, Source, Stream, lane, last_table, refill_order};
+use super::{
+    EMIT_SHIFT, ESCAPE, LANES, Phase, Plane, SLOT_BITS, SLOTS, STATE_LOW, Source, Stream, lane, last_table,
+    refill_order,
+};
 use crate::phases::{ORDER, counts};
 
 pub(super) fn decode(entries: &[u32], data: &[u8], planes: &mut [Plane], phase: Phase<'_>) -> bool {
@@ -78,7 +81,7 @@ impl Stream {
         let (frequency, start) = (code & 0x7FF, code >> 11 & 0xF_FFFF);
         let mut state_now = self.states[state];
         // The state would leave its range: give off a word first.
-        if state_now >> (32 - SLOT_BITS) >= frequency {
+        if state_now >> EMIT_SHIFT >= frequency {
             self.words_start -= 1;
             self.words[self.words_start] = state_now as u16;
             state_now >>= 16;
