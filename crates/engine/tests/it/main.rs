@@ -22,9 +22,13 @@ mod listing;
 mod loading;
 mod memory;
 mod mixing;
+#[path = "../../../../tests/object_server.rs"]
+mod object_server;
+mod parts;
 mod profiling;
 mod progressive;
 mod recompressing;
+mod remote;
 mod stats;
 mod support;
 mod tensor_encodings;
