@@ -6,8 +6,8 @@
 //! field but the picture and the label is called after the field, too (`mask.png`).
 
 use std::collections::HashSet;
-use std::fs;
-use std::io::BufWriter;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -17,7 +17,7 @@ use forebay_codec::image::Format;
 use forebay_codec::npy;
 use forebay_pipeline::{FieldType, LABEL_FIELD, RngKey, Runner, Sample, SampleView, Schema, Sink, StepError, Value};
 use forebay_record::{TarWriter, tar_key};
-use forebay_storage::{Storage, create_fresh, rename_durably, unlink};
+use forebay_storage::{Entry, Storage, Upload, create_fresh, is_url, rename_durably};
 
 use crate::data::Dataset;
 use crate::error::{Error, Result};
@@ -38,7 +38,8 @@ pub struct Exported {
 }
 
 /// Writes `dataset` as tars into the folder `output`, which must not have any yet, on `threads` threads that hold at most
-/// `memory_bytes`. The tars get their names when all of them are whole, so that a part of an export is never taken for all of it.
+/// `memory_bytes`. The tars get their names when all of them are whole, so that a part of an export is never taken for all of it. In a store,
+/// where nothing is renamed, each gets its name when it is whole, and an export that fails removes them.
 pub fn export_tar(
     dataset: &Arc<Dataset>,
     storage: &Arc<dyn Storage>,
@@ -47,9 +48,8 @@ pub fn export_tar(
     memory_bytes: u64,
     progress: &dyn Progress,
 ) -> Result<Exported> {
-    fs::create_dir_all(output).map_err(Error::io("create the folder", output))?;
-    for entry in fs::read_dir(output).map_err(Error::io("list", output))? {
-        let path = entry.map_err(Error::io("list", output))?.path();
+    storage.make_folder(output)?;
+    for Entry { path, .. } in storage.entries(output)? {
         if path.extension().is_some_and(|extension| extension == "tar") {
             return Err(Error::Usage {
                 problem: format!("`{}` has tars already, such as `{}`", output.display(), path.display()),
@@ -71,7 +71,8 @@ pub fn export_tar(
             if shard >= shards || failure.lock().is_some() {
                 return;
             }
-            match write_shard(&source, &tar_path(output, shard), shard, &gate, progress) {
+            let tar = Tar::create(&**storage, &tar_path(output, shard));
+            match tar.and_then(|tar| write_shard(&source, tar, shard, &gate, progress)) {
                 Ok(written) => _ = bytes.fetch_add(written, Ordering::Relaxed),
                 Err(error) => _ = failure.lock().get_or_insert(error),
             }
@@ -81,13 +82,15 @@ pub fn export_tar(
     let files: Vec<PathBuf> = (0..shards).map(|shard| tar_path(output, shard)).collect();
     let named = match failure.into_inner() {
         Some(error) => Err(error),
+        None if is_url(output) => Ok(()),
         None => files
             .iter()
             .try_for_each(|path| rename_durably(&temporary(path), path).map_err(Error::io("rename to", path))),
     };
     if named.is_err() {
         // There were none before, so these are ours, and would keep the next export from running.
-        files.iter().flat_map(|path| [temporary(path), path.clone()]).for_each(|path| _ = unlink(&path));
+        let left = files.iter().flat_map(|path| [temporary(path), path.clone()]);
+        left.for_each(|path| _ = storage.remove(&path));
     }
     named?;
     progress.end();
@@ -103,12 +106,59 @@ fn temporary(path: &Path) -> PathBuf {
     path.with_extension("tar.partial")
 }
 
-/// Writes one tar under its temporary name; its size.
-fn write_shard(source: &Shards, path: &Path, shard: usize, gate: &Gate, progress: &dyn Progress) -> Result<u64> {
+/// A tar that is written: under its temporary name on this machine, or as an object.
+struct Tar {
+    /// What it is called now.
+    path: PathBuf,
+    to: Target,
+    bytes: u64,
+}
+
+enum Target {
+    File(File),
+    Object(Box<dyn Upload>),
+}
+
+impl Tar {
+    fn create(storage: &dyn Storage, path: &Path) -> Result<Self> {
+        if is_url(path) {
+            return Ok(Self { path: path.to_owned(), to: Target::Object(storage.create(path)?), bytes: 0 });
+        }
+        let path = temporary(path);
+        let file = create_fresh(&path).map_err(Error::io("create", &path))?;
+        Ok(Self { path, to: Target::File(file), bytes: 0 })
+    }
+
+    /// Makes it last; its size.
+    fn finish(self) -> Result<u64> {
+        match self.to {
+            Target::File(file) => file.sync_all().map_err(Error::io("write", &self.path))?,
+            Target::Object(upload) => upload.commit()?,
+        }
+        Ok(self.bytes)
+    }
+}
+
+impl Write for Tar {
+    fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+        let written = match &mut self.to {
+            Target::File(file) => file.write(buffer)?,
+            Target::Object(upload) => upload.write(buffer)?,
+        };
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Writes one tar; its size.
+fn write_shard(source: &Shards, tar: Tar, shard: usize, gate: &Gate, progress: &dyn Progress) -> Result<u64> {
     let schema = source.dataset().stored_schema();
-    let temporary = temporary(path);
-    let file = create_fresh(&temporary).map_err(Error::io("create", &temporary))?;
-    let mut writer = TarWriter::new(BufWriter::with_capacity(1 << 20, file));
+    let path = tar.path.clone();
+    let mut writer = TarWriter::new(BufWriter::with_capacity(1 << 20, tar));
     let mut keys = HashSet::new();
     // Images are members as they are, but only we read encoded tensors.
     let (strategy, pipeline) = (source.strategy(), source.dataset().pipeline());
@@ -151,7 +201,7 @@ fn write_shard(source: &Shards, path: &Path, shard: usize, gate: &Gate, progress
                 key = format!("{key}_{}", sample.index);
             }
             for (member, content) in members(&sample, &schema) {
-                writer.write(&key, &member, &content).map_err(|error| tar_error(error, &temporary))?;
+                writer.write(&key, &member, &content).map_err(|error| tar_error(error, &path))?;
             }
             progress.advance(1);
             Error::if_memory_was_refused()?;
@@ -160,11 +210,9 @@ fn write_shard(source: &Shards, path: &Path, shard: usize, gate: &Gate, progress
             }
         }
     }
-    let buffered = writer.finish().map_err(|error| tar_error(error, &temporary))?;
-    let file = buffered.into_inner().map_err(|error| Error::io("write", &temporary)(error.into_error()))?;
-    file.sync_all().map_err(Error::io("write", &temporary))?;
-    let bytes = file.metadata().map_err(Error::io("write", &temporary))?.len();
-    Ok(bytes)
+    let buffered = writer.finish().map_err(|error| tar_error(error, &path))?;
+    let tar = buffered.into_inner().map_err(|error| Error::io("write", &path)(error.into_error()))?;
+    tar.finish()
 }
 
 /// Takes the sample whose tensors were decoded, within the memory budget.

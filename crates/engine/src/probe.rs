@@ -1,11 +1,12 @@
 //! Probing: what a storage and the memory can do, measured with files of its own.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::thread::{Builder, ScopedJoinHandle};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use forebay_storage::Storage;
 use forebay_storage::probe::{self, Rates, ReadSample, Until};
+use forebay_storage::{Storage, is_url};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -42,6 +43,14 @@ impl ProbeOptions {
             small_bytes: 200_000,
             seconds: 2.0,
         }
+    }
+
+    /// How many threads read at once: one, those that are asked for, and as many as it takes where each read waits long.
+    fn thread_counts(&self, storage: &dyn Storage) -> Vec<usize> {
+        let mut counts = vec![1, self.threads.max(1), storage.reads_at_once(&self.folder).max(1)];
+        counts.sort_unstable();
+        counts.dedup();
+        counts
     }
 }
 
@@ -90,8 +99,8 @@ const MEMORY_REPEATS: u32 = 5;
 
 /// Measures `storage`.
 pub fn probe(storage: &dyn Storage, options: &ProbeOptions, progress: &dyn Progress) -> Result<Probe> {
-    let files = ProbeFiles::make(options, progress)?;
-    let thread_counts = if options.threads > 1 { vec![1, options.threads] } else { vec![1] };
+    let thread_counts = options.thread_counts(storage);
+    let files = ProbeFiles::make(storage, options, progress)?;
     let kinds = [Access::LargeFile, Access::SmallFiles, Access::RandomBlocks];
     let mut measurements = Vec::new();
     progress.begin("probe", (kinds.len() * thread_counts.len() + 1) as u64);
@@ -133,7 +142,7 @@ pub(crate) fn sequential(
 ) -> Result<Sequential> {
     let options =
         ProbeOptions { small_files: 0, large_bytes: 64 << 20, seconds: 0.5, ..ProbeOptions::new(folder, threads) };
-    let files = ProbeFiles::make(&options, progress)?;
+    let files = ProbeFiles::make(storage, &options, progress)?;
     // What was written is on its way to the disk, which is no part of reading.
     storage.drop_cache(&files.large.iter().map(PathBuf::as_path).collect::<Vec<_>>())?;
     let before = process_cpu_seconds();
@@ -154,7 +163,7 @@ pub(crate) fn sequential(
 
 fn measure(
     storage: &dyn Storage,
-    files: &ProbeFiles,
+    files: &ProbeFiles<'_>,
     access: Access,
     threads: usize,
     seconds: f64,
@@ -208,27 +217,91 @@ fn run_threads(
 }
 
 /// The files that are read, removed when dropped.
-struct ProbeFiles {
-    folder: ScratchFolder,
+struct ProbeFiles<'a> {
+    folder: ProbeFolder<'a>,
     large: Vec<PathBuf>,
     small: Vec<Vec<PathBuf>>,
 }
 
-impl ProbeFiles {
-    fn make(options: &ProbeOptions, progress: &dyn Progress) -> Result<Self> {
-        let folder = ScratchFolder::new(&options.folder, "probe")?;
+/// Where they lie.
+enum ProbeFolder<'a> {
+    Scratch(ScratchFolder),
+    /// In a store: a folder that is there as long as something lies in it.
+    Remote(&'a dyn Storage, PathBuf, Vec<PathBuf>),
+}
+
+impl ProbeFolder<'_> {
+    fn path(&self) -> &Path {
+        match self {
+            Self::Scratch(folder) => folder.path(),
+            Self::Remote(_, path, _) => path,
+        }
+    }
+
+    /// Writes a file of so many bytes.
+    fn write(&mut self, path: &Path, content: &[u8], bytes: u64, progress: &dyn Progress) -> Result<()> {
+        match self {
+            Self::Scratch(_) => {
+                let file = forebay_storage::create_fresh(path).map_err(Error::io("write the probe's file", path))?;
+                fill(file, path, content, bytes, progress)
+            }
+            Self::Remote(storage, _, written) => {
+                let mut upload = storage.create(path)?;
+                fill(&mut upload, path, content, bytes, progress)?;
+                written.push(path.to_owned());
+                Ok(upload.commit()?)
+            }
+        }
+    }
+}
+
+impl Drop for ProbeFolder<'_> {
+    fn drop(&mut self) {
+        if let Self::Remote(storage, _, written) = self {
+            // What cannot be removed is left.
+            written.iter().for_each(|path| _ = storage.remove(path));
+        }
+    }
+}
+
+/// In a store all threads read the same few objects, which nothing caches: writing takes time there.
+const REMOTE_FILES: usize = 32;
+const REMOTE_LARGE_BYTES: u64 = 64 << 20;
+
+impl<'a> ProbeFiles<'a> {
+    /// Few objects, for so many threads.
+    fn make_remote(storage: &'a dyn Storage, options: &ProbeOptions, progress: &dyn Progress) -> Result<Self> {
+        let time = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos());
+        let path = options.folder.join(format!(".forebay-probe-{}-{time}", std::process::id()));
+        let mut folder = ProbeFolder::Remote(storage, path.clone(), Vec::new());
+        let content = content(options);
+        let large = path.join("large");
+        folder.write(&large, &content, options.large_bytes.min(REMOTE_LARGE_BYTES), progress)?;
+        let mut small = Vec::new();
+        for number in 0..options.small_files.min(REMOTE_FILES) {
+            let path = path.join(format!("small-{number}"));
+            folder.write(&path, &content, options.small_bytes as u64, progress)?;
+            small.push(path);
+        }
+        let threads = options.thread_counts(storage).into_iter().max().unwrap_or(1);
+        Ok(Self { folder, large: vec![large; threads], small: vec![small; threads] })
+    }
+
+    fn make(storage: &'a dyn Storage, options: &ProbeOptions, progress: &dyn Progress) -> Result<Self> {
+        if is_url(&options.folder) {
+            return Self::make_remote(storage, options, progress);
+        }
+        let folder = ProbeFolder::Scratch(ScratchFolder::new(&options.folder, "probe")?);
         let mut files = Self { folder, large: Vec::new(), small: Vec::new() };
-        // Not zeros, which some file systems do not store.
-        let mut random = forebay_pipeline::Random::from_parts(&[options.large_bytes]);
-        let content: Vec<u8> = (0..(1 << 20) / 8).flat_map(|_| random.bits().to_le_bytes()).collect();
+        let content = content(options);
         for thread in 0..options.threads.max(1) {
             let large = files.folder.path().join(format!("large-{thread}"));
-            write_file(&large, &content, options.large_bytes, progress)?;
+            files.folder.write(&large, &content, options.large_bytes, progress)?;
             files.large.push(large);
             let mut small = Vec::with_capacity(options.small_files);
             for number in 0..options.small_files {
                 let path = files.folder.path().join(format!("small-{thread}-{number}"));
-                write_file(&path, &content, options.small_bytes as u64, progress)?;
+                files.folder.write(&path, &content, options.small_bytes as u64, progress)?;
                 small.push(path);
             }
             files.small.push(small);
@@ -237,15 +310,19 @@ impl ProbeFiles {
     }
 }
 
-fn write_file(path: &Path, content: &[u8], bytes: u64, progress: &dyn Progress) -> Result<()> {
-    use std::io::Write;
-    let failed = || Error::io("write the probe's file", path);
-    let mut file = forebay_storage::create_fresh(path).map_err(failed())?;
+/// Not zeros, which some file systems do not store.
+fn content(options: &ProbeOptions) -> Vec<u8> {
+    let mut random = forebay_pipeline::Random::from_parts(&[options.large_bytes]);
+    (0..(1 << 20) / 8).flat_map(|_| random.bits().to_le_bytes()).collect()
+}
+
+/// Writes `content` again and again, up to so many bytes.
+fn fill(mut file: impl Write, path: &Path, content: &[u8], bytes: u64, progress: &dyn Progress) -> Result<()> {
     let mut left = bytes;
     while left > 0 {
         while_wanted(progress)?;
         let part = &content[..(content.len() as u64).min(left) as usize];
-        file.write_all(part).map_err(failed())?;
+        file.write_all(part).map_err(Error::io("write the probe's file", path))?;
         left -= part.len() as u64;
     }
     Ok(())

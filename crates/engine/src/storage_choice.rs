@@ -4,11 +4,12 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use forebay_storage::{LocalStorage, Storage, Throttle, ThrottledStorage};
+use forebay_storage::{AnyStorage, LocalStorage, Storage, Throttle, ThrottledStorage};
 
 use crate::error::{Error, Result};
 
-/// A storage by name: `local`, `direct`, a preset such as `ceph-hdd`, or `custom:…`.
+/// A storage by name: `local`, `direct`, a preset such as `ceph-hdd`, or `custom:…`. With each of them, a path that is a URL lies in the store that
+/// it names.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum StorageChoice {
@@ -24,11 +25,11 @@ impl StorageChoice {
     /// The storage, with a simulated page cache of so many bytes if it is a throttled one. (The others have a real one.)
     pub fn open(&self, page_cache_bytes: u64) -> Result<Arc<dyn Storage>> {
         Ok(match self {
-            Self::Local => Arc::new(LocalStorage::buffered()),
-            Self::Direct => Arc::new(LocalStorage::direct()),
+            Self::Local => Arc::new(AnyStorage::new(LocalStorage::buffered())),
+            Self::Direct => Arc::new(AnyStorage::new(LocalStorage::direct())),
             Self::Throttled(throttle) => {
-                let local = Arc::new(LocalStorage::buffered());
-                Arc::new(ThrottledStorage::new(local, throttle.clone())?.with_page_cache(page_cache_bytes))
+                let inner = Arc::new(AnyStorage::new(LocalStorage::buffered()));
+                Arc::new(ThrottledStorage::new(inner, throttle.clone())?.with_page_cache(page_cache_bytes))
             }
         })
     }
@@ -36,7 +37,7 @@ impl StorageChoice {
     /// The same for reading what is cached nowhere, as of data that is larger than the memory: nothing that was read stays in the page cache.
     pub fn open_uncached(&self) -> Result<Arc<dyn Storage>> {
         match self {
-            Self::Local => Ok(Arc::new(LocalStorage::uncached())),
+            Self::Local => Ok(Arc::new(AnyStorage::new(LocalStorage::uncached()))),
             Self::Direct | Self::Throttled(_) => self.open(0),
         }
     }
@@ -46,8 +47,8 @@ impl StorageChoice {
     pub fn open_looping(&self) -> Result<Arc<dyn Storage>> {
         match self {
             Self::Throttled(throttle) => {
-                let local = Arc::new(LocalStorage::buffered());
-                Ok(Arc::new(ThrottledStorage::new(local, throttle.clone())?.with_loops()))
+                let inner = Arc::new(AnyStorage::new(LocalStorage::buffered()));
+                Ok(Arc::new(ThrottledStorage::new(inner, throttle.clone())?.with_loops()))
             }
             Self::Local | Self::Direct => self.open_uncached(),
         }

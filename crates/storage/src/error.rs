@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use forebay_error::{ErrorContext, ErrorKind};
 
+use crate::remote;
+
 /// A result whose error is [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -97,6 +99,16 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
+    /// A URL that does not name an object, or that has in it what does not belong there.
+    #[error("cannot use `{}`: {problem}\nhint: {hint}", one_line(url))]
+    Url {
+        /// The URL.
+        url: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+        /// What may be written instead.
+        hint: &'static str,
+    },
     /// A file that should be text is not.
     #[error("`{}` is not UTF-8 text", one_line(path))]
     NotText {
@@ -166,6 +178,7 @@ impl Error {
             Self::NotText { .. }
             | Self::NotAFile { .. }
             | Self::BeyondEnd { .. }
+            | Self::Url { .. }
             | Self::Throttle { .. }
             | Self::Argument { .. } => ErrorKind::Usage,
         }
@@ -188,18 +201,25 @@ impl Error {
             Self::NotAFile { path, .. } | Self::TooLarge { path, .. } | Self::NotText { path } => {
                 ErrorContext { path: Some(path), ..ErrorContext::default() }
             }
-            Self::Throttle { .. } | Self::Argument { .. } | Self::Memory { .. } => ErrorContext::default(),
+            // What may be a secret is not handed on.
+            Self::Url { .. } | Self::Throttle { .. } | Self::Argument { .. } | Self::Memory { .. } => {
+                ErrorContext::default()
+            }
         }
     }
 }
 
-/// A path as it stands in a message: on one line, whatever it is called, so that a name cannot add lines of its own to the message.
+/// A path as it stands in a message: on one line, whatever it is called, so that a name cannot add lines of its own to the message. A URL
+/// is shown without what may be a secret in it.
 pub fn one_line(path: &Path) -> String {
-    path.display().to_string().replace('\n', r"\n").replace('\r', r"\r")
+    remote::without_secrets(&path.display().to_string()).replace('\n', r"\n").replace('\r', r"\r")
 }
 
 /// What to do about what the system said of a file or folder that is listed or written.
 pub fn hint_for(source: &io::Error) -> &'static str {
+    if remote::has_hint(source) {
+        return "";
+    }
     match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             "\nhint: free some space there, or choose a folder on another disk"
@@ -211,6 +231,9 @@ pub fn hint_for(source: &io::Error) -> &'static str {
 }
 
 fn open_hint(source: &io::Error) -> &'static str {
+    if remote::has_hint(source) {
+        return "";
+    }
     match source.kind() {
         io::ErrorKind::NotFound => {
             "\nhint: check the path; the file may have been moved or deleted since it was listed"

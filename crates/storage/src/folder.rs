@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::{LocalStorage, Storage};
+use crate::{AnyStorage, LocalStorage, Storage};
 
-/// A folder of a storage: where a source, a data set or the journal of a build lies. A path alone means a folder of this machine.
+/// A folder of a storage: where a source, a data set or the journal of a build lies. A path alone means a folder of this machine, or of
+/// a store where it is a URL.
 #[derive(Debug, Clone)]
 pub struct Folder {
     storage: Arc<dyn Storage>,
@@ -42,6 +43,6 @@ impl Folder {
 
 impl<P: AsRef<Path> + ?Sized> From<&P> for Folder {
     fn from(path: &P) -> Self {
-        Self::new(Arc::new(LocalStorage::buffered()), path.as_ref())
+        Self::new(Arc::new(AnyStorage::new(LocalStorage::buffered())), path.as_ref())
     }
 }

@@ -2,11 +2,13 @@
 //!
 //! This is the room that touches the disk on behalf of all of Forebay. It knows no format: it lists and opens regular files,
 //! reads ranges of them exactly or fails with an error that names file and offset, writes files that are there whole or not at all, and forgets
-//! what is cached when a measurement must start cold. It spawns no threads and prints nothing; everything in it may be used from many threads at once.
+//! what is cached when a measurement must start cold. It spawns no threads (but for two that talk to object stores, once one is used) and prints nothing; everything in it may be used from many threads at once.
 //!
 //! - [`Storage`] is what a place must be able to do, [`Folder`] a folder of one.
 //! - [`LocalStorage`] reads local files, [through the page cache](LocalStorage::buffered) or
 //!   [past it](LocalStorage::direct).
+//! - [`RemoteStorage`] reads and writes objects by their URLs: S3 and compatible, Google Cloud, Azure, and web servers. [`AnyStorage`] is both.
+//! - [`CachedStorage`] keeps what is read of objects on a local disk, from run to run.
 //! - [`MemoryStorage`] holds files in memory: for tests, and to show how little a storage must be.
 //! - [`ThrottledStorage`] wraps another storage and slows it down to the figures of a [`Throttle`]: `hdd`, `ssd`,
 //!   `ceph-hdd` (the cluster that the PRESTO paper measured) or any other. Results then do not depend on the machine's
@@ -70,6 +72,8 @@
 //!   grown since; if the file has shrunk, reading fails.
 //! - One read allocates as much as was asked for, up to the size of the file: whoever does not trust a file's size reads it by
 //!   [`Storage::read_file`] with a limit, or in blocks.
+//! - An object is read as it was when it was opened: where it was replaced since, reading fails. Stores have no locks: only threads of one
+//!   process are kept apart.
 //! - A throttled storage models bandwidth, seeks and their caps. It does not model that several streams that read one disk
 //!   in sequence make it seek between them, nor writes, nor metadata: opening is free until the first read. It can only slow
 //!   down: rates above those of the real storage are not reached.
@@ -77,7 +81,10 @@
 
 #![forbid(unsafe_code)]
 
+mod any;
+mod block_cache;
 mod buffer;
+mod cached;
 mod clock;
 mod error;
 mod folder;
@@ -87,6 +94,7 @@ mod page_cache;
 pub mod probe;
 mod quantity;
 mod reading;
+mod remote;
 mod schedule;
 mod simulated_cache;
 mod storage;
@@ -96,7 +104,9 @@ mod throttled;
 mod tree;
 mod writing;
 
+pub use any::AnyStorage;
 pub use buffer::{BufferPool, PooledBuffer};
+pub use cached::CachedStorage;
 pub use clock::{Clock, SystemClock};
 pub use error::{Error, Result, hint_for, one_line};
 pub use folder::Folder;
@@ -105,6 +115,7 @@ pub use memory::MemoryStorage;
 pub use page_cache::{drop_all_caches, resident_fraction};
 pub use quantity::{parse_bytes, parse_bytes_per_second, parse_seconds};
 pub use reading::{open_file, read_file, read_text};
+pub use remote::{RemoteStorage, is_url};
 pub use storage::{
     DroppedCache, Entry, EntryKind, File, Lock, Sequential, Status, Storage, Upload, Version, Walk, Walked, sequential,
 };

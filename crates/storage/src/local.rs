@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use crate::buffer::BufferPool;
 use crate::page_cache::drop_file_cache;
 use crate::writing::{self, PartialUpload};
-use crate::{DroppedCache, Entry, Error, File, Lock, Result, Status, Storage, Upload, Walk, tree};
+use crate::{DroppedCache, Entry, EntryKind, Error, File, Lock, Result, Status, Storage, Upload, Walk, tree};
 
 /// What direct reads are aligned to where the system does not say (before Linux 6.1): the largest block of common devices.
 const ALIGNMENT_FALLBACK: usize = 4096;
@@ -130,6 +130,10 @@ impl Storage for LocalStorage {
         }
     }
 
+    fn kind(&self, path: &Path) -> Result<Option<EntryKind>> {
+        tree::kind(path)
+    }
+
     fn entries(&self, folder: &Path) -> Result<Vec<Entry>> {
         tree::entries(folder)
     }
@@ -140,6 +144,15 @@ impl Storage for LocalStorage {
 
     fn create(&self, path: &Path) -> Result<Box<dyn Upload>> {
         Ok(Box::new(PartialUpload::create(path)?))
+    }
+
+    fn create_shared(&self, path: &Path) -> Result<Box<dyn Upload>> {
+        Ok(Box::new(PartialUpload::create_shared(path)?))
+    }
+
+    fn write_new(&self, path: &Path, content: &[u8]) -> Result<bool> {
+        let written = writing::write_once(path, content).map_err(cannot_write(path))?;
+        if written { Ok(true) } else { self.holds(path, content) }
     }
 
     fn remove(&self, path: &Path) -> Result<()> {

@@ -99,6 +99,17 @@ impl Storage for MemoryStorage {
         Ok(Box::new(MemoryUpload { path: path.to_path_buf(), content: Vec::new(), storage: self.clone() }))
     }
 
+    fn write_new(&self, path: &Path, content: &[u8]) -> Result<bool> {
+        let mut held = self.lock_held();
+        if let Some((found, _)) = held.files.get(path) {
+            return Ok(found == content);
+        }
+        held.writes += 1;
+        let version = Version(held.writes);
+        held.files.insert(path.to_path_buf(), (Bytes::copy_from_slice(content), version));
+        Ok(true)
+    }
+
     fn remove(&self, path: &Path) -> Result<()> {
         self.lock_held().files.remove(path);
         Ok(())

@@ -47,6 +47,14 @@ pub trait Storage: Send + Sync + fmt::Debug {
         Ok(self.status(path)?.is_some())
     }
 
+    /// What `path` leads to: a file, a folder, something else, or nothing. A store has no folders; what has something in it counts as one.
+    fn kind(&self, path: &Path) -> Result<Option<EntryKind>> {
+        if self.status(path)?.is_some() {
+            return Ok(Some(EntryKind::File));
+        }
+        Ok((!self.entries(path)?.is_empty()).then_some(EntryKind::Folder))
+    }
+
     /// What lies right in a folder, in any order. Links are not followed. A folder that is not there has nothing in it.
     fn entries(&self, folder: &Path) -> Result<Vec<Entry>>;
 
@@ -60,11 +68,34 @@ pub trait Storage: Send + Sync + fmt::Debug {
         Err(self.read_only(path))
     }
 
+    /// The same where others may write the same file at the same time: none disturbs another, and the last to commit counts.
+    fn create_shared(&self, path: &Path) -> Result<Box<dyn Upload>> {
+        self.create(path)
+    }
+
     /// Writes a whole file: all of it is there afterwards, or nothing has changed.
     fn write_file(&self, path: &Path, content: &[u8]) -> Result<()> {
         let mut upload = self.create(path)?;
         upload.write_all(content).map_err(|source| Error::Write { path: path.to_path_buf(), source })?;
         upload.commit()
+    }
+
+    /// Writes a whole file, unless something has its name already. Whether it has this content now: of those who write different contents at
+    /// once, one is told so.
+    fn write_new(&self, path: &Path, content: &[u8]) -> Result<bool> {
+        if self.is_taken(path)? {
+            return self.holds(path, content);
+        }
+        self.write_file(path, content).map(|()| true)
+    }
+
+    /// Whether a file has just this content.
+    fn holds(&self, path: &Path, content: &[u8]) -> Result<bool> {
+        match self.read_file(path, content.len() as u64) {
+            Ok(found) => Ok(found == content),
+            Err(Error::TooLarge { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Removes a file or a link, if it is there. What a link leads to stays.
@@ -107,6 +138,12 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// What has been written but not yet stored is stored first, since dirty pages cannot be forgotten. Pages that another process
     /// has mapped or is reading at this moment may stay; [`resident_fraction`](crate::resident_fraction) tells.
     fn drop_cache(&self, paths: &[&Path]) -> Result<DroppedCache>;
+
+    /// How many reads at once it takes to hide the time that each takes to begin, where `path` lies; 0 where as many as there are workers do.
+    fn reads_at_once(&self, path: &Path) -> usize {
+        let _ = path;
+        0
+    }
 
     /// What the user should know about how this storage reads, for instance that direct reads were refused.
     fn notice(&self) -> Option<String> {
@@ -194,6 +231,11 @@ pub trait File: Send + Sync {
     ///
     /// The bytes may share a larger reusable buffer: a small slice that is kept for long keeps all of that buffer.
     fn read(&self, offset: u64, length: usize) -> Result<Bytes>;
+
+    /// Which version of the file this is; `None` where the storage does not say, or it may change while it is read.
+    fn version(&self) -> Option<Version> {
+        None
+    }
 
     /// Tells the system that the file will be read from front to back, so that it reads ahead further. Only a hint.
     fn advise_sequential(&self) {}

@@ -10,7 +10,9 @@ use bytes::Bytes;
 
 use crate::schedule::{Cost, Schedule, continues};
 use crate::simulated_cache::{FileId, SimulatedCache};
-use crate::{Clock, DroppedCache, Entry, File, Lock, Result, Status, Storage, SystemClock, Throttle, Upload, Walk};
+use crate::{
+    Clock, DroppedCache, Entry, EntryKind, File, Lock, Result, Status, Storage, SystemClock, Throttle, Upload, Walk,
+};
 
 /// How much oversleep is made good by the next read. A sleep is typically late by tens of microseconds, which would distort
 /// the rate of small reads. More than this is not the timer but a busy processor, which a real device would not make up for.
@@ -102,6 +104,10 @@ impl Storage for ThrottledStorage {
         self.inner.is_taken(path)
     }
 
+    fn kind(&self, path: &Path) -> Result<Option<EntryKind>> {
+        self.inner.kind(path)
+    }
+
     fn entries(&self, folder: &Path) -> Result<Vec<Entry>> {
         self.inner.entries(folder)
     }
@@ -112,6 +118,14 @@ impl Storage for ThrottledStorage {
 
     fn create(&self, path: &Path) -> Result<Box<dyn Upload>> {
         self.inner.create(path)
+    }
+
+    fn create_shared(&self, path: &Path) -> Result<Box<dyn Upload>> {
+        self.inner.create_shared(path)
+    }
+
+    fn write_new(&self, path: &Path, content: &[u8]) -> Result<bool> {
+        self.inner.write_new(path, content)
     }
 
     fn remove(&self, path: &Path) -> Result<()> {
@@ -128,6 +142,10 @@ impl Storage for ThrottledStorage {
 
     fn remove_folder(&self, path: &Path) -> Result<()> {
         self.inner.remove_folder(path)
+    }
+
+    fn reads_at_once(&self, path: &Path) -> usize {
+        self.inner.reads_at_once(path)
     }
 
     fn lock(&self, path: &Path) -> Result<Option<Lock>> {

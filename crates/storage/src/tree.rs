@@ -39,6 +39,17 @@ pub(crate) fn status(path: &Path) -> Result<Option<Status>> {
     }
 }
 
+/// What `path` leads to.
+pub(crate) fn kind(path: &Path) -> Result<Option<EntryKind>> {
+    match std::fs::metadata(path) {
+        Ok(found) if found.is_dir() => Ok(Some(EntryKind::Folder)),
+        Ok(found) if found.is_file() => Ok(Some(EntryKind::File)),
+        Ok(_) => Ok(Some(EntryKind::Other)),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
+        Err(source) => Err(Error::Open { path: path.to_path_buf(), source }),
+    }
+}
+
 fn status_of(found: &std::fs::Metadata) -> Status {
     let time = found.modified().ok().and_then(|time: SystemTime| time.duration_since(UNIX_EPOCH).ok());
     // Nanoseconds, of which 64 bits last for five centuries.

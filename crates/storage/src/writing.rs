@@ -12,6 +12,8 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::OFlags;
 
@@ -45,6 +47,37 @@ pub fn write_whole(path: &Path, temporary: &Path, content: &[u8]) -> io::Result<
     write().inspect_err(|_| _ = fs::remove_file(temporary))
 }
 
+/// Writes a whole file, unless something has its name already; whether it did. Of several who try at once, one does.
+pub(crate) fn write_once(path: &Path, content: &[u8]) -> io::Result<bool> {
+    let temporary = name_of_its_own(path);
+    let write = || -> io::Result<bool> {
+        let mut file = create_fresh(&temporary)?;
+        file.write_all(content)?;
+        file.sync_all()?;
+        drop(file);
+        // Unlike renaming, this fails where the name is taken.
+        match fs::hard_link(&temporary, path) {
+            Ok(()) => sync_folder(path).map(|()| true),
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+            // A file system without links: the best that is left.
+            Err(_) if fs::symlink_metadata(path).is_ok() => Ok(false),
+            Err(_) => rename_durably(&temporary, path).map(|()| true),
+        }
+    };
+    let written = write();
+    let _ = fs::remove_file(&temporary);
+    written
+}
+
+/// What a file is called until it has its name, where others may write it at the same time, on other machines too: the process's number, that of the
+/// write, and the time.
+pub(crate) fn name_of_its_own(path: &Path) -> PathBuf {
+    static WRITES: AtomicU64 = AtomicU64::new(0);
+    let number = WRITES.fetch_add(1, Ordering::Relaxed);
+    let time = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos());
+    path.with_added_extension(format!("{}-{number}-{time}.partial", std::process::id()))
+}
+
 /// A file of this machine that is being written, under its name with `.partial` behind it.
 #[derive(Debug)]
 pub(crate) struct PartialUpload {
@@ -56,7 +89,15 @@ pub(crate) struct PartialUpload {
 
 impl PartialUpload {
     pub(crate) fn create(path: &Path) -> Result<Self> {
-        let temporary = path.with_added_extension("partial");
+        Self::under(path, path.with_added_extension("partial"))
+    }
+
+    /// The same under a name that nobody else uses.
+    pub(crate) fn create_shared(path: &Path) -> Result<Self> {
+        Self::under(path, name_of_its_own(path))
+    }
+
+    fn under(path: &Path, temporary: PathBuf) -> Result<Self> {
         let file = create_fresh(&temporary).map_err(cannot_write(&temporary))?;
         Ok(Self { path: path.to_owned(), temporary, file: Some(file) })
     }
@@ -98,7 +139,12 @@ impl Drop for PartialUpload {
 /// Renames a file and makes the new name durable. Where the new name is a link, the link is replaced, not what it leads to.
 pub fn rename_durably(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(from, to)?;
-    let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    sync_folder(to)
+}
+
+/// Makes the name of a file durable.
+fn sync_folder(of: &Path) -> io::Result<()> {
+    let folder = of.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(folder)?.sync_all()
 }
 

@@ -9,7 +9,7 @@ use forebay_storage::{EntryKind, Folder};
 use serde::Deserialize;
 
 use super::identity::Identity;
-use super::journal::{BUILD_FILE, COMMAND_FILE, LOCK_FILE, REPLACED_FILE, read_json, read_sealed};
+use super::journal::{BUILD_FILE, COMMAND_FILE, LISTING_FILE, LOCK_FILE, REPLACED_FILE, read_json, read_sealed};
 use crate::data::{BESIDE_SHARD, DICTIONARY_FILE, MANIFEST_BYTES_MAX, MANIFEST_FILE, Manifest};
 use crate::error::{Error, Result};
 
@@ -56,7 +56,7 @@ impl Claim {
     }
 
     fn holds(&self, file: &str) -> bool {
-        if file.strip_suffix(".partial").unwrap_or(file) == DICTIONARY_FILE {
+        if whole_name(file) == DICTIONARY_FILE {
             return self.below > 0 || !self.names.is_empty();
         }
         let shard = shard_of(file);
@@ -66,7 +66,7 @@ impl Claim {
 
 /// The shard that a file belongs to, if it is called like one: itself, or what it lies beside.
 fn shard_of(file: &str) -> &str {
-    let whole = file.strip_suffix(".partial").unwrap_or(file);
+    let whole = whole_name(file);
     BESIDE_SHARD.iter().find_map(|suffix| whole.strip_suffix(suffix)).unwrap_or(whole)
 }
 
@@ -125,9 +125,10 @@ fn names_of(text: &[u8]) -> Option<Vec<String>> {
 pub(super) fn check_journal(journal: &Folder) -> Result<()> {
     for entry in journal.storage().entries(journal.path())? {
         let name = name_of(&entry.path);
-        let note = name.strip_suffix(".partial").unwrap_or(&name);
+        let note = whole_name(&name);
         let shard = note.strip_suffix(".json").is_some_and(|note| shard_number(&format!("{note}.tfrecord")).is_some());
-        let known = name == LOCK_FILE || shard || [BUILD_FILE, REPLACED_FILE, COMMAND_FILE].contains(&note);
+        let known =
+            name == LOCK_FILE || shard || [BUILD_FILE, LISTING_FILE, REPLACED_FILE, COMMAND_FILE].contains(&note);
         if !known || entry.kind != EntryKind::File {
             return Err(Error::Usage {
                 problem: format!("`{}` is not part of a build, but is in its journal", entry.path.display()),
@@ -136,6 +137,13 @@ pub(super) fn check_journal(journal: &Folder) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// What a note will be called that is being written under this name: `build.json` for `build.json.partial` and `build.json.812-3.partial`.
+pub(super) fn whole_name(name: &str) -> &str {
+    let Some(partial) = name.strip_suffix(".partial") else { return name };
+    let numbers = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+    partial.rsplit_once('.').filter(|(_, writer)| numbers(writer)).map_or(partial, |(whole, _)| whole)
 }
 
 /// What a note says; nothing where it is damaged. That it cannot be read is an error all the same.
@@ -167,7 +175,8 @@ mod tests {
     #[test]
     fn only_shards_that_are_named_are_claimed() {
         let claim = Claim { names: HashSet::from(["shard-00007.tfrecord".to_owned()]), below: 2 };
-        for ours in ["shard-00000.tfrecord", "shard-00001.tfrecord.idx", "shard-00007.tfrecord.idx.partial"] {
+        let partial = "shard-00001.tfrecord.idx.812-3-1763.partial";
+        for ours in ["shard-00000.tfrecord", "shard-00001.tfrecord.idx", "shard-00007.tfrecord.idx.partial", partial] {
             assert!(claim.holds(ours), "{ours}");
         }
         for other in ["shard-00002.tfrecord", "shard-00007.tfrecord.bak", "shard-0.tfrecord", "shard-00000.tar", "x"] {

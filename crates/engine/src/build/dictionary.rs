@@ -6,8 +6,8 @@
 use std::sync::atomic::AtomicBool;
 
 use forebay_record::Dictionary;
-use forebay_storage::Folder;
 
+use super::journal::Journal;
 use super::shard::ShardWriter;
 use super::{Build, BuildOptions};
 use crate::data::{DICTIONARY_FILE, checksum};
@@ -22,11 +22,11 @@ pub(super) struct Trained {
 }
 
 impl Trained {
-    /// Trains the dictionary of `build`, if it has one, and writes it into the folder `output`.
+    /// Trains the dictionary of `build`, if it has one, and writes it into the folder of the data set.
     pub(super) fn new(
         build: &Build,
         options: &BuildOptions,
-        output: &Folder,
+        journal: &Journal,
         progress: &dyn Progress,
     ) -> Result<Option<Self>> {
         if !build.strategy.format.compression.is_some_and(|compression| compression.has_dictionary()) {
@@ -36,7 +36,7 @@ impl Trained {
         let mut writer = ShardWriter::new(build, options.on_error, &stop, progress, &gate);
         let records = writer.first_records(Dictionary::TRAINING_BYTES)?;
         let dictionary = Dictionary::train(records.iter().map(|record| &**record))?;
-        output.storage().write_file(&output.file(DICTIONARY_FILE), dictionary.bytes())?;
+        journal.write(&journal.output().file(DICTIONARY_FILE), dictionary.bytes())?;
         let xxh3 = checksum(dictionary.bytes());
         Ok(Some(Self { dictionary, xxh3 }))
     }

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use bytes::Bytes;
 use forebay_error::ErrorKind;
-use forebay_storage::{Folder, Lock};
+use forebay_storage::{Folder, Lock, Upload};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -27,6 +27,8 @@ use crate::progress::Progress;
 
 pub(super) const JOURNAL_FOLDER: &str = ".forebay-build";
 pub(super) const BUILD_FILE: &str = "build.json";
+/// The samples, where many machines build.
+pub(super) const LISTING_FILE: &str = "listing.jsonl";
 /// What is being replaced, until all of it is gone.
 pub(super) const REPLACED_FILE: &str = "replaced.json";
 pub(super) const LOCK_FILE: &str = "lock";
@@ -54,8 +56,8 @@ pub(super) struct Journal {
     folder: Folder,
     identity: Identity,
     on_error: OnError,
-    /// Held as long as the build runs.
-    _lock: Lock,
+    /// Held as long as the build runs, where it is one of its own: parts of a build share the folder.
+    lock: Option<Lock>,
 }
 
 /// What was found in the folder.
@@ -86,7 +88,7 @@ impl Journal {
             problem: format!("another build is running in `{}`", output.path().display()),
             remedy: "wait for it, or choose another folder".to_owned(),
         })?;
-        let journal = Self { output, folder, identity, on_error, _lock: lock };
+        let journal = Self { output, folder, identity, on_error, lock: Some(lock) };
         let opened = journal.look(overwrite);
         if opened.is_err() {
             journal.forget_if_unused()?;
@@ -99,6 +101,26 @@ impl Journal {
             Found::Finished(manifest) => Ok(Opened::Finished(manifest)),
             Found::Unfinished => Ok(Opened::Unfinished(Box::new(journal))),
         }
+    }
+
+    /// Joins the build of this identity that was prepared in the folder `output`, beside others who may do so.
+    pub(super) fn join(output: Folder, identity: Identity, on_error: OnError) -> Result<Self> {
+        let folder = output.folder(JOURNAL_FOLDER);
+        match read_sealed::<Identity>(&folder, BUILD_FILE)? {
+            Some(found) if found == identity => Ok(Self { output, folder, identity, on_error, lock: None }),
+            Some(found) => {
+                let by = format!("a build of something else: {}", identity.differences(&found));
+                Err(taken(&output, &by, "pass the same options as to `--prepare`"))
+            }
+            None => {
+                Err(taken(&output, "no build that was prepared", "run the same command with `--prepare` first, once"))
+            }
+        }
+    }
+
+    /// Writes down the samples of the build.
+    pub(super) fn write_listing(&self, frozen: &[u8]) -> Result<()> {
+        Ok(self.folder.storage().write_file(&self.folder.file(LISTING_FILE), frozen)?)
     }
 
     /// What is in the folder; something else is refused, or cleared away if `overwrite` says so.
@@ -133,7 +155,12 @@ impl Journal {
         match found? {
             None => {
                 Claim::default().refuse_others(&self.output, self.identity.shards())?;
-                write_sealed(&self.folder, BUILD_FILE, &self.identity).map(|()| Found::Unfinished)
+                // Of two builds of different data sets that find the folder empty at the same time, one goes on.
+                let path = self.folder.file(BUILD_FILE);
+                if self.folder.storage().write_new(&path, &seal(&self.identity))? {
+                    return Ok(Found::Unfinished);
+                }
+                Err(taken(&self.output, "a build of something else that has just begun", REPLACE))
             }
             Some(found) if found == self.identity => self.remove_replaced().map(|()| Found::Unfinished),
             Some(found) => {
@@ -198,7 +225,35 @@ impl Journal {
 
     /// Notes that shard number `shard` is whole.
     pub(super) fn note(&self, shard: usize, done: &ShardDone) -> Result<()> {
-        write_sealed(&self.folder, &note_name(shard), done)
+        if self.lock.is_some() {
+            return write_sealed(&self.folder, &note_name(shard), done);
+        }
+        let path = self.folder.file(note_name(shard));
+        if self.folder.storage().write_new(&path, &seal(done))? {
+            return Ok(());
+        }
+        Err(Error::Usage {
+            problem: format!(
+                "shard {shard} was built before with other bytes: `{}` does not say what came out now",
+                path.display()
+            ),
+            remedy: "look whether all machines have the same version of Forebay and the same files; then remove that note, and run the \
+                     part again"
+                .to_owned(),
+        })
+    }
+
+    /// Begins to write a file of the data set.
+    pub(super) fn create(&self, path: &Path) -> Result<Box<dyn Upload>> {
+        let storage = self.output.storage();
+        Ok(if self.lock.is_some() { storage.create(path)? } else { storage.create_shared(path)? })
+    }
+
+    /// Writes a whole file of the data set.
+    pub(super) fn write(&self, path: &Path, content: &[u8]) -> Result<()> {
+        let mut upload = self.create(path)?;
+        upload.write_all(content).map_err(Error::io("write", path))?;
+        Ok(upload.commit()?)
     }
 
     /// Notes how to go on with the build.

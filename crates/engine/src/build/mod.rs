@@ -9,6 +9,8 @@ mod dictionary;
 mod identity;
 mod journal;
 mod mix;
+mod parts;
+mod read_ahead;
 mod resume;
 mod shard;
 mod unfinished;
@@ -35,6 +37,7 @@ use identity::Identity;
 use journal::{Journal, ShardDone};
 
 pub use mix::{MixBuild, MixReport};
+pub use parts::{Part, PartReport, Prepared};
 pub use unfinished::{Resume, Unfinished};
 
 /// What to build.
@@ -114,7 +117,7 @@ impl Build {
         if let Some(resume) = &options.resume {
             journal.note_command(resume)?;
         }
-        let trained = Trained::new(self, options, journal.output(), progress)?;
+        let trained = Trained::new(self, options, &journal, progress)?;
         let dictionary_xxh3 = trained.as_ref().map(|trained| trained.xxh3.as_str());
         let kept = resume::whole_shards(&journal, (options.shards, dictionary_xxh3), options.threads, progress)?;
         let shards_kept = kept.iter().flatten().count();
@@ -169,13 +172,30 @@ impl Build {
         progress: &dyn Progress,
     ) -> Result<Vec<ShardDone>> {
         let missing: Vec<usize> = (0..options.shards).filter(|&shard| done[shard].is_none()).collect();
+        for (shard, built) in self.build_shards((journal, dictionary), &missing, options, progress)? {
+            done[shard] = Some(built);
+        }
+        let whole: Option<Vec<ShardDone>> = done.into_iter().collect();
+        whole.ok_or_else(|| Error::internal("a shard was not built, and nobody said why"))
+    }
+
+    /// Builds these shards, several at once.
+    fn build_shards(
+        &self,
+        (journal, dictionary): (&Journal, Option<&Dictionary>),
+        missing: &[usize],
+        options: &BuildOptions,
+        progress: &dyn Progress,
+    ) -> Result<Vec<(usize, ShardDone)>> {
         let next = AtomicUsize::new(0);
         let stop = AtomicBool::new(false);
-        let gate = Gate::new(options.memory_bytes, options.threads.min(missing.len()));
+        let workers = options.threads.min(missing.len()).max(1);
+        let gate = Gate::new(options.memory_bytes, workers);
         let results: Mutex<Vec<(usize, std::result::Result<ShardDone, shard::Stopped>)>> = Mutex::new(Vec::new());
         let work = || {
             let writer = shard::ShardWriter::new(self, options.on_error, &stop, progress, &gate);
-            let mut writer = writer.with_dictionary(dictionary);
+            let readers = self.storage.reads_at_once(self.listing.root().path()).div_ceil(workers);
+            let mut writer = writer.with_dictionary(dictionary).with_readers(readers);
             while let Some(&shard) = missing.get(next.fetch_add(1, Ordering::Relaxed)) {
                 let write = || writer.write(shard, self.range(shard, options), journal);
                 let built = catch_unwind(AssertUnwindSafe(write))
@@ -188,15 +208,15 @@ impl Build {
             }
         };
         std::thread::scope(|scope| share(scope, options.threads.min(missing.len()), "build", &work))?;
+        let mut built = Vec::with_capacity(missing.len());
         for (shard, result) in results.into_inner() {
             match result {
-                Ok(built) => done[shard] = Some(built),
+                Ok(done) => built.push((shard, done)),
                 Err(shard::Stopped::Elsewhere) => {}
                 Err(shard::Stopped::Failed(error)) => return Err(error),
             }
         }
-        let whole: Option<Vec<ShardDone>> = done.into_iter().collect();
-        whole.ok_or_else(|| Error::internal("a shard was not built, and nobody said why"))
+        Ok(built)
     }
 
     fn manifest(&self, journal: &Journal, done: Vec<ShardDone>) -> Result<Manifest> {

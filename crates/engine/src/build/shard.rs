@@ -17,6 +17,7 @@ use xxhash_rust::xxh3::Xxh3;
 use super::Build;
 use super::chunk::Chunk;
 use super::journal::{Journal, ShardDone, shard_name};
+use super::read_ahead::ReadAhead;
 use crate::data::{
     ScanLayout, ShardEntry, Skipped, SourceReader, blocks_path, checksum, crc_path, digits, index_path, sizes_path,
 };
@@ -24,6 +25,7 @@ use crate::error::{Error, Result};
 use crate::load::OnError;
 use crate::memory::{Gate, Pass};
 use crate::progress::Progress;
+use crate::threads::share;
 
 /// Why a shard was not finished.
 pub(super) enum Stopped {
@@ -42,7 +44,11 @@ impl<E: Into<Error>> From<E> for Stopped {
 /// Writes shards, one after another.
 pub(super) struct ShardWriter<'a> {
     build: &'a Build,
-    reader: SourceReader,
+    reader: Arc<SourceReader>,
+    /// How many threads read ahead, where each read waits long.
+    readers: usize,
+    /// What they read, while a shard is written.
+    ahead: Option<Arc<ReadAhead>>,
     runner: Runner,
     on_error: OnError,
     stop: &'a AtomicBool,
@@ -65,7 +71,9 @@ impl<'a> ShardWriter<'a> {
         let streams_bytes = reader.limit_streams(gate.streams_bytes());
         Self {
             build,
-            reader,
+            reader: Arc::new(reader),
+            readers: 0,
+            ahead: None,
             runner: Runner::new(offline, 0).keeping(gate.keep_bytes() - streams_bytes as usize),
             on_error,
             stop,
@@ -78,6 +86,11 @@ impl<'a> ShardWriter<'a> {
     /// The same, whose records are compressed with `dictionary`, if there is one.
     pub(super) fn with_dictionary(self, dictionary: Option<&'a Dictionary>) -> Self {
         Self { dictionary, ..self }
+    }
+
+    /// The same, which has so many threads read ahead.
+    pub(super) fn with_readers(self, readers: usize) -> Self {
+        Self { readers, ..self }
     }
 
     /// The records that the first samples become, until there are `bytes_min` or no more. Samples that are skipped in a build are left out here.
@@ -118,11 +131,11 @@ impl<'a> ShardWriter<'a> {
         journal: &Journal,
     ) -> std::result::Result<ShardDone, Stopped> {
         let name = shard_name(shard);
-        let (storage, path) = (journal.output().storage(), journal.output().file(&name));
+        let path = journal.output().file(&name);
         let Written { index, checksums, blocks, sizes, file, skipped, scans } =
-            self.write_file(storage.create(&path)?, &path, range)?;
+            self.read_and_write(journal.create(&path)?, &path, range)?;
         let write_table = |table: &Path, content: &[u8]| -> Result<String> {
-            storage.write_file(table, content)?;
+            journal.write(table, content)?;
             Ok(checksum(content))
         };
         let index_xxh3 = write_table(&index_path(&path), index.to_text().as_bytes())?;
@@ -148,6 +161,30 @@ impl<'a> ShardWriter<'a> {
         };
         journal.note(shard, &done)?;
         Ok(done)
+    }
+
+    /// Writes the samples `range`, which others read ahead where that is worth it.
+    fn read_and_write(
+        &mut self,
+        upload: Box<dyn Upload>,
+        path: &Path,
+        range: Range<usize>,
+    ) -> std::result::Result<Written, Stopped> {
+        // A compressed stream is read in its order.
+        if self.readers <= 1 || range.is_empty() || self.build.listing.sequence_of(range.start).is_some() {
+            return self.write_file(upload, path, range);
+        }
+        let bytes_max = self.records.gate.keep_bytes() as u64;
+        let ahead = Arc::new(ReadAhead::new(Arc::clone(&self.reader), range.clone(), bytes_max));
+        self.ahead = Some(Arc::clone(&ahead));
+        let read = || ahead.read_all();
+        let written = std::thread::scope(|scope| {
+            let _stops = ahead.stops();
+            share(scope, self.readers, "read ahead", &read)?;
+            self.write_file(upload, path, range)
+        });
+        self.ahead = None;
+        written
     }
 
     /// Writes the samples `range` to `upload`, which will be the shard at `path`.
@@ -236,7 +273,11 @@ impl<'a> ShardWriter<'a> {
         self.records.clear();
         let entry = &self.build.listing.entries()[number];
         self.records.begin(&entry.key, entry.bytes)?;
-        let sample = self.reader.sample(number)?;
+        let content = match &self.ahead {
+            Some(ahead) => ahead.take(number)?,
+            None => self.reader.read(number)?,
+        };
+        let sample = self.reader.unpack(number, content)?;
         // Offline steps are not random: the draw does not matter.
         let done = self.runner.run(&sample, RngKey::default(), &mut (), &mut self.records);
         let failed = self.records.failure.take();

@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use forebay_error::ErrorKind;
@@ -19,6 +20,8 @@ use super::sealed::checksum;
 use super::tables::Tables;
 use crate::error::{Error, Result};
 use crate::load::OnError;
+use crate::sync::Mutex;
+use crate::threads::share;
 
 /// A data set that was built, opened for reading.
 #[derive(Debug)]
@@ -102,7 +105,7 @@ impl Dataset {
         let buffers = BufferPool::with_idle_limit(IDLE_BYTES_MAX);
         let dataset = Self { root, manifest, pipeline, on_error, first, tables, dictionary, buffers };
         if on_error == OnError::Fail {
-            (0..dataset.manifest.shards.len()).try_for_each(|shard| dataset.check_size(shard))?;
+            dataset.check_sizes()?;
         }
         Ok(dataset)
     }
@@ -265,6 +268,30 @@ impl Dataset {
             Ok(tables) => Found::Remade(tables, error),
             Err(second) => Found::Lost(format!("{error}, and the shard does not help: {}", first_line(&second))),
         })
+    }
+
+    /// That every shard is there with its right size: several are looked at together, where each look takes its time.
+    fn check_sizes(&self) -> Result<()> {
+        let shards = self.manifest.shards.len();
+        let together = self.storage().reads_at_once(self.root()).min(shards);
+        if together <= 1 {
+            return (0..shards).try_for_each(|shard| self.check_size(shard));
+        }
+        let next = AtomicUsize::new(0);
+        let failed: Mutex<Option<Error>> = Mutex::new(None);
+        let work = || {
+            loop {
+                let shard = next.fetch_add(1, Ordering::Relaxed);
+                if shard >= shards || failed.lock().is_some() {
+                    return;
+                }
+                if let Err(error) = self.check_size(shard) {
+                    failed.lock().get_or_insert(error);
+                }
+            }
+        };
+        std::thread::scope(|scope| share(scope, together, "look at the shards", &work))?;
+        failed.into_inner().map_or(Ok(()), Err)
     }
 
     /// That shard number `shard` is there with its right size.

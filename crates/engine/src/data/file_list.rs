@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use forebay_plan::Skipped;
 use forebay_record::name_text;
-use forebay_storage::Folder;
+use forebay_storage::{Folder, is_url};
 
 use super::labels::{BYTE_ORDER_MARK, GivenLabel, LabelValue};
 use super::listing::{Entry, SampleLocation};
@@ -64,7 +64,9 @@ impl FileList {
             let problem = format!("the list has {} files and {} labels", self.paths.len(), labels.len());
             return Err(usage(problem, "give each file one label"));
         }
-        let absolute = std::path::absolute(root.path()).unwrap_or_default();
+        let is_absolute = is_url(root.path());
+        let absolute =
+            if is_absolute { root.path().to_owned() } else { std::path::absolute(root.path()).unwrap_or_default() };
         let mut known: HashSet<Arc<str>> = HashSet::with_capacity(self.paths.len());
         let mut entries = Vec::with_capacity(self.paths.len());
         for (index, named) in self.paths.iter().enumerate() {

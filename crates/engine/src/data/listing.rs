@@ -11,6 +11,7 @@ use forebay_storage::{Folder, Status, Version};
 use globset::GlobBuilder;
 use xxhash_rust::xxh3::Xxh3;
 
+use super::braces;
 use super::file_list::FileList;
 use super::labels::{LabelFunction, LabelValue, label};
 use super::shards::list_shards;
@@ -76,6 +77,8 @@ pub struct ListingOptions<'a> {
 #[derive(Debug, Clone)]
 pub struct Listing {
     root: Folder,
+    /// What the root was called: a pattern, perhaps.
+    named_root: PathBuf,
     source: Source,
     /// The files beside each sample's own.
     sidecars: Sidecars,
@@ -87,6 +90,17 @@ pub struct Listing {
     classes: Vec<String>,
     /// What could not be listed.
     lost: Vec<Skipped>,
+}
+
+/// What a listing is made of; see its fields.
+pub(super) struct Parts {
+    pub(super) root: Folder,
+    pub(super) named_root: PathBuf,
+    pub(super) entries: Vec<Entry>,
+    pub(super) shards: Vec<PathBuf>,
+    pub(super) compressions: Vec<Compression>,
+    pub(super) classes: Vec<String>,
+    pub(super) lost: Vec<Skipped>,
 }
 
 /// One sample of a source.
@@ -178,6 +192,11 @@ impl Listing {
 
     fn unordered(source: &Source, root: Folder, options: &ListingOptions<'_>) -> Result<Self> {
         let mut lost = Vec::new();
+        let named_root = root.path().to_owned();
+        let (root, names) = match braces::names(root.path())? {
+            Some((folder, names)) => (Folder::new(Arc::clone(root.storage()), folder), Some(names)),
+            None => (root, None),
+        };
         let mut entries = match options.files {
             Some(given) if source.files_are_given() => given.entries(&root, options.on_error, &mut lost)?,
             None if source.files_are_given() => {
@@ -187,7 +206,10 @@ impl Listing {
                 });
             }
             Some(_) => return Err(Error::internal("a list of files was given for a source that looks for its own")),
-            None => walk(source, &root, options.on_error, &mut lost)?,
+            None => match &names {
+                Some(names) => braces::look_up(&root, names, options.on_error, &mut lost)?,
+                None => walk(source, &root, options.on_error, &mut lost)?,
+            },
         };
         if entries.is_empty() {
             return Err(Error::Usage {
@@ -209,7 +231,8 @@ impl Listing {
         }
         let sidecars = Sidecars::new(source, options.reach)?;
         sidecars.check(&mut entries, &root, options.on_error, &mut lost)?;
-        let mut listing = Self { root, source: source.clone(), sidecars, entries, shards, compressions, classes, lost };
+        let mut listing =
+            Self { root, named_root, source: source.clone(), sidecars, entries, shards, compressions, classes, lost };
         sidecar::check_there(&listing)?;
         listing.add_sidecars();
         Ok(listing)
@@ -255,9 +278,26 @@ impl Listing {
         self
     }
 
+    /// A listing that was made before: of parts that went together then.
+    pub(super) fn of_parts(parts: Parts, source: &Source, reach: Reach) -> Result<Self> {
+        let Parts { root, named_root, entries, shards, compressions, classes, lost } = parts;
+        let sidecars = Sidecars::new(source, reach)?;
+        Ok(Self { root, named_root, source: source.clone(), sidecars, entries, shards, compressions, classes, lost })
+    }
+
+    /// How each shard is compressed.
+    pub(super) fn compressions(&self) -> &[Compression] {
+        &self.compressions
+    }
+
     /// The folder.
     pub fn root(&self) -> &Folder {
         &self.root
+    }
+
+    /// What was listed, as it was named: the folder, or a pattern of names.
+    pub fn named_root(&self) -> &Path {
+        &self.named_root
     }
 
     /// What it is a listing of.

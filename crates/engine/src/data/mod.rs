@@ -1,8 +1,10 @@
 //! Where samples lie: files or shards as the user has them, or a data set that Forebay built.
 
+mod braces;
 mod dataset;
 mod extent;
 mod file_list;
+mod frozen;
 mod inflated;
 mod label_table;
 mod labels;
@@ -18,6 +20,7 @@ mod sidecar;
 mod tables;
 mod verify;
 
+pub use braces::has_braces;
 pub use dataset::Dataset;
 pub use extent::Extent;
 pub use file_list::FileList;

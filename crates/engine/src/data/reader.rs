@@ -77,6 +77,11 @@ impl SourceReader {
         Self { listing, storage, fields, open }
     }
 
+    /// What samples are read from.
+    pub fn storage(&self) -> &dyn Storage {
+        &*self.storage
+    }
+
     /// Limits what the places within compressed streams hold in memory between reads; how many bytes that is, or 0 where there are no such streams.
     pub fn limit_streams(&self, bytes_max: u64) -> u64 {
         let compressed = |shard| self.listing.compression(shard) != Compression::None;

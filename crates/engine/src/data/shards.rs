@@ -107,7 +107,7 @@ fn scan_tar(storage: &dyn Storage, path: &Path, name: &str) -> Result<Scan> {
         compression => compression,
     };
     let (samples, damage) = if compression == Compression::None {
-        salvage_tar(BufReader::new(Stream::new(&*file)), name)?
+        salvage_tar(BufReader::new(stream(&*file, storage, path)), name)?
     } else {
         let mut stream = InflatedStream::open(file, compression, path)?;
         let (samples, damage) = salvage_tar(&mut stream, name)?;
@@ -126,6 +126,14 @@ fn scan_tar(storage: &dyn Storage, path: &Path, name: &str) -> Result<Scan> {
     Ok(Scan { compression, samples, damage: damage.collect() })
 }
 
+/// A stream of a file of which little is read between places that are passed over; of an object, where each read takes its time, in large pieces.
+fn stream<'a>(file: &'a dyn File, storage: &dyn Storage, path: &Path) -> Stream<'a> {
+    Stream::new(file).in_pieces(if storage.reads_at_once(path) > 0 { REMOTE_PIECE_BYTES } else { 0 })
+}
+
+/// What is asked of a store at once.
+const REMOTE_PIECE_BYTES: usize = 4 << 20;
+
 fn tar_sample(sample: TarSample) -> (Option<String>, u64, u64) {
     let bytes = sample.range.end - sample.range.start;
     (Some(sample.key), sample.range.start, bytes)
@@ -139,7 +147,7 @@ fn scan_records(storage: &dyn Storage, path: &Path, name: &str) -> Result<Scan> 
     if compression != Compression::None {
         return scan_compressed_records(file, compression, path, name);
     }
-    let mut input = Stream::new(&*file);
+    let mut input = stream(&*file, storage, path);
     let mut damage = Vec::new();
     let index = match index_beside(storage, path, length) {
         Some(Ok(mut index)) => {

@@ -55,7 +55,9 @@ impl Activity {
         ThreadActivity { activity: self, counted: ThreadTime::now(), next: Instant::now() + LOOK_UP }
     }
 
-    pub(super) fn stats(&self, threads: usize, samples: u64, bytes_read: u64) -> Stats {
+    /// What `threads` workers and `readers` readers did. Where there are more readers than workers, their times count as those of as many.
+    pub(super) fn stats(&self, (threads, readers): (usize, usize), samples: u64, bytes_read: u64) -> Stats {
+        let of_readers = threads as f64 / readers.max(1) as f64;
         let (processor, system, batch_wait) =
             (self.processor.seconds(), self.system.seconds(), self.batch_wait.seconds());
         Stats {
@@ -63,8 +65,8 @@ impl Activity {
             threads,
             samples,
             bytes_read,
-            read_seconds: self.read.seconds(),
-            read_wait_seconds: self.read_wait.seconds(),
+            read_seconds: self.read.seconds() * of_readers,
+            read_wait_seconds: self.read_wait.seconds() * of_readers,
             work_seconds: (self.work.seconds() - batch_wait).max(0.0),
             data_wait_seconds: self.data_wait.seconds(),
             batch_wait_seconds: batch_wait,

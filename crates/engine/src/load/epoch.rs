@@ -46,6 +46,8 @@ pub(super) struct Shared {
     pub(super) batcher: Batcher,
     activity: Arc<Activity>,
     shares: Shares,
+    /// How many threads read: more than work, where each read waits long.
+    readers: usize,
     online: Online,
     /// What steps read of vocabularies and tables, kept as long as they run.
     _files: PreparedFiles,
@@ -79,6 +81,9 @@ pub enum Next {
 
 /// So many of the samples that were skipped are listed; all are counted.
 const SKIPPED_LISTED_MAX: usize = 1000;
+
+/// Read ahead from where a read waits long: what 10 Gb/s bring in 200 ms.
+const REMOTE_READ_AHEAD_BYTES: u64 = 256 << 20;
 
 /// A worker takes so many samples at a time, so that its locks cost little beside the work.
 const TAKE_SAMPLES: usize = 4;
@@ -130,12 +135,15 @@ impl Epoch {
         let batcher = Batcher::new(online.output.clone(), shape, budget, Arc::clone(&activity), batch_steps);
         batcher.check()?;
         // Both have space for the largest block that is read at all, and for a window of each stream.
-        let staged_bytes = sampler.read_ahead_bytes().min(budget.staged_bytes);
+        let readers = options.threads.max(source.reads_at_once());
+        let hides_latency = if readers > options.threads { REMOTE_READ_AHEAD_BYTES } else { 0 };
+        let staged_bytes = sampler.read_ahead_bytes().max(hides_latency).min(budget.staged_bytes);
         let shared = Arc::new(Shared {
             prefetch: PrefetchBuffer::new(deal.samples(), staged_bytes, Arc::clone(&activity)),
             batcher,
             activity,
             shares: budget,
+            readers,
             source,
             online,
             _files: files,
@@ -160,6 +168,9 @@ impl Epoch {
         for number in 0..epoch.shared.options.threads {
             epoch.spawn(format!("forebay-read-{number}"), &gate, Shared::read_all)?;
             epoch.spawn(format!("forebay-work-{number}"), &gate, Shared::work_all)?;
+        }
+        for number in epoch.shared.options.threads..readers {
+            epoch.spawn(format!("forebay-read-{number}"), &gate, Shared::read_all)?;
         }
         drop(opens);
         Ok(epoch)
@@ -248,7 +259,8 @@ impl Epoch {
 
     /// What the threads did with their time so far.
     pub fn stats(&self) -> Stats {
-        self.shared.activity.stats(self.shared.options.threads, self.samples(), self.bytes_read())
+        let threads = (self.shared.options.threads, self.shared.readers);
+        self.shared.activity.stats(threads, self.samples(), self.bytes_read())
     }
 
     /// How many bytes were read so far.

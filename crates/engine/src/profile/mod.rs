@@ -117,7 +117,7 @@ pub fn profile(
         remedy: "profile a pipeline whose steps all have a name".to_owned(),
     })?;
     let data = Data {
-        root: listing.root().path().display().to_string(),
+        root: listing.named_root().display().to_string(),
         samples: listing.len() as u64,
         bytes: listing.bytes(),
     };

@@ -113,6 +113,10 @@ impl Source for Files {
         Fetched { contents, bytes_read }
     }
 
+    fn reads_at_once(&self) -> usize {
+        self.reader.storage().reads_at_once(self.listing().root().path())
+    }
+
     fn unpack(&self, sample: u64, content: Content) -> Result<Sample, Failed> {
         let number = sample as usize;
         let unpacked = self.reader.unpack(number, content).map_err(|error| self.failed(number, error))?;

@@ -81,6 +81,11 @@ pub trait Source: Send + Sync {
     /// gives the samples of a compressed block at once).
     fn read(&self, samples: Range<u64>) -> Fetched;
 
+    /// How many reads at once it takes to hide the time that each takes to begin; 0 where as many as there are workers do.
+    fn reads_at_once(&self) -> usize {
+        0
+    }
+
     /// Makes a sample of what was read. Runs on workers.
     fn unpack(&self, sample: u64, content: Content) -> Result<Sample, Failed>;
 

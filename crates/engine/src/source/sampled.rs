@@ -134,6 +134,10 @@ impl Source for Sampled {
         self.of.unpacking_bytes(self.within(sample).0)
     }
 
+    fn reads_at_once(&self) -> usize {
+        self.of.reads_at_once()
+    }
+
     fn limit_streams(&self, bytes_max: u64) -> u64 {
         self.of.limit_streams(bytes_max)
     }

@@ -276,7 +276,7 @@ impl Source for Shards {
                 found.get_or_init(|| self.blocks_of(shard));
             }
         };
-        let threads = cores().min(self.open.len());
+        let threads = cores().max(self.reads_at_once()).min(self.open.len());
         std::thread::scope(|scope| share(scope, threads, "read the indexes", &work))?;
         let mut blocks = Vec::new();
         for found in found {
@@ -310,6 +310,10 @@ impl Source for Shards {
             }
         }
         all
+    }
+
+    fn reads_at_once(&self) -> usize {
+        self.storage.reads_at_once(self.dataset.root())
     }
 
     fn unpack(&self, sample: u64, content: Content) -> Result<Sample, Failed> {

@@ -24,9 +24,13 @@ mod loading;
 mod memory;
 mod mixing;
 mod packing;
+#[path = "../../../../tests/object_server.rs"]
+mod object_server;
+mod parts;
 mod profiling;
 mod progressive;
 mod recompressing;
+mod remote;
 mod stats;
 mod support;
 mod tensor_encodings;

@@ -12,6 +12,8 @@ use forebay_storage::{
 
 /// Runs a test on each storage, in a folder of its own.
 fn on_each(test: impl Fn(&dyn Storage, &Path)) {
+    let server = crate::object_server::ObjectServer::start();
+    test(&crate::remote::connected(&server), Path::new("s3://bucket/folder"));
     let throttle = Throttle::parse("custom:read=1GB/s").unwrap();
     let storages: [Arc<dyn Storage>; 4] = [
         Arc::new(LocalStorage::buffered()),

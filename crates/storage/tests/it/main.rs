@@ -11,8 +11,11 @@ mod contract;
 mod data;
 mod errors;
 mod local;
+#[path = "../../../../tests/object_server.rs"]
+mod object_server;
 mod page_cache;
 mod probe;
+mod remote;
 mod support;
 mod throttle;
 mod throttled;

@@ -1,0 +1,140 @@
+//! A build in parts, on a disk and in a bucket.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use forebay_engine::Result;
+use forebay_engine::build::{Build, Part, PartReport, Prepared};
+use forebay_engine::data::{Dataset, Listing, Reach};
+use forebay_pipeline::{Pipeline, Strategy};
+use forebay_storage::{Folder, Storage};
+
+use crate::object_server::ObjectServer;
+use crate::support::{FailsAfter, SMALL, build, local, options, photos, pipeline};
+
+/// Runs a part as another machine would: with nothing but what lies in the folder.
+fn run_part(
+    pipeline: &Pipeline,
+    strategy: &str,
+    (photos, storage): (&Path, Arc<dyn Storage>),
+    output: &Folder,
+    part: &str,
+) -> Result<PartReport> {
+    let prepared = Prepared::find(output.clone(), pipeline.source(), photos, Reach::Root)?.unwrap();
+    let build = Build {
+        pipeline: pipeline.clone(),
+        strategy: Strategy::parse(pipeline, strategy).unwrap(),
+        listing: Arc::new(prepared.listing),
+        storage,
+    };
+    build.run_part(output.clone(), &options(prepared.shards), part.parse::<Part>().unwrap(), &())
+}
+
+fn finish(pipeline: &Pipeline, strategy: &str, photos: &Path, output: &Folder) -> Result<()> {
+    let prepared = Prepared::find(output.clone(), pipeline.source(), photos, Reach::Root)?.unwrap();
+    let build = Build {
+        pipeline: pipeline.clone(),
+        strategy: Strategy::parse(pipeline, strategy).unwrap(),
+        listing: Arc::new(prepared.listing),
+        storage: local(),
+    };
+    build.finish(output.clone(), &options(prepared.shards), &()).map(|_| ())
+}
+
+fn content(output: &Folder) -> BTreeMap<String, Vec<u8>> {
+    let storage = output.storage();
+    let files = storage.walk(output.path(), &|_| true).map(|found| found.unwrap().below);
+    files
+        .map(|below| {
+            let bytes = storage.read_file(&output.file(&below), 1 << 30).unwrap().to_vec();
+            (below.to_str().unwrap().to_owned(), bytes)
+        })
+        .collect()
+}
+
+#[test]
+fn parts_give_the_bytes_of_a_plain_build() {
+    let photos = photos(40);
+    let server = ObjectServer::start();
+    for strategy in ["resized", "resized+zstd-3-dictionary-record"] {
+        let pipeline = pipeline(SMALL);
+        let whole = tempfile::tempdir().unwrap();
+        build(&pipeline, strategy, photos.path(), local()).run(whole.path(), &options(7), &()).unwrap();
+        let expected = content(&whole.path().into());
+        let here = tempfile::tempdir().unwrap();
+        let bucket = Folder::new(crate::remote::connected(&server), format!("s3://bucket/{strategy}"));
+        for output in [here.path().into(), bucket] {
+            let prepared = build(&pipeline, strategy, photos.path(), local());
+            prepared.prepare(output.clone(), &options(7)).unwrap();
+            prepared.prepare(output.clone(), &options(7)).unwrap();
+            assert!(Dataset::open(output.clone()).is_err(), "not yet");
+            let missing = finish(&pipeline, strategy, photos.path(), &output).unwrap_err().to_string();
+            assert!(missing.contains("7 of 7 shards are not built: shard-00000.tfrecord, "), "{missing}");
+            // All parts at once, and each twice.
+            std::thread::scope(|scope| {
+                for number in 0..6 {
+                    let (pipeline, photos, output) = (&pipeline, photos.path(), &output);
+                    let part = format!("{}/3", number % 3 + 1);
+                    scope.spawn(move || run_part(pipeline, strategy, (photos, local()), output, &part).unwrap());
+                }
+            });
+            let again = run_part(&pipeline, strategy, (photos.path(), local()), &output, "2/3").unwrap();
+            assert_eq!((again.shards, again.shards_kept), (2, 2));
+            finish(&pipeline, strategy, photos.path(), &output).unwrap();
+            let found = content(&output);
+            assert_eq!(found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>(), "{strategy}");
+            assert!(found == expected, "{strategy} in {}", output.path().display());
+            let none = Prepared::find(output.clone(), pipeline.source(), photos.path(), Reach::Root).unwrap();
+            assert!(none.is_none(), "it is finished");
+        }
+    }
+}
+
+#[test]
+fn a_part_goes_on_after_a_failure_and_what_is_listed_stays() {
+    let photos = photos(30);
+    let pipeline = pipeline(SMALL);
+    let (whole, here) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let output: Folder = here.path().into();
+    build(&pipeline, "resized", photos.path(), local()).run(whole.path(), &options(6), &()).unwrap();
+    build(&pipeline, "resized", photos.path(), local()).prepare(output.clone(), &options(6)).unwrap();
+    // A file more does not matter any more.
+    std::fs::copy(photos.path().join("ant/0000.jpg"), photos.path().join("ant/9999.jpg")).unwrap();
+    let mut built = 0;
+    for reads in [0, 7, 13] {
+        let failing = Arc::new(FailsAfter { inner: local(), reads_left: AtomicU64::new(reads) });
+        let failed = run_part(&pipeline, "resized", (photos.path(), failing), &output, "1/1");
+        built = built.max(failed.map_or(0, |report| report.shards));
+    }
+    let report = run_part(&pipeline, "resized", (photos.path(), local()), &output, "1/1").unwrap();
+    assert!(report.shards_kept > 0 && report.samples == 30, "{report:?}");
+    finish(&pipeline, "resized", photos.path(), &output).unwrap();
+    assert!(content(&output) == content(&whole.path().into()));
+}
+
+#[test]
+fn another_result_is_an_error() {
+    let photos = photos(12);
+    let pipeline = pipeline(SMALL);
+    let here = tempfile::tempdir().unwrap();
+    let output: Folder = here.path().into();
+    let unprepared = Prepared::find(output.clone(), pipeline.source(), photos.path(), Reach::Root).unwrap_err();
+    assert!(unprepared.to_string().contains("--prepare"), "{unprepared}");
+    build(&pipeline, "resized", photos.path(), local()).prepare(output.clone(), &options(3)).unwrap();
+    let other = run_part(&pipeline, "decoded", (photos.path(), local()), &output, "1/3").unwrap_err().to_string();
+    assert!(other.contains("strategy `resized`, not `decoded`"), "{other}");
+    // Somebody else's note of the same shard.
+    let note = here.path().join(".forebay-build/shard-00001.json");
+    std::fs::write(&note, "not this").unwrap();
+    let said = run_part(&pipeline, "resized", (photos.path(), local()), &output, "2/3").unwrap_err().to_string();
+    assert!(said.contains("shard 1 was built before with other bytes") && said.contains("remove that note"), "{said}");
+    std::fs::remove_file(&note).unwrap();
+    for part in ["1/3", "2/3", "3/3"] {
+        run_part(&pipeline, "resized", (photos.path(), local()), &output, part).unwrap();
+    }
+    finish(&pipeline, "resized", photos.path(), &output).unwrap();
+    let scan = Listing::scan(pipeline.source(), photos.path()).unwrap();
+    assert_eq!(Dataset::open(here.path()).unwrap().manifest().samples, scan.len() as u64);
+}

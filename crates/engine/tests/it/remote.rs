@@ -1,0 +1,130 @@
+//! Building and loading in a bucket, over the loopback.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use forebay_engine::build::Build;
+use forebay_engine::data::{Dataset, Listing, ListingOptions};
+use forebay_engine::load::{Column, LoadOptions, OnError, Shuffle};
+use forebay_engine::source::{Files, Shards, Source};
+use forebay_pipeline::Strategy;
+use forebay_storage::{Folder, RemoteStorage, Storage};
+
+use crate::object_server::{Faults, ObjectServer};
+use crate::support::{SMALL, build, local, options, photos, pipeline, start};
+
+/// The stores of `server`.
+pub(crate) fn connected(server: &ObjectServer) -> Arc<dyn Storage> {
+    let endpoint = server.endpoint();
+    Arc::new(RemoteStorage::new().with_settings([
+        ("AWS_ENDPOINT_URL", endpoint.as_str()),
+        ("AWS_ACCESS_KEY_ID", "AKIATESTTESTTEST"),
+        ("AWS_SECRET_ACCESS_KEY", "wJalrXUtnFEMI-K7MDENG"),
+        ("AWS_READ_TIMEOUT", "1s"),
+    ]))
+}
+
+/// Puts every file below `folder` into a bucket.
+fn put_all(server: &ObjectServer, folder: &Path, prefix: &str) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let name = format!("{prefix}/{}", path.file_name().unwrap().to_str().unwrap());
+        if path.is_dir() { put_all(server, &path, &name) } else { server.put(&name, std::fs::read(&path).unwrap()) }
+    }
+}
+
+/// Every sample of an epoch, by its key: its label and its pixels.
+fn epoch_of(source: Arc<dyn Source>, epoch: u64) -> BTreeMap<Arc<str>, (i64, Vec<u8>)> {
+    let options = LoadOptions {
+        batch_size: 7,
+        threads: 2,
+        shuffle: Shuffle::Window { bytes: 1 << 20 },
+        seed: 5,
+        ..LoadOptions::default()
+    };
+    let mut seen = BTreeMap::new();
+    for batch in start(source, options, epoch).unwrap() {
+        let batch = batch.unwrap();
+        let Some(Column::Ints(labels)) = batch.column("label") else { panic!("labels") };
+        let Some(Column::Dense { data, .. }) = batch.column("image") else { panic!("pixels") };
+        let each = data.len() / batch.len();
+        for (row, key) in batch.keys.iter().enumerate() {
+            let sample = (labels[row], data[row * each..][..each].to_vec());
+            assert!(seen.insert(Arc::clone(key), sample).is_none(), "`{key}` came twice");
+        }
+    }
+    seen
+}
+
+#[test]
+fn a_bucket_gives_the_same_shards_and_samples_as_a_folder() {
+    let (server, photos, here) = (ObjectServer::start(), photos(60), tempfile::tempdir().unwrap());
+    put_all(&server, photos.path(), "bucket/photos");
+    let (remote, pipeline) = (connected(&server), pipeline(SMALL));
+    build(&pipeline, "resized", photos.path(), local()).run(here.path(), &options(5), &()).unwrap();
+    let from = Folder::new(Arc::clone(&remote), "s3://bucket/photos");
+    let listing = Arc::new(Listing::scan(pipeline.source(), from).unwrap());
+    let strategy = Strategy::parse(&pipeline, "resized").unwrap();
+    let to = Folder::new(Arc::clone(&remote), "s3://bucket/built/small");
+    let remotely = Build { pipeline: pipeline.clone(), strategy, listing, storage: Arc::clone(&remote) };
+    remotely.run(to.clone(), &options(5), &()).unwrap();
+    let built = server.below("bucket/built/small/");
+    assert_eq!(built.len(), 5 * 3 + 1, "{:?}", built.keys());
+    for (name, bytes) in &built {
+        // The manifest names the versions of the files that it was built from.
+        let same = name == "dataset.json" || std::fs::read(here.path().join(name)).unwrap() == **bytes;
+        assert!(same, "{name}");
+    }
+    assert_eq!(remotely.run(to, &options(5), &()).unwrap().shards_kept, 5, "it is finished already");
+    assert_eq!(server.unfinished_uploads(), 0);
+
+    let open = |storage: Arc<dyn Storage>, folder: &str| -> Arc<dyn Source> {
+        Arc::new(Shards::open(Path::new(folder), storage, OnError::Fail).unwrap())
+    };
+    let here_samples = epoch_of(open(local(), here.path().to_str().unwrap()), 0);
+    assert_eq!(here_samples.len(), 60);
+    assert!(epoch_of(open(Arc::clone(&remote), "s3://bucket/built/small"), 0) == here_samples);
+
+    // The files themselves, too.
+    let files = |storage: Arc<dyn Storage>, folder: &Path| -> Arc<dyn Source> {
+        Arc::new(Files::open(pipeline.clone(), folder, storage, &ListingOptions::default()).unwrap())
+    };
+    let expected = epoch_of(files(local(), photos.path()), 1);
+    assert!(epoch_of(files(remote, Path::new("s3://bucket/photos")), 1) == expected);
+}
+
+#[test]
+fn three_epochs_under_faults_lose_and_repeat_nothing() {
+    let (server, photos, here) = (ObjectServer::start(), photos(120), tempfile::tempdir().unwrap());
+    let (remote, pipeline) = (connected(&server), pipeline(SMALL));
+    build(&pipeline, "concatenated", photos.path(), local()).run(here.path(), &options(12), &()).unwrap();
+    put_all(&server, here.path(), "bucket/dataset");
+    let expected = |epoch| {
+        let dataset = Arc::new(Dataset::open(here.path()).unwrap());
+        epoch_of(Arc::new(Shards::new(dataset, local())), epoch)
+    };
+    server.set_faults(Faults { unavailable: 50, reset: 50, truncated: 50, stalled: 50, stall: Duration::from_secs(3) });
+    server.take_requests();
+    for epoch in 0..3 {
+        let folder = Folder::new(Arc::clone(&remote), "s3://bucket/dataset");
+        let dataset = Arc::new(Dataset::open(folder).unwrap());
+        let seen = epoch_of(Arc::new(Shards::new(dataset, Arc::clone(&remote))), epoch);
+        assert!(seen == expected(epoch), "epoch {epoch}");
+        assert_eq!(seen.len(), 120);
+    }
+}
+
+#[test]
+fn requests_are_under_way_together() {
+    let (server, photos) = (ObjectServer::start(), photos(90));
+    put_all(&server, photos.path(), "bucket/photos");
+    let (remote, pipeline) = (connected(&server), pipeline(SMALL));
+    let source = Files::open(pipeline, Path::new("s3://bucket/photos"), remote, &ListingOptions::default());
+    let source: Arc<dyn Source> = Arc::new(source.unwrap());
+    assert!(source.reads_at_once() > 8);
+    server.set_latency(Duration::from_millis(100));
+    assert_eq!(epoch_of(source, 0).len(), 90);
+    assert!(server.in_flight_max() > 8, "{} on two threads", server.in_flight_max());
+}

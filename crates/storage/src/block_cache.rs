@@ -1,0 +1,212 @@
+//! Blocks of objects, kept on a local disk from run to run.
+//!
+//! ```text
+//! folder/GROUP/OBJECT-VERSION-NUMBER.block     a block of 1 MiB (the last of an object is shorter), and the XXH3-64 of its bytes
+//!        GROUP    of the folder that the object lies in: those of a data set are together
+//!        OBJECT   of its URL
+//!        VERSION  of its entity tag and size: what was replaced is not found
+//! ```
+//!
+//! A block is written under a name of its own and renamed, so that several processes may share a folder, and one that is killed leaves nothing
+//! that is taken for a block. Whatever is read is compared with its checksum; what is damaged is removed and fetched again.
+//!
+//! Where the data is larger than the cache, what got in first stays: if the oldest made room for the newest, an epoch would evict every block
+//! before it comes again, and nothing would ever be found. Only blocks of other folders, and of versions that are gone, make room.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::local::cannot_write;
+use crate::writing::{create_fresh, name_of_its_own};
+use crate::{Result, Version};
+
+/// The size of a block.
+pub(crate) const BLOCK_BYTES: u64 = 1 << 20;
+/// What follows the bytes of a block.
+const CHECKSUM_BYTES: usize = 8;
+const SUFFIX: &str = "block";
+/// After so many new blocks it is looked at what others added.
+const LOOK_EVERY: u64 = 256;
+
+/// A folder of blocks.
+#[derive(Debug)]
+pub(crate) struct BlockCache {
+    folder: PathBuf,
+    bytes_max: u64,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// What all blocks take, as far as is known.
+    bytes: u64,
+    /// New blocks since that was looked at.
+    since: u64,
+    /// The version of each object that was opened, by its group and name: blocks of these stay.
+    opened: HashMap<(String, String), String>,
+    /// Whether writing failed: the disk is full, or gone.
+    broken: bool,
+}
+
+/// An object in the cache.
+#[derive(Debug, Clone)]
+pub(crate) struct CachedObject {
+    group: String,
+    name: String,
+    version: String,
+}
+
+impl BlockCache {
+    pub(crate) fn open(folder: &Path, bytes_max: u64) -> Result<Self> {
+        fs::create_dir_all(folder).map_err(cannot_write(folder))?;
+        let cache = Self { folder: folder.to_owned(), bytes_max, state: Mutex::default() };
+        let bytes = cache.blocks().iter().map(|block| block.bytes).sum();
+        cache.lock().bytes = bytes;
+        Ok(cache)
+    }
+
+    /// The object at `path`, of this version and size.
+    pub(crate) fn object(&self, path: &Path, version: Version, size: u64) -> CachedObject {
+        let hash = |text: &[u8]| format!("{:016x}", xxh3_64(text));
+        let group = path.parent().unwrap_or(Path::new(""));
+        let object = CachedObject {
+            group: hash(group.as_os_str().as_encoded_bytes()),
+            name: hash(path.as_os_str().as_encoded_bytes()),
+            version: hash(format!("{} {size}", version.0).as_bytes()),
+        };
+        let known = (object.group.clone(), object.name.clone());
+        self.lock().opened.insert(known, object.version.clone());
+        object
+    }
+
+    /// Block number `number` of an object, of so many bytes, if it is there and whole.
+    pub(crate) fn get(&self, object: &CachedObject, number: u64, length: usize) -> Option<Bytes> {
+        let path = self.path(object, number);
+        let file = fs::File::open(&path).ok()?;
+        let mut content = Vec::with_capacity(length + CHECKSUM_BYTES);
+        let read = file.take((length + CHECKSUM_BYTES + 1) as u64).read_to_end(&mut content);
+        let whole = read.is_ok() && content.len() == length + CHECKSUM_BYTES && {
+            let (bytes, checksum) = content.split_at(length);
+            xxh3_64(bytes).to_le_bytes() == checksum
+        };
+        if !whole {
+            let _ = fs::remove_file(&path);
+            return None;
+        }
+        Some(Bytes::from(content).slice(..length))
+    }
+
+    /// Keeps a block, where there is space for it. That it cannot be kept is nobody's error.
+    pub(crate) fn put(&self, object: &CachedObject, number: u64, bytes: &[u8]) {
+        let taken = (bytes.len() + CHECKSUM_BYTES) as u64;
+        {
+            let mut state = self.lock();
+            state.since += 1;
+            if !state.broken && (state.bytes + taken > self.bytes_max || state.since >= LOOK_EVERY) {
+                state.since = 0;
+                state.bytes = self.make_room(&state, taken);
+            }
+            if state.broken || state.bytes + taken > self.bytes_max {
+                return;
+            }
+            state.bytes += taken;
+        }
+        if self.write(object, number, bytes).is_err() {
+            self.lock().broken = true;
+        }
+    }
+
+    fn write(&self, object: &CachedObject, number: u64, bytes: &[u8]) -> std::io::Result<()> {
+        use std::io::Write;
+        let path = self.path(object, number);
+        fs::create_dir_all(self.folder.join(&object.group))?;
+        let temporary = name_of_its_own(&path);
+        let write = || {
+            let mut file = create_fresh(&temporary)?;
+            file.write_all(bytes)?;
+            file.write_all(&xxh3_64(bytes).to_le_bytes())?;
+            // Not synced: after a crash of the machine the checksum tells.
+            fs::rename(&temporary, &path)
+        };
+        write().inspect_err(|_| _ = fs::remove_file(&temporary))
+    }
+
+    /// Removes blocks that nobody here needs, the oldest first, until there is space for `bytes` more; what the others take.
+    fn make_room(&self, state: &State, bytes: u64) -> u64 {
+        let mut blocks = self.blocks();
+        let mut taken: u64 = blocks.iter().map(|block| block.bytes).sum();
+        if taken + bytes <= self.bytes_max {
+            return taken;
+        }
+        let groups: Vec<&str> = state.opened.keys().map(|(group, _)| group.as_str()).collect();
+        let is_needed = |block: &Block| {
+            let known = state.opened.get(&(block.group.clone(), block.name.clone()));
+            match known {
+                Some(version) => *version == block.version,
+                None => groups.contains(&block.group.as_str()),
+            }
+        };
+        blocks.retain(|block| !is_needed(block));
+        blocks.sort_by_key(|block| block.written);
+        for block in blocks {
+            if taken + bytes <= self.bytes_max {
+                break;
+            }
+            if fs::remove_file(&block.path).is_ok() {
+                taken -= block.bytes;
+            }
+        }
+        taken
+    }
+
+    /// Everything that is there, half-written files of processes that were killed included.
+    fn blocks(&self) -> Vec<Block> {
+        let below = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten().collect::<Vec<_>>();
+        let mut found = Vec::new();
+        for group in below(&self.folder) {
+            for entry in below(&group.path()) {
+                let (Ok(status), Ok(file)) = (entry.metadata(), entry.file_name().into_string()) else { continue };
+                let mut parts = file.split(['-', '.']);
+                let mut part = || parts.next().unwrap_or_default().to_owned();
+                let (name, version) = (part(), part());
+                found.push(Block {
+                    group: group.file_name().to_string_lossy().into_owned(),
+                    name,
+                    // What is not whole is of no version that anybody needs.
+                    version: if file.ends_with(SUFFIX) { version } else { String::new() },
+                    bytes: status.len(),
+                    written: status.modified().unwrap_or(SystemTime::UNIX_EPOCH),
+                    path: entry.path(),
+                });
+            }
+        }
+        found
+    }
+
+    fn path(&self, object: &CachedObject, number: u64) -> PathBuf {
+        let CachedObject { group, name, version } = object;
+        self.folder.join(group).join(format!("{name}-{version}-{number}.{SUFFIX}"))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // It is consistent between any two statements, so a panic elsewhere does not spoil it.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A file of the cache.
+struct Block {
+    group: String,
+    name: String,
+    version: String,
+    bytes: u64,
+    written: SystemTime,
+    path: PathBuf,
+}

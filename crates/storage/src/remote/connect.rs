@@ -1,0 +1,176 @@
+//! Connecting to a store: what the environment says of it, as other tools read it.
+
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::azure::MicrosoftAzureBuilder;
+use object_store::client::{
+    HttpClient, HttpConnector, HttpError, HttpRequest, HttpResponse, HttpService, ReqwestConnector,
+};
+use object_store::gcp::GoogleCloudStorageBuilder;
+use object_store::http::HttpBuilder;
+use object_store::{BackoffConfig, ClientOptions, HeaderValue, ObjectStore, RetryConfig};
+
+use super::aws_profile;
+use super::failure::keep_secret;
+use super::gate::{Gate, IN_FLIGHT_MAX};
+use super::location::{Kind, Location};
+
+/// How long a connection may take to be made.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long nothing may come before a request is tried again. There is no limit on the whole of a request: a large one takes its time.
+const READ_TIMEOUT: Duration = Duration::from_secs(10);
+const RETRIES_MAX: usize = 10;
+/// No retry begins after this.
+const RETRY_TIMEOUT: Duration = Duration::from_mins(2);
+
+/// The client of the store that `location` lies in. Complaints of the store go to `gate`.
+pub(super) fn connect(location: &Location, gate: &Arc<Gate>) -> object_store::Result<Arc<dyn ObjectStore>> {
+    let connector = Watched { gate: Arc::clone(gate) };
+    let (base, options, retry) = (location.base.as_str(), client_options(), retry());
+    Ok(match location.kind {
+        Kind::S3 => {
+            let builder = AmazonS3Builder::new().with_client_options(options).with_retry(retry);
+            // Objects are removed one at a time, which every store of the kind understands.
+            let mut builder = builder.with_http_connector(connector).with_disable_bulk_delete(true);
+            let is_key = |(name, _): &(String, String)| name == "aws_access_key_id";
+            let from_profile =
+                if location.settings.0.iter().any(is_key) { Vec::new() } else { aws_profile::settings() };
+            let mut allow_http = false;
+            for (key, value) in from_profile.into_iter().chain(settings(location, "aws_")) {
+                let Ok(key) = key.parse() else { continue };
+                // Whoever names an endpoint without encryption means it.
+                allow_http |= matches!(key, AmazonS3ConfigKey::Endpoint | AmazonS3ConfigKey::S3Endpoint)
+                    && value.starts_with("http://");
+                builder = builder.with_config(key, value);
+            }
+            if allow_http {
+                builder = builder.with_allow_http(true);
+            }
+            Arc::new(builder.with_url(base).build()?)
+        }
+        Kind::Google => {
+            let builder = GoogleCloudStorageBuilder::new().with_client_options(options).with_retry(retry);
+            let mut builder = builder.with_http_connector(connector);
+            for (key, value) in settings(location, "google_") {
+                if let Ok(key) = key.parse() {
+                    builder = builder.with_config(key, value);
+                }
+            }
+            Arc::new(builder.with_url(base).build()?)
+        }
+        Kind::Azure => {
+            let builder = MicrosoftAzureBuilder::new().with_client_options(options).with_retry(retry);
+            let mut builder = builder.with_http_connector(connector);
+            for (key, value) in settings(location, "azure_") {
+                if let Ok(key) = key.parse() {
+                    builder = builder.with_config(key, value);
+                }
+            }
+            Arc::new(builder.with_url(base).build()?)
+        }
+        Kind::Http => {
+            let options = options.with_allow_http(base.starts_with("http://"));
+            let builder = HttpBuilder::new().with_client_options(options).with_retry(retry);
+            Arc::new(builder.with_http_connector(connector).with_url(base).build()?)
+        }
+    })
+}
+
+fn client_options() -> ClientOptions {
+    let options = ClientOptions::new()
+        .with_timeout_disabled()
+        .with_connect_timeout(CONNECT_TIMEOUT)
+        .with_read_timeout(READ_TIMEOUT)
+        .with_pool_max_idle_per_host(IN_FLIGHT_MAX);
+    options.with_user_agent(HeaderValue::from_static(concat!("forebay/", env!("CARGO_PKG_VERSION"))))
+}
+
+fn retry() -> RetryConfig {
+    let backoff =
+        BackoffConfig { init_backoff: Duration::from_millis(100), max_backoff: Duration::from_secs(10), base: 2.0 };
+    RetryConfig { backoff, max_retries: RETRIES_MAX, retry_timeout: RETRY_TIMEOUT }
+}
+
+/// What the environment says of stores now: the variables of each kind that are not empty, with names in lower case.
+pub(super) fn environment() -> Vec<(String, String)> {
+    let text = |(name, value): (OsString, OsString)| Some((name.into_string().ok()?, value.into_string().ok()?));
+    let of_stores = |(name, value): &(String, String)| {
+        ["AWS_", "GOOGLE_", "AZURE_"].iter().any(|prefix| name.starts_with(prefix)) && !value.is_empty()
+    };
+    let mut found: Vec<(String, String)> = std::env::vars_os().filter_map(text).filter(of_stores).collect();
+    for (name, _) in &mut found {
+        name.make_ascii_lowercase();
+    }
+    // The same environment is the same settings, whatever its order.
+    found.sort_unstable();
+    found
+}
+
+/// What is set for `location` with names that begin so. None of the values that may be a credential is ever shown.
+fn settings(location: &Location, prefix: &str) -> Vec<(String, String)> {
+    let of_store = location.settings.0.iter().filter(|(name, _)| name.starts_with(prefix));
+    of_store
+        .inspect(|(name, value)| {
+            if is_secret(name) {
+                keep_secret(value);
+            }
+        })
+        .cloned()
+        .collect()
+}
+
+/// Whether a setting of this name holds a credential (and not where one lies, or which encryption is used).
+pub(super) fn is_secret(name: &str) -> bool {
+    let named = ["key", "secret", "token", "sas", "password"].iter().any(|part| name.contains(part));
+    named && !["_file", "_path", "_uri", "_endpoint", "_enabled"].iter().any(|end| name.ends_with(end))
+}
+
+/// Makes clients whose answers are watched.
+#[derive(Debug)]
+struct Watched {
+    gate: Arc<Gate>,
+}
+
+impl HttpConnector for Watched {
+    fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
+        let client = ReqwestConnector::default().connect(options)?;
+        Ok(HttpClient::new(WatchedClient { client, gate: Arc::clone(&self.gate) }))
+    }
+}
+
+#[derive(Debug)]
+struct WatchedClient {
+    client: HttpClient,
+    gate: Arc<Gate>,
+}
+
+#[async_trait]
+impl HttpService for WatchedClient {
+    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let response = self.client.execute(request).await?;
+        if matches!(response.status().as_u16(), 429 | 503) {
+            self.gate.slow_down();
+        }
+        Ok(response)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_are_known_by_their_names() {
+        for secret in ["aws_access_key_id", "aws_secret_access_key", "aws_session_token", "azure_storage_sas_key"] {
+            assert!(is_secret(secret), "{secret}");
+        }
+        for open in ["aws_region", "aws_endpoint_url", "aws_web_identity_token_file", "aws_endpoint", "aws_allow_http"]
+        {
+            assert!(!is_secret(open), "{open}");
+        }
+    }
+}

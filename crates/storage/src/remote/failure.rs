@@ -1,0 +1,156 @@
+//! What a store or the network said, in words that help and that give nothing away.
+//!
+//! A store repeats parts of a request in the body of its refusal, the key's name among them; so bodies are left out, and every
+//! value that was given as a credential is blotted out of what is left.
+
+use std::error::Error as StdError;
+use std::fmt;
+use std::io;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use object_store::Error as StoreError;
+
+/// What was given as a credential, never to be shown.
+static SECRETS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// A shorter one would blot out words that say something.
+const SECRET_CHARACTERS_MIN: usize = 6;
+/// How much is said at most.
+const SAID_CHARACTERS_MAX: usize = 300;
+
+/// Notes a value that must never be shown.
+pub(super) fn keep_secret(value: &str) {
+    let mut secrets = SECRETS.lock().unwrap_or_else(PoisonError::into_inner);
+    if value.len() >= SECRET_CHARACTERS_MIN && !secrets.iter().any(|known| known == value) {
+        secrets.push(value.to_owned());
+    }
+}
+
+fn without_secrets(mut text: String) -> String {
+    for secret in SECRETS.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        if text.contains(secret.as_str()) {
+            text = text.replace(secret.as_str(), "…");
+        }
+    }
+    text
+}
+
+/// What went wrong in a store, with its remedy.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    said: String,
+    hint: &'static str,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}\nhint: {}", self.said, self.hint)
+    }
+}
+
+impl StdError for Failure {}
+
+/// Whether this brings a hint of its own.
+pub(crate) fn has_hint(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(<dyn StdError + Send + Sync>::is::<Failure>)
+}
+
+/// An error of a store.
+pub(super) fn failure(kind: io::ErrorKind, said: impl Into<String>, hint: &'static str) -> io::Error {
+    io::Error::new(kind, Failure { said: without_secrets(said.into()), hint })
+}
+
+const CHECK_NETWORK: &str = "check the network and the endpoint, and run the command again: it was tried several times";
+const CHECK_RIGHTS: &str = "check the credentials in the environment and the rights of the bucket; for public data set \
+                            AWS_SKIP_SIGNATURE=true (docs/how-to/object-storage.md)";
+
+/// The error of a request that took too long.
+pub(super) fn too_slow(after: Duration) -> io::Error {
+    failure(io::ErrorKind::TimedOut, format!("it did not come within {} s", after.as_secs()), CHECK_NETWORK)
+}
+
+/// What the client of a store said.
+pub(super) fn of_store(error: &StoreError) -> io::Error {
+    use io::ErrorKind as Kind;
+    match error {
+        StoreError::NotFound { .. } => failure(
+            Kind::NotFound,
+            "there is no such object",
+            "check the URL; the object may have been moved or deleted since it was listed",
+        ),
+        StoreError::PermissionDenied { .. } => {
+            failure(Kind::PermissionDenied, "the store refused access", CHECK_RIGHTS)
+        }
+        StoreError::Unauthenticated { .. } => {
+            failure(Kind::PermissionDenied, "the store does not know the credentials", CHECK_RIGHTS)
+        }
+        StoreError::Precondition { .. } | StoreError::NotModified { .. } => {
+            failure(Kind::Other, "the object was replaced while it was read", "read it again once nothing writes to it")
+        }
+        StoreError::AlreadyExists { .. } => {
+            failure(Kind::AlreadyExists, "there is such an object already", "choose another URL")
+        }
+        StoreError::NotSupported { .. } | StoreError::NotImplemented { .. } => {
+            let hint = "web servers are only read, and cannot be listed: name the folder of a data set or a pattern such as \
+                        `https://host/shard-{000..099}.tar`, or use a bucket";
+            failure(Kind::Unsupported, "the store cannot do that", hint)
+        }
+        StoreError::InvalidPath { source } => {
+            failure(Kind::InvalidInput, source.to_string(), "rename the object: its name is no path")
+        }
+        other => generic(other),
+    }
+}
+
+fn generic(error: &StoreError) -> io::Error {
+    let said = innermost(error);
+    if said.contains("status code: 401") || said.contains("status code: 403") {
+        return failure(io::ErrorKind::PermissionDenied, "the store refused access", CHECK_RIGHTS);
+    }
+    if said.contains("non-partial response") {
+        let hint = "use a server that answers `Range` requests, or download the files first";
+        return failure(io::ErrorKind::Unsupported, "the server sends whole files only, not ranges of them", hint);
+    }
+    if said.contains("credential") || said.contains("metadata") {
+        let hint = "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_SKIP_SIGNATURE=true for public data; \
+                    docs/how-to/object-storage.md has the others";
+        return failure(io::ErrorKind::PermissionDenied, format!("no credentials were found ({said})"), hint);
+    }
+    failure(io::ErrorKind::Other, said, CHECK_NETWORK)
+}
+
+/// What happened, without the request (whose URL the message around this has) and without the body of the answer.
+fn innermost(error: &StoreError) -> String {
+    let whole = error.to_string();
+    let mut said = whole.rsplit_once(" - ").map_or(whole.as_str(), |(_, said)| said).to_owned();
+    let mut source = error.source();
+    let mut last = None;
+    while let Some(inner) = source {
+        last = Some(inner.to_string());
+        source = inner.source();
+    }
+    // A refused connection is only named by the innermost error.
+    if let Some(last) = last.filter(|last| !said.contains(last.as_str()) && !last.contains(" - ")) {
+        said = format!("{said}: {last}");
+    }
+    let line = said.split(['\n', '\r', '<']).next().unwrap_or_default().trim().trim_end_matches(':');
+    line.chars().filter(|character| !character.is_control()).take(SAID_CHARACTERS_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bodies_and_credentials_are_not_shown() {
+        keep_secret("AKIAVERYSECRET");
+        let body = "Error performing GET http://h/x in 1s - Server returned non-2xx status code: 400 Bad Request: \
+                    <Error><AWSAccessKeyId>AKIAVERYSECRET</AWSAccessKeyId></Error>";
+        let error = of_store(&StoreError::Generic { store: "S3", source: body.into() });
+        assert_eq!(error.to_string().lines().next().unwrap(), "Server returned non-2xx status code: 400 Bad Request",);
+        let error = of_store(&StoreError::Generic { store: "S3", source: "bad key AKIAVERYSECRET".into() });
+        assert!(error.to_string().contains("bad key …"), "{error}");
+        assert!(has_hint(&error) && !has_hint(&io::ErrorKind::NotFound.into()));
+    }
+}

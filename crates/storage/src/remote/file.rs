@@ -1,0 +1,171 @@
+//! An object that is read.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use object_store::{GetOptions, GetRange, GetResult, ObjectMeta, ObjectStore};
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::location::Location;
+use super::request::request;
+use crate::{BufferPool, Error, File, PooledBuffer, Result, Status, Version};
+
+/// How often reading goes on where a body ended too early, after the client's own attempts.
+const ATTEMPTS: usize = 4;
+
+/// An object, as it was when it was opened: reading fails if it was replaced since.
+pub(super) struct RemoteFile {
+    path: PathBuf,
+    location: Location,
+    size: u64,
+    /// Only this version is read; `None` where the store does not tell versions apart.
+    e_tag: Option<String>,
+    version: Version,
+    buffers: BufferPool,
+}
+
+impl RemoteFile {
+    pub(super) fn new(path: &Path, location: Location, meta: &ObjectMeta, buffers: BufferPool) -> Self {
+        // A weak tag may not be asked for.
+        let e_tag = meta.e_tag.clone().filter(|tag| !tag.starts_with("W/"));
+        Self { path: path.to_path_buf(), location, size: meta.size, e_tag, version: status_of(meta).version, buffers }
+    }
+
+    /// Opens an object and reads all of it, with one request where nothing goes wrong; `limit_bytes` at the most.
+    pub(super) fn read_whole(
+        path: &Path,
+        location: &Location,
+        limit_bytes: u64,
+        buffers: &BufferPool,
+    ) -> Result<Bytes> {
+        let mut first: Option<(ObjectMeta, Result<PooledBuffer>, usize)> = None;
+        let got = request(location, limit_bytes.min(1 << 30), |store| {
+            let first = &mut first;
+            async move {
+                let result = store.get_opts(&location.key, GetOptions::default()).await?;
+                let meta = result.meta.clone();
+                let mut filled = 0;
+                let buffer = match usize::try_from(meta.size) {
+                    Ok(length) if meta.size <= limit_bytes => take(buffers, length),
+                    _ => Err(Error::TooLarge { path: path.to_path_buf(), limit_bytes, found: meta.size }),
+                };
+                let buffer = match buffer {
+                    Ok(mut buffer) => {
+                        // What is missing of a body is asked for below.
+                        let _ = fill(result, &mut buffer.as_mut_slice()[..meta.size as usize], &mut filled).await;
+                        Ok(buffer)
+                    }
+                    Err(error) => Err(error),
+                };
+                *first = Some((meta, buffer, filled));
+                Ok(())
+            }
+        });
+        got.map_err(|source| Error::Open { path: path.to_path_buf(), source })?;
+        let (meta, buffer, filled) = first
+            .ok_or_else(|| Error::Open { path: path.to_path_buf(), source: io::ErrorKind::UnexpectedEof.into() })?;
+        let file = Self::new(path, location.clone(), &meta, buffers.clone());
+        file.go_on(0, meta.size as usize, buffer?, filled)
+    }
+
+    /// Reads on where `filled` of the bytes at `offset` are there already.
+    fn go_on(&self, offset: u64, length: usize, mut buffer: PooledBuffer, mut filled: usize) -> Result<Bytes> {
+        let mut failed = None;
+        for _ in 0..ATTEMPTS {
+            if filled == length {
+                return Ok(buffer.into_bytes(0..length));
+            }
+            let before = filled;
+            let range = offset + filled as u64..offset + length as u64;
+            let options = GetOptions {
+                range: Some(GetRange::Bounded(range)),
+                if_match: self.e_tag.clone(),
+                ..GetOptions::default()
+            };
+            let (into, reached) = (&mut buffer.as_mut_slice()[..length], &mut filled);
+            let got = request(&self.location, length as u64, |store| async move {
+                let result = store.get_opts(&self.location.key, options).await?;
+                fill(result, into, reached).await
+            });
+            let went_on = filled > before;
+            if let Err(source) = got {
+                // The client tried it several times already; only a body that came in part is worth more.
+                if !went_on {
+                    return Err(Error::Read { path: self.path.clone(), offset: offset + before as u64, source });
+                }
+                failed = Some(source);
+            }
+        }
+        if filled == length {
+            return Ok(buffer.into_bytes(0..length));
+        }
+        let offset_reached = offset + filled as u64;
+        Err(match failed {
+            Some(source) => Error::Read { path: self.path.clone(), offset: offset_reached, source },
+            None => Error::ShortRead { path: self.path.clone(), offset, expected: length as u64, found: filled as u64 },
+        })
+    }
+}
+
+/// Copies a body behind what is filled already.
+async fn fill(result: GetResult, into: &mut [u8], filled: &mut usize) -> object_store::Result<()> {
+    let mut body = result.into_stream();
+    while let Some(chunk) = body.next().await {
+        let chunk = chunk?;
+        let end = *filled + chunk.len();
+        let Some(space) = into.get_mut(*filled..end) else {
+            let source = "the store sent more bytes than were asked for".into();
+            return Err(object_store::Error::Generic { store: "remote", source });
+        };
+        space.copy_from_slice(&chunk);
+        *filled = end;
+    }
+    Ok(())
+}
+
+fn take(buffers: &BufferPool, length: usize) -> Result<PooledBuffer> {
+    buffers.take(length, 1).map_err(|_| Error::Memory { bytes: length })
+}
+
+impl File for RemoteFile {
+    fn size(&self) -> u64 {
+        self.size
+    }
+
+    fn version(&self) -> Option<Version> {
+        self.e_tag.as_ref().map(|_| self.version)
+    }
+
+    fn read(&self, offset: u64, length: usize) -> Result<Bytes> {
+        if offset.checked_add(length as u64).is_none_or(|end| end > self.size) {
+            let (path, size) = (self.path.clone(), self.size);
+            return Err(Error::BeyondEnd { path, offset, length: length as u64, size });
+        }
+        if length == 0 {
+            return Ok(Bytes::new());
+        }
+        self.go_on(offset, length, take(&self.buffers, length)?, 0)
+    }
+}
+
+/// What the store says of an object, without reading it; `None` where there is none.
+pub(super) async fn head(store: &dyn ObjectStore, location: &Location) -> object_store::Result<Option<ObjectMeta>> {
+    let options = GetOptions { head: true, ..GetOptions::default() };
+    match store.get_opts(&location.key, options).await {
+        Ok(result) => Ok(Some(result.meta)),
+        Err(object_store::Error::NotFound { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The size and version of an object.
+pub(super) fn status_of(meta: &ObjectMeta) -> Status {
+    let version = match &meta.e_tag {
+        // A listing and a request may quote it differently.
+        Some(tag) => xxh3_64(tag.trim_start_matches("W/").trim_matches('"').as_bytes()),
+        None => meta.last_modified.timestamp_nanos_opt().unwrap_or_default().cast_unsigned(),
+    };
+    Status { bytes: meta.size, version: Version(version) }
+}

@@ -1,0 +1,173 @@
+//! Where an object lies: a URL, as a path has it.
+//!
+//! Paths of the engine are [`Path`]s, and a URL is one too: `s3://bucket/photos` joined with `a/1.jpg` is what one expects. A path
+//! that was taken apart and put together again has one slash behind the colon, which is why that is understood as well.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use object_store::path::Path as Key;
+
+use crate::{Error, Result};
+
+/// The kinds of store, by the schemes of their URLs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Amazon S3 and what speaks its language.
+    S3,
+    Google,
+    Azure,
+    /// A web server, which is only read.
+    Http,
+}
+
+const SCHEMES: [(&str, Kind); 9] = [
+    ("s3", Kind::S3),
+    ("s3a", Kind::S3),
+    ("gs", Kind::Google),
+    ("az", Kind::Azure),
+    ("azure", Kind::Azure),
+    ("abfs", Kind::Azure),
+    ("abfss", Kind::Azure),
+    ("http", Kind::Http),
+    ("https", Kind::Http),
+];
+
+/// An object, or a folder of objects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Location {
+    pub(super) kind: Kind,
+    /// The store: `s3://bucket`.
+    pub(super) base: String,
+    /// Its name there, or what the names of all in the folder begin with.
+    pub(super) key: Key,
+    /// What is set for stores.
+    pub(super) settings: Settings,
+}
+
+/// Settings of stores, by the names of the environment's variables in lower case: they may be credentials, so that nothing shows them.
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
+pub(super) struct Settings(pub(super) Arc<Vec<(String, String)>>);
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_list().entries(self.0.iter().map(|(name, _)| name)).finish()
+    }
+}
+
+/// Whether this path is a URL: of a store that Forebay knows, or of one that it does not.
+pub fn is_url(path: &Path) -> bool {
+    path.to_str().is_some_and(|text| split(text).is_some())
+}
+
+/// The scheme of a URL, and what follows.
+fn split(text: &str) -> Option<(&str, &str)> {
+    let (scheme, rest) = text.split_once(':')?;
+    let is_scheme = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'.' | b'-');
+    if scheme.len() < 2 || !scheme.bytes().all(is_scheme) {
+        return None;
+    }
+    let known = kind_of(scheme).is_some();
+    let rest = rest.strip_prefix("//").or_else(|| rest.strip_prefix('/').filter(|_| known))?;
+    Some((scheme, rest))
+}
+
+fn kind_of(scheme: &str) -> Option<Kind> {
+    SCHEMES.iter().find(|(name, _)| *name == scheme).map(|(_, kind)| *kind)
+}
+
+impl Location {
+    pub(super) fn parse(path: &Path) -> Result<Self> {
+        let refused = |problem: String, hint: &'static str| Error::Url { url: path.to_path_buf(), problem, hint };
+        let text = path.to_str().ok_or_else(|| refused("it is not UTF-8 text".to_owned(), "check the URL"))?;
+        let (scheme, rest) = split(text).ok_or_else(|| refused("it has no scheme".to_owned(), USE_KNOWN))?;
+        let kind = kind_of(scheme)
+            .ok_or_else(|| refused(format!("Forebay knows no store with scheme `{scheme}`"), USE_KNOWN))?;
+        let (host, key) = rest.split_once('/').unwrap_or((rest, ""));
+        if host.is_empty() {
+            return Err(refused("it names no bucket or host".to_owned(), "write it like `s3://bucket/folder`"));
+        }
+        // `abfs://container@account.dfs.core.windows.net` is no secret; everything else before an `@` is.
+        if host.contains('@') && (kind != Kind::Azure || host.contains(':')) {
+            return Err(refused("it has a user or password in it".to_owned(), SET_CREDENTIALS));
+        }
+        if kind == Kind::Http && key.contains('?') {
+            return Err(refused("it has a query, which may be a signature".to_owned(), SET_CREDENTIALS));
+        }
+        let parts: Vec<&str> = key.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
+        let key = parts.join("/");
+        // What a browser shows of a URL is encoded; the names in a bucket are not.
+        let key = if kind == Kind::Http { Key::from_url_path(&key) } else { Key::parse(&key) };
+        let key = key.map_err(|error| refused(error.to_string(), "name the object as the store lists it"))?;
+        Ok(Self { kind, base: format!("{scheme}://{host}"), key, settings: Settings::default() })
+    }
+
+    /// Whether the store can say what it holds.
+    pub(super) fn can_be_listed(&self) -> bool {
+        self.kind != Kind::Http
+    }
+}
+
+const USE_KNOWN: &str = "use `s3://bucket/…`, `gs://bucket/…`, `az://container/…` or `https://host/…`; a file of this machine is named by \
+                         its path";
+const SET_CREDENTIALS: &str = "URLs are kept in profiles, plans and messages: set credentials in the environment instead \
+                               (docs/how-to/object-storage.md)";
+
+/// A URL without what may be a secret in it: a user and password, or a query.
+pub(crate) fn without_secrets(text: &str) -> String {
+    let Some((scheme, rest)) = split(text) else { return text.to_owned() };
+    let rest = rest.split_once('?').map_or(rest, |(before, _)| before);
+    let (host, key) = rest.split_once('/').map_or((rest, None), |(host, key)| (host, Some(key)));
+    let host = match host.rsplit_once('@') {
+        Some((user, host)) if kind_of(scheme) != Some(Kind::Azure) || user.contains(':') => format!("…@{host}"),
+        _ => host.to_owned(),
+    };
+    key.map_or_else(|| format!("{scheme}://{host}"), |key| format!("{scheme}://{host}/{key}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> (Kind, String, String) {
+        let Location { kind, base, key, .. } = Location::parse(Path::new(text)).unwrap();
+        (kind, base, key.to_string())
+    }
+
+    #[test]
+    fn urls_are_taken_apart() {
+        let s3 = |key: &str| (Kind::S3, "s3://bucket".to_owned(), key.to_owned());
+        assert_eq!(parsed("s3://bucket"), s3(""));
+        assert_eq!(parsed("s3://bucket/"), s3(""));
+        assert_eq!(parsed("s3://bucket/photos/a b#1%.jpg"), s3("photos/a b#1%.jpg"));
+        assert_eq!(parsed("s3:/bucket/./photos//x/"), s3("photos/x"));
+        let joined = Path::new("s3://bucket/photos").join("cats/1.jpg");
+        let collected: std::path::PathBuf = joined.components().collect();
+        assert_eq!(parsed(joined.to_str().unwrap()), parsed(collected.to_str().unwrap()));
+        assert_eq!(parsed("gs://b/x").0, Kind::Google);
+        assert_eq!(parsed("abfs://box@account.dfs.core.windows.net/x").2, "x");
+        assert_eq!(parsed("https://host:8080/a%20b.tar"), (Kind::Http, "https://host:8080".into(), "a b.tar".into()));
+    }
+
+    #[test]
+    fn paths_are_no_urls() {
+        for path in ["photos", "/data/s3:/x", "./s3://bucket", "C:/x", "a:b", "time 12:30/x", "s3:bucket", "1://"] {
+            assert!(!is_url(Path::new(path)), "{path}");
+        }
+        for url in ["s3://bucket", "hdfs://name/x", "https://host/"] {
+            assert!(is_url(Path::new(url)), "{url}");
+        }
+    }
+
+    #[test]
+    fn what_may_be_secret_is_refused_and_not_shown() {
+        for url in ["https://me:hunter2@host/x", "https://host/x?X-Amz-Signature=hunter2", "s3://AKIA:hunter2@bucket/x"]
+        {
+            let said = Location::parse(Path::new(url)).unwrap_err().to_string();
+            assert!(!said.contains("hunter2") && !said.contains("AKIA"), "{said}");
+        }
+        assert!(Location::parse(Path::new("hdfs://name/x")).unwrap_err().to_string().contains("`hdfs`"));
+        assert!(Location::parse(Path::new("s3:///x")).is_err() && Location::parse(Path::new("s3://b/../x")).is_err());
+    }
+}

@@ -1,0 +1,78 @@
+//! What a process needs to talk to stores: one small runtime, and a client of each store.
+//!
+//! Neither survives a fork: the threads that do the work stay behind, and a child that used its parent's clients would wait for them for
+//! ever. So both belong to a process, by its number, and a child makes its own when it first needs them. They are kept in a list that only
+//! grows, without a lock that a fork could leave locked.
+
+use std::collections::HashMap;
+use std::io;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use object_store::ObjectStore;
+use tokio::runtime::{Builder, Runtime};
+
+use super::connect::connect;
+use super::failure::{failure, of_store};
+use super::gate::Gate;
+use super::location::{Location, Settings};
+
+/// The threads that talk to stores. Whoever wants bytes waits in a thread of its own; these only move them.
+const THREADS: usize = 2;
+
+pub(super) struct Process {
+    id: u32,
+    pub(super) runtime: Runtime,
+    stores: Mutex<HashMap<(String, Settings), Store>>,
+    /// The process that was forked of this one, or of one of its children.
+    next: OnceLock<Box<io::Result<Process>>>,
+}
+
+/// A store that is connected to.
+#[derive(Debug, Clone)]
+pub(super) struct Store {
+    pub(super) objects: Arc<dyn ObjectStore>,
+    pub(super) gate: Arc<Gate>,
+}
+
+static FIRST: OnceLock<Box<io::Result<Process>>> = OnceLock::new();
+
+impl Process {
+    /// That of this process.
+    pub(super) fn current() -> io::Result<&'static Self> {
+        let id = std::process::id();
+        let mut slot = &FIRST;
+        loop {
+            match &**slot.get_or_init(|| Box::new(Self::new(id))) {
+                Ok(process) if process.id == id => return Ok(process),
+                Ok(process) => slot = &process.next,
+                Err(error) => {
+                    let hint = "raise the limits of threads and open files (`ulimit -u`, `ulimit -n`)";
+                    return Err(failure(error.kind(), format!("no threads could be started: {error}"), hint));
+                }
+            }
+        }
+    }
+
+    fn new(id: u32) -> io::Result<Self> {
+        // Whoever uses this library in a program of theirs may have chosen another one before.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let runtime =
+            Builder::new_multi_thread().worker_threads(THREADS).thread_name("forebay-remote").enable_all().build()?;
+        Ok(Self { id, runtime, stores: Mutex::default(), next: OnceLock::new() })
+    }
+
+    /// The store that `location` lies in, connected to when it is first asked for.
+    pub(super) fn store(&self, location: &Location) -> io::Result<Store> {
+        let mut stores = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = (location.base.clone(), location.settings.clone());
+        if let Some(store) = stores.get(&name) {
+            return Ok(store.clone());
+        }
+        let gate = Arc::new(Gate::new());
+        let _within = self.runtime.enter();
+        let objects = connect(location, &gate).map_err(|error| of_store(&error))?;
+        let store = Store { objects, gate };
+        stores.insert(name, store.clone());
+        Ok(store)
+    }
+}

@@ -1,0 +1,425 @@
+//! A small object store on the loopback for tests: as much of S3's language (and of plain HTTP) as Forebay speaks, and faults when asked for.
+//!
+//! It is a thread for each connection, and everything in memory. Requests are counted and kept, so that a test can say what was asked for.
+
+#![allow(dead_code, reason = "each test crate that includes this file uses some of it")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// How often of a thousand a request for an object goes wrong, in each way.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Faults {
+    /// `503 Slow Down`.
+    pub(crate) unavailable: u64,
+    /// The connection is cut before the answer.
+    pub(crate) reset: u64,
+    /// Half of the body comes, and then the end of the connection.
+    pub(crate) truncated: u64,
+    /// Half of the body comes, and then nothing for this long.
+    pub(crate) stalled: u64,
+    pub(crate) stall: Duration,
+}
+
+#[derive(Clone)]
+struct Object {
+    bytes: Arc<Vec<u8>>,
+    tag: String,
+}
+
+#[derive(Default)]
+struct State {
+    objects: BTreeMap<String, Object>,
+    uploads: BTreeMap<u64, BTreeMap<u64, Vec<u8>>>,
+    requests: Vec<String>,
+    faults: Faults,
+    drawn: u64,
+    latency: Duration,
+    /// Requests that wait for their answer, and how many did at the most.
+    in_flight: (usize, usize),
+    /// Every one that is not among these is refused, where there are any.
+    keys: BTreeSet<String>,
+}
+
+/// A server that runs until it is dropped.
+pub(crate) struct ObjectServer {
+    address: SocketAddr,
+    state: Arc<Mutex<State>>,
+    stopped: Arc<AtomicBool>,
+}
+
+static UPLOADS: AtomicU64 = AtomicU64::new(1);
+
+/// How many objects a page of a listing has: few, so that tests see several pages.
+const PAGE: usize = 7;
+
+impl ObjectServer {
+    pub(crate) fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (state, stopped) = (Arc::new(Mutex::new(State::default())), Arc::new(AtomicBool::new(false)));
+        let (shared, stop) = (Arc::clone(&state), Arc::clone(&stopped));
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                if stop.load(Ordering::Relaxed) {
+                    return;
+                }
+                let (Ok(stream), shared) = (stream, Arc::clone(&shared)) else { continue };
+                std::thread::spawn(move || serve(stream, &shared));
+            }
+        });
+        Self { address, state, stopped }
+    }
+
+    /// `http://127.0.0.1:…`
+    pub(crate) fn endpoint(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    pub(crate) fn set_faults(&self, faults: Faults) {
+        self.state.lock().unwrap().faults = faults;
+    }
+
+    /// How long every answer takes to begin.
+    pub(crate) fn set_latency(&self, latency: Duration) {
+        self.state.lock().unwrap().latency = latency;
+    }
+
+    /// How many requests were under way at the same time, at the most.
+    pub(crate) fn in_flight_max(&self) -> usize {
+        self.state.lock().unwrap().in_flight.1
+    }
+
+    /// Refuses everybody whose access key is not this one.
+    pub(crate) fn require_key(&self, key: &str) {
+        self.state.lock().unwrap().keys.insert(key.to_owned());
+    }
+
+    /// Puts an object there; its name begins with the bucket's.
+    pub(crate) fn put(&self, name: &str, bytes: Vec<u8>) {
+        self.state.lock().unwrap().objects.insert(name.to_owned(), object(bytes));
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<Arc<Vec<u8>>> {
+        self.state.lock().unwrap().objects.get(name).map(|object| Arc::clone(&object.bytes))
+    }
+
+    /// Every object whose name begins so, by what follows.
+    pub(crate) fn below(&self, prefix: &str) -> BTreeMap<String, Arc<Vec<u8>>> {
+        let state = self.state.lock().unwrap();
+        let below = |(name, object): (&String, &Object)| {
+            Some((name.strip_prefix(prefix)?.to_owned(), Arc::clone(&object.bytes)))
+        };
+        state.objects.iter().filter_map(below).collect()
+    }
+
+    /// Parts of objects that were never made whole.
+    pub(crate) fn unfinished_uploads(&self) -> usize {
+        self.state.lock().unwrap().uploads.len()
+    }
+
+    /// The requests so far, `GET /bucket/key bytes=0-9`, and none of them any more.
+    pub(crate) fn take_requests(&self) -> Vec<String> {
+        std::mem::take(&mut self.state.lock().unwrap().requests)
+    }
+}
+
+impl Drop for ObjectServer {
+    fn drop(&mut self) {
+        self.stopped.store(true, Ordering::Relaxed);
+        let _ = TcpStream::connect(self.address);
+    }
+}
+
+fn object(bytes: Vec<u8>) -> Object {
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    for &byte in &bytes {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    Object { tag: format!("\"{hash:016x}-{}\"", bytes.len()), bytes: Arc::new(bytes) }
+}
+
+struct Request {
+    method: String,
+    /// Decoded, without the slash in front.
+    path: String,
+    query: BTreeMap<String, String>,
+    headers: BTreeMap<String, String>,
+    body: Vec<u8>,
+}
+
+fn read_request(stream: &mut BufReader<TcpStream>) -> Option<Request> {
+    let mut line = String::new();
+    stream.read_line(&mut line).ok()?;
+    let mut words = line.split_whitespace();
+    let (method, target) = (words.next()?.to_owned(), words.next()?.to_owned());
+    let mut headers = BTreeMap::new();
+    loop {
+        let mut line = String::new();
+        stream.read_line(&mut line).ok()?;
+        let Some((name, value)) = line.trim_end().split_once(':') else { break };
+        headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
+    }
+    let length = headers.get("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).ok()?;
+    let (path, query) = target.split_once('?').unwrap_or((&target, ""));
+    let query = query.split('&').filter(|part| !part.is_empty()).map(|part| {
+        let (name, value) = part.split_once('=').unwrap_or((part, ""));
+        (decoded(name), decoded(value))
+    });
+    let query = query.collect();
+    Some(Request { method, path: decoded(path.trim_start_matches('/')), query, headers, body })
+}
+
+fn decoded(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let mut out = Vec::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        let hex = bytes.get(at + 1..at + 3).and_then(|hex| u8::from_str_radix(std::str::from_utf8(hex).ok()?, 16).ok());
+        match (bytes[at], hex) {
+            (b'%', Some(byte)) => {
+                out.push(byte);
+                at += 3;
+            }
+            (byte, _) => {
+                out.push(byte);
+                at += 1;
+            }
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+struct Answer {
+    status: &'static str,
+    headers: Vec<(&'static str, String)>,
+    body: Vec<u8>,
+    /// For a HEAD, what the body would have.
+    length: usize,
+}
+
+impl Answer {
+    fn new(status: &'static str, body: impl Into<Vec<u8>>) -> Self {
+        let body = body.into();
+        Self { status, headers: Vec::new(), length: body.len(), body }
+    }
+
+    fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
+        self
+    }
+}
+
+enum Fault {
+    None,
+    Reset,
+    Truncated,
+    Stalled(Duration),
+}
+
+fn serve(stream: TcpStream, state: &Mutex<State>) {
+    let mut output = stream.try_clone().unwrap();
+    let mut input = BufReader::new(stream);
+    while let Some(request) = read_request(&mut input) {
+        let (answer, fault, latency) = {
+            let mut state = state.lock().unwrap();
+            let range = request.headers.get("range").cloned().unwrap_or_default();
+            state.requests.push(format!("{} /{} {range}", request.method, request.path).trim_end().to_owned());
+            let (unavailable, fault) = draw(&mut state, &request);
+            let answer = if unavailable {
+                Answer::new("503 Slow Down", "<Error><Code>SlowDown</Code></Error>")
+            } else {
+                answer(&mut state, &request)
+            };
+            state.in_flight.0 += 1;
+            state.in_flight.1 = state.in_flight.1.max(state.in_flight.0);
+            (answer, fault, state.latency)
+        };
+        if !latency.is_zero() {
+            std::thread::sleep(latency);
+        }
+        state.lock().unwrap().in_flight.0 -= 1;
+        if matches!(fault, Fault::Reset) {
+            return;
+        }
+        let mut head = format!("HTTP/1.1 {}\r\nContent-Length: {}\r\n", answer.status, answer.length);
+        for (name, value) in &answer.headers {
+            let _ = write!(head, "{name}: {value}\r\n");
+        }
+        head.push_str("\r\n");
+        let body = if request.method == "HEAD" { &[] } else { &answer.body[..] };
+        let sent = match fault {
+            Fault::Truncated | Fault::Stalled(_) => &body[..body.len() / 2],
+            _ => body,
+        };
+        if output.write_all(head.as_bytes()).and_then(|()| output.write_all(sent)).is_err() {
+            return;
+        }
+        match fault {
+            Fault::Stalled(time) => {
+                std::thread::sleep(time);
+                return;
+            }
+            Fault::Truncated => return,
+            _ => {}
+        }
+    }
+}
+
+/// Whether the store is too busy, and what goes wrong with the answer. Only requests for objects are disturbed; always the same ones.
+fn draw(state: &mut State, request: &Request) -> (bool, Fault) {
+    let Faults { unavailable, reset, truncated, stalled, stall } = state.faults;
+    if request.method == "POST" || unavailable + reset + truncated + stalled == 0 {
+        return (false, Fault::None);
+    }
+    state.drawn += 1;
+    let mut drawn = state.drawn.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    drawn = (drawn ^ (drawn >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let drawn = (drawn >> 32) % 1000;
+    let body = request.method == "GET";
+    match drawn {
+        drawn if drawn < unavailable => (true, Fault::None),
+        drawn if drawn < unavailable + reset && body => (false, Fault::Reset),
+        drawn if drawn < unavailable + reset + truncated && body => (false, Fault::Truncated),
+        drawn if drawn < unavailable + reset + truncated + stalled && body => (false, Fault::Stalled(stall)),
+        _ => (false, Fault::None),
+    }
+}
+
+fn answer(state: &mut State, request: &Request) -> Answer {
+    let known = |key: &String| request.headers.get("authorization").is_some_and(|sent| sent.contains(key.as_str()));
+    if !state.keys.is_empty() && !state.keys.iter().any(known) {
+        // A real store repeats what it was sent, too.
+        let sent = request.headers.get("authorization").cloned().unwrap_or_default();
+        return Answer::new("403 Forbidden", format!("<Error><Code>InvalidAccessKeyId</Code>{sent}</Error>"));
+    }
+    let has = |name: &str| request.query.contains_key(name);
+    let upload = || request.query.get("uploadId").and_then(|id| id.parse::<u64>().ok());
+    match request.method.as_str() {
+        "GET" if has("list-type") => list(state, request),
+        "GET" | "HEAD" => fetch(state, request),
+        "PUT" if has("partNumber") => {
+            let number = request.query["partNumber"].parse().unwrap();
+            match upload().and_then(|id| state.uploads.get_mut(&id)) {
+                Some(parts) => {
+                    let tag = object(request.body.clone()).tag;
+                    parts.insert(number, request.body.clone());
+                    Answer::new("200 OK", "").with("ETag", tag)
+                }
+                None => Answer::new("404 Not Found", "<Error><Code>NoSuchUpload</Code></Error>"),
+            }
+        }
+        "PUT" => {
+            if request.headers.contains_key("if-none-match") && state.objects.contains_key(&request.path) {
+                return Answer::new("412 Precondition Failed", "<Error><Code>PreconditionFailed</Code></Error>");
+            }
+            let object = object(request.body.clone());
+            let tag = object.tag.clone();
+            state.objects.insert(request.path.clone(), object);
+            Answer::new("200 OK", "").with("ETag", tag)
+        }
+        "POST" if has("uploads") => {
+            let id = UPLOADS.fetch_add(1, Ordering::Relaxed);
+            state.uploads.insert(id, BTreeMap::new());
+            let (bucket, key) = request.path.split_once('/').unwrap_or((&request.path, ""));
+            let body = format!(
+                "<InitiateMultipartUploadResult><Bucket>{bucket}</Bucket><Key>{key}</Key><UploadId>{id}</UploadId>\
+                 </InitiateMultipartUploadResult>"
+            );
+            Answer::new("200 OK", body)
+        }
+        "POST" if has("uploadId") => match upload().and_then(|id| state.uploads.remove(&id)) {
+            Some(parts) => {
+                let object = object(parts.into_values().flatten().collect());
+                let body = format!(
+                    "<CompleteMultipartUploadResult><ETag>{}</ETag></CompleteMultipartUploadResult>",
+                    object.tag.replace('"', "&quot;")
+                );
+                state.objects.insert(request.path.clone(), object);
+                Answer::new("200 OK", body)
+            }
+            None => Answer::new("404 Not Found", "<Error><Code>NoSuchUpload</Code></Error>"),
+        },
+        "DELETE" if has("uploadId") => {
+            upload().map(|id| state.uploads.remove(&id));
+            Answer::new("204 No Content", "")
+        }
+        "DELETE" => {
+            state.objects.remove(&request.path);
+            Answer::new("204 No Content", "")
+        }
+        _ => Answer::new("405 Method Not Allowed", ""),
+    }
+}
+
+fn fetch(state: &State, request: &Request) -> Answer {
+    let Some(Object { bytes, tag }) = state.objects.get(&request.path) else {
+        return Answer::new("404 Not Found", "<Error><Code>NoSuchKey</Code></Error>");
+    };
+    if request.headers.get("if-match").is_some_and(|wanted| wanted != tag) {
+        return Answer::new("412 Precondition Failed", "");
+    }
+    let range = request.headers.get("range").and_then(|range| {
+        let (start, end) = range.strip_prefix("bytes=")?.split_once('-')?;
+        Some((start.parse::<usize>().ok()?, end.parse::<usize>().ok()?.min(bytes.len().saturating_sub(1))))
+    });
+    let answer = match range {
+        Some((start, end)) if start <= end => Answer::new("206 Partial Content", &bytes[start..=end])
+            .with("Content-Range", format!("bytes {start}-{end}/{}", bytes.len())),
+        Some(_) => return Answer::new("416 Range Not Satisfiable", ""),
+        None if request.method == "HEAD" => Answer { length: bytes.len(), ..Answer::new("200 OK", "") },
+        None => Answer::new("200 OK", &bytes[..]),
+    };
+    answer.with("ETag", tag.clone()).with("Last-Modified", "Wed, 18 Nov 2026 00:00:00 GMT")
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+/// A page of a listing.
+fn list(state: &State, request: &Request) -> Answer {
+    let get = |name: &str| request.query.get(name).map_or("", String::as_str);
+    let bucket = format!("{}/", request.path.trim_end_matches('/'));
+    let (prefix, delimiter, after) = (get("prefix"), get("delimiter"), get("continuation-token"));
+    let mut folders = BTreeSet::new();
+    let mut body = String::new();
+    let (mut listed, mut last, mut more) = (0, String::new(), false);
+    for (name, object) in &state.objects {
+        let Some(key) = name.strip_prefix(&bucket).filter(|key| key.starts_with(prefix) && (*key > after)) else {
+            continue;
+        };
+        if let Some(end) = key[prefix.len()..].find(delimiter).filter(|_| !delimiter.is_empty()) {
+            folders.insert(key[..=prefix.len() + end].to_owned());
+            continue;
+        }
+        if listed == PAGE {
+            more = true;
+            break;
+        }
+        listed += 1;
+        key.clone_into(&mut last);
+        let tag = object.tag.replace('"', "&quot;");
+        let _ = write!(
+            body,
+            "<Contents><Key>{}</Key><LastModified>2026-11-18T00:00:00.000Z</LastModified><ETag>{tag}</ETag><Size>{}</Size></Contents>",
+            escaped(key),
+            object.bytes.len()
+        );
+    }
+    for folder in folders {
+        let _ = write!(body, "<CommonPrefixes><Prefix>{}</Prefix></CommonPrefixes>", escaped(&folder));
+    }
+    if more {
+        let _ = write!(body, "<NextContinuationToken>{}</NextContinuationToken>", escaped(&last));
+    }
+    let body = format!("<ListBucketResult><IsTruncated>{more}</IsTruncated>{body}</ListBucketResult>");
+    Answer::new("200 OK", body).with("Content-Type", "application/xml")
+}
