@@ -15,6 +15,7 @@ __all__ = [
     "analyze",
     "bound_by",
     "build",
+    "build_part",
     "compare",
     "decode",
     "demo_data",
@@ -94,9 +95,12 @@ class Source:
         skip_errors: bool,
         functions: dict[str, tuple[Callable[..., Any], bool]] | None = None,
         scans: int | None = None,
+        block_cache: tuple[str, int] | None = None,
     ) -> Source: ...
     @staticmethod
-    def files(pipeline: Pipeline, storage: str, cache: str, files: FilesRequest) -> Source: ...
+    def files(
+        pipeline: Pipeline, storage: str, cache: str, files: FilesRequest, block_cache: tuple[str, int] | None = None
+    ) -> Source: ...
     @property
     def classes(self) -> list[str]: ...
     @property
@@ -151,6 +155,7 @@ def rate(parts: list[tuple[float, float]]) -> str | None: ...
 def stalls(stats: str) -> str: ...
 def table(profiles: list[str], wanted: ObjectiveRequest) -> str: ...
 def build(pipeline: Pipeline, request: BuildRequest, progress: Progress | None) -> int: ...
+def build_part(pipeline: Pipeline, request: BuildRequest, part: str, progress: Progress | None) -> tuple[int, int, int, int]: ...
 def export_tar(
     folder: str | PathLike[str],
     output: str | PathLike[str],
