@@ -47,7 +47,7 @@ from ._stats import Cached, Skipped, Stats
 from ._steps import Steps
 from ._study import Run, Study, study
 from ._watch import Watch, watch
-from ._work import Dataset, build, profile
+from ._work import Dataset, build, build_part, profile
 
 __all__ = [
     "AccessError",
@@ -94,6 +94,7 @@ __all__ = [
     "balanced_weights",
     "budget",
     "build",
+    "build_part",
     "compare",
     "decode",
     "demo_data",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping, Set
 from typing import Any, TypeAlias
 
@@ -11,7 +12,7 @@ import numpy
 from ._errors import UsageError
 from ._requests import FilesRequest
 
-__all__ = ["Data", "FileList", "as_data", "files_request"]
+__all__ = ["Data", "FileList", "as_data", "files_request", "is_url"]
 
 
 class FileList:
@@ -44,7 +45,7 @@ class FileList:
             raise UsageError(f"there are {len(self.paths)} files and {len(self.labels)} labels\nhint: pass one label per file")
         if not isinstance(root, str | os.PathLike):
             raise UsageError(f"`root` is `{root!r}`, but must be the path of a folder")
-        self.root = os.path.abspath(root)
+        self.root = os.fspath(root) if is_url(root) else os.path.abspath(root)
 
     def settings(self, source: Mapping[str, Any]) -> dict[str, Any]:
         """What a pipeline's source, which is `source` now, must say to take its files from here."""
@@ -69,6 +70,11 @@ class FileList:
 
 #: A folder, or the files themselves.
 Data: TypeAlias = "str | os.PathLike[str] | FileList | Iterable[str | os.PathLike[str]]"
+
+
+def is_url(path: object) -> bool:
+    """Whether this is the URL of a place in a store: `s3://bucket/photos`."""
+    return isinstance(path, str) and re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", path) is not None
 
 
 def as_data(data: Any) -> str | FileList:

@@ -106,6 +106,8 @@ class Loader:
         fixed random set of samples as they are stored; `"decoded:2GB"`, or a size alone, samples after as many deterministic steps as leave space for
         all of them; `"liquid:2GB"`, samples as they are stored, others in every epoch and the same share of every batch (with `shuffle=True`; the
         budget of all ranks together); `"auto:2GB"`, the one that suits.
+    cache_dir, cache_size
+        Folder in which to keep shards that are read from a bucket, from run to run, and its size (default `"100GB"`). Processes may share it.
     memory
         Memory budget in bytes, or e.g. `"2GB"`, for data that is read, processed or waiting in batches. By default half of what
         the machine, the control group and `ulimit` allow. A sample or batch that can never fit raises `LimitError`. The
@@ -159,6 +161,8 @@ class Loader:
         framework: Literal["numpy", "torch", "jax"] = "numpy",
         pin_memory: bool = False,
         cache: int | str | None = None,
+        cache_dir: str | os.PathLike[str] | None = None,
+        cache_size: int | str | None = None,
         memory: int | str | None = None,
         collate: Literal["list", "pad"] = "list",
         pad_value: float | None = None,
@@ -196,6 +200,9 @@ class Loader:
         needs("pin_memory", self.pin_memory or None, framework == "torch", 'framework="torch"')
         converter(framework)
         self.cache, self.cache_bytes = cache_policy(cache)
+        self.cache_dir = None if cache_dir is None else os.path.abspath(cache_dir)
+        self.cache_size = byte_count("cache_size", "100GB" if cache_size is None else cache_size)
+        needs("cache_size", cache_size, cache_dir is not None, 'cache_dir="…"')
         self.memory_bytes = None if memory is None else byte_count("memory", memory)
         if collate not in ("list", "pad"):
             raise UsageError(f"`collate` is `{collate}`, but must be `list` or `pad`")
@@ -208,6 +215,7 @@ class Loader:
             "allow_outside": flag("allow_outside", allow_outside),
             "cache": self.cache,
             "scans": _scan_groups(scans),
+            "block_cache": None if self.cache_dir is None else (self.cache_dir, self.cache_size),
         }
         self._source: Source
         if isinstance(source, list):

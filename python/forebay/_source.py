@@ -11,7 +11,7 @@ from typing import Any
 
 from . import _native
 from ._errors import MissingFileError, UsageError
-from ._files import Data, FileList, as_data, files_request
+from ._files import Data, FileList, as_data, files_request, is_url
 from ._function import check_named, given
 from ._pipeline import Pipeline, class_names
 
@@ -34,7 +34,10 @@ class Source:
         allow_outside: bool = False,
         cache: str = "page",
         scans: int | None = None,
+        block_cache: tuple[str, int] | None = None,
     ) -> None:
+        #: The folder and the size of a cache of blocks, for what is read from a bucket.
+        self.block_cache = block_cache
         #: How many groups of scans are read of progressive records.
         self.scans = scans
         self.allow_outside = allow_outside
@@ -63,6 +66,7 @@ class Source:
         allow_outside: bool = False,
         cache: str = "page",
         scans: int | None = None,
+        block_cache: tuple[str, int] | None = None,
     ) -> Source:
         from ._planning import Plan
         from ._work import Dataset
@@ -89,13 +93,11 @@ class Source:
                 raise UsageError("`allow_outside` cannot be used with a data set\nhint: omit it")
             if classes is not None:
                 raise UsageError("`classes` cannot be used with a data set\nhint: pass them where it is built")
-            folder = Path(source)
-            folder = folder.parent if folder.name in (MANIFEST, MIX) else folder
-            return cls(None, str(folder), storage, functions, skip_errors, cache=cache, scans=scans)
+            return cls(None, _folder(source), storage, functions, skip_errors, cache=cache, scans=scans, block_cache=block_cache)
         if scans is not None:
             raise UsageError('`scans` is for a data set of progressive records\nhint: omit it, or build one with strategy="concatenated+pcr"')
         pipeline, files = on_data(as_pipeline(source), data, functions, classes)
-        return cls(pipeline, files, storage, None, skip_errors, allow_outside, cache)
+        return cls(pipeline, files, storage, None, skip_errors, allow_outside, cache, block_cache=block_cache)
 
     def with_scans(self, scans: int | None) -> Source:
         """The same data set, of whose progressive records so many groups of scans are read."""
@@ -107,11 +109,13 @@ class Source:
         if self._opened is None or self._process != os.getpid():
             if self.pipeline is None:
                 functions = given(self.functions)
-                self._opened = _native.Source.dataset(str(self.data), self.storage, self.cache, self.skip_errors, functions, self.scans)
+                self._opened = _native.Source.dataset(
+                    str(self.data), self.storage, self.cache, self.skip_errors, functions, self.scans, self.block_cache
+                )
                 check_named(self.functions, self._opened.pipeline.to_json())
             else:
                 request = files_request(self.data, self.skip_errors, self.allow_outside)
-                self._opened = _native.Source.files(self.pipeline._native, self.storage, self.cache, request)
+                self._opened = _native.Source.files(self.pipeline._native, self.storage, self.cache, request, self.block_cache)
             self._process = os.getpid()
         return self._opened
 
@@ -180,10 +184,23 @@ def on_data(
 def _fixed(data: str | FileList) -> str | FileList:
     if isinstance(data, FileList):
         return FileList(data.paths, labels=data.labels, root=data.root)
-    return os.path.abspath(data)
+    return data if is_url(data) else os.path.abspath(data)
+
+
+def _folder(source: str | os.PathLike[str]) -> str:
+    """The folder of a data set that was named by its folder or its manifest."""
+    if is_url(source):
+        url = os.fspath(source).rstrip("/")
+        folder, _, name = url.rpartition("/")
+        return folder if name in (MANIFEST, MIX) else url
+    path = Path(source)
+    return str(path.parent if path.name in (MANIFEST, MIX) else path)
 
 
 def _is_dataset(source: str | os.PathLike[str], data: object) -> bool:
+    if is_url(source):
+        # Pipelines are files of this machine.
+        return data is None
     path = Path(source)
     if data is not None and os.fspath(source) in Pipeline.preset_names():
         # A folder that is called like a preset; with data to run it on, the pipeline is meant.

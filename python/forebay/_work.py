@@ -22,7 +22,7 @@ from ._table import as_frame
 if TYPE_CHECKING:
     import pandas
 
-__all__ = ["Dataset", "build", "profile"]
+__all__ = ["Dataset", "build", "build_part", "profile"]
 
 
 def profile(
@@ -223,6 +223,74 @@ def build(
     dataset = Dataset(output)
     dataset.shards_kept = kept
     return dataset
+
+
+def build_part(
+    what: Plan | Pipeline | str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    part: str,
+    *,
+    data: Data | None = None,
+    strategy: str | None = None,
+    threads: int | None = None,
+    shards: int | None = None,
+    storage: str = "local",
+    on_error: Literal["fail", "skip"] = "fail",
+    overwrite: bool = False,
+    allow_outside: bool = False,
+    memory: int | str | None = None,
+    functions: Mapping[str, Callable[..., Any]] | None = None,
+    progress: bool | None = None,
+) -> dict[str, int]:
+    """Do a part of a build that many machines share, and return its figures: `shards`, `shards_kept`, `samples` and `bytes`.
+
+    Call it once with `"prepare"`, then with `"1/N"` to `"N/N"` anywhere, in any order and as often as you like, and at last with `"finish"`.
+    The result is that of `build`, byte for byte.
+
+    Parameters
+    ----------
+    part
+        `"prepare"` lists the source files and writes the list down in `output`; `"3/16"` builds the third of sixteen parts; `"finish"` checks that
+        all shards are there and writes the manifest.
+    shards, overwrite
+        Only for `"prepare"`.
+    what, output, data, strategy, threads, storage, on_error, allow_outside, memory, functions, progress
+        As for `build`, and the same for all parts.
+    """
+    count = whole("threads", cores() if threads is None else threads, 1, THREADS_MAX)
+    if isinstance(what, (str, os.PathLike)) and os.fspath(what).endswith(".json"):
+        what = Plan.load(what)
+    bytes_per_sample = None
+    if isinstance(what, Plan):
+        pipeline, data = what.pipeline, what.data if data is None else data
+        strategy = what.chosen if strategy is None else strategy
+        bytes_per_sample = what._bytes_per_sample(strategy)
+    else:
+        pipeline = as_pipeline(what)
+    if strategy is None:
+        names = "`, `".join(pipeline.splits[1:])
+        raise UsageError(f"a pipeline needs a `strategy`\nhint: pass one of `{names}`, or build a plan")
+    needs("shards", shards, part == "prepare", 'part="prepare"')
+    pipeline, files = on_data(pipeline, data, functions, None)
+    figures = _native.build_part(
+        pipeline._native,
+        {
+            "files": files_request(files, _skips(on_error), flag("allow_outside", allow_outside)),
+            "output": os.fspath(output),
+            "formats": [(strategy, 1.0)],
+            "is_mix": False,
+            "seed": 0,
+            "storage": storage,
+            "threads": count,
+            "shards": None if shards is None else whole("shards", shards, 1, 1_000_000),
+            "bytes_per_sample": bytes_per_sample,
+            "overwrite": flag("overwrite", overwrite),
+            "memory_bytes": None if memory is None else byte_count("memory", memory),
+        },
+        part,
+        listener(progress),
+    )
+    return dict(zip(("shards", "shards_kept", "samples", "bytes"), figures, strict=True))
 
 
 class Dataset:

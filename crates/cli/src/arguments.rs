@@ -8,12 +8,12 @@ use std::str::FromStr;
 use clap::builder::TypedValueParser;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use forebay_engine::StorageChoice;
-use forebay_engine::data::Reach;
+use forebay_engine::data::{MANIFEST_FILE, MIX_FILE, Reach, has_braces};
 use forebay_engine::load::OnError;
 use forebay_pipeline::steps::with_absolute_files;
 use forebay_pipeline::{Pipeline, Setting, nearest, preset, preset_names};
 use forebay_plan::Caching;
-use forebay_storage::{one_line, parse_bytes};
+use forebay_storage::{EntryKind, is_url, one_line, parse_bytes};
 
 use crate::commands::{
     advise, build, completions, convert, demo, diagnose, experiment, export, inspect, load, man, mix, pipelines, plan,
@@ -270,12 +270,31 @@ pub(crate) fn pipeline(text: &str, settings: &Settings, list: &ListArguments) ->
     Ok(with_absolute_files(pipeline, Path::new(""))?)
 }
 
-/// What is at `path`; `None` for nothing. A disk that fails is not taken for one that has nothing there.
-pub(crate) fn look_at(path: &Path) -> Result<Option<std::fs::Metadata>> {
+/// What is at `path`; `None` for nothing. A disk or a store that fails is not taken for one that has nothing there.
+pub(crate) fn look_at(path: &Path) -> Result<Option<EntryKind>> {
+    if is_url(path) {
+        return look_at_url(path);
+    }
     match std::fs::metadata(path) {
-        Ok(found) => Ok(Some(found)),
+        Ok(found) if found.is_dir() => Ok(Some(EntryKind::Folder)),
+        Ok(found) if found.is_file() => Ok(Some(EntryKind::File)),
+        Ok(_) => Ok(Some(EntryKind::Other)),
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
         Err(error) => Err(Error::io("look at", path)(error)),
+    }
+}
+
+/// What a URL names. Of a web server, which has no folders, a data set counts as one, and so does a pattern of names.
+fn look_at_url(path: &Path) -> Result<Option<EntryKind>> {
+    if has_braces(path) {
+        return Ok(Some(EntryKind::Folder));
+    }
+    let storage = StorageChoice::Local.open(0)?;
+    let is_there = |name: &str| matches!(storage.status(&path.join(name)), Ok(Some(_)));
+    match storage.kind(path).map_err(forebay_engine::Error::from)? {
+        Some(EntryKind::Folder) => Ok(Some(EntryKind::Folder)),
+        _ if is_there(MANIFEST_FILE) || is_there(MIX_FILE) => Ok(Some(EntryKind::Folder)),
+        found => Ok(found),
     }
 }
 
@@ -297,7 +316,7 @@ pub(crate) fn named_file(text: &str) -> Option<&Path> {
 /// A TOML file, or a preset by name. What exists as a file, or looks like a path, is a file.
 fn named_pipeline(text: &str) -> Result<Pipeline> {
     let path = Path::new(text);
-    if named_file(text).is_some() || look_at(path)?.is_some_and(|found| found.is_file()) {
+    if named_file(text).is_some() || look_at(path)? == Some(EntryKind::File) {
         let content = read_text("read the pipeline", path)?;
         let folder = path.parent().unwrap_or(Path::new(""));
         return Ok(with_absolute_files(Pipeline::from_toml(text, &content)?, folder)?);

@@ -259,7 +259,9 @@ impl Drop for ProbeFolder<'_> {
     fn drop(&mut self) {
         if let Self::Remote(storage, _, written) = self {
             // What cannot be removed is left.
-            written.iter().for_each(|path| _ = storage.remove(path));
+            for path in written {
+                let _ = storage.remove(path);
+            }
         }
     }
 }

@@ -41,6 +41,11 @@ impl From<Label> for GivenLabel {
 }
 
 impl FilesRequest {
+    /// Which files the pipeline may name.
+    pub(crate) fn reach(&self) -> Reach {
+        if self.allow_outside { Reach::Anywhere } else { Reach::Root }
+    }
+
     /// What `list` makes of these files, whose labels come from one of `functions` where `source` says so. Python's lock must not be held.
     pub(crate) fn listed<T>(
         self,
@@ -49,6 +54,7 @@ impl FilesRequest {
         work: &Work,
         list: impl FnOnce(&Path, &ListingOptions<'_>) -> T,
     ) -> T {
+        let reach = self.reach();
         let files = self.files.map(|(paths, labels)| FileList {
             paths,
             labels: labels.map(|labels| labels.into_iter().map(GivenLabel::from).collect()),
@@ -59,7 +65,7 @@ impl FilesRequest {
         };
         let options = ListingOptions {
             on_error: on_error(self.skip_errors),
-            reach: if self.allow_outside { Reach::Anywhere } else { Reach::Root },
+            reach,
             files: files.as_ref(),
             label_function: if function.is_some() { Some(&call) } else { None },
         };

@@ -83,6 +83,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(planning::report, module)?)?;
     module.add_function(wrap_pyfunction!(planning::study_page, module)?)?;
     module.add_function(wrap_pyfunction!(work::build, module)?)?;
+    module.add_function(wrap_pyfunction!(work::build_part, module)?)?;
     module.add_function(wrap_pyfunction!(main, module)?)?;
     module.add_function(wrap_pyfunction!(work::demo_data, module)?)?;
     module.add_function(wrap_pyfunction!(work::export_tar, module)?)?;

@@ -7,7 +7,7 @@ use forebay_engine::data::{LabelValue, ListingOptions, MixManifest};
 use forebay_engine::load::CachePolicy;
 use forebay_engine::source::{Files, Interleaved, Mixed, Shards, Source as EngineSource};
 use forebay_engine::{Error, Result, StorageChoice};
-use forebay_storage::Folder;
+use forebay_storage::{CachedStorage, Folder, Storage};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -36,11 +36,21 @@ pub(crate) enum KnownLabel {
     Float(f32),
 }
 
+/// The storage of this name, as a cache in memory wants it, with a cache of blocks on disk where one is asked for.
+fn open_storage(storage: &str, cache: &str, block_cache: Option<(PathBuf, u64)>) -> Result<Arc<dyn Storage>> {
+    let storage = cache.parse::<CachePolicy>()?.open(&storage.parse::<StorageChoice>()?)?;
+    Ok(match block_cache {
+        Some((folder, bytes_max)) => Arc::new(CachedStorage::new(storage, &folder, bytes_max)?),
+        None => storage,
+    })
+}
+
 #[pymethods]
 impl Source {
     /// The data set in a folder.
     #[staticmethod]
-    #[pyo3(signature = (folder, storage, cache, skip_errors, functions = None, scans = None))]
+    #[pyo3(signature = (folder, storage, cache, skip_errors, functions = None, scans = None, block_cache = None))]
+    #[expect(clippy::too_many_arguments, reason = "they are Python's")]
     fn dataset(
         py: Python<'_>,
         folder: PathBuf,
@@ -49,10 +59,11 @@ impl Source {
         skip_errors: bool,
         functions: Option<&Bound<'_, PyDict>>,
         scans: Option<u64>,
+        block_cache: Option<(PathBuf, u64)>,
     ) -> PyResult<Self> {
         let functions = Functions::of(functions)?;
         let open = || -> Result<(Arc<dyn EngineSource>, serde_json::Result<String>)> {
-            let storage = cache.parse::<CachePolicy>()?.open(&storage.parse::<StorageChoice>()?)?;
+            let storage = open_storage(storage, cache, block_cache)?;
             if MixManifest::read(&Folder::new(Arc::clone(&storage), &folder))?.is_some() {
                 if scans.is_some() {
                     return Err(Error::Usage {
@@ -80,11 +91,19 @@ impl Source {
 
     /// The files of a folder, through a whole pipeline.
     #[staticmethod]
-    fn files(py: Python<'_>, pipeline: &Pipeline, storage: &str, cache: &str, files: FilesRequest) -> PyResult<Self> {
+    #[pyo3(signature = (pipeline, storage, cache, files, block_cache = None))]
+    fn files(
+        py: Python<'_>,
+        pipeline: &Pipeline,
+        storage: &str,
+        cache: &str,
+        files: FilesRequest,
+        block_cache: Option<(PathBuf, u64)>,
+    ) -> PyResult<Self> {
         let (pipeline, functions) = (pipeline.inner.clone(), pipeline.functions.clone());
         let (source, work) = (pipeline.source().clone(), Work::new());
         let open = |folder: &Path, options: &ListingOptions<'_>| -> Result<Files> {
-            let storage = cache.parse::<CachePolicy>()?.open(&storage.parse::<StorageChoice>()?)?;
+            let storage = open_storage(storage, cache, block_cache)?;
             Files::open(pipeline, folder, storage, options)
         };
         let open = || work.await_it(|| files.listed(&source, &functions, &work, open));

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use forebay_demo::{Domain, Order, TensorKind};
-use forebay_engine::build::{Build, BuildOptions, MixBuild, default_shards};
+use forebay_engine::build::{Build, BuildOptions, MixBuild, Part, Prepared, default_shards};
 use forebay_engine::data::{Dataset, Listing, ListingOptions};
 use forebay_engine::load::{CachePolicy, OnError, Shuffle};
 use forebay_engine::memory::default_memory_bytes;
@@ -174,6 +174,82 @@ pub(crate) fn build(
         }
     })?;
     built.map_err(|error| failed(py, &error, &work, samples, &folder))
+}
+
+/// Prepares a build on many machines (`prepare`), builds a part of one (`3/16`), or finishes it (`finish`): its shards, those that were there
+/// already, samples and bytes.
+#[pyfunction]
+pub(crate) fn build_part(
+    py: Python<'_>,
+    pipeline: &Pipeline,
+    request: BuildRequest,
+    part: &str,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<(usize, usize, u64, u64)> {
+    let stage = match part {
+        "prepare" | "finish" => None,
+        part => Some(part.parse::<Part>().map_err(|problem| errors::usage(py, &format!("`part`: {problem}")))?),
+    };
+    let work = Work::new();
+    let functions = &pipeline.functions;
+    let pipeline = functions.bind(&pipeline.inner, &work);
+    let progress = Callback::new(progress);
+    let (mut samples, folder) = (0, request.files.folder.clone());
+    let done = progress.watch(py, &work, || -> Result<(usize, usize, u64, u64)> {
+        let source = pipeline.source();
+        let (name, _) = request.formats.first().ok_or_else(|| Error::Usage {
+            problem: "there is no strategy to build".to_owned(),
+            remedy: "pass `strategy`".to_owned(),
+        })?;
+        let (on_error, reach) = (on_error(request.files.skip_errors), request.files.reach());
+        let (listing, shards) = if part == "prepare" {
+            let scan = |folder: &Path, options: &ListingOptions<'_>| Listing::scan_with(source, folder, options);
+            (request.files.listed(source, functions, &work, scan)?, request.shards)
+        } else {
+            match Prepared::find(&request.output, source, &folder, reach)? {
+                Some(prepared) => (prepared.listing, Some(prepared.shards)),
+                None => return finished(&request.output),
+            }
+        };
+        samples = listing.len() as u64;
+        let build = Build {
+            strategy: Strategy::parse(&pipeline, name)?,
+            listing: Arc::new(listing),
+            storage: request.storage.parse::<StorageChoice>()?.open(0)?,
+            pipeline: pipeline.clone(),
+        };
+        let options = BuildOptions {
+            threads: request.threads,
+            shards: shards.unwrap_or_else(|| default_shards(samples, request.threads, request.bytes_per_sample)),
+            on_error,
+            overwrite: request.overwrite,
+            resume: None,
+            memory_bytes: request.memory_bytes.unwrap_or_else(default_memory_bytes),
+        };
+        match (part, stage) {
+            ("prepare", _) => {
+                let manifest = build.prepare(&request.output, &options)?;
+                let kept = manifest.as_ref().map_or(0, |manifest| manifest.shards.len());
+                Ok((options.shards, kept, samples, manifest.map_or(0, |manifest| manifest.bytes)))
+            }
+            (_, Some(part)) => {
+                let report = build.run_part(&request.output, &options, part, &progress)?;
+                Ok((report.shards, report.shards_kept, report.samples, report.bytes))
+            }
+            _ => {
+                let manifest = build.finish(&request.output, &options, &progress)?.manifest;
+                Ok((manifest.shards.len(), 0, manifest.samples, manifest.bytes))
+            }
+        }
+    })?;
+    done.map_err(|error| failed(py, &error, &work, samples, &folder))
+}
+
+/// What there is of a data set that is finished already.
+fn finished(output: &Path) -> Result<(usize, usize, u64, u64)> {
+    let dataset = Dataset::open(output)?;
+    let manifest = dataset.manifest();
+    Ok((manifest.shards.len(), manifest.shards.len(), manifest.samples, manifest.bytes))
 }
 
 /// An error of work on so many samples of a folder. Where functions raised something on all of them, that is what is wrong.

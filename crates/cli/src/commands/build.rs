@@ -1,11 +1,13 @@
 //! `forebay build`: rewrite the data once.
 
+mod parts;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
-use forebay_engine::build::{Build, BuildOptions, BuildReport, MixBuild, MixReport, Resume, default_shards};
+use forebay_engine::build::{Build, BuildOptions, BuildReport, MixBuild, MixReport, Part, Resume, default_shards};
 use forebay_engine::data::{Listing, MixEntry, Skipped};
 use forebay_pipeline::{Pipeline, Split, Strategy};
 use forebay_plan::units;
@@ -27,6 +29,12 @@ Examples:
   forebay build cv --data photos/ --strategy decoded+l3-fast -o dataset/
   forebay build mp3 --data clips/ --strategy spectrogram-encoded+pco-8 -o dataset/
   forebay build cv --data photos/ --mix decoded+png=0.3,decoded=0.7 -o dataset/
+  forebay build plan.json --data s3://bucket/photos -o s3://bucket/dataset
+
+On many machines: prepare once, run every part anywhere, finish once.
+  forebay build plan.json -o s3://bucket/dataset --prepare
+  forebay build plan.json -o s3://bucket/dataset --part 3/16
+  forebay build plan.json -o s3://bucket/dataset --finish
 
 Builds are resumable: after Ctrl-C or a crash, run the same command again.
 Finished shards are kept, and the result is the same, byte for byte.
@@ -76,7 +84,20 @@ pub(crate) struct Arguments {
     /// Replace a data set in the folder, or an unfinished build of another one
     #[arg(long)]
     pub(crate) overwrite: bool,
+    /// Only list the source files and write the list down in the output folder, for `--part` on any number of machines
+    #[arg(long, help_heading = PARTS, conflicts_with_all = ["part", "finish", "mix"])]
+    pub(crate) prepare: bool,
+    /// Build only part I of N of a prepared build. A part can be run again, or twice at once: the result is the same
+    #[arg(long, value_name = "I/N", help_heading = PARTS, value_parser = <Part as std::str::FromStr>::from_str)]
+    #[arg(conflicts_with_all = ["finish", "mix", "overwrite", "shards"])]
+    pub(crate) part: Option<Part>,
+    /// Check that all parts of a prepared build were built, and write the manifest
+    #[arg(long, help_heading = PARTS, conflicts_with_all = ["mix", "overwrite", "shards"])]
+    pub(crate) finish: bool,
 }
+
+/// The heading of the options for many machines.
+const PARTS: &str = "Building on many machines";
 
 impl Arguments {
     /// What it reads.
@@ -142,6 +163,9 @@ struct Task {
 }
 
 pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
+    if arguments.prepare || arguments.part.is_some() || arguments.finish {
+        return parts::run(arguments, output);
+    }
     let outcome = execute(arguments, command_line(), output)?;
     output.present(&outcome, |outcome, page| {
         show(outcome, page);

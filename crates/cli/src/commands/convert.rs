@@ -10,6 +10,7 @@ use forebay_engine::Error as EngineError;
 use forebay_engine::convert::{Conversion, ConvertOptions, Converted};
 use forebay_engine::data::Skipped;
 use forebay_plan::units;
+use forebay_storage::EntryKind;
 use serde::Serialize;
 
 use super::show_skipped;
@@ -200,7 +201,7 @@ fn file_encoding(arguments: &Arguments) -> Result<Encoding> {
     let output = &arguments.output;
     let name = output.display();
     let there = arguments::look_at(output)?;
-    if there.as_ref().is_some_and(std::fs::Metadata::is_dir) {
+    if there == Some(EntryKind::Folder) {
         let file = arguments.input.with_extension("l3");
         let file = output.join(file.file_name().unwrap_or_default());
         return Err(Error::usage(format!("`{name}` is a folder"), format!("name the image: `{}`", file.display())));

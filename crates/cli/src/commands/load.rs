@@ -14,7 +14,7 @@ use forebay_engine::source::{Files, Interleaved, Mixed, Shards, Source};
 use forebay_engine::{Progress, cores};
 use forebay_pipeline::Pipeline;
 use forebay_plan::{Bound, units};
-use forebay_storage::{Storage, parse_bytes, read_text};
+use forebay_storage::{CachedStorage, EntryKind, Storage, parse_bytes, read_text};
 use serde::Serialize;
 
 use super::plan::read_plan;
@@ -34,6 +34,7 @@ Examples:
   forebay load dataset/
   forebay load dataset/ --shuffle --batch-size 256 --epochs 3
   forebay load dataset/ --storage ceph-hdd --cold
+  forebay load s3://bucket/dataset --cache-dir /scratch --cache-size 500GB
   forebay load dataset/ --epochs 3 --cache decoded:4GB
   forebay load dataset/ --epochs 3 --cache liquid:4GB --shuffle
   forebay load dataset/ --set random_crop.size=192
@@ -133,6 +134,13 @@ pub(crate) struct Arguments {
     /// What stays in memory between epochs: `none`, `page`, `minio:SIZE`, `decoded:SIZE`, `liquid:SIZE` or `auto:SIZE`; a size alone means `decoded`
     #[arg(long, value_name = "CACHE", help_heading = RESOURCES, default_value_t = CachePolicy::default())]
     pub(crate) cache: CachePolicy,
+    /// Keep shards that are read from a bucket in this folder, from run to run
+    #[arg(long, value_name = "FOLDER", help_heading = RESOURCES)]
+    pub(crate) cache_dir: Option<PathBuf>,
+    /// Size of `--cache-dir` [default: 100GB]
+    #[arg(long, value_name = "SIZE", help_heading = RESOURCES, requires = "cache_dir", value_parser = parse_bytes)]
+    #[arg(default_value_t = CACHE_BYTES, hide_default_value = true)]
+    pub(crate) cache_size: u64,
     /// Drop the last batch if it is incomplete
     #[arg(long)]
     pub(crate) drop_last: bool,
@@ -199,6 +207,9 @@ pub(crate) struct Outcome {
     pub(super) interrupted: bool,
 }
 
+/// The size of a folder of blocks that were read from a bucket.
+pub(super) const CACHE_BYTES: u64 = 100_000_000_000;
+
 /// What came of one epoch.
 #[derive(Debug, Serialize)]
 struct Streamed {
@@ -236,6 +247,13 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
 pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome> {
     let choice = &arguments.storage.storage;
     let storage = if arguments.cold { choice.open_uncached()? } else { arguments.cache.open(choice)? };
+    let storage: Arc<dyn Storage> = match &arguments.cache_dir {
+        Some(folder) => {
+            let cached = CachedStorage::new(storage, folder, arguments.cache_size);
+            Arc::new(cached.map_err(forebay_engine::Error::from)?)
+        }
+        None => storage,
+    };
     let (source, counts) = interleaved(arguments, open(arguments, &storage)?, &storage)?;
     let sampling = Sampling { shares: arguments.sampling.shares(&counts)?, ..arguments.sampling.read(&*source)? };
     let loader = Loader::new(source, LoadOptions { sampling, ..arguments.options() })?;
@@ -418,7 +436,7 @@ fn write_state(path: &Path, state: &State) -> Result<()> {
 /// What is to be loaded.
 fn open(arguments: &Arguments, storage: &Arc<dyn Storage>) -> Result<Arc<dyn Source>> {
     let path = Path::new(&arguments.what);
-    let is_folder = arguments::look_at(path)?.is_some_and(|found| found.is_dir());
+    let is_folder = arguments::look_at(path)? == Some(EntryKind::Folder);
     if is_folder || path.file_name().is_some_and(|name| name == MANIFEST_FILE || name == MIX_FILE) {
         if arguments.data.is_some() {
             return Err(Error::usage("`--data` cannot be used with a data set", "omit it"));

@@ -23,6 +23,7 @@ use std::io::Read;
 use std::path::Path;
 
 use forebay_plan::units;
+use forebay_storage::{is_url, one_line};
 
 use crate::arguments::{self, Command};
 use crate::error::{Error, Result};
@@ -31,6 +32,13 @@ use crate::output::{Output, Page};
 /// Does what was asked for.
 pub(crate) fn run(command: &Command, output: &Output) -> Result<()> {
     for path in inputs(command) {
+        if is_url(path) && matches!(command, Command::Convert(_) | Command::Recompress(_)) {
+            let problem = format!("`{}` is in a store, and images are converted on this machine", one_line(path));
+            return Err(Error::usage(
+                problem,
+                "download the folder first, or build a data set, which reads and writes URLs",
+            ));
+        }
         arguments::must_exist(path, "check the path")?;
     }
     match command {

@@ -22,7 +22,10 @@ mod integrity;
 mod interrupt;
 mod memory;
 mod mixing;
+#[path = "../../../../tests/object_server.rs"]
+mod object_server;
 mod presto;
+mod remote;
 mod report;
 mod resume;
 mod sharing;

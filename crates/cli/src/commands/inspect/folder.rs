@@ -11,7 +11,7 @@ use forebay_engine::load::OnError;
 use forebay_pipeline::{Label, Order, Source};
 use forebay_plan::units;
 use forebay_record::{Index, name_text};
-use forebay_storage::open_file;
+use forebay_storage::{is_url, open_file};
 use serde::Serialize;
 
 use super::images::extension_says;
@@ -176,6 +176,9 @@ impl Survey {
 
 /// The beginning of a regular file: a pipe would be waited for.
 fn head(path: &Path) -> Result<Vec<u8>> {
+    if is_url(path) {
+        return read_up_to(path, HEAD_BYTES);
+    }
     let mut head = Vec::new();
     let file = open_file(path).map_err(forebay_engine::Error::from)?;
     file.take(HEAD_BYTES).read_to_end(&mut head).map_err(Error::io("read", path))?;

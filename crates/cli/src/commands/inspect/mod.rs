@@ -8,13 +8,13 @@ mod features;
 mod folder;
 mod images;
 mod mix;
+mod reader;
 mod records;
 mod sort;
 mod tars;
 mod texts;
 mod unfinished;
 
-use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -23,7 +23,7 @@ use forebay_codec::image;
 use forebay_engine::data::{MANIFEST_FILE, MIX_FILE};
 use forebay_pipeline::preset_text;
 use forebay_plan::units;
-use forebay_storage::one_line;
+use forebay_storage::{EntryKind, one_line};
 use serde::Serialize;
 
 use self::sort::{HEAD_BYTES, Sort};
@@ -38,6 +38,7 @@ Examples:
   forebay inspect dataset/ --record 7     the features of one sample
   forebay inspect shard-00000.tfrecord    any TFRecord file, compressed ones too
   forebay inspect shard-000000.tar        number and members of the samples
+  forebay inspect s3://bucket/dataset     in a bucket, as everywhere
   forebay inspect photos/                 number of files by format and class
   forebay inspect photo.jpg               size, channels and orientation
   forebay inspect speech.flac             sample rate and duration; MP3 too
@@ -160,18 +161,17 @@ impl Outcome {
 
 fn look(arguments: &Arguments) -> Result<Outcome> {
     let path = &arguments.path;
-    let metadata = fs::metadata(path).map_err(|source| match source.kind() {
-        std::io::ErrorKind::NotFound => Error::usage(
-            format!("there is no file, folder or preset `{}`", path.display()),
+    let found = arguments::look_at(path)?.ok_or_else(|| {
+        Error::usage(
+            format!("there is no file, folder or preset `{}`", one_line(path)),
             "check the path; `forebay pipelines` lists the presets",
-        ),
-        _ => Error::io("look at", path)(source),
+        )
     })?;
     let wants_record = |outcome: Outcome| match (&outcome, arguments.record) {
         (Outcome::Dataset(_) | Outcome::Records(_), _) | (_, None) => Ok(outcome),
         _ => Err(Error::usage(format!("`{}` has no records", path.display()), "omit `--record`")),
     };
-    if metadata.is_dir() {
+    if found == EntryKind::Folder {
         return wants_record(if arguments::look_at(&path.join(MANIFEST_FILE))?.is_some() {
             Outcome::Dataset(Box::new(dataset::inspect(path, arguments.verify, arguments.record)?))
         } else if arguments::look_at(&path.join(MIX_FILE))?.is_some() {
@@ -185,7 +185,8 @@ fn look(arguments: &Arguments) -> Result<Outcome> {
             }
         });
     }
-    wants_record(look_at_file(path, metadata.len(), arguments.verify, arguments.record)?)
+    let bytes = reader::size(path)?;
+    wants_record(look_at_file(path, bytes, arguments.verify, arguments.record)?)
 }
 
 /// The largest image or document that is read.
@@ -239,8 +240,7 @@ fn unknown(path: &Path) -> Error {
 
 fn read_up_to(path: &Path, limit_bytes: u64) -> Result<Vec<u8>> {
     let mut content = Vec::new();
-    let read = fs::File::open(path).and_then(|file| file.take(limit_bytes).read_to_end(&mut content));
-    read.map_err(Error::io("read", path))?;
+    reader::open(path)?.take(limit_bytes).read_to_end(&mut content).map_err(Error::io("read", path))?;
     Ok(content)
 }
 

@@ -1,6 +1,5 @@
 //! A TFRecord file, by whomever it was written.
 
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use forebay_plan::units;
@@ -8,7 +7,7 @@ use forebay_record::{OnDamage, Options, Reader};
 use serde::Serialize;
 
 use super::features::RecordFound;
-use super::show_problems;
+use super::{reader, show_problems};
 use crate::error::{Error, Result};
 use crate::output::Page;
 
@@ -34,14 +33,14 @@ pub(super) struct Found {
 
 /// Reads the whole file, checks every checksum, and shows record `wanted`, or the first.
 pub(super) fn inspect(path: &Path, bytes: u64, wanted: Option<u64>) -> Result<Found> {
-    let file = File::open(path).map_err(Error::io("open", path))?;
+    let file = reader::open(path)?;
     let name = path.display().to_string();
     let options = Options { on_damage: OnDamage::Skip, ..Options::default() };
-    let mut reader = Reader::new(file, &name, options)?;
-    let compression = reader.compression();
+    let mut input = Reader::new(file, &name, options)?;
+    let compression = input.compression();
     let (mut records, mut record_bytes, mut smallest, mut largest) = (0, 0, u64::MAX, 0);
     let mut shown = None;
-    while let Some(record) = reader.next_record()? {
+    while let Some(record) = input.next_record()? {
         let length = record.data.len() as u64;
         records += 1;
         record_bytes += length;
@@ -51,7 +50,7 @@ pub(super) fn inspect(path: &Path, bytes: u64, wanted: Option<u64>) -> Result<Fo
             shown = Some(RecordFound::new(&name, record.number, record.location.offset, &record.data));
         }
     }
-    let report = reader.into_report();
+    let report = input.into_report();
     if let Some(wanted) = wanted
         && shown.is_none()
     {

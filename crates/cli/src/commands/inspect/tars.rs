@@ -1,7 +1,6 @@
 //! A tar, as WebDataset has it, and the index of a shard.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
@@ -9,8 +8,8 @@ use forebay_plan::units;
 use forebay_record::{Index, survey_tar};
 use serde::Serialize;
 
-use super::{FILE_BYTES_MAX, read_up_to, show_problems};
-use crate::error::{Error, Result};
+use super::{FILE_BYTES_MAX, read_up_to, reader, show_problems};
+use crate::error::Result;
 use crate::output::{Align, Page, Table};
 
 /// What was found.
@@ -38,7 +37,7 @@ const OTHERS: &str = "(others)";
 
 /// Reads the headers of all members, and skips their content.
 pub(super) fn inspect(path: &Path, bytes: u64) -> Result<Found> {
-    let file = File::open(path).map_err(Error::io("open", path))?;
+    let file = reader::open(path)?;
     let mut members: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     let mut seen = |name: &str, bytes: u64| {
         let name = if members.len() < NAMES_MAX || members.contains_key(name) { name } else { OTHERS };

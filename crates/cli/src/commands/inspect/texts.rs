@@ -1,6 +1,5 @@
 //! A web page, or another text.
 
-use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
@@ -8,8 +7,8 @@ use forebay_codec::text::{ArticleLimits, article_text};
 use forebay_plan::units;
 use serde::Serialize;
 
-use super::read_up_to;
 use super::sort::Sort;
+use super::{read_up_to, reader};
 use crate::error::{Error, Result};
 use crate::output::Page;
 
@@ -44,7 +43,7 @@ pub(super) fn inspect(path: &Path, sort: Sort, bytes: u64) -> Result<Found> {
 
 /// How many lines a file has, of which no more than a piece is held.
 fn lines(path: &Path) -> Result<u64> {
-    let mut input = BufReader::new(File::open(path).map_err(Error::io("open", path))?);
+    let mut input = BufReader::new(reader::open(path)?);
     let mut lines = 0;
     let mut open = false;
     loop {

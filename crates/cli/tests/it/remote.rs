@@ -1,0 +1,157 @@
+//! The program on a bucket: every command that takes a folder takes a URL.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::object_server::ObjectServer;
+use crate::support::{Ran, command, files, forebay, ran, workspace};
+
+const KEY: &str = "AKIATESTTESTTEST";
+const SECRET: &str = "wJalrXUtnFEMI-K7MDENG";
+
+/// A command that knows the server.
+fn connected(server: &ObjectServer, folder: &Path, arguments: &str) -> Command {
+    let mut command = command(folder, arguments);
+    command
+        .env("AWS_ENDPOINT_URL", server.endpoint())
+        .env("AWS_ACCESS_KEY_ID", KEY)
+        .env("AWS_SECRET_ACCESS_KEY", SECRET)
+        .env("AWS_SESSION_TOKEN", "FwoGZXIvYXdzEBYaD")
+        .env("AWS_EC2_METADATA_DISABLED", "true");
+    command
+}
+
+/// Runs it, and looks that nothing gives the credentials away.
+fn run(server: &ObjectServer, folder: &Path, arguments: &str) -> Ran {
+    let ran = ran(&mut connected(server, folder, arguments));
+    for text in [&ran.stdout, &ran.stderr] {
+        assert!(!text.contains(KEY) && !text.contains(SECRET) && !text.contains("FwoGZXIvYXdzEBYaD"), "{text}");
+    }
+    ran
+}
+
+fn put_photos(server: &ObjectServer, folder: &Path) {
+    for (path, content) in files(&folder.join("photos")) {
+        server.put(&format!("bucket/photos/{}", path.display()), content);
+    }
+}
+
+#[test]
+fn profile_plan_build_load_and_inspect_a_bucket() {
+    let (server, folder) = (ObjectServer::start(), workspace(20));
+    let here = folder.path();
+    put_photos(&server, here);
+    let profile = "profile cv --data s3://bucket/photos --seconds 0 --samples 8 --runs 1 --threads 2 \
+                   --strategy unprocessed --strategy concatenated --strategy resized";
+    run(&server, here, profile).text();
+    let plan = run(&server, here, "plan profile.json");
+    assert!(plan.text().contains("Recommended strategy"), "{plan:?}");
+    let built =
+        run(&server, here, "build plan.json --strategy resized --shards 3 -o s3://bucket/dataset --json").json();
+    assert_eq!((built["samples"].as_u64(), built["shards"].as_u64()), (Some(20), Some(3)));
+    forebay(here, "build cv --data photos --strategy resized --shards 3 -o local").text();
+    let local = files(&here.join("local"));
+    let remote = server.below("bucket/dataset/");
+    assert_eq!(local.len(), remote.len());
+    for (name, content) in &remote {
+        assert!(name == "dataset.json" || local[Path::new(name)] == **content, "{name}");
+    }
+    for url in ["s3://bucket/dataset", "s3://bucket/dataset/", "s3://bucket/dataset/dataset.json"] {
+        let loaded = run(&server, here, &format!("load {url} --shuffle --epochs 2 --json")).json();
+        assert_eq!(loaded["samples"].as_u64(), Some(40), "{url}");
+    }
+    let files_loaded = run(&server, here, "load cv --data s3://bucket/photos --json").json();
+    assert_eq!(files_loaded["samples"].as_u64(), Some(20));
+    let verified = run(&server, here, "inspect s3://bucket/dataset --verify");
+    assert!(verified.text().contains("every byte is as it was built"), "{verified:?}");
+    let inspected = run(&server, here, "inspect s3://bucket/photos --json").json();
+    assert_eq!((inspected["kind"].as_str(), inspected["files"].as_u64()), (Some("images"), Some(20)));
+    let record = run(&server, here, "inspect s3://bucket/dataset/shard-00000.tfrecord --json").json();
+    assert_eq!(record["kind"].as_str(), Some("records"));
+    run(&server, here, "export s3://bucket/dataset tars").text();
+    assert_eq!(files(&here.join("tars")).len(), 3);
+    // Nothing that was written has them, either.
+    for (path, content) in files(here) {
+        let text = String::from_utf8_lossy(&content);
+        assert!(!text.contains(KEY) && !text.contains(SECRET), "{}", path.display());
+    }
+    for (name, content) in server.below("") {
+        let text = String::from_utf8_lossy(&content);
+        assert!(!text.contains(KEY) && !text.contains(SECRET), "{name}");
+    }
+}
+
+#[test]
+fn what_is_not_there_or_not_allowed_is_said() {
+    let (server, folder) = (ObjectServer::start(), workspace(2));
+    let here = folder.path();
+    put_photos(&server, here);
+    for arguments in ["load s3://bucket/nothing", "inspect s3://bucket/nothing", "load cv --data s3://bucket/nothing"] {
+        let ran = run(&server, here, arguments);
+        assert!(ran.error(2).contains("`s3://bucket/nothing`"), "{ran:?}");
+    }
+    let ran = run(&server, here, "load hdfs://bucket/x");
+    assert!(ran.error(2).contains("hint: use `s3://bucket/…`"), "{ran:?}");
+    let ran = run(&server, here, "load s3://AKIAOTHER:hunter22@bucket/x");
+    assert!(!ran.stderr.contains("hunter22") && !ran.stderr.contains("AKIAOTHER"), "{ran:?}");
+    ran.error(2);
+    server.require_key("AKIASOMEBODYELSE");
+    let ran = run(&server, here, "load s3://bucket/photos");
+    assert!(ran.stderr.contains("hint: check the credentials"), "{ran:?}");
+    assert!(ran.code != Some(0) && ran.stdout.is_empty());
+}
+
+#[test]
+fn a_bucket_is_built_in_parts_by_processes_at_once() {
+    let (server, folder) = (ObjectServer::start(), workspace(24));
+    let here = folder.path();
+    put_photos(&server, here);
+    let base = "build cv --data s3://bucket/photos --strategy resized --json -o s3://bucket/dataset";
+    let early = run(&server, here, &format!("{base} --part 1/3"));
+    assert!(early.error(2).contains("`--prepare` first"), "{early:?}");
+    let prepared = run(&server, here, &format!("{base} --prepare --shards 6")).json();
+    assert_eq!((prepared["shards"].as_u64(), prepared["samples"].as_u64()), (Some(6), Some(24)));
+    let running: Vec<_> = ["1/3", "3/3", "1/3"]
+        .map(|part| {
+            connected(&server, here, &format!("{base} --part {part}"))
+                .stdout(std::process::Stdio::null())
+                .spawn()
+                .unwrap()
+        })
+        .into();
+    for mut child in running {
+        assert!(child.wait().unwrap().success());
+    }
+    let missing = run(&server, here, &format!("{base} --finish"));
+    assert!(missing.error(2).contains("2 of 6 shards are not built: shard-00001.tfrecord, shard-00004"), "{missing:?}");
+    run(&server, here, &format!("{base} --part 2/3")).text();
+    let finished = run(&server, here, &format!("{base} --finish")).json();
+    assert_eq!(finished["samples"].as_u64(), Some(24));
+    assert!(run(&server, here, &format!("{base} --part 2/3")).json()["finished"].as_bool().unwrap());
+    assert!(!server.below("bucket/dataset/").keys().any(|name| name.contains(".forebay-build")));
+    forebay(here, "build cv --data photos --strategy resized --shards 6 -o local").text();
+    for (name, content) in files(&here.join("local")) {
+        let name = name.to_str().unwrap();
+        assert!(name == "dataset.json" || *server.get(&format!("bucket/dataset/{name}")).unwrap() == content, "{name}");
+    }
+}
+
+#[test]
+fn tars_of_a_web_server_are_named_by_a_pattern() {
+    let (server, folder) = (ObjectServer::start(), workspace(12));
+    let here = folder.path();
+    forebay(here, "build cv --data photos --strategy concatenated --shards 3 -o dataset").text();
+    forebay(here, "export dataset tars").text();
+    for (path, content) in files(&here.join("tars")) {
+        server.put(&format!("data/{}", path.display()), content);
+    }
+    let toml = "name = \"tars\"\n[source]\nformat = \"tar\"\n[[step]]\nop = \"decode\"\n[[step]]\nop = \"resize\"\nsize = 32\n\
+                [[step]]\nop = \"center_crop\"\nsize = 32\n";
+    std::fs::write(here.join("tars.toml"), toml).unwrap();
+    let url = format!("{}/data/shard-{{000000..000002}}.tar", server.endpoint());
+    let loaded = run(&server, here, &format!("load tars.toml --data {url} --json")).json();
+    assert_eq!(loaded["samples"].as_u64(), Some(12));
+    let wrong = url.replace("000002", "000003");
+    let ran = run(&server, here, &format!("load tars.toml --data {wrong}"));
+    assert!(ran.stderr.contains("shard-000003.tar"), "{ran:?}");
+}
