@@ -155,6 +155,10 @@ impl Source for Interleaved {
         source.read(first..first + (samples.end - samples.start))
     }
 
+    fn reads_at_once(&self) -> usize {
+        self.of.iter().map(|source| source.reads_at_once()).max().unwrap_or(0)
+    }
+
     fn unpack(&self, sample: u64, content: Content) -> Result<Sample, Failed> {
         let (source, number) = self.within(sample);
         let mut unpacked = source.unpack(number, content)?;
