@@ -151,8 +151,7 @@ impl Storage for LocalStorage {
     }
 
     fn write_new(&self, path: &Path, content: &[u8]) -> Result<bool> {
-        let written = writing::write_once(path, content).map_err(cannot_write(path))?;
-        if written { Ok(true) } else { self.holds(path, content) }
+        if writing::write_once(path, content)? { Ok(true) } else { self.holds(path, content) }
     }
 
     fn remove(&self, path: &Path) -> Result<()> {

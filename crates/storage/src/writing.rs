@@ -48,23 +48,22 @@ pub fn write_whole(path: &Path, temporary: &Path, content: &[u8]) -> io::Result<
 }
 
 /// Writes a whole file, unless something has its name already; whether it did. Of several who try at once, one does.
-pub(crate) fn write_once(path: &Path, content: &[u8]) -> io::Result<bool> {
+pub(crate) fn write_once(path: &Path, content: &[u8]) -> Result<bool> {
     let temporary = name_of_its_own(path);
-    let write = || -> io::Result<bool> {
+    let write = || -> io::Result<()> {
         let mut file = create_fresh(&temporary)?;
         file.write_all(content)?;
-        file.sync_all()?;
-        drop(file);
-        // Unlike renaming, this fails where the name is taken.
-        match fs::hard_link(&temporary, path) {
-            Ok(()) => sync_folder(path).map(|()| true),
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
-            // A file system without links: the best that is left.
-            Err(_) if fs::symlink_metadata(path).is_ok() => Ok(false),
-            Err(_) => rename_durably(&temporary, path).map(|()| true),
-        }
+        file.sync_all()
     };
-    let written = write();
+    // Unlike renaming, linking fails where the name is taken.
+    let link = || match fs::hard_link(&temporary, path) {
+        Ok(()) => sync_folder(path).map(|()| true),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+        // A file system without links: the best that is left.
+        Err(_) if fs::symlink_metadata(path).is_ok() => Ok(false),
+        Err(_) => rename_durably(&temporary, path).map(|()| true),
+    };
+    let written = write().map_err(cannot_write(&temporary)).and_then(|()| link().map_err(cannot_write(path)));
     let _ = fs::remove_file(&temporary);
     written
 }
