@@ -7,7 +7,7 @@ import forebay
 import numpy
 from PIL import Image
 
-CLASSES, TRAIN, TEST, EPOCHS, SEEDS = 4, 320, 400, 8, 5
+CLASSES, TRAIN, TEST, EPOCHS, SEEDS = 4, 320, 400, 8, 10
 MEAN, STD = (0.5, 0.5, 0.5), (0.25, 0.25, 0.25)
 Batches = Iterator[tuple[numpy.ndarray, numpy.ndarray]]
 
@@ -59,13 +59,21 @@ def _torchvision(training: bool, seed: int):
     return lambda image: steps(image).numpy()
 
 
+def _part(width: int, height: int, random: numpy.random.Generator) -> tuple[int, int, int, int]:
+    """What torchvision's `RandomResizedCrop` draws: what does not fit is drawn again, ten times at the most."""
+    for _ in range(10):
+        area = width * height * random.uniform(0.6, 1.0)
+        ratio = numpy.exp(random.uniform(numpy.log(3 / 4), numpy.log(4 / 3)))
+        wide, high = round((area * ratio) ** 0.5), round((area / ratio) ** 0.5)
+        if 0 < wide <= width and 0 < high <= height:
+            return int(random.integers(0, width - wide + 1)), int(random.integers(0, height - high + 1)), wide, high
+    return 0, 0, width, height
+
+
 def _pillow(image: Image.Image, training: bool, random: numpy.random.Generator) -> numpy.ndarray:
     box = (0.0, 0.0, float(image.width), float(image.height))
     if training:
-        area = image.width * image.height * random.uniform(0.6, 1.0)
-        ratio = numpy.exp(random.uniform(numpy.log(3 / 4), numpy.log(4 / 3)))
-        width, height = min(round((area * ratio) ** 0.5), image.width), min(round((area / ratio) ** 0.5), image.height)
-        left, top = random.integers(0, image.width - width + 1), random.integers(0, image.height - height + 1)
+        left, top, width, height = _part(image.width, image.height, random)
         box = (left, top, left + width, top + height)
     pixels = numpy.asarray(image.resize((16, 16), Image.Resampling.BILINEAR, box), numpy.float32) / 255
     if training and random.random() < 0.5:
