@@ -22,7 +22,7 @@ from ._stats import Cached, Skipped, Stats
 
 if TYPE_CHECKING:
     from ._pipeline import Pipeline
-    from ._planning import Plan
+    from ._planning import Plan, Profile
     from ._work import Dataset
 
 __all__ = ["Loader"]
@@ -101,7 +101,9 @@ class Loader:
         What stays in memory between epochs (see `cached`): `"none"`; `"page"` (the default: what the system keeps); `"minio:2GB"`, a
         fixed random set of samples as they are stored; `"decoded:2GB"`, or a size alone, samples after as many deterministic steps as leave space for
         all of them; `"liquid:2GB"`, samples as they are stored, others in every epoch and the same share of every batch (with `shuffle=True`; the
-        budget of all ranks together); `"auto:2GB"`, the one that suits.
+        budget of all ranks together); `"auto:2GB"`, the one that suits, by the rates of `profile`, otherwise by sizes (`loader.cached.reason` says why).
+    profile
+        A `Profile` of the data, or the path of one, by which `cache="auto:..."` chooses.
     memory
         Memory budget in bytes, or e.g. `"2GB"`, for data that is read, processed or waiting in batches. By default half of what
         the machine, the control group and `ulimit` allow. A sample or batch that can never fit raises `LimitError`. The
@@ -155,6 +157,7 @@ class Loader:
         framework: Literal["numpy", "torch", "jax"] = "numpy",
         pin_memory: bool = False,
         cache: int | str | None = None,
+        profile: Profile | str | os.PathLike[str] | None = None,
         memory: int | str | None = None,
         collate: Literal["list", "pad"] = "list",
         pad_value: float | None = None,
@@ -193,6 +196,8 @@ class Loader:
         needs("pin_memory", self.pin_memory or None, framework == "torch", 'framework="torch"')
         converter(framework)
         self.cache, self.cache_bytes = cache_policy(cache)
+        needs("profile", profile, self.cache.startswith("auto:"), 'cache="auto:SIZE"')
+        self._profile = None if profile is None else _profile_text(profile)
         self.memory_bytes = None if memory is None else byte_count("memory", memory)
         if collate not in ("list", "pad"):
             raise UsageError(f"`collate` is `{collate}`, but must be `list` or `pad`")
@@ -263,6 +268,7 @@ class Loader:
                     "rank": self.rank,
                     "world_size": self.world_size,
                     "cache": self.cache,
+                    "profile": self._profile,
                     "memory_bytes": self.memory_bytes,
                     "pad_value": self.pad_value if self.collate == "pad" else None,
                 },
@@ -454,6 +460,12 @@ class Loader:
             f"Loader({self._source.describe()}: {self.samples:,} samples in batches of {self.batch_size}"
             f"{', shuffled' if self.shuffle else ''}{rank}; {shape})"
         )
+
+
+def _profile_text(profile: Profile | str | os.PathLike[str]) -> str:
+    from ._planning import Profile
+
+    return (profile if isinstance(profile, Profile) else Profile.load(profile)).to_json()
 
 
 def _scan_groups(scans: int | None) -> int | None:

@@ -318,6 +318,7 @@ fn load_arguments(what: &Path, epochs: u64, threads: Threads, storage: StorageAr
         on_error: ErrorArguments::fail(),
         scans: None,
         cache: CachePolicy::default(),
+        profile: None,
         settings: Settings::default(),
         list: ListArguments::default(),
         sampling: SamplingArguments::default(),
