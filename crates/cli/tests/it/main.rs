@@ -21,6 +21,7 @@ mod inspect;
 mod integrity;
 mod interrupt;
 mod memory;
+mod mixed_domains;
 mod mixing;
 mod presto;
 mod report;
