@@ -23,7 +23,7 @@ from ._stats import Cached, Skipped, Stats
 
 if TYPE_CHECKING:
     from ._pipeline import Pipeline
-    from ._planning import Plan
+    from ._planning import Plan, Profile
     from ._work import Dataset
 
 __all__ = ["Loader"]
@@ -105,9 +105,11 @@ class Loader:
         What stays in memory between epochs (see `cached`): `"none"`; `"page"` (the default: what the system keeps); `"minio:2GB"`, a
         fixed random set of samples as they are stored; `"decoded:2GB"`, or a size alone, samples after as many deterministic steps as leave space for
         all of them; `"liquid:2GB"`, samples as they are stored, others in every epoch and the same share of every batch (with `shuffle=True`; the
-        budget of all ranks together); `"auto:2GB"`, the one that suits.
+        budget of all ranks together); `"auto:2GB"`, the one that suits, by the rates of `profile`, otherwise by sizes (`loader.cached.reason` says why).
     cache_dir, cache_size
         Folder in which to keep shards that are read from a bucket, from run to run, and its size (default `"100GB"`). Processes may share it.
+    profile
+        A `Profile` of the data, or the path of one, by which `cache="auto:..."` chooses.
     memory
         Memory budget in bytes, or e.g. `"2GB"`, for data that is read, processed or waiting in batches. By default half of what
         the machine, the control group and `ulimit` allow. A sample or batch that can never fit raises `LimitError`. The
@@ -163,6 +165,7 @@ class Loader:
         cache: int | str | None = None,
         cache_dir: str | os.PathLike[str] | None = None,
         cache_size: int | str | None = None,
+        profile: Profile | str | os.PathLike[str] | None = None,
         memory: int | str | None = None,
         collate: Literal["list", "pad"] = "list",
         pad_value: float | None = None,
@@ -203,6 +206,8 @@ class Loader:
         self.cache_dir = None if cache_dir is None else os.path.abspath(cache_dir)
         self.cache_size = byte_count("cache_size", "100GB" if cache_size is None else cache_size)
         needs("cache_size", cache_size, cache_dir is not None, 'cache_dir="…"')
+        needs("profile", profile, self.cache.startswith("auto:"), 'cache="auto:SIZE"')
+        self._profile = None if profile is None else _profile_text(profile)
         self.memory_bytes = None if memory is None else byte_count("memory", memory)
         if collate not in ("list", "pad"):
             raise UsageError(f"`collate` is `{collate}`, but must be `list` or `pad`")
@@ -278,6 +283,7 @@ class Loader:
                     "rank": self.rank,
                     "world_size": self.world_size,
                     "cache": self.cache,
+                    "profile": self._profile,
                     "memory_bytes": self.memory_bytes,
                     "pad_value": self.pad_value if self.collate == "pad" else None,
                 },
@@ -469,6 +475,12 @@ class Loader:
             f"Loader({self._source.describe()}: {self.samples:,} samples in batches of {self.batch_size}"
             f"{', shuffled' if self.shuffle else ''}{rank}; {shape})"
         )
+
+
+def _profile_text(profile: Profile | str | os.PathLike[str]) -> str:
+    from ._planning import Profile
+
+    return (profile if isinstance(profile, Profile) else Profile.load(profile)).to_json()
 
 
 def _scan_groups(scans: int | None) -> int | None:

@@ -29,6 +29,7 @@ class LoadRequest(TypedDict):
     rank: int
     world_size: int
     cache: str
+    profile: str | None
     memory_bytes: int | None
     pad_value: float | None
 

@@ -42,12 +42,18 @@ class Cached:
     stage
         The stage that samples are cached at, e.g. `"resized"`; the strategy of the data set if they are cached as stored; None
         before the first samples have been measured.
+    policy
+        Which cache it is: `"decoded"`, `"liquid"`, `"minio"`, `"page"` or `"none"`; of `cache="auto:..."` the one that was chosen.
+    reason
+        Why that one was chosen, with `cache="auto:..."`.
     """
 
     samples: int
     bytes: int
     hits: int
     stage: str | None
+    policy: str = "decoded"
+    reason: str | None = None
 
 
 @dataclass(frozen=True)

@@ -93,3 +93,22 @@ def test_a_profile_finds_shares(photos: Path, tmp_path: Path) -> None:
     assert profile.mix(trainer=1.0)["bound_by"] == ["trainer"]
     with pytest.raises(forebay.UsageError, match="decoded\\+qoi"):
         profile.mix(formats=["decoded+qoi"])
+
+
+def test_a_cache_is_chosen_by_a_profile(photos: Path, tmp_path: Path) -> None:
+    profile = forebay.profile(pipeline(), photos, strategies=["resized"], runs=1, seconds=0, samples=20, work=tmp_path)
+    profile.save(tmp_path / "profile.json")
+    dataset = forebay.build(pipeline(), tmp_path / "set", data=photos, strategy="resized")
+    for given in (profile, tmp_path / "profile.json"):
+        loader = forebay.Loader(dataset, shuffle=True, cache="auto:1GB", profile=given)
+        assert len(keys(loader)[0]) == 50
+        assert loader.cached.policy in ("none", "liquid", "decoded")
+        assert "(profiled on `local`)" in str(loader.cached.reason)
+    sizes = forebay.Loader(dataset, shuffle=True, cache="auto:1GB")
+    assert sizes.cached.policy == "decoded" and "all samples fit" in str(sizes.cached.reason)
+    assert forebay.Loader(dataset).cached.policy == "page"
+    with pytest.raises(forebay.UsageError, match="profile"):
+        forebay.Loader(dataset, cache="minio:1MB", profile=profile)
+    other = forebay.build(pipeline(), tmp_path / "other", data=photos, strategy="decoded")
+    with pytest.raises(forebay.UsageError, match="without `decoded`"):
+        keys(forebay.Loader(other, cache="auto:1MB", profile=profile))

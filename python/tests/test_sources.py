@@ -168,7 +168,7 @@ def test_a_cache_keeps_the_furthest_stage_at_which_all_fit(photos: Path, tmp_pat
     pipeline = forebay.Pipeline.files().decode().resize((8, 8)).normalize().random_crop(6)
     forebay.build(pipeline, tmp_path / "set", data=photos, strategy="resized")
     pixels, label = 8 * 8 * 3, 8
-    for cache, stage, each in (("1MB", "normalized", 4 * pixels + label), (50 * 300, "resized", pixels + label)):
+    for cache, stage, each in (("1MB", "normalized", 4 * pixels + label), (50 * (300 + 384), "resized", pixels + label)):
         loader = forebay.Loader(tmp_path / "set", batch_size=10, cache=cache, epochs=2)
         list(loader)
         assert loader.cached == forebay.Cached(samples=50, bytes=50 * each, hits=50, stage=stage)

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use forebay_pipeline::{Pipeline, Strategy};
+use forebay_plan::mix::BUFFER_SPARE;
 
 use crate::build::{BuildOptions, MixBuild};
 use crate::data::Listing;
 use crate::error::{Error, Result};
-use crate::load::{CachePolicy, LoadOptions, Loader, Next, OnError, Shuffle, WINDOW_BYTES};
+use crate::load::{CachePolicy, ENTRY_BYTES, LoadOptions, Loader, Next, OnError, Shuffle, WINDOW_BYTES};
 use crate::progress::{Progress, while_wanted};
 use crate::scratch_folder::ScratchFolder;
 use crate::source::{Mixed, Source};
@@ -70,8 +71,8 @@ impl MixTrial {
             resume: None,
             memory_bytes: self.memory_bytes,
         };
-        let bytes = build.run(folder.as_path(), &options, progress)?.manifest.bytes;
-        let cache = CachePolicy::Liquid { bytes: (self.hit_ratio.clamp(0.0, 1.0) * bytes as f64) as u64 };
+        let manifest = build.run(folder.as_path(), &options, progress)?.manifest;
+        let cache = CachePolicy::Liquid { bytes: self.buffer_bytes(manifest.bytes, manifest.samples) };
         let source = Mixed::open(&folder, &cache.open(&self.storage)?, self.on_error)?;
         let options = LoadOptions {
             batch_size: self.batch_size,
@@ -84,6 +85,12 @@ impl MixTrial {
             ..LoadOptions::default()
         };
         self.load(&Loader::new(Arc::new(source) as Arc<dyn Source>, options)?, progress)
+    }
+
+    /// The buffer that holds as much of these samples as that of all does.
+    fn buffer_bytes(&self, bytes: u64, samples: u64) -> u64 {
+        let all = (bytes + samples * ENTRY_BYTES) as f64;
+        if self.hit_ratio >= 1.0 { all as u64 } else { (self.hit_ratio.max(0.0) * all / (1.0 - BUFFER_SPARE)) as u64 }
     }
 
     /// The formats of which the samples that stand for all have one at least: a share of one in a thousand is none of 200.

@@ -18,6 +18,7 @@
 //!   [`table`] has all of it as rows, for other programs.
 //! - [`mix()`] finds the shares of several formats that keep storage and processor busy together: a linear program, and the searches of the
 //!   paper that it agrees with.
+//! - [`choose_cache`] says what is best kept in memory from one epoch to the next.
 //! - [`advise`] puts all of this into answers and one recommendation.
 //! - [`diagnose`] says what a trainer waits for, from what it reaches with and without the input pipeline.
 //! - [`notices`] says what a measurement leaves open, such as data that fits in memory and was measured without a cache.
@@ -82,6 +83,7 @@
 
 mod advice;
 mod analysis;
+mod cache;
 mod check;
 mod comparison;
 mod compression;
@@ -112,6 +114,7 @@ mod work;
 
 pub use advice::{Advice, AdviceOptions, Answer, advise};
 pub use analysis::{Analysis, Analyzed, analyze};
+pub use cache::{CacheChoice, CacheSubject, cached_stage, choose_cache};
 pub use comparison::{CachingGroup, CachingRow, Comparison, Line, LineGroup, Point, ShuffleGroup, ShuffleRow, compare};
 pub use compression::{CompressionChoice, compression_choices, promising};
 pub use diagnosis::{Diagnosis, Measured, Outlook, Rate, Resource, Stalls, diagnose, what_if};

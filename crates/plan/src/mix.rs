@@ -9,17 +9,20 @@
 //! rate   = min(load, decode, trainer)
 //! ```
 //!
+//! A little of the buffer stays free ([`BUFFER_SPARE`]): `M` is the rest.
+//!
 //! With `y = rate x`, what each format adds to the rate, every limit is linear, the buffer's included: from `rate b·x (1 - h) <= bandwidth`
 //! comes `sum of y (b - M / N) <= bandwidth`. So the best shares are a linear program, for any number of formats, and need
 //! no more formats than there are limits that bind. [`search`] is the paper's way, with two formats in eleven ratios, and [`sweep`] looks at
 //! all eleven: both find what the program finds, to the next tenth.
 
+use forebay_pipeline::{Action, Pipeline};
 use microlp::{ComparisonOp, OptimizationDirection, Problem, Variable};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::prediction::{cpu_seconds, decode, quotient, smallest};
-use crate::profile::Profile;
+use crate::profile::{Profile, StrategyProfile};
 
 /// A format, and what a sample in it costs.
 #[derive(Debug, Clone, PartialEq)]
@@ -121,15 +124,21 @@ pub struct Mix {
 /// How many parts the ratios of a sweep have.
 pub const RATIO_PARTS: u32 = 10;
 
+/// The share of a shuffle buffer that stays free, because samples come and go and are not all of one size.
+pub const BUFFER_SPARE: f64 = 1.0 / 128.0;
+
 /// Shares smaller than this are rounding.
 const SHARE_MIN: f64 = 1e-9;
 
 /// The formats that `profile` has measured, and what there is on its machine: strategies that are built, lossy ones only where `limits` lets
 /// them in.
 pub fn mix_formats(profile: &Profile, max_lossy_share: f64) -> Vec<MixFormat> {
-    let built = profile.strategies.iter().filter(|strategy| !strategy.split.keeps_files());
+    let built = profile
+        .strategies
+        .iter()
+        .filter(|strategy| !strategy.split.keeps_files() && is_of_whole_samples(profile, strategy));
     let cores = profile.machine.cores as f64;
-    let format = |strategy: &crate::StrategyProfile| MixFormat {
+    let format = |strategy: &StrategyProfile| MixFormat {
         format: strategy.name.clone(),
         bytes: strategy.bytes_per_sample,
         cpu_seconds: decode(profile, strategy, 0.0)
@@ -137,6 +146,14 @@ pub fn mix_formats(profile: &Profile, max_lossy_share: f64) -> Vec<MixFormat> {
         lossy: strategy.lossy,
     };
     built.filter(|strategy| max_lossy_share > 0.0 || !strategy.lossy).map(format).collect()
+}
+
+/// Whether no step that makes several samples of one was done before `strategy` keeps them: a mix is of whole ones.
+fn is_of_whole_samples(profile: &Profile, strategy: &StrategyProfile) -> bool {
+    // A pipeline that cannot be made here has functions that only Python knows: a build will tell.
+    let Ok(pipeline) = Pipeline::from_spec(&profile.pipeline) else { return true };
+    let offline = pipeline.steps().iter().take(strategy.split.offline_steps());
+    !offline.into_iter().any(|step| matches!(step.action, Action::FlatMap(_)))
 }
 
 /// The limits of the machine and data of `profile`, with a shuffle buffer of `buffer_bytes`. The samples are those that were listed.
@@ -155,7 +172,7 @@ pub fn mix_limits(profile: &Profile, buffer_bytes: u64) -> MixLimits {
 /// The best mix of `formats` under `limits`: the solution of the linear program.
 pub fn mix(formats: &[MixFormat], limits: &MixLimits) -> Result<Mix> {
     check(formats, limits)?;
-    let kept = limits.buffer_bytes as f64 / limits.samples as f64;
+    let kept = limits.kept_bytes() / limits.samples as f64;
     let mut program = Problem::new(OptimizationDirection::Maximize);
     let variables: Vec<Variable> = formats.iter().map(|_| program.add_var(1.0, (0.0, f64::INFINITY))).collect();
     let mut limit = |cost: &dyn Fn(&MixFormat) -> f64, most: f64| {
@@ -276,7 +293,14 @@ pub fn loads_faster(one: &MixFormat, other: &MixFormat) -> bool {
 fn hit_ratio(formats: &[MixFormat], shares: &[f64], limits: &MixLimits) -> f64 {
     let bytes: f64 = formats.iter().zip(shares).map(|(format, share)| format.bytes * share).sum();
     let all = bytes * limits.samples as f64;
-    if all > 0.0 { (limits.buffer_bytes as f64 / all).min(1.0) } else { 1.0 }
+    if all > 0.0 { (limits.kept_bytes() / all).min(1.0) } else { 1.0 }
+}
+
+impl MixLimits {
+    /// What the buffer holds of samples.
+    fn kept_bytes(&self) -> f64 {
+        self.buffer_bytes as f64 * (1.0 - BUFFER_SPARE)
+    }
 }
 
 fn capacity_per_sample(limits: &MixLimits) -> Option<f64> {
@@ -425,9 +449,11 @@ mod tests {
     #[test]
     fn what_stays_in_memory_is_not_read() {
         let formats = [format("png", 5e5, 0.0), format("raw", 1e6, 0.0)];
-        let half = mix(&formats, &MixLimits { buffer_bytes: 250_000_000, ..limits() }).unwrap();
+        // Half of the smaller ones, and what stays free of the buffer.
+        let buffer_bytes = (250e6 / (1.0 - BUFFER_SPARE)).round() as u64;
+        let half = mix(&formats, &MixLimits { buffer_bytes, ..limits() }).unwrap();
         assert!((half.predicted_samples_per_second - 400.0).abs() < 1e-3, "{half:?}");
-        assert!((half.hit_ratio - 0.5).abs() < 1e-9);
+        assert!((half.hit_ratio - 0.5).abs() < 1e-6);
     }
 
     proptest! {

@@ -8,6 +8,7 @@ use forebay_engine::load::{
     WINDOW_BYTES,
 };
 use forebay_engine::memory::default_memory_bytes;
+use forebay_plan::Profile;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -52,6 +53,8 @@ pub(crate) struct LoadRequest {
     world_size: u64,
     /// What stays in memory from one epoch to the next, by name.
     cache: String,
+    /// A profile as JSON, by which a cache is chosen.
+    profile: Option<String>,
     /// The memory budget; `None`: what suits the machine.
     memory_bytes: Option<u64>,
     /// What tensors of different shapes are padded with; `None`: they stay a list.
@@ -63,6 +66,8 @@ impl Loader {
     #[new]
     fn new(py: Python<'_>, source: &Source, request: LoadRequest) -> PyResult<Self> {
         let cache = request.cache.parse::<CachePolicy>().map_err(|error| errors::engine(py, &error, None))?;
+        let profile = request.profile.map(|text| Profile::parse(&text)).transpose();
+        let profile = profile.map_err(|error| errors::plan(py, &error))?;
         let options = LoadOptions {
             batch_size: request.batch_size,
             threads: request.threads,
@@ -92,6 +97,7 @@ impl Loader {
             },
             on_error: on_error(request.skip_errors),
             cache,
+            profile: profile.map(Arc::new),
             memory_bytes: request.memory_bytes.unwrap_or_else(default_memory_bytes),
         };
         let inner = EngineLoader::new(Arc::clone(&source.inner), options);
@@ -122,11 +128,13 @@ impl Loader {
         self.inner.samples()
     }
 
-    /// What is in the cache: samples, bytes, how often one was found there, and the state that they are kept in.
+    /// What is in the cache: samples, bytes, how often one was found there, the state that they are kept in, which cache it is, and why.
     #[getter]
-    fn cached(&self) -> (usize, u64, u64, Option<String>) {
-        let cached = self.inner.cached();
-        cached.map_or((0, 0, 0, None), |cached| (cached.samples, cached.bytes, cached.hits, cached.stage))
+    fn cached(&self) -> (usize, u64, u64, Option<String>, String, Option<String>) {
+        match self.inner.cached() {
+            Some(cached) => (cached.samples, cached.bytes, cached.hits, cached.stage, cached.policy, cached.reason),
+            None => (0, 0, 0, None, self.inner.options().cache.name().to_owned(), None),
+        }
     }
 
     /// How many bytes an epoch of all ranks reads.

@@ -16,6 +16,7 @@ mod scatter;
 mod sections;
 mod study;
 mod svg;
+mod triangles;
 
 use forebay_plan::{Analysis, Comparison, Objective, Plan, Profile, Result, analyze, compare, plan};
 

@@ -40,6 +40,7 @@ svg .ring { fill: none; stroke: var(--best); stroke-width: 2; }
 svg .trace { fill: none; stroke-width: 2; stroke-linejoin: round; }
 svg .trace.strong { stroke-width: 3.5; }
 svg .trace.faint { stroke-width: 1.2; stroke-opacity: 0.55; }
+svg .area { fill-opacity: 0.25; stroke-width: 2; stroke-linejoin: round; }
 svg .ground { fill: var(--card); }
 svg .hit { fill: transparent; stroke: none; }
 ";

@@ -91,6 +91,11 @@ impl Svg {
         self.add(format_args!(r#"<path class="{class}" d="{steps}"/>"#));
     }
 
+    pub(super) fn polygon(&mut self, class: &str, points: &[[f64; 2]]) {
+        let points = points.iter().map(|[x, y]| format!("{x:.1},{y:.1}")).collect::<Vec<_>>().join(" ");
+        self.add(format_args!(r#"<polygon class="{class}" points="{points}"/>"#));
+    }
+
     pub(super) fn text(&mut self, class: &str, [x, y]: [f64; 2], anchor: Anchor, text: &str) {
         let anchor = match anchor {
             Anchor::Start => "start",
@@ -116,8 +121,7 @@ impl Svg {
             3 => vec![[x, y - d], [x + d, y], [x, y + d], [x - d, y]],
             _ => vec![[x - d, y - r], [x + d, y - r], [x, y + d]],
         };
-        let points = steps.iter().map(|[x, y]| format!("{x:.1},{y:.1}")).collect::<Vec<_>>().join(" ");
-        self.add(format_args!(r#"<polygon class="{class}" points="{points}"/>"#));
+        self.polygon(&class, &steps);
     }
 
     pub(super) fn ring(&mut self, [x, y]: [f64; 2], radius: f64) {

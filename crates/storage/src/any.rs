@@ -98,6 +98,10 @@ impl Storage for AnyStorage {
         Ok(DroppedCache { files: local.files + remote.files, bytes: local.bytes + remote.bytes })
     }
 
+    fn device_bytes_read(&self) -> Option<u64> {
+        self.local.device_bytes_read()
+    }
+
     fn notice(&self) -> Option<String> {
         self.local.notice()
     }

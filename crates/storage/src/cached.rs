@@ -102,6 +102,10 @@ impl Storage for CachedStorage {
         self.inner.drop_cache(paths)
     }
 
+    fn device_bytes_read(&self) -> Option<u64> {
+        self.inner.device_bytes_read()
+    }
+
     fn notice(&self) -> Option<String> {
         self.inner.notice()
     }

@@ -145,6 +145,11 @@ pub trait Storage: Send + Sync + fmt::Debug {
         0
     }
 
+    /// How many bytes the device has given so far: not those that a page cache had. `None` where nobody counts them.
+    fn device_bytes_read(&self) -> Option<u64> {
+        None
+    }
+
     /// What the user should know about how this storage reads, for instance that direct reads were refused.
     fn notice(&self) -> Option<String> {
         None

@@ -36,6 +36,8 @@ struct Shared {
     cache: Option<Mutex<SimulatedCache>>,
     /// Whether files stand for longer ones.
     loops: bool,
+    /// What was not in the simulated cache.
+    bytes_read: AtomicU64,
 }
 
 impl ThrottledStorage {
@@ -49,9 +51,7 @@ impl ThrottledStorage {
         static NEXT_ID: AtomicU64 = AtomicU64::new(0);
         throttle.check()?;
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
-        let shared =
-            Shared { id, throttle, clock, schedule: Mutex::new(Schedule::default()), cache: None, loops: false };
-        Ok(Self { inner, shared: Arc::new(shared) })
+        Ok(Self { inner, shared: Arc::new(Shared::new(id, throttle, clock, None, false)) })
     }
 
     /// Adds a simulated page cache of this size, empty; 0 for none.
@@ -74,14 +74,25 @@ impl ThrottledStorage {
 
     fn with(self, cache: Option<Mutex<SimulatedCache>>, loops: bool) -> Self {
         let (throttle, clock) = (self.shared.throttle.clone(), Arc::clone(&self.shared.clock));
-        let shared =
-            Shared { id: self.shared.id, throttle, clock, schedule: Mutex::new(Schedule::default()), cache, loops };
-        Self { inner: self.inner, shared: Arc::new(shared) }
+        Self { inner: self.inner, shared: Arc::new(Shared::new(self.shared.id, throttle, clock, cache, loops)) }
     }
 
     /// The figures of this storage.
     pub fn throttle(&self) -> &Throttle {
         &self.shared.throttle
+    }
+}
+
+impl Shared {
+    fn new(
+        id: u64,
+        throttle: Throttle,
+        clock: Arc<dyn Clock>,
+        cache: Option<Mutex<SimulatedCache>>,
+        loops: bool,
+    ) -> Self {
+        let schedule = Mutex::new(Schedule::default());
+        Self { id, throttle, clock, schedule, cache, loops, bytes_read: AtomicU64::new(0) }
     }
 }
 
@@ -159,6 +170,10 @@ impl Storage for ThrottledStorage {
         self.inner.drop_cache(paths)
     }
 
+    fn device_bytes_read(&self) -> Option<u64> {
+        Some(self.shared.bytes_read.load(Ordering::Relaxed))
+    }
+
     fn notice(&self) -> Option<String> {
         self.inner.notice()
     }
@@ -207,6 +222,7 @@ impl File for ThrottledFile {
         if cost == Cost::default() {
             return self.inner.read(offset, length);
         }
+        self.shared.bytes_read.fetch_add(cost.bytes, Ordering::Relaxed);
         let pace = Pace::start(&self.shared, cost);
         // The real read happens within the simulated time, not after it.
         let bytes = self.inner.read(offset, length)?;

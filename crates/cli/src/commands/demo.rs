@@ -323,6 +323,7 @@ fn load_arguments(what: &Path, epochs: u64, threads: Threads, storage: StorageAr
         cache: CachePolicy::default(),
         cache_dir: None,
         cache_size: load::CACHE_BYTES,
+        profile: None,
         settings: Settings::default(),
         list: ListArguments::default(),
         sampling: SamplingArguments::default(),

@@ -13,11 +13,11 @@ use forebay_engine::load::{
 use forebay_engine::source::{Files, Interleaved, Mixed, Shards, Source};
 use forebay_engine::{Progress, cores};
 use forebay_pipeline::Pipeline;
-use forebay_plan::{Bound, units};
+use forebay_plan::{Bound, Profile, units};
 use forebay_storage::{CachedStorage, EntryKind, Storage, parse_bytes, read_text};
 use serde::Serialize;
 
-use super::plan::read_plan;
+use super::plan::{read_plan, read_profile};
 use super::show_skipped;
 use crate::arguments::{self, ErrorArguments, INPUT, MemoryArguments, RESOURCES, Settings, StorageArguments, Threads};
 use crate::error::{Error, Result};
@@ -37,6 +37,7 @@ Examples:
   forebay load s3://bucket/dataset --cache-dir /scratch --cache-size 500GB
   forebay load dataset/ --epochs 3 --cache decoded:4GB
   forebay load dataset/ --epochs 3 --cache liquid:4GB --shuffle
+  forebay load dataset/ --shuffle --cache auto:4GB --profile profile.json
   forebay load dataset/ --set random_crop.size=192
   forebay load dataset/ --shuffle --rank 1 --world-size 4
   forebay load dataset/ --shuffle --epochs 10 --state state.json
@@ -66,7 +67,8 @@ top of it.
   decoded  samples after as many deterministic steps as leave space for all
   liquid   samples as they are stored: others every epoch, and the same share of
            every batch; needs --shuffle, and is shared by all ranks
-  auto     the one that suits, and why";
+  auto     the one that suits, and why: by the rates of a --profile of the data,
+           otherwise by sizes";
 
 /// Stream batches from a data set or a pipeline, and measure the throughput
 #[derive(Debug, Clone, Args)]
@@ -141,6 +143,9 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SIZE", help_heading = RESOURCES, requires = "cache_dir", value_parser = parse_bytes)]
     #[arg(default_value_t = CACHE_BYTES, hide_default_value = true)]
     pub(crate) cache_size: u64,
+    /// Profile of the data, by whose rates `--cache auto` chooses; without it, sizes alone decide
+    #[arg(long, value_name = "FILE", help_heading = RESOURCES)]
+    pub(crate) profile: Option<PathBuf>,
     /// Drop the last batch if it is incomplete
     #[arg(long)]
     pub(crate) drop_last: bool,
@@ -157,6 +162,7 @@ impl Arguments {
             .chain(self.data.as_deref())
             .chain(self.list.file())
             .chain(self.sampling.files())
+            .chain(self.profile.as_deref())
             .collect()
     }
 }
@@ -225,6 +231,8 @@ struct Streamed {
     samples_per_second: f64,
     bytes_read: u64,
     bytes_per_second: f64,
+    /// What of it a page cache did not have, where the storage counts that.
+    device_bytes_read: Option<u64>,
 }
 
 /// One field of a batch.
@@ -256,7 +264,7 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome>
     };
     let (source, counts) = interleaved(arguments, open(arguments, &storage)?, &storage)?;
     let sampling = Sampling { shares: arguments.sampling.shares(&counts)?, ..arguments.sampling.read(&*source)? };
-    let loader = Loader::new(source, LoadOptions { sampling, ..arguments.options() })?;
+    let loader = Loader::new(source, LoadOptions { sampling, profile: arguments.read_profile()?, ..arguments.options() })?;
     let source = loader.source();
     let mut warnings = Vec::new();
     // A data set was warned of when it was built.
@@ -279,6 +287,7 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome>
         let wanted = arguments.samples.unwrap_or(u64::MAX);
         let samples = loader.samples_from(state.samples_seen).min(wanted);
         progress.begin(&format!("epoch {}", state.epoch + 1), samples);
+        let device_bytes_before = storage.device_bytes_read();
         let begun = Instant::now();
         let mut epoch = loader.start(&state)?;
         let streamed = stream(&mut epoch, &mut state, begun, wanted, &progress, &mut batch);
@@ -292,7 +301,8 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome>
             // What came before the error need not come again.
             write_state(path, &state)?;
         }
-        epochs.push(streamed?);
+        let device_bytes_read = storage.device_bytes_read().zip(device_bytes_before).map(|(now, before)| now - before);
+        epochs.push(Streamed { device_bytes_read, ..streamed? });
         if !progress.is_cancelled() {
             state = loader.beginning_of(state.epoch + 1);
         }
@@ -369,6 +379,7 @@ fn stream(
         samples_per_second: per_second(samples, seconds),
         bytes_read,
         bytes_per_second: per_second(bytes_read, seconds),
+        device_bytes_read: None,
     })
 }
 
@@ -377,6 +388,16 @@ fn per_second(amount: u64, seconds: f64) -> f64 {
 }
 
 impl Arguments {
+    /// The profile that a cache is chosen by.
+    fn read_profile(&self) -> Result<Option<Arc<Profile>>> {
+        let Some(path) = &self.profile else { return Ok(None) };
+        if !matches!(self.cache, CachePolicy::Auto { .. }) {
+            let problem = format!("`--profile` has no effect with `--cache {}`", self.cache);
+            return Err(Error::usage(problem, "pass `--cache auto:SIZE`, or omit it"));
+        }
+        Ok(Some(Arc::new(read_profile(path)?)))
+    }
+
     fn options(&self) -> LoadOptions {
         LoadOptions {
             batch_size: self.batch_size as usize,
@@ -623,18 +644,24 @@ pub(super) fn show(outcome: &Outcome, page: &mut Page) {
 fn describe_cached(cached: &Cached) -> String {
     let Cached { policy, reason, limit_bytes, stage, samples, bytes, hits, stages } = cached;
     let limit = units::bytes(*limit_bytes as f64);
-    let Some(stage) = stage else { return format!("{policy}: empty, budget {limit}") };
+    let reason = reason.as_ref().map(|reason| format!("; {reason}")).unwrap_or_default();
+    let Some(stage) = stage else {
+        return if *limit_bytes == 0 {
+            format!("{policy}{reason}")
+        } else {
+            format!("{policy}: empty, budget {limit}{reason}")
+        };
+    };
     let further = stages.last().filter(|last| last.stage != *stage);
     let further =
         further.map(|last| format!(" (`{}` would need about {})", last.stage, units::bytes(last.bytes as f64)));
-    let reason = reason.as_ref().map(|reason| format!("; {reason}"));
     format!(
         "{policy}: {} as `{stage}`, {} of {limit}{}; {}{}",
         units::counted(*samples as u64, "sample"),
         units::bytes(*bytes as f64),
         further.unwrap_or_default(),
         units::counted(*hits, "hit"),
-        reason.unwrap_or_default(),
+        reason,
     )
 }
 

@@ -227,15 +227,17 @@ fn show(found: &Mix, page: &mut Page) {
     page.facts(&facts);
     let Some(large) = found.sweep.last().and_then(|rates| rates.shares.first()) else { return };
     page.gap();
-    let columns = ["samples/s", "load", "decode", "CPU", "disk"];
+    let has_trainer = found.sweep.iter().any(|rates| rates.trainer_utilization.is_some());
+    let mut columns = vec!["samples/s", "load", "decode", "CPU", "disk"];
+    columns.extend(has_trainer.then_some("trainer"));
     let first = (large.format.as_str(), Align::Right);
-    let head = std::iter::once(first).chain(columns.map(|column| (column, Align::Right)));
+    let head = std::iter::once(first).chain(columns.into_iter().map(|column| (column, Align::Right)));
     let mut table = Table::new(&head.collect::<Vec<_>>());
     let best = found.sweep.iter().map(|rates| rates.samples_per_second).fold(0.0, f64::max);
     let rate = |rate: Option<f64>| rate.map_or("-".to_owned(), units::number);
     for rates in &found.sweep {
         let share = rates.shares.iter().find(|share| share.format == large.format).map_or(0.0, |share| share.share);
-        let cells = [
+        let mut cells = vec![
             units::percent(share),
             units::number(rates.samples_per_second),
             rate(rates.load),
@@ -243,6 +245,7 @@ fn show(found: &Mix, page: &mut Page) {
             units::percent(rates.cpu_utilization),
             units::percent(rates.storage_utilization),
         ];
+        cells.extend(rates.trainer_utilization.filter(|_| has_trainer).map(units::percent));
         table.row(cells, rates.samples_per_second >= best);
     }
     page.table(&table);
@@ -260,7 +263,9 @@ fn bound_words(bound: MixBound) -> &'static str {
 
 fn next_step(arguments: &Arguments, profile: &Profile, found: &Mix, page: &mut Page) {
     let share = |share: &MixShare| format!("{}={:.3}", share.format, share.share);
-    let mix = found.shares.iter().map(share).collect::<Vec<_>>().join(",");
+    // Less is written as none, which no build takes.
+    let shares = found.shares.iter().filter(|share| share.share >= 0.000_5);
+    let mix = shares.map(share).collect::<Vec<_>>().join(",");
     let data = arguments.data.as_ref().map_or(profile.data.root.clone(), |data| data.display().to_string());
     let name = &profile.pipeline.name;
     page.next_step("Next, build the data set:", &format!("forebay build {name} --data {data} --mix {mix} -o dataset/"));

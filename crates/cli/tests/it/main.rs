@@ -21,6 +21,7 @@ mod inspect;
 mod integrity;
 mod interrupt;
 mod memory;
+mod mixed_domains;
 mod mixing;
 #[path = "../../../../tests/object_server.rs"]
 mod object_server;

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use forebay_codec::Tensor;
 use forebay_codec::image::{Encoding, PngEffort, encode};
+use forebay_codec::{Tensor, npy};
 
 use crate::support::{FOREBAY, Ran, command, forebay, ran};
 
@@ -100,5 +100,139 @@ fn where_memory_runs_out_there_is_an_error_and_no_abort() {
             let error = outcome.error(1);
             assert!(error.contains("memory"), "{arguments}: {error}");
         }
+    }
+}
+
+/// How many tensors [`tensors`] makes, and how large each is.
+const TENSORS: usize = 1200;
+const TENSOR_BYTES: usize = 160_000;
+
+/// The budgets of the tests below. All tensors together, 192 MB, are more than these and what a program takes besides.
+const CACHE_BYTES: u64 = 40_000_000;
+const MEMORY_BYTES: u64 = 32_000_000;
+/// The program itself, its stacks, and what the C library's allocator keeps in the arenas of nine threads: samples that come and go leave gaps there.
+const SLACK_BYTES: u64 = 80_000_000;
+
+/// A folder with files of one tensor each, a pipeline that reads them, and two data sets of them: as files, and as tensors in two formats.
+fn tensors() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    fs::create_dir(here.join("tensors")).unwrap();
+    let mut elements = vec![0_u8; TENSOR_BYTES];
+    for number in 0..TENSORS {
+        // Not all alike, so that nothing can be made smaller.
+        elements
+            .iter_mut()
+            .zip((number..).step_by(7))
+            .for_each(|(element, value)| *element = (value * value >> 3) as u8);
+        let tensor = Tensor::from_elements(&[TENSOR_BYTES], &elements).unwrap();
+        fs::write(here.join(format!("tensors/{number:04}.npy")), npy::encode(tensor.view())).unwrap();
+    }
+    let pipeline = "name = \"tensors\"\n[source]\nfiles = \"*.npy\"\nfield = \"tensor\"\nlabel = \"none\"\n\
+                    [[step]]\nop = \"decode_npy\"\ntype = \"uint8[160000]\"\n";
+    fs::write(here.join("tensors.toml"), pipeline).unwrap();
+    forebay(here, "build tensors.toml --data tensors --strategy concatenated -o files --shards 8").text();
+    forebay(here, "build tensors.toml --data tensors --mix concatenated=0.5,decoded=0.5 -o mixed --shards 8").text();
+    fs::remove_dir_all(here.join("tensors")).unwrap();
+    folder
+}
+
+/// What is loaded, and how.
+fn cached_loads() -> Vec<String> {
+    let load = |dataset: &str, cache: &str| {
+        format!(
+            "load {dataset} --shuffle --shuffle-window 8MB --streams 2 --epochs 4 --batch-size 16 --threads 4 --memory {MEMORY_BYTES} \
+             --cache {cache}:{CACHE_BYTES} --json"
+        )
+    };
+    vec![
+        load("files", "minio"),
+        load("files", "decoded"),
+        load("files", "liquid"),
+        load("mixed", "minio"),
+        load("mixed", "liquid"),
+    ]
+}
+
+/// The budget of a cache and that of what is in flight are all that a process takes, with the slack of a program.
+#[test]
+fn caches_stay_within_their_budgets() {
+    let folder = tensors();
+    for arguments in cached_loads() {
+        let (peak, output) = peak_bytes(&mut command(folder.path(), &arguments));
+        let outcome: serde_json::Value = serde_json::from_str(&output).unwrap();
+        assert_eq!(outcome["samples"], 4 * TENSORS, "{arguments}: {output}");
+        let cached = outcome["cache"]["bytes"].as_u64().unwrap();
+        assert!(cached <= CACHE_BYTES && cached > CACHE_BYTES * 3 / 4, "{arguments}: {cached}");
+        eprintln!("{peak} bytes: {arguments}");
+        assert!(peak < CACHE_BYTES + MEMORY_BYTES + SLACK_BYTES, "{arguments}: {peak} bytes");
+    }
+}
+
+/// A control group below this process's own that limits the memory of what is put into it. It is removed with this.
+struct MemoryGroup(std::path::PathBuf);
+
+impl MemoryGroup {
+    /// `Err` says why there is none.
+    fn new(limit_bytes: u64) -> Result<Self, String> {
+        let own = fs::read_to_string("/proc/self/cgroup").map_err(|error| error.to_string())?;
+        let parts = own.lines().map(|line| line.splitn(3, ':').collect::<Vec<_>>());
+        let named = |controller: &str| {
+            let is_it = |parts: &Vec<&str>| parts.len() == 3 && parts[1].split(',').any(|name| name == controller);
+            parts.clone().find(is_it).map(|parts| parts[2].trim_start_matches('/').to_owned())
+        };
+        let (root, below, file) = match (named("memory"), named("")) {
+            (Some(below), _) => ("/sys/fs/cgroup/memory", below, "memory.limit_in_bytes"),
+            (None, Some(below)) => ("/sys/fs/cgroup", below, "memory.max"),
+            (None, None) => return Err("this process is in no control group for memory".to_owned()),
+        };
+        let path = Path::new(root).join(below).join(format!("forebay-test-{}", std::process::id()));
+        fs::create_dir(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let group = Self(path);
+        let limit = group.0.join(file);
+        fs::write(&limit, limit_bytes.to_string()).map_err(|error| format!("{}: {error}", limit.display()))?;
+        let found = fs::read_to_string(&limit).unwrap_or_default();
+        // The system rounds to pages.
+        match found.trim().parse::<u64>() {
+            Ok(found) if found.abs_diff(limit_bytes) < 1 << 16 => Ok(group),
+            _ => Err(format!("{} is `{}`", limit.display(), found.trim())),
+        }
+    }
+
+    /// Runs the program in `folder` within this group.
+    fn ran(&self, folder: &Path, arguments: &str) -> Ran {
+        let mut shell = Command::new("sh");
+        let procs = self.0.join("cgroup.procs");
+        shell.args(["-c", &format!("echo $$ > '{}' && exec {FOREBAY} {arguments}", procs.display())]);
+        ran(shell.current_dir(folder).stdin(Stdio::null()))
+    }
+}
+
+impl Drop for MemoryGroup {
+    fn drop(&mut self) {
+        // Whoever was in it may take a moment to be gone.
+        for _ in 0..100 {
+            if fs::remove_dir(&self.0).is_ok() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+    }
+}
+
+/// With no more memory than its budgets and the slack of a program, a load is not killed.
+#[test]
+fn caches_live_within_a_control_group() {
+    let group = match MemoryGroup::new(CACHE_BYTES + MEMORY_BYTES + SLACK_BYTES) {
+        Ok(group) => group,
+        Err(reason) => {
+            eprintln!("skipped: no control group can be made: {reason}");
+            return;
+        }
+    };
+    let folder = tensors();
+    for arguments in cached_loads() {
+        let outcome = group.ran(folder.path(), &arguments).json();
+        assert_eq!(outcome["samples"], 4 * TENSORS, "{arguments}");
     }
 }

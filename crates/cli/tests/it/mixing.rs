@@ -94,3 +94,44 @@ fn what_makes_no_sense_of_a_mix_is_said() {
     std::fs::write(&manifest, text.replace("\"seed\": 0", "\"seed\": 1")).unwrap();
     assert!(forebay(here, "load dataset").error(1).contains("damaged or edited"));
 }
+
+/// What was measured decides which cache it is, and the loader says so in its figures.
+#[test]
+fn a_cache_is_chosen_by_what_was_measured() {
+    let folder = workspace(40);
+    let here = folder.path();
+    let profile = "profile cv --data photos --seconds 0 --samples 20 --runs 1 --threads 2 --strategy resized --strategy decoded+png";
+    forebay(here, profile).text();
+    forebay(here, "build cv --data photos --strategy resized -o dataset").text();
+    let mut measured: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(here.join("profile.json")).unwrap()).unwrap();
+    let mut load = |bytes_per_second: f64, budget: u64, shuffle: &str| {
+        measured["storage"]["sequential_bytes_per_second"] = bytes_per_second.into();
+        std::fs::write(here.join("changed.json"), measured.to_string()).unwrap();
+        let load = format!("load dataset --epochs 2 --cache auto:{budget} --profile changed.json {shuffle}");
+        let found = forebay(here, &format!("{load} --json")).json();
+        let text = forebay(here, &load);
+        let (policy, reason) = (found["cache"]["policy"].as_str().unwrap(), found["cache"]["reason"].as_str().unwrap());
+        let words = text.text().split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains(&format!("cache {policy}")) && words.contains(reason), "{words}");
+        assert!(text.stdout.lines().all(|line| line.chars().count() <= 80), "{text:?}");
+        (policy.to_owned(), reason.to_owned())
+    };
+    let bytes = forebay(here, "inspect dataset --json").json()["bytes"].as_u64().unwrap();
+    // From storage that gives ten samples a second, what is kept as it is stored is not read.
+    let (policy, reason) = load(bytes as f64 / 4.0, bytes / 2, "--shuffle");
+    assert_eq!(policy, "liquid", "{reason}");
+    assert!(reason.contains("the disk gives 10.0 samples/s without a cache"), "{reason}");
+    assert_eq!(load(bytes as f64 / 4.0, bytes / 2, "").0, "minio");
+    // Where storage is no bound and half of what is stored would fit, nothing helps.
+    let (policy, reason) = load(1e12, bytes / 2, "--shuffle");
+    assert_eq!(policy, "none", "{reason}");
+    assert!(reason.contains("the CPU does ") && reason.contains(" without a cache, and `liquid`, "), "{reason}");
+    for (arguments, error) in [
+        ("load dataset --cache liquid:1MB --shuffle --profile profile.json", "`--profile` has no effect"),
+        ("load cv --data photos --cache auto:1MB --profile profile.json", "without `unprocessed`"),
+    ] {
+        let ran = forebay(here, arguments);
+        assert!(ran.error(2).contains(error), "{arguments}: {ran:?}");
+    }
+}

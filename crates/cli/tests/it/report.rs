@@ -255,3 +255,48 @@ fn a_report_by_money_begins_with_money() {
         assert!(page.contains("<span>in all, in the currency of the prices</span>"));
     }
 }
+
+/// A profile in which PNG keeps the CPU busy and raw pixels the disk: `(name, bytes of a sample, CPU seconds)`.
+const OPPOSED: [(&str, f64, f64); 2] = [("decoded+png", 5e5, 0.02), ("decoded", 1e6, 0.000_2)];
+
+/// The plots of a mix show what `forebay mix` says: its rates over the ratio, and what it keeps busy.
+#[test]
+fn the_plots_of_a_mix_agree_with_its_text() {
+    let folder = workspace(8);
+    let here = folder.path();
+    let name = profile(here, 2, "none", "--strategy decoded --strategy decoded+png");
+    let mut measured: serde_json::Value = serde_json::from_str(&read(here, &name)).unwrap();
+    measured["storage"]["sequential_bytes_per_second"] = 1e8.into();
+    for strategy in measured["strategies"].as_array_mut().unwrap() {
+        let (_, bytes, seconds) = OPPOSED.into_iter().find(|(name, ..)| strategy["name"] == *name).unwrap();
+        strategy["bytes_per_sample"] = bytes.into();
+        strategy["deserialize_cpu_seconds"] = seconds.into();
+        strategy["online_cpu_seconds"] = 0.0.into();
+        let kept = strategy.as_object_mut().unwrap();
+        kept.remove("reading");
+        kept.remove("working");
+    }
+    std::fs::write(here.join("mix.json"), measured.to_string()).unwrap();
+    let text = forebay(here, "mix mix.json --predict");
+    let found = forebay(here, "mix mix.json --predict --json").json();
+    forebay(here, "report mix.json --svg-folder plots").text();
+    let page = read(here, "report.html");
+    well_formed(&page);
+    let rates = table(&page, "mix");
+    let percent = |value: &serde_json::Value| forebay_plan::units::percent(value.as_f64().unwrap());
+    assert_eq!(rates.len(), 11);
+    for (row, ratio) in rates.iter().zip(found["sweep"].as_array().unwrap()) {
+        let rate = forebay_plan::units::number(ratio["samples_per_second"].as_f64().unwrap());
+        let shown = [&rate, &percent(&ratio["cpu_utilization"]), &percent(&ratio["storage_utilization"])];
+        assert_eq!([&row[3], &row[4], &row[5]], shown);
+    }
+    let triangles = table(&page, "mix-utilization");
+    assert_eq!(triangles.iter().map(|row| row[0]).collect::<Vec<_>>(), ["decoded+png", "decoded", "the mix"]);
+    let mix = &triangles[2];
+    let said = format!("CPU {}, disk {}", mix[2], mix[3]);
+    assert!(text.text().contains(&said), "{said}: {text:?}");
+    assert!(page.contains(&format!("; {said}, throughput {}", mix[4])), "the triangle says it too");
+    for plot in ["mix", "mix-utilization"] {
+        assert_eq!(well_formed(&read(here, &format!("plots/{plot}.svg")))[0], "svg");
+    }
+}

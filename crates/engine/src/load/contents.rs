@@ -9,6 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::source::Content;
 use crate::sync::RwLock;
 
+/// What a sample here takes beside its own bytes, about: its place in the table, which grows by doubling, and what the allocator adds to each of two blocks.
+pub(crate) const ENTRY_BYTES: u64 = 192;
+
 /// Samples as they are stored. Shared by the epochs of one loader.
 #[derive(Debug)]
 pub(super) struct Contents {
@@ -36,16 +39,16 @@ impl Contents {
     pub(super) fn settle(&self, number: u64, content: &Content, keep: bool) {
         if !keep {
             let removed = self.kept.write().remove(&number);
-            self.bytes.fetch_sub(removed.map_or(0, |content| content.bytes()), Ordering::Relaxed);
+            self.bytes.fetch_sub(removed.as_ref().map_or(0, footprint), Ordering::Relaxed);
             return;
         }
-        if self.kept.read().contains_key(&number) || !self.reserve(content.bytes()) {
+        if self.kept.read().contains_key(&number) || !self.reserve(footprint(content)) {
             return;
         }
         // A copy: what was read is a part of its block, which would stay in memory with it. Without memory for it there is no space.
         let replaced = match content.copied() {
-            Ok(copy) => self.kept.write().insert(number, copy).map_or(0, |content| content.bytes()),
-            Err(_) => content.bytes(),
+            Ok(copy) => self.kept.write().insert(number, copy).as_ref().map_or(0, footprint),
+            Err(_) => footprint(content),
         };
         self.bytes.fetch_sub(replaced, Ordering::Relaxed);
     }
@@ -68,11 +71,13 @@ impl Contents {
         self.kept.read().len()
     }
 
+    /// How many bytes these have themselves.
     pub(super) fn bytes(&self) -> u64 {
-        self.bytes.load(Ordering::Relaxed)
+        let kept = self.kept.read();
+        self.bytes.load(Ordering::Relaxed).saturating_sub(kept.len() as u64 * ENTRY_BYTES)
     }
 
-    /// The most that it held.
+    /// The most that it took.
     #[cfg(test)]
     pub(super) fn bytes_peak(&self) -> u64 {
         self.bytes_peak.load(Ordering::Relaxed)
@@ -81,6 +86,11 @@ impl Contents {
     pub(super) fn hits(&self) -> u64 {
         self.hits.load(Ordering::Relaxed)
     }
+}
+
+/// What a sample takes here.
+fn footprint(content: &Content) -> u64 {
+    content.bytes() + ENTRY_BYTES
 }
 
 #[cfg(test)]
@@ -92,16 +102,17 @@ mod tests {
     fn no_more_is_held_than_may_be() {
         modeled(|| {
             let content = |bytes: usize| Content::from(bytes::Bytes::from(vec![7; bytes]));
-            let contents = Contents::new(100);
+            let limit = 100 + 2 * ENTRY_BYTES;
+            let contents = Contents::new(limit);
             contents.settle(1, &content(60), true);
             contents.settle(1, &content(60), true);
             contents.settle(2, &content(60), true);
             contents.settle(3, &content(40), true);
-            assert_eq!((contents.len(), contents.bytes(), contents.limit_bytes()), (2, 100, 100));
+            assert_eq!((contents.len(), contents.bytes(), contents.limit_bytes()), (2, 100, limit));
             assert!(contents.get(1).is_some() && contents.get(2).is_none());
             contents.settle(1, &content(60), false);
             contents.settle(2, &content(60), false);
-            assert_eq!((contents.len(), contents.bytes(), contents.bytes_peak(), contents.hits()), (1, 40, 100, 1));
+            assert_eq!((contents.len(), contents.bytes(), contents.bytes_peak(), contents.hits()), (1, 40, limit, 1));
         });
     }
 }

@@ -12,7 +12,7 @@
 //!
 //! What the buffer holds in an epoch follows from seed and epoch alone: for each stream and format, whole blocks in random order until there are
 //! as many samples as the buffer has room for. (Blocks, so that what is missing can be read in large pieces and nothing is read that is there.) So the samples that an epoch
-//! *keeps* for the next are known when they come, and they too are spread evenly: as many places become free as are filled, and the buffer
+//! *keeps* for the next are known when they come, and they too are spread evenly: as many places become free as are filled, each a little before, and the buffer
 //! stays as full as it is. Everything else a loader does, resuming and skipping too, is as with any order; a sample that should be kept and is not (after a resume, say) is
 //! read by itself.
 //!
@@ -23,6 +23,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use forebay_pipeline::Random;
+use forebay_plan::mix::BUFFER_SPARE;
 
 use super::ids::Position;
 use super::order::{Ordering, PositionedBlock, Shuffle, Sizes, cut, shuffled, take_turns, windows_bytes};
@@ -40,6 +41,8 @@ pub(super) struct Formats {
     pub(super) blocks: Arc<[Vec<Block>]>,
     /// The bytes of the buffers of all formats, of all ranks together; 0 where nothing is kept.
     pub(super) buffer_bytes: u64,
+    /// What a sample in a buffer takes beside its own bytes.
+    pub(super) entry_bytes: u64,
 }
 
 /// The order of an epoch.
@@ -99,7 +102,7 @@ impl LiquidOrder {
         let count = if window_bytes >= sizes.bytes { 1 } else { sizes.streams(window_bytes, ordering.streams) };
         let counts: Vec<u64> = formats.blocks.iter().map(|blocks| blocks.iter().map(Block::len).sum()).collect();
         let samples: u64 = counts.iter().sum();
-        let hit_ratio = hit_ratio(formats, sizes.bytes, count);
+        let hit_ratio = hit_ratio(formats, sizes.bytes, samples);
         let mut windows = Vec::new();
         let mut dealt = Turns::new(&counts, 0.0);
         // Which blocks a stream has does not depend on the epoch.
@@ -179,18 +182,18 @@ impl LiquidOrder {
     }
 }
 
-/// How much of the data set the buffer holds. Half a block and two samples of each lane are left free, since samples come and go in whole ones, and a
-/// little more, since they are not all of one size; an eighth of the buffer at the most.
-fn hit_ratio(formats: &Formats, bytes: u64, streams: u64) -> f64 {
+/// How much of the data set the buffer holds. What leaves it is ahead of what comes ([`evenly`]), so that no space is lost to that; a sample of each format is left
+/// free, since they come and go in whole ones, and a little more, since they are not all of one size.
+fn hit_ratio(formats: &Formats, bytes: u64, samples: u64) -> f64 {
     let buffer = formats.buffer_bytes as f64;
-    if formats.buffer_bytes >= bytes {
+    let all = bytes as f64 + samples as f64 * formats.entry_bytes as f64;
+    if buffer >= all {
         return 1.0;
     }
-    let block = |block: &Block| block.bytes as f64 * (0.5 + 2.0 / block.len().max(1) as f64);
-    let largest = |blocks: &Vec<Block>| blocks.iter().map(block).fold(0.0, f64::max);
-    let lanes: f64 = formats.blocks.iter().map(largest).sum();
-    let free = (streams as f64 * lanes + buffer / 128.0).min(buffer / 8.0);
-    (buffer - free) / bytes as f64
+    let sample = |block: &Block| block.bytes as f64 / block.len().max(1) as f64 + formats.entry_bytes as f64;
+    let largest = |blocks: &Vec<Block>| blocks.iter().map(sample).fold(0.0, f64::max);
+    let free = formats.blocks.iter().map(largest).sum::<f64>() + buffer * BUFFER_SPARE;
+    (buffer - free).max(0.0) / all
 }
 
 /// What the lanes of a stream and a format are drawn from.
@@ -265,26 +268,30 @@ fn one_by_one(pieces: Vec<Piece>, random: &mut Random) -> Vec<Piece> {
     random.shuffle(&mut kept);
     random.shuffle(&mut others);
     let total = kept.len() + others.len();
-    let spread = Spread::new(total as u64, kept.len() as u64, random.unit());
+    // Those that leave come first: space is there before it is needed.
+    let spread = Spread::new(total as u64, kept.len() as u64, 0.0);
     let (mut kept, mut others) = (kept.into_iter(), others.into_iter());
     let next = |place| if spread.holds(place) { kept.next() } else { others.next() };
     (0..total as u64).filter_map(next).collect()
 }
 
-/// `pieces` in random order, those that are kept spread evenly, as far as whole ones go; those of a sequence keep theirs.
+/// `pieces` in random order, those that are kept spread evenly, as far as whole ones go; those of a sequence keep theirs. At any time no more than their share of
+/// what is kept has come: a piece of it is placed by its end, and one of the others by its beginning.
 fn evenly(pieces: Vec<Piece>, random: &mut Random) -> Vec<Piece> {
     let (kept, others): (Vec<Piece>, Vec<Piece>) = pieces.into_iter().partition(|piece| piece.keep);
     let mut placed: Vec<(f64, Piece)> = Vec::new();
-    for (class, keep) in [(kept, true), (others, false)] {
+    for (class, keep) in [(others, false), (kept, true)] {
         let total: u64 = class.iter().map(|piece| piece.block.len()).sum();
         let blocks = shuffled(class.into_iter().map(|piece| piece.block).collect(), random);
         let mut before = 0;
         for block in blocks {
-            let middle = (before as f64 + block.len() as f64 / 2.0) / total as f64;
+            let begins = before;
             before += block.len();
-            placed.push((middle, Piece { block, keep }));
+            let place = if keep { before } else { begins };
+            placed.push((place as f64 / total as f64, Piece { block, keep }));
         }
     }
+    // Stable: of two in one place, the one that is not kept comes first.
     placed.sort_by(|(one, _), (other, _)| one.total_cmp(other));
     placed.into_iter().map(|(_, piece)| piece).collect()
 }
@@ -334,7 +341,8 @@ impl Stream {
         }
         let places = self.formats[format].lane(is_hit).places.drain(..samples as usize);
         let kept = pieces.iter().filter(|piece| piece.keep).map(|piece| piece.block.len()).sum();
-        let spread = Spread::new(samples, kept, 0.5);
+        // Late rather than early, as in `evenly`.
+        let spread = Spread::new(samples, kept, 0.0);
         let (mut kept, mut others) = (Vec::new(), Vec::new());
         for (at, place) in (0..).zip(places) {
             if spread.holds(at) { &mut kept } else { &mut others }.push(Position(place * streams + number));

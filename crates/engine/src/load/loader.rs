@@ -3,9 +3,10 @@
 use std::sync::{Arc, OnceLock};
 
 use forebay_pipeline::{Pipeline, RngKey};
+use forebay_plan::Profile;
 
 use super::cache::{Cache, Cached, CachedStage};
-use super::contents::Contents;
+use super::contents::{Contents, ENTRY_BYTES};
 use super::deal::{Deal, Even, Share};
 use super::epoch::Epoch;
 use super::ids::Position;
@@ -51,6 +52,8 @@ pub struct LoadOptions {
     pub on_error: OnError,
     /// What stays in memory from one epoch to the next.
     pub cache: CachePolicy,
+    /// What was measured of the data, for a cache that is left to the loader ([`CachePolicy::Auto`]).
+    pub profile: Option<Arc<Profile>>,
     /// The memory budget: how many bytes it may take for what is read, worked on and ready. The cache is not part of it.
     pub memory_bytes: u64,
 }
@@ -71,6 +74,7 @@ impl Default for LoadOptions {
             even: Even::None,
             on_error: OnError::Fail,
             cache: CachePolicy::default(),
+            profile: None,
             memory_bytes: default_memory_bytes(),
         }
     }
@@ -148,7 +152,8 @@ impl Loader {
             reason: None,
         };
         if let CachePolicy::Auto { bytes } = loader.options.cache {
-            let (cache, reason) = policy::chosen(&*loader.source, loader.options.shuffle, bytes)?;
+            let (cache, reason) =
+                policy::chosen(&*loader.source, loader.options.shuffle, bytes, loader.options.profile.as_deref())?;
             (loader.options.cache, loader.reason) = (cache, Some(reason));
         }
         let cache = loader.options.cache;
@@ -204,7 +209,20 @@ impl Loader {
                 stages: Vec::new(),
             });
         }
-        let cache = self.cache.as_deref()?;
+        let Some(cache) = self.cache.as_deref() else {
+            // That nothing is kept is worth a word where it was left to the loader.
+            let reason = Some(reason?);
+            return Some(Cached {
+                policy,
+                reason,
+                limit_bytes: 0,
+                stage: None,
+                samples: 0,
+                bytes: 0,
+                hits: 0,
+                stages: Vec::new(),
+            });
+        };
         let strategy = self.source.strategy();
         let (steps, _) = strategy.online(self.source.pipeline());
         let name = |done: usize| match done.checked_sub(1).and_then(|last| steps.get(last)) {
@@ -282,7 +300,7 @@ impl Loader {
         let blocks = source.blocks()?;
         let LoadOptions { cache, seed, shuffle, .. } = self.options;
         let fixed = match cache {
-            CachePolicy::MinIo { bytes } => Fixed::new(&blocks, bytes, seed),
+            CachePolicy::MinIo { bytes } => Fixed::new(&blocks, bytes, ENTRY_BYTES, seed),
             _ => Fixed::default(),
         };
         let buffer_bytes = cache.liquid_bytes();
@@ -294,7 +312,11 @@ impl Loader {
             for block in blocks {
                 by_format[source.format_of(block.samples.start)].push(block);
             }
-            Samples::Formats(Formats { blocks: by_format.into(), buffer_bytes: buffer_bytes.unwrap_or(0) })
+            Samples::Formats(Formats {
+                blocks: by_format.into(),
+                buffer_bytes: buffer_bytes.unwrap_or(0),
+                entry_bytes: ENTRY_BYTES,
+            })
         } else {
             Samples::Blocks(blocks.into())
         };

@@ -41,6 +41,7 @@ use crate::source::Source;
 
 pub use batch::{Batch, Column, Recycler};
 pub use cache::{Cache, Cached, CachedStage};
+pub(crate) use contents::ENTRY_BYTES;
 pub use deal::Even;
 pub use epoch::{Epoch, Next};
 pub use loader::{LoadOptions, Loader};

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use forebay_plan::units;
+use forebay_plan::{CacheChoice, CacheSubject, Profile, choose_cache, units};
 use forebay_storage::{Storage, parse_bytes};
 
 use super::order::Shuffle;
@@ -37,7 +37,7 @@ pub enum CachePolicy {
         /// The buffers of all ranks together. The order of an epoch depends on it.
         bytes: u64,
     },
-    /// The one of these that suits.
+    /// The one of these that suits, by the rates of a profile where there is one, otherwise by sizes.
     Auto {
         /// The budget.
         bytes: u64,
@@ -87,12 +87,13 @@ impl CachePolicy {
         match (self, choice) {
             // Blocks are large: the disk may write them where they are wanted.
             (Self::Liquid { .. }, StorageChoice::Local) => StorageChoice::Direct.open(0),
-            (Self::None | Self::MinIo { .. } | Self::Liquid { .. }, _) => choice.open_uncached(),
+            // Whatever is chosen, its budget is the memory that there is for samples: the page cache would take as much again.
+            (Self::None | Self::MinIo { .. } | Self::Liquid { .. } | Self::Auto { .. }, _) => choice.open_uncached(),
             (Self::Page { bytes: Some(_) }, StorageChoice::Local | StorageChoice::Direct) => Err(Error::Usage {
                 problem: format!("the page cache of storage `{choice}` is the system's, and has no budget of its own"),
                 remedy: "pass `page` alone, and limit the memory of the process (a cgroup)".to_owned(),
             }),
-            (Self::Page { .. } | Self::Decoded { .. } | Self::Auto { .. }, _) => {
+            (Self::Page { .. } | Self::Decoded { .. }, _) => {
                 choice.open(if let Self::Page { bytes } = self { bytes.unwrap_or(0) } else { 0 })
             }
         }
@@ -117,12 +118,75 @@ impl CachePolicy {
     }
 }
 
-/// Which cache of `bytes` suits `source`, and why.
-pub(super) fn chosen(source: &dyn Source, shuffle: Shuffle, bytes: u64) -> Result<(CachePolicy, String)> {
-    let stored: u64 = source.blocks()?.iter().map(|block: &Block| block.bytes).sum();
-    let beside = format!("{} of samples, budget {}", units::bytes(stored as f64), units::bytes(bytes as f64));
+/// Which cache of `bytes` suits `source`, and why: by the rates of a profile, or by sizes where there is none.
+pub(super) fn chosen(
+    source: &dyn Source,
+    shuffle: Shuffle,
+    bytes: u64,
+    profile: Option<&Profile>,
+) -> Result<(CachePolicy, String)> {
+    let blocks = source.blocks()?;
+    let stored: u64 = blocks.iter().map(|block| block.bytes).sum();
+    match profile {
+        Some(profile) => by_rates(source, shuffle, bytes, &blocks, profile),
+        None => Ok(by_size(source, shuffle, bytes, stored)),
+    }
+}
+
+/// Samples as they are stored: in an order that has them come and go, or a set that stays.
+fn as_stored(shuffle: Shuffle, bytes: u64) -> CachePolicy {
+    if shuffle == Shuffle::No { CachePolicy::MinIo { bytes } } else { CachePolicy::Liquid { bytes } }
+}
+
+fn by_rates(
+    source: &dyn Source,
+    shuffle: Shuffle,
+    bytes: u64,
+    blocks: &[Block],
+    profile: &Profile,
+) -> Result<(CachePolicy, String)> {
+    let (measured, loaded) = (&profile.pipeline.name, source.pipeline().name());
+    if measured != loaded {
+        return Err(Error::Usage {
+            problem: format!("the profile is of the pipeline `{measured}`, but `{loaded}` is loaded"),
+            remedy: "pass a profile of this data, or none: sizes alone decide then".to_owned(),
+        });
+    }
+    let strategies = source.strategies();
+    let mut counts = vec![0; strategies.len()];
+    for block in blocks {
+        counts[source.format_of(block.samples.start)] += block.len();
+    }
+    let samples: u64 = counts.iter().sum();
+    let share = |count: u64| count as f64 / samples.max(1) as f64;
+    let subject = CacheSubject {
+        formats: strategies.iter().map(ToString::to_string).zip(counts.into_iter().map(share)).collect(),
+        samples,
+        stored_bytes: blocks.iter().map(|block| block.bytes).sum(),
+        budget_bytes: bytes,
+        stored_name: as_stored(shuffle, bytes).name(),
+        can_keep_decoded: strategies.len() == 1 && !source.expands(),
+    };
+    let (choice, reason) = choose_cache(profile, &subject).map_err(|error| Error::Usage {
+        problem: format!("the profile does not say which cache suits: {error}"),
+        remedy: "pass a profile of this data set's own strategy, or none: sizes alone decide then".to_owned(),
+    })?;
+    let cache = match choice {
+        CacheChoice::None => CachePolicy::None,
+        CacheChoice::Stored => as_stored(shuffle, bytes),
+        CacheChoice::Decoded => CachePolicy::Decoded { bytes },
+    };
+    Ok((cache, reason))
+}
+
+fn by_size(source: &dyn Source, shuffle: Shuffle, bytes: u64, stored: u64) -> (CachePolicy, String) {
+    let beside = format!(
+        "{} of samples, budget {}; a profile would tell the rates",
+        units::bytes(stored as f64),
+        units::bytes(bytes as f64)
+    );
     let one_format = source.strategies().len() == 1;
-    Ok(if stored <= bytes && one_format {
+    if stored <= bytes && one_format {
         (
             CachePolicy::Decoded { bytes },
             format!("all samples fit, so that the steps done to them can be kept too ({beside})"),
@@ -136,7 +200,7 @@ pub(super) fn chosen(source: &dyn Source, shuffle: Shuffle, bytes: u64) -> Resul
             CachePolicy::Liquid { bytes },
             format!("not all samples fit, and every batch is to be read at the same rate ({beside})"),
         )
-    })
+    }
 }
 
 impl FromStr for CachePolicy {

@@ -61,14 +61,15 @@ pub(super) enum Samples {
 pub(super) struct Fixed(Vec<Range<u64>>);
 
 impl Fixed {
-    /// Blocks in random order, as many as take no more than `bytes_max`.
-    pub(super) fn new(blocks: &[Block], bytes_max: u64, seed: u64) -> Self {
+    /// Blocks in random order, as many as take no more than `bytes_max`, where each sample takes `entry_bytes` beside its own.
+    pub(super) fn new(blocks: &[Block], bytes_max: u64, entry_bytes: u64, seed: u64) -> Self {
         let mut order: Vec<&Block> = blocks.iter().collect();
         Random::from_parts(&[FIXED_DRAW, seed]).shuffle(&mut order);
         let mut bytes = 0_u64;
         order.retain(|block| {
-            let fits = bytes.saturating_add(block.bytes) <= bytes_max;
-            bytes += if fits { block.bytes } else { 0 };
+            let taken = bytes.saturating_add(block.bytes).saturating_add(block.len().saturating_mul(entry_bytes));
+            let fits = taken <= bytes_max;
+            bytes = if fits { taken } else { bytes };
             fits
         });
         let mut ranges: Vec<Range<u64>> = order.into_iter().map(|block| block.samples.clone()).collect();

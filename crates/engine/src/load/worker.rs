@@ -5,7 +5,7 @@ use std::sync::Arc;
 use forebay_codec::TensorSpec;
 use forebay_pipeline::{Action, Observer, RngKey, Runner, Sample, SampleView, Sink, StepError};
 
-use super::cache::Cache;
+use super::cache::{Cache, footprint};
 use super::epoch::Shared;
 use super::prefetch::Payload;
 use super::{Online, Steps};
@@ -115,7 +115,7 @@ impl Cached<'_> {
         let Some([before, after]) = self.parts() else { return self.try_out(number, sample, rng_key, sink) };
         let Some(kept) = kept_after(before, sample, rng_key, &mut (), sink)? else { return Ok(true) };
         after.run(&kept, rng_key, &mut (), &mut Beside { sink, bytes: kept.bytes() })?;
-        if self.cache.reserve(kept.bytes() as u64) {
+        if self.cache.reserve(footprint(&kept)) {
             self.cache.keep(number, kept);
         } else {
             self.full = true;

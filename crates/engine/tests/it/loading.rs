@@ -273,6 +273,9 @@ fn a_folder_comes_by_name_and_its_samples_are_those_of_a_build() {
     assert_eq!(loader.cache().unwrap().hits(), 40);
 }
 
+/// What a sample in a cache takes beside its own bytes.
+const ENTRY_BYTES: u64 = 384;
+
 #[test]
 fn the_cache_keeps_the_furthest_state_in_which_all_samples_fit() {
     let photos = photos(60);
@@ -307,12 +310,12 @@ fn the_cache_keeps_the_furthest_state_in_which_all_samples_fit() {
         // Floats do not fit, and pixels do: these are kept, and all samples are there.
         let pixels = all.stages[names.len() - 2].bytes;
         assert!(all.stages[names.len() - 1].bytes > pixels * 3, "{all:?}");
-        let (read, some) = loaded(pixels * 2);
+        let (read, some) = loaded(pixels * 2 + 60 * ENTRY_BYTES);
         assert_eq!((some.stage.as_deref(), some.samples), (Some("resized"), 60), "{some:?}");
         assert_eq!(read[3], 0, "{some:?}");
         // Nothing fits: the smallest is kept, as much of it as can be.
         let smallest = all.stages.iter().min_by_key(|state| state.bytes).unwrap();
-        let (read, few) = loaded(smallest.bytes / 2);
+        let (read, few) = loaded((smallest.bytes + 60 * ENTRY_BYTES) / 2);
         assert_eq!(few.stage.as_ref(), Some(&smallest.stage), "{few:?}");
         assert!((20..40).contains(&few.samples) && few.hits > 0 && read[3] > 0, "{few:?}");
     }

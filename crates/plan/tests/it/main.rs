@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is how a failure is reported, in its helpers too")]
 
 mod analysis;
+mod cache;
 mod compression;
 mod diagnosis;
 mod files;

@@ -1,11 +1,12 @@
-//! What a mix of two formats would give, over its ratio.
+//! What a mix of two formats would give, over its ratio, and what it keeps busy.
 
-use forebay_plan::{MixLimits, MixRates, mix, mix_formats, mix_limits, units};
+use forebay_plan::{Mix, MixLimits, MixRates, mix, mix_formats, mix_limits, units};
 
 use super::super::html::code;
 use super::super::lines::{Across, LinePanel, Lines, Trace, Weight};
 use super::super::scale::Quantity;
 use super::super::svg::Key;
+use super::super::triangles::{Triangle, Triangles};
 use super::{Figure, Grid, Plot, Subject};
 
 /// A line: what it is called, and its value at a ratio.
@@ -19,89 +20,148 @@ const RATES: [Curve; 3] = [
 
 const UTILIZATION: [Curve; 3] = [
     ("disk", |rates| Some(rates.storage_utilization)),
-    ("processor", |rates| Some(rates.cpu_utilization)),
+    ("CPU", |rates| Some(rates.cpu_utilization)),
     ("trainer", |rates| rates.trainer_utilization),
 ];
 
-impl Subject<'_> {
-    /// `None` where one format alone is best.
-    pub(super) fn mix(&self) -> Option<Plot> {
-        let trainer = self.plan.trainer_samples_per_second;
-        let limits = MixLimits { trainer_samples_per_second: trainer, ..mix_limits(self.profile, 0) };
-        let found = mix(&mix_formats(self.profile, 0.0), &limits).ok()?;
-        let (first, last) = (found.sweep.first()?, found.sweep.last()?);
-        if found.shares.len() < 2 {
-            return None;
-        }
-        let (small, large) = (&first.shares.first()?.format, &last.shares.first()?.format);
-        let share = |rates: &MixRates| {
-            rates.shares.iter().find(|share| share.format == *large).map_or(0.0, |share| share.share)
-        };
-        let panel = |title: &str, y: Quantity, first_series: usize, curves: &[Curve]| {
-            let line = |(number, (name, value)): (usize, &Curve)| Trace {
-                series: first_series + number,
-                points: found
-                    .sweep
-                    .iter()
-                    .filter_map(|rates| {
-                        let value = value(rates)?;
-                        Some((
-                            share(rates),
-                            value,
-                            format!("{name}: {} at {}", y.text(value), units::percent(share(rates))),
-                        ))
-                    })
-                    .collect(),
-                tip: (*name).to_owned(),
-                weight: Weight::Even,
-            };
-            let lines = curves.iter().enumerate().map(line).filter(|line| !line.points.is_empty()).collect();
-            LinePanel { title: title.to_owned(), x: Across::Share, y, lines, ideal: false, marks: true }
-        };
-        let named = |first_series: usize, curves: &[Curve]| {
-            let key = |(number, (name, value)): (usize, &Curve)| {
-                let is_there = found.sweep.iter().any(|rates| value(rates).is_some());
-                is_there.then(|| (Key::Series(first_series + number), (*name).to_owned()))
-            };
-            curves.iter().enumerate().filter_map(key).collect::<Vec<_>>()
-        };
+/// A mix that is worth a plot.
+pub(super) struct Mixed {
+    found: Mix,
+    /// The formats of its ratios: the smaller one, and the larger one, whose share goes from 0 to 1.
+    small: String,
+    large: String,
+}
+
+impl Mixed {
+    /// The share of the larger format.
+    fn share(&self, rates: &MixRates) -> f64 {
+        rates.shares.iter().find(|share| share.format == self.large).map_or(0.0, |share| share.share)
+    }
+
+    /// How fast the formats are loaded and decoded, by their ratio.
+    pub(super) fn rates(&self) -> Plot {
+        let found = &self.found;
         let row = |rates: &MixRates| {
             let rate = |rate: Option<f64>| super::or_dash(rate, units::number);
             vec![
-                units::percent(share(rates)),
+                units::percent(self.share(rates)),
                 rate(rates.load),
                 rate(rates.decode),
                 units::number(rates.samples_per_second),
                 units::percent(rates.cpu_utilization),
                 units::percent(rates.storage_utilization),
+                super::or_dash(rates.trainer_utilization, units::percent),
             ]
         };
         let best = found.sweep.iter().max_by(|one, other| one.samples_per_second.total_cmp(&other.samples_per_second));
         let shares =
             found.shares.iter().map(|share| format!("{} {}", units::percent(share.share), code(&share.format)));
-        Some(Plot {
+        Plot {
             id: "mix",
             title: "A mix of two formats",
             note: format!(
                 "By the cost model, with nothing cached: {} would give {}. Across, the share of samples that are kept as {} instead of {}. Where the lines of \
-                 loading and decoding cross, disk and processor are busy together; <code>forebay mix</code> tries it out.",
+                 loading and decoding cross, disk and CPU are busy together; <code>forebay mix</code> tries it out.",
                 shares.collect::<Vec<_>>().join(", "),
                 units::samples_per_second(found.predicted_samples_per_second),
-                code(large),
-                code(small),
+                code(&self.large),
+                code(&self.small),
             ),
             figure: Figure::Lines(Lines {
                 panels: vec![
-                    panel("Throughput", Quantity::Rate, 0, &RATES),
-                    panel("Utilization", Quantity::Share, 3, &UTILIZATION),
+                    self.panel("Throughput", Quantity::Rate, 0, &RATES),
+                    self.panel("Utilization", Quantity::Share, 3, &UTILIZATION),
                 ],
-                legend: [named(0, &RATES), named(3, &UTILIZATION)].concat(),
+                legend: [self.legend(0, &RATES), self.legend(3, &UTILIZATION)].concat(),
             }),
             grid: Grid::new(
-                &["share", "loading", "decoding", "samples/s", "processor", "disk"],
+                &["share", "loading", "decoding", "samples/s", "CPU", "disk", "trainer"],
                 found.sweep.iter().map(row).collect(),
-                best.map(|rates| units::percent(share(rates))),
+                best.map(|rates| units::percent(self.share(rates))),
+            ),
+        }
+    }
+
+    /// How busy CPU, disk and trainer are with each format alone, and with the mix.
+    pub(super) fn utilization(&self) -> Option<Plot> {
+        let found = &self.found;
+        let whole = found.rates.as_ref()?;
+        let (small, large) = (found.sweep.first()?, found.sweep.last()?);
+        let name = "the mix".to_owned();
+        let all = [(self.small.clone(), small), (self.large.clone(), large), (name.clone(), whole)];
+        // How fast the trainer could be is not always known: the mix is what can be had.
+        let is_known = whole.trainer_utilization.is_some();
+        let goodput =
+            |rates: &MixRates| rates.trainer_utilization.unwrap_or(rates.samples_per_second / whole.samples_per_second);
+        let third = if is_known { "trainer" } else { "throughput" };
+        let panel = |(number, (title, rates)): (usize, &(String, &MixRates))| {
+            let shares = [rates.cpu_utilization, rates.storage_utilization, goodput(rates)];
+            let shares = shares.map(|share| (share, units::percent(share)));
+            let [cpu, disk, goodput] = shares.clone().map(|(_, text)| text);
+            let rate = units::samples_per_second(rates.samples_per_second);
+            let tip = format!("{title}: {rate}; CPU {cpu}, disk {disk}, {third} {goodput}");
+            Triangle { title: title.clone(), series: number, shares, tip, best: *title == name }
+        };
+        let row = |(title, rates): &(String, &MixRates)| {
+            let shares = [rates.cpu_utilization, rates.storage_utilization, goodput(rates)].map(units::percent);
+            [vec![title.clone(), units::number(rates.samples_per_second)], shares.to_vec()].concat()
+        };
+        let meaning = if is_known {
+            "what the trainer gets of what it could take"
+        } else {
+            "the throughput, of that of the mix (how fast the trainer is was not said)"
+        };
+        Some(Plot {
+            id: "mix-utilization",
+            title: "What a mix keeps busy",
+            note: format!(
+                "Each format alone, and the mix. From the middle to the corners, 0 to 100 %: the share of the cores’ time that is used, the share of what storage \
+                 could give, and {meaning}. A format that reaches one corner wastes the others."
+            ),
+            figure: Figure::Triangles(Triangles {
+                corners: ["CPU", "disk", third],
+                panels: all.iter().enumerate().map(panel).collect(),
+            }),
+            grid: Grid::new(
+                &["", "samples/s", "CPU", "disk", third],
+                all.iter().map(row).collect(),
+                Some(name.clone()),
             ),
         })
+    }
+
+    fn panel(&self, title: &str, y: Quantity, first_series: usize, curves: &[Curve]) -> LinePanel {
+        let point = |name: &str, rates: &MixRates, value: f64| {
+            let share = self.share(rates);
+            (share, value, format!("{name}: {} at {}", y.text(value), units::percent(share)))
+        };
+        let line = |(number, (name, value)): (usize, &Curve)| Trace {
+            series: first_series + number,
+            points: self.found.sweep.iter().filter_map(|rates| Some(point(name, rates, value(rates)?))).collect(),
+            tip: (*name).to_owned(),
+            weight: Weight::Even,
+        };
+        let lines = curves.iter().enumerate().map(line).filter(|line| !line.points.is_empty()).collect();
+        LinePanel { title: title.to_owned(), x: Across::Share, y, lines, ideal: false, marks: true }
+    }
+
+    fn legend(&self, first_series: usize, curves: &[Curve]) -> Vec<(Key, String)> {
+        let key = |(number, (name, value)): (usize, &Curve)| {
+            let is_there = self.found.sweep.iter().any(|rates| value(rates).is_some());
+            is_there.then(|| (Key::Series(first_series + number), (*name).to_owned()))
+        };
+        curves.iter().enumerate().filter_map(key).collect()
+    }
+}
+
+impl Subject<'_> {
+    /// `None` where one format alone is best.
+    pub(super) fn mix(&self) -> Option<Mixed> {
+        let trainer = self.plan.trainer_samples_per_second;
+        let limits = MixLimits { trainer_samples_per_second: trainer, ..mix_limits(self.profile, 0) };
+        let found = mix(&mix_formats(self.profile, 0.0), &limits).ok()?;
+        let name = |rates: &MixRates| rates.shares.first().map(|share| share.format.clone());
+        let (small, large) = (name(found.sweep.first()?)?, name(found.sweep.last()?)?);
+        (found.shares.len() > 1).then_some(Mixed { found, small, large })
     }
 }

@@ -15,6 +15,7 @@ use super::html::escape;
 use super::lines::Lines;
 use super::scatter::Scatter;
 use super::svg::{Size, Svg};
+use super::triangles::Triangles;
 
 pub(super) use compression::{Gain, gains};
 
@@ -34,6 +35,7 @@ pub(super) enum Figure {
     Scatter(Scatter),
     Bars(Bars),
     Lines(Lines),
+    Triangles(Triangles),
 }
 
 /// The numbers of a plot: headings, and rows of which the first cell is a name.
@@ -60,6 +62,7 @@ impl Figure {
             Self::Scatter(scatter) => scatter.draw(size),
             Self::Bars(bars) => bars.draw(size),
             Self::Lines(lines) => lines.draw(size),
+            Self::Triangles(triangles) => triangles.draw(size),
         }
     }
 }
@@ -142,11 +145,13 @@ impl Subject<'_> {
 
     /// All other plots that the measurements allow, in the order of the page.
     pub(super) fn others(&self) -> Vec<Plot> {
+        let mix = self.mix();
         let all = [
             Some(self.storage_throughput()),
             Some(self.throughput()),
             Some(self.effort()),
-            self.mix(),
+            mix.as_ref().map(mix::Mixed::rates),
+            mix.as_ref().and_then(mix::Mixed::utilization),
             self.forecast(),
             self.money().filter(|_| !self.is_by_money()),
             Some(self.steps()),

@@ -167,7 +167,9 @@ fn the_simulated_page_cache_serves_what_was_read() {
         clock.seconds_since(before)
     };
     assert_near(seconds("a"), 1.01, 1e-6);
+    assert_eq!(storage.device_bytes_read(), Some(1_000_000));
     assert!(seconds("a") < 1e-9, "the second time is free");
+    assert_eq!(storage.device_bytes_read(), Some(1_000_000), "and nothing is read");
     assert_near(seconds("c"), 0.0101, 1e-6);
     let dropped = storage.drop_cache(&[Path::new("a")]).unwrap();
     assert_eq!(dropped.files, 1, "the wrapped storage drops too");

@@ -30,7 +30,7 @@ impl Case {
             blocks
         };
         let blocks: Vec<Vec<Block>> = self.formats.iter().map(&mut of_format).collect();
-        Formats { blocks: blocks.into(), buffer_bytes: (self.buffer * self.bytes() as f64) as u64 }
+        Formats { blocks: blocks.into(), buffer_bytes: (self.buffer * self.bytes() as f64) as u64, entry_bytes: 0 }
     }
 
     fn samples(&self) -> u64 {
@@ -136,12 +136,12 @@ proptest! {
             prop_assert_eq!(&played, &case.play(epoch, &mut held.clone()), "the seed decides");
             prop_assert!(case.samples() < 20 || before != played.samples, "epoch {epoch} is in the order of the last");
             prop_assert_eq!(played.bytes_read, case.bytes() - held_bytes);
-            // The buffer, to a block and three samples of each lane: they come and go in whole ones.
-            let slack = lanes * case.formats.iter().map(|(_, in_block, bytes)| (in_block + 3) * bytes).max().unwrap_or(0);
+            // The buffer, to two samples of each lane: they come and go in whole ones.
+            let slack = lanes * case.formats.iter().map(|(.., bytes)| 2 * bytes).max().unwrap_or(0);
             prop_assert!(played.buffer_bytes_max <= buffer_bytes + slack, "{} of {buffer_bytes}", played.buffer_bytes_max);
             if epoch > 0 {
                 let fits = (case.buffer.min(1.0) * case.bytes() as f64) as u64;
-                prop_assert!(held_bytes + slack + fits / 8 >= fits, "{held_bytes} of {fits}");
+                prop_assert!(held_bytes + slack + fits / 100 >= fits, "{held_bytes} of {fits}");
             }
             for (number, &(count, ..)) in case.formats.iter().enumerate() {
                 // One sample, or two where there are more than two formats. Of several streams, which are for ranks, each may be off by that, and
@@ -200,10 +200,10 @@ fn the_budget_is_kept() {
             let played = case.play(epoch, &mut buffer);
             assert!(played.buffer_bytes_max <= buffer_bytes, "{} of {buffer_bytes}", played.buffer_bytes_max);
             let held: u64 = buffer.iter().map(|&sample| case.bytes_of(sample)).sum();
-            assert!(held as f64 >= 0.96 * buffer_bytes as f64, "{held} of {buffer_bytes}");
+            assert!(held as f64 >= 0.98 * buffer_bytes as f64, "{held} of {buffer_bytes}");
             if epoch > 0 {
                 let ratio = played.bytes_read as f64 / case.bytes() as f64;
-                assert!((0.69..0.72).contains(&ratio), "{ratio}");
+                assert!((0.699..0.706).contains(&ratio), "{ratio}");
             }
         }
     }
