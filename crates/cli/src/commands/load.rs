@@ -264,7 +264,8 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome>
     };
     let (source, counts) = interleaved(arguments, open(arguments, &storage)?, &storage)?;
     let sampling = Sampling { shares: arguments.sampling.shares(&counts)?, ..arguments.sampling.read(&*source)? };
-    let loader = Loader::new(source, LoadOptions { sampling, profile: arguments.read_profile()?, ..arguments.options() })?;
+    let loader =
+        Loader::new(source, LoadOptions { sampling, profile: arguments.read_profile()?, ..arguments.options() })?;
     let source = loader.source();
     let mut warnings = Vec::new();
     // A data set was warned of when it was built.

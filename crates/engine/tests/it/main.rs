@@ -23,9 +23,9 @@ mod listing;
 mod loading;
 mod memory;
 mod mixing;
-mod packing;
 #[path = "../../../../tests/object_server.rs"]
 mod object_server;
+mod packing;
 mod parts;
 mod profiling;
 mod progressive;
