@@ -124,7 +124,7 @@ fn tensors() -> tempfile::TempDir {
         elements
             .iter_mut()
             .zip((number..).step_by(7))
-            .for_each(|(element, value)| *element = (value * value >> 3) as u8);
+            .for_each(|(element, value)| *element = ((value * value) >> 3) as u8);
         let tensor = Tensor::from_elements(&[TENSOR_BYTES], &elements).unwrap();
         fs::write(here.join(format!("tensors/{number:04}.npy")), npy::encode(tensor.view())).unwrap();
     }

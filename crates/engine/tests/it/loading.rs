@@ -315,7 +315,7 @@ fn the_cache_keeps_the_furthest_state_in_which_all_samples_fit() {
         assert_eq!(read[3], 0, "{some:?}");
         // Nothing fits: the smallest is kept, as much of it as can be.
         let smallest = all.stages.iter().min_by_key(|state| state.bytes).unwrap();
-        let (read, few) = loaded((smallest.bytes + 60 * ENTRY_BYTES) / 2);
+        let (read, few) = loaded(smallest.bytes / 2 + 30 * ENTRY_BYTES);
         assert_eq!(few.stage.as_ref(), Some(&smallest.stage), "{few:?}");
         assert!((20..40).contains(&few.samples) && few.hits > 0 && read[3] > 0, "{few:?}");
     }

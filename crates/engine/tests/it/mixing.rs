@@ -250,7 +250,7 @@ fn ranks_share_the_buffer() {
     let photos = photos(240);
     let (_folder, dataset) = built(&pipeline(SMALL), "decoded+png", photos.path(), 60);
     let bytes: u64 = shards(&dataset).blocks().unwrap().iter().map(|block| block.bytes).sum();
-    let cache = CachePolicy::Liquid { bytes: (bytes + 240 * ENTRY_BYTES) / 2 };
+    let cache = CachePolicy::Liquid { bytes: bytes / 2 + 120 * ENTRY_BYTES };
     let rank = |rank| LoadOptions { rank, world_size: 2, streams: 2, ..shuffled(cache, 2) };
     let ranks = [0, 1].map(|number| Loader::new(shards(&dataset), rank(number)).unwrap());
     for number in 0..3 {
