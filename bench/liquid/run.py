@@ -59,8 +59,8 @@ class Bench:
         self.pipeline = str(folder / "photos.toml")
 
     def built(self, shares: dict[str, float]) -> tuple[str, int]:
-        """The folder of a data set in these shares, and its bytes."""
-        text = ",".join(f"{name}={share:.4f}" for name, share in shares.items() if share > 0)
+        """The folder of a data set in these shares, and its bytes. A share of less than one sample is none."""
+        text = ",".join(f"{name}={share:.4f}" for name, share in shares.items() if share * self.samples >= 1)
         if text not in self.sets:
             output = str(self.folder / ("set-" + text.replace(",", "-").replace("+", "-").replace("=", "-")))
             built = run(self.program, "build", self.pipeline, "--data", self.data, "--mix", text, "-o", output, "--shards", "32", "--overwrite")
