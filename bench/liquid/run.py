@@ -50,6 +50,8 @@ def run(program: pathlib.Path, *arguments: str) -> dict[str, Any]:
 class Bench:
     def __init__(self, program: pathlib.Path, folder: pathlib.Path, samples: int, epochs: int) -> None:
         self.program, self.folder, self.samples, self.epochs = program, folder, samples, epochs
+        #: What was built in this run, by its shares.
+        self.sets: dict[str, tuple[str, int]] = {}
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "photos.toml").write_text(PIPELINE)
         made = run(program, "demo", "--domain", "cv", "--data-only", "--samples", str(samples), "--folder", str(folder / "data"))
@@ -57,11 +59,13 @@ class Bench:
         self.pipeline = str(folder / "photos.toml")
 
     def built(self, shares: dict[str, float]) -> tuple[str, int]:
-        """The folder of a data set in these shares, and its bytes."""
-        text = ",".join(f"{name}={share:.4f}" for name, share in shares.items() if share > 0)
-        output = str(self.folder / ("set-" + text.replace(",", "-").replace("+", "-").replace("=", "-")))
-        built = run(self.program, "build", self.pipeline, "--data", self.data, "--mix", text, "-o", output, "--shards", "32")
-        return output, built["bytes"]
+        """The folder of a data set in these shares, and its bytes. A share of less than one sample is none."""
+        text = ",".join(f"{name}={share:.4f}" for name, share in shares.items() if share * self.samples >= 1)
+        if text not in self.sets:
+            output = str(self.folder / ("set-" + text.replace(",", "-").replace("+", "-").replace("=", "-")))
+            built = run(self.program, "build", self.pipeline, "--data", self.data, "--mix", text, "-o", output, "--shards", "32", "--overwrite")
+            self.sets[text] = (output, built["bytes"])
+        return self.sets[text]
 
     def load(self, dataset: str, storage: str, cache: str, threads: int) -> dict[str, float]:
         """Samples per second once the first batch is there, and what the storage gave, per epoch after the first."""
