@@ -150,7 +150,7 @@ fn what_is_not_read_is_named() {
         ("a.gif", &b"GIF89a\x01\0\x01\0"[..], "gif: GIF is not supported\nhint: convert the file to JPEG"),
         ("a.jpg", b"GIF89a\x01\0\x01\0", "gif: GIF is not supported"),
         ("a.tiff", b"II*\0\x08\0\0\0", "tiff: TIFF is not supported"),
-        ("a.wav", b"RIFF\x24\0\0\0WAVEfmt ", "wav: "),
+        ("a.wav", b"RIFF\x24\0\0\0WAVEfmt ", "wav data is truncated at byte `16`"),
         ("a.ogg", b"OggS\0\x02", "ogg: this format is not supported\nhint: convert the file to FLAC, MP3 or WAV"),
     ] {
         fs::write(here.join(name), content).unwrap();
