@@ -176,7 +176,7 @@ fn what_cannot_be_mixed_is_refused() {
     assert!(fails(SMALL, &[("decoded", 0.5), ("decoded", 0.5)]).contains("twice"));
     assert!(fails(SMALL, &[("decoded", 0.999), ("resized", 0.001)]).contains("so small that none"));
     assert!(fails(SMALL, &[("unprocessed", 0.5), ("decoded", 0.5)]).contains("nothing to build"));
-    assert!(fails(TILES, &[("tiled", 0.5), ("decoded", 0.5)]).contains("several samples of one"));
+    assert!(fails(TILES, &[("tiled", 0.5), ("decoded", 0.5)]).contains("makes other samples of those it takes"));
 }
 
 /// Whatever its format and wherever it comes from, a sample is the one that a data set in one format gives.
