@@ -16,7 +16,7 @@
 //! no more formats than there are limits that bind. [`search`] is the paper's way, with two formats in eleven ratios, and [`sweep`] looks at
 //! all eleven: both find what the program finds, to the next tenth.
 
-use forebay_pipeline::{Action, Pipeline};
+use forebay_pipeline::Pipeline;
 use microlp::{ComparisonOp, OptimizationDirection, Problem, Variable};
 use serde::{Deserialize, Serialize};
 
@@ -153,7 +153,7 @@ fn is_of_whole_samples(profile: &Profile, strategy: &StrategyProfile) -> bool {
     // A pipeline that cannot be made here has functions that only Python knows: a build will tell.
     let Ok(pipeline) = Pipeline::from_spec(&profile.pipeline) else { return true };
     let offline = pipeline.steps().iter().take(strategy.split.offline_steps());
-    !offline.into_iter().any(|step| matches!(step.action, Action::FlatMap(_)))
+    !offline.into_iter().any(|step| step.action.changes_count())
 }
 
 /// The limits of the machine and data of `profile`, with a shuffle buffer of `buffer_bytes`. The samples are those that were listed.
