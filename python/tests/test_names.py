@@ -21,6 +21,8 @@ BRITISH = re.compile(
 )
 #: Words of before, whole parts of a name: the field has others.
 RETIRED = {"t4", "packing", "packed", "beside", "ready", "deviation", "tokeniser", "stretch", "supply", "remake", "form"}
+#: Packing is what language-model trainers do to token sequences; block compression was called so here once.
+TOKENS = {"packing_strategy", "packed"}
 
 
 def of_python() -> Iterator[str]:
@@ -68,7 +70,7 @@ def test_names_are_those_of_the_field(names):
     found = sorted({name for name in names() if not name.startswith("_")})
     assert len(found) > 30
     assert [name for name in found if BRITISH.search(name.lower())] == []
-    assert [name for name in found if RETIRED & set(re.split(r"[_-]", name.lower()))] == []
+    assert [name for name in found if name not in TOKENS and RETIRED & set(re.split(r"[_-]", name.lower()))] == []
 
 
 @pytest.mark.parametrize(
