@@ -5,7 +5,7 @@
 //!         (order, deal: whose and when)  bytes   (in order)   samples   (in place, in order)
 //! ```
 //!
-//! A [`Loader`] is a [`Source`](crate::source::Source) and how to load it; [`Loader::start`] begins an [`Epoch`], or goes on with one from
+//! A [`Loader`] is a [`Source`] and how to load it; [`Loader::start`] begins an [`Epoch`], or goes on with one from
 //! a [`State`]. Readers only read, workers only compute, so storage and processor are busy at the same time. Both ends push
 //! back: readers wait when enough is staged, workers wait when enough batches are ready, and both where the memory budget
 //! is used up ([`crate::memory`]). Dropping the epoch stops and joins every thread.
