@@ -96,7 +96,7 @@ pub fn encode_png(shape: Shape, pixels: &[u8], compression: png::Compression) ->
 
 fn encode_png_level_1(picture: &Picture) -> Vec<u8> {
     write_png(picture.shape, &picture.pixels, |encoder| {
-        encoder.set_deflate_compression(png::DeflateCompression::Proven(1));
+        encoder.set_deflate_compression(png::DeflateCompression::Level(1));
         encoder.set_filter(png::Filter::Adaptive);
     })
 }
