@@ -2,7 +2,7 @@
 //!
 //! [`Picture::open`] reads the header, [`Picture::plan`] says what a decode gives and takes, [`Decoder`] does it;
 //! [`decode_labels`] decodes masks, [`encode`] encodes. [`jpeg_quality`] says how a JPEG was encoded, [`Metadata`] what to take along when it is
-//! encoded again, [`similarity`] what that costs; [`progressive_scans`] takes a JPEG apart, coarse to fine. Content decides the format, never a file name. What is done with orientation, alpha, palettes, 16 bit, CMYK and missing data is one policy for all formats;
+//! encoded again, [`similarity`] what that costs, [`pixel_statistics`] what pixels are like; [`progressive_scans`] takes a JPEG apart, coarse to fine. Content decides the format, never a file name. What is done with orientation, alpha, palettes, 16 bit, CMYK and missing data is one policy for all formats;
 //! `docs/formats/images.md` states it and compares it with other loaders.
 
 mod bmp;
@@ -25,6 +25,7 @@ mod pnm;
 mod qoi;
 mod similarity;
 mod sink;
+mod statistics;
 mod webp;
 
 pub use decoder::{Decoded, Decoder};
@@ -44,3 +45,4 @@ pub use options::{Channels, DecodeOptions, Depth, Limits, Region, Scale};
 pub use orientation::Orientation;
 pub use picture::{DecodePlan, Picture};
 pub use similarity::{Similarity, similarity};
+pub use statistics::{GRAY_LEVELS, PixelStatistics, pixel_statistics};
