@@ -26,6 +26,19 @@ pub struct AdviceOptions {
     pub max_prep_seconds: Option<f64>,
     /// Whether quality may be lost.
     pub lossy: bool,
+    /// What a lower quality makes of the files, where that was measured.
+    pub lower_quality: Option<LowerQuality>,
+}
+
+/// What a lower quality makes of image files, by some that were encoded.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct LowerQuality {
+    /// The quality of JPEG.
+    pub quality: u8,
+    /// Their bytes then, over their bytes now.
+    pub share: f64,
+    /// How many images were encoded.
+    pub images: u64,
 }
 
 /// A question and its answer.
@@ -48,6 +61,8 @@ pub struct Advice {
     pub files_samples_per_second: Option<f64>,
     /// The formats of a mix and their shares, where a mix should give more.
     pub mix: Option<Mix>,
+    /// The quality to recompress the files to first, where that should give more than all else; the strategy is `concatenated` then.
+    pub recompress: Option<LowerQuality>,
     /// The cache to load with, as `--cache` takes it.
     pub cache: String,
     /// Why, a question and its answer each.
@@ -67,8 +82,15 @@ pub fn advise(profile: &Profile, options: &AdviceOptions) -> Result<Advice> {
     let plan = plan(profile, &objective)?;
     let best = &plan.ranking[0];
     let files = plan.ranking.iter().find(|strategy| strategy.summary.split.keeps_files());
-    let mixed = mixed(profile, options, best)?;
-    let (cache, cache_sentence) = cache(best, mixed.is_some(), options);
+    let mut mixed = mixed(profile, options, best)?;
+    let reached = mixed.as_ref().map_or(best.summary.samples_per_second, |mixed| mixed.predicted_samples_per_second);
+    let smaller = smaller_files(&plan, options);
+    let recompress = smaller.filter(|smaller| smaller.samples_per_second > GAIN * reached);
+    if recompress.is_some() {
+        mixed = None;
+    }
+    let bytes = recompress.map_or(best.summary.storage_bytes_total, |smaller| smaller.bytes);
+    let (cache, cache_sentence) = cache(bytes, mixed.is_some(), options);
     let mut answers = vec![
         answer("memory", memory(profile, options)),
         answer("bottleneck", bottleneck(files.unwrap_or(best), options)),
@@ -76,13 +98,15 @@ pub fn advise(profile: &Profile, options: &AdviceOptions) -> Result<Advice> {
     ];
     answers.extend(compression(&plan, best).map(|sentence| answer("compression", sentence)));
     answers.push(answer("mix", mix_sentence(mixed.as_ref(), best)));
-    answers.push(answer("quality", quality(best, options)));
+    let of_smaller = smaller.map(|smaller| smaller.sentence(reached, options));
+    answers.push(answer("quality", of_smaller.unwrap_or_else(|| quality(best, options))));
     answers.push(answer("cache", cache_sentence));
     Ok(Advice {
-        strategy: plan.chosen.clone(),
-        samples_per_second: best.summary.samples_per_second,
+        strategy: if recompress.is_some() { CONCATENATED.to_owned() } else { plan.chosen.clone() },
+        samples_per_second: recompress.map_or(best.summary.samples_per_second, |smaller| smaller.samples_per_second),
         files_samples_per_second: files.map(|files| files.summary.samples_per_second),
         mix: mixed,
+        recompress: recompress.map(|smaller| smaller.by),
         cache,
         answers,
     })
@@ -210,9 +234,53 @@ fn quality(best: &RankedStrategy, options: &AdviceOptions) -> String {
     }
 }
 
-/// The cache for the strategy, as `--cache` takes it, and why.
-fn cache(best: &RankedStrategy, is_mix: bool, options: &AdviceOptions) -> (String, String) {
-    let (bytes, memory) = (best.summary.storage_bytes_total, options.memory_bytes);
+/// The files at a lower quality, in records.
+#[derive(Clone, Copy)]
+struct SmallerFiles {
+    by: LowerQuality,
+    /// What they take together.
+    bytes: u64,
+    samples_per_second: f64,
+}
+
+/// What records of recompressed files should give. Of bare files nobody knows: opening them takes time, too, which does not become less.
+fn smaller_files(plan: &Plan, options: &AdviceOptions) -> Option<SmallerFiles> {
+    let by = options.lower_quality.filter(|_| options.lossy)?;
+    let records = plan.ranking.iter().find(|strategy| strategy.summary.name == CONCATENATED)?;
+    // That they are decoded faster, too, is left out.
+    let prediction = &records.prediction;
+    let bounds = [prediction.load.map(|load| load / by.share), prediction.decode, prediction.trainer];
+    let predicted = bounds.into_iter().flatten().reduce(f64::min)?;
+    let bytes = (records.summary.storage_bytes_total as f64 * by.share) as u64;
+    let fits = options.max_storage_bytes.is_none_or(|most| bytes <= most);
+    fits.then_some(SmallerFiles { by, bytes, samples_per_second: predicted })
+}
+
+impl SmallerFiles {
+    /// What they would change where `reached` is reached without them.
+    fn sentence(&self, reached: f64, options: &AdviceOptions) -> String {
+        let LowerQuality { quality, share, images } = self.by;
+        let size = format!(
+            "at JPEG quality {quality} the files would take {} of their bytes, {} (by {} that were encoded)",
+            units::percent(share),
+            units::bytes(self.bytes as f64),
+            units::counted(images, "image")
+        );
+        let rate = units::samples_per_second(self.samples_per_second);
+        let before = units::samples_per_second(reached);
+        if options.trainer_samples_per_second.is_some_and(|trainer| reached >= trainer) {
+            format!("no quality need be lost: the trainer gets what it takes ({size})")
+        } else if self.samples_per_second > GAIN * reached {
+            format!("{size}, and records of them should give {rate} instead of {before}: recompress them first")
+        } else {
+            format!("{size}, but records of them should give {rate}, not clearly more than {before}: keep the quality")
+        }
+    }
+}
+
+/// The cache for so many bytes of samples, as `--cache` takes it, and why.
+fn cache(bytes: u64, is_mix: bool, options: &AdviceOptions) -> (String, String) {
+    let memory = options.memory_bytes;
     let sizes = format!("{} of samples, {} of memory", units::bytes(bytes as f64), units::bytes(memory as f64));
     if is_mix {
         let cache = format!("liquid:{}", size(memory));
@@ -244,6 +312,11 @@ impl Advice {
     /// The commands that follow it, for `pipeline` on the files in the folder `data`.
     pub fn commands(&self, pipeline: &str, data: &str, options: &AdviceOptions) -> Vec<String> {
         let mut commands = Vec::new();
+        let mut data = data.to_owned();
+        if let Some(LowerQuality { quality, .. }) = self.recompress {
+            commands.push(format!("forebay recompress {data} smaller/ --quality {quality}"));
+            data = format!("smaller/jpeg-{quality}");
+        }
         let keeps_files = self.mix.is_none() && self.strategy == KEPT_FILES;
         if keeps_files {
             commands.push(format!("forebay load {pipeline} --data {data} --shuffle --cache {}", self.cache));
@@ -266,3 +339,5 @@ impl Advice {
 
 /// The strategy that is not built.
 const KEPT_FILES: &str = "unprocessed";
+/// The strategy that keeps files as they are, in records.
+const CONCATENATED: &str = "concatenated";

@@ -87,7 +87,9 @@ mod cache;
 mod check;
 mod comparison;
 mod compression;
+mod data_analysis;
 mod diagnosis;
+mod distribution;
 mod error;
 mod explain;
 mod export;
@@ -112,12 +114,17 @@ mod what_if;
 mod words;
 mod work;
 
-pub use advice::{Advice, AdviceOptions, Answer, advise};
+pub use advice::{Advice, AdviceOptions, Answer, LowerQuality, advise};
 pub use analysis::{Analysis, Analyzed, analyze};
 pub use cache::{CacheChoice, CacheSubject, cached_stage, choose_cache};
 pub use comparison::{CachingGroup, CachingRow, Comparison, Line, LineGroup, Point, ShuffleGroup, ShuffleRow, compare};
 pub use compression::{CompressionChoice, compression_choices, promising};
+pub use data_analysis::{
+    ClassCount, Colors, DataAnalysis, DataKind, DuplicateCount, DuplicateGroup, Duplicates, FormatCount, NextStep,
+    Qualities, Recompression,
+};
 pub use diagnosis::{Diagnosis, Measured, Outlook, Rate, Resource, Stalls, diagnose, what_if};
+pub use distribution::{BINS, Bin, Distribution};
 pub use error::{Error, Result};
 pub use explain::SHORT_RUN_SECONDS;
 pub use export::{Cell, Column, Table, table};

@@ -1,5 +1,5 @@
-//! The report: profiles as one HTML page that needs nothing else and no network, and its plots as SVG files. A study of training has
-//! a page of the same kind.
+//! The report: profiles as one HTML page that needs nothing else and no network, and its plots as SVG files. A study of training, and an analysis
+//! of data, have pages of the same kind.
 //!
 //! Profiles are grouped by pipeline. The first of each pipeline is what its recommendation rests on; the others are set beside
 //! it where they differ in one setting: what is cached, how many threads, how many samples, or how large.
@@ -7,6 +7,8 @@
 #![forbid(unsafe_code)]
 
 mod bars;
+mod columns;
+mod data;
 mod html;
 mod lines;
 mod palette;
@@ -24,6 +26,7 @@ use html::{code, escape};
 use plots::{Gain, Plot, Subject};
 use svg::Size;
 
+pub use data::data_page;
 pub use study::{Study, StudyEpoch, StudyRow};
 
 const STYLE: &str = include_str!("style.css");

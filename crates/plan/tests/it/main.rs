@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test, a panic is how a failure is reported, in its helpers too")]
 
+mod advising;
 mod analysis;
 mod cache;
 mod compression;

@@ -11,6 +11,7 @@ mod work;
 use forebay_plan::{Analysis, Comparison, Plan, Profile};
 
 use super::bars::Bars;
+use super::columns::Columns;
 use super::html::escape;
 use super::lines::Lines;
 use super::scatter::Scatter;
@@ -36,6 +37,7 @@ pub(super) enum Figure {
     Bars(Bars),
     Lines(Lines),
     Triangles(Triangles),
+    Columns(Columns),
 }
 
 /// The numbers of a plot: headings, and rows of which the first cell is a name.
@@ -63,6 +65,7 @@ impl Figure {
             Self::Bars(bars) => bars.draw(size),
             Self::Lines(lines) => lines.draw(size),
             Self::Triangles(triangles) => triangles.draw(size),
+            Self::Columns(columns) => columns.draw(size),
         }
     }
 }
