@@ -9,6 +9,7 @@
 //! - [`probe`]: what a storage can do.
 //! - [`convert`]: pictures from one format to another, file by file.
 //! - [`recompress`]: a folder of images at other qualities.
+//! - [`analyze`]: what samples are like.
 //! - [`export`]: a data set as tars that others read.
 //!
 //! # Example
@@ -63,6 +64,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod analyze;
 pub mod build;
 pub mod convert;
 pub mod data;

@@ -1,4 +1,4 @@
-//! Recompressing: a folder of images at other qualities, each in a folder of its own, never at a higher one than it has.
+//! Recompressing: a folder of images, or a data set, at other qualities, each in a folder of its own, never at a higher one than it has.
 //!
 //! An image is encoded only where that can make it smaller without pretending to a quality that is gone: a JPEG whose quantization tables say that it has
 //! the asked quality or a lower one is copied byte for byte, and so is a lossy WebP, whose quality cannot be told, an animation, and whatever would not become smaller. So what was
@@ -6,30 +6,32 @@
 //!
 //! As in [`convert`](crate::convert), a file is written under a temporary name and renamed, and what has its name is kept by the next run.
 
+mod dataset;
+mod original;
+mod variant;
+
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
-use forebay_codec::Tensor;
-use forebay_codec::image::{
-    Channels, DecodeOptions, Decoder, Encoding, Format, Header, JpegQuality, Metadata, Picture, encode, jpeg_quality,
-    similarity,
-};
+use forebay_codec::image::{Decoder, Encoding, Format, Picture, similarity};
 use forebay_pipeline::{Label, Order, Source};
 use forebay_storage::Storage;
 use serde::Serialize;
 
 use crate::StorageChoice;
 use crate::convert::{refuse_nesting, temporary, unreadable, write};
-use crate::data::{FILE_BYTES_MAX, Listing, Skipped};
+use crate::data::{FILE_BYTES_MAX, Listing, MANIFEST_FILE, MIX_FILE, Skipped};
 use crate::error::{Error, Result};
 use crate::load::OnError;
 use crate::memory::{Gate, Pass};
 use crate::progress::{Progress, while_wanted};
 use crate::sync::Mutex;
 use crate::threads::share;
+pub(crate) use original::{Original, as_stored};
+pub use variant::RecompressedVariant;
 
 /// How to recompress.
 #[derive(Debug, Clone)]
@@ -98,12 +100,20 @@ pub struct RecompressedImage {
 /// What recompressing did.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Recompressed {
-    /// Every image at every quality, in order.
+    /// The totals of each quality.
+    pub variants: Vec<RecompressedVariant>,
+    /// Every image at every quality, in order; none of a data set.
     pub images: Vec<RecompressedImage>,
     /// How many files that are no images were copied (or were there already), to each folder.
     pub others: u64,
     /// Images that were left out.
     pub skipped: Vec<Skipped>,
+}
+
+/// The encodings that a format's name, `jpeg` or `webp`, and qualities from 1 to 100 stand for.
+pub fn lossy_encodings(format: &str, qualities: &[u8]) -> Result<Vec<Encoding>> {
+    let named = |quality: &u8| format!("{format}-{quality}").parse::<Encoding>();
+    Ok(qualities.iter().map(named).collect::<Result<_, _>>().map_err(forebay_pipeline::Error::Encoding)?)
 }
 
 /// A file of the folder.
@@ -113,7 +123,7 @@ struct File {
     is_image: bool,
 }
 
-/// Recompresses the images below the folder `input` to folders below `output`, one for each encoding.
+/// Recompresses the images below the folder `input`, or those of the data set there, to folders below `output`, one for each encoding.
 pub fn recompress(
     input: &Path,
     output: &Path,
@@ -128,10 +138,15 @@ pub fn recompress(
         });
     }
     refuse_nesting(input, output)?;
+    let storage = StorageChoice::Local.open(0)?;
+    for name in [MANIFEST_FILE, MIX_FILE] {
+        if storage.is_taken(&input.join(name))? {
+            return dataset::recompress_dataset(input, output, options, &storage, progress);
+        }
+    }
     let files = files_below(input, &options.encodings)?;
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
     let results = Mutex::new(Vec::new());
-    let storage = StorageChoice::Local.open(0)?;
     let threads = options.threads.clamp(1, files.len().max(1));
     let gate = Gate::new(options.memory_bytes, threads);
     progress.begin("recompress", files.len() as u64);
@@ -168,6 +183,8 @@ pub fn recompress(
             remedy: "run again without skipping images to see the first error".to_owned(),
         });
     }
+    let names = options.encodings.iter().map(ToString::to_string);
+    sum.variants = names.map(|name| RecompressedVariant::of(&name, &sum.images)).collect();
     progress.end();
     Ok(sum)
 }
@@ -221,16 +238,6 @@ struct Worker<'a> {
     decoder: Decoder,
 }
 
-/// An image that was read.
-struct Read<'c> {
-    content: &'c [u8],
-    header: Header,
-    quality: Option<JpegQuality>,
-    metadata: Metadata,
-    /// As it is stored: its orientation is in its metadata.
-    pixels: Tensor,
-}
-
 impl Worker<'_> {
     fn file(&mut self, file: &File) -> Result<Vec<RecompressedImage>> {
         let content = self.storage.read_file(&file.path, FILE_BYTES_MAX)?;
@@ -245,10 +252,7 @@ impl Worker<'_> {
         }
         let failed = |error: forebay_codec::Error| unreadable(&file.path, &error);
         let opened = Picture::open(&content).map_err(failed)?;
-        let header = *opened.header();
-        let channels = if header.channels == 1 { Channels::Gray } else { Channels::Rgb };
-        let as_stored = DecodeOptions { channels, apply_orientation: false, ..DecodeOptions::default() };
-        let plan = opened.plan(&as_stored).map_err(failed)?;
+        let plan = opened.plan(&as_stored(opened.header())).map_err(failed)?;
         let mut pass: Option<Pass<'_>> = None;
         // The pixels, those that are read back, and of a comparison the planes of both.
         let pixel_bytes = plan.spec().bytes() as u64 * if self.options.metrics { 40 } else { 3 };
@@ -257,11 +261,9 @@ impl Worker<'_> {
             problem: format!("`{}` takes {bytes} bytes of memory to recompress", file.path.display()),
             remedy: "raise `memory` (`--memory`)".to_owned(),
         })?;
-        let (pixels, _) = self.decoder.decode_reporting(&plan).map_err(failed)?;
-        let quality = (header.format == Format::Jpeg).then(|| jpeg_quality(&content)).transpose().map_err(failed)?;
-        let read = Read { content: &content, header, quality, metadata: Metadata::read(&content), pixels };
+        let original = Original::decode(&content, &opened, &mut self.decoder).map_err(failed)?;
         let encodings = self.options.encodings.clone();
-        let images = encodings.into_iter().map(|encoding| self.image(file, &read, encoding, &as_stored)).collect();
+        let images = encodings.into_iter().map(|encoding| self.image(file, &original, encoding)).collect();
         if self.decoder.capacity_bytes() > self.gate.keep_bytes() {
             self.decoder.trim();
         }
@@ -269,13 +271,7 @@ impl Worker<'_> {
     }
 
     /// One image at one quality.
-    fn image(
-        &mut self,
-        file: &File,
-        read: &Read<'_>,
-        encoding: Encoding,
-        as_stored: &DecodeOptions,
-    ) -> Result<RecompressedImage> {
+    fn image(&mut self, file: &File, read: &Original<'_>, encoding: Encoding) -> Result<RecompressedImage> {
         let folder = self.output.join(encoding.to_string());
         let copied_to = folder.join(&file.key);
         let encoded_to = encoded_name(&copied_to, encoding.format());
@@ -284,7 +280,8 @@ impl Worker<'_> {
             (Outcome::Kept, self.storage.read_file(path, FILE_BYTES_MAX)?.to_vec(), None)
         } else {
             let begun = Instant::now();
-            if let Some(encoded) = encoded(file, read, encoding)? {
+            let encoded = read.encoded(encoding).map_err(|error| unreadable(&file.path, &error))?;
+            if let Some(encoded) = encoded {
                 let seconds = begun.elapsed().as_secs_f64();
                 self.commit(&encoded_to, &encoded)?;
                 (Outcome::Encoded, encoded, Some(seconds))
@@ -311,7 +308,7 @@ impl Worker<'_> {
         };
         if self.options.metrics || self.options.verify {
             let failed = |error: forebay_codec::Error| unreadable(&copied_to, &error);
-            let back = self.decoder.decode(&written, as_stored).map_err(failed)?;
+            let back = self.decoder.decode(&written, &as_stored(&read.header)).map_err(failed)?;
             let near = similarity(read.pixels.view(), back.view()).map_err(failed)?;
             if self.options.metrics {
                 image.psnr = Some(near.psnr).filter(|psnr| psnr.is_finite());
@@ -336,23 +333,4 @@ impl Worker<'_> {
         }
         written
     }
-}
-
-/// The image encoded; `None` where it is to be copied.
-fn encoded(file: &File, read: &Read<'_>, encoding: Encoding) -> Result<Option<Vec<u8>>> {
-    let asked = match encoding {
-        Encoding::Jpeg { quality, .. } => f32::from(quality),
-        Encoding::WebP { quality } => quality,
-        _ => return Ok(None),
-    };
-    let is_low = read.quality.is_some_and(|found| f32::from(found.quality) <= asked);
-    let is_unknown =
-        read.header.format == Format::WebP && !read.content.windows(4).take(64).any(|name| name == b"VP8L");
-    if is_low || is_unknown || read.header.animated {
-        return Ok(None);
-    }
-    let failed = |error: forebay_codec::Error| unreadable(&file.path, &error);
-    let encoded = encode(read.pixels.view(), &encoding).map_err(failed)?;
-    let encoded = read.metadata.write(encoded).map_err(failed)?;
-    Ok((encoded.len() < read.content.len()).then_some(encoded))
 }

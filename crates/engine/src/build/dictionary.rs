@@ -33,11 +33,16 @@ impl Trained {
             return Ok(None);
         }
         let (gate, stop) = (Gate::new(options.memory_bytes, 1), AtomicBool::new(false));
-        let mut writer = ShardWriter::new(build, options.on_error, &stop, progress, &gate);
+        let writer = ShardWriter::new(build, 0, options.on_error, (&stop, progress, &gate));
+        Self::by(writer, journal).map(Some)
+    }
+
+    /// Trains one on the first records that `writer` makes.
+    pub(super) fn by(mut writer: ShardWriter<'_>, journal: &Journal) -> Result<Self> {
         let records = writer.first_records(Dictionary::TRAINING_BYTES)?;
         let dictionary = Dictionary::train(records.iter().map(|record| &**record))?;
         journal.write(&journal.output().file(DICTIONARY_FILE), dictionary.bytes())?;
         let xxh3 = checksum(dictionary.bytes());
-        Ok(Some(Self { dictionary, xxh3 }))
+        Ok(Self { dictionary, xxh3 })
     }
 }

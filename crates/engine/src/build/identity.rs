@@ -2,8 +2,8 @@
 
 use std::io::ErrorKind;
 
-use forebay_pipeline::PipelineSpec;
 use forebay_pipeline::steps::named_files;
+use forebay_pipeline::{PipelineSpec, Strategy};
 use forebay_storage::{LocalStorage, Storage};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
@@ -34,17 +34,27 @@ impl Identity {
             problem: format!("pipeline `{}` has a step that was made in code", build.pipeline.name()),
             remedy: "build a pipeline whose steps all have a name".to_owned(),
         })?;
+        Ok(Self::new(&spec, build.strategy.to_string(), options.shards, files_checksum(build)?))
+    }
+
+    /// The identity of what is made of the data set with this manifest, as `strategy`, with its images encoded again as `encoding`.
+    pub(super) fn recoded(manifest: &Manifest, strategy: &Strategy, encoding: &str) -> Self {
+        let from = checksum(format!("{} {encoding}", manifest.identity).as_bytes());
+        Self::new(&manifest.pipeline, strategy.to_string(), manifest.shards.len(), from)
+    }
+
+    fn new(spec: &PipelineSpec, strategy: String, shards: usize, files: String) -> Self {
         let mut identity = Self {
             digest: String::new(),
-            pipeline: checksum(spec_text(&spec).as_bytes()),
-            strategy: build.strategy.to_string(),
-            shards: options.shards,
-            files: files_checksum(build)?,
+            pipeline: checksum(spec_text(spec).as_bytes()),
+            strategy,
+            shards,
+            files,
             format: format!("{}-{} by {}", Manifest::FORMAT, Manifest::VERSION, env!("CARGO_PKG_VERSION")),
         };
         let Self { pipeline, strategy, shards, files, format, .. } = &identity;
         identity.digest = checksum(format!("{pipeline} {strategy} {shards} {files} {format}").as_bytes());
-        Ok(identity)
+        identity
     }
 
     /// What is kept.

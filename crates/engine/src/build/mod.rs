@@ -11,10 +11,12 @@ mod journal;
 mod mix;
 mod parts;
 mod read_ahead;
+mod recode;
 mod resume;
 mod shard;
 mod unfinished;
 
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -35,9 +37,11 @@ use crate::threads::share;
 use dictionary::Trained;
 use identity::Identity;
 use journal::{Journal, ShardDone};
+use shard::{ShardWriter, Stopped};
 
 pub use mix::{MixBuild, MixReport};
 pub use parts::{Part, PartReport, Prepared};
+pub(crate) use recode::Recode;
 pub use unfinished::{Resume, Unfinished};
 
 /// What to build.
@@ -128,7 +132,8 @@ impl Build {
         progress.begin("build", self.listing.len() as u64);
         progress.advance(kept_samples as u64);
         let dictionary = trained.as_ref().map(|trained| &trained.dictionary);
-        let done = self.build_missing((&journal, dictionary), kept, options, progress)?;
+        let built = self.build_shards((&journal, dictionary), &missing_of(&kept), options, progress)?;
+        let done = complete(kept, built)?;
         let mut manifest = self.manifest(&journal, done)?;
         manifest.dictionary_xxh3 = dictionary_xxh3.map(str::to_owned);
         journal.finish(&manifest)?;
@@ -158,25 +163,9 @@ impl Build {
     }
 
     /// The samples of shard number `shard`: an extent of the listing, so that shards read in order give its order.
-    fn range(&self, shard: usize, options: &BuildOptions) -> std::ops::Range<usize> {
+    fn range(&self, shard: usize, options: &BuildOptions) -> Range<usize> {
         let samples = self.listing.len();
         shard * samples / options.shards..(shard + 1) * samples / options.shards
-    }
-
-    /// Builds the shards that are missing, several at once.
-    fn build_missing(
-        &self,
-        (journal, dictionary): (&Journal, Option<&Dictionary>),
-        mut done: Vec<Option<ShardDone>>,
-        options: &BuildOptions,
-        progress: &dyn Progress,
-    ) -> Result<Vec<ShardDone>> {
-        let missing: Vec<usize> = (0..options.shards).filter(|&shard| done[shard].is_none()).collect();
-        for (shard, built) in self.build_shards((journal, dictionary), &missing, options, progress)? {
-            done[shard] = Some(built);
-        }
-        let whole: Option<Vec<ShardDone>> = done.into_iter().collect();
-        whole.ok_or_else(|| Error::internal("a shard was not built, and nobody said why"))
     }
 
     /// Builds these shards, several at once.
@@ -187,36 +176,13 @@ impl Build {
         options: &BuildOptions,
         progress: &dyn Progress,
     ) -> Result<Vec<(usize, ShardDone)>> {
-        let next = AtomicUsize::new(0);
-        let stop = AtomicBool::new(false);
         let workers = options.threads.min(missing.len()).max(1);
-        let gate = Gate::new(options.memory_bytes, workers);
-        let results: Mutex<Vec<(usize, std::result::Result<ShardDone, shard::Stopped>)>> = Mutex::new(Vec::new());
-        let work = || {
-            let writer = shard::ShardWriter::new(self, options.on_error, &stop, progress, &gate);
-            let readers = self.storage.reads_at_once(self.listing.root().path()).div_ceil(workers);
-            let mut writer = writer.with_dictionary(dictionary).with_readers(readers);
-            while let Some(&shard) = missing.get(next.fetch_add(1, Ordering::Relaxed)) {
-                let write = || writer.write(shard, self.range(shard, options), journal);
-                let built = catch_unwind(AssertUnwindSafe(write))
-                    .unwrap_or_else(|panic| Err(shard::Stopped::Failed(Error::panicked(&*panic))));
-                stop.fetch_or(built.is_err(), Ordering::Relaxed);
-                results.lock().push((shard, built));
-                if stop.load(Ordering::Relaxed) {
-                    return;
-                }
-            }
+        let (stop, gate) = (AtomicBool::new(false), Gate::new(options.memory_bytes, workers));
+        let readers = self.storage.reads_at_once(self.listing.root().path()).div_ceil(workers);
+        let writer = || {
+            ShardWriter::new(self, readers, options.on_error, (&stop, progress, &gate)).with_dictionary(dictionary)
         };
-        std::thread::scope(|scope| share(scope, options.threads.min(missing.len()), "build", &work))?;
-        let mut built = Vec::with_capacity(missing.len());
-        for (shard, result) in results.into_inner() {
-            match result {
-                Ok(done) => built.push((shard, done)),
-                Err(shard::Stopped::Elsewhere) => {}
-                Err(shard::Stopped::Failed(error)) => return Err(error),
-            }
-        }
-        Ok(built)
+        write_shards(journal, missing, (workers, &stop), writer, |shard| self.range(shard, options))
     }
 
     fn manifest(&self, journal: &Journal, done: Vec<ShardDone>) -> Result<Manifest> {
@@ -255,4 +221,53 @@ impl Build {
             shards: done.into_iter().map(|shard| shard.entry).collect(),
         })
     }
+}
+
+/// The shards that `done` has none of.
+fn missing_of(done: &[Option<ShardDone>]) -> Vec<usize> {
+    (0..done.len()).filter(|&shard| done[shard].is_none()).collect()
+}
+
+/// All shards: those that were `done` before, and those that were `built` now.
+fn complete(mut done: Vec<Option<ShardDone>>, built: Vec<(usize, ShardDone)>) -> Result<Vec<ShardDone>> {
+    for (shard, built) in built {
+        done[shard] = Some(built);
+    }
+    let whole: Option<Vec<ShardDone>> = done.into_iter().collect();
+    whole.ok_or_else(|| Error::internal("a shard was not built, and nobody said why"))
+}
+
+/// Writes the shards `missing`, several at once. Each thread has a writer of its own, which `stop` ends; `range` says which samples a shard has.
+fn write_shards<'a>(
+    journal: &Journal,
+    missing: &[usize],
+    (workers, stop): (usize, &AtomicBool),
+    writer: impl Fn() -> ShardWriter<'a> + Sync,
+    range: impl Fn(usize) -> Range<usize> + Sync,
+) -> Result<Vec<(usize, ShardDone)>> {
+    let next = AtomicUsize::new(0);
+    let results: Mutex<Vec<(usize, std::result::Result<ShardDone, Stopped>)>> = Mutex::new(Vec::new());
+    let work = || {
+        let mut writer = writer();
+        while let Some(&shard) = missing.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let write = || writer.write(shard, range(shard), journal);
+            let built = catch_unwind(AssertUnwindSafe(write))
+                .unwrap_or_else(|panic| Err(Stopped::Failed(Error::panicked(&*panic))));
+            stop.fetch_or(built.is_err(), Ordering::Relaxed);
+            results.lock().push((shard, built));
+            if stop.load(Ordering::Relaxed) {
+                return;
+            }
+        }
+    };
+    std::thread::scope(|scope| share(scope, workers.min(missing.len()), "build", &work))?;
+    let mut built = Vec::with_capacity(missing.len());
+    for (shard, result) in results.into_inner() {
+        match result {
+            Ok(done) => built.push((shard, done)),
+            Err(Stopped::Elsewhere) => {}
+            Err(Stopped::Failed(error)) => return Err(error),
+        }
+    }
+    Ok(built)
 }

@@ -41,8 +41,44 @@ impl<E: Into<Error>> From<E> for Stopped {
     }
 }
 
-/// Writes shards, one after another.
-pub(super) struct ShardWriter<'a> {
+/// Where the records of shards come from. Samples have numbers, and neighbors lie in one shard.
+pub(super) trait Origin {
+    /// How many samples there are.
+    fn len(&self) -> usize;
+
+    /// What a sample is called.
+    fn key(&self, number: usize) -> String;
+
+    /// How many bytes it has where it is read.
+    fn bytes(&self, number: usize) -> u64;
+
+    /// Begins a shard of the samples `range`. What comes out is to be read by others while it is written, no more than `bytes_max` ahead.
+    fn begin_shard(&mut self, _range: Range<usize>, _bytes_max: u64) -> Option<Ahead> {
+        None
+    }
+
+    /// Reads a sample, and hands what is to be kept of it to `records`.
+    fn make(&mut self, number: usize, records: &mut Records<'_>) -> Result<()>;
+
+    /// What is held of samples before, until there is more of them or the shard ends.
+    fn held_bytes(&self) -> u64 {
+        0
+    }
+
+    /// Ends a shard: hands what is still held to `records`.
+    fn end_shard(&mut self, _records: &mut Records<'_>) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// What is read ahead of the samples of a shard, and by how many threads.
+pub(super) struct Ahead {
+    samples: Arc<ReadAhead>,
+    readers: usize,
+}
+
+/// The samples of a listing, and what the offline steps make of them.
+struct Listed<'a> {
     build: &'a Build,
     reader: Arc<SourceReader>,
     /// How many threads read ahead, where each read waits long.
@@ -50,6 +86,56 @@ pub(super) struct ShardWriter<'a> {
     /// What they read, while a shard is written.
     ahead: Option<Arc<ReadAhead>>,
     runner: Runner,
+}
+
+impl Origin for Listed<'_> {
+    fn len(&self) -> usize {
+        self.build.listing.len()
+    }
+
+    fn key(&self, number: usize) -> String {
+        self.build.listing.entries()[number].key.to_string()
+    }
+
+    fn bytes(&self, number: usize) -> u64 {
+        self.build.listing.entries()[number].bytes
+    }
+
+    fn begin_shard(&mut self, range: Range<usize>, bytes_max: u64) -> Option<Ahead> {
+        self.runner.begin_shard();
+        // A compressed stream is read in its order.
+        let reads_ahead =
+            self.readers > 1 && !range.is_empty() && self.build.listing.sequence_of(range.start).is_none();
+        self.ahead = reads_ahead.then(|| Arc::new(ReadAhead::new(Arc::clone(&self.reader), range, bytes_max)));
+        self.ahead.clone().map(|samples| Ahead { samples, readers: self.readers })
+    }
+
+    fn make(&mut self, number: usize, records: &mut Records<'_>) -> Result<()> {
+        let entry = &self.build.listing.entries()[number];
+        records.begin(&entry.key, entry.bytes)?;
+        let content = match &self.ahead {
+            Some(ahead) => ahead.take(number)?,
+            None => self.reader.read(number)?,
+        };
+        let sample = self.reader.unpack(number, content)?;
+        // Offline steps are not random: the draw does not matter.
+        Ok(self.runner.run(&sample, RngKey::default(), &mut (), records)?)
+    }
+
+    fn held_bytes(&self) -> u64 {
+        self.runner.shard_bytes() as u64
+    }
+
+    fn end_shard(&mut self, records: &mut Records<'_>) -> Result<()> {
+        self.ahead = None;
+        Ok(self.runner.end_shard(RngKey::default(), &mut (), records)?)
+    }
+}
+
+/// Writes shards, one after another.
+pub(super) struct ShardWriter<'a> {
+    origin: Box<dyn Origin + 'a>,
+    format: StorageFormat,
     on_error: OnError,
     stop: &'a AtomicBool,
     progress: &'a dyn Progress,
@@ -59,28 +145,29 @@ pub(super) struct ShardWriter<'a> {
 }
 
 impl<'a> ShardWriter<'a> {
+    /// A writer of what `build` makes, which has so many threads read ahead where each read waits long.
     pub(super) fn new(
         build: &'a Build,
+        readers: usize,
         on_error: OnError,
-        stop: &'a AtomicBool,
-        progress: &'a dyn Progress,
-        gate: &'a Gate,
+        (stop, progress, gate): (&'a AtomicBool, &'a dyn Progress, &'a Gate),
     ) -> Self {
         let offline = build.strategy.offline(&build.pipeline);
         let reader = SourceReader::new(Arc::clone(&build.listing), Arc::clone(&build.storage));
         let streams_bytes = reader.limit_streams(gate.streams_bytes());
-        Self {
-            build,
-            reader: Arc::new(reader),
-            readers: 0,
-            ahead: None,
-            runner: Runner::new(offline, 0).keeping(gate.keep_bytes() - streams_bytes as usize),
-            on_error,
-            stop,
-            progress,
-            records: Records::new(build.strategy.format, gate),
-            dictionary: None,
-        }
+        let runner = Runner::new(offline, 0).keeping(gate.keep_bytes() - streams_bytes as usize);
+        let origin = Listed { build, reader: Arc::new(reader), readers, ahead: None, runner };
+        Self::of(Box::new(origin), build.strategy.format, on_error, (stop, progress, gate))
+    }
+
+    /// A writer of what `origin` gives, in this format.
+    pub(super) fn of(
+        origin: Box<dyn Origin + 'a>,
+        format: StorageFormat,
+        on_error: OnError,
+        (stop, progress, gate): (&'a AtomicBool, &'a dyn Progress, &'a Gate),
+    ) -> Self {
+        Self { origin, format, on_error, stop, progress, records: Records::new(format, gate), dictionary: None }
     }
 
     /// The same, whose records are compressed with `dictionary`, if there is one.
@@ -88,16 +175,11 @@ impl<'a> ShardWriter<'a> {
         Self { dictionary, ..self }
     }
 
-    /// The same, which has so many threads read ahead.
-    pub(super) fn with_readers(self, readers: usize) -> Self {
-        Self { readers, ..self }
-    }
-
     /// The records that the first samples become, until there are `bytes_min` or no more. Samples that are skipped in a build are left out here.
     pub(super) fn first_records(&mut self, bytes_min: usize) -> Result<Vec<Box<[u8]>>> {
         let mut first: Vec<Box<[u8]>> = Vec::new();
         let mut bytes = 0;
-        for number in 0..self.build.listing.len() {
+        for number in 0..self.origin.len() {
             if self.progress.is_cancelled() {
                 return Err(Error::Cancelled);
             }
@@ -170,21 +252,15 @@ impl<'a> ShardWriter<'a> {
         path: &Path,
         range: Range<usize>,
     ) -> std::result::Result<Written, Stopped> {
-        // A compressed stream is read in its order.
-        if self.readers <= 1 || range.is_empty() || self.build.listing.sequence_of(range.start).is_some() {
+        let Some(ahead) = self.origin.begin_shard(range.clone(), self.records.gate.keep_bytes() as u64) else {
             return self.write_file(upload, path, range);
-        }
-        let bytes_max = self.records.gate.keep_bytes() as u64;
-        let ahead = Arc::new(ReadAhead::new(Arc::clone(&self.reader), range.clone(), bytes_max));
-        self.ahead = Some(Arc::clone(&ahead));
-        let read = || ahead.read_all();
-        let written = std::thread::scope(|scope| {
-            let _stops = ahead.stops();
-            share(scope, self.readers, "read ahead", &read)?;
+        };
+        let read = || ahead.samples.read_all();
+        std::thread::scope(|scope| {
+            let _stops = ahead.samples.stops();
+            share(scope, ahead.readers, "read ahead", &read)?;
             self.write_file(upload, path, range)
-        });
-        self.ahead = None;
-        written
+        })
     }
 
     /// Writes the samples `range` to `upload`, which will be the shard at `path`.
@@ -196,16 +272,15 @@ impl<'a> ShardWriter<'a> {
     ) -> std::result::Result<Written, Stopped> {
         let write_failed = |source: io::Error| Error::io("write the shard", path)(source);
         let hashing = HashingUpload { upload, hash: Xxh3::new(), bytes: 0 };
-        let compression = self.build.strategy.format.compression;
+        let compression = self.format.compression;
         let output = ShardOutput::new(BufWriter::with_capacity(1 << 20, hashing), compression).map_err(write_failed)?;
         let mut writer = Writer::new(output);
         let (mut index, mut checksums) = (Index::new(), Checksums::new());
         let mut by_record = CompressedRecords::new(compression, self.dictionary).map_err(write_failed)?;
         let mut skipped = Vec::new();
-        let scans = self.build.strategy.format.progressive.then(|| self.scan_layout(range.clone()));
+        let scans = self.format.progressive.then(|| self.scan_layout(range.clone()));
         let mut chunk = scans.map(Chunk::new);
         let last = range.end.saturating_sub(1);
-        self.runner.begin_shard();
         for number in range {
             if self.stop.load(Ordering::Relaxed) {
                 return Err(Stopped::Elsewhere);
@@ -218,8 +293,7 @@ impl<'a> ShardWriter<'a> {
                 (Ok(()), _) => {}
                 (Err(error), on_error) if on_error == OnError::Fail || error.ends() => return Err(error.into()),
                 (Err(error), _) => {
-                    let key = self.build.listing.entries()[number].key.to_string();
-                    skipped.push(Skipped::one(key, &error));
+                    skipped.push(Skipped::one(self.origin.key(number), &error));
                 }
             }
             if number == last {
@@ -238,7 +312,7 @@ impl<'a> ShardWriter<'a> {
                 }
                 self.records.held_bytes = chunk.bytes();
             } else {
-                self.records.held_bytes = self.runner.shard_bytes() as u64;
+                self.records.held_bytes = self.origin.held_bytes();
                 for record in self.records.iter() {
                     append(match &mut by_record {
                         Some(records) => records.compress(record).map_err(|error| shard_error(error, path))?,
@@ -257,35 +331,26 @@ impl<'a> ShardWriter<'a> {
 
     /// Adds what steps that work on whole shards still hold to the records of the last sample.
     fn end_shard(&mut self) -> Result<()> {
-        let done = self.runner.end_shard(RngKey::default(), &mut (), &mut self.records);
+        let done = self.origin.end_shard(&mut self.records);
         let failed = self.records.failure.take();
-        Ok(done.and(failed.map_or(Ok(()), Err))?)
+        done.and(failed.map_or(Ok(()), |error| Err(error.into())))
     }
 
     /// How the progressive records of the samples `range` are to lie.
     fn scan_layout(&self, range: Range<usize>) -> ScanLayout {
-        let entries = &self.build.listing.entries()[range];
-        ScanLayout::of(entries.len() as u64, entries.iter().map(|entry| entry.bytes).sum())
+        ScanLayout::of(range.len() as u64, range.map(|number| self.origin.bytes(number)).sum())
     }
 
-    /// Does the offline steps to sample number `number`; its records are in `self.records` then.
+    /// Makes sample number `number`; its records are in `self.records` then.
     fn process(&mut self, number: usize) -> Result<()> {
         self.records.clear();
-        let entry = &self.build.listing.entries()[number];
-        self.records.begin(&entry.key, entry.bytes)?;
-        let content = match &self.ahead {
-            Some(ahead) => ahead.take(number)?,
-            None => self.reader.read(number)?,
-        };
-        let sample = self.reader.unpack(number, content)?;
-        // Offline steps are not random: the draw does not matter.
-        let done = self.runner.run(&sample, RngKey::default(), &mut (), &mut self.records);
+        let done = self.origin.make(number, &mut self.records);
         let failed = self.records.failure.take();
-        let result = done.and(failed.map_or(Ok(()), Err));
+        let result = done.and(failed.map_or(Ok(()), |error| Err(error.into())));
         if result.is_err() {
             self.records.clear();
         }
-        Ok(result?)
+        result
     }
 }
 
@@ -377,7 +442,7 @@ fn shard_error(error: forebay_record::Error, path: &Path) -> Error {
 }
 
 /// The records that one sample became, one after another in one buffer.
-struct Records<'a> {
+pub(super) struct Records<'a> {
     format: StorageFormat,
     bytes: Vec<u8>,
     ends: Vec<usize>,
@@ -408,7 +473,7 @@ impl<'a> Records<'a> {
     }
 
     /// Waits until the sample `key`, of `input_bytes`, may be read.
-    fn begin(&mut self, key: &str, input_bytes: u64) -> std::result::Result<(), forebay_pipeline::Error> {
+    pub(super) fn begin(&mut self, key: &str, input_bytes: u64) -> std::result::Result<(), forebay_pipeline::Error> {
         (self.input_bytes, self.work_bytes) = (input_bytes, 0);
         self.wait().map_err(|source| failed(key, "read", source))
     }
@@ -464,7 +529,7 @@ impl Sink for Records<'_> {
     }
 }
 
-fn failed(key: &str, step: &str, source: StepError) -> forebay_pipeline::Error {
+pub(super) fn failed(key: &str, step: &str, source: StepError) -> forebay_pipeline::Error {
     forebay_pipeline::Error::Step { key: key.to_owned(), step: step.to_owned(), source: Box::new(source) }
 }
 

@@ -6,6 +6,7 @@
     reason = "a test that cannot go on should stop, and one that is skipped should say why"
 )]
 
+mod analyzing;
 mod building;
 mod compressed;
 mod compressed_sources;

@@ -3,11 +3,19 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use forebay_codec::Tensor;
 use forebay_codec::image::{Encoding, Metadata, encode, jpeg_quality};
+use forebay_engine::Progress;
+use forebay_engine::data::Dataset;
 use forebay_engine::load::OnError;
 use forebay_engine::recompress::{Outcome, RecompressOptions, recompress};
+use forebay_engine::source::{Shards, Source};
+use forebay_pipeline::{Sample, Value};
+
+use crate::support::{build, local, pipeline};
 
 fn options(encodings: &[&str]) -> RecompressOptions {
     RecompressOptions {
@@ -98,4 +106,120 @@ fn names_that_meet_and_folders_within_are_refused() {
     fs::write(input.join("a.png"), file(1, "png")).unwrap();
     let error = recompress(&input, &folder.path().join("out"), &options(&["jpeg-75"]), &()).unwrap_err();
     assert!(error.to_string().contains("would both become"), "{error}");
+}
+
+/// Every sample of a data set, in order.
+fn samples(folder: &Path) -> Vec<Sample> {
+    let source = Shards::new(Arc::new(Dataset::open(folder).unwrap()), local());
+    let sample = |number: u64| source.unpack(number, source.read(number..number + 1).contents.pop().unwrap().unwrap());
+    (0..source.samples()).map(|number| sample(number).unwrap()).collect()
+}
+
+fn bytes_of(sample: &Sample) -> &[u8] {
+    match sample.field("image") {
+        Some(Value::Bytes(bytes)) => bytes,
+        other => panic!("no bytes: {other:?}"),
+    }
+}
+
+fn label(sample: &Sample) -> i64 {
+    match sample.field("label") {
+        Some(Value::Int(label)) => *label,
+        other => panic!("no label: {other:?}"),
+    }
+}
+
+/// Ends the work after so many samples.
+struct EndsAfter(AtomicU64);
+
+impl Progress for EndsAfter {
+    fn advance(&self, samples: u64) {
+        let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left.saturating_sub(samples)));
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == 0
+    }
+}
+
+#[test]
+fn data_sets_keep_labels_and_keys_and_twice_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let photos = folder.path().join("photos");
+    for (class, seeds) in [("ant", 0..7), ("bee", 7..12)] {
+        fs::create_dir_all(photos.join(class)).unwrap();
+        for seed in seeds {
+            fs::write(photos.join(class).join(format!("{seed}.jpg")), file(seed, "jpeg-90")).unwrap();
+        }
+    }
+    let pipeline = pipeline("name = \"p\"\n[[step]]\nop = \"decode\"\n[[step]]\nop = \"resize\"\nsize = 100\n");
+    let mut asked = options(&["jpeg-40"]);
+    asked.metrics = false;
+    for (strategy, becomes) in [
+        ("concatenated", "concatenated"),
+        ("concatenated+zstd-3", "concatenated+zstd-3"),
+        ("concatenated+zstd-3-record", "concatenated+zstd-3-record"),
+        ("concatenated+pcr", "concatenated+pcr"),
+        ("resized+png", "resized+jpeg-40"),
+        ("resized", "resized+jpeg-40"),
+    ] {
+        let input = folder.path().join(strategy);
+        build(&pipeline, strategy, &photos, local()).run(&*input, &crate::support::options(3), &()).unwrap();
+        let out = folder.path().join(format!("{strategy}-smaller"));
+        let done = recompress(&input, &out, &asked, &()).unwrap();
+        let variant = &done.variants[0];
+        assert_eq!((variant.images, variant.encoded, variant.kept), (12, 12, 0), "{strategy}");
+        assert!(variant.bytes_out < variant.bytes_in, "{strategy}: {variant:?}");
+        let written = Dataset::open(&*out.join("jpeg-40")).unwrap();
+        assert_eq!(written.manifest().strategy.to_string(), becomes);
+        let (before, after) = (samples(&input), samples(&out.join("jpeg-40")));
+        for (one, other) in before.iter().zip(&after) {
+            assert_eq!((&one.key, label(one)), (&other.key, label(other)));
+            assert_eq!(jpeg_quality(bytes_of(other)).unwrap().quality, 40, "{strategy}");
+        }
+        // What is there is kept, and of what came out the same comes out.
+        assert_eq!(recompress(&input, &out, &asked, &()).unwrap().variants[0].kept, 12);
+        let second = folder.path().join(format!("{strategy}-second"));
+        let again = recompress(&out.join("jpeg-40"), &second, &asked, &()).unwrap();
+        assert_eq!(again.variants[0].copied, 12, "{strategy}");
+        let twice: Vec<_> = samples(&second.join("jpeg-40")).iter().map(|sample| bytes_of(sample).to_vec()).collect();
+        assert_eq!(twice, after.iter().map(|sample| bytes_of(sample).to_vec()).collect::<Vec<_>>(), "{strategy}");
+    }
+}
+
+#[test]
+fn a_data_set_that_was_interrupted_ends_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let photos = folder.path().join("photos/ant");
+    fs::create_dir_all(&photos).unwrap();
+    for seed in 0..9 {
+        fs::write(photos.join(format!("{seed}.jpg")), file(seed, "jpeg-90")).unwrap();
+    }
+    let pipeline = pipeline("name = \"p\"\n[[step]]\nop = \"decode\"\n");
+    let input = folder.path().join("dataset");
+    build(&pipeline, "concatenated", &folder.path().join("photos"), local())
+        .run(&*input, &crate::support::options(3), &())
+        .unwrap();
+    let mut asked = RecompressOptions { threads: 1, metrics: false, ..options(&["jpeg-50"]) };
+    let whole = folder.path().join("whole");
+    recompress(&input, &whole, &asked, &()).unwrap();
+    let stopped = folder.path().join("stopped");
+    let error = recompress(&input, &stopped, &asked, &EndsAfter(AtomicU64::new(5))).unwrap_err();
+    assert_eq!(error.to_string(), "cancelled");
+    let done = recompress(&input, &stopped, &asked, &()).unwrap();
+    assert_eq!((done.variants[0].kept, done.variants[0].encoded), (3, 6), "the first shard was whole");
+    let manifest = |folder: &Path| fs::read_to_string(folder.join("jpeg-50/dataset.json")).unwrap();
+    assert_eq!(manifest(&stopped), manifest(&whole));
+    asked.metrics = true;
+    let refused = recompress(&input, &folder.path().join("none"), &asked, &()).unwrap_err();
+    assert!(refused.to_string().contains("--metrics"), "{refused}");
+    let mut floats = options(&["jpeg-50"]);
+    floats.metrics = false;
+    let centered = crate::support::pipeline(crate::support::SMALL);
+    let output = folder.path().join("floats");
+    build(&centered, "pixel-centered", &folder.path().join("photos"), local())
+        .run(&*output, &crate::support::options(2), &())
+        .unwrap();
+    let refused = recompress(&output, &folder.path().join("none"), &floats, &()).unwrap_err();
+    assert!(refused.to_string().contains("cannot be stored as jpeg-50"), "{refused}");
 }
