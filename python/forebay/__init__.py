@@ -16,6 +16,7 @@ The manual is docs/python.md.
 """
 
 from ._advise import Advice, advise
+from ._analyze import DataAnalysis, analyze
 from ._budget import Budget, Variant, budget
 from ._codec import AppliedCodec, apply_codec
 from ._comparison import Comparison, compare
@@ -41,6 +42,7 @@ from ._native import __version__
 from ._objective import Prices, WhatIf
 from ._pipeline import Pipeline
 from ._planning import Analysis, Plan, Profile, plan
+from ._recompress import Recompressed, recompress
 from ._regimen import Regimen, Stage, SuccessiveHalving, Trial
 from ._sampling import balanced_weights, stratified_subset
 from ._stats import Cached, Skipped, Stats
@@ -57,6 +59,7 @@ __all__ = [
     "Budget",
     "Cached",
     "Comparison",
+    "DataAnalysis",
     "DataError",
     "Dataset",
     "DemoData",
@@ -73,6 +76,7 @@ __all__ = [
     "Plan",
     "Prices",
     "Profile",
+    "Recompressed",
     "Regimen",
     "Run",
     "Skipped",
@@ -90,6 +94,7 @@ __all__ = [
     "WhatIf",
     "__version__",
     "advise",
+    "analyze",
     "apply_codec",
     "balanced_weights",
     "budget",
@@ -101,6 +106,7 @@ __all__ = [
     "diagnose",
     "plan",
     "profile",
+    "recompress",
     "stratified_subset",
     "study",
     "watch",

@@ -9,6 +9,7 @@ from typing import Any
 
 from . import _native
 from ._arguments import byte_count, duration, flag, number
+from ._files import files_request
 from ._pipeline import Pipeline
 from ._planning import Profile
 from ._requests import AdviceRequest
@@ -19,6 +20,8 @@ __all__ = ["Advice", "advise"]
 
 #: The encoding that is considered where quality may be lost.
 LOSSY_ENCODING = "jpeg-85"
+#: The quality that files may be recompressed to, and how many of them are, to know what it saves.
+LOWER_QUALITY, ENCODED_IMAGES = 75, 32
 
 
 class Advice:
@@ -87,7 +90,7 @@ def advise(
     max_storage, max_prep_time
         Largest size of the data set, and longest time to run the offline steps, e.g. `"100GB"` and `"2h"`.
     lossy
-        Quality may be lost: also consider storing images as JPEG of quality 85.
+        Quality may be lost: also consider storing images as JPEG of quality 85, and recompressing the files to quality 75.
     memory
         Memory for data, in bytes or e.g. `"8GB"`. By default half of what the machine and the control group allow.
     storage, seconds, work, progress
@@ -109,8 +112,15 @@ def advise(
         "max_storage_bytes": None if max_storage is None else byte_count("max_storage", max_storage),
         "max_prep_seconds": None if max_prep_time is None else duration("max_prep_time", max_prep_time),
         "lossy": lossy,
+        "lower_quality": _lower_quality(as_pipeline(pipeline), data) if lossy else None,
         "pipeline": as_pipeline(pipeline).name if isinstance(pipeline, Pipeline) else os.fspath(pipeline),
         "data": os.fspath(data),
     }
     text, commands = _native.advise(profile.to_json(), wanted)
     return Advice(json.loads(text), commands, profile)
+
+
+def _lower_quality(pipeline: Pipeline, data: str | os.PathLike[str]) -> tuple[int, float, int] | None:
+    """What a lower quality makes of the files, where they are images."""
+    source = _native.Source.files(pipeline._native, "local", "page", files_request(os.fspath(data), False, False))
+    return _native.lower_quality(source, LOWER_QUALITY, ENCODED_IMAGES)

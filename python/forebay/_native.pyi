@@ -2,7 +2,18 @@ from collections.abc import Callable
 from os import PathLike
 from typing import Any, final
 
-from ._requests import AdviceRequest, BuildRequest, FilesRequest, LoadRequest, MixRequest, ObjectiveRequest, ProfileRequest, Progress
+from ._requests import (
+    AdviceRequest,
+    AnalyzeRequest,
+    BuildRequest,
+    FilesRequest,
+    LoadRequest,
+    MixRequest,
+    ObjectiveRequest,
+    ProfileRequest,
+    Progress,
+    RecompressRequest,
+)
 
 __all__ = [
     "Array",
@@ -13,16 +24,19 @@ __all__ = [
     "__version__",
     "advise",
     "analyze",
+    "analyze_data",
     "bound_by",
     "build",
     "build_part",
     "compare",
+    "data_page",
     "decode",
     "demo_data",
     "diagnose",
     "exceptions",
     "export_tar",
     "format_quantity",
+    "lower_quality",
     "main",
     "meant_step",
     "mix",
@@ -33,6 +47,7 @@ __all__ = [
     "plan",
     "profile",
     "rate",
+    "recompress",
     "report",
     "stalls",
     "study_page",
@@ -98,6 +113,8 @@ class Source:
         block_cache: tuple[str, int] | None = None,
     ) -> Source: ...
     @staticmethod
+    def data(data: str | PathLike[str], skip_errors: bool) -> Source: ...
+    @staticmethod
     def files(
         pipeline: Pipeline, storage: str, cache: str, files: FilesRequest, block_cache: tuple[str, int] | None = None
     ) -> Source: ...
@@ -152,6 +169,10 @@ def mix(profile: str, wanted: MixRequest) -> str: ...
 def plan(profile: str, wanted: ObjectiveRequest) -> str: ...
 def advise(profile: str, wanted: AdviceRequest) -> tuple[str, list[str]]: ...
 def analyze(profile: str, wanted: ObjectiveRequest) -> str: ...
+def analyze_data(source: Source, request: AnalyzeRequest, progress: Progress | None) -> tuple[str, str]: ...
+def lower_quality(source: Source, quality: int, count: int) -> tuple[int, float, int] | None: ...
+def data_page(analysis: str, data: str, next: str) -> str: ...
+def recompress(request: RecompressRequest, progress: Progress | None) -> str: ...
 def compare(profiles: list[str]) -> str: ...
 def diagnose(measured: str) -> str: ...
 def rate(parts: list[tuple[float, float]]) -> str | None: ...

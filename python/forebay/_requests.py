@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from typing import Protocol, TypedDict
 
-__all__ = ["AdviceRequest", "BuildRequest", "FilesRequest", "LoadRequest", "MixRequest", "ObjectiveRequest", "ProfileRequest", "Progress"]
+__all__ = [
+    "AdviceRequest",
+    "AnalyzeRequest",
+    "BuildRequest",
+    "FilesRequest",
+    "LoadRequest",
+    "MixRequest",
+    "ObjectiveRequest",
+    "ProfileRequest",
+    "Progress",
+    "RecompressRequest",
+]
 
 
 class LoadRequest(TypedDict):
@@ -90,6 +101,7 @@ class AdviceRequest(TypedDict):
     max_storage_bytes: int | None
     max_prep_seconds: float | None
     lossy: bool
+    lower_quality: tuple[int, float, int] | None
     pipeline: str
     data: str
 
@@ -107,6 +119,31 @@ class BuildRequest(TypedDict):
     shards: int | None
     bytes_per_sample: float | None
     overwrite: bool
+    memory_bytes: int | None
+
+
+class AnalyzeRequest(TypedDict):
+    """How to look at data."""
+
+    data: str
+    distance: int
+    threads: int
+    skip_errors: bool
+    memory_bytes: int | None
+
+
+class RecompressRequest(TypedDict):
+    """What to recompress, and how."""
+
+    input: str
+    output: str
+    format: str
+    quality: list[int]
+    verify: bool
+    metrics: bool
+    overwrite: bool
+    threads: int
+    skip_errors: bool
     memory_bytes: int | None
 
 

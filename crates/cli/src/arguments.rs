@@ -16,8 +16,8 @@ use forebay_plan::Caching;
 use forebay_storage::{EntryKind, is_url, one_line, parse_bytes};
 
 use crate::commands::{
-    advise, build, completions, convert, demo, diagnose, experiment, export, inspect, load, man, mix, pipelines, plan,
-    probe, profile, read_text, recompress, report,
+    advise, analyze, build, completions, convert, demo, diagnose, experiment, export, inspect, load, man, mix,
+    pipelines, plan, probe, profile, read_text, recompress, report,
 };
 use crate::error::{Error, Result};
 use crate::file_list::ListArguments;
@@ -73,6 +73,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Demo(demo::Arguments),
+    Analyze(analyze::Arguments),
     Profile(profile::Arguments),
     Plan(plan::Request),
     Mix(mix::Arguments),
@@ -181,12 +182,19 @@ pub(crate) struct ErrorArguments {
     on_error: OnErrorChoice,
 }
 
+/// The same as the command line spells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum OnErrorChoice {
+pub(crate) enum OnErrorChoice {
     /// Stop with an error that names the sample
     Fail,
     /// Skip the sample, and list it in the result
     Skip,
+}
+
+impl From<OnErrorChoice> for ErrorArguments {
+    fn from(on_error: OnErrorChoice) -> Self {
+        Self { on_error }
+    }
 }
 
 impl ErrorArguments {

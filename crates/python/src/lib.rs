@@ -2,8 +2,8 @@
 //!
 //! Python code never uses this module itself; the package in `python/forebay` does, and makes it pleasant. What is here is
 //! what only Rust can do: open what samples come from (`source::Source`), load it (`loader::Loader`), run an epoch without holding Python's lock
-//! (`epoch::Epoch`), hand batches over without a copy (`array::Array`), measure and build (`work`), and plan
-//! (`planning`). Errors become the exceptions of `forebay._errors`, with path, shard and record; what a Python function of the
+//! (`epoch::Epoch`), hand batches over without a copy (`array::Array`), measure and build (`work`), look at data
+//! (`data_work`), and plan (`planning`). Errors become the exceptions of `forebay._errors`, with path, shard and record; what a Python function of the
 //! user's raises stays what it is (`raised`). Such functions are called one at a time (`turns`).
 //!
 //! What goes in and out is plain: numbers, texts, dictionaries, and JSON for profiles, plans and manifests, which have their
@@ -29,6 +29,7 @@
 mod array;
 mod callback;
 mod columns;
+mod data_work;
 mod decode;
 mod epoch;
 mod errors;
@@ -84,6 +85,10 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(planning::study_page, module)?)?;
     module.add_function(wrap_pyfunction!(work::build, module)?)?;
     module.add_function(wrap_pyfunction!(work::build_part, module)?)?;
+    module.add_function(wrap_pyfunction!(data_work::analyze_data, module)?)?;
+    module.add_function(wrap_pyfunction!(data_work::data_page, module)?)?;
+    module.add_function(wrap_pyfunction!(data_work::lower_quality, module)?)?;
+    module.add_function(wrap_pyfunction!(data_work::recompress, module)?)?;
     module.add_function(wrap_pyfunction!(main, module)?)?;
     module.add_function(wrap_pyfunction!(work::demo_data, module)?)?;
     module.add_function(wrap_pyfunction!(work::export_tar, module)?)?;

@@ -1,7 +1,8 @@
 //! Planning: arithmetic on profiles. JSON in, JSON out.
 
 use forebay_plan::{
-    AdviceOptions, Measured, MixFormat, MixLimits, Objective, Profile, Rate, Stalls, mix_formats, mix_limits,
+    AdviceOptions, LowerQuality, Measured, MixFormat, MixLimits, Objective, Profile, Rate, Stalls, mix_formats,
+    mix_limits,
 };
 use pyo3::prelude::*;
 use serde::Serialize;
@@ -142,6 +143,8 @@ pub(crate) struct AdviceWanted {
     max_storage_bytes: Option<u64>,
     max_prep_seconds: Option<f64>,
     lossy: bool,
+    /// The quality, the share and the number of images of [`LowerQuality`].
+    lower_quality: Option<(u8, f64, u64)>,
     /// What the commands name.
     pipeline: String,
     data: String,
@@ -156,6 +159,7 @@ pub(crate) fn advise(py: Python<'_>, profile: &str, wanted: AdviceWanted) -> PyR
         max_storage_bytes: wanted.max_storage_bytes,
         max_prep_seconds: wanted.max_prep_seconds,
         lossy: wanted.lossy,
+        lower_quality: wanted.lower_quality.map(|(quality, share, images)| LowerQuality { quality, share, images }),
     };
     let advice = Profile::parse(profile).and_then(|profile| forebay_plan::advise(&profile, &options));
     let advice = advice.map_err(|error| errors::plan(py, &error))?;

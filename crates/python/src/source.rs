@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use forebay_engine::analyze::open_data;
 use forebay_engine::data::{LabelValue, ListingOptions, MixManifest};
 use forebay_engine::load::CachePolicy;
 use forebay_engine::source::{Files, Interleaved, Mixed, Shards, Source as EngineSource};
@@ -87,6 +88,16 @@ impl Source {
         let (inner, manifest) = py.detach(open).map_err(|error| errors::engine(py, &error, None))?;
         let manifest = Some(manifest.expect("a manifest has text keys and plain values"));
         Ok(Self { inner, functions, manifest, counts: None })
+    }
+
+    /// Whatever there is to look at: a data set, images, tar or TFRecord shards.
+    #[staticmethod]
+    fn data(py: Python<'_>, data: PathBuf, skip_errors: bool) -> PyResult<Self> {
+        let open = || -> Result<Arc<dyn EngineSource>> {
+            open_data(&data, &StorageChoice::Local.open(0)?, on_error(skip_errors))
+        };
+        let inner = py.detach(open).map_err(|error| errors::engine(py, &error, None))?;
+        Ok(Self { inner, functions: Functions::of(None)?, manifest: None, counts: None })
     }
 
     /// The files of a folder, through a whole pipeline.

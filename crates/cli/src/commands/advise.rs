@@ -3,9 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use forebay_engine::StorageChoice;
 use forebay_engine::data::{MANIFEST_FILE, MIX_FILE};
 use forebay_engine::profile::COMPRESSION_CANDIDATES;
-use forebay_plan::{Advice, AdviceOptions, units};
+use forebay_engine::source::Files;
+use forebay_plan::{Advice, AdviceOptions, LowerQuality, units};
 use forebay_storage::{parse_bytes, parse_seconds};
 use serde::Serialize;
 
@@ -15,7 +17,7 @@ use crate::arguments::{
     StorageArguments, Threads,
 };
 use crate::error::{Error, Result};
-use crate::file_list::ListArguments;
+use crate::file_list::{ListArguments, listing_options};
 use crate::output::{Output, Page};
 
 const EXAMPLES: &str = "\
@@ -49,7 +51,7 @@ pub(crate) struct Arguments {
     /// Longest time to run the offline steps, e.g. 2h
     #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
     max_prep_time: Option<f64>,
-    /// Quality may be lost: also consider storing images as JPEG of quality 85
+    /// Quality may be lost: also consider storing images as JPEG of quality 85, and recompressing the files to quality 75
     #[arg(long)]
     lossy: bool,
     #[command(flatten)]
@@ -82,6 +84,9 @@ impl Arguments {
 
 /// The encoding that is considered where quality may be lost.
 const LOSSY_ENCODING: &str = "jpeg-85";
+/// The quality that files may be recompressed to, and how many of them are, to know what it saves.
+const LOWER_QUALITY: u8 = 75;
+const ENCODED_IMAGES: u64 = 32;
 
 /// What `advise --json` prints.
 #[derive(Debug, Serialize)]
@@ -115,6 +120,7 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
         max_storage_bytes: arguments.max_storage,
         max_prep_seconds: arguments.max_prep_time,
         lossy: arguments.lossy,
+        lower_quality: if arguments.lossy { lower_quality(arguments)? } else { None },
     };
     let advice = forebay_plan::advise(&profile, &options).map_err(Error::plan(&arguments.output))?;
     let data = arguments.data.display().to_string();
@@ -128,6 +134,19 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
         advice,
     };
     output.present(&outcome, show)
+}
+
+/// What a lower quality makes of the files, where they are images.
+fn lower_quality(arguments: &Arguments) -> Result<Option<LowerQuality>> {
+    let pipeline = arguments::pipeline(&arguments.pipeline, &arguments.settings, &arguments.list)?;
+    // A list that is read from standard input was read already.
+    if arguments.list.setting().is_some() && arguments.list.file().is_none() {
+        return Ok(None);
+    }
+    let files = arguments.list.read(&pipeline)?;
+    let options = listing_options(&arguments.settings, &arguments.on_error, files.as_ref());
+    let source = Files::open(pipeline, &arguments.data, StorageChoice::Local.open(0)?, &options)?;
+    Ok(forebay_engine::analyze::lower_quality(&source, LOWER_QUALITY, ENCODED_IMAGES)?)
 }
 
 /// A fast profile of the same.

@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 pub(crate) mod advise;
+pub(crate) mod analyze;
 pub(crate) mod build;
 pub(crate) mod completions;
 pub(crate) mod convert;
@@ -43,6 +44,7 @@ pub(crate) fn run(command: &Command, output: &Output) -> Result<()> {
     }
     match command {
         Command::Demo(arguments) => demo::run(arguments, output),
+        Command::Analyze(arguments) => analyze::run(arguments, output),
         Command::Profile(arguments) => profile::run(arguments, output),
         Command::Plan(arguments) => plan::run(arguments, output),
         Command::Mix(arguments) => mix::run(arguments, output),
@@ -66,6 +68,7 @@ pub(crate) fn run(command: &Command, output: &Output) -> Result<()> {
 /// What a command was told to read. (`inspect` looks for itself: a preset has the same place.)
 fn inputs(command: &Command) -> Vec<&Path> {
     match command {
+        Command::Analyze(arguments) => arguments.inputs(),
         Command::Profile(arguments) => arguments.inputs(),
         Command::Plan(arguments) => arguments.inputs(),
         Command::Mix(arguments) => arguments.inputs(),
@@ -89,6 +92,7 @@ fn inputs(command: &Command) -> Vec<&Path> {
 pub(crate) fn when_full(command: &Command) -> &'static str {
     match command {
         Command::Demo(_) => "free some space, pass fewer --samples, or a --folder on another disk",
+        Command::Analyze(_) => "free some space, or pass a --report on another disk",
         Command::Advise(_) => {
             "free some space, or pass a --work folder on another disk: it temporarily holds the strategies, of a few hundred samples"
         }
@@ -137,11 +141,16 @@ const SKIPPED_SHOWN_MAX: usize = 10;
 
 /// Lists samples that were left out, and damage that cost none.
 fn show_skipped(page: &mut Page, skipped: u64, list: &[forebay_engine::data::Skipped]) {
+    let noun = if skipped == 1 { "sample was" } else { "samples were" };
+    show_left_out(page, skipped, list, &format!("{noun} skipped"));
+}
+
+/// The same under another heading, which begins with their number.
+fn show_left_out(page: &mut Page, skipped: u64, list: &[forebay_engine::data::Skipped], heading: &str) {
     if list.is_empty() {
         return;
     }
-    let noun = if skipped == 1 { "sample was" } else { "samples were" };
-    page.heading(&format!("{} {noun} skipped", forebay_plan::units::count(skipped)));
+    page.heading(&format!("{} {heading}", forebay_plan::units::count(skipped)));
     for sample in list.iter().take(SKIPPED_SHOWN_MAX) {
         // The first line says what is wrong; the others are hints.
         let reason = sample.reason.lines().next().unwrap_or_default();

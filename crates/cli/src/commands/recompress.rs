@@ -1,14 +1,15 @@
-//! `forebay recompress`: a folder of images at other qualities.
+//! `forebay recompress`: a folder of images, or a data set, at other qualities.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::time::Instant;
 
 use clap::{Args, ValueEnum};
-use forebay_codec::image::Encoding;
 use forebay_engine::data::Skipped;
-use forebay_engine::recompress::{Outcome as Done, RecompressOptions, Recompressed, RecompressedImage, recompress};
+use forebay_engine::recompress::{
+    Outcome as Done, RecompressOptions, Recompressed, RecompressedImage, RecompressedVariant, lossy_encodings,
+    recompress,
+};
 use forebay_plan::units;
 use serde::Serialize;
 
@@ -23,6 +24,7 @@ Examples:
   forebay recompress photos/ smaller/ --quality 85,75,50,25,10
   forebay recompress photos/ smaller/ --format webp --quality 50 --verify
   forebay recompress photos/ smaller/ --quality 75 --metrics --csv images.csv
+  forebay recompress dataset/ smaller/ --quality 75
 
 Each quality has a folder of its own: smaller/jpeg-85, smaller/jpeg-75. The
 structure of the folder is kept, files that are not images are copied, and EXIF
@@ -33,13 +35,16 @@ Quality is never raised: a JPEG that has the quality already, or a lower one, is
 copied as it is, as its quantization tables say. So are lossy WebP files, whose
 quality cannot be told, animations, and images that would not become smaller.
 
+Of a data set built by Forebay each quality becomes a data set: smaller/jpeg-75.
+Labels and all other fields stay, and so does the number of shards.
+
 Recompressing is resumable: existing files are kept unless --overwrite is given.";
 
-/// Recompress a folder of images at lower qualities
+/// Recompress a folder of images or a data set at lower qualities
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
-    /// Folder of images
+    /// Folder of images, or data set built by `forebay build`
     #[arg(value_name = "INPUT")]
     input: PathBuf,
     /// Folder to write; each quality gets a subfolder
@@ -94,7 +99,7 @@ struct Outcome {
     #[serde(serialize_with = "crate::output::as_text::path")]
     output: PathBuf,
     /// A row for each quality.
-    variants: Vec<Variant>,
+    variants: Vec<RecompressedVariant>,
     /// Files that are not images, copied to each folder.
     others: u64,
     skipped: u64,
@@ -103,25 +108,6 @@ struct Outcome {
     skipped_images: Vec<Skipped>,
     /// Every image at every quality, with `--metrics`.
     images: Vec<RecompressedImage>,
-}
-
-/// One quality. Means are over images; of encoding, over those that were encoded.
-#[derive(Debug, Serialize)]
-struct Variant {
-    encoding: String,
-    images: u64,
-    encoded: u64,
-    copied: u64,
-    kept: u64,
-    bytes_in: u64,
-    bytes_out: u64,
-    /// Bytes in over bytes out.
-    ratio: f64,
-    bits_per_pixel: f64,
-    encode_seconds: Option<f64>,
-    psnr: Option<f64>,
-    ssim: Option<f64>,
-    ms_ssim: Option<f64>,
 }
 
 pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
@@ -133,10 +119,8 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
         FormatChoice::Jpeg => "jpeg",
         FormatChoice::Webp => "webp",
     };
-    let named = |quality: &u8| Encoding::from_str(&format!("{name}-{quality}"));
-    let encodings = arguments.quality.iter().map(named).collect::<Result<_, _>>();
     let options = RecompressOptions {
-        encodings: encodings.map_err(forebay_pipeline::Error::Encoding)?,
+        encodings: lossy_encodings(name, &arguments.quality)?,
         verify: arguments.verify,
         metrics: arguments.metrics,
         overwrite: arguments.overwrite,
@@ -152,46 +136,20 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
     if let Some(path) = &arguments.csv {
         write_file(path, csv(&done.images).as_bytes())?;
     }
-    output.present(&outcome(arguments, &options, done, begun.elapsed().as_secs_f64()), show)
+    output.present(&outcome(arguments, done, begun.elapsed().as_secs_f64()), show)
 }
 
-fn outcome(arguments: &Arguments, options: &RecompressOptions, done: Recompressed, seconds: f64) -> Outcome {
+fn outcome(arguments: &Arguments, done: Recompressed, seconds: f64) -> Outcome {
     Outcome {
         input: arguments.input.clone(),
         output: arguments.output.clone(),
-        variants: options.encodings.iter().map(|encoding| variant(&encoding.to_string(), &done.images)).collect(),
+        variants: done.variants,
         others: done.others,
         skipped: done.skipped.len() as u64,
         seconds,
         verified: arguments.verify,
         skipped_images: done.skipped,
         images: if arguments.metrics { done.images } else { Vec::new() },
-    }
-}
-
-fn variant(encoding: &str, images: &[RecompressedImage]) -> Variant {
-    let images: Vec<&RecompressedImage> = images.iter().filter(|image| image.encoding == encoding).collect();
-    let count = |outcome: Done| images.iter().filter(|image| image.outcome == outcome).count() as u64;
-    let sum = |part: fn(&RecompressedImage) -> u64| images.iter().map(|image| part(image)).sum::<u64>();
-    let mean = |part: fn(&RecompressedImage) -> Option<f64>| {
-        let found: Vec<f64> = images.iter().filter_map(|image| part(image)).collect();
-        (!found.is_empty()).then(|| found.iter().sum::<f64>() / found.len() as f64)
-    };
-    let (bytes_in, bytes_out) = (sum(|image| image.bytes_in), sum(|image| image.bytes_out));
-    Variant {
-        encoding: encoding.to_owned(),
-        images: images.len() as u64,
-        encoded: count(Done::Encoded),
-        copied: count(Done::Copied),
-        kept: count(Done::Kept),
-        bytes_in,
-        bytes_out,
-        ratio: bytes_in as f64 / bytes_out.max(1) as f64,
-        bits_per_pixel: 8.0 * bytes_out as f64 / sum(|image| image.width * image.height).max(1) as f64,
-        encode_seconds: mean(|image| image.encode_seconds),
-        psnr: mean(|image| image.psnr),
-        ssim: mean(|image| image.ssim),
-        ms_ssim: mean(|image| image.ms_ssim),
     }
 }
 
@@ -241,7 +199,7 @@ fn show(outcome: &Outcome, page: &mut Page) {
                 units::count(variant.kept),
                 units::bytes(variant.bytes_out as f64),
                 format!("{:.2}", variant.ratio),
-                format!("{:.2}", variant.bits_per_pixel),
+                figure(variant.bits_per_pixel, 2),
                 variant.encode_seconds.map_or_else(|| "-".to_owned(), units::seconds),
                 figure(variant.psnr, 2),
                 figure(variant.ssim, 4),

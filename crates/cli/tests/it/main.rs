@@ -6,6 +6,7 @@
     reason = "a test fails by panicking, and one that is skipped says why"
 )]
 
+mod analyzing;
 mod architecture;
 mod compression;
 mod convert;

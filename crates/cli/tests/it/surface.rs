@@ -19,6 +19,7 @@ fn help_teaches_and_fits_the_page() {
     }
     for name in [
         "demo",
+        "analyze",
         "profile",
         "plan",
         "build",
@@ -144,6 +145,7 @@ fn a_path_that_is_not_there_exits_with_2() {
         ("experiment parallelism nowhere.toml --data moved", "nowhere.toml"),
         ("convert nowhere.png a.l3", "nowhere.png"),
         ("convert nowhere out --mode fast", "nowhere"),
+        ("analyze nowhere", "nowhere"),
         ("export nowhere tars", "nowhere"),
         ("probe --folder nowhere", "nowhere"),
     ] {
