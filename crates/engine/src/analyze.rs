@@ -354,10 +354,15 @@ fn classes(source: &dyn Source, facts: &[Facts]) -> Vec<ClassCount> {
     let names = source.classes();
     let mut classes: Vec<ClassCount> = (0_i64..)
         .zip(names)
-        .map(|(label, name)| ClassCount { name: name.clone(), samples: counts.remove(&label).unwrap_or(0) })
+        .map(|(label, name)| ClassCount { name: class_name(name), samples: counts.remove(&label).unwrap_or(0) })
         .collect();
     classes.extend(counts.into_iter().map(|(label, samples)| ClassCount { name: label.to_string(), samples }));
     classes
+}
+
+/// Files that are in no folder have a class without a name.
+fn class_name(name: &str) -> String {
+    if name.is_empty() { "(none)".to_owned() } else { name.to_owned() }
 }
 
 /// What the images that were encoded become says what all would.

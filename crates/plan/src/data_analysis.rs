@@ -87,7 +87,7 @@ pub struct Colors {
 /// A class.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClassCount {
-    /// Its name, or its number where it has none.
+    /// Its name, or its number where it has none; `(none)` for files that are in no folder.
     pub name: String,
     /// How many samples it has.
     pub samples: u64,

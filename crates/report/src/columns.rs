@@ -24,7 +24,7 @@ pub(super) struct ColumnPanel {
 }
 
 const PLOT_HEIGHT: f64 = 150.0;
-const AXIS_HEIGHT: f64 = 42.0;
+const AXIS_HEIGHT: f64 = 26.0;
 const TITLE_HEIGHT: f64 = 24.0;
 
 impl Columns {
@@ -49,6 +49,7 @@ impl Columns {
 impl ColumnPanel {
     fn draw(&self, svg: &mut Svg, left: f64, top: f64, width: f64) {
         svg.text("head", [left, top + 12.0], Anchor::Start, &self.title);
+        svg.text("soft", [left + width, top + 12.0], Anchor::End, self.counted);
         let top = top + TITLE_HEIGHT;
         let most = self.bins.iter().map(|bin| bin.count).max().unwrap_or(0);
         let y_axis = Axis::from_zero(Quantity::Plain(self.counted), most.max(1) as f64, 3);
@@ -77,14 +78,13 @@ impl ColumnPanel {
             });
         }
         self.draw_edges(svg, plot_left, each, top + PLOT_HEIGHT);
-        svg.text("soft", [plot_left + plot_width / 2.0, top + PLOT_HEIGHT + 34.0], Anchor::Middle, self.counted);
     }
 
     /// Where ranges begin, as far as there is space to say it.
     fn draw_edges(&self, svg: &mut Svg, left: f64, each: f64, bottom: f64) {
         let mut free_from = f64::NEG_INFINITY;
         for (at, bin) in self.bins.iter().enumerate() {
-            let (x, text) = (left + at as f64 * each, self.quantity.text(bin.from));
+            let (x, text) = (left + at as f64 * each, self.text(bin.from));
             let half = text_width(&text) / 2.0;
             if x - half >= free_from {
                 svg.line("axis", [x, bottom], [x, bottom + 4.0]);
@@ -92,6 +92,12 @@ impl ColumnPanel {
                 free_from = x + half + 10.0;
             }
         }
+    }
+
+    /// A value in words: whole where it is.
+    fn text(&self, value: f64) -> String {
+        let is_whole = matches!(self.quantity, Quantity::Plain(_)) && value.fract() == 0.0;
+        if is_whole { units::count(value as u64) } else { self.quantity.text(value) }
     }
 
     /// A range in words, and how many are in it.
@@ -102,7 +108,7 @@ impl ColumnPanel {
     /// A range in words.
     pub(super) fn range(&self, at: usize) -> String {
         let bin = &self.bins[at];
-        let text = |value| self.quantity.text(value);
+        let text = |value| self.text(value);
         if at + 1 == self.bins.len() && at > 0 && bin.to - bin.from > 1.5 * (self.bins[0].to - self.bins[0].from) {
             format!("{} and more, up to {}", text(bin.from), text(bin.to))
         } else {
