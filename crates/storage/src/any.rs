@@ -4,26 +4,37 @@ use std::path::Path;
 
 use bytes::Bytes;
 
-use crate::{
-    DroppedCache, Entry, EntryKind, File, LocalStorage, Lock, RemoteStorage, Result, Status, Storage, Upload, Walk,
-    is_url,
-};
+#[cfg(feature = "remote")]
+use crate::RemoteStorage;
+use crate::{DroppedCache, Entry, EntryKind, File, LocalStorage, Lock, Result, Status, Storage, Upload, Walk, is_url};
 
-/// Files of this machine by their paths, and objects in stores by their URLs: `photos/1.jpg`, `s3://bucket/photos/1.jpg`.
+/// Files of this machine by their paths, and objects in stores by their URLs: `photos/1.jpg`, `s3://bucket/photos/1.jpg`. Without the feature `remote`
+/// there are no stores, and a URL is a path like any other.
 #[derive(Debug)]
 pub struct AnyStorage {
     local: LocalStorage,
+    #[cfg(feature = "remote")]
     remote: RemoteStorage,
 }
 
 impl AnyStorage {
     /// A storage that reads files of this machine as `local` does.
     pub fn new(local: LocalStorage) -> Self {
-        Self { local, remote: RemoteStorage::new() }
+        Self {
+            local,
+            #[cfg(feature = "remote")]
+            remote: RemoteStorage::new(),
+        }
     }
 
+    #[cfg(feature = "remote")]
     fn of(&self, path: &Path) -> &dyn Storage {
         if is_url(path) { &self.remote } else { &self.local }
+    }
+
+    #[cfg(not(feature = "remote"))]
+    fn of(&self, _path: &Path) -> &dyn Storage {
+        &self.local
     }
 }
 
@@ -93,9 +104,10 @@ impl Storage for AnyStorage {
     }
 
     fn drop_cache(&self, paths: &[&Path]) -> Result<DroppedCache> {
-        let (remote, local): (Vec<&Path>, Vec<&Path>) = paths.iter().copied().partition(|path| is_url(path));
-        let (remote, local) = (self.remote.drop_cache(&remote)?, self.local.drop_cache(&local)?);
-        Ok(DroppedCache { files: local.files + remote.files, bytes: local.bytes + remote.bytes })
+        let local: Vec<&Path> = paths.iter().copied().filter(|path| !is_url(path)).collect();
+        let dropped = self.local.drop_cache(&local)?;
+        // What lies in a store is in no cache of this machine.
+        Ok(DroppedCache { files: dropped.files + (paths.len() - local.len()) as u64, ..dropped })
     }
 
     fn device_bytes_read(&self) -> Option<u64> {

@@ -1,11 +1,13 @@
 //! The crate's one error type.
 
+use std::error::Error as StdError;
+use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use forebay_error::{ErrorContext, ErrorKind};
 
-use crate::remote;
+use crate::url::without_secrets;
 
 /// A result whose error is [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
@@ -212,12 +214,12 @@ impl Error {
 /// A path as it stands in a message: on one line, whatever it is called, so that a name cannot add lines of its own to the message. A URL
 /// is shown without what may be a secret in it.
 pub fn one_line(path: &Path) -> String {
-    remote::without_secrets(&path.display().to_string()).replace('\n', r"\n").replace('\r', r"\r")
+    without_secrets(&path.display().to_string()).replace('\n', r"\n").replace('\r', r"\r")
 }
 
 /// What to do about what the system said of a file or folder that is listed or written.
 pub fn hint_for(source: &io::Error) -> &'static str {
-    if remote::has_hint(source) {
+    if has_hint(source) {
         return "";
     }
     match source.kind() {
@@ -230,8 +232,28 @@ pub fn hint_for(source: &io::Error) -> &'static str {
     }
 }
 
+/// What a system said that is not this machine's, with a remedy that only it knows.
+#[derive(Debug)]
+pub(crate) struct WithHint {
+    pub(crate) said: String,
+    pub(crate) hint: &'static str,
+}
+
+impl fmt::Display for WithHint {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}\nhint: {}", self.said, self.hint)
+    }
+}
+
+impl StdError for WithHint {}
+
+/// Whether an error brings a hint of its own.
+pub(crate) fn has_hint(source: &io::Error) -> bool {
+    source.get_ref().is_some_and(<dyn StdError + Send + Sync>::is::<WithHint>)
+}
+
 fn open_hint(source: &io::Error) -> &'static str {
-    if remote::has_hint(source) {
+    if has_hint(source) {
         return "";
     }
     match source.kind() {

@@ -94,6 +94,7 @@ mod page_cache;
 pub mod probe;
 mod quantity;
 mod reading;
+#[cfg(feature = "remote")]
 mod remote;
 mod schedule;
 mod simulated_cache;
@@ -102,6 +103,7 @@ mod stream;
 mod throttle;
 mod throttled;
 mod tree;
+mod url;
 mod writing;
 
 pub use any::AnyStorage;
@@ -115,11 +117,13 @@ pub use memory::MemoryStorage;
 pub use page_cache::{drop_all_caches, resident_fraction};
 pub use quantity::{parse_bytes, parse_bytes_per_second, parse_seconds};
 pub use reading::{open_file, read_file, read_text};
-pub use remote::{RemoteStorage, is_url};
+#[cfg(feature = "remote")]
+pub use remote::RemoteStorage;
 pub use storage::{
     DroppedCache, Entry, EntryKind, File, Lock, Sequential, Status, Storage, Upload, Version, Walk, Walked, sequential,
 };
 pub use stream::Stream;
 pub use throttle::Throttle;
 pub use throttled::ThrottledStorage;
+pub use url::is_url;
 pub use writing::{create_folders_below, create_fresh, lock_file, own_folder, rename_durably, unlink, write_whole};

@@ -179,9 +179,8 @@ impl Build {
         let workers = options.threads.min(missing.len()).max(1);
         let (stop, gate) = (AtomicBool::new(false), Gate::new(options.memory_bytes, workers));
         let readers = self.storage.reads_at_once(self.listing.root().path()).div_ceil(workers);
-        let writer = || {
-            ShardWriter::new(self, readers, options.on_error, (&stop, progress, &gate)).with_dictionary(dictionary)
-        };
+        let writer =
+            || ShardWriter::new(self, readers, options.on_error, (&stop, progress, &gate)).with_dictionary(dictionary);
         write_shards(journal, missing, (workers, &stop), writer, |shard| self.range(shard, options))
     }
 

@@ -17,7 +17,8 @@ use object_store::{BackoffConfig, ClientOptions, HeaderValue, ObjectStore, Retry
 use super::aws_profile;
 use super::failure::keep_secret;
 use super::gate::{Gate, IN_FLIGHT_MAX};
-use super::location::{Kind, Location};
+use super::location::Location;
+use crate::url::Kind;
 
 /// How long a connection may take to be made.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);

@@ -3,13 +3,14 @@
 //! A store repeats parts of a request in the body of its refusal, the key's name among them; so bodies are left out, and every
 //! value that was given as a credential is blotted out of what is left.
 
-use std::error::Error as StdError;
-use std::fmt;
+use std::error::Error as _;
 use std::io;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use object_store::Error as StoreError;
+
+use crate::error::WithHint;
 
 /// What was given as a credential, never to be shown.
 static SECRETS: Mutex<Vec<String>> = Mutex::new(Vec::new());
@@ -36,29 +37,9 @@ fn without_secrets(mut text: String) -> String {
     text
 }
 
-/// What went wrong in a store, with its remedy.
-#[derive(Debug)]
-pub(crate) struct Failure {
-    said: String,
-    hint: &'static str,
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{}\nhint: {}", self.said, self.hint)
-    }
-}
-
-impl StdError for Failure {}
-
-/// Whether this brings a hint of its own.
-pub(crate) fn has_hint(error: &io::Error) -> bool {
-    error.get_ref().is_some_and(<dyn StdError + Send + Sync>::is::<Failure>)
-}
-
 /// An error of a store.
 pub(super) fn failure(kind: io::ErrorKind, said: impl Into<String>, hint: &'static str) -> io::Error {
-    io::Error::new(kind, Failure { said: without_secrets(said.into()), hint })
+    io::Error::new(kind, WithHint { said: without_secrets(said.into()), hint })
 }
 
 const CHECK_NETWORK: &str = "check the network and the endpoint, and run the command again: it was tried several times";
@@ -141,6 +122,7 @@ fn innermost(error: &StoreError) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::has_hint;
 
     #[test]
     fn bodies_and_credentials_are_not_shown() {

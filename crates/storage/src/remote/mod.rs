@@ -38,10 +38,7 @@ use futures_util::stream::BoxStream;
 use object_store::path::Path as Key;
 use object_store::{ObjectMeta, ObjectStoreExt, PutMode, PutOptions, PutPayload};
 
-pub(crate) use failure::has_hint;
 use file::{RemoteFile, head, status_of};
-pub use location::is_url;
-pub(crate) use location::without_secrets;
 use location::{Location, Settings};
 use process::Process;
 use request::{request, request_or};
