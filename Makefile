@@ -36,8 +36,9 @@ lint: setup book ## Formatting, spelling, lints, documentation and its site
 	cargo clippy --workspace --all-targets --quiet -- -D warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --quiet
 
+# The longest tests wait most of their time, for storage that is made slow: so more of them at once than there are cores.
 unit: setup ## Unit, integration and documentation tests
-	cargo test --workspace
+	RUST_TEST_THREADS=$$((2 * $$(nproc))) cargo test --workspace
 
 python-wheel: setup ## Build the Python package as it is released, and install it into .venv
 	rm -rf target/wheels
@@ -61,7 +62,7 @@ package: setup ## The crates that stand on their own, as they would be published
 
 python-test: python-dev ## Build the Python package, install it into .venv, and test it there
 	.venv/bin/mypy
-	.venv/bin/python -m pytest
+	.venv/bin/python -m pytest --numprocesses $$((1 + $$(nproc)))
 
 test-torch: python-dev ## The Python package with PyTorch, by Debian's packages (150 MB)
 	tools/test-torch.sh

@@ -221,12 +221,10 @@ fn quality(best: &RankedStrategy, options: &AdviceOptions) -> String {
     let enough = options.trainer_samples_per_second.is_some_and(|trainer| rate >= trainer);
     match best.summary.modeled_bound_by {
         _ if enough => "no quality need be lost: the trainer gets what it takes".to_owned(),
-        Bound::Storage if options.lossy => {
-            "storage still binds, and quality may be lost: a lossy encoding reads fewer bytes per sample".to_owned()
-        }
         Bound::Storage => {
-            "storage still binds: a lossy encoding would read fewer bytes per sample, if quality may be lost (`--lossy`)"
-                .to_owned()
+            let size = units::bytes(best.summary.storage_bytes_total as f64);
+            let may = if options.lossy { "and quality may be lost" } else { "if quality may be lost (`--lossy`)" };
+            format!("storage still binds, by {size} an epoch: a lossy encoding reads less, {may}")
         }
         Bound::Cpu | Bound::Trainer | Bound::Unknown => {
             "nothing is gained by losing quality: fewer bytes do not help where storage does not bind".to_owned()
