@@ -67,6 +67,12 @@ class Bench:
         return json.loads(done.stdout)
 
 
+def processor() -> str:
+    """What this runs on."""
+    lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines() if os.path.exists("/proc/cpuinfo") else []
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
+
+
 #: How far a diagnosed share may be from the constructed one, and a what-if from what comes true.
 POINTS, OFF = 5.0, 0.10
 
@@ -241,7 +247,7 @@ def main() -> None:
     for name, (title, section) in SECTIONS.items():
         if name in wanted:
             with tempfile.TemporaryDirectory(dir=ROOT / "target") as folder:
-                stamp = f"{datetime.date.today()}, {os.cpu_count()} cores, {platform.machine()}, load {os.getloadavg()[0]:.1f} at the start"
+                stamp = f"{datetime.date.today()}, {os.cpu_count()} cores, {processor()}, load {os.getloadavg()[0]:.1f} at the start"
                 small, begun = (" With `--small`." if options.small else ""), time.monotonic()
                 text = section(Bench(options.program.split(), pathlib.Path(folder), options.small))
                 took = f"{time.monotonic() - begun:.0f} s"
