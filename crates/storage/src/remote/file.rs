@@ -1,15 +1,18 @@
 //! An object that is read.
 
-use std::io;
+use std::cell::Cell;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
 use object_store::{GetOptions, GetRange, GetResult, ObjectMeta, ObjectStore};
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::failure::of_store;
 use super::location::Location;
-use super::request::request;
+use super::request::{request, request_again};
 use crate::{BufferPool, Error, File, PooledBuffer, Result, Status, Version};
 
 /// How often reading goes on where a body ended too early, after the client's own attempts.
@@ -40,59 +43,65 @@ impl RemoteFile {
         limit_bytes: u64,
         buffers: &BufferPool,
     ) -> Result<Bytes> {
-        let mut first: Option<(ObjectMeta, Result<PooledBuffer>, usize)> = None;
-        let got = request(location, limit_bytes.min(1 << 30), |store| {
-            let first = &mut first;
-            async move {
-                let result = store.get_opts(&location.key, GetOptions::default()).await?;
-                let meta = result.meta.clone();
-                let mut filled = 0;
-                let buffer = match usize::try_from(meta.size) {
-                    Ok(length) if meta.size <= limit_bytes => take(buffers, length),
-                    _ => Err(Error::TooLarge { path: path.to_path_buf(), limit_bytes, found: meta.size }),
-                };
-                let buffer = match buffer {
-                    Ok(mut buffer) => {
-                        // What is missing of a body is asked for below.
-                        let _ = fill(result, &mut buffer.as_mut_slice()[..meta.size as usize], &mut filled).await;
-                        Ok(buffer)
-                    }
-                    Err(error) => Err(error),
-                };
-                *first = Some((meta, buffer, filled));
-                Ok(())
-            }
+        let got = request_again(location, limit_bytes.min(1 << 30), |store| async move {
+            let result = store.get_opts(&location.key, GetOptions::default()).await?;
+            let meta = result.meta.clone();
+            let buffer = match usize::try_from(meta.size) {
+                Ok(length) if meta.size <= limit_bytes => take(buffers, length),
+                _ => Err(Error::TooLarge { path: path.to_path_buf(), limit_bytes, found: meta.size }),
+            };
+            let body = match buffer {
+                Ok(buffer) => Ok(Body::of(result, buffer, meta.size as usize).await),
+                Err(error) => Err(error),
+            };
+            Ok((meta, body))
         });
-        got.map_err(|source| Error::Open { path: path.to_path_buf(), source })?;
-        let (meta, buffer, filled) = first
-            .ok_or_else(|| Error::Open { path: path.to_path_buf(), source: io::ErrorKind::UnexpectedEof.into() })?;
+        let (meta, body) = got.map_err(|source| Error::Open { path: path.to_path_buf(), source })?;
         let file = Self::new(path, location.clone(), &meta, buffers.clone());
-        file.go_on(0, meta.size as usize, buffer?, filled)
+        file.complete(0, meta.size as usize, body?)
     }
 
-    /// Reads on where `filled` of the bytes at `offset` are there already.
-    fn go_on(&self, offset: u64, length: usize, mut buffer: PooledBuffer, mut filled: usize) -> Result<Bytes> {
-        let mut failed = None;
+    /// What comes of one request for a range.
+    async fn fetch(
+        &self,
+        store: Arc<dyn ObjectStore>,
+        range: Range<u64>,
+        buffer: Result<PooledBuffer>,
+    ) -> object_store::Result<Body> {
+        let source = "there is no memory for a second answer".into();
+        let buffer = buffer.map_err(|_| object_store::Error::Generic { store: "remote", source })?;
+        let length = (range.end - range.start) as usize;
+        let result = store.get_opts(&self.location.key, self.options(range)).await?;
+        let body = Body::of(result, buffer, length).await;
+        match body {
+            // The client tried it several times already; only a body that came in part is worth more.
+            Body { filled: 0, failed: Some(error), .. } => Err(error),
+            body => Ok(body),
+        }
+    }
+
+    fn options(&self, range: Range<u64>) -> GetOptions {
+        let if_match = self.e_tag.clone();
+        GetOptions { range: Some(GetRange::Bounded(range)), if_match, ..GetOptions::default() }
+    }
+
+    /// Reads on where only a part of the bytes at `offset` came.
+    fn complete(&self, offset: u64, length: usize, body: Body) -> Result<Bytes> {
+        let Body { mut buffer, mut filled, failed } = body;
+        let mut failed = failed.map(|error| of_store(&error));
         for _ in 0..ATTEMPTS {
             if filled == length {
                 return Ok(buffer.into_bytes(0..length));
             }
             let before = filled;
-            let range = offset + filled as u64..offset + length as u64;
-            let options = GetOptions {
-                range: Some(GetRange::Bounded(range)),
-                if_match: self.e_tag.clone(),
-                ..GetOptions::default()
-            };
+            let options = self.options(offset + filled as u64..offset + length as u64);
             let (into, reached) = (&mut buffer.as_mut_slice()[..length], &mut filled);
             let got = request(&self.location, length as u64, |store| async move {
                 let result = store.get_opts(&self.location.key, options).await?;
                 fill(result, into, reached).await
             });
-            let went_on = filled > before;
             if let Err(source) = got {
-                // The client tried it several times already; only a body that came in part is worth more.
-                if !went_on {
+                if filled == before {
                     return Err(Error::Read { path: self.path.clone(), offset: offset + before as u64, source });
                 }
                 failed = Some(source);
@@ -106,6 +115,22 @@ impl RemoteFile {
             Some(source) => Error::Read { path: self.path.clone(), offset: offset_reached, source },
             None => Error::ShortRead { path: self.path.clone(), offset, expected: length as u64, found: filled as u64 },
         })
+    }
+}
+
+/// As much of an answer as came.
+struct Body {
+    buffer: PooledBuffer,
+    filled: usize,
+    failed: Option<object_store::Error>,
+}
+
+impl Body {
+    /// Takes up to `length` bytes of an answer into `buffer`.
+    async fn of(result: GetResult, mut buffer: PooledBuffer, length: usize) -> Self {
+        let mut filled = 0;
+        let failed = fill(result, &mut buffer.as_mut_slice()[..length], &mut filled).await.err();
+        Self { buffer, filled, failed }
     }
 }
 
@@ -146,7 +171,14 @@ impl File for RemoteFile {
         if length == 0 {
             return Ok(Bytes::new());
         }
-        self.go_on(offset, length, take(&self.buffers, length)?, 0)
+        // That of the first request. A second one, if the first is slow, has its own.
+        let buffer = Cell::new(Some(take(&self.buffers, length)?));
+        let body = request_again(&self.location, length as u64, |store| {
+            let buffer = buffer.take().map_or_else(|| take(&self.buffers, length), Ok);
+            self.fetch(store, offset..offset + length as u64, buffer)
+        });
+        let body = body.map_err(|source| Error::Read { path: self.path.clone(), offset, source })?;
+        self.complete(offset, length, body)
     }
 }
 

@@ -10,6 +10,7 @@
 //! aws_profile.rs  ~/.aws
 //! process.rs      the runtime and the clients, made anew after a fork
 //! gate.rs         how many requests a store has at a time: fewer when it complains
+//! pace.rs         which requests are slow, and may be sent again
 //! request.rs      one request, in bounded time
 //! file.rs         reading: ranges, resumed where a body breaks off, of one version of the object
 //! upload.rs       writing: one put, or parts and a commit
@@ -22,6 +23,7 @@ mod failure;
 mod file;
 mod gate;
 mod location;
+mod pace;
 mod process;
 mod request;
 mod upload;

@@ -15,6 +15,7 @@ use super::connect::connect;
 use super::failure::{failure, of_store};
 use super::gate::Gate;
 use super::location::{Location, Settings};
+use super::pace::Pace;
 
 /// The threads that talk to stores. Whoever wants bytes waits in a thread of its own; these only move them.
 const THREADS: usize = 2;
@@ -32,6 +33,7 @@ pub(super) struct Process {
 pub(super) struct Store {
     pub(super) objects: Arc<dyn ObjectStore>,
     pub(super) gate: Arc<Gate>,
+    pub(super) pace: Arc<Pace>,
 }
 
 static FIRST: OnceLock<Box<io::Result<Process>>> = OnceLock::new();
@@ -71,7 +73,7 @@ impl Process {
         let gate = Arc::new(Gate::new());
         let _within = self.runtime.enter();
         let objects = connect(location, &gate).map_err(|error| of_store(&error))?;
-        let store = Store { objects, gate };
+        let store = Store { objects, gate, pace: Arc::new(Pace::new()) };
         stores.insert(name, store.clone());
         Ok(store)
     }

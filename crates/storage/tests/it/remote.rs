@@ -109,6 +109,31 @@ fn faults_change_no_byte() {
     assert!(server.take_requests().len() > 200, "some were tried again");
 }
 
+/// A few answers that stall are asked for again, long before they are given up; the others are asked for once.
+#[test]
+fn what_is_slow_is_asked_for_twice() {
+    let server = ObjectServer::start();
+    let endpoint = server.endpoint();
+    let patient =
+        [("AWS_ENDPOINT_URL", endpoint.as_str()), ("AWS_SKIP_SIGNATURE", "true"), ("AWS_READ_TIMEOUT", "300s")];
+    let storage = RemoteStorage::new().with_settings(patient);
+    let content = pattern(3_000_000);
+    server.put("bucket/file", content.clone());
+    let file = storage.open(Path::new("s3://bucket/file")).unwrap();
+    let read = |round: usize| {
+        let offset = round * 9_973;
+        assert!(file.read(offset as u64, 100_000).unwrap() == content[offset..][..100_000], "{round}");
+    };
+    // It takes some to know what is usual.
+    (0..32).for_each(read);
+    server.set_faults(Faults { stalled: 30, stall: Duration::from_mins(10), ..Faults::default() });
+    server.take_requests();
+    (32..232).for_each(read);
+    let ranges = server.take_requests();
+    let again = ranges.len() - ranges.iter().collect::<std::collections::BTreeSet<_>>().len();
+    assert!((2..=15).contains(&again), "{again} of 200, of which 3 in a hundred stall");
+}
+
 /// However a store fails, whoever reads is told so in the end.
 #[test]
 fn a_dead_store_is_an_error_that_names_the_object() {
