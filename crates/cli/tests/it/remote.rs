@@ -1,7 +1,8 @@
 //! The program on a bucket: every command that takes a folder takes a URL.
 
 use std::path::Path;
-use std::process::Command;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::object_server::ObjectServer;
 use crate::support::{Ran, command, files, forebay, ran, workspace};
@@ -112,12 +113,7 @@ fn a_bucket_is_built_in_parts_by_processes_at_once() {
     let prepared = run(&server, here, &format!("{base} --prepare --shards 6")).json();
     assert_eq!((prepared["shards"].as_u64(), prepared["samples"].as_u64()), (Some(6), Some(24)));
     let running: Vec<_> = ["1/3", "3/3", "1/3"]
-        .map(|part| {
-            connected(&server, here, &format!("{base} --part {part}"))
-                .stdout(std::process::Stdio::null())
-                .spawn()
-                .unwrap()
-        })
+        .map(|part| connected(&server, here, &format!("{base} --part {part}")).stdout(Stdio::null()).spawn().unwrap())
         .into();
     for mut child in running {
         assert!(child.wait().unwrap().success());
@@ -134,6 +130,80 @@ fn a_bucket_is_built_in_parts_by_processes_at_once() {
         let name = name.to_str().unwrap();
         assert!(name == "dataset.json" || *server.get(&format!("bucket/dataset/{name}")).unwrap() == content, "{name}");
     }
+}
+
+/// How often a part is killed; `FOREBAY_KILLS=50` for more.
+fn kills() -> u32 {
+    std::env::var("FOREBAY_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(6)
+}
+
+/// No lock is left behind, and no half of an object: whoever comes next goes on, and so do sixteen at once.
+#[test]
+fn a_part_killed_at_any_moment_gives_the_same_bytes() {
+    let (server, folder) = (ObjectServer::start(), workspace(40));
+    let here = folder.path();
+    put_photos(&server, here);
+    let build = |output: &str, what: &str| {
+        let base = "build cv --data s3://bucket/photos --strategy resized --threads 2 --json";
+        format!("{base} -o s3://bucket/{output} {what}")
+    };
+    run(&server, here, &build("whole", "--prepare --shards 8")).text();
+    let begun = Instant::now();
+    run(&server, here, &build("whole", "--part 1/1")).text();
+    let seconds = begun.elapsed().as_secs_f64();
+    run(&server, here, &build("whole", "--finish")).text();
+    let expected = server.below("bucket/whole/");
+    let start = |output: &str| {
+        let mut command = connected(&server, here, &build(output, "--part 1/1"));
+        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    };
+    let mut kept = 0;
+    for round in 0..kills().div_ceil(3) {
+        let output = format!("killed-{round}");
+        run(&server, here, &build(&output, "--prepare --shards 8")).text();
+        for kill in round * 3..(round * 3 + 3).min(kills()) {
+            let mut child = start(&output);
+            // Moments that are spread over the time that a part takes, in no order.
+            std::thread::sleep(Duration::from_secs_f64(seconds * (f64::from(kill) * 0.618_034).fract()));
+            child.kill().unwrap();
+            child.wait().unwrap();
+            for (name, content) in server.below(&format!("bucket/{output}/shard-")) {
+                assert!(*content == *expected[&format!("shard-{name}")], "{name} after kill {kill}");
+            }
+        }
+        if round == 0 {
+            let at_once: Vec<_> = (0..16).map(|_| start(&output)).collect();
+            assert!(at_once.into_iter().all(|mut child| child.wait().unwrap().success()), "sixteen at once");
+        }
+        let done = run(&server, here, &build(&output, "--part 1/1")).json();
+        kept += done["shards_kept"].as_u64().unwrap();
+        run(&server, here, &build(&output, "--finish")).text();
+        let found = server.below(&format!("bucket/{output}/"));
+        assert!(found.keys().eq(expected.keys()), "round {round}: {:?}", found.keys());
+        assert!(found == expected, "round {round}: the same objects, but other bytes");
+    }
+    assert!(kept >= 8, "what was finished before is kept");
+}
+
+#[test]
+fn a_bucket_is_probed_and_exported_to() {
+    let (server, folder) = (ObjectServer::start(), workspace(6));
+    let here = folder.path();
+    forebay(here, "build cv --data photos --strategy resized --shards 2 -o dataset").text();
+    run(&server, here, "export dataset s3://bucket/tars").text();
+    forebay(here, "export dataset tars").text();
+    for (name, content) in files(&here.join("tars")) {
+        assert!(*server.get(&format!("bucket/tars/{}", name.display())).unwrap() == content, "{}", name.display());
+    }
+    let again = run(&server, here, "export dataset s3://bucket/tars");
+    assert!(again.error(2).contains("has tars already"), "{again:?}");
+    let probed = run(&server, here, "probe --folder s3://bucket/scratch --seconds 0.05 --threads 2 --json").json();
+    let of = |access: &str| {
+        let all = probed["measurements"].as_array().unwrap();
+        all.iter().filter(|one| one["access"] == access).map(|one| one["threads"].as_u64().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(of("large-file"), [1, 2, 32], "as many at once as a loader reads: {probed}");
+    assert!(server.below("bucket/scratch/").is_empty(), "what it wrote is gone");
 }
 
 #[test]
