@@ -25,6 +25,8 @@ class WhatIf(TypedDict, total=False):
     cores: number of cores, each as fast as here.
     read_bytes_per_second: sequential read throughput of the storage.
     files_per_second: source files read per second; by default opening a file takes as long as here.
+    latency_seconds: time that an object store takes to answer a request; 32 are under way at a time.
+    requests_per_second: requests that an object store answers per second.
     memory_bytes: memory that is available for caching the data set.
     trainer_samples_per_second: samples per second that the trainer can consume.
     samples: number of samples, each like those measured.
@@ -33,17 +35,20 @@ class WhatIf(TypedDict, total=False):
     cores: int
     read_bytes_per_second: float
     files_per_second: float
+    latency_seconds: float
+    requests_per_second: float
     memory_bytes: int
     trainer_samples_per_second: float
     samples: int
 
 
 class Prices(TypedDict, total=False):
-    """Prices in any currency: per core and hour, per GB (10^9 bytes) and month, and per hour of the accelerators."""
+    """Prices in any currency: per core and hour, per GB (10^9 bytes) and month, per hour of the accelerators, and per 1,000 requests to an object store."""
 
     cpu_hour: float
     gb_month: float
     accelerator_hour: float
+    request: float
 
 
 class Wanted(TypedDict, total=False):

@@ -35,7 +35,7 @@ _PREDICTED = Column("predicted", "predicted_samples_per_second", "number")
 _BOUND = Column("bound by", "bound_by")
 
 #: The parts of a cost, as the report calls them.
-_COSTS = {"accelerators": "training", "storage": "storage", "preparation": "preparation"}
+_COSTS = {"accelerators": "training", "storage": "storage", "preparation": "preparation", "requests": "requests"}
 
 #: What was cached, as the program says it.
 _CACHED = {"none": "nothing cached", "system": "page cache kept", "application": "samples cached in memory"}
@@ -295,7 +295,9 @@ class Plan(Document):
         names = [row["name"] for row in self.ranking]
         title = f"{self._content['pipeline']['name']}: keep {self.chosen}"
         if self._content["weights"]["money"] > 0:
-            costs = {part: [row["cost"][key] for row in self.ranking] for part, key in _COSTS.items()}
+            costs = {part: [row["cost"].get(key, 0.0) for row in self.ranking] for part, key in _COSTS.items()}
+            if not any(costs["requests"]):
+                del costs["requests"]
             axes = stacks(ax, names, costs, title, "in the currency of the prices")
             for label, row in zip(axes.get_yticklabels(), self.ranking, strict=True):
                 label.set_fontweight("bold" if row["name"] == self.chosen else "normal")

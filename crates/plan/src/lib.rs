@@ -105,6 +105,7 @@ mod plan;
 mod prediction;
 mod profile;
 mod reason;
+mod requests;
 mod score;
 mod skipped;
 mod stats;

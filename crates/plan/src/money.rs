@@ -4,6 +4,7 @@
 //! preparation = preparation hours x cores that prepare x price of a core's hour
 //! storage     = GB kept x months x price of a GB's month
 //! training    = epochs x hours of an epoch x price of an accelerator's hour
+//! requests    = epochs x requests of an epoch / 1000 x price of a thousand requests
 //! ```
 //!
 //! A core is paid for as long as preparing takes, busy or not. The cores that feed the accelerator every epoch are taken to be part
@@ -24,6 +25,8 @@ pub struct Prices {
     pub gb_month: f64,
     /// An hour of the accelerators that train together.
     pub accelerator_hour: f64,
+    /// A thousand requests that read from an object store.
+    pub request: f64,
     /// How many epochs are trained.
     pub epochs: u64,
     /// For how many months the data are kept.
@@ -39,7 +42,10 @@ pub struct Cost {
     pub storage: f64,
     /// The accelerators, for all epochs.
     pub training: f64,
-    /// The three together.
+    /// The requests, for all epochs.
+    #[serde(default)]
+    pub requests: f64,
+    /// All of them together.
     pub total: f64,
 }
 
@@ -49,6 +55,7 @@ impl Prices {
     pub fn paid_for(self, epochs: Option<u64>, months: Option<f64>) -> Result<Self> {
         for (price, name, missing, given) in [
             (self.accelerator_hour, "accelerator_hour", "epochs", epochs.is_some()),
+            (self.request, "request", "epochs", epochs.is_some()),
             (self.gb_month, "gb_month", "months", months.is_some()),
         ] {
             if price > 0.0 && !given {
@@ -63,6 +70,7 @@ impl Prices {
             ("cpu_hour", self.cpu_hour),
             ("gb_month", self.gb_month),
             ("accelerator_hour", self.accelerator_hour),
+            ("request", self.request),
             ("months", self.months),
         ];
         for (name, amount) in amounts {
@@ -78,13 +86,20 @@ impl Prices {
         Ok(())
     }
 
-    /// What a strategy costs that takes so long to prepare on `cores` cores, keeps so much, and takes so long an epoch.
-    pub fn cost(&self, prep_seconds: f64, cores: usize, storage_bytes: u64, epoch_seconds: f64) -> Cost {
+    /// What a strategy costs that takes so long to prepare on `cores` cores, keeps so much, and takes so long and so many requests an epoch.
+    pub fn cost(
+        &self,
+        prep_seconds: f64,
+        cores: usize,
+        storage_bytes: u64,
+        (epoch_seconds, epoch_requests): (f64, f64),
+    ) -> Cost {
         const HOUR_SECONDS: f64 = 3600.0;
-        let finite = |amount: f64| amount.min(f64::MAX / 4.0);
+        let finite = |amount: f64| amount.min(f64::MAX / 5.0);
         let preparation = finite(prep_seconds / HOUR_SECONDS * cores as f64 * self.cpu_hour);
         let storage = finite(storage_bytes as f64 / 1e9 * self.months * self.gb_month);
         let training = finite(self.epochs as f64 * (epoch_seconds / HOUR_SECONDS) * self.accelerator_hour);
-        Cost { preparation, storage, training, total: preparation + storage + training }
+        let requests = finite(self.epochs as f64 * (epoch_requests / 1000.0) * self.request);
+        Cost { preparation, storage, training, requests, total: preparation + storage + training + requests }
     }
 }

@@ -12,6 +12,7 @@ use crate::limits::{Limits, Miss, exclusion, none_left};
 use crate::money::{Cost, Prices};
 use crate::prediction::{Prediction, decode_threads, predict};
 use crate::profile::Profile;
+use crate::requests;
 use crate::score::{Criteria, Normalized, normalize};
 use crate::summary::{Summary, summarize};
 use crate::what_if::WhatIf;
@@ -195,7 +196,10 @@ fn candidates(profile: &Profile, objective: &Objective) -> Result<Vec<RankedStra
         };
         let one = &candidate;
         candidate.cost = objective.prices.map(|prices| {
-            prices.cost(one.prep_seconds_total(), cores, one.storage_bytes_total(), one.epoch_seconds_total())
+            let samples = objective.what_if.and_then(|what_if| what_if.samples).unwrap_or(profile.data.samples);
+            let requests = requests::of_epoch(profile, strategy, samples, one.storage_bytes_total());
+            let epoch = (one.epoch_seconds_total(), requests);
+            prices.cost(one.prep_seconds_total(), cores, one.storage_bytes_total(), epoch)
         });
         all.push(candidate);
     }

@@ -161,8 +161,12 @@ fn money(objective: &Objective, best: &RankedStrategy) -> Option<String> {
     let [preparation, storage, training, total] =
         [cost.preparation, cost.storage, cost.training, cost.total].map(units::number);
     let (epochs, months) = (units::count(prices.epochs), prices.months);
+    let requests = match prices.request {
+        price if price > 0.0 => format!(", {} of requests", units::number(cost.requests)),
+        _ => String::new(),
+    };
     Some(format!(
         "At these prices it costs {total}: {preparation} to prepare, {storage} to keep for {months} months, {training} of \
-         accelerator time for {epochs} epochs"
+         accelerator time for {epochs} epochs{requests}"
     ))
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::prediction::{decode_threads, quotient, transfer_seconds};
 use crate::profile::{Alone, Caching, Profile, StorageRates, StrategyProfile};
-use crate::units;
+use crate::{requests, units};
 
 /// Another machine, trainer or amount of data. What is not given is as it was measured.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -18,6 +18,10 @@ pub struct WhatIf {
     /// How many whole source files per second the storage reads; where only `read_bytes_per_second` is given, opening a
     /// file takes as long as here.
     pub files_per_second: Option<f64>,
+    /// How long an object store takes to answer a request, however small; 32 are under way at a time.
+    pub latency_seconds: Option<f64>,
+    /// How many requests per second an object store answers at the most.
+    pub requests_per_second: Option<f64>,
     /// How much memory there is to cache the data set in. Without it, what is cached is as in the measurement.
     pub memory_bytes: Option<u64>,
     /// How many samples per second the trainer takes.
@@ -52,6 +56,8 @@ impl WhatIf {
         let rates = [
             ("read_bytes_per_second", self.read_bytes_per_second),
             ("files_per_second", self.files_per_second),
+            ("latency_seconds", self.latency_seconds),
+            ("requests_per_second", self.requests_per_second),
             ("trainer_samples_per_second", self.trainer_samples_per_second),
         ];
         for (name, rate) in rates {
@@ -64,6 +70,11 @@ impl WhatIf {
             Some((name, _)) => Err(Error::Argument { name, found: "0".to_owned(), expected: "1 or more" }),
             None => Ok(()),
         }
+    }
+
+    /// How many requests per second an object store answers there, where it is one.
+    fn answered_per_second(&self) -> Option<f64> {
+        requests::per_second(self.latency_seconds, self.requests_per_second)
     }
 
     /// How many threads decode there.
@@ -88,6 +99,16 @@ impl WhatIf {
             there.storage.sequential_bytes_per_second = rate;
             there.storage.stream_bytes_per_second = 0.0;
             there.storage.files_per_second = files_at(&profile.storage, rate);
+        }
+        if let Some(answered) = self.answered_per_second() {
+            let storage = &mut there.storage;
+            let by_blocks = answered * requests::BLOCK_BYTES;
+            storage.sequential_bytes_per_second = storage.sequential_bytes_per_second.min(by_blocks);
+            storage.stream_bytes_per_second = 0.0;
+            if requests::samples_are_objects(profile) {
+                let by_bytes = quotient(storage.sequential_bytes_per_second, storage.file_bytes);
+                storage.files_per_second = by_bytes.map_or(answered, |files| files.min(answered));
+            }
         }
         if let Some(rate) = self.files_per_second {
             there.storage.files_per_second = rate;
@@ -128,7 +149,17 @@ impl WhatIf {
             threads => format!("{threads} threads decode"),
         };
         let mut all = vec![format!("each core does the work of one here ({}), and {threads}", here.machine.processor)];
-        if self.read_bytes_per_second.is_some() && self.files_per_second.is_none() {
+        if let Some(answered) = self.answered_per_second() {
+            let rate = units::number(answered);
+            let each = if requests::samples_are_objects(here) {
+                format!(
+                    "each source file is a request of its own: no more than {rate} are read per second, however small they are"
+                )
+            } else {
+                format!("the store answers {rate} requests per second")
+            };
+            all.push(format!("{each}; records are read {} a request", units::bytes(requests::BLOCK_BYTES)));
+        } else if self.read_bytes_per_second.is_some() && self.files_per_second.is_none() {
             all.push("opening a file takes as long as here, only its bytes come at the other rate".to_owned());
         }
         if there.method.caching != Caching::None {

@@ -150,7 +150,7 @@ fn another_machine_and_money_are_planned_for() {
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     let plan = forebay(here, &format!("plan {name} --weights 0,0,1,2 {prices} --json")).json();
     assert_eq!(plan["weights"]["money"], 2.0);
-    assert_keys(&plan["ranking"][0]["cost"], "preparation storage training total");
+    assert_keys(&plan["ranking"][0]["cost"], "preparation storage training requests total");
     forebay(here, &format!("report {name} --what-if cores=32 {prices}")).text();
     let page = read(here, "report.html");
     well_formed(&page);

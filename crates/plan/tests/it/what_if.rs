@@ -138,7 +138,8 @@ fn the_plan_lists_what_it_assumes() {
     assert_eq!(forebay_plan::Plan::parse(&plan.to_json().unwrap()).unwrap(), plan);
 }
 
-const PRICES: Prices = Prices { cpu_hour: 0.04, gb_month: 0.02, accelerator_hour: 2.5, epochs: 90, months: 6.0 };
+const PRICES: Prices =
+    Prices { cpu_hour: 0.04, gb_month: 0.02, accelerator_hour: 2.5, request: 0.0, epochs: 90, months: 6.0 };
 
 #[test]
 fn money_is_preparation_storage_and_training() {
@@ -160,6 +161,38 @@ fn money_is_preparation_storage_and_training() {
     // Kept for two years, the smaller strategy is the cheaper one.
     objective.prices = Some(Prices { months: 24.0, ..PRICES });
     assert_eq!(plan(&presto_cv(), &objective).unwrap().chosen, "concatenated");
+}
+
+/// Many small objects are many requests: slow, however fast the network is, and billed.
+#[test]
+fn small_objects_are_requests() {
+    let profile = presto_cv();
+    let bucket = WhatIf {
+        read_bytes_per_second: Some(10e9),
+        latency_seconds: Some(0.05),
+        cores: Some(1000),
+        ..WhatIf::default()
+    };
+    let prices = Prices { request: 0.0004, epochs: 90, ..Prices::default() };
+    let objective = Objective { what_if: Some(bucket), prices: Some(prices), ..Objective::default() };
+    let planned = plan(&profile, &objective).unwrap();
+    let machine = planned.other_machine.as_ref().unwrap();
+    assert!(close(machine.files_per_second, 32.0 / 0.05), "32 at a time, 50 ms each");
+    assert!(close(machine.read_bytes_per_second, 32.0 / 0.05 * 4_194_304.0), "of records too, but of 4 MiB");
+    assert!(machine.assumptions.iter().any(|text| text.contains("no more than 640 are read")), "{machine:?}");
+    let of = |name: &str| planned.ranking.iter().find(|one| one.summary.name == name).unwrap();
+    let files = of("unprocessed");
+    assert!(files.prediction.samples_per_second.unwrap() <= 640.0);
+    assert!(files.sentence.contains("opening files"), "{}", files.sentence);
+    assert!(close(files.cost.unwrap().requests, 90.0 * 1_281_167.0 / 1000.0 * 0.0004));
+    let resized = of("resized");
+    let blocks = (resized.storage_bytes_total() as f64 / 4_194_304.0).ceil();
+    assert!(close(resized.cost.unwrap().requests, 90.0 * blocks / 1000.0 * 0.0004));
+    assert!(planned.reason.contains(" of requests"), "{}", planned.reason);
+    // A store that takes fewer.
+    let few = WhatIf { requests_per_second: Some(100.0), ..bucket };
+    assert!(close(few.machine(&profile).files_per_second, 100.0));
+    assert!(prices.paid_for(None, None).unwrap_err().to_string().contains("`epochs`"));
 }
 
 #[test]

@@ -70,6 +70,9 @@ impl Subject<'_> {
 
     pub(super) fn money(&self) -> Option<Plot> {
         let prices = self.plan.prices?;
+        let has_requests = prices.request > 0.0;
+        let headings = ["strategy", "total", "accelerators", "storage", "preparation", "requests"];
+        let columns = headings.len() - usize::from(!has_requests);
         let costs: Vec<_> = self.strategies().iter().filter_map(|one| Some((name_of(one), one.ranked.cost?))).collect();
         let rows = costs.iter().map(|(label, cost)| {
             let part = |value: f64, series: usize, what: &str| Part {
@@ -77,11 +80,14 @@ impl Subject<'_> {
                 series,
                 tip: format!("{label}: {} {what}", units::number(value)),
             };
-            let parts = vec![
+            let mut parts = vec![
                 part(cost.training, 0, "for accelerators"),
                 part(cost.storage, 3, "for storage"),
                 part(cost.preparation, 4, "to prepare"),
             ];
+            if has_requests {
+                parts.push(part(cost.requests, 1, "for requests"));
+            }
             self.row(label, vec![Bar { parts, text: units::number(cost.total), spread: None, mark: None }])
         });
         let panel = Panel {
@@ -90,16 +96,23 @@ impl Subject<'_> {
             rows: rows.collect(),
         };
         let cells = costs.iter().map(|(label, cost)| {
-            let amounts = [cost.total, cost.training, cost.storage, cost.preparation].map(units::number);
-            std::iter::once((*label).to_owned()).chain(amounts).collect()
+            let amounts = [cost.total, cost.training, cost.storage, cost.preparation, cost.requests].map(units::number);
+            std::iter::once((*label).to_owned()).chain(amounts).take(columns).collect()
         });
-        let keys = [(0, "accelerators"), (3, "storage"), (4, "preparation")];
+        let requests = match prices.request {
+            price if has_requests => {
+                format!(", and requests to an object store at {} a thousand", units::number(price))
+            }
+            _ => String::new(),
+        };
+        let mut keys = vec![(0, "accelerators"), (3, "storage"), (4, "preparation")];
+        keys.extend(has_requests.then_some((1, "requests")));
         Some(Plot {
             id: "money",
             title: "Money",
             note: format!(
                 "{} of training at {} an hour of accelerators, {} of storage at {} a GB, and preparation at {} an hour of \
-                 a core.",
+                 a core{requests}.",
                 escape(&units::counted(prices.epochs, "epoch")),
                 units::number(prices.accelerator_hour),
                 escape(&months(prices.months)),
@@ -108,9 +121,9 @@ impl Subject<'_> {
             ),
             figure: Figure::Bars(Bars {
                 panels: vec![panel],
-                legend: keys.map(|(series, text)| (Key::Block(series), text.to_owned())).to_vec(),
+                legend: keys.into_iter().map(|(series, text)| (Key::Block(series), text.to_owned())).collect(),
             }),
-            grid: self.grid(&["strategy", "total", "accelerators", "storage", "preparation"], cells.collect()),
+            grid: self.grid(&headings[..columns], cells.collect()),
         })
     }
 

@@ -117,19 +117,22 @@ fn forecasts(plan: &Plan) -> Table {
 }
 
 fn costs(plan: &Plan) -> Table {
-    let mut table = Table::new(&[
+    // Who pays for no requests need not hear of them.
+    let columns = if plan.prices.is_some_and(|prices| prices.request > 0.0) { 6 } else { 5 };
+    let headings = [
         ("strategy", Align::Left),
         ("total", Align::Right),
         ("prepare", Align::Right),
         ("keep", Align::Right),
         ("train", Align::Right),
-    ]);
+        ("requests", Align::Right),
+    ];
+    let mut table = Table::new(&headings[..columns]);
     for ranked in &plan.ranking {
         let Some(cost) = ranked.cost else { continue };
-        let [total, prepare, keep, train] =
-            [cost.total, cost.preparation, cost.storage, cost.training].map(units::number);
-        let name = ranked.summary.name.clone();
-        table.row([name, total, prepare, keep, train], ranked.summary.name == plan.chosen);
+        let amounts = [cost.total, cost.preparation, cost.storage, cost.training, cost.requests].map(units::number);
+        let cells = std::iter::once(ranked.summary.name.clone()).chain(amounts).take(columns);
+        table.row(cells.collect::<Vec<_>>(), ranked.summary.name == plan.chosen);
     }
     table
 }

@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use forebay_plan::{Error as PlanError, Objective, Prices, Weights, WhatIf};
 
 use crate::error::{Error, Result};
-use forebay_storage::{parse_bytes, parse_bytes_per_second};
+use forebay_storage::{parse_bytes, parse_bytes_per_second, parse_seconds};
 
 /// Options that `plan` and `report` share.
 #[derive(Debug, Clone, Default, Args)]
@@ -13,10 +13,12 @@ pub(crate) struct Wants {
     #[arg(long, value_name = "CRITERION")]
     objective: Option<Criterion>,
     /// Predict for another machine with the cost model (comma-separated): `cores=32,read=910MB/s,memory=80GB,trainer=1200/s`,
-    /// also `files=500/s` (source files) and `samples=1281167`. Keys that are not given stay as measured
+    /// also `files=500/s` (source files), `samples=1281167`, and of an object store `latency=50ms` and `requests=3500/s`. Keys that are not
+    /// given stay as measured
     #[arg(long, value_name = "KEY=VALUE,…", value_parser = what_if)]
     what_if: Option<WhatIf>,
-    /// Prices in any currency (comma-separated): `cpu_hour=0.04,gb_month=0.02,accelerator_hour=2.5`
+    /// Prices in any currency (comma-separated): `cpu_hour=0.04,gb_month=0.02,accelerator_hour=2.5`, also `request=0.0004` (1,000 requests to an
+    /// object store)
     #[arg(long, value_name = "KEY=PRICE,…", value_parser = prices)]
     price: Option<Prices>,
     /// Number of epochs that the accelerator is paid for
@@ -102,9 +104,12 @@ fn what_if(text: &str) -> Result<WhatIf, String> {
             "memory" => what_if.memory_bytes = Some(parse_bytes(with_unit(value)?)?),
             "read" => what_if.read_bytes_per_second = Some(parse_bytes_per_second(value)?),
             "files" => what_if.files_per_second = Some(number(per_second(value))?),
+            "latency" => what_if.latency_seconds = Some(parse_seconds(with_unit(value)?)?),
+            "requests" => what_if.requests_per_second = Some(number(per_second(value))?),
             "trainer" => what_if.trainer_samples_per_second = Some(number(per_second(value))?),
             other => {
-                return Err(format!("unknown key `{other}`; expected cores, read, files, memory, trainer, samples"));
+                let known = "cores, read, files, latency, requests, memory, trainer, samples";
+                return Err(format!("unknown key `{other}`; expected {known}"));
             }
         }
     }
@@ -119,7 +124,10 @@ fn prices(text: &str) -> Result<Prices, String> {
             "cpu_hour" => prices.cpu_hour = price,
             "gb_month" => prices.gb_month = price,
             "accelerator_hour" => prices.accelerator_hour = price,
-            other => return Err(format!("unknown key `{other}`; expected cpu_hour, gb_month, accelerator_hour")),
+            "request" => prices.request = price,
+            other => {
+                return Err(format!("unknown key `{other}`; expected cpu_hour, gb_month, accelerator_hour, request"));
+            }
         }
     }
     Ok(prices)
@@ -132,7 +140,7 @@ fn per_second(value: &str) -> &str {
 /// Bytes alone are too few to be meant.
 fn with_unit(value: &str) -> Result<&str, String> {
     if value.ends_with(|letter: char| letter.is_ascii_digit()) {
-        return Err(format!("`{value}` has no unit; write `910MB/s` for a rate, `80GB` for a size"));
+        return Err(format!("`{value}` has no unit; write `910MB/s` for a rate, `80GB` for a size, `50ms` for a time"));
     }
     Ok(value)
 }
@@ -156,12 +164,13 @@ mod tests {
 
     #[test]
     fn another_machine_is_written_with_units() {
-        let found = what_if("cores=32, read=910MB/s,memory=80GB,trainer=1200/s").unwrap();
+        let found = what_if("cores=32, read=910MB/s,memory=80GB,trainer=1200/s,latency=50ms").unwrap();
         let expected = WhatIf {
             cores: Some(32),
             read_bytes_per_second: Some(910e6),
             memory_bytes: Some(80_000_000_000),
             trainer_samples_per_second: Some(1200.0),
+            latency_seconds: Some(0.05),
             ..WhatIf::default()
         };
         assert_eq!(found, expected);
@@ -173,6 +182,7 @@ mod tests {
             "gpu=3",
             "read=fast",
             "read=910",
+            "latency=50",
             "memory=80",
             "trainer=-1/s",
             "trainer=inf",
@@ -183,8 +193,8 @@ mod tests {
 
     #[test]
     fn prices_have_names() {
-        let found = prices("cpu_hour=0.04,accelerator_hour=2.5").unwrap();
-        assert_eq!((found.cpu_hour, found.gb_month, found.accelerator_hour), (0.04, 0.0, 2.5));
+        let found = prices("cpu_hour=0.04,accelerator_hour=2.5,request=0.0004").unwrap();
+        assert_eq!((found.cpu_hour, found.gb_month, found.accelerator_hour, found.request), (0.04, 0.0, 2.5, 0.0004));
         assert!(prices("cpu=1").unwrap_err().contains("cpu_hour"));
     }
 }
