@@ -111,7 +111,7 @@ pub(super) fn execute(arguments: &Arguments) -> Result<Outcome> {
 fn choose(arguments: &Arguments, wants: &Wants) -> Result<Outcome> {
     let profile = read_profile(&arguments.profile)?;
     all_different(&[("the profile", &arguments.profile), ("--output", &arguments.output)])?;
-    let objective = wants.objective(Objective {
+    let objective = wants.objective(&Objective {
         weights: arguments.weights,
         limits: Limits {
             max_storage_bytes: arguments.max_storage,

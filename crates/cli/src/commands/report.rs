@@ -79,7 +79,7 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
     for (path, profile) in arguments.profiles.iter().zip(&profiles) {
         profile.check().map_err(Error::plan(path))?;
     }
-    let objective = arguments.wants.objective(Objective::default())?;
+    let objective = arguments.wants.objective(&Objective::default())?;
     let planning = |source| Error::Plan { about: String::new(), source };
     let report = Report::new(&profiles, &objective).map_err(planning)?;
     let page = report.page();

@@ -44,7 +44,7 @@ enum Criterion {
 
 impl Wants {
     /// `objective` with what was asked for here.
-    pub(crate) fn objective(&self, objective: Objective) -> Result<Objective> {
+    pub(crate) fn objective(&self, objective: &Objective) -> Result<Objective> {
         let prices = self.price.map(|prices| self.for_how_long(prices)).transpose()?;
         if self.objective == Some(Criterion::Money) && prices.is_none() {
             return Err(Error::usage(
@@ -56,7 +56,7 @@ impl Wants {
             weights: self.objective.map_or(objective.weights, weights),
             prices,
             what_if: self.what_if.or(objective.what_if),
-            ..objective
+            ..*objective
         })
     }
 
