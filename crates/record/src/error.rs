@@ -117,6 +117,14 @@ pub enum FormatFault {
         /// What is wrong.
         problem: Box<str>,
     },
+    /// A Parquet file is cut or corrupt.
+    #[error("the Parquet file is damaged: {part}: {problem}")]
+    Parquet {
+        /// The column, or the part of the file.
+        part: Box<str>,
+        /// What is wrong.
+        problem: Box<str>,
+    },
     /// The compressed stream is cut or corrupt.
     #[error("the {compression} stream is damaged: {detail}")]
     Compressed {

@@ -15,6 +15,7 @@
 //! - Telling a record that belongs there from one of another shard: [`Checksums`].
 //! - Reading a shard from start to end, possibly compressed (GZIP, ZLIB, Zstandard, LZ4,
 //!   Snappy), possibly damaged: [`Reader`].
+//! - Columns and rows of Parquet files: [`parquet`].
 //! - Looking into a record: [`Example`] borrows from it, [`SharedExample`] keeps it alive; [`TensorProto`] is the
 //!   tensor inside a `bytes_list`.
 //!
@@ -71,6 +72,7 @@ mod example;
 mod index;
 mod names;
 mod numbers;
+pub mod parquet;
 mod protobuf;
 mod tar;
 mod tensor_proto;

@@ -64,6 +64,11 @@ fn inflate(
     if given == length { Ok(()) } else { Err(format!("it gives {given} bytes, not {length}")) }
 }
 
+/// The same of bytes in this form, for other formats than shards of records; says how many bytes there were.
+pub(crate) fn inflate_form(compressed: &[u8], form: Form, out: &mut [u8]) -> std::result::Result<usize, String> {
+    CONTEXTS.with_borrow_mut(|contexts| contexts.inflate(compressed, form, None, out))
+}
+
 thread_local! {
     /// What inflating works with. Kept, since records may be small and many.
     static CONTEXTS: RefCell<Contexts> = RefCell::default();

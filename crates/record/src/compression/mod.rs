@@ -31,6 +31,7 @@ pub use encoder::RecordCompressor;
 pub use forebay_deflate::{Parameters as DeflateOptions, Strategy as DeflateStrategy};
 pub use sizes::{SIZES_SUFFIX, Sizes};
 
+pub(crate) use decoder::inflate_form;
 pub(crate) use deflate_reader::DeflateReader;
 pub(crate) use lz4_frame::{Lz4Reader, MAGIC as LZ4_MAGIC, is_ours as is_lz4_like_ours};
 pub(crate) use zstd::{MAGIC as ZSTD_MAGIC, ZstdReader};
@@ -155,7 +156,7 @@ impl Lz4Mode {
 
 /// How compressed bytes are to be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+pub(crate) enum Form {
     /// A piece of a DEFLATE stream from one full flush to the next: no header, no checksum, no end.
     Deflate,
     Gzip,

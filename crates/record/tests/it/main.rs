@@ -14,6 +14,7 @@ mod index;
 mod interop;
 mod messages;
 mod mutants;
+mod parquet;
 mod reader;
 mod support;
 mod tensor;
