@@ -12,7 +12,7 @@ const BLOCK_VALUES_MAX: u64 = 1 << 20;
 /// What the texts of a page may become, which a few bytes could make without end.
 const TEXTS_BYTES_MAX: u64 = 256 << 20;
 
-/// `count` numbers that `bytes` begins with, and what follows them (DELTA_BINARY_PACKED).
+/// `count` numbers that `bytes` begins with, and what follows them (`DELTA_BINARY_PACKED`).
 pub(super) fn ints(bytes: &[u8], count: usize) -> Parsed<(Vec<i64>, &[u8])> {
     let (block_values, rest) = varint(bytes)?;
     let (parts, rest) = varint(rest)?;
@@ -66,7 +66,7 @@ pub(super) fn ints(bytes: &[u8], count: usize) -> Parsed<(Vec<i64>, &[u8])> {
     Ok((numbers, rest))
 }
 
-/// `count` texts, whose lengths come first (DELTA_LENGTH_BYTE_ARRAY).
+/// `count` texts, whose lengths come first (`DELTA_LENGTH_BYTE_ARRAY`).
 pub(super) fn lengths(page: &Bytes, start: usize, count: usize) -> Parsed<Vec<Bytes>> {
     let (lengths, rest) = ints(&page[start..], count)?;
     let mut at = page.len() - rest.len();
@@ -80,7 +80,7 @@ pub(super) fn lengths(page: &Bytes, start: usize, count: usize) -> Parsed<Vec<By
     Ok(texts)
 }
 
-/// `count` texts, each of which begins like the one before (DELTA_BYTE_ARRAY).
+/// `count` texts, each of which begins like the one before (`DELTA_BYTE_ARRAY`).
 pub(super) fn prefixes(page: &Bytes, start: usize, count: usize) -> Parsed<Vec<Bytes>> {
     let (shared, rest) = ints(&page[start..], count)?;
     let suffixes = lengths(page, page.len() - rest.len(), count)?;

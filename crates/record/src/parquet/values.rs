@@ -102,16 +102,20 @@ fn lists(repetitions: &[u32], definitions: &[u32], values: Vec<Cell>, column: &C
     let goes_on = repetitions.first().is_some_and(|repetition| *repetition > 0);
     let is_float = matches!(column.kind, ColumnType::Float(_));
     let (mut ints, mut floats) = (Vec::new(), Vec::new());
-    // What becomes of the list that was begun: nothing while there is none.
+    // Whether the list that was begun is there; nothing while there is none.
     let mut begun = None;
-    let finish = |begun: Option<bool>, ints: &mut Vec<i64>, floats: &mut Vec<f64>| match begun? {
-        false => Some(Cell::Null),
-        true if is_float => Some(Cell::Floats(std::mem::take(floats).into())),
-        true => Some(Cell::Ints(std::mem::take(ints).into())),
+    let finish = |is_there: bool, ints: &mut Vec<i64>, floats: &mut Vec<f64>| {
+        if !is_there {
+            Cell::Null
+        } else if is_float {
+            Cell::Floats(std::mem::take(floats).into())
+        } else {
+            Cell::Ints(std::mem::take(ints).into())
+        }
     };
     for (&repetition, &definition) in repetitions.iter().zip(definitions) {
         if repetition == 0 || begun.is_none() {
-            cells.extend(finish(begun, &mut ints, &mut floats));
+            cells.extend(begun.map(|is_there| finish(is_there, &mut ints, &mut floats)));
             // One level below its elements a list is there, and empty; further below it is not there.
             begun = Some(definition + 1 >= column.element);
         }
@@ -125,7 +129,7 @@ fn lists(repetitions: &[u32], definitions: &[u32], values: Vec<Cell>, column: &C
             _ => return damaged("a list has an element that is not there"),
         }
     }
-    cells.extend(finish(begun, &mut ints, &mut floats));
+    cells.extend(begun.map(|is_there| finish(is_there, &mut ints, &mut floats)));
     Ok((cells, goes_on))
 }
 
