@@ -4,11 +4,13 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 
 use bytes::Bytes;
-use forebay_codec::{DType, Tensor, npy};
+use forebay_codec::{DType, Tensor, TensorSpec, npy};
+use forebay_record::parquet::Cell;
 use forebay_record::{FeatureView, SharedExample, TensorProto};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
+use crate::predicate::Predicate;
 use crate::sample::Value;
 use crate::schema::{FieldType, Schema};
 use crate::sidecar::SidecarPath;
@@ -29,10 +31,12 @@ pub struct Source {
     pub field: String,
     /// Where the label of a file comes from.
     pub label: Label,
-    /// The table of labels, for `label = "table"`: lines of path (or name, or stem) and label, with a tab or a comma between them.
+    /// The table of labels, for `label = "table"`, and of what `where` asks for: lines of path (or name, or stem) and label, with a tab or a comma
+    /// between them, or a Parquet file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub table: Option<String>,
-    /// The columns of the table that have the path and the label, by their names in its first line. Unless given it has two.
+    /// The columns of the table that have the path and the label, by their names in its first line. Unless given it has two, or with `where` the
+    /// path in the first.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub table_columns: Option<[String; 2]>,
     /// The function of the program that gives labels, for `label = "function"`.
@@ -44,6 +48,10 @@ pub struct Source {
     /// The classes, where they are fixed: a label is an index into this list. Unless given, those that files have, by name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub classes: Option<Vec<String>>,
+    /// Which samples there are: those whose row meets this condition, in the table, or of a Parquet file in its own columns; see
+    /// [`Predicate`].
+    #[serde(skip_serializing_if = "Option::is_none", rename = "where")]
+    pub condition: Option<String>,
     /// In which order samples are numbered. Files are shuffled and the samples of shards are as they lie, unless given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub order: Option<Order>,
@@ -66,6 +74,8 @@ pub enum Format {
     Tar,
     /// TFRecord shards of `tf.train.Example`s.
     Tfrecord,
+    /// Parquet files, a row of which is a sample.
+    Parquet,
 }
 
 /// A field of a sample, and what it is read from.
@@ -76,7 +86,7 @@ pub struct SourceField {
     pub field: String,
     /// For files: the path of another file below the data folder, with `{folder}`, `{stem}` and `{name}` of the sample's
     /// file in it (`masks/{stem}.png`), or these with a text replaced (`{stem:_image=_mask}.png`): see [`SidecarPath`]. For tar: the member, or several of which a sample has one (`jpg;png`). For TFRecord:
-    /// the feature.
+    /// the feature. For Parquet: the column, or several of which a file has one; `image` is the column `image.bytes`, too.
     pub from: String,
     /// What it holds: `bytes`, `text`, `json`, `int`, or a tensor (an `npy` member, a feature that is a list of numbers).
     #[serde(default = "bytes", rename = "type")]
@@ -147,6 +157,7 @@ impl Default for Source {
             function: None,
             label_type: None,
             classes: None,
+            condition: None,
             order: None,
             seed: None,
             fields: Vec::new(),
@@ -162,6 +173,10 @@ const ORDER_SEED: u64 = 42;
 
 /// What a source has for its `files` where they are given as a list.
 pub const GIVEN_FILES: &str = "-";
+
+/// What people call columns of pictures and of labels, besides the field's own name.
+const IMAGE_COLUMNS: &str = "image;img;image_bytes;jpg;png";
+const LABEL_COLUMNS: &str = "label;labels;cls;fine_label;category";
 
 const IMAGE_MEMBERS: &str = "jpg;jpeg;png;webp;bmp;ppm;pgm;qoi;l3";
 
@@ -179,6 +194,7 @@ impl Source {
             Format::Files => "**/*.{jpg,jpeg,png,webp,bmp,ppm,pgm,qoi,l3}",
             Format::Tar => "**/*.{tar,tar.gz,tgz,tar.zst}",
             Format::Tfrecord => "**/*{.tfrecord,.tfrecords,.tfrec,.record}{,-*,.gz,.zst}",
+            Format::Parquet => "**/*.{parquet,pq}",
         })
     }
 
@@ -191,7 +207,7 @@ impl Source {
     pub fn order(&self) -> Order {
         self.order.unwrap_or(match self.format {
             Format::Files => Order::Shuffled,
-            Format::Tar | Format::Tfrecord => Order::Sorted,
+            Format::Tar | Format::Tfrecord | Format::Parquet => Order::Sorted,
         })
     }
 
@@ -213,8 +229,10 @@ impl Source {
         if self.format == Format::Files || !self.fields.is_empty() {
             return Cow::Borrowed(&self.fields);
         }
+        let columns = if self.field == crate::steps::DEFAULT_FIELD { IMAGE_COLUMNS } else { self.field.as_str() };
         let (image, label) = match self.format {
             Format::Tar => (IMAGE_MEMBERS, "cls"),
+            Format::Parquet => (columns, LABEL_COLUMNS),
             _ => ("image/encoded", "image/class/label"),
         };
         let field = |name: &str, from: &str, kind| SourceField {
@@ -297,7 +315,7 @@ impl Source {
     /// That what says something of labels has an effect, and makes sense.
     fn check_label(&self) -> std::result::Result<(), String> {
         let from = [
-            ("a table of labels", self.label == Label::Table || self.table.is_some()),
+            ("a table", self.label == Label::Table || self.table.is_some()),
             ("labels of a list", self.label == Label::List),
             ("labels of a function", self.label == Label::Function || self.function.is_some()),
             ("labels by their top folder", self.label == Label::TopFolder),
@@ -308,8 +326,9 @@ impl Source {
             return Err(format!("only files can have {what}: read the label as a field"));
         }
         let idle = |what: &str, other: &str| Err(format!("the source's `{what}` has no effect without `{other}`"));
-        if self.table.is_some() && self.label != Label::Table {
-            return idle("table", "label = \"table\"");
+        self.check_condition()?;
+        if self.table.is_some() && self.label != Label::Table && self.condition.is_none() {
+            return idle("table", "label = \"table\"` or `where");
         }
         if self.table_columns.is_some() && self.table.is_none() {
             return idle("table_columns", "table");
@@ -338,6 +357,27 @@ impl Source {
             return Err("the source's `classes` are none: leave them out where labels are numbers".to_owned());
         }
         Ok(())
+    }
+
+    /// That a condition can be read, and has columns.
+    fn check_condition(&self) -> std::result::Result<(), String> {
+        let Some(condition) = &self.condition else { return Ok(()) };
+        if let Err(problem) = Predicate::parse(condition) {
+            return Err(format!("the source's `where` is `{condition}`, but {problem}"));
+        }
+        match self.format {
+            Format::Files if self.table.is_none() => {
+                Err("the source's `where` is about the columns of a table: name it with `table`".to_owned())
+            }
+            Format::Files if self.label == Label::Table && self.table_columns.is_none() => {
+                Err("the source's `where` takes columns by their names: give `table_columns`, too".to_owned())
+            }
+            Format::Tar | Format::Tfrecord => {
+                Err("only files with a `table`, and Parquet files, can have `where`: pass it to the loader instead"
+                    .to_owned())
+            }
+            Format::Files | Format::Parquet => Ok(()),
+        }
     }
 
     /// That a seed was not given in vain; for what people write, since older specs have one in any case.
@@ -404,6 +444,45 @@ impl SourceField {
             Err(format!("is {}, but should be {}", tensor.spec(), self.kind))
         }
     }
+}
+
+impl SourceField {
+    /// The value of the field out of the row of a Parquet file.
+    pub fn cell(&self, cell: Cell) -> std::result::Result<Value, String> {
+        let FieldType::Tensor { dtype, dims } = &self.kind else {
+            return match cell {
+                Cell::Int(number) if self.kind == FieldType::Int => Ok(Value::Int(number)),
+                Cell::Bool(is) if self.kind == FieldType::Int => Ok(Value::Int(i64::from(is))),
+                Cell::Bytes(content) => self.value(content),
+                Cell::Null if self.optional => self.value(Bytes::new()),
+                Cell::Null => Err("is null: leave the row out, or make the field `optional`".to_owned()),
+                _ => Err(format!("is no {}", self.kind)),
+            };
+        };
+        let tensor = match cell {
+            Cell::Bytes(content) => return self.value(content),
+            // Not by way of `f64`, which holds no whole numbers above 2⁵³.
+            Cell::Ints(list) if *dtype == DType::I64 => Tensor::from_elements(&[list.len()], &list),
+            Cell::Int(number) if *dtype == DType::I64 => Tensor::from_elements(&[], &[number]),
+            Cell::Ints(list) => Some(tensor_of(*dtype, list.iter().map(|number| *number as f64))),
+            Cell::Floats(list) => Some(tensor_of(*dtype, list.iter().copied())),
+            Cell::Int(number) => scalar_of(*dtype, number as f64),
+            Cell::Bool(is) => scalar_of(*dtype, f64::from(u8::from(is))),
+            Cell::Float(number) => scalar_of(*dtype, number),
+            Cell::Null => return Err("is null: leave the row out".to_owned()),
+        };
+        match tensor {
+            Some(tensor) if self.kind.holds(tensor.spec()) => Ok(Value::Tensor(tensor)),
+            Some(tensor) => Err(format!("is {}, but should be {}", tensor.spec(), self.kind)),
+            None => Err(format!("does not fit {} dimensions", dims.len())),
+        }
+    }
+}
+
+/// A tensor of one number and no dimension.
+fn scalar_of(dtype: DType, number: f64) -> Option<Tensor> {
+    let one = tensor_of(dtype, std::iter::once(number));
+    Tensor::new(TensorSpec::new(dtype, &[]), one.data().to_vec())
 }
 
 fn checked_json(text: &str) -> std::result::Result<&str, String> {

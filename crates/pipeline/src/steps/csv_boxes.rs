@@ -1,9 +1,10 @@
-//! Boxes out of a table that has those of all images, a row each: CSV or TSV, and that of Open Images.
+//! Boxes out of a table that has those of all images, a row each: CSV, TSV or Parquet, and that of Open Images.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
 
+use forebay_record::parquet::{self, Cell, Metadata, read_column};
 use serde::{Deserialize, Serialize};
 
 use super::annotations::{
@@ -23,7 +24,7 @@ use crate::table::Rows;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TakeCsv {
-    /// The table: CSV or TSV, with the names of its columns in the first line.
+    /// The table: CSV or TSV, with the names of its columns in the first line, or Parquet.
     pub annotations: String,
     /// The column that names the image: its path, the end of it, or its file's name without the extension.
     #[serde(default = "image_column")]
@@ -115,6 +116,9 @@ struct Named<'a> {
 impl BoxTable {
     /// Reads a table. What is wrong with it, and in which line, otherwise.
     pub fn parse(bytes: &[u8], columns: &BoxColumns) -> Result<Self, String> {
+        if bytes.starts_with(parquet::MAGIC) {
+            return Self::of_parquet(bytes, columns);
+        }
         let text = std::str::from_utf8(bytes).map_err(|error| {
             let line = bytes[..error.valid_up_to()].split(|byte| *byte == b'\n').count();
             format!("line {line} is not UTF-8 text")
@@ -122,7 +126,7 @@ impl BoxTable {
         let mut rows = Rows::new(text.trim_start_matches('\u{feff}'));
         let Some(first) = rows.next_row() else { return Err("it is empty".to_owned()) };
         let (_, names) = first.map_err(|(line, problem)| format!("line {line} {problem}"))?;
-        let places = places(&names, columns)?;
+        let places = places(&names, columns, "line 1")?;
         let mut found = Vec::new();
         while let Some(next) = rows.next_row() {
             let (line, fields) = next.map_err(|(line, problem)| format!("line {line} {problem}"))?;
@@ -130,6 +134,30 @@ impl BoxTable {
                 return Err(format!("line {line} has {} columns, but the first has {}", fields.len(), names.len()));
             }
             found.extend(places.row(fields, line, columns)?);
+        }
+        Self::numbered(found, columns)
+    }
+
+    /// Reads a Parquet file.
+    fn of_parquet(bytes: &[u8], columns: &BoxColumns) -> Result<Self, String> {
+        let metadata = Metadata::read(&bytes, "the table").map_err(|error| error.to_string())?;
+        let names: Vec<Cow<'_, str>> = metadata.columns.iter().map(|column| column.name.as_str().into()).collect();
+        let Places { image, corners: [a, b, c, d], label, without } = places(&names, columns, "it")?;
+        let read = |place: usize| {
+            let column = &metadata.columns[place];
+            read_column(&bytes, &metadata, column, "the table").map_err(|error| error.to_string())
+        };
+        let wanted: Vec<usize> = [image, a, b, c, d, label].into_iter().chain(without).collect();
+        let cells = wanted.iter().map(|&place| read(place)).collect::<Result<Vec<_>, _>>()?;
+        let here = Places { image: 0, corners: [1, 2, 3, 4], label: 5, without: without.map(|_| 6) };
+        let mut found = Vec::new();
+        for row in 0..metadata.rows as usize {
+            let text = |(column, place): (&Vec<Cell>, &usize)| {
+                let text = column.get(row).and_then(cell_text);
+                text.ok_or_else(|| format!("row {row} has nothing, or no text or number, in `{}`", names[*place]))
+            };
+            let fields = cells.iter().zip(&wanted).map(text).collect::<Result<Vec<_>, _>>()?;
+            found.extend(here.row(fields, row, columns).map_err(|problem| problem.replacen("line", "row", 1))?);
         }
         Self::numbered(found, columns)
     }
@@ -175,12 +203,24 @@ struct Places {
     without: Option<usize>,
 }
 
-fn places(names: &[Cow<'_, str>], columns: &BoxColumns) -> Result<Places, String> {
+/// The text of a cell, as a CSV would have it.
+fn cell_text(cell: &Cell) -> Option<Cow<'static, str>> {
+    Some(match cell {
+        Cell::Bytes(bytes) => std::str::from_utf8(bytes).ok()?.to_owned().into(),
+        Cell::Int(number) => number.to_string().into(),
+        Cell::Float(number) => number.to_string().into(),
+        Cell::Bool(is) => if *is { "1" } else { "0" }.into(),
+        Cell::Null | Cell::Ints(_) | Cell::Floats(_) => return None,
+    })
+}
+
+/// `first` is what has the names of the columns.
+fn places(names: &[Cow<'_, str>], columns: &BoxColumns, first: &str) -> Result<Places, String> {
     let place = |wanted: &String| {
         names.iter().position(|name| name == wanted).ok_or_else(|| {
             let meant = nearest(wanted, names.iter().map(|name| &**name));
             let meant = meant.map_or_else(String::new, |meant| format!(": did you mean `{}`?", shown(meant)));
-            format!("line 1 has no column `{wanted}`{meant}")
+            format!("{first} has no column `{wanted}`{meant}")
         })
     };
     let [a, b, c, d] = &columns.corners;

@@ -226,8 +226,14 @@ fn read_noises(files: &[PathBuf], sample_rate: Option<u32>) -> Result<Noises, Ca
 /// The boxes of the table that `path` names.
 pub(super) fn load_box_table(path: &str, columns: &BoxColumns) -> Result<Arc<BoxTable>, StepError> {
     static READ: Kept<(Vec<Stamp>, BoxColumns), BoxTable> = Kept::new();
-    let fail =
-        |source| failure("annotations", path, source, "name a CSV or TSV file whose first line names its columns");
+    let fail = |source| {
+        failure(
+            "annotations",
+            path,
+            source,
+            "name a CSV or TSV file whose first line names its columns, or a Parquet file",
+        )
+    };
     let file = PathBuf::from(path);
     let key = (stamps(std::slice::from_ref(&file)).map_err(fail)?, columns.clone());
     READ.get_or_load(key, || Ok(BoxTable::parse(&read_file(&file, BOX_TABLE_BYTES_MAX)?, columns)?)).map_err(fail)
