@@ -2,17 +2,14 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use forebay_pipeline::{Rows, Source, nearest};
 use forebay_storage::Folder;
 
-use super::labels::BYTE_ORDER_MARK;
 use super::listing::{ListingOptions, outside};
+use super::table::{Table, TableContent};
 use crate::error::{Error, Result};
-
-/// The largest table of labels that is read.
-const TABLE_BYTES_MAX: u64 = 1 << 30;
 
 /// So many names of columns are listed in a message.
 const NAMES_LISTED_MAX: usize = 12;
@@ -23,15 +20,43 @@ pub(super) fn read_table(
     root: &Folder,
     options: &ListingOptions<'_>,
 ) -> Result<HashMap<String, String>> {
+    let table = Table::read(&**root.storage(), &table_path(source, root, options)?)?;
+    match &table.content {
+        TableContent::Text(text) => parse(text, source.table_columns.as_ref(), &table.path),
+        TableContent::Parquet(..) => of_parquet(&table, source.table_columns.as_ref()),
+    }
+}
+
+/// The labels of a Parquet file.
+fn of_parquet(table: &Table, chosen: Option<&[String; 2]>) -> Result<HashMap<String, String>> {
+    let names = table.names()?;
+    let [key, label] = match chosen {
+        Some([key, label]) => {
+            let remedy = "Correct the source's `table_columns`";
+            [table.column(&names, key, remedy)?, table.column(&names, label, remedy)?]
+        }
+        None => {
+            let first: Vec<Cow<'_, str>> = names.iter().map(|name| Cow::Borrowed(name.as_str())).collect();
+            columns_of(&first, None, 1, &table.path)?
+        }
+    };
+    let mut labels = HashMap::new();
+    for (place, (key, row)) in table.keyed(key, &[label])?.into_iter().enumerate() {
+        let label = row.into_iter().next().map_or(Ok(String::new()), |label| table.text(label, place))?;
+        labels.insert(key, label);
+    }
+    Ok(labels)
+}
+
+/// The path of the table that the source names.
+pub(super) fn table_path(source: &Source, root: &Folder, options: &ListingOptions<'_>) -> Result<PathBuf> {
     let name = source.table.as_deref().ok_or_else(|| Error::Usage {
         problem: "the source has `label = \"table\"` but no `table`".to_owned(),
         remedy: "add `table = \"labels.csv\"`, a file below the data folder".to_owned(),
     })?;
     let below = options.reach.below(root.path(), Path::new(name));
     let below = below.ok_or_else(|| outside(format!("the label table `{name}` lies outside the data folder")))?;
-    let path = root.file(below);
-    let text = root.storage().read_text(&path, TABLE_BYTES_MAX)?;
-    parse(text.trim_start_matches(BYTE_ORDER_MARK), source.table_columns.as_ref(), &path)
+    Ok(root.file(below))
 }
 
 fn parse(text: &str, chosen: Option<&[String; 2]>, path: &Path) -> Result<HashMap<String, String>> {

@@ -323,9 +323,14 @@ fn of_function(entry: &Entry, source: &Source, root: &Folder, options: &ListingO
 
 /// The label of a file by its path, its name, or its name without the extension.
 fn table_entry(table: &HashMap<String, String>, path: &Path) -> Result<String> {
-    let names = [Some(text_of(path.as_os_str())), path.file_name().map(text_of), path.file_stem().map(text_of)];
-    names.into_iter().flatten().find_map(|name| table.get(&name)).cloned().ok_or_else(|| Error::Usage {
+    of_path(table, path).cloned().ok_or_else(|| Error::Usage {
         problem: format!("the label table has no line for `{}`", text_of(path.as_os_str())),
         remedy: "add one (path or file name, and label), or narrow the source's `files`".to_owned(),
     })
+}
+
+/// What a table has for a file: for its path, its name, or its name without the extension.
+pub(super) fn of_path<'a, T>(table: &'a HashMap<String, T>, path: &Path) -> Option<&'a T> {
+    let names = [Some(text_of(path.as_os_str())), path.file_name().map(text_of), path.file_stem().map(text_of)];
+    names.into_iter().flatten().find_map(|name| table.get(&name))
 }

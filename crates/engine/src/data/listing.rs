@@ -12,6 +12,7 @@ use globset::GlobBuilder;
 use xxhash_rust::xxh3::Xxh3;
 
 use super::braces;
+use super::condition::{self, Condition};
 use super::file_list::FileList;
 use super::labels::{LabelFunction, LabelValue, label};
 use super::shards::list_shards;
@@ -83,7 +84,7 @@ pub struct Listing {
     /// The files beside each sample's own.
     sidecars: Sidecars,
     entries: Vec<Entry>,
-    /// The tar or TFRecord files that the samples lie in; none where each lies in files of its own.
+    /// The tar, TFRecord or Parquet files that the samples lie in; none where each lies in files of its own.
     shards: Vec<PathBuf>,
     /// How each of them is compressed.
     compressions: Vec<Compression>,
@@ -155,6 +156,12 @@ impl Listing {
     pub fn scan_with(source: &Source, root: impl Into<Folder>, options: &ListingOptions<'_>) -> Result<Self> {
         let mut listing = Self::unordered(source, root.into(), options)?;
         if source.order() == Order::Shuffled {
+            if source.format == Format::Parquet {
+                return Err(Error::Usage {
+                    problem: "the samples of Parquet files are read by row groups, in order".to_owned(),
+                    remedy: "leave out `order = \"shuffled\"`: a loader shuffles row groups and their rows".to_owned(),
+                });
+            }
             let compressed = listing.compressions.iter().position(|compression| *compression != Compression::None);
             if let Some(shard) = compressed {
                 return Err(Error::Usage {
@@ -219,15 +226,24 @@ impl Listing {
         }
         let (mut shards, mut compressions, mut classes) = (Vec::new(), Vec::new(), Vec::new());
         if source.format != Format::Files {
-            let found = list_shards(source.format, &root, &entries, options.on_error)?;
-            (shards, compressions, entries) = (found.paths, found.compressions, found.entries);
+            let found = list_shards(source, &root, &entries, options.on_error)?;
+            (shards, compressions, entries, classes) = (found.paths, found.compressions, found.entries, found.classes);
             lost.extend(found.lost);
-        } else if source.label == Label::None {
-            for entry in &mut entries {
-                entry.label = None;
-            }
         } else {
-            classes = label(&mut entries, source, &root, options, &mut lost)?;
+            let condition = Condition::of(source, &root, options)?;
+            if let Some(condition) = &condition {
+                condition.keep_named(&mut entries, source)?;
+            }
+            if source.label == Label::None {
+                for entry in &mut entries {
+                    entry.label = None;
+                }
+            } else {
+                classes = label(&mut entries, source, &root, options, &mut lost)?;
+            }
+            if let Some(condition) = &condition {
+                condition.keep_matching(&mut entries)?;
+            }
         }
         let sidecars = Sidecars::new(source, options.reach)?;
         sidecars.check(&mut entries, &root, options.on_error, &mut lost)?;
@@ -235,6 +251,9 @@ impl Listing {
             Self { root, named_root, source: source.clone(), sidecars, entries, shards, compressions, classes, lost };
         sidecar::check_there(&listing)?;
         listing.add_sidecars();
+        if source.format == Format::Parquet {
+            listing = condition::matching_rows(listing)?;
+        }
         Ok(listing)
     }
 
@@ -345,9 +364,13 @@ impl Listing {
         self.compressions[shard]
     }
 
-    /// The number of the compressed shard that sample number `number` lies in, if it does in one.
+    /// The number of the compressed shard, or of the row group, that sample number `number` lies in, if it does in one.
     pub(crate) fn sequence_of(&self, number: usize) -> Option<usize> {
         match self.entries[number].location {
+            // A row group: its pages are inflated for many rows at once.
+            SampleLocation::Shard { shard, offset, .. } if self.source.format == Format::Parquet => {
+                Some((shard << SHARD_SHIFT) ^ offset as usize)
+            }
             SampleLocation::Shard { shard, .. } if self.compressions[shard] != Compression::None => Some(shard),
             _ => None,
         }
@@ -391,6 +414,9 @@ impl Listing {
         }
     }
 }
+
+/// Offsets of row groups are below two to this.
+const SHARD_SHIFT: u32 = 44;
 
 /// What is known of a file that is not there.
 const NOTHING: Status = Status { bytes: 0, version: Version(0) };

@@ -1,6 +1,7 @@
 //! Where samples lie: files or shards as the user has them, or a data set that Forebay built.
 
 mod braces;
+mod condition;
 mod dataset;
 mod extent;
 mod file_list;
@@ -12,15 +13,18 @@ mod listing;
 mod manifest;
 mod mix;
 mod open_shards;
+mod parquet;
 mod reader;
 mod scans;
 mod sealed;
 mod shards;
 mod sidecar;
+mod table;
 mod tables;
 mod verify;
 
 pub use braces::has_braces;
+pub use condition::{COLUMNS_OF_SAMPLES, matching};
 pub use dataset::Dataset;
 pub use extent::Extent;
 pub use file_list::FileList;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use forebay_codec::Tensor;
 use forebay_pipeline::{Field, Format, LABEL_FIELD, Sample, SourceField, Value};
+use forebay_record::parquet::Cell;
 use forebay_record::{Compression, Location, Origin, SharedExample, parse_indexed, tar_members};
 use forebay_storage::Storage;
 
@@ -14,6 +15,7 @@ use super::FILE_BYTES_MAX;
 use super::labels::LabelValue;
 use super::listing::{Entry, Listing, SampleLocation};
 use super::open_shards::{OpenShard, OpenShards};
+use super::parquet::{ParquetFiles, WHOLE_GROUP_BYTES_MAX};
 use super::shards::shard_name;
 use crate::error::{Error, Result};
 
@@ -23,6 +25,8 @@ pub struct SourceReader {
     storage: Arc<dyn Storage>,
     fields: Vec<SourceField>,
     open: OpenShards,
+    /// The same of Parquet files.
+    parquet: ParquetFiles,
 }
 
 /// What was read of one sample: the content of its file and of those beside it, or its part of a shard.
@@ -30,6 +34,8 @@ pub struct SourceReader {
 pub struct Content {
     first: Bytes,
     beside: Vec<Bytes>,
+    /// Which parts a row of a Parquet file has nothing in: a bit for each.
+    nulls: u64,
 }
 
 impl Content {
@@ -44,12 +50,33 @@ impl Content {
             let copied = forebay_codec::memory::copied(&part[..]);
             copied.map(Bytes::from).map_err(|error| Error::from(forebay_pipeline::Error::Encoding(error)))
         };
-        Ok(Self { first: copy(&self.first)?, beside: self.beside.iter().map(copy).collect::<Result<_>>()? })
+        let beside = self.beside.iter().map(copy).collect::<Result<_>>()?;
+        Ok(Self { first: copy(&self.first)?, beside, nulls: self.nulls })
     }
 
     /// What was read in several parts.
     pub(crate) fn of_parts(first: Bytes, beside: Vec<Bytes>) -> Self {
-        Self { first, beside }
+        Self { first, beside, nulls: 0 }
+    }
+
+    /// Adds part number `place`, or that there is nothing in it. Parts come in order.
+    pub(super) fn push(&mut self, place: usize, part: Option<Bytes>) {
+        if part.is_none() {
+            self.nulls |= 1 << (place % u64::BITS as usize);
+        }
+        let part = part.unwrap_or_default();
+        if place == 0 {
+            self.first = part;
+        } else {
+            self.beside.push(part);
+        }
+    }
+
+    /// Part number `place`, if there is something in it.
+    pub(super) fn part(&self, place: usize) -> Option<&Bytes> {
+        let is_null = self.nulls >> (place % u64::BITS as usize) & 1 == 1;
+        let part = place.checked_sub(1).map_or(Some(&self.first), |place| self.beside.get(place));
+        part.filter(|_| !is_null)
     }
 
     /// The parts after the first.
@@ -65,7 +92,7 @@ impl Content {
 
 impl From<Bytes> for Content {
     fn from(first: Bytes) -> Self {
-        Self { first, beside: Vec::new() }
+        Self { first, beside: Vec::new(), nulls: 0 }
     }
 }
 
@@ -74,7 +101,8 @@ impl SourceReader {
     pub fn new(listing: Arc<Listing>, storage: Arc<dyn Storage>) -> Self {
         let open = OpenShards::new(listing.shards().len());
         let fields = listing.source().read_fields().into_owned();
-        Self { listing, storage, fields, open }
+        let parquet = ParquetFiles::new(listing.shards().len(), fields.clone());
+        Self { listing, storage, fields, open, parquet }
     }
 
     /// What samples are read from.
@@ -84,6 +112,10 @@ impl SourceReader {
 
     /// Limits what the places within compressed streams hold in memory between reads; how many bytes that is, or 0 where there are no such streams.
     pub fn limit_streams(&self, bytes_max: u64) -> u64 {
+        if self.is_parquet() {
+            self.parquet.limit(bytes_max);
+            return bytes_max;
+        }
         let compressed = |shard| self.listing.compression(shard) != Compression::None;
         if !(0..self.listing.shards().len()).any(compressed) {
             return 0;
@@ -94,7 +126,36 @@ impl SourceReader {
 
     /// How many bytes those held at most, and do now.
     pub fn streams_bytes(&self) -> (u64, u64) {
-        self.open.streams_bytes()
+        if self.is_parquet() { self.parquet.bytes() } else { self.open.streams_bytes() }
+    }
+
+    fn is_parquet(&self) -> bool {
+        self.listing.source().format == Format::Parquet
+    }
+
+    /// The values of a column of Parquet files for each sample of the listing; none where the files have no such column.
+    pub(crate) fn column(&self, name: &str) -> Result<Option<Vec<Cell>>> {
+        if !self.is_parquet() {
+            return Ok(None);
+        }
+        let shards = self.listing.shards();
+        let mut columns = Vec::with_capacity(shards.len());
+        for (shard, path) in shards.iter().enumerate() {
+            let Some(cells) = self.parquet.get(shard, &*self.storage, path)?.column(name)? else { return Ok(None) };
+            columns.push(cells);
+        }
+        let cell = |entry: &Entry| match entry.location {
+            SampleLocation::Shard { shard, record, .. } => columns[shard].get(record as usize).cloned(),
+            SampleLocation::File(_) => None,
+        };
+        Ok(Some(self.listing.entries().iter().map(|entry| cell(entry).unwrap_or(Cell::Null)).collect()))
+    }
+
+    /// The names of the columns of the first Parquet file.
+    pub(crate) fn column_names(&self) -> Result<Vec<String>> {
+        let Some(path) = self.listing.shards().first().filter(|_| self.is_parquet()) else { return Ok(Vec::new()) };
+        let file = self.parquet.get(0, &*self.storage, path)?;
+        Ok(file.metadata.columns.iter().map(|column| column.name.clone()).collect())
     }
 
     /// The listing.
@@ -122,7 +183,13 @@ impl SourceReader {
                     }
                     read(path)
                 };
-                Ok(Content { first, beside: files.zip(&self.fields).map(read_field).collect::<Result<_, _>>()? })
+                let beside = files.zip(&self.fields).map(read_field).collect::<Result<_, _>>()?;
+                Ok(Content { first, beside, nulls: 0 })
+            }
+            SampleLocation::Shard { shard, record, .. } if self.is_parquet() => {
+                let path = &self.listing.shards()[shard];
+                let mut rows = self.parquet.read(shard, &*self.storage, path, record..record + 1)?;
+                rows.pop().ok_or_else(|| Error::internal("a row that was read and is not there"))
             }
             SampleLocation::Shard { shard, offset, .. } => {
                 Ok(self.shard(shard)?.read(offset, entry.bytes as usize)?.into())
@@ -139,6 +206,9 @@ impl SourceReader {
         else {
             return numbers.map(|number| self.read(number)).collect();
         };
+        if self.is_parquet() {
+            return self.read_rows(entries);
+        }
         let bytes = self.shard(*shard)?.read(*start, (offset + last.bytes - start) as usize)?;
         let part = |entry: &Entry| match entry.location {
             SampleLocation::Shard { offset, .. } => {
@@ -148,6 +218,24 @@ impl SourceReader {
             SampleLocation::File(_) => Content::default(),
         };
         Ok(entries.iter().map(part).collect())
+    }
+
+    /// Rows of Parquet files, those at once that follow each other in one row group.
+    fn read_rows(&self, entries: &[Entry]) -> Result<Vec<Content>> {
+        let follows = |one: &Entry, next: &Entry| match (&one.location, &next.location) {
+            (
+                SampleLocation::Shard { shard, record, offset },
+                SampleLocation::Shard { shard: next_shard, record: next, offset: next_offset },
+            ) => (shard, record + 1, offset) == (next_shard, *next, next_offset),
+            _ => false,
+        };
+        let mut contents = Vec::with_capacity(entries.len());
+        for run in entries.chunk_by(follows) {
+            let SampleLocation::Shard { shard, record, .. } = run[0].location else { continue };
+            let rows = record..record + run.len() as u64;
+            contents.append(&mut self.parquet.read(shard, &*self.storage, &self.listing.shards()[shard], rows)?);
+        }
+        Ok(contents)
     }
 
     fn shard(&self, shard: usize) -> Result<&OpenShard> {
@@ -163,6 +251,17 @@ impl SourceReader {
                 let name = shard_name(&self.listing.shards()[*shard]);
                 match self.listing.source().format {
                     Format::Tar => self.tar_fields(&content.first, &name, *record, *offset)?,
+                    Format::Parquet => {
+                        let path = &self.listing.shards()[*shard];
+                        let row = self.parquet.row((*shard, &*self.storage, path), &content)?;
+                        let field = |(field, cell): (&SourceField, Cell)| {
+                            let value = field.cell(cell);
+                            let value =
+                                value.map_err(|problem| in_shard(&name, *record, *offset, &field.from, problem))?;
+                            Ok(Field { name: field.field.as_str().into(), value })
+                        };
+                        row.map(field).collect::<Result<_>>()?
+                    }
                     Format::Tfrecord | Format::Files => self.record_fields(&content.first, &name, *record, *offset)?,
                 }
             }
@@ -237,6 +336,9 @@ impl Listing {
     /// Stretches of samples that follow each other in one shard and have up to `bytes_max` bytes together; a sample that
     /// lies in files of its own is an extent of its own.
     pub fn runs(&self, bytes_max: u64) -> Vec<(Range<usize>, u64)> {
+        if self.source().format == Format::Parquet {
+            return self.row_runs(bytes_max);
+        }
         let mut runs: Vec<(Range<usize>, u64)> = Vec::new();
         let mut end = None;
         for (number, entry) in self.entries().iter().enumerate() {
@@ -245,13 +347,45 @@ impl Listing {
                 SampleLocation::File(_) => None,
             };
             match runs.last_mut() {
-                Some((run, bytes)) if start.is_some() && start == end && *bytes + entry.bytes <= bytes_max => {
+                Some((run, bytes))
+                    if start.is_some() && start == end && bytes.saturating_add(entry.bytes) <= bytes_max =>
+                {
                     run.end = number + 1;
                     *bytes += entry.bytes;
                 }
                 _ => runs.push((number..number + 1, entry.bytes)),
             }
             end = start.map(|(shard, offset)| (shard, offset + entry.bytes));
+        }
+        runs
+    }
+
+    /// The same of Parquet files: row groups, or where these are large, neighboring rows of one.
+    fn row_runs(&self, bytes_max: u64) -> Vec<(Range<usize>, u64)> {
+        let group = |entry: &Entry| match entry.location {
+            SampleLocation::Shard { shard, offset, .. } => Some((shard, offset)),
+            SampleLocation::File(_) => None,
+        };
+        let row = |entry: &Entry| match entry.location {
+            SampleLocation::Shard { record, .. } => record,
+            SampleLocation::File(_) => 0,
+        };
+        let follows = |one: &Entry, next: &Entry| group(one) == group(next) && row(one) + 1 == row(next);
+        let mut runs = Vec::new();
+        let mut begin = 0;
+        for rows in self.entries().chunk_by(follows) {
+            let bytes = rows.iter().map(|entry| entry.bytes).fold(0, u64::saturating_add);
+            let most = if bytes <= WHOLE_GROUP_BYTES_MAX { bytes } else { bytes_max };
+            let (mut first, mut held) = (begin, 0_u64);
+            for (number, entry) in (begin..).zip(rows) {
+                if number > first && held.saturating_add(entry.bytes) > most {
+                    runs.push((first..number, held));
+                    (first, held) = (number, 0);
+                }
+                held = held.saturating_add(entry.bytes);
+            }
+            begin += rows.len();
+            runs.push((first..begin, held));
         }
         runs
     }

@@ -1,4 +1,4 @@
-//! The samples in shards that others wrote: tar as `WebDataset` has it, and TFRecord.
+//! The samples in shards that others wrote: tar as `WebDataset` has it, TFRecord, and Parquet.
 
 use std::ffi::OsStr;
 use std::io::{BufReader, Seek};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use forebay_pipeline::Format;
+use forebay_pipeline::{Format, Source, SourceField};
 use forebay_record::{Compression, Index, OnDamage, Options, Reader, TarSample, name_text, salvage_tar};
 use forebay_storage::{File, Folder, Storage, Stream};
 
@@ -15,6 +15,7 @@ use super::Skipped;
 use super::inflated::{InflatedStream, compressed_limits};
 use super::listing::{Entry, SampleLocation};
 use super::manifest::MANIFEST_BYTES_MAX;
+use super::parquet::{ParquetShard, check_fields, noted_classes};
 use super::tables::index_path;
 use crate::error::{Error, Result};
 use crate::load::OnError;
@@ -29,6 +30,8 @@ pub(super) struct Shards {
     pub(super) entries: Vec<Entry>,
     /// What is damaged.
     pub(super) lost: Vec<Skipped>,
+    /// The classes that the first of them names, and all others do not name otherwise.
+    pub(super) classes: Vec<String>,
 }
 
 /// What was found in one shard: of each sample its key (or none, where samples have no names), offset and length, and the damage.
@@ -36,6 +39,7 @@ struct Scan {
     compression: Compression,
     samples: Vec<(Option<String>, u64, u64)>,
     damage: Vec<Damage>,
+    classes: Option<Vec<String>>,
 }
 
 /// Something that is wrong with a shard, and how many samples that cost, where it is known.
@@ -48,8 +52,12 @@ struct Damage {
 const TABLES: [&str; 5] = ["idx", "index", "crc", "blocks", "sizes"];
 
 /// Lists the samples of `files`. Damage ends it, or is added to what is lost.
-pub(super) fn list_shards(format: Format, root: &Folder, files: &[Entry], on_error: OnError) -> Result<Shards> {
-    let mut found = Shards { paths: Vec::new(), compressions: Vec::new(), entries: Vec::new(), lost: Vec::new() };
+pub(super) fn list_shards(source: &Source, root: &Folder, files: &[Entry], on_error: OnError) -> Result<Shards> {
+    let (paths, compressions, entries, lost) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut found = Shards { paths, compressions, entries, lost, classes: Vec::new() };
+    check_fields(source)?;
+    let fields = source.read_fields();
+    let mut noted: Vec<Option<Vec<String>>> = Vec::new();
     for file in files {
         let SampleLocation::File(below) = &file.location else { continue };
         let path = root.file(below);
@@ -59,8 +67,9 @@ pub(super) fn list_shards(format: Format, root: &Folder, files: &[Entry], on_err
             continue;
         }
         let storage = &**root.storage();
-        let scan = match format {
+        let scan = match source.format {
             Format::Tar => scan_tar(storage, &path, &file.key),
+            Format::Parquet => scan_rows(storage, &path, &fields, source),
             Format::Tfrecord | Format::Files => scan_records(storage, &path, &file.key),
         };
         let scan = match (scan, on_error) {
@@ -70,8 +79,12 @@ pub(super) fn list_shards(format: Format, root: &Folder, files: &[Entry], on_err
                 compression: Compression::None,
                 samples: Vec::new(),
                 damage: vec![Damage { error, samples: None }],
+                classes: None,
             },
         };
+        if !scan.samples.is_empty() {
+            noted.push(scan.classes);
+        }
         for Damage { error, samples } in scan.damage {
             if on_error == OnError::Fail {
                 return Err(error);
@@ -88,6 +101,9 @@ pub(super) fn list_shards(format: Format, root: &Folder, files: &[Entry], on_err
         }));
         found.paths.push(path);
         found.compressions.push(scan.compression);
+    }
+    if noted.windows(2).all(|pair| pair[0] == pair[1]) {
+        found.classes = noted.pop().flatten().unwrap_or_default();
     }
     match found.lost.first() {
         _ if !found.entries.is_empty() => Ok(found),
@@ -118,12 +134,12 @@ fn scan_tar(storage: &dyn Storage, path: &Path, name: &str) -> Result<Scan> {
         };
         let damage = damage.map(|error| Damage { error, samples: None });
         let samples = samples.into_iter().map(tar_sample).collect();
-        return Ok(Scan { compression, samples, damage: damage.into_iter().collect() });
+        return Ok(Scan { compression, samples, damage: damage.into_iter().collect(), classes: None });
     };
     // How many there were after the damage, nobody knows.
     let damage = damage.into_iter().map(|error| Damage { error: error.into(), samples: None });
     let samples = samples.into_iter().map(tar_sample).collect();
-    Ok(Scan { compression, samples, damage: damage.collect() })
+    Ok(Scan { compression, samples, damage: damage.collect(), classes: None })
 }
 
 /// A stream of a file of which little is read between places that are passed over; of an object, where each read takes its time, in large pieces.
@@ -137,6 +153,26 @@ const REMOTE_PIECE_BYTES: usize = 4 << 20;
 fn tar_sample(sample: TarSample) -> (Option<String>, u64, u64) {
     let bytes = sample.range.end - sample.range.start;
     (Some(sample.key), sample.range.start, bytes)
+}
+
+/// By the footer of a Parquet file. A row's offset is that of its row group, and its bytes are its share of what that inflates to.
+fn scan_rows(storage: &dyn Storage, path: &Path, fields: &[SourceField], source: &Source) -> Result<Scan> {
+    let file = ParquetShard::open(storage, path, fields)?;
+    let (records_max, _) = compressed_limits(storage.status(path)?.map_or(0, |status| status.bytes));
+    if file.metadata.rows > records_max {
+        return Err(Error::Limit {
+            problem: format!("`{}` has {} rows, more than {records_max}", path.display(), file.metadata.rows),
+            remedy: "no sound file of its size has so many samples; use it as a table, or write it anew".to_owned(),
+        });
+    }
+    let mut samples = Vec::with_capacity(file.metadata.rows as usize);
+    for group in &file.metadata.row_groups {
+        let (offset, bytes) = file.extent(group);
+        let share = bytes / group.rows.max(1) + 1;
+        samples.extend((0..group.rows).map(|_| (None, offset, share)));
+    }
+    let classes = noted_classes(&file.metadata, source);
+    Ok(Scan { compression: Compression::None, samples, damage: Vec::new(), classes })
 }
 
 /// By the index beside a shard, or by one made from its frames.
@@ -172,7 +208,7 @@ fn scan_records(storage: &dyn Storage, path: &Path, name: &str) -> Result<Scan> 
         }
     };
     let samples = index.iter().map(|location| (None, location.offset, location.length)).collect();
-    Ok(Scan { compression, samples, damage })
+    Ok(Scan { compression, samples, damage, classes: None })
 }
 
 /// The index beside a shard, if there is one.
@@ -233,7 +269,7 @@ fn scan_compressed_records(file: Box<dyn File>, compression: Compression, path: 
         damage.pop();
         damage.push(Damage { error, samples: None });
     }
-    Ok(Scan { compression, samples, damage })
+    Ok(Scan { compression, samples, damage, classes: None })
 }
 
 /// By its first bytes.

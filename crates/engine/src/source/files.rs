@@ -1,15 +1,16 @@
-//! What a user has: files, tar or TFRecord shards, through a whole pipeline.
+//! What a user has: files, tar, TFRecord or Parquet shards, through a whole pipeline.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use forebay_pipeline::{Format, Pipeline, Sample, Strategy};
+use forebay_pipeline::{Format, LABEL_FIELD, Pipeline, Sample, Strategy};
+use forebay_record::parquet::Cell;
 use forebay_storage::{Folder, Storage};
 use xxhash_rust::xxh3::Xxh3;
 
 use super::{Block, Failed, Fetched, Source, block_bytes};
-use crate::data::{Content, LabelValue, Listing, ListingOptions, Skipped, SourceReader};
+use crate::data::{Content, Entry, LabelValue, Listing, ListingOptions, Skipped, SourceReader};
 use crate::error::Result;
 
 /// The samples of a listing, with nothing done to them yet.
@@ -42,6 +43,17 @@ impl Files {
 
     fn listing(&self) -> &Listing {
         self.reader.listing()
+    }
+
+    /// The column of Parquet files that has the labels.
+    fn label_column(&self) -> Result<Option<String>> {
+        let known = self.reader.column_names()?;
+        let fields = self.pipeline.source().read_fields();
+        let label = fields.iter().find(|field| field.field == LABEL_FIELD);
+        let named = label.and_then(|label| {
+            label.from.split(';').map(str::trim).find(|name| known.iter().any(|known| known == name))
+        });
+        Ok(named.map(str::to_owned))
     }
 
     fn failed(&self, number: usize, error: crate::Error) -> Failed {
@@ -137,11 +149,34 @@ impl Source for Files {
     }
 
     fn keys_and_labels(&self) -> Result<Vec<(String, Option<LabelValue>)>> {
+        // That of a row is in a column, which is read alone.
+        if self.pipeline.source().format == Format::Parquet {
+            let cells = match self.label_column()? {
+                Some(column) => self.reader.column(&column)?.unwrap_or_default(),
+                None => Vec::new(),
+            };
+            let label = |cell: &Cell| match cell {
+                Cell::Int(number) => Some(LabelValue::Int(*number)),
+                Cell::Bool(is) => Some(LabelValue::Int(i64::from(*is))),
+                Cell::Float(number) => Some(LabelValue::Float(*number as f32)),
+                _ => None,
+            };
+            let sample = |(number, entry): (usize, &Entry)| (entry.key.to_string(), cells.get(number).and_then(label));
+            return Ok(self.listing().entries().iter().enumerate().map(sample).collect());
+        }
         // The label of a sample in a shard is a field of it.
         if self.pipeline.source().format != Format::Files {
             return super::read_keys_and_labels(self);
         }
         Ok(self.listing().entries().iter().map(|entry| (entry.key.to_string(), entry.label)).collect())
+    }
+
+    fn column(&self, name: &str) -> Result<Option<Vec<Cell>>> {
+        self.reader.column(name)
+    }
+
+    fn column_names(&self) -> Result<Vec<String>> {
+        self.reader.column_names()
     }
 
     fn lost(&self) -> Vec<Skipped> {

@@ -1,7 +1,7 @@
 //! Where samples come from, opened: everything that loads, measures or exports begins here.
 //!
 //! A [`Source`] knows its samples by number, what is done to them and how far that was done already, which of them lie together, and how to
-//! read and unpack them. [`Files`] are what a user has: a folder of files, tar or TFRecord shards, through a whole pipeline.
+//! read and unpack them. [`Files`] are what a user has: a folder of files, tar, TFRecord or Parquet shards, through a whole pipeline.
 //! [`Shards`] are a data set that was built, [`Mixed`] one that was built in several formats, [`Interleaved`] several data sets. A remote storage is one implementation more.
 
 mod files;
@@ -17,6 +17,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use forebay_pipeline::{LABEL_FIELD, Pipeline, Sample, Strategy};
+use forebay_record::parquet::Cell;
 
 pub use crate::data::Content;
 use crate::data::{LabelValue, Skipped};
@@ -111,6 +112,16 @@ pub trait Source: Send + Sync {
     /// The key and the label of each sample, in order. Those that are not listed are read; one that cannot be has no label.
     fn keys_and_labels(&self) -> Result<Vec<(String, Option<LabelValue>)>> {
         read_keys_and_labels(self)
+    }
+
+    /// The values of a column for each sample, where samples are rows of a table with such a column.
+    fn column(&self, _name: &str) -> Result<Option<Vec<Cell>>> {
+        Ok(None)
+    }
+
+    /// The names of such columns.
+    fn column_names(&self) -> Result<Vec<String>> {
+        Ok(Vec::new())
     }
 
     /// What is known to be lost before anything is read, and has no number; and what was damaged and could be read in another way.

@@ -27,6 +27,7 @@ mod mixing;
 #[path = "../../../../tests/object_server.rs"]
 mod object_server;
 mod packing;
+mod parquet;
 mod parts;
 mod profiling;
 mod progressive;
