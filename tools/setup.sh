@@ -14,8 +14,8 @@ python=$(command -v python3.11 || command -v python3) || fail 'no Python' 'insta
 if [ ! -x .venv/bin/python ]; then
   "$python" -m venv .venv || fail 'cannot make a Python environment' 'sudo apt-get install -y python3-venv'
 fi
-# Pillow and NumPy judge the decoders in the tests, WebDataset the tars, ml_dtypes has bfloat16; the rest builds the Python package and tests it, on several cores.
-packages='cmake>=3.28 pillow>=11 numpy>=2 maturin>=1.9,<2 pytest>=8 pytest-xdist>=3.6 mypy>=1.15 pandas>=2 matplotlib>=3.8 webdataset>=1 ml_dtypes>=0.4 typos>=1.40 ruff>=0.14'
+# Pillow and NumPy judge the decoders in the tests, WebDataset the tars, pyarrow the Parquet files, ml_dtypes has bfloat16; the rest builds the Python package and tests it, on several cores.
+packages='cmake>=3.28 pillow>=11 numpy>=2 maturin>=1.9,<2 pytest>=8 pytest-xdist>=3.6 mypy>=1.15 pandas>=2 matplotlib>=3.8 webdataset>=1 ml_dtypes>=0.4 pyarrow>=17 typos>=1.40 ruff>=0.14'
 if [ "$(cat .venv/forebay-tools 2>/dev/null)" != "$packages" ]; then
   read -ra wanted <<<"$packages"
   .venv/bin/pip install --quiet --disable-pip-version-check "${wanted[@]}"

@@ -17,7 +17,7 @@ from ._arguments import THREADS_MAX, byte_count, cache_policy, cores, flag, need
 from ._errors import UsageError
 from ._files import Data
 from ._frameworks import converter
-from ._sampling import chosen
+from ._sampling import chosen, matching
 from ._source import Several, Source
 from ._stats import Cached, Skipped, Stats
 
@@ -32,7 +32,7 @@ __all__ = ["Loader"]
 class Loader:
     """Stream batches from a data set or a pipeline.
 
-    Each epoch yields every sample exactly once (unless `subset`, `weights` or `repeats` say otherwise), in an order that depends only on
+    Each epoch yields every sample exactly once (unless `subset`, `where`, `weights` or `repeats` say otherwise), in an order that depends only on
     the seed and the epoch. A batch is a dictionary
     with an array per field, and the keys of the samples under `"key"`. Arrays are zero-copy views of the loader's buffers, and
     may be kept and written to.
@@ -84,6 +84,13 @@ class Loader:
         The samples to load: their numbers, counted in the order of a loader without `shuffle`, their keys (e.g. a column of a table), or a
         function of a sample's key and label that returns whether to load it. By default all. A function is called once for each sample when the
         loader is created; the keys and labels of a data set are read from its records.
+    where
+        A condition that samples must meet to be loaded, e.g. `"split == 'train' and width >= 224"`: comparisons (`==`, `!=`, `<`, `<=`, `>`, `>=`,
+        `in (…)`) of columns, joined by `and`, `or` and `not`. Columns are those of `table`, of Parquet files, and `key`, `label` and `class` (the
+        name of the class). With `subset`, samples must be in both.
+    table
+        The table of `where`: the path of a CSV, TSV or Parquet file. Its first column has the keys (paths) of the samples, the names of their
+        files, or these without the extension. Samples that it does not name are not loaded.
     weights
         How probable each sample is, compared with the others, in that order: an epoch draws `num_samples` of them. `balanced_weights`
         makes classes equally probable. With a list of data sets, how much of an epoch comes of each: with `shuffle=True` every batch has these
@@ -155,6 +162,8 @@ class Loader:
         shuffle_window: int | str | None = None,
         streams: int | None = None,
         subset: Iterable[int] | Iterable[str] | Callable[[str, Any], bool] | None = None,
+        where: str | None = None,
+        table: str | os.PathLike[str] | None = None,
         weights: Iterable[float] | None = None,
         replacement: bool = False,
         num_samples: int | None = None,
@@ -227,7 +236,8 @@ class Loader:
             self._source = Several.of_list(source, data, storage, functions, options)
         else:
             self._source = Source.of(source, data, storage, functions, **options)
-        self.subset = chosen(subset, self._source)
+        needs("table", table, where is not None, "where")
+        self.subset = matching(where, table, chosen(subset, self._source), self._source)
         self._check_shapes()
         self._fixed = frozenset(name for name in self.__dict__ if not name.startswith("_"))
         self._made: _native.Loader | None = None

@@ -21,7 +21,7 @@ __all__ = ["Pipeline", "class_names"]
 class Pipeline(ImageSteps, AnnotationSteps):
     """A source and a sequence of steps.
 
-    Start with `files`, `tar`, `tfrecord`, `preset`, `from_toml` or `from_json`, and add steps. Each method returns a new pipeline. A
+    Start with `files`, `tar`, `tfrecord`, `parquet`, `preset`, `from_toml` or `from_json`, and add steps. Each method returns a new pipeline. A
     step that does not fit the output of the previous one raises `PipelineError` immediately::
 
         pipeline = (
@@ -50,6 +50,7 @@ class Pipeline(ImageSteps, AnnotationSteps):
         table_columns: tuple[str, str] | None = None,
         label_type: Literal["class", "int", "float"] | None = None,
         classes: Iterable[str] | None = None,
+        where: str | None = None,
         sidecars: Mapping[str, str | tuple[str, str] | Mapping[str, Any]] | None = None,
         order: str | None = None,
         seed: int | None = None,
@@ -66,7 +67,7 @@ class Pipeline(ImageSteps, AnnotationSteps):
             Where labels come from: the name of the file's folder (`"folder"`), the first folder of its path (`"top-folder"`), a
             table (`"table"`), a function of the path, or None. A function is called once per file whenever the files are listed.
         table
-            Name of the CSV or TSV file with paths and labels.
+            Name of the CSV, TSV or Parquet file with paths and labels, and with the columns of `where`.
         table_columns
             Columns of the paths and labels if the table has more than two, e.g. `("id", "breed")`.
         label_type
@@ -74,6 +75,9 @@ class Pipeline(ImageSteps, AnnotationSteps):
             numbers stay numbers.
         classes
             Class names that labels index into. By default those found, sorted by name.
+        where
+            A condition on the columns of `table`, e.g. `"split == 'train'"` (see `Loader`): only files that meet it are listed. Class indices are
+            those of all files in the table, whatever the condition.
         sidecars
             Further files of each sample, by field: `{"mask": "masks/{stem}.png"}`. `{folder}`, `{stem}` and `{name}` refer to the
             sample's file; `{stem:_image=_mask}` replaces `_image` by `_mask`. A tuple also gives the type:
@@ -86,7 +90,8 @@ class Pipeline(ImageSteps, AnnotationSteps):
         name
             Name of the pipeline.
         """
-        needs("table", table, label == "table", 'label="table"')
+        needs("table", table, label == "table" or where is not None, 'label="table" or where')
+        needs("where", where, table is not None, "table")
         needs("table_columns", table_columns, table is not None, "table")
         source: dict[str, Any] = {"field": field, **_order(order or "shuffled", seed)}
         functions: dict[str, Callable[..., Any]] = {}
@@ -103,6 +108,8 @@ class Pipeline(ImageSteps, AnnotationSteps):
             source["files"] = pattern
         if table is not None:
             source["table"] = table
+        if where is not None:
+            source["where"] = where
         if table_columns is not None:
             if isinstance(table_columns, str) or len(table_columns) != 2:
                 raise UsageError(f"`table_columns` is `{table_columns!r}`, but must be two names: of the paths' column and the labels'")
@@ -146,6 +153,52 @@ class Pipeline(ImageSteps, AnnotationSteps):
         ("boxes", "float32[?]")}`. By default the first two of these.
         """
         return cls._shards("tfrecord", pattern, fields, field, order, seed, name)
+
+    @classmethod
+    def parquet(
+        cls,
+        pattern: str | None = None,
+        *,
+        fields: Mapping[str, str | tuple[str, str]] | None = None,
+        field: str = "image",
+        label: str | None = "label",
+        where: str | None = None,
+        name: str = "pipeline",
+    ) -> Pipeline:
+        """Read Parquet files, a row of which is a sample, as Hugging Face stores data sets.
+
+        Parameters
+        ----------
+        pattern
+            Glob pattern of the files, e.g. `"data/train-*.parquet"`. By default all Parquet files.
+        fields
+            Fields and their columns: `{"image": "image", "label": ("label", "int"), "caption": ("text", "text"), "box": ("bbox",
+            "float32[4]")}`. A column that is a structure with `bytes` (and `path`) stands for these bytes. By default the column called
+            like `field`, and `label`.
+        field
+            Name of the field that steps work on.
+        label
+            Column of the labels if `fields` is not given, or None.
+        where
+            A condition on the columns of the files, whether they are fields or not, e.g. `"width >= 224"` (see `Loader`): only rows that
+            meet it are samples.
+        name
+            Name of the pipeline.
+        """
+        if fields is not None and label != "label":
+            raise UsageError("`label` has no effect with `fields`\nhint: add it to `fields`")
+        if fields is None and label not in (None, "label"):
+            fields = {field: field, "label": (str(label), "int")}
+        source: dict[str, Any] = {"format": "parquet", "field": field, "order": "sorted"}
+        if pattern is not None:
+            source["files"] = pattern
+        if fields:
+            source["fields"] = _source_fields(fields)
+        if label is None:
+            source["label"] = "none"
+        if where is not None:
+            source["where"] = where
+        return cls.from_json(json.dumps({"name": name, "source": source}))
 
     @classmethod
     def _shards(

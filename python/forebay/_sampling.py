@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any
@@ -43,6 +44,22 @@ def stratified_subset(labels: Iterable[Hashable], share: float) -> list[int]:
             left[label] -= 1
             taken.append(place)
     return taken
+
+
+def matching(where: str | None, table: str | os.PathLike[str] | None, subset: list[int] | None, source: Source) -> list[int] | None:
+    """The numbers of the samples that a loader's `where` means, of those in `subset` if there is one."""
+    if where is None:
+        return subset
+    if not isinstance(where, str):
+        raise UsageError(f"`where` is `{where!r}`, but must be a condition\nhint: e.g. `\"split == 'train'\"`; `subset` takes functions")
+    found = source.opened().matching(where, None if table is None else os.fspath(table))
+    if subset is None:
+        return found
+    known = set(found)
+    both = [sample for sample in subset if sample in known]
+    if not both:
+        raise UsageError(f"no sample of `subset` meets `where`: `{where}`\nhint: check both, or omit one")
+    return both
 
 
 def chosen(subset: Iterable[int] | Iterable[str] | Callable[[str, Any], bool] | None, source: Source) -> list[int] | None:

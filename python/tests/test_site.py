@@ -49,6 +49,8 @@ def test_a_pages_examples_run(page, tmp_path, monkeypatch):
         pytest.importorskip("matplotlib").use("agg")
     if "import webdataset" in text:
         pytest.importorskip("webdataset")
+    if "import pyarrow" in text:
+        pytest.importorskip("pyarrow")
     for variable in ("RANK", "WORLD_SIZE"):
         monkeypatch.delenv(variable, raising=False)
     # To see that it runs, each sample need be measured once only, and not for seconds.

@@ -1,10 +1,12 @@
 //! Which samples an epoch has, where it is not each of them once.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::Args;
+use forebay_engine::StorageChoice;
+use forebay_engine::data::matching;
 use forebay_engine::load::{Sampling, Shares};
 use forebay_engine::source::Source;
 
@@ -22,6 +24,13 @@ pub(crate) struct SamplingArguments {
     /// Load only the samples whose numbers or keys (paths) are in FILE, one per line
     #[arg(long, value_name = "FILE", help_heading = SAMPLING, conflicts_with = "weights")]
     subset: Option<PathBuf>,
+    /// Load only the samples that meet a condition, e.g. `split == 'train' and width >= 224`: on columns of --table, of Parquet files, and on `key`,
+    /// `label` and `class`
+    #[arg(long = "where", value_name = "CONDITION", help_heading = SAMPLING, conflicts_with = "weights")]
+    condition: Option<String>,
+    /// Table for --where: a CSV, TSV or Parquet file whose first column has the keys (paths) of the samples
+    #[arg(long, value_name = "FILE", help_heading = SAMPLING, requires = "condition")]
+    table: Option<PathBuf>,
     /// Draw samples with the weights in FILE, one per line for each sample
     #[arg(long, value_name = "FILE", help_heading = SAMPLING)]
     weights: Option<PathBuf>,
@@ -35,7 +44,7 @@ pub(crate) struct SamplingArguments {
     #[arg(long, value_name = "N", help_heading = SAMPLING, value_parser = clap::value_parser!(u64).range(1..=1_048_576))]
     repeats: Option<u64>,
     /// Mix another data set in: so much of it for each 1 of the first; may be given several times
-    #[arg(long, value_name = "DATASET=WEIGHT", help_heading = SAMPLING, conflicts_with_all = ["subset", "weights", "replacement", "repeats"])]
+    #[arg(long, value_name = "DATASET=WEIGHT", help_heading = SAMPLING, conflicts_with_all = ["subset", "condition", "weights", "replacement", "repeats"])]
     interleave: Vec<Weighted>,
 }
 
@@ -74,19 +83,40 @@ impl SamplingArguments {
 
     /// The files that it reads.
     pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
-        self.subset.as_deref().into_iter().chain(self.weights.as_deref()).chain(self.interleaved())
+        let files = [&self.subset, &self.table, &self.weights];
+        files.into_iter().filter_map(Option::as_deref).chain(self.interleaved())
     }
 
     /// What the loader is asked for.
     pub(crate) fn read(&self, source: &dyn Source) -> Result<Sampling> {
+        let mut subset = self.subset.as_deref().map(|path| chosen(path, source)).transpose()?;
+        if let Some(condition) = &self.condition {
+            subset = Some(self.matching(condition, subset, source)?);
+        }
         Ok(Sampling {
-            subset: self.subset.as_deref().map(|path| chosen(path, source)).transpose()?.map(Into::into),
+            subset: subset.map(Into::into),
             weights: self.weights.as_deref().map(numbers).transpose()?.map(Into::into),
             replacement: self.replacement,
             samples: self.num_samples,
             repeats: self.repeats.unwrap_or(1),
             shares: None,
         })
+    }
+}
+
+impl SamplingArguments {
+    /// The samples that meet `condition`, of those of `subset` if there is one.
+    fn matching(&self, condition: &str, subset: Option<Vec<u64>>, source: &dyn Source) -> Result<Vec<u64>> {
+        let storage = StorageChoice::Local.open(0)?;
+        let found = matching(source, condition, self.table.as_deref().map(|path| (&*storage, path)))?;
+        let Some(subset) = subset else { return Ok(found) };
+        let found: HashSet<u64> = found.into_iter().collect();
+        let both: Vec<u64> = subset.into_iter().filter(|sample| found.contains(sample)).collect();
+        if both.is_empty() {
+            let problem = format!("no sample of `--subset` meets `--where`: `{condition}`");
+            return Err(Error::usage(problem, "check both, or omit one"));
+        }
+        Ok(both)
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use forebay_engine::analyze::open_data;
-use forebay_engine::data::{LabelValue, ListingOptions, MixManifest};
+use forebay_engine::data::{LabelValue, ListingOptions, MixManifest, matching};
 use forebay_engine::load::CachePolicy;
 use forebay_engine::source::{Files, Interleaved, Mixed, Shards, Source as EngineSource};
 use forebay_engine::{Error, Result, StorageChoice};
@@ -140,6 +140,16 @@ impl Source {
             LabelValue::Float(number) => KnownLabel::Float(number),
         };
         Ok(found.into_iter().map(|(key, label)| (key, label.map(known))).collect())
+    }
+
+    /// The numbers of the samples that meet a condition, on the columns of a table too if one is given.
+    #[pyo3(signature = (condition, table = None))]
+    fn matching(&self, py: Python<'_>, condition: &str, table: Option<PathBuf>) -> PyResult<Vec<u64>> {
+        let find = || -> Result<Vec<u64>> {
+            let storage = StorageChoice::Local.open(0)?;
+            matching(&*self.inner, condition, table.as_deref().map(|path| (&*storage, path)))
+        };
+        py.detach(find).map_err(|error| errors::engine(py, &error, None))
     }
 
     fn __len__(&self) -> usize {

@@ -42,11 +42,14 @@ Examples:
   forebay load dataset/ --shuffle --rank 1 --world-size 4
   forebay load dataset/ --shuffle --epochs 10 --state state.json
   forebay load dataset/ --subset validation.txt
+  forebay load dataset/ --where \"label in (3, 7)\"
+  forebay load dataset/ --where \"split == 'train'\" --table splits.csv
   forebay load dataset/ --weights weights.txt --replacement --num-samples 10000
   forebay load dataset/ --shuffle --interleave other/=0.5
   forebay load dataset/ --scans 2         progressive records, at a lower quality
   forebay load cv --data photos/          all steps online, from the files
   forebay load cv --data photos/ --files-from train.txt
+  forebay load imagenet --data parquet/ --set source.format=parquet
 
 Shuffling reads blocks of neighboring samples in random order and mixes the
 samples of each window. Two windows are held in memory. The order depends only

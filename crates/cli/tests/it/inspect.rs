@@ -282,3 +282,22 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
     found.sort();
     found
 }
+
+#[test]
+fn a_parquet_file_shows_its_columns() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    let whole = include_bytes!("../../../record/tests/golden/parquet/snappy.parquet");
+    fs::write(here.join("some.parquet"), whole).unwrap();
+    let parquet = found(here, Path::new("some.parquet"), "parquet");
+    assert_eq!((parquet["rows"].as_u64(), parquet["row_groups"].as_u64()), (Some(24), Some(3)));
+    let columns = parquet["columns"].as_array().unwrap();
+    assert!(columns.iter().any(|column| column["name"] == "image.bytes" && column["type"] == "binary"), "{parquet}");
+    assert!(columns.iter().any(|column| column["name"] == "boxes" && column["supported"] == false), "{parquet}");
+    let shown = forebay(here, "inspect some.parquet --verify");
+    assert!(shown.text().contains("list<list<float32>> (not read)"), "{shown:?}");
+    fs::write(here.join("cut.parquet"), &whole[..whole.len() - 5]).unwrap();
+    let cut = forebay(here, "inspect cut.parquet");
+    assert_eq!(cut.code, Some(1));
+    assert!(cut.stdout.contains("does") && cut.stderr.starts_with("error: `cut.parquet` is damaged: "), "{cut:?}");
+}

@@ -150,6 +150,13 @@ fn an_epoch_has_the_samples_that_are_asked_for() {
     fs::write(here.join("keys.txt"), keys.join("\n")).unwrap();
     assert_eq!(samples(here, "--subset keys.txt"), 2);
 
+    let table: String =
+        photos.keys().enumerate().map(|(at, path)| format!("{},{}\n", path.display(), at % 3)).collect();
+    fs::write(here.join("thirds.csv"), format!("path,third\n{table}")).unwrap();
+    assert_eq!(samples(here, "--where third==1 --table thirds.csv --shuffle"), 4);
+    assert_eq!(samples(here, "--where third<2 --table thirds.csv --subset subset.txt --num-samples 1"), 1);
+    assert_eq!(samples(here, "--where label>=0"), 12);
+
     fs::write(here.join("words.txt"), "1\ntwo\n").unwrap();
     fs::write(here.join("twice.txt"), "1\n1\n").unwrap();
     for (arguments, named) in [
@@ -164,6 +171,12 @@ fn an_epoch_has_the_samples_that_are_asked_for() {
         ("--weights weights.txt", "12 samples of 4 without replacement"),
         ("--weights weights.txt --subset subset.txt", "cannot be used with"),
         ("--num-samples 0", "--num-samples"),
+        ("--where thirds==1 --table thirds.csv", "did you mean `third`?"),
+        ("--where third=1 --table thirds.csv", "write `==`"),
+        ("--where third==1", "`where` names a column `third`, but there are `key`, `label`, `class`"),
+        ("--where third==7 --table thirds.csv", "none of 12 samples meets `where`"),
+        ("--table thirds.csv", "--where"),
+        ("--where label==0 --weights weights.txt", "cannot be used with"),
         ("--subset subset.txt --cache minio:1MB", "sampling"),
     ] {
         refused(&forebay(here, &format!("load dataset {arguments}")), named);

@@ -8,6 +8,7 @@ mod features;
 mod folder;
 mod images;
 mod mix;
+mod parquets;
 mod reader;
 mod records;
 mod sort;
@@ -38,6 +39,7 @@ Examples:
   forebay inspect dataset/ --record 7     the features of one sample
   forebay inspect shard-00000.tfrecord    any TFRecord file, compressed ones too
   forebay inspect shard-000000.tar        number and members of the samples
+  forebay inspect train.parquet           rows, row groups, columns and their types
   forebay inspect s3://bucket/dataset     in a bucket, as everywhere
   forebay inspect photos/                 number of files by format and class
   forebay inspect photo.jpg               size, channels and orientation
@@ -80,6 +82,7 @@ enum Outcome {
     Audio(audio::Found),
     Arrays(arrays::Found),
     Tar(tars::Found),
+    Parquet(parquets::Found),
     Index(tars::IndexFound),
     Text(texts::Found),
     /// A folder of images, and of no other samples.
@@ -122,6 +125,7 @@ impl Outcome {
             Self::Audio(found) => found.show(page),
             Self::Arrays(found) => found.show(page),
             Self::Tar(found) => found.show(page),
+            Self::Parquet(found) => found.show(page),
             Self::Index(found) => found.show(page),
             Self::Text(found) => found.show(page),
             Self::Images(found) => found.show(page, true),
@@ -142,6 +146,7 @@ impl Outcome {
             Self::Image(found) => found.problems(),
             Self::Audio(found) => found.problems.clone(),
             Self::Tar(found) => found.problems.clone(),
+            Self::Parquet(found) => found.problems.clone(),
             _ => Vec::new(),
         }
     }
@@ -153,6 +158,7 @@ impl Outcome {
             Self::Audio(found) => Some(found.brief()),
             Self::Arrays(found) => Some(found.brief()),
             Self::Tar(found) => Some(found.brief()),
+            Self::Parquet(found) => Some(found.brief()),
             Self::Text(found) => Some(found.brief()),
             _ => None,
         }
@@ -202,6 +208,7 @@ fn look_at_file(path: &Path, bytes: u64, verify: bool, record: Option<u64>) -> R
         Sort::Audio(_) => Outcome::Audio(audio::inspect(path, &whole()?, bytes, verify)?),
         Sort::Npy | Sort::Hdf5 | Sort::Idx => Outcome::Arrays(arrays::inspect(path, sort, bytes)?),
         Sort::Tar => Outcome::Tar(tars::inspect(path, bytes)?),
+        Sort::Parquet => Outcome::Parquet(parquets::inspect(path, bytes, verify)?),
         Sort::Records => Outcome::Records(records::inspect(path, bytes, record)?),
         Sort::Index => Outcome::Index(tars::index(path, bytes)?),
         Sort::Html | Sort::Text => Outcome::Text(texts::inspect(path, sort, bytes)?),
@@ -233,7 +240,7 @@ fn foreign(path: &Path, head: &[u8]) -> Error {
 fn unknown(path: &Path) -> Error {
     Error::usage(
         format!("the format of `{}` is unknown", one_line(path)),
-        "supported are data sets, TFRecord files, tars, images (JPEG, PNG, WebP, BMP, PNM, QOI, L3), audio (FLAC, MP3), arrays (NPY, \
+        "supported are data sets, TFRecord and Parquet files, tars, images (JPEG, PNG, WebP, BMP, PNM, QOI, L3), audio (FLAC, MP3), arrays (NPY, \
          HDF5, IDX), HTML, text, pipelines (TOML), profiles and plans",
     )
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use forebay_codec::image::{Format, Picture};
 use forebay_codec::{Error as CodecError, audio, npy, signal};
 use forebay_record::masked_crc32c;
+use forebay_record::parquet::MAGIC;
 
 use super::arrays::IdxHeader;
 
@@ -18,6 +19,7 @@ pub(super) enum Sort {
     /// FLAC, MP3 or WAV: its name.
     Audio(&'static str),
     Tar,
+    Parquet,
     /// Something else that is compressed, by its name: `.tar.gz`, `.html.gz`.
     Compressed,
     /// TFRecord, plain or compressed.
@@ -51,7 +53,8 @@ impl Sort {
         if let Some(format) = Format::detect(head) {
             return Self::Image(format);
         }
-        let starts: [(bool, Self); 13] = [
+        let starts: [(bool, Self); 14] = [
+            (head.starts_with(MAGIC), Self::Parquet),
             (npy::begins(head), Self::Npy),
             (signal::is_hdf5(head), Self::Hdf5),
             (head.starts_with(b"fLaC") || head.starts_with(b"ID3") && ends(&[".flac"]), Self::Audio("flac")),
@@ -91,6 +94,7 @@ impl Sort {
             Self::Image(format) => format.name(),
             Self::Audio(name) | Self::Foreign(name) => name,
             Self::Tar => "tar",
+            Self::Parquet => "parquet",
             Self::Compressed => "gzip",
             Self::Records => "tfrecord",
             Self::Npy => "npy",
@@ -109,7 +113,14 @@ impl Sort {
     pub(super) fn is_sample(self) -> bool {
         matches!(
             self,
-            Self::Image(_) | Self::Audio(_) | Self::Tar | Self::Records | Self::Npy | Self::Hdf5 | Self::Html
+            Self::Image(_)
+                | Self::Audio(_)
+                | Self::Tar
+                | Self::Parquet
+                | Self::Records
+                | Self::Npy
+                | Self::Hdf5
+                | Self::Html
         )
     }
 
@@ -121,13 +132,14 @@ impl Sort {
 
 /// The format that the name of a file promises, where that is one that is known by its first bytes.
 pub(super) fn promised(path: &Path) -> Option<&'static str> {
-    const NAMES: [(&str, &str); 10] = [
+    const NAMES: [(&str, &str); 11] = [
         ("flac", "flac"),
         ("mp3", "mp3"),
         ("npy", "npy"),
         ("h5", "hdf5"),
         ("hdf5", "hdf5"),
         ("tar", "tar"),
+        ("parquet", "parquet"),
         ("tfrecord", "tfrecord"),
         ("tfrecords", "tfrecord"),
         ("gif", "gif"),
