@@ -36,6 +36,14 @@ fn main() {
         std::fs::create_dir_all(&folder).expect("the folder can be made");
         std::fs::write(folder.join(name), content).expect("the file can be written");
     };
+    for (name, file) in [
+        ("gzip", &include_bytes!("../../../crates/record/tests/golden/parquet/gzip.parquet")[..]),
+        ("snappy", include_bytes!("../../../crates/record/tests/golden/parquet/snappy.parquet")),
+        ("zstd", include_bytes!("../../../crates/record/tests/golden/parquet/zstd.parquet")),
+        ("none", include_bytes!("../../../crates/record/tests/golden/parquet/none.parquet")),
+    ] {
+        write("parquet", name, file);
+    }
     for seconds in [0.02, 0.1] {
         write("audio", &format!("{seconds}.mp3"), &demo::mp3(seconds));
     }
