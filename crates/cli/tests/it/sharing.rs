@@ -150,9 +150,9 @@ fn an_epoch_has_the_samples_that_are_asked_for() {
     fs::write(here.join("keys.txt"), keys.join("\n")).unwrap();
     assert_eq!(samples(here, "--subset keys.txt"), 2);
 
-    let table: String =
-        photos.keys().enumerate().map(|(at, path)| format!("{},{}\n", path.display(), at % 3)).collect();
-    fs::write(here.join("thirds.csv"), format!("path,third\n{table}")).unwrap();
+    let rows: Vec<String> =
+        photos.keys().enumerate().map(|(at, path)| format!("{},{}", path.display(), at % 3)).collect();
+    fs::write(here.join("thirds.csv"), format!("path,third\n{}\n", rows.join("\n"))).unwrap();
     assert_eq!(samples(here, "--where third==1 --table thirds.csv --shuffle"), 4);
     assert_eq!(samples(here, "--where third<2 --table thirds.csv --subset subset.txt --num-samples 1"), 1);
     assert_eq!(samples(here, "--where label>=0"), 12);

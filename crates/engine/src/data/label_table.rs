@@ -30,15 +30,12 @@ pub(super) fn read_table(
 /// The labels of a Parquet file.
 fn of_parquet(table: &Table, chosen: Option<&[String; 2]>) -> Result<HashMap<String, String>> {
     let names = table.names()?;
-    let [key, label] = match chosen {
-        Some([key, label]) => {
-            let remedy = "Correct the source's `table_columns`";
-            [table.column(&names, key, remedy)?, table.column(&names, label, remedy)?]
-        }
-        None => {
-            let first: Vec<Cow<'_, str>> = names.iter().map(|name| Cow::Borrowed(name.as_str())).collect();
-            columns_of(&first, None, 1, &table.path)?
-        }
+    let [key, label] = if let Some([key, label]) = chosen {
+        let remedy = "Correct the source's `table_columns`";
+        [table.column(&names, key, remedy)?, table.column(&names, label, remedy)?]
+    } else {
+        let first: Vec<Cow<'_, str>> = names.iter().map(|name| Cow::Borrowed(name.as_str())).collect();
+        columns_of(&first, None, 1, &table.path)?
     };
     let mut labels = HashMap::new();
     for (place, (key, row)) in table.keyed(key, &[label])?.into_iter().enumerate() {

@@ -225,11 +225,7 @@ impl Listing {
             });
         }
         let (mut shards, mut compressions, mut classes) = (Vec::new(), Vec::new(), Vec::new());
-        if source.format != Format::Files {
-            let found = list_shards(source, &root, &entries, options.on_error)?;
-            (shards, compressions, entries, classes) = (found.paths, found.compressions, found.entries, found.classes);
-            lost.extend(found.lost);
-        } else {
+        if source.format == Format::Files {
             let condition = Condition::of(source, &root, options)?;
             if let Some(condition) = &condition {
                 condition.keep_named(&mut entries, source)?;
@@ -244,6 +240,10 @@ impl Listing {
             if let Some(condition) = &condition {
                 condition.keep_matching(&mut entries)?;
             }
+        } else {
+            let found = list_shards(source, &root, &entries, options.on_error)?;
+            (shards, compressions, entries, classes) = (found.paths, found.compressions, found.entries, found.classes);
+            lost.extend(found.lost);
         }
         let sidecars = Sidecars::new(source, options.reach)?;
         sidecars.check(&mut entries, &root, options.on_error, &mut lost)?;

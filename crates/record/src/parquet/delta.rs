@@ -36,8 +36,8 @@ pub(super) fn ints(bytes: &[u8], count: usize) -> Parsed<(Vec<i64>, &[u8])> {
         numbers.push(last);
     }
     while numbers.len() < count {
-        let (least, after) = varint(rest)?;
-        let least = zigzag(least);
+        let (smallest, after) = varint(rest)?;
+        let smallest = zigzag(smallest);
         let (widths, after) = after.split_at_checked(parts as usize).ok_or(Fault::Cut)?;
         rest = after;
         for &width in widths {
@@ -58,7 +58,7 @@ pub(super) fn ints(bytes: &[u8], count: usize) -> Parsed<(Vec<i64>, &[u8])> {
             rest = after;
             for place in 0..wanted {
                 let difference = bits_at(packed, place * width as usize, u32::from(width)) as i64;
-                last = last.wrapping_add(least).wrapping_add(difference);
+                last = last.wrapping_add(smallest).wrapping_add(difference);
                 numbers.push(last);
             }
         }

@@ -30,13 +30,13 @@ pub(super) fn decode(mut bytes: &[u8], width: u32, count: usize) -> Parsed<Vec<u
             // Groups of eight; of the last one a writer may leave out what nobody reads.
             let packed = usize::try_from(head >> 1).unwrap_or(usize::MAX).saturating_mul(width as usize);
             let (packed, rest) = rest.split_at(packed.min(rest.len()));
-            let held = if width == 0 {
+            let there = if width == 0 {
                 usize::try_from(head >> 1).unwrap_or(usize::MAX).saturating_mul(8)
             } else {
                 packed.len() * 8 / width as usize
             };
             let wanted = usize::try_from(head >> 1).unwrap_or(usize::MAX).saturating_mul(8).min(left);
-            if held < wanted {
+            if there < wanted {
                 return Err(Fault::Cut);
             }
             numbers.extend((0..wanted).map(|place| bits_at(packed, place * width as usize, width) as u32));

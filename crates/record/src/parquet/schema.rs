@@ -154,7 +154,7 @@ impl Element {
             Some(4) => Physical::Float,
             Some(5) => Physical::Double,
             Some(6) => Physical::Bytes,
-            Some(7) if self.length > 0 && self.length <= i32::MAX as u64 => Physical::Fixed(self.length as u32),
+            Some(7) if self.length > 0 && i32::try_from(self.length).is_ok() => Physical::Fixed(self.length as u32),
             other => return damaged(format!("the column `{}` has the type {other:?} of {}", self.name, self.length)),
         })
     }

@@ -100,11 +100,11 @@ impl<'a> Reader<'a> {
             let mut number = 0_i64;
             loop {
                 let head = reader.byte()?;
-                if head & 0x0F == 0 {
+                let (step, kind) = (i64::from(head >> 4), head & 0x0F);
+                if kind == 0 {
                     return Ok(());
                 }
-                let kind = Kind::of(head & 0x0F)?;
-                let step = i64::from(head >> 4);
+                let kind = Kind::of(kind)?;
                 number = if step == 0 { reader.int()? } else { number.saturating_add(step) };
                 if !visit(reader, number, kind)? {
                     reader.skip(kind)?;
