@@ -3,7 +3,7 @@
 #![no_main]
 
 use forebay_fuzz::structure;
-use forebay_l3::{DecodeOptions, Decoder, Header, Level, Region};
+use forebay_l3::{DecodeOptions, Decoder, Header, Level, Mode, Region, StripBatch};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 
 fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
@@ -38,5 +38,34 @@ fuzz_target!(|bytes: &[u8]| {
             let first = first.get_or_insert_with(|| image.clone());
             assert_eq!(*first, image, "{level:?} differs for {header:?}");
         }
+        let options = DecodeOptions { verify, pixels_max: 1 << 18, ..DecodeOptions::default() };
+        let mut batch = StripBatch::default();
+        let taken = batch.push(bytes, None, options).is_ok();
+        let decoded = first.is_some_and(|image| image.is_ok());
+        assert!(taken || !decoded || header.mode == Mode::Classic, "a sound file is taken apart: {header:?}");
+        check(&batch);
     }
 });
+
+/// What a GPU relies on: streams lie within the data, tables and states in their ranges.
+fn check(batch: &StripBatch) {
+    let within = |start: i64, bytes: i64| start >= 0 && bytes >= 0 && start + bytes <= batch.data.len() as i64;
+    for strip in batch.strips.chunks_exact(StripBatch::STRIP_NUMBERS) {
+        let [_, mode, width, _, rows, channels, sample_bytes, _, _, first, second, third] = *strip else {
+            unreachable!()
+        };
+        let byte_planes = channels * sample_bytes;
+        if mode == Mode::Fast as i64 {
+            assert!(within(first, 3 * rows * byte_planes * ((width + 63) / 64)) && within(second, third));
+        } else {
+            assert!((first + byte_planes) as usize * StripBatch::PLANE_NUMBERS <= batch.planes.len());
+            assert!((second + 24 * byte_planes) as usize <= batch.contexts.len());
+        }
+    }
+    for plane in batch.planes.chunks_exact(StripBatch::PLANE_NUMBERS) {
+        assert!(plane[0] % 2 == 0 && within(plane[0], 2 * plane[1]) && within(plane[2], plane[3]));
+    }
+    assert!(batch.contexts.iter().all(|&table| table >= 0 && (table as usize + 1) * 1024 <= batch.tables.len()));
+    assert!(batch.states.len() == batch.planes.len() / StripBatch::PLANE_NUMBERS * 64);
+    assert!(batch.states.iter().all(|&state| state >= 1 << 15));
+}

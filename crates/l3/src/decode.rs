@@ -201,13 +201,22 @@ impl<'a> Strips<'a> {
         out: &mut [u8],
         stride_bytes: usize,
     ) -> Result<()> {
+        let result = strip::decode(&self.job(strip, wanted, columns), scratch, out, stride_bytes);
+        // Verified afterwards, when the bytes are in the cache: whatever they are, decoding them does no harm. Where both fail,
+        // the checksum says what is wrong.
+        self.verify(strip)?;
+        result
+    }
+
+    /// Some rows and columns of a strip, to be decoded.
+    pub(crate) fn job(&self, strip: u32, wanted: Range<usize>, columns: Range<usize>) -> Job<'_> {
         let index = strip as usize;
         let (payload, released) = if self.header.released {
             (HEADER_BYTES_RELEASED..self.bytes.len(), Some(self.released(index)))
         } else {
             (self.parts.offsets[index]..self.parts.offsets[index + 1], None)
         };
-        let job = Job {
+        Job {
             header: &self.header,
             model: &self.parts.model,
             data: self.bytes,
@@ -217,16 +226,16 @@ impl<'a> Strips<'a> {
             columns,
             released,
             level: self.level,
-        };
-        let result = strip::decode(&job, scratch, out, stride_bytes);
-        // Verified afterwards, when the bytes are in the cache: whatever they are, decoding them does no harm. Where both fail,
-        // the checksum says what is wrong.
-        self.verify(strip)?;
-        result
+        }
+    }
+
+    /// The tables of `dense`.
+    pub(crate) fn model(&self) -> &Model {
+        &self.parts.model
     }
 
     /// Compares a strip's payload with its checksum.
-    fn verify(&self, strip: u32) -> Result<()> {
+    pub(crate) fn verify(&self, strip: u32) -> Result<()> {
         if !self.options.verify || self.header.released {
             return Ok(());
         }

@@ -81,6 +81,21 @@ impl EncodeOptions {
     }
 }
 
+impl EncodeOptions {
+    /// The rows per strip that an image of this shape is encoded with: those asked for, or as many as make strips about as high as each
+    /// other. In classic they are the patch's.
+    pub fn rows_per_strip(&self, shape: Shape) -> u32 {
+        if self.mode == Mode::Classic {
+            return u32::from(self.patch);
+        }
+        self.strip_rows.unwrap_or_else(|| {
+            let strips = (shape.pixels() + STRIP_PIXELS / 2) / STRIP_PIXELS;
+            let strips = strips.clamp(1, u64::from(shape.height())) as u32;
+            shape.height().div_ceil(strips)
+        })
+    }
+}
+
 /// Encodes an image. The bytes depend on the pixels and the options only, not on the machine.
 pub fn encode(pixels: &Pixels<'_>, options: &EncodeOptions) -> Result<Vec<u8>> {
     let shape = pixels.shape();
@@ -99,15 +114,6 @@ pub fn encode(pixels: &Pixels<'_>, options: &EncodeOptions) -> Result<Vec<u8>> {
         Depth::Eight => encode_rows::<u8>(pixels, options, level),
         Depth::Sixteen => encode_rows::<u16>(pixels, options, level),
     }
-}
-
-/// Rows per strip such that all strips are about as high.
-fn strip_rows(shape: Shape, options: &EncodeOptions) -> u32 {
-    options.strip_rows.unwrap_or_else(|| {
-        let strips = (shape.pixels() + STRIP_PIXELS / 2) / STRIP_PIXELS;
-        let strips = strips.clamp(1, u64::from(shape.height())) as u32;
-        shape.height().div_ceil(strips)
-    })
 }
 
 fn header(
@@ -137,7 +143,7 @@ fn encode_rows<S: Deep>(pixels: &Pixels<'_>, options: &EncodeOptions, level: Pro
     let choice = choose::choose(pixels, options, &mut rows);
     rows.color = choice.color;
     rows.predictor = choice.predictor;
-    let header = header(shape, options, choice.color, Some(choice.predictor), strip_rows(shape, options));
+    let header = header(shape, options, choice.color, Some(choice.predictor), options.rows_per_strip(shape));
     let (width, channels) = (shape.width() as usize, usize::from(shape.channels()));
     let planes = channels * S::BYTES;
     if options.mode == Mode::Fast {

@@ -18,7 +18,7 @@ use crate::{
 
 /// Reads the streams of a strip.
 pub(crate) struct Source {
-    at: Cursors,
+    pub(crate) at: Cursors,
 }
 
 impl Source {

@@ -84,6 +84,7 @@ mod phases;
 mod sample;
 mod scratch;
 mod strip;
+mod strip_batch;
 
 pub use classic::encode_released;
 pub use decode::{DecodeOptions, Decoder, Strips, decode, decode_into};
@@ -93,3 +94,4 @@ pub use header::{ColorTransform, Header, Mode, Predictor};
 pub use image::{Depth, Image, Pixels, Region, SIDE_MAX, Shape};
 pub use kernel::Level;
 pub use scratch::Scratch;
+pub use strip_batch::StripBatch;

@@ -32,9 +32,9 @@ pub(crate) struct Model {
     /// [`SLOTS`] entries per table.
     pub(crate) entries: Vec<u32>,
     /// The table of each context, plane after plane.
-    map: Vec<u8>,
+    pub(crate) map: Vec<u8>,
     /// By how much each channel's activity is shifted (16 bits).
-    shifts: Vec<u8>,
+    pub(crate) shifts: Vec<u8>,
 }
 
 impl Model {

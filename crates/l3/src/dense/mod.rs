@@ -30,10 +30,10 @@ const STATES_BYTES: usize = 4 * LANES;
 /// Reads the streams of a strip.
 pub(crate) struct Source {
     /// The planes, and how many are in use.
-    planes: [Plane; 8],
-    used: usize,
+    pub(crate) planes: [Plane; 8],
+    pub(crate) used: usize,
     /// Where the words and the escapes of each plane end.
-    ends: [(usize, usize); 8],
+    pub(crate) ends: [(usize, usize); 8],
 }
 
 impl Source {

@@ -13,3 +13,4 @@ mod levels;
 mod regions;
 mod released;
 mod round_trip;
+mod strip_batch;
