@@ -63,8 +63,8 @@ fn encoding(kind: u8) -> Encoding {
         6 => Encoding::Bmp,
         7 => Encoding::Pnm,
         8 => Encoding::Qoi,
-        9 => Encoding::L3 { mode: L3Mode::Fast },
-        10 => Encoding::L3 { mode: L3Mode::Dense },
-        _ => Encoding::L3 { mode: L3Mode::Classic },
+        9 => Encoding::L3 { mode: L3Mode::Fast, strip_rows: None },
+        10 => Encoding::L3 { mode: L3Mode::Dense, strip_rows: None },
+        _ => Encoding::L3 { mode: L3Mode::Classic, strip_rows: None },
     }
 }

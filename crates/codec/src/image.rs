@@ -38,7 +38,7 @@ pub use header::headers_read;
 pub use jpeg::{
     END_OF_IMAGE, JpegQuality, SCAN_GROUPS, SCANS_MAX as JPEG_SCANS_MAX, Subsampling, jpeg_quality, progressive_scans,
 };
-pub use l3::{L3Details, L3Mode, L3Strip, inspect_l3};
+pub use l3::{L3Details, L3Mode, L3Strip, L3StripBatch, inspect_l3, push_l3};
 pub use labels::decode_labels;
 pub use metadata::Metadata;
 pub use options::{Channels, DecodeOptions, Depth, Limits, Region, Scale};

@@ -26,6 +26,7 @@ Examples:
   forebay convert photo.png photo.jpg --quality 85
   forebay convert photos/ photos-l3/ --mode dense       a folder, recursively
   forebay convert photos/ photos-l3/ --to l3-fast --verify
+  forebay convert photos/ photos-l3/ --strip-rows 16    small strips, for a GPU
 
 The format of a single image follows from the extension of OUTPUT: .l3, .png,
 .qoi, .webp, .jpg, .bmp, .pnm, .ppm or .pgm. A folder needs --mode or --to; its
@@ -54,7 +55,10 @@ pub(crate) struct Arguments {
     /// Write L3 in this mode [default: fast]
     #[arg(long, value_name = "MODE", conflicts_with = "to")]
     mode: Option<ModeChoice>,
-    /// Encoding to write: l3-fast, l3-dense, l3-classic, png, png-fast, qoi, webp-lossless, bmp, pnm, jpeg-90, webp-80
+    /// Rows per strip of an L3: 16 or 32 if a GPU will decode it [default: strips of about 131,072 pixels]
+    #[arg(long, value_name = "N", conflicts_with_all = ["to", "quality"], value_parser = clap::value_parser!(u32).range(1..=1 << 20))]
+    strip_rows: Option<u32>,
+    /// Encoding to write: l3-fast, l3-dense, l3-classic, l3-fast-rows-16, png, png-fast, qoi, webp-lossless, bmp, pnm, jpeg-90, webp-80
     #[arg(long, value_name = "ENCODING", value_parser = Encoding::from_str)]
     to: Option<Encoding>,
     /// Quality of a .jpg [default: 90] or .webp [default: lossless], from 1 to 100
@@ -110,7 +114,7 @@ impl From<ModeChoice> for Encoding {
             ModeChoice::Dense => L3Mode::Dense,
             ModeChoice::Classic => L3Mode::Classic,
         };
-        Self::L3 { mode }
+        Self::L3 { mode, strip_rows: None }
     }
 }
 
@@ -186,9 +190,18 @@ pub(super) fn explain(error: EngineError, many: bool) -> Error {
     }
 }
 
+/// The encoding that the options ask for.
+fn asked(arguments: &Arguments) -> Result<Option<Encoding>> {
+    let Some(rows) = arguments.strip_rows else { return Ok(arguments.to.or(arguments.mode.map(Encoding::from))) };
+    match Encoding::from(arguments.mode.unwrap_or(ModeChoice::Fast)) {
+        Encoding::L3 { mode, .. } if mode != L3Mode::Classic => Ok(Some(Encoding::L3 { mode, strip_rows: Some(rows) })),
+        _ => Err(Error::usage("the strips of L3 classic are as high as its patches", "omit `--strip-rows`")),
+    }
+}
+
 /// What a folder of images is to become.
 fn folder_encoding(arguments: &Arguments) -> Result<Encoding> {
-    arguments.to.or(arguments.mode.map(Encoding::from)).ok_or_else(|| {
+    asked(arguments)?.ok_or_else(|| {
         Error::usage(
             format!("`{}` is a folder, and no output format is given", arguments.input.display()),
             "pass `--mode fast` for L3, or `--to` with an encoding such as `png` or `jpeg-90`",
@@ -215,7 +228,7 @@ fn file_encoding(arguments: &Arguments) -> Result<Encoding> {
             "use .l3, .png, .qoi, .webp, .jpg, .bmp, .pnm, .ppm or .pgm",
         )
     })?;
-    if let Some(asked) = arguments.to.or(arguments.mode.map(Encoding::from)) {
+    if let Some(asked) = asked(arguments)? {
         return match asked.format() {
             made if made == format => Ok(asked),
             made => Err(Error::usage(

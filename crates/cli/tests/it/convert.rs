@@ -101,6 +101,7 @@ fn what_was_written_otherwise_is_not_kept() {
     for (before, after) in [
         ("l3-dense", "l3-fast"),
         ("jpeg-90", "jpeg-91"),
+        ("l3-fast", "l3-fast-rows-16"),
         ("webp-80", "webp-60"),
         ("webp-lossless", "webp-80"),
         ("png-fast", "png"),
@@ -163,6 +164,16 @@ fn requests_that_cannot_be_met() {
         "error: the extension of `a.png` is for png, but `l3-fast` is l3\nhint: ",
     );
     refused("convert photo.jpg a.l3 --quality 90", "error: l3 is lossless and has no quality\nhint: ");
+    refused(
+        "convert photo.jpg a.png --strip-rows 16",
+        "error: the extension of `a.png` is for png, but `l3-fast-rows-16`",
+    );
+    refused(
+        "convert photo.jpg a.l3 --mode classic --strip-rows 16",
+        "error: the strips of L3 classic are as high as its patches\nhint: omit `--strip-rows`",
+    );
+    forebay(here, "convert photo.jpg strips.l3 --mode dense --strip-rows 16 --verify").text();
+    assert_eq!(forebay(here, "inspect strips.l3 --json").json()["l3"]["strip_rows"], 16);
     refused("convert photo.jpg photos", "error: `photos` is a folder\nhint: name the image: `photos/photo.l3`");
     let before = fs::read(here.join("photo.l3")).unwrap();
     forebay(here, "convert photo.jpg photo.l3 --mode dense --overwrite").text();

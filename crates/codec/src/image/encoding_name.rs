@@ -5,12 +5,16 @@ use std::str::FromStr;
 
 use super::encode::{Encoding, PngEffort};
 use super::jpeg::Subsampling;
-use super::l3::L3Mode;
+use super::l3::{L3_SIDE_MAX, L3Mode};
 use crate::error::Error;
 
 /// What there is, for messages.
-pub const ENCODING_NAMES: &str = "l3-fast, l3-dense, l3-classic, png, png-fast, qoi, webp-lossless, bmp, pnm, jpeg-1 to jpeg-100, webp-0 to \
+pub const ENCODING_NAMES: &str = "l3-fast, l3-dense, l3-classic, l3-fast-rows-16 (rows per strip), png, png-fast, qoi, webp-lossless, bmp, pnm, jpeg-1 to jpeg-100, webp-0 to \
                                   webp-100";
+
+/// What an encoding as L3 begins with, and what stands before its rows per strip.
+const L3: &str = "l3-";
+const ROWS: &str = "-rows-";
 
 /// The effort of `webp-lossless`: libwebp's own default.
 const WEBP_LOSSLESS_EFFORT: u8 = 6;
@@ -26,7 +30,8 @@ impl fmt::Display for Encoding {
             Self::Bmp => f.write_str("bmp"),
             Self::Pnm => f.write_str("pnm"),
             Self::Qoi => f.write_str("qoi"),
-            Self::L3 { mode } => write!(f, "l3-{}", mode.name()),
+            Self::L3 { mode, strip_rows: None } => write!(f, "l3-{}", mode.name()),
+            Self::L3 { mode, strip_rows: Some(rows) } => write!(f, "l3-{}{ROWS}{rows}", mode.name()),
         }
     }
 }
@@ -44,9 +49,7 @@ impl FromStr for Encoding {
             "bmp" => Self::Bmp,
             "pnm" => Self::Pnm,
             "qoi" => Self::Qoi,
-            "l3-fast" => Self::L3 { mode: L3Mode::Fast },
-            "l3-dense" => Self::L3 { mode: L3Mode::Dense },
-            "l3-classic" => Self::L3 { mode: L3Mode::Classic },
+            _ if name.starts_with(L3) => l3(&name[L3.len()..]).ok_or_else(unknown)?,
             _ => {
                 let (format, quality) = name.split_once('-').ok_or_else(unknown)?;
                 let quality: u8 = quality.parse().map_err(|_| unknown())?;
@@ -62,17 +65,46 @@ impl FromStr for Encoding {
     }
 }
 
+/// `fast`, `dense-rows-16`.
+fn l3(name: &str) -> Option<Encoding> {
+    let (mode, rows) = name.split_once(ROWS).map_or((name, None), |(mode, rows)| (mode, Some(rows)));
+    let mode = L3Mode::ALL.into_iter().find(|known| known.name() == mode)?;
+    let Some(rows) = rows else { return Some(Encoding::L3 { mode, strip_rows: None }) };
+    let strip_rows: u32 = rows.parse().ok()?;
+    // One name for one encoding: no sign, no leading zeros.
+    let usual = strip_rows.to_string() == rows && (1..=L3_SIDE_MAX).contains(&strip_rows);
+    (usual && mode != L3Mode::Classic).then_some(Encoding::L3 { mode, strip_rows: Some(strip_rows) })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn names_come_back() {
-        let names = "png png-fast qoi webp-lossless bmp pnm jpeg-1 jpeg-90 webp-0 webp-80 l3-fast l3-dense l3-classic";
+        let names = "png png-fast qoi webp-lossless bmp pnm jpeg-1 jpeg-90 webp-0 webp-80 l3-fast l3-dense l3-classic l3-fast-rows-16 \
+                     l3-dense-rows-1";
         for name in names.split(' ') {
             assert_eq!(name.parse::<Encoding>().expect(name).to_string(), name);
         }
-        for name in ["", "jpeg", "jpeg-0", "jpeg-101", "webp-101", "gif", "png-slow", "jpeg--1", "l3", "l3-90"] {
+        for name in [
+            "",
+            "jpeg",
+            "jpeg-0",
+            "jpeg-101",
+            "webp-101",
+            "gif",
+            "png-slow",
+            "jpeg--1",
+            "l3",
+            "l3-90",
+            "l3-",
+            "l3-fast-rows-0",
+            "l3-fast-rows-+1",
+            "l3-fast-rows-01",
+            "l3-classic-rows-8",
+            "l3-fast-16",
+        ] {
             let error = name.parse::<Encoding>().expect_err(name).to_string();
             assert!(error.contains("no such encoding") && error.contains("jpeg-1 to jpeg-100"), "{error}");
         }

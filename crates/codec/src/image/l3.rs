@@ -16,7 +16,8 @@ use super::options::Limits;
 use super::orientation::Orientation;
 use super::sink::{self, Samples, SourceRows};
 
-pub use forebay_l3::Mode as L3Mode;
+pub(super) use forebay_l3::SIDE_MAX as L3_SIDE_MAX;
+pub use forebay_l3::{Mode as L3Mode, StripBatch as L3StripBatch};
 
 const NAME: &str = Format::L3.name();
 
@@ -95,10 +96,11 @@ pub(crate) fn read(bytes: &[u8]) -> Result<File> {
     Ok(File { header, own })
 }
 
-/// The mode that a header says; `None` where it is none, or that of the layout that the paper's authors released.
-pub(crate) fn mode(head: &[u8]) -> Option<Mode> {
-    let own = forebay_l3::Header::parse(head).ok()?;
-    (!own.released).then_some(own.mode)
+/// Whether a header says that a file was encoded so.
+pub(crate) fn made(head: &[u8], mode: Mode, strip_rows: Option<u32>) -> bool {
+    let Ok(own) = forebay_l3::Header::parse(head) else { return false };
+    let options = EncodeOptions { strip_rows, ..EncodeOptions::new(mode) };
+    !own.released && own.mode == mode && (mode == Mode::Classic || own.strip_rows == options.rows_per_strip(own.shape))
 }
 
 impl File {
@@ -164,11 +166,13 @@ pub(crate) fn encode(
     channels: usize,
     deep: bool,
     mode: Mode,
+    strip_rows: Option<u32>,
 ) -> Result<Vec<u8>> {
     let depth = if deep { Depth::Sixteen } else { Depth::Eight };
     let write = || {
         let shape = Shape::new(width, height, channels as u8, depth)?;
-        forebay_l3::encode(&Pixels::new(shape, &little_endian(samples, deep))?, &EncodeOptions::new(mode))
+        let options = EncodeOptions { strip_rows, ..EncodeOptions::new(mode) };
+        forebay_l3::encode(&Pixels::new(shape, &little_endian(samples, deep))?, &options)
     };
     write().map_err(|error| match error {
         forebay_l3::Error::Limit { what, limit, found, .. } => {
@@ -176,6 +180,35 @@ pub(crate) fn encode(
         }
         other => explain(other),
     })
+}
+
+/// Adds the strips of a file that a region touches (or all of them) to a batch for a GPU, verified as far as that goes without decoding them.
+pub fn push_l3(
+    batch: &mut L3StripBatch,
+    bytes: &[u8],
+    region: Option<super::options::Region>,
+    limits: &Limits,
+) -> Result<Header> {
+    let file = match Format::detect(bytes) {
+        Some(Format::L3) | None => read(bytes)?,
+        Some(other) => {
+            let hint = "build the data set with `l3-fast` or `l3-dense`, or decode on the processor";
+            return Err(Error::unsupported(other.name(), "decoding on a GPU", hint));
+        }
+    };
+    let (found, limit) = (file.own.shape.pixels(), limits.pixels_max as u64);
+    if found > limit {
+        return Err(Error::Limit { what: "the number of pixels", found, limit });
+    }
+    let number = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
+    let region = region.map(|region| Region {
+        x: number(region.x),
+        y: number(region.y),
+        width: number(region.width),
+        height: number(region.height),
+    });
+    batch.push(bytes, region, settings()).map_err(explain)?;
+    Ok(file.header)
 }
 
 /// The samples with the low byte first where they are 16 bit.

@@ -18,7 +18,7 @@ impl Encoding {
             return Ok(Some(false));
         }
         Ok(match self {
-            Self::L3 { mode } => Some(l3::mode(head) == Some(*mode)),
+            Self::L3 { mode, strip_rows } => Some(l3::made(head, *mode, *strip_rows)),
             Self::Jpeg { .. } => {
                 let [color, gray] = [self.tables(3)?, self.tables(1)?];
                 Some(head.starts_with(&color) || head.starts_with(&gray))
@@ -52,8 +52,10 @@ mod tests {
 
     #[test]
     fn what_a_header_says() {
-        const ALL: [&str; 12] = [
+        const ALL: [&str; 14] = [
             "l3-fast",
+            "l3-fast-rows-16",
+            "l3-dense-rows-20",
             "l3-dense",
             "l3-classic",
             "png",

@@ -53,9 +53,9 @@ pub(crate) fn encodings() -> Vec<Encoding> {
         Encoding::Bmp,
         Encoding::Pnm,
         Encoding::Qoi,
-        Encoding::L3 { mode: L3Mode::Fast },
-        Encoding::L3 { mode: L3Mode::Dense },
-        Encoding::L3 { mode: L3Mode::Classic },
+        Encoding::L3 { mode: L3Mode::Fast, strip_rows: None },
+        Encoding::L3 { mode: L3Mode::Dense, strip_rows: None },
+        Encoding::L3 { mode: L3Mode::Classic, strip_rows: None },
         Encoding::WebP { quality: 80.0 },
     ];
     for subsampling in [Subsampling::None, Subsampling::Horizontal, Subsampling::Both, Subsampling::Vertical] {
