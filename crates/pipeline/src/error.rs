@@ -106,6 +106,14 @@ pub enum Error {
         /// What there is at the split.
         found: String,
     },
+    /// Something that only the processor does (fault of the caller).
+    #[error(
+        "{what} cannot be done on a GPU\nhint: a GPU decodes images that are kept as L3 (`decoded+l3-fast-rows-16`), and does `center_crop`, `normalize`, `to_dtype` and `to_chw` after that; do other steps before the images are kept or on the tensors, or decode on the processor"
+    )]
+    NotOnDevice {
+        /// What it is.
+        what: String,
+    },
     /// A step failed on one sample.
     #[error("sample `{}`: step `{step}`: {source}", one_line(Path::new(key)))]
     Step {
@@ -143,6 +151,7 @@ impl Error {
         match self {
             Self::Step { source, .. } => source.kind(),
             Self::Stored { .. } => ErrorKind::Data,
+            Self::NotOnDevice { .. } => ErrorKind::Usage,
             Self::Record(error) => error.kind(),
             Self::Format { .. }
             | Self::Mismatch { .. }

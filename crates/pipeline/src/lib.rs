@@ -66,6 +66,7 @@ mod error;
 mod fuse;
 mod kernels;
 mod nearest;
+mod on_device;
 mod output;
 mod pipeline;
 mod predicate;
@@ -88,6 +89,7 @@ mod table;
 
 pub use error::{Error, Result, StepError};
 pub use nearest::nearest;
+pub use on_device::{DeviceDecoding, OnDevice};
 pub use output::Output;
 pub use pipeline::{Pipeline, PipelineSpec, Split};
 pub use predicate::{Datum, Predicate};

@@ -33,7 +33,7 @@ mod sampling;
 mod state;
 mod worker;
 
-use forebay_pipeline::{Action, Pipeline, Runner, Schema, Step, Strategy};
+use forebay_pipeline::{Action, DeviceDecoding, Pipeline, Runner, Schema, Step, Strategy};
 
 use crate::data::Skipped;
 use crate::error::{Error, Result};
@@ -101,7 +101,20 @@ impl Online {
         Self { formats, output: source.pipeline().output().clone() }
     }
 
-    /// The same for samples whose pictures are unpacked already.
+    /// What a device leaves to the loader of the pipeline of `source`, which is one of one format, as `bind` gives it; and what the device does.
+    pub fn on_device(source: &dyn Source, bind: impl Fn(&Pipeline) -> Pipeline) -> Result<(Self, Vec<DeviceDecoding>)> {
+        if source.strategies().len() > 1 {
+            return Err(Error::Usage {
+                problem: "samples that are kept in several formats cannot be decoded on a GPU".to_owned(),
+                remedy: "load one data set, all of whose images are kept as L3".to_owned(),
+            });
+        }
+        let shared = source.strategy().on_device(&bind(source.pipeline()))?;
+        let steps = Steps { steps: shared.steps, first_step: shared.first_step };
+        Ok((Self { formats: vec![steps], output: shared.output }, shared.decodings))
+    }
+
+    /// What `strategy` leaves to do of `pipeline` where pictures are unpacked already.
     pub(crate) fn after_unpacking(pipeline: &Pipeline, strategy: &Strategy) -> Self {
         let first_step = strategy.split.offline_steps();
         let steps = Steps { steps: pipeline.steps()[first_step..].to_vec(), first_step };

@@ -88,7 +88,7 @@ impl Transform for Center {
 
 impl Normalize {
     /// The factor and offset of each channel, so that a byte becomes `byte · factor + offset`.
-    fn affine(&self) -> (Vec<f32>, Vec<f32>) {
+    pub(crate) fn affine(&self) -> (Vec<f32>, Vec<f32>) {
         let factors = self.std.iter().map(|deviation| self.scale / deviation);
         let offsets = self.mean.iter().zip(&self.std).map(|(mean, deviation)| -mean / deviation);
         (factors.collect(), offsets.collect())

@@ -164,3 +164,57 @@ fn packing_joins_an_encoding_or_stands_alone() {
     assert!(names.contains(&"concatenated+gzip".to_owned()) && names.contains(&"resized".to_owned()));
     assert!(!names.contains(&"unprocessed+gzip".to_owned()), "files are left as they are");
 }
+
+#[test]
+fn a_device_takes_over_what_it_can_do() {
+    let pipeline = |steps: &str| {
+        let text = format!("name = \"some\"\n[source]\nfiles = \"*.png\"\n[[step]]\nop = \"decode\"\n{steps}");
+        Pipeline::from_toml("some", &text).unwrap()
+    };
+    let shared = |steps: &str, strategy: &str| {
+        let pipeline = pipeline(steps);
+        Strategy::parse(&pipeline, strategy).unwrap().on_device(&pipeline)
+    };
+    let op = |op: &str| format!("[[step]]\nop = \"{op}\"\n");
+    let crop = "[[step]]\nop = \"center_crop\"\nsize = [5, 4]\n";
+    let steps = format!("{}{crop}{}", op("normalize"), op("to_chw"));
+    let on_device = shared(&steps, "decoded+l3-dense-rows-16").unwrap();
+    assert!(on_device.steps.is_empty());
+    assert_eq!(on_device.output.field("image"), Some(&FieldType::Bytes));
+    let [decoding] = &on_device.decodings[..] else { panic!("{on_device:?}") };
+    let expected = ("image", 3, Some([5, 4]), "float32", true);
+    let found =
+        (&*decoding.field, decoding.channels, decoding.center_crop, decoding.dtype.name(), decoding.channels_first);
+    assert_eq!(found, expected);
+    assert_eq!(decoding.affine.as_ref().unwrap().0[0], 1.0 / 255.0 / 0.229);
+    // Of files, the decoder of the pipeline itself.
+    assert_eq!(shared(&op("to_chw"), "concatenated").unwrap().decodings.len(), 1);
+    for (steps, strategy, what) in [
+        (op("random_horizontal_flip"), "decoded+l3-fast", "step `random_horizontal_flip`"),
+        (
+            format!("{crop}{crop}").replacen("size", "name = \"first\"\nsize", 1),
+            "decoded+l3-fast",
+            "step `center_crop`",
+        ),
+        (op("to_chw"), "decoded+png", "decoding the images of strategy `decoded+png`"),
+        (op("to_chw"), "decoded+l3-classic", "decoding the images of strategy `decoded+l3-classic`"),
+        (op("to_chw"), "decoded", "decoding the images of strategy `decoded`"),
+    ] {
+        let error = shared(&steps, strategy).unwrap_err().to_string();
+        assert!(error.starts_with(&format!("{what} cannot be done on a GPU\nhint: ")), "{error}");
+    }
+}
+
+#[test]
+fn what_a_device_leaves_draws_as_before() {
+    let fields = "[[source.fields]]\nfield = \"sound\"\nfrom = \"wav\"\ntype = \"float32[?]\"\n";
+    let text = format!(
+        "name = \"shards\"\n[source]\nformat = \"tar\"\nfield = \"image\"\n[[source.fields]]\nfield = \"image\"\nfrom = \"png\"\n{fields}\n\
+         [[step]]\nop = \"decode\"\n[[step]]\nop = \"to_chw\"\n[[step]]\nop = \"random_gain\"\nfields = [\"sound\"]\n"
+    );
+    let pipeline = Pipeline::from_toml("shards", &text).unwrap();
+    let strategy = Strategy::parse(&pipeline, "decoded+l3-fast").unwrap();
+    let on_device = strategy.on_device(&pipeline).unwrap();
+    let [random] = &on_device.steps[..] else { panic!("{on_device:?}") };
+    assert_eq!((random.name.as_str(), on_device.first_step), ("random_gain", 2));
+}
