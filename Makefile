@@ -3,7 +3,7 @@
 # make help    the rest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test sanitize lint unit book package fuzz fuzz-corpus python-wheel python-dev python-test wheels test-torch bench bench-l3 bench-domains bench-presto bench-compression bench-liquid bench-dl2 bench-augmentations bench-truth bench-peers clean
+.PHONY: help setup build demo test sanitize lint unit book package fuzz fuzz-corpus python-wheel python-dev python-test wheels test-torch test-gpu bench bench-l3 bench-domains bench-presto bench-compression bench-liquid bench-dl2 bench-augmentations bench-truth bench-peers clean
 SHELL := bash
 
 # Of processor time, for each target. Where a longer run is wanted: make fuzz FUZZ_SECONDS=3600
@@ -66,6 +66,10 @@ python-test: python-dev ## Build the Python package, install it into .venv, and 
 
 test-torch: python-dev ## The Python package with PyTorch, by Debian's packages (150 MB)
 	tools/test-torch.sh
+
+test-gpu: python-dev ## The kernels of forebay.gpu, interpreted and compiled for GPUs, with Triton, which it installs (300 MB)
+	.venv/bin/python -m pip install --quiet --disable-pip-version-check 'triton>=3.2'
+	.venv/bin/python -m pytest python/tests/test_gpu.py
 
 fuzz: setup ## Fuzz every parser, sanitized, for FUZZ_SECONDS each; PNG beside libpng
 	.venv/bin/python tools/fuzz.py run --seconds $(FUZZ_SECONDS)

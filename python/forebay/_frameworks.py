@@ -11,7 +11,7 @@ import numpy
 from . import _native
 from ._errors import UsageError
 
-__all__ = ["as_numpy", "converter"]
+__all__ = ["as_numpy", "converter", "imported"]
 
 
 def converter(framework: str, pin_memory: bool = False) -> Callable[[dict[str, Any]], dict[str, Any]]:
@@ -31,13 +31,13 @@ def converter(framework: str, pin_memory: bool = False) -> Callable[[dict[str, A
 def as_numpy(array: _native.Array) -> numpy.ndarray[Any, Any]:
     """The same elements as a NumPy array. `bfloat16`, which NumPy lacks, is that of `ml_dtypes`."""
     if array.dtype == "bfloat16":
-        return numpy.asarray(array).view(_import("ml_dtypes", "ml_dtypes").bfloat16)
+        return numpy.asarray(array).view(imported("ml_dtypes", "ml_dtypes").bfloat16)
     return numpy.asarray(array)
 
 
 def _pinned(convert: Callable[[_native.Array], Any]) -> Callable[[_native.Array], Any]:
     """The same, in page-locked memory where PyTorch has a device that reads from there."""
-    torch = _import("torch", "torch")
+    torch = imported("torch", "torch")
     # Before PyTorch 2.6 there is CUDA alone.
     devices = getattr(torch, "accelerator", torch.cuda)
     if devices.is_available():
@@ -52,7 +52,7 @@ def _array(framework: str) -> Callable[[_native.Array], Any]:
     if framework == "numpy":
         return as_numpy
     if framework == "torch":
-        torch = _import("torch", "torch")
+        torch = imported("torch", "torch")
 
         def to_torch(array: _native.Array) -> Any:
             # Exact, writable and of the same memory; what PyTorch has no type for (uint16 before 2.3) it refuses itself.
@@ -62,8 +62,8 @@ def _array(framework: str) -> Callable[[_native.Array], Any]:
 
         return to_torch
     if framework == "jax":
-        jax = _import("jax", "jax")
-        jax_numpy = _import("jax.numpy", "jax")
+        jax = imported("jax", "jax")
+        jax_numpy = imported("jax.numpy", "jax")
         wide = jax.config.jax_enable_x64
 
         def to_jax(native: _native.Array) -> Any:
@@ -77,7 +77,8 @@ def _array(framework: str) -> Callable[[_native.Array], Any]:
     raise UsageError(f"no framework `{framework}`\nhint: one of numpy, torch, jax")
 
 
-def _import(module: str, package: str) -> Any:
+def imported(module: str, package: str) -> Any:
+    """A module that is not a dependency."""
     import importlib
 
     try:

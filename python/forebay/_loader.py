@@ -16,7 +16,7 @@ from . import _native
 from ._arguments import THREADS_MAX, byte_count, cache_policy, cores, flag, needs, number, whole
 from ._errors import UsageError
 from ._files import Data
-from ._frameworks import converter
+from ._frameworks import converter, imported
 from ._sampling import chosen, matching
 from ._source import Several, Source
 from ._stats import Cached, Skipped, Stats
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ._pipeline import Pipeline
     from ._planning import Plan, Profile
     from ._work import Dataset
+    from .gpu._loading import BatchDecoder
 
 __all__ = ["Loader"]
 
@@ -128,6 +129,9 @@ class Loader:
         The value to pad with (default 0).
     functions
         The Python functions of a data set's steps, by name (see `Pipeline.map`).
+    decode, device
+        Where images are decoded: `"cpu"`, or `"gpu"` (experimental): images that a data set keeps as L3 are sent to `device` (default `"cuda"`) as they are,
+        decoded there, and cropped and normalized if the pipeline says so. Requires `framework="torch"`, and `pip install forebay[gpu]`.
     scans
         How many of the 10 groups of scans to read of progressive records (a data set that was built as `concatenated+pcr`): fewer bytes, and
         images of a lower quality. By default all. `loader.scans = 5` changes it from the next iteration on; the order of samples stays.
@@ -179,6 +183,8 @@ class Loader:
         collate: Literal["list", "pad"] = "list",
         pad_value: float | None = None,
         functions: Mapping[str, Callable[..., Any]] | None = None,
+        decode: Literal["cpu", "gpu"] = "cpu",
+        device: str | None = None,
         scans: int | None = None,
         storage: str = "local",
         allow_outside: bool = False,
@@ -223,6 +229,15 @@ class Loader:
         self.collate = collate
         self.pad_value = 0.0 if pad_value is None else number("pad_value", pad_value)
         needs("pad_value", pad_value, collate == "pad", 'collate="pad"')
+        if decode not in ("cpu", "gpu"):
+            raise UsageError(f"`decode` is `{decode}`, but must be `cpu` or `gpu`")
+        self.decode = decode
+        self.device = "cuda" if device is None else device
+        needs("device", device, decode == "gpu", 'decode="gpu"')
+        if decode == "gpu":
+            needs("decode", decode, framework == "torch", 'framework="torch"')
+            needs("collate", None if collate == "list" else collate, False, 'decode="cpu"')
+            imported("triton", "forebay[gpu]")
         options: dict[str, Any] = {
             "classes": classes,
             "skip_errors": on_error == "skip",
@@ -239,6 +254,8 @@ class Loader:
         needs("table", table, where is not None, "where")
         self.subset = matching(where, table, chosen(subset, self._source), self._source)
         self._check_shapes()
+        if decode == "gpu":
+            self._source.opened().on_device()
         self._fixed = frozenset(name for name in self.__dict__ if not name.startswith("_"))
         self._made: _native.Loader | None = None
         self._process = 0
@@ -296,6 +313,7 @@ class Loader:
                     "profile": self._profile,
                     "memory_bytes": self.memory_bytes,
                     "pad_value": self.pad_value if self.collate == "pad" else None,
+                    "decode_on_device": self.decode == "gpu",
                 },
             )
             self._process = os.getpid()
@@ -517,6 +535,11 @@ class _Iteration(Iterator[dict[str, Any]]):
     def __init__(self, loader: Loader) -> None:
         self._loader = loader
         self._convert = converter(loader.framework, loader.pin_memory)
+        self._decode: BatchDecoder | None = None
+        if loader.decode == "gpu":
+            from .gpu._loading import BatchDecoder
+
+            self._decode = BatchDecoder(loader._source.opened(), loader.device, loader.on_error == "skip")
         self._documents = [name for name, kind in loader._source.opened().pipeline.output if kind == "json"]
         self._process = os.getpid()
         self._running: _native.Epoch | None = None
@@ -552,8 +575,14 @@ class _Iteration(Iterator[dict[str, Any]]):
                 batch = self._convert(batch)
                 for name in self._documents:
                     batch[name] = [json.loads(text) for text in batch[name]]
+                if self._decode is not None:
+                    batch, left_out = self._decode(batch)
+                    loader._skipped_before += len(left_out)
+                    loader._skipped_list = [*loader._skipped_list, *left_out]
                 # Last: a batch that Ctrl-C keeps from its reader was not seen.
                 loader._samples_seen, loader._batches_seen = samples_seen, batches_seen
+                if not batch["key"]:
+                    continue
                 return batch
             # Another thread may have ended it while this one waited.
             self._check_ended()

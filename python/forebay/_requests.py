@@ -43,6 +43,7 @@ class LoadRequest(TypedDict):
     profile: str | None
     memory_bytes: int | None
     pad_value: float | None
+    decode_on_device: bool
 
 
 class FilesRequest(TypedDict):

@@ -41,6 +41,7 @@ mod pipeline;
 mod planning;
 mod raised;
 mod source;
+mod strips;
 mod turns;
 mod work;
 
@@ -69,6 +70,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(decode::decode, module)?)?;
     module.add_function(wrap_pyfunction!(epoch::bound_by, module)?)?;
     module.add_function(wrap_pyfunction!(errors::exceptions, module)?)?;
+    module.add_function(wrap_pyfunction!(strips::l3_strips, module)?)?;
     module.add_function(wrap_pyfunction!(work::profile, module)?)?;
     module.add_function(wrap_pyfunction!(planning::summarize, module)?)?;
     module.add_function(wrap_pyfunction!(planning::notices, module)?)?;

@@ -25,6 +25,7 @@ pub(crate) struct Loader {
     inner: EngineLoader,
     functions: Functions,
     pad_value: Option<f64>,
+    decode_on_device: bool,
 }
 
 /// How to load.
@@ -59,6 +60,16 @@ pub(crate) struct LoadRequest {
     memory_bytes: Option<u64>,
     /// What tensors of different shapes are padded with; `None`: they stay a list.
     pad_value: Option<f64>,
+    /// Whether images that are kept as L3 are left as they are, for a device to decode.
+    decode_on_device: bool,
+}
+
+impl Loader {
+    /// A loader of other samples.
+    fn like_this(&self, inner: EngineLoader) -> Self {
+        let Self { functions, pad_value, decode_on_device, .. } = self;
+        Self { inner, functions: functions.clone(), pad_value: *pad_value, decode_on_device: *decode_on_device }
+    }
 }
 
 #[pymethods]
@@ -102,7 +113,8 @@ impl Loader {
         };
         let inner = EngineLoader::new(Arc::clone(&source.inner), options);
         let inner = inner.map_err(|error| errors::engine(py, &error, None))?;
-        Ok(Self { inner, functions: source.functions.clone(), pad_value: request.pad_value })
+        let (pad_value, decode_on_device) = (request.pad_value, request.decode_on_device);
+        Ok(Self { inner, functions: source.functions.clone(), pad_value, decode_on_device })
     }
 
     /// The state at the beginning of an epoch, as JSON.
@@ -148,14 +160,14 @@ impl Loader {
     fn in_memory(&self, py: Python<'_>) -> PyResult<Self> {
         let made = py.detach(|| forebay_engine::diagnose::in_memory(self.inner.source(), self.inner.options()));
         let inner = made.map_err(|error| errors::engine(py, &error, None))?;
-        Ok(Self { inner, functions: self.functions.clone(), pad_value: self.pad_value })
+        Ok(self.like_this(inner))
     }
 
     /// A loader like this whose epochs are long: its samples, again and again.
     fn repeated(&self, py: Python<'_>) -> PyResult<Self> {
         let made = py.detach(|| forebay_engine::diagnose::repeated(self.inner.source(), self.inner.options()));
         let inner = made.map_err(|error| errors::engine(py, &error, None))?;
-        Ok(Self { inner, functions: self.functions.clone(), pad_value: self.pad_value })
+        Ok(self.like_this(inner))
     }
 
     /// What readers reach alone in about `seconds`: a rate as JSON.
@@ -184,7 +196,11 @@ impl Loader {
         let work = Work::new();
         let start = || {
             let source = self.inner.source();
-            let online = Online::of(&**source, |pipeline| self.functions.bind(pipeline, &work));
+            let bind = |pipeline: &_| self.functions.bind(pipeline, &work);
+            let online = match self.decode_on_device {
+                true => Online::on_device(&**source, bind)?.0,
+                false => Online::of(&**source, bind),
+            };
             self.inner.start_with(online, &state)
         };
         py.detach(start)

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use forebay_engine::analyze::open_data;
 use forebay_engine::data::{LabelValue, ListingOptions, MixManifest, matching};
-use forebay_engine::load::CachePolicy;
+use forebay_engine::load::{CachePolicy, Online};
 use forebay_engine::source::{Files, Interleaved, Mixed, Shards, Source as EngineSource};
 use forebay_engine::{Error, Result, StorageChoice};
+use forebay_pipeline::DeviceDecoding;
 use forebay_storage::{CachedStorage, Folder, Storage};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -29,6 +30,9 @@ pub(crate) struct Source {
     /// How many samples each of several data sets has.
     pub(crate) counts: Option<Vec<u64>>,
 }
+
+/// What a device makes of a field.
+type OnDevice = (String, usize, bool, Option<(usize, usize)>, Option<(Vec<f32>, Vec<f32>)>, &'static str, bool);
 
 /// A label as Python has it.
 #[derive(IntoPyObject)]
@@ -130,6 +134,18 @@ impl Source {
         let functions = Functions::joined(sources.iter().map(|source| &source.get().functions));
         let counts = Some(interleaved.counts());
         Ok(Self { inner: Arc::new(interleaved), functions, manifest: None, counts })
+    }
+
+    /// What a device makes of the fields that it decodes: each with its name, its channels, whether 16 bits stay, height and width of what is cut
+    /// out of the middle, factors and offsets, element type, and whether channels come first.
+    fn on_device(&self, py: Python<'_>) -> PyResult<Vec<OnDevice>> {
+        let shared = Online::on_device(&*self.inner, Clone::clone);
+        let (_, decodings) = shared.map_err(|error| errors::engine(py, &error, None))?;
+        let decoding = |decoding: DeviceDecoding| {
+            let DeviceDecoding { field, channels, keep_depth, center_crop, affine, dtype, channels_first } = decoding;
+            (field, channels, keep_depth, center_crop.map(Into::into), affine, dtype.name(), channels_first)
+        };
+        Ok(decodings.into_iter().map(decoding).collect())
     }
 
     /// The key and the label of each sample, in order: as they are listed, or read from their records.
