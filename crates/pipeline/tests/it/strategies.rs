@@ -192,7 +192,7 @@ fn a_device_takes_over_what_it_can_do() {
     for (steps, strategy, what) in [
         (op("random_horizontal_flip"), "decoded+l3-fast", "step `random_horizontal_flip`"),
         (
-            format!("{crop}{crop}").replacen("size", "name = \"first\"\nsize", 1),
+            format!("{crop}{crop}").replacen("size", "name = \"first\"\nstage = \"first\"\nsize", 1),
             "decoded+l3-fast",
             "step `center_crop`",
         ),
