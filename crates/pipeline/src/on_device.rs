@@ -56,18 +56,14 @@ impl Strategy {
         let mut stay = Vec::new();
         for (index, step) in online.into_iter().enumerate() {
             let of_device = decodings.iter_mut().find(|decoding| step.fields.contains(&decoding.field));
-            let taken = match of_device {
-                Some(decoding) => step.fields.len() == 1 && decoding.absorb(&step),
-                None => match decoding_of(&step) {
-                    Some(decoding) => {
-                        decodings.push(decoding);
-                        true
-                    }
-                    None => {
-                        stay.push((index, step));
-                        continue;
-                    }
-                },
+            let taken = if let Some(decoding) = of_device {
+                step.fields.len() == 1 && decoding.absorb(&step)
+            } else if let Some(decoding) = decoding_of(&step) {
+                decodings.push(decoding);
+                true
+            } else {
+                stay.push((index, step));
+                continue;
             };
             if !taken {
                 return Err(Error::NotOnDevice { what: format!("step `{}`", step.name) });

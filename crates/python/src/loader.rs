@@ -197,10 +197,8 @@ impl Loader {
         let start = || {
             let source = self.inner.source();
             let bind = |pipeline: &_| self.functions.bind(pipeline, &work);
-            let online = match self.decode_on_device {
-                true => Online::on_device(&**source, bind)?.0,
-                false => Online::of(&**source, bind),
-            };
+            let online =
+                if self.decode_on_device { Online::on_device(&**source, bind)?.0 } else { Online::of(&**source, bind) };
             self.inner.start_with(online, &state)
         };
         py.detach(start)

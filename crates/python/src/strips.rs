@@ -14,11 +14,11 @@ use crate::errors;
 /// strips, and under `images` height, width, channels and bits of each, or the exception that says what is wrong with it.
 #[pyfunction]
 #[pyo3(signature = (images, regions = None))]
-pub(crate) fn l3_strips<'py>(
-    py: Python<'py>,
+pub(crate) fn l3_strips(
+    py: Python<'_>,
     images: Vec<PyBackedBytes>,
     regions: Option<Vec<(usize, usize, usize, usize)>>,
-) -> PyResult<Bound<'py, PyDict>> {
+) -> PyResult<Bound<'_, PyDict>> {
     if regions.as_ref().is_some_and(|regions| regions.len() != images.len()) {
         return Err(errors::usage(py, "there must be one region for each image"));
     }

@@ -65,7 +65,6 @@ pub(crate) fn encodings() -> Vec<Encoding> {
 }
 
 /// Whether files of this encoding can say how they must be turned.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "it filters iterators")]
 pub(crate) fn has_orientation(encoding: &Encoding) -> bool {
     matches!(encoding.format(), Format::Jpeg | Format::Png | Format::WebP)
 }

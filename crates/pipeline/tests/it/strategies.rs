@@ -186,7 +186,8 @@ fn a_device_takes_over_what_it_can_do() {
     let found =
         (&*decoding.field, decoding.channels, decoding.center_crop, decoding.dtype.name(), decoding.channels_first);
     assert_eq!(found, expected);
-    assert_eq!(decoding.affine.as_ref().unwrap().0[0], 1.0 / 255.0 / 0.229);
+    let (factors, _) = decoding.affine.as_ref().unwrap();
+    assert!((factors[0] - 1.0 / 255.0 / 0.229).abs() < 1e-6);
     // Of files, the decoder of the pipeline itself.
     assert_eq!(shared(&op("to_chw"), "concatenated").unwrap().decodings.len(), 1);
     for (steps, strategy, what) in [
