@@ -15,7 +15,7 @@ fuzz_target!(|bytes: &[u8]| {
     for verify in [true, false] {
         let mut first = None;
         for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
-            let mut decoder = Decoder::new(DecodeOptions { verify, pixels_max: 1 << 18, level });
+            let mut decoder = Decoder::new(DecodeOptions { verify, pixels_max: 1 << 18, level, ..DecodeOptions::default() });
             // Which damage of several is found first differs, and with it the message.
             let image = decoder.decode(bytes).map_err(|error| error.class());
             if let Ok(image) = &image {

@@ -22,12 +22,15 @@ pub struct DecodeOptions {
     pub pixels_max: u64,
     /// The instructions to use. The pixels are the same with all.
     pub level: Level,
+    /// Whether pixels are written past the processor's cache. Faster where the output is larger than the cache, or one of many that
+    /// together are, and is not read soon; slower where it is.
+    pub streaming: bool,
 }
 
 impl Default for DecodeOptions {
-    /// Checksums verified, at most 2^28 pixels, this machine's fastest instructions.
+    /// Checksums verified, at most 2^28 pixels, this machine's fastest instructions, through the cache.
     fn default() -> Self {
-        Self { verify: true, pixels_max: 1 << 28, level: Level::detect() }
+        Self { verify: true, pixels_max: 1 << 28, level: Level::detect(), streaming: false }
     }
 }
 
@@ -226,6 +229,7 @@ impl<'a> Strips<'a> {
             columns,
             released,
             level: self.level,
+            streaming: self.options.streaming,
         }
     }
 

@@ -8,7 +8,7 @@ use crate::{
     fast,
     header::{Header, Mode, Predictor},
     image::Depth,
-    kernel::{Proven, predict},
+    kernel::{Proven, predict, stream::Stream},
     model::Model,
     phases::{ORDER, counts},
     scratch::{Deep, Scratch},
@@ -32,6 +32,8 @@ pub(crate) struct Job<'a> {
     /// The parts of the released layout, if it is that.
     pub(crate) released: Option<classic::Released>,
     pub(crate) level: Proven,
+    /// Whether pixels are written past the cache.
+    pub(crate) streaming: bool,
 }
 
 impl Job<'_> {
@@ -83,7 +85,8 @@ fn rows<S: Deep>(
     stride_bytes: usize,
 ) -> Result<()> {
     scratch.resize::<S>(job.header.shape)?;
-    if job.columns.len() < job.width() {
+    let stream = job.streaming.then(|| Stream::new(job.level));
+    if job.columns.len() < job.width() || stream.is_some() {
         resize(&mut scratch.row, job.header.shape.row_bytes())?;
     }
     let (width, channels) = (job.width(), job.channels());
@@ -93,7 +96,7 @@ fn rows<S: Deep>(
         let part = predict::Part { phases: &ORDER, start: 0, counts: &counts, channels, predictor, first: y == 0 };
         source.row::<S>(job, scratch, part)?;
         if let Some(target) = job.target(y, out, stride_bytes) {
-            finish::<S>(job, scratch, target);
+            finish::<S>(job, scratch, target, stream.as_ref());
         }
         S::rows(scratch).advance();
     }
@@ -101,15 +104,19 @@ fn rows<S: Deep>(
 }
 
 /// Writes the current row, or its wanted columns, as pixels.
-fn finish<S: Deep>(job: &Job<'_>, scratch: &mut Scratch, target: &mut [u8]) {
+fn finish<S: Deep>(job: &Job<'_>, scratch: &mut Scratch, target: &mut [u8], stream: Option<&Stream>) {
     let (width, channels, transform) = (job.width(), job.channels(), job.header.color);
-    if job.columns.len() == width {
+    if job.columns.len() == width && stream.is_none() {
         S::finish(job.level, transform, S::rows(scratch), channels, width, target);
     } else {
         let mut row = std::mem::take(&mut scratch.row);
         S::finish(job.level, transform, S::rows(scratch), channels, width, &mut row);
         let start = job.columns.start * job.header.shape.pixel_bytes();
-        target.copy_from_slice(&row[start..start + target.len()]);
+        let wanted = &row[start..start + target.len()];
+        match stream {
+            Some(stream) => stream.copy(wanted, target),
+            None => target.copy_from_slice(wanted),
+        }
         scratch.row = row;
     }
 }

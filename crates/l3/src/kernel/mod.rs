@@ -6,6 +6,7 @@ pub(crate) mod pack;
 pub(crate) mod predict;
 pub(crate) mod rans;
 pub(crate) mod start;
+pub(crate) mod stream;
 
 use crate::error::{Error, Result};
 

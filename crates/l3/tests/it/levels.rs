@@ -59,8 +59,11 @@ fn all_levels_agree_on_every_width() {
                 let reference = encode(&pixels, &EncodeOptions { level: Level::Scalar, ..options }).unwrap();
                 for &level in &available {
                     assert!(encode(&pixels, &EncodeOptions { level, ..options }).unwrap() == reference, "{level:?}");
-                    let mut decoder = Decoder::new(DecodeOptions { level, ..DecodeOptions::default() });
-                    assert!(decoder.decode(&reference).unwrap().data == data, "{shape:?} {mode:?} {kind:?} {level:?}");
+                    for streaming in [false, true] {
+                        let mut decoder = Decoder::new(DecodeOptions { level, streaming, ..DecodeOptions::default() });
+                        let decoded = decoder.decode(&reference).unwrap();
+                        assert!(decoded.data == data, "{shape:?} {mode:?} {kind:?} {level:?} {streaming}");
+                    }
                 }
             }
         }
