@@ -57,7 +57,16 @@ impl Location {
 /// The checksum of `bytes` as TensorFlow stores it: CRC-32C, rotated and offset, so that the checksum of data that contains
 /// its own checksum is not degenerate.
 pub fn masked_crc32c(bytes: &[u8]) -> u32 {
-    mask(crc32c::crc32c(bytes))
+    mask(checksum(bytes))
+}
+
+/// From so many bytes on wide multiplication is worth its beginning.
+const LONG_BYTES_MIN: usize = 4096;
+
+/// CRC-32C. The processor's instruction takes eight bytes at a time; carry-less multiplication of whole vectors is several times as fast,
+/// which shows where records are large and decoded fast.
+fn checksum(bytes: &[u8]) -> u32 {
+    if bytes.len() < LONG_BYTES_MIN { crc32c::crc32c(bytes) } else { crc_fast::crc32_iscsi(bytes) }
 }
 
 /// The constant and the rotation are part of the format.
@@ -92,4 +101,21 @@ pub(crate) fn check_payload(payload: &[u8], footer: [u8; FOOTER_BYTES]) -> Resul
     let expected = u32::from_le_bytes(footer);
     let found = masked_crc32c(payload);
     if expected == found { Ok(()) } else { Err(FormatFault::PayloadChecksum { expected, found }) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LONG_BYTES_MIN, checksum};
+
+    #[test]
+    fn both_ways_give_the_same_checksum() {
+        let bytes: Vec<u8> = (0..3 * LONG_BYTES_MIN).map(|index| (index * 7919 >> 3) as u8).collect();
+        assert_eq!(checksum(b"123456789"), 0xE306_9283, "the check value of CRC-32C");
+        for length in [LONG_BYTES_MIN - 1, LONG_BYTES_MIN, LONG_BYTES_MIN + 1, LONG_BYTES_MIN + 63, bytes.len() - 7] {
+            for start in [0, 1, 7] {
+                let part = &bytes[start..(start + length).min(bytes.len())];
+                assert_eq!(checksum(part), crc32c::crc32c(part), "{length} bytes from {start}");
+            }
+        }
+    }
 }
