@@ -28,9 +28,11 @@ pub fn grow<T: Zeroable + Clone>(buffer: &mut Vec<T>, count: usize) -> Result<()
     }
     if buffer.capacity() < count {
         *buffer = Vec::new();
-        buffer.try_reserve_exact(count).map_err(|_| refused::<T>(count))?;
+        // The system's new pages are zero already: they are not written, and not even there, before they are used.
+        *buffer = bytemuck::try_zeroed_slice_box(count).map_err(|()| refused::<T>(count))?.into_vec();
+    } else {
+        buffer.resize(count, T::zeroed());
     }
-    buffer.resize(count, T::zeroed());
     Ok(())
 }
 
