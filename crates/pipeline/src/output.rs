@@ -10,6 +10,9 @@ use crate::scope::Scratch;
 /// The most bytes that a value may have on its way: a step that makes more of a sample is a mistake.
 const VALUE_BYTES_MAX: usize = 1 << 32;
 
+/// From so many bytes on a value in a batch leaves nothing of what the processor's own cache held before it.
+const STREAMED_BYTES_MIN: usize = 2 << 20;
+
 /// A reusable buffer, aligned for every element type.
 #[derive(Default)]
 pub(crate) struct Buffer {
@@ -176,6 +179,12 @@ impl<'a> Output<'a> {
         work: impl FnOnce(memory::Room<'_>) -> Result<T, forebay_codec::Error>,
     ) -> Result<T, StepError> {
         within(&mut |bytes| self.working(bytes), work)
+    }
+
+    /// Whether a tensor of so many bytes is best written past the processor's cache: it is large, and goes to its batch, where
+    /// nobody reads it soon.
+    pub(crate) fn is_streamed(&self, bytes: usize) -> bool {
+        bytes >= STREAMED_BYTES_MIN && self.is_final && self.sink.has_slots()
     }
 
     /// The value is a tensor of this spec: memory for it, which the step must fill. Called once.

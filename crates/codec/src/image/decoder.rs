@@ -92,7 +92,7 @@ impl Decoder {
     }
 
     fn run(&mut self, plan: &DecodePlan<'_>, output_spec: TensorSpec, output: &mut [u8]) -> Result<Decoded> {
-        let DecodePlan { picture: Picture { bytes, parsed }, options, layout, saves_memory } = plan;
+        let DecodePlan { picture: Picture { bytes, parsed }, options, layout, saves_memory, streaming } = plan;
         let spec = layout.spec();
         if spec != output_spec || output.len() != spec.bytes() {
             let found = format!("{output_spec} in {} bytes", output.len());
@@ -109,7 +109,7 @@ impl Decoder {
             Parsed::Bmp(bitmap) => bmp::decode(bitmap, &mut task)?,
             Parsed::Pnm(netpbm) => pnm::decode(netpbm, &mut task)?,
             Parsed::Qoi(header) => qoi::decode(header, &mut task)?,
-            Parsed::L3(file) => l3::decode(&mut self.l3, file, &mut task)?,
+            Parsed::L3(file) => l3::decode(self.l3.decoder(*streaming), file, &mut task)?,
         };
         Ok(Decoded { partial })
     }

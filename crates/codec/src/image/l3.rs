@@ -28,17 +28,21 @@ pub(crate) struct File {
     own: forebay_l3::Header,
 }
 
-/// The library's decoder, which keeps its working memory. The limits are ours, and checked before it is called.
-pub(crate) struct Unpacker(forebay_l3::Decoder);
+/// The library's decoders, which keep their working memory: through the cache, and past it. The limits are ours, and checked before
+/// one is called.
+pub(crate) struct Unpacker([forebay_l3::Decoder; 2]);
 
 impl Default for Unpacker {
     fn default() -> Self {
-        Self(forebay_l3::Decoder::new(settings()))
+        let settings = |streaming| Settings { pixels_max: u64::MAX, streaming, ..Settings::default() };
+        Self([false, true].map(|streaming| forebay_l3::Decoder::new(settings(streaming))))
     }
 }
 
-fn settings() -> Settings {
-    Settings { pixels_max: u64::MAX, ..Settings::default() }
+impl Unpacker {
+    pub(crate) fn decoder(&mut self, streaming: bool) -> &mut forebay_l3::Decoder {
+        &mut self.0[usize::from(streaming)]
+    }
 }
 
 /// What the library says of a file, in our words.
@@ -127,7 +131,7 @@ pub(crate) fn working_bytes(file: &File, layout: &Layout) -> usize {
 }
 
 /// Decodes the strips that the window touches. Nothing is accepted in part.
-pub(crate) fn decode(unpacker: &mut Unpacker, file: &File, task: &mut Task<'_>) -> Result<bool> {
+pub(crate) fn decode(decoder: &mut forebay_l3::Decoder, file: &File, task: &mut Task<'_>) -> Result<bool> {
     let (layout, header) = (task.layout, &file.header);
     let (window, divisor) = (layout.window, layout.divisor);
     let samples = file.samples();
@@ -140,7 +144,7 @@ pub(crate) fn decode(unpacker: &mut Unpacker, file: &File, task: &mut Task<'_>) 
     let row_bytes = width * pixel_bytes;
     if same && divisor == 1 {
         layout::require_bytes(layout, file.working_bytes(), task.options)?;
-        unpacker.0.decode_region_into(task.bytes, region, task.output, row_bytes).map_err(explain)?;
+        decoder.decode_region_into(task.bytes, region, task.output, row_bytes).map_err(explain)?;
         if cfg!(target_endian = "big") && samples == Samples::SixteenLittleEndian {
             task.output.as_chunks_mut::<2>().0.iter_mut().for_each(|pair| pair.reverse());
         }
@@ -149,7 +153,7 @@ pub(crate) fn decode(unpacker: &mut Unpacker, file: &File, task: &mut Task<'_>) 
     let scratch_bytes = row_bytes.saturating_mul(height);
     layout::require_bytes(layout, scratch_bytes.saturating_add(file.working_bytes()), task.options)?;
     let scratch = scratch_slice(task.scratch, scratch_bytes)?;
-    unpacker.0.decode_region_into(task.bytes, region, scratch, row_bytes).map_err(explain)?;
+    decoder.decode_region_into(task.bytes, region, scratch, row_bytes).map_err(explain)?;
     let source = SourceRows { x, height: header.height, channels: header.channels, samples, divisor };
     let mut rows = sink::open(layout, source, task.output);
     for (number, row) in scratch.chunks_exact(row_bytes).enumerate() {

@@ -31,7 +31,7 @@ impl<'a> Picture<'a> {
     pub fn plan(&self, options: &DecodeOptions) -> Result<DecodePlan<'_>> {
         let layout = Layout::new(self.header(), options)?;
         layout::require_bytes(&layout, 0, options)?;
-        Ok(DecodePlan { picture: self, options: options.clone(), layout, saves_memory: false })
+        Ok(DecodePlan { picture: self, options: options.clone(), layout, saves_memory: false, streaming: false })
     }
 }
 
@@ -48,6 +48,7 @@ pub struct DecodePlan<'p> {
     pub(crate) options: DecodeOptions,
     pub(crate) layout: Layout,
     pub(crate) saves_memory: bool,
+    pub(crate) streaming: bool,
 }
 
 impl DecodePlan<'_> {
@@ -60,6 +61,12 @@ impl DecodePlan<'_> {
     #[must_use]
     pub fn saving_memory(self) -> Self {
         Self { saves_memory: true, ..self }
+    }
+
+    /// The same past the processor's cache, for a large output that nobody reads soon. A hint: L3 heeds it.
+    #[must_use]
+    pub fn streaming(self) -> Self {
+        Self { streaming: true, ..self }
     }
 
     /// How many bytes of memory it will take beside its input and its output, where the picture decides it: never less than

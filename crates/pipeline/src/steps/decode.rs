@@ -119,6 +119,7 @@ impl Transform for Decode {
         // The output may be made beside the place that it goes to.
         let ample = output.working_or_least(plan.working_bytes(), plan.least_working_bytes(), 2 * spec.bytes())?;
         let plan = if ample { plan } else { plan.saving_memory() };
+        let plan = if output.is_streamed(spec.bytes()) { plan.streaming() } else { plan };
         if spec.dtype == DType::U16 || !self.keep_depth {
             decoder.decode_into(&plan, output.tensor(spec)?)?;
             return Ok(());
