@@ -11,7 +11,7 @@
 //!   batch    3/12  what is in the batch that the consumer waits for
 //!   sample   3/12  what the oldest sample that is not done takes while it is worked on
 //!   ahead    4/12  all other samples at work, and the batches after the first
-//!   pool     1/12  buffers that wait to be used again
+//!   pool     1/12  buffers that wait to be used again; as long as an epoch runs, also what `batch` and `ahead` do not take
 //!   workers  1/12  what each worker may take without asking, and as much that it keeps from sample to sample
 //! ```
 //!

@@ -1,13 +1,13 @@
-//! Batches and their buffers.
+//! Batches: some samples, field by field.
 
 use std::sync::Arc;
 
-use crate::sync::Mutex;
 use bytes::{Bytes, BytesMut};
-use forebay_codec::{Tensor, TensorSpec, memory};
+use forebay_codec::{Tensor, TensorSpec};
 use forebay_pipeline::{FieldType, Sample, Schema, Value};
 
 use super::pad;
+use super::pool::Pool;
 use crate::error::Result;
 
 /// Some samples, field by field.
@@ -158,91 +158,5 @@ impl Column {
             // The schema check and the decoder of stored samples have made sure of the kinds.
             _ => unreachable!("a value is of its field's type"),
         }
-    }
-}
-
-/// Buffers that are used again and again.
-pub(crate) struct Pool {
-    free: Mutex<Vec<BytesMut>>,
-    /// The most bytes that they may have together.
-    bytes_max: usize,
-    /// The most bytes that a padded batch may have.
-    pub(super) padded_bytes_max: usize,
-}
-
-/// What numeric libraries like their arrays aligned to.
-const ALIGN_BYTES: usize = 64;
-
-/// The most buffers that are kept.
-const POOL_BUFFERS_MAX: usize = 1024;
-
-/// The most bytes that they may have together, however large the memory budget is.
-const POOL_BYTES_MAX: usize = 1 << 30;
-
-impl Pool {
-    /// A pool of up to `bytes_max`.
-    pub(super) fn new(bytes_max: usize, padded_bytes_max: usize) -> Self {
-        Self { free: Mutex::new(Vec::new()), bytes_max: bytes_max.min(POOL_BYTES_MAX), padded_bytes_max }
-    }
-
-    /// A buffer of so many bytes, aligned; what it holds is unspecified.
-    pub(super) fn take(&self, bytes: usize) -> Result<BytesMut, forebay_codec::Error> {
-        let mut free = self.free.lock();
-        let fitting =
-            free.iter().position(|buffer| buffer.capacity() >= bytes && buffer.capacity() <= 2 * bytes.max(1));
-        if let Some(index) = fitting {
-            let mut buffer = free.swap_remove(index);
-            drop(free);
-            buffer.resize(bytes, 0);
-            return Ok(buffer);
-        }
-        drop(free);
-        let zeroed = Bytes::from(memory::zeroed::<u8>(bytes + ALIGN_BYTES)?);
-        let mut buffer = zeroed.try_into_mut().unwrap_or_else(|shared| BytesMut::from(&shared[..]));
-        let skip = buffer.as_ptr().align_offset(ALIGN_BYTES).min(ALIGN_BYTES);
-        drop(buffer.split_to(skip));
-        buffer.truncate(bytes);
-        Ok(buffer)
-    }
-
-    fn give(&self, buffer: BytesMut) {
-        let mut free = self.free.lock();
-        let bytes: usize = free.iter().map(BytesMut::capacity).sum();
-        if free.len() < POOL_BUFFERS_MAX && bytes + buffer.capacity() <= self.bytes_max {
-            free.push(buffer);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn buffers_are_aligned_and_come_back() {
-        crate::sync::modeled(|| {
-            let pool = Pool::new(2000, 0);
-            let buffer = pool.take(1000).unwrap();
-            let address = buffer.as_ptr();
-            assert_eq!(address.align_offset(ALIGN_BYTES), 0);
-            pool.give(buffer);
-            assert_eq!(pool.take(1000).unwrap().as_ptr(), address);
-            pool.give(pool.take(3000).unwrap());
-            assert!(pool.free.lock().is_empty(), "more than it may keep");
-        });
-    }
-
-    #[test]
-    fn pieces_join_without_a_copy() {
-        crate::sync::modeled(|| {
-            let pool = Pool::new(100, 0);
-            let mut rest = pool.take(30).unwrap();
-            let address = rest.as_ptr();
-            let mut first = rest.split_to(10);
-            let second = rest.split_to(10);
-            first.unsplit(second);
-            first.unsplit(rest);
-            assert_eq!((first.len(), first.as_ptr()), (30, address));
-        });
     }
 }

@@ -20,10 +20,11 @@ use forebay_pipeline::{FieldType, Sample, Schema, StepError};
 
 use super::Next;
 use super::activity::Activity;
-use super::batch::{Batch, Column, Pool};
+use super::batch::{Batch, Column};
 use super::batch_steps::BatchSteps;
 use super::collator::Collator;
 use super::ids::Turn;
+use super::pool::{Idle, Pool};
 use crate::error::{Error, Result};
 use crate::memory::{Charge, Shares};
 
@@ -124,11 +125,14 @@ impl Batcher {
         schema: Schema,
         shape: Shape,
         shares: Shares,
+        idle: Idle,
         activity: Arc<Activity>,
         steps: BatchSteps,
     ) -> Self {
         let fixed = |(index, (_, kind)): (usize, &(String, FieldType))| kind.fixed_spec().map(|spec| (index, spec));
         let dense = (!shape.expands).then(|| schema.fields.iter().enumerate().filter_map(fixed).collect());
+        let Shares { pool_bytes, batch_bytes, ahead_bytes, .. } = shares;
+        let batches_bytes = (batch_bytes + ahead_bytes) as usize;
         Self {
             schema,
             shape,
@@ -136,7 +140,7 @@ impl Batcher {
             state: Mutex::new(State::default()),
             space: Condvar::new(),
             finished: Condvar::new(),
-            pool: Arc::new(Pool::new(shares.pool_bytes as usize, shares.batch_bytes as usize)),
+            pool: Arc::new(Pool::new(idle, pool_bytes as usize, batches_bytes, batch_bytes as usize)),
             shares,
             activity,
             steps,
@@ -216,10 +220,13 @@ impl Batcher {
             if self.is_awaited(state, turn) {
                 let taken = state.take(Charge { front: more, ahead: 0 });
                 debug_assert!(state.charged.front <= self.shares.batch_bytes + self.shares.sample_bytes);
+                self.pool.settle(state.charged.bytes());
                 return Ok(taken);
             }
             if state.charged.ahead + more <= self.shares.ahead_bytes {
-                return Ok(state.take(Charge { front: 0, ahead: more }));
+                let taken = state.take(Charge { front: 0, ahead: more });
+                self.pool.settle(state.charged.bytes());
+                return Ok(taken);
             }
             self.wait_for_space(state);
         }
@@ -298,7 +305,9 @@ impl Batcher {
         let charge = if is_awaited { Charge { front: bytes, ahead: 0 } } else { Charge { front: 0, ahead: bytes } };
         match self.open(number, charge) {
             Ok(open) => {
+                // Only now: what it needs would be the first to go.
                 state.take(charge);
+                self.pool.settle(state.charged.bytes());
                 state.open.insert(number, open);
                 true
             }
@@ -474,6 +483,7 @@ impl Batcher {
         let in_hand = std::mem::take(&mut state.in_hand);
         if in_hand.bytes() > 0 {
             state.give(in_hand);
+            self.pool.hand_over(state.charged.bytes(), 0);
             self.notify_space(&state);
         }
         loop {
@@ -487,6 +497,7 @@ impl Batcher {
             if let Some((batch, charge)) = state.finished.remove(&number) {
                 state.deliver += 1;
                 state.in_hand = charge;
+                self.pool.hand_over(state.charged.bytes(), charge.bytes());
                 self.notify_space(&state);
                 drop(state);
                 return Next::Batch(Ok(batch));
@@ -527,6 +538,12 @@ impl Batcher {
         self.state.lock().stopped = true;
         self.space.notify_all();
         self.finished.notify_all();
+    }
+}
+
+impl Drop for Batcher {
+    fn drop(&mut self) {
+        self.pool.end();
     }
 }
 

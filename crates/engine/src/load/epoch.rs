@@ -85,6 +85,10 @@ const SKIPPED_LISTED_MAX: usize = 1000;
 /// Read ahead from where a read waits long: what 10 Gb/s bring in 200 ms.
 const REMOTE_READ_AHEAD_BYTES: u64 = 256 << 20;
 
+/// Read ahead from files of this machine, until a worker waits: what a processor has of its own cache, a few times. Next to nothing
+/// where interleavings are tried out, so that it matters there.
+const FIRST_READ_AHEAD_BYTES: u64 = if cfg!(test) { 1 } else { 8 << 20 };
+
 /// A worker takes so many samples at a time, so that its locks cost little beside the work.
 const TAKE_SAMPLES: usize = 4;
 
@@ -132,14 +136,18 @@ impl Epoch {
         let activity = Arc::new(Activity::new());
         let shape = shape(&options, &online, deal.samples());
         let batch_steps = BatchSteps::of(&online, rng_key);
-        let batcher = Batcher::new(online.output.clone(), shape, budget, Arc::clone(&activity), batch_steps);
+        let batcher =
+            Batcher::new(online.output.clone(), shape, budget, loader.idle(), Arc::clone(&activity), batch_steps);
         batcher.check()?;
         // Both have space for the largest block that is read at all, and for a window of each stream.
         let readers = options.threads.max(source.reads_at_once());
         let hides_latency = if readers > options.threads { REMOTE_READ_AHEAD_BYTES } else { 0 };
         let staged_bytes = sampler.read_ahead_bytes().max(hides_latency).min(budget.staged_bytes);
+        // Of a window that is shuffled all must be there.
+        let is_close = window_bytes == 0 && hides_latency == 0;
+        let first_bytes = if is_close { FIRST_READ_AHEAD_BYTES } else { staged_bytes };
         let shared = Arc::new(Shared {
-            prefetch: PrefetchBuffer::new(deal.samples(), staged_bytes, Arc::clone(&activity)),
+            prefetch: PrefetchBuffer::new(deal.samples(), staged_bytes, first_bytes, Arc::clone(&activity)),
             batcher,
             activity,
             shares: budget,

@@ -13,6 +13,7 @@ use super::ids::Position;
 use super::liquid::Formats;
 use super::order::{Ordering, STREAMS, Shuffle};
 use super::policy::{self, CachePolicy};
+use super::pool::Idle;
 use super::sampler::{Fixed, Sampler, Samples};
 use super::sampling::Sampling;
 use super::state::State;
@@ -132,6 +133,8 @@ pub struct Loader {
     identity: OnceLock<String>,
     cache: Option<Arc<Cache>>,
     contents: Option<Arc<Contents>>,
+    /// Buffers of batches that nobody uses now.
+    idle: Idle,
     /// Why the cache is what it is, where that was left to the loader.
     reason: Option<String>,
 }
@@ -149,6 +152,7 @@ impl Loader {
             identity: OnceLock::new(),
             cache: None,
             contents: None,
+            idle: Idle::default(),
             reason: None,
         };
         if let CachePolicy::Auto { bytes } = loader.options.cache {
@@ -332,6 +336,10 @@ impl Loader {
 
     pub(super) fn cache_shared(&self) -> Option<Arc<Cache>> {
         self.cache.clone()
+    }
+
+    pub(super) fn idle(&self) -> Idle {
+        self.idle.clone()
     }
 
     pub(super) fn contents_shared(&self) -> Option<Arc<Contents>> {

@@ -27,6 +27,7 @@ mod model;
 mod order;
 mod pad;
 mod policy;
+mod pool;
 mod prefetch;
 mod sampler;
 mod sampling;

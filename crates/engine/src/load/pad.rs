@@ -3,8 +3,9 @@
 use bytes::BytesMut;
 use forebay_codec::{DType, Shape, Tensor, TensorSpec};
 
-use super::batch::{Column, Pool};
+use super::batch::Column;
 use super::batcher::out_of_memory;
+use super::pool::Pool;
 use crate::error::{Error, Result};
 
 /// One buffer of `tensors`, each in the front corner of a tensor of the largest size, and the shapes that they had; `None`
@@ -120,7 +121,7 @@ mod tests {
     fn padding_does_not_overdraw_the_budget() {
         let wide = Tensor::from_elements(&[1, 1000], &[1_u8; 1000]).unwrap();
         let high = Tensor::from_elements(&[1000, 1], &[1_u8; 1000]).unwrap();
-        let pool = Pool::new(0, 1_999_999);
+        let pool = Pool::alone(0, 1_999_999);
         let Some(Err(error)) = pad(&[wide, high], 0.0, Some(&pool)) else { panic!("2 MB are no error") };
         assert!(error.to_string().starts_with("2 tensors padded to uint8[1000, 1000] take 2000000 bytes"), "{error}");
     }

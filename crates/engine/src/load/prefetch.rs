@@ -3,7 +3,10 @@
 //! Readers put blocks in as they arrive, in any order; workers take samples out strictly in the order of the rank. No more bytes
 //! are held than are for it, from before a block is read until the last of its samples is done.
 //!
-//! Nobody waits for ever: reads are admitted in their order, and windows come in the order of their first samples, counted in
+//! Of that, only as much is used as workers need: as long as none waits, readers keep a little ahead, and the more the more often one
+//! had to. Where files are in the page cache, which is most often so, what is read so is in the processor's cache until it is worked on.
+//!
+//! Nobody waits for ever: while a worker waits, readers may take all that is for it. Reads are admitted in their order, and windows come in the order of their first samples, counted in
 //! their streams ([`super::order`]). Say that the next sample is not admitted yet. Then its window begins where the window of
 //! the read that waits does, or later; and so every stream is through with its windows but the last that was admitted, whose
 //! samples come before that. What is admitted and not done is one window of each stream at most, the one that waits included,
@@ -63,10 +66,19 @@ struct State {
     /// What the blocks take that are staged, or at work.
     bytes: u64,
     bytes_peak: u64,
+    /// What they may take as long as no worker waits.
+    bytes_ahead: u64,
+    /// The next sample when that was last raised.
+    raised_at: Turn,
+    /// How many workers wait for a sample.
+    workers_waiting: usize,
     /// How many readers wait for their turn or for space.
     readers_waiting: usize,
     stopped: bool,
 }
+
+/// At most once in so many samples readers are let further ahead: at its beginning everybody waits.
+const RAISE_SAMPLES: u64 = 32;
 
 /// Space for a block, given back when dropped.
 pub(super) struct Space {
@@ -87,14 +99,18 @@ impl Drop for Space {
 }
 
 impl PrefetchBuffer {
-    /// For `samples` samples, in up to `bytes_max` of memory. Who waits is noted in `activity`.
-    pub(super) fn new(samples: u64, bytes_max: u64, activity: Arc<Activity>) -> Self {
+    /// For `samples` samples, in up to `bytes_max` of memory, and in `bytes_first` as long as that is enough. Who waits is noted in
+    /// `activity`.
+    pub(super) fn new(samples: u64, bytes_max: u64, bytes_first: u64, activity: Arc<Activity>) -> Self {
         let state = State {
             waiting: HashMap::new(),
             next: Turn::default(),
             next_read: 0,
             bytes: 0,
             bytes_peak: 0,
+            bytes_ahead: bytes_first.min(bytes_max),
+            raised_at: Turn::default(),
+            workers_waiting: 0,
             readers_waiting: 0,
             stopped: false,
         };
@@ -107,7 +123,11 @@ impl PrefetchBuffer {
     pub(super) fn wait_for_space(&self, read: &Read, bytes: u64) -> Option<Space> {
         debug_assert!(bytes <= self.inner.bytes_max, "a block that never fits is refused before");
         let mut state = self.inner.state.lock();
-        let may_go = |state: &State| read.number == state.next_read && state.bytes + bytes <= self.inner.bytes_max;
+        let may_go = |state: &State| {
+            let is_needed = state.workers_waiting > 0 || state.bytes == 0;
+            let bytes_max = if is_needed { self.inner.bytes_max } else { state.bytes_ahead };
+            read.number == state.next_read && state.bytes + bytes <= bytes_max
+        };
         while !state.stopped && !may_go(&state) {
             state.readers_waiting += 1;
             self.activity.read_wait.timed(|| self.inner.space.wait(&mut state));
@@ -162,7 +182,16 @@ impl PrefetchBuffer {
                 }
                 return Some(taken);
             }
+            if state.next.0 >= state.raised_at.0 + RAISE_SAMPLES {
+                state.bytes_ahead = state.bytes_ahead.saturating_mul(2).min(self.inner.bytes_max);
+                state.raised_at = state.next;
+            }
+            state.workers_waiting += 1;
+            if state.readers_waiting > 0 {
+                self.inner.space.notify_all();
+            }
             self.activity.data_wait.timed(|| self.inner.arrived.wait(&mut state));
+            state.workers_waiting -= 1;
         }
     }
 
