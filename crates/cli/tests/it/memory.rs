@@ -63,6 +63,76 @@ fn what_it_takes_stays_within_the_budget() {
     assert!(shown.text().contains(" of 80.0 MB"), "{shown:#?}");
 }
 
+/// How many page faults a program has that need no reading, all of its threads together.
+fn page_faults(command: &mut Command) -> u64 {
+    let mut child = command.stdout(Stdio::null()).spawn().unwrap();
+    // Of a process that ended, and was not waited for yet, the counts can still be read.
+    let faults = loop {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+        let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+        if fields[0] == "Z" {
+            break fields[7].parse().unwrap();
+        }
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    };
+    assert!(child.wait().unwrap().success());
+    faults
+}
+
+/// Sides of pictures, no two alike: the smallest has 240 pages, the largest 320.
+const SIDES: std::ops::Range<usize> = 572..661;
+
+/// The least pages that pixels of one of them take.
+const PAGES_MIN: u64 = (SIDES.start * SIDES.start * 3 / 4096) as u64;
+
+/// A folder with a data set of decoded pictures of different sizes, and one of the same cut to one size.
+fn decoded_pictures(count: usize) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir_all(folder.path().join("photos/all")).unwrap();
+    for (number, side) in SIDES.step_by(SIDES.len().div_ceil(count)).enumerate() {
+        let picture = Tensor::from_elements(&[side, side, 3], &vec![number as u8; side * side * 3]).unwrap();
+        fs::write(
+            folder.path().join(format!("photos/all/{number:02}.bmp")),
+            encode(picture.view(), &Encoding::Bmp).unwrap(),
+        )
+        .unwrap();
+    }
+    let pipeline = "name = \"decoded\"\n[[step]]\nop = \"decode\"\n";
+    fs::write(folder.path().join("ragged.toml"), pipeline).unwrap();
+    let size = SIDES.start;
+    let dense = format!("{pipeline}[[step]]\nop = \"center_crop\"\nsize = [{size}, {size}]\n");
+    fs::write(folder.path().join("dense.toml"), dense).unwrap();
+    for (name, strategy) in [("ragged", "decoded"), ("dense", "cropped")] {
+        let build = format!("build {name}.toml --data photos --strategy {strategy} -o {name}");
+        forebay(folder.path(), &build).text();
+    }
+    folder
+}
+
+/// What is read, worked in and put into batches has its pages after the first epochs, whether shapes vary or not. A fault for each page
+/// of the pixels would be there if batches were made in new memory, and another if files were read into it. Where the system has huge
+/// pages for everybody, there are few faults anyway.
+#[test]
+fn buffers_are_used_again_from_epoch_to_epoch() {
+    let count = 30;
+    let folder = decoded_pictures(count);
+    for (what, options) in [
+        ("ragged", "--threads 1 --batch-size 5"),
+        ("ragged", "--threads 3 --shuffle --batch-size 5"),
+        ("dense", "--threads 2 --batch-size 5"),
+        ("dense", "--threads 2 --batch-size 7 --shuffle"),
+        ("ragged.toml --data photos", "--threads 2 --batch-size 5"),
+    ] {
+        let load = |epochs: u64| {
+            let arguments = format!("load {what} {options} --epochs {epochs} --memory 512MB --json");
+            page_faults(&mut command(folder.path(), &arguments))
+        };
+        let (few, many) = (load(4), load(12));
+        let each = many.saturating_sub(few) / (8 * count as u64);
+        assert!(each < PAGES_MIN / 7, "{each} page faults a sample with `{what} {options}` ({few}, {many})");
+    }
+}
+
 #[test]
 fn a_budget_that_is_too_small_is_an_error_with_a_remedy() {
     let folder = tempfile::tempdir().unwrap();
