@@ -3,13 +3,14 @@
 # make help    the rest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test sanitize lint unit book package fuzz fuzz-corpus python-wheel python-dev python-test wheels test-torch test-gpu bench bench-l3 bench-domains bench-presto bench-compression bench-liquid bench-dl2 bench-augmentations bench-truth bench-peers clean
+.PHONY: help setup build demo test sanitize lint unit book package fuzz fuzz-corpus python-wheel python-dev python-test wheels test-torch test-gpu bench bench-large bench-l3 bench-domains bench-presto bench-compression bench-liquid bench-dl2 bench-augmentations bench-truth bench-peers clean
 SHELL := bash
 
 # Of processor time, for each target. Where a longer run is wanted: make fuzz FUZZ_SECONDS=3600
 FUZZ_SECONDS ?= 5
 # A Python that has torch and torchvision.
 TORCH_PYTHON ?= .venv/bin/python
+LARGE_PICTURES ?= ../shared/data/images-png-hd
 PHOTOS ?= $(firstword $(wildcard ../shared/data/images-jpeg) demo/photos)
 
 help: ## List the targets
@@ -82,6 +83,10 @@ bench: setup ## Our code beside the bare libraries: ratios
 	cargo build --release --package forebay-cli --package forebay-bench
 	test -d "$(PHOTOS)" || target/release/forebay demo --folder demo --data-only
 	target/release/forebay-bench "$(PHOTOS)" --output bench/results/core.md
+
+bench-large: setup ## Large pictures through the loader: processor time beside decoding alone
+	cargo build --release --package forebay-bench
+	target/release/forebay-bench "$(LARGE_PICTURES)" --large bench/results/large.md
 
 bench-augmentations: setup ## Augmentations beside torchvision's: images per second on one core (TORCH_PYTHON has torchvision)
 	cargo build --release --package forebay-pipeline --example augmentations

@@ -8,6 +8,7 @@
 mod bare;
 mod compression;
 mod inflating;
+mod large;
 mod loader;
 mod measure;
 mod rows;
@@ -28,9 +29,13 @@ fn main() -> ExitCode {
         [flag, number, folder] if flag == scale::CHILD => scale::child(number, Path::new(folder)),
         [photos] => run(Path::new(photos), None),
         [photos, flag] if flag == "--compression" => compressed(Path::new(photos)),
+        [pictures, flag] if flag == "--large" => large::run(Path::new(pictures), None),
+        [pictures, flag, output] if flag == "--large" => large::run(Path::new(pictures), Some(Path::new(output))),
         [photos, flag, output] if flag == "--output" => run(Path::new(photos), Some(Path::new(output))),
         _ => {
-            eprintln!("usage: forebay-bench FOLDER_OF_JPEGS [--compression | --output FILE.md]");
+            eprintln!(
+                "usage: forebay-bench FOLDER_OF_JPEGS [--compression | --output FILE.md], or forebay-bench FOLDER --large [FILE.md]"
+            );
             return ExitCode::from(2);
         }
     };

@@ -66,7 +66,8 @@ fn seconds(work: &mut impl FnMut() -> Outcome<()>) -> Outcome<f64> {
     Ok(begun.elapsed().as_secs_f64())
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
+/// The middle of the values.
+pub(crate) fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values[values.len() / 2]
 }

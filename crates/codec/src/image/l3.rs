@@ -34,7 +34,6 @@ pub(crate) struct Unpacker([forebay_l3::Decoder; 2]);
 
 impl Default for Unpacker {
     fn default() -> Self {
-        let settings = |streaming| Settings { pixels_max: u64::MAX, streaming, ..Settings::default() };
         Self([false, true].map(|streaming| forebay_l3::Decoder::new(settings(streaming))))
     }
 }
@@ -43,6 +42,11 @@ impl Unpacker {
     pub(crate) fn decoder(&mut self, streaming: bool) -> &mut forebay_l3::Decoder {
         &mut self.0[usize::from(streaming)]
     }
+}
+
+/// Without limits of the library's.
+fn settings(streaming: bool) -> Settings {
+    Settings { pixels_max: u64::MAX, streaming, ..Settings::default() }
 }
 
 /// What the library says of a file, in our words.
@@ -211,7 +215,7 @@ pub fn push_l3(
         width: number(region.width),
         height: number(region.height),
     });
-    batch.push(bytes, region, settings()).map_err(explain)?;
+    batch.push(bytes, region, settings(false)).map_err(explain)?;
     Ok(file.header)
 }
 

@@ -1,0 +1,246 @@
+//! Large pictures through the loader: what it takes of the processor for each beside what decoding takes by itself.
+
+use std::fmt::Write as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use forebay_codec::TensorMut;
+use forebay_codec::image::{DecodeOptions, Decoder, Encoding, L3Mode, Picture, Region, encode};
+use forebay_engine::StorageChoice;
+use forebay_engine::build::{Build, BuildOptions};
+use forebay_engine::data::{Dataset, Listing};
+use forebay_engine::load::{LoadOptions, Loader, OnError};
+use forebay_engine::source::Shards;
+use forebay_pipeline::{Pipeline, Strategy};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::measure::median;
+use crate::{Outcome, processor};
+
+/// The size of street scenes that segmentation is trained with.
+const WIDTH: usize = 2048;
+const HEIGHT: usize = 1024;
+
+/// How many pictures an epoch has, and a batch.
+const PICTURES: usize = 48;
+const BATCH_SIZE: usize = 8;
+
+/// Rounds that count, and epochs in each.
+const ROUNDS: usize = 9;
+const EPOCHS: u64 = 8;
+
+/// The bars: processor time beside the kernel's, two threads beside one, and the system's part of the time.
+const RATIO_MAX: f64 = 1.35;
+const SPEEDUP_MIN: f64 = 1.8;
+const SYSTEM_MAX: f64 = 0.10;
+
+const PIPELINE: &str = "name = \"decoded\"\n[source]\nlabel = \"none\"\n[[step]]\nop = \"decode\"\n";
+
+/// What a process has used by now.
+#[derive(Clone, Copy)]
+struct Used {
+    wall: Instant,
+    processor_seconds: f64,
+    system_seconds: f64,
+    faults: f64,
+}
+
+/// What a round took for each picture.
+#[derive(Clone, Copy)]
+struct Taken {
+    wall: f64,
+    processor: f64,
+    system: f64,
+    faults: f64,
+}
+
+impl Used {
+    fn now() -> Outcome<Self> {
+        let stat = std::fs::read_to_string("/proc/self/stat")?;
+        let (_, fields) = stat.rsplit_once(')').ok_or("a process has a name in parentheses")?;
+        let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
+        let field = |index: usize| fields.get(index).and_then(|field| field.parse::<f64>().ok()).ok_or("a number");
+        let time = clock_gettime(ClockId::ProcessCPUTime);
+        Ok(Self {
+            wall: Instant::now(),
+            processor_seconds: time.tv_sec as f64 + time.tv_nsec as f64 / 1e9,
+            system_seconds: field(12)? / rustix::param::clock_ticks_per_second() as f64,
+            faults: field(7)?,
+        })
+    }
+
+    /// What `work` takes of each of `pictures`.
+    fn by(pictures: usize, work: impl FnOnce() -> Outcome<()>) -> Outcome<Taken> {
+        let begun = Self::now()?;
+        work()?;
+        let done = Self::now()?;
+        let pictures = pictures as f64;
+        Ok(Taken {
+            wall: (done.wall - begun.wall).as_secs_f64() / pictures,
+            processor: (done.processor_seconds - begun.processor_seconds) / pictures,
+            system: (done.system_seconds - begun.system_seconds) / pictures,
+            faults: (done.faults - begun.faults) / pictures,
+        })
+    }
+}
+
+/// Rounds of the same work.
+#[derive(Default)]
+struct Rounds(Vec<Taken>);
+
+impl Rounds {
+    fn median(&self, of: impl Fn(&Taken) -> f64) -> f64 {
+        median(self.0.iter().map(of).collect())
+    }
+
+    /// The system's part of the time, of all rounds together: it is counted in steps that are long beside one.
+    fn system(&self) -> f64 {
+        let sum = |of: fn(&Taken) -> f64| self.0.iter().map(of).sum::<f64>();
+        sum(|taken| taken.system) / sum(|taken| taken.processor)
+    }
+}
+
+/// The pictures of a folder that are large enough, cut to size, as files of L3 fast.
+fn pictures(folder: &Path) -> Outcome<Vec<Vec<u8>>> {
+    let mut paths: Vec<_> = std::fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<Outcome<_>>()?;
+    paths.sort();
+    let region = Some(Region { x: 0, y: 0, width: WIDTH, height: HEIGHT });
+    let options = DecodeOptions { region, ..DecodeOptions::default() };
+    let mut decoder = Decoder::new();
+    let mut files = Vec::new();
+    for path in paths {
+        let bytes = std::fs::read(&path)?;
+        let Ok(picture) = Picture::open(&bytes) else { continue };
+        let header = picture.header();
+        if header.width >= WIDTH && header.height >= HEIGHT && header.channels == 3 && header.bits == 8 {
+            let pixels = decoder.decode(&bytes, &options)?;
+            files.push(encode(pixels.view(), &Encoding::L3 { mode: L3Mode::Fast })?);
+        }
+    }
+    if files.is_empty() {
+        Err(format!("no picture of {WIDTH}×{HEIGHT} or more in that folder").into())
+    } else {
+        Ok(files)
+    }
+}
+
+fn dataset(files: &[Vec<u8>], folder: &Path) -> Outcome<Arc<Dataset>> {
+    let data = folder.join("pictures");
+    std::fs::create_dir(&data)?;
+    for (number, file) in files.iter().cycle().take(PICTURES).enumerate() {
+        std::fs::write(data.join(format!("{number:03}.l3")), file)?;
+    }
+    let pipeline = Pipeline::from_toml("decoded", PIPELINE)?;
+    let listing = Arc::new(Listing::scan(pipeline.source(), &data)?);
+    let strategy = Strategy::parse(&pipeline, "concatenated")?;
+    let (threads, shards, memory_bytes) = (2, 2, 1 << 30);
+    let options =
+        BuildOptions { threads, shards, on_error: OnError::Fail, overwrite: false, resume: None, memory_bytes };
+    let output = folder.join("dataset");
+    Build { pipeline, strategy, listing, storage: StorageChoice::Local.open(0)? }.run(&output, &options, &())?;
+    Ok(Arc::new(Dataset::open(&output)?))
+}
+
+fn loader(dataset: &Arc<Dataset>, threads: usize) -> Outcome<Loader> {
+    let source = Shards::new(Arc::clone(dataset), StorageChoice::Local.open(0)?);
+    let options = LoadOptions { threads, batch_size: BATCH_SIZE, ..LoadOptions::default() };
+    Ok(Loader::new(Arc::new(source), options)?)
+}
+
+fn load(loader: &Loader) -> Outcome<()> {
+    for epoch in 0..EPOCHS {
+        for batch in loader.start(&loader.beginning_of(epoch))? {
+            std::hint::black_box(&batch?);
+        }
+    }
+    Ok(())
+}
+
+/// Decodes the pictures one after another into the same memory.
+fn decode(decoder: &mut Decoder, files: &[Vec<u8>], output: &mut [u8]) -> Outcome<()> {
+    for file in files {
+        let picture = Picture::open(file)?;
+        let plan = picture.plan(&DecodeOptions::default())?;
+        let spec = plan.spec();
+        decoder.decode_into(&plan, TensorMut { spec, data: &mut output[..spec.bytes()] })?;
+    }
+    Ok(())
+}
+
+/// Measures, and says what was found; an error where a bar was missed.
+pub(crate) fn run(folder: &Path, output: Option<&Path>) -> Outcome<()> {
+    let files = pictures(folder)?;
+    let scratch = tempfile::tempdir()?;
+    let dataset = dataset(&files, scratch.path())?;
+    let loaders = [loader(&dataset, 1)?, loader(&dataset, 2)?];
+    let (mut decoder, mut pixels) = (Decoder::new(), vec![0; WIDTH * HEIGHT * 3]);
+    let [mut kernel, mut one, mut two] = [Rounds::default(), Rounds::default(), Rounds::default()];
+    let times = PICTURES * EPOCHS as usize;
+    for round in 0..=ROUNDS {
+        let decoded =
+            Used::by(times, || (0..times / files.len()).try_for_each(|_| decode(&mut decoder, &files, &mut pixels)))?;
+        let loaded = [Used::by(times, || load(&loaders[0]))?, Used::by(times, || load(&loaders[1]))?];
+        // The first round warms up: files come into the page cache, and buffers into the loaders.
+        if round > 0 {
+            kernel.0.push(decoded);
+            one.0.push(loaded[0]);
+            two.0.push(loaded[1]);
+        }
+    }
+    let (text, missed) = report(&files, &kernel, &one, &two);
+    write_or_print(&text, output)?;
+    if missed { Err("a bar was missed; is the machine busy with something else?".into()) } else { Ok(()) }
+}
+
+fn write_or_print(text: &str, output: Option<&Path>) -> Outcome<()> {
+    println!("{text}");
+    if let Some(output) = output {
+        std::fs::write(output, text)?;
+        eprintln!("written to {}", output.display());
+    }
+    Ok(())
+}
+
+fn report(files: &[Vec<u8>], kernel: &Rounds, one: &Rounds, two: &Rounds) -> (String, bool) {
+    let file_megabytes = files.iter().map(Vec::len).sum::<usize>() as f64 / files.len() as f64 / 1e6;
+    let mut text = format!(
+        "# Large pictures in the loader\n\nRegenerate with `make bench-large`. {WIDTH}×{HEIGHT} pixels in L3 fast, {file_megabytes:.1} MB a \
+         file and {:.1} MB of pixels; {PICTURES} samples in batches of {BATCH_SIZE}, each of its own shape as far as the loader knows; page \
+         cache warm. Processor time of all threads, user and system; medians of {ROUNDS} rounds of {EPOCHS} epochs, in turn. *Decoding \
+         alone* is one thread that decodes files in memory into the same 6 MB again and again.\n\nMachine: {}.\n\n\
+         | work | processor ms / picture | × decoding | of it system | page faults / picture | pictures/s | × one thread |\n\
+         |---|---:|---:|---:|---:|---:|---:|\n",
+        (WIDTH * HEIGHT * 3) as f64 / 1e6,
+        processor(),
+    );
+    let base = kernel.median(|taken| taken.processor);
+    let one_wall = one.median(|taken| taken.wall);
+    let mut row = |name: &str, rounds: &Rounds, speedup: Option<f64>| {
+        let (processor, wall) = (rounds.median(|taken| taken.processor), rounds.median(|taken| taken.wall));
+        let (system, faults) = (rounds.system() * 100.0, rounds.median(|taken| taken.faults));
+        let speedup = speedup.map_or(String::new(), |speedup| format!("{speedup:.2}"));
+        let _ = writeln!(
+            text,
+            "| {name} | {:.3} | {:.2} | {system:.1} % | {faults:.1} | {:.0} | {speedup} |",
+            processor * 1e3,
+            processor / base,
+            1.0 / wall
+        );
+        processor / base
+    };
+    row("decoding alone", kernel, None);
+    let ratio = row("loader, one thread", one, None);
+    let speedup = one_wall / two.median(|taken| taken.wall);
+    row("loader, two threads", two, Some(speedup));
+    let bars = [
+        (format!("processor time at most {RATIO_MAX} × decoding alone, on one thread"), ratio <= RATIO_MAX),
+        (format!("two threads at least {SPEEDUP_MIN} × one"), speedup >= SPEEDUP_MIN),
+        (format!("system time under {:.0} %", SYSTEM_MAX * 100.0), one.system() < SYSTEM_MAX),
+    ];
+    text.push_str("\n| bar | |\n|---|---|\n");
+    for (bar, is_met) in &bars {
+        let _ = writeln!(text, "| {bar} | {} |", if *is_met { "met" } else { "missed" });
+    }
+    (text, bars.iter().any(|(_, is_met)| !is_met))
+}
