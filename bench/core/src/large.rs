@@ -178,12 +178,12 @@ pub(crate) fn run(folder: &Path, output: Option<&Path>) -> Outcome<()> {
     let [mut kernel, mut one, mut two] = [Rounds::default(), Rounds::default(), Rounds::default()];
     let times = PICTURES * EPOCHS as usize;
     for round in 0..=ROUNDS {
-        let decoded =
+        let alone =
             Used::by(times, || (0..times / files.len()).try_for_each(|_| decode(&mut decoder, &files, &mut pixels)))?;
         let loaded = [Used::by(times, || load(&loaders[0]))?, Used::by(times, || load(&loaders[1]))?];
         // The first round warms up: files come into the page cache, and buffers into the loaders.
         if round > 0 {
-            kernel.0.push(decoded);
+            kernel.0.push(alone);
             one.0.push(loaded[0]);
             two.0.push(loaded[1]);
         }

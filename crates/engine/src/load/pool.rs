@@ -242,7 +242,7 @@ mod tests {
             give_all(&pool, buffers);
             let taken = [9_980, 10_020, 10_000].map(|bytes| pool.take(bytes).unwrap());
             assert_eq!(taken.each_ref().map(|buffer| buffer.as_ptr()), [addresses[3], addresses[2], addresses[1]]);
-            assert_eq!(taken.each_ref().map(|buffer| buffer.len()), [9_980, 10_020, 10_000]);
+            assert_eq!(taken.each_ref().map(BytesMut::len), [9_980, 10_020, 10_000]);
             assert_ne!(pool.take(10_000).unwrap().as_ptr(), addresses[0], "what is mostly empty is not charged for");
             assert_eq!(idle(&pool), 1);
         });

@@ -61,8 +61,8 @@ fn all_levels_agree_on_every_width() {
                     assert!(encode(&pixels, &EncodeOptions { level, ..options }).unwrap() == reference, "{level:?}");
                     for streaming in [false, true] {
                         let mut decoder = Decoder::new(DecodeOptions { level, streaming, ..DecodeOptions::default() });
-                        let decoded = decoder.decode(&reference).unwrap();
-                        assert!(decoded.data == data, "{shape:?} {mode:?} {kind:?} {level:?} {streaming}");
+                        let image = decoder.decode(&reference).unwrap();
+                        assert!(image.data == data, "{shape:?} {mode:?} {kind:?} {level:?} {streaming}");
                     }
                 }
             }

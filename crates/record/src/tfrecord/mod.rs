@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn both_ways_give_the_same_checksum() {
-        let bytes: Vec<u8> = (0..3 * LONG_BYTES_MIN).map(|index| (index * 7919 >> 3) as u8).collect();
+        let bytes: Vec<u8> = (0..3 * LONG_BYTES_MIN).map(|index| ((index * 7919) >> 3) as u8).collect();
         assert_eq!(checksum(b"123456789"), 0xE306_9283, "the check value of CRC-32C");
         for length in [LONG_BYTES_MIN - 1, LONG_BYTES_MIN, LONG_BYTES_MIN + 1, LONG_BYTES_MIN + 63, bytes.len() - 7] {
             for start in [0, 1, 7] {
