@@ -115,7 +115,7 @@ fn pictures(folder: &Path) -> Outcome<Vec<Vec<u8>>> {
         let header = picture.header();
         if header.width >= WIDTH && header.height >= HEIGHT && header.channels == 3 && header.bits == 8 {
             let pixels = decoder.decode(&bytes, &options)?;
-            files.push(encode(pixels.view(), &Encoding::L3 { mode: L3Mode::Fast })?);
+            files.push(encode(pixels.view(), &Encoding::L3 { mode: L3Mode::Fast, strip_rows: None })?);
         }
     }
     if files.is_empty() {
