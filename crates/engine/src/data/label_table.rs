@@ -38,8 +38,9 @@ fn of_parquet(table: &Table, chosen: Option<&[String; 2]>) -> Result<HashMap<Str
         columns_of(&first, None, 1, &table.path)?
     };
     let mut labels = HashMap::new();
-    for (place, (key, row)) in table.keyed(key, &[label])?.into_iter().enumerate() {
-        let label = row.into_iter().next().map_or(Ok(String::new()), |label| table.text(label, place))?;
+    for (key, row) in table.keyed(key, &[label])? {
+        let called = format!("the row of `{key}`");
+        let label = row.into_iter().next().map_or(Ok(String::new()), |label| table.text(label, &called))?;
         labels.insert(key, label);
     }
     Ok(labels)

@@ -119,7 +119,9 @@ impl Table {
                     let datum =
                         |column: &Vec<Cell>| column.get(place).map_or(Ok(Datum::Null), |cell| self.datum(cell, place));
                     let row = columns.iter().map(datum).collect::<Result<Vec<_>>>()?;
-                    add(format!("row {place}"), self.text(self.datum(&key, place)?, place)?, row)?;
+                    let called = format!("row {place}");
+                    let key = self.text(self.datum(&key, place)?, &called)?;
+                    add(called, key, row)?;
                 }
             }
         }
@@ -131,14 +133,14 @@ impl Table {
         datum(cell).map_err(|problem| self.wrong(format!("row {place} has {problem}")))
     }
 
-    /// The same as text.
-    pub(super) fn text(&self, datum: Datum, place: usize) -> Result<String> {
+    /// What the row that is called `row` has, as text.
+    pub(super) fn text(&self, datum: Datum, row: &str) -> Result<String> {
         match datum {
             Datum::Text(text) | Datum::Written(text) => Ok(text),
             Datum::Int(number) => Ok(number.to_string()),
             Datum::Float(number) => Ok(number.to_string()),
             Datum::Bool(is) => Ok(is.to_string()),
-            Datum::Null => Err(self.wrong(format!("row {place} has nothing where a file or its label should be"))),
+            Datum::Null => Err(self.wrong(format!("{row} has nothing where a file or its label should be"))),
         }
     }
 

@@ -220,7 +220,7 @@ fn a_source_that_says_something_in_vain_is_refused() {
         ("function = \"f\"", "needs both `label = \"function\"` and `function`"),
         ("format = \"tar\"\nlabel = \"top-folder\"", "only files can have labels by their top folder"),
         ("format = \"tar\"\nclasses = [\"a\"]", "only files can have `classes`"),
-        ("format = \"tar\"\nlabel = \"table\"", "only files can have a table of labels"),
+        ("format = \"tar\"\nlabel = \"table\"", "only files can have a table: read the label as a field"),
         ("order = \"sorted\"\nseed = 1", "`seed` has no effect with a sorted order"),
         ("format = \"tfrecord\"\nseed = 1", "`seed` has no effect with a sorted order"),
     ] {

@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn bits_of_any_width() {
-        let bytes: Vec<u8> = (1..=20).map(|number| number * 37).collect();
+        let bytes: Vec<u8> = (1..=20_u8).map(|number| number.wrapping_mul(37)).collect();
         for width in 1..=64 {
             for start in 0..40 {
                 let expected = (0..width as usize).fold(0_u64, |all, place| {
