@@ -34,10 +34,11 @@ def flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
-def needs(name: str, value: Any, condition: bool, other: str) -> None:
-    """Refuses an argument that would have no effect: `value` was given, but not what it goes with."""
+def needs(name: str, value: Any, condition: bool, *others: str) -> None:
+    """Refuses an argument that would have no effect: `value` was given, but not what it goes with, which is one of `others`."""
     if value is not None and not condition:
-        raise UsageError(f"`{name}` has no effect without `{other}`\nhint: pass `{other}`, or leave `{name}` out")
+        other = " or ".join(f"`{other}`" for other in others)
+        raise UsageError(f"`{name}` has no effect without {other}\nhint: pass {other}, or leave `{name}` out")
 
 
 def number(name: str, value: Any) -> float:

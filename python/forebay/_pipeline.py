@@ -90,7 +90,7 @@ class Pipeline(ImageSteps, AnnotationSteps):
         name
             Name of the pipeline.
         """
-        needs("table", table, label == "table" or where is not None, 'label="table" or where')
+        needs("table", table, label == "table" or where is not None, 'label="table"', "where")
         needs("where", where, table is not None, "table")
         needs("table_columns", table_columns, table is not None, "table")
         source: dict[str, Any] = {"field": field, **_order(order or "shuffled", seed)}

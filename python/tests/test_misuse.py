@@ -185,8 +185,8 @@ def test_what_would_have_no_effect_is_refused(photos, tmp_path):
     refused("pad_value", 'collate="pad"', forebay.Loader, "cv", data=photos, pad_value=0.0)
     refused("runs", "fast=False", forebay.profile, "cv", photos, runs=3, fast=True)
     refused("encodings", "strategies=None", forebay.profile, "cv", photos, encodings=["png"], strategies=["decoded"])
-    refused("table", 'label="table"', files, table="labels.tsv")
-    refused("table", 'label="table"', files, label=None, table="labels.tsv")
+    refused("table", 'label="table"` or `where', files, table="labels.tsv")
+    refused("table", 'label="table"` or `where', files, label=None, table="labels.tsv")
     refused("seed", 'order="shuffled"', files, order="sorted", seed=1)
     refused("seed", 'order="shuffled"', tar, seed=1)
     # Where each has one, it is taken.
