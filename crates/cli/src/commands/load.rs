@@ -5,25 +5,29 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use forebay_engine::data::{MANIFEST_FILE, MIX_FILE, Reach, Skipped};
+use forebay_engine::data::Skipped;
 use forebay_engine::load::{
     Batch, CachePolicy, Cached, Column, Epoch, Even, LoadOptions, Loader, Next, STREAMS, Sampling, Shuffle, State,
     Stats, WINDOW_BYTES,
 };
-use forebay_engine::source::{Files, Interleaved, Mixed, Shards, Source};
 use forebay_engine::{Progress, cores};
-use forebay_pipeline::Pipeline;
-use forebay_plan::{Bound, Profile, units};
-use forebay_storage::{CachedStorage, EntryKind, Storage, parse_bytes, read_text};
+use forebay_plan::{Bound, Profile};
+use forebay_storage::{CachedStorage, Storage, parse_bytes, read_text};
 use serde::Serialize;
 
-use super::plan::{read_plan, read_profile};
-use super::show_skipped;
+use super::plan::read_profile;
 use crate::arguments::{self, ErrorArguments, INPUT, MemoryArguments, RESOURCES, Settings, StorageArguments, Threads};
 use crate::error::{Error, Result};
-use crate::file_list::{ListArguments, listing_options, warn_of_one_class};
-use crate::output::{Align, Output, Page, Table, write_file};
+use crate::file_list::{ListArguments, warn_of_one_class};
+use crate::output::{Output, write_file};
 use crate::sampling::SamplingArguments;
+
+mod open;
+mod show;
+
+pub(super) use open::open_dataset;
+use open::{interleaved, open};
+pub(super) use show::show;
 
 /// Headings of the help.
 const SHUFFLING: &str = "Shuffling options";
@@ -458,110 +462,6 @@ fn write_state(path: &Path, state: &State) -> Result<()> {
     write_file(path, format!("{text}\n").as_bytes())
 }
 
-/// What is to be loaded.
-fn open(arguments: &Arguments, storage: &Arc<dyn Storage>) -> Result<Arc<dyn Source>> {
-    let path = Path::new(&arguments.what);
-    let is_folder = arguments::look_at(path)? == Some(EntryKind::Folder);
-    if is_folder || path.file_name().is_some_and(|name| name == MANIFEST_FILE || name == MIX_FILE) {
-        if arguments.data.is_some() {
-            return Err(Error::usage("`--data` cannot be used with a data set", "omit it"));
-        }
-        arguments.list.none_with("a data set")?;
-        if arguments.settings.reach() != Reach::Root {
-            let problem = "`--allow-outside` cannot be used with a data set: it has no files outside its folder";
-            return Err(Error::usage(problem, "omit it"));
-        }
-        let folder = if is_folder { path } else { path.parent().unwrap_or(Path::new(".")) };
-        return open_dataset(folder, storage, &arguments.settings, &arguments.on_error, arguments.scans);
-    }
-    no_scans(arguments.scans)?;
-    let (pipeline, data) = if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("json")) {
-        arguments.settings.none_with("a plan")?;
-        of_plan(path, arguments)?
-    } else {
-        let pipeline = arguments::pipeline(&arguments.what, &arguments.settings, &arguments.list)?;
-        (pipeline, arguments::data_folder(arguments.data.as_ref(), "load")?)
-    };
-    let files = arguments.list.read(&pipeline)?;
-    let options = listing_options(&arguments.settings, &arguments.on_error, files.as_ref());
-    Ok(Arc::new(Files::open(pipeline, &data, Arc::clone(storage), &options)?))
-}
-
-/// The source with those that are mixed in, and how many samples each has.
-fn interleaved(
-    arguments: &Arguments,
-    first: Arc<dyn Source>,
-    storage: &Arc<dyn Storage>,
-) -> Result<(Arc<dyn Source>, Vec<u64>)> {
-    let mut sources = vec![first];
-    for folder in arguments.sampling.interleaved() {
-        sources.push(open_dataset(folder, storage, &arguments.settings, &arguments.on_error, None)?);
-    }
-    let counts = sources.iter().map(|source| source.samples()).collect();
-    if sources.len() == 1 {
-        return Ok((sources.remove(0), counts));
-    }
-    Ok((Arc::new(Interleaved::new(sources)?), counts))
-}
-
-/// The data set in `folder`, in one format or several; of progressive records, so many groups of scans.
-pub(super) fn open_dataset(
-    folder: &Path,
-    storage: &Arc<dyn Storage>,
-    settings: &Settings,
-    on_error: &ErrorArguments,
-    scans: Option<u64>,
-) -> Result<Arc<dyn Source>> {
-    if arguments::look_at(&folder.join(MIX_FILE))?.is_some() {
-        no_scans(scans)?;
-        let mixed = Mixed::open(folder, storage, on_error.choice())?;
-        let changed = settings.applied(mixed.pipeline())?;
-        return Ok(Arc::new(match changed {
-            Some(pipeline) => mixed.with_pipeline(&pipeline)?,
-            None => mixed,
-        }));
-    }
-    let shards = Shards::open(folder, Arc::clone(storage), on_error.choice())?;
-    let shards = match scans {
-        Some(scans) => shards.with_scans(scans)?,
-        None => shards,
-    };
-    let changed = settings.applied(shards.pipeline())?;
-    Ok(Arc::new(match changed {
-        Some(pipeline) => shards.with_pipeline(pipeline)?,
-        None => shards,
-    }))
-}
-
-/// Only a data set in one format can be read in part.
-fn no_scans(scans: Option<u64>) -> Result<()> {
-    match scans {
-        None => Ok(()),
-        Some(_) => Err(Error::usage(
-            "`--scans` is for a data set of progressive records",
-            "omit it, or build one: `forebay build … --strategy concatenated+pcr`",
-        )),
-    }
-}
-
-/// A plan can be loaded where it chose to keep the files as they are.
-fn of_plan(path: &Path, arguments: &Arguments) -> Result<(Pipeline, PathBuf)> {
-    let plan = read_plan(path)?;
-    if !plan.split.keeps_files() {
-        return Err(Error::usage(
-            format!(
-                "the plan `{}` chose `{}`, which must be built before it can be loaded",
-                path.display(),
-                plan.chosen
-            ),
-            format!("run `forebay build {} -o dataset/`, then `forebay load dataset/`", path.display()),
-        ));
-    }
-    let data = arguments.data.clone().unwrap_or_else(|| PathBuf::from(&plan.data.root));
-    arguments::must_exist(&data, "pass the folder where the data is now with `--data`")?;
-    Ok((arguments.list.applied(Pipeline::from_spec(&plan.pipeline)?)?, data))
-}
-
 fn shapes(batch: &Batch) -> Vec<FieldShape> {
     let shape = |(name, column): &(Arc<str>, Column)| {
         let count = Some(batch.len());
@@ -585,124 +485,4 @@ fn shapes(batch: &Batch) -> Vec<FieldShape> {
         FieldShape { field: name.to_string(), dtype: dtype.to_owned(), shape }
     };
     batch.columns.iter().map(shape).collect()
-}
-
-/// The figures, per epoch where there are several.
-pub(super) fn show(outcome: &Outcome, page: &mut Page) {
-    page.paragraph(&format!(
-        "{} `{}` from {} on storage `{}` with {}:",
-        if outcome.interrupted { "Interrupted while loading" } else { "Loaded" },
-        outcome.strategy,
-        outcome.source,
-        outcome.storage,
-        units::counted(outcome.threads as u64, "thread"),
-    ));
-    let batch: Vec<String> = outcome.batch.iter().map(FieldShape::describe).collect();
-    let mut facts = vec![
-        ("samples", units::count(outcome.samples)),
-        ("time", units::seconds(outcome.seconds)),
-        ("throughput", units::samples_per_second(outcome.samples_per_second)),
-        (
-            "read",
-            format!(
-                "{}, {}",
-                units::bytes(outcome.bytes_read as f64),
-                units::bytes_per_second(outcome.bytes_per_second)
-            ),
-        ),
-        (
-            "memory",
-            format!(
-                "peak {} of {}",
-                units::bytes(outcome.memory_bytes_peak as f64),
-                units::bytes(outcome.memory_bytes as f64)
-            ),
-        ),
-        ("batches", units::count(outcome.batches)),
-        ("batch", batch.join(", ")),
-    ];
-    if let Some(cached) = &outcome.cache {
-        facts.insert(5, ("cache", describe_cached(cached)));
-    }
-    page.facts(&facts);
-    if outcome.bound_by != Bound::Unknown {
-        page.gap();
-        page.paragraph(&format!("This was {}.", outcome.stats.sentence(cores())));
-    }
-    if let Some(notice) = &outcome.notice {
-        page.hanging("note: ", notice);
-    }
-    // A rank may have no sample, too, or the last batch may be left out.
-    if outcome.samples == 0 && outcome.skipped == 0 && outcome.bytes_read > 0 && !outcome.interrupted {
-        let why = "the steps made no samples of what was read: a window may be longer than every recording";
-        page.hanging("note: ", why);
-    }
-    if outcome.epochs.len() > 1 {
-        page.gap();
-        page.table(&epochs_table(&outcome.epochs));
-    }
-    show_skipped(page, outcome.skipped, &outcome.skipped_samples);
-}
-
-/// What is kept in memory, and why not more of it was done before.
-fn describe_cached(cached: &Cached) -> String {
-    let Cached { policy, reason, limit_bytes, stage, samples, bytes, hits, stages } = cached;
-    let limit = units::bytes(*limit_bytes as f64);
-    let reason = reason.as_ref().map(|reason| format!("; {reason}")).unwrap_or_default();
-    let Some(stage) = stage else {
-        return if *limit_bytes == 0 {
-            format!("{policy}{reason}")
-        } else {
-            format!("{policy}: empty, budget {limit}{reason}")
-        };
-    };
-    let further = stages.last().filter(|last| last.stage != *stage);
-    let further =
-        further.map(|last| format!(" (`{}` would need about {})", last.stage, units::bytes(last.bytes as f64)));
-    format!(
-        "{policy}: {} as `{stage}`, {} of {limit}{}; {}{}",
-        units::counted(*samples as u64, "sample"),
-        units::bytes(*bytes as f64),
-        further.unwrap_or_default(),
-        units::counted(*hits, "hit"),
-        reason,
-    )
-}
-
-/// The epochs; of many the first and the last ones.
-fn epochs_table(epochs: &[Streamed]) -> Table {
-    const SHOWN_FIRST: usize = 5;
-    const SHOWN_LAST: usize = 3;
-    let columns = ["epoch", "samples", "skipped", "time", "samples/s", "read", "per second"];
-    let mut table = Table::new(&columns.map(|column| (column, Align::Right)));
-    let shortened = epochs.len() > SHOWN_FIRST + SHOWN_LAST + 1;
-    for (index, epoch) in epochs.iter().enumerate() {
-        if shortened && (SHOWN_FIRST..epochs.len() - SHOWN_LAST).contains(&index) {
-            if index == SHOWN_FIRST {
-                table.row(columns.map(|_| "…".to_owned()), false);
-            }
-            continue;
-        }
-        table.row(
-            [
-                (epoch.epoch + 1).to_string(),
-                units::count(epoch.samples),
-                units::count(epoch.skipped),
-                units::seconds(epoch.seconds),
-                units::number(epoch.samples_per_second),
-                units::bytes(epoch.bytes_read as f64),
-                units::bytes_per_second(epoch.bytes_per_second),
-            ],
-            false,
-        );
-    }
-    table
-}
-
-impl FieldShape {
-    /// `image float32[64, 224, 224, 3]`.
-    fn describe(&self) -> String {
-        let dims = self.shape.iter().map(|dim| dim.map_or_else(|| "?".to_owned(), |dim| dim.to_string()));
-        format!("{} {}[{}]", self.field, self.dtype, dims.collect::<Vec<_>>().join(", "))
-    }
 }

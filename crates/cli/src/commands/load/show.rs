@@ -1,0 +1,129 @@
+//! What `forebay load` prints.
+
+use forebay_engine::cores;
+use forebay_engine::load::Cached;
+use forebay_plan::{Bound, units};
+
+use super::{FieldShape, Outcome, Streamed};
+use crate::commands::show_skipped;
+use crate::output::{Align, Page, Table};
+
+/// The figures, per epoch where there are several.
+pub(in crate::commands) fn show(outcome: &Outcome, page: &mut Page) {
+    page.paragraph(&format!(
+        "{} `{}` from {} on storage `{}` with {}:",
+        if outcome.interrupted { "Interrupted while loading" } else { "Loaded" },
+        outcome.strategy,
+        outcome.source,
+        outcome.storage,
+        units::counted(outcome.threads as u64, "thread"),
+    ));
+    let batch: Vec<String> = outcome.batch.iter().map(FieldShape::describe).collect();
+    let mut facts = vec![
+        ("samples", units::count(outcome.samples)),
+        ("time", units::seconds(outcome.seconds)),
+        ("throughput", units::samples_per_second(outcome.samples_per_second)),
+        (
+            "read",
+            format!(
+                "{}, {}",
+                units::bytes(outcome.bytes_read as f64),
+                units::bytes_per_second(outcome.bytes_per_second)
+            ),
+        ),
+        (
+            "memory",
+            format!(
+                "peak {} of {}",
+                units::bytes(outcome.memory_bytes_peak as f64),
+                units::bytes(outcome.memory_bytes as f64)
+            ),
+        ),
+        ("batches", units::count(outcome.batches)),
+        ("batch", batch.join(", ")),
+    ];
+    if let Some(cached) = &outcome.cache {
+        facts.insert(5, ("cache", describe_cached(cached)));
+    }
+    page.facts(&facts);
+    if outcome.bound_by != Bound::Unknown {
+        page.gap();
+        page.paragraph(&format!("This was {}.", outcome.stats.sentence(cores())));
+    }
+    if let Some(notice) = &outcome.notice {
+        page.hanging("note: ", notice);
+    }
+    // A rank may have no sample, too, or the last batch may be left out.
+    if outcome.samples == 0 && outcome.skipped == 0 && outcome.bytes_read > 0 && !outcome.interrupted {
+        let why = "the steps made no samples of what was read: a window may be longer than every recording";
+        page.hanging("note: ", why);
+    }
+    if outcome.epochs.len() > 1 {
+        page.gap();
+        page.table(&epochs_table(&outcome.epochs));
+    }
+    show_skipped(page, outcome.skipped, &outcome.skipped_samples);
+}
+
+/// What is kept in memory, and why not more of it was done before.
+fn describe_cached(cached: &Cached) -> String {
+    let Cached { policy, reason, limit_bytes, stage, samples, bytes, hits, stages } = cached;
+    let limit = units::bytes(*limit_bytes as f64);
+    let reason = reason.as_ref().map(|reason| format!("; {reason}")).unwrap_or_default();
+    let Some(stage) = stage else {
+        return if *limit_bytes == 0 {
+            format!("{policy}{reason}")
+        } else {
+            format!("{policy}: empty, budget {limit}{reason}")
+        };
+    };
+    let further = stages.last().filter(|last| last.stage != *stage);
+    let further =
+        further.map(|last| format!(" (`{}` would need about {})", last.stage, units::bytes(last.bytes as f64)));
+    format!(
+        "{policy}: {} as `{stage}`, {} of {limit}{}; {}{}",
+        units::counted(*samples as u64, "sample"),
+        units::bytes(*bytes as f64),
+        further.unwrap_or_default(),
+        units::counted(*hits, "hit"),
+        reason,
+    )
+}
+
+/// The epochs; of many the first and the last ones.
+fn epochs_table(epochs: &[Streamed]) -> Table {
+    const SHOWN_FIRST: usize = 5;
+    const SHOWN_LAST: usize = 3;
+    let columns = ["epoch", "samples", "skipped", "time", "samples/s", "read", "per second"];
+    let mut table = Table::new(&columns.map(|column| (column, Align::Right)));
+    let shortened = epochs.len() > SHOWN_FIRST + SHOWN_LAST + 1;
+    for (index, epoch) in epochs.iter().enumerate() {
+        if shortened && (SHOWN_FIRST..epochs.len() - SHOWN_LAST).contains(&index) {
+            if index == SHOWN_FIRST {
+                table.row(columns.map(|_| "…".to_owned()), false);
+            }
+            continue;
+        }
+        table.row(
+            [
+                (epoch.epoch + 1).to_string(),
+                units::count(epoch.samples),
+                units::count(epoch.skipped),
+                units::seconds(epoch.seconds),
+                units::number(epoch.samples_per_second),
+                units::bytes(epoch.bytes_read as f64),
+                units::bytes_per_second(epoch.bytes_per_second),
+            ],
+            false,
+        );
+    }
+    table
+}
+
+impl FieldShape {
+    /// `image float32[64, 224, 224, 3]`.
+    fn describe(&self) -> String {
+        let dims = self.shape.iter().map(|dim| dim.map_or_else(|| "?".to_owned(), |dim| dim.to_string()));
+        format!("{} {}[{}]", self.field, self.dtype, dims.collect::<Vec<_>>().join(", "))
+    }
+}
