@@ -147,6 +147,9 @@ def test_conditions_on_the_columns_of_a_source(files: Path) -> None:
     ]:
         with pytest.raises(forebay.UsageError, match=says):
             forebay.Loader(plain, data=files, where=wrong)
+    with pytest.raises(forebay.UsageError) as refused:
+        forebay.Loader(plain, data=files, where="splits == 'train'")
+    assert str(refused.value).count("`label`") == 1, "a column of the file hides the one that samples have"
 
 
 def test_conditions_are_shared_and_resumed_like_any_epoch(files: Path) -> None:

@@ -146,8 +146,12 @@ pub fn matching(source: &dyn OpenSource, condition: &str, table: Option<(&dyn St
     let table = table.map(|(storage, path)| Table::read(storage, path)).transpose()?;
     let in_table = table.as_ref().map(Table::names).transpose()?.unwrap_or_default();
     let mut known = in_table.clone();
-    known.extend(source.column_names()?);
-    known.extend(COLUMNS_OF_SAMPLES.map(str::to_owned));
+    for name in source.column_names()?.into_iter().chain(COLUMNS_OF_SAMPLES.map(str::to_owned)) {
+        // One column hides those of the same name behind it.
+        if !known.contains(&name) {
+            known.push(name);
+        }
+    }
 
     let mut places = Vec::new();
     let mut values: Vec<Option<Vec<Datum>>> = Vec::new();

@@ -8,7 +8,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// So many times the median is slow: of the answers of S3 a few in a hundred take longer.
+/// So many times the median is slow.
 const SLOW: u32 = 4;
 /// Nothing is slow before this.
 const PATIENCE_MIN: Duration = Duration::from_millis(250);
