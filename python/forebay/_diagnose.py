@@ -150,6 +150,10 @@ def diagnose(
         engine.drop_page_cache()
         measured["fetch"] = json.loads(engine.reading(seconds))
         measured["warm"], measured["prepare"] = _rate(memory, step, seconds), _rate(memory, None, seconds)
+        other = _native.threads_beside(loader.threads)
+        if other is not None:
+            memory = _copy(loader, "in_memory", "page", other)
+            measured["scaling"] = {"threads": other, **_rate(memory, None, seconds)}
         measured["cold"] = _rate(cold, step, seconds)
     else:
         if warm is None and folder is not None:
@@ -170,8 +174,8 @@ def diagnose(
     return Diagnosis(content, _further(content, loader, folder, pipeline, seconds))
 
 
-def _copy(loader: Loader, kind: str, cache: str) -> Loader:
-    """A copy of `loader` whose epochs are long, with its samples in memory or from storage."""
+def _copy(loader: Loader, kind: str, cache: str, *threads: int) -> Loader:
+    """A copy of `loader` whose epochs are long, with its samples in memory (and another number of threads) or from storage."""
     other = copy.copy(loader)
     other.__dict__.update(cache=cache, subset=None, weights=None, num_samples=None, replacement=False, repeats=1)
     other._source = copy.copy(loader._source)
@@ -179,7 +183,7 @@ def _copy(loader: Loader, kind: str, cache: str) -> Loader:
     if kind == "in_memory":
         # However slow a storage is to be, what is held is read once.
         other._source.storage = "local"
-    other._made = getattr(other._engine(), kind)()
+    other._made = getattr(other._engine(), kind)(*threads)
     other._go_to(0, 0, 0, 0)
     return other
 

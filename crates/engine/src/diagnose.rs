@@ -1,13 +1,14 @@
 //! Diagnosing: measures what [`forebay_plan::diagnose`] makes a verdict of.
 //!
 //! The same loader runs three times: on samples that are in memory, from storage, and as readers alone; the first two also with a trainer
-//! that takes a known number of samples per second and nothing of the processor, as an accelerator does.
+//! that takes a known number of samples per second and nothing of the processor, as an accelerator does. The first runs once more with
+//! another number of threads, to see what more of them give.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use forebay_plan::{Measured, Rate};
+use forebay_plan::{Measured, Rate, Scaling, units};
 use forebay_storage::Storage;
 
 use crate::error::{Error, Result};
@@ -58,9 +59,19 @@ pub fn diagnose(
     progress: &dyn Progress,
 ) -> Result<Measured> {
     let DiagnoseOptions { load, trainer_samples_per_second: trainer, seconds } = options;
-    let held = in_memory(warm, load)?;
-    progress.note(&format!("measuring five rates, {seconds} s each or more"));
+    let kept = held(warm)?;
+    let held = repeated(&kept, load)?;
+    let cores = crate::threads::cores() as u64;
+    let other = Scaling::threads_beside(load.threads as u64, cores);
+    let rates = if other.is_some() { "six" } else { "five" };
+    progress.note(&format!("measuring {rates} rates, {seconds} s each or more"));
     let prepare = measure(&held, None, *seconds, "preparation", progress)?;
+    let mut scaling = None;
+    if let Some(threads) = other {
+        let loader = repeated(&kept, &LoadOptions { threads: threads as usize, ..load.clone() })?;
+        let what = format!("preparation on {}", units::counted(threads, "thread"));
+        scaling = Some(Scaling { threads, prepare: measure(&loader, None, *seconds, &what, progress)? });
+    }
     let warm = measure(&held, Some(*trainer), *seconds, "preparation and trainer", progress)?;
     let paths = cold.paths();
     let dropped = storage.drop_cache(&paths.iter().map(PathBuf::as_path).collect::<Vec<&Path>>());
@@ -76,6 +87,7 @@ pub fn diagnose(
         warm: Some(warm),
         cold: cold_rate,
         prepare: Some(prepare),
+        scaling,
         fetch: Some(fetch),
         threads: Some(load.threads as u64),
         data_bytes: Some(cold.blocks()?.iter().map(|block| block.bytes).sum()),
@@ -85,7 +97,11 @@ pub fn diagnose(
 
 /// A loader like one with these options, of the first samples of `source`, which are in memory; its epochs are long.
 pub fn in_memory(source: &Arc<dyn Source>, load: &LoadOptions) -> Result<Loader> {
-    repeated(&(Arc::new(Held::of(Arc::clone(source), HELD_BYTES_MAX)?) as Arc<dyn Source>), load)
+    repeated(&held(source)?, load)
+}
+
+fn held(source: &Arc<dyn Source>) -> Result<Arc<dyn Source>> {
+    Ok(Arc::new(Held::of(Arc::clone(source), HELD_BYTES_MAX)?))
 }
 
 /// What as many readers as there are threads get of `source`, when nobody waits for anything else.

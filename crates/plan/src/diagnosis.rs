@@ -13,9 +13,11 @@
 //!
 //! ```text
 //! cold' = min(trainer, error × min(prepare × cores, fetch × disk / (1 - hits)))
+//! cores = n / (1 + serial × (n - 1)), beside the same of the threads here
 //! ```
 //!
-//! `prepare` and `fetch` are what each half reaches alone, and `error` is what the formula gets wrong here.
+//! `prepare` and `fetch` are what each half reaches alone, and `error` is what the formula gets wrong here. `serial` is Amdahl's: threads
+//! share memory's bandwidth, caches and clocks, and hand batches over in order. It follows from preparing with another number of threads.
 
 use serde::{Deserialize, Serialize};
 
@@ -90,6 +92,9 @@ pub struct Measured {
     pub cold: Rate,
     /// The loader without a trainer, its data in memory.
     pub prepare: Option<Rate>,
+    /// The same with another number of threads, to see what more of them give.
+    #[serde(default)]
+    pub scaling: Option<Scaling>,
     /// Readers alone; or the loader without a trainer, where storage bounds it.
     pub fetch: Option<Rate>,
     /// How many threads or processes prepare.
@@ -98,6 +103,59 @@ pub struct Measured {
     pub data_bytes: Option<u64>,
     /// How much memory there is to keep data in.
     pub memory_bytes: Option<u64>,
+}
+
+/// Preparing with so many threads.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Scaling {
+    /// How many threads prepare.
+    pub threads: u64,
+    /// What they reach without a trainer, the data in memory.
+    #[serde(flatten)]
+    pub prepare: Rate,
+}
+
+impl Scaling {
+    /// With which number of threads to prepare beside `threads`: with more, where there are `cores` for them, or else with fewer.
+    pub fn threads_beside(threads: u64, cores: u64) -> Option<u64> {
+        let other = if threads < cores { cores.min(2 * threads) } else { threads / 2 };
+        (other > 0).then_some(other)
+    }
+}
+
+impl Measured {
+    /// The share of preparing that threads do one after another, 0 to 1: 0 where only one number of threads was measured.
+    fn serial_share(&self) -> f64 {
+        let (Some(prepare), Some(here), Some(scaling)) = (self.prepare, self.threads, self.scaling) else { return 0.0 };
+        let mut counts = [(here as f64, prepare), (scaling.threads as f64, scaling.prepare)];
+        counts.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let [(few, slow), (many, fast)] = counts;
+        let times = many / few;
+        if times <= 1.0 {
+            return 0.0;
+        }
+        // More threads that give less than a few do, or more than their share, are noise.
+        let gain = (fast.samples_per_second / slow.samples_per_second).clamp(1.0, times);
+        (times - gain) / (gain * (many - 1.0) - (many - times))
+    }
+
+    /// How many cores would prepare as fast as the trainer takes; `None` where that is not known, or no number of them would.
+    fn cores_needed(&self) -> Option<u64> {
+        let (prepare, threads, serial) = (self.prepare?, self.threads? as f64, self.serial_share());
+        let one = prepare.samples_per_second * (1.0 + serial * (threads - 1.0)) / threads;
+        let trainer = self.trainer.samples_per_second;
+        let cores = trainer * (1.0 - serial) / (one - trainer * serial);
+        // Rounding does not make it one more.
+        (one > trainer * serial && cores <= CORES_MAX).then(|| (cores - 1e-6).ceil().max(1.0) as u64)
+    }
+}
+
+/// A need of more cores than this is a need of none.
+const CORES_MAX: f64 = 10_000.0;
+
+/// How many cores' worth so many are.
+fn worth(cores: f64, serial: f64) -> f64 {
+    cores / (1.0 + serial * (cores - 1.0))
 }
 
 /// Which parts of the time a trainer waits for what: shares of the time, 0 to 1.
@@ -220,8 +278,14 @@ pub struct Diagnosis {
 /// What `measured` says.
 pub fn diagnose(measured: &Measured) -> Result<Diagnosis> {
     let Measured { trainer, warm, cold, prepare, fetch, .. } = measured;
-    let rates =
-        [("trainer", Some(*trainer)), ("warm", *warm), ("cold", Some(*cold)), ("prepare", *prepare), ("fetch", *fetch)];
+    let rates = [
+        ("trainer", Some(*trainer)),
+        ("warm", *warm),
+        ("cold", Some(*cold)),
+        ("prepare", *prepare),
+        ("scaling", measured.scaling.map(|scaling| scaling.prepare)),
+        ("fetch", *fetch),
+    ];
     for (name, rate) in rates {
         if let Some(rate) = rate.filter(|rate| !rate.is_valid()) {
             let found = rate.samples_per_second.to_string();
@@ -230,9 +294,7 @@ pub fn diagnose(measured: &Measured) -> Result<Diagnosis> {
     }
     let stalls =
         Stalls::of(trainer.samples_per_second, warm.map(|warm| warm.samples_per_second), cold.samples_per_second);
-    let needed = prepare.zip(measured.threads).map(|(prepare, threads)| {
-        (trainer.samples_per_second / prepare.samples_per_second * threads as f64).ceil().max(1.0) as u64
-    });
+    let needed = measured.cores_needed();
     let mut diagnosis = Diagnosis {
         measured: *measured,
         stalls,
@@ -265,7 +327,10 @@ pub fn what_if(measured: &Measured, resource: Resource, amount: f64) -> Option<O
     let threads = measured.threads.map(|threads| threads as f64);
     let (mut cores, mut storage) = (1.0, 1.0);
     match resource {
-        Resource::Cores => cores = amount / threads?,
+        Resource::Cores => {
+            let serial = measured.serial_share();
+            cores = worth(amount, serial) / worth(threads?, serial);
+        }
         Resource::Memory => storage = 1.0 / (1.0 - amount).max(1e-9),
         Resource::Disk => storage = amount,
     }

@@ -124,7 +124,7 @@ pub use data_analysis::{
     ClassCount, Colors, DataAnalysis, DataKind, DuplicateCount, DuplicateGroup, Duplicates, FormatCount, NextStep,
     Qualities, Recompression,
 };
-pub use diagnosis::{Diagnosis, Measured, Outlook, Rate, Resource, Stalls, diagnose, what_if};
+pub use diagnosis::{Diagnosis, Measured, Outlook, Rate, Resource, Scaling, Stalls, diagnose, what_if};
 pub use distribution::{BINS, Bin, Distribution};
 pub use error::{Error, Result};
 pub use explain::SHORT_RUN_SECONDS;

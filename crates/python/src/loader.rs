@@ -156,9 +156,12 @@ impl Loader {
         Ok(blocks.iter().map(|block| block.bytes).sum())
     }
 
-    /// A loader like this of samples that are in memory: the first ones, again and again.
-    fn in_memory(&self, py: Python<'_>) -> PyResult<Self> {
-        let made = py.detach(|| forebay_engine::diagnose::in_memory(self.inner.source(), self.inner.options()));
+    /// A loader like this of samples that are in memory, the first ones again and again; with another number of threads, if one is given.
+    #[pyo3(signature = (threads = None))]
+    fn in_memory(&self, py: Python<'_>, threads: Option<usize>) -> PyResult<Self> {
+        let mut options = self.inner.options().clone();
+        options.threads = threads.unwrap_or(options.threads);
+        let made = py.detach(|| forebay_engine::diagnose::in_memory(self.inner.source(), &options));
         let inner = made.map_err(|error| errors::engine(py, &error, None))?;
         Ok(self.like_this(inner))
     }

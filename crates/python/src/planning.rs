@@ -133,6 +133,12 @@ pub(crate) fn diagnose(py: Python<'_>, measured: &str) -> PyResult<String> {
     Ok(json(&forebay_plan::diagnose(&measured).map_err(|error| errors::plan(py, &error))?))
 }
 
+/// With which number of threads to prepare beside `threads`, to see what more of them give.
+#[pyfunction]
+pub(crate) fn threads_beside(threads: u64) -> Option<u64> {
+    forebay_plan::Scaling::threads_beside(threads, forebay_engine::cores() as u64)
+}
+
 /// What is wanted of advice.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]

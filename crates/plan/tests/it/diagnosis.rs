@@ -1,6 +1,6 @@
 //! Diagnosed stalls are those that were constructed, and what-ifs follow the slower half.
 
-use forebay_plan::{Bound, Measured, Rate, Resource, Stalls, Stats, diagnose, what_if};
+use forebay_plan::{Bound, Measured, Rate, Resource, Scaling, Stalls, Stats, diagnose, what_if};
 use proptest::prelude::*;
 
 /// An ideal loader: everything overlaps, and the slowest decides.
@@ -10,6 +10,7 @@ fn ideal(trainer: f64, prepare: f64, fetch: f64) -> Measured {
         warm: Some(Rate::exactly(trainer.min(prepare))),
         cold: Rate::exactly(trainer.min(prepare).min(fetch)),
         prepare: Some(Rate::exactly(prepare)),
+        scaling: None,
         fetch: Some(Rate::exactly(fetch)),
         threads: Some(2),
         data_bytes: Some(10_000_000_000),
@@ -51,6 +52,39 @@ fn only_the_slower_half_helps() {
     assert_eq!(
         best,
         "5.00 GB of memory for data would give 200 samples/s (190 to 210), and leave 50 % of the time waiting"
+    );
+}
+
+#[test]
+fn more_cores_give_what_more_threads_gave() {
+    // Two threads prepare 200; without anything done one after another, one would 100.
+    let with = |threads, rate| Measured {
+        scaling: Some(Scaling { threads, prepare: Rate::exactly(rate) }),
+        ..ideal(1000.0, 200.0, 1e6)
+    };
+    let cores = |measured: &Measured, count| what_if(measured, Resource::Cores, count).unwrap().rate.samples_per_second;
+    for (threads, rate, of_four, of_eight, needed) in [
+        // A tenth is done one after another: 2 / 1.1 of one thread, 4 / 1.3, 8 / 1.7.
+        (4, 200.0 * (4.0 / 1.3) / (2.0 / 1.1), 338.46, 517.65, Some(90)),
+        (1, 110.0, 338.46, 517.65, Some(90)),
+        // As many times the threads, as many times the samples; more than that is noise.
+        (4, 400.0, 400.0, 800.0, Some(10)),
+        (4, 500.0, 400.0, 800.0, Some(10)),
+        (1, 80.0, 400.0, 800.0, Some(10)),
+        // More threads give nothing.
+        (4, 200.0, 200.0, 200.0, None),
+        (4, 150.0, 200.0, 200.0, None),
+        // The same number says nothing of others.
+        (2, 150.0, 400.0, 800.0, Some(10)),
+    ] {
+        let measured = with(threads, rate);
+        let found = (cores(&measured, 4.0), cores(&measured, 8.0));
+        assert!((found.0 - of_four).abs() < 0.01 && (found.1 - of_eight).abs() < 0.01, "{threads} {rate}: {found:?}");
+        assert_eq!(diagnose(&measured).unwrap().cores_needed, needed, "{threads} {rate}");
+    }
+    assert_eq!(
+        [(1, 2), (2, 2), (1, 1), (2, 8), (3, 4)].map(|(threads, cores)| Scaling::threads_beside(threads, cores)),
+        [Some(2), Some(1), None, Some(4), Some(4)]
     );
 }
 
