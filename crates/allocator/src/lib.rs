@@ -16,18 +16,22 @@
 //! The reserve lies in the part of the program's image that has no content, so it costs addresses, and no memory until it is
 //! used. What is given back to it counts, and when all of it was, it is whole again. A large request is not served from it.
 //!
-//! Beside it, [`advise_huge_pages`] is for large blocks that are used again and again.
+//! Beside it, [`advise_huge_pages`] is for large blocks that are used again and again, and [`MappedFile`] for what the page cache holds.
 //!
 //! # Limits
 //!
 //! Where the system promises more than it has (Linux, unless told otherwise) it refuses only what is beyond `ulimit -v`, and
 //! ends a process instead of refusing. What C libraries ask for does not come from here: they return errors of their own.
 
+#[cfg(target_os = "linux")]
+mod mapped;
 mod reserve;
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+#[cfg(target_os = "linux")]
+pub use mapped::MappedFile;
 use reserve::RESERVE;
 
 /// A larger request than this is refused when the system refuses it.

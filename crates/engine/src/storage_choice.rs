@@ -8,7 +8,7 @@ use forebay_storage::{AnyStorage, LocalStorage, Storage, Throttle, ThrottledStor
 
 use crate::error::{Error, Result};
 
-/// A storage by name: `local`, `direct`, a preset such as `ceph-hdd`, or `custom:…`. With each of them, a path that is a URL lies in the store that
+/// A storage by name: `local`, `direct`, `mmap`, a preset such as `ceph-hdd`, or `custom:…`. With each of them, a path that is a URL lies in the store that
 /// it names.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -17,6 +17,8 @@ pub enum StorageChoice {
     Local,
     /// Local files past the page cache.
     Direct,
+    /// Local files as memory.
+    Mapped,
     /// Local files, slowed down to the figures of another storage.
     Throttled(Throttle),
 }
@@ -27,6 +29,7 @@ impl StorageChoice {
         Ok(match self {
             Self::Local => Arc::new(AnyStorage::new(LocalStorage::buffered())),
             Self::Direct => Arc::new(AnyStorage::new(LocalStorage::direct())),
+            Self::Mapped => Arc::new(AnyStorage::new(LocalStorage::mapped())),
             Self::Throttled(throttle) => {
                 let inner = Arc::new(AnyStorage::new(LocalStorage::buffered()));
                 Arc::new(ThrottledStorage::new(inner, throttle.clone())?.with_page_cache(page_cache_bytes))
@@ -37,7 +40,8 @@ impl StorageChoice {
     /// The same for reading what is cached nowhere, as of data that is larger than the memory: nothing that was read stays in the page cache.
     pub fn open_uncached(&self) -> Result<Arc<dyn Storage>> {
         match self {
-            Self::Local => Ok(Arc::new(AnyStorage::new(LocalStorage::uncached()))),
+            // Pages that are mapped stay.
+            Self::Local | Self::Mapped => Ok(Arc::new(AnyStorage::new(LocalStorage::uncached()))),
             Self::Direct | Self::Throttled(_) => self.open(0),
         }
     }
@@ -50,7 +54,7 @@ impl StorageChoice {
                 let inner = Arc::new(AnyStorage::new(LocalStorage::buffered()));
                 Ok(Arc::new(ThrottledStorage::new(inner, throttle.clone())?.with_loops()))
             }
-            Self::Local | Self::Direct => self.open_uncached(),
+            Self::Local | Self::Direct | Self::Mapped => self.open_uncached(),
         }
     }
 }
@@ -62,6 +66,7 @@ impl FromStr for StorageChoice {
         match text {
             "local" => Ok(Self::Local),
             "direct" => Ok(Self::Direct),
+            "mmap" => Ok(Self::Mapped),
             other => Ok(Self::Throttled(Throttle::parse(other)?)),
         }
     }
@@ -72,6 +77,7 @@ impl fmt::Display for StorageChoice {
         f.write_str(match self {
             Self::Local => "local",
             Self::Direct => "direct",
+            Self::Mapped => "mmap",
             Self::Throttled(throttle) => &throttle.name,
         })
     }

@@ -5,8 +5,8 @@
 //! what is cached when a measurement must start cold. It spawns no threads (but for two that talk to object stores, once one is used) and prints nothing; everything in it may be used from many threads at once.
 //!
 //! - [`Storage`] is what a place must be able to do, [`Folder`] a folder of one.
-//! - [`LocalStorage`] reads local files, [through the page cache](LocalStorage::buffered) or
-//!   [past it](LocalStorage::direct).
+//! - [`LocalStorage`] reads local files, [through the page cache](LocalStorage::buffered), [past it](LocalStorage::direct), or
+//!   [as memory](LocalStorage::mapped).
 //! - [`RemoteStorage`] reads and writes objects by their URLs: S3 and compatible, Google Cloud, Azure, and web servers. [`AnyStorage`] is both.
 //! - [`CachedStorage`] keeps what is read of objects on a local disk, from run to run.
 //! - [`MemoryStorage`] holds files in memory: for tests, and to show how little a storage must be.
@@ -64,12 +64,12 @@
 //!
 //! A read returns [`Bytes`](bytes::Bytes) over a buffer that goes back to a pool when the last clone or slice of it is dropped.
 //! Large reads so touch the same memory again instead of new pages. A pool keeps at most 128 MiB of idle buffers. Direct
-//! reads return a slice of their aligned buffer, so they copy nothing either.
+//! reads return a slice of their aligned buffer, so they copy nothing either. Mapped files are their own buffers.
 //!
 //! # Limits
 //!
 //! - A file's size is taken when it is opened. A range beyond it is refused before anything is allocated, even if the file has
-//!   grown since; if the file has shrunk, reading fails.
+//!   grown since; if the file has shrunk, reading fails. Only what is mapped must not shrink while bytes of it are in use.
 //! - One read allocates as much as was asked for, up to the size of the file: whoever does not trust a file's size reads it by
 //!   [`Storage::read_file`] with a limit, or in blocks.
 //! - An object is read as it was when it was opened: where it was replaced since, reading fails. Stores have no locks: only threads of one

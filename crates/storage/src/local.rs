@@ -1,13 +1,14 @@
-//! Files of this machine, read through the page cache or past it.
+//! Files of this machine, read through the page cache, past it, or as memory.
 
 use std::io;
 use std::num::NonZeroU64;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use bytes::Bytes;
+use forebay_allocator::MappedFile;
 use rustix::fs::{self, Advice, AtFlags, FileType, Mode, OFlags, Statx, StatxFlags};
 use rustix::io::Errno;
 
@@ -21,6 +22,9 @@ const ALIGNMENT_FALLBACK: usize = 4096;
 
 /// An alignment above this is taken for nonsense, and the file is read through the page cache.
 const ALIGNMENT_MAX: usize = 1 << 20;
+
+/// A file below this is read sooner than it is mapped and let go of again.
+const MAPPED_BYTES_MIN: u64 = 256 << 10;
 
 /// Files of this machine.
 ///
@@ -37,13 +41,16 @@ enum Way {
     Buffered,
     Uncached,
     Direct,
+    Mapped,
 }
 
 #[derive(Debug)]
 struct Shared {
     pool: BufferPool,
-    /// Why direct reads were given up, the first time that they were.
+    /// Why direct reads or mappings were given up, the first time that they were.
     fallback: OnceLock<String>,
+    /// The files that are mapped.
+    mappings: Mutex<Vec<(PathBuf, Weak<MappedFile>)>>,
 }
 
 impl LocalStorage {
@@ -65,8 +72,17 @@ impl LocalStorage {
         Self::new(Way::Direct)
     }
 
+    /// Reads the page cache's own memory (`mmap`), which saves a copy: for large files that nobody changes meanwhile. A read waits for its
+    /// bytes as others do, and a file that was cut short is an error; but one that is cut short while its bytes are in use ends the process.
+    ///
+    /// A file that cannot be mapped is read through the page cache instead, and [`Storage::notice`] then says so.
+    pub fn mapped() -> Self {
+        Self::new(Way::Mapped)
+    }
+
     fn new(way: Way) -> Self {
-        Self { way, shared: Arc::new(Shared { pool: BufferPool::new(), fallback: OnceLock::new() }) }
+        let shared = Shared { pool: BufferPool::new(), fallback: OnceLock::new(), mappings: Mutex::default() };
+        Self { way, shared: Arc::new(shared) }
     }
 
     /// Whether direct reads were asked for; see [`Storage::notice`] for whether they were possible.
@@ -95,6 +111,7 @@ impl LocalStorage {
             alignment: alignment.unwrap_or(1),
             direct: AtomicBool::new(alignment.is_some()),
             uncached: self.way == Way::Uncached,
+            mapping: None,
             shared: Arc::clone(&self.shared),
         }
     }
@@ -102,7 +119,11 @@ impl LocalStorage {
 
 impl Storage for LocalStorage {
     fn name(&self) -> &str {
-        if self.is_direct() { "local-direct" } else { "local" }
+        match self.way {
+            Way::Buffered | Way::Uncached => "local",
+            Way::Direct => "local-direct",
+            Way::Mapped => "local-mmap",
+        }
     }
 
     fn open(&self, path: &Path) -> Result<Box<dyn File>> {
@@ -110,12 +131,16 @@ impl Storage for LocalStorage {
             if let Some(file) = self.open_direct(path)? {
                 return Ok(Box::new(file));
             }
-            self.shared.note_fallback(path);
+            self.shared.note_fallback(path, "refuses direct reads");
         }
         let descriptor = open_descriptor(path, OFlags::empty())
             .map_err(|errno| Error::Open { path: path.to_path_buf(), source: errno.into() })?;
         let status = regular_file_status(&descriptor, path)?;
-        Ok(Box::new(self.file(descriptor, path, &status, None)))
+        let mut file = self.file(descriptor, path, &status, None);
+        if self.way == Way::Mapped && file.size >= MAPPED_BYTES_MIN {
+            file.mapping = self.shared.map(&file);
+        }
+        Ok(Box::new(file))
     }
 
     fn status(&self, path: &Path) -> Result<Option<Status>> {
@@ -177,6 +202,8 @@ impl Storage for LocalStorage {
     fn drop_cache(&self, paths: &[&Path]) -> Result<DroppedCache> {
         let mut dropped = DroppedCache::default();
         for path in paths {
+            // What is mapped stays in the page cache.
+            self.shared.forget(path);
             dropped.bytes += drop_file_cache(path)?;
             dropped.files += 1;
         }
@@ -202,13 +229,49 @@ pub(crate) fn cannot_write(path: &Path) -> impl FnOnce(io::Error) -> Error + use
 }
 
 impl Shared {
-    fn note_fallback(&self, path: &Path) {
+    fn note_fallback(&self, path: &Path, why: &str) {
         self.fallback.get_or_init(|| {
-            format!(
-                "the file system of `{}` refuses direct reads: files there are read through the page cache",
-                path.display()
-            )
+            format!("the file system of `{}` {why}: files there are read through the page cache", path.display())
         });
+    }
+
+    /// The whole file as memory; `None` where that cannot be.
+    fn map(&self, file: &LocalFile) -> Option<Mapping> {
+        let mapped = usize::try_from(file.size).ok().and_then(|size| MappedFile::new(&file.descriptor, size).ok());
+        let Some(mapped) = mapped.map(Arc::new) else {
+            self.note_fallback(&file.path, "maps no files");
+            return None;
+        };
+        let mut mappings = self.mappings.lock().unwrap_or_else(PoisonError::into_inner);
+        mappings.retain(|(_, mapped)| mapped.strong_count() > 0);
+        mappings.push((file.path.clone(), Arc::downgrade(&mapped)));
+        Some(Mapping { bytes: Bytes::from_owner(Owner(Arc::clone(&mapped))), file: mapped })
+    }
+
+    /// Lets go of the pages of a file that is mapped.
+    fn forget(&self, path: &Path) {
+        for (of, mapped) in &*self.mappings.lock().unwrap_or_else(PoisonError::into_inner) {
+            if let Some(mapped) = mapped.upgrade().filter(|_| of == path) {
+                // Only a hint: where it is refused, a measurement is too good.
+                let _ = mapped.forget();
+            }
+        }
+    }
+}
+
+/// A file as memory: to wait for its pages, and to hand them out.
+#[derive(Debug)]
+struct Mapping {
+    file: Arc<MappedFile>,
+    bytes: Bytes,
+}
+
+/// Keeps a file mapped for as long as somebody has bytes of it.
+struct Owner(Arc<MappedFile>);
+
+impl AsRef<[u8]> for Owner {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_ref().as_ref()
     }
 }
 
@@ -223,6 +286,7 @@ struct LocalFile {
     direct: AtomicBool,
     /// Whether nothing that was read stays in the page cache.
     uncached: bool,
+    mapping: Option<Mapping>,
     shared: Arc<Shared>,
 }
 
@@ -238,6 +302,9 @@ impl File for LocalFile {
         }
         if length == 0 {
             return Ok(Bytes::new());
+        }
+        if let Some(mapping) = &self.mapping {
+            return self.read_mapped(mapping, offset, length);
         }
         if self.direct.load(Ordering::Relaxed)
             && let Some(bytes) = self.read_direct(offset, length)?
@@ -267,6 +334,18 @@ impl LocalFile {
             let _ = fs::fadvise(&self.descriptor, offset, NonZeroU64::new(length as u64), Advice::DontNeed);
         }
         Ok(buffer.into_bytes(0..length))
+    }
+
+    /// Waits for the pages of a range. The file has its size by now: whoever touches a page beyond its end would not return.
+    fn read_mapped(&self, mapping: &Mapping, offset: u64, length: usize) -> Result<Bytes> {
+        let status = fs::fstat(&self.descriptor).map_err(|errno| self.read_error(offset, errno))?;
+        let size = u64::try_from(status.st_size).unwrap_or(0);
+        let left = usize::try_from(size.saturating_sub(offset)).unwrap_or(usize::MAX);
+        self.check_filled(offset, length, left)?;
+        let range = offset as usize..offset as usize + length;
+        let failed = |source| Error::Read { path: self.path.clone(), offset, source };
+        mapping.file.load(range.clone()).map_err(failed)?;
+        Ok(mapping.bytes.slice(range))
     }
 
     /// Reads the aligned range around the one that is wanted. `None` if the file system refuses after all; from then on
@@ -308,7 +387,7 @@ impl LocalFile {
         let flags = fs::fcntl_getfl(&self.descriptor)?;
         fs::fcntl_setfl(&self.descriptor, flags - OFlags::DIRECT)?;
         self.direct.store(false, Ordering::Relaxed);
-        self.shared.note_fallback(&self.path);
+        self.shared.note_fallback(&self.path, "refuses direct reads");
         Ok(())
     }
 

@@ -86,13 +86,17 @@ impl CachePolicy {
     pub fn open(self, choice: &StorageChoice) -> Result<Arc<dyn Storage>> {
         match (self, choice) {
             // Blocks are large: the disk may write them where they are wanted.
-            (Self::Liquid { .. }, StorageChoice::Local) => StorageChoice::Direct.open(0),
+            (Self::Liquid { .. }, StorageChoice::Local | StorageChoice::Mapped) => StorageChoice::Direct.open(0),
             // Whatever is chosen, its budget is the memory that there is for samples: the page cache would take as much again.
             (Self::None | Self::MinIo { .. } | Self::Liquid { .. } | Self::Auto { .. }, _) => choice.open_uncached(),
-            (Self::Page { bytes: Some(_) }, StorageChoice::Local | StorageChoice::Direct) => Err(Error::Usage {
-                problem: format!("the page cache of storage `{choice}` is the system's, and has no budget of its own"),
-                remedy: "pass `page` alone, and limit the memory of the process (a cgroup)".to_owned(),
-            }),
+            (Self::Page { bytes: Some(_) }, StorageChoice::Local | StorageChoice::Direct | StorageChoice::Mapped) => {
+                Err(Error::Usage {
+                    problem: format!(
+                        "the page cache of storage `{choice}` is the system's, and has no budget of its own"
+                    ),
+                    remedy: "pass `page` alone, and limit the memory of the process (a cgroup)".to_owned(),
+                })
+            }
             (Self::Page { .. } | Self::Decoded { .. }, _) => {
                 choice.open(if let Self::Page { bytes } = self { bytes.unwrap_or(0) } else { 0 })
             }

@@ -9,8 +9,8 @@ use proptest::prelude::*;
 use crate::data::data_folder;
 use crate::support::pattern;
 
-fn storages() -> [LocalStorage; 2] {
-    [LocalStorage::buffered(), LocalStorage::direct()]
+fn storages() -> [LocalStorage; 3] {
+    [LocalStorage::buffered(), LocalStorage::direct(), LocalStorage::mapped()]
 }
 
 fn temporary_file(bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
@@ -22,8 +22,8 @@ fn temporary_file(bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
 
 #[test]
 fn names_tell_the_way_of_reading() {
-    assert_eq!(storages().each_ref().map(Storage::name), ["local", "local-direct"]);
-    assert_eq!(storages().each_ref().map(LocalStorage::is_direct), [false, true]);
+    assert_eq!(storages().each_ref().map(Storage::name), ["local", "local-direct", "local-mmap"]);
+    assert_eq!(storages().each_ref().map(LocalStorage::is_direct), [false, true, false]);
 }
 
 proptest! {
@@ -31,8 +31,8 @@ proptest! {
 
     /// Any range of a file of any size has the bytes that were written, whichever way it is read.
     #[test]
-    fn every_range_is_exact_both_ways(
-        size in prop_oneof![0_usize..20, 4090_usize..4100, 0_usize..300_000],
+    fn every_range_is_exact_each_way(
+        size in prop_oneof![0_usize..20, 4090_usize..4100, 0_usize..300_000, 262_140_usize..600_000],
         ranges in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 1..20),
     ) {
         let expected = pattern(size);
@@ -150,13 +150,47 @@ fn a_refused_direct_read_falls_back_and_says_so() {
 }
 
 #[test]
-fn pictures_are_the_same_both_ways() {
+fn pictures_are_the_same_each_way() {
     let Some(folder) = data_folder("codec") else { return };
     let entries = std::fs::read_dir(folder).unwrap();
-    let [buffered, direct] = storages();
     for path in entries.map(|entry| entry.unwrap().path()).filter(|path| path.is_file()).take(50) {
         let expected = std::fs::read(&path).unwrap();
-        assert!(buffered.read_file(&path, 1 << 30).unwrap() == expected, "{}", path.display());
-        assert!(direct.read_file(&path, 1 << 30).unwrap() == expected, "{}", path.display());
+        for storage in storages() {
+            assert!(storage.read_file(&path, 1 << 30).unwrap() == expected, "{} {}", path.display(), storage.name());
+        }
     }
+}
+
+#[test]
+fn a_mapped_file_that_was_cut_short_is_an_error() {
+    let expected = pattern(1 << 20);
+    let (_folder, path) = temporary_file(&expected);
+    let storage = LocalStorage::mapped();
+    let file = storage.open(&path).unwrap();
+    let kept = file.read(1000, 5000).unwrap();
+    std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(500_000).unwrap();
+    assert!(kept == expected[1000..6000] && file.read(0, 500_000).unwrap() == expected[..500_000]);
+    for (offset, length) in [(0, 1 << 20), (499_999, 2), (600_000, 1)] {
+        let error = file.read(offset, length).unwrap_err();
+        assert_eq!((error.kind(), error.context().offset), (ErrorKind::Io, Some(offset)), "{error}");
+        assert!(error.to_string().contains("file"), "{error}");
+    }
+    assert_eq!(storage.notice(), None);
+}
+
+#[test]
+fn what_is_mapped_can_be_dropped_from_the_page_cache() {
+    let expected = pattern(1 << 20);
+    let (_folder, path) = temporary_file(&expected);
+    let storage = LocalStorage::mapped();
+    let file = storage.open(&path).unwrap();
+    let kept = file.read(0, 1 << 20).unwrap();
+    assert!(kept == expected);
+    storage.drop_cache(&[&path]).unwrap();
+    let left = forebay_storage::resident_fraction(&path).unwrap();
+    // Where files lie in memory anyway there is nothing to drop.
+    if LocalStorage::buffered().drop_cache(&[&path]).is_ok() && left > 0.5 {
+        eprintln!("skipped: the page cache keeps {left:.1} of {}", path.display());
+    }
+    assert!(kept == expected && file.read(77, 100_000).unwrap() == expected[77..100_077]);
 }
