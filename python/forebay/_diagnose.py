@@ -149,12 +149,15 @@ def diagnose(
         measured["data_bytes"] = engine.data_bytes
         engine.drop_page_cache()
         measured["fetch"] = json.loads(engine.reading(seconds))
-        measured["warm"], measured["prepare"] = _rate(memory, step, seconds), _rate(memory, None, seconds)
+        measured["prepare"] = _rate(memory, None, seconds)
+        # Half of it before the other that it is compared with, and half after: a machine that grows slower does so for both.
+        warm_parts = _parts(memory, step, seconds / 2)
+        measured["cold"] = _rate(cold, step, seconds)
+        measured["warm"] = _rate_of(warm_parts + _parts(memory, step, seconds / 2))
         other = _native.threads_beside(loader.threads)
         if other is not None:
             memory = _copy(loader, "in_memory", "page", other)
             measured["scaling"] = {"threads": other, **_rate(memory, None, seconds)}
-        measured["cold"] = _rate(cold, step, seconds)
     else:
         if warm is None and folder is not None:
             measured["data_bytes"] = _each_file(folder, _read)
@@ -206,7 +209,12 @@ def _cycled(batches: list[Any]) -> Iterator[Any]:
 
 
 def _rate(loader: Iterable[Any], step: Step | None, seconds: float) -> dict[str, float]:
-    """Samples per second, with the step or without. The first batch of each iteration starts the clock."""
+    """Samples per second, with the step or without."""
+    return _rate_of(_parts(loader, step, seconds))
+
+
+def _parts(loader: Iterable[Any], step: Step | None, seconds: float) -> list[tuple[float, float]]:
+    """How many samples came in how many seconds, in parts. The first batch of each iteration starts the clock."""
     parts: list[tuple[float, float]] = []
     batches, measured, rounds = 0, 0.0, 0
     while measured < seconds or (batches < BATCHES_MIN and measured < PATIENCE * seconds):
@@ -233,6 +241,10 @@ def _rate(loader: Iterable[Any], step: Step | None, seconds: float) -> dict[str,
         rounds += 1
         if seen < 2 or (rounds > 1 and not batches):
             break
+    return parts
+
+
+def _rate_of(parts: list[tuple[float, float]]) -> dict[str, float]:
     found = _native.rate(parts)
     if found is None:
         raise UsageError(

@@ -91,6 +91,15 @@ def test_files_and_data_set_give_the_same(tiny, tiny_files, tiny_pipeline, tmp_p
         assert numpy.array_equal(one["label"], other["label"])
 
 
+def test_every_way_of_reading_gives_the_same(tiny):
+    """Shards of the data set are large enough to be mapped, and its index is not."""
+    loaders = [forebay.Loader(tiny, batch_size=256, shuffle=True, seed=4, storage=storage) for storage in ("local", "mmap", "direct")]
+    for batches in zip(*loaders, strict=True):
+        for other in batches[1:]:
+            for one, two in zip(batches[0], other, strict=True):
+                assert (numpy.asarray(one) == numpy.asarray(two)).all()
+
+
 def test_files_come_by_name_unless_shuffled(photos):
     by_name = sorted(str(path.relative_to(photos)) for path in photos.rglob("*.jpg"))
     for seed in (1, 2):

@@ -65,14 +65,16 @@ pub fn diagnose(
     let other = Scaling::threads_beside(load.threads as u64, cores);
     let rates = if other.is_some() { "six" } else { "five" };
     progress.note(&format!("measuring {rates} rates, {seconds} s each or more"));
-    let prepare = measure(&held, None, *seconds, "preparation", progress)?;
+    let prepare = rate(&measure(&held, None, *seconds, "preparation", progress)?)?;
     let mut scaling = None;
     if let Some(threads) = other {
         let loader = repeated(&kept, &LoadOptions { threads: threads as usize, ..load.clone() })?;
         let what = format!("preparation on {}", units::counted(threads, "thread"));
-        scaling = Some(Scaling { threads, prepare: measure(&loader, None, *seconds, &what, progress)? });
+        scaling = Some(Scaling { threads, prepare: rate(&measure(&loader, None, *seconds, &what, progress)?)? });
     }
-    let warm = measure(&held, Some(*trainer), *seconds, "preparation and trainer", progress)?;
+    // Half of it before the other that it is compared with, and half after: a machine that grows slower does so for both.
+    let half_of_warm = || measure(&held, Some(*trainer), seconds / 2.0, "preparation and trainer", progress);
+    let mut warm = half_of_warm()?;
     let paths = cold.paths();
     let dropped = storage.drop_cache(&paths.iter().map(PathBuf::as_path).collect::<Vec<&Path>>());
     // A file that cannot be opened is skipped by the runs, where that is wanted.
@@ -81,10 +83,11 @@ pub fn diagnose(
     }
     let fetch = reading(cold, load, *seconds, progress)?;
     let loader = repeated(cold, load)?;
-    let cold_rate = measure(&loader, Some(*trainer), *seconds, "storage, preparation and trainer", progress)?;
+    let cold_rate = rate(&measure(&loader, Some(*trainer), *seconds, "storage, preparation and trainer", progress)?)?;
+    warm.extend(half_of_warm()?);
     Ok(Measured {
         trainer: Rate::exactly(*trainer),
-        warm: Some(warm),
+        warm: Some(rate(&warm)?),
         cold: cold_rate,
         prepare: Some(prepare),
         scaling,
@@ -114,7 +117,7 @@ pub fn reading(source: &Arc<dyn Source>, load: &LoadOptions, seconds: f64, progr
         parts.push((part.samples, part.seconds));
     }
     progress.end();
-    Rate::of_parts(&parts).ok_or_else(nothing)
+    rate(&parts)
 }
 
 /// A loader like one with these options of all samples of `source`, as often as makes an epoch long.
@@ -125,8 +128,19 @@ pub fn repeated(source: &Arc<dyn Source>, load: &LoadOptions) -> Result<Loader> 
     Loader::new(Arc::new(Repeated { of: Arc::clone(source), times }), load)
 }
 
-/// What comes out of `loader` per second, with a trainer that takes so many samples per second, if there is one.
-fn measure(loader: &Loader, trainer: Option<f64>, seconds: f64, what: &str, progress: &dyn Progress) -> Result<Rate> {
+fn rate(parts: &[(f64, f64)]) -> Result<Rate> {
+    Rate::of_parts(parts).ok_or_else(nothing)
+}
+
+/// What comes out of `loader` in so many seconds, with a trainer that takes so many samples per second, if there is one: in parts, each so
+/// many samples in so many seconds.
+fn measure(
+    loader: &Loader,
+    trainer: Option<f64>,
+    seconds: f64,
+    what: &str,
+    progress: &dyn Progress,
+) -> Result<Vec<(f64, f64)>> {
     let (mut parts, mut batches, mut measured, mut number) = (Vec::new(), 0, 0.0, 0);
     progress.begin(what, 0);
     while measured < seconds || batches < BATCHES_MIN && measured < PATIENCE * seconds {
@@ -172,7 +186,7 @@ fn measure(loader: &Loader, trainer: Option<f64>, seconds: f64, what: &str, prog
         }
     }
     progress.end();
-    Rate::of_parts(&parts).ok_or_else(nothing)
+    Ok(parts)
 }
 
 fn nothing() -> Error {
