@@ -8,13 +8,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use forebay_plan::{Measured, Rate, Scaling, units};
+use forebay_plan::{Measured, Others, Rate, Scaling, units};
 use forebay_storage::Storage;
 
 use crate::error::{Error, Result};
 use crate::load::{CachePolicy, LoadOptions, Loader, Next, OnError, Sampling, in_order};
 use crate::memory::default_memory_bytes;
 use crate::profile::alone::read_for;
+use crate::profile::metrics::Machine;
+use crate::profile::runs::OTHERS_SECONDS_MIN;
 use crate::progress::{Progress, while_wanted};
 use crate::source::{Held, Repeated, Source};
 
@@ -34,6 +36,9 @@ const PARTS: usize = 5;
 
 /// A rate is that of so many batches at least.
 const BATCHES_MIN: usize = 10;
+
+/// Others may make a measurement so many times as long.
+const DISTURBED_MAX: f64 = 3.0;
 
 /// However few batches come, a rate is measured no longer than so many times its seconds.
 const PATIENCE: f64 = 10.0;
@@ -141,9 +146,9 @@ fn measure(
     what: &str,
     progress: &dyn Progress,
 ) -> Result<Vec<(f64, f64)>> {
-    let (mut parts, mut batches, mut measured, mut number) = (Vec::new(), 0, 0.0, 0);
+    let (mut parts, mut batches, mut number) = (Parts::of(seconds), 0, 0);
     progress.begin(what, 0);
-    while measured < seconds || batches < BATCHES_MIN && measured < PATIENCE * seconds {
+    while !parts.suffice(batches) {
         let mut epoch = loader.start(&loader.beginning_of(number))?;
         number += 1;
         // The first batch starts the clock: whatever came before is the start of an epoch.
@@ -163,20 +168,20 @@ fn measure(
                 let start = if now < free + OVERSLEPT { free } else { now };
                 free = start + Duration::from_secs_f64(batch.len() as f64 / trainer);
             }
-            match begun {
-                None => begun = Some(now),
-                Some(since) => {
+            match &begun {
+                None => begun = Some((now, Machine::now())),
+                Some((since, machine)) => {
                     samples += batch.len();
                     batches += 1;
-                    let part = (now - since).as_secs_f64();
-                    if part >= seconds / PARTS as f64 {
-                        parts.push((samples as f64, part));
-                        (measured, samples, begun) = (measured + part, 0, Some(now));
+                    let part = (now - *since).as_secs_f64();
+                    if part >= parts.part_seconds {
+                        parts.push((samples as f64, part), machine);
+                        (samples, begun) = (0, Some((now, Machine::now())));
                     }
                 }
             }
             progress.advance(batch.len() as u64);
-            if measured >= seconds && (batches >= BATCHES_MIN || measured >= PATIENCE * seconds) {
+            if parts.suffice(batches) {
                 break;
             }
             std::thread::sleep(free.saturating_duration_since(Instant::now()));
@@ -186,7 +191,47 @@ fn measure(
         }
     }
     progress.end();
-    Ok(parts)
+    Ok(parts.believed())
+}
+
+/// A measurement in parts, each so many samples in so many seconds. Those that other programs disturbed are measured again, within limits.
+struct Parts {
+    seconds: f64,
+    part_seconds: f64,
+    all: Vec<(f64, f64)>,
+    quiet: Vec<(f64, f64)>,
+}
+
+impl Parts {
+    fn of(seconds: f64) -> Self {
+        let part_seconds = (seconds / PARTS as f64).max(OTHERS_SECONDS_MIN.min(seconds));
+        Self { seconds, part_seconds, all: Vec::new(), quiet: Vec::new() }
+    }
+
+    /// Adds a part that began when the machine was at `before`.
+    fn push(&mut self, part: (f64, f64), before: &Machine) {
+        let others = Machine::now().since(before, part.1);
+        if part.1 < OTHERS_SECONDS_MIN || others.is_none_or(|others| others.cores <= Others::CORES_MAX) {
+            self.quiet.push(part);
+        }
+        self.all.push(part);
+    }
+
+    /// Whether it lasted long enough, or others will not stop, or batches come too seldom to wait for more of them.
+    fn suffice(&self, batches: usize) -> bool {
+        let (all, quiet) = (total(&self.all), total(&self.quiet));
+        (quiet >= self.seconds || all >= DISTURBED_MAX * self.seconds)
+            && (batches >= BATCHES_MIN || all >= PATIENCE * self.seconds)
+    }
+
+    /// The quiet parts, if they are half of what was asked for; else all of them.
+    fn believed(self) -> Vec<(f64, f64)> {
+        if total(&self.quiet) >= self.seconds / 2.0 { self.quiet } else { self.all }
+    }
+}
+
+fn total(parts: &[(f64, f64)]) -> f64 {
+    parts.iter().map(|part| part.1).sum()
 }
 
 fn nothing() -> Error {

@@ -51,7 +51,7 @@ fn sample_until(run: u32, over: &AtomicBool) -> Vec<SystemSample> {
 }
 
 /// What the whole machine has done so far, and what of it this process has.
-pub(super) struct Machine {
+pub(crate) struct Machine {
     busy_seconds: f64,
     own_seconds: f64,
     disk_bytes: f64,
@@ -59,7 +59,7 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    pub(super) fn now() -> Self {
+    pub(crate) fn now() -> Self {
         let counters = Counters::read();
         let [user, nice, system, _idle, _wait, irq, softirq, steal] = counters.cpu;
         let ticks = user + nice + system + irq + softirq + steal;
@@ -72,7 +72,7 @@ impl Machine {
     }
 
     /// What others did in the `seconds` since `before`; `None` where the system does not say.
-    pub(super) fn since(&self, before: &Self, seconds: f64) -> Option<Others> {
+    pub(crate) fn since(&self, before: &Self, seconds: f64) -> Option<Others> {
         let others = |all: f64, own: f64| (all - own).max(0.0) / seconds.max(1e-9);
         (self.busy_seconds > 0.0).then(|| Others {
             cores: others(self.busy_seconds - before.busy_seconds, self.own_seconds - before.own_seconds),

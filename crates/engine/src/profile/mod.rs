@@ -13,8 +13,8 @@ pub(crate) mod alone;
 mod compressions;
 mod costs;
 mod leaders;
-mod metrics;
-mod runs;
+pub(crate) mod metrics;
+pub(crate) mod runs;
 mod strategies;
 
 use std::path::{Path, PathBuf};

@@ -23,7 +23,7 @@ const TRIES: u32 = 4;
 const ALMOST: f64 = 0.9;
 
 /// The system counts processor time in steps that are too coarse for shorter runs.
-const OTHERS_SECONDS_MIN: f64 = 0.4;
+pub(crate) const OTHERS_SECONDS_MIN: f64 = 0.4;
 
 /// So many of the samples that were left out are listed.
 const SKIPPED_NOTED_MAX: usize = 1000;
