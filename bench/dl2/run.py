@@ -86,7 +86,7 @@ def diagnose(bench: Bench) -> str:
     dataset = str(bench.folder / "dataset")
     built = bench.run("build", str(pipeline), "--data", data["data"]["folder"], "--strategy", "concatenated", "-o", dataset)
     sample_bytes = built["bytes"] / built["samples"]
-    # A diagnosis takes five measurements of so long, and there are some twenty of them: all sections together are to end within ten minutes.
+    # A diagnosis takes six measurements of so long, and there are some twenty of them: all sections together are to end within ten minutes.
     seconds = "1" if bench.small else "2.5"
 
     def diagnosed(trainer: float, read: float, threads: int = 1) -> dict[str, Any]:
@@ -101,18 +101,17 @@ def diagnose(bench: Bench) -> str:
     trainers, reads = ([0.5, 2.0], [0.4, 4.0]) if bench.small else ([0.5, 1.0, 2.0, 4.0], [0.25, 0.5, 1.0, 4.0])
     for trainer in trainers:
         for read in reads:
-            found = diagnosed(trainer * prepare, read * prepare)
-            # Of this run's own preparation: the machine is not equally fast all the time.
-            now = found["measured"]["prepare"]["samples_per_second"] / prepare
-            cold, warm = min(trainer, now, read), min(trainer, now)
-            prep, fetch = cold / warm - cold / trainer, 1 - cold / warm
-            off = 100 * max(abs(prep - found["prep_stall_share"]), abs(fetch - found["fetch_stall_share"]))
+            tries = [_off(trainer, read, prepare, diagnosed(trainer * prepare, read * prepare))]
+            if tries[0][0] > POINTS:
+                # What disturbed one of three leaves the median alone.
+                tries += [_off(trainer, read, prepare, diagnosed(trainer * prepare, read * prepare)) for _ in range(2)]
+            off, shares = sorted(tries)[len(tries) // 2]
             worst = max(worst, off)
-            shares = [prep, found["prep_stall_share"], fetch, found["fetch_stall_share"]]
-            rows.append(f"| {trainer} | {read} | " + " | ".join(f"{share:.0%}" for share in shares) + f" | {off:.1f} points |")
+            again = f" ({', '.join(f'{one[0]:.1f}' for one in tries)})" if len(tries) > 1 else ""
+            rows.append(f"| {trainer} | {read} | " + " | ".join(f"{share:.0%}" for share in shares) + f" | {off:.1f} points{again} |")
     lines = [
         "Trainers and storages in multiples of what one thread prepares. Constructed shares follow from the rates; diagnosed ones are "
-        "those of `forebay diagnose`.",
+        "those of `forebay diagnose`. Where one is off by more than is wanted, it is measured twice more, and the median counts.",
         "",
         *rows,
         "",
@@ -121,6 +120,16 @@ def diagnose(bench: Bench) -> str:
         *_what_ifs(diagnosed, prepare),
     ]
     return "\n".join(lines)
+
+
+def _off(trainer: float, read: float, prepare: float, found: dict[str, Any]) -> tuple[float, list[float]]:
+    """By how many points a diagnosis is off, and its shares beside the constructed ones."""
+    # Of this run's own preparation: the machine is not equally fast all the time.
+    now = found["measured"]["prepare"]["samples_per_second"] / prepare
+    cold, warm = min(trainer, now, read), min(trainer, now)
+    prep, fetch = cold / warm - cold / trainer, 1 - cold / warm
+    off = 100 * max(abs(prep - found["prep_stall_share"]), abs(fetch - found["fetch_stall_share"]))
+    return off, [prep, found["prep_stall_share"], fetch, found["fetch_stall_share"]]
 
 
 def _what_ifs(diagnosed: Callable[..., dict[str, Any]], prepare: float) -> list[str]:
