@@ -66,10 +66,10 @@ python-test: python-dev ## Build the Python package, install it into .venv, and 
 	tools/remote_servers.sh
 	.venv/bin/python -m pytest --numprocesses $$((1 + $$(nproc))) --dist loadgroup
 
-# What cannot be installed is an error here, and a skipped test in `make test`.
-test-remote: python-dev ## Buckets on real servers, which it installs: SeaweedFS and moto
+# What cannot be installed is an error here, and a skipped test in `make test`, which installs no Ray.
+test-remote: python-dev ## Buckets on real servers (SeaweedFS, moto) and builds on Ray, which it installs
 	tools/remote_servers.sh required
-	FOREBAY_REMOTE=required .venv/bin/python -m pytest python/tests/test_remote.py python/tests/test_remote_servers.py
+	FOREBAY_REMOTE=required .venv/bin/python -m pytest python/tests/test_remote.py python/tests/test_remote_servers.py python/tests/test_ray.py
 
 test-torch: python-dev ## The Python package with PyTorch, by Debian's packages (150 MB)
 	tools/test-torch.sh

