@@ -3,7 +3,7 @@
 # make help    the rest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test sanitize lint unit book package fuzz fuzz-corpus python-wheel python-dev python-test wheels test-torch test-gpu bench bench-large bench-l3 bench-domains bench-presto bench-compression bench-liquid bench-dl2 bench-augmentations bench-truth bench-peers clean
+.PHONY: help setup build demo test sanitize lint unit book package fuzz fuzz-corpus python-wheel python-dev python-test test-remote wheels test-torch test-gpu bench bench-large bench-l3 bench-domains bench-presto bench-compression bench-liquid bench-dl2 bench-augmentations bench-truth bench-peers clean
 SHELL := bash
 
 # Of processor time, for each target. Where a longer run is wanted: make fuzz FUZZ_SECONDS=3600
@@ -63,7 +63,13 @@ package: setup ## The crates that stand on their own, as they would be published
 
 python-test: python-dev ## Build the Python package, install it into .venv, and test it there
 	.venv/bin/mypy
-	.venv/bin/python -m pytest --numprocesses $$((1 + $$(nproc)))
+	tools/remote_servers.sh
+	.venv/bin/python -m pytest --numprocesses $$((1 + $$(nproc))) --dist loadgroup
+
+# What cannot be installed is an error here, and a skipped test in `make test`, which installs no Ray.
+test-remote: python-dev ## Buckets on real servers (SeaweedFS, moto) and builds on Ray, which it installs
+	tools/remote_servers.sh required
+	FOREBAY_REMOTE=required .venv/bin/python -m pytest python/tests/test_remote.py python/tests/test_remote_servers.py python/tests/test_ray.py
 
 test-torch: python-dev ## The Python package with PyTorch, by Debian's packages (150 MB)
 	tools/test-torch.sh

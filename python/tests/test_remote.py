@@ -1,4 +1,4 @@
-"""Data sets in a bucket, over the loopback: with a small server of our own, and with moto's where it is installed."""
+"""Data sets in a bucket, over the loopback, with a small server of our own; test_remote_servers.py has others."""
 
 from __future__ import annotations
 
@@ -99,6 +99,7 @@ def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, bytes]]:
     connect(monkeypatch, f"http://127.0.0.1:{server.server_port}")
     yield objects
     server.shutdown()
+    server.server_close()
 
 
 def connect(monkeypatch: pytest.MonkeyPatch, endpoint: str) -> None:
@@ -182,24 +183,3 @@ def test_parts_of_a_build(bucket, tmp_path):
     plain = forebay.build("cv", tmp_path / "plain", data=tmp_path / "photos", strategy="resized", shards=4)
     parted = forebay.Loader("s3://parted/dataset", batch_size=4)
     assert samples(parted) == samples(forebay.Loader(plain, batch_size=4))
-
-
-def test_a_bucket_of_moto(monkeypatch, tmp_path):
-    server_module = pytest.importorskip("moto.server", reason="moto[server] is not installed")
-    boto3 = pytest.importorskip("boto3", reason="boto3 is not installed")
-    server = server_module.ThreadedMotoServer(ip_address="127.0.0.1", port=0)
-    server.start()
-    try:
-        host, port = server.get_host_and_port()
-        connect(monkeypatch, f"http://{host}:{port}")
-        client = boto3.client("s3", endpoint_url=f"http://{host}:{port}")
-        client.create_bucket(Bucket="moto")
-
-        def upload(folder: Path, prefix: str) -> None:
-            for path in folder.rglob("*"):
-                if path.is_file():
-                    client.upload_file(str(path), "moto", f"{prefix}/{path.relative_to(folder)}".partition("/")[2])
-
-        walk_through(None, "moto", upload, tmp_path)
-    finally:
-        server.stop()

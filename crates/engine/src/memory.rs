@@ -5,7 +5,8 @@
 //!
 //! ```text
 //! streams  of sources that are compressed as streams, an eighth: the places within them, and what was passed over there; a window of
-//!          Zstandard that is larger than that comes on top, once for each reader
+//!          Zstandard that is larger than that comes on top, once for each reader. Of plain shards in a store, what was read of them for their
+//!          listing, as long as there is any
 //! staged   what was read and not yet worked on: a quarter, or more where shuffled windows want it, up to a half
 //! of the rest:
 //!   batch    3/12  what is in the batch that the consumer waits for
@@ -22,7 +23,8 @@
 //! admitted to `staged` in their order: what is admitted and not done yet is older than what waits, or of the same windows, one
 //! of each stream, and those fit. `load/model.rs` tries this out under many interleavings.
 //!
-//! Not in the budget: a cache, which has a limit of its own; what the consumer keeps of the batches that it took before the
+//! Not in the budget: a cache, which has a limit of its own; what was read of shards in a store while they were listed, before the first epoch
+//! begins (up to an eighth of the default budget); what the consumer keeps of the batches that it took before the
 //! last; the code, the stacks, and what libraries hold beside pictures (a few MB for each thread); idle buffers of the storage
 //! room (up to 128 MB) and of what was inflated (up to 32 MB).
 

@@ -74,6 +74,7 @@ mod names;
 mod numbers;
 pub mod parquet;
 mod protobuf;
+mod remembered;
 mod tar;
 mod tensor_proto;
 mod tfrecord;

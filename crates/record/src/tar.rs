@@ -15,6 +15,7 @@ use tar::{Archive, EntryType, Header};
 
 use crate::error::{Error, FormatFault, Place, Result};
 use crate::names::name_text;
+use crate::remembered::Remembered;
 
 /// Blocks of a tar are so long.
 const BLOCK_BYTES: u64 = 512;
@@ -42,10 +43,12 @@ pub fn salvage_tar<R: Read + Seek>(input: R, shard: &str) -> Result<(Vec<TarSamp
 
 /// The same; `seen` is told what each member is and how many bytes it has, also of a sample that is left out.
 pub fn survey_tar<R: Read + Seek>(
-    mut input: R,
+    input: R,
     shard: &str,
     seen: &mut dyn FnMut(&str, u64),
 ) -> Result<(Vec<TarSample>, Option<Error>)> {
+    // Its headers are gone through twice, and what is far away or compressed is to be read once.
+    let mut input = Remembered::new(input);
     let length = input.seek(SeekFrom::End(0)).map_err(|source| io(shard, source))?;
     input.rewind().map_err(|source| io(shard, source))?;
     let obstacle = find_obstacle(&mut input, shard)?;

@@ -6,13 +6,22 @@ use bytes::Bytes;
 
 use crate::{Error, File};
 
+/// A piece that may be all that is wanted of a file.
+const FIRST_PIECE_BYTES: usize = 64 << 10;
+/// So many times as large as the last is the next.
+const PIECES_GROW: usize = 4;
+/// Passing over more than this is a leap: another request takes less time than these bytes on a share of a connection.
+const LEAP_BYTES: u64 = 1 << 20;
+
 /// Reads an open file from front to back, or from wherever it is told to go on. Each read is one of the file: wrap it in a [`BufReader`](io::BufReader) where
 /// they are small.
 pub struct Stream<'a> {
     file: Of<'a>,
     position: u64,
-    /// What is read at once, at the least; 0 for what is asked for.
+    /// What is read at once at the most, where pieces are; 0 for what is asked for.
     piece_bytes: usize,
+    /// What the next piece has.
+    next_bytes: usize,
     /// The last piece, and where it begins.
     piece: (u64, Bytes),
 }
@@ -24,13 +33,31 @@ impl<'a> Stream<'a> {
     }
 
     fn of(file: Of<'a>) -> Self {
-        Self { file, position: 0, piece_bytes: 0, piece: (0, Bytes::new()) }
+        Self { file, position: 0, piece_bytes: 0, next_bytes: 0, piece: (0, Bytes::new()) }
     }
 
-    /// The same, which reads so many bytes at once and keeps them until it goes elsewhere: where each read takes its time, as of an object in a store.
+    /// The same, which reads up to so many bytes at once and keeps them until it goes elsewhere: where each read takes its time, as of an object in a store.
+    ///
+    /// The first piece is small. Pieces grow as long as each is followed by what lies near, and are small again behind a leap: so little is read of a file
+    /// of which little is wanted, and a file that is read whole is read in large pieces.
     #[must_use]
     pub fn in_pieces(self, piece_bytes: usize) -> Self {
-        Self { piece_bytes, ..self }
+        Self { piece_bytes, next_bytes: piece_bytes.min(FIRST_PIECE_BYTES), ..self }
+    }
+
+    /// Reads the piece that the position lies in. It begins where the last one ended, unless that is a leap away: so whoever keeps them has no holes.
+    fn take_piece(&mut self) -> io::Result<()> {
+        let end = self.piece.0 + self.piece.1.len() as u64;
+        let gap = self.position.checked_sub(end).filter(|gap| *gap <= LEAP_BYTES);
+        if gap.is_none() {
+            self.next_bytes = self.piece_bytes.min(FIRST_PIECE_BYTES);
+        }
+        let start = self.position - gap.unwrap_or(0);
+        let left = usize::try_from(self.file.get().size().saturating_sub(start)).unwrap_or(usize::MAX);
+        let length = (gap.unwrap_or(0) as usize).saturating_add(self.next_bytes).min(left);
+        self.piece = (start, self.file.get().read(start, length).map_err(into_io)?);
+        self.next_bytes = self.next_bytes.saturating_mul(PIECES_GROW).min(self.piece_bytes);
+        Ok(())
     }
 
     /// What is kept of the piece at the position; nothing where that lies elsewhere.
@@ -69,8 +96,7 @@ impl Read for Stream<'_> {
         let left = usize::try_from(left).unwrap_or(usize::MAX);
         if self.piece_bytes > 0 && left > 0 && !buffer.is_empty() {
             if self.kept().is_empty() {
-                let piece = self.file.get().read(self.position, left.min(self.piece_bytes)).map_err(into_io)?;
-                self.piece = (self.position, piece);
+                self.take_piece()?;
             }
             let kept = self.kept();
             let length = kept.len().min(buffer.len());
@@ -103,5 +129,47 @@ fn into_io(error: Error) -> io::Error {
     match error {
         Error::Open { source, .. } | Error::Read { source, .. } => source,
         other => io::Error::other(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    /// A file of so many zeros, and what was read of it.
+    struct Watched(u64, Mutex<Vec<(u64, usize)>>);
+
+    impl File for Watched {
+        fn size(&self) -> u64 {
+            self.0
+        }
+
+        fn read(&self, offset: u64, length: usize) -> crate::Result<Bytes> {
+            self.1.lock().unwrap().push((offset, length));
+            Ok(Bytes::from(vec![0; length]))
+        }
+    }
+
+    /// Reads 512 bytes at the beginning of each `step`, as a tar's headers are, and gives the reads of the file.
+    fn headers(size: u64, step: u64) -> Vec<(u64, usize)> {
+        let file = Watched(size, Mutex::default());
+        let mut stream = Stream::new(&file).in_pieces(4 << 20);
+        for position in (0..size).step_by(step as usize) {
+            stream.seek(SeekFrom::Start(position)).unwrap();
+            stream.read_exact(&mut [0; 512]).unwrap();
+        }
+        file.1.into_inner().unwrap()
+    }
+
+    #[test]
+    fn pieces_grow_where_all_is_wanted_and_stay_small_where_little_is() {
+        let near = headers(64 << 20, 128 << 10);
+        assert!(near.len() <= 19, "{} reads", near.len());
+        assert_eq!((near[0], near.last().unwrap().1 >= 1 << 20), ((0, 64 << 10), true));
+        assert!(near.windows(2).all(|pair| pair[0].0 + pair[0].1 as u64 == pair[1].0), "{near:?}");
+        let far = headers(64 << 20, 4 << 20);
+        assert_eq!(far, (0..16).map(|number| (number * (4 << 20), 64 << 10)).collect::<Vec<_>>());
     }
 }

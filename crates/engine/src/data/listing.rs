@@ -14,11 +14,13 @@ use xxhash_rust::xxh3::Xxh3;
 use super::braces;
 use super::condition::{self, Condition};
 use super::file_list::FileList;
+use super::kept::Kept;
 use super::labels::{LabelFunction, LabelValue, label};
 use super::shards::list_shards;
 use super::sidecar::{self, Sidecars};
 use crate::error::{Error, Result};
 use crate::load::OnError;
+use crate::memory::{Shares, default_memory_bytes};
 
 /// Which files a source may name besides those that are found in the data folder.
 ///
@@ -91,6 +93,8 @@ pub struct Listing {
     classes: Vec<String>,
     /// What could not be listed.
     lost: Vec<Skipped>,
+    /// What was read of far shards for it, where it is a loader's.
+    kept: Option<Arc<Kept>>,
 }
 
 /// What a listing is made of; see its fields.
@@ -154,7 +158,7 @@ impl Listing {
 
     /// The same, as `options` say.
     pub fn scan_with(source: &Source, root: impl Into<Folder>, options: &ListingOptions<'_>) -> Result<Self> {
-        let mut listing = Self::unordered(source, root.into(), options)?;
+        let mut listing = Self::unordered(source, root.into(), options, None)?;
         if source.order() == Order::Shuffled {
             if source.format == Format::Parquet {
                 return Err(Error::Usage {
@@ -185,7 +189,10 @@ impl Listing {
         root: impl Into<Folder>,
         options: &ListingOptions<'_>,
     ) -> Result<(Self, Vec<u64>)> {
-        let listing = Self::unordered(source, root.into(), options)?;
+        let root = root.into();
+        let is_far = source.format != Format::Files && root.storage().reads_at_once(root.path()) > 0;
+        let kept = is_far.then(|| Kept::new(Shares::streams_bytes_max(default_memory_bytes())));
+        let listing = Self::unordered(source, root, options, kept)?;
         let mut indexes: Vec<u64> = (0..listing.len() as u64).collect();
         if source.order() == Order::Shuffled {
             Random::from_parts(&[source.seed()]).shuffle(&mut indexes);
@@ -197,7 +204,7 @@ impl Listing {
         Ok((listing, numbers))
     }
 
-    fn unordered(source: &Source, root: Folder, options: &ListingOptions<'_>) -> Result<Self> {
+    fn unordered(source: &Source, root: Folder, options: &ListingOptions<'_>, kept: Option<Arc<Kept>>) -> Result<Self> {
         let mut lost = Vec::new();
         let named_root = root.path().to_owned();
         let (root, names) = match braces::names(root.path())? {
@@ -241,17 +248,18 @@ impl Listing {
                 condition.keep_matching(&mut entries)?;
             }
         } else {
-            let found = list_shards(source, &root, &entries, options.on_error)?;
+            let found = list_shards(source, &root, &entries, options.on_error, kept.as_ref())?;
             (shards, compressions, entries, classes) = (found.paths, found.compressions, found.entries, found.classes);
             lost.extend(found.lost);
         }
         let sidecars = Sidecars::new(source, options.reach)?;
         sidecars.check(&mut entries, &root, options.on_error, &mut lost)?;
+        let source = source.clone();
         let mut listing =
-            Self { root, named_root, source: source.clone(), sidecars, entries, shards, compressions, classes, lost };
+            Self { root, named_root, source, sidecars, entries, shards, compressions, classes, lost, kept };
         sidecar::check_there(&listing)?;
         listing.add_sidecars();
-        if source.format == Format::Parquet {
+        if listing.source.format == Format::Parquet {
             listing = condition::matching_rows(listing)?;
         }
         Ok(listing)
@@ -301,12 +309,18 @@ impl Listing {
     pub(super) fn of_parts(parts: Parts, source: &Source, reach: Reach) -> Result<Self> {
         let Parts { root, named_root, entries, shards, compressions, classes, lost } = parts;
         let sidecars = Sidecars::new(source, reach)?;
-        Ok(Self { root, named_root, source: source.clone(), sidecars, entries, shards, compressions, classes, lost })
+        let (source, kept) = (source.clone(), None);
+        Ok(Self { root, named_root, source, sidecars, entries, shards, compressions, classes, lost, kept })
     }
 
     /// How each shard is compressed.
     pub(super) fn compressions(&self) -> &[Compression] {
         &self.compressions
+    }
+
+    /// What was read of far shards, and is wanted once more.
+    pub(super) fn kept(&self) -> Option<&Kept> {
+        self.kept.as_deref()
     }
 
     /// The folder.

@@ -7,6 +7,7 @@ mod extent;
 mod file_list;
 mod frozen;
 mod inflated;
+mod kept;
 mod label_table;
 mod labels;
 mod listing;

@@ -12,6 +12,7 @@ use forebay_record::{Compression, Location, Origin, SharedExample, parse_indexed
 use forebay_storage::Storage;
 
 use super::FILE_BYTES_MAX;
+use super::kept::Kept;
 use super::labels::LabelValue;
 use super::listing::{Entry, Listing, SampleLocation};
 use super::open_shards::{OpenShard, OpenShards};
@@ -118,7 +119,10 @@ impl SourceReader {
         }
         let compressed = |shard| self.listing.compression(shard) != Compression::None;
         if !(0..self.listing.shards().len()).any(compressed) {
-            return 0;
+            return if self.listing.kept().is_some_and(|kept| kept.limit(bytes_max)) { bytes_max } else { 0 };
+        }
+        if let Some(kept) = self.listing.kept() {
+            kept.limit(0);
         }
         self.open.limit_streams(bytes_max);
         bytes_max
@@ -126,7 +130,11 @@ impl SourceReader {
 
     /// How many bytes those held at most, and do now.
     pub fn streams_bytes(&self) -> (u64, u64) {
-        if self.is_parquet() { self.parquet.bytes() } else { self.open.streams_bytes() }
+        if self.is_parquet() {
+            return self.parquet.bytes();
+        }
+        let ((peak, now), kept) = (self.open.streams_bytes(), self.listing.kept().map_or((0, 0), Kept::bytes));
+        (peak + kept.0, now + kept.1)
     }
 
     fn is_parquet(&self) -> bool {
@@ -192,7 +200,7 @@ impl SourceReader {
                 rows.pop().ok_or_else(|| Error::internal("a row that was read and is not there"))
             }
             SampleLocation::Shard { shard, offset, .. } => {
-                Ok(self.shard(shard)?.read(offset, entry.bytes as usize)?.into())
+                Ok(self.read_shard(shard, offset..offset + entry.bytes)?.into())
             }
         }
     }
@@ -209,7 +217,7 @@ impl SourceReader {
         if self.is_parquet() {
             return self.read_rows(entries);
         }
-        let bytes = self.shard(*shard)?.read(*start, (offset + last.bytes - start) as usize)?;
+        let bytes = self.read_shard(*shard, *start..offset + last.bytes)?;
         let part = |entry: &Entry| match entry.location {
             SampleLocation::Shard { offset, .. } => {
                 let from = (offset - start) as usize;
@@ -240,6 +248,17 @@ impl SourceReader {
 
     fn shard(&self, shard: usize) -> Result<&OpenShard> {
         self.open.get(shard, &*self.storage, &self.listing.shards()[shard], self.listing.compression(shard))
+    }
+
+    /// A part of a shard, or of what it inflates to. What was read of it for the listing is not read again for the first epoch.
+    fn read_shard(&self, shard: usize, range: Range<u64>) -> Result<Bytes> {
+        if self.listing.compression(shard) == Compression::None {
+            let path = &self.listing.shards()[shard];
+            if let Some(bytes) = self.listing.kept().and_then(|kept| kept.take(path, range.clone())) {
+                return Ok(bytes);
+            }
+        }
+        self.shard(shard)?.read(range.start, (range.end - range.start) as usize)
     }
 
     /// Takes what was read of sample number `number` apart.

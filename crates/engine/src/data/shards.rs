@@ -13,12 +13,15 @@ use forebay_storage::{File, Folder, Storage, Stream};
 
 use super::Skipped;
 use super::inflated::{InflatedStream, compressed_limits};
+use super::kept::{KeepingFile, Kept};
 use super::listing::{Entry, SampleLocation};
 use super::manifest::MANIFEST_BYTES_MAX;
 use super::parquet::{ParquetShard, check_fields, noted_classes};
 use super::tables::index_path;
 use crate::error::{Error, Result};
 use crate::load::OnError;
+use crate::sync::Mutex;
+use crate::threads::share;
 
 /// What was found in the shards of a source.
 pub(super) struct Shards {
@@ -51,27 +54,20 @@ struct Damage {
 /// What the names of files end with that are no shards, but lie beside them.
 const TABLES: [&str; 5] = ["idx", "index", "crc", "blocks", "sizes"];
 
-/// Lists the samples of `files`. Damage ends it, or is added to what is lost.
-pub(super) fn list_shards(source: &Source, root: &Folder, files: &[Entry], on_error: OnError) -> Result<Shards> {
+/// Lists the samples of `files`. Damage ends it, or is added to what is lost. What was read of far shards goes into `kept`.
+pub(super) fn list_shards(
+    source: &Source,
+    root: &Folder,
+    files: &[Entry],
+    on_error: OnError,
+    kept: Option<&Arc<Kept>>,
+) -> Result<Shards> {
     let (paths, compressions, entries, lost) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut found = Shards { paths, compressions, entries, lost, classes: Vec::new() };
     check_fields(source)?;
-    let fields = source.read_fields();
+    let files: Vec<(&Entry, PathBuf)> = files.iter().filter_map(|file| Some((file, shard_path(root, file)?))).collect();
     let mut noted: Vec<Option<Vec<String>>> = Vec::new();
-    for file in files {
-        let SampleLocation::File(below) = &file.location else { continue };
-        let path = root.file(below);
-        // Tables lie beside their shard, and a pattern like `train*` means both.
-        let is_table = |extension: &OsStr| TABLES.iter().any(|table| extension == *table);
-        if path.extension().is_some_and(is_table) {
-            continue;
-        }
-        let storage = &**root.storage();
-        let scan = match source.format {
-            Format::Tar => scan_tar(storage, &path, &file.key),
-            Format::Parquet => scan_rows(storage, &path, &fields, source),
-            Format::Tfrecord | Format::Files => scan_records(storage, &path, &file.key),
-        };
+    for ((file, path), scan) in files.iter().zip(scan_all(source, root, &files, on_error, kept)?) {
         let scan = match (scan, on_error) {
             (Ok(scan), _) => scan,
             (Err(error), OnError::Fail) => return Err(error),
@@ -99,7 +95,7 @@ pub(super) fn list_shards(source: &Source, root: &Folder, files: &[Entry], on_er
             label: None,
             location: SampleLocation::Shard { shard, record: record as u64, offset },
         }));
-        found.paths.push(path);
+        found.paths.push(path.clone());
         found.compressions.push(scan.compression);
     }
     if noted.windows(2).all(|pair| pair[0] == pair[1]) {
@@ -115,8 +111,69 @@ pub(super) fn list_shards(source: &Source, root: &Folder, files: &[Entry], on_er
     }
 }
 
-fn scan_tar(storage: &dyn Storage, path: &Path, name: &str) -> Result<Scan> {
+/// Where a shard lies; `None` for a table, which lies beside its shard, and a pattern like `train*` means both.
+fn shard_path(root: &Folder, file: &Entry) -> Option<PathBuf> {
+    let SampleLocation::File(below) = &file.location else { return None };
+    let path = root.file(below);
+    let is_table = |extension: &OsStr| TABLES.iter().any(|table| extension == *table);
+    (!path.extension().is_some_and(is_table)).then_some(path)
+}
+
+/// What is in each of `files`, in their order; of far ones several are looked through together. Nothing comes behind an error that ends it.
+fn scan_all(
+    source: &Source,
+    root: &Folder,
+    files: &[(&Entry, PathBuf)],
+    on_error: OnError,
+    kept: Option<&Arc<Kept>>,
+) -> Result<Vec<Result<Scan>>> {
+    let (storage, fields) = (&**root.storage(), source.read_fields());
+    let scan = |file: &Entry, path: &Path| match source.format {
+        Format::Tar => scan_tar(storage, path, &file.key, kept),
+        Format::Parquet => scan_rows(storage, path, &fields, source),
+        Format::Tfrecord | Format::Files => scan_records(storage, path, &file.key, kept),
+    };
+    // The number of the next, and what was found.
+    let found = Mutex::new((0, Vec::new()));
+    let work = || {
+        loop {
+            let next = {
+                let mut found = found.lock();
+                found.0 += 1;
+                found.0 - 1
+            };
+            let Some((file, path)) = files.get(next) else { return };
+            let scanned = scan(file, path);
+            let ends = on_error == OnError::Fail && scanned.as_ref().map_or(true, |scan| !scan.damage.is_empty());
+            let mut found = found.lock();
+            if ends {
+                found.0 = files.len();
+            }
+            found.1.push((next, scanned));
+        }
+    };
+    let threads = storage.reads_at_once(root.path()).min(files.len());
+    if threads > 1 {
+        std::thread::scope(|scope| share(scope, threads, "look through the shards", &work))?;
+    } else {
+        work();
+    }
+    let (_, mut found) = found.into_inner();
+    found.sort_unstable_by_key(|(number, _)| *number);
+    Ok(found.into_iter().map(|(_, scan)| scan).collect())
+}
+
+/// Opens a shard to be looked through. What is read of a far one is kept.
+fn open(storage: &dyn Storage, path: &Path, kept: Option<&Arc<Kept>>) -> Result<Box<dyn File>> {
     let file = storage.open(path)?;
+    Ok(match kept {
+        Some(kept) => Box::new(KeepingFile::new(file, path, Arc::clone(kept))),
+        None => file,
+    })
+}
+
+fn scan_tar(storage: &dyn Storage, path: &Path, name: &str, kept: Option<&Arc<Kept>>) -> Result<Scan> {
+    let file = open(storage, path, kept)?;
     let compression = match compression_of(&*file)? {
         // The first name in a tar may begin as ZLIB does, which nobody compresses tars by.
         Compression::Zlib => Compression::None,
@@ -176,8 +233,8 @@ fn scan_rows(storage: &dyn Storage, path: &Path, fields: &[SourceField], source:
 }
 
 /// By the index beside a shard, or by one made from its frames.
-fn scan_records(storage: &dyn Storage, path: &Path, name: &str) -> Result<Scan> {
-    let file = storage.open(path)?;
+fn scan_records(storage: &dyn Storage, path: &Path, name: &str, kept: Option<&Arc<Kept>>) -> Result<Scan> {
+    let file = open(storage, path, kept)?;
     let length = file.size();
     let compression = compression_of(&*file)?;
     if compression != Compression::None {

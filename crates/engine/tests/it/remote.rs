@@ -10,6 +10,7 @@ use forebay_engine::data::{Dataset, Listing, ListingOptions};
 use forebay_engine::load::{Column, LoadOptions, OnError, Shuffle};
 use forebay_engine::source::{Files, Shards, Source};
 use forebay_pipeline::Strategy;
+use forebay_record::TarWriter;
 use forebay_storage::{Folder, RemoteStorage, Storage};
 
 use crate::object_server::{Faults, ObjectServer};
@@ -127,4 +128,100 @@ fn requests_are_under_way_together() {
     server.set_latency(Duration::from_millis(100));
     assert_eq!(epoch_of(source, 0).len(), 90);
     assert!(server.in_flight_max() > 8, "{} on two threads", server.in_flight_max());
+}
+
+/// Puts tars of so many samples of `sample_bytes` each into a bucket; how many bytes they have.
+fn put_tars(server: &ObjectServer, shards: u64, samples: u64, sample_bytes: usize) -> u64 {
+    let mut bytes = 0;
+    for shard in 0..shards {
+        let mut tar = TarWriter::new(Vec::new());
+        for number in shard * samples..(shard + 1) * samples {
+            tar.write(&format!("{number:06}"), "bin", &vec![number as u8; sample_bytes]).unwrap();
+            tar.write(&format!("{number:06}"), "cls", number.to_string().as_bytes()).unwrap();
+        }
+        let tar = tar.finish().unwrap();
+        bytes += tar.len() as u64;
+        server.put(&format!("bucket/tars/{shard:03}.tar"), tar);
+    }
+    bytes
+}
+
+/// How many bytes of objects were asked for, and by how many requests.
+fn asked_for(server: &ObjectServer) -> (u64, usize) {
+    let ranges: Vec<(u64, u64)> = server
+        .take_requests()
+        .iter()
+        .filter_map(|request| request.strip_prefix("GET ")?.split_once(" bytes=")?.1.split_once('-'))
+        .map(|(from, to)| (from.parse().unwrap(), to.parse().unwrap()))
+        .collect();
+    (ranges.iter().map(|(from, to)| to - from + 1).sum(), ranges.len())
+}
+
+const TARS: &str = r#"
+name = "tars"
+[source]
+format = "tar"
+files = "*.tar"
+[[source.fields]]
+field = "image"
+from = "bin"
+[[source.fields]]
+field = "label"
+from = "cls"
+type = "int"
+"#;
+
+/// Every sample of an epoch of tars: their numbers.
+fn labels_of(source: Arc<dyn Source>, shuffle: Shuffle) -> Vec<i64> {
+    let options = LoadOptions { batch_size: 5, threads: 2, shuffle, seed: 5, ..LoadOptions::default() };
+    let mut seen = Vec::new();
+    for batch in start(source, options, 0).unwrap() {
+        let batch = batch.unwrap();
+        let Some(Column::Ints(labels)) = batch.column("label") else { panic!("labels") };
+        seen.extend_from_slice(labels);
+    }
+    seen.sort_unstable();
+    seen
+}
+
+#[test]
+fn tars_are_read_once_for_the_listing_and_the_first_epoch() {
+    for shuffle in [Shuffle::No, Shuffle::Window { bytes: 1 << 20 }] {
+        let server = ObjectServer::start();
+        let bytes = put_tars(&server, 6, 40, 40_000);
+        let (remote, pipeline) = (connected(&server), pipeline(TARS));
+        server.take_requests();
+        let source = Files::open(pipeline, Path::new("s3://bucket/tars"), remote, &ListingOptions::default());
+        let source: Arc<dyn Source> = Arc::new(source.unwrap());
+        let (listed, requests) = asked_for(&server);
+        assert!(listed <= bytes + 6 * 100, "{listed} of {bytes} bytes for the listing");
+        assert!(requests <= 6 * 6, "{requests} requests for 6 shards");
+        assert_eq!(labels_of(Arc::clone(&source), shuffle), (0..240).collect::<Vec<_>>());
+        let (loaded, _) = asked_for(&server);
+        assert!(loaded < bytes / 10, "{loaded} bytes once more for the first epoch, of {bytes}");
+        assert_eq!(labels_of(source, shuffle), (0..240).collect::<Vec<_>>());
+        let (again, _) = asked_for(&server);
+        assert!((bytes * 9 / 10..=bytes).contains(&again), "{again} bytes for the second, of {bytes}");
+    }
+}
+
+#[test]
+fn of_tars_with_large_members_only_headers_are_listed() {
+    let server = ObjectServer::start();
+    let bytes = put_tars(&server, 2, 6, 3 << 20);
+    server.take_requests();
+    let folder = Folder::new(connected(&server), "s3://bucket/tars");
+    assert_eq!(Listing::scan(pipeline(TARS).source(), folder).unwrap().len(), 12);
+    let (listed, _) = asked_for(&server);
+    assert!(listed < bytes / 20, "{listed} of {bytes} bytes");
+}
+
+#[test]
+fn shards_are_looked_through_together() {
+    let server = ObjectServer::start();
+    put_tars(&server, 12, 3, 1000);
+    server.set_latency(Duration::from_millis(50));
+    let folder = Folder::new(connected(&server), "s3://bucket/tars");
+    assert_eq!(Listing::scan(pipeline(TARS).source(), folder).unwrap().len(), 36);
+    assert!(server.in_flight_max() > 4, "{}", server.in_flight_max());
 }
