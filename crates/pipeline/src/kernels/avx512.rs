@@ -346,7 +346,7 @@ static LOWEST_OF_EIGHT: [u8; VECTOR] = {
 pub(super) fn between_rgb(from: &[u8], width: usize, block: &Surrounding, to: &mut [u8; BLOCK_RGB_BYTES]) {
     let below = 3 * width;
     // Offsets in bytes must be numbers of 32 bit with a sign.
-    let Some(last) = from.len().checked_sub(below + READ_BYTES).filter(|_| from.len() <= i32::MAX as usize) else {
+    let Some(last) = from.len().checked_sub(below + READ_BYTES).filter(|_| i32::try_from(from.len()).is_ok()) else {
         return between_rgb_body(from, width, block, to);
     };
     let last = _mm512_set1_epi32(last as i32);

@@ -1,5 +1,7 @@
 //! The bodies of the kernels of warps: where a row's pixels come from, a block of them at a time, and what is made of what is there.
 
+#![expect(clippy::needless_bitwise_bool, reason = "vectors compare without jumps")]
+
 use super::pixels::{WHOLE, floor};
 
 /// So many pixels of a row at once.

@@ -213,8 +213,9 @@ impl<P, const N: usize, F: Fn(&P) -> [f32; N]> Edge<'_, P, N, F> {
             let at = top as usize * width + left as usize;
             let corners = [at, at + 1, at + width, at + width + 1].map(|at| (self.float)(&self.from[at]));
             return std::array::from_fn(|channel| {
-                let [a, b, c, d] = corners.map(|corner| corner[channel]);
-                let (upper, lower) = (a + (b - a) * right_share, c + (d - c) * right_share);
+                let between =
+                    |left: [f32; N], right: [f32; N]| left[channel] + (right[channel] - left[channel]) * right_share;
+                let (upper, lower) = (between(corners[0], corners[1]), between(corners[2], corners[3]));
                 upper + (lower - upper) * bottom_share
             });
         }
