@@ -1,8 +1,8 @@
 //! The bodies of the kernels that blur: weighted sums of what is around each value, in 16 bit.
 //!
-//! Values are in 128ths of a level, so that the sum of two fits, and weights in 65536ths. What is the same distance from the middle has
+//! Values are levels times 2⁷, so that the sum of two fits, and weights are times 2¹⁶. What is the same distance from the middle has
 //! the same weight and is added first; of each product the upper half is kept, which a vector has an instruction for. What that cuts
-//! off is half a 128th on average, so half of one is added for each product.
+//! off is a half on average, so a half is added for each product.
 
 /// The bits of a value that are below a level.
 pub(crate) const FRACTION_BITS: u32 = 7;

@@ -12,7 +12,7 @@ pub(crate) fn solarized(value: u8, threshold: f32) -> u8 {
     if f32::from(value) >= threshold { !value } else { value }
 }
 
-/// What red, green and blue count in a pixel's gray, in 32768ths: torchvision's 0.2989, 0.587 and 0.114. Of all colors, one in 700 has
+/// What red, green and blue count in a pixel's gray, of 2¹⁵: torchvision's 0.2989, 0.587 and 0.114. Of all colors, one in 700 has
 /// another level than by those, and by one.
 pub(super) const GRAY_WEIGHTS: [i16; 3] = [9794, 19_235, 3736];
 

@@ -91,7 +91,7 @@ pub(super) fn nearest_offsets_body(places: &Places, x: usize, [height, width]: [
 pub(crate) struct Surrounding {
     /// The upper left pixel of each.
     pub(crate) offsets: [u32; BLOCK],
-    /// The weights of the upper two pixels of each, in 16384ths: the left one's in the lower half.
+    /// The weights of the upper two pixels of each, of 2¹⁴: the left one's in the lower half.
     pub(crate) upper: [u32; BLOCK],
     /// And of the lower two.
     pub(crate) lower: [u32; BLOCK],

@@ -102,7 +102,7 @@ fn mirrored(place: isize, length: usize) -> usize {
     if place < length { place } else { turn as usize - place }
 }
 
-/// A Gaussian of `size` places and standard deviation `sigma`: the weight of the middle, and of each distance from it, in 65536ths. Their
+/// A Gaussian of `size` places and standard deviation `sigma`: the weight of the middle, and of each distance from it, times 2¹⁶. Their
 /// sum, with both sides, is one less than 1, and places that have none are left away.
 fn gaussian(weights: &mut Vec<u16>, size: usize, sigma: f32) {
     const ONE: f64 = 65_535.0;
@@ -137,6 +137,6 @@ mod tests {
             assert!((65_000..=65_535).contains(&sum) && weights.len() <= size / 2 + 1, "{size} {sigma}: {weights:?}");
         }
         gaussian(&mut weights, 23, 1.0);
-        assert_eq!(weights.len(), 5, "what is further has less than half of a 65536th");
+        assert_eq!(weights.len(), 5, "what is further has less than half of 2⁻¹⁶");
     }
 }
