@@ -2,9 +2,12 @@
 
     make bench-augmentations TORCH_PYTHON=PYTHON       # a Python that has torch and torchvision; and albumentations, if it is to be compared
 
+    TORCH_PYTHON bench/augmentations/run.py --only rotation   # some of the steps, shown and not written
+
 Each line is a step alone (with `p=1`, so that all images are changed), or a chain of steps as a recipe has it. torchvision works on
 tensors, with one thread; Albumentations on NumPy arrays, with one thread of OpenCV, where it has a transform that does the same. Medians of five runs of
-0.2 s each (`--seconds` changes that); all take turns, step by step.
+0.2 s each (`--seconds` changes that); all take turns, step by step. The first line is the limit of all that write another picture: a bare copy
+of the image into its slot in a batch, beside `Tensor.clone` and `ndarray.copy`.
 """
 
 from __future__ import annotations
@@ -28,7 +31,9 @@ except ImportError:
     albumentations = None
 
 ROOT = Path(__file__).resolve().parents[2]
+COPY = "copy"
 STEPS = [
+    (COPY, torch.clone),
     ('{ op = "color_jitter", brightness = 0.4 }', v2.ColorJitter(brightness=0.4)),
     ('{ op = "color_jitter", contrast = 0.4 }', v2.ColorJitter(contrast=0.4)),
     ('{ op = "color_jitter", saturation = 0.4 }', v2.ColorJitter(saturation=0.4)),
@@ -95,6 +100,7 @@ def albumentation(step: str) -> Callable[..., object] | None:
         return a.ColorJitter(**{"brightness": 0, "contrast": 0, "saturation": 0, "hue": 0, **given}, p=1)
 
     known: dict[str, Callable[[], Callable[..., object]]] = {
+        COPY: lambda: lambda image: image.copy(),
         '{ op = "color_jitter", brightness = 0.4 }': lambda: jitter(brightness=0.4),
         '{ op = "color_jitter", contrast = 0.4 }': lambda: jitter(contrast=0.4),
         '{ op = "color_jitter", saturation = 0.4 }': lambda: jitter(saturation=0.4),
@@ -123,11 +129,25 @@ def albumentation(step: str) -> Callable[..., object] | None:
     return known[step]() if step in known else None
 
 
+def processor() -> str:
+    """What this machine's processor calls itself."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=0.2, help="how long each of the five runs of a peer lasts")
     parser.add_argument("--output", type=Path, default=ROOT / "bench/results/augmentations.md", help="the page that is written")
+    parser.add_argument("--only", metavar="TEXT", help="only steps that have this in them; the page is not written")
     given = parser.parse_args()
+    steps = [(step, transform) for step, transform in STEPS if given.only is None or given.only in step]
+    if not steps:
+        parser.error(f"no step has `{given.only}` in it")
     torch.set_num_threads(1)
     image = photo()
     pixels = image.permute(1, 2, 0).contiguous().numpy()
@@ -143,7 +163,7 @@ def main() -> None:
         "# Augmentations beside torchvision and Albumentations",
         "",
         "Images of 224 × 224 × 3 in uint8 per second, one core, by `bench/augmentations/run.py`: Forebay beside torchvision's transforms (v2) on",
-        f"tensors (torch {torch.__version__.split('+')[0]}, torchvision {torchvision.__version__.split('+')[0]}, one thread; {platform.machine()})",
+        f"tensors (torch {torch.__version__.split('+')[0]}, torchvision {torchvision.__version__.split('+')[0]}, one thread; {processor()})",
         "and Albumentations on arrays "
         + (f"({albumentations.__version__}, one thread of OpenCV)" if albumentations is not None else "(not installed)")
         + ", where it has a transform that does the same.",
@@ -153,22 +173,26 @@ def main() -> None:
     ]
     ratios: list[float] = []
     others: list[float] = []
-    for step, transform in STEPS:
+    for step, transform in steps:
         program.stdin.write(step + "\n")
         program.stdin.flush()
         ours = float(program.stdout.readline())
         rate = theirs(functools.partial(transform, image), given.seconds)
-        ratios.append(ours / rate)
+        if step != COPY:
+            ratios.append(ours / rate)
         line = f"| `{step.replace(';', '`, `')}` | {ours:,.0f} | {rate:,.0f} | {ours / rate:.1f} |"
         other = albumentation(step)
         if other is None:
             line += " | |"
         else:
             rate = theirs(functools.partial(other, image=pixels), given.seconds)
-            others.append(ours / rate)
+            if step != COPY:
+                others.append(ours / rate)
             line += f" {rate:,.0f} | {ours / rate:.1f} |"
         lines.append(line)
         print(lines[-1], flush=True)
+    if given.only is not None:
+        return
     lines += ["", f"Geometric mean of the ratios to torchvision: {statistics.geometric_mean(ratios):.1f}; the lowest: {min(ratios):.1f}."]
     if others:
         lines += [f"To Albumentations: {statistics.geometric_mean(others):.1f}; the lowest: {min(others):.1f}."]

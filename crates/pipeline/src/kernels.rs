@@ -1,18 +1,31 @@
 //! Loops over pixels that are worth wider vectors than the compiler may assume.
 //!
-//! Each kernel is one plain loop. It is compiled twice, for the baseline and for AVX2, and the level is chosen at run time:
-//! both do the same arithmetic in the same order (no fused multiply-add), so both give the same bits.
+//! Each kernel is one plain loop, which is its definition. It is compiled for the baseline, for AVX2 and for AVX-512, and the level is
+//! chosen at run time. Where the compiler makes too little of a loop, a level has one of its own, written with its instructions
+//! (`avx2.rs`, `avx512.rs`). All do the same arithmetic in the same order (no fused multiply-add), so all give the same bits.
 
 #![expect(unsafe_code, reason = "calling a function compiled for AVX2 needs the proof that AVX2 is there")]
 #![expect(clippy::inline_always, reason = "a body must be compiled anew inside each wrapper to use its vectors")]
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod blur;
 mod pixels;
+#[cfg(test)]
+mod tests;
+mod warp;
 
-pub(crate) use pixels::{gray_level, scaled, solarized};
+pub(crate) use blur::FRACTION_BITS;
+use blur::{to_levels_body, to_values_body, weigh_body};
 use pixels::{
-    gray_sum_body, saturate_body, scale_body, sharpen_row_body, solarize_body, turn_hue_body, weigh_row_body,
-    weigh_rows_body,
+    cut_off_body, gray_body, gray_sum_body, look_up_body, look_up_channels_body, mix_body, saturate_body, scale_body,
+    sharpen_row_body, solarize_body, turn_hue_body,
 };
+pub(crate) use pixels::{scaled, solarized};
+pub(crate) use warp::{BLOCK, BLOCK_RGB_BYTES, OUTSIDE, Places, Surrounding, between};
+use warp::{between_rgb_body, nearest_offsets_body, surrounding_body};
 
 /// How wide the vectors are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,29 +34,46 @@ pub(crate) enum Level {
     Baseline,
     /// 256 bit. Only made by [`Level::all`], which has looked.
     #[cfg(target_arch = "x86_64")]
-    Avx2(Avx2),
+    Avx2(Seen),
+    /// 512 bit, with permutations of bytes (VBMI): Intel from Ice Lake, AMD from Zen 4. The same.
+    #[cfg(target_arch = "x86_64")]
+    Avx512(Seen),
 }
 
-/// The proof that this machine has AVX2.
+/// The proof that this machine has the instructions of its level.
 #[cfg(target_arch = "x86_64")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Avx2(());
+pub(crate) struct Seen(());
 
 impl Level {
-    /// Every level that this machine has, the best last.
-    pub(crate) fn all() -> Vec<Self> {
-        #[cfg_attr(not(target_arch = "x86_64"), expect(unused_mut, reason = "there is only one level"))]
-        let mut levels = vec![Self::Baseline];
+    /// Every level that this machine has, the best first.
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
         #[cfg(target_arch = "x86_64")]
-        if std::arch::is_x86_feature_detected!("avx2") {
-            levels.push(Self::Avx2(Avx2(())));
-        }
-        levels
+        let wider = {
+            use std::arch::is_x86_feature_detected as has;
+            let avx2 = has!("avx2");
+            let avx512 = avx2 && has!("avx512f") && has!("avx512bw") && has!("avx512dq");
+            let avx512 = avx512 && has!("avx512vl") && has!("avx512vbmi");
+            let avx512 = avx512.then_some(Self::Avx512(Seen(())));
+            avx512.into_iter().chain(avx2.then_some(Self::Avx2(Seen(()))))
+        };
+        #[cfg(not(target_arch = "x86_64"))]
+        let wider = std::iter::empty();
+        wider.chain([Self::Baseline])
     }
 
     /// The best level of this machine.
     pub(crate) fn best() -> Self {
-        Self::all().pop().unwrap_or(Self::Baseline)
+        Self::all().next().unwrap_or(Self::Baseline)
+    }
+
+    /// Whether looking values up in a table takes no longer than copying them.
+    pub(crate) fn has_tables(self) -> bool {
+        #[cfg(target_arch = "x86_64")]
+        if let Self::Avx512(_) = self {
+            return true;
+        }
+        false
     }
 }
 
@@ -56,25 +86,36 @@ pub(crate) enum Conversion {
     Center,
 }
 
+/// A kernel of a body, and of what a level has instead of it.
 macro_rules! kernel {
-    ($(#[$doc:meta])* $name:ident => $body:ident($($argument:ident: $kind:ty),*)) => {
+    ($(#[$doc:meta])* $name:ident => $body:ident($($argument:ident: $kind:ty),*) $(, avx2: $avx2:path)? $(, avx512: $avx512:path)?) => {
         $(#[$doc])*
         pub(crate) fn $name(level: Level, $($argument: $kind),*) {
             #[cfg(target_arch = "x86_64")]
             {
                 #[target_feature(enable = "avx2")]
                 fn wide($($argument: $kind),*) {
-                    $body($($argument),*);
+                    kernel!(@call $body $(=> $avx2)?, $($argument),*);
                 }
-                if let Level::Avx2(_) = level {
-                    // SAFETY: an `Avx2` is only made where the processor has said that it has AVX2.
-                    return unsafe { wide($($argument),*) };
+                #[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+                fn wider($($argument: $kind),*) {
+                    kernel!(@call $body $(=> $avx2)? $(=> $avx512)?, $($argument),*);
+                }
+                match level {
+                    // SAFETY: a level is only made where the processor has said that it has its instructions.
+                    Level::Avx512(_) => return unsafe { wider($($argument),*) },
+                    // SAFETY: the same.
+                    Level::Avx2(_) => return unsafe { wide($($argument),*) },
+                    Level::Baseline => {}
                 }
             }
             let _ = level;
             $body($($argument),*);
         }
     };
+    (@call $body:path, $($argument:ident),*) => { $body($($argument),*) };
+    (@call $body:path => $better:path, $($argument:ident),*) => { $better($($argument),*) };
+    (@call $body:path => $better:path => $best:path, $($argument:ident),*) => { $best($($argument),*) };
 }
 
 kernel! {
@@ -103,18 +144,33 @@ kernel! {
 }
 
 kernel! {
-    /// Adds up the gray levels of RGB pixels.
-    gray_sum => gray_sum_body(from: &[u8], sum: &mut u64)
+    /// Each value becomes what the table has for it.
+    look_up => look_up_body(from: &[u8], to: &mut [u8], table: &[u8; 256]), avx512: avx512::look_up
 }
 
 kernel! {
-    /// RGB pixels move away from their gray, or towards it; with a factor of 0 they are gray.
-    saturate => saturate_body(from: &[u8], to: &mut [u8], factor: f32)
+    /// The same for RGB pixels, with a table of each channel.
+    look_up_channels => look_up_channels_body(from: &[u8], to: &mut [u8], tables: &[[u8; 256]; 3]), avx512: avx512::look_up_channels
+}
+
+kernel! {
+    /// Adds up the gray levels of RGB pixels.
+    gray_sum => gray_sum_body(from: &[u8], sum: &mut u64), avx512: avx512::gray_sum
+}
+
+kernel! {
+    /// RGB pixels become gray.
+    gray => gray_body(from: &[u8], to: &mut [u8]), avx512: avx512::gray
+}
+
+kernel! {
+    /// RGB pixels move away from their gray, or towards it.
+    saturate => saturate_body(from: &[u8], to: &mut [u8], factor: f32), avx512: avx512::saturate
 }
 
 kernel! {
     /// Turns the hue of RGB pixels by a share of a full turn.
-    turn_hue => turn_hue_body(from: &[u8], to: &mut [u8], turn: f32)
+    turn_hue => turn_hue_body(from: &[u8], to: &mut [u8], turn: f32), avx512: avx512::turn_hue
 }
 
 kernel! {
@@ -123,13 +179,43 @@ kernel! {
 }
 
 kernel! {
-    /// Weighted sums along a row that has half of the weights' length more pixels on each side.
-    weigh_row => weigh_row_body(from: &[f32], channels: usize, weights: &[f32], to: &mut [f32])
+    /// Adds values times a weight to what is there.
+    mix => mix_body(from: &[u8], weight: f32, to: &mut [f32])
 }
 
 kernel! {
-    /// Weighted sums of rows, rounded; `row` says where each begins.
-    weigh_rows => weigh_rows_body(from: &[f32], row: &dyn Fn(usize) -> usize, weights: &[f32], to: &mut [u8])
+    /// Numbers as bytes, clamped and cut off.
+    cut_off => cut_off_body(from: &[f32], to: &mut [u8])
+}
+
+kernel! {
+    /// Weighted sums of what is around each value, see [`blur`].
+    weigh => weigh_body(from: &[u16], sides: &[[usize; 2]], weights: &[u16], to: &mut [u16]), avx2: avx2::weigh, avx512: avx512::weigh
+}
+
+kernel! {
+    /// Bytes as values that can be weighed.
+    to_values => to_values_body(from: &[u8], to: &mut [u16])
+}
+
+kernel! {
+    /// What was weighed as bytes.
+    to_levels => to_levels_body(from: &[u16], to: &mut [u8])
+}
+
+kernel! {
+    /// Which pixels are nearest to a block's places.
+    nearest_offsets => nearest_offsets_body(places: &Places, x: usize, size: [usize; 2], offsets: &mut [u32; BLOCK])
+}
+
+kernel! {
+    /// Which pixels are around a block's places.
+    surrounding => surrounding_body(places: &Places, x: usize, size: [usize; 2], block: &mut Surrounding)
+}
+
+kernel! {
+    /// RGB pixels between those that are around them; each has its place in `from`.
+    between_rgb => between_rgb_body(from: &[u8], width: usize, block: &Surrounding, to: &mut [u8; BLOCK_RGB_BYTES]), avx2: avx2::between_rgb, avx512: avx512::between_rgb
 }
 
 #[inline(always)]
@@ -180,47 +266,6 @@ fn to_planes_mirrored_body(from: &[u8], to: [&mut [f32]; 3], conversion: Convers
             Conversion::Affine { factors, offsets } => {
                 let (factor, offset) = (factors[channel], offsets[channel]);
                 plane.zip(pixels).for_each(|(to, pixel)| *to = f32::from(pixel[channel]) * factor + offset);
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_level_gives_the_same_bits() {
-        let affine = Conversion::Affine { factors: [0.017, 0.0175, 0.0174], offsets: [-2.1, -2.0, -1.8] };
-        for pixels in [0, 1, 2, 15, 16, 31, 32, 33, 100, 224] {
-            let from: Vec<u8> = (0..pixels * 3).map(|index| (index * 37 + index / 7) as u8).collect();
-            for conversion in [Conversion::Center, affine] {
-                let run = |level| {
-                    let mut out = [vec![0_f32; pixels * 3], vec![0_f32; pixels * 3], vec![0_f32; pixels * 3]];
-                    interleaved(level, &from, &mut out[0], conversion);
-                    let [_, plain, mirrored] = &mut out;
-                    let split = |planes: &mut [f32]| {
-                        let (red, rest) = planes.split_at_mut(pixels);
-                        let (green, blue) = rest.split_at_mut(pixels);
-                        // Three disjoint borrows of one buffer, for the kernel.
-                        (red.to_vec(), green.to_vec(), blue.to_vec())
-                    };
-                    let (mut red, mut green, mut blue) = split(plain);
-                    to_planes(level, &from, [&mut red, &mut green, &mut blue], conversion);
-                    let plain = [red, green, blue];
-                    let (mut red, mut green, mut blue) = split(mirrored);
-                    to_planes_mirrored(level, &from, [&mut red, &mut green, &mut blue], conversion);
-                    (out[0].clone(), plain, [red, green, blue])
-                };
-                let (flat, plain, mirrored) = run(Level::Baseline);
-                for level in Level::all() {
-                    assert_eq!(run(level), (flat.clone(), plain.clone(), mirrored.clone()), "{level:?}");
-                }
-                for (channel, plane) in plain.iter().enumerate() {
-                    let strided: Vec<f32> = flat.iter().copied().skip(channel).step_by(3).collect();
-                    assert_eq!(*plane, strided);
-                    assert!(mirrored[channel].iter().rev().eq(&strided));
-                }
             }
         }
     }

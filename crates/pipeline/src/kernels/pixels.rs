@@ -12,28 +12,39 @@ pub(crate) fn solarized(value: u8, threshold: f32) -> u8 {
     if f32::from(value) >= threshold { !value } else { value }
 }
 
-/// The gray level of a pixel, before it is cut off.
-#[inline(always)]
-fn gray([r, g, b]: [u8; 3]) -> f32 {
-    f32::from(r) * 0.2989 + f32::from(g) * 0.587 + f32::from(b) * 0.114
-}
+/// What red, green and blue count in a pixel's gray, of 2¹⁵: torchvision's 0.2989, 0.587 and 0.114. Of all colors, one in 700 has
+/// another level than by those, and by one.
+pub(super) const GRAY_WEIGHTS: [i16; 3] = [9794, 19_235, 3736];
+
+/// The bits of such a weight.
+pub(super) const GRAY_BITS: u32 = 15;
 
 /// The gray level of a pixel.
 #[inline(always)]
-pub(crate) fn gray_level(pixel: [u8; 3]) -> u8 {
-    truncated(gray(pixel))
+pub(crate) fn gray_level([r, g, b]: [u8; 3]) -> u8 {
+    let [red, green, blue] = GRAY_WEIGHTS;
+    let sum = i32::from(r) * i32::from(red) + i32::from(g) * i32::from(green) + i32::from(b) * i32::from(blue);
+    (sum >> GRAY_BITS) as u8
 }
 
-/// Numbers of this size have no fraction: what is added to it is rounded.
-const WHOLE: f32 = 12_582_912.0;
-
-/// Nearly a half: taken away before rounding, it cuts off, and leaves whole numbers as they are.
-const NEARLY_HALF: f32 = 0.499_99;
-
-/// Clamped, and cut off by an addition: a conversion that minds numbers out of range is many instructions of a vector.
+/// Clamped, and cut off. What is no number becomes 0.
 #[inline(always)]
-fn truncated(value: f32) -> u8 {
-    (value.clamp(0.0, 255.0) - NEARLY_HALF + WHOLE).to_bits() as u8
+pub(super) fn truncated(value: f32) -> u8 {
+    // Spelled so that each comparison is one instruction of a vector, and so is the conversion.
+    let value = if value > 0.0 { value } else { 0.0 };
+    let value = if value < 255.0 { value } else { 255.0 };
+    // SAFETY: from 0 to 255, so that it has a whole number.
+    unsafe { value.to_int_unchecked::<i32>() as u8 }
+}
+
+/// Numbers of this size have no fraction: what is added to it is rounded, to even where it is between two.
+pub(super) const WHOLE: f32 = 12_582_912.0;
+
+/// The largest whole number that is not above: without SSE4.1 the function of that name is a call.
+#[inline(always)]
+pub(super) fn floor(value: f32) -> f32 {
+    let near = (value + WHOLE) - WHOLE;
+    if near > value { near - 1.0 } else { near }
 }
 
 #[inline(always)]
@@ -50,75 +61,123 @@ pub(super) fn solarize_body(from: &[u8], to: &mut [u8], threshold: f32) {
 }
 
 #[inline(always)]
-pub(super) fn gray_sum_body(from: &[u8], sum: &mut u64) {
-    // So many pixels at once that a block's sum stays below 2³².
-    for block in from.chunks(3 << 16) {
-        let levels = block.as_chunks::<3>().0.iter().map(|pixel| u32::from(gray_level(*pixel)));
-        *sum += u64::from(levels.sum::<u32>());
+pub(super) fn look_up_body(from: &[u8], to: &mut [u8], table: &[u8; 256]) {
+    to.iter_mut().zip(from).for_each(|(to, &value)| *to = table[usize::from(value)]);
+}
+
+#[inline(always)]
+pub(super) fn look_up_channels_body(from: &[u8], to: &mut [u8], tables: &[[u8; 256]; 3]) {
+    let [red, green, blue] = tables;
+    for (to, &[r, g, b]) in to.as_chunks_mut::<3>().0.iter_mut().zip(from.as_chunks::<3>().0) {
+        *to = [red[usize::from(r)], green[usize::from(g)], blue[usize::from(b)]];
     }
 }
 
-/// So many pixels are taken apart, computed and put together at once.
-const BLOCK: usize = 32;
-
-/// Computes on the channels of whole blocks, which vectors can hold, and on what is left.
 #[inline(always)]
-fn by_blocks(from: &[u8], to: &mut [u8], compute: impl Fn([f32; 3]) -> [u8; 3]) {
-    let (from, _) = from.as_chunks::<3>();
-    let (to, _) = to.as_chunks_mut::<3>();
-    let (from_blocks, from_rest) = from.as_chunks::<BLOCK>();
-    let (to_blocks, to_rest) = to.as_chunks_mut::<BLOCK>();
-    for (from, to) in from_blocks.iter().zip(to_blocks) {
-        let mut channels = [[0_f32; BLOCK]; 3];
-        for (channel, values) in channels.iter_mut().enumerate() {
-            values.iter_mut().zip(from).for_each(|(to, pixel)| *to = f32::from(pixel[channel]));
-        }
-        let mut made = [[0_u8; BLOCK]; 3];
-        for place in 0..BLOCK {
-            let [r, g, b] = compute([channels[0][place], channels[1][place], channels[2][place]]);
-            (made[0][place], made[1][place], made[2][place]) = (r, g, b);
-        }
-        for (place, to) in to.iter_mut().enumerate() {
-            *to = [made[0][place], made[1][place], made[2][place]];
-        }
+pub(super) fn mix_body(from: &[u8], weight: f32, to: &mut [f32]) {
+    to.iter_mut().zip(from).for_each(|(to, &value)| *to += f32::from(value) * weight);
+}
+
+#[inline(always)]
+pub(super) fn cut_off_body(from: &[f32], to: &mut [u8]) {
+    to.iter_mut().zip(from).for_each(|(to, &value)| *to = truncated(value));
+}
+
+/// So many pixels are taken apart and put together at once: what lies between stays in the nearest cache.
+const PLANE: usize = 512;
+
+/// The channels of some pixels, each by itself, as vectors want them.
+type Planes = [[u8; PLANE]; 3];
+
+/// Takes the channels of pixels apart.
+#[inline(always)]
+fn split(from: &[u8], planes: &mut Planes) {
+    let (pixels, _) = from.as_chunks::<3>();
+    let [red, green, blue] = planes;
+    for (((pixel, red), green), blue) in pixels.iter().zip(red).zip(green).zip(blue) {
+        [*red, *green, *blue] = *pixel;
     }
-    for (from, to) in from_rest.iter().zip(to_rest) {
-        *to = compute(from.map(f32::from));
+}
+
+/// Puts them together.
+#[inline(always)]
+fn join([red, green, blue]: [&[u8; PLANE]; 3], to: &mut [u8]) {
+    let (pixels, _) = to.as_chunks_mut::<3>();
+    for (((pixel, red), green), blue) in pixels.iter_mut().zip(red).zip(green).zip(blue) {
+        *pixel = [*red, *green, *blue];
+    }
+}
+
+#[inline(always)]
+pub(super) fn gray_sum_body(from: &[u8], sum: &mut u64) {
+    let mut planes = [[0; PLANE]; 3];
+    for from in from.chunks(3 * PLANE) {
+        split(from, &mut planes);
+        let [red, green, blue] = planes.each_ref().map(|plane| &plane[..from.len() / 3]);
+        let levels = red.iter().zip(green).zip(blue);
+        *sum += u64::from(levels.map(|((&r, &g), &b)| u32::from(gray_level([r, g, b]))).sum::<u32>());
+    }
+}
+
+#[inline(always)]
+pub(super) fn gray_body(from: &[u8], to: &mut [u8]) {
+    let (mut planes, mut made) = ([[0; PLANE]; 3], [0; PLANE]);
+    for (from, to) in from.chunks(3 * PLANE).zip(to.chunks_mut(3 * PLANE)) {
+        split(from, &mut planes);
+        let [red, green, blue] = planes.each_ref().map(|plane| &plane[..from.len() / 3]);
+        for (((made, &r), &g), &b) in made.iter_mut().zip(red).zip(green).zip(blue) {
+            *made = gray_level([r, g, b]);
+        }
+        join([&made; 3], to);
+    }
+}
+
+/// Makes pixels of pixels.
+#[inline(always)]
+fn by_pixels(from: &[u8], to: &mut [u8], compute: impl Fn([u8; 3]) -> [u8; 3]) {
+    let mut planes = [[0; PLANE]; 3];
+    for (from, to) in from.chunks(3 * PLANE).zip(to.chunks_mut(3 * PLANE)) {
+        split(from, &mut planes);
+        let [red, green, blue] = planes.each_mut().map(|plane| &mut plane[..from.len() / 3]);
+        for ((r, g), b) in red.iter_mut().zip(green).zip(blue) {
+            [*r, *g, *b] = compute([*r, *g, *b]);
+        }
+        join(planes.each_ref(), to);
     }
 }
 
 #[inline(always)]
 pub(super) fn saturate_body(from: &[u8], to: &mut [u8], factor: f32) {
-    by_blocks(from, to, |[r, g, b]| {
-        let gray = (r * 0.2989 + g * 0.587 + b * 0.114 - NEARLY_HALF + WHOLE) - WHOLE;
-        let gray = gray * (1.0 - factor);
-        [r, g, b].map(|value| truncated(value * factor + gray))
+    by_pixels(from, to, |pixel| {
+        let gray = f32::from(gray_level(pixel)) * (1.0 - factor);
+        pixel.map(|value| truncated(f32::from(value) * factor + gray))
     });
 }
+
+/// Brings a color of 0 to 1 back to bytes, as torchvision does, from one of 0 to 255.
+pub(super) const TO_BYTE: f32 = 255.999 / 255.0;
 
 #[inline(always)]
 pub(super) fn turn_hue_body(from: &[u8], to: &mut [u8], turn: f32) {
     let turn = turn * 6.0;
-    by_blocks(from, to, |[r, g, b]| {
-        let high = r.max(g).max(b);
-        let low = r.min(g).min(b);
+    by_pixels(from, to, |pixel| {
+        let [red, green, blue] = pixel;
+        let (high, low) = (f32::from(red.max(green).max(blue)), f32::from(red.min(green).min(blue)));
+        let [r, g, b] = pixel.map(f32::from);
         let range = high - low;
-        let scale = 1.0 / if range > 0.0 { range } else { 1.0 };
+        let scale = 1.0 / if range > 1.0 { range } else { 1.0 };
         // In sixths of a turn, from −1 to 5.
-        let of_blue = (r - g) * scale + 4.0;
-        let of_green = (b - r) * scale + 2.0;
-        let of_red = (g - b) * scale;
-        let hue = if high <= g { of_green } else { of_blue };
-        let hue = if high <= r { of_red } else { hue };
+        let hue = if high <= g { (b - r) * scale + 2.0 } else { (r - g) * scale + 4.0 };
+        let hue = if high <= r { (g - b) * scale } else { hue };
         let hue = hue + turn;
-        // How far a channel is from the highest: a trapezoid over the hue.
-        let channel = |shift: f32| {
-            let place = hue + shift;
-            let place = place - (place * (1.0 / 6.0)).floor() * 6.0;
-            let value = high - range * place.min(4.0 - place).clamp(0.0, 1.0);
-            truncated(value * (255.999 / 255.0))
+        let hue = hue - floor(hue * (1.0 / 6.0)) * 6.0;
+        // How far a channel is from the lowest: a trapezoid over the hue.
+        let channel = |share: f32| {
+            let share = if share > 0.0 { share } else { 0.0 };
+            let share = if share < 1.0 { share } else { 1.0 };
+            truncated((low + range * share) * TO_BYTE)
         };
-        [channel(5.0), channel(3.0), channel(1.0)]
+        [channel((hue - 3.0).abs() - 1.0), channel(2.0 - (hue - 2.0).abs()), channel(2.0 - (hue - 4.0).abs())]
     });
 }
 
@@ -141,47 +200,6 @@ pub(super) fn sharpen_row_body(rows: [&[u8]; 3], to: &mut [u8], channels: usize,
         let blurred = (sum * 80_660 + (1 << 19)) >> 20;
         let value = f32::from(r1[place]);
         to[place] = truncated(value + (blurred as f32 - value) * (1.0 - factor));
-    }
-}
-
-/// So many sums are held in registers at once.
-const SUMS: usize = 32;
-
-#[inline(always)]
-pub(super) fn weigh_row_body(from: &[f32], channels: usize, weights: &[f32], to: &mut [f32]) {
-    let (blocks, rest) = to.as_chunks_mut::<SUMS>();
-    let done = blocks.len() * SUMS;
-    for (block, to) in blocks.iter_mut().enumerate() {
-        let mut sums = [0_f32; SUMS];
-        for (place, &weight) in weights.iter().enumerate() {
-            let from = &from[block * SUMS + place * channels..][..SUMS];
-            sums.iter_mut().zip(from).for_each(|(sum, value)| *sum += value * weight);
-        }
-        *to = sums;
-    }
-    for (index, to) in rest.iter_mut().enumerate() {
-        let values = weights.iter().enumerate();
-        *to = values.fold(0.0, |sum, (place, weight)| sum + from[done + index + place * channels] * weight);
-    }
-}
-
-#[inline(always)]
-pub(super) fn weigh_rows_body(from: &[f32], row: &dyn Fn(usize) -> usize, weights: &[f32], to: &mut [u8]) {
-    // Sums are at least 0, so that adding a half and cutting off rounds; ties, which round otherwise, do not matter.
-    let rounded = |sum: f32| truncated(sum + 0.5);
-    let (blocks, rest) = to.as_chunks_mut::<SUMS>();
-    let done = blocks.len() * SUMS;
-    for (block, to) in blocks.iter_mut().enumerate() {
-        let mut sums = [0_f32; SUMS];
-        for (place, &weight) in weights.iter().enumerate() {
-            let from = &from[row(place) + block * SUMS..][..SUMS];
-            sums.iter_mut().zip(from).for_each(|(sum, value)| *sum += value * weight);
-        }
-        to.iter_mut().zip(sums).for_each(|(to, sum)| *to = rounded(sum));
-    }
-    for (index, to) in rest.iter_mut().enumerate() {
-        let values = weights.iter().enumerate();
-        *to = rounded(values.fold(0.0, |sum, (place, weight)| sum + from[row(place) + done + index] * weight));
     }
 }
 

@@ -4,7 +4,7 @@ use forebay_codec::{DType, TensorSpec};
 use serde::{Deserialize, Serialize};
 
 use super::geometry::Rectangle;
-use super::pad::filled_pixel;
+use super::pad::{fill_pixels, filled_pixel};
 use super::{Numbers, tensor};
 use crate::error::StepError;
 use crate::output::Output;
@@ -96,7 +96,7 @@ impl RandomErasing {
                 *to = (random.normal() as f32).to_le_bytes();
             }
         } else {
-            to.chunks_exact_mut(pixel.len()).for_each(|to| to.copy_from_slice(pixel));
+            fill_pixels(to, pixel);
         }
     }
 }

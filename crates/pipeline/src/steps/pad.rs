@@ -82,14 +82,14 @@ impl Pad {
 
     /// Copies what is inside, and fills the margin; a pixel of `input` has as many bytes as `fill`.
     fn copy(&self, input: &[u8], (width, height): (usize, usize), output: &mut [u8], new_width: usize, fill: &[u8]) {
+        if self.padding_mode == PaddingMode::Constant {
+            return self.copy_between(input, [width, height], output, new_width, fill);
+        }
         let [left, top, ..] = self.sides();
         let pixel_bytes = fill.len();
         let row_bytes = new_width * pixel_bytes;
         for (y, to) in output.chunks_exact_mut(row_bytes).enumerate() {
-            let Some(row) = self.origin(y, top, height) else {
-                to.chunks_exact_mut(pixel_bytes).for_each(|to| to.copy_from_slice(fill));
-                continue;
-            };
+            let Some(row) = self.origin(y, top, height) else { continue };
             let from = &input[row * width * pixel_bytes..][..width * pixel_bytes];
             to[left * pixel_bytes..][..from.len()].copy_from_slice(from);
             for x in (0..left).chain(left + width..new_width) {
@@ -97,6 +97,47 @@ impl Pad {
                 to[x * pixel_bytes..][..pixel_bytes].copy_from_slice(pixel);
             }
         }
+    }
+
+    /// The same for a margin of one value, which is one stretch of pixels from each row to the next.
+    fn copy_between(
+        &self,
+        input: &[u8],
+        [width, height]: [usize; 2],
+        output: &mut [u8],
+        new_width: usize,
+        fill: &[u8],
+    ) {
+        let [left, top, ..] = self.sides();
+        let (row_bytes, pixel_bytes) = (width * fill.len(), fill.len());
+        let between = (new_width - width) * pixel_bytes;
+        let (before, mut rest) = output.split_at_mut((top * new_width + left) * pixel_bytes);
+        fill_pixels(before, fill);
+        for (y, from) in input.chunks_exact(row_bytes.max(1)).take(height).enumerate() {
+            let (row, after) = rest.split_at_mut(row_bytes);
+            row.copy_from_slice(from);
+            let margin = if y + 1 == height { after.len() } else { between };
+            let (margin, next) = after.split_at_mut(margin);
+            fill_pixels(margin, fill);
+            rest = next;
+        }
+    }
+}
+
+/// Makes all pixels these bytes.
+pub(super) fn fill_pixels(to: &mut [u8], pixel: &[u8]) {
+    if pixel.iter().all(|byte| *byte == pixel[0]) {
+        to.fill(pixel[0]);
+        return;
+    }
+    let first = pixel.len().min(to.len());
+    to[..first].copy_from_slice(&pixel[..first]);
+    // What is there already is copied behind itself, twice as much each time.
+    let mut done = first;
+    while done < to.len() {
+        let more = done.min(to.len() - done);
+        to.copy_within(..more, done);
+        done += more;
     }
 }
 

@@ -2,6 +2,8 @@
 
 #![expect(clippy::many_single_char_names, reason = "matrices are written as everybody writes them")]
 
+use crate::kernels::Places;
+
 /// A projection of places in a new picture to places in the old one: with (x, y, 1) to (u, v, w) by the rows of a matrix, the
 /// place is (u / w, v / w). Pixels have their centers at halves.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -44,29 +46,21 @@ impl Projection {
         (u / w, v / w)
     }
 
-    /// Calls `each` with every x of row `y` of the new picture, and the place its pixel comes from, in pixels of the old one whose
-    /// centers are whole numbers.
-    #[inline]
-    pub(crate) fn along_row(&self, y: usize, width: usize, mut each: impl FnMut(usize, f32, f32)) {
-        // From the middle of the row on, so that single precision is enough for the steps along it.
+    /// Where the pixels of row `y` of the new picture come from, in pixels of the old one whose centers are whole numbers.
+    pub(crate) fn places(&self, y: usize, width: usize) -> Places {
         let middle = width / 2;
         let (x, y) = (middle as f64 + 0.5, y as f64 + 0.5);
         let [u, v, w] = self.rows.map(|[a, b, c]| a * x + b * y + c);
         let [along_u, along_v, along_w] = self.rows.map(|[a, _, _]| a);
-        if along_w.abs() > 0.0 {
-            for x in 0..width {
-                let step = x as f64 - middle as f64;
-                let w = 1.0 / (w + along_w * step);
-                let (u, v) = ((u + along_u * step) * w - 0.5, (v + along_v * step) * w - 0.5);
-                each(x, u as f32, v as f32);
-            }
-            return;
-        }
-        let (u, v) = ((u / w - 0.5) as f32, (v / w - 0.5) as f32);
-        let (along_u, along_v) = ((along_u / w) as f32, (along_v / w) as f32);
-        for x in 0..width {
-            let step = x as f32 - middle as f32;
-            each(x, u + along_u * step, v + along_v * step);
+        let (start, along) = if along_w.abs() > 0.0 {
+            ([u, v, w], [along_u, along_v, along_w])
+        } else {
+            ([u / w - 0.5, v / w - 0.5, 1.0], [along_u / w, along_v / w, 0.0])
+        };
+        Places {
+            start: start.map(|number| number as f32),
+            along: along.map(|number| number as f32),
+            middle: middle as f32,
         }
     }
 

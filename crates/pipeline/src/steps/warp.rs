@@ -7,6 +7,7 @@ use super::Numbers;
 use super::pad::filled_pixel;
 use super::projection::Projection;
 use crate::error::StepError;
+use crate::kernels::{self, BLOCK, BLOCK_RGB_BYTES, Level, OUTSIDE, Surrounding};
 
 /// How a pixel is made of those around the place it comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -59,12 +60,28 @@ impl Warp {
             return;
         }
         let fill = self.fill.map(|fill| std::array::from_fn(|channel| fill[channel]));
-        let pixels = Pixels {
-            float: |pixel: &[u8; N]| pixel.map(f32::from),
-            made: |pixel: [f32; N]| pixel.map(rounded),
-            between: weighted,
-        };
-        bilinear(&self.projection, from, to, [height, width], fill, &pixels);
+        let edge = Edge { from, size: [height, width], fill, float: |pixel: &[u8; N]| pixel.map(f32::from) };
+        let outside = edge.outside().map(rounded);
+        let level = Level::best();
+        let mut block = Surrounding::default();
+        for (y, to) in to.chunks_exact_mut(width.max(1)).enumerate() {
+            let places = self.projection.places(y, width);
+            for (number, to) in to.chunks_mut(BLOCK).enumerate() {
+                let x = number * BLOCK;
+                kernels::surrounding(level, &places, x, [height, width], &mut block);
+                if block.touching_count == 0 {
+                    to.fill(outside);
+                    continue;
+                }
+                if block.within_count > 0 {
+                    all_between(level, from, width, &block, to);
+                }
+                if block.within_count < BLOCK as u32 {
+                    let others = to.iter_mut().zip(block.within).enumerate().filter(|(_, (_, within))| *within == 0);
+                    others.for_each(|(index, (to, _))| *to = edge.made(places.at(x + index)).map(rounded));
+                }
+            }
+        }
     }
 
     /// Warps a picture of any type that `bilinear` can do, or of every type to the nearest.
@@ -103,20 +120,25 @@ impl Warp {
         let from = from.as_chunks::<4>().0.as_chunks::<N>().0;
         let to = to.as_chunks_mut::<4>().0.as_chunks_mut::<N>().0;
         let fill = self.fill.map(|fill| std::array::from_fn(|channel| fill[channel]));
-        let float = |pixel: &[[u8; 4]; N]| pixel.map(f32::from_le_bytes);
-        let pixels = Pixels {
-            float,
-            made: |pixel: [f32; N]| pixel.map(f32::to_le_bytes),
-            between: |corners: [&[[u8; 4]; N]; 4], [right, bottom]: [f32; 2]| {
-                let corners = corners.map(float);
-                std::array::from_fn(|channel| {
-                    let [a, b, c, d] = corners.map(|corner| corner[channel]);
-                    let (upper, lower) = (a + (b - a) * right, c + (d - c) * right);
-                    (upper + (lower - upper) * bottom).to_le_bytes()
-                })
-            },
-        };
-        bilinear(&self.projection, from, to, size, fill, &pixels);
+        let edge = Edge { from, size, fill, float: |pixel: &[[u8; 4]; N]| pixel.map(f32::from_le_bytes) };
+        for (y, to) in to.chunks_exact_mut(size[1].max(1)).enumerate() {
+            let places = self.projection.places(y, size[1]);
+            for (x, to) in to.iter_mut().enumerate() {
+                *to = edge.made(places.at(x)).map(f32::to_le_bytes);
+            }
+        }
+    }
+}
+
+/// The pixels of a block that are all there is around.
+fn all_between<const N: usize>(level: Level, from: &[[u8; N]], width: usize, block: &Surrounding, to: &mut [[u8; N]]) {
+    if N == 3 {
+        let mut made = [0; BLOCK_RGB_BYTES];
+        kernels::between_rgb(level, from.as_flattened(), width, block, &mut made);
+        let to = to.as_flattened_mut();
+        to.copy_from_slice(&made[..to.len()]);
+    } else {
+        to.iter_mut().enumerate().for_each(|(index, to)| *to = kernels::between(from, width, block, index));
     }
 }
 
@@ -148,95 +170,73 @@ fn nearest_bytes(projection: &Projection, from: &[u8], to: &mut [u8], size: [usi
 
 /// Each pixel of `to` is the one of `from` under its center.
 fn nearest<P: Copy>(projection: &Projection, from: &[P], to: &mut [P], [height, width]: [usize; 2], fill: P) {
+    let level = Level::best();
+    let mut offsets = [OUTSIDE; BLOCK];
     for (y, to) in to.chunks_exact_mut(width.max(1)).enumerate() {
-        projection.along_row(y, width, |x, u, v| {
-            // Rounded by an addition: without SSE4.1 the function is a call.
-            let (column, row) = ((u + WHOLE) - WHOLE, (v + WHOLE) - WHOLE);
-            let inside = column >= 0.0 && row >= 0.0 && column < width as f32 && row < height as f32;
-            to[x] = if inside { from[row as usize * width + column as usize] } else { fill };
-        });
+        let places = projection.places(y, width);
+        for (number, to) in to.chunks_mut(BLOCK).enumerate() {
+            kernels::nearest_offsets(level, &places, number * BLOCK, [height, width], &mut offsets);
+            for (to, &offset) in to.iter_mut().zip(&offsets) {
+                *to = from.get(offset as usize).copied().unwrap_or(fill);
+            }
+        }
     }
 }
 
-/// How pixels `P` of `N` channels are worked on.
-struct Pixels<F, M, B> {
-    /// `&P` to numbers.
-    float: F,
-    /// And back.
-    made: M,
-    /// The pixel between four, upper left, upper right, lower left and lower right, by the shares of the right and of the lower ones.
-    between: B,
-}
-
-/// Bits of a share: what it is off by is less than an eighth of a level.
-const SHARE_BITS: u32 = 11;
-
-/// The pixel between four, in whole numbers, without a conversion of each value.
-fn weighted<const N: usize>(corners: [&[u8; N]; 4], shares: [f32; 2]) -> [u8; N] {
-    const ONE: u32 = 1 << SHARE_BITS;
-    let [right, bottom] = shares.map(|share| (share * ONE as f32 + 0.5) as i32 as u32);
-    let (left, top) = (ONE - right, ONE - bottom);
-    let weights = [left * top, right * top, left * bottom, right * bottom];
-    std::array::from_fn(|channel| {
-        let sum: u32 = (0..4).map(|corner| u32::from(corners[corner][channel]) * weights[corner]).sum();
-        ((sum + (1 << (2 * SHARE_BITS - 1))) >> (2 * SHARE_BITS)) as u8
-    })
-}
-
-/// Each pixel of `to` is made of the four of `from` around the place it comes from, as `grid_sample` makes it: what of them is
-/// outside counts as 0. With a `fill`, torchvision weighs the result with the share that is inside once more.
-fn bilinear<P, const N: usize, F, M, B>(
-    projection: &Projection,
-    from: &[P],
-    to: &mut [P],
-    [height, width]: [usize; 2],
+/// A picture whose pixels `P` have `N` channels, and what is outside of it.
+struct Edge<'a, P, const N: usize, F> {
+    from: &'a [P],
+    /// Height and width.
+    size: [usize; 2],
     fill: Option<[f32; N]>,
-    Pixels { float, made, between }: &Pixels<F, M, B>,
-) where
-    P: Copy,
-    F: Fn(&P) -> [f32; N],
-    M: Fn([f32; N]) -> P,
-    B: Fn([&P; 4], [f32; 2]) -> P,
-{
-    let outside = made(fill.unwrap_or([0.0; N]));
-    for (y, to) in to.chunks_exact_mut(width.max(1)).enumerate() {
-        projection.along_row(y, width, |x, u, v| {
-            // Far outside, or no number at all.
-            if !(u > -1.0 && v > -1.0 && u < width as f32 && v < height as f32) {
-                to[x] = outside;
-                return;
-            }
-            // Above −1, so that cutting off what is one larger is rounding down.
-            let (left, top) = ((u + 1.0) as i32 as isize - 1, (v + 1.0) as i32 as isize - 1);
-            let (right_share, bottom_share) = (u - left as f32, v - top as f32);
-            if left >= 0 && top >= 0 && (left as usize) + 1 < width && (top as usize) + 1 < height {
-                let at = top as usize * width + left as usize;
-                let (above, below) = (&from[at..at + 2], &from[at + width..at + width + 2]);
-                to[x] = between([&above[0], &above[1], &below[0], &below[1]], [right_share, bottom_share]);
-                return;
-            }
-            let mut sums = [0.0; N];
-            let mut inside = 0.0;
-            for (row, down) in [(top, 1.0 - bottom_share), (top + 1, bottom_share)] {
-                for (column, across) in [(left, 1.0 - right_share), (left + 1, right_share)] {
-                    if (0..height as isize).contains(&row) && (0..width as isize).contains(&column) {
-                        let weight = down * across;
-                        inside += weight;
-                        let pixel = float(&from[row as usize * width + column as usize]);
-                        sums.iter_mut().zip(pixel).for_each(|(sum, value)| *sum += value * weight);
-                    }
+    /// A pixel as numbers.
+    float: F,
+}
+
+impl<P, const N: usize, F: Fn(&P) -> [f32; N]> Edge<'_, P, N, F> {
+    fn outside(&self) -> [f32; N] {
+        self.fill.unwrap_or([0.0; N])
+    }
+
+    /// The pixel at a place, made of the four around it as `grid_sample` makes it: what of them is outside counts as 0. With a `fill`,
+    /// torchvision weighs the result with the share that is inside once more.
+    fn made(&self, (u, v): (f32, f32)) -> [f32; N] {
+        let [height, width] = self.size;
+        // Far outside, or no number at all.
+        if !(u > -1.0 && v > -1.0 && u < width as f32 && v < height as f32) {
+            return self.outside();
+        }
+        // Above −1, so that cutting off what is one larger is rounding down.
+        let (left, top) = ((u + 1.0) as i32 as isize - 1, (v + 1.0) as i32 as isize - 1);
+        let (right_share, bottom_share) = (u - left as f32, v - top as f32);
+        if left >= 0 && top >= 0 && (left as usize) + 1 < width && (top as usize) + 1 < height {
+            let at = top as usize * width + left as usize;
+            let corners = [at, at + 1, at + width, at + width + 1].map(|at| (self.float)(&self.from[at]));
+            return std::array::from_fn(|channel| {
+                let between =
+                    |left: [f32; N], right: [f32; N]| left[channel] + (right[channel] - left[channel]) * right_share;
+                let (upper, lower) = (between(corners[0], corners[1]), between(corners[2], corners[3]));
+                upper + (lower - upper) * bottom_share
+            });
+        }
+        let mut sums = [0.0; N];
+        let mut inside = 0.0;
+        for (row, down) in [(top, 1.0 - bottom_share), (top + 1, bottom_share)] {
+            for (column, across) in [(left, 1.0 - right_share), (left + 1, right_share)] {
+                if (0..height as isize).contains(&row) && (0..width as isize).contains(&column) {
+                    let weight = down * across;
+                    inside += weight;
+                    let pixel = (self.float)(&self.from[row as usize * width + column as usize]);
+                    sums.iter_mut().zip(pixel).for_each(|(sum, value)| *sum += value * weight);
                 }
             }
-            if let Some(fill) = fill {
-                sums.iter_mut().zip(fill).for_each(|(sum, fill)| *sum = (*sum - fill) * inside + fill);
-            }
-            to[x] = made(sums);
-        });
+        }
+        if let Some(fill) = self.fill {
+            sums.iter_mut().zip(fill).for_each(|(sum, fill)| *sum = (*sum - fill) * inside + fill);
+        }
+        sums
     }
 }
-
-/// Numbers of this size have no fraction: what is added to it is rounded, to even where it is between two.
-const WHOLE: f32 = 12_582_912.0;
 
 fn rounded(value: f32) -> u8 {
     (value + 0.5) as u8

@@ -7,6 +7,7 @@ use super::chain::{self, ChainScratch};
 use super::policies::{Kind, Space, Warped, add, check_optional_fill};
 use super::{EXPECTED, output_type};
 use crate::error::StepError;
+use crate::kernels::{self, Level};
 use crate::output::Output;
 use crate::random::Random;
 use crate::sample::ValueView;
@@ -141,17 +142,17 @@ impl Transform for AugMix {
         draw_weights(2, self.alpha, 1.0, &mut scope.random, &mut weights);
         let augmented = weights[1];
         draw_weights(self.mixture_width, self.alpha, augmented, &mut scope.random, &mut weights);
-        let own = weights[0] as f32;
-        mixed.iter_mut().zip(view.data).for_each(|(mixed, &value)| *mixed = f32::from(value) * own);
+        let level = Level::best();
+        // A value that all of them have must not fall below itself by how the weights were rounded.
+        mixed.fill(1e-3);
+        kernels::mix(level, view.data, weights[0] as f32, mixed);
         for &weight in &weights[2..] {
             chain.ops.clear();
             self.draw_chain((width, height), &mut scope.random, &mut chain.ops);
             chain::run(chain, view.data, dims, made)?;
-            let weight = weight as f32;
-            mixed.iter_mut().zip(&*made).for_each(|(mixed, &value)| *mixed += f32::from(value) * weight);
+            kernels::mix(level, made, weight as f32, mixed);
         }
-        // A value that all of them have must not fall below itself by how the weights were rounded.
-        slot.data.iter_mut().zip(mixed).for_each(|(to, mixed)| *to = (*mixed + 1e-3) as u8);
+        kernels::cut_off(level, mixed, slot.data);
         *scope.scratch() = scratch;
         Ok(())
     }

@@ -148,7 +148,7 @@ fn over_pixels(op: PixelOp, from: &[u8], dims: [usize; 3], to: &mut [u8], blur: 
     let level = Level::best();
     match op {
         PixelOp::Saturation(factor) => kernels::saturate(level, from, to, factor),
-        PixelOp::Grayscale => kernels::saturate(level, from, to, 0.0),
+        PixelOp::Grayscale => kernels::gray(level, from, to),
         PixelOp::Hue(turn) => kernels::turn_hue(level, from, to, turn),
         PixelOp::Sharpness(factor) => sharpen(level, from, to, dims, factor),
         PixelOp::GaussianBlur { kernel_size, sigma } => blur.run(level, from, to, dims, kernel_size, sigma)?,

@@ -3,7 +3,7 @@
 use forebay_codec::memory;
 
 use crate::error::StepError;
-use crate::kernels::{self, Level};
+use crate::kernels::{self, FRACTION_BITS, Level};
 use crate::scope::Scratch;
 
 /// Away from, or towards, a slightly blurred picture, as torchvision's `adjust_sharpness`: a kernel of 3 × 3, and edges that stay.
@@ -26,16 +26,20 @@ pub(super) fn sharpen(level: Level, from: &[u8], to: &mut [u8], [height, width, 
 /// A Gaussian blur: rows, then columns.
 #[derive(Default)]
 pub(super) struct Blur {
-    weights: [Vec<f32>; 2],
+    weights: [Vec<u16>; 2],
     /// A row of the picture, with what is mirrored on both sides.
-    row: Vec<f32>,
-    /// All rows after the first pass.
-    rows: Vec<f32>,
+    row: Vec<u16>,
+    /// The last rows after the first pass, as many as the second needs: each at its number modulo theirs.
+    ring: Vec<u16>,
+    /// What a row is after the second.
+    sums: Vec<u16>,
+    /// Where what is weighed lies.
+    sides: Vec<[usize; 2]>,
 }
 
 impl Blur {
     pub(super) fn capacity_bytes(&self) -> usize {
-        self.row.capacity_bytes() + self.rows.capacity_bytes()
+        self.row.capacity_bytes() + self.ring.capacity_bytes() + self.sums.capacity_bytes()
     }
 
     pub(super) fn run(
@@ -47,34 +51,47 @@ impl Blur {
         kernel_size: [usize; 2],
         sigma: [f32; 2],
     ) -> Result<(), StepError> {
-        let Self { weights, row, rows } = self;
+        let Self { weights, row, ring, sums, sides } = self;
         for ((weights, size), sigma) in weights.iter_mut().zip(kernel_size).zip(sigma) {
             gaussian(weights, size, sigma);
         }
         let [across, down] = weights;
         let row_length = width * channels;
-        let margin = across.len() / 2;
-        memory::grow(rows, from.len())?;
+        let (margin, reach) = (across.len() - 1, down.len() - 1);
+        let ring_rows = height.min(2 * reach + 1);
+        memory::grow(ring, ring_rows * row_length)?;
         memory::grow(row, row_length + 2 * margin * channels)?;
-        let row = &mut row[..row_length + 2 * margin * channels];
-        for (from, to) in from.chunks_exact(row_length).zip(rows.chunks_exact_mut(row_length)) {
-            let inside = &mut row[margin * channels..][..row_length];
-            inside.iter_mut().zip(from).for_each(|(to, &value)| *to = f32::from(value));
-            for place in (0..margin).chain(margin + width..width + 2 * margin) {
-                let mirrored = mirrored(place as isize - margin as isize, width);
-                for channel in 0..channels {
-                    row[place * channels + channel] = f32::from(from[mirrored * channels + channel]);
-                }
+        memory::grow(sums, row_length)?;
+        let (row, sums) = (&mut row[..row_length + 2 * margin * channels], &mut sums[..row_length]);
+        let mut rows_from = from.chunks_exact(row_length.max(1)).enumerate();
+        for (y, to) in to.chunks_exact_mut(row_length.max(1)).enumerate() {
+            // Those rows that are needed from now on.
+            for (next, from) in rows_from.by_ref().take(if y == 0 { reach + 1 } else { 1 }) {
+                widen(level, from, [width, channels, margin], row);
+                sides.clear();
+                sides.extend((0..=margin).map(|distance| [margin - distance, margin + distance].map(|x| x * channels)));
+                kernels::weigh(level, row, sides, across, &mut ring[next % ring_rows * row_length..][..row_length]);
             }
-            kernels::weigh_row(level, row, channels, across, to);
-        }
-        let margin = down.len() / 2;
-        for (y, to) in to.chunks_exact_mut(row_length).enumerate() {
-            let first = y as isize - margin as isize;
-            let row = |place: usize| mirrored(first + place as isize, height) * row_length;
-            kernels::weigh_rows(level, rows, &row, down, to);
+            let place = |y: isize| mirrored(y, height) % ring_rows * row_length;
+            sides.clear();
+            sides.extend(
+                (0..=reach).map(|distance| [y as isize - distance as isize, (y + distance) as isize].map(place)),
+            );
+            kernels::weigh(level, ring, sides, down, sums);
+            kernels::to_levels(level, sums, to);
         }
         Ok(())
+    }
+}
+
+/// A row of bytes as what can be weighed, with so many mirrored pixels on each side.
+fn widen(level: Level, from: &[u8], [width, channels, margin]: [usize; 3], row: &mut [u16]) {
+    kernels::to_values(level, from, &mut row[margin * channels..][..width * channels]);
+    for place in (0..margin).chain(margin + width..width + 2 * margin) {
+        let mirrored = mirrored(place as isize - margin as isize, width);
+        for channel in 0..channels {
+            row[place * channels + channel] = u16::from(from[mirrored * channels + channel]) << FRACTION_BITS;
+        }
     }
 }
 
@@ -85,13 +102,19 @@ fn mirrored(place: isize, length: usize) -> usize {
     if place < length { place } else { turn as usize - place }
 }
 
-/// A Gaussian of `size` places and standard deviation `sigma`, whose sum is 1.
-fn gaussian(weights: &mut Vec<f32>, size: usize, sigma: f32) {
-    let middle = (size / 2) as f64;
-    let weight = |place: usize| (-0.5 * ((place as f64 - middle) / f64::from(sigma)).powi(2)).exp();
-    let sum: f64 = (0..size).map(weight).sum();
+/// A Gaussian of `size` places and standard deviation `sigma`: the weight of the middle, and of each distance from it, times 2¹⁶. Their
+/// sum, with both sides, is one less than 1, and places that have none are left away.
+fn gaussian(weights: &mut Vec<u16>, size: usize, sigma: f32) {
+    const ONE: f64 = 65_535.0;
+    let weight = |distance: usize| (-0.5 * (distance as f64 / f64::from(sigma)).powi(2)).exp();
+    let sum: f64 = weight(0) + 2.0 * (1..=size / 2).map(weight).sum::<f64>();
     weights.clear();
-    weights.extend((0..size).map(|place| (weight(place) / sum) as f32));
+    weights.extend((0..=size / 2).map(|distance| (weight(distance) / sum * ONE).round() as u16));
+    while weights.len() > 1 && weights.last() == Some(&0) {
+        weights.pop();
+    }
+    let sides: u32 = weights[1..].iter().map(|&weight| 2 * u32::from(weight)).sum();
+    weights[0] = (ONE as u32).saturating_sub(sides) as u16;
 }
 
 #[cfg(test)]
@@ -103,5 +126,17 @@ mod tests {
         let places: Vec<usize> = (-4..8).map(|place| mirrored(place, 4)).collect();
         assert_eq!(places, [2, 3, 2, 1, 0, 1, 2, 3, 2, 1, 0, 1]);
         assert_eq!(mirrored(-3, 1), 0);
+    }
+
+    #[test]
+    fn weights_are_one_and_those_of_nothing_are_left_away() {
+        let mut weights = Vec::new();
+        for (size, sigma) in [(1, 1.0), (3, 0.1), (5, 1.1), (23, 0.3), (23, 2.0), (23, 40.0), (1001, 300.0)] {
+            gaussian(&mut weights, size, sigma);
+            let sum = u32::from(weights[0]) + weights[1..].iter().map(|&weight| 2 * u32::from(weight)).sum::<u32>();
+            assert!((65_000..=65_535).contains(&sum) && weights.len() <= size / 2 + 1, "{size} {sigma}: {weights:?}");
+        }
+        gaussian(&mut weights, 23, 1.0);
+        assert_eq!(weights.len(), 5, "what is further has less than half of 2⁻¹⁶");
     }
 }

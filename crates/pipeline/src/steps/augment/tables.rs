@@ -83,18 +83,12 @@ impl Tables {
         let level = Level::best();
         match self.made_by {
             MadeBy::Nothing => to.copy_from_slice(from),
-            MadeBy::Affine { factor, offset } => kernels::scale(level, from, to, factor, offset),
             MadeBy::Bits { and, xor } => to.iter_mut().zip(from).for_each(|(to, &value)| *to = (value & and) ^ xor),
             MadeBy::Solarize(threshold) => kernels::solarize(level, from, to, threshold),
-            MadeBy::Channels if channels == 3 => {
-                let [red, green, blue] = &self.tables;
-                for (to, &[r, g, b]) in to.as_chunks_mut::<3>().0.iter_mut().zip(from.as_chunks::<3>().0) {
-                    *to = [red[usize::from(r)], green[usize::from(g)], blue[usize::from(b)]];
-                }
-            }
-            MadeBy::Several | MadeBy::Channels => {
-                let [table, ..] = &self.tables;
-                to.iter_mut().zip(from).for_each(|(to, &value)| *to = table[usize::from(value)]);
+            MadeBy::Affine { factor, offset } if !level.has_tables() => kernels::scale(level, from, to, factor, offset),
+            MadeBy::Channels if channels == 3 => kernels::look_up_channels(level, from, to, &self.tables),
+            MadeBy::Affine { .. } | MadeBy::Several | MadeBy::Channels => {
+                kernels::look_up(level, from, to, &self.tables[0]);
             }
         }
     }
@@ -109,10 +103,12 @@ impl Tables {
         } else if self.is_identity() {
             kernels::gray_sum(Level::best(), from, &mut sum);
         } else {
-            let [red, green, blue] = &self.tables;
-            for &[r, g, b] in from.as_chunks::<3>().0 {
-                let pixel = [red[usize::from(r)], green[usize::from(g)], blue[usize::from(b)]];
-                sum += u64::from(kernels::gray_level(pixel));
+            // So many pixels at once that they stay in the nearest cache.
+            let mut changed = [0; 3 << 10];
+            for from in from.chunks(changed.len()) {
+                let changed = &mut changed[..from.len()];
+                self.apply(from, changed, channels);
+                kernels::gray_sum(Level::best(), changed, &mut sum);
             }
         }
         (sum as f64 / (from.len() / channels).max(1) as f64) as f32

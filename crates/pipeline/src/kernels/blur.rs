@@ -1,0 +1,50 @@
+//! The bodies of the kernels that blur: weighted sums of what is around each value, in 16 bit.
+//!
+//! Values are levels times 2⁷, so that the sum of two fits, and weights are times 2¹⁶. What is the same distance from the middle has
+//! the same weight and is added first; of each product the upper half is kept, which a vector has an instruction for. What that cuts
+//! off is a half on average, so a half is added for each product.
+
+/// The bits of a value that are below a level.
+pub(crate) const FRACTION_BITS: u32 = 7;
+
+/// The upper half of a product.
+#[inline(always)]
+fn product(value: u16, weight: u16) -> u16 {
+    ((u32::from(value) * u32::from(weight)) >> 16) as u16
+}
+
+/// Half of what the products of so many weights cut off.
+#[inline(always)]
+pub(super) fn lost(weights: usize) -> u16 {
+    weights.div_ceil(2) as u16
+}
+
+/// Each sum is of values that lie `sides` from it on, one pair for each weight. The first is the middle's, and of its pair only the first
+/// counts. The weights' sum is at most 65535.
+#[inline(always)]
+pub(super) fn weigh_body(from: &[u16], sides: &[[usize; 2]], weights: &[u16], to: &mut [u16]) {
+    let (Some((middle, weights)), Some(([middle_side, _], sides))) = (weights.split_first(), sides.split_first())
+    else {
+        return;
+    };
+    let lost = lost(weights.len() + 1);
+    to.iter_mut().zip(&from[*middle_side..]).for_each(|(to, &value)| *to = lost + product(value, *middle));
+    for (&weight, [before, after]) in weights.iter().zip(sides) {
+        for ((to, &before), &after) in to.iter_mut().zip(&from[*before..]).zip(&from[*after..]) {
+            *to += product(before + after, weight);
+        }
+    }
+}
+
+/// Bytes as values.
+#[inline(always)]
+pub(super) fn to_values_body(from: &[u8], to: &mut [u16]) {
+    to.iter_mut().zip(from).for_each(|(to, &level)| *to = u16::from(level) << FRACTION_BITS);
+}
+
+/// Values as bytes, rounded.
+#[inline(always)]
+pub(super) fn to_levels_body(from: &[u16], to: &mut [u8]) {
+    const HALF: u16 = 1 << (FRACTION_BITS - 1);
+    to.iter_mut().zip(from).for_each(|(to, &value)| *to = ((value + HALF) >> FRACTION_BITS).min(255) as u8);
+}

@@ -1,0 +1,197 @@
+//! Every level gives the same bits.
+
+use super::*;
+
+#[test]
+fn every_level_gives_the_same_bits() {
+    let affine = Conversion::Affine { factors: [0.017, 0.0175, 0.0174], offsets: [-2.1, -2.0, -1.8] };
+    for pixels in [0, 1, 2, 15, 16, 31, 32, 33, 100, 224] {
+        let from: Vec<u8> = (0..pixels * 3).map(|index| (index * 37 + index / 7) as u8).collect();
+        for conversion in [Conversion::Center, affine] {
+            let run = |level| {
+                let mut out = [vec![0_f32; pixels * 3], vec![0_f32; pixels * 3], vec![0_f32; pixels * 3]];
+                interleaved(level, &from, &mut out[0], conversion);
+                let [_, plain, mirrored] = &mut out;
+                let split = |planes: &mut [f32]| {
+                    let (red, rest) = planes.split_at_mut(pixels);
+                    let (green, blue) = rest.split_at_mut(pixels);
+                    // Three disjoint borrows of one buffer, for the kernel.
+                    (red.to_vec(), green.to_vec(), blue.to_vec())
+                };
+                let (mut red, mut green, mut blue) = split(plain);
+                to_planes(level, &from, [&mut red, &mut green, &mut blue], conversion);
+                let plain = [red, green, blue];
+                let (mut red, mut green, mut blue) = split(mirrored);
+                to_planes_mirrored(level, &from, [&mut red, &mut green, &mut blue], conversion);
+                (out[0].clone(), plain, [red, green, blue])
+            };
+            let (flat, plain, mirrored) = run(Level::Baseline);
+            for level in Level::all() {
+                assert_eq!(run(level), (flat.clone(), plain.clone(), mirrored.clone()), "{level:?}");
+            }
+            for (channel, plane) in plain.iter().enumerate() {
+                let strided: Vec<f32> = flat.iter().copied().skip(channel).step_by(3).collect();
+                assert_eq!(*plane, strided);
+                assert!(mirrored[channel].iter().rev().eq(&strided));
+            }
+        }
+    }
+}
+
+/// Numbers that look drawn.
+fn noise(count: usize, seed: u32) -> Vec<u32> {
+    let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(12_345);
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        state >> 8
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+fn bytes(count: usize, seed: u32) -> Vec<u8> {
+    noise(count, seed).into_iter().map(|number| (number >> 8) as u8).collect()
+}
+
+/// Runs a kernel that writes bytes at every level, on every number of pixels up to 100 and some more.
+fn same_at_every_level(what: &str, kernel: impl Fn(Level, &[u8], &mut [u8])) {
+    for pixels in (0..100).chain([511, 512, 513, 1100]) {
+        let from = bytes(3 * pixels, pixels as u32);
+        let run = |level| {
+            let mut to = vec![0; from.len()];
+            kernel(level, &from, &mut to);
+            to
+        };
+        let defined = run(Level::Baseline);
+        for level in Level::all() {
+            assert_eq!(run(level), defined, "{what} of {pixels} pixels by {level:?}");
+        }
+    }
+}
+
+#[test]
+fn colors_are_the_same_at_every_level() {
+    let tables: [[u8; 256]; 3] = std::array::from_fn(|seed| bytes(256, seed as u32).try_into().unwrap());
+    same_at_every_level("look_up", |level, from, to| look_up(level, from, to, &tables[1]));
+    same_at_every_level("look_up_channels", |level, from, to| look_up_channels(level, from, to, &tables));
+    same_at_every_level("gray", gray);
+    for factor in [0.0, 0.37, 1.0, 1.63, 12.5, 1e30, f32::NAN, f32::INFINITY] {
+        same_at_every_level("scale", |level, from, to| scale(level, from, to, factor, -3.0));
+        same_at_every_level("saturate", |level, from, to| saturate(level, from, to, factor));
+        same_at_every_level("turn_hue", |level, from, to| turn_hue(level, from, to, factor));
+        same_at_every_level("turn_hue", |level, from, to| turn_hue(level, from, to, -factor));
+    }
+    for pixels in 0..100 {
+        let from = bytes(3 * pixels, 7);
+        for level in Level::all() {
+            let mut sum = 5;
+            gray_sum(level, &from, &mut sum);
+            let levels = from.as_chunks::<3>().0.iter().map(|pixel| u64::from(pixels::gray_level(*pixel)));
+            assert_eq!(sum, 5 + levels.sum::<u64>(), "{pixels} pixels by {level:?}");
+        }
+    }
+}
+
+/// What torchvision computes, in single precision, is what gray levels are within one.
+#[test]
+fn gray_levels_are_those_of_torchvision() {
+    let mut differing = 0;
+    for color in (0..1_u32 << 24).step_by(37) {
+        let [r, g, b, _] = color.to_le_bytes();
+        let theirs = (f32::from(r) * 0.2989 + f32::from(g) * 0.587 + f32::from(b) * 0.114) as u8;
+        let ours = pixels::gray_level([r, g, b]);
+        assert!(ours.abs_diff(theirs) <= 1, "{r} {g} {b}");
+        differing += u32::from(ours != theirs);
+    }
+    assert!(differing < (1 << 24) / 37 / 500, "{differing}");
+}
+
+#[test]
+fn sums_are_the_same_at_every_level_and_near_what_they_are_of() {
+    for (length, count) in [(1, 1), (1, 3), (31, 2), (64, 4), (65, 3), (128, 1), (129, 12), (700, 5)] {
+        let from: Vec<u16> =
+            noise(length + 40, length as u32).into_iter().map(|number| (number % 32_641) as u16).collect();
+        let sides: Vec<[usize; 2]> = (0..count).map(|place| [20 - place, 20 + place]).collect();
+        let weights: Vec<u16> =
+            (0..count).map(|place| (32_767 / count + 7 * (count - place) - 7 * count) as u16).collect();
+        let run = |level| {
+            let mut to = vec![0; length];
+            weigh(level, &from, &sides, &weights, &mut to);
+            to
+        };
+        let defined = run(Level::Baseline);
+        for level in Level::all() {
+            assert_eq!(run(level), defined, "{length} values, {count} weights by {level:?}");
+        }
+        for (index, sum) in defined.into_iter().enumerate() {
+            let value = |place: usize| f64::from(from[index + place]);
+            let pairs = sides.iter().zip(&weights).enumerate().map(|(place, ([before, after], weight))| {
+                let both = if place == 0 { value(*before) } else { value(*before) + value(*after) };
+                both * f64::from(*weight) / 65_536.0
+            });
+            let exact: f64 = pairs.sum();
+            assert!((f64::from(sum) - exact).abs() <= count as f64 / 2.0 + 1.0, "{sum} for {exact}");
+        }
+    }
+}
+
+/// Places of rows that turn, shrink, leave the picture, tilt, or are none.
+fn rows_of_places() -> Vec<Places> {
+    let row = |start, along| Places { start, along, middle: 20.0 };
+    vec![
+        row([20.0, 7.0, 1.0], [1.0, 0.0, 0.0]),
+        row([19.5, 6.5, 1.0], [0.9, 0.31, 0.0]),
+        row([3.25, 30.0, 1.0], [-2.5, -1.7, 0.0]),
+        row([20.5, 8.5, 1.0], [1.1, 0.2, 0.004]),
+        row([20.5, 8.5, 0.0], [1.1, 0.2, 0.1]),
+        row([1e30, f32::NAN, 1.0], [1.0, f32::INFINITY, 0.0]),
+    ]
+}
+
+#[test]
+fn warps_are_the_same_at_every_level_and_near_what_they_are() {
+    for [height, width] in [[1, 1], [2, 2], [3, 50], [17, 41], [40, 40], [9, 100]] {
+        let from = bytes(3 * width * height, width as u32);
+        for places in rows_of_places() {
+            for x in [0, BLOCK, 2 * BLOCK] {
+                let run = |level| {
+                    let (mut offsets, mut block, mut made) = ([0; BLOCK], Surrounding::default(), [0; BLOCK_RGB_BYTES]);
+                    nearest_offsets(level, &places, x, [height, width], &mut offsets);
+                    surrounding(level, &places, x, [height, width], &mut block);
+                    if block.within_count > 0 {
+                        between_rgb(level, &from, width, &block, &mut made);
+                    }
+                    // What is written behind the block is nothing.
+                    made[3 * BLOCK..].fill(0);
+                    (offsets, block.offsets, block.upper, block.lower, block.within, block.touching_count, made)
+                };
+                let defined = run(Level::Baseline);
+                for level in Level::all() {
+                    assert_eq!(run(level), defined, "{height} × {width}, {places:?} by {level:?}");
+                }
+                let (offsets, _, upper, lower, within, _, made) = defined;
+                for index in 0..BLOCK {
+                    let (u, v) = places.at(x + index);
+                    let (column, row) = (u.round_ties_even(), v.round_ties_even());
+                    let inside = (0.0..width as f32).contains(&column) && (0.0..height as f32).contains(&row);
+                    let nearest = if inside { row as u32 * width as u32 + column as u32 } else { OUTSIDE };
+                    assert_eq!(offsets[index], nearest, "{u} {v}");
+                    if within[index] == 0 {
+                        continue;
+                    }
+                    let sum =
+                        (upper[index] & 0xFFFF) + (upper[index] >> 16) + (lower[index] & 0xFFFF) + (lower[index] >> 16);
+                    assert_eq!(sum, 1 << 14);
+                    let (left, top) = (u.floor() as usize, v.floor() as usize);
+                    for channel in 0..3 {
+                        let at = |row: usize, column: usize| f32::from(from[3 * (row * width + column) + channel]);
+                        let (across, down) = (u.fract(), v.fract());
+                        let above = at(top, left) * (1.0 - across) + at(top, left + 1) * across;
+                        let below = at(top + 1, left) * (1.0 - across) + at(top + 1, left + 1) * across;
+                        let exact = above * (1.0 - down) + below * down;
+                        assert!((f32::from(made[3 * index + channel]) - exact).abs() < 0.7, "{u} {v}: {exact}");
+                    }
+                }
+            }
+        }
+    }
+}
