@@ -79,6 +79,11 @@ class DataAnalysis(Document):
         return {broken["key"]: broken["reason"] for broken in self.content["broken_samples"]}
 
     @property
+    def unexamined(self) -> dict[str, str]:
+        """The samples that were not looked at because they take more than `memory`, and how much they take."""
+        return {sample["key"]: sample["reason"] for sample in self.content["unexamined_samples"]}
+
+    @property
     def classes(self) -> dict[str, int]:
         """How many samples each class has."""
         return {entry["name"]: int(entry["samples"]) for entry in self.content["classes"]}
@@ -104,6 +109,8 @@ class DataAnalysis(Document):
             f"{content['samples']:,} samples of {self._data}: {formats}, {_native.format_quantity(content['bytes'], 'bytes')}",
             f"{content['broken']:,} broken, {found['exact']['samples']:,} duplicates, {found['near']['samples']:,} near duplicates",
         ]
+        if content["unexamined"]:
+            facts.append(f"{content['unexamined']:,} not examined: they take more memory than there is")
         if self.mean is not None and self.std is not None:
             rounded = [[round(value, 4) for value in values] for values in (self.mean, self.std)]
             facts.append(f"mean {rounded[0]}, std {rounded[1]}, {content['color']['gray']:,} gray")

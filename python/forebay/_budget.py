@@ -146,6 +146,12 @@ def budget(
         None if storage is None else byte_count("storage", storage),
         None if memory is None else byte_count("memory", memory),
     )
+    for variant in candidates:
+        whole("bytes", variant.bytes, 0, 1 << 63)
+        for name in ("epoch_seconds", "first_epoch_seconds"):
+            value = getattr(variant, name)
+            if value is not None and not (math.isfinite(number(name, value)) and value >= 0):
+                raise UsageError(f"`{name}` of `{variant.name}` is `{value}`, but must be seconds, 0 or more\nhint: measure it")
     if limit.seconds is not None:
         for variant in candidates:
             if variant.epoch_seconds is None or number("epoch_seconds", variant.epoch_seconds) <= 0:

@@ -92,6 +92,8 @@ class Watch:
         self._batches = self._samples = 0
         self._waited = 0.0
         self._begun = self._ended = 0.0
+        #: What was seen by its end.
+        self._final: dict[str, Any] | None = None
         #: When it began to wait for the batch that is awaited now.
         self._waits_since: float | None = None
         self._before = self._stats()
@@ -127,6 +129,7 @@ class Watch:
 
     def __enter__(self) -> Watch:
         self._begun, self._ended, self._before = time.perf_counter(), 0.0, self._stats()
+        self._batches, self._samples, self._waited, self._final = 0, 0, 0.0, None
         self._over.clear()
         if self._log_path is not None:
             self._log = open(self._log_path, "a", encoding="utf-8", newline="")
@@ -145,6 +148,7 @@ class Watch:
         for thread in self._threads:
             thread.join()
         self._threads = []
+        self._final = self.figures()
         self._report()
         if self._line:
             print(file=sys.stderr)
@@ -161,11 +165,13 @@ class Watch:
         return asdict(self._loader.stats()) if isinstance(self._loader, Loader) else {}
 
     def figures(self) -> dict[str, Any]:
-        """Return what was seen so far.
+        """Return what was seen so far, or by the end of the last `with` block.
 
         `seconds`, `batches`, `samples`, `samples_per_second`, `wait_share`, and of a `forebay.Loader` `prep_stall_share` and
         `fetch_stall_share`; of others these are None.
         """
+        if self._final is not None:
+            return dict(self._final)
         now = time.perf_counter()
         seconds = max((self._ended or now) - (self._begun or now), 0.0)
         since = self._waits_since

@@ -70,6 +70,11 @@ def test_arguments_that_say_nothing_are_refused():
         forebay.budget([])
     with pytest.raises(forebay.UsageError, match="`time` has no effect without"):
         forebay.budget(IMAGENET, time="1h")
+    for wrong in (float("nan"), float("inf"), -1.0):
+        with pytest.raises(forebay.UsageError, match="`epoch_seconds`"):
+            forebay.budget([forebay.Variant("q", 1, epoch_seconds=wrong)], epochs=3)
+    with pytest.raises(forebay.UsageError, match="`bytes`"):
+        forebay.budget([forebay.Variant("q", -5)], storage="1GB")
     with pytest.raises(forebay.UsageError, match="time of an epoch of `q` is unknown"):
         forebay.budget([forebay.Variant("q", 1)], time="1h", epochs=3)
 

@@ -217,6 +217,20 @@ def test_a_watch_sees_the_waiting(tmp_path):
     assert repr(watched).startswith("waited ") and "<p>waited" in watched._repr_html_()
 
 
+def test_a_watch_begins_anew_and_keeps_what_it_saw(tiny):
+    watched = forebay.watch(forebay.Loader(tiny, batch_size=100), line=False)
+    for batches in (100, 30):
+        with watched:
+            for number, _ in enumerate(watched, 1):
+                if number == batches:
+                    break
+        figures = watched.figures()
+        assert figures["batches"] == batches
+        for _ in watched:
+            break
+        assert watched.figures() == figures, "what comes after the block is not in it"
+
+
 @in_one_of_three_tries
 def test_a_watch_divides_the_waits_of_our_loader(tiny, tmp_path):
     loader = forebay.Loader(tiny, batch_size=16, threads=2, storage="custom:read=1MB/s")

@@ -149,6 +149,9 @@ struct Found {
     facts: Vec<Facts>,
     broken: Vec<(u64, Skipped)>,
     broken_count: u64,
+    /// What takes more memory than there is: nobody knows what is wrong with it, if anything.
+    unexamined: Vec<(u64, Skipped)>,
+    unexamined_count: u64,
     failure: Option<Error>,
 }
 
@@ -168,6 +171,12 @@ impl Found {
                 Err(failed) if on_error == OnError::Fail || failed.error.ends() => {
                     self.failure.get_or_insert(*failed.error);
                     return true;
+                }
+                Err(failed) if matches!(*failed.error, Error::Limit { .. }) => {
+                    self.unexamined_count += 1;
+                    if self.unexamined.len() < BROKEN_LISTED_MAX {
+                        self.unexamined.push((number, Skipped::one(failed.key, &failed.error)));
+                    }
                 }
                 Err(failed) => self.add_broken(number, Skipped::one(failed.key, &failed.error)),
             }
@@ -271,7 +280,9 @@ fn summary(
             found.add_broken(other.number, Skipped { key, reason, samples: Some(1) });
         }
     }
-    found.broken.sort_by_key(|(number, _)| *number);
+    for list in [&mut found.broken, &mut found.unexamined] {
+        list.sort_by_key(|(number, _)| *number);
+    }
     let facts = &found.facts;
     let key = |number| source.key(number);
     let duplicates = duplicates::find(facts, options.distance_max, key, || while_wanted(progress))?;
@@ -284,6 +295,8 @@ fn summary(
         bytes: facts.iter().map(|facts| facts.bytes).sum(),
         broken: found.broken_count,
         broken_samples: found.broken.into_iter().map(|(_, skipped)| skipped).collect(),
+        unexamined: found.unexamined_count,
+        unexamined_samples: found.unexamined.into_iter().map(|(_, skipped)| skipped).collect(),
         formats: formats(facts),
         size: Distribution::of(facts.iter().map(|facts| facts.bytes as f64).collect(), 1.0),
         width: of_images(|image| f64::from(image.width), 1.0),

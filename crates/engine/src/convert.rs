@@ -26,7 +26,7 @@ use crate::memory::Gate;
 use crate::progress::{Progress, while_wanted};
 use crate::threads::share;
 use picture::{Done, Failure, Worker};
-pub(crate) use picture::{temporary, unreadable, write};
+pub(crate) use picture::{create, is_temporary, temporary, unreadable, write};
 
 /// What to convert: pictures, and where each goes.
 #[derive(Debug, Clone)]

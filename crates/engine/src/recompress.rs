@@ -12,17 +12,18 @@ mod variant;
 
 use std::collections::HashMap;
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use forebay_codec::image::{Decoder, Encoding, Format, Picture, similarity};
 use forebay_pipeline::{Label, Order, Source};
-use forebay_storage::Storage;
+use forebay_storage::{Storage, sequential};
 use serde::Serialize;
 
 use crate::StorageChoice;
-use crate::convert::{refuse_nesting, temporary, unreadable, write};
+use crate::convert::{create, is_temporary, refuse_nesting, temporary, unreadable, write};
 use crate::data::{FILE_BYTES_MAX, Listing, MANIFEST_FILE, MIX_FILE, Skipped};
 use crate::error::{Error, Result};
 use crate::load::OnError;
@@ -113,13 +114,26 @@ pub struct Recompressed {
 /// The encodings that a format's name, `jpeg` or `webp`, and qualities from 1 to 100 stand for.
 pub fn lossy_encodings(format: &str, qualities: &[u8]) -> Result<Vec<Encoding>> {
     let named = |quality: &u8| format!("{format}-{quality}").parse::<Encoding>();
-    Ok(qualities.iter().map(named).collect::<Result<_, _>>().map_err(forebay_pipeline::Error::Encoding)?)
+    let mut encodings: Vec<Encoding> = Vec::new();
+    for quality in qualities {
+        let encoding = named(quality).map_err(forebay_pipeline::Error::Encoding)?;
+        // What is asked for twice is done once.
+        if !encodings.contains(&encoding) {
+            encodings.push(encoding);
+        }
+    }
+    Ok(encodings)
 }
+
+/// Files that are no images are copied in pieces of so many bytes.
+const PIECE_BYTES: usize = 1 << 20;
 
 /// A file of the folder.
 struct File {
     key: String,
     path: PathBuf,
+    /// Its path below the folder, which its outputs have, too.
+    below: PathBuf,
     is_image: bool,
 }
 
@@ -196,7 +210,7 @@ fn files_below(input: &Path, encodings: &[Encoding]) -> Result<Vec<File>> {
     let listing = Listing::scan(&source, input)?;
     let mut taken: HashMap<PathBuf, String> = HashMap::new();
     let mut files = Vec::new();
-    for entry in listing.entries() {
+    for entry in listing.entries().iter().filter(|entry| !is_temporary(entry.path())) {
         let path = entry.path().to_owned();
         let extension = path.extension().map(|name| name.to_string_lossy().into_owned());
         let is_image = extension.is_some_and(|name| Format::from_name(&name).is_some());
@@ -212,7 +226,7 @@ fn files_below(input: &Path, encodings: &[Encoding]) -> Result<Vec<File>> {
                 });
             }
         }
-        files.push(File { key: entry.key.to_string(), path: input.join(&path), is_image });
+        files.push(File { key: entry.key.to_string(), path: input.join(&path), below: path, is_image });
     }
     if !files.iter().any(|file| file.is_image) {
         return Err(Error::Usage {
@@ -240,27 +254,30 @@ struct Worker<'a> {
 
 impl Worker<'_> {
     fn file(&mut self, file: &File) -> Result<Vec<RecompressedImage>> {
-        let content = self.storage.read_file(&file.path, FILE_BYTES_MAX)?;
         if !file.is_image {
             for encoding in &self.options.encodings {
-                let to = self.output.join(encoding.to_string()).join(&file.key);
-                if self.options.overwrite || !to.is_file() {
-                    self.commit(&to, &content)?;
-                }
+                self.copy(&file.path, &self.output.join(encoding.to_string()).join(&file.below))?;
             }
             return Ok(Vec::new());
         }
+        let gate = self.gate;
+        let mut pass: Option<Pass<'_>> = None;
+        let mut reserve = |bytes: u64| {
+            gate.wait(bytes, &mut pass).map_err(|_| Error::Limit {
+                problem: format!("`{}` takes {bytes} bytes of memory to recompress", file.path.display()),
+                remedy: "raise `memory` (`--memory`)".to_owned(),
+            })
+        };
+        let file_bytes = self.storage.open(&file.path)?.size();
+        reserve(2 * file_bytes)?;
+        let content = self.storage.read_file(&file.path, file_bytes)?;
         let failed = |error: forebay_codec::Error| unreadable(&file.path, &error);
         let opened = Picture::open(&content).map_err(failed)?;
         let plan = opened.plan(&as_stored(opened.header())).map_err(failed)?;
-        let mut pass: Option<Pass<'_>> = None;
         // The pixels, those that are read back, and of a comparison the planes of both.
         let pixel_bytes = plan.spec().bytes() as u64 * if self.options.metrics { 40 } else { 3 };
         let bytes = pixel_bytes + plan.working_bytes() as u64 + 2 * content.len() as u64;
-        self.gate.wait(bytes, &mut pass).map_err(|_| Error::Limit {
-            problem: format!("`{}` takes {bytes} bytes of memory to recompress", file.path.display()),
-            remedy: "raise `memory` (`--memory`)".to_owned(),
-        })?;
+        reserve(bytes)?;
         let original = Original::decode(&content, &opened, &mut self.decoder).map_err(failed)?;
         let encodings = self.options.encodings.clone();
         let images = encodings.into_iter().map(|encoding| self.image(file, &original, encoding)).collect();
@@ -273,11 +290,18 @@ impl Worker<'_> {
     /// One image at one quality.
     fn image(&mut self, file: &File, read: &Original<'_>, encoding: Encoding) -> Result<RecompressedImage> {
         let folder = self.output.join(encoding.to_string());
-        let copied_to = folder.join(&file.key);
+        let copied_to = folder.join(&file.below);
         let encoded_to = encoded_name(&copied_to, encoding.format());
         let there = [&copied_to, &encoded_to].into_iter().find(|path| !self.options.overwrite && path.is_file());
         let (outcome, written, encode_seconds) = if let Some(path) = there {
-            (Outcome::Kept, self.storage.read_file(path, FILE_BYTES_MAX)?.to_vec(), None)
+            let kept = self.storage.read_file(path, FILE_BYTES_MAX)?.to_vec();
+            if self.options.verify {
+                let expected = read.encoded(encoding).map_err(|error| unreadable(&file.path, &error))?;
+                if kept != expected.as_deref().unwrap_or(read.content) {
+                    return Err(differs(path, &file.path));
+                }
+            }
+            (Outcome::Kept, kept, None)
         } else {
             let begun = Instant::now();
             let encoded = read.encoded(encoding).map_err(|error| unreadable(&file.path, &error))?;
@@ -318,6 +342,35 @@ impl Worker<'_> {
         Ok(image)
     }
 
+    /// Copies a file in pieces, unless it is there; what is there has the same bytes where that is to be looked at.
+    fn copy(&self, from: &Path, to: &Path) -> Result<()> {
+        let kept = !self.options.overwrite && to.is_file();
+        if !kept {
+            let temporary = temporary(to);
+            let source = self.storage.open(from)?;
+            let written = create(self.output, &temporary)
+                .and_then(|mut file| {
+                    sequential(&*source, PIECE_BYTES)
+                        .try_for_each(|piece| file.write_all(&piece?).map_err(Error::io("write", &temporary)))
+                })
+                .and_then(|()| fs::rename(&temporary, to).map_err(Error::io("write", to)));
+            if written.is_err() {
+                let _ = fs::remove_file(&temporary);
+            }
+            written?;
+        }
+        if self.options.verify {
+            let (one, other) = (self.storage.open(from)?, self.storage.open(to)?);
+            let mut pieces = sequential(&*one, PIECE_BYTES).zip(sequential(&*other, PIECE_BYTES));
+            let equal = pieces
+                .try_fold(one.size() == other.size(), |equal, (one, other)| Ok::<_, Error>(equal && one? == other?))?;
+            if !equal {
+                return Err(differs(to, from));
+            }
+        }
+        Ok(())
+    }
+
     /// Writes a file under its temporary name, reads it back if that was asked for, and renames it.
     fn commit(&self, path: &Path, content: &[u8]) -> Result<()> {
         let temporary = temporary(path);
@@ -333,4 +386,11 @@ impl Worker<'_> {
         }
         written
     }
+}
+
+/// The error of an output that was there already, and is not what it should be.
+fn differs(path: &Path, source: &Path) -> Error {
+    let problem =
+        format!("is not what `{}` gives\nhint: if it was made of something else, overwrite it", source.display());
+    Error::Format { path: path.to_owned(), problem }
 }

@@ -19,6 +19,12 @@ pub struct DataAnalysis {
     pub broken: u64,
     /// Those, as far as they are listed.
     pub broken_samples: Vec<Skipped>,
+    /// How many were not looked at, because they take more memory than there is.
+    #[serde(default)]
+    pub unexamined: u64,
+    /// Those, as far as they are listed.
+    #[serde(default)]
+    pub unexamined_samples: Vec<Skipped>,
     /// The formats, most bytes first.
     pub formats: Vec<FormatCount>,
     /// Bytes of a sample; `None` where no sample could be read.
@@ -185,6 +191,11 @@ impl DataAnalysis {
             let sentence = format!("{what} cannot be read. List them, to repair or remove them:");
             steps.push(step(sentence, format!("forebay analyze {data} --list broken")));
         }
+        if self.unexamined > 0 {
+            let what = units::counted(self.unexamined, "sample");
+            let sentence = format!("{what} may be as good as the others: looking at them takes more memory. Allow it:");
+            steps.push(step(sentence, format!("forebay analyze {data} --memory 16GB")));
+        }
         let Duplicates { exact, near, conflicting_labels, .. } = &self.duplicates;
         if exact.samples > 0 {
             let (what, size) = (units::counted(exact.samples, "duplicate"), units::bytes(exact.bytes as f64));
@@ -242,6 +253,8 @@ mod tests {
             bytes: 1_000_000,
             broken: 0,
             broken_samples: Vec::new(),
+            unexamined: 0,
+            unexamined_samples: Vec::new(),
             formats: Vec::new(),
             size: None,
             width: None,

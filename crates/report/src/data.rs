@@ -37,6 +37,9 @@ fn head(analysis: &DataAnalysis, data: &str, steps: &[NextStep]) -> String {
         tile(units::count(analysis.broken), "broken samples"),
         tile(units::count(found.exact.samples), "exact duplicates"),
     ];
+    if analysis.unexamined > 0 {
+        tiles.push(tile(units::count(analysis.unexamined), "not examined: too large for the memory"));
+    }
     if analysis.images > 0 {
         tiles.push(tile(units::count(found.near.samples), "near duplicates"));
     }

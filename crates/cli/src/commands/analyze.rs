@@ -189,6 +189,7 @@ fn show(outcome: &Outcome, page: &mut Page) {
         }
     }
     super::show_left_out(page, analysis.broken, &analysis.broken_samples, "broken");
+    super::show_left_out(page, analysis.unexamined, &analysis.unexamined_samples, "not examined");
     if let Some(report) = &outcome.report {
         page.gap();
         page.line(&format!("report: {}", report.display()));
@@ -205,6 +206,9 @@ fn facts(analysis: &DataAnalysis) -> Vec<(&'static str, String)> {
         ("samples", format!("{}: {}", units::bytes(analysis.bytes as f64), formats.join(", "))),
         ("broken", units::count(analysis.broken)),
     ];
+    if analysis.unexamined > 0 {
+        facts.push(("not examined", units::count(analysis.unexamined)));
+    }
     if let Some(quality) = &analysis.quality {
         let exact = format!("{} of {} known exactly", units::count(quality.exact), units::count(quality.images));
         let progressive = format!("{} progressive", units::count(quality.progressive));

@@ -201,7 +201,7 @@ fn damaged_pictures_are_named() {
         failed.error(1).starts_with("error: `cut.l3` cannot be decoded: l3 data is truncated at byte `"),
         "{failed:?}"
     );
-    assert!(!here.join("cut.png").exists() && !here.join("cut.png.partial").exists());
+    assert!(!here.join("cut.png").exists() && !here.join(".forebay-cut.png.partial").exists());
 
     fs::copy(here.join("cut.l3"), here.join("photos/cut.l3")).unwrap();
     let failed = forebay(here, "convert photos out --to png-fast");

@@ -38,6 +38,23 @@ fn diagnosed_stalls_are_the_constructed_ones() {
     });
 }
 
+/// Samples are repeated to measure them: that does not hide for long that there are none.
+#[test]
+fn nothing_but_broken_files_is_an_error_soon() {
+    let folder = tempfile::tempdir().unwrap();
+    for class in ["a", "b"] {
+        std::fs::create_dir_all(folder.path().join("broken").join(class)).unwrap();
+        std::fs::write(folder.path().join("broken").join(class).join("1.jpg"), b"\xff\xd8\xff\xe0 cut").unwrap();
+    }
+    let begun = std::time::Instant::now();
+    for command in ["diagnose broken cv --trainer 100", "advise broken cv --trainer 100", "profile cv --data broken"] {
+        let failed = forebay(folder.path(), &format!("{command} --on-error skip"));
+        let message = failed.error(1);
+        assert!(message.contains("not one of 2 samples"), "{command}: {message}");
+    }
+    assert!(begun.elapsed().as_secs() < 60, "{:?}", begun.elapsed());
+}
+
 #[test]
 fn a_diagnosis_is_a_page_with_a_verdict_and_a_next_step() {
     let folder = workspace(12);

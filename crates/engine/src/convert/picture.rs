@@ -1,5 +1,6 @@
 //! One picture: read, written in another format, read back and compared.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -205,22 +206,36 @@ fn size_if_there(path: &Path) -> Result<Option<u64>, Failure> {
     }
 }
 
-/// Always the same, so that what a killed run left is replaced by the next one.
+/// Always the same, so that what a killed run left is replaced by the next one; and no name that other programs give.
 pub(crate) fn temporary(output: &Path) -> PathBuf {
-    let mut name = output.file_name().map(std::ffi::OsStr::to_owned).unwrap_or_default();
-    name.push(".partial");
+    let mut name = OsString::from(TEMPORARY.0);
+    name.push(output.file_name().unwrap_or_default());
+    name.push(TEMPORARY.1);
     output.with_file_name(name)
 }
 
+/// Whether a file has such a name: it was left by a run that was killed.
+pub(crate) fn is_temporary(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+    name.starts_with(TEMPORARY.0.as_bytes()) && name.ends_with(TEMPORARY.1.as_bytes())
+}
+
+/// What the names of unfinished files begin and end with.
+const TEMPORARY: (&str, &str) = (".forebay-", ".partial");
+
 /// Writes a file below the folder `root`, through no link that lies between.
 pub(crate) fn write(root: &Path, path: &Path, content: &[u8]) -> Result<()> {
+    create(root, path)?.write_all(content).map_err(Error::io("write", path))
+}
+
+/// Begins to write one.
+pub(crate) fn create(root: &Path, path: &Path) -> Result<fs::File> {
     let folder = path.parent().unwrap_or(Path::new(""));
     let below = folder.strip_prefix(root).unwrap_or(Path::new(""));
     if !root.as_os_str().is_empty() {
         create_folders_below(root, below).map_err(Error::io("create the folder", folder))?;
     }
-    let written = create_fresh(path).and_then(|mut file| file.write_all(content));
-    written.map_err(Error::io("write", path))
+    create_fresh(path).map_err(Error::io("write", path))
 }
 
 /// The largest difference of two samples; `None` where the pictures are of different sizes or depths. Where a format knows no

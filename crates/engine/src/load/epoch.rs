@@ -65,6 +65,8 @@ pub(super) struct Shared {
     skipped_list: Mutex<Vec<Skipped>>,
     /// How many samples have no position in the epoch, because they were lost before it began.
     lost: u64,
+    /// Whether a sample came through.
+    came: AtomicBool,
     /// Whether it was said that all samples were skipped.
     failed: AtomicBool,
 }
@@ -78,6 +80,9 @@ pub enum Next {
     /// Nothing yet.
     NotYet,
 }
+
+/// Where all of so many times as many samples as there are different ones were skipped, one that is intact would have come.
+const HOPELESS_TIMES: u64 = 30;
 
 /// So many of the samples that were skipped are listed; all are counted.
 const SKIPPED_LISTED_MAX: usize = 1000;
@@ -162,6 +167,7 @@ impl Epoch {
             is_whole: state.position() == Position::FIRST,
             bytes_read: AtomicU64::new(0),
             loaded: AtomicU64::new(0),
+            came: AtomicBool::new(false),
             failed: AtomicBool::new(false),
             lost: Skipped::count(&lost),
             skipped: AtomicU64::new(Skipped::count(&lost)),
@@ -396,7 +402,12 @@ impl Shared {
                 fits.map_err(|error| Failed::new(&*key, error))
             });
             match (done, self.options.on_error) {
-                (Ok(()), _) => collator.finish(),
+                (Ok(()), _) => {
+                    if !self.came.load(Ordering::Relaxed) {
+                        self.came.store(true, Ordering::Relaxed);
+                    }
+                    collator.finish();
+                }
                 // What it says then is that it was stopped.
                 (Err(_), _) if self.batcher.is_stopped() => return false,
                 (Err(failed), on_error) if on_error == OnError::Fail || failed.error.ends() => {
@@ -407,6 +418,10 @@ impl Shared {
                     // Counted first: once its slot is skipped, the consumer may see the end.
                     self.note_skipped(failed);
                     collator.skip();
+                    if let Some(error) = self.hopeless() {
+                        self.fail(error);
+                        return false;
+                    }
                 }
             }
         }
@@ -422,6 +437,17 @@ impl Shared {
         } else if list.len() < SKIPPED_LISTED_MAX {
             list.push(Skipped::one(failed.key, &failed.error));
         }
+    }
+
+    /// The error of an epoch that has each sample many times, where so many were skipped and none came that there is none to come.
+    fn hopeless(&self) -> Option<Error> {
+        let (different, here) = (self.source.different(), self.skipped.load(Ordering::Relaxed) - self.lost);
+        let is_hopeless = different < self.samples && here >= HOPELESS_TIMES * different.max(1);
+        if !is_hopeless || self.came.load(Ordering::Relaxed) {
+            return None;
+        }
+        let first = self.skipped_list.lock().first().cloned()?;
+        Some(Error::AllSkipped { samples: different, first: Box::new(first) })
     }
 
     /// The error that an epoch ends with if every one of its samples was skipped; once.

@@ -57,6 +57,11 @@ pub trait Source: Send + Sync {
     /// How many samples there are.
     fn samples(&self) -> u64;
 
+    /// How many of them are different ones.
+    fn different(&self) -> u64 {
+        self.samples()
+    }
+
     /// The names of the classes; a label is an index into this list.
     fn classes(&self) -> &[String] {
         &[]

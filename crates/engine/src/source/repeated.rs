@@ -48,6 +48,10 @@ impl Source for Repeated {
         self.of.samples() * self.times
     }
 
+    fn different(&self) -> u64 {
+        self.of.samples()
+    }
+
     fn identity(&self) -> String {
         self.of.identity()
     }

@@ -79,12 +79,12 @@ fn what_is_there_is_kept_and_checked() {
     let gone = other.path().join("ant/0000.l3");
     let whole = fs::read(&gone).unwrap();
     fs::remove_file(&gone).unwrap();
-    fs::write(other.path().join("ant/0000.l3.partial"), &whole[..20]).unwrap();
+    fs::write(other.path().join("ant/.forebay-0000.l3.partial"), &whole[..20]).unwrap();
     let again = run(&options("l3-fast")).unwrap();
     assert_eq!((again.converted, again.kept), (1, 5));
     assert_eq!((again.bytes_in, again.bytes_out), (first.bytes_in, first.bytes_out));
     assert_eq!(fs::read(&gone).unwrap(), whole);
-    assert!(!other.path().join("ant/0000.l3.partial").exists());
+    assert!(!other.path().join("ant/.forebay-0000.l3.partial").exists());
     // Another picture in its place is found, and replaced on request.
     fs::copy(other.path().join("bee/0001.l3"), &gone).unwrap();
     assert!(run(&options("l3-fast")).is_ok());

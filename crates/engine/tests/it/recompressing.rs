@@ -11,7 +11,7 @@ use forebay_codec::image::{Encoding, Metadata, encode, jpeg_quality};
 use forebay_engine::Progress;
 use forebay_engine::data::Dataset;
 use forebay_engine::load::OnError;
-use forebay_engine::recompress::{Outcome, RecompressOptions, recompress};
+use forebay_engine::recompress::{Outcome, RecompressOptions, lossy_encodings, recompress};
 use forebay_engine::source::{Shards, Source};
 use forebay_pipeline::{Sample, Value};
 
@@ -93,6 +93,43 @@ fn qualities_fall_labels_and_metadata_stay_and_twice_changes_nothing() {
     let second = recompress(&out.join("jpeg-75"), &folder.path().join("second"), &options(&["jpeg-75"]), &()).unwrap();
     assert!(second.images.iter().all(|image| image.outcome == Outcome::Copied));
     assert_eq!(content(&folder.path().join("second/jpeg-75")), written);
+}
+
+/// What other programs leave beside images: names that end as those of unfinished files did, and large files.
+#[test]
+fn whatever_lies_beside_images_is_copied() {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, output) = (folder.path().join("photos"), folder.path().join("smaller"));
+    fs::create_dir_all(input.join("a")).unwrap();
+    for seed in 0..40 {
+        fs::write(input.join(format!("a/{seed:02}.jpg")), file(seed, "jpeg-60")).unwrap();
+        fs::write(input.join(format!("a/{seed:02}.jpg.partial")), format!("an unfinished download {seed}")).unwrap();
+    }
+    fs::write(input.join("a/odd\\xff name.txt"), "text").unwrap();
+    let large: Vec<u8> = (0..(5_usize << 20) + 77).map(|at| (at % 251) as u8).collect();
+    fs::write(input.join("a/video.mp4"), large).unwrap();
+    // As a run leaves it that was killed in that folder.
+    fs::write(input.join("a/.forebay-00.jpg.partial"), "half").unwrap();
+    let options = RecompressOptions { memory_bytes: 4 << 20, metrics: false, ..options(&["jpeg-99"]) };
+    let found = recompress(&input, &output, &options, &()).unwrap();
+    assert_eq!((found.images.len(), found.others), (40, 42));
+    let mut expected = content(&input);
+    expected.remove("a/.forebay-00.jpg.partial");
+    assert!(content(&output.join("jpeg-99")) == expected, "every file has its own bytes");
+
+    // What is there already is looked at, too.
+    for (name, says) in [("a/video.mp4", "video.mp4"), ("a/07.jpg", "07.jpg"), ("a/07.jpg.partial", "07.jpg.partial")] {
+        let path = output.join("jpeg-99").join(name);
+        let before = fs::read(&path).unwrap();
+        let mut after = before.clone();
+        *after.last_mut().unwrap() ^= 1;
+        fs::write(&path, &after).unwrap();
+        let error = recompress(&input, &output, &options, &()).unwrap_err().to_string();
+        assert!(error.contains(says) && error.contains("hint: "), "{error}");
+        fs::write(&path, &before).unwrap();
+    }
+    assert!(recompress(&input, &output, &options, &()).is_ok());
+    assert_eq!(lossy_encodings("jpeg", &[50, 75, 50]).unwrap().len(), 2, "twice is once");
 }
 
 #[test]

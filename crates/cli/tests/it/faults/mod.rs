@@ -300,11 +300,15 @@ impl Operation {
         let folder = self.path.parent().unwrap_or(Path::new(""));
         let path = self.path.to_string_lossy();
         let whole = path.split_once(".partial").map_or(&*path, |(whole, _)| whole);
+        let finished = whole.replace("/.forebay-", "/");
         let apart = self.path.file_name().is_some_and(|name| message.contains(&format!("`{}`", name.display())));
         // It may begin with `./`.
         let names_folder = message.contains(&format!("{}`", folder.display()));
         let in_the_way = self.path.ends_with("dataset.json") && message.contains(&format!("`{}/", folder.display()));
-        message.contains(whole) || (names_folder && (self.name == "unlinkat" || apart)) || in_the_way
+        message.contains(whole)
+            || message.contains(&finished)
+            || (names_folder && (self.name == "unlinkat" || apart))
+            || in_the_way
     }
 }
 
