@@ -54,6 +54,7 @@ __all__ = [
     "study_page",
     "summarize",
     "table",
+    "threads_beside",
 ]
 
 __version__: str

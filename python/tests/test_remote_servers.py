@@ -78,7 +78,7 @@ def seaweed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     names = [f"{part}.port{kind}" for part in ("master", "volume", "filer", "s3") for kind in ("", ".grpc")]
     ports = dict(zip(names, free_ports(len(names)), strict=True))
     command = [weed, "server", f"-dir={folder}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1", "-s3", f"-s3.config={folder / 's3.json'}"]
-    command += ["-master.telemetry=false", "-master.volumeSizeLimitMB=64", "-volume.max=200"]
+    command += ["-master.telemetry=false", "-master.volumeSizeLimitMB=64", "-volume.max=200", "-s3.port.iceberg=0", "-s3.port.lance=0"]
     command += [f"-{name}={port}" for name, port in ports.items()]
     log = folder / "log"
     with log.open("wb") as output:
