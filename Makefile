@@ -3,13 +3,14 @@
 # make help    the rest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test sanitize lint unit book package fuzz fuzz-corpus python-wheel python-dev python-test test-remote wheels test-torch test-gpu bench bench-large bench-l3 bench-domains bench-presto bench-compression bench-liquid bench-dl2 bench-augmentations bench-truth bench-peers clean
+.PHONY: help setup build demo test sanitize lint unit book package fuzz fuzz-corpus python-wheel python-dev python-test test-remote wheels test-torch test-gpu test-arm bench bench-large bench-l3 bench-arm bench-domains bench-presto bench-compression bench-liquid bench-dl2 bench-augmentations bench-truth bench-peers clean
 SHELL := bash
 
 # Of processor time, for each target. Where a longer run is wanted: make fuzz FUZZ_SECONDS=3600
 FUZZ_SECONDS ?= 5
 # A Python that has torch and torchvision.
 TORCH_PYTHON ?= .venv/bin/python
+PICTURES ?= $(firstword $(wildcard ../shared/data/images-png-hd/*.png))
 LARGE_PICTURES ?= ../shared/data/images-png-hd
 PHOTOS ?= $(firstword $(wildcard ../shared/data/images-jpeg) demo/photos)
 
@@ -78,6 +79,9 @@ test-gpu: python-dev ## The kernels of forebay.gpu, interpreted and compiled for
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check 'triton>=3.2'
 	.venv/bin/python -m pytest python/tests/test_gpu.py
 
+test-arm: setup ## The kernels for 64-bit ARM, compiled and run by qemu where Debian's packages for that are installed
+	tools/arm.sh test
+
 fuzz: setup ## Fuzz every parser, sanitized, for FUZZ_SECONDS each; PNG beside libpng
 	.venv/bin/python tools/fuzz.py run --seconds $(FUZZ_SECONDS)
 	.venv/bin/python tools/fuzz_png.py
@@ -100,6 +104,10 @@ bench-augmentations: setup ## Augmentations beside torchvision's: images per sec
 
 bench-l3: setup ## The L3 format beside other lossless formats
 	cargo run --release --quiet --manifest-path bench/l3/Cargo.toml --target-dir target/bench-l3 -- bench/results/l3.md
+
+# Pictures are named: make bench-arm PICTURES=photo.png
+bench-arm: ## Instructions of decoding L3 and PNG on 64-bit ARM, counted by qemu
+	tools/arm.sh count $(PICTURES)
 
 bench-domains: setup ## Sound, signals and text beside the usual Python stack, which it installs
 	.venv/bin/python bench/domains/run.py

@@ -3,7 +3,9 @@
 
 use crate::header::NATURAL;
 use crate::huffman::{AC_BITS, Ac, DC_BITS, Dc, END, LONG, STEP_BITS_MAX, extend};
-use crate::level::{Level, Proven};
+#[cfg(target_arch = "x86_64")]
+use crate::level::Level;
+use crate::level::Proven;
 use crate::scan::{BLOCK_BYTES_MAX, PADDING};
 
 /// Coefficients of four blocks side by side: row 0 of each, then row 1 of each, and so on, so that a vector holds a row of

@@ -74,14 +74,14 @@ impl<S: Sample> Phases<S> {
 
     /// Where phase 0 begins, and how far it is from each phase to the next in [`ORDER`], for kernels that do without bounds
     /// checks. From 64 samples before the start of each phase to 64 after its count, rounded up to 64, everything may be read.
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     #[inline(always)]
     pub(crate) fn start(&self) -> (*const S, usize) {
         (self.spaces()[PAD..].as_ptr(), self.pitch)
     }
 
     /// The same, to write.
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     #[inline(always)]
     pub(crate) fn start_mut(&mut self) -> (*mut S, usize) {
         let pitch = self.pitch;
@@ -89,7 +89,7 @@ impl<S: Sample> Phases<S> {
     }
 
     /// Whether there is space for a width, as [`Phases::resize`] makes it.
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     #[inline(always)]
     pub(crate) fn has_space(&self, counts: &[usize; 4]) -> bool {
         self.pitch >= counts[0].next_multiple_of(PAD) + 2 * PAD && self.spaces().len() >= 4 * self.pitch + PAD

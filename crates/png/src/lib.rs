@@ -51,9 +51,12 @@
 //! libdeflate on large pictures and about a tenth slower on small ones, since branches that cannot be foreseen take the time. What it
 //! would have given by unfiltering rows while they are in the cache was not measured.
 
-#![expect(
-    clippy::inline_always,
-    reason = "what is shared is compiled again for each set of instructions, by being inlined into functions that have them"
+#![cfg_attr(
+    target_arch = "x86_64",
+    expect(
+        clippy::inline_always,
+        reason = "what is shared is compiled again for each set of instructions, by being inlined into functions that have them"
+    )
 )]
 
 mod chunks;

@@ -1,9 +1,14 @@
 //! Color at the size of brightness: libjpeg's "fancy" upsampling, a triangle filter of 3/4 and 1/4 whose rounding alternates.
 //!
 //! There is one definition, which is compiled once for any machine and once for AVX2.
-#![expect(unsafe_code, reason = "calls of functions for instructions that were detected")]
+#![cfg_attr(
+    target_arch = "x86_64",
+    expect(unsafe_code, reason = "calls of functions for instructions that were detected")
+)]
 
-use crate::level::{Level, Proven};
+#[cfg(target_arch = "x86_64")]
+use crate::level::Level;
+use crate::level::Proven;
 
 /// How a row of color becomes a row of pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -35,6 +35,7 @@ impl Filter {
     }
 
     /// Whether a pixel needs the one to its left, so that a row by itself is slow.
+    #[cfg(target_arch = "x86_64")]
     fn is_chain(self) -> bool {
         matches!(self, Self::Sub | Self::Average | Self::Paeth)
     }
@@ -64,6 +65,14 @@ impl<'a> Filtered<'a> {
         self.bytes.get(index * (self.row_bytes + 1) + 1..).unwrap_or_default()
     }
 
+    fn skip(self, rows: usize) -> Self {
+        Self { bytes: self.bytes.get(rows * (self.row_bytes + 1)..).unwrap_or_default(), ..self }
+    }
+}
+
+/// What the kernels that take several rows at once need.
+#[cfg(target_arch = "x86_64")]
+impl<'a> Filtered<'a> {
     /// Whether the first `rows` are all Paeth's.
     fn are_paeth(&self, rows: usize) -> bool {
         (0..rows).all(|row| self.filter(row) == Filter::Paeth)
@@ -87,16 +96,13 @@ impl<'a> Filtered<'a> {
             average: mask(&[Filter::Average]),
         }
     }
-
-    fn skip(self, rows: usize) -> Self {
-        Self { bytes: self.bytes.get(rows * (self.row_bytes + 1)..).unwrap_or_default(), ..self }
-    }
 }
 
 /// How the rows of a diagonal were filtered: bytes of 0 or 0xFF.
 ///
 /// All filters but one are Paeth's with something left out: without the pixels above it gives the left one, without those to
 /// the left the one above, and without any of them zero. The masks say what is kept.
+#[cfg(target_arch = "x86_64")]
 struct Masks {
     left: [u8; 16],
     above: [u8; 16],
@@ -105,6 +111,7 @@ struct Masks {
 }
 
 /// The first rows of an output.
+#[cfg(target_arch = "x86_64")]
 fn rows_of<const ROWS: usize>(output: &mut [u8], row_bytes: usize) -> [&mut [u8]; ROWS] {
     let mut rows = output.chunks_exact_mut(row_bytes);
     std::array::from_fn(|_| rows.next().unwrap_or_default())

@@ -1,5 +1,11 @@
 //! Rows of components to rows of RGB.
-#![expect(unsafe_code, reason = "vector loads and stores, and calls of functions for instructions that were detected")]
+#![cfg_attr(
+    target_arch = "x86_64",
+    expect(
+        unsafe_code,
+        reason = "vector loads and stores, and calls of functions for instructions that were detected"
+    )
+)]
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;

@@ -5,7 +5,13 @@
 //! coefficients that no encoder writes give the same pixels. There is one exception, which callers learn of: where all rows
 //! but the first are zero, that code shifts where this saturates. The two differ only for values of the first row beyond
 //! 8192, eight times what a picture has.
-#![expect(unsafe_code, reason = "vector loads and stores, and calls of functions for instructions that were detected")]
+#![cfg_attr(
+    target_arch = "x86_64",
+    expect(
+        unsafe_code,
+        reason = "vector loads and stores, and calls of functions for instructions that were detected"
+    )
+)]
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -41,6 +47,7 @@ const F_2_562: i16 = 20995;
 const F_3_072: i16 = 25172;
 
 /// How many positions of the file's order lie in the first four rows and columns.
+#[cfg(any(test, target_arch = "x86_64"))]
 const CORNER_EXTENT: u8 = 10;
 
 /// Quantizers in natural order, for four blocks.

@@ -1,8 +1,8 @@
-//! Finishing a row with NEON: 16 pixels at a time, interleaved by the structure stores.
+//! Finishing a row with NEON: phases are put in turn by pairs, and channels interleaved by the structure stores.
 
 use std::arch::aarch64::{
-    uint8x16_t, uint8x16x3_t, uint8x16x4_t, vaddq_u8, vdupq_n_u8, veorq_u8, vld1q_u8, vshrq_n_u8, vst3q_u8, vst4q_u8,
-    vsubq_u8,
+    int8x16_t, uint8x16_t, uint8x16x3_t, uint8x16x4_t, vaddq_u8, vdupq_n_s8, vdupq_n_u8, veorq_u8, vld1q_u8, vshlq_u8,
+    vst3q_u8, vst4q_u8, vsubq_u8, vzip1q_u8, vzip2q_u8,
 };
 
 use crate::{
@@ -53,27 +53,49 @@ fn merge(pieces: &Pieces<'_>, index: usize, out: &mut [u8; 64]) {
     store4(out, rows);
 }
 
+/// How a color transform is undone, without branches: what is not done shifts all bits out.
+#[derive(Clone, Copy)]
+struct Inverse {
+    /// By which `u` is shifted before it is added to `v`, and what is then too much.
+    shift: int8x16_t,
+    bias: uint8x16_t,
+    /// The same for `u + v`, which is taken from the first.
+    luma_shift: int8x16_t,
+    luma_bias: uint8x16_t,
+}
+
+impl Inverse {
+    #[target_feature(enable = "neon")]
+    #[inline]
+    fn of(transform: ColorTransform) -> Self {
+        let (luma, shift) = transform.parameters();
+        let (shift, bias) = if shift == 0 { (8, 0) } else { (shift, 0x80 >> shift) };
+        let (luma_shift, luma_bias) = if luma { (2, 0x80 >> 2) } else { (8, 0) };
+        Self {
+            shift: vdupq_n_s8(-(shift as i8)),
+            bias: vdupq_n_u8(bias),
+            luma_shift: vdupq_n_s8(-luma_shift),
+            luma_bias: vdupq_n_u8(luma_bias),
+        }
+    }
+
+    /// 16 pixels.
+    #[target_feature(enable = "neon")]
+    #[inline]
+    fn pixels(self, [first, u, third]: [uint8x16_t; 3]) -> [uint8x16_t; 3] {
+        let half = vdupq_n_u8(0x80);
+        let v = vaddq_u8(vsubq_u8(third, self.bias), vshlq_u8(u, self.shift));
+        let sum = veorq_u8(vaddq_u8(u, v), half);
+        let green = vsubq_u8(vaddq_u8(first, self.luma_bias), vshlq_u8(sum, self.luma_shift));
+        [veorq_u8(vaddq_u8(u, green), half), green, veorq_u8(vaddq_u8(v, green), half)]
+    }
+}
+
 /// Undoes the transform on 16 pixels.
 #[target_feature(enable = "neon")]
 #[inline]
-fn inverse(transform: ColorTransform, [first, u, third]: [uint8x16_t; 3]) -> [uint8x16_t; 3] {
-    if transform == ColorTransform::None {
-        return [first, u, third];
-    }
-    let (luma, shift) = transform.parameters();
-    let half = vdupq_n_u8(0x80);
-    let v = match shift {
-        1 => vaddq_u8(third, vsubq_u8(vshrq_n_u8::<1>(u), vdupq_n_u8(64))),
-        2 => vaddq_u8(third, vsubq_u8(vshrq_n_u8::<2>(u), vdupq_n_u8(32))),
-        _ => third,
-    };
-    let green = if luma {
-        let sum = veorq_u8(vaddq_u8(u, v), half);
-        vsubq_u8(first, vsubq_u8(vshrq_n_u8::<2>(sum), vdupq_n_u8(32)))
-    } else {
-        first
-    };
-    [veorq_u8(vaddq_u8(u, green), half), green, veorq_u8(vaddq_u8(v, green), half)]
+fn inverse(transform: ColorTransform, planes: [uint8x16_t; 3]) -> [uint8x16_t; 3] {
+    if transform == ColorTransform::None { planes } else { Inverse::of(transform).pixels(planes) }
 }
 
 #[target_feature(enable = "neon")]
@@ -88,22 +110,77 @@ pub(super) fn finish1(plane: &Phases<u8>, out: &mut [u8]) {
 
 #[target_feature(enable = "neon")]
 pub(super) fn finish3(transform: ColorTransform, planes: [&Phases<u8>; 3], out: &mut [u8]) {
-    let width = out.len() / 3;
-    let planes = [pieces(planes[0], width), pieces(planes[1], width), pieces(planes[2], width)];
-    for (index, out) in out.chunks_mut(192).enumerate() {
-        let mut merged = [[0; 64]; 3];
-        for (plane, merged) in planes.iter().zip(&mut merged) {
-            merge(plane, index, merged);
-        }
-        let mut pixels = [[0; 48]; 4];
-        for (k, part) in pixels.iter_mut().enumerate() {
-            let [first, second, third] = &merged;
-            let piece = [load(&first.as_chunks().0[k]), load(&second.as_chunks().0[k]), load(&third.as_chunks().0[k])];
-            let [red, green, blue] = inverse(transform, piece);
-            store3(part, uint8x16x3_t(red, green, blue));
-        }
-        out.copy_from_slice(&pixels.as_flattened()[..out.len()]);
+    if transform == ColorTransform::None {
+        finish3_with(|planes| planes, planes, out);
+    } else {
+        let inverse = Inverse::of(transform);
+        finish3_with(|planes| inverse.pixels(planes), planes, out);
     }
+}
+
+#[target_feature(enable = "neon")]
+#[inline]
+fn finish3_with(inverse: impl Fn([uint8x16_t; 3]) -> [uint8x16_t; 3], planes: [&Phases<u8>; 3], out: &mut [u8]) {
+    let counts = counts(out.len() / 3);
+    assert!(planes.iter().all(|plane| plane.has_space(&counts)), "rows have space for the width");
+    let starts = planes.map(Phases::start);
+    let (pieces, rest) = out.as_chunks_mut::<192>();
+    let whole = pieces.len();
+    for (index, piece) in pieces.iter_mut().enumerate() {
+        // SAFETY: the piece is of the row, for whose width the phases have space.
+        unsafe { finish3_piece(&inverse, starts, index, piece) };
+    }
+    if !rest.is_empty() {
+        let mut piece = [0; 192];
+        // SAFETY: phases have space for whole vectors.
+        unsafe { finish3_piece(&inverse, starts, whole, &mut piece) };
+        rest.copy_from_slice(&piece[..rest.len()]);
+    }
+}
+
+/// 64 pixels. The transform is undone while they are in phases; then these are put in turn.
+///
+/// # Safety
+/// The phases, each given by where phase 0 begins and how far it is to the next, must have space for 16 samples from `16 * index`.
+#[target_feature(enable = "neon")]
+#[inline]
+unsafe fn finish3_piece(
+    inverse: &impl Fn([uint8x16_t; 3]) -> [uint8x16_t; 3],
+    planes: [(*const u8, usize); 3],
+    index: usize,
+    out: &mut [u8; 192],
+) {
+    // SAFETY: the caller's promise.
+    let phase = |rank: usize| unsafe {
+        let [first, second, third] = planes;
+        inverse([
+            vld1q_u8(first.0.add(rank * first.1 + 16 * index)),
+            vld1q_u8(second.0.add(rank * second.1 + 16 * index)),
+            vld1q_u8(third.0.add(rank * third.1 + 16 * index)),
+        ])
+    };
+    // They lie in the order in which they are coded.
+    let (phase0, phase2, phase1, phase3) = (phase(0), phase(1), phase(2), phase(3));
+    let red = in_turn([phase0[0], phase1[0], phase2[0], phase3[0]]);
+    let green = in_turn([phase0[1], phase1[1], phase2[1], phase3[1]]);
+    let blue = in_turn([phase0[2], phase1[2], phase2[2], phase3[2]]);
+    for (k, part) in out.as_chunks_mut::<48>().0.iter_mut().enumerate() {
+        store3(part, uint8x16x3_t(red[k], green[k], blue[k]));
+    }
+}
+
+/// Four phases as 64 samples.
+#[target_feature(enable = "neon")]
+#[inline]
+fn in_turn([first, second, third, fourth]: [uint8x16_t; 4]) -> [uint8x16_t; 4] {
+    let (even_low, even_high) = (vzip1q_u8(first, third), vzip2q_u8(first, third));
+    let (odd_low, odd_high) = (vzip1q_u8(second, fourth), vzip2q_u8(second, fourth));
+    [
+        vzip1q_u8(even_low, odd_low),
+        vzip2q_u8(even_low, odd_low),
+        vzip1q_u8(even_high, odd_high),
+        vzip2q_u8(even_high, odd_high),
+    ]
 }
 
 #[target_feature(enable = "neon")]

@@ -41,14 +41,14 @@ impl Cursors {
     }
 
     /// Whether as many of the largest blocks could be loaded from here, one after the other.
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     #[inline(always)]
     fn have_blocks(&self, data: &[u8], blocks: usize) -> bool {
         self.values + BLOCK * blocks <= data.len() && self.headers + BLOCK_HEADER_BYTES * blocks < data.len()
     }
 
     /// Goes back over the bytes that the last group of a row does not have, because it has fewer than eight values.
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     #[inline(always)]
     fn shorten(&mut self, header: u32, count: usize) {
         let width = width(header, count % BLOCK / GROUP);

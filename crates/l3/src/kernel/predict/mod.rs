@@ -9,7 +9,7 @@ pub(super) mod avx2;
 #[cfg(target_arch = "x86_64")]
 pub(super) mod avx512;
 #[cfg(target_arch = "aarch64")]
-mod neon;
+pub(super) mod neon;
 mod scalar;
 
 use crate::{
@@ -64,6 +64,9 @@ pub(crate) fn decode_narrow(level: Proven, part: Part<'_>, residuals: &[Vec<u8>]
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a `Proven` is made only for instructions that this machine was seen to have.
         crate::kernel::Level::Avx2 => unsafe { avx2::decode_narrow(part, residuals, rows) },
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: a `Proven` is made only for instructions that this machine was seen to have.
+        crate::kernel::Level::Neon => unsafe { neon::decode_narrow(part, residuals, rows) },
         _ => decode(level, part, residuals, rows),
     }
 }

@@ -170,6 +170,11 @@ pub(crate) fn decode_narrow(
         crate::kernel::Level::Avx2 if !part.first && coded.entries.len() >= SLOTS => unsafe {
             avx2::decode_narrow(coded, planes, part, &mut scratch.narrow, &mut scratch.tables)
         },
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: a `Proven` is made only for instructions that this machine was seen to have.
+        crate::kernel::Level::Neon if !part.first && coded.entries.len() >= SLOTS => unsafe {
+            neon::decode_narrow(coded, planes, part, &mut scratch.narrow, &mut scratch.tables)
+        },
         _ => {
             let Scratch { narrow: rows, tables, residuals, .. } = scratch;
             predict::tables(level, part, coded.activities, tables, rows);

@@ -17,7 +17,19 @@ pub(super) fn decode(entries: &[u32], data: &[u8], planes: &mut [Plane], phase: 
     true
 }
 
-fn decode_plane(entries: &[u32], data: &[u8], plane: &mut Plane, tables: &[u8], values: &mut [u8]) -> Option<()> {
+pub(super) fn decode_plane(
+    entries: &[u32],
+    data: &[u8],
+    plane: &mut Plane,
+    tables: &[u8],
+    values: &mut [u8],
+) -> Option<()> {
+    decode_symbols(entries, data, plane, tables, values)?;
+    replace_escaped(data, plane, values)
+}
+
+/// Reads symbols, of which there may be any number.
+fn decode_symbols(entries: &[u32], data: &[u8], plane: &mut Plane, tables: &[u8], values: &mut [u8]) -> Option<()> {
     let last = last_table(entries);
     for (tables, values) in tables.chunks(LANES).zip(values.chunks_mut(LANES)) {
         for (index, (&table, value)) in tables.iter().zip(values).enumerate() {
@@ -37,6 +49,11 @@ fn decode_plane(entries: &[u32], data: &[u8], plane: &mut Plane, tables: &[u8], 
             plane.words += 2;
         }
     }
+    Some(())
+}
+
+/// Puts escaped values in the places of the symbols that stand for them.
+pub(super) fn replace_escaped(data: &[u8], plane: &mut Plane, values: &mut [u8]) -> Option<()> {
     for value in values.iter_mut().filter(|value| **value == ESCAPE) {
         *value = *data.get(plane.escapes)?;
         plane.escapes += 1;

@@ -8,7 +8,9 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 
-use crate::kernel::{Level, Proven};
+#[cfg(target_arch = "x86_64")]
+use crate::kernel::Level;
+use crate::kernel::Proven;
 
 /// The processor writes whole lines of so many bytes.
 const LINE_BYTES: usize = 64;
