@@ -15,6 +15,7 @@ use forebay_engine::source::Shards;
 use forebay_pipeline::{Pipeline, Strategy};
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::bandwidth::Copying;
 use crate::measure::median;
 use crate::{Outcome, processor};
 
@@ -183,6 +184,7 @@ pub(crate) fn run(folder: &Path, output: Option<&Path>) -> Outcome<()> {
     }
     let (mut decoder, mut pixels) = (Decoder::new(), vec![0; PICTURE_BYTES]);
     let mut batches = vec![0; 4 * BATCH_SIZE * PICTURE_BYTES];
+    let mut copying = [1, 2].map(Copying::new);
     let [mut kernel, mut spread] = [Rounds::default(), Rounds::default()];
     let times = PICTURES * EPOCHS as usize;
     for round in 0..=ROUNDS {
@@ -199,10 +201,45 @@ pub(crate) fn run(folder: &Path, output: Option<&Path>) -> Outcome<()> {
                 one.rounds.0.push(taken);
             }
         }
+        if round > 0 {
+            copying.iter_mut().for_each(Copying::measure);
+        }
     }
-    let (text, missed) = report(&files, [&kernel, &spread], &loads);
+    let (mut text, missed) = report(&files, [&kernel, &spread], &loads);
+    text.push_str(&roof(&files, &loads, copying.each_ref().map(Copying::bytes_per_second)));
     write_or_print(&text, output)?;
     if missed { Err("a bar was missed; is the machine busy with something else?".into()) } else { Ok(()) }
+}
+
+/// The bytes of a file, on average.
+fn file_bytes(files: &[Vec<u8>]) -> f64 {
+    files.iter().map(Vec::len).sum::<usize>() as f64 / files.len() as f64
+}
+
+/// What memory allows at most, by what it gave to plain copies in the same run.
+fn roof(files: &[Vec<u8>], loads: &[Load], rates: [f64; 2]) -> String {
+    let mut text = String::from(
+        "\n## What memory allows\n\nCopies of 128 MB, on one thread and on two at the same time, give bytes that were read or written in a \
+         second. A picture is at least read from its file and written to its batch, past the cache; `local` also writes and reads a copy of \
+         the file, which may stay in the cache and is not counted. *At least* is what these bytes take at the speed of copies, for each \
+         picture by the clock; the last column, which part of the loader's time by the clock that is.\n\n\
+         | threads | copies | bytes / picture | at least | loader, `mmap` | part |\n|---:|---:|---:|---:|---:|---:|\n",
+    );
+    let bytes = file_bytes(files) + PICTURE_BYTES as f64;
+    for (load, rate) in loads[loads.len() - 2..].iter().zip(rates) {
+        let (least, wall) = (bytes / rate, load.rounds.median(|taken| taken.wall));
+        let _ = writeln!(
+            text,
+            "| {} | {:.1} GB/s | {:.1} MB | {:.3} ms | {:.3} ms | {:.0} % |",
+            load.threads,
+            rate / 1e9,
+            bytes / 1e6,
+            least * 1e3,
+            wall * 1e3,
+            least / wall * 100.0
+        );
+    }
+    text
 }
 
 /// One way of loading.
@@ -222,7 +259,7 @@ fn write_or_print(text: &str, output: Option<&Path>) -> Outcome<()> {
 }
 
 fn report(files: &[Vec<u8>], [kernel, spread]: [&Rounds; 2], loads: &[Load]) -> (String, bool) {
-    let file_megabytes = files.iter().map(Vec::len).sum::<usize>() as f64 / files.len() as f64 / 1e6;
+    let file_megabytes = file_bytes(files) / 1e6;
     let mut text = format!(
         "# Large pictures in the loader\n\nRegenerate with `make bench-large`. {WIDTH}×{HEIGHT} pixels in L3 fast, {file_megabytes:.1} MB a \
          file and {:.1} MB of pixels; {PICTURES} samples in batches of {BATCH_SIZE}, each of its own shape as far as the loader knows; page \

@@ -5,6 +5,7 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program whose product is its table")]
 
+mod bandwidth;
 mod bare;
 mod compression;
 mod inflating;
@@ -107,9 +108,13 @@ fn report(files: &[Vec<u8>], rows: &[Row], figures: &[Figure]) -> String {
     text
 }
 
+/// The processor, and the instructions that the kernels use on it.
 fn processor() -> String {
     let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let name = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    format!("{}, {cores} cores", name.map_or("unknown", |(_, name)| name.trim()))
+    let (jpeg, png) = (forebay_jpeg::Level::detect().name(), forebay_png::Level::detect().name());
+    let l3 = forebay_l3::Level::detect().name();
+    let name = name.map_or("unknown", |(_, name)| name.trim());
+    format!("{name}, {cores} cores; kernels: JPEG `{jpeg}`, PNG `{png}`, L3 `{l3}`")
 }

@@ -25,7 +25,7 @@
 //! decoder.decode_into(&file, &Options::new(Color::Rgb), &mut pixels)?;
 //! assert_eq!(pixels[..3], [128, 128, 128]);
 //!
-//! // A part costs less than the whole: only its samples are computed, and nothing after its last row is read.
+//! // A part costs less than the whole: only its samples are computed. Codes around it are read, to see damage, but not made pixels.
 //! let region = Region { x: 3, y: 5, width: 4, height: 2 };
 //! let mut part = vec![0; 4 * 2];
 //! let options = Options { region: Some(region), pixels_max: 1 << 26, ..Options::new(Color::Gray) };
@@ -42,8 +42,9 @@
 //! Decoded are baseline and extended sequential pictures with Huffman codes, 8 bits a sample, gray or of three components in
 //! one scan, sampled 4:4:4, 4:2:2, 4:2:0 or 4:4:0, with or without restart markers, in YCbCr or RGB, up to 65,500 pixels a
 //! side. Refused is everything else, and whatever libjpeg-turbo would warn of: codes that do not exist, blocks with too many
-//! coefficients, data that ends early or late, stray markers and bytes. Of a region, what follows its last row is not decoded,
-//! so damage there is not seen, and neither is damage in whole restart intervals above it. Equality holds with
+//! coefficients, data that ends early or late, stray markers and bytes. Of a region, codes are followed to the end of
+//! the data, or of the restart interval that its last row ends in, and must end there; damage in whole restart intervals above and
+//! below it is not seen. Equality holds with
 //! libjpeg-turbo's vector code for x86, whatever the coefficients; its plain C and its code for other machines differ from
 //! that where coefficients are beyond all that encoders write.
 //!

@@ -47,9 +47,9 @@
 //! libdeflate inflates. Undoing the filters is a chain, in which each pixel waits for the one to its left; so several rows are
 //! undone at once, each a pixel behind the one above it (`kernel`).
 //!
-//! An inflater of our own, with two literals for each lookup, was tried in its place: compiled for BMI2 it was as fast as
-//! libdeflate on large pictures and about a tenth slower on small ones, since branches that cannot be foreseen take the time. What it
-//! would have given by unfiltering rows while they are in the cache was not measured.
+//! An inflater of our own, with two literals for each lookup, was tried in its place and was slower than libdeflate on all pictures, since
+//! branches that cannot be foreseen take the time: `src/kernel/notes.md` has the figures. What it would have given by unfiltering rows
+//! while they are in the cache was not measured.
 
 #![cfg_attr(
     target_arch = "x86_64",

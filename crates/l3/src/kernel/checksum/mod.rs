@@ -2,6 +2,8 @@
 
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 
 use crate::kernel::Proven;
 
@@ -12,6 +14,11 @@ pub(crate) fn checksum(level: Proven, bytes: &[u8]) -> u32 {
         #[cfg(target_arch = "x86_64")]
         // SAFETY: a `Proven` is made only for instructions that this machine was seen to have.
         crate::kernel::Level::Avx512 => unsafe { avx512::checksum(bytes) },
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: this machine was seen to have the instruction.
+        crate::kernel::Level::Neon if std::arch::is_aarch64_feature_detected!("crc") => unsafe {
+            neon::checksum(bytes)
+        },
         _ => crc32c::crc32c(bytes),
     }
 }
@@ -23,7 +30,7 @@ mod tests {
 
     #[test]
     fn all_levels_agree_on_all_lengths() {
-        let bytes: Vec<u8> = (0..3000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+        let bytes: Vec<u8> = (0..20_000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
         assert_eq!(
             checksum(Proven::new(Level::Scalar).unwrap(), b"123456789"),
             0xE306_9283,
@@ -31,7 +38,7 @@ mod tests {
         );
         for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
             let proven = Proven::new(level).unwrap();
-            for length in (0..1100).chain([2047, 2048, 2049, 3000]) {
+            for length in (0..1100).chain([2047, 2048, 2049, 3000, 6143, 6144, 6145, 12_288, 20_000]) {
                 assert_eq!(checksum(proven, &bytes[..length]), crc32c::crc32c(&bytes[..length]), "{level:?} {length}");
             }
         }

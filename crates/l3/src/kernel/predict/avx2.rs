@@ -1,16 +1,17 @@
-//! The scalar definition, compiled for AVX2; and by hand, for 8 bits, all four phases in one pass with what one phase needs of
-//! another kept in registers.
+//! The scalar definition, compiled for AVX2; and by hand, the tables of activities by shuffles, and for 8 bits all four phases in one
+//! pass with what one phase needs of another kept in registers.
 
 use std::arch::x86_64::{
-    __m256i, _mm256_add_epi8, _mm256_alignr_epi8, _mm256_avg_epu8, _mm256_blendv_epi8, _mm256_loadu_si256,
-    _mm256_max_epu8, _mm256_min_epu8, _mm256_or_si256, _mm256_permute2x128_si256, _mm256_set1_epi8,
-    _mm256_setzero_si256, _mm256_sign_epi8, _mm256_slli_epi16, _mm256_storeu_si256, _mm256_sub_epi8,
+    __m256i, _mm256_add_epi8, _mm256_alignr_epi8, _mm256_and_si256, _mm256_avg_epu8, _mm256_blendv_epi8,
+    _mm256_loadu_si256, _mm256_max_epu8, _mm256_min_epu8, _mm256_or_si256, _mm256_permute2x128_si256, _mm256_set1_epi8,
+    _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_shuffle_epi8, _mm256_sign_epi8, _mm256_slli_epi16,
+    _mm256_srli_epi16, _mm256_storeu_si256, _mm256_sub_epi8,
 };
 
-use super::{Activity, Part, scalar};
+use super::{Activity, Part, THRESHOLDS, scalar};
 use crate::{
     header::Predictor,
-    phases::{ORDER, Phases},
+    phases::{ORDER, Phases, padded},
     sample::Sample,
     scratch::Rows,
 };
@@ -30,12 +31,71 @@ pub(super) fn encode<S: Sample>(part: Part<'_>, residuals: &mut [Vec<S>], rows: 
 
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 pub(super) fn tables<S: Sample>(part: Part<'_>, activities: &[Activity; 4], out: &mut [Vec<u8>], rows: &Rows<S>) {
-    scalar::tables(part, activities, out, rows);
+    let channels = rows.current.iter().zip(&rows.above).zip(out).zip(activities).take(part.channels);
+    for (((current, above), out), activity) in channels {
+        let mut start = part.start;
+        for &phase in part.phases {
+            // First the activities, then their tables, by shuffles: the compiler would add up the steps from level to level.
+            let out = &mut out[start..start + padded(part.counts[phase])];
+            scalar::for_each_activity(part, phase, activity.shift, out, (current, above), |activity| activity);
+            for vector in out.as_chunks_mut::<LANES>().0 {
+                // SAFETY: the reference is to 32 bytes.
+                unsafe { write(vector.as_mut_ptr(), look_up(activity.tables, level(read(vector.as_ptr())))) };
+            }
+            start += part.counts[phase];
+        }
+    }
+}
+
+/// Of eight numbers, those that bytes below eight stand for.
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[inline]
+fn look_up(numbers: [u8; 8], bytes: __m256i) -> __m256i {
+    _mm256_shuffle_epi8(_mm256_set1_epi64x(u64::from_le_bytes(numbers).cast_signed()), bytes)
 }
 
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 pub(super) fn low_tables(numbers: [u8; 8], high: &[u8], out: &mut [u8]) {
-    scalar::low_tables(numbers, high, out);
+    let count = out.len().min(high.len());
+    let (vectors, rest) = high[..count].as_chunks::<LANES>();
+    let (out, rest_out) = out[..count].as_chunks_mut::<LANES>();
+    for (high, out) in vectors.iter().zip(out) {
+        // SAFETY: both references are to 32 bytes.
+        unsafe {
+            let level = _mm256_min_epu8(read(high.as_ptr()), _mm256_set1_epi8(7));
+            write(out.as_mut_ptr(), look_up(numbers, level));
+        }
+    }
+    scalar::low_tables(numbers, rest, rest_out);
+}
+
+/// The level of each activity.
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[inline]
+pub(in crate::kernel) fn level(activity: __m256i) -> __m256i {
+    // SAFETY: the tables have 32 bytes.
+    let (fine, coarse) = unsafe { (read(FINE.as_ptr()), read(COARSE.as_ptr())) };
+    let below_16 = _mm256_min_epu8(activity, _mm256_set1_epi8(15));
+    let quarter = _mm256_srli_epi16::<2>(_mm256_min_epu8(activity, _mm256_set1_epi8(63)));
+    let quarter = _mm256_and_si256(quarter, _mm256_set1_epi8(15));
+    _mm256_max_epu8(_mm256_shuffle_epi8(fine, below_16), _mm256_shuffle_epi8(coarse, quarter))
+}
+
+/// The levels of activities 0 to 15, twice.
+static FINE: [u8; 32] = levels(1);
+/// The levels of activities 0, 4, … 60, twice: what they are up to 15 is below that of every activity in between.
+static COARSE: [u8; 32] = levels(4);
+
+const fn levels(step: usize) -> [u8; 32] {
+    let mut levels = [0; 32];
+    let mut at = 0;
+    while at < 32 {
+        while levels[at] < 7 && at % 16 * step >= THRESHOLDS[levels[at] as usize] as usize {
+            levels[at] += 1;
+        }
+        at += 1;
+    }
+    levels
 }
 
 /// Zigzag residuals to residuals: half of each, rounded up, and the opposite of that where it was odd.

@@ -191,13 +191,25 @@ fn tables_of_phase<S: Sample>(
     current: &Phases<S>,
     above: &Phases<S>,
 ) {
+    let (base, steps) = (activity.tables[0], steps(activity.tables));
+    for_each_activity(part, phase, activity.shift, out, (current, above), |activity| table(activity, base, steps));
+}
+
+/// Writes what `each` makes of the activity of every sample of a phase, and of those up to a whole vector beyond it.
+#[inline(always)]
+pub(super) fn for_each_activity<S: Sample>(
+    part: Part<'_>,
+    phase: usize,
+    shift: u32,
+    out: &mut [u8],
+    (current, above): (&Phases<S>, &Phases<S>),
+    each: impl Fn(u8) -> u8,
+) {
     let Part { counts, first, .. } = part;
     let count = padded(counts[phase]);
     let out = &mut out[..count];
-    let (base, shift) = (activity.tables[0], activity.shift);
-    let steps = steps(activity.tables);
     if phase == 0 && first {
-        out.fill(table(ACTIVITY_UNKNOWN, base, steps));
+        out.fill(each(ACTIVITY_UNKNOWN));
         return;
     }
     let (_, near) = current.and_neighbors(phase, above, count);
@@ -206,14 +218,14 @@ fn tables_of_phase<S: Sample>(
         for index in 0..count {
             let here = top[index];
             let sum = here.distance(top_left[index]).plus_saturating(here.distance(top_right[index]));
-            out[index] = table(sum.activity(shift), base, steps);
+            out[index] = each(sum.activity(shift));
         }
         return;
     }
     let (left, right) = (&near.left[..count], &near.right[..count]);
     if first {
         for index in 0..count {
-            out[index] = table(left[index].distance(right[index]).activity(shift), base, steps);
+            out[index] = each(left[index].distance(right[index]).activity(shift));
         }
         return;
     }
@@ -223,6 +235,6 @@ fn tables_of_phase<S: Sample>(
             .distance(right[index])
             .average(middle.distance(middle_above))
             .plus_saturating(top[index].distance(middle_above));
-        out[index] = table(sum.activity(shift), base, steps);
+        out[index] = each(sum.activity(shift));
     }
 }

@@ -1,21 +1,28 @@
 //! Interleaved rANS decoding with AVX2: eight vectors of 8 states per plane, the planes in turn, so that the latency of one
 //! plane's table lookups is covered by the others.
+//!
+//! There are two ways to look entries up: the gather instruction, and loads one by one, which are faster on AMD's processors.
+
+#[cfg(test)]
+mod tests;
 
 use std::arch::x86_64::{
-    __m128i, __m256i, _mm_loadu_si128, _mm_shuffle_epi8, _mm256_add_epi8, _mm256_add_epi32, _mm256_adds_epu8,
-    _mm256_and_si256, _mm256_avg_epu8, _mm256_blend_epi16, _mm256_blendv_epi8, _mm256_cmpeq_epi8, _mm256_cmpgt_epi32,
-    _mm256_i32gather_epi32, _mm256_max_epu8, _mm256_min_epu8, _mm256_movemask_epi8, _mm256_mullo_epi32,
-    _mm256_or_si256, _mm256_packs_epi16, _mm256_set_m128i, _mm256_set1_epi8, _mm256_set1_epi32, _mm256_set1_epi64x,
-    _mm256_setzero_si256, _mm256_shuffle_epi8, _mm256_slli_epi16, _mm256_slli_epi32, _mm256_sllv_epi32,
-    _mm256_srli_epi16, _mm256_srli_epi32, _mm256_sub_epi8,
+    __cpuid, __m128i, __m256i, _mm_cvtsi32_si128, _mm_cvtsi128_si64, _mm_extract_epi64, _mm_insert_epi32,
+    _mm_loadu_si128, _mm_shuffle_epi8, _mm256_add_epi8, _mm256_add_epi32, _mm256_adds_epu8, _mm256_and_si256,
+    _mm256_avg_epu8, _mm256_blend_epi16, _mm256_blendv_epi8, _mm256_castsi256_si128, _mm256_cmpeq_epi8,
+    _mm256_cmpgt_epi32, _mm256_extracti128_si256, _mm256_i32gather_epi32, _mm256_max_epu8, _mm256_min_epu8,
+    _mm256_movemask_epi8, _mm256_mullo_epi32, _mm256_or_si256, _mm256_packs_epi16, _mm256_set_m128i, _mm256_set1_epi8,
+    _mm256_set1_epi32, _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_shuffle_epi8, _mm256_slli_epi16,
+    _mm256_slli_epi32, _mm256_sllv_epi32, _mm256_srli_epi32, _mm256_sub_epi8,
 };
+use std::sync::LazyLock;
 
 use super::{Coded, ESCAPE, LANES, Phase, Plane, SLOT_BITS, SLOTS, STATE_LOW, lane, last_table, unaligned};
 use crate::{
     header::Predictor,
     kernel::predict::{
-        Part, THRESHOLDS,
-        avx2::{between, read, top, unzigzag, write},
+        Part,
+        avx2::{between, level, read, top, unzigzag, write},
     },
     phases::Neighbors,
     scratch::Rows,
@@ -54,13 +61,56 @@ static NUMBERS: [[u8; 32]; 4] = {
     table
 };
 
+/// Whether entries are looked up by the gather instruction. AMD's processors make forty operations of one: with loads the loop of symbols
+/// takes two thirds of the time on a Zen 3, while Intel's is built for gathers (see `notes.md`).
+fn gathers() -> bool {
+    static GATHERS: LazyLock<bool> = LazyLock::new(|| {
+        let vendor = __cpuid(0);
+        [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).as_flattened() != b"AuthenticAMD"
+    });
+    *GATHERS
+}
+
+/// Entries by their numbers.
+///
+/// # Safety
+/// They must be there.
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[inline]
+unsafe fn gather<const GATHERS: bool>(entries: &[u32], index: __m256i) -> __m256i {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if GATHERS {
+            return _mm256_i32gather_epi32::<4>(entries.as_ptr().cast(), index);
+        }
+        let (low, high) = (_mm256_castsi256_si128(index), _mm256_extracti128_si256::<1>(index));
+        _mm256_set_m128i(gather_half(entries, high), gather_half(entries, low))
+    }
+}
+
+/// Four entries by loads. Two numbers leave a vector at a time.
+///
+/// # Safety
+/// They must be there.
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[inline]
+unsafe fn gather_half(entries: &[u32], index: __m128i) -> __m128i {
+    let (low, high) = (_mm_cvtsi128_si64(index).cast_unsigned(), _mm_extract_epi64::<1>(index).cast_unsigned());
+    // SAFETY: the caller's promise.
+    let entry = |number: u64| unsafe { entries.get_unchecked(number as usize).cast_signed() };
+    let (entry0, entry1, entry2, entry3) =
+        (entry(low & 0xFFFF_FFFF), entry(low >> 32), entry(high & 0xFFFF_FFFF), entry(high >> 32));
+    let entries = _mm_insert_epi32::<1>(_mm_cvtsi32_si128(entry0), entry1);
+    _mm_insert_epi32::<3>(_mm_insert_epi32::<2>(entries, entry2), entry3)
+}
+
 /// The entries of 8 states, and the states that follow, not yet refilled. `numbers` are table numbers times [`SLOTS`].
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 #[inline]
-fn look_up(entries: &[u32], states: __m256i, numbers: __m256i) -> (__m256i, __m256i) {
+fn look_up<const GATHERS: bool>(entries: &[u32], states: __m256i, numbers: __m256i) -> (__m256i, __m256i) {
     let index = _mm256_or_si256(numbers, _mm256_and_si256(states, _mm256_set1_epi32(SLOTS as i32 - 1)));
     // SAFETY: tables were clamped to the last, and a slot is below a table's length, so all indices are within `entries`.
-    let entry = unsafe { _mm256_i32gather_epi32::<4>(entries.as_ptr().cast(), index) };
+    let entry = unsafe { gather::<GATHERS>(entries, index) };
     let frequency = _mm256_and_si256(_mm256_srli_epi32::<8>(entry), _mm256_set1_epi32(0xFFF));
     let product = _mm256_mullo_epi32(frequency, _mm256_srli_epi32::<{ SLOT_BITS as i32 }>(states));
     (entry, _mm256_add_epi32(product, _mm256_srli_epi32::<20>(entry)))
@@ -91,35 +141,55 @@ fn activity(count: usize) -> Active {
     active
 }
 
-/// One step of twice 8 states, those from `8 * half` of the vectors `2 * PAIR` and `2 * PAIR + 1`, whose words come in turn.
-/// Returns their entries and the bytes of words that were taken.
+/// The entries of twice 8 states, those from `8 * half` of the vectors `2 * PAIR` and `2 * PAIR + 1`, and the states that follow.
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[inline]
+fn look_up_pair<const WHOLE: bool, const GATHERS: bool, const PAIR: usize>(
+    entries: &[u32],
+    states: &[u32; LANES],
+    half: usize,
+    tables: __m256i,
+    active: &Active,
+) -> Pair {
+    let vectors = states.as_chunks::<8>().0;
+    // SAFETY: vectors of states, of the table and of what takes part have 32 bytes.
+    let before = |vector: usize| unsafe { read(vectors[vector].as_ptr().cast()) };
+    let (before0, before1) = (before(4 * PAIR + half), before(4 * PAIR + 2 + half));
+    // SAFETY: as above.
+    let numbers = |symbol: usize| unsafe { _mm256_shuffle_epi8(tables, read(NUMBERS[symbol].as_ptr())) };
+    let (entry0, mut next0) = look_up::<GATHERS>(entries, before0, numbers(2 * PAIR));
+    let (entry1, mut next1) = look_up::<GATHERS>(entries, before1, numbers(2 * PAIR + 1));
+    if !WHOLE {
+        // SAFETY: as above.
+        let active = |vector: usize| unsafe { read(active[vector].as_ptr().cast()) };
+        next0 = _mm256_blendv_epi8(before0, next0, active(4 * PAIR + half));
+        next1 = _mm256_blendv_epi8(before1, next1, active(4 * PAIR + 2 + half));
+    }
+    Pair { entries: [entry0, entry1], next: [next0, next1] }
+}
+
+/// Twice 8 states that follow, not yet refilled, and the entries that they follow from.
+struct Pair {
+    entries: [__m256i; 2],
+    next: [__m256i; 2],
+}
+
+/// Refills twice 8 states, whose words come in turn, and puts them in their places. Returns the bytes of words that were taken.
 ///
 /// # Safety
 /// 48 bytes must be readable from `words`.
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 #[inline]
-unsafe fn step<const WHOLE: bool, const PAIR: usize>(
-    entries: &[u32],
+unsafe fn refill<const PAIR: usize>(
     states: &mut [u32; LANES],
     half: usize,
-    tables: __m256i,
+    [next0, next1]: [__m256i; 2],
     words: *const u8,
-    active: &Active,
-) -> ([__m256i; 2], usize) {
+) -> usize {
     let (first, second) = (32 * PAIR + 8 * half, 32 * PAIR + 16 + 8 * half);
-    // SAFETY: two times 8 states are readable and writable, `first` and `second` being at most 40 and 56; of the words, 16 bytes
-    // from at most the eighth are read twice.
+    // SAFETY: two times 8 states are writable, `first` and `second` being at most 40 and 56; of the words, 16 bytes from at most the
+    // eighth are read twice.
     unsafe {
-        let (first, second) = (states.as_mut_ptr().add(first), states.as_mut_ptr().add(second));
-        let (before0, before1) = (read(first.cast::<u8>()), read(second.cast::<u8>()));
-        let (entry0, mut next0) =
-            look_up(entries, before0, _mm256_shuffle_epi8(tables, read(NUMBERS[2 * PAIR].as_ptr())));
-        let (entry1, mut next1) =
-            look_up(entries, before1, _mm256_shuffle_epi8(tables, read(NUMBERS[2 * PAIR + 1].as_ptr())));
-        if !WHOLE {
-            next0 = _mm256_blendv_epi8(before0, next0, read(active[4 * PAIR + half].as_ptr().cast()));
-            next1 = _mm256_blendv_epi8(before1, next1, read(active[4 * PAIR + 2 + half].as_ptr().cast()));
-        }
         // No state reaches 2^31, so that they compare as signed numbers.
         let bound = _mm256_set1_epi32(STATE_LOW as i32);
         let (low0, low1) = (_mm256_cmpgt_epi32(bound, next0), _mm256_cmpgt_epi32(bound, next1));
@@ -137,9 +207,9 @@ unsafe fn step<const WHOLE: bool, const PAIR: usize>(
         );
         let next1 =
             _mm256_or_si256(_mm256_sllv_epi32(next1, _mm256_and_si256(low1, sixteen)), _mm256_srli_epi32::<16>(fresh));
-        write(first.cast::<u8>(), next0);
-        write(second.cast::<u8>(), next1);
-        ([entry0, entry1], middle + 2 * back.count_ones() as usize)
+        write(states.as_mut_ptr().add(first).cast::<u8>(), next0);
+        write(states.as_mut_ptr().add(second).cast::<u8>(), next1);
+        middle + 2 * back.count_ones() as usize
     }
 }
 
@@ -150,23 +220,37 @@ unsafe fn step<const WHOLE: bool, const PAIR: usize>(
 /// [`WORDS_BYTES`] must be readable from `words`.
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 #[inline]
-unsafe fn symbols_from<const WHOLE: bool>(
+unsafe fn symbols_from<const WHOLE: bool, const GATHERS: bool>(
     entries: &[u32],
     states: &mut [u32; LANES],
     tables: [__m256i; 2],
     words: *const u8,
     active: &Active,
 ) -> ([__m256i; 2], usize) {
-    // SAFETY: the caller's promise: each step takes at most 32 bytes.
+    // SAFETY: the caller's promise: each refill takes at most 32 bytes.
     unsafe {
-        let (front0, a) = step::<WHOLE, 0>(entries, states, 0, tables[0], words, active);
-        let words = words.add(a);
-        let (front1, b) = step::<WHOLE, 0>(entries, states, 1, tables[1], words, active);
-        let words = words.add(b);
-        let (back0, c) = step::<WHOLE, 1>(entries, states, 0, tables[0], words, active);
-        let words = words.add(c);
-        let (back1, d) = step::<WHOLE, 1>(entries, states, 1, tables[1], words, active);
-        ([join(front0, back0), join(front1, back1)], a + b + c + d)
+        if GATHERS {
+            // The order that was measured on Intel's processors.
+            let front0 = look_up_pair::<WHOLE, GATHERS, 0>(entries, states, 0, tables[0], active);
+            let a = refill::<0>(states, 0, front0.next, words);
+            let front1 = look_up_pair::<WHOLE, GATHERS, 0>(entries, states, 1, tables[1], active);
+            let b = a + refill::<0>(states, 1, front1.next, words.add(a));
+            let back0 = look_up_pair::<WHOLE, GATHERS, 1>(entries, states, 0, tables[0], active);
+            let c = b + refill::<1>(states, 0, back0.next, words.add(b));
+            let back1 = look_up_pair::<WHOLE, GATHERS, 1>(entries, states, 1, tables[1], active);
+            let d = c + refill::<1>(states, 1, back1.next, words.add(c));
+            return ([join(front0.entries, back0.entries), join(front1.entries, back1.entries)], d);
+        }
+        // Loads wait for nothing but the states: all of them come first, so that the processor has them in its window at once.
+        let front0 = look_up_pair::<WHOLE, GATHERS, 0>(entries, states, 0, tables[0], active);
+        let front1 = look_up_pair::<WHOLE, GATHERS, 0>(entries, states, 1, tables[1], active);
+        let back0 = look_up_pair::<WHOLE, GATHERS, 1>(entries, states, 0, tables[0], active);
+        let back1 = look_up_pair::<WHOLE, GATHERS, 1>(entries, states, 1, tables[1], active);
+        let a = refill::<0>(states, 0, front0.next, words);
+        let b = a + refill::<0>(states, 1, front1.next, words.add(a));
+        let c = b + refill::<1>(states, 0, back0.next, words.add(b));
+        let d = c + refill::<1>(states, 1, back1.next, words.add(c));
+        ([join(front0.entries, back0.entries), join(front1.entries, back1.entries)], d)
     }
 }
 
@@ -182,7 +266,7 @@ fn join(front: [__m256i; 2], back: [__m256i; 2]) -> __m256i {
 /// Reads the values of `count` states, at most 64; `tables` are table numbers times four. `None` if a stream leaves the file.
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 #[inline]
-fn symbols(
+fn symbols<const GATHERS: bool>(
     entries: &[u32],
     data: &[u8],
     plane: &mut Plane,
@@ -192,19 +276,20 @@ fn symbols(
 ) -> Option<[__m256i; 2]> {
     let last = _mm256_set1_epi8((4 * last_table(entries).min(63)).cast_signed());
     let tables = [_mm256_min_epu8(tables[0], last), _mm256_min_epu8(tables[1], last)];
-    let (values, taken) = if plane.words + WORDS_BYTES > data.len() {
-        at_the_end(entries, data, plane, tables, count, active)?
-    } else {
-        // SAFETY: as many bytes as are needed are there.
-        unsafe {
-            let words = data.as_ptr().add(plane.words);
-            if count >= LANES {
-                symbols_from::<true>(entries, &mut plane.states, tables, words, active)
-            } else {
-                symbols_from::<false>(entries, &mut plane.states, tables, words, active)
-            }
+    // Near the end of the file whole vectors cannot be loaded, but from a copy.
+    let (copy, rest) = (&mut None, data.get(plane.words..)?);
+    let words = rest.first_chunk().unwrap_or_else(|| copy.insert(filled_up(rest)));
+    // SAFETY: as many bytes as are needed are there.
+    let (values, taken) = unsafe {
+        if count >= LANES {
+            symbols_from::<true, GATHERS>(entries, &mut plane.states, tables, words.as_ptr(), active)
+        } else {
+            symbols_from::<false, GATHERS>(entries, &mut plane.states, tables, words.as_ptr(), active)
         }
     };
+    if taken > rest.len() {
+        return None;
+    }
     plane.words += taken;
     let all = _mm256_set1_epi8(ESCAPE.cast_signed());
     let masks = [
@@ -216,30 +301,12 @@ fn symbols(
     if escaped == 0 { Some(values) } else { with_escaped(data, plane, values, escaped) }
 }
 
-/// The same near the end of the file, where whole vectors cannot be loaded.
+/// The last words of a file, and zeros.
 #[cold]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-fn at_the_end(
-    entries: &[u32],
-    data: &[u8],
-    plane: &mut Plane,
-    tables: [__m256i; 2],
-    count: usize,
-    active: &Active,
-) -> Option<([__m256i; 2], usize)> {
-    let rest = data.get(plane.words..)?;
+fn filled_up(rest: &[u8]) -> [u8; WORDS_BYTES] {
     let mut words = [0; WORDS_BYTES];
-    let available = rest.len().min(WORDS_BYTES);
-    words[..available].copy_from_slice(&rest[..available]);
-    // SAFETY: the array has all bytes that are needed.
-    let (values, taken) = unsafe {
-        if count >= LANES {
-            symbols_from::<true>(entries, &mut plane.states, tables, words.as_ptr(), active)
-        } else {
-            symbols_from::<false>(entries, &mut plane.states, tables, words.as_ptr(), active)
-        }
-    };
-    (taken <= available).then_some((values, taken))
+    words[..rest.len()].copy_from_slice(rest);
+    words
 }
 
 /// Puts escaped values in their places.
@@ -264,6 +331,16 @@ fn with_escaped(data: &[u8], plane: &mut Plane, values: [__m256i; 2], mut escape
 
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 pub(super) fn decode(entries: &[u32], data: &[u8], planes: &mut [Plane], phase: Phase<'_>) -> bool {
+    if gathers() {
+        decode_by::<true>(entries, data, planes, phase)
+    } else {
+        decode_by::<false>(entries, data, planes, phase)
+    }
+}
+
+#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[inline]
+fn decode_by<const GATHERS: bool>(entries: &[u32], data: &[u8], planes: &mut [Plane], phase: Phase<'_>) -> bool {
     let Phase { tables, values, start, count } = phase;
     let active = activity(count % LANES);
     for position in (0..count).step_by(LANES) {
@@ -277,7 +354,7 @@ pub(super) fn decode(entries: &[u32], data: &[u8], planes: &mut [Plane], phase: 
             // SAFETY: the references are to 64 readable and writable bytes.
             unsafe {
                 let tables = [four_times(read(tables.as_ptr())), four_times(read(tables.as_ptr().add(32)))];
-                let Some(symbols) = symbols(entries, data, plane, tables, count - position, &active) else {
+                let Some(symbols) = symbols::<GATHERS>(entries, data, plane, tables, count - position, &active) else {
                     return false;
                 };
                 write(values.as_mut_ptr(), symbols[0]);
@@ -320,7 +397,12 @@ pub(super) fn decode_narrow(
     }
     let mut start = 0;
     for &phase in part.phases {
-        if !add_symbols(coded, planes, part, phase, start, rows, tables) {
+        let good = if gathers() {
+            add_symbols::<true>(coded, planes, part, phase, start, rows, tables)
+        } else {
+            add_symbols::<false>(coded, planes, part, phase, start, rows, tables)
+        };
+        if !good {
             return false;
         }
         start += part.counts[phase].next_multiple_of(LANES);
@@ -361,39 +443,10 @@ fn prepare<const HOW: usize>(
     }
 }
 
-/// The level of each activity.
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
-#[inline]
-fn level(activity: __m256i) -> __m256i {
-    // SAFETY: the tables have 32 bytes.
-    let (fine, coarse) = unsafe { (read(FINE.as_ptr()), read(COARSE.as_ptr())) };
-    let below_16 = _mm256_min_epu8(activity, _mm256_set1_epi8(15));
-    let quarter = _mm256_srli_epi16::<2>(_mm256_min_epu8(activity, _mm256_set1_epi8(63)));
-    let quarter = _mm256_and_si256(quarter, _mm256_set1_epi8(15));
-    _mm256_max_epu8(_mm256_shuffle_epi8(fine, below_16), _mm256_shuffle_epi8(coarse, quarter))
-}
-
-/// The levels of activities 0 to 15, twice.
-static FINE: [u8; 32] = levels(1);
-/// The levels of activities 0, 4, … 60, twice: what they are up to 15 is below that of every activity in between.
-static COARSE: [u8; 32] = levels(4);
-
-const fn levels(step: usize) -> [u8; 32] {
-    let mut levels = [0; 32];
-    let mut at = 0;
-    while at < 32 {
-        while levels[at] < 7 && at % 16 * step >= THRESHOLDS[levels[at] as usize] as usize {
-            levels[at] += 1;
-        }
-        at += 1;
-    }
-    levels
-}
-
 /// Reads the symbols of a phase and adds them to the predictions.
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 #[inline]
-fn add_symbols(
+fn add_symbols<const GATHERS: bool>(
     coded: Coded<'_>,
     planes: &mut [Plane],
     part: Part<'_>,
@@ -417,7 +470,9 @@ fn add_symbols(
             unsafe {
                 let (samples, tables) = (samples.add(position), tables.add(position));
                 let tables = [read(tables), read(tables.add(32))];
-                let Some(symbols) = symbols(coded.entries, coded.data, plane, tables, count - position, &active) else {
+                let Some(symbols) =
+                    symbols::<GATHERS>(coded.entries, coded.data, plane, tables, count - position, &active)
+                else {
                     return false;
                 };
                 write(samples, _mm256_add_epi8(read(samples), unzigzag(symbols[0])));
