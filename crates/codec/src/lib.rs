@@ -43,8 +43,8 @@
 //!
 //! # When not to use it
 //! For pictures that must be color-managed (embedded profiles are ignored), for animations (the first frame is decoded),
-//! and for GIF, TIFF, AVIF, HEIC or JPEG XL (an error says what the file is). For sound that must be resampled, and for Ogg
-//! or MP4 (an error says so, too).
+//! and for GIF, TIFF, AVIF, HEIC or JPEG XL (an error says what the file is), and for sound in
+//! Ogg or MP4 (an error says so, too).
 //!
 //! # Limits
 //! Input is never trusted: it cannot cause a panic, and it can ask for no more memory than

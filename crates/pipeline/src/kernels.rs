@@ -13,19 +13,22 @@ mod avx2;
 mod avx512;
 mod blur;
 mod pixels;
+mod rows;
 #[cfg(test)]
 mod tests;
 mod warp;
 
-pub(crate) use blur::FRACTION_BITS;
-use blur::{to_levels_body, to_values_body, weigh_body};
+use std::fmt;
+
+use blur::{to_values_body, weigh_body, weigh_levels_body};
 use pixels::{
     cut_off_body, gray_body, gray_sum_body, look_up_body, look_up_channels_body, mix_body, saturate_body, scale_body,
     sharpen_row_body, solarize_body, turn_hue_body,
 };
 pub(crate) use pixels::{scaled, solarized};
+use rows::{bits_body, copy_body, flip_rows_body, mirror_rgb_body, pad_rows_body};
 pub(crate) use warp::{BLOCK, BLOCK_RGB_BYTES, OUTSIDE, Places, Surrounding, between};
-use warp::{between_rgb_body, nearest_offsets_body, surrounding_body};
+use warp::{between_rgb_body, nearest_offsets_body, nearest_rgb_body, surrounding_body};
 
 /// How wide the vectors are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,6 +78,23 @@ impl Level {
         }
         false
     }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            Self::Baseline => "baseline",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2(_) => "AVX2",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512(_) => "AVX-512",
+        })
+    }
+}
+
+/// The name of the widest vectors that steps over pixels use on this machine: `AVX-512`, `AVX2` or `baseline`.
+pub fn kernel_level() -> String {
+    Level::best().to_string()
 }
 
 /// How a byte becomes a single-precision number: of one channel each, the last repeated.
@@ -134,8 +154,33 @@ kernel! {
 }
 
 kernel! {
+    /// Copies bytes.
+    copy => copy_body(from: &[u8], to: &mut [u8]), avx2: avx2::rows::copy
+}
+
+kernel! {
+    /// Copies rows of so many bytes, the last one first.
+    flip_rows => flip_rows_body(from: &[u8], to: &mut [u8], row_bytes: usize), avx2: avx2::rows::flip_rows
+}
+
+kernel! {
+    /// Copies rows of so many bytes of RGB pixels, the last pixel of each first.
+    mirror_rgb => mirror_rgb_body(from: &[u8], to: &mut [u8], row_bytes: usize), avx2: avx2::rows::mirror_rgb
+}
+
+kernel! {
+    /// Copies rows of so many bytes, with so many times a value behind each.
+    pad_rows => pad_rows_body(from: &[u8], row_bytes: usize, to: &mut [u8], margin_bytes: usize, value: u8), avx2: avx2::rows::pad_rows
+}
+
+kernel! {
+    /// (value & and) ^ xor.
+    bits => bits_body(from: &[u8], to: &mut [u8], and: u8, xor: u8)
+}
+
+kernel! {
     /// Values become value · factor + offset, see [`scaled`].
-    scale => scale_body(from: &[u8], to: &mut [u8], factor: f32, offset: f32)
+    scale => scale_body(from: &[u8], to: &mut [u8], factor: f32, offset: f32), avx2: avx2::tables::scale
 }
 
 kernel! {
@@ -145,32 +190,32 @@ kernel! {
 
 kernel! {
     /// Each value becomes what the table has for it.
-    look_up => look_up_body(from: &[u8], to: &mut [u8], table: &[u8; 256]), avx512: avx512::look_up
+    look_up => look_up_body(from: &[u8], to: &mut [u8], table: &[u8; 256]), avx2: avx2::tables::look_up, avx512: avx512::look_up
 }
 
 kernel! {
     /// The same for RGB pixels, with a table of each channel.
-    look_up_channels => look_up_channels_body(from: &[u8], to: &mut [u8], tables: &[[u8; 256]; 3]), avx512: avx512::look_up_channels
+    look_up_channels => look_up_channels_body(from: &[u8], to: &mut [u8], tables: &[[u8; 256]; 3]), avx2: avx2::tables::look_up_channels, avx512: avx512::look_up_channels
 }
 
 kernel! {
     /// Adds up the gray levels of RGB pixels.
-    gray_sum => gray_sum_body(from: &[u8], sum: &mut u64), avx512: avx512::gray_sum
+    gray_sum => gray_sum_body(from: &[u8], sum: &mut u64), avx2: avx2::colors::gray_sum, avx512: avx512::gray_sum
 }
 
 kernel! {
     /// RGB pixels become gray.
-    gray => gray_body(from: &[u8], to: &mut [u8]), avx512: avx512::gray
+    gray => gray_body(from: &[u8], to: &mut [u8]), avx2: avx2::colors::gray, avx512: avx512::gray
 }
 
 kernel! {
     /// RGB pixels move away from their gray, or towards it.
-    saturate => saturate_body(from: &[u8], to: &mut [u8], factor: f32), avx512: avx512::saturate
+    saturate => saturate_body(from: &[u8], to: &mut [u8], factor: f32), avx2: avx2::colors::saturate, avx512: avx512::saturate
 }
 
 kernel! {
     /// Turns the hue of RGB pixels by a share of a full turn.
-    turn_hue => turn_hue_body(from: &[u8], to: &mut [u8], turn: f32), avx512: avx512::turn_hue
+    turn_hue => turn_hue_body(from: &[u8], to: &mut [u8], turn: f32), avx2: avx2::colors::turn_hue, avx512: avx512::turn_hue
 }
 
 kernel! {
@@ -199,13 +244,18 @@ kernel! {
 }
 
 kernel! {
-    /// What was weighed as bytes.
-    to_levels => to_levels_body(from: &[u16], to: &mut [u8])
+    /// Weighted sums as bytes; `sums` are as many, to be written over.
+    weigh_levels => weigh_levels_body(from: &[u16], sides: &[[usize; 2]], weights: &[u16], sums: &mut [u16], to: &mut [u8]), avx2: avx2::weigh_levels, avx512: avx512::weigh_levels
 }
 
 kernel! {
     /// Which pixels are nearest to a block's places.
     nearest_offsets => nearest_offsets_body(places: &Places, x: usize, size: [usize; 2], offsets: &mut [u32; BLOCK])
+}
+
+kernel! {
+    /// A row of RGB pixels, each the nearest to its place in a picture of this height and width.
+    nearest_rgb => nearest_rgb_body(places: &Places, from: &[u8], size: [usize; 2], fill: [u8; 3], to: &mut [u8]), avx2: avx2::warp::nearest_rgb
 }
 
 kernel! {
@@ -215,7 +265,7 @@ kernel! {
 
 kernel! {
     /// RGB pixels between those that are around them; each has its place in `from`.
-    between_rgb => between_rgb_body(from: &[u8], width: usize, block: &Surrounding, to: &mut [u8; BLOCK_RGB_BYTES]), avx2: avx2::between_rgb, avx512: avx512::between_rgb
+    between_rgb => between_rgb_body(from: &[u8], width: usize, block: &Surrounding, to: &mut [u8; BLOCK_RGB_BYTES]), avx2: avx2::warp::between_rgb
 }
 
 #[inline(always)]

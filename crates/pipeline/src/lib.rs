@@ -88,6 +88,7 @@ mod strategy;
 mod table;
 
 pub use error::{Error, Result, StepError};
+pub use kernels::kernel_level;
 pub use nearest::nearest;
 pub use on_device::{DeviceDecoding, OnDevice};
 pub use output::Output;

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::nearest::one_of;
-use crate::schema::Schema;
+use crate::schema::{FieldType, Schema};
 use crate::source::Source;
 use crate::step::{Action, Step};
 use crate::steps::{Call, Decode, DecodeAudio, LogMelSpectrogram, StepSpec};
@@ -302,12 +302,16 @@ fn schema_after(mut schema: Schema, step: &Step) -> std::result::Result<Schema, 
         let needs = |needs: crate::step::Needs| (step.fields.join(", "), needs.0, schema.to_string());
         return pack.output_schema(&step.fields, &schema).map_err(needs);
     }
+    if let Some(wanted) = step.action.riders_left()
+        && let Some((field, kind)) = rider_left(&schema, &step.fields)
+    {
+        return Err((field.clone(), wanted.to_owned(), kind.to_string()));
+    }
     for (index, field) in step.fields.iter().enumerate() {
         let misfit = |expected: &str, found: String| (field.clone(), expected.to_owned(), found);
         let kind = schema.field(field).ok_or_else(|| misfit("that field", format!("only {schema}")))?;
-        let rider = kind.as_boxes().map(|_| "boxes").or_else(|| kind.as_keypoints().map(|_| "key points"));
-        if let Some(rider) = rider.filter(|_| index == 0 && is_geometric(step)) {
-            return Err(misfit(&format!("the image that the {rider} are on first in `fields`"), kind.to_string()));
+        if let Some(rider) = rider_first(kind, step).filter(|_| index == 0) {
+            return Err(misfit(&format!("the image that the {rider} on first in `fields`"), kind.to_string()));
         }
         let output = match &step.action {
             Action::Transform(transform) => transform.output_type(kind),
@@ -322,10 +326,22 @@ fn schema_after(mut schema: Schema, step: &Step) -> std::result::Result<Schema, 
     Ok(schema)
 }
 
-fn is_of_batches(step: &Step) -> bool {
-    matches!(step.action, Action::BatchTransform(_))
+/// What cannot come first in the fields of a step, since only the image that it is on says what becomes of it.
+fn rider_first(kind: &FieldType, step: &Step) -> Option<&'static str> {
+    let boxes = kind.as_boxes().map(|_| "boxes are");
+    let rider = boxes.or_else(|| kind.as_keypoints().map(|_| "key points are"));
+    // Most steps that move pixels take a mask without an image, too.
+    let mask = kind.as_mask().filter(|_| step.action.riders_left().is_some()).map(|_| "mask is");
+    rider.or(mask).filter(|_| step.action.is_geometric())
 }
 
-fn is_geometric(step: &Step) -> bool {
-    matches!(&step.action, Action::Transform(transform) if transform.is_geometric())
+/// A mask, boxes or key points that a step does not work on.
+fn rider_left<'a>(schema: &'a Schema, fields: &[String]) -> Option<&'a (String, FieldType)> {
+    let rides =
+        |kind: &FieldType| kind.as_mask().is_some() || kind.as_boxes().is_some() || kind.as_keypoints().is_some();
+    schema.fields.iter().find(|(name, kind)| rides(kind) && !fields.contains(name))
+}
+
+fn is_of_batches(step: &Step) -> bool {
+    matches!(step.action, Action::BatchTransform(_))
 }

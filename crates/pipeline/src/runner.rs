@@ -224,10 +224,8 @@ impl Runner {
                         asked = asked.saturating_add(bytes);
                         sink.reserve(asked)
                     };
-                    for field in &step.fields {
-                        let emit = &mut |part| parts.push(part);
-                        expand.flat_map(&whole, field, &mut Parts { reserve: &mut *reserve, emit }).map_err(fail)?;
-                    }
+                    let emit = &mut |part| parts.push(part);
+                    expand.flat_map(&whole, &step.fields, &mut Parts { reserve, emit }).map_err(fail)?;
                     observer.end(*number, parts.iter().map(Sample::bytes).sum());
                     self.recycle(held);
                     return parts.iter().try_for_each(|part| self.run_from(index + 1, part, rng_key, observer, sink));

@@ -91,6 +91,24 @@ impl Action {
         matches!(self, Self::FlatMap(_) | Self::ShardTransform(_))
     }
 
+    /// Whether it moves pixels about.
+    pub(crate) fn is_geometric(&self) -> bool {
+        match self {
+            Self::Transform(transform) => transform.is_geometric(),
+            Self::FlatMap(expand) => expand.is_geometric(),
+            Self::SampleTransform(_) | Self::BatchTransform(_) | Self::ShardTransform(_) => false,
+        }
+    }
+
+    /// Why masks, boxes and key points must not be left out of its fields, if so.
+    pub(crate) fn riders_left(&self) -> Option<&'static str> {
+        match self {
+            Self::Transform(transform) => transform.riders_left(),
+            Self::FlatMap(expand) if expand.is_geometric() => Some(FOLLOWS_IF_NAMED),
+            _ => None,
+        }
+    }
+
     /// The step as the type `T`, if it is a transform of it.
     pub(crate) fn transform_as<T: Transform>(&self) -> Option<&T> {
         match self {
@@ -99,6 +117,10 @@ impl Action {
         }
     }
 }
+
+/// What a step that moves pixels wants of masks, boxes and key points.
+pub(crate) const FOLLOWS_IF_NAMED: &str =
+    "that field to go with its image: add it to the step's `fields`, after the image, or `drop` it before";
 
 /// What a step needs of its input and does not find.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -164,6 +186,11 @@ pub trait Transform: Any + fmt::Debug + Send + Sync {
     /// Whether it moves pixels about. Such a step works on masks and boxes, too, if their picture comes first in `fields`.
     fn is_geometric(&self) -> bool {
         false
+    }
+
+    /// Why masks, boxes and key points of the same sample must not be left out of `fields`, and what to do instead; `None` if they may.
+    fn riders_left(&self) -> Option<&'static str> {
+        None
     }
 
     /// What it reads beside its samples, if it does.
@@ -235,8 +262,13 @@ pub trait FlatMap: fmt::Debug + Send + Sync {
     /// The type it gives for a type it takes, or what it needs instead.
     fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs>;
 
-    /// Gives each new sample to `parts`, in order. Keys must stay unique.
-    fn flat_map(&self, sample: &Sample, field: &str, parts: &mut Parts<'_>) -> Result<(), StepError>;
+    /// Whether it moves pixels about, as [`Transform::is_geometric`].
+    fn is_geometric(&self) -> bool {
+        false
+    }
+
+    /// Gives each new sample to `parts`, in order. Keys must stay unique. The first of `fields` decides what is made of the others.
+    fn flat_map(&self, sample: &Sample, fields: &[String], parts: &mut Parts<'_>) -> Result<(), StepError>;
 }
 
 /// What becomes of a sample that is made into several.

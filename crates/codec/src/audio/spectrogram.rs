@@ -2,7 +2,7 @@
 //!
 //! For each frame of samples: multiplied by a periodic Hann window, padded with zeros to the length of the Fourier
 //! transform, transformed; the magnitudes summed up in mel bands ([`Mel`]); the logarithm of the sums taken, with a small
-//! number added so that silence stays finite. No frame reaches beyond the end of the samples. (Inventory §1.5; PRESTO's
+//! number added so that silence stays finite. No frame reaches beyond the end of the samples. (PRESTO's
 //! code calls `tf.signal.stft` and `linear_to_mel_weight_matrix` with their defaults.)
 //!
 //! What makes it fast: the samples of a frame are real, so the even ones are taken for real parts and the odd ones for

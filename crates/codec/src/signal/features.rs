@@ -66,7 +66,7 @@ impl NilmFeatures {
         let (currents, sums) = rest.split_at_mut(periods);
         // The rows hold the sums of products first, so that what is made of them is made of many periods at once.
         let mut slots = powers.iter_mut().zip(&mut *currents).zip(&mut *sums);
-        let level = Level::available().last().unwrap_or(Level::Plain);
+        let level = Level::available().last().unwrap_or(Level::Scalar);
         level.periods(voltage, current, self.period.max(1), |products| {
             if let Some(((mixed, current), voltage)) = slots.next() {
                 (*mixed, *current, *voltage) = (products.mixed, products.current, products.voltage);

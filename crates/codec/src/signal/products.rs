@@ -18,7 +18,7 @@ pub(super) struct Products {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Level {
     /// For any machine: a pass over the period for each sum, which compilers turn into vector code of what every machine has.
-    Plain,
+    Scalar,
     /// One pass, four numbers at once.
     #[cfg(target_arch = "x86_64")]
     Avx2,
@@ -36,7 +36,7 @@ impl Level {
     /// Those that this machine can run, the fastest last.
     pub(super) fn available() -> impl Iterator<Item = Self> {
         let levels = [
-            (Self::Plain, true),
+            (Self::Scalar, true),
             #[cfg(target_arch = "x86_64")]
             (Self::Avx2, is_x86_feature_detected!("avx2")),
             #[cfg(target_arch = "x86_64")]
@@ -49,7 +49,7 @@ impl Level {
     pub(super) fn periods(self, voltage: &[f64], current: &[f64], period: usize, each: impl FnMut(Products)) {
         let periods = voltage.chunks_exact(period).zip(current.chunks_exact(period));
         match self {
-            Self::Plain => periods.map(|(voltage, current)| plain(voltage, current)).for_each(each),
+            Self::Scalar => periods.map(|(voltage, current)| scalar(voltage, current)).for_each(each),
             #[cfg(target_arch = "x86_64")]
             #[expect(unsafe_code, reason = "code for a vector unit that not every machine has")]
             // SAFETY: this level is only made by `available`, which found the vector unit.
@@ -62,7 +62,7 @@ impl Level {
     }
 }
 
-fn plain(voltage: &[f64], current: &[f64]) -> Products {
+fn scalar(voltage: &[f64], current: &[f64]) -> Products {
     let (voltage_lanes, voltage_rest) = voltage.as_chunks();
     let (current_lanes, current_rest) = current.as_chunks();
     let sums =
@@ -177,10 +177,10 @@ mod tests {
                 level.periods(&voltage, &current, period, |products| all.push(products));
                 all
             };
-            let plain = of(Level::Plain);
-            assert_eq!(plain.len(), 2000 / period);
+            let scalar = of(Level::Scalar);
+            assert_eq!(scalar.len(), 2000 / period);
             for level in Level::available() {
-                assert_eq!(of(level), plain, "{level:?}, periods of {period}");
+                assert_eq!(of(level), scalar, "{level:?}, periods of {period}");
             }
         }
     }

@@ -10,17 +10,17 @@ use std::arch::x86_64::{
     _mm512_madd_epi16, _mm512_mask_blend_epi8, _mm512_mask_blend_ps, _mm512_mask_storeu_epi8, _mm512_mask_sub_ps,
     _mm512_maskz_loadu_epi8, _mm512_maskz_permutexvar_epi8, _mm512_max_ps, _mm512_min_ps, _mm512_movepi8_mask,
     _mm512_mul_ps, _mm512_mulhi_epu16, _mm512_or_si512, _mm512_packs_epi32, _mm512_packus_epi16,
-    _mm512_permutex2var_epi8, _mm512_permutexvar_epi8, _mm512_permutexvar_epi32, _mm512_reduce_add_epi32,
-    _mm512_set1_epi16, _mm512_set1_epi32, _mm512_set1_ps, _mm512_setzero_ps, _mm512_setzero_si512, _mm512_slli_epi32,
-    _mm512_srli_epi32, _mm512_storeu_si512, _mm512_sub_ps,
+    _mm512_permutex2var_epi8, _mm512_permutexvar_epi8, _mm512_permutexvar_epi32, _mm512_permutexvar_epi64,
+    _mm512_reduce_add_epi32, _mm512_set_epi64, _mm512_set1_epi16, _mm512_set1_epi32, _mm512_set1_ps, _mm512_setzero_ps,
+    _mm512_setzero_si512, _mm512_slli_epi32, _mm512_srli_epi16, _mm512_srli_epi32, _mm512_storeu_si512, _mm512_sub_ps,
 };
 
-use super::blur::{lost, weigh_body};
+use super::blur::{FRACTION_BITS, blocks, lost, weigh_body, weigh_levels_body};
 use super::pixels::{
     GRAY_BITS, GRAY_WEIGHTS, TO_BYTE, WHOLE, gray_body, gray_sum_body, look_up_body, look_up_channels_body,
     saturate_body, turn_hue_body,
 };
-use super::warp::{BLOCK, BLOCK_RGB_BYTES, READ_BYTES, Surrounding, WEIGHT_BITS, between_rgb_body};
+use super::warp::{BLOCK, BLOCK_RGB_BYTES, Surrounding, WEIGHT_BITS, between_rgb_body};
 
 /// Bytes of a vector.
 const VECTOR: usize = 64;
@@ -263,34 +263,59 @@ const SUMS: usize = 4;
 
 #[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
 pub(super) fn weigh(from: &[u16], sides: &[[usize; 2]], weights: &[u16], to: &mut [u16]) {
-    let (Some((&middle, others)), Some((&[middle_side, _], other_sides))) =
-        (weights.split_first(), sides.split_first())
-    else {
-        return;
-    };
-    let rounding = _mm512_set1_epi16(lost(weights.len()).cast_signed());
-    let (blocks, rest) = to.as_chunks_mut::<{ SUMS * VALUES }>();
-    for (block, to) in blocks.iter_mut().enumerate() {
-        let begin = block * SUMS * VALUES;
-        let weight = _mm512_set1_epi16(middle.cast_signed());
-        let mut sums = values(&from[begin + middle_side..]);
-        for sum in &mut sums {
-            *sum = _mm512_add_epi16(_mm512_mulhi_epu16(*sum, weight), rounding);
-        }
-        for (&[before, after], &weight) in other_sides.iter().zip(others) {
-            let (before, after) = (values(&from[begin + before..]), values(&from[begin + after..]));
-            let weight = _mm512_set1_epi16(weight.cast_signed());
-            for place in 0..SUMS {
-                let both = _mm512_add_epi16(before[place], after[place]);
-                sums[place] = _mm512_add_epi16(sums[place], _mm512_mulhi_epu16(both, weight));
-            }
-        }
-        for (to, sum) in to.as_chunks_mut::<VALUES>().0.iter_mut().zip(sums) {
+    let Some(begins) = blocks::<{ SUMS * VALUES }>(to.len()) else { return weigh_body(from, sides, weights, to) };
+    for begin in begins {
+        let to = to[begin..][..SUMS * VALUES].as_chunks_mut::<VALUES>().0;
+        for (to, sum) in to.iter_mut().zip(sums::<false>(from, sides, weights, begin)) {
             // SAFETY: an array of a vector's length.
             unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), sum) };
         }
     }
-    weigh_body(&from[blocks.len() * SUMS * VALUES..], sides, weights, rest);
+}
+
+#[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+pub(super) fn weigh_levels(from: &[u16], sides: &[[usize; 2]], weights: &[u16], sums: &mut [u16], to: &mut [u8]) {
+    let Some(begins) = blocks::<{ SUMS * VALUES }>(to.len()) else {
+        return weigh_levels_body(from, sides, weights, sums, to);
+    };
+    for begin in begins {
+        let to = to[begin..][..SUMS * VALUES].as_chunks_mut::<VECTOR>().0;
+        let [a, b, c, d] = self::sums::<true>(from, sides, weights, begin);
+        store_vector(&mut to[0], levels(a, b));
+        store_vector(&mut to[1], levels(c, d));
+    }
+}
+
+/// A block of sums, of what lies `sides` from it on. One of its own for either caller, as with AVX2.
+#[inline]
+#[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+fn sums<const LEVELS: bool>(from: &[u16], sides: &[[usize; 2]], weights: &[u16], begin: usize) -> [__m512i; SUMS] {
+    let mut sums = [_mm512_set1_epi16(lost(weights.len()).cast_signed()); SUMS];
+    for (number, (&[before, after], &weight)) in sides.iter().zip(weights).enumerate() {
+        let weight = _mm512_set1_epi16(weight.cast_signed());
+        let mut both = values(&from[begin + before..]);
+        if number > 0 {
+            let after = values(&from[begin + after..]);
+            for place in 0..SUMS {
+                both[place] = _mm512_add_epi16(both[place], after[place]);
+            }
+        }
+        for place in 0..SUMS {
+            sums[place] = _mm512_add_epi16(sums[place], _mm512_mulhi_epu16(both[place], weight));
+        }
+    }
+    sums
+}
+
+/// Values as bytes.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw")]
+fn levels(a: __m512i, b: __m512i) -> __m512i {
+    let half = _mm512_set1_epi16(1 << (FRACTION_BITS - 1));
+    let a = _mm512_srli_epi16::<FRACTION_BITS>(_mm512_add_epi16(a, half));
+    let b = _mm512_srli_epi16::<FRACTION_BITS>(_mm512_add_epi16(b, half));
+    // Packing clamps, and takes the quarters of both in turns.
+    _mm512_permutexvar_epi64(_mm512_set_epi64(7, 5, 3, 1, 6, 4, 2, 0), _mm512_packus_epi16(a, b))
 }
 
 /// Vectors of the first values.
@@ -305,6 +330,9 @@ fn values(from: &[u16]) -> [__m512i; SUMS] {
     }
     vectors
 }
+
+/// Bytes that are gathered from an upper left pixel on: less than may be read.
+const READ_BYTES: usize = 8;
 
 /// Where in 8 bytes of each of four pixels the channels of the left and the right one are, side by side in 16 bit; 64 is nothing.
 static PAIRS: [[u8; VECTOR]; 2] = {

@@ -5,7 +5,7 @@
 //! off is a half on average, so a half is added for each product.
 
 /// The bits of a value that are below a level.
-pub(crate) const FRACTION_BITS: u32 = 7;
+pub(super) const FRACTION_BITS: u32 = 7;
 
 /// The upper half of a product.
 #[inline(always)]
@@ -17,6 +17,14 @@ fn product(value: u16, weight: u16) -> u16 {
 #[inline(always)]
 pub(super) fn lost(weights: usize) -> u16 {
     weights.div_ceil(2) as u16
+}
+
+/// Where blocks of `BLOCK` sums begin that are all of so many: the last one may begin within the one before it. `None`, if they are less than a block.
+#[cfg(target_arch = "x86_64")]
+pub(super) fn blocks<const BLOCK: usize>(count: usize) -> Option<impl Iterator<Item = usize>> {
+    let last = count.checked_sub(BLOCK)?;
+    let whole = (0..=last / BLOCK).map(|block| block * BLOCK);
+    Some(whole.chain((!last.is_multiple_of(BLOCK)).then_some(last)))
 }
 
 /// Each sum is of values that lie `sides` from it on, one pair for each weight. The first is the middle's, and of its pair only the first
@@ -47,4 +55,11 @@ pub(super) fn to_values_body(from: &[u8], to: &mut [u16]) {
 pub(super) fn to_levels_body(from: &[u16], to: &mut [u8]) {
     const HALF: u16 = 1 << (FRACTION_BITS - 1);
     to.iter_mut().zip(from).for_each(|(to, &value)| *to = ((value + HALF) >> FRACTION_BITS).min(255) as u8);
+}
+
+/// Weighed sums as bytes: both in one, `sums` being what lies between.
+#[inline(always)]
+pub(super) fn weigh_levels_body(from: &[u16], sides: &[[usize; 2]], weights: &[u16], sums: &mut [u16], to: &mut [u8]) {
+    weigh_body(from, sides, weights, sums);
+    to_levels_body(sums, to);
 }

@@ -91,6 +91,44 @@ fn colors_are_the_same_at_every_level() {
     }
 }
 
+#[test]
+fn lines_are_the_same_at_every_level() {
+    let values: Vec<u8> = (0..=255).collect();
+    // Factors whose products are whole numbers, and all others.
+    let factors = (0..400).map(|step| step as f32 / 256.0).chain((0..400).map(|step| step as f32 * 0.017));
+    for factor in factors.chain([15.99, 16.0, 17.0, 300.0, -0.5]) {
+        for offset in [0.0, 0.5, -0.25, 12.75, 127.3, -100.01, 255.0, -1000.0, 1e9, f32::NEG_INFINITY] {
+            let mut made = [0; 256];
+            for level in Level::all() {
+                scale(level, &values, &mut made, factor, offset);
+                let defined = |value: &u8| scaled(*value, factor, offset);
+                assert!(made.iter().eq(values.iter().map(defined).collect::<Vec<_>>().iter()), "{factor} {offset}");
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_are_moved_alike_at_every_level() {
+    same_at_every_level("copy", copy);
+    same_at_every_level("mirror_rgb", |level, from, to| mirror_rgb(level, from, to, from.len().max(1)));
+    same_at_every_level("bits", |level, from, to| bits(level, from, to, 0xF0, 0xFF));
+    for pixels in [1, 2, 11, 33, 224] {
+        let rows = bytes(3 * pixels * 5, 9);
+        for level in Level::all() {
+            let mut flipped = vec![0; rows.len()];
+            flip_rows(level, &rows, &mut flipped, 3 * pixels);
+            assert!(flipped.chunks(3 * pixels).rev().flatten().eq(&rows), "{pixels} pixels by {level:?}");
+            for margin in [0, 1, 31, 32, 33, 100] {
+                let mut padded = vec![0; rows.len() + 5 * margin];
+                pad_rows(level, &rows, 3 * pixels, &mut padded, margin, 7);
+                let expected = rows.chunks(3 * pixels).flat_map(|row| row.iter().chain(vec![&7; margin]));
+                assert!(padded.iter().eq(expected), "{pixels} pixels, {margin} by {level:?}");
+            }
+        }
+    }
+}
+
 /// What torchvision computes, in single precision, is what gray levels are within one.
 #[test]
 fn gray_levels_are_those_of_torchvision() {
@@ -121,6 +159,10 @@ fn sums_are_the_same_at_every_level_and_near_what_they_are_of() {
         let defined = run(Level::Baseline);
         for level in Level::all() {
             assert_eq!(run(level), defined, "{length} values, {count} weights by {level:?}");
+            let (mut sums, mut levels) = (vec![0; length], vec![0; length]);
+            weigh_levels(level, &from, &sides, &weights, &mut sums, &mut levels);
+            let rounded = defined.iter().map(|sum| ((sum + 64) >> 7).min(255) as u8);
+            assert!(levels.into_iter().eq(rounded), "{length} values, {count} weights by {level:?}");
         }
         for (index, sum) in defined.into_iter().enumerate() {
             let value = |place: usize| f64::from(from[index + place]);
@@ -162,13 +204,22 @@ fn warps_are_the_same_at_every_level_and_near_what_they_are() {
                     }
                     // What is written behind the block is nothing.
                     made[3 * BLOCK..].fill(0);
-                    (offsets, block.offsets, block.upper, block.lower, block.within, block.touching_count, made)
+                    (
+                        offsets,
+                        block.offsets,
+                        block.upper,
+                        block.lower,
+                        [block.within, block.touching],
+                        block.touching_count,
+                        made,
+                    )
                 };
                 let defined = run(Level::Baseline);
                 for level in Level::all() {
                     assert_eq!(run(level), defined, "{height} × {width}, {places:?} by {level:?}");
                 }
-                let (offsets, _, upper, lower, within, _, made) = defined;
+                let (offsets, _, upper, lower, [within, touching], touching_count, made) = defined;
+                assert_eq!(touching.iter().sum::<u32>(), touching_count);
                 for index in 0..BLOCK {
                     let (u, v) = places.at(x + index);
                     let (column, row) = (u.round_ties_even(), v.round_ties_even());
@@ -191,6 +242,35 @@ fn warps_are_the_same_at_every_level_and_near_what_they_are() {
                         assert!((f32::from(made[3 * index + channel]) - exact).abs() < 0.7, "{u} {v}: {exact}");
                     }
                 }
+            }
+        }
+    }
+}
+
+/// Rows of pictures that turn and move by all kinds of amounts, so that ranges of pixels begin and end everywhere.
+#[test]
+fn nearest_pixels_are_the_same_at_every_level() {
+    for [height, width] in [[1, 1], [1, 9], [3, 50], [40, 40], [9, 100]] {
+        let from = bytes(3 * width * height, width as u32);
+        let numbers = noise(4 * 500, width as u32).into_iter().map(|number| number as f32 / (1 << 24) as f32);
+        let drawn: Vec<f32> = numbers.collect();
+        let drawn = drawn.as_chunks::<4>().0.iter().map(|[u, v, along_u, along_v]| {
+            let start = [(u * 1.4 - 0.2) * width as f32, (v * 1.4 - 0.2) * height as f32, 1.0];
+            Places { start, along: [along_u * 4.0 - 2.0, along_v - 0.5, 0.0], middle: (width / 2) as f32 }
+        });
+        let still = [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1e-7, 0.0], [-1e-7, 1.0, 0.0]].map(|along| {
+            let start = [-0.5, height as f32 - 0.5, 1.0];
+            Places { start, along, middle: (width / 2) as f32 }
+        });
+        for places in drawn.chain(still).chain(rows_of_places()) {
+            let run = |level| {
+                let mut to = vec![0; 3 * width];
+                nearest_rgb(level, &places, &from, [height, width], [1, 2, 3], &mut to);
+                to
+            };
+            let defined = run(Level::Baseline);
+            for level in Level::all() {
+                assert_eq!(run(level), defined, "{height} × {width}, {places:?} by {level:?}");
             }
         }
     }

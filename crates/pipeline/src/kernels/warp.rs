@@ -2,6 +2,8 @@
 
 #![expect(clippy::needless_bitwise_bool, reason = "vectors compare without jumps")]
 
+use std::ops::Range;
+
 use super::pixels::{WHOLE, floor};
 
 /// So many pixels of a row at once.
@@ -49,6 +51,33 @@ impl Places {
         if self.is_affine() { self.affine(x as f32) } else { self.projective(x as f32) }
     }
 
+    /// Which pixels of a row of so many have their nearest one in a picture of this height and width. `None`, if that is not known to be a
+    /// range.
+    pub(super) fn inside(&self, count: usize, [height, width]: [usize; 2]) -> Option<Range<usize>> {
+        let numbers = [self.start[0], self.start[1], self.along[0], self.along[1]];
+        if !self.is_affine() || numbers.iter().any(|number| !number.is_finite()) {
+            return None;
+        }
+        let across = self.inside_along(0, count, width as f32);
+        let down = self.inside_along(1, count, height as f32);
+        let start = across.start.max(down.start);
+        Some(start..across.end.min(down.end).max(start))
+    }
+
+    /// The same for one of the two directions. What is computed for pixels, rounding included, only grows along a row, or only shrinks.
+    fn inside_along(&self, direction: usize, count: usize, length: f32) -> Range<usize> {
+        let (start, along) = (self.start[direction], self.along[direction]);
+        let nearest = |x: usize| ((start + along * (x as f32 - self.middle)) + WHOLE) - WHOLE;
+        // Where a place between two pixels is reached; that is only a first guess.
+        let reached = |place: f32| (self.middle + (place - start) / along).max(0.0) as usize;
+        let (begin, end) = (reached(-0.5), reached(length - 0.5));
+        if along >= 0.0 {
+            first(count, begin, |x| nearest(x) >= 0.0)..first(count, end, |x| nearest(x) >= length)
+        } else {
+            first(count, end, |x| nearest(x) < length)..first(count, begin, |x| nearest(x) < 0.0)
+        }
+    }
+
     /// The same for a block.
     #[inline(always)]
     fn block(&self, x: usize) -> ([f32; BLOCK], [f32; BLOCK]) {
@@ -66,6 +95,25 @@ impl Places {
         }
         (columns, rows)
     }
+}
+
+/// The first of `count` places from which on `holds`, looked for from a guess on.
+#[inline(always)]
+fn first(count: usize, guess: usize, holds: impl Fn(usize) -> bool) -> usize {
+    if count == 0 || holds(0) {
+        return 0;
+    }
+    if !holds(count - 1) {
+        return count;
+    }
+    let mut place = guess.clamp(1, count - 1);
+    while holds(place - 1) {
+        place -= 1;
+    }
+    while !holds(place) {
+        place += 1;
+    }
+    place
 }
 
 /// A number of at least −2²² and below 2²², rounded.
@@ -87,6 +135,19 @@ pub(super) fn nearest_offsets_body(places: &Places, x: usize, [height, width]: [
     }
 }
 
+/// A row of RGB pixels, each the nearest to its place.
+#[inline(always)]
+pub(super) fn nearest_rgb_body(places: &Places, from: &[u8], size: [usize; 2], fill: [u8; 3], to: &mut [u8]) {
+    let (from, _) = from.as_chunks::<3>();
+    let mut offsets = [OUTSIDE; BLOCK];
+    for (number, to) in to.as_chunks_mut::<3>().0.chunks_mut(BLOCK).enumerate() {
+        nearest_offsets_body(places, number * BLOCK, size, &mut offsets);
+        for (to, &offset) in to.iter_mut().zip(&offsets) {
+            *to = from.get(offset as usize).copied().unwrap_or(fill);
+        }
+    }
+}
+
 /// What is around a block's places.
 pub(crate) struct Surrounding {
     /// The upper left pixel of each.
@@ -97,6 +158,8 @@ pub(crate) struct Surrounding {
     pub(crate) lower: [u32; BLOCK],
     /// Whether all four pixels are in the picture, and so is what is read beside them: 1 or 0. If not, the offset and the weights are 0.
     pub(crate) within: [u32; BLOCK],
+    /// Whether one of the four is: 1 or 0.
+    pub(crate) touching: [u32; BLOCK],
     /// How many of the block's places have all four.
     pub(crate) within_count: u32,
     /// How many have one of them.
@@ -106,7 +169,15 @@ pub(crate) struct Surrounding {
 impl Default for Surrounding {
     fn default() -> Self {
         let nothing = [0; BLOCK];
-        Self { offsets: nothing, upper: nothing, lower: nothing, within: nothing, within_count: 0, touching_count: 0 }
+        Self {
+            offsets: nothing,
+            upper: nothing,
+            lower: nothing,
+            within: nothing,
+            touching: nothing,
+            within_count: 0,
+            touching_count: 0,
+        }
     }
 }
 
@@ -117,7 +188,7 @@ const SHARE_BITS: u32 = 11;
 pub(super) const WEIGHT_BITS: u32 = 14;
 
 /// Bytes that may be read from an upper left pixel on, and from the one below it.
-pub(super) const READ_BYTES: usize = 8;
+pub(super) const READ_BYTES: usize = 16;
 
 #[inline(always)]
 pub(super) fn surrounding_body(places: &Places, x: usize, [height, width]: [usize; 2], block: &mut Surrounding) {
@@ -148,6 +219,7 @@ pub(super) fn surrounding_body(places: &Places, x: usize, [height, width]: [usiz
         block.lower[index] = (lower_left | both << 16) & keep;
         block.within[index] = keep & 1;
         within_count += keep & 1;
+        block.touching[index] = u32::from(touching);
         touching_count += u32::from(touching);
     }
     (block.within_count, block.touching_count) = (within_count, touching_count);

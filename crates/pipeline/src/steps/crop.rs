@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::geometry::{Frame, Kept, Rectangle, Reframe};
 use super::size::Size;
 use crate::error::StepError;
+use crate::kernels::{self, Level};
 use crate::random::Random;
 use crate::scope::Scope;
 use crate::step::{BadParameter, Needs};
@@ -199,21 +200,24 @@ impl Reframe for RandomHorizontalFlip {
         output: TensorMut<'_>,
         _scope: &mut Scope,
     ) -> Result<(), StepError> {
+        let level = Level::best();
         if !frame.kept.mirrored {
-            output.data.copy_from_slice(view.data);
+            kernels::copy(level, view.data, output.data);
             return Ok(());
         }
         let &[_, width, channels] = view.spec.shape.dims() else { return Ok(()) };
         let pixel_bytes = channels * view.spec.dtype.bytes();
         let row_bytes = width * pixel_bytes;
+        if pixel_bytes == 3 {
+            kernels::mirror_rgb(level, view.data, output.data, row_bytes);
+            return Ok(());
+        }
         for (from, to) in view.data.chunks_exact(row_bytes).zip(output.data.chunks_exact_mut(row_bytes)) {
-            match pixel_bytes {
-                3 => mirror::<3>(from, to),
-                12 => mirror::<12>(from, to),
-                _ => {
-                    let pixels = from.chunks_exact(pixel_bytes).rev();
-                    to.chunks_exact_mut(pixel_bytes).zip(pixels).for_each(|(to, from)| to.copy_from_slice(from));
-                }
+            if pixel_bytes == 12 {
+                mirror::<12>(from, to);
+            } else {
+                let pixels = from.chunks_exact(pixel_bytes).rev();
+                to.chunks_exact_mut(pixel_bytes).zip(pixels).for_each(|(to, from)| to.copy_from_slice(from));
             }
         }
         Ok(())
@@ -249,13 +253,11 @@ impl Reframe for RandomVerticalFlip {
         _scope: &mut Scope,
     ) -> Result<(), StepError> {
         if !frame.kept.upside_down {
-            output.data.copy_from_slice(view.data);
+            kernels::copy(Level::best(), view.data, output.data);
             return Ok(());
         }
         let &[height, ..] = view.spec.shape.dims() else { return Ok(()) };
-        let row_bytes = view.data.len() / height;
-        let rows = view.data.chunks_exact(row_bytes).rev();
-        output.data.chunks_exact_mut(row_bytes).zip(rows).for_each(|(to, from)| to.copy_from_slice(from));
+        kernels::flip_rows(Level::best(), view.data, output.data, view.data.len() / height);
         Ok(())
     }
 }

@@ -7,9 +7,10 @@
 use std::any::Any;
 use std::fmt;
 
-use forebay_codec::{DType, TensorMut, TensorSpec, TensorView};
+use forebay_codec::{DType, Tensor, TensorMut, TensorSpec, TensorView, memory};
 
 use super::projection::Projection;
+use super::warp::warp_mask;
 use super::{picture, picture_of, tensor};
 use crate::error::StepError;
 use crate::output::Output;
@@ -202,30 +203,79 @@ impl<T: Reframe> Transform for T {
             }
             Role::Boxes(view, columns) => {
                 let frame = frame_before(scope)?;
-                let kept = || rows(view, columns).filter_map(|row| moved(&row, &frame));
-                let slot = output.tensor(TensorSpec::new(DType::F32, &[kept().count(), columns]))?;
-                for (to, row) in slot.data.chunks_exact_mut(columns * size_of::<f32>()).zip(kept()) {
-                    let (numbers, _) = to.as_chunks_mut::<4>();
-                    numbers.iter_mut().zip(row).for_each(|(to, number)| *to = number.to_le_bytes());
-                }
+                let slot = output.tensor(moved_boxes_spec(view, columns, &frame))?;
+                move_boxes(view, columns, &frame, slot.data);
                 Ok(())
             }
             Role::Keypoints(view, columns) => {
                 let frame = frame_before(scope)?;
-                let slot = output.tensor(view.spec)?;
-                for (to, row) in slot.data.chunks_exact_mut(columns * size_of::<f32>()).zip(rows(view, columns)) {
-                    let (numbers, _) = to.as_chunks_mut::<4>();
-                    let moved = moved_point(row, columns, &frame);
-                    numbers.iter_mut().zip(moved).for_each(|(to, number)| *to = number.to_le_bytes());
-                }
+                move_points(view, columns, &frame, output.tensor(view.spec)?.data);
                 Ok(())
             }
         }
     }
 }
 
+fn moved_boxes_spec(view: TensorView<'_>, columns: usize, frame: &Frame) -> TensorSpec {
+    let count = rows(view, columns).filter_map(|row| moved(&row, frame)).count();
+    TensorSpec::new(DType::F32, &[count, columns])
+}
+
+fn move_boxes(view: TensorView<'_>, columns: usize, frame: &Frame, output: &mut [u8]) {
+    let kept = rows(view, columns).filter_map(|row| moved(&row, frame));
+    for (to, row) in output.chunks_exact_mut(columns * size_of::<f32>()).zip(kept) {
+        let (numbers, _) = to.as_chunks_mut::<4>();
+        numbers.iter_mut().zip(row).for_each(|(to, number)| *to = number.to_le_bytes());
+    }
+}
+
+fn move_points(view: TensorView<'_>, columns: usize, frame: &Frame, output: &mut [u8]) {
+    for (to, row) in output.chunks_exact_mut(columns * size_of::<f32>()).zip(rows(view, columns)) {
+        let (numbers, _) = to.as_chunks_mut::<4>();
+        let moved = moved_point(row, columns, frame);
+        numbers.iter_mut().zip(moved).for_each(|(to, number)| *to = number.to_le_bytes());
+    }
+}
+
+/// The type of what rides along with a picture, after a step that leaves the picture `width` by `height`; `None` if `input` is no mask, no
+/// boxes and no key points.
+pub(super) fn rider_type(input: &FieldType, size: Option<[usize; 2]>) -> Option<FieldType> {
+    if input.as_boxes().is_some() || input.as_keypoints().is_some() {
+        return Some(input.clone());
+    }
+    let (dtype, dims) = input.as_mask()?;
+    let dims = size.map_or(dims, |[height, width]| [Some(height), Some(width)]);
+    Some(FieldType::Tensor { dtype, dims: dims.to_vec() })
+}
+
+/// What a mask, boxes or key points become with their picture, for steps that are no [`Reframe`]. `mask_fill` is the class of what
+/// comes from outside by a projection.
+pub(super) fn followed(view: TensorView<'_>, frame: &Frame, mask_fill: u16) -> Result<Tensor, StepError> {
+    let role = role(ValueView::Tensor(view))?;
+    let spec = match role {
+        Role::Mask(_, [height, width]) if (width, height) != frame.from => {
+            return Err(StepError::OtherSize { width, height, first_width: frame.from.0, first_height: frame.from.1 });
+        }
+        Role::Mask(..) => TensorSpec::new(view.spec.dtype, &[frame.to.1, frame.to.0]),
+        Role::Boxes(_, columns) => moved_boxes_spec(view, columns, frame),
+        Role::Keypoints(..) => view.spec,
+        Role::Picture(..) => {
+            return Err(StepError::Unfit { found: view.spec, expected: "a mask, boxes or key points" });
+        }
+    };
+    let mut data = memory::zeroed(spec.bytes())?;
+    let mut output = TensorMut { spec, data: &mut data };
+    match (role, &frame.kept.projection) {
+        (Role::Boxes(view, columns), _) => move_boxes(view, columns, frame, output.data),
+        (Role::Keypoints(view, columns), _) => move_points(view, columns, frame, output.data),
+        (_, Some(projection)) => warp_mask(projection, view, &mut output, mask_fill),
+        (_, None) => nearest(view, frame, &mut output),
+    }
+    Ok(Tensor::new(spec, data).expect("allocated to the spec"))
+}
+
 /// What the step did to the picture, which comes before its boxes and key points.
-fn frame_before(scope: &Scope) -> Result<Frame, StepError> {
+pub(super) fn frame_before(scope: &Scope) -> Result<Frame, StepError> {
     scope.frame.ok_or_else(|| StepError::NoField { field: "image before the boxes or key points".to_owned() })
 }
 
@@ -291,6 +341,23 @@ fn moved(row: &BoxRow, frame: &Frame) -> Option<BoxRow> {
 }
 
 impl Frame {
+    /// What is kept of a picture of width and height `from`, at its own size.
+    pub(super) fn cut(from: (usize, usize), kept: Kept) -> Self {
+        Self { from, padding: 0, kept, to: (kept.rectangle.width, kept.rectangle.height) }
+    }
+
+    /// All of a picture of this width and height, as it is.
+    pub(super) fn whole(size: (usize, usize)) -> Self {
+        Self::cut(size, Rectangle::whole(size.0, size.1).into())
+    }
+
+    /// The same, with the pixels from elsewhere.
+    pub(super) fn projected(size: (usize, usize), projection: Projection) -> Self {
+        let mut frame = Self::whole(size);
+        frame.kept.projection = Some(projection);
+        frame
+    }
+
     /// Where a place is in the new picture, also outside of it, if a rectangle is kept.
     fn place(&self, x: f32, y: f32) -> (f32, f32) {
         let Self { padding, kept: Kept { rectangle, mirrored, upside_down, .. }, to: (width, height), .. } = *self;

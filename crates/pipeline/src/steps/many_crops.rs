@@ -1,13 +1,13 @@
-//! Five and ten crops: one picture becomes its corners and its middle.
+//! Five and ten crops: one picture becomes its corners and its middle. Masks, boxes and key points are cut with it.
 
 use forebay_codec::{Tensor, TensorSpec, TensorView, memory};
 use serde::{Deserialize, Serialize};
 
 use super::crop::CenterCrop;
-use super::geometry::Rectangle;
+use super::geometry::{Frame, Kept, Rectangle, followed, rider_type};
 use super::size::Size;
 use super::tiles::PARTS_MAX;
-use super::{picture, picture_of, picture_type};
+use super::{first_field, picture, picture_of, picture_type};
 use crate::error::StepError;
 use crate::sample::{Field, Sample, Value};
 use crate::schema::FieldType;
@@ -42,6 +42,9 @@ enum Mirrored {
 
 /// The picture type after either.
 fn cropped(input: &FieldType, size: Size) -> Result<FieldType, Needs> {
+    if let Some(rider) = rider_type(input, Some(size.height_and_width())) {
+        return Ok(rider);
+    }
     let (dtype, [height, width, channels]) = picture_type(input)?;
     let [crop_height, crop_width] = size.height_and_width();
     let short = |length: Option<usize>, crop: usize| length.is_some_and(|length| length < crop);
@@ -78,14 +81,32 @@ fn cut(view: TensorView<'_>, rectangle: Rectangle, mirrored: Mirrored) -> Result
     Ok(Tensor::new(spec, data).expect("allocated to the spec"))
 }
 
+/// The fields of these names become what follows from `frame` for them.
+pub(super) fn take_along(
+    fields: &mut [Field],
+    names: &[String],
+    frame: &Frame,
+    parts: &mut Parts<'_>,
+) -> Result<(), StepError> {
+    for name in names {
+        let no_field = || StepError::NoField { field: name.clone() };
+        let field = fields.iter_mut().find(|field| *field.name == **name).ok_or_else(no_field)?;
+        let Value::Tensor(tensor) = &field.value else { return Err(no_field()) };
+        let tensor = followed(tensor.view(), frame, 0)?;
+        (parts.reserve)(tensor.spec().bytes())?;
+        field.value = Value::Tensor(tensor);
+    }
+    Ok(())
+}
+
 fn crops(
     size: Size,
     mirrored: &[Mirrored],
     sample: &Sample,
-    field: &str,
+    names: &[String],
     parts: &mut Parts<'_>,
 ) -> Result<(), StepError> {
-    let value = sample.field(field).ok_or_else(|| StepError::NoField { field: field.to_owned() })?;
+    let (field, value) = first_field(sample, names)?;
     let (view, [height, width, channels]) = picture(value.view())?;
     let rectangles = rectangles(size, width, height)?;
     let [crop_height, crop_width] = size.height_and_width();
@@ -98,6 +119,9 @@ fn crops(
         if let Some(Field { value, .. }) = fields.iter_mut().find(|other| &*other.name == field) {
             *value = Value::Tensor(tensor);
         }
+        let (across, down) = (mirrored == Mirrored::Across, mirrored == Mirrored::Down);
+        let kept = Kept { mirrored: across, upside_down: down, ..rectangle.into() };
+        take_along(&mut fields, &names[1..], &Frame::cut((width, height), kept), parts)?;
         (parts.emit)(Sample {
             key: format!("{}#{number}", sample.key).into(),
             index: sample.index.wrapping_mul(PARTS_MAX).wrapping_add(number as u64),
@@ -116,8 +140,12 @@ impl FlatMap for FiveCrop {
         cropped(input, self.size)
     }
 
-    fn flat_map(&self, sample: &Sample, field: &str, parts: &mut Parts<'_>) -> Result<(), StepError> {
-        crops(self.size, &[Mirrored::No], sample, field, parts)
+    fn is_geometric(&self) -> bool {
+        true
+    }
+
+    fn flat_map(&self, sample: &Sample, fields: &[String], parts: &mut Parts<'_>) -> Result<(), StepError> {
+        crops(self.size, &[Mirrored::No], sample, fields, parts)
     }
 }
 
@@ -130,8 +158,12 @@ impl FlatMap for TenCrop {
         cropped(input, self.size)
     }
 
-    fn flat_map(&self, sample: &Sample, field: &str, parts: &mut Parts<'_>) -> Result<(), StepError> {
+    fn is_geometric(&self) -> bool {
+        true
+    }
+
+    fn flat_map(&self, sample: &Sample, fields: &[String], parts: &mut Parts<'_>) -> Result<(), StepError> {
         let mirrored = if self.vertical_flip { Mirrored::Down } else { Mirrored::Across };
-        crops(self.size, &[Mirrored::No, mirrored], sample, field, parts)
+        crops(self.size, &[Mirrored::No, mirrored], sample, fields, parts)
     }
 }

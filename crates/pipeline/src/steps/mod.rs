@@ -101,6 +101,16 @@ fn tensor<'a>(input: ValueView<'a>, field_is: &'static str) -> Result<TensorView
     }
 }
 
+/// The first of a step's fields: its name and what a sample has there.
+fn first_field<'a>(
+    sample: &'a crate::sample::Sample,
+    fields: &'a [String],
+) -> Result<(&'a str, &'a crate::sample::Value), StepError> {
+    let name = fields.first().map_or("", String::as_str);
+    let value = sample.field(name).ok_or_else(|| StepError::NoField { field: name.to_owned() })?;
+    Ok((name, value))
+}
+
 /// A picture: the view with its height, width and channels.
 pub(crate) fn picture(input: ValueView<'_>) -> Result<(TensorView<'_>, [usize; 3]), StepError> {
     const EXPECTED: &str = "an image [height, width, 1 to 4 channels]";

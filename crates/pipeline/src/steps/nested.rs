@@ -9,6 +9,7 @@ use super::augment::{Augment, Augmentation, PixelOp};
 use super::spec::StepSpec;
 use super::tensor;
 use crate::error::StepError;
+use crate::kernels::{self, Level};
 use crate::output::{Buffer, Output};
 use crate::random::Random;
 use crate::sample::ValueView;
@@ -75,6 +76,14 @@ impl Augmentation for SomeAugmentations {
         self.steps.iter().try_for_each(Transform::check)
     }
 
+    fn is_geometric(&self) -> bool {
+        self.steps.iter().any(Transform::is_geometric)
+    }
+
+    fn mask_fill(&self) -> u16 {
+        self.steps.iter().map(Augment::mask_fill).max().unwrap_or(0)
+    }
+
     fn draw(&self, size: (usize, usize), random: &mut Random, ops: &mut Vec<PixelOp>) {
         let chosen = self.rule.draw(self.steps.len(), random);
         let key = random.bits();
@@ -127,7 +136,7 @@ impl SomeSteps {
 }
 
 fn copy(view: TensorView<'_>, output: &mut Output<'_>) -> Result<(), StepError> {
-    output.tensor(view.spec)?.data.copy_from_slice(view.data);
+    kernels::copy(Level::best(), view.data, output.tensor(view.spec)?.data);
     Ok(())
 }
 
@@ -143,6 +152,10 @@ impl Transform for SomeSteps {
 
     fn is_geometric(&self) -> bool {
         self.steps.iter().any(|step| step.is_geometric())
+    }
+
+    fn riders_left(&self) -> Option<&'static str> {
+        self.steps.iter().find_map(|step| step.riders_left())
     }
 
     fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs> {

@@ -7,6 +7,7 @@ use super::Numbers;
 use super::geometry::{Frame, Kept, Rectangle, Reframe};
 use super::projection::Projection;
 use crate::error::StepError;
+use crate::kernels::{self, Level};
 use crate::random::Random;
 use crate::scope::Scope;
 use crate::step::{BadParameter, Needs};
@@ -113,6 +114,16 @@ impl Pad {
         let between = (new_width - width) * pixel_bytes;
         let (before, mut rest) = output.split_at_mut((top * new_width + left) * pixel_bytes);
         fill_pixels(before, fill);
+        if let Some(value) = single_value(fill).filter(|_| row_bytes > 0 && height > 0) {
+            // The last row has all of the margin below behind it.
+            let (rows, last) = rest.split_at_mut((height - 1) * (row_bytes + between));
+            let (input_rows, last_row) = input.split_at((height - 1) * row_bytes);
+            kernels::pad_rows(Level::best(), input_rows, row_bytes, rows, between, value);
+            let (row, after) = last.split_at_mut(row_bytes);
+            row.copy_from_slice(last_row);
+            after.fill(value);
+            return;
+        }
         for (y, from) in input.chunks_exact(row_bytes.max(1)).take(height).enumerate() {
             let (row, after) = rest.split_at_mut(row_bytes);
             row.copy_from_slice(from);
@@ -124,10 +135,16 @@ impl Pad {
     }
 }
 
+/// The value of all bytes of a pixel, if it is one.
+fn single_value(pixel: &[u8]) -> Option<u8> {
+    let (first, others) = pixel.split_first()?;
+    others.iter().all(|byte| byte == first).then_some(*first)
+}
+
 /// Makes all pixels these bytes.
 pub(super) fn fill_pixels(to: &mut [u8], pixel: &[u8]) {
-    if pixel.iter().all(|byte| *byte == pixel[0]) {
-        to.fill(pixel[0]);
+    if let Some(value) = single_value(pixel) {
+        to.fill(value);
         return;
     }
     let first = pixel.len().min(to.len());

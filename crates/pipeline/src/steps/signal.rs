@@ -214,8 +214,8 @@ impl FlatMap for SignalWindows {
         self.decode.type_of(input, Some(self.window))
     }
 
-    fn flat_map(&self, sample: &Sample, field: &str, parts: &mut Parts<'_>) -> Result<(), StepError> {
-        let value = sample.field(field).ok_or_else(|| StepError::NoField { field: field.to_owned() })?;
+    fn flat_map(&self, sample: &Sample, fields: &[String], parts: &mut Parts<'_>) -> Result<(), StepError> {
+        let (field, value) = super::first_field(sample, fields)?;
         let recording = self.decode.read(encoded(value.view())?, parts.reserve)?;
         let channels = recording.channels.len();
         let windows = recording.samples() / self.window;

@@ -3,14 +3,16 @@
 use forebay_codec::{Tensor, TensorMut, TensorSpec, memory};
 use serde::{Deserialize, Serialize};
 
-use super::{picture, picture_of, picture_type};
+use super::geometry::{Frame, Rectangle, rider_type};
+use super::many_crops::take_along;
+use super::{first_field, picture, picture_of, picture_type};
 use crate::error::StepError;
 use crate::sample::{Field, Sample, Value};
 use crate::schema::FieldType;
 use crate::step::{BadParameter, FlatMap, Needs, Parts};
 
 /// Cuts a picture into square tiles, row by row. What is left at the right and bottom edge is dropped; a picture smaller
-/// than one tile gives none.
+/// than one tile gives none. Masks, boxes and key points are cut with it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Tiles {
@@ -26,13 +28,20 @@ impl FlatMap for Tiles {
         super::Size::from(self.size).check()
     }
 
+    fn is_geometric(&self) -> bool {
+        true
+    }
+
     fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs> {
+        if let Some(rider) = rider_type(input, Some([self.size; 2])) {
+            return Ok(rider);
+        }
         let (dtype, [_, _, channels]) = picture_type(input)?;
         Ok(picture_of(dtype, [Some(self.size), Some(self.size), channels]))
     }
 
-    fn flat_map(&self, sample: &Sample, field: &str, parts: &mut Parts<'_>) -> Result<(), StepError> {
-        let value = sample.field(field).ok_or_else(|| StepError::NoField { field: field.to_owned() })?;
+    fn flat_map(&self, sample: &Sample, names: &[String], parts: &mut Parts<'_>) -> Result<(), StepError> {
+        let (field, value) = first_field(sample, names)?;
         let (view, [height, width, channels]) = picture(value.view())?;
         let spec = TensorSpec::new(view.spec.dtype, &[self.size, self.size, channels]);
         let pixel_bytes = channels * spec.dtype.bytes();
@@ -53,6 +62,8 @@ impl FlatMap for Tiles {
             if let Some(Field { value, .. }) = fields.iter_mut().find(|other| &*other.name == field) {
                 *value = Value::Tensor(Tensor::new(spec, data).expect("allocated to the spec"));
             }
+            let rectangle = Rectangle { left, top, width: self.size, height: self.size };
+            take_along(&mut fields, &names[1..], &Frame::cut((width, height), rectangle.into()), parts)?;
             (parts.emit)(Sample {
                 key: format!("{}#{number}", sample.key).into(),
                 index: sample.index.wrapping_mul(PARTS_MAX).wrapping_add(number as u64),

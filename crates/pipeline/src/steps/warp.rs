@@ -56,7 +56,8 @@ impl Warp {
         let to = to.as_chunks_mut::<N>().0;
         if self.interpolation == WarpInterpolation::Nearest {
             let fill: [u8; N] = std::array::from_fn(|channel| self.fill.map_or(0, |fill| rounded(fill[channel])));
-            nearest(&self.projection, from, to, [height, width], fill);
+            let (from, to) = (from.as_flattened(), to.as_flattened_mut());
+            nearest_bytes(&self.projection, from, to, [height, width], &fill);
             return;
         }
         let fill = self.fill.map(|fill| std::array::from_fn(|channel| fill[channel]));
@@ -69,16 +70,22 @@ impl Warp {
             for (number, to) in to.chunks_mut(BLOCK).enumerate() {
                 let x = number * BLOCK;
                 kernels::surrounding(level, &places, x, [height, width], &mut block);
-                if block.touching_count == 0 {
-                    to.fill(outside);
-                    continue;
-                }
-                if block.within_count > 0 {
+                if block.within_count == 0 {
+                    fill_with(to, outside);
+                } else {
                     all_between(level, from, width, &block, to);
+                    // What has no weights is black already.
+                    if outside != [0; N] && block.within_count < BLOCK as u32 {
+                        let beside = to.iter_mut().zip(block.touching).filter(|(_, touching)| *touching == 0);
+                        beside.for_each(|(to, _)| *to = outside);
+                    }
                 }
-                if block.within_count < BLOCK as u32 {
-                    let others = to.iter_mut().zip(block.within).enumerate().filter(|(_, (_, within))| *within == 0);
-                    others.for_each(|(index, (to, _))| *to = edge.made(places.at(x + index)).map(rounded));
+                if block.touching_count > block.within_count {
+                    for (index, to) in to.iter_mut().enumerate() {
+                        if block.touching[index] != block.within[index] {
+                            *to = edge.made(places.at(x + index)).map(rounded);
+                        }
+                    }
                 }
             }
         }
@@ -130,6 +137,11 @@ impl Warp {
     }
 }
 
+/// Makes all pixels this one; black, which nearly all are, a vector at a time.
+fn fill_with<const N: usize>(to: &mut [[u8; N]], pixel: [u8; N]) {
+    if pixel == [0; N] { to.as_flattened_mut().fill(0) } else { to.fill(pixel) }
+}
+
 /// The pixels of a block that are all there is around.
 fn all_between<const N: usize>(level: Level, from: &[[u8; N]], width: usize, block: &Surrounding, to: &mut [[u8; N]]) {
     if N == 3 {
@@ -155,9 +167,9 @@ fn nearest_bytes(projection: &Projection, from: &[u8], to: &mut [u8], size: [usi
         nearest(projection, from.as_chunks::<N>().0, to.as_chunks_mut::<N>().0, size, fill);
     }
     match fill.len() {
+        3 => nearest_rgb(projection, from, to, size, [fill[0], fill[1], fill[2]]),
         1 => by::<1>(projection, from, to, size, fill),
         2 => by::<2>(projection, from, to, size, fill),
-        3 => by::<3>(projection, from, to, size, fill),
         4 => by::<4>(projection, from, to, size, fill),
         6 => by::<6>(projection, from, to, size, fill),
         8 => by::<8>(projection, from, to, size, fill),
@@ -165,6 +177,14 @@ fn nearest_bytes(projection: &Projection, from: &[u8], to: &mut [u8], size: [usi
         16 => by::<16>(projection, from, to, size, fill),
         24 => by::<24>(projection, from, to, size, fill),
         _ => by::<32>(projection, from, to, size, fill),
+    }
+}
+
+/// Each pixel of `to` is the one of `from` under its center; three bytes each.
+fn nearest_rgb(projection: &Projection, from: &[u8], to: &mut [u8], size: [usize; 2], fill: [u8; 3]) {
+    let level = Level::best();
+    for (y, to) in to.chunks_exact_mut((3 * size[1]).max(1)).enumerate() {
+        kernels::nearest_rgb(level, &projection.places(y, size[1]), from, size, fill, to);
     }
 }
 

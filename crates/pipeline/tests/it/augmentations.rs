@@ -10,7 +10,7 @@ use forebay_pipeline::steps::{
 };
 use forebay_pipeline::{Action, Field, Pipeline, Random, RngKey, Runner, Sample, Value};
 
-use crate::support::{Collect, difference_max, floats, picture, run, run_all, run_seeded, sample, step};
+use crate::support::{Collect, assert_even, difference_max, floats, picture, run, run_all, run_seeded, sample, step};
 
 /// Smooth colors with an edge, and noise on top.
 fn colorful(height: usize, width: usize, channels: usize) -> Tensor {
@@ -75,17 +75,22 @@ fn warp(line: &toml::Value) -> Option<Warp> {
     Some(Warp { projection: projection.unwrap(), interpolation: interpolation.unwrap(), fill: None })
 }
 
-/// Does one change.
-fn run_op(op: PixelOp, input: Tensor) -> Tensor {
-    #[derive(Debug)]
-    struct Fixed(PixelOp);
+/// One change, always the same.
+#[derive(Debug)]
+struct Fixed(PixelOp);
 
-    impl Augmentation for Fixed {
-        fn draw(&self, _size: (usize, usize), _random: &mut Random, ops: &mut Vec<PixelOp>) {
-            ops.push(self.0);
-        }
+impl Augmentation for Fixed {
+    fn is_geometric(&self) -> bool {
+        matches!(self.0, PixelOp::Warp(_))
     }
 
+    fn draw(&self, _size: (usize, usize), _random: &mut Random, ops: &mut Vec<PixelOp>) {
+        ops.push(self.0);
+    }
+}
+
+/// Does one change.
+fn run_op(op: PixelOp, input: Tensor) -> Tensor {
     let mut step = step("op = \"random_invert\"");
     step.action = Action::Transform(Arc::new(Augment::new(Fixed(op))));
     match run_all(&[step], &sample(Value::Tensor(input)), RngKey::default()).remove(0).fields.remove(0).value {
@@ -98,15 +103,6 @@ fn drawn(step: &impl Augmentation, seed: u64) -> Vec<PixelOp> {
     let mut ops = Vec::new();
     step.draw((32, 32), &mut Random::from_parts(&[seed]), &mut ops);
     ops
-}
-
-/// Whether numbers are spread evenly over a range: the largest distance of the two distributions (Kolmogorov and Smirnov).
-fn assert_even(mut numbers: Vec<f64>, low: f64, high: f64) {
-    numbers.sort_by(f64::total_cmp);
-    let count = numbers.len() as f64;
-    let distance = |(place, number): (usize, &f64)| ((number - low) / (high - low) - place as f64 / count).abs();
-    let furthest = numbers.iter().enumerate().map(distance).fold(0.0, f64::max);
-    assert!(furthest < 1.63 / count.sqrt() + 1.0 / count, "{furthest} of {count} in {low} to {high}");
 }
 
 #[test]
@@ -292,29 +288,91 @@ fn trivial_augment_draws_one_change_of_any_strength() {
     let step = TrivialAugmentWide::default();
     assert!((0..500).all(|seed| drawn(&step, seed).len() <= 1));
     let kinds = kinds_of(&step, 14_000);
-    let mut thresholds: Vec<u32> = kinds["Solarize"]
-        .iter()
-        .map(|op| match op {
-            PixelOp::Solarize(threshold) => (threshold * 30.0 / 255.0).round() as u32,
-            other => panic!("{other:?}"),
-        })
-        .collect();
-    thresholds.sort_unstable();
-    thresholds.dedup();
-    assert_eq!(thresholds.len(), 31, "every strength");
+    let mut strengths = [0; 31];
+    for op in &kinds["Solarize"] {
+        let PixelOp::Solarize(threshold) = op else { panic!("{op:?}") };
+        strengths[(threshold * 30.0 / 255.0).round() as usize] += 1;
+    }
+    assert_alike(&strengths);
+    let mut strengths = [0; 61];
+    for op in &kinds["Brightness"] {
+        let PixelOp::Brightness(factor) = op else { panic!("{op:?}") };
+        strengths[((factor - 1.0) / 0.99 * 30.0 + 30.0).round() as usize] += 1;
+    }
+    // Nothing is as probable from either side.
+    strengths[30] /= 2;
+    assert_alike(&strengths);
+    for (kind, share) in [("Warp", 5), ("Brightness", 1), ("Saturation", 1), ("Autocontrast", 1), ("Solarize", 1)] {
+        assert!(kinds[kind].len().abs_diff(share * 1000) < 130 * share, "{kind}: {}", kinds[kind].len());
+    }
     assert!(kinds["Posterize"].contains(&PixelOp::Posterize(2)));
     assert!(kinds["Posterize"].iter().all(|op| matches!(op, PixelOp::Posterize(2..=8))));
 }
 
+/// Whether all are as frequent as each other: Pearson's sum of squares, and what it has in one of a thousand cases.
+fn assert_alike(counts: &[u32]) {
+    let expected = f64::from(counts.iter().sum::<u32>()) / counts.len() as f64;
+    let squares: f64 = counts.iter().map(|count| (f64::from(*count) - expected).powi(2) / expected).sum();
+    let freedom = counts.len() as f64 - 1.0;
+    assert!(squares < freedom + 3.1 * (2.0 * freedom).sqrt() + 6.0, "{squares}: {counts:?}");
+}
+
+/// What a change of torchvision's table is called here, with as much of its strength as its name tells.
+fn drawn_kind(name: &str, strength: &str) -> String {
+    match name {
+        "ShearX" | "ShearY" | "TranslateX" | "TranslateY" | "Rotate" => "Warp".to_owned(),
+        "Color" => "Saturation".to_owned(),
+        "AutoContrast" => "Autocontrast".to_owned(),
+        "Posterize" => {
+            let strength: f64 = strength.parse().unwrap();
+            format!("Posterize({})", 8 - (strength / (9.0 / 4.0)).round_ties_even() as u8)
+        }
+        other => other.to_owned(),
+    }
+}
+
+/// Pairs, changes and their numbers are as frequent as torchvision's table makes them.
 #[test]
-fn auto_augment_draws_pairs() {
-    for policy in [AutoAugmentPolicy::Imagenet, AutoAugmentPolicy::Cifar10, AutoAugmentPolicy::Svhn] {
+fn auto_augment_draws_what_torchvisions_table_says() {
+    const DRAWS: u64 = 25_000;
+    for (name, policy) in [
+        ("imagenet", AutoAugmentPolicy::Imagenet),
+        ("cifar10", AutoAugmentPolicy::Cifar10),
+        ("svhn", AutoAugmentPolicy::Svhn),
+    ] {
+        let table = include_str!("../golden/auto_augment.txt").lines().map(|line| line.split('\t').collect::<Vec<_>>());
+        let pairs: Vec<Vec<&str>> = table.filter(|pair| pair[0] == name).collect();
+        assert_eq!(pairs.len(), 25);
+        let mut expected: BTreeMap<String, f64> = BTreeMap::new();
+        for pair in &pairs {
+            let chances = [pair[2], pair[5]].map(|p| p.parse::<f64>().unwrap());
+            let each = DRAWS as f64 / 25.0;
+            let (both, none) = (chances[0] * chances[1], (1.0 - chances[0]) * (1.0 - chances[1]));
+            for (key, share) in [
+                (drawn_kind(pair[1], pair[3]), chances[0]),
+                (drawn_kind(pair[4], pair[6]), chances[1]),
+                ("2 changes".to_owned(), both),
+                ("1 changes".to_owned(), 1.0 - both - none),
+                ("0 changes".to_owned(), none),
+            ] {
+                *expected.entry(key).or_default() += share * each;
+            }
+        }
         let step = AutoAugment { policy, ..AutoAugment::default() };
-        let counts = (0..2000).fold([0; 3], |mut counts, seed| {
-            counts[drawn(&step, seed).len()] += 1;
-            counts
-        });
-        assert!(counts[1] > counts[0] && counts[2] > counts[0], "{policy:?}: {counts:?}");
+        let mut found: BTreeMap<String, u32> = BTreeMap::new();
+        for ops in (0..DRAWS).map(|seed| drawn(&step, seed)) {
+            *found.entry(format!("{} changes", ops.len())).or_default() += 1;
+            for op in ops {
+                let all = format!("{op:?}");
+                let kind = all.split(|letter: char| !letter.is_alphanumeric()).next().unwrap();
+                *found.entry(if kind == "Posterize" { all } else { kind.to_owned() }).or_default() += 1;
+            }
+        }
+        assert!(found.keys().all(|kind| expected.contains_key(kind)), "{name}: {found:?}, not {expected:?}");
+        for (kind, expected) in expected.into_iter().filter(|(_, expected)| *expected > 0.0) {
+            let found = f64::from(found.get(&kind).copied().unwrap_or(0));
+            assert!((found - expected).abs() < 4.0 * expected.sqrt(), "{name}: {kind} {found}, not {expected}");
+        }
     }
 }
 
@@ -372,6 +430,141 @@ fn masks_and_boxes_follow_steps_within_steps() {
     }
 }
 
+/// A picture that has its mask's classes as colors, so that both can be compared after any chain of warps.
+fn run_same(toml: &str, seed: u64) -> (Tensor, Tensor, Vec<f32>, Vec<f32>) {
+    let class = |row: usize, column: usize| (1 + row * 16 + column) as u8;
+    let image = picture(12, 15, 1, |row, column, _| class(row, column));
+    let classes: Vec<u8> = (0..12 * 15).map(|pixel| class(pixel / 15, pixel % 15)).collect();
+    let mask = Tensor::from_elements(&[12, 15], &classes).unwrap();
+    let boxes = Tensor::from_elements(&[1, 4], &[4_f32, 3.0, 8.0, 9.0]).unwrap();
+    let points = Tensor::from_elements(&[1, 2], &[6.5_f32, 5.5]).unwrap();
+    let fields = [("image", image), ("mask", mask), ("boxes", boxes), ("points", points)];
+    let fields = fields.map(|(name, tensor)| Field { name: name.into(), value: Value::Tensor(tensor) }).to_vec();
+    let mut step = step(toml);
+    step.fields = ["image", "mask", "boxes", "points"].map(str::to_owned).to_vec();
+    let sample = Sample { key: "a".into(), index: 5, fields };
+    let mut out = run_all(&[step], &sample, RngKey { seed, epoch: 0 });
+    let tensors = out.swap_remove(0).fields.into_iter().map(|field| match field.value {
+        Value::Tensor(tensor) => tensor,
+        other => panic!("{other:?}"),
+    });
+    let [image, mask, boxes, points] = tensors.collect::<Vec<_>>().try_into().unwrap();
+    (image, mask, floats(&boxes), floats(&points))
+}
+
+/// Masks, boxes and key points go where the warps of a policy take the pixels, also from within other steps.
+#[test]
+fn masks_boxes_and_key_points_follow_policies() {
+    // What happens to a picture beside its warps changes values, so the mask is compared where they came from.
+    let policies = [
+        "op = \"rand_augment\"\nnum_ops = 3\nmask_fill = 255",
+        "op = \"trivial_augment_wide\"\nmask_fill = 255",
+        "op = \"auto_augment\"\npolicy = \"svhn\"\nmask_fill = 255",
+        "op = \"random_apply\"\np = 1\nsteps = [{ op = \"rand_augment\", mask_fill = 255 }]",
+        "op = \"random_choice\"\nsteps = [{ op = \"rand_augment\", mask_fill = 255 }, \
+         { op = \"random_affine\", degrees = 20, mask_fill = 255 }]",
+    ];
+    for toml in policies {
+        let (mut moved, mut compared) = (0, 0);
+        for seed in 0..200 {
+            let (image, mask, boxes, points) = run_same(toml, seed);
+            let (x, y) = (points[0], points[1]);
+            // The class under the point is the one that it was on, unless the point lies at an edge between two pixels.
+            if (0.0..15.0).contains(&x) && (0.0..12.0).contains(&y) {
+                let class = mask.data()[y as usize * 15 + x as usize];
+                let (row, column) = (usize::from(class.wrapping_sub(1)) / 16, usize::from(class.wrapping_sub(1)) % 16);
+                assert!(row.abs_diff(5) <= 2 && column.abs_diff(6) <= 2, "{toml} {seed}: {class} at {x} {y}");
+                let inside = boxes.len() == 4 && boxes[0] <= x && x <= boxes[2] && boxes[1] <= y && y <= boxes[3];
+                assert!(inside, "{toml} {seed}: {x} {y} in {boxes:?}");
+            }
+            if mask.data()[..] == run_same("op = \"random_affine\"\ndegrees = 0", seed).1.data()[..] {
+                continue;
+            }
+            moved += 1;
+            // Where no color was changed, image and mask have the same classes wherever the image has any.
+            let pairs = || image.data().iter().zip(mask.data().iter());
+            if pairs().filter(|(pixel, _)| **pixel != 0).all(|(pixel, class)| pixel == class) {
+                assert!(pairs().all(|(pixel, class)| *pixel != 0 || *class == 255), "{toml} {seed}");
+                compared += 1;
+            }
+        }
+        assert!(moved > 40 && compared > 20, "{toml}: {moved} moved, {compared} compared");
+    }
+}
+
+/// A pipeline with an image, a mask and boxes, and one more step.
+fn with_riders(step: &str) -> Result<Pipeline, String> {
+    let toml = format!(
+        "name = \"x\"\n[source]\nfields = [{{ field = \"mask\", from = \"{{stem}}.png\" }}, \
+         {{ field = \"boxes\", from = \"{{stem}}.npy\" }}]\n[[step]]\nop = \"decode\"\n\
+         [[step]]\nop = \"decode_mask\"\nfields = [\"mask\"]\n[[step]]\nop = \"decode_npy\"\nfields = [\"boxes\"]\nstage = \"read\"\ntype = \"float32[?, 4]\"\n\
+         [[step]]\n{step}\n"
+    );
+    Pipeline::from_toml("x", &toml).map_err(|error| error.to_string())
+}
+
+/// What moves pixels must not leave masks, boxes and key points where they were without a word.
+#[test]
+fn what_cannot_follow_is_refused() {
+    for op in [
+        "op = \"rand_augment\"",
+        "op = \"trivial_augment_wide\"",
+        "op = \"auto_augment\"",
+        "op = \"five_crop\"\nsize = 8",
+        "op = \"ten_crop\"\nsize = 8",
+        "op = \"tiles\"\nsize = 8",
+        "op = \"random_apply\"\nsteps = [{ op = \"rand_augment\" }]",
+    ] {
+        let refused = with_riders(op).unwrap_err();
+        assert!(refused.contains("mask") && refused.contains("add it to the step's `fields`"), "{refused}");
+        let refused = with_riders(&format!("{op}\nfields = [\"image\", \"mask\"]")).unwrap_err();
+        assert!(refused.contains("boxes"), "{refused}");
+        let refused = with_riders(&format!("{op}\nfields = [\"mask\", \"image\", \"boxes\"]")).unwrap_err();
+        assert!(refused.contains("the image that the mask is on first in `fields`"), "{refused}");
+        with_riders(&format!("{op}\nfields = [\"image\", \"mask\", \"boxes\"]")).unwrap();
+    }
+    let refused = with_riders("op = \"aug_mix\"").unwrap_err();
+    assert!(refused.contains("aug_mix") && refused.contains("cannot follow a mixture"), "{refused}");
+    with_riders("op = \"color_jitter\"").unwrap();
+}
+
+#[test]
+fn masks_boxes_and_key_points_are_cut_into_crops_and_tiles() {
+    let rows = |toml: &str, place: usize| -> (Vec<u8>, Vec<u8>, Vec<f32>, Vec<f32>) {
+        let classes: Vec<u8> = (0..6 * 8).map(|pixel| (pixel / 8 * 10 + pixel % 8) as u8).collect();
+        let image = Tensor::from_elements(&[6, 8, 1], &classes).unwrap();
+        let mask = Tensor::from_elements(&[6, 8], &classes).unwrap();
+        let boxes = Tensor::from_elements(&[1, 5], &[1_f32, 1.0, 7.0, 3.0, 9.0]).unwrap();
+        let points = Tensor::from_elements(&[1, 3], &[1.5_f32, 1.5, 2.0]).unwrap();
+        let fields = [("image", image), ("mask", mask), ("boxes", boxes), ("points", points)];
+        let fields = fields.map(|(name, tensor)| Field { name: name.into(), value: Value::Tensor(tensor) }).to_vec();
+        let mut step = step(toml);
+        step.fields = ["image", "mask", "boxes", "points"].map(str::to_owned).to_vec();
+        let out = run_all(&[step], &Sample { key: "a".into(), index: 5, fields }, RngKey::default());
+        let tensor = |name: &str| match out[place].field(name) {
+            Some(Value::Tensor(tensor)) => tensor.clone(),
+            other => panic!("{other:?}"),
+        };
+        let bytes = |name: &str| tensor(name).data().to_vec();
+        (bytes("image"), bytes("mask"), floats(&tensor("boxes")), floats(&tensor("points")))
+    };
+    let ten = "op = \"ten_crop\"\nsize = [3, 4]";
+    for place in 0..10 {
+        let (image, mask, ..) = rows(ten, place);
+        assert_eq!(image, mask, "{place}");
+    }
+    let (_, _, boxes, points) = rows(ten, 0);
+    assert_eq!((boxes, points), (vec![1.0, 1.0, 4.0, 3.0, 9.0], vec![1.5, 1.5, 2.0]));
+    // The upper right corner, mirrored: the box goes from its right edge to column 3, and the point is gone.
+    let (_, _, boxes, points) = rows(ten, 6);
+    assert_eq!((boxes, points), (vec![1.0, 1.0, 4.0, 3.0, 9.0], vec![0.0; 3]));
+    let (_, _, boxes, _) = rows(&format!("{ten}\nvertical_flip = true"), 5);
+    assert_eq!(boxes, [1.0, 0.0, 4.0, 2.0, 9.0]);
+    let (image, mask, boxes, points) = rows("op = \"tiles\"\nsize = 2", 1);
+    assert_eq!((image, mask), (vec![2, 3, 12, 13], vec![2, 3, 12, 13]));
+    assert_eq!((boxes, points), (vec![0.0, 1.0, 2.0, 2.0, 9.0], vec![0.0; 3]));
+}
+
 #[test]
 fn boxes_are_hulls_of_what_they_become() {
     // A quarter turn counterclockwise about the middle of 18 × 14: (x, y) becomes (y + 2, 16 - x).
@@ -422,6 +615,40 @@ fn key_points_follow() {
     assert_eq!(points("op = \"center_crop\"\nsize = 10", 3, &rows), [0.0; 9]);
     assert_eq!(points("op = \"center_crop\"\nsize = [10, 18]", 3, &rows)[..6], [3.0, 2.0, 2.0, 16.0, 2.0, 1.0]);
     assert_eq!(points("op = \"pad\"\npadding = [1, 2]", 3, &rows), [4.0, 6.0, 2.0, 17.0, 6.0, 1.0, 0.0, 0.0, 0.0]);
+}
+
+/// Key points go where torchvision takes them, by rotations, affine maps and perspectives.
+#[test]
+fn key_points_go_where_torchvision_takes_them() {
+    let given = [3.0, 4.0, 10.0, 8.5, 12.25, 7.5, 15.5, 12.0, 8.0, 3.5_f32];
+    let mut cases = 0;
+    for line in include_str!("../golden/keypoints.txt").lines() {
+        let mut columns = line.split('\t');
+        let table: toml::Table = toml::from_str(columns.next().unwrap()).unwrap();
+        let call = columns.next().unwrap();
+        let mut moving = if let Some(degrees) = table.get("rotation") {
+            step(&format!("op = \"random_rotation\"\ndegrees = [{degrees}, {degrees}]"))
+        } else {
+            let mut line = table.clone();
+            line.insert("interpolation".to_owned(), "nearest".into());
+            let op = PixelOp::Warp(warp(&toml::Value::Table(line)).unwrap());
+            let mut step = step("op = \"random_invert\"");
+            step.action = Action::Transform(Arc::new(Augment::new(Fixed(op))));
+            step
+        };
+        moving.fields = ["image", "points"].map(str::to_owned).to_vec();
+        let points = Tensor::from_elements(&[5, 2], &given).unwrap();
+        let fields = [("image", golden_picture(3)), ("points", points)];
+        let fields = fields.map(|(name, tensor)| Field { name: name.into(), value: Value::Tensor(tensor) }).to_vec();
+        let out = run_all(&[moving], &Sample { key: "a".into(), index: 5, fields }, RngKey::default());
+        let Some(Value::Tensor(points)) = out[0].field("points") else { panic!("{call}") };
+        let expected: Vec<f32> = columns.map(|number| number.parse().unwrap()).collect();
+        let ours = floats(points);
+        let furthest = ours.iter().zip(&expected).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        assert!(ours.len() == expected.len() && furthest < 1e-3, "{call}: {ours:?}, not {expected:?}");
+        cases += 1;
+    }
+    assert_eq!(cases, 7);
 }
 
 #[test]

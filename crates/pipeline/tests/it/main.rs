@@ -11,6 +11,7 @@ mod augmentations;
 #[path = "../../../../tests/data.rs"]
 mod data;
 mod domains;
+mod draws;
 mod golden;
 mod packing;
 mod pillow;

@@ -3,7 +3,7 @@
 use forebay_codec::{DType, Tensor};
 use forebay_pipeline::{RngKey, Value};
 
-use crate::support::{floats, picture, run, run_all, run_seeded, sample, step};
+use crate::support::{assert_even, floats, picture, run, run_all, run_seeded, sample, step};
 
 fn ints(tensor: &Tensor) -> Vec<i16> {
     tensor.view().elements_or_copy::<i16>(&mut Vec::new()).unwrap().to_vec()
@@ -30,15 +30,17 @@ fn a_time_crop_is_a_part_or_padded() {
 fn gains_are_spread_over_their_decibels() {
     let sound = Tensor::from_elements(&[2], &[0.5_f32, -0.25]).unwrap();
     let step = "op = \"random_gain\"\np = 1\nmin_gain_db = -20\nmax_gain_db = 20";
-    let mut decibels: Vec<f32> = (0..500)
+    let decibels = (0..3000)
         .map(|seed| {
             let out = floats(&run_seeded(step, sound.clone(), seed));
             assert!((out[1] * -2.0 - out[0]).abs() < 1e-5);
-            20.0 * (out[0] / 0.5).log10()
+            20.0 * f64::from(out[0] / 0.5).log10()
         })
         .collect();
-    decibels.sort_by(f32::total_cmp);
-    assert!(decibels[0] > -20.1 && decibels[499] < 20.1 && decibels[250].abs() < 3.0, "{decibels:?}");
+    assert_even(decibels, -20.0, 20.0);
+    let changed = |seed: &u64| run_seeded("op = \"random_gain\"\np = 0.3", sound.clone(), *seed) != sound;
+    let share = (0..1000).filter(changed).count() as f64 / 1000.0;
+    assert!((share - 0.3).abs() < 0.05, "{share}");
     let loud = Tensor::from_elements(&[2], &[30_000_i16, -30_000]).unwrap();
     let step = "op = \"random_gain\"\np = 1\nmin_gain_db = 12";
     assert_eq!(ints(&run(step, loud)), [i16::MAX, i16::MIN]);
@@ -85,6 +87,23 @@ fn coefficients_are_an_orthonormal_transform() {
     assert!((power(&all) - power(&frame)).abs() < 1e-3, "{all:?}");
     assert!((all[0] - frame.iter().sum::<f32>() / 8_f32.sqrt()).abs() < 1e-5);
     assert_eq!(floats(&run("op = \"mfcc\"\nn_mfcc = 3", input)), all[..3]);
+}
+
+#[test]
+fn coefficients_are_those_of_librosa() {
+    for line in include_str!("../golden/mfcc.txt").lines() {
+        let mut columns = line.split('\t');
+        let [bands, coefficients] = [(); 2].map(|()| columns.next().unwrap().parse::<usize>().unwrap());
+        let value = |frame: usize, band: usize| {
+            ((frame * 7919 + band * band * 104_729 + band * 13) % 1551) as f32 / 100.0 - 11.5
+        };
+        let values: Vec<f32> = (0..5 * bands).map(|place| value(place / bands, place % bands)).collect();
+        let input = Tensor::from_elements(&[5, bands], &values).unwrap();
+        let ours = floats(&run(&format!("op = \"mfcc\"\nn_mfcc = {coefficients}"), input));
+        let theirs: Vec<f32> = columns.map(|number| number.parse().unwrap()).collect();
+        let furthest = ours.iter().zip(&theirs).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        assert!(ours.len() == theirs.len() && furthest < 1e-3, "{bands} bands: off by {furthest}");
+    }
 }
 
 #[test]

@@ -71,3 +71,12 @@ pub(crate) fn difference_max(a: TensorView<'_>, b: TensorView<'_>) -> u8 {
 pub(crate) fn bytes_value(bytes: Vec<u8>) -> Value {
     Value::Bytes(Bytes::from(bytes))
 }
+
+/// Whether numbers are spread evenly over a range: the largest distance of the two distributions (Kolmogorov and Smirnov).
+pub(crate) fn assert_even(mut numbers: Vec<f64>, low: f64, high: f64) {
+    numbers.sort_by(f64::total_cmp);
+    let count = numbers.len() as f64;
+    let distance = |(place, number): (usize, &f64)| ((number - low) / (high - low) - place as f64 / count).abs();
+    let furthest = numbers.iter().enumerate().map(distance).fold(0.0, f64::max);
+    assert!(furthest < 1.63 / count.sqrt() + 1.0 / count, "{furthest} of {count} in {low} to {high}");
+}

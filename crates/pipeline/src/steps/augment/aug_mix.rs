@@ -121,6 +121,13 @@ impl Transform for AugMix {
         check_optional_fill(self.fill.as_ref())
     }
 
+    fn riders_left(&self) -> Option<&'static str> {
+        Some(
+            "no mask, boxes or key points, which cannot follow a mixture of pictures: take `rand_augment` with that field in \
+             its `fields`, or `drop` it before",
+        )
+    }
+
     fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs> {
         output_type(input)
     }

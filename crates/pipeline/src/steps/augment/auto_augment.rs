@@ -116,3 +116,27 @@ const SVHN: [SubPolicy; 25] = [
     [(ShearY, 0.8, 5), (Autocontrast, 0.7, 0)],
     [(ShearX, 0.7, 2), (Invert, 0.1, 0)],
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The table is torchvision's, which `auto_augment.py` wrote beside it.
+    #[test]
+    fn policies_are_those_of_torchvision() {
+        let mut golden = include_str!("../../../tests/golden/auto_augment.txt").lines();
+        let policies = [AutoAugmentPolicy::Imagenet, AutoAugmentPolicy::Cifar10, AutoAugmentPolicy::Svhn];
+        for policy in policies {
+            for pair in policy.sub_policies() {
+                let line: Vec<&str> = golden.next().unwrap().split('\t').collect();
+                assert_eq!(line[0], format!("{policy:?}").to_lowercase());
+                for ((kind, p, strength), theirs) in pair.iter().zip(line[1..].chunks(3)) {
+                    assert_eq!(format!("{kind:?}").to_lowercase(), theirs[0].to_lowercase(), "{line:?}");
+                    assert!((p - theirs[1].parse::<f64>().unwrap()).abs() < 1e-12, "{line:?}");
+                    assert_eq!(*strength, if theirs[2] == "-" { 0 } else { theirs[2].parse().unwrap() }, "{line:?}");
+                }
+            }
+        }
+        assert_eq!(golden.next(), None);
+    }
+}

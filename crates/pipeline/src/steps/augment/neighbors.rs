@@ -3,7 +3,7 @@
 use forebay_codec::memory;
 
 use crate::error::StepError;
-use crate::kernels::{self, FRACTION_BITS, Level};
+use crate::kernels::{self, Level};
 use crate::scope::Scratch;
 
 /// Away from, or towards, a slightly blurred picture, as torchvision's `adjust_sharpness`: a kernel of 3 × 3, and edges that stay.
@@ -23,6 +23,9 @@ pub(super) fn sharpen(level: Level, from: &[u8], to: &mut [u8], [height, width, 
     }
 }
 
+/// Values in a line of the processor's cache.
+const LINE: usize = 32;
+
 /// A Gaussian blur: rows, then columns.
 #[derive(Default)]
 pub(super) struct Blur {
@@ -33,13 +36,17 @@ pub(super) struct Blur {
     ring: Vec<u16>,
     /// What a row is after the second.
     sums: Vec<u16>,
-    /// Where what is weighed lies.
-    sides: Vec<[usize; 2]>,
+    /// Where what is weighed lies: around a value of a row, and above and below one.
+    across_sides: Vec<[usize; 2]>,
+    down_sides: Vec<[usize; 2]>,
+    /// Where the rows of the picture, and those around it, are in the ring.
+    places: Vec<usize>,
 }
 
 impl Blur {
     pub(super) fn capacity_bytes(&self) -> usize {
-        self.row.capacity_bytes() + self.ring.capacity_bytes() + self.sums.capacity_bytes()
+        let rows = self.row.capacity_bytes() + self.ring.capacity_bytes() + self.sums.capacity_bytes();
+        rows + self.across_sides.capacity_bytes() + self.down_sides.capacity_bytes() + self.places.capacity_bytes()
     }
 
     pub(super) fn run(
@@ -51,34 +58,43 @@ impl Blur {
         kernel_size: [usize; 2],
         sigma: [f32; 2],
     ) -> Result<(), StepError> {
-        let Self { weights, row, ring, sums, sides } = self;
+        let Self { weights, row, ring, sums, across_sides, down_sides, places } = self;
         for ((weights, size), sigma) in weights.iter_mut().zip(kernel_size).zip(sigma) {
             gaussian(weights, size, sigma);
         }
         let [across, down] = weights;
+        if across.len() == 1 && down.len() == 1 {
+            // Nothing beside a pixel counts, so that it stays.
+            kernels::copy(level, from, to);
+            return Ok(());
+        }
         let row_length = width * channels;
         let (margin, reach) = (across.len() - 1, down.len() - 1);
         let ring_rows = height.min(2 * reach + 1);
-        memory::grow(ring, ring_rows * row_length)?;
+        // Rows begin where lines of the cache do, so that no vector is in two of them.
+        let ring_step = row_length.next_multiple_of(LINE);
+        memory::grow(ring, ring_rows * ring_step + LINE)?;
+        let ring_begin = ring.as_ptr().align_offset(LINE * size_of::<u16>()).min(LINE);
         memory::grow(row, row_length + 2 * margin * channels)?;
         memory::grow(sums, row_length)?;
         let (row, sums) = (&mut row[..row_length + 2 * margin * channels], &mut sums[..row_length]);
+        // Where each row is after the first pass, and so are those that are mirrored above and below.
+        places.clear();
+        let around = -(reach as isize)..(height + reach) as isize;
+        places.extend(around.map(|y| ring_begin + mirrored(y, height) % ring_rows * ring_step));
+        across_sides.clear();
+        across_sides.extend((0..=margin).map(|distance| [margin - distance, margin + distance].map(|x| x * channels)));
         let mut rows_from = from.chunks_exact(row_length.max(1)).enumerate();
         for (y, to) in to.chunks_exact_mut(row_length.max(1)).enumerate() {
             // Those rows that are needed from now on.
             for (next, from) in rows_from.by_ref().take(if y == 0 { reach + 1 } else { 1 }) {
                 widen(level, from, [width, channels, margin], row);
-                sides.clear();
-                sides.extend((0..=margin).map(|distance| [margin - distance, margin + distance].map(|x| x * channels)));
-                kernels::weigh(level, row, sides, across, &mut ring[next % ring_rows * row_length..][..row_length]);
+                let ring = &mut ring[places[next + reach]..][..row_length];
+                kernels::weigh(level, row, across_sides, across, ring);
             }
-            let place = |y: isize| mirrored(y, height) % ring_rows * row_length;
-            sides.clear();
-            sides.extend(
-                (0..=reach).map(|distance| [y as isize - distance as isize, (y + distance) as isize].map(place)),
-            );
-            kernels::weigh(level, ring, sides, down, sums);
-            kernels::to_levels(level, sums, to);
+            down_sides.clear();
+            down_sides.extend((0..=reach).map(|distance| [places[y + reach - distance], places[y + reach + distance]]));
+            kernels::weigh_levels(level, ring, down_sides, down, sums, to);
         }
         Ok(())
     }
@@ -86,19 +102,23 @@ impl Blur {
 
 /// A row of bytes as what can be weighed, with so many mirrored pixels on each side.
 fn widen(level: Level, from: &[u8], [width, channels, margin]: [usize; 3], row: &mut [u16]) {
-    kernels::to_values(level, from, &mut row[margin * channels..][..width * channels]);
-    for place in (0..margin).chain(margin + width..width + 2 * margin) {
-        let mirrored = mirrored(place as isize - margin as isize, width);
-        for channel in 0..channels {
-            row[place * channels + channel] = u16::from(from[mirrored * channels + channel]) << FRACTION_BITS;
+    /// Copies the pixels of the margins, each of a size that the compiler knows.
+    fn mirror<const N: usize>(row: &mut [u16], width: usize, margin: usize) {
+        let (pixels, _) = row.as_chunks_mut::<N>();
+        for place in (0..margin).chain(margin + width..width + 2 * margin) {
+            pixels[place] = pixels[margin + mirrored(place as isize - margin as isize, width)];
         }
     }
+    kernels::to_values(level, from, &mut row[margin * channels..][..width * channels]);
+    if channels == 3 { mirror::<3>(row, width, margin) } else { mirror::<1>(row, width, margin) }
 }
 
 /// The place that is meant by one outside, mirrored about the first or the last pixel, which are not repeated.
 fn mirrored(place: isize, length: usize) -> usize {
     let turn = (2 * length as isize - 2).max(1);
-    let place = place.rem_euclid(turn) as usize;
+    // Nearly all are so near that nothing needs to be divided.
+    let place = if (-turn..0).contains(&place) { place + turn } else { place };
+    let place = if (0..turn).contains(&place) { place } else { place.rem_euclid(turn) } as usize;
     if place < length { place } else { turn as usize - place }
 }
 

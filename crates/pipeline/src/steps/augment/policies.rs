@@ -173,12 +173,14 @@ pub struct RandAugment {
     /// What is outside of the picture then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fill: Option<Numbers>,
+    /// The class that a mask has there.
+    pub mask_fill: u16,
 }
 
 impl Default for RandAugment {
     fn default() -> Self {
         let interpolation = WarpInterpolation::Nearest;
-        Self { num_ops: 2, magnitude: 9, num_magnitude_bins: 31, interpolation, fill: None }
+        Self { num_ops: 2, magnitude: 9, num_magnitude_bins: 31, interpolation, fill: None, mask_fill: 0 }
     }
 }
 
@@ -196,6 +198,14 @@ impl Augmentation for RandAugment {
         let valid = self.magnitude < self.num_magnitude_bins;
         BadParameter::unless(valid, "magnitude", &self.magnitude, "less than `num_magnitude_bins`")?;
         check_optional_fill(self.fill.as_ref())
+    }
+
+    fn is_geometric(&self) -> bool {
+        true
+    }
+
+    fn mask_fill(&self) -> u16 {
+        self.mask_fill
     }
 
     fn draw(&self, size: (usize, usize), random: &mut Random, ops: &mut Vec<PixelOp>) {
@@ -219,11 +229,13 @@ pub struct TrivialAugmentWide {
     /// What is outside of the picture then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fill: Option<Numbers>,
+    /// The class that a mask has there.
+    pub mask_fill: u16,
 }
 
 impl Default for TrivialAugmentWide {
     fn default() -> Self {
-        Self { num_magnitude_bins: 31, interpolation: WarpInterpolation::Nearest, fill: None }
+        Self { num_magnitude_bins: 31, interpolation: WarpInterpolation::Nearest, fill: None, mask_fill: 0 }
     }
 }
 
@@ -231,6 +243,14 @@ impl Augmentation for TrivialAugmentWide {
     fn check(&self) -> Result<(), BadParameter> {
         check_bins(self.num_magnitude_bins)?;
         check_optional_fill(self.fill.as_ref())
+    }
+
+    fn is_geometric(&self) -> bool {
+        true
+    }
+
+    fn mask_fill(&self) -> u16 {
+        self.mask_fill
     }
 
     fn draw(&self, size: (usize, usize), random: &mut Random, ops: &mut Vec<PixelOp>) {
@@ -252,18 +272,28 @@ pub struct AutoAugment {
     /// What is outside of the picture then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fill: Option<Numbers>,
+    /// The class that a mask has there.
+    pub mask_fill: u16,
 }
 
 impl Default for AutoAugment {
     fn default() -> Self {
         let interpolation = WarpInterpolation::Nearest;
-        Self { policy: AutoAugmentPolicy::Imagenet, interpolation, fill: None }
+        Self { policy: AutoAugmentPolicy::Imagenet, interpolation, fill: None, mask_fill: 0 }
     }
 }
 
 impl Augmentation for AutoAugment {
     fn check(&self) -> Result<(), BadParameter> {
         check_optional_fill(self.fill.as_ref())
+    }
+
+    fn is_geometric(&self) -> bool {
+        true
+    }
+
+    fn mask_fill(&self) -> u16 {
+        self.mask_fill
     }
 
     fn draw(&self, size: (usize, usize), random: &mut Random, ops: &mut Vec<PixelOp>) {

@@ -1,0 +1,195 @@
+//! Draws: the parameters of random steps are spread as torchvision's, whose quantiles `golden/draws.py` wrote. What a step drew is read off
+//! from what it does to key points, pixels and labels.
+
+use forebay_codec::{DType, Tensor, TensorSpec};
+use forebay_pipeline::{Action, BatchColumn, Field, Random, RngKey, Sample, Value};
+
+use crate::support::{floats, picture, run_all, run_seeded, step};
+
+const HEIGHT: usize = 100;
+const WIDTH: usize = 160;
+const DRAWS: u64 = 3000;
+
+/// How far two distributions of so many draws (and of torchvision's 20,000) may be apart.
+const APART_MAX: f64 = 0.035;
+
+/// Compares numbers of each name with all that the golden file has for this call.
+fn assert_as_torchvision(call: &str, drawn: &[(&str, Vec<f64>)]) {
+    let golden = include_str!("../golden/draws.txt").lines().map(|line| line.split('\t').collect::<Vec<_>>());
+    let golden: Vec<Vec<&str>> = golden.filter(|line| line[0] == call).collect();
+    assert!(!golden.is_empty(), "{call} is not in the golden file");
+    for line in golden {
+        let name = line[1];
+        let quantiles: Vec<f64> = line[2..].iter().map(|number| number.parse().unwrap()).collect();
+        let Some((_, numbers)) = drawn.iter().find(|(drawn, _)| *drawn == name) else { continue };
+        let range = quantiles[20] - quantiles[0];
+        let rounding = 1e-3 * range;
+        for (place, quantile) in quantiles.iter().enumerate() {
+            let share = |within: &dyn Fn(f64) -> bool| {
+                numbers.iter().filter(|number| within(**number)).count() as f64 / numbers.len() as f64
+            };
+            let (below, up_to) =
+                (share(&|number| number < quantile - rounding), share(&|number| number <= quantile + rounding));
+            let expected = place as f64 / 20.0;
+            let fits = below <= expected + APART_MAX && up_to >= expected - APART_MAX;
+            assert!(fits, "{call}: {name} is below {quantile} {below}, up to it {up_to}, not {expected}");
+        }
+        let outside = |number: &&f64| **number < quantiles[0] - 0.05 * range || **number > quantiles[20] + 0.05 * range;
+        assert_eq!(numbers.iter().find(outside), None, "{call}: {name} is outside of {quantiles:?}");
+    }
+}
+
+/// Where a step takes places of a picture, in one draw.
+fn places<const N: usize>(toml: &str, seed: u64, rows: [[f32; 2]; N]) -> [[f64; 2]; N] {
+    let points = Tensor::from_elements(&[N, 2], rows.as_flattened()).unwrap();
+    let fields = [("image", picture(HEIGHT, WIDTH, 1, |_, _, _| 0)), ("points", points)];
+    let fields = fields.map(|(name, tensor)| Field { name: name.into(), value: Value::Tensor(tensor) }).to_vec();
+    let mut step = step(toml);
+    step.fields = ["image", "points"].map(str::to_owned).to_vec();
+    let out = run_all(&[step], &Sample { key: "a".into(), index: 5, fields }, RngKey { seed, epoch: 0 });
+    let Some(Value::Tensor(points)) = out[0].field("points") else { panic!("{:?}", out[0]) };
+    let numbers: Vec<[f64; 2]> =
+        floats(points).as_chunks().0.iter().map(|point: &[f32; 2]| point.map(f64::from)).collect();
+    numbers.try_into().unwrap()
+}
+
+/// Numbers of each draw, by the names of them.
+fn gathered<const N: usize>(names: [&'static str; N], draw: impl Fn(u64) -> [f64; N]) -> Vec<(&'static str, Vec<f64>)> {
+    let draws: Vec<[f64; N]> = (0..DRAWS).map(draw).collect();
+    names.into_iter().enumerate().map(|(place, name)| (name, draws.iter().map(|draw| draw[place]).collect())).collect()
+}
+
+const CENTER: [f32; 2] = [80.0, 50.0];
+const RIGHT: [f32; 2] = [130.0, 50.0];
+const BELOW: [f32; 2] = [80.0, 100.0];
+
+#[test]
+fn rotations_draw_their_angle() {
+    let drawn = gathered(["angle"], |seed| {
+        let [[x, y]] = places("op = \"random_rotation\"\ndegrees = 30", seed, [RIGHT]);
+        [(50.0 - y).atan2(x - 80.0).to_degrees()]
+    });
+    assert_as_torchvision("RandomRotation(30)", &drawn);
+}
+
+#[test]
+fn affine_maps_draw_angle_scale_translation_and_shear() {
+    let call = "RandomAffine((-10, 40), translate=(0.3, 0.2), scale=(0.5, 2), shear=(-8, 12, -5, 6))";
+    let toml = "op = \"random_affine\"\ndegrees = [-10, 40]\ntranslate = [0.3, 0.2]\nscale = [0.5, 2]";
+    let drawn = gathered(["angle", "scale", "translate_x", "translate_y"], |seed| {
+        let [[x, y], [right_x, right_y]] = places(toml, seed, [CENTER, RIGHT]);
+        let (along, down) = ((right_x - x) / 50.0, (right_y - y) / 50.0);
+        [down.atan2(along).to_degrees(), down.hypot(along), (x - 80.0).round(), (y - 50.0).round()]
+    });
+    assert_as_torchvision(call, &drawn);
+    // By themselves: together with an angle, two pairs of shears give the same map.
+    let toml = "op = \"random_affine\"\ndegrees = 0\nshear = [-8, 12, -5, 6]";
+    let drawn = gathered(["shear_x", "shear_y"], |seed| {
+        let [right, below] = places(toml, seed, [RIGHT, BELOW]);
+        let angle = |moved: f64| (-moved / 50.0).atan().to_degrees();
+        [angle(below[0] - 80.0), angle(right[1] - 50.0)]
+    });
+    assert_as_torchvision(call, &drawn);
+}
+
+#[test]
+fn perspectives_draw_their_corners() {
+    let (right, bottom) = (WIDTH as f32 - 1.0, HEIGHT as f32 - 1.0);
+    let corners = [[0.0, 0.0], [right, 0.0], [right, bottom], [0.0, bottom]];
+    let names = [
+        "top_left_x",
+        "top_left_y",
+        "top_right_x",
+        "top_right_y",
+        "bottom_right_x",
+        "bottom_right_y",
+        "bottom_left_x",
+        "bottom_left_y",
+    ];
+    let drawn = gathered(names, |seed| {
+        let moved = places("op = \"random_perspective\"\ndistortion_scale = 0.4\np = 1", seed, corners);
+        let offsets = moved.into_iter().zip(corners).flat_map(|(moved, corner)| {
+            moved.into_iter().zip(corner).map(|(moved, corner)| (moved - f64::from(corner)).abs().round())
+        });
+        offsets.collect::<Vec<_>>().try_into().unwrap()
+    });
+    assert_as_torchvision("RandomPerspective(0.4, p=1)", &drawn);
+    let still = (0..1000).filter(|&seed| places("op = \"random_perspective\"\np = 0.3", seed, corners)[1][0] > 158.9);
+    // Of those that are moved, one in 41 has this corner where it was along x.
+    let share = still.count() as f64 / 1000.0;
+    assert!((share - 0.7 - 0.3 / 41.0).abs() < 0.05, "{share}");
+}
+
+#[test]
+fn resized_crops_draw_their_rectangle() {
+    let toml = "op = \"random_resized_crop\"\nsize = 8";
+    for (call, more) in [
+        ("RandomResizedCrop(8)", ""),
+        ("RandomResizedCrop(8, scale=(0.1, 0.5), ratio=(0.5, 3))", "\nscale = [0.1, 0.5]\nratio = [0.5, 3]"),
+    ] {
+        let drawn = gathered(["left", "top", "width", "height"], |seed| {
+            let ends = places(&format!("{toml}{more}"), seed, [[0.0, 0.0], [WIDTH as f32, HEIGHT as f32]]);
+            let width = 8.0 * WIDTH as f64 / (ends[1][0] - ends[0][0]);
+            let height = 8.0 * HEIGHT as f64 / (ends[1][1] - ends[0][1]);
+            [-ends[0][0] * width / 8.0, -ends[0][1] * height / 8.0, width, height].map(f64::round)
+        });
+        assert_as_torchvision(call, &drawn);
+    }
+}
+
+/// Left, top, right and bottom of the pixels that are `true`; `None` if none is.
+fn rectangle(pixels: impl Iterator<Item = bool>) -> Option<[f64; 4]> {
+    let found: Vec<(usize, usize)> =
+        pixels.enumerate().filter(|(_, found)| *found).map(|(pixel, _)| (pixel % WIDTH, pixel / WIDTH)).collect();
+    let (left, right) = (found.iter().map(|place| place.0).min()?, found.iter().map(|place| place.0).max()?);
+    let (top, bottom) = (found.iter().map(|place| place.1).min()?, found.iter().map(|place| place.1).max()?);
+    assert_eq!(found.len(), (right + 1 - left) * (bottom + 1 - top), "a rectangle");
+    Some([left, top, right + 1, bottom + 1].map(|edge| edge as f64))
+}
+
+#[test]
+fn erasing_draws_its_rectangle() {
+    let input = picture(HEIGHT, WIDTH, 1, |_, _, _| 200);
+    let drawn = gathered(["left", "top", "width", "height"], |seed| {
+        let out = run_seeded("op = \"random_erasing\"\np = 1", input.clone(), seed);
+        let [left, top, right, bottom] = rectangle(out.data().iter().map(|value| *value == 0)).unwrap();
+        [left, top, right - left, bottom - top]
+    });
+    assert_as_torchvision("RandomErasing(p=1)", &drawn);
+}
+
+/// Mixes a batch of a black and a white picture: the black one, and how much of its own label it keeps.
+fn mixed(toml: &str, seed: u64) -> (Vec<u8>, f64) {
+    let Action::BatchTransform(mix) = step(toml).action else { panic!("{toml}") };
+    let mut pixels = [vec![0; HEIGHT * WIDTH], vec![255; HEIGHT * WIDTH]].concat();
+    let mut labels: Vec<u8> = [1_f32, 0.0, 0.0, 1.0].iter().flat_map(|share| share.to_le_bytes()).collect();
+    let mut columns = [
+        BatchColumn { spec: TensorSpec::new(DType::U8, &[HEIGHT, WIDTH, 1]), data: &mut pixels },
+        BatchColumn { spec: TensorSpec::new(DType::F32, &[2]), data: &mut labels },
+    ];
+    mix.run(&mut columns, &mut Random::from_parts(&[seed, 77]));
+    pixels.truncate(HEIGHT * WIDTH);
+    (pixels, f64::from(f32::from_le_bytes([labels[0], labels[1], labels[2], labels[3]])))
+}
+
+#[test]
+fn batches_draw_rectangles_and_shares() {
+    for alpha in ["1.0", "0.4"] {
+        let toml = format!("op = \"cutmix\"\nalpha = {alpha}");
+        let draws: Vec<(Vec<u8>, f64)> = (0..DRAWS).map(|seed| mixed(&toml, seed)).collect();
+        let pasted = draws.iter().filter_map(|(pixels, kept)| {
+            let found = rectangle(pixels.iter().map(|value| *value == 255))?;
+            let area = (found[2] - found[0]) * (found[3] - found[1]) / (WIDTH * HEIGHT) as f64;
+            assert!((kept - (1.0 - area)).abs() < 1e-6, "labels are mixed by the area: {kept} {found:?}");
+            Some(found)
+        });
+        let pasted: Vec<[f64; 4]> = pasted.collect();
+        let edges = ["left", "top", "right", "bottom"].into_iter().enumerate();
+        let mut numbers: Vec<(&str, Vec<f64>)> =
+            edges.map(|(place, name)| (name, pasted.iter().map(|edges| edges[place]).collect())).collect();
+        numbers.push(("kept", draws.iter().map(|(_, kept)| *kept).collect()));
+        assert_as_torchvision(&format!("CutMix(alpha={alpha})"), &numbers);
+    }
+    let drawn = gathered(["kept"], |seed| [mixed("op = \"mixup\"\nalpha = 0.2", seed).1]);
+    assert_as_torchvision("MixUp(alpha=0.2)", &drawn);
+}
