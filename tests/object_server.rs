@@ -23,6 +23,8 @@ pub(crate) struct Faults {
     pub(crate) truncated: u64,
     /// Half of the body comes, and then nothing for this long.
     pub(crate) stalled: u64,
+    /// Nothing comes for this long, and then the answer.
+    pub(crate) late: u64,
     pub(crate) stall: Duration,
 }
 
@@ -222,6 +224,7 @@ enum Fault {
     Reset,
     Truncated,
     Stalled(Duration),
+    Late(Duration),
 }
 
 fn serve(stream: TcpStream, state: &Mutex<State>) {
@@ -246,8 +249,10 @@ fn serve(stream: TcpStream, state: &Mutex<State>) {
             std::thread::sleep(latency);
         }
         state.lock().unwrap().in_flight.0 -= 1;
-        if matches!(fault, Fault::Reset) {
-            return;
+        match fault {
+            Fault::Reset => return,
+            Fault::Late(time) => std::thread::sleep(time),
+            _ => {}
         }
         let mut head = format!("HTTP/1.1 {}\r\nContent-Length: {}\r\n", answer.status, answer.length);
         for (name, value) in &answer.headers {
@@ -275,22 +280,33 @@ fn serve(stream: TcpStream, state: &Mutex<State>) {
 
 /// Whether the store is too busy, and what goes wrong with the answer. Only requests for objects are disturbed; always the same ones.
 fn draw(state: &mut State, request: &Request) -> (bool, Fault) {
-    let Faults { unavailable, reset, truncated, stalled, stall } = state.faults;
-    if request.method == "POST" || unavailable + reset + truncated + stalled == 0 {
+    let Faults { unavailable, reset, truncated, stalled, late, stall } = state.faults;
+    if request.method == "POST" || unavailable + reset + truncated + stalled + late == 0 {
         return (false, Fault::None);
     }
     state.drawn += 1;
     let mut drawn = state.drawn.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     drawn = (drawn ^ (drawn >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let drawn = (drawn >> 32) % 1000;
-    let body = request.method == "GET";
-    match drawn {
-        drawn if drawn < unavailable => (true, Fault::None),
-        drawn if drawn < unavailable + reset && body => (false, Fault::Reset),
-        drawn if drawn < unavailable + reset + truncated && body => (false, Fault::Truncated),
-        drawn if drawn < unavailable + reset + truncated + stalled && body => (false, Fault::Stalled(stall)),
-        _ => (false, Fault::None),
+    if drawn < unavailable {
+        return (true, Fault::None);
     }
+    if request.method != "GET" {
+        return (false, Fault::None);
+    }
+    let mut below = unavailable;
+    for (share, fault) in [
+        (reset, Fault::Reset),
+        (truncated, Fault::Truncated),
+        (stalled, Fault::Stalled(stall)),
+        (late, Fault::Late(stall)),
+    ] {
+        below += share;
+        if drawn < below {
+            return (false, fault);
+        }
+    }
+    (false, Fault::None)
 }
 
 fn answer(state: &mut State, request: &Request) -> Answer {

@@ -41,6 +41,45 @@ pub(crate) fn share<'scope>(
     Ok(())
 }
 
+/// What `work` makes of each number below `count`, in order, on up to so many threads (this one, if that is one). No further one is begun
+/// after one that `ends` it; all before it are there.
+pub(crate) fn each<T: Send>(
+    count: usize,
+    threads: usize,
+    doing: &'static str,
+    work: impl Fn(usize) -> T + Sync,
+    ends: impl Fn(&T) -> bool + Sync,
+) -> Result<Vec<T>> {
+    // The number of the next, and what was made.
+    let made = Mutex::new((0, Vec::new()));
+    let all = || {
+        loop {
+            let number = {
+                let mut made = made.lock();
+                made.0 += 1;
+                made.0 - 1
+            };
+            if number >= count {
+                return;
+            }
+            let result = work(number);
+            let mut made = made.lock();
+            if ends(&result) {
+                made.0 = count;
+            }
+            made.1.push((number, result));
+        }
+    };
+    if threads.min(count) > 1 {
+        std::thread::scope(|scope| share(scope, threads.min(count), doing, &all))?;
+    } else {
+        all();
+    }
+    let (_, mut made) = made.into_inner();
+    made.sort_unstable_by_key(|(number, _)| *number);
+    Ok(made.into_iter().map(|(_, result)| result).collect())
+}
+
 /// Where threads wait until all of them have begun. What one works with must not be the memory that another needs to begin, which
 /// it cannot be refused.
 #[derive(Debug, Default)]

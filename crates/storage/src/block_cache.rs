@@ -12,12 +12,15 @@
 //!
 //! Where the data is larger than the cache, what got in first stays: if the oldest made room for the newest, an epoch would evict every block
 //! before it comes again, and nothing would ever be found. Only blocks of other folders, and of versions that are gone, make room.
+//!
+//! All caches of a process in one folder know of each other: two loaders that are in use at the same time would otherwise take turns evicting
+//! all that the other one has. Other processes are not asked: one that reads other data may evict the blocks of this one.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::SystemTime;
 
 use bytes::Bytes;
@@ -40,19 +43,44 @@ const LOOK_EVERY: u64 = 256;
 pub(crate) struct BlockCache {
     folder: PathBuf,
     bytes_max: u64,
-    state: Mutex<State>,
+    /// What this cache is called among those of the process.
+    number: u64,
+    shared: Arc<Mutex<State>>,
 }
 
+/// What all caches of a process in one folder know.
 #[derive(Debug, Default)]
 struct State {
     /// What all blocks take, as far as is known.
     bytes: u64,
     /// New blocks since that was looked at.
     since: u64,
-    /// The version of each object that was opened, by its group and name: blocks of these stay.
-    opened: HashMap<(String, String), String>,
+    /// What each cache opened: blocks of these stay.
+    opened: BTreeMap<u64, Opened>,
+    /// The number of the next cache.
+    next: u64,
     /// Whether writing failed: the disk is full, or gone.
     broken: bool,
+}
+
+/// The version of each object that was opened, by its group and name.
+type Opened = HashMap<(String, String), String>;
+
+/// The folders that this process keeps blocks in. A child that was forked has states of its own: a lock of its parent may stay locked in it.
+static FOLDERS: Mutex<BTreeMap<(u32, PathBuf), Weak<Mutex<State>>>> = Mutex::new(BTreeMap::new());
+
+/// What is known of `folder` in this process.
+fn shared(folder: &Path) -> Arc<Mutex<State>> {
+    let mut folders = FOLDERS.lock().unwrap_or_else(PoisonError::into_inner);
+    folders.retain(|_, state| state.strong_count() > 0);
+    // However it is named.
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    let known = folders.entry((std::process::id(), folder)).or_default();
+    known.upgrade().unwrap_or_else(|| {
+        let state = Arc::default();
+        *known = Arc::downgrade(&state);
+        state
+    })
 }
 
 /// An object in the cache.
@@ -66,9 +94,15 @@ pub(crate) struct CachedObject {
 impl BlockCache {
     pub(crate) fn open(folder: &Path, bytes_max: u64) -> Result<Self> {
         fs::create_dir_all(folder).map_err(cannot_write(folder))?;
-        let cache = Self { folder: folder.to_owned(), bytes_max, state: Mutex::default() };
+        let mut cache = Self { folder: folder.to_owned(), bytes_max, number: 0, shared: shared(folder) };
         let bytes = cache.blocks().iter().map(|block| block.bytes).sum();
-        cache.lock().bytes = bytes;
+        let mut state = cache.lock();
+        state.bytes = bytes;
+        state.next += 1;
+        let number = state.next;
+        state.opened.insert(number, Opened::new());
+        drop(state);
+        cache.number = number;
         Ok(cache)
     }
 
@@ -82,7 +116,7 @@ impl BlockCache {
             version: hash(format!("{} {size}", version.0).as_bytes()),
         };
         let known = (object.group.clone(), object.name.clone());
-        self.lock().opened.insert(known, object.version.clone());
+        self.lock().opened.entry(self.number).or_default().insert(known, object.version.clone());
         object
     }
 
@@ -138,18 +172,19 @@ impl BlockCache {
         write().inspect_err(|_| _ = fs::remove_file(&temporary))
     }
 
-    /// Removes blocks that nobody here needs, the oldest first, until there is space for `bytes` more; what the others take.
+    /// Removes blocks that nobody in this process needs, the oldest first, until there is space for `bytes` more; what the others take.
     fn make_room(&self, state: &State, bytes: u64) -> u64 {
         let mut blocks = self.blocks();
         let mut taken: u64 = blocks.iter().map(|block| block.bytes).sum();
         if taken + bytes <= self.bytes_max {
             return taken;
         }
-        let groups: Vec<&str> = state.opened.keys().map(|(group, _)| group.as_str()).collect();
+        let groups: Vec<&str> = state.opened.values().flat_map(Opened::keys).map(|(group, _)| group.as_str()).collect();
         let is_needed = |block: &Block| {
-            let known = state.opened.get(&(block.group.clone(), block.name.clone()));
-            match known {
-                Some(version) => *version == block.version,
+            let known = (block.group.clone(), block.name.clone());
+            let mut versions = state.opened.values().filter_map(|opened| opened.get(&known)).peekable();
+            match versions.peek() {
+                Some(_) => versions.any(|version| *version == block.version),
                 None => groups.contains(&block.group.as_str()),
             }
         };
@@ -197,7 +232,13 @@ impl BlockCache {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         // It is consistent between any two statements, so a panic elsewhere does not spoil it.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for BlockCache {
+    fn drop(&mut self) {
+        self.lock().opened.remove(&self.number);
     }
 }
 

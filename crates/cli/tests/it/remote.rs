@@ -98,7 +98,7 @@ fn what_is_not_there_or_not_allowed_is_said() {
     ran.error(2);
     server.require_key("AKIASOMEBODYELSE");
     let ran = run(&server, here, "load s3://bucket/photos");
-    assert!(ran.stderr.contains("hint: check the credentials"), "{ran:?}");
+    assert!(ran.stderr.contains("hint: check the credentials") && !ran.stderr.contains("--on-error"), "{ran:?}");
     assert!(ran.code != Some(0) && ran.stdout.is_empty());
 }
 
@@ -197,7 +197,7 @@ fn a_bucket_is_probed_and_exported_to() {
     }
     let again = run(&server, here, "export dataset s3://bucket/tars");
     assert!(again.error(2).contains("has tars already"), "{again:?}");
-    let probed = run(&server, here, "probe --folder s3://bucket/scratch --seconds 0.05 --threads 2 --json").json();
+    let probed = run(&server, here, "probe s3://bucket/scratch --seconds 0.05 --threads 2 --json").json();
     let of = |access: &str| {
         let all = probed["measurements"].as_array().unwrap();
         all.iter().filter(|one| one["access"] == access).map(|one| one["threads"].as_u64().unwrap()).collect::<Vec<_>>()
@@ -224,4 +224,44 @@ fn tars_of_a_web_server_are_named_by_a_pattern() {
     let wrong = url.replace("000002", "000003");
     let ran = run(&server, here, &format!("load tars.toml --data {wrong}"));
     assert!(ran.stderr.contains("shard-000003.tar"), "{ran:?}");
+}
+
+/// How often bytes of shards were asked for.
+fn shard_reads(server: &ObjectServer) -> usize {
+    let of_shard = |request: &String| request.starts_with("GET") && request.contains(".tfrecord bytes=");
+    server.take_requests().iter().filter(|request| of_shard(request)).count()
+}
+
+/// What is in the cache is not read again, in this run and the next; and a process that is killed while it fills the cache spoils nothing.
+#[test]
+fn a_cache_on_the_disk_serves_later_epochs_and_survives_kills() {
+    let (server, folder) = (ObjectServer::start(), workspace(40));
+    let here = folder.path();
+    forebay(here, "build cv --data photos --strategy resized --shards 10 -o local").text();
+    for (path, content) in files(&here.join("local")) {
+        server.put(&format!("bucket/dataset/{}", path.display()), content);
+    }
+    let load = |cache: &str, epochs: u32| {
+        format!("load s3://bucket/dataset --shuffle --epochs {epochs} --json --cache-dir {cache} --cache-size 1GB")
+    };
+    let loaded = |ran: Ran, epochs: u64| assert_eq!(ran.json()["samples"].as_u64(), Some(40 * epochs));
+    server.set_latency(Duration::from_millis(10));
+    let begun = Instant::now();
+    loaded(run(&server, here, &load("kept", 1)), 1);
+    let seconds = begun.elapsed().as_secs_f64();
+    assert!(shard_reads(&server) >= 10, "each of ten shards");
+    loaded(run(&server, here, &load("kept", 3)), 3);
+    assert_eq!(shard_reads(&server), 0, "three epochs of another run");
+    for kill in 0..kills() {
+        let mut child = connected(&server, here, &load("killed", 1));
+        let mut child = child.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        // Moments that are spread over the time that a load takes, in no order.
+        std::thread::sleep(Duration::from_secs_f64(seconds * (f64::from(kill) * 0.618_034).fract()));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    loaded(run(&server, here, &load("killed", 2)), 2);
+    server.take_requests();
+    loaded(run(&server, here, &load("killed", 2)), 2);
+    assert_eq!(shard_reads(&server), 0, "what was left half is whole now");
 }

@@ -11,8 +11,7 @@ use forebay_storage::{Folder, is_url};
 use super::listing::{Entry, SampleLocation};
 use crate::error::{Error, Result};
 use crate::load::OnError;
-use crate::sync::Mutex;
-use crate::threads::share;
+use crate::threads;
 
 /// More names are no pattern but a mistake.
 const NAMES_MAX: usize = 1_000_000;
@@ -74,37 +73,21 @@ pub(super) fn look_up(
     on_error: OnError,
     lost: &mut Vec<Skipped>,
 ) -> Result<Vec<Entry>> {
-    let found = Mutex::new((0, Vec::new()));
-    let work = || {
-        loop {
-            let next = {
-                let mut found = found.lock();
-                found.0 += 1;
-                found.0 - 1
-            };
-            let Some(name) = names.get(next) else { return };
-            let status = root.storage().status(&root.file(name)).map_err(Error::from);
-            let missing = || Error::io("find the named file", &root.file(name))(std::io::ErrorKind::NotFound.into());
-            let status = status.and_then(|status| status.ok_or_else(missing));
-            let ends = status.is_err() && on_error == OnError::Fail;
-            let mut found = found.lock();
-            if ends {
-                found.0 = names.len();
-            }
-            found.1.push((next, status));
-        }
+    let look = |number: usize| {
+        let path = root.file(&names[number]);
+        let missing = || Error::io("find the named file", &path)(std::io::ErrorKind::NotFound.into());
+        root.storage().status(&path).map_err(Error::from).and_then(|status| status.ok_or_else(missing))
     };
-    let threads = root.storage().reads_at_once(root.path()).clamp(1, names.len().max(1));
-    std::thread::scope(|scope| share(scope, threads, "look at the named files", &work))?;
-    let (_, mut found) = found.into_inner();
-    found.sort_unstable_by_key(|(number, _)| *number);
+    let ends = |status: &Result<_>| status.is_err() && on_error == OnError::Fail;
+    let threads = root.storage().reads_at_once(root.path());
+    let found = threads::each(names.len(), threads, "look at the named files", look, ends)?;
     let mut entries = Vec::with_capacity(names.len());
-    for (number, status) in found {
-        let key: Arc<str> = name_text(names[number].as_os_str().as_encoded_bytes()).into();
+    for (name, status) in names.iter().zip(found) {
+        let key: Arc<str> = name_text(name.as_os_str().as_encoded_bytes()).into();
         match status {
             Ok(status) => entries.push(Entry {
                 key,
-                location: SampleLocation::File(names[number].clone()),
+                location: SampleLocation::File(name.clone()),
                 bytes: status.bytes,
                 version: status.version,
                 label: None,

@@ -20,8 +20,7 @@ use super::parquet::{ParquetShard, check_fields, noted_classes};
 use super::tables::index_path;
 use crate::error::{Error, Result};
 use crate::load::OnError;
-use crate::sync::Mutex;
-use crate::threads::share;
+use crate::threads::each;
 
 /// What was found in the shards of a source.
 pub(super) struct Shards {
@@ -128,39 +127,17 @@ fn scan_all(
     kept: Option<&Arc<Kept>>,
 ) -> Result<Vec<Result<Scan>>> {
     let (storage, fields) = (&**root.storage(), source.read_fields());
-    let scan = |file: &Entry, path: &Path| match source.format {
-        Format::Tar => scan_tar(storage, path, &file.key, kept),
-        Format::Parquet => scan_rows(storage, path, &fields, source),
-        Format::Tfrecord | Format::Files => scan_records(storage, path, &file.key, kept),
-    };
-    // The number of the next, and what was found.
-    let found = Mutex::new((0, Vec::new()));
-    let work = || {
-        loop {
-            let next = {
-                let mut found = found.lock();
-                found.0 += 1;
-                found.0 - 1
-            };
-            let Some((file, path)) = files.get(next) else { return };
-            let scanned = scan(file, path);
-            let ends = on_error == OnError::Fail && scanned.as_ref().map_or(true, |scan| !scan.damage.is_empty());
-            let mut found = found.lock();
-            if ends {
-                found.0 = files.len();
-            }
-            found.1.push((next, scanned));
+    let scan = |number: usize| {
+        let (file, path) = &files[number];
+        match source.format {
+            Format::Tar => scan_tar(storage, path, &file.key, kept),
+            Format::Parquet => scan_rows(storage, path, &fields, source),
+            Format::Tfrecord | Format::Files => scan_records(storage, path, &file.key, kept),
         }
     };
-    let threads = storage.reads_at_once(root.path()).min(files.len());
-    if threads > 1 {
-        std::thread::scope(|scope| share(scope, threads, "look through the shards", &work))?;
-    } else {
-        work();
-    }
-    let (_, mut found) = found.into_inner();
-    found.sort_unstable_by_key(|(number, _)| *number);
-    Ok(found.into_iter().map(|(_, scan)| scan).collect())
+    let ends =
+        |scan: &Result<Scan>| on_error == OnError::Fail && scan.as_ref().map_or(true, |scan| !scan.damage.is_empty());
+    each(files.len(), storage.reads_at_once(root.path()), "look through the shards", scan, ends)
 }
 
 /// Opens a shard to be looked through. What is read of a far one is kept.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use forebay_pipeline::RngKey;
 use forebay_pipeline::steps::{PreparedFiles, prepare_files};
+use forebay_plan::INFLATING_READERS;
 
 use super::activity::Activity;
 use super::batch::Batch;
@@ -118,6 +119,12 @@ fn shape(options: &LoadOptions, online: &Online, samples: u64) -> Shape {
     }
 }
 
+/// How many threads read `source` where so many work.
+pub(crate) fn readers(source: &dyn Source, threads: usize) -> usize {
+    let busy = if source.inflates() { INFLATING_READERS * threads } else { threads };
+    busy.max(source.reads_at_once())
+}
+
 impl Epoch {
     /// Starts readers and workers.
     pub(super) fn start(
@@ -145,8 +152,9 @@ impl Epoch {
             Batcher::new(online.output.clone(), shape, budget, loader.idle(), Arc::clone(&activity), batch_steps);
         batcher.check()?;
         // Both have space for the largest block that is read at all, and for a window of each stream.
-        let readers = options.threads.max(source.reads_at_once());
-        let hides_latency = if readers > options.threads { REMOTE_READ_AHEAD_BYTES } else { 0 };
+        let readers = readers(&*source, options.threads);
+        // However many workers there are: it is bytes under way that hide latency.
+        let hides_latency = if source.reads_at_once() > 0 { REMOTE_READ_AHEAD_BYTES } else { 0 };
         let staged_bytes = sampler.read_ahead_bytes().max(hides_latency).min(budget.staged_bytes);
         // Of a window that is shuffled all must be there.
         let is_close = window_bytes == 0 && hides_latency == 0;

@@ -28,7 +28,7 @@ use crate::threads::cores;
 pub struct LoadOptions {
     /// Samples in a batch.
     pub batch_size: usize,
-    /// Workers, and as many readers.
+    /// Workers, and as many readers; more where they inflate, or where a read takes long to begin.
     pub threads: usize,
     /// Batches that are kept ready.
     pub prefetch: usize,
@@ -340,6 +340,11 @@ impl Loader {
 
     pub(super) fn idle(&self) -> Idle {
         self.idle.clone()
+    }
+
+    /// With the buffers of batches that other loaders have used: who comes after them begins as they ended.
+    pub(crate) fn with_buffers(self, idle: Idle) -> Self {
+        Self { idle, ..self }
     }
 
     pub(super) fn contents_shared(&self) -> Option<Arc<Contents>> {

@@ -152,7 +152,7 @@ impl FlatMap for Twice {
         Ok(input.clone())
     }
 
-    fn flat_map(&self, sample: &Sample, _field: &str, parts: &mut Parts<'_>) -> Result<(), StepError> {
+    fn flat_map(&self, sample: &Sample, _fields: &[String], parts: &mut Parts<'_>) -> Result<(), StepError> {
         (parts.reserve)(2 * sample.bytes())?;
         (parts.emit)(sample.clone());
         (parts.emit)(sample.clone());

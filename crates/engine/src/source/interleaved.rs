@@ -159,6 +159,10 @@ impl Source for Interleaved {
         self.of.iter().map(|source| source.reads_at_once()).max().unwrap_or(0)
     }
 
+    fn inflates(&self) -> bool {
+        self.of.iter().any(|source| source.inflates())
+    }
+
     fn unpack(&self, sample: u64, content: Content) -> Result<Sample, Failed> {
         let (source, number) = self.within(sample);
         let mut unpacked = source.unpack(number, content)?;

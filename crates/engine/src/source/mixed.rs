@@ -186,6 +186,10 @@ impl Source for Mixed {
         self.formats.iter().map(Shards::reads_at_once).max().unwrap_or(0)
     }
 
+    fn inflates(&self) -> bool {
+        self.formats.iter().any(Source::inflates)
+    }
+
     fn limit_streams(&self, bytes_max: u64) -> u64 {
         let each = bytes_max / self.formats.len().max(1) as u64;
         self.formats.iter().map(|shards| shards.limit_streams(each)).sum()

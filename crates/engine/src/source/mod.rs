@@ -92,6 +92,11 @@ pub trait Source: Send + Sync {
         0
     }
 
+    /// Whether reading inflates, too: while a reader does, another should wait for the storage.
+    fn inflates(&self) -> bool {
+        false
+    }
+
     /// Makes a sample of what was read. Runs on workers.
     fn unpack(&self, sample: u64, content: Content) -> Result<Sample, Failed>;
 

@@ -138,6 +138,10 @@ impl Source for Sampled {
         self.of.reads_at_once()
     }
 
+    fn inflates(&self) -> bool {
+        self.of.inflates()
+    }
+
     fn limit_streams(&self, bytes_max: u64) -> u64 {
         self.of.limit_streams(bytes_max)
     }

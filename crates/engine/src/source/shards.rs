@@ -316,6 +316,10 @@ impl Source for Shards {
         self.storage.reads_at_once(self.dataset.root())
     }
 
+    fn inflates(&self) -> bool {
+        self.dataset.compression().is_some_and(|compression| compression.scope != Scope::Record)
+    }
+
     fn unpack(&self, sample: u64, content: Content) -> Result<Sample, Failed> {
         let (shard, record) = self.dataset.locate(sample);
         let unpacked = self.unpack_record(shard, record, &content);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use forebay_engine::build::Build;
 use forebay_engine::data::{Dataset, Listing, ListingOptions};
@@ -106,7 +106,14 @@ fn three_epochs_under_faults_lose_and_repeat_nothing() {
         let dataset = Arc::new(Dataset::open(here.path()).unwrap());
         epoch_of(Arc::new(Shards::new(dataset, local())), epoch)
     };
-    server.set_faults(Faults { unavailable: 50, reset: 50, truncated: 50, stalled: 50, stall: Duration::from_secs(3) });
+    server.set_faults(Faults {
+        unavailable: 50,
+        reset: 50,
+        truncated: 50,
+        stalled: 50,
+        stall: Duration::from_secs(3),
+        ..Faults::default()
+    });
     server.take_requests();
     for epoch in 0..3 {
         let folder = Folder::new(Arc::clone(&remote), "s3://bucket/dataset");
@@ -202,6 +209,29 @@ fn tars_are_read_once_for_the_listing_and_the_first_epoch() {
         assert_eq!(labels_of(source, shuffle), (0..240).collect::<Vec<_>>());
         let (again, _) = asked_for(&server);
         assert!((bytes * 9 / 10..=bytes).contains(&again), "{again} bytes for the second, of {bytes}");
+    }
+}
+
+/// How far is read ahead from a store does not depend on how many threads work.
+#[test]
+fn as_much_is_read_ahead_on_forty_threads_as_on_two() {
+    let server = ObjectServer::start();
+    let bytes = put_tars(&server, 20, 160, 20_000);
+    let source =
+        Files::open(pipeline(TARS), Path::new("s3://bucket/tars"), connected(&server), &ListingOptions::default());
+    let source: Arc<dyn Source> = Arc::new(source.unwrap());
+    // The first epoch has what the listing read.
+    assert_eq!(labels_of(Arc::clone(&source), Shuffle::No).len(), 3200);
+    for threads in [2, 40] {
+        assert_eq!(source.reads_at_once(), 32, "the larger of the two has more threads than that");
+        let options = LoadOptions { batch_size: 4, threads, prefetch: 1, ..LoadOptions::default() };
+        let epoch = start(Arc::clone(&source), LoadOptions { shuffle: Shuffle::No, ..options }, 1).unwrap();
+        let deadline = Instant::now() + Duration::from_mins(1);
+        // Nobody takes a batch. Of a folder, no more than 32 MiB would be read, and what workers have in their hands.
+        while epoch.bytes_read() < bytes * 9 / 10 {
+            assert!(Instant::now() < deadline, "{} of {bytes} bytes on {threads} threads", epoch.bytes_read());
+            std::thread::sleep(Duration::from_millis(10));
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
-use object_store::azure::MicrosoftAzureBuilder;
+use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::client::{
     HttpClient, HttpConnector, HttpError, HttpRequest, HttpResponse, HttpService, ReqwestConnector,
 };
@@ -66,10 +66,14 @@ pub(super) fn connect(location: &Location, gate: &Arc<Gate>) -> object_store::Re
         Kind::Azure => {
             let builder = MicrosoftAzureBuilder::new().with_client_options(options).with_retry(retry);
             let mut builder = builder.with_http_connector(connector);
+            let mut allow_http = false;
             for (key, value) in settings(location, "azure_") {
-                if let Ok(key) = key.parse() {
-                    builder = builder.with_config(key, value);
-                }
+                let Ok(key) = key.parse() else { continue };
+                allow_http |= matches!(key, AzureConfigKey::Endpoint) && value.starts_with("http://");
+                builder = builder.with_config(key, value);
+            }
+            if allow_http {
+                builder = builder.with_allow_http(true);
             }
             Arc::new(builder.with_url(base).build()?)
         }

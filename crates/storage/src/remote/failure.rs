@@ -89,6 +89,12 @@ fn generic(error: &StoreError) -> io::Error {
     if said.contains("status code: 401") || said.contains("status code: 403") {
         return failure(io::ErrorKind::PermissionDenied, "the store refused access", CHECK_RIGHTS);
     }
+    // Of an object that is missing the client says so itself; what is left is what a listing finds.
+    if said.contains("status code: 404") {
+        let hint = "check the name of the bucket or container, and the endpoint where it is not the provider's own \
+                    (AWS_ENDPOINT_URL, AZURE_STORAGE_ENDPOINT)";
+        return failure(io::ErrorKind::NotFound, "there is no such bucket", hint);
+    }
     if said.contains("non-partial response") {
         let hint = "use a server that answers `Range` requests, or download the files first";
         return failure(io::ErrorKind::Unsupported, "the server sends whole files only, not ranges of them", hint);
@@ -131,6 +137,12 @@ mod tests {
                     <Error><AWSAccessKeyId>AKIAVERYSECRET</AWSAccessKeyId></Error>";
         let error = of_store(&StoreError::Generic { store: "S3", source: body.into() });
         assert_eq!(error.to_string().lines().next().unwrap(), "Server returned non-2xx status code: 400 Bad Request",);
+        let missing = body.replace("400 Bad Request", "404 Not Found");
+        let error = of_store(&StoreError::Generic { store: "S3", source: missing.into() });
+        assert_eq!(
+            (error.kind(), error.to_string().lines().next()),
+            (io::ErrorKind::NotFound, Some("there is no such bucket"))
+        );
         let error = of_store(&StoreError::Generic { store: "S3", source: "bad key AKIAVERYSECRET".into() });
         assert!(error.to_string().contains("bad key …"), "{error}");
         assert!(has_hint(&error) && !has_hint(&io::ErrorKind::NotFound.into()));

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use futures_util::StreamExt;
@@ -12,7 +12,9 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::failure::of_store;
 use super::location::Location;
-use super::request::{request, request_again};
+use super::pace::Pace;
+use super::process::Store;
+use super::request::{request_again, request_paced, unless_stalled};
 use crate::{BufferPool, Error, File, PooledBuffer, Result, Status, Version};
 
 /// How often reading goes on where a body ended too early, after the client's own attempts.
@@ -44,14 +46,14 @@ impl RemoteFile {
         buffers: &BufferPool,
     ) -> Result<Bytes> {
         let got = request_again(location, limit_bytes.min(1 << 30), |store| async move {
-            let result = store.get_opts(&location.key, GetOptions::default()).await?;
+            let result = store.objects.get_opts(&location.key, GetOptions::default()).await?;
             let meta = result.meta.clone();
             let buffer = match usize::try_from(meta.size) {
                 Ok(length) if meta.size <= limit_bytes => take(buffers, length),
                 _ => Err(Error::TooLarge { path: path.to_path_buf(), limit_bytes, found: meta.size }),
             };
             let body = match buffer {
-                Ok(buffer) => Ok(Body::of(result, buffer, meta.size as usize).await),
+                Ok(buffer) => Ok(Body::of(result, buffer, meta.size as usize, &store.pace).await),
                 Err(error) => Err(error),
             };
             Ok((meta, body))
@@ -62,17 +64,12 @@ impl RemoteFile {
     }
 
     /// What comes of one request for a range.
-    async fn fetch(
-        &self,
-        store: Arc<dyn ObjectStore>,
-        range: Range<u64>,
-        buffer: Result<PooledBuffer>,
-    ) -> object_store::Result<Body> {
+    async fn fetch(&self, store: Store, range: Range<u64>, buffer: Result<PooledBuffer>) -> object_store::Result<Body> {
         let source = "there is no memory for a second answer".into();
         let buffer = buffer.map_err(|_| object_store::Error::Generic { store: "remote", source })?;
         let length = (range.end - range.start) as usize;
-        let result = store.get_opts(&self.location.key, self.options(range)).await?;
-        let body = Body::of(result, buffer, length).await;
+        let result = store.objects.get_opts(&self.location.key, self.options(range)).await?;
+        let body = Body::of(result, buffer, length, &store.pace).await;
         match body {
             // The client tried it several times already; only a body that came in part is worth more.
             Body { filled: 0, failed: Some(error), .. } => Err(error),
@@ -89,16 +86,17 @@ impl RemoteFile {
     fn complete(&self, offset: u64, length: usize, body: Body) -> Result<Bytes> {
         let Body { mut buffer, mut filled, failed } = body;
         let mut failed = failed.map(|error| of_store(&error));
-        for _ in 0..ATTEMPTS {
+        for attempt in 1..=ATTEMPTS {
             if filled == length {
                 return Ok(buffer.into_bytes(0..length));
             }
             let before = filled;
             let options = self.options(offset + filled as u64..offset + length as u64);
             let (into, reached) = (&mut buffer.as_mut_slice()[..length], &mut filled);
-            let got = request(&self.location, length as u64, |store| async move {
-                let result = store.get_opts(&self.location.key, options).await?;
-                fill(result, into, reached).await
+            let got = request_paced(&self.location, length as u64, |store| async move {
+                let result = store.objects.get_opts(&self.location.key, options).await?;
+                // The last one may take as long as the client lets it.
+                fill(result, into, reached, (attempt < ATTEMPTS).then_some(&*store.pace)).await
             });
             if let Err(source) = got {
                 if filled == before {
@@ -127,18 +125,26 @@ struct Body {
 
 impl Body {
     /// Takes up to `length` bytes of an answer into `buffer`.
-    async fn of(result: GetResult, mut buffer: PooledBuffer, length: usize) -> Self {
+    async fn of(result: GetResult, mut buffer: PooledBuffer, length: usize, pace: &Pace) -> Self {
         let mut filled = 0;
-        let failed = fill(result, &mut buffer.as_mut_slice()[..length], &mut filled).await.err();
+        let failed = fill(result, &mut buffer.as_mut_slice()[..length], &mut filled, Some(pace)).await.err();
         Self { buffer, filled, failed }
     }
 }
 
-/// Copies a body behind what is filled already.
-async fn fill(result: GetResult, into: &mut [u8], filled: &mut usize) -> object_store::Result<()> {
+/// Copies a body behind what is filled already: all of it, unless it ends early or stalls, by `pace`.
+async fn fill(result: GetResult, into: &mut [u8], filled: &mut usize, pace: Option<&Pace>) -> object_store::Result<()> {
     let mut body = result.into_stream();
-    while let Some(chunk) = body.next().await {
-        let chunk = chunk?;
+    let mut longest = Duration::ZERO;
+    loop {
+        let begun = Instant::now();
+        let next = match pace {
+            Some(pace) => unless_stalled(pace, body.next()).await,
+            None => Some(body.next().await),
+        };
+        longest = longest.max(begun.elapsed());
+        let Some(next) = next else { return Ok(()) };
+        let Some(chunk) = next.transpose()? else { break };
         let end = *filled + chunk.len();
         let Some(space) = into.get_mut(*filled..end) else {
             let source = "the store sent more bytes than were asked for".into();
@@ -146,6 +152,9 @@ async fn fill(result: GetResult, into: &mut [u8], filled: &mut usize) -> object_
         };
         space.copy_from_slice(&chunk);
         *filled = end;
+    }
+    if let Some(pace) = pace {
+        pace.note_pause(longest);
     }
     Ok(())
 }

@@ -11,12 +11,15 @@ use object_store::ObjectStore;
 
 use super::failure::{of_store, too_slow};
 use super::location::Location;
+use super::pace::Pace;
 use super::process::{Process, Store};
 
 /// How long anything may take, retries and all.
 const TIME_MAX: Duration = Duration::from_mins(4);
 /// And besides, for its bytes: a store that is slower than this is as good as gone.
 const BYTES_PER_SECOND_MIN: u64 = 100_000;
+/// How often it is looked whether a request has become slow that was not, or may now be sent again.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// How long moving so many bytes may take.
 pub(super) fn time_for(bytes: u64) -> Duration {
@@ -48,12 +51,16 @@ where
     run(location, bytes, |store| work(store.objects))
 }
 
+/// The same for work that looks at the store's pace itself.
+pub(super) fn request_paced<T, F>(location: &Location, bytes: u64, work: impl FnOnce(Store) -> F) -> io::Result<T>
+where
+    F: Future<Output = object_store::Result<T>>,
+{
+    run(location, bytes, work)?.map_err(|error| of_store(&error))
+}
+
 /// The same for what may be asked twice, as reading may: `work` is begun once more if it is slow, and whichever is done first counts.
-pub(super) fn request_again<T, F>(
-    location: &Location,
-    bytes: u64,
-    work: impl Fn(Arc<dyn ObjectStore>) -> F,
-) -> io::Result<T>
+pub(super) fn request_again<T, F>(location: &Location, bytes: u64, work: impl Fn(Store) -> F) -> io::Result<T>
 where
     F: Future<Output = object_store::Result<T>>,
 {
@@ -80,26 +87,51 @@ where
     Ok(done)
 }
 
-async fn hedged<T, F>(store: Store, bytes: u64, work: impl Fn(Arc<dyn ObjectStore>) -> F) -> object_store::Result<T>
+async fn hedged<T, F>(store: Store, bytes: u64, work: impl Fn(Store) -> F) -> object_store::Result<T>
 where
     F: Future<Output = object_store::Result<T>>,
 {
     let begun = Instant::now();
-    let first = pin!(work(Arc::clone(&store.objects)));
-    let done = match store.pace.patience(bytes) {
-        None => first.await,
-        Some(patience) => match select(first, pin!(tokio::time::sleep(patience))).await {
-            Either::Left((done, _)) => done,
-            Either::Right(((), first)) => match store.gate.enter_now().filter(|_| store.pace.spend()) {
-                Some(_pass) => either(first, pin!(work(Arc::clone(&store.objects)))).await,
-                None => first.await,
-            },
-        },
+    let mut first = pin!(work(store.clone()));
+    let done = loop {
+        let mut wait = time_left(store.pace.patience(bytes), begun);
+        if wait.is_zero() {
+            if let Some(_pass) = store.gate.enter_now().filter(|_| store.pace.spend()) {
+                break either(first, pin!(work(store.clone()))).await;
+            }
+            wait = LOOK_AGAIN;
+        }
+        if let Either::Left((done, _)) = select(first.as_mut(), pin!(tokio::time::sleep(wait))).await {
+            break done;
+        }
     };
     if done.is_ok() {
         store.pace.note(bytes, begun.elapsed());
     }
     done
+}
+
+/// How long to wait before looking again whether it is over.
+fn time_left(patience: Option<Duration>, begun: Instant) -> Duration {
+    patience.map_or(LOOK_AGAIN, |patience| patience.saturating_sub(begun.elapsed()))
+}
+
+/// What `next` gives; `None` where it pauses for longer than is usual, and may be asked for anew.
+pub(super) async fn unless_stalled<T>(pace: &Pace, next: impl Future<Output = T>) -> Option<T> {
+    let begun = Instant::now();
+    let mut next = pin!(next);
+    loop {
+        let mut wait = time_left(pace.pause(), begun);
+        if wait.is_zero() {
+            if pace.spend_rest() {
+                return None;
+            }
+            wait = LOOK_AGAIN;
+        }
+        if let Ok(next) = tokio::time::timeout(wait, next.as_mut()).await {
+            return Some(next);
+        }
+    }
 }
 
 /// What is done first; an error only where both fail.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use forebay_error::ErrorKind;
-use forebay_storage::{AnyStorage, CachedStorage, EntryKind, LocalStorage, RemoteStorage, Storage};
+use forebay_storage::{AnyStorage, CachedStorage, EntryKind, File, LocalStorage, RemoteStorage, Storage};
 
 use crate::object_server::{Faults, ObjectServer};
 use crate::support::pattern;
@@ -92,7 +92,7 @@ fn faults_change_no_byte() {
     let content = pattern(3_000_000);
     server.put("bucket/file", content.clone());
     let stall = Duration::from_secs(3);
-    server.set_faults(Faults { unavailable: 50, reset: 50, truncated: 50, stalled: 50, stall });
+    server.set_faults(Faults { unavailable: 50, reset: 50, truncated: 50, stalled: 50, stall, ..Faults::default() });
     let file = storage.open(Path::new("s3://bucket/file")).unwrap();
     std::thread::scope(|scope| {
         for thread in 0..8 {
@@ -109,29 +109,73 @@ fn faults_change_no_byte() {
     assert!(server.take_requests().len() > 200, "some were tried again");
 }
 
-/// A few answers that stall are asked for again, long before they are given up; the others are asked for once.
-#[test]
-fn what_is_slow_is_asked_for_twice() {
-    let server = ObjectServer::start();
+/// A file of 3 MB on `server`, read by a client that waits for five minutes, and what it holds.
+fn patient_file(server: &ObjectServer) -> (Box<dyn File>, Vec<u8>) {
     let endpoint = server.endpoint();
     let patient =
         [("AWS_ENDPOINT_URL", endpoint.as_str()), ("AWS_SKIP_SIGNATURE", "true"), ("AWS_READ_TIMEOUT", "300s")];
-    let storage = RemoteStorage::new().with_settings(patient);
     let content = pattern(3_000_000);
     server.put("bucket/file", content.clone());
-    let file = storage.open(Path::new("s3://bucket/file")).unwrap();
+    let file = RemoteStorage::new().with_settings(patient).open(Path::new("s3://bucket/file")).unwrap();
+    (file, content)
+}
+
+/// What is asked for while answers go wrong as `faults` say, which end after ten minutes: how many requests were made
+/// for 200 ranges, and how many of these twice.
+fn asked_while(faults: Faults) -> (usize, usize) {
+    let server = ObjectServer::start();
+    let (file, content) = patient_file(&server);
     let read = |round: usize| {
         let offset = round * 9_973;
         assert!(file.read(offset as u64, 100_000).unwrap() == content[offset..][..100_000], "{round}");
     };
     // It takes some to know what is usual.
     (0..32).for_each(read);
-    server.set_faults(Faults { stalled: 30, stall: Duration::from_mins(10), ..Faults::default() });
+    server.set_faults(Faults { stall: Duration::from_mins(10), ..faults });
     server.take_requests();
     (32..232).for_each(read);
     let ranges = server.take_requests();
-    let again = ranges.len() - ranges.iter().collect::<std::collections::BTreeSet<_>>().len();
-    assert!((2..=15).contains(&again), "{again} of 200, of which 3 in a hundred stall");
+    (ranges.len(), ranges.len() - ranges.iter().collect::<std::collections::BTreeSet<_>>().len())
+}
+
+/// A few answers that do not come are asked for again, long before they are given up; the others are asked for once.
+#[test]
+fn what_is_slow_is_asked_for_twice() {
+    let (requests, again) = asked_while(Faults { late: 30, ..Faults::default() });
+    assert!(
+        (2..=15).contains(&again) && requests == 200 + again,
+        "{again} of 200, of which 3 in a hundred do not come"
+    );
+}
+
+/// Of a body that stalls, the rest is asked for.
+#[test]
+fn the_rest_of_a_stalled_body_is_asked_for() {
+    let (requests, again) = asked_while(Faults { stalled: 30, ..Faults::default() });
+    assert!((202..=215).contains(&requests), "{requests} for 200 ranges, of which 3 in a hundred stall");
+    assert_eq!(again, 0, "nothing that came is read twice");
+}
+
+/// One body in twenty stalls for minutes, beside all other faults, and none of them is waited for.
+#[test]
+fn stalls_beside_other_faults_hold_nobody_up() {
+    let server = ObjectServer::start();
+    let (file, content) = patient_file(&server);
+    let stall = Duration::from_mins(10);
+    server.set_faults(Faults { unavailable: 50, reset: 50, truncated: 50, stalled: 50, stall, ..Faults::default() });
+    let begun = std::time::Instant::now();
+    std::thread::scope(|scope| {
+        for thread in 0..16 {
+            let (file, content) = (&file, &content);
+            scope.spawn(move || {
+                for round in 0..40_usize {
+                    let offset = (thread * 331_111 + round * 77_777) % 2_900_000;
+                    assert!(file.read(offset as u64, 100_000).unwrap() == content[offset..][..100_000]);
+                }
+            });
+        }
+    });
+    assert!(begun.elapsed() < Duration::from_mins(1), "{:?} for 640 ranges", begun.elapsed());
 }
 
 /// However a store fails, whoever reads is told so in the end.
@@ -302,4 +346,35 @@ fn data_larger_than_the_cache_evicts_nothing_of_itself() {
     assert_eq!(epoch(&cached()), 4, "and in the next run");
     let bytes: u64 = blocks(folder.path()).iter().map(|path| path.metadata().unwrap().len()).sum();
     assert!(bytes <= 9 << 20, "{bytes}");
+}
+
+/// Two loaders of one process, training and validation say, that are in use at the same time.
+#[test]
+fn data_sets_that_share_a_cache_evict_nothing_of_each_other() {
+    let (server, folder) = (ObjectServer::start(), tempfile::tempdir().unwrap());
+    let content = pattern(2 << 20);
+    for number in 0..6 {
+        server.put(&format!("bucket/one/shard-{number}"), content.clone());
+        server.put(&format!("bucket/other/shard-{number}"), content.clone());
+    }
+    let cached = || CachedStorage::new(Arc::new(connected(&server)), folder.path(), 9 << 20).unwrap();
+    let epoch = |storage: &CachedStorage, data: &str| {
+        server.take_requests();
+        for number in 0..6 {
+            let file = storage.open(Path::new(&format!("s3://bucket/{data}/shard-{number}"))).unwrap();
+            assert!(file.read(0, 2 << 20).unwrap() == content);
+        }
+        server.take_requests().iter().filter(|request| request.starts_with("GET")).count()
+    };
+    let taken = || blocks(folder.path()).iter().map(|path| path.metadata().unwrap().len()).sum::<u64>();
+    let (one, other) = (cached(), cached());
+    assert_eq!((epoch(&one, "one"), epoch(&other, "other")), (6, 6));
+    for round in 0..3 {
+        assert_eq!((epoch(&one, "one"), epoch(&other, "other")), (2, 6), "round {round}: what got in first stays");
+        assert!(taken() <= 9 << 20, "both together: {}", taken());
+    }
+    // What nobody has open any more makes room.
+    drop(one);
+    assert_eq!(epoch(&other, "other"), 6);
+    assert_eq!(epoch(&other, "other"), 2);
 }
