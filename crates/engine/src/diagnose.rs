@@ -112,7 +112,7 @@ fn held(source: &Arc<dyn Source>) -> Result<Arc<dyn Source>> {
     Ok(Arc::new(Held::of(Arc::clone(source), HELD_BYTES_MAX)?))
 }
 
-/// What as many readers as there are threads get of `source`, when nobody waits for anything else.
+/// What as many readers as a loader would have get of `source`, when nobody waits for anything else.
 pub fn reading(source: &Arc<dyn Source>, load: &LoadOptions, seconds: f64, progress: &dyn Progress) -> Result<Rate> {
     let blocks: Vec<_> = in_order(source.blocks()?, load.shuffle, load.seed).collect();
     progress.begin("storage", 0);

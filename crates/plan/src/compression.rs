@@ -9,8 +9,8 @@
 //! load   = min(rate of all streams / (bytes / ratio), readers / reader)
 //! ```
 //!
-//! A reader inflates what it has read before it reads on. So where each stream has a rate of its own, as over a network, inflating
-//! takes of its time; where all streams share one disk, another reads meanwhile.
+//! A reader inflates what it has read before it reads on, and there are [`INFLATING_READERS`] for each worker. So where each stream has a rate of
+//! its own, as over a network, inflating takes of its time; where all streams share one disk, another reads meanwhile.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -20,11 +20,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
 use crate::objective::Objective;
-use crate::prediction::{Bound, decode_threads, predict, predict_cached, quotient};
+use crate::prediction::{Bound, decode_threads, predict, predict_cached, quotient, shards_bytes_per_second};
 use crate::profile::{Alone, Caching, CompressionCost, Profile, StrategyProfile};
 use crate::summary::{Summary, summarize};
 use crate::units;
 use crate::what_if::{WhatIf, hit_ratio};
+
+/// So many readers there are for each worker where they inflate what they read: while one does, another waits for the storage.
+pub const INFLATING_READERS: usize = 2;
 
 /// What a compression promises must be more than the model may be off by.
 const GAIN_MIN: f64 = 0.05;
@@ -163,10 +166,7 @@ pub(crate) fn considered<'p>(profile: &'p Profile, objective: &Objective) -> Cow
 fn most_promising(profile: &Profile, what_if: Option<&WhatIf>) -> Vec<StrategyProfile> {
     let new = |cost: &&CompressionCost| profile.strategy(&cost.strategy).is_none();
     let mut all = profile.clone();
-    for cost in profile.compressions.iter().filter(new) {
-        let strategy = profile.strategy(&cost.plain).map(|plain| modeled(profile, plain, cost));
-        all.strategies.extend(strategy);
-    }
+    all.strategies.extend(unrun(profile));
     let there = what_if.map_or_else(|| Cow::Borrowed(&all), |what_if| Cow::Owned(what_if.apply(&all)));
     let rate = |name: &str| {
         let strategy = there.strategy(name)?;
@@ -191,6 +191,13 @@ fn most_promising(profile: &Profile, what_if: Option<&WhatIf>) -> Vec<StrategyPr
     }
     found.sort_by(|(one, _), (other, _)| other.partial_cmp(one).unwrap_or(Ordering::Equal));
     found.iter().filter_map(|(_, cost)| all.strategy(&cost.strategy).cloned()).collect()
+}
+
+/// Every strategy that `profile` does not have, but the costs of whose compression it has.
+pub(crate) fn unrun(profile: &Profile) -> Vec<StrategyProfile> {
+    let new = |cost: &&CompressionCost| profile.strategy(&cost.strategy).is_none();
+    let strategy = |cost: &CompressionCost| Some(modeled(profile, profile.strategy(&cost.plain)?, cost));
+    profile.compressions.iter().filter(new).filter_map(strategy).collect()
 }
 
 /// What the cost model knows of `plain` kept in the format of `cost`: no runs.
@@ -240,20 +247,21 @@ fn modeled(profile: &Profile, plain: &StrategyProfile, cost: &CompressionCost) -
 
 /// How many samples of `bytes` readers get per second that inflate each for so long.
 fn reading_rate(profile: &Profile, plain: &StrategyProfile, bytes: f64, inflating: f64) -> Option<f64> {
-    let readers = profile.method.threads.max(1) as f64;
+    let plain_readers = profile.method.threads.max(1) as f64;
+    let readers = if inflating > 0.0 { plain_readers * INFLATING_READERS as f64 } else { plain_readers };
     let (all, stream) = match profile.method.caching {
         Caching::None => {
-            let all = profile.storage.sequential_bytes_per_second;
-            (all, quotient(profile.storage.stream_bytes_per_second, 1.0).unwrap_or(all / readers).min(all))
+            let all = shards_bytes_per_second(profile);
+            (all, quotient(profile.storage.stream_bytes_per_second, 1.0).unwrap_or(all / plain_readers).min(all))
         }
         Caching::System | Caching::Application => {
-            (profile.machine.memory_bytes_per_second * readers, profile.machine.memory_bytes_per_second)
+            (profile.machine.memory_bytes_per_second * plain_readers, profile.machine.memory_bytes_per_second)
         }
     };
     let bandwidth = quotient(all, bytes)?;
     // What a read takes besides its bytes, as far as reading the split as it is shows it.
-    let measured = plain.reading.and_then(|reading| quotient(readers, reading.samples_per_second));
-    let fixed = measured.map_or(0.0, |seconds| (seconds - readers * plain.bytes_per_sample / all).max(0.0));
+    let measured = plain.reading.and_then(|reading| quotient(plain_readers, reading.samples_per_second));
+    let fixed = measured.map_or(0.0, |seconds| (seconds - plain_readers * plain.bytes_per_sample / all).max(0.0));
     quotient(readers, fixed + bytes / stream + inflating).map(|rate| rate.min(bandwidth))
 }
 

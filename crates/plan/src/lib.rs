@@ -119,7 +119,7 @@ pub use advice::{Advice, AdviceOptions, Answer, LowerQuality, advise};
 pub use analysis::{Analysis, Analyzed, analyze};
 pub use cache::{CacheChoice, CacheSubject, cached_stage, choose_cache};
 pub use comparison::{CachingGroup, CachingRow, Comparison, Line, LineGroup, Point, ShuffleGroup, ShuffleRow, compare};
-pub use compression::{CompressionChoice, compression_choices, promising};
+pub use compression::{CompressionChoice, INFLATING_READERS, compression_choices, promising};
 pub use data_analysis::{
     ClassCount, Colors, DataAnalysis, DataKind, DuplicateCount, DuplicateGroup, Duplicates, FormatCount, NextStep,
     Qualities, Recompression,
@@ -131,7 +131,10 @@ pub use explain::SHORT_RUN_SECONDS;
 pub use export::{Cell, Column, Table, table};
 pub use forecast::{Forecast, forecasts};
 pub use limits::Limits;
-pub use mix::{Mix, MixBound, MixFormat, MixLimits, MixRates, MixShare, mix, mix_formats, mix_limits, mix_of};
+pub use mix::{
+    Mix, MixBound, MixFormat, MixLimits, MixMode, MixRates, MixShare, mix, mix_by, mix_formats, mix_limits, mix_of,
+    mix_unknown,
+};
 pub use money::{Cost, Prices};
 pub use notices::notices;
 pub use objective::{Objective, RankedStrategy, Ranking, Weights, rank};

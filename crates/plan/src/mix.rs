@@ -14,14 +14,18 @@
 //! With `y = rate x`, what each format adds to the rate, every limit is linear, the buffer's included: from `rate b·x (1 - h) <= bandwidth`
 //! comes `sum of y (b - M / N) <= bandwidth`. So the best shares are a linear program, for any number of formats, and need
 //! no more formats than there are limits that bind. [`search`] is the paper's way, with two formats in eleven ratios, and [`sweep`] looks at
-//! all eleven: both find what the program finds, to the next tenth.
+//! all eleven: both find what the program finds, to the next tenth. [`mix_by`] is all three.
 
-use forebay_pipeline::Pipeline;
+use std::convert::Infallible;
+use std::str::FromStr;
+
+use forebay_pipeline::{Pipeline, Strategy};
 use microlp::{ComparisonOp, OptimizationDirection, Problem, Variable};
 use serde::{Deserialize, Serialize};
 
+use crate::compression::unrun;
 use crate::error::{Error, Result};
-use crate::prediction::{cpu_seconds, decode, quotient, smallest};
+use crate::prediction::{cpu_seconds, decode, quotient, shards_bytes_per_second, smallest};
 use crate::profile::{Profile, StrategyProfile};
 
 /// A format, and what a sample in it costs.
@@ -130,12 +134,55 @@ pub const BUFFER_SPARE: f64 = 1.0 / 128.0;
 /// Shares smaller than this are rounding.
 const SHARE_MIN: f64 = 1e-9;
 
-/// The formats that `profile` has measured, and what there is on its machine: strategies that are built, lossy ones only where `limits` lets
-/// them in.
+/// How shares are found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum MixMode {
+    /// A linear program over any number of formats.
+    #[default]
+    Linear,
+    /// A binary search over eleven ratios of two formats.
+    Search,
+    /// All eleven ratios of two formats.
+    Sweep,
+}
+
+impl FromStr for MixMode {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text {
+            "linear" => Ok(Self::Linear),
+            "search" => Ok(Self::Search),
+            "sweep" => Ok(Self::Sweep),
+            other => Err(Error::Argument {
+                name: "mode",
+                found: other.to_owned(),
+                expected: "`linear`, `search` or `sweep`",
+            }),
+        }
+    }
+}
+
+/// Formats that are worth a try where they apply, one of each kind: pictures, tensors, records.
+const WORTH_A_TRY: [(&str, &str); 8] = [
+    ("png", "png"),
+    ("l3", "l3-fast"),
+    ("qoi", "qoi"),
+    ("jpeg", "jpeg-85"),
+    ("pco", "pco-8"),
+    ("shuffle", "shuffle-zstd-3"),
+    ("lz4", "lz4"),
+    ("zstd", "zstd-3"),
+];
+
+/// The formats that may be part of a mix, by `profile`: strategies that are built, and those whose compression it knows the cost of but that
+/// were not run, as a plan knows them. Lossy ones only where `max_lossy_share` lets them in.
 pub fn mix_formats(profile: &Profile, max_lossy_share: f64) -> Vec<MixFormat> {
+    let unrun = unrun(profile);
     let built = profile
         .strategies
         .iter()
+        .chain(&unrun)
         .filter(|strategy| !strategy.split.keeps_files() && is_of_whole_samples(profile, strategy));
     let cores = profile.machine.cores as f64;
     let format = |strategy: &StrategyProfile| MixFormat {
@@ -146,6 +193,24 @@ pub fn mix_formats(profile: &Profile, max_lossy_share: f64) -> Vec<MixFormat> {
         lossy: strategy.lossy,
     };
     built.filter(|strategy| max_lossy_share > 0.0 || !strategy.lossy).map(format).collect()
+}
+
+/// What [`mix_formats`] cannot have, since `profile` knows nothing of it: encodings and compressions that some split could be kept in, one of
+/// each kind, as `forebay profile --encoding` takes them.
+pub fn mix_unknown(profile: &Profile, max_lossy_share: f64) -> Vec<&'static str> {
+    let Ok(pipeline) = Pipeline::from_spec(&profile.pipeline) else { return Vec::new() };
+    let known = mix_formats(profile, 1.0);
+    // `decoded+l3-fast+zstd-3` has an L3 and a ZSTD.
+    let is_known = |kind: &str| {
+        let mut parts = known.iter().flat_map(|format| format.format.split('+').skip(1));
+        parts.any(|part| part.split('-').next() == Some(kind))
+    };
+    let applies = |name: &str| {
+        let Ok(format) = name.parse() else { return false };
+        let may = |strategy: &Strategy| max_lossy_share > 0.0 || !strategy.is_lossy();
+        Strategy::all(&pipeline, &[format]).iter().any(|strategy| strategy.format == format && may(strategy))
+    };
+    WORTH_A_TRY.iter().filter(|(kind, name)| !is_known(kind) && applies(name)).map(|(_, name)| *name).collect()
 }
 
 /// Whether no step that makes several samples of one was done before `strategy` keeps them: a mix is of whole ones.
@@ -160,7 +225,7 @@ fn is_of_whole_samples(profile: &Profile, strategy: &StrategyProfile) -> bool {
 pub fn mix_limits(profile: &Profile, buffer_bytes: u64) -> MixLimits {
     MixLimits {
         samples: profile.data.samples,
-        read_bytes_per_second: profile.storage.sequential_bytes_per_second,
+        read_bytes_per_second: shards_bytes_per_second(profile),
         cores: profile.machine.cores as f64,
         buffer_bytes,
         max_storage_bytes: None,
@@ -206,6 +271,35 @@ pub fn mix(formats: &[MixFormat], limits: &MixLimits) -> Result<Mix> {
     }
     let shares: Vec<f64> = parts.iter().map(|part| part / sum).collect();
     mix_of(formats, &shares, limits)
+}
+
+/// The best mix of `formats` under `limits`, found in this way. All but the linear program need two formats.
+pub fn mix_by(mode: MixMode, formats: &[MixFormat], limits: &MixLimits) -> Result<Mix> {
+    if mode == MixMode::Linear {
+        return mix(formats, limits);
+    }
+    let [one, other] = formats else {
+        return Err(Error::Argument {
+            name: "formats",
+            found: formats.len().to_string(),
+            expected: "two, to search or sweep their ratios",
+        });
+    };
+    check(formats, limits)?;
+    let (small, large) = if loads_faster(one, other) { (one, other) } else { (other, one) };
+    let ratios = sweep(small, large, limits);
+    let rate = |part: &u32| ratios[*part as usize].samples_per_second;
+    let part = if mode == MixMode::Search {
+        let rates = |part: u32| {
+            let MixRates { load, decode, .. } = ratios[part as usize];
+            Ok::<_, Infallible>((load.unwrap_or(f64::INFINITY), decode.unwrap_or(f64::INFINITY)))
+        };
+        let Ok(part) = search(rates);
+        part
+    } else {
+        (0..=RATIO_PARTS).max_by(|one, other| rate(one).total_cmp(&rate(other))).unwrap_or(0)
+    };
+    mix_of(&[small.clone(), large.clone()], &shares_at(part), limits)
 }
 
 /// The mix of `formats` in these shares, however they were found.
@@ -487,6 +581,12 @@ mod tests {
             let share = mixed.shares.iter().find(|share| share.format == "raw").map_or(0.0, |share| share.share);
             prop_assert!((share - f64::from(found) / 10.0).abs() <= 0.1 + 1e-6, "{share} and {found}");
             prop_assert!(mixed.shares.len() <= 2 && !mixed.bound_by.is_empty());
+            // In either order.
+            let [searched, swept] = [(MixMode::Search, [&encoded, &raw]), (MixMode::Sweep, [&raw, &encoded])]
+                .map(|(mode, pair)| mix_by(mode, &pair.map(Clone::clone), &limits).unwrap());
+            for one in [searched, swept] {
+                prop_assert!((one.predicted_samples_per_second / best - 1.0).abs() < 1e-9, "{one:?} and {best}");
+            }
         }
 
         /// No mix that was drawn is better than the linear program's, and it needs few formats.

@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::profile::{Caching, Profile};
+use crate::requests::samples_are_objects;
 use crate::summary::summarize;
 use crate::units;
 
@@ -21,7 +22,22 @@ const CACHE_SHARE: f64 = 0.5;
 
 /// What whoever relies on `profile` should know of how it was measured, a paragraph each. Fails where summarizing does.
 pub fn notices(profile: &Profile) -> Result<Vec<String>> {
-    Ok(uncached(profile)?.into_iter().collect())
+    Ok(uncached(profile)?.into_iter().chain(far(profile)).collect())
+}
+
+/// That the data lies in a store, but what was built of it for measuring on a disk of this machine: files and shards were not compared on
+/// the same storage.
+fn far(profile: &Profile) -> Option<String> {
+    let root = &profile.data.root;
+    if !root.contains("://") || profile.strategies.iter().all(|strategy| strategy.split.keeps_files()) {
+        return None;
+    }
+    let each = if samples_are_objects(profile) { "; each of these is a request" } else { "" };
+    Some(format!(
+        "The data lies in `{root}`, but strategies that build shards were measured on the local disk (`--work`), and only source files \
+         were read from there{each}. For shards that lie in the store, too, plan with its latency: `forebay plan --what-if latency=50ms`, \
+         say (in Python `what_if={{\"latency\": \"50ms\"}}`); `forebay probe` measures it."
+    ))
 }
 
 /// That nothing was cached although memory has space for the data: from the second epoch on it would come from there, and then

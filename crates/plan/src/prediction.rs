@@ -211,9 +211,21 @@ pub(crate) fn disk_load(profile: &Profile, strategy: &StrategyProfile, hit_ratio
         let samples = samples_per_file(profile, strategy);
         files_per_second(&profile.storage, bytes * samples).map(|files| files * samples)
     } else {
-        quotient(profile.storage.sequential_bytes_per_second, bytes)
+        quotient(shards_bytes_per_second(profile), bytes)
     };
     all.and_then(|rate| quotient(rate, 1.0 - hit_ratio))
+}
+
+/// What storage gives of shards: as much as readers got of any of them, since all lie on the same storage, and no less than reading one file after the
+/// other gave: small shards are over before they are read at that rate. Of what readers inflate, the rate is theirs, or only modeled.
+pub(crate) fn shards_bytes_per_second(profile: &Profile) -> f64 {
+    let is_read = |strategy: &&StrategyProfile| {
+        !strategy.split.keeps_files() && profile.compression_cost(&strategy.name).is_none()
+    };
+    let rate = |strategy: &StrategyProfile| Some(strategy.reading?.samples_per_second * strategy.bytes_per_sample);
+    let read = profile.strategies.iter().filter(is_read).filter_map(rate).filter(|rate| rate.is_finite());
+    let from_storage = profile.method.caching == Caching::None;
+    read.filter(|_| from_storage).fold(profile.storage.sequential_bytes_per_second, f64::max)
 }
 
 /// How many samples a file becomes that reach the trainer: one, unless a step makes several.

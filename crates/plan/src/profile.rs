@@ -82,7 +82,7 @@ pub struct Method {
     pub sample_count: u64,
     /// Which strategies were run, and how often.
     pub runs: Runs,
-    /// How many decode workers, and as many readers.
+    /// How many decode workers, and as many readers, or more, as a loader has.
     pub threads: usize,
     /// How many shards a strategy was kept in.
     pub shards: usize,
@@ -176,7 +176,7 @@ pub struct StrategyProfile {
     pub deserialize_cpu_seconds: f64,
     /// Processor seconds of all online steps, per sample, and of putting batches together.
     pub online_cpu_seconds: f64,
-    /// Reading alone: what the storage gives as many readers as there were threads, while nobody works on it.
+    /// Reading alone: what the storage gives as many readers as a loader has, while nobody works on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reading: Option<Alone>,
     /// Working alone: what the loader gives of samples that lie in memory as they are stored.

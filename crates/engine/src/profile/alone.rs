@@ -10,14 +10,15 @@ use forebay_plan::{Alone, Caching, Others, Runs};
 use super::Profiler;
 use super::metrics::Machine;
 use crate::error::Result;
-use crate::load::{Next, Online, in_order};
+use crate::load::{Next, Online, in_order, readers};
 use crate::processor_time::{process_cpu_seconds, thread_cpu_seconds};
 use crate::progress::{Progress, while_wanted};
 use crate::source::{Block, Held, Source};
 use crate::sync::Mutex;
 use crate::threads::{cores, share};
 
-/// Each half is measured in so many parts, to see how far they lie apart.
+/// Each half is measured in so many parts, to see how far they lie apart. Work has one more before them, which does not count: in it the loader gets
+/// the memory that it then uses again and again.
 const PARTS: usize = 5;
 
 /// So many bytes stay in memory after they were read, as they do while they wait for a worker: memory that is used again at once is in the
@@ -82,7 +83,7 @@ impl Profiler<'_> {
         Ok(Halves { reading: if is_rate { reading } else { reading.map(few) }, working })
     }
 
-    /// What as many readers as there are threads get of `source`, as a loader would read it, in about `seconds`: samples of the source.
+    /// What readers get of `source`, as many as a loader would have, in about `seconds`: samples of the source.
     pub(super) fn reading_alone(&self, source: &Arc<dyn Source>, seconds: f64) -> Result<Option<Alone>> {
         let blocks: Vec<Block> = in_order(source.blocks()?, self.options.shuffle, self.options.seed).collect();
         let before = (Machine::now(), Instant::now());
@@ -145,32 +146,39 @@ impl Profiler<'_> {
             if part.seconds >= seconds / PARTS as f64 && part.samples > 0.0 {
                 parts.push(part);
                 *since = now;
-                if parts.len() == PARTS && seconds > 0.0 {
+                if parts.len() > PARTS && seconds > 0.0 {
                     break;
                 }
             }
         }
+        if parts.len() > 1 && seconds > 0.0 {
+            parts.remove(0);
+        }
         Ok(self.alone(&parts, &before))
     }
 
+    /// The medians of the parts: one that something held up says nothing about the others.
     fn alone(&self, parts: &[Part], (machine, begun): &(Machine, Instant)) -> Option<Alone> {
-        let mut rates: Vec<f64> = parts.iter().map(|part| part.samples / part.seconds.max(1e-9)).collect();
-        rates.sort_by(f64::total_cmp);
-        let samples: f64 = parts.iter().map(|part| part.samples).sum();
-        let cpu_seconds: f64 = parts.iter().map(|part| part.cpu_seconds).sum();
+        let sorted = |figure: fn(&Part) -> f64| {
+            let mut figures: Vec<f64> = parts.iter().filter(|part| part.samples > 0.0).map(figure).collect();
+            figures.sort_by(f64::total_cmp);
+            figures
+        };
+        let rates = sorted(|part| part.samples / part.seconds.max(1e-9));
+        let cpu_seconds = sorted(|part| part.cpu_seconds / part.samples);
         let others = Machine::now().since(machine, begun.elapsed().as_secs_f64());
-        (samples > 0.0).then(|| Alone {
+        (!rates.is_empty()).then(|| Alone {
             samples_per_second: rates[rates.len() / 2],
             samples_per_second_min: rates[0],
             samples_per_second_max: rates[rates.len() - 1],
-            cpu_seconds: cpu_seconds / samples,
+            cpu_seconds: cpu_seconds[cpu_seconds.len() / 2],
             threads: self.options.threads.min(cores()),
             disturbed: others.is_some_and(|others| others.cores > Others::CORES_MAX),
         })
     }
 }
 
-/// As many readers as `threads` read `blocks` from number `next` on, again and again, for so long; at least one of them, and each once where no time is given.
+/// As many readers as a loader with so many `threads` has read `blocks` from number `next` on, again and again, for so long; at least one of them, and each once where no time is given.
 pub(crate) fn read_for(
     source: &dyn Source,
     blocks: &[Block],
@@ -178,6 +186,7 @@ pub(crate) fn read_for(
     (seconds, threads): (f64, usize),
     progress: &dyn Progress,
 ) -> Result<Part> {
+    let threads = readers(source, threads);
     let begun = Instant::now();
     let end = begun + Duration::from_secs_f64(seconds);
     let first = *next;

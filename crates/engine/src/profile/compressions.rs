@@ -4,7 +4,9 @@
 //! The records are made here, a few hundred at the most, and never touch a storage. Everything is bounded: how many records and bytes
 //! there are, and how much processor time goes into making them and into each format.
 
+use std::cell::RefCell;
 use std::io::Write as _;
+use std::ops::Range;
 
 use forebay_codec::memory;
 use forebay_pipeline::{
@@ -29,19 +31,31 @@ pub const COMPRESSION_CANDIDATES: [&str; 5] = ["lz4", "zstd-1", "zstd-3", "zstd-
 /// So many records tell the ratio of a data set within a few per cent.
 pub(super) const RECORDS_MAX: u64 = 256;
 
-/// More bytes do not change it.
-const BYTES_MAX: usize = 8 << 20;
+/// More bytes do not change it, if they are of several records.
+const BYTES_MAX: u64 = 8 << 20;
+const LARGE_RECORDS: usize = 4;
+const LARGE_BYTES_MAX: u64 = 128 << 20;
 
 /// Where records are slow to make, fewer do: none is begun after so many processor seconds.
 const MAKING_SECONDS: f64 = 0.2;
 
-/// Of a large record so much is compressed, from its middle: slow compressions get to see more than one or two of them then, which may be
-/// unlike the others.
-const PIECE_BYTES: usize = 256 << 10;
+/// So many bytes of records are compressed, or a quarter of them, but no more than this: the same by all, which makes their ratios comparable.
+const COMPRESSED_BYTES: Range<u64> = 4 << 20..16 << 20;
 
-/// Nor is one compressed after so many, or all once more inflated.
-const COMPRESSING_SECONDS: f64 = 0.06;
+/// Of a large record a piece at a time, at most from so many places of it: then several records are seen, which may be unlike each other, and
+/// of each more than its sky. Larger than a core's own cache, so that looking back in a window of megabytes takes about as long as it will.
+const PIECE_BYTES: usize = 1 << 20;
+const PIECES_MAX: usize = 8;
+
+/// Compressions that are slower than any considered unless named get to see less: nothing is compressed after so many processor seconds.
+const COMPRESSING_SECONDS: f64 = 0.6;
+
+/// All is inflated once more until so many processor seconds are over.
 const INFLATING_SECONDS: f64 = 0.015;
+
+/// What is inflated lies beside what was before it, as it does while it waits for workers: at least so much, or so many records.
+const WAITING_BYTES: u64 = 16 << 20;
+const WAITING_RECORDS: u64 = 4;
 
 /// Which formats a strategy that keeps its records uncompressed may be kept in instead: those of `candidates` that can hold what it keeps,
 /// and those that `asked` has of its split.
@@ -81,6 +95,8 @@ pub(super) struct Records<'p> {
     samples: Vec<Sample>,
     frames: Vec<u8>,
     locations: Vec<Location>,
+    /// What they are inflated into.
+    waiting: RefCell<Ring>,
 }
 
 impl<'p> Records<'p> {
@@ -97,7 +113,8 @@ impl<'p> Records<'p> {
         let begun = thread_cpu_seconds();
         for number in 0..reader.listing().len() {
             let late = thread_cpu_seconds() - begun > MAKING_SECONDS;
-            if late && number > 0 || writer.position() >= BYTES_MAX as u64 || samples.len() as u64 >= RECORDS_MAX {
+            let bytes_max = if samples.len() < LARGE_RECORDS { LARGE_BYTES_MAX } else { BYTES_MAX };
+            if late && number > 0 || writer.position() >= bytes_max || samples.len() as u64 >= RECORDS_MAX {
                 break;
             }
             while_wanted(progress)?;
@@ -116,7 +133,10 @@ impl<'p> Records<'p> {
                 samples.push(sample);
             }
         }
-        Ok(Self { pipeline, plain, samples, frames: writer.finish()?, locations })
+        let largest = locations.iter().map(|location| location.length).max().unwrap_or(0);
+        let waiting_bytes = (WAITING_RECORDS * largest).clamp(WAITING_BYTES, LARGE_BYTES_MAX.max(largest));
+        let waiting = RefCell::new(Ring::new(waiting_bytes)?);
+        Ok(Self { pipeline, plain, samples, frames: writer.finish()?, locations, waiting })
     }
 
     /// What keeping them as `strategy` costs; `None` where there are none.
@@ -134,10 +154,13 @@ impl<'p> Records<'p> {
         let mut writer = Writer::new(Vec::new());
         let (mut records, mut locations): (Vec<Vec<u8>>, _) = (Vec::new(), Vec::new());
         let begun = thread_cpu_seconds();
-        for sample in &self.samples {
-            if !records.is_empty() && thread_cpu_seconds() - begun > COMPRESSING_SECONDS {
+        let mut taken = 0;
+        for (sample, location) in self.samples.iter().zip(&self.locations) {
+            let late = thread_cpu_seconds() - begun > COMPRESSING_SECONDS;
+            if !records.is_empty() && (late || taken >= enough_bytes(self.frames.len())) {
                 break;
             }
+            taken += location.length;
             let mut record = Vec::new();
             encode(sample, strategy.format, &mut record)?;
             records.push(record);
@@ -159,10 +182,11 @@ impl<'p> Records<'p> {
     }
 
     fn compressed(&self, strategy: &Strategy, encoded: &Encoded<'_>) -> Result<Option<CompressionCost>> {
+        let ring = &mut self.waiting.borrow_mut();
         let done = match strategy.format.compression {
             None => Done { records: encoded.locations.len(), bytes: encoded.frames.len() as u64, ..Done::default() },
-            Some(compression) if compression.scope == Scope::Record => encoded.by_record(compression)?,
-            Some(compression) => encoded.by_block(compression)?,
+            Some(compression) if compression.scope == Scope::Record => encoded.by_record(compression, ring)?,
+            Some(compression) => encoded.by_block(compression, ring)?,
         };
         let as_they_are = || self.locations.iter().take(done.records).map(|location| location.length).sum();
         let bytes: u64 = if encoded.whole { as_they_are() } else { done.taken };
@@ -240,46 +264,64 @@ impl Encoded<'_> {
         &self.frames[location.offset as usize..location.end() as usize]
     }
 
-    /// What is compressed of a record.
-    fn piece(&self, location: &Location) -> &[u8] {
-        let frame = self.frame(location);
-        if self.whole || frame.len() <= PIECE_BYTES {
-            return frame;
-        }
-        let middle = (frame.len() - PIECE_BYTES) / 2;
-        &frame[middle..middle + PIECE_BYTES]
+    fn enough_bytes(&self) -> u64 {
+        enough_bytes(self.frames.len())
     }
 
-    fn by_block(&self, compression: ShardCompression) -> Result<Done> {
+    /// What is compressed: small records whole; of large ones a piece of each, then another of each.
+    fn pieces(&self) -> impl Iterator<Item = &[u8]> {
+        let rounds = if self.whole { 1 } else { PIECES_MAX };
+        let of_round = move |round| {
+            let numbered = self.locations.iter().enumerate();
+            numbered.filter_map(move |(number, location)| self.piece(number, location, round))
+        };
+        (0..rounds).flat_map(of_round)
+    }
+
+    /// The piece of record `number` that comes in this round; `None` where the rounds before had all of it.
+    fn piece(&self, number: usize, location: &Location, round: usize) -> Option<&[u8]> {
+        let frame = self.frame(location);
+        if self.whole || frame.len() <= PIECE_BYTES {
+            return (round == 0).then_some(frame);
+        }
+        let pieces = (frame.len() / PIECE_BYTES).min(PIECES_MAX);
+        // Another part of each record, and in the next round one that lies apart from it.
+        let steps = (0..PIECES_MAX).map(|step| (step * 3 + PIECES_MAX / 2) % PIECES_MAX);
+        let place = steps.filter(|place| *place < pieces).nth((round + number) % pieces).filter(|_| round < pieces)?;
+        let part = frame.len() / pieces;
+        let begin = place * part + (part - PIECE_BYTES) / 2;
+        Some(&frame[begin..begin + PIECE_BYTES])
+    }
+
+    fn by_block(&self, compression: ShardCompression, ring: &mut Ring) -> Result<Done> {
         let begun = thread_cpu_seconds();
         let mut shard = ShardCompressor::new(Vec::new(), compression).map_err(refused)?;
-        let (mut records, mut taken) = (0, 0);
-        for location in self.locations {
-            if records > 0 && thread_cpu_seconds() - begun > COMPRESSING_SECONDS {
+        let (mut pieces, mut taken) = (0, 0);
+        for piece in self.pieces() {
+            let late = thread_cpu_seconds() - begun > COMPRESSING_SECONDS;
+            if pieces > 0 && (late || taken >= self.enough_bytes()) {
                 break;
             }
-            let piece = self.piece(location);
             shard.write_all(piece).and_then(|()| shard.end_record()).map_err(refused)?;
-            records += 1;
+            pieces += 1;
             taken += piece.len() as u64;
         }
         let (shard, blocks) = shard.finish().map_err(refused)?;
         let compressing = thread_cpu_seconds() - begun;
         let entries = blocks.entries();
-        let longest = entries.iter().map(|block| block.inflated_length).max().unwrap_or(0);
-        // As a loader does it, into memory that was used before.
-        let mut frames = space(longest)?;
         let inflating = repeated(entries.len(), |number| {
             let block = &entries[number];
             let compressed = &shard[block.offset as usize..block.end() as usize];
-            inflate_block(compressed, block, compression, "", &mut frames[..block.inflated_length as usize])?;
-            std::hint::black_box(&frames);
+            let into = ring.next(block.inflated_length as usize);
+            inflate_block(compressed, block, compression, "", into)?;
+            std::hint::black_box(into);
             Ok(())
         })?;
+        let records = pieces.min(self.locations.len());
         Ok(Done { records, taken, bytes: shard.len() as u64, compressing, inflating })
     }
 
-    fn by_record(&self, compression: ShardCompression) -> Result<Done> {
+    fn by_record(&self, compression: ShardCompression, ring: &mut Ring) -> Result<Done> {
         // The length and its checksum come before the record, and its own checksum after it.
         let record = |location: &Location| -> &[u8] {
             let frame = self.frame(location);
@@ -291,30 +333,34 @@ impl Encoded<'_> {
         let mut compressor = RecordCompressor::new(compression, dictionary.as_ref()).map_err(refused)?;
         let mut all: Vec<(Vec<u8>, u64)> = Vec::new();
         let begun = thread_cpu_seconds();
+        let mut taken = 0;
         for location in self.locations {
-            if !all.is_empty() && thread_cpu_seconds() - begun > COMPRESSING_SECONDS {
+            let late = thread_cpu_seconds() - begun > COMPRESSING_SECONDS;
+            if !all.is_empty() && (late || taken >= self.enough_bytes()) {
                 break;
             }
             let record = record(location);
             all.push((compressor.compress(record)?.to_vec(), record.len() as u64));
+            taken += location.length;
         }
         let compressing = thread_cpu_seconds() - begun;
-        let longest = all.iter().map(|(_, length)| *length).max().unwrap_or(0);
-        let mut inflated = space(longest)?;
         let inflating = repeated(all.len(), |number| {
             let (compressed, length) = &all[number];
-            let into = &mut inflated;
             let given =
                 inflate_record(compressed, *length, compression, dictionary.as_ref(), Place::default, |length| {
-                    Ok(&mut into[..length])
+                    Ok(ring.next(length))
                 })?;
             std::hint::black_box(given);
             Ok(())
         })?;
         let bytes = all.iter().map(|(compressed, _)| compressed.len() as u64 + FRAME_OVERHEAD_BYTES).sum();
-        let taken = self.locations.iter().take(all.len()).map(|location| location.length).sum();
         Ok(Done { records: all.len(), taken, bytes, compressing, inflating })
     }
+}
+
+/// How many bytes are compressed of so many.
+fn enough_bytes(all: usize) -> u64 {
+    (all as u64 / 4).clamp(COMPRESSED_BYTES.start, COMPRESSED_BYTES.end)
 }
 
 /// How many processor seconds it takes to do all `count` pieces once. They are done again and again until that is known; the first is
@@ -338,6 +384,31 @@ fn repeated(count: usize, mut piece: impl FnMut(usize) -> Result<()>) -> Result<
     }
 }
 
+/// Memory that is used from end to end, and then again.
+struct Ring {
+    memory: Vec<u8>,
+    end: usize,
+}
+
+impl Ring {
+    /// The system has given it all of its memory already.
+    fn new(bytes: u64) -> Result<Self> {
+        let mut memory = space(bytes)?;
+        memory.fill(1);
+        Ok(Self { memory, end: 0 })
+    }
+
+    /// The next `length` bytes.
+    fn next(&mut self, length: usize) -> &mut [u8] {
+        if self.memory.len() < length {
+            self.memory.resize(length, 1);
+        }
+        let begin = if self.end + length <= self.memory.len() { self.end } else { 0 };
+        self.end = begin + length;
+        &mut self.memory[begin..self.end]
+    }
+}
+
 /// Memory for so many bytes.
 fn space(bytes: u64) -> Result<Vec<u8>> {
     memory::zeroed(bytes as usize).map_err(|_| refused(std::io::ErrorKind::OutOfMemory.into()))
@@ -345,4 +416,46 @@ fn space(bytes: u64) -> Result<Vec<u8>> {
 
 fn refused(source: std::io::Error) -> Error {
     forebay_record::Error::Io { place: Place::default(), action: "compress", source }.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The pieces of one record of `length` bytes, by where they begin.
+    fn pieces_of(length: usize, whole: bool) -> Vec<(usize, usize)> {
+        let frames = vec![0; length];
+        let locations = [Location { offset: 0, length: length as u64 }];
+        let encoded = Encoded { frames: &frames, locations: &locations, encoding: 0.0, decoding: 0.0, whole };
+        let begin = |piece: &[u8]| piece.as_ptr() as usize - frames.as_ptr() as usize;
+        encoded.pieces().map(|piece| (begin(piece), piece.len())).collect()
+    }
+
+    #[test]
+    fn large_records_are_seen_in_places_that_lie_apart_and_small_ones_whole() {
+        assert_eq!(pieces_of(1000, false), [(0, 1000)]);
+        assert_eq!(pieces_of(9 * PIECE_BYTES, true), [(0, 9 * PIECE_BYTES)]);
+        assert_eq!(pieces_of(PIECE_BYTES + 2, false), [(1, PIECE_BYTES)]);
+        for length in [2 * PIECE_BYTES, 3 * PIECE_BYTES + 7, 8 * PIECE_BYTES, 50 * PIECE_BYTES + 1] {
+            let mut pieces = pieces_of(length, false);
+            assert!(pieces[0].0.abs_diff(pieces[1].0) >= length / 3, "{pieces:?}");
+            pieces.sort_unstable();
+            assert_eq!(pieces.len(), (length / PIECE_BYTES).min(PIECES_MAX));
+            assert!(pieces.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0), "{pieces:?}");
+            assert!(pieces.iter().all(|(begin, bytes)| begin + bytes <= length), "{pieces:?}");
+        }
+    }
+
+    #[test]
+    fn every_large_record_comes_before_another_piece_of_one() {
+        let frames = vec![0; 8 * PIECE_BYTES];
+        let half = 4 * PIECE_BYTES as u64;
+        let locations = [Location { offset: 0, length: half }, Location { offset: half, length: half }];
+        let encoded = Encoded { frames: &frames, locations: &locations, encoding: 0.0, decoding: 0.0, whole: false };
+        let begins: Vec<u64> =
+            encoded.pieces().map(|piece| (piece.as_ptr() as usize - frames.as_ptr() as usize) as u64).collect();
+        let records: Vec<u64> = begins.iter().map(|begin| begin / half).collect();
+        assert_eq!(records, [0, 1, 0, 1, 0, 1, 0, 1]);
+        assert_ne!(begins[0], begins[1] - half, "two records are seen in the same part");
+    }
 }

@@ -29,7 +29,7 @@ use forebay_storage::Storage;
 use crate::build::{Build, BuildOptions};
 use crate::data::{Dataset, Listing, Skipped, SourceReader};
 use crate::error::{Error, Result};
-use crate::load::{OnError, Shuffle};
+use crate::load::{Idle, OnError, Shuffle};
 use crate::probe;
 use crate::progress::{Progress, while_wanted};
 use crate::scratch_folder::ScratchFolder;
@@ -149,6 +149,7 @@ pub fn profile(
         builds_from: if runs_each { storage_choice.clone() } else { StorageChoice::Local }.open(0)?,
         options: ProfileOptions { shards: options.shards.clamp(1, sample_count.max(1) as usize), ..options.clone() },
         memory_bytes: machine.memory_bytes,
+        batch_buffers: Idle::default(),
         skipped: Mutex::default(),
         scratch: ScratchFolder::new(&options.work_folder, "profile")?,
         effort,
@@ -206,6 +207,8 @@ struct Profiler<'a> {
     builds_from: Arc<dyn Storage>,
     options: ProfileOptions,
     memory_bytes: u64,
+    /// The buffers of batches, of all runs.
+    batch_buffers: Idle,
     /// What was left out so far.
     skipped: Mutex<Vec<Skipped>>,
     scratch: ScratchFolder,

@@ -129,7 +129,9 @@ impl Profiler<'_> {
             memory_bytes: self.options.memory_bytes,
             ..LoadOptions::default()
         };
-        Loader::new(Arc::new(Repeated { of: Arc::clone(source), times }), options)
+        let loader = Loader::new(Arc::new(Repeated { of: Arc::clone(source), times }), options)?;
+        // A training has the memory of its batches after the first of them: it is not to be part of each run.
+        Ok(loader.with_buffers(self.batch_buffers.clone()))
     }
 
     fn run(&self, loader: &Loader, online: Online, number: u32, passes: u64) -> Result<Run> {

@@ -1,7 +1,8 @@
 //! Which compression is chosen, by made-up costs.
 
 use forebay_plan::{
-    Bound, CompressionCost, Objective, Profile, Runs, WhatIf, compression_choices, plan, promising, rank,
+    Bound, CompressionCost, Objective, Profile, Runs, WhatIf, compression_choices, mix, mix_formats, mix_limits, plan,
+    promising, rank,
 };
 
 use crate::profiles::{close, profile, strategy};
@@ -43,7 +44,7 @@ fn names(profile: &Profile) -> Vec<String> {
 
 #[test]
 fn slow_storage_wants_the_smallest_that_is_inflated_in_time() {
-    // 100 MB/s: 10 ms a sample. `zlib-6` saves the most, and its 3.3 ms of inflating are hidden behind seven other readers.
+    // 100 MB/s: 10 ms a sample. `zlib-6` saves the most, and its 3.3 ms of inflating are hidden behind fifteen other readers.
     let slow = measured(100e6, USUAL);
     assert_eq!(names(&slow), ["resized+zlib-6"]);
     let choice = &compression_choices(&slow).unwrap()[0];
@@ -101,9 +102,10 @@ fn inflating_takes_of_a_streams_time() {
         let found = promising(&profile);
         found[0].reading.unwrap().samples_per_second
     };
-    // A third of a MB at 400 MB/s and 1 ms of inflating, twice at once; from one disk another reads meanwhile.
-    assert!(close(rate(400e6), 2.0 / (1.0 / 1200.0 + 0.001)));
-    assert!(close(rate(800e6), 2.0 / (1.0 / 2400.0 + 0.001)));
+    // A third of a MB at 400 MB/s and 1 ms of inflating, by two readers for each of two workers; from one disk another reads meanwhile, until it
+    // gives no more.
+    assert!(close(rate(400e6), 4.0 / (1.0 / 1200.0 + 0.001)));
+    assert!(close(rate(800e6), 2400.0));
     assert!(close(rate(0.0), rate(400e6)), "what was not measured is shared out");
 }
 
@@ -167,4 +169,24 @@ fn costs_that_no_measurement_gives_are_refused() {
     wrong.compressions[1].ratio = 1.0;
     wrong.compressions[1].reader_share = 2.0;
     assert!(wrong.check().is_err());
+}
+
+/// A mix may have any compression whose cost is known, not only the most promising one.
+#[test]
+fn compressions_that_were_not_run_are_candidates_of_a_mix() {
+    let mut profile = measured(3e9, USUAL);
+    let formats = mix_formats(&profile, 0.0);
+    let names: Vec<&str> = formats.iter().map(|format| format.format.as_str()).collect();
+    assert_eq!(names, ["resized", "resized+zstd-3", "resized+lz4", "resized+zlib-6"]);
+    assert!(close(formats[1].bytes, 1e6 / 3.0) && close(formats[2].bytes, 5e5), "{formats:?}");
+    // A millisecond of work, and a third of one to inflate.
+    assert!(formats[2].cpu_seconds >= 0.001 + 1.0 / 3000.0, "{formats:?}");
+    let found = mix(&formats, &mix_limits(&profile, 0)).unwrap();
+    let alone = mix(&formats[..1], &mix_limits(&profile, 0)).unwrap();
+    assert!(found.shares.iter().any(|share| share.format != "resized"), "{found:?}");
+    assert!(found.predicted_samples_per_second > 1.5 * alone.predicted_samples_per_second, "{found:?}");
+    // One that was run is there once, and a lossy one where it may be.
+    profile.strategies.push(strategy("resized+lz4", 3, 100, 6000.0, 50_000_000));
+    profile.compressions[2].lossy = true;
+    assert_eq!((mix_formats(&profile, 0.0).len(), mix_formats(&profile, 0.1).len()), (3, 4));
 }

@@ -1,6 +1,8 @@
 //! The cost model by hand, with its edge cases.
 
-use forebay_plan::{Alone, Bound, Caching, Prediction, Profile, StrategyProfile, WhatIf, forecasts, predict};
+use forebay_plan::{
+    Alone, Bound, Caching, Prediction, Profile, StrategyProfile, WhatIf, forecasts, mix_limits, predict,
+};
 
 use crate::profiles::{close, profile, strategy};
 
@@ -187,4 +189,17 @@ fn an_interval_is_as_wide_as_the_measurements_parts_lie_apart() {
     assert!(close(middle.unwrap(), 1600.0));
     assert!(close(low.unwrap(), 1600.0 * 0.9 * 0.95));
     assert!(close(high.unwrap(), 1600.0 * 1.2 * 1.05));
+}
+
+#[test]
+fn a_mix_reads_as_fast_as_its_shards_were_read() {
+    let mut profile = one(1);
+    let sequential = profile.storage.sequential_bytes_per_second;
+    assert!(close(mix_limits(&profile, 0).read_bytes_per_second, sequential));
+    profile.strategies[0].reading = Some(alone(1200.0, 0.001));
+    let bytes = profile.strategies[0].bytes_per_sample;
+    assert!(close(mix_limits(&profile, 0).read_bytes_per_second, 1200.0 * bytes));
+    // What came out of the page cache says nothing of the storage.
+    profile.method.caching = Caching::System;
+    assert!(close(mix_limits(&profile, 0).read_bytes_per_second, sequential));
 }

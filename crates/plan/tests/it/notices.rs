@@ -50,3 +50,24 @@ fn what_was_measured_with_a_cache_is_not_warned_of() {
     let there = plan(&made(39_000_000_000), &Objective { what_if, ..Objective::default() }).unwrap();
     assert!(there.notices.is_empty());
 }
+
+/// Files were read from the store, and shards from the disk of `--work`.
+#[test]
+fn data_in_a_store_was_not_measured_where_shards_were() {
+    let mut far = made(41_000_000_000);
+    far.method.caching = Caching::System;
+    far.data.root = "s3://bucket/photos".to_owned();
+    let said = notices(&far).unwrap();
+    assert!(said.len() == 1 && said[0].contains("`s3://bucket/photos`"), "{said:?}");
+    for part in ["on the local disk (`--work`)", "each of these is a request", "`forebay plan --what-if latency=50ms`"]
+    {
+        assert!(said[0].contains(part), "{said:?} without {part}");
+    }
+    assert_eq!(plan(&far, &Objective::default()).unwrap().notices, said);
+    // With that option it is said what it assumes instead.
+    let what_if = Some(WhatIf { latency_seconds: Some(0.05), ..WhatIf::default() });
+    assert!(plan(&far, &Objective { what_if, ..Objective::default() }).unwrap().notices.is_empty());
+    // Where nothing was built, all was read from there.
+    far.strategies.truncate(1);
+    assert!(notices(&far).unwrap().is_empty());
+}

@@ -11,7 +11,7 @@ fn shape(dims: &[u64]) -> TensorShape {
     TensorShape::new(dims).unwrap()
 }
 
-/// Inventory P12: sizes that PRESTO's notebooks published, per record and for the data set in MB of 10^6 bytes.
+/// Sizes that PRESTO's notebooks published, per record and for the data set in MB of 10^6 bytes.
 const PUBLISHED: [(TensorFlowType, &[u64], u64, u64, f64); 7] = [
     (TensorFlowType::DT_FLOAT, &[2500, 1], 10_053, 1_500_000, 15_079.50),
     (TensorFlowType::DT_FLOAT, &[2500, 2048], 20_480_066, 732, 14_991.41),

@@ -60,8 +60,8 @@ impl Mixed {
             id: "mix",
             title: "A mix of two formats",
             note: format!(
-                "By the cost model, with nothing cached: {} would give {}. Across, the share of samples that are kept as {} instead of {}. Where the lines of \
-                 loading and decoding cross, disk and CPU are busy together; <code>forebay mix</code> tries it out.",
+                "By the cost model, without a shuffle buffer in memory: {} would give {}. Across, the share of samples that are kept as {} instead of {}. Where the lines of \
+                 loading and decoding cross, disk and CPU are busy together; <code>forebay mix</code> tries it out, with a buffer where it gets <code>--buffer</code>.",
                 shares.collect::<Vec<_>>().join(", "),
                 units::samples_per_second(found.predicted_samples_per_second),
                 code(&self.large),
