@@ -16,7 +16,7 @@ from ._errors import UsageError
 from ._files import Data
 from ._frameworks import converter, imported
 from ._iteration import Iteration
-from ._sampling import chosen, matching
+from ._sampling import balanced, chosen, matching
 from ._source import Several, Source
 from ._stats import Cached, Skipped, Stats
 
@@ -91,8 +91,8 @@ class Loader:
         The table of `where`: the path of a CSV, TSV or Parquet file. Its first column has the keys (paths) of the samples, the names of their
         files, or these without the extension. Samples that it does not name are not loaded.
     weights
-        How probable each sample is, compared with the others, in that order: an epoch draws `num_samples` of them. `balanced_weights`
-        makes classes equally probable. With a list of data sets, how much of an epoch comes of each: with `shuffle=True` every batch has these
+        How probable each sample is, compared with the others, in that order: an epoch draws `num_samples` of them. `"balanced"` makes
+        classes equally probable, by the labels that are known without decoding, with replacement. With a list of data sets, how much of an epoch comes of each: with `shuffle=True` every batch has these
         shares. A small data set is repeated, and a large one gives other samples every epoch.
     replacement
         A sample may be drawn more than once in an epoch.
@@ -167,7 +167,7 @@ class Loader:
         subset: Iterable[int] | Iterable[str] | Callable[[str, Any], bool] | None = None,
         where: str | None = None,
         table: str | os.PathLike[str] | None = None,
-        weights: Iterable[float] | None = None,
+        weights: Iterable[float] | Literal["balanced"] | None = None,
         replacement: bool = False,
         num_samples: int | None = None,
         repeats: int = 1,
@@ -200,8 +200,12 @@ class Loader:
         self.streams = None if streams is None else whole("streams", streams, 1, 1 << 16)
         needs("shuffle_window", shuffle_window, self.shuffle, "shuffle=True")
         needs("streams", streams, self.shuffle, "shuffle=True")
-        self.weights = None if weights is None else [number("weights", weight) for weight in weights]
-        self.replacement = flag("replacement", replacement)
+        if isinstance(weights, str) and weights != "balanced":
+            raise UsageError(f'`weights` is `{weights}`, but must be `"balanced"` or a weight for each sample')
+        by_class = isinstance(weights, str)
+        self.weights = None if weights is None or isinstance(weights, str) else [number("weights", weight) for weight in weights]
+        # Without replacement, an epoch of all samples has each of them once, whatever the weights are.
+        self.replacement = flag("replacement", replacement) or by_class
         self.num_samples = None if num_samples is None else whole("num_samples", num_samples, 1, 1 << 50)
         self.repeats = whole("repeats", repeats, 1, 1 << 20)
         if even not in ("none", "drop", "pad"):
@@ -252,6 +256,11 @@ class Loader:
             self._source = Source.of(source, data, storage, functions, **options)
         needs("table", table, where is not None, "where")
         self.subset = matching(where, table, chosen(subset, self._source), self._source)
+        if by_class:
+            if isinstance(source, list):
+                raise UsageError('`weights` is `"balanced"`, but several data sets need a weight each\nhint: pass as many weights as data sets')
+            self.num_samples = self.num_samples or (None if self.subset is None else len(self.subset))
+            self.weights, self.subset = balanced(self.subset, self._source), None
         self._check_shapes()
         if decode == "gpu":
             self._source.opened().on_device()

@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from . import _native
 from ._arguments import byte_count, number
@@ -106,6 +106,7 @@ class Profile(Document):
         self,
         *,
         formats: Sequence[str] = (),
+        mode: Literal["linear", "search", "sweep"] = "linear",
         buffer: int | str = 0,
         max_storage: int | str | None = None,
         max_lossy_share: float = 0.0,
@@ -113,13 +114,18 @@ class Profile(Document):
     ) -> dict[str, Any]:
         """Choose the formats of a data set and the share of each, so that storage and CPU are busy together.
 
-        Returns the keys of `forebay mix --json`: `shares`, `predicted_samples_per_second`, `bound_by`, `sweep`;
-        `measured_samples_per_second` is None, since nothing is loaded here. Build it with `forebay.build(..., mix=...)`.
+        Returns the keys of `forebay mix --json`: `shares`, `predicted_samples_per_second`, `bound_by`, `sweep`.
+        This predicts and measures nothing: `measured_samples_per_second` is None. The command `forebay mix` also builds
+        the mix from some samples and loads it. Build it with `forebay.build(..., mix=...)`.
 
         Parameters
         ----------
         formats
-            Consider only these strategies. By default all that were measured and are built.
+            Consider only these strategies. By default all of the profile that are built, and those whose compression
+            it knows the cost of.
+        mode
+            How to choose: `"linear"` solves a linear program over all formats; `"search"` is a binary search over eleven
+            ratios of two formats, `"sweep"` looks at all eleven.
         buffer
             Memory for the shuffle buffer of a `liquid` cache, in bytes or e.g. `"4GB"`.
         max_storage
@@ -131,6 +137,7 @@ class Profile(Document):
         """
         wanted: MixRequest = {
             "formats": list(formats),
+            "mode": mode,
             "buffer_bytes": byte_count("buffer", buffer),
             "max_storage_bytes": None if max_storage is None else byte_count("max_storage", max_storage),
             "max_lossy_share": number("max_lossy_share", max_lossy_share),

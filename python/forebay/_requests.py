@@ -88,6 +88,7 @@ class MixRequest(TypedDict):
     """What is wanted of a mix of formats."""
 
     formats: list[str]
+    mode: str
     buffer_bytes: int
     max_storage_bytes: int | None
     max_lossy_share: float

@@ -46,6 +46,25 @@ def stratified_subset(labels: Iterable[Hashable], share: float) -> list[int]:
     return taken
 
 
+def balanced(subset: list[int] | None, source: Source) -> list[float]:
+    """Weights by which all classes of `subset` (all samples, if it is `None`) are equally probable; of others 0. Labels are read, nothing is decoded."""
+    known = source.opened().keys_and_labels()
+    places = range(len(known)) if subset is None else subset
+    labels = []
+    for place in places:
+        if not 0 <= place < len(known):
+            raise UsageError(f"the subset has sample {place} of {len(known)}\nhint: samples count from 0")
+        key, label = known[place]
+        if label is None:
+            hint = "set the pipeline's `label` (a folder, a table), or pass a weight for each sample"
+            raise UsageError(f'`weights` is `"balanced"`, but `{key}` has no label\nhint: {hint}')
+        labels.append(label)
+    weights = [0.0] * len(known)
+    for place, weight in zip(places, balanced_weights(labels), strict=True):
+        weights[place] = weight
+    return weights
+
+
 def matching(where: str | None, table: str | os.PathLike[str] | None, subset: list[int] | None, source: Source) -> list[int] | None:
     """The numbers of the samples that a loader's `where` means, of those in `subset` if there is one."""
     if where is None:

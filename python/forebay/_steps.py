@@ -146,9 +146,7 @@ class ImageSteps:
         """Change the sharpness with probability `p`: 0 is blurred, 1 unchanged, 2 twice as sharp."""
         return self.step("random_adjust_sharpness", sharpness_factor=sharpness_factor, p=p, **options)
 
-    def gaussian_blur(
-        self, kernel_size: int | Sequence[int], sigma: float | Sequence[float] = (0.1, 2.0), **options: Any
-    ) -> Self:
+    def gaussian_blur(self, kernel_size: int | Sequence[int], sigma: float | Sequence[float] = (0.1, 2.0), **options: Any) -> Self:
         """Blur with a Gaussian kernel of odd size (one number, or x and y) and a standard deviation drawn from `sigma`."""
         return self.step("gaussian_blur", kernel_size=_listed(kernel_size), sigma=_listed(sigma), **options)
 
@@ -298,12 +296,16 @@ class ImageSteps:
         return self.step("random_apply", steps=[dict(step) for step in steps], p=p, **options)
 
     def random_choice(
-        self, steps: Iterable[Mapping[str, Any]], p: Sequence[float] | None = None, **options: Any
+        self,
+        steps: Iterable[Mapping[str, Any] | Iterable[Mapping[str, Any]]],
+        p: Sequence[float] | None = None,
+        **options: Any,
     ) -> Self:
-        """Apply one of `steps`, a `Steps`; `p` are their probabilities, compared with each other."""
-        return self.step(
-            "random_choice", steps=[dict(step) for step in steps], p=None if p is None else list(p), **options
-        )
+        """Apply one of `steps`; `p` are their probabilities, compared with each other.
+
+        `steps` is a `Steps`, one of whose steps is applied, or a list of them, one of which is applied whole.
+        """
+        return self.step("random_choice", steps=[_as_one(step) for step in steps], p=None if p is None else list(p), **options)
 
     def rand_augment(
         self,
@@ -312,6 +314,8 @@ class ImageSteps:
         num_magnitude_bins: int = 31,
         interpolation: str = "nearest",
         fill: float | Sequence[float] | None = None,
+        *,
+        mask_fill: int = 0,
         **options: Any,
     ) -> Self:
         """RandAugment: `num_ops` random changes of one `magnitude`, below `num_magnitude_bins`."""
@@ -322,6 +326,7 @@ class ImageSteps:
             num_magnitude_bins=num_magnitude_bins,
             interpolation=interpolation,
             fill=None if fill is None else _listed(fill),
+            mask_fill=mask_fill,
             **options,
         )
 
@@ -330,6 +335,8 @@ class ImageSteps:
         num_magnitude_bins: int = 31,
         interpolation: str = "nearest",
         fill: float | Sequence[float] | None = None,
+        *,
+        mask_fill: int = 0,
         **options: Any,
     ) -> Self:
         """TrivialAugmentWide: one random change of random magnitude."""
@@ -338,6 +345,7 @@ class ImageSteps:
             num_magnitude_bins=num_magnitude_bins,
             interpolation=interpolation,
             fill=None if fill is None else _listed(fill),
+            mask_fill=mask_fill,
             **options,
         )
 
@@ -346,6 +354,8 @@ class ImageSteps:
         policy: str = "imagenet",
         interpolation: str = "nearest",
         fill: float | Sequence[float] | None = None,
+        *,
+        mask_fill: int = 0,
         **options: Any,
     ) -> Self:
         """AutoAugment: one of the 25 learned pairs of changes of `policy`, `"imagenet"`, `"cifar10"` or `"svhn"`."""
@@ -354,6 +364,7 @@ class ImageSteps:
             policy=policy,
             interpolation=interpolation,
             fill=None if fill is None else _listed(fill),
+            mask_fill=mask_fill,
             **options,
         )
 
@@ -400,6 +411,14 @@ class ImageSteps:
     def ten_crop(self, size: int | Sequence[int], vertical_flip: bool = False, **options: Any) -> Self:
         """Cut out the four corners and the center, and each of them flipped, one sample each."""
         return self.step("ten_crop", size=size, vertical_flip=vertical_flip, **options)
+
+
+def _as_one(step: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """A step, or several as one."""
+    if isinstance(step, Mapping):
+        return dict(step)
+    steps = [dict(one) for one in step]
+    return steps[0] if len(steps) == 1 else {"op": "random_apply", "p": 1.0, "steps": steps}
 
 
 class Steps(ImageSteps):

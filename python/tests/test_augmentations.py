@@ -74,6 +74,10 @@ def test_steps_within_steps(photos: Path) -> None:
     assert ((found == changed).all(axis=(1, 2, 3)) ^ kept).all() and 10 < kept.sum() < 40
     found = images(plain.random_choice(steps, p=[1, 0]), photos)
     assert (found == 255 - before).all()
+    # As torchvision's RandomChoice takes them: a list, of which one is done whole.
+    found = images(plain.random_choice([forebay.Steps().random_invert(1), steps]), photos)
+    inverted = (found == 255 - before).all(axis=(1, 2, 3))
+    assert ((found == changed).all(axis=(1, 2, 3)) ^ inverted).all() and 10 < inverted.sum() < 40
     with pytest.raises(forebay.PipelineError, match="give what they get"):
         plain.random_apply(forebay.Steps().random_crop(8))
 
@@ -139,3 +143,29 @@ def test_batch_steps_come_last(photos: Path) -> None:
         forebay.Pipeline.files("**/*.jpg").decode().center_crop(16).mixup()
     with pytest.raises(forebay.DataError, match="is not one of 1 classes"):
         list(forebay.Loader(forebay.Pipeline.files("**/*.jpg").decode().center_crop(16).one_hot(1), data=photos))
+
+
+def test_masks_follow_policies_and_crops(tmp_path: Path) -> None:
+    from PIL import Image
+
+    for number in range(12):
+        mask = numpy.zeros((48, 64), numpy.uint8)
+        mask[10:30, 2 * number : 2 * number + 20] = 1
+        for folder, pixels in {"images": numpy.dstack([mask * 200] * 3), "masks": mask}.items():
+            (tmp_path / folder).mkdir(exist_ok=True)
+            Image.fromarray(pixels).save(tmp_path / folder / f"{number}.png")
+    plain = forebay.Pipeline.files("images/*.png", label=None, sidecars={"mask": "masks/{stem}.png"}).decode().decode_mask()
+    both = ["image", "mask"]
+    # Of a mask that stayed, hundreds of pixels would be elsewhere than in the image.
+    rotated = plain.rand_augment(num_ops=1, magnitude=30, fields=both, mask_fill=9)
+    filled = 0
+    for batch in forebay.Loader(rotated, data=tmp_path, epochs=5, seed=2):
+        for image, mask in zip(batch["image"], batch["mask"], strict=True):
+            filled += int((mask == 9).any())
+            if set(numpy.unique(image)) == {0, 200}:
+                assert ((image[..., 0] > 0) == (mask == 1)).all()
+    assert filled > 5
+    for batch in forebay.Loader(plain.ten_crop(32, fields=both), data=tmp_path):
+        assert batch["mask"].shape[1:] == (32, 32) and (batch["image"][..., 0] == batch["mask"] * 200).all()
+    with pytest.raises(forebay.PipelineError, match="add it to the step's `fields`"):
+        plain.rand_augment()

@@ -91,6 +91,13 @@ def test_a_profile_finds_shares(photos: Path, tmp_path: Path) -> None:
     assert len(mix["sweep"]) == 11 and mix["measured_samples_per_second"] is None
     assert "decoded+jpeg-85" not in {share["format"] for share in mix["shares"]}
     assert profile.mix(trainer=1.0)["bound_by"] == ["trainer"]
+    pair, best = ["decoded", "decoded+png"], profile.mix(formats=["decoded", "decoded+png"])["predicted_samples_per_second"]
+    ways = [profile.mix(formats=pair, mode=mode)["predicted_samples_per_second"] for mode in ("search", "sweep")]
+    assert ways[0] == pytest.approx(ways[1]) and 0.8 * best <= ways[0] <= 1.000_001 * best
+    with pytest.raises(forebay.UsageError, match="two, to search or sweep"):
+        profile.mix(formats=["decoded"], mode="search")
+    with pytest.raises(forebay.UsageError, match="`linear`, `search` or `sweep`"):
+        profile.mix(mode="best")  # type: ignore[arg-type]
     with pytest.raises(forebay.UsageError, match="decoded\\+qoi"):
         profile.mix(formats=["decoded+qoi"])
 

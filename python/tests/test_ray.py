@@ -84,3 +84,10 @@ def test_a_node_that_is_lost_loses_nothing(cluster, photos, tmp_path):
         forebay.ray.build(pipeline, tmp_path / "other", parts=2, data=tmp_path / "nothing-there", strategy=strategy)
     with pytest.raises(forebay.UsageError, match="at least as many `shards`"):
         forebay.ray.build(pipeline, tmp_path / "other", parts=4, data=photos, strategy=strategy, shards=2)
+
+    # Measuring is a task like any other.
+    measure = ray.remote(num_cpus=1)(forebay.profile)
+    settings = {"samples": 4, "seconds": 0, "runs": 1, "strategies": ["concatenated", "resized"], "threads": 1, "work": str(tmp_path)}
+    storages = ["ceph-hdd", "custom:read=200MB/s,seek=50ms"]
+    profiles = ray.get([measure.remote("cv", str(photos), storage=storage, **settings) for storage in storages])
+    assert [profile.plan().chosen in ("concatenated", "resized") for profile in profiles] == [True, True]

@@ -128,22 +128,22 @@ def load_in_child(url: str, queue: multiprocessing.Queue[int]) -> None:
     queue.put(sum(len(batch["label"]) for batch in forebay.Loader(url, batch_size=4)))
 
 
-def walk_through(objects: dict[str, bytes] | None, name: str, upload, tmp_path: Path) -> None:
+def walk_through(objects: dict[str, bytes] | None, name: str, upload, tmp_path: Path, scheme: str = "s3") -> None:
     forebay.demo_data("cv", tmp_path, samples=20)
     photos = tmp_path / "photos"
     upload(photos, f"{name}/photos")
     here = forebay.build("cv", tmp_path / "dataset", data=photos, strategy="resized", shards=3)
-    there = forebay.build("cv", f"s3://{name}/dataset", data=f"s3://{name}/photos", strategy="resized", shards=3)
+    there = forebay.build("cv", f"{scheme}://{name}/dataset", data=f"{scheme}://{name}/photos", strategy="resized", shards=3)
     shards = [(shard["file"], shard["xxh3"]) for shard in here.manifest["shards"]]
     assert [(shard["file"], shard["xxh3"]) for shard in there.manifest["shards"]] == shards
     expected = samples(forebay.Loader(here, batch_size=4, shuffle=True, seed=3))
-    loader = forebay.Loader(f"s3://{name}/dataset", batch_size=4, shuffle=True, seed=3)
+    loader = forebay.Loader(f"{scheme}://{name}/dataset", batch_size=4, shuffle=True, seed=3)
     assert samples(loader) == expected and len(expected) == 20
     assert SECRET not in repr(loader) and SECRET not in str(loader.state_dict())
-    cached = forebay.Loader(f"s3://{name}/dataset", batch_size=4, shuffle=True, seed=3, cache_dir=tmp_path / "cache", cache_size="1GB")
+    cached = forebay.Loader(f"{scheme}://{name}/dataset", batch_size=4, shuffle=True, seed=3, cache_dir=tmp_path / "cache", cache_size="1GB")
     assert samples(cached) == expected and samples(cached) != {}
     assert list((tmp_path / "cache").rglob("*.block"))
-    files = forebay.Loader("cv", data=f"s3://{name}/photos", batch_size=4, seed=3)
+    files = forebay.Loader("cv", data=f"{scheme}://{name}/photos", batch_size=4, seed=3)
     assert len(samples(files)) == 20
 
 

@@ -204,10 +204,17 @@ def test_the_program_exports(bucket, tmp_path):
 @pytest.mark.parametrize("bucket", ["seaweed"], indirect=True)
 def test_the_program_probes(bucket):
     name, client = bucket
-    probed = command("probe", "--folder", f"s3://{name}/scratch", "--seconds", "0.05", "--json")
+    probed = command("probe", f"s3://{name}/scratch", "--seconds", "0.05", "--json")
     assert probed.returncode == 0, probed.stderr
     assert {found["threads"] for found in json.loads(probed.stdout)["measurements"]} >= {1, 32}
     assert client.list_objects_v2(Bucket=name, Prefix="scratch")["KeyCount"] == 0
+
+
+def test_a_bucket_that_is_not_there_is_said(bucket):
+    ran = command("inspect", "s3://nobody-has-this/photos")
+    assert ran.returncode != 0 and "there is no such bucket" in ran.stderr, ran.stderr
+    with pytest.raises(forebay.Error, match="there is no such bucket"):
+        forebay.Loader("cv", data="s3://nobody-has-this/photos", batch_size=4)
 
 
 def test_a_wrong_secret_is_refused_and_not_repeated(seaweed, monkeypatch):

@@ -39,6 +39,28 @@ def test_weights_balance_classes(photos: Path) -> None:
     assert keys(without) == everything[:10]
 
 
+def test_classes_are_balanced_without_an_epoch_before(photos: Path) -> None:
+    everything = forebay.Loader(PLAIN, data=photos)
+    labels = {key: int(label) for batch in everything for key, label in zip(batch["key"], batch["label"], strict=True)}
+    first = next(key for key, label in labels.items() if label == 1)
+    # One sample of class 1 and all of class 0: each class makes half of an epoch.
+    loader = forebay.Loader(
+        PLAIN, data=photos, weights="balanced", subset=lambda key, label: label == 0 or key == first, num_samples=2000, seed=3, shuffle=True
+    )
+    counts = Counter(keys(loader))
+    assert counts.total() == 2000 and 900 < counts[first] < 1100
+    assert {labels[key] for key in counts} == {0, 1} and len(counts) == 1 + sum(label == 0 for label in labels.values())
+    given = forebay.Loader(PLAIN, data=photos, weights=forebay.balanced_weights(labels.values()), replacement=True, seed=4, shuffle=True)
+    assert keys(forebay.Loader(PLAIN, data=photos, weights="balanced", seed=4, shuffle=True)) == keys(given)
+    unlabeled = forebay.Pipeline.files("**/*.jpg", label=None).decode().random_crop(32)
+    with pytest.raises(forebay.UsageError, match="has no label"):
+        forebay.Loader(unlabeled, data=photos, weights="balanced")
+    with pytest.raises(forebay.UsageError, match='must be `"balanced"`'):
+        forebay.Loader(PLAIN, data=photos, weights="even")  # type: ignore[arg-type]
+    with pytest.raises(forebay.UsageError, match="a weight each"):
+        forebay.Loader([(PLAIN, photos), (PLAIN, photos)], weights="balanced")
+
+
 def test_repeats_come_with_other_draws(photos: Path) -> None:
     loader = forebay.Loader(PLAIN, data=photos, repeats=2, shuffle=True, seed=4, batch_size=50)
     (batch,) = loader

@@ -7,7 +7,7 @@ use forebay_engine::Error as EngineError;
 use forebay_error::ErrorKind;
 use forebay_pipeline::Error as PipelineError;
 use forebay_storage::Error as StorageError;
-use forebay_storage::one_line;
+use forebay_storage::{is_url, one_line};
 
 use crate::interrupt;
 
@@ -148,9 +148,12 @@ impl Error {
             // A shard of which a part is damaged.
             EngineError::Record(error) => error.kind() == ErrorKind::Data,
             // Reading a source file, a record or a table beside a shard.
-            EngineError::Storage(error) => {
-                matches!(error, StorageError::Open { .. } | StorageError::Read { .. } | StorageError::ShortRead { .. })
-            }
+            EngineError::Storage(error) => match error {
+                // A store that refuses everything, or that cannot be reached, is not skipped by leaving samples out.
+                StorageError::Open { path, source } => !is_url(path) || source.kind() == io::ErrorKind::NotFound,
+                StorageError::Read { .. } | StorageError::ShortRead { .. } => true,
+                _ => false,
+            },
             _ => false,
         }
     }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use clap::Args;
 use forebay_engine::StorageChoice;
-use forebay_engine::data::matching;
+use forebay_engine::data::{LabelValue, matching};
 use forebay_engine::load::{Sampling, Shares};
 use forebay_engine::source::Source;
 
@@ -34,6 +34,9 @@ pub(crate) struct SamplingArguments {
     /// Draw samples with the weights in FILE, one per line for each sample
     #[arg(long, value_name = "FILE", help_heading = SAMPLING)]
     weights: Option<PathBuf>,
+    /// Draw with replacement so that all classes are equally probable, by the labels of the samples
+    #[arg(long, help_heading = SAMPLING, conflicts_with = "weights")]
+    balanced: bool,
     /// Draw with replacement: a sample may come more than once in an epoch
     #[arg(long, help_heading = SAMPLING)]
     replacement: bool,
@@ -44,7 +47,7 @@ pub(crate) struct SamplingArguments {
     #[arg(long, value_name = "N", help_heading = SAMPLING, value_parser = clap::value_parser!(u64).range(1..=1_048_576))]
     repeats: Option<u64>,
     /// Mix another data set in: so much of it for each 1 of the first; may be given several times
-    #[arg(long, value_name = "DATASET=WEIGHT", help_heading = SAMPLING, conflicts_with_all = ["subset", "condition", "weights", "replacement", "repeats"])]
+    #[arg(long, value_name = "DATASET=WEIGHT", help_heading = SAMPLING, conflicts_with_all = ["subset", "condition", "weights", "balanced", "replacement", "repeats"])]
     interleave: Vec<Weighted>,
 }
 
@@ -93,11 +96,17 @@ impl SamplingArguments {
         if let Some(condition) = &self.condition {
             subset = Some(self.matching(condition, subset, source)?);
         }
+        let mut samples = self.num_samples;
+        let mut weights = self.weights.as_deref().map(numbers).transpose()?;
+        if self.balanced {
+            samples = samples.or_else(|| subset.as_ref().map(|subset| subset.len() as u64));
+            weights = Some(balanced(subset.take().as_deref(), source)?);
+        }
         Ok(Sampling {
             subset: subset.map(Into::into),
-            weights: self.weights.as_deref().map(numbers).transpose()?.map(Into::into),
-            replacement: self.replacement,
-            samples: self.num_samples,
+            weights: weights.map(Into::into),
+            replacement: self.replacement || self.balanced,
+            samples,
             repeats: self.repeats.unwrap_or(1),
             shares: None,
         })
@@ -118,6 +127,38 @@ impl SamplingArguments {
         }
         Ok(both)
     }
+}
+
+/// Weights by which all classes of `subset` (all samples, if there is none) are equally probable; of others 0.
+fn balanced(subset: Option<&[u64]>, source: &dyn Source) -> Result<Vec<f64>> {
+    let known = source.keys_and_labels()?;
+    if let Some(outside) = subset.iter().flat_map(|subset| subset.iter()).find(|sample| **sample >= known.len() as u64)
+    {
+        let problem = format!("the subset has sample {outside} of {}", known.len());
+        return Err(Error::usage(problem, "samples count from 0"));
+    }
+    let subset: Option<HashSet<u64>> = subset.map(|subset| subset.iter().copied().collect());
+    let is_in = |sample: &u64| subset.as_ref().is_none_or(|subset| subset.contains(sample));
+    let mut counts: HashMap<(bool, u64), u64> = HashMap::new();
+    let mut labels = Vec::with_capacity(known.len());
+    for (number, (key, label)) in (0..).zip(&known) {
+        if !is_in(&number) {
+            labels.push(None);
+            continue;
+        }
+        let Some(label) = label else {
+            let hint = "set the pipeline's `source.label` (a folder, a table), or pass --weights";
+            return Err(Error::usage(format!("`--balanced`, but `{key}` has no label"), hint));
+        };
+        let label = match *label {
+            LabelValue::Int(number) => (true, number.cast_unsigned()),
+            LabelValue::Float(number) => (false, u64::from(number.to_bits())),
+        };
+        *counts.entry(label).or_default() += 1;
+        labels.push(Some(label));
+    }
+    let weight = |label| 1.0 / (counts.len() as f64 * counts[&label] as f64);
+    Ok(labels.into_iter().map(|label| label.map_or(0.0, weight)).collect())
 }
 
 /// The numbers of the samples that a file names: by numbers, or by their keys.

@@ -1,8 +1,8 @@
 //! Planning: arithmetic on profiles. JSON in, JSON out.
 
 use forebay_plan::{
-    AdviceOptions, LowerQuality, Measured, MixFormat, MixLimits, Objective, Profile, Rate, Stalls, mix_formats,
-    mix_limits,
+    AdviceOptions, LowerQuality, Measured, MixFormat, MixLimits, MixMode, Objective, Profile, Rate, Stalls, mix_by,
+    mix_formats, mix_limits,
 };
 use pyo3::prelude::*;
 use serde::Serialize;
@@ -56,8 +56,10 @@ pub(crate) fn plan(py: Python<'_>, profile: &str, wanted: Wanted) -> PyResult<St
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct MixWanted {
-    /// Only these; empty for all that were measured.
+    /// Only these; empty for all that the profile knows.
     formats: Vec<String>,
+    /// The name of a [`MixMode`].
+    mode: String,
     buffer_bytes: u64,
     max_storage_bytes: Option<u64>,
     max_lossy_share: f64,
@@ -68,6 +70,7 @@ pub(crate) struct MixWanted {
 #[pyfunction]
 pub(crate) fn mix(py: Python<'_>, profile: &str, wanted: MixWanted) -> PyResult<String> {
     let profile = Profile::parse(profile).map_err(|error| errors::plan(py, &error))?;
+    let mode: MixMode = wanted.mode.parse().map_err(|error| errors::plan(py, &error))?;
     let all = mix_formats(&profile, wanted.max_lossy_share);
     let unknown = |name: &&String| all.iter().all(|format| format.format != **name);
     if let Some(name) = wanted.formats.iter().find(unknown) {
@@ -88,7 +91,7 @@ pub(crate) fn mix(py: Python<'_>, profile: &str, wanted: MixWanted) -> PyResult<
         trainer_samples_per_second: wanted.trainer,
         ..mix_limits(&profile, wanted.buffer_bytes)
     };
-    Ok(json(&forebay_plan::mix(&formats, &limits).map_err(|error| errors::plan(py, &error))?))
+    Ok(json(&mix_by(mode, &formats, &limits).map_err(|error| errors::plan(py, &error))?))
 }
 
 /// Every strategy of a profile: its rank, the Pareto front, what an encoding saves.

@@ -49,6 +49,7 @@ Examples:
   forebay load dataset/ --where \"label in (3, 7)\"
   forebay load dataset/ --where \"split == 'train'\" --table splits.csv
   forebay load dataset/ --weights weights.txt --replacement --num-samples 10000
+  forebay load dataset/ --balanced --num-samples 10000
   forebay load dataset/ --shuffle --interleave other/=0.5
   forebay load dataset/ --scans 2         progressive records, at a lower quality
   forebay load cv --data photos/          all steps online, from the files

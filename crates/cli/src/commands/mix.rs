@@ -1,21 +1,23 @@
 //! `forebay mix`: which formats in which shares keep storage and processor busy together.
 
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::sync::Arc;
 
 use clap::Args;
+use forebay_engine::StorageChoice;
 use forebay_engine::data::Listing;
 use forebay_engine::mix::MixTrial;
 use forebay_pipeline::{Pipeline, Strategy};
-use forebay_plan::mix::{loads_faster, search, shares_at, sweep};
 use forebay_plan::{
-    Mix, MixBound, MixFormat, MixLimits, MixRates, MixShare, Profile, mix, mix_formats, mix_limits, mix_of, units,
+    Mix, MixBound, MixFormat, MixLimits, MixMode, MixShare, Profile, mix_by, mix_formats, mix_limits, mix_unknown,
+    units,
 };
 use forebay_storage::parse_bytes;
 
 use super::plan::read_profile;
 use crate::arguments::{
-    self, ErrorArguments, INPUT, MEASUREMENT, MemoryArguments, OUTPUT, RunArguments, Settings, StorageArguments,
+    self, ErrorArguments, INPUT, MEASUREMENT, MemoryArguments, OUTPUT, RESOURCES, RunArguments, Settings,
 };
 use crate::error::{Error, Result};
 use crate::file_list::{ListArguments, listing_options};
@@ -31,15 +33,17 @@ Examples:
 
 A format that is small costs the CPU time, and one that costs it none is large.
 Kept in the right shares, disk and CPU are busy at the same time. The candidates
-are the strategies that the profile measured, those that are built.
+are the strategies of the profile that are built, and those whose compression it
+knows the cost of. What it knows nothing of is listed as not considered: profile
+it with `--encoding`, e.g. `--encoding png`, or name it with `--strategy`.
 
 Modes:
   linear  a linear program over all candidates (the default)
   search  two formats: binary search over eleven ratios
   sweep   two formats: all eleven ratios
 
-The chosen mix is then built from --samples samples in --work and loaded, unless
---predict is passed.";
+The chosen mix is then built from --samples samples in --work and loaded from the
+storage that was profiled, or from --storage, unless --predict is passed.";
 
 /// Choose the formats of a data set, and the share of each
 #[derive(Debug, Clone, Args)]
@@ -47,7 +51,7 @@ The chosen mix is then built from --samples samples in --work and loaded, unless
 pub(crate) struct Arguments {
     /// Profile written by `forebay profile`
     profile: PathBuf,
-    /// Consider only this strategy, e.g. `decoded+png` (repeatable) [default: all that were measured]
+    /// Consider only this strategy, e.g. `decoded+png` (repeatable) [default: all that the profile knows]
     #[arg(long = "format", value_name = "NAME")]
     formats: Vec<String>,
     /// Memory for the shuffle buffer of a `liquid` cache, e.g. 30GB
@@ -76,8 +80,9 @@ pub(crate) struct Arguments {
     batch_size: u64,
     #[command(flatten)]
     run: RunArguments,
-    #[command(flatten)]
-    storage: StorageArguments,
+    /// Storage to load the mix from, as `forebay profile` takes it [default: the one that was profiled]
+    #[arg(long, value_name = "STORAGE", help_heading = RESOURCES, value_parser = StorageChoice::from_str)]
+    storage: Option<StorageChoice>,
     #[command(flatten)]
     memory: MemoryArguments,
     /// Folder with the source files [default: the one that was profiled]
@@ -105,6 +110,16 @@ pub(crate) enum Mode {
     Sweep,
 }
 
+impl From<Mode> for MixMode {
+    fn from(mode: Mode) -> Self {
+        match mode {
+            Mode::Linear => Self::Linear,
+            Mode::Search => Self::Search,
+            Mode::Sweep => Self::Sweep,
+        }
+    }
+}
+
 impl Arguments {
     /// What it reads.
     pub(super) fn inputs(&self) -> Vec<&Path> {
@@ -122,11 +137,15 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
     };
     let formats = candidates(arguments, &profile)?;
     let mut found = choose(arguments, &formats, &limits)?;
-    if !arguments.predict {
-        found.measured_samples_per_second = Some(measure(arguments, &profile, &found, output)?);
+    let storage = if arguments.predict { None } else { Some(storage(arguments, &profile)?) };
+    if let Some(storage) = &storage {
+        found.measured_samples_per_second = Some(measure(arguments, &profile, &found, storage, output)?);
     }
+    // Of formats that were named, nothing else was to be considered.
+    let all = arguments.formats.is_empty();
+    let unknown = if all { mix_unknown(&profile, arguments.max_lossy_share) } else { Vec::new() };
     output.present(&found, |found, page| {
-        show(found, page);
+        show(found, storage.as_ref(), &unknown, page);
         next_step(arguments, &profile, found, page);
     })
 }
@@ -147,35 +166,34 @@ fn candidates(arguments: &Arguments, profile: &Profile) -> Result<Vec<MixFormat>
 }
 
 fn choose(arguments: &Arguments, formats: &[MixFormat], limits: &MixLimits) -> Result<Mix> {
-    let plan = |source| Error::Plan { about: String::new(), source };
-    if arguments.mode == Mode::Linear {
-        return mix(formats, limits).map_err(plan);
-    }
-    let [one, other] = formats else {
+    if arguments.mode != Mode::Linear && formats.len() != 2 {
         let problem = format!("`--mode search` and `--mode sweep` take two formats, but there are {}", formats.len());
         return Err(Error::usage(problem, "name two with `--format`, twice"));
-    };
-    let (small, large) = if loads_faster(one, other) { (one, other) } else { (other, one) };
-    let pair = [small.clone(), large.clone()];
-    let ratios = sweep(small, large, limits);
-    let part = match arguments.mode {
-        Mode::Search => {
-            let rates = |part: u32| {
-                let MixRates { load, decode, .. } = ratios[part as usize];
-                Ok::<_, Error>((load.unwrap_or(f64::INFINITY), decode.unwrap_or(f64::INFINITY)))
-            };
-            search(rates)?
-        }
-        Mode::Linear | Mode::Sweep => {
-            let rate = |part: &u32| ratios[*part as usize].samples_per_second;
-            (0..ratios.len() as u32).max_by(|one, other| rate(one).total_cmp(&rate(other))).unwrap_or(0)
-        }
-    };
-    mix_of(&pair, &shares_at(part), limits).map_err(plan)
+    }
+    mix_by(arguments.mode.into(), formats, limits).map_err(|source| Error::Plan { about: String::new(), source })
+}
+
+/// What the mix is loaded from: the prediction is for the storage that was profiled.
+fn storage(arguments: &Arguments, profile: &Profile) -> Result<StorageChoice> {
+    if let Some(storage) = &arguments.storage {
+        return Ok(storage.clone());
+    }
+    let name = &profile.storage.name;
+    // `local-direct` and `local-mmap` are `direct` and `mmap` to users.
+    name.strip_prefix("local-").unwrap_or(name).parse().map_err(|_| {
+        let problem = format!("the profile is of storage `{name}`, which no `--storage` is called");
+        Error::usage(problem, "pass the storage to load the mix from with `--storage`, or `--predict`")
+    })
 }
 
 /// Builds the mix and loads it.
-fn measure(arguments: &Arguments, profile: &Profile, found: &Mix, output: &Output) -> Result<f64> {
+fn measure(
+    arguments: &Arguments,
+    profile: &Profile,
+    found: &Mix,
+    storage: &StorageChoice,
+    output: &Output,
+) -> Result<f64> {
     arguments.settings.none_with("a profile")?;
     let pipeline = arguments.list.applied(Pipeline::from_spec(&profile.pipeline)?)?;
     let data = arguments.data.clone().unwrap_or_else(|| PathBuf::from(&profile.data.root));
@@ -188,7 +206,7 @@ fn measure(arguments: &Arguments, profile: &Profile, found: &Mix, output: &Outpu
         formats: found.shares.iter().map(parse).collect::<Result<_>>()?,
         pipeline: pipeline.clone(),
         listing: Arc::new(listing),
-        storage: arguments.storage.storage.clone(),
+        storage: storage.clone(),
         hit_ratio: found.hit_ratio,
         threads: profile.method.threads,
         batch_size: arguments.batch_size as usize,
@@ -202,17 +220,15 @@ fn measure(arguments: &Arguments, profile: &Profile, found: &Mix, output: &Outpu
     Ok(trial.run(&progress)?)
 }
 
-fn show(found: &Mix, page: &mut Page) {
+fn show(found: &Mix, storage: Option<&StorageChoice>, unknown: &[&str], page: &mut Page) {
     let share = |share: &MixShare| format!("{} `{}`", units::percent(share.share), share.format);
     let shares: Vec<String> = found.shares.iter().map(share).collect();
     let mut facts =
         vec![("mix", shares.join(", ")), ("predicted", units::samples_per_second(found.predicted_samples_per_second))];
-    if let Some(measured) = found.measured_samples_per_second {
-        let error = found.predicted_samples_per_second / measured - 1.0;
-        facts.push((
-            "measured",
-            format!("{} (prediction {})", units::samples_per_second(measured), units::signed_percent(error)),
-        ));
+    if let (Some(measured), Some(storage)) = (found.measured_samples_per_second, storage) {
+        let error = units::signed_percent(found.predicted_samples_per_second / measured - 1.0);
+        let measured = units::samples_per_second(measured);
+        facts.push(("measured", format!("{measured} on `{storage}` (prediction {error})")));
     }
     let bounds: Vec<&str> = found.bound_by.iter().map(|bound| bound_words(*bound)).collect();
     facts.push(("bound by", bounds.join(", ")));
@@ -223,6 +239,10 @@ fn show(found: &Mix, page: &mut Page) {
         let trainer = rates.trainer_utilization.map(|share| format!(", trainer {}", units::percent(share)));
         let (cpu, disk) = (units::percent(rates.cpu_utilization), units::percent(rates.storage_utilization));
         facts.push(("utilization", format!("CPU {cpu}, disk {disk}{}", trainer.unwrap_or_default())));
+    }
+    if !unknown.is_empty() {
+        let names = unknown.join("`, `");
+        facts.push(("not considered", format!("`{names}` (profile with `--encoding {}`, say)", unknown[0])));
     }
     page.facts(&facts);
     let Some(large) = found.sweep.last().and_then(|rates| rates.shares.first()) else { return };

@@ -123,7 +123,7 @@ pub(crate) fn when_full(command: &Command) -> &'static str {
             "free as much space as the data set takes, or choose a folder on another disk: a failed export keeps nothing"
         }
         Command::Probe(_) => {
-            "free some space, or pass a --folder on another disk: it temporarily holds 128 MiB, and 100 MB per thread"
+            "free some space, or choose a folder on another disk: it temporarily holds 128 MiB, and 100 MB per thread"
         }
         Command::Report(_) => "free some space, or pass --output, --svg-folder, --csv and --parquet on another disk",
         Command::Load(_) => "free some space, or pass a --state on another disk",

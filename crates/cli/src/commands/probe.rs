@@ -13,12 +13,12 @@ use crate::output::{Align, Output, Page, Table};
 
 const EXAMPLES: &str = "\
 Examples:
-  forebay probe --folder /mnt/data
-  forebay probe --folder /mnt/data --storage direct --threads 8
+  forebay probe /mnt/data
+  forebay probe /mnt/data --storage direct --threads 8
   forebay probe --storage ceph-hdd
-  forebay probe --folder s3://bucket/scratch
+  forebay probe s3://bucket/scratch
 
-Writes temporary files to a hidden folder in --folder (128 MiB, and 100 MB per
+Writes temporary files to a hidden folder in FOLDER (128 MiB, and 100 MB per
 thread), and reads them. The page cache is dropped before each measurement;
 `direct` bypasses it. In a bucket it writes 70 MB, and also reads with 32
 threads, as a loader does. Memory bandwidth is measured too. Takes about 15 seconds.";
@@ -28,7 +28,7 @@ threads, as a loader does. Memory bandwidth is measured too. Takes about 15 seco
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
     /// Folder to measure in, or a URL
-    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    #[arg(value_name = "FOLDER", default_value = ".")]
     folder: PathBuf,
     #[command(flatten)]
     storage: StorageArguments,

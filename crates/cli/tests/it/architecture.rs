@@ -108,6 +108,22 @@ fn what_the_pages_name_exists() {
     }
 }
 
+/// A package holds only what is in its folder, so the crates that are published have copies of the licenses, and `l3` of its format. Links
+/// would do where every tool keeps them; here they once became files that hold a path.
+#[test]
+fn packages_bring_their_licenses_and_their_format() {
+    let licenses = ["LICENSE-MIT", "LICENSE-APACHE"];
+    let mut copies: Vec<(String, String)> = ["l3", "jpeg", "png"]
+        .iter()
+        .flat_map(|room| licenses.map(|license| (format!("crates/{room}/{license}"), license.to_owned())))
+        .collect();
+    copies.push(("crates/l3/FORMAT.md".to_owned(), "docs/formats/l3.md".to_owned()));
+    let text = |path: &str| std::fs::read_to_string(root().join(path)).unwrap();
+    for (copy, original) in copies {
+        assert!(text(&copy) == text(&original), "`{copy}` differs from `{original}`: copy it again");
+    }
+}
+
 /// The code of a room, comments and unit tests aside: each file with its lines.
 fn code(room: &Path) -> Vec<(PathBuf, Vec<String>)> {
     let mut files = Vec::new();

@@ -276,7 +276,7 @@ fn on_a_full_disk_the_remedy_fits_the_command() {
         ("", format!("profile {fast} --strategy decoded"), "a --work folder on another disk"),
         ("", format!("experiment strategies {fast} -o out"), "finished runs are kept"),
         ("", format!("export {here}/dataset tars"), "a failed export keeps nothing"),
-        ("", "probe".to_owned(), "pass a --folder on another disk"),
+        ("", "probe".to_owned(), "choose a folder on another disk"),
         ("", "demo --samples 100".to_owned(), "a --folder on another disk"),
         (fill, format!("report {here}/profile.json"), "pass --output, --svg-folder"),
         (fill, format!("plan {here}/profile.json"), "pass an --output on another disk"),

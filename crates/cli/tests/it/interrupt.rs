@@ -60,9 +60,9 @@ fn scratch_folders_go_with_the_work() {
     let experiment =
         format!("experiment sample-size --sizes 10KB --seconds 0 --total 100KB --runs 5000 -o work {SLOW}");
     let works = [
-        ("probe --seconds 100 --threads 1 --folder work", ".forebay-probe-", Signal::INT, 130),
-        ("probe --seconds 100 --threads 1 --folder work", ".forebay-probe-", Signal::TERM, 143),
-        ("probe --seconds 100 --threads 1 --folder work", ".forebay-probe-", Signal::HUP, 129),
+        ("probe work --seconds 100 --threads 1", ".forebay-probe-", Signal::INT, 130),
+        ("probe work --seconds 100 --threads 1", ".forebay-probe-", Signal::TERM, 143),
+        ("probe work --seconds 100 --threads 1", ".forebay-probe-", Signal::HUP, 129),
         (&profile, ".forebay-profile-", Signal::INT, 130),
         (&experiment, ".forebay-data-", Signal::INT, 130),
     ];

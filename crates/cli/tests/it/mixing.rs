@@ -9,9 +9,8 @@ fn a_mix_is_chosen_built_and_loaded() {
     let profile = "profile cv --data photos --seconds 0 --samples 20 --runs 1 --threads 2 --storage ssd --strategy decoded \
                    --strategy decoded+png --strategy decoded+jpeg-85";
     forebay(here, profile).text();
-    let mix =
-        forebay(here, "mix profile.json --buffer 1MB --samples 30 --batch-size 4 --seconds 0 --storage ssd --json")
-            .json();
+    let measuring = "mix profile.json --buffer 1MB --samples 30 --batch-size 4 --seconds 0";
+    let mix = forebay(here, &format!("{measuring} --json")).json();
     assert_keys(&mix, "shares predicted_samples_per_second measured_samples_per_second bound_by sweep");
     assert_keys(&mix["shares"][0], "format share");
     let rates = "shares load decode samples_per_second cpu_utilization storage_utilization trainer_utilization";
@@ -21,6 +20,12 @@ fn a_mix_is_chosen_built_and_loaded() {
     assert!((shares - 1.0).abs() < 1e-9, "{mix:#}");
     assert!(mix["measured_samples_per_second"].as_f64().unwrap() > 0.0);
     assert!(!mix.to_string().contains("jpeg"), "lossy formats must be allowed: {mix:#}");
+    // It is measured where it was profiled, unless another storage is named.
+    for (option, storage) in [("", "ssd"), (" --storage local", "local")] {
+        let text = forebay(here, &format!("{measuring}{option}"));
+        let words = text.text().split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains(&format!(" samples/s on `{storage}` (prediction ")), "{option}: {text:?}");
+    }
     // The other ways find the same, to the next tenth.
     let best = mix["predicted_samples_per_second"].as_f64().unwrap();
     for mode in ["search", "sweep"] {
@@ -33,9 +38,25 @@ fn a_mix_is_chosen_built_and_loaded() {
         assert!(found["measured_samples_per_second"].is_null());
     }
     let text = forebay(here, "mix profile.json --predict --max-lossy-share 1 --trainer 5");
-    assert!(text.text().contains("bound by     trainer\n"), "{text:?}");
-    let next = "Next, build the data set:\n  forebay build cv --data photos --mix ";
-    assert!(text.stdout.replace("photos/", "photos").contains(next) || text.stdout.contains("Next, build"), "{text:?}");
+    assert!(text.text().lines().any(|line| line.split_whitespace().eq(["bound", "by", "trainer"])), "{text:?}");
+    let mut profile: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(here.join("profile.json")).unwrap()).unwrap();
+    let next = format!(
+        "Next, build the data set:\n  forebay build cv --data {} --mix decoded",
+        profile["data"]["root"].as_str().unwrap()
+    );
+    assert!(text.stdout.contains(&next), "{text:?}");
+    // What the profile knows nothing of is said, of what applies; what was named is all that was to be considered.
+    let words = text.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("not considered `l3-fast`, `qoi`, "), "{words}");
+    assert!(words.contains("(profile with `--encoding l3-fast`, say)"), "{words}");
+    let named = forebay(here, "mix profile.json --predict --format decoded --format decoded+png");
+    assert!(!named.text().contains("not considered"), "{named:?}");
+    profile["storage"]["name"] = "elsewhere".into();
+    std::fs::write(here.join("elsewhere.json"), profile.to_string()).unwrap();
+    let error = forebay(here, "mix elsewhere.json");
+    assert!(error.error(2).contains("the profile is of storage `elsewhere`"), "{error:?}");
+    forebay(here, "mix elsewhere.json --predict").text();
 
     let command = "build cv --data photos --mix decoded+png=0.25,decoded=0.75 --seed 3 -o dataset --shards 10";
     let built = forebay(here, &format!("{command} --json")).json();
@@ -107,6 +128,10 @@ fn a_cache_is_chosen_by_what_was_measured() {
         serde_json::from_str(&std::fs::read_to_string(here.join("profile.json")).unwrap()).unwrap();
     let mut load = |bytes_per_second: f64, budget: u64, shuffle: &str| {
         measured["storage"]["sequential_bytes_per_second"] = bytes_per_second.into();
+        // What readers got of shards says what the storage gives, where it was measured.
+        for strategy in measured["strategies"].as_array_mut().unwrap() {
+            strategy["reading"] = serde_json::Value::Null;
+        }
         std::fs::write(here.join("changed.json"), measured.to_string()).unwrap();
         let load = format!("load dataset --epochs 2 --cache auto:{budget} --profile changed.json {shuffle}");
         let found = forebay(here, &format!("{load} --json")).json();

@@ -142,6 +142,9 @@ fn an_epoch_has_the_samples_that_are_asked_for() {
     assert_eq!(samples(here, "--num-samples 5"), 5);
     assert_eq!(samples(here, "--weights weights.txt --num-samples 4"), 4);
     assert_eq!(samples(here, "--weights weights.txt --replacement --num-samples 40 --epochs 2"), 80);
+    assert_eq!(samples(here, "--balanced"), 12);
+    assert_eq!(samples(here, "--balanced --num-samples 40 --shuffle"), 40);
+    assert_eq!(samples(here, "--balanced --subset subset.txt"), 3);
     assert_eq!(samples(here, "--repeats 3 --shuffle"), 12);
     assert_eq!(samples(here, "--interleave dataset=0.5 --shuffle --batch-size 3"), 24);
     assert_eq!(samples(here, "--interleave dataset=3 --shuffle --num-samples 40"), 40);
@@ -159,6 +162,7 @@ fn an_epoch_has_the_samples_that_are_asked_for() {
 
     fs::write(here.join("words.txt"), "1\ntwo\n").unwrap();
     fs::write(here.join("twice.txt"), "1\n1\n").unwrap();
+    fs::write(here.join("outside.txt"), "1\n12\n").unwrap();
     for (arguments, named) in [
         ("--subset words.txt", "`words.txt` has `1`, which is neither a number nor the key of a sample"),
         ("--interleave dataset", "DATASET=WEIGHT"),
@@ -170,6 +174,8 @@ fn an_epoch_has_the_samples_that_are_asked_for() {
         ("--weights subset.txt", "3 weights for 12 samples"),
         ("--weights weights.txt", "12 samples of 4 without replacement"),
         ("--weights weights.txt --subset subset.txt", "cannot be used with"),
+        ("--weights weights.txt --balanced", "cannot be used with"),
+        ("--subset outside.txt --balanced", "sample 12 of 12"),
         ("--num-samples 0", "--num-samples"),
         ("--where thirds==1 --table thirds.csv", "did you mean `third`?"),
         ("--where third=1 --table thirds.csv", "write `==`"),

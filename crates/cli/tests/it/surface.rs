@@ -147,7 +147,7 @@ fn a_path_that_is_not_there_exits_with_2() {
         ("convert nowhere out --mode fast", "nowhere"),
         ("analyze nowhere", "nowhere"),
         ("export nowhere tars", "nowhere"),
-        ("probe --folder nowhere", "nowhere"),
+        ("probe nowhere", "nowhere"),
     ] {
         let refused = forebay(here, arguments);
         let message = format!("error: there is no file or folder `{missing}`\nhint: ");
