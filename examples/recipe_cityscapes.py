@@ -1,4 +1,7 @@
-"""Cityscapes segmentation: images and their label ids as Cityscapes lays them out, scaled, cut, flipped and colored together, ids for training."""
+"""Cityscapes segmentation: images and their label ids as Cityscapes lays them out, scaled, cut, flipped and colored together, ids for training.
+
+A random resized crop stands for the random scale and crop of the usual recipe. The 19 ids for training are looked up in NumPy, for whole batches.
+"""
 
 from pathlib import Path
 

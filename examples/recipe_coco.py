@@ -1,4 +1,7 @@
-"""COCO detection: boxes out of a COCO file, scale jitter, crop and flip, batches of as many boxes as there are."""
+"""COCO detection: boxes out of a COCO file, random resized crop, flip and color jitter, batches of as many boxes as there are.
+
+Not Detectron's recipe, which draws the length of the shorter side and pads batches: all images become as large here.
+"""
 
 import json
 from pathlib import Path

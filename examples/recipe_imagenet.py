@@ -1,11 +1,16 @@
-"""The recipes of torchvision's references and timm: RandAugment or TrivialAugment, random erasing, MixUp and CutMix, smoothed labels."""
+"""ImageNet recipes: torchvision's second one, one with the parts of timm's, and two views for contrastive learning.
+
+The first is that of torchvision's references (v2), with its repeated augmentation (`repeats=4`). The second has what timm's configurations
+have (RandAugment, MixUp, random erasing of noise, bicubic crops), but RandAugment's changes and strengths are torchvision's: timm has other ones,
+and draws each strength around its magnitude (`mstd`).
+"""
 
 import forebay
 
 forebay.demo_data("cv", ".", samples=24)
 
 decoded = forebay.Pipeline.files("**/*.jpg", label="folder").decode()
-reference = (  # torchvision's second ImageNet recipe
+reference = (  # pass `repeats=4`, as `--ra-sampler --ra-reps 4`
     decoded.random_resized_crop(176)
     .random_horizontal_flip()
     .trivial_augment_wide()
@@ -35,7 +40,7 @@ contrastive = (  # two views of each image, as SimCLR draws them: pass `repeats=
     .to_chw()
 )
 for name, pipeline, size in [("reference", reference, 176), ("timm", timm, 224), ("contrastive", contrastive, 96)]:
-    repeats = 2 if name == "contrastive" else 1
+    repeats = {"reference": 4, "contrastive": 2}.get(name, 1)
     for batch in forebay.Loader(pipeline, data="photos/", batch_size=8, shuffle=True, seed=7, repeats=repeats):
         assert batch["image"].shape == (8, 3, size, size)
         assert name == "contrastive" or abs(batch["label"].sum() - 8) < 1e-3

@@ -6,17 +6,17 @@
 
 Each line is a step alone (with `p=1`, so that all images are changed), or a chain of steps as a recipe has it. torchvision works on
 tensors, with one thread; Albumentations on NumPy arrays, with one thread of OpenCV, where it has a transform that does the same. Medians of five runs of
-0.2 s each (`--seconds` changes that); all take turns, step by step. The first line is the limit of all that write another picture: a bare copy
-of the image into its slot in a batch, beside `Tensor.clone` and `ndarray.copy`.
+0.2 s each (`--seconds` changes that of the peers), in which all take turns: a machine's speed moves while it is measured. The first line is the limit of all that write another picture: a step that
+draws nothing this time, so that the image is only copied into its slot in a batch, beside `Tensor.clone` and `ndarray.copy`.
 """
 
 from __future__ import annotations
 
 import argparse
 import functools
-import platform
 import statistics
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -31,7 +31,13 @@ except ImportError:
     albumentations = None
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench"))
+from pages import processor  # noqa: E402
+
 COPY = "copy"
+# What is asked of every augmentation: so many times a peer's rate.
+BAR = 3
+RUNS = 5
 STEPS = [
     (COPY, torch.clone),
     ('{ op = "color_jitter", brightness = 0.4 }', v2.ColorJitter(brightness=0.4)),
@@ -51,6 +57,7 @@ STEPS = [
     ('{ op = "random_adjust_sharpness", sharpness_factor = 2, p = 1 }', v2.RandomAdjustSharpness(2, p=1)),
     ('{ op = "gaussian_blur", kernel_size = 5 }', v2.GaussianBlur(5)),
     ('{ op = "gaussian_blur", kernel_size = 23 }', v2.GaussianBlur(23)),
+    ('{ op = "random_horizontal_flip", p = 1 }', v2.RandomHorizontalFlip(p=1)),
     ('{ op = "random_vertical_flip", p = 1 }', v2.RandomVerticalFlip(p=1)),
     ('{ op = "pad", padding = 8 }', v2.Pad(8)),
     ('{ op = "random_erasing", p = 1 }', v2.RandomErasing(p=1)),
@@ -79,15 +86,14 @@ def photo(side: int = 224) -> torch.Tensor:
 
 
 def theirs(transform: Callable[[], object], seconds: float) -> float:
-    rates = []
-    for _ in range(5):
-        begun, images = time.perf_counter(), 0
-        while time.perf_counter() - begun < seconds:
-            for _ in range(8):
-                transform()
-            images += 8
-        rates.append(images / (time.perf_counter() - begun))
-    return statistics.median(rates)
+    for _ in range(8):
+        transform()
+    begun, images = time.perf_counter(), 0
+    while time.perf_counter() - begun < seconds:
+        for _ in range(8):
+            transform()
+        images += 8
+    return images / (time.perf_counter() - begun)
 
 
 def albumentation(step: str) -> Callable[..., object] | None:
@@ -116,6 +122,7 @@ def albumentation(step: str) -> Callable[..., object] | None:
         '{ op = "random_autocontrast", p = 1 }': lambda: a.AutoContrast(p=1),
         '{ op = "gaussian_blur", kernel_size = 5 }': lambda: a.GaussianBlur(blur_limit=(5, 5), sigma_limit=(0.1, 2.0), p=1),
         '{ op = "gaussian_blur", kernel_size = 23 }': lambda: a.GaussianBlur(blur_limit=(23, 23), sigma_limit=(0.1, 2.0), p=1),
+        '{ op = "random_horizontal_flip", p = 1 }': lambda: a.HorizontalFlip(p=1),
         '{ op = "random_vertical_flip", p = 1 }': lambda: a.VerticalFlip(p=1),
         '{ op = "pad", padding = 8 }': lambda: a.Pad(padding=8, p=1),
         '{ op = "random_erasing", p = 1 }': lambda: a.Erasing(p=1),
@@ -129,20 +136,16 @@ def albumentation(step: str) -> Callable[..., object] | None:
     return known[step]() if step in known else None
 
 
-def processor() -> str:
-    """What this machine's processor calls itself."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return names[0] if names else platform.processor() or platform.machine()
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=0.2, help="how long each of the five runs of a peer lasts")
     parser.add_argument("--output", type=Path, default=ROOT / "bench/results/augmentations.md", help="the page that is written")
+    parser.add_argument(
+        "--program",
+        type=Path,
+        default=ROOT / "target/release/examples/augmentations",
+        help="Forebay's half, where it was built",
+    )
     parser.add_argument("--only", metavar="TEXT", help="only steps that have this in them; the page is not written")
     given = parser.parse_args()
     steps = [(step, transform) for step, transform in STEPS if given.only is None or given.only in step]
@@ -155,15 +158,20 @@ def main() -> None:
         import cv2
 
         cv2.setNumThreads(1)
-    program = subprocess.Popen(
-        [ROOT / "target/release/examples/augmentations"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    )
+    program = subprocess.Popen([given.program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert program.stdin is not None and program.stdout is not None
+
+    def forebay(line: str) -> str:
+        program.stdin.write(line + "\n")
+        program.stdin.flush()
+        return program.stdout.readline().strip()
+
+    level = forebay("level")
     lines = [
         "# Augmentations beside torchvision and Albumentations",
         "",
-        "Images of 224 × 224 × 3 in uint8 per second, one core, by `bench/augmentations/run.py`: Forebay beside torchvision's transforms (v2) on",
-        f"tensors (torch {torch.__version__.split('+')[0]}, torchvision {torchvision.__version__.split('+')[0]}, one thread; {processor()})",
+        f"Images of 224 × 224 × 3 in uint8 per second, one core of {processor()}, by `make bench-augmentations`: Forebay (kernels: {level}) beside",
+        f"torchvision's transforms (v2) on tensors (torch {torch.__version__.split('+')[0]}, torchvision {torchvision.__version__.split('+')[0]}, one thread)",
         "and Albumentations on arrays "
         + (f"({albumentations.__version__}, one thread of OpenCV)" if albumentations is not None else "(not installed)")
         + ", where it has a transform that does the same.",
@@ -173,22 +181,32 @@ def main() -> None:
     ]
     ratios: list[float] = []
     others: list[float] = []
+    below: list[tuple[str, str]] = []
+    copied = 0.0
     for step, transform in steps:
-        program.stdin.write(step + "\n")
-        program.stdin.flush()
-        ours = float(program.stdout.readline())
-        rate = theirs(functools.partial(transform, image), given.seconds)
-        if step != COPY:
-            ratios.append(ours / rate)
-        line = f"| `{step.replace(';', '`, `')}` | {ours:,.0f} | {rate:,.0f} | {ours / rate:.1f} |"
         other = albumentation(step)
+        runs: list[tuple[float, float, float]] = []
+        for _ in range(RUNS):
+            ours = float(forebay(step))
+            torchvision_rate = theirs(functools.partial(transform, image), given.seconds)
+            other_rate = theirs(functools.partial(other, image=pixels), given.seconds) if other is not None else 0.0
+            runs.append((ours, torchvision_rate, other_rate))
+        ours, torchvision_rate, other_rate = (statistics.median(rates) for rates in zip(*runs, strict=True))
+        copied = ours if step == COPY else copied
+        if step != COPY:
+            ratios.append(ours / torchvision_rate)
+        line = f"| `{step.replace(';', '`, `')}` | {ours:,.0f} | {torchvision_rate:,.0f} | {ours / torchvision_rate:.1f} |"
         if other is None:
             line += " | |"
         else:
-            rate = theirs(functools.partial(other, image=pixels), given.seconds)
+            line += f" {other_rate:,.0f} | {ours / other_rate:.1f} |"
             if step != COPY:
-                others.append(ours / rate)
-            line += f" {rate:,.0f} | {ours / rate:.1f} |"
+                others.append(ours / other_rate)
+            # Of some steps alone there is no copy to compare with.
+            if copied > 0 and step != COPY and ours < BAR * other_rate:
+                below.append(
+                    (step, f"{ours / other_rate:.1f}; the copy: {copied / other_rate:.1f}, of which it reaches {ours / copied:.0%}")
+                )
         lines.append(line)
         print(lines[-1], flush=True)
     if given.only is not None:
@@ -196,6 +214,13 @@ def main() -> None:
     lines += ["", f"Geometric mean of the ratios to torchvision: {statistics.geometric_mean(ratios):.1f}; the lowest: {min(ratios):.1f}."]
     if others:
         lines += [f"To Albumentations: {statistics.geometric_mean(others):.1f}; the lowest: {min(others):.1f}."]
+    if below:
+        lines += [
+            "",
+            f"Less than {BAR} times Albumentations' rate, with the ratio of the bare copy of the first line, the limit of whatever writes another picture:",
+            "",
+            *(f"- `{step}`: {found}" for step, found in below),
+        ]
     given.output.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

@@ -20,8 +20,9 @@ import time
 from typing import Any
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "bench/presto"))
-from run import SAMPLES, table  # noqa: E402  (the same data for both)
+sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "bench/presto")]
+from pages import table  # noqa: E402
+from run import SAMPLES  # noqa: E402  (the same data for both)
 
 STORAGES = ["hdd", "ssd", "ceph-hdd"]
 

@@ -14,7 +14,6 @@ import datetime
 import json
 import os
 import pathlib
-import platform
 import re
 import shutil
 import subprocess
@@ -27,6 +26,9 @@ from typing import Any
 import recompress
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench"))
+from pages import processor  # noqa: E402
+
 RESULTS = ROOT / "bench" / "results" / "dl2.md"
 
 PIPELINE = """name = "photos"
@@ -65,12 +67,6 @@ class Bench:
         if done.returncode != 0:
             sys.exit(f"forebay {' '.join(arguments)} failed:\n{done.stderr}")
         return json.loads(done.stdout)
-
-
-def processor() -> str:
-    """What this runs on."""
-    lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines() if os.path.exists("/proc/cpuinfo") else []
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
 
 
 #: How far a diagnosed share may be from the constructed one, and a what-if from what comes true.

@@ -15,6 +15,8 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench"))
+from pages import table  # noqa: E402
 
 # Enough samples that a run takes longer than its start, few enough that all of it takes minutes.
 SAMPLES = {"cv": 400, "cv2-jpg": 80, "cv2-png": 24, "nlp": 300, "flac": 240, "mp3": 300, "nilm": 160}
@@ -57,11 +59,6 @@ def compare(program: pathlib.Path, domain: str, folder: pathlib.Path, storage: s
 
 def holds(row: dict) -> bool:
     return row["slower"] <= SLOWER_MAX and row["fast_seconds"] <= TIME_SHARE_MAX * row["whole_seconds"]
-
-
-def table(head: list[str], rows: list[list[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
 
 
 def page(rows: list[dict], storage: str) -> str:

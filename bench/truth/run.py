@@ -17,7 +17,6 @@ import json
 import math
 import os
 import pathlib
-import platform
 import shutil
 import statistics
 import subprocess
@@ -29,8 +28,9 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "bench/peers"))
+sys.path[:0] = [str(ROOT / "bench"), str(ROOT / "bench/peers")]
 import measure as clocks  # noqa: E402  (what others do meanwhile: one mechanism for both)
+from pages import processor, table  # noqa: E402
 
 DATA = pathlib.Path(os.environ.get("FOREBAY_TEST_DATA", ROOT / "../shared/data"))
 CUSTOM = "custom:read=200MB/s,stream=100MB/s,seek=4ms,iops=400"
@@ -42,9 +42,6 @@ BOTTLENECKS_MIN, REGRET_MAX, FAST_SHARE_MAX = 0.95, 0.05, 0.2
 
 #: How long the disk gets to come to rest after data sets were written.
 SETTLE_SECONDS = 10
-
-#: How often a load is tried that others disturbed.
-TRIES = 3
 
 #: How long an epoch of a load should last, and how many samples are in a batch.
 EPOCH_SECONDS, BATCH = 1.2, 64
@@ -215,13 +212,8 @@ class Bench:
             options += ["--cold"]
         elif setting.caching == "application":
             options += ["--cache", "8GB"]
-        tries = 1
         while True:
-            begun = clocks.read()
-            found = self.run("load", *what, *options, "--epochs", str(epochs))
-            if clocks.others_cores(begun, clocks.read()) > clocks.OTHERS_CORES_MAX and tries < TRIES:
-                tries += 1
-                continue
+            found = clocks.undisturbed(self.run, "load", *what, *options, "--epochs", str(epochs))
             counted, warm_up = found["epochs"][1:], found["epochs"][0]["seconds"]
             while warm_up < WARM_UP_SECONDS and len(counted) > 1:
                 warm_up += counted.pop(0)["seconds"]
@@ -336,11 +328,6 @@ def percentile(values: list[float], share: float) -> float:
     return values[min(len(values) - 1, math.ceil(share * len(values)) - 1)]
 
 
-def table(head: list[str], rows: list[list[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
-
-
 def summary(cells: list[Cell], choices: list[Choice]) -> list[list[str]]:
     rows = []
     for what, said, bound, ninetieth_max in [
@@ -400,13 +387,6 @@ What is chosen by them, and by how much that is slower, as loaded, than the fast
 ## Every choice
 
 {chosen}"""
-
-
-def processor() -> str:
-    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.split(":", 1)[1].strip()
-    return platform.machine()
 
 
 def scatter(cells: list[Cell]) -> str:
