@@ -3,7 +3,7 @@
 # make help    the rest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test sanitize lint unit book package fuzz fuzz-corpus python-wheel python-dev python-test test-remote wheels test-torch test-gpu test-arm bench bench-large bench-l3 bench-arm bench-domains bench-presto bench-compression bench-liquid bench-dl2 bench-augmentations bench-truth bench-peers clean
+.PHONY: help setup build demo test sanitize lint unit book package fuzz fuzz-corpus python-wheel python-dev python-test test-remote wheels test-torch test-gpu test-arm bench bench-large bench-l3 bench-arm bench-domains bench-presto bench-compression bench-liquid bench-dl2 bench-augmentations bench-truth bench-peers bench-remote clean
 SHELL := bash
 
 # Of processor time, for each target. Where a longer run is wanted: make fuzz FUZZ_SECONDS=3600
@@ -68,9 +68,9 @@ python-test: python-dev ## Build the Python package, install it into .venv, and 
 	.venv/bin/python -m pytest --numprocesses $$((1 + $$(nproc))) --dist loadgroup
 
 # What cannot be installed is an error here, and a skipped test in `make test`, which installs no Ray.
-test-remote: python-dev ## Buckets on real servers (SeaweedFS, moto) and builds on Ray, which it installs
+test-remote: python-dev ## Buckets on real servers (SeaweedFS, moto, Azurite) and builds and training on Ray, which it installs
 	tools/remote_servers.sh required
-	FOREBAY_REMOTE=required .venv/bin/python -m pytest python/tests/test_remote.py python/tests/test_remote_servers.py python/tests/test_ray.py
+	FOREBAY_REMOTE=required .venv/bin/python -m pytest python/tests/test_remote.py python/tests/test_remote_servers.py python/tests/test_azure.py python/tests/test_ray.py python/tests/test_clusters.py
 
 test-torch: python-dev ## The Python package with PyTorch, by Debian's packages (150 MB)
 	tools/test-torch.sh
@@ -138,6 +138,12 @@ bench-peers: setup ## Our loader beside others, which it installs (13 GB)
 	rm -rf target/bench-peers/wheels
 	.venv/bin/maturin build --quiet --release --out target/bench-peers/wheels --interpreter .venv/bin/python
 	.venv/bin/python bench/peers/run.py $(PEERS)
+
+# Options go to the script: make bench-remote REMOTE='--only forebay,webdataset --rounds 1'
+bench-remote: setup ## Our loader beside others on a store with a latency and a bandwidth; installs them (6 GB), and needs 15 GB more
+	rm -rf target/bench-remote/wheels
+	.venv/bin/maturin build --quiet --release --out target/bench-remote/wheels --interpreter .venv/bin/python
+	.venv/bin/python bench/remote/run.py $(REMOTE)
 
 clean: ## Remove what was built, not the tools
 	cargo clean

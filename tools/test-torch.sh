@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The tests with PyTorch, by Debian's CPU packages and the system's Python: the registry's wheel is many times as large. The
-# packages (about 150 MB) are unpacked into .tools/torch; nothing is installed. Wants the wheel in target/wheels.
+# packages (about 150 MB) are unpacked into .tools/torch; nothing is installed. Wants the wheel in target/wheels-dev (`make python-dev`).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -26,7 +26,7 @@ fi
 
 site=$root/site
 rm -rf "$site"
-.venv/bin/python -m zipfile --extract target/wheels/*.whl "$site"
+.venv/bin/python -m zipfile --extract target/wheels-dev/*.whl "$site"
 
 libraries=$root/usr/lib
 machine=$(uname -m)-linux-gnu

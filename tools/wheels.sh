@@ -16,8 +16,11 @@ for target in x86_64-unknown-linux-gnu aarch64-unknown-linux-gnu; do
         { echo "failed: $target" >&2; [[ $target == aarch64* ]] || exit 1; }
 done
 for wheel in "$out"/*.whl; do
-    auditwheel show "$wheel" | tr '\n' ' '
-    printf '\n%s: %s bytes\n' "$(basename "$wheel")" "$(stat -c %s "$wheel")"
+    shown=$(auditwheel show "$wheel" | tr '\n' ' ')
+    # What it needs may be older than what its name promises, never newer.
+    [[ $shown =~ 'platform tag: "manylinux_2_'([0-9]+)_ && ${BASH_REMATCH[1]} -le ${libc#2_} ]] ||
+        { echo "failed: $(basename "$wheel") is not manylinux_$libc: $shown" >&2; exit 1; }
+    printf '%s: manylinux_2_%s, %s bytes\n' "$(basename "$wheel")" "${BASH_REMATCH[1]}" "$(stat -c %s "$wheel")"
 done
 clean=$(mktemp -d)
 trap 'rm -rf "$clean"' EXIT
