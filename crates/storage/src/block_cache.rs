@@ -66,8 +66,11 @@ struct State {
 /// The version of each object that was opened, by its group and name.
 type Opened = HashMap<(String, String), String>;
 
-/// The folders that this process keeps blocks in. A child that was forked has states of its own: a lock of its parent may stay locked in it.
-static FOLDERS: Mutex<BTreeMap<(u32, PathBuf), Weak<Mutex<State>>>> = Mutex::new(BTreeMap::new());
+/// The folders that processes keep blocks in, by process and folder. A child that was forked has states of its own: a lock of its parent may
+/// stay locked in it.
+type Folders = BTreeMap<(u32, PathBuf), Weak<Mutex<State>>>;
+
+static FOLDERS: Mutex<Folders> = Mutex::new(BTreeMap::new());
 
 /// What is known of `folder` in this process.
 fn shared(folder: &Path) -> Arc<Mutex<State>> {

@@ -5,14 +5,13 @@
 
 use std::arch::x86_64::{
     __m512, __m512i, __mmask64, _CMP_GT_OQ, _CMP_LE_OQ, _mm512_abs_ps, _mm512_add_epi16, _mm512_add_epi32,
-    _mm512_add_ps, _mm512_castsi512_si256, _mm512_cmp_ps_mask, _mm512_cmpgt_epu32_mask, _mm512_cvtepi32_ps,
-    _mm512_cvttps_epi32, _mm512_div_ps, _mm512_extracti64x4_epi64, _mm512_i32gather_epi64, _mm512_loadu_si512,
+    _mm512_add_ps, _mm512_cmp_ps_mask, _mm512_cvtepi32_ps, _mm512_cvttps_epi32, _mm512_div_ps, _mm512_loadu_si512,
     _mm512_madd_epi16, _mm512_mask_blend_epi8, _mm512_mask_blend_ps, _mm512_mask_storeu_epi8, _mm512_mask_sub_ps,
     _mm512_maskz_loadu_epi8, _mm512_maskz_permutexvar_epi8, _mm512_max_ps, _mm512_min_ps, _mm512_movepi8_mask,
     _mm512_mul_ps, _mm512_mulhi_epu16, _mm512_or_si512, _mm512_packs_epi32, _mm512_packus_epi16,
-    _mm512_permutex2var_epi8, _mm512_permutexvar_epi8, _mm512_permutexvar_epi32, _mm512_permutexvar_epi64,
-    _mm512_reduce_add_epi32, _mm512_set_epi64, _mm512_set1_epi16, _mm512_set1_epi32, _mm512_set1_ps, _mm512_setzero_ps,
-    _mm512_setzero_si512, _mm512_slli_epi32, _mm512_srli_epi16, _mm512_srli_epi32, _mm512_storeu_si512, _mm512_sub_ps,
+    _mm512_permutex2var_epi8, _mm512_permutexvar_epi8, _mm512_permutexvar_epi64, _mm512_reduce_add_epi32,
+    _mm512_set_epi64, _mm512_set1_epi16, _mm512_set1_epi32, _mm512_set1_ps, _mm512_setzero_ps, _mm512_setzero_si512,
+    _mm512_slli_epi32, _mm512_srli_epi16, _mm512_srli_epi32, _mm512_storeu_si512, _mm512_sub_ps,
 };
 
 use super::blur::{FRACTION_BITS, blocks, lost, weigh_body, weigh_levels_body};
@@ -20,7 +19,6 @@ use super::pixels::{
     GRAY_BITS, GRAY_WEIGHTS, TO_BYTE, WHOLE, gray_body, gray_sum_body, look_up_body, look_up_channels_body,
     saturate_body, turn_hue_body,
 };
-use super::warp::{BLOCK, BLOCK_RGB_BYTES, Surrounding, WEIGHT_BITS, between_rgb_body};
 
 /// Bytes of a vector.
 const VECTOR: usize = 64;
@@ -329,110 +327,4 @@ fn values(from: &[u16]) -> [__m512i; SUMS] {
         *vector = unsafe { _mm512_loadu_si512(from.as_ptr().cast()) };
     }
     vectors
-}
-
-/// Bytes that are gathered from an upper left pixel on: less than may be read.
-const READ_BYTES: usize = 8;
-
-/// Where in 8 bytes of each of four pixels the channels of the left and the right one are, side by side in 16 bit; 64 is nothing.
-static PAIRS: [[u8; VECTOR]; 2] = {
-    let mut places = [[VECTOR as u8; VECTOR]; 2];
-    let mut index = 0;
-    while index < 8 * 6 {
-        let (pixel, value) = (index / 6, index % 6);
-        let (channel, side) = (value / 2, value % 2);
-        places[pixel / 4][pixel % 4 * 16 + channel * 4 + side * 2] = (pixel * READ_BYTES + channel + 3 * side) as u8;
-        index += 1;
-    }
-    places
-};
-
-/// Which of 16 weights belong to the channels of four pixels.
-static WEIGHTS: [[i32; 16]; 4] = {
-    let mut places = [[0; 16]; 4];
-    let mut index = 0;
-    while index < 64 {
-        places[index / 16][index % 16] = (index / 4) as i32;
-        index += 1;
-    }
-    places
-};
-
-/// Where the lowest bytes of the channels of eight pixels are, in two vectors.
-static LOWEST_OF_EIGHT: [u8; VECTOR] = {
-    let mut places = [0; VECTOR];
-    let mut byte = 0;
-    while byte < 24 {
-        places[byte] = (byte / 3 * 16 + byte % 3 * 4) as u8;
-        byte += 1;
-    }
-    places
-};
-
-/// 16 pixels at a time: what is around eight of them is gathered, eight bytes from the upper left pixel on, and eight from the lower.
-#[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
-pub(super) fn between_rgb(from: &[u8], width: usize, block: &Surrounding, to: &mut [u8; BLOCK_RGB_BYTES]) {
-    let below = 3 * width;
-    // Offsets in bytes must be numbers of 32 bit with a sign.
-    let Some(last) = from.len().checked_sub(below + READ_BYTES).filter(|_| i32::try_from(from.len()).is_ok()) else {
-        return between_rgb_body(from, width, block, to);
-    };
-    let last = _mm512_set1_epi32(last as i32);
-    let mut made = to.as_chunks_mut::<24>().0.iter_mut();
-    for first in (0..BLOCK).step_by(16) {
-        let (offsets, upper) = (numbers(&block.offsets, first), numbers(&block.upper, first));
-        let lower = numbers(&block.lower, first);
-        let offsets = _mm512_add_epi32(offsets, _mm512_add_epi32(offsets, offsets));
-        assert_eq!(_mm512_cmpgt_epu32_mask(offsets, last), 0, "only what may be read is within");
-        for half in 0..2 {
-            let offsets =
-                if half == 0 { _mm512_castsi512_si256(offsets) } else { _mm512_extracti64x4_epi64::<1>(offsets) };
-            // SAFETY: from no offset to the end are less than `READ_BYTES`, not even from the row below, as just asserted.
-            let (above, under) = unsafe {
-                let from = from.as_ptr();
-                (
-                    _mm512_i32gather_epi64::<1>(offsets, from.cast()),
-                    _mm512_i32gather_epi64::<1>(offsets, from.add(below).cast()),
-                )
-            };
-            let a = weighed(above, under, upper, lower, 0, 2 * half);
-            let b = weighed(above, under, upper, lower, 1, 2 * half + 1);
-            let pixels = _mm512_permutex2var_epi8(a, load_vector(&LOWEST_OF_EIGHT), b);
-            if let Some(to) = made.next() {
-                // SAFETY: the mask leaves 24 bytes, as many as there are.
-                unsafe { _mm512_mask_storeu_epi8(to.as_mut_ptr().cast(), (1 << 24) - 1, pixels) };
-            }
-        }
-    }
-}
-
-/// Four of eight gathered pixels, by four of 16 weights: a number for each channel.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vbmi")]
-fn weighed(above: __m512i, under: __m512i, upper: __m512i, lower: __m512i, pixels: usize, weights: usize) -> __m512i {
-    /// Every other byte of the first twelve of each pixel's 16.
-    const CHANNELS: __mmask64 = 0x0555_0555_0555_0555;
-    let (pairs, weights) = (load_vector(&PAIRS[pixels]), numbers_at(&WEIGHTS[weights]));
-    let above = _mm512_maskz_permutexvar_epi8(CHANNELS, pairs, above);
-    let under = _mm512_maskz_permutexvar_epi8(CHANNELS, pairs, under);
-    let above = _mm512_madd_epi16(above, _mm512_permutexvar_epi32(weights, upper));
-    let under = _mm512_madd_epi16(under, _mm512_permutexvar_epi32(weights, lower));
-    let half = _mm512_set1_epi32(1 << (WEIGHT_BITS - 1));
-    _mm512_srli_epi32::<WEIGHT_BITS>(_mm512_add_epi32(_mm512_add_epi32(above, under), half))
-}
-
-/// 16 of a block's numbers.
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn numbers(from: &[u32; BLOCK], first: usize) -> __m512i {
-    let from = &from[first..][..16];
-    // SAFETY: 16 numbers are a vector.
-    unsafe { _mm512_loadu_si512(from.as_ptr().cast()) }
-}
-
-#[inline]
-#[target_feature(enable = "avx512f")]
-fn numbers_at(from: &[i32; 16]) -> __m512i {
-    // SAFETY: 16 numbers are a vector.
-    unsafe { _mm512_loadu_si512(from.as_ptr().cast()) }
 }
