@@ -10,7 +10,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// How often of a thousand a request for an object goes wrong, in each way.
 #[derive(Debug, Clone, Copy, Default)]
@@ -44,8 +44,11 @@ struct State {
     latency: Duration,
     /// Requests that wait for their answer, and how many did at the most.
     in_flight: (usize, usize),
-    /// Every one that is not among these is refused, where there are any.
-    keys: BTreeSet<String>,
+    /// Every other one is refused, if there is one.
+    key: Option<String>,
+    /// How long keys live that the service of an instance or pod gives out, and those that it gave: their names, and until when they are taken.
+    lifetime: Option<Duration>,
+    issued: Vec<(String, SystemTime)>,
 }
 
 /// A server that runs until it is dropped.
@@ -99,7 +102,17 @@ impl ObjectServer {
 
     /// Refuses everybody whose access key is not this one.
     pub(crate) fn require_key(&self, key: &str) {
-        self.state.lock().unwrap().keys.insert(key.to_owned());
+        self.state.lock().unwrap().key = Some(key.to_owned());
+    }
+
+    /// Is the service as well that gives the keys of its role to an instance, and those of a pod at `/pod-keys`. Only these are taken, until they expire.
+    pub(crate) fn issue_keys(&self, lifetime: Duration) {
+        self.state.lock().unwrap().lifetime = Some(lifetime);
+    }
+
+    /// Every name, secret and token that was given out.
+    pub(crate) fn issued(&self) -> Vec<[String; 3]> {
+        self.state.lock().unwrap().issued.iter().map(|(name, _)| keys_of(name)).collect()
     }
 
     /// Puts an object there; its name begins with the bucket's.
@@ -310,11 +323,23 @@ fn draw(state: &mut State, request: &Request) -> (bool, Fault) {
 }
 
 fn answer(state: &mut State, request: &Request) -> Answer {
-    let known = |key: &String| request.headers.get("authorization").is_some_and(|sent| sent.contains(key.as_str()));
-    if !state.keys.is_empty() && !state.keys.iter().any(known) {
+    if let Some(given) = state.lifetime.and_then(|lifetime| give_keys(state, request, lifetime)) {
+        return given;
+    }
+    let sent = |name: &str| request.headers.get(name).map_or("", String::as_str);
+    if state.key.as_ref().is_some_and(|key| !sent("authorization").contains(key.as_str())) {
         // A real store repeats what it was sent, too.
-        let sent = request.headers.get("authorization").cloned().unwrap_or_default();
-        return Answer::new("403 Forbidden", format!("<Error><Code>InvalidAccessKeyId</Code>{sent}</Error>"));
+        let said = format!("{} {} {:?}", sent("authorization"), sent("x-amz-security-token"), request.query);
+        return Answer::new("403 Forbidden", format!("<Error><Code>InvalidAccessKeyId</Code>{said}</Error>"));
+    }
+    let is_good = |(name, until): &(String, SystemTime)| {
+        let token = &keys_of(name)[2];
+        sent("authorization").contains(name.as_str())
+            && sent("x-amz-security-token") == token
+            && SystemTime::now() < *until
+    };
+    if state.lifetime.is_some() && !state.issued.iter().any(is_good) {
+        return Answer::new("400 Bad Request", "<Error><Code>ExpiredToken</Code></Error>");
     }
     let has = |name: &str| request.query.contains_key(name);
     let upload = || request.query.get("uploadId").and_then(|id| id.parse::<u64>().ok());
@@ -373,6 +398,52 @@ fn answer(state: &mut State, request: &Request) -> Answer {
         }
         _ => Answer::new("405 Method Not Allowed", ""),
     }
+}
+
+/// The name, the secret and the token of keys that were given out.
+fn keys_of(name: &str) -> [String; 3] {
+    [name.to_owned(), format!("{name}/secret+of+it"), format!("{name}/token+of+it==")]
+}
+
+/// What the service for instances (of its second version) or for pods says; `None` for everything else.
+fn give_keys(state: &mut State, request: &Request, lifetime: Duration) -> Option<Answer> {
+    const ROLE: &str = "latest/meta-data/iam/security-credentials/";
+    let has = |name: &str, value: &str| request.headers.get(name).is_some_and(|sent| sent == value);
+    match request.path.as_str() {
+        "latest/api/token" if request.method == "PUT" => {
+            return Some(Answer::new("200 OK", "a-session-of-the-service"));
+        }
+        path if path.starts_with(ROLE) && !has("x-aws-ec2-metadata-token", "a-session-of-the-service") => {
+            return Some(Answer::new("401 Unauthorized", ""));
+        }
+        ROLE => return Some(Answer::new("200 OK", "role")),
+        "pod-keys" if has("authorization", "a-token-of-the-pod") => {}
+        path if path.strip_prefix(ROLE) == Some("role") => {}
+        _ => return None,
+    }
+    let name = format!("ASIAISSUED{:08}", state.issued.len());
+    let [_, secret, token] = keys_of(&name);
+    let until = SystemTime::now() + lifetime;
+    state.issued.push((name.clone(), until));
+    let body = format!(
+        r#"{{"Code":"Success","AccessKeyId":"{name}","SecretAccessKey":"{secret}","Token":"{token}","Expiration":"{}"}}"#,
+        timestamp(until)
+    );
+    Some(Answer::new("200 OK", body))
+}
+
+/// As RFC 3339 has it, in UTC. The date is computed by Howard Hinnant's `civil_from_days`.
+fn timestamp(time: SystemTime) -> String {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap();
+    let (seconds, days) = (since.as_secs() % 86_400, since.as_secs() / 86_400 + 719_468);
+    let (era, of_era) = (days / 146_097, days % 146_097);
+    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year + year / 4 - year / 100);
+    let march = (5 * of_year + 2) / 153;
+    let (day, month) = (of_year - (153 * march + 2) / 5 + 1, if march < 10 { march + 3 } else { march - 9 });
+    let year = year + era * 400 + u64::from(month <= 2);
+    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    format!("{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z", since.subsec_millis())
 }
 
 fn fetch(state: &State, request: &Request) -> Answer {

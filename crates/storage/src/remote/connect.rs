@@ -14,9 +14,10 @@ use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::http::HttpBuilder;
 use object_store::{BackoffConfig, ClientOptions, HeaderValue, ObjectStore, RetryConfig};
 
-use super::aws_profile;
+use super::aws_profile::Profile;
 use super::failure::keep_secret;
 use super::gate::{Gate, IN_FLIGHT_MAX};
+use super::keys::{Noted, ProfileKeys, Renewed};
 use super::location::Location;
 use crate::url::Kind;
 
@@ -32,57 +33,76 @@ const RETRY_TIMEOUT: Duration = Duration::from_mins(2);
 pub(super) fn connect(location: &Location, gate: &Arc<Gate>) -> object_store::Result<Arc<dyn ObjectStore>> {
     let connector = Watched { gate: Arc::clone(gate) };
     let (base, options, retry) = (location.base.as_str(), client_options(), retry());
-    Ok(match location.kind {
+    match location.kind {
         Kind::S3 => {
             let builder = AmazonS3Builder::new().with_client_options(options).with_retry(retry);
             // Objects are removed one at a time, which every store of the kind understands.
-            let mut builder = builder.with_http_connector(connector).with_disable_bulk_delete(true);
-            let is_key = |(name, _): &(String, String)| name == "aws_access_key_id";
-            let from_profile =
-                if location.settings.0.iter().any(is_key) { Vec::new() } else { aws_profile::settings() };
-            let mut allow_http = false;
-            for (key, value) in from_profile.into_iter().chain(settings(location, "aws_")) {
-                let Ok(key) = key.parse() else { continue };
-                // Whoever names an endpoint without encryption means it.
-                allow_http |= matches!(key, AmazonS3ConfigKey::Endpoint | AmazonS3ConfigKey::S3Endpoint)
-                    && value.starts_with("http://");
-                builder = builder.with_config(key, value);
-            }
-            if allow_http {
-                builder = builder.with_allow_http(true);
-            }
-            Arc::new(builder.with_url(base).build()?)
+            s3(location, builder.with_http_connector(connector).with_disable_bulk_delete(true).with_url(base))
         }
         Kind::Google => {
             let builder = GoogleCloudStorageBuilder::new().with_client_options(options).with_retry(retry);
-            let mut builder = builder.with_http_connector(connector);
-            for (key, value) in settings(location, "google_") {
-                if let Ok(key) = key.parse() {
-                    builder = builder.with_config(key, value);
-                }
-            }
-            Arc::new(builder.with_url(base).build()?)
+            google(location, builder.with_http_connector(connector).with_url(base))
         }
         Kind::Azure => {
             let builder = MicrosoftAzureBuilder::new().with_client_options(options).with_retry(retry);
-            let mut builder = builder.with_http_connector(connector);
-            let mut allow_http = false;
-            for (key, value) in settings(location, "azure_") {
-                let Ok(key) = key.parse() else { continue };
-                allow_http |= matches!(key, AzureConfigKey::Endpoint) && value.starts_with("http://");
-                builder = builder.with_config(key, value);
-            }
-            if allow_http {
-                builder = builder.with_allow_http(true);
-            }
-            Arc::new(builder.with_url(base).build()?)
+            azure(location, builder.with_http_connector(connector).with_url(base))
         }
         Kind::Http => {
             let options = options.with_allow_http(base.starts_with("http://"));
             let builder = HttpBuilder::new().with_client_options(options).with_retry(retry);
-            Arc::new(builder.with_http_connector(connector).with_url(base).build()?)
+            Ok(Arc::new(builder.with_http_connector(connector).with_url(base).build()?))
         }
-    })
+    }
+}
+
+fn s3(location: &Location, mut builder: AmazonS3Builder) -> object_store::Result<Arc<dyn ObjectStore>> {
+    let is_key = |(name, _): &(String, String)| name == "aws_access_key_id";
+    let keys_are_set = location.settings.0.iter().any(is_key);
+    let profile = (!keys_are_set).then(|| Profile::of(&location.settings));
+    let from_profile = profile.as_ref().map(Profile::settings).unwrap_or_default();
+    let mut allow_http = false;
+    for (key, value) in from_profile.into_iter().chain(settings(location, "aws_")) {
+        let Ok(key) = key.parse() else { continue };
+        // Whoever names an endpoint without encryption means it.
+        allow_http |=
+            matches!(key, AmazonS3ConfigKey::Endpoint | AmazonS3ConfigKey::S3Endpoint) && value.starts_with("http://");
+        builder = builder.with_config(key, value);
+    }
+    if allow_http {
+        builder = builder.with_allow_http(true);
+    }
+    let Some(profile) = profile else { return Ok(Arc::new(builder.build()?)) };
+    if let Some(keys) = ProfileKeys::of(profile) {
+        let keys = Arc::new(keys);
+        let store = builder.with_credentials(Arc::clone(&keys) as _).build()?;
+        return Ok(Arc::new(Renewed { store, keys }));
+    }
+    let fetched = Noted(Arc::clone(builder.clone().build()?.credentials()));
+    Ok(Arc::new(builder.with_credentials(Arc::new(fetched)).build()?))
+}
+
+fn google(location: &Location, mut builder: GoogleCloudStorageBuilder) -> object_store::Result<Arc<dyn ObjectStore>> {
+    for (key, value) in settings(location, "google_") {
+        if let Ok(key) = key.parse() {
+            builder = builder.with_config(key, value);
+        }
+    }
+    let fetched = Noted(Arc::clone(builder.clone().build()?.credentials()));
+    Ok(Arc::new(builder.with_credentials(Arc::new(fetched)).build()?))
+}
+
+fn azure(location: &Location, mut builder: MicrosoftAzureBuilder) -> object_store::Result<Arc<dyn ObjectStore>> {
+    let mut allow_http = false;
+    for (key, value) in settings(location, "azure_") {
+        let Ok(key) = key.parse() else { continue };
+        allow_http |= matches!(key, AzureConfigKey::Endpoint) && value.starts_with("http://");
+        builder = builder.with_config(key, value);
+    }
+    if allow_http {
+        builder = builder.with_allow_http(true);
+    }
+    let fetched = Noted(Arc::clone(builder.clone().build()?.credentials()));
+    Ok(Arc::new(builder.with_credentials(Arc::new(fetched)).build()?))
 }
 
 fn client_options() -> ClientOptions {

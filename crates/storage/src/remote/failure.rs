@@ -17,14 +17,20 @@ static SECRETS: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// A shorter one would blot out words that say something.
 const SECRET_CHARACTERS_MIN: usize = 6;
+/// Shorter pieces of a secret are words of a format.
+const PIECE_CHARACTERS_MIN: usize = 24;
 /// How much is said at most.
 const SAID_CHARACTERS_MAX: usize = 300;
 
-/// Notes a value that must never be shown.
+/// Notes a value that must never be shown, and long pieces of one that is put together: a signature in a query, a key in a JSON text.
 pub(super) fn keep_secret(value: &str) {
     let mut secrets = SECRETS.lock().unwrap_or_else(PoisonError::into_inner);
-    if value.len() >= SECRET_CHARACTERS_MIN && !secrets.iter().any(|known| known == value) {
-        secrets.push(value.to_owned());
+    let pieces = value.split(|character: char| "&=\"\\{},".contains(character) || character.is_whitespace());
+    let long = pieces.filter(|piece| piece.len() >= PIECE_CHARACTERS_MIN && !piece.contains("://"));
+    for secret in std::iter::once(value).chain(long) {
+        if secret.len() >= SECRET_CHARACTERS_MIN && !secrets.iter().any(|known| known == secret) {
+            secrets.push(secret.to_owned());
+        }
     }
 }
 
@@ -85,6 +91,9 @@ pub(super) fn of_store(error: &StoreError) -> io::Error {
 }
 
 fn generic(error: &StoreError) -> io::Error {
+    if error.to_string().contains("<Code>ExpiredToken</Code>") {
+        return failure(io::ErrorKind::PermissionDenied, "the credentials have expired", CHECK_RIGHTS);
+    }
     let said = innermost(error);
     if said.contains("status code: 401") || said.contains("status code: 403") {
         return failure(io::ErrorKind::PermissionDenied, "the store refused access", CHECK_RIGHTS);
@@ -137,6 +146,11 @@ mod tests {
                     <Error><AWSAccessKeyId>AKIAVERYSECRET</AWSAccessKeyId></Error>";
         let error = of_store(&StoreError::Generic { store: "S3", source: body.into() });
         assert_eq!(error.to_string().lines().next().unwrap(), "Server returned non-2xx status code: 400 Bad Request",);
+        let expired = body.replace("<Error>", "<Error><Code>ExpiredToken</Code>");
+        let error = of_store(&StoreError::Generic { store: "S3", source: expired.into() });
+        assert_eq!(error.to_string().lines().next().unwrap(), "the credentials have expired");
+        keep_secret("sv=1&sig=abcdefghijklmnopqrstuvwxyz%3D");
+        assert_eq!(without_secrets("of sig abcdefghijklmnopqrstuvwxyz%3D".to_owned()), "of sig …");
         let missing = body.replace("400 Bad Request", "404 Not Found");
         let error = of_store(&StoreError::Generic { store: "S3", source: missing.into() });
         assert_eq!(

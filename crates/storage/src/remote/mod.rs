@@ -8,6 +8,7 @@
 //! location.rs     s3://bucket/photos/1.jpg   taken apart; what may be a secret is refused
 //! connect.rs      the environment (AWS_*, GOOGLE_*, AZURE_*), time limits, retries
 //! aws_profile.rs  ~/.aws
+//! keys.rs         keys that are replaced while a run goes on
 //! process.rs      the runtime and the clients, made anew after a fork
 //! gate.rs         how many requests a store has at a time: fewer when it complains
 //! pace.rs         which requests are slow, and may be sent again
@@ -22,6 +23,7 @@ mod connect;
 mod failure;
 mod file;
 mod gate;
+mod keys;
 mod location;
 mod pace;
 mod process;

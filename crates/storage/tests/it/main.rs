@@ -7,6 +7,7 @@
 )]
 
 mod contract;
+mod credentials;
 #[path = "../../../../tests/data.rs"]
 mod data;
 mod errors;
