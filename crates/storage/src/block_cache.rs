@@ -14,7 +14,8 @@
 //! before it comes again, and nothing would ever be found. Only blocks of other folders, and of versions that are gone, make room.
 //!
 //! All caches of a process in one folder know of each other: two loaders that are in use at the same time would otherwise take turns evicting
-//! all that the other one has. Other processes are not asked: one that reads other data may evict the blocks of this one.
+//! all that the other one has. Other processes are not asked: one that reads other data may evict the blocks of this one. What they add is
+//! looked at from time to time, so that each of them may exceed the size by a 64th of it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -35,8 +36,10 @@ pub(crate) const BLOCK_BYTES: u64 = 1 << 20;
 /// What follows the bytes of a block.
 const CHECKSUM_BYTES: usize = 8;
 const SUFFIX: &str = "block";
-/// After so many new blocks it is looked at what others added.
-const LOOK_EVERY: u64 = 256;
+/// After so many new blocks at the most it is looked at what others added, and so many are evicted at once.
+const LOOK_EVERY_MAX: u64 = 256;
+/// In a small cache, after so many blocks of all that it has space for.
+const LOOKS: u64 = 64;
 
 /// A folder of blocks.
 #[derive(Debug)]
@@ -53,8 +56,12 @@ pub(crate) struct BlockCache {
 struct State {
     /// What all blocks take, as far as is known.
     bytes: u64,
+    /// What those take that are being written.
+    pending: u64,
     /// New blocks since that was looked at.
     since: u64,
+    /// Whether nothing could make room then. Looking takes long in a large cache, and is not done for each block that finds it full.
+    full: bool,
     /// What each cache opened: blocks of these stay.
     opened: BTreeMap<u64, Opened>,
     /// The number of the next cache.
@@ -104,6 +111,7 @@ impl BlockCache {
         state.next += 1;
         let number = state.next;
         state.opened.insert(number, Opened::new());
+        state.full = false;
         drop(state);
         cache.number = number;
         Ok(cache)
@@ -119,7 +127,11 @@ impl BlockCache {
             version: hash(format!("{} {size}", version.0).as_bytes()),
         };
         let known = (object.group.clone(), object.name.clone());
-        self.lock().opened.entry(self.number).or_default().insert(known, object.version.clone());
+        let mut state = self.lock();
+        let before = state.opened.entry(self.number).or_default().insert(known, object.version.clone());
+        // What is left of another version makes room.
+        state.full &= before.is_none_or(|before| before == object.version);
+        drop(state);
         object
     }
 
@@ -146,18 +158,26 @@ impl BlockCache {
         {
             let mut state = self.lock();
             state.since += 1;
-            if !state.broken && (state.bytes + taken > self.bytes_max || state.since >= LOOK_EVERY) {
+            let is_short = state.bytes + taken > self.bytes_max && !state.full;
+            if !state.broken && (is_short || state.since >= self.look_every()) {
                 state.since = 0;
                 state.bytes = self.make_room(&state, taken);
+                state.full = state.bytes + taken > self.bytes_max;
             }
             if state.broken || state.bytes + taken > self.bytes_max {
                 return;
             }
             state.bytes += taken;
+            state.pending += taken;
         }
-        if self.write(object, number, bytes).is_err() {
-            self.lock().broken = true;
-        }
+        let written = self.write(object, number, bytes);
+        let mut state = self.lock();
+        state.pending -= taken;
+        state.broken |= written.is_err();
+    }
+
+    fn look_every(&self) -> u64 {
+        (self.bytes_max / BLOCK_BYTES / LOOKS).clamp(1, LOOK_EVERY_MAX)
     }
 
     fn write(&self, object: &CachedObject, number: u64, bytes: &[u8]) -> std::io::Result<()> {
@@ -175,10 +195,11 @@ impl BlockCache {
         write().inspect_err(|_| _ = fs::remove_file(&temporary))
     }
 
-    /// Removes blocks that nobody in this process needs, the oldest first, until there is space for `bytes` more; what the others take.
+    /// Removes blocks that nobody in this process needs, the oldest first, until there is space for `bytes` and some more; what the others take.
     fn make_room(&self, state: &State, bytes: u64) -> u64 {
         let mut blocks = self.blocks();
-        let mut taken: u64 = blocks.iter().map(|block| block.bytes).sum();
+        // Of what is being written, some may be counted twice.
+        let mut taken = blocks.iter().map(|block| block.bytes).sum::<u64>() + state.pending;
         if taken + bytes <= self.bytes_max {
             return taken;
         }
@@ -193,8 +214,9 @@ impl BlockCache {
         };
         blocks.retain(|block| !is_needed(block));
         blocks.sort_by_key(|block| block.written);
+        let wanted = bytes.max(self.look_every() * BLOCK_BYTES);
         for block in blocks {
-            if taken + bytes <= self.bytes_max {
+            if taken + wanted <= self.bytes_max {
                 break;
             }
             if fs::remove_file(&block.path).is_ok() {
@@ -241,7 +263,9 @@ impl BlockCache {
 
 impl Drop for BlockCache {
     fn drop(&mut self) {
-        self.lock().opened.remove(&self.number);
+        let mut state = self.lock();
+        state.opened.remove(&self.number);
+        state.full = false;
     }
 }
 
