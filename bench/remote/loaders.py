@@ -15,7 +15,7 @@ import shutil
 import tarfile
 import time
 import urllib.parse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib import metadata
 from typing import Any
 
@@ -101,13 +101,19 @@ def forebay_pipeline() -> Any:
     return forebay.Pipeline.tar("*.tar", fields={"image": ("npy", f"uint8[{SIDE}, {SIDE}, 3]"), "number": ("cls", "int")})
 
 
-def forebay_batches(loader: Any) -> Iterator[Batch]:
-    for batch in loader:
-        yield batch["number"], batch["image"]
+class ForebayBatches:
+    """Those of a loader; each time they are gone through is another epoch."""
+
+    def __init__(self, loader: Any) -> None:
+        self.loader = loader
+
+    def __iter__(self) -> Iterator[Batch]:
+        for batch in self.loader:
+            yield batch["number"], batch["image"]
 
 
-def read_forebay(shuffle: bool, what: str = "forebay") -> Callable[..., Iterator[Batch]]:
-    def read(endpoint: str, scratch: pathlib.Path) -> Iterator[Batch]:
+def read_forebay(shuffle: bool, what: str = "forebay") -> Callable[..., Iterable[Batch]]:
+    def read(endpoint: str, scratch: pathlib.Path) -> Iterable[Batch]:
         import forebay
 
         how: dict[str, Any] = {"batch_size": BATCH, "shuffle": shuffle, "seed": 7, "threads": WORKERS, "framework": "torch"}
@@ -115,12 +121,12 @@ def read_forebay(shuffle: bool, what: str = "forebay") -> Callable[..., Iterator
             loader = forebay.Loader(forebay_pipeline(), data=f"s3://{BUCKET}/tars", **how)
         else:
             loader = forebay.Loader(f"s3://{BUCKET}/{what}", **how)
-        return forebay_batches(loader)
+        return ForebayBatches(loader)
 
     return read
 
 
-def read_cached(endpoint: str, scratch: pathlib.Path) -> Iterator[Batch]:
+def read_cached(endpoint: str, scratch: pathlib.Path) -> Iterable[Batch]:
     """The second epoch with a cache on the disk: the first one is not measured."""
     import forebay
 
@@ -129,7 +135,7 @@ def read_cached(endpoint: str, scratch: pathlib.Path) -> Iterator[Batch]:
     for _ in loader:
         pass
     reset(endpoint)
-    return forebay_batches(loader)
+    return ForebayBatches(loader)
 
 
 def samples_of_tar(stream: Any) -> Iterator[tuple[int, Any]]:
@@ -232,7 +238,7 @@ def read_bare(endpoint: str, scratch: pathlib.Path) -> Iterator[Batch]:
 
 
 #: What is measured: the name of the row, the package, what is read, and how.
-LOADERS: dict[str, tuple[str, str, str, Callable[[str, pathlib.Path], Iterator[Batch]]]] = {
+LOADERS: dict[str, tuple[str, str, str, Callable[[str, pathlib.Path], Iterable[Batch]]]] = {
     "bare": ("bytes alone, eight connections", "", "tars", read_bare),
     "forebay": ("Forebay, in order", "forebay", "forebay", read_forebay(shuffle=False)),
     "forebay-shuffled": ("Forebay, shuffled", "forebay", "forebay", read_forebay(shuffle=True)),
@@ -263,28 +269,58 @@ def ask(url: str) -> bytes:
         return bytes(answer.read())
 
 
-def measure(name: str, endpoint: str, scratch: pathlib.Path, samples: int, faults: float) -> dict[str, Any]:
-    """One epoch: from before the loader is made to its last batch, every sample once."""
+def weights() -> Any:
+    """An odd number for each eight bytes of a picture."""
+    import numpy
+
+    return numpy.random.default_rng(19).integers(0, 1 << 63, SAMPLE_BYTES // 8, numpy.uint64) * 2 + 1
+
+
+def sums_of(pixels: Any, by: Any) -> Any:
+    """A checksum of each picture: any byte that is wrong changes it, and so do bytes that changed places. Much faster than the line."""
+    import numpy
+
+    words = numpy.ascontiguousarray(pixels).reshape(len(pixels), SAMPLE_BYTES).view(numpy.uint64)
+    return numpy.einsum("ij,j->i", words, by)
+
+
+def check_samples(name: str, epoch: int, seen: list[int], samples: int) -> None:
+    if sorted(seen) != list(range(samples)):
+        raise SystemExit(f"{name} gave {len(seen)} samples, {len(set(seen))} of them different, of {samples}, in epoch {epoch}")
+
+
+def measure(name: str, endpoint: str, scratch: pathlib.Path, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Some epochs: from before the loader is made to the last batch, every sample once in each, and each with the bytes that it was written with if that is
+    asked for."""
+    import numpy
     import torch  # noqa: F401 (what takes seconds to import is no part of an epoch)
 
     package, read = LOADERS[name][1], LOADERS[name][3]
     if package:
         __import__({"mosaicml-streaming": "streaming"}.get(package, package))
-    reset(endpoint, faults)
+    by = weights()
+    # Made anew, and not read from what was written.
+    expected = numpy.array([sums_of(picture[None], by)[0] for _, picture in pictures(arguments.samples)]) if arguments.verify else None
+    reset(endpoint, arguments.faults)
     begin = time.perf_counter()
     batches = read(endpoint, scratch)
     if name == "forebay-cached":
         begin = time.perf_counter()
-    seen: list[int] = []
     taken = first = first_bytes = 0
-    for numbers, pixels in batches:
-        seen += [int(number) for number in numbers]
-        taken += pixels if isinstance(pixels, int) else pixels.nbytes
-        if not first:
-            first, first_bytes = time.perf_counter(), taken
+    for epoch in range(arguments.epochs):
+        seen: list[int] = []
+        for numbers, pixels in batches:
+            seen += [int(number) for number in numbers]
+            taken += pixels if isinstance(pixels, int) else pixels.nbytes
+            if expected is not None:
+                wrong = numpy.flatnonzero(sums_of(pixels, by) != expected[numpy.asarray(numbers)])
+                if len(wrong):
+                    raise SystemExit(f"{name} gave wrong bytes in epoch {epoch}, of samples {[int(numbers[row]) for row in wrong]}")
+            if not first:
+                first, first_bytes = time.perf_counter(), taken
+        if name != "bare":
+            check_samples(name, epoch, seen, arguments.samples)
     end = time.perf_counter()
-    if name != "bare" and sorted(seen) != list(range(samples)):
-        raise SystemExit(f"{name} gave {len(seen)} samples, {len(set(seen))} of them different, of {samples}")
     found = {"seconds": end - begin, "first_seconds": first - begin, "bytes": taken, "first_bytes": first_bytes}
     return {**found, "store": json.loads(ask(f"{endpoint}/-/stats")), "version": metadata.version(package) if package else ""}
 
@@ -297,6 +333,8 @@ def main() -> None:
     parser.add_argument("--samples", type=int, required=True)
     parser.add_argument("--endpoint", default="")
     parser.add_argument("--faults", type=float, default=0.0)
+    parser.add_argument("--epochs", type=int, default=1, help="of one loader; more than one only of Forebay")
+    parser.add_argument("--verify", action="store_true", help="compare every sample with what was written")
     arguments = parser.parse_args()
     if arguments.mode == "write":
         shutil.rmtree(arguments.folder, ignore_errors=True)
@@ -304,7 +342,7 @@ def main() -> None:
         WRITERS[arguments.name](arguments.folder, arguments.samples)
         found: dict[str, Any] = {"files": sum(1 for _ in arguments.folder.iterdir())}
     else:
-        found = measure(arguments.name, arguments.endpoint, arguments.folder, arguments.samples, arguments.faults)
+        found = measure(arguments.name, arguments.endpoint, arguments.folder, arguments)
     print(f"\n{json.dumps(found)}", flush=True)
     # Some loaders leave threads and processes that never end; what is to be known is written.
     os._exit(0)

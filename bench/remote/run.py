@@ -1,7 +1,8 @@
 """Loaders beside each other on a store with a latency and a bandwidth, over the loopback: how much of the line each uses.
 
 Writes the same samples in each loader's format, serves them with `store.py`, and loads them by each loader in turn (`loaders.py`), in a process of its own: one
-epoch, with nothing kept from before. Then loads Forebay's once more while the store fails: errors, resets, truncations and stalls. Writes a table.
+epoch, with nothing kept from before. Then loads several epochs of Forebay's twice, and compares each sample with what was written: undisturbed, and while the
+store fails (errors, resets, truncations and stalls). Writes a page.
 Needs Python's standard library; the loaders are installed, with PyTorch, into an environment of their own, or are those of `--python`.
 """
 
@@ -31,8 +32,12 @@ from pages import processor, table  # noqa: E402
 PACKAGES = ("torch", "numpy", "s3torchconnector", "webdataset", "mosaicml-streaming", "litdata", "boto3")
 #: Long enough for the slowest, and for a loader that waits for a stalled answer several times.
 TIMEOUT_SECONDS = 300
+#: How long a body stalls that does.
+STALL_SECONDS = 30.0
 #: What the bars are.
 LINE_SHARE, FAULTS_SHARE = 0.9, 0.5
+#: What is loaded while the store fails, how often, and what that part is called beside the loaders.
+DISTURBED, DISTURBED_EPOCHS, FAULTS = "forebay-shuffled", 3, "faults"
 
 
 def say(text: str) -> None:
@@ -75,7 +80,8 @@ class Bench:
                     os.killpg(process.pid, signal.SIGKILL)
         lines = output.strip().splitlines()
         if process.returncode != 0 or not lines:
-            return {"error": f"failed; {self.folder / 'log'} says why"}
+            say(f"{name} failed: {self.folder / 'log'} says why")
+            return {"error": "failed"}
         return dict(json.loads(lines[-1]))
 
     def prepare(self, wanted: set[str]) -> None:
@@ -96,7 +102,8 @@ class Bench:
 
     @contextlib.contextmanager
     def store(self, latency: float, bandwidth: float) -> Iterator[str]:
-        command = [sys.executable, HERE / "store.py", self.folder / "data", "--latency", str(latency), "--bandwidth", str(bandwidth)]
+        command = [sys.executable, HERE / "store.py", self.folder / "data", "--latency", str(latency), "--bandwidth", str(bandwidth),
+                   "--stall", str(STALL_SECONDS)]
         process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         try:
             assert process.stdout is not None
@@ -105,8 +112,8 @@ class Bench:
             process.terminate()
             process.wait()
 
-    def load(self, name: str, endpoint: str, faults: float = 0.0) -> dict[str, Any]:
-        """One epoch, with nothing kept from before but the files in the page cache, which is where the store reads them."""
+    def load(self, name: str, endpoint: str, *extra: str) -> dict[str, Any]:
+        """One epoch, unless `extra` says more, with nothing kept from before but the files in the page cache, which is where the store reads them."""
         for path in (self.folder / "data" / BUCKET / LOADERS[name][2]).iterdir():
             with path.open("rb", buffering=0) as file:
                 buffer = bytearray(1 << 20)
@@ -115,14 +122,18 @@ class Bench:
         scratch = self.folder / "scratch"
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir()
-        found = self.run("read", name, scratch, "--faults", str(faults), endpoint=endpoint)
+        found = self.run("read", name, scratch, *extra, endpoint=endpoint)
         shutil.rmtree(scratch, ignore_errors=True)
         if "error" not in found:
             found["rate"] = found["bytes"] / found["seconds"]
             later = found["seconds"] - found["first_seconds"]
             found["later_rate"] = (found["bytes"] - found["first_bytes"]) / later if found["bytes"] > found["first_bytes"] else found["rate"]
-        say(f"{name}{' under faults' if faults else ''}: {json.dumps(found)}")
+        say(f"{' '.join((name, *extra))}: {json.dumps(found)}")
         return found
+
+    def load_verified(self, endpoint: str, faults: float) -> dict[str, Any]:
+        """Several epochs, in which a sample that is missing, comes twice or has a wrong byte is an error."""
+        return self.load(DISTURBED, endpoint, "--verify", "--epochs", str(DISTURBED_EPOCHS), "--faults", str(faults))
 
 
 def median(rounds: list[dict[str, Any]]) -> dict[str, Any]:
@@ -142,38 +153,65 @@ def row(name: str, found: dict[str, Any], bandwidth: float) -> list[str]:
             f"{store['requests']:,.0f}", f"{store['bytes'] / 1e6:,.0f}", f"{store['processor_seconds'] / found['seconds']:.2f}"]
 
 
-def page(arguments: argparse.Namespace, rows: dict[str, dict[str, Any]], disturbed: dict[str, Any] | None) -> str:
+def faults_section(arguments: argparse.Namespace, head: list[str], undisturbed: dict[str, Any], disturbed: dict[str, Any]) -> str:
+    store, bandwidth = disturbed.get("store", {}), arguments.bandwidth
+    kinds = (("error", "answers were 503"), ("reset", "connections were cut before an answer"), ("truncation", "bodies broke off in the middle"),
+             ("stall", f"bodies stalled there for {STALL_SECONDS:.0f} s"))
+    went_wrong = ", ".join(f"{store.get(kind, 0):,} {words}" for kind, words in kinds)
+    if "rate" in undisturbed and "rate" in disturbed:
+        share = disturbed["rate"] / undisturbed["rate"]
+        found = f"Of {store['requests']:,} requests, {went_wrong}. Each sample came once in each epoch, with no wrong byte, at {share:.0%} of the undisturbed throughput: " \
+                f"{'reached' if share >= FAULTS_SHARE else '**not reached**'}."
+    else:
+        found = "**Not reached**, since a run failed."
+    return f"""
+## While the store fails
+
+{arguments.faults:.0%} of the answers each are an error (503), a connection that is cut, a body that breaks off, and one that stalls. {DISTURBED_EPOCHS} epochs of one loader, and as many undisturbed
+ones beside them; a checksum of each sample is compared with that of what was written, in both. Wanted: every sample once in each epoch, no wrong byte, and at least {FAULTS_SHARE:.0%} of the undisturbed
+throughput. {found}
+
+{table(head, [row(f"Forebay, shuffled, {DISTURBED_EPOCHS} epochs", undisturbed, bandwidth), row("The same under faults", disturbed, bandwidth)])}"""
+
+
+def reached(rows: dict[str, dict[str, Any]], bandwidth: float) -> str:
+    """What came of what is wanted of Forebay."""
+    ours = {name: rows[name]["rate"] for name in ("forebay", "forebay-shuffled") if "rate" in rows.get(name, {})}
+    others = {name: found["rate"] for name, found in rows.items() if "rate" in found and LOADERS[name][1] not in ("", "forebay")}
+    found = [f"{LOADERS[name][0]}: {rate / bandwidth:.0%}." for name, rate in ours.items()]
+    if others:
+        fastest = max(others, key=lambda name: others[name])
+        found.append(f"The fastest of the others is {LOADERS[fastest][0]}: {others[fastest] / bandwidth:.0%}.")
+    return " ".join(found)
+
+
+def shown_command(arguments: argparse.Namespace) -> str:
+    """What makes this page again, without the paths of a machine."""
+    named = {name: getattr(arguments, name) for name in ("samples", "rounds", "latency", "bandwidth", "faults", "only")}
+    options = " ".join(f"--{name} {value}" for name, value in named.items() if value != PARSER.get_default(name))
+    return f"make bench-remote REMOTE='{options}'" if options else "make bench-remote"
+
+
+def page(arguments: argparse.Namespace, rows: dict[str, dict[str, Any]], verified: list[dict[str, Any]]) -> str:
+    """The whole page. `verified`: what was found undisturbed and under faults, if that was looked at."""
     bandwidth = arguments.bandwidth
     head = ["loader", "MB/s", "of the line", "MB/s after the first batch", "seconds to the first batch", "requests", "MB sent", "cores of the store"]
     shown = table(head, [row(LOADERS[name][0], found, bandwidth) for name, found in rows.items()])
-    versions = ", ".join(sorted({f"{LOADERS[name][1]} {found['version']}" for name, found in rows.items() if found.get("version")}))
-    undisturbed = rows.get("forebay-shuffled", {})
+    every = {**rows, "": verified[0]} if verified else rows
+    versions = ", ".join(sorted({f"{LOADERS[name or DISTURBED][1]} {found['version']}" for name, found in every.items() if found.get("version")}))
     many = f"of {arguments.rounds} rounds, in which loaders took turns, the one in the middle"
     rounds = "each was run once" if arguments.rounds == 1 else many
-    faults = ""
-    if disturbed is not None:
-        store = disturbed.get("store", {})
-        went_wrong = ", ".join(f"{store.get(kind, 0)} {words}" for kind, words in
-                               (("error", "answers were 503"), ("reset", "connections were cut before an answer"),
-                                ("truncation", "bodies broke off in the middle"), ("stall", "bodies stalled there for 30 s")))
-        share = disturbed["rate"] / undisturbed["rate"] if "rate" in disturbed and "rate" in undisturbed else 0.0
-        faults = f"""
-## While the store fails
-
-{arguments.faults:.0%} of the answers each are an error (503), a connection that is cut, a body that breaks off, and one that stalls. Wanted: every sample once, and at least
-{FAULTS_SHARE:.0%} of the undisturbed throughput. Each sample came once, at {share:.0%}. Of {store.get("requests", 0):,} requests, {went_wrong}.
-
-{table(head, [row("Forebay, shuffled", undisturbed, bandwidth), row("Forebay, shuffled, under faults", disturbed, bandwidth)])}"""
+    faults = faults_section(arguments, head, *verified) if verified else ""
     return f"""# A store with a latency
 
-Regenerate with `make bench-remote`. {datetime.date.today()}, {processor()}, {os.cpu_count()} cores, which the store has its share of (the last column). {versions}.
+Regenerate with `{shown_command(arguments)}`. {datetime.date.today()}, {processor()}, {os.cpu_count()} cores, which the store has its share of (the last column). {versions}.
 
 The store is `bench/remote/store.py`, on the loopback: {arguments.latency * 1000:.0f} ms to the first byte of each answer, {bandwidth / 1e6:.0f} MB/s for all together. {arguments.samples:,} samples of {SAMPLE_BYTES:,}
 bytes (pixels of 224×224, and a number) become batches of {BATCH} PyTorch tensors, by {WORKERS} threads or worker processes; nothing is decoded. Shards: {SHARDS} tars, as many of Forebay's, and
 MDS shards and LitData's chunks of their default size. One epoch in a new process, from before the loader is made, with nothing kept from before; {rounds}.
 Each sample was seen exactly once.
 
-Wanted of Forebay: {LINE_SHARE:.0%} of the line, in order and shuffled, and more than each of the others.
+Wanted of Forebay: {LINE_SHARE:.0%} of the line, in order and shuffled, and more than each of the others. {reached(rows, bandwidth)}
 
 {shown}
 *In order* and *shuffled* are as the loaders mean it: Forebay shuffles within windows of 64 MB of 16 streams, WebDataset shards and 250 samples, Streaming and LitData across all shards
@@ -183,7 +221,7 @@ memory goes: their row is mostly that listing. WebDataset reads by `curl`, a pro
 {faults}"""
 
 
-def main() -> None:
+def parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--python", type=pathlib.Path, help="an interpreter that has all loaders and Forebay; otherwise they are installed")
     parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "target/bench-remote", help="data, environment and what loaders keep (15 GB)")
@@ -192,28 +230,40 @@ def main() -> None:
     parser.add_argument("--latency", type=float, default=0.05, help="seconds to the first byte")
     parser.add_argument("--bandwidth", type=float, default=200e6, help="bytes per second")
     parser.add_argument("--faults", type=float, default=0.05, help="share of each of four faults in the last table; 0 for none")
-    parser.add_argument("--only", help=f"some of {', '.join(LOADERS)}; nothing is written then, unless --output says where")
+    parser.add_argument("--only", help=f"some of {', '.join((*LOADERS, FAULTS))} (the last table); nothing is written then, unless --output says where")
     parser.add_argument("--output", type=pathlib.Path)
-    arguments = parser.parse_args()
-    names = arguments.only.split(",") if arguments.only else list(LOADERS)
-    unknown = [name for name in names if name not in LOADERS]
+    return parser
+
+
+PARSER = parser()
+
+
+def main() -> None:
+    arguments = PARSER.parse_args()
+    wanted = arguments.only.split(",") if arguments.only else [*LOADERS, FAULTS]
+    unknown = [name for name in wanted if name not in LOADERS and name != FAULTS]
     if unknown:
-        sys.exit(f"no loader is called `{unknown[0]}`\nhint: there are {', '.join(LOADERS)}")
+        sys.exit(f"no loader is called `{unknown[0]}`\nhint: there are {', '.join((*LOADERS, FAULTS))}")
+    names = [name for name in wanted if name in LOADERS]
+    # The last table compares with what is measured for it, so it needs no other row.
+    with_faults = arguments.faults > 0 and (FAULTS in wanted or DISTURBED in wanted)
     folder = arguments.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     # An environment's interpreter is a link, which must not be followed.
     python = pathlib.Path(os.path.abspath(arguments.python)) if arguments.python else environment(folder)
     bench = Bench(python, folder, arguments.samples)
-    bench.prepare({LOADERS[name][2] for name in names})
+    bench.prepare({LOADERS[name][2] for name in names + [DISTURBED] * with_faults})
     rounds: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
-    disturbed = []
+    undisturbed, disturbed = [], []
     with bench.store(arguments.latency, arguments.bandwidth) as endpoint:
         for _ in range(arguments.rounds):
             for name in names:
                 rounds[name].append(bench.load(name, endpoint))
-            if arguments.faults and "forebay-shuffled" in names:
-                disturbed.append(bench.load("forebay-shuffled", endpoint, arguments.faults))
-    text = page(arguments, {name: median(found) for name, found in rounds.items()}, median(disturbed) if disturbed else None)
+            if with_faults:
+                undisturbed.append(bench.load_verified(endpoint, 0.0))
+                disturbed.append(bench.load_verified(endpoint, arguments.faults))
+    verified = [median(undisturbed), median(disturbed)] if with_faults else []
+    text = page(arguments, {name: median(found) for name, found in rounds.items()}, verified)
     output = arguments.output or (None if arguments.only else ROOT / "bench/results/remote.md")
     if output is not None:
         output.write_text(text, encoding="utf-8")
