@@ -18,11 +18,23 @@ import pytest
 SECRET = "wJalrXUtnFEMI-K7MDENG"
 
 
+class Objects(dict[str, bytes]):
+    """Those of a server, by bucket and name, and what was asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.requests: list[str] = []
+
+    def take_requests(self) -> list[str]:
+        taken, self.requests = self.requests, []
+        return taken
+
+
 class Handler(BaseHTTPRequestHandler):
     """As much of S3 as a build and a loader ask for."""
 
     protocol_version = "HTTP/1.1"
-    objects: dict[str, bytes]
+    objects: Objects
 
     def log_message(self, *_: object) -> None:
         pass
@@ -37,6 +49,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def split(self) -> tuple[str, dict[str, list[str]]]:
         parts = urllib.parse.urlsplit(self.path)
+        self.objects.requests.append(f"{self.command} {self.path}")
         return urllib.parse.unquote(parts.path).lstrip("/"), urllib.parse.parse_qs(parts.query, keep_blank_values=True)
 
     def do_GET(self) -> None:
@@ -91,9 +104,9 @@ def listing(objects: dict[str, bytes], bucket: str, query: dict[str, list[str]])
 
 
 @pytest.fixture
-def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, bytes]]:
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Objects]:
     """A server with a bucket called `bucket`, which the environment names: its objects."""
-    objects: dict[str, bytes] = {}
+    objects = Objects()
     server = ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (Handler,), {"objects": objects}))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     connect(monkeypatch, f"http://127.0.0.1:{server.server_port}")
@@ -152,6 +165,18 @@ def test_a_bucket_is_built_and_loaded_like_a_folder(bucket, tmp_path):
     assert not any(SECRET.encode() in content for content in bucket.values())
     with pytest.raises(forebay.Error, match="s3://bucket/nothing"):
         forebay.Loader("s3://bucket/nothing", batch_size=4)
+
+
+def test_later_epochs_of_a_cache_ask_for_nothing(bucket, tmp_path):
+    forebay.demo_data("cv", tmp_path, samples=12)
+    forebay.build("cv", tmp_path / "dataset", data=tmp_path / "photos", strategy="resized", shards=3)
+    put(bucket, tmp_path / "dataset", "cached/dataset")
+    loader = forebay.Loader("s3://cached/dataset", batch_size=4, shuffle=True, seed=3, cache_dir=tmp_path / "cache", cache_size="1GB")
+    first = samples(loader)
+    assert len(bucket.take_requests()) > 3
+    for _ in range(3):
+        assert samples(loader) == first
+        assert bucket.take_requests() == []
 
 
 def test_a_forked_child_connects_anew(bucket, tmp_path):

@@ -11,7 +11,7 @@ use forebay_engine::load::{Column, LoadOptions, OnError, Shuffle};
 use forebay_engine::source::{Files, Shards, Source};
 use forebay_pipeline::Strategy;
 use forebay_record::TarWriter;
-use forebay_storage::{Folder, RemoteStorage, Storage};
+use forebay_storage::{CachedStorage, Folder, RemoteStorage, Storage};
 
 use crate::object_server::{Faults, ObjectServer};
 use crate::support::{SMALL, build, local, options, photos, pipeline, start};
@@ -121,6 +121,24 @@ fn three_epochs_under_faults_lose_and_repeat_nothing() {
         let seen = epoch_of(Arc::new(Shards::new(dataset, Arc::clone(&remote))), epoch);
         assert!(seen == expected(epoch), "epoch {epoch}");
         assert_eq!(seen.len(), 120);
+    }
+}
+
+/// Not even whether they are still there: what is open stays open.
+#[test]
+fn later_epochs_of_a_cached_data_set_ask_for_nothing() {
+    let (server, photos, here) = (ObjectServer::start(), photos(60), tempfile::tempdir().unwrap());
+    build(&pipeline(SMALL), "resized", photos.path(), local()).run(here.path(), &options(6), &()).unwrap();
+    put_all(&server, here.path(), "bucket/dataset");
+    let folder = tempfile::tempdir().unwrap();
+    let cached: Arc<dyn Storage> = Arc::new(CachedStorage::new(connected(&server), folder.path(), 1 << 30).unwrap());
+    let source: Arc<dyn Source> =
+        Arc::new(Shards::open(Path::new("s3://bucket/dataset"), cached, OnError::Fail).unwrap());
+    assert_eq!(epoch_of(Arc::clone(&source), 0).len(), 60);
+    assert!(server.take_requests().len() > 6);
+    for epoch in 1..4 {
+        assert_eq!(epoch_of(Arc::clone(&source), epoch).len(), 60);
+        assert_eq!(server.take_requests(), Vec::<String>::new(), "epoch {epoch}");
     }
 }
 
