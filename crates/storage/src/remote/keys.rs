@@ -68,7 +68,8 @@ impl Secret for AzureCredential {
             // Only given, and noted where it is.
             Self::AccessKey(_) => {}
             Self::SASToken(pairs) => {
-                pairs.iter().filter(|(name, _)| name == "sig").for_each(|(_, value)| keep_secret(value))
+                let signatures = pairs.iter().filter(|(name, _)| name == "sig");
+                signatures.for_each(|(_, signature)| keep_secret(signature));
             }
             Self::BearerToken(token) => keep_secret(token),
         }
