@@ -9,26 +9,55 @@ use crate::support::{Ran, command, files, forebay, ran, workspace};
 
 const KEY: &str = "AKIATESTTESTTEST";
 const SECRET: &str = "wJalrXUtnFEMI-K7MDENG";
+/// What every command has in its environment and shows nowhere: keys, tokens and signatures of all kinds of stores.
+const SECRETS: [(&str, &str); 8] = [
+    ("AWS_ACCESS_KEY_ID", KEY),
+    ("AWS_SECRET_ACCESS_KEY", SECRET),
+    ("AWS_SESSION_TOKEN", "FwoGZXIvYXdzEBYaD"),
+    ("AZURE_STORAGE_ACCOUNT_KEY", "QXp1cmVBY2NvdW50S2V5T2ZUaGVUZXN0cw=="),
+    ("AZURE_STORAGE_SAS_KEY", "sv=2022-11-02&sp=r&sig=C7ZeEOWbrxPA3R0CwKw1EZz0KvQexeKZKe"),
+    ("AZURE_CLIENT_SECRET", "7Q8~client-secret-of-the-tests"),
+    ("GOOGLE_SERVICE_ACCOUNT_KEY", r#"{"private_key":"MIIEvQIBADANBgkqhkiG9w0","private_key_id":"f00dfeed0123cafe"}"#),
+    ("GOOGLE_BEARER_TOKEN", "ya29.a0AfH6SMtoken-of-the-tests"),
+];
+/// And parts of them.
+const PARTS: [&str; 4] = ["FwoGZXIv", "C7ZeEOWbrx", "MIIEvQIBADAN", "f00dfeed0123cafe"];
 
 /// A command that knows the server.
 fn connected(server: &ObjectServer, folder: &Path, arguments: &str) -> Command {
     let mut command = command(folder, arguments);
-    command
-        .env("AWS_ENDPOINT_URL", server.endpoint())
-        .env("AWS_ACCESS_KEY_ID", KEY)
-        .env("AWS_SECRET_ACCESS_KEY", SECRET)
-        .env("AWS_SESSION_TOKEN", "FwoGZXIvYXdzEBYaD")
-        .env("AWS_EC2_METADATA_DISABLED", "true");
+    let endpoint = server.endpoint();
+    command.envs(SECRETS).env("AWS_ENDPOINT_URL", &endpoint).env("AWS_EC2_METADATA_DISABLED", "true");
+    command.env("AZURE_STORAGE_ACCOUNT_NAME", "forebaytests").env("AZURE_STORAGE_ENDPOINT", &endpoint);
+    command.env("GOOGLE_BASE_URL", &endpoint).env("GOOGLE_ALLOW_HTTP", "true");
     command
 }
 
+#[track_caller]
+fn shows_no_secret(what: &dyn std::fmt::Debug, text: &str) {
+    for secret in SECRETS.iter().map(|(_, secret)| *secret).chain(PARTS) {
+        assert!(!text.contains(secret), "`{secret}` is in {what:?}: {text}");
+    }
+}
+
 /// Runs it, and looks that nothing gives the credentials away.
+#[track_caller]
 fn run(server: &ObjectServer, folder: &Path, arguments: &str) -> Ran {
     let ran = ran(&mut connected(server, folder, arguments));
     for text in [&ran.stdout, &ran.stderr] {
-        assert!(!text.contains(KEY) && !text.contains(SECRET) && !text.contains("FwoGZXIvYXdzEBYaD"), "{text}");
+        shows_no_secret(&arguments, text);
     }
     ran
+}
+
+/// Looks through everything that was written, here and in the bucket.
+fn nothing_has_a_secret(server: &ObjectServer, folder: &Path) {
+    for (path, content) in files(folder) {
+        shows_no_secret(&path, &String::from_utf8_lossy(&content));
+    }
+    for (name, content) in server.below("") {
+        shows_no_secret(&name, &String::from_utf8_lossy(&content));
+    }
 }
 
 fn put_photos(server: &ObjectServer, folder: &Path) {
@@ -71,14 +100,55 @@ fn profile_plan_build_load_and_inspect_a_bucket() {
     assert_eq!(record["kind"].as_str(), Some("records"));
     run(&server, here, "export s3://bucket/dataset tars").text();
     assert_eq!(files(&here.join("tars")).len(), 3);
-    // Nothing that was written has them, either.
-    for (path, content) in files(here) {
-        let text = String::from_utf8_lossy(&content);
-        assert!(!text.contains(KEY) && !text.contains(SECRET), "{}", path.display());
+    run(&server, here, "load s3://bucket/dataset --shuffle --samples 7 --state state.json").text();
+    assert!(here.join("state.json").exists());
+    // Nothing that was written has the credentials, either.
+    nothing_has_a_secret(&server, here);
+}
+
+/// Whatever looks at data does so in a bucket.
+#[test]
+fn data_in_a_bucket_are_analyzed_diagnosed_and_mixed() {
+    let (server, folder) = (ObjectServer::start(), workspace(16));
+    let here = folder.path();
+    put_photos(&server, here);
+    let analyzed = |data: &str| run(&server, here, &format!("analyze {data} --json")).json();
+    let (there, nearby) = (analyzed("s3://bucket/photos"), analyzed("photos"));
+    for what in ["images", "bytes", "formats", "size"] {
+        assert!(!nearby[what].is_null() && there[what] == nearby[what], "{what}: {there}");
     }
-    for (name, content) in server.below("") {
-        let text = String::from_utf8_lossy(&content);
-        assert!(!text.contains(KEY) && !text.contains(SECRET), "{name}");
+    let diagnosed = run(&server, here, "diagnose s3://bucket/photos cv --trainer 1500 --seconds 0.2 --json").json();
+    assert!(diagnosed.is_object(), "{diagnosed}");
+    let mix = "build cv --mix decoded+png=0.25,decoded=0.75 --seed 3 --shards 2";
+    run(&server, here, &format!("{mix} --data s3://bucket/photos -o s3://bucket/mixed")).text();
+    forebay(here, &format!("{mix} --data photos -o mixed")).text();
+    let shard = |name: &str| Path::new(name).extension().is_some_and(|end| end == "tfrecord");
+    let local = files(&here.join("mixed"));
+    let remote = server.below("bucket/mixed/");
+    assert!(
+        remote.len() == local.len() && remote.keys().filter(|name| shard(name)).count() >= 2,
+        "{:?}",
+        remote.keys()
+    );
+    for (name, content) in remote.iter().filter(|(name, _)| shard(name)) {
+        assert!(local[Path::new(name)] == **content, "{name}");
+    }
+    let loaded = run(&server, here, "load s3://bucket/mixed --shuffle --json").json();
+    assert_eq!(loaded["samples"].as_u64(), Some(16));
+    nothing_has_a_secret(&server, here);
+}
+
+/// What other stores refuse is said without what they were given.
+#[test]
+fn refusals_of_every_store_show_no_credential() {
+    let (server, folder) = (ObjectServer::start(), workspace(2));
+    let here = folder.path();
+    server.require_key("AKIASOMEBODYELSE");
+    for url in ["s3://bucket/photos", "az://bucket/photos", "gs://bucket/photos"] {
+        for command in ["load", "inspect", "load cv --data"] {
+            let ran = run(&server, here, &format!("{command} {url}"));
+            assert!(ran.code != Some(0) && ran.stderr.contains("hint: "), "{ran:?}");
+        }
     }
 }
 
@@ -207,7 +277,7 @@ fn a_bucket_is_probed_and_exported_to() {
 }
 
 #[test]
-fn tars_of_a_web_server_are_named_by_a_pattern() {
+fn tars_of_a_web_server_and_a_bucket_are_named_by_a_pattern() {
     let (server, folder) = (ObjectServer::start(), workspace(12));
     let here = folder.path();
     forebay(here, "build cv --data photos --strategy concatenated --shards 3 -o dataset").text();
@@ -218,12 +288,14 @@ fn tars_of_a_web_server_are_named_by_a_pattern() {
     let toml = "name = \"tars\"\n[source]\nformat = \"tar\"\n[[step]]\nop = \"decode\"\n[[step]]\nop = \"resize\"\nsize = 32\n\
                 [[step]]\nop = \"center_crop\"\nsize = 32\n";
     std::fs::write(here.join("tars.toml"), toml).unwrap();
-    let url = format!("{}/data/shard-{{000000..000002}}.tar", server.endpoint());
-    let loaded = run(&server, here, &format!("load tars.toml --data {url} --json")).json();
-    assert_eq!(loaded["samples"].as_u64(), Some(12));
-    let wrong = url.replace("000002", "000003");
-    let ran = run(&server, here, &format!("load tars.toml --data {wrong}"));
-    assert!(ran.stderr.contains("shard-000003.tar"), "{ran:?}");
+    for place in [format!("{}/data", server.endpoint()), "s3://data".to_owned()] {
+        let url = format!("{place}/shard-{{000000..000002}}.tar");
+        let loaded = run(&server, here, &format!("load tars.toml --data {url} --json")).json();
+        assert_eq!(loaded["samples"].as_u64(), Some(12), "{url}");
+        let wrong = url.replace("000002", "000003");
+        let ran = run(&server, here, &format!("load tars.toml --data {wrong}"));
+        assert!(ran.stderr.contains("shard-000003.tar"), "{ran:?}");
+    }
 }
 
 /// How often bytes of shards were asked for.
