@@ -104,7 +104,15 @@ impl LiquidOrder {
         let samples: u64 = counts.iter().sum();
         let hit_ratio = hit_ratio(formats, sizes.bytes, samples);
         let mut windows = Vec::new();
-        let mut dealt = Turns::new(&counts, 0.0);
+        let lengths: Vec<u64> = (0..count).map(|stream| samples.saturating_sub(stream).div_ceil(count)).collect();
+        let turns = Turns::of_rows(&counts, &lengths);
+        // Of each format which of a stream's samples are in the buffer: the streams keep together what it has room for.
+        let spreads: Vec<Vec<Spread>> = (counts.iter().zip(0..))
+            .map(|(&total, format): (_, usize)| {
+                let mine: Vec<u64> = turns.iter().map(|(_, mine)| mine[format]).collect();
+                Spread::of_rows(&mine, (hit_ratio * total as f64).round() as u64, counts.len() + format)
+            })
+            .collect();
         // Which blocks a stream has does not depend on the epoch.
         let mut sources: Vec<_> = formats
             .blocks
@@ -115,27 +123,15 @@ impl LiquidOrder {
                 (shuffled(blocks.clone(), &mut random).into_iter(), None)
             })
             .collect();
-        // Of each format, how many samples the streams so far have: what one of them keeps is carried, so that small parts add up.
-        let mut before = vec![0; counts.len()];
-        let kept_of = |samples: u64| (hit_ratio * samples as f64).round() as u64;
-        let streams = (0..count).map(|stream| {
-            let samples = samples.saturating_sub(stream).div_ceil(count);
-            let mut mine = vec![0; counts.len()];
-            (0..samples).for_each(|_| mine[dealt.next()] += 1);
-            let phase = (stream as f64 + 0.5) / count as f64;
+        let streams = turns.into_iter().zip(lengths).zip(0..).map(|(((turns, mine), samples), stream)| {
             let parts = mine.iter().zip(&mut sources).zip(0..).map(|((&mine, (blocks, rest)), format)| {
                 let blocks = cut(blocks, rest, mine);
                 let bytes: u64 = blocks.iter().map(|block| block.bytes).sum();
                 let share = bytes as f64 / sizes.bytes.max(1) as f64;
-                let drawn = Drawn { ordering, stream, format, phase };
-                let before = &mut before[format as usize];
-                let kept = kept_of(*before + mine) - kept_of(*before);
-                *before += mine;
-                let part = drawn.format(blocks, kept, (window_bytes as f64 * share) as u64, &mut windows);
-                (mine, part)
+                let drawn = Drawn { ordering, stream, format, spread: spreads[format as usize][stream as usize] };
+                drawn.format(blocks, (window_bytes as f64 * share) as u64, &mut windows)
             });
-            let (mine, formats): (Vec<u64>, Vec<Format>) = parts.unzip();
-            Stream { turns: Turns::new(&mine, phase), dealt: 0, samples, formats }
+            Stream { turns, dealt: 0, samples, formats: parts.collect() }
         });
         let streams = streams.collect();
         Self { ordering, streams, samples, bytes: sizes.bytes, windows }
@@ -201,13 +197,15 @@ struct Drawn {
     ordering: Ordering,
     stream: u64,
     format: u64,
-    phase: f64,
+    /// Which of the samples are in the buffer, from the second epoch on.
+    spread: Spread,
 }
 
 impl Drawn {
-    /// The lanes of `blocks`, of which the buffer holds `kept` samples.
-    fn format(&self, blocks: Vec<Block>, kept: u64, window_bytes: u64, windows: &mut Vec<(u64, u64)>) -> Format {
+    /// The lanes of `blocks`.
+    fn format(&self, blocks: Vec<Block>, window_bytes: u64, windows: &mut Vec<(u64, u64)>) -> Format {
         let samples: u64 = blocks.iter().map(Block::len).sum();
+        let kept = self.spread.chosen_of(samples);
         let epoch = self.ordering.epoch;
         // Nothing comes from before the first epoch.
         let now = if epoch == 0 { vec![0; blocks.len()] } else { self.buffer(&blocks, kept, epoch) };
@@ -225,7 +223,6 @@ impl Drawn {
             }
         }
         let mut random = Random::from_parts(&[self.ordering.seed, epoch, self.stream, self.format]);
-        let hit_count = hits.iter().map(|piece: &Piece| piece.block.len()).sum();
         let hits = one_by_one(hits, &mut random);
         let misses = evenly(misses, &mut random);
         let largest = |pieces: &[Piece]| pieces.iter().map(|piece| piece.block.bytes).max();
@@ -239,7 +236,7 @@ impl Drawn {
             windows: 0,
         };
         Format {
-            spread: Spread::new(samples, hit_count, self.phase),
+            spread: if epoch == 0 { Spread::new(samples, 0, 0.0) } else { self.spread },
             dealt: 0,
             hits: lane(hits, 0),
             misses: lane(misses, window_bytes),
