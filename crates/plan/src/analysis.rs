@@ -38,7 +38,7 @@ pub struct Analyzed {
     pub deserialize_share: Option<f64>,
     /// The strategy that keeps the same split as it is, where this one keeps it encoded or compressed.
     pub plain: Option<String>,
-    /// The share of storage saved against that one: 1 - encoded / plain (P32).
+    /// The share of storage saved against that one: 1 - encoded / plain.
     pub space_saving: Option<f64>,
     /// Throughput over that of the plain one.
     pub throughput_factor: Option<f64>,

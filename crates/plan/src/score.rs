@@ -3,7 +3,7 @@
 //! Preparation time, storage, throughput and money are each brought to 0..1 over the strategies that meet the limits, so that 1
 //! is the best: all but throughput are inverted, since less is better. PRESTO's formula leaves that out and its code sorts the
 //! best last; here the best comes first. Where all strategies are equal in a criterion, each
-//! gets 1 in it, and it decides nothing (PRESTO divides by zero: P29). The score is the mean by weight, so it is in 0..1
+//! gets 1 in it, and it decides nothing (PRESTO divides by zero). The score is the mean by weight, so it is in 0..1
 //! as well; the order is the same as by PRESTO's sum.
 
 use serde::{Deserialize, Serialize};

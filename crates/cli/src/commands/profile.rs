@@ -376,7 +376,7 @@ fn steps_table(steps: &[StepCost]) -> Table {
     table
 }
 
-/// One line per run of each strategy, and one line per second of the system's metrics.
+/// One line per run of each strategy, and ten lines per second of the system's metrics.
 fn write_csv(profile: &Profile, path: &Path) -> Result<Vec<PathBuf>> {
     let mut runs =
         "strategy,split_position,storage,caching,threads,shards,run,samples,skipped,seconds,samples_per_second,\

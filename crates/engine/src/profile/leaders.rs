@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use forebay_pipeline::Strategy;
-use forebay_plan::{Caching, Profile, Run, Runs, Summary, summarize};
+use forebay_plan::{Caching, Profile, Runs, Summary, summarize};
 
 use super::runs::Series;
 use super::{ProfileOptions, Profiler};
@@ -53,12 +53,13 @@ impl Profiler<'_> {
                 .max_by(|&one, &other| rate(&summaries[one]).total_cmp(&rate(&summaries[other])));
             let Some(next) = next else { return Ok(()) };
             let strategy = Strategy::parse(self.pipeline, &profile.strategies[next].name)?;
-            profile.strategies[next].runs = self.check(&strategy)?;
+            let checked = self.check(&strategy)?;
+            (profile.strategies[next].runs, profile.strategies[next].system) = (checked.runs, checked.system);
         }
         Ok(())
     }
 
-    fn check(&self, strategy: &Strategy) -> Result<Vec<Run>> {
+    fn check(&self, strategy: &Strategy) -> Result<Series> {
         let folder = self.scratch.path().join("dataset");
         let kept = self.keep(strategy, &folder)?;
         let (loads, mut series) = (self.loads(strategy, &kept)?, Series::new());
@@ -68,6 +69,6 @@ impl Profiler<'_> {
         if !strategy.split.keeps_files() {
             std::fs::remove_dir_all(&folder).map_err(Error::io("remove", &folder))?;
         }
-        Ok(series.runs)
+        Ok(series)
     }
 }

@@ -19,8 +19,14 @@ const LOOK_UP: Duration = Duration::from_millis(100);
 /// How often a run is tried with more samples, until it lasts long enough.
 const TRIES: u32 = 4;
 
-/// A run comes up to its time if it has so much of it: another try would change little.
-const ALMOST: f64 = 0.9;
+/// How much longer than asked for a run is to last by the rate of the one before it, which the next may exceed.
+const SPARE: f64 = 1.1;
+
+/// A run that is so far from the others shows something that does not come again, though nobody is known to have disturbed it.
+const OUTLYING: f64 = 0.1;
+
+/// So many runs tell which one is not like the others.
+const OTHERS_MIN: usize = 3;
 
 /// The system counts processor time in steps that are too coarse for shorter runs.
 pub(crate) const OTHERS_SECONDS_MIN: f64 = 0.4;
@@ -39,24 +45,36 @@ pub(super) struct Series {
     pub(super) system: Vec<SystemSample>,
     /// How often samples must come in a run for it to be long enough, as far as it is known.
     times: u64,
-    /// How many runs count: others did not disturb them.
-    quiet: u32,
+    /// How many of the first runs do not count: they fill the page cache.
+    filling: usize,
 }
 
 impl Series {
     pub(super) fn new() -> Self {
-        Self { runs: Vec::new(), system: Vec::new(), times: 1, quiet: 0 }
+        Self { runs: Vec::new(), system: Vec::new(), times: 1, filling: 0 }
+    }
+
+    /// How many runs are not to be run again: nobody disturbed them, and they are like the others.
+    fn settled(&self) -> u32 {
+        let quiet = self.runs[self.filling..].iter().filter(|run| !run.is_disturbed());
+        let mut rates: Vec<f64> = quiet.map(Run::samples_per_second).collect();
+        rates.sort_by(f64::total_cmp);
+        let (count, typical) = (rates.len(), rates.get(rates.len() / 2).copied().unwrap_or(0.0));
+        let outlying = |rate: &&f64| (**rate / typical - 1.0).abs() > OUTLYING;
+        let again = if count < OTHERS_MIN { 0 } else { rates.iter().filter(outlying).count() };
+        (self.filling + count - again) as u32
     }
 }
 
 impl Profiler<'_> {
-    /// Whether a strategy is to be run again: as often as asked for; more often where others disturbed it, up to twice as often.
+    /// Whether a strategy is to be run again: as often as asked for; more often where others disturbed it, or where runs are unlike the others,
+    /// up to twice as often.
     pub(super) fn wants_more(&self, series: &Series) -> bool {
         let Runs::Each(wanted) = self.options.runs else { return false };
         let wanted = wanted.get();
         // Of short runs nobody can say what disturbed them.
         let most = if self.options.run_seconds > 0.0 { wanted.saturating_mul(2) } else { wanted };
-        series.quiet < wanted && (series.runs.len() as u32) < most
+        series.settled() < wanted && (series.runs.len() as u32) < most
     }
 
     /// One more run of a strategy.
@@ -74,7 +92,7 @@ impl Profiler<'_> {
         let fills = number == 0 && self.options.caching == Caching::System;
         let seconds = if fills { 0.0 } else { self.options.run_seconds };
         let (run, samples) = self.run_for(seconds, source, online, (strategy, number), &mut series.times)?;
-        series.quiet += u32::from(fills || !run.is_disturbed());
+        series.filling += usize::from(fills);
         series.runs.push(run);
         series.system.extend(samples);
         Ok(())
@@ -89,7 +107,7 @@ impl Profiler<'_> {
         Ok((Arc::clone(&kept.loaded_from), Online::after(self.pipeline, strategy)))
     }
 
-    /// One run that lasts `seconds` after its first batch, or a little less. `times` is how often samples must come for that, as far as
+    /// One run that lasts `seconds` after its first batch, if samples may come so often. `times` is how often samples must come for that, as far as
     /// it is known.
     fn run_for(
         &self,
@@ -107,14 +125,15 @@ impl Profiler<'_> {
             self.progress.end();
             let run = run?;
             let (steady_samples, steady_seconds) = run.steady();
-            if steady_seconds >= ALMOST * seconds || tried == TRIES || *times == TIMES_MAX {
+            if steady_seconds >= seconds || tried == TRIES || *times == TIMES_MAX {
                 return Ok((run, samples));
             }
             tried += 1;
             let rate = steady_samples / steady_seconds.max(1e-6);
             let each = (run.samples as f64 / *times as f64).max(1.0);
             let started = run.samples as f64 - steady_samples;
-            *times = ((rate * seconds + started) / each).ceil().clamp(*times as f64 + 1.0, TIMES_MAX as f64) as u64;
+            *times =
+                ((SPARE * rate * seconds + started) / each).ceil().clamp(*times as f64 + 1.0, TIMES_MAX as f64) as u64;
         }
     }
 
@@ -221,5 +240,38 @@ impl Profiler<'_> {
             }
         }
         Ok(InMemory { of: Arc::clone(source), samples })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_plan::Others;
+
+    use super::*;
+
+    fn series(rates: &[u64], filling: usize) -> Series {
+        let run = |&samples: &u64| Run {
+            samples,
+            passes: 1,
+            skipped: 0,
+            seconds: 1.0,
+            bytes_read: 0,
+            first_batch: None,
+            stats: None,
+            others: Some(Others { cores: 0.0, disk_bytes_per_second: 0.0 }),
+        };
+        Series { runs: rates.iter().map(run).collect(), filling, ..Series::new() }
+    }
+
+    #[test]
+    fn runs_that_are_unlike_the_others_are_run_again() {
+        assert_eq!(series(&[], 0).settled(), 0);
+        assert_eq!(series(&[100, 200], 0).settled(), 2, "nobody knows which one is odd");
+        assert_eq!(series(&[100, 104, 96], 0).settled(), 3);
+        assert_eq!(series(&[100, 104, 60], 0).settled(), 2);
+        assert_eq!(series(&[10, 100, 104, 102], 1).settled(), 4, "what fills the page cache is not compared");
+        let mut disturbed = series(&[100, 101, 99, 100], 0);
+        disturbed.runs[3].others = Some(Others { cores: 1.0, disk_bytes_per_second: 0.0 });
+        assert_eq!(disturbed.settled(), 3);
     }
 }

@@ -1,6 +1,6 @@
 //! Plots of one profile.
 
-use forebay_plan::{Analyzed, units};
+use forebay_plan::{Analyzed, Summary, units};
 
 use super::super::bars::{Bar, Bars, Panel, Part, Row};
 use super::super::html::escape;
@@ -95,7 +95,7 @@ impl Subject<'_> {
             };
             let tip = format!("{}: {} {how}", summary.name, units::samples_per_second(rate));
             let mut bar = Bar::simple(rate, 0, units::number(rate), tip);
-            bar.spread = (summary.runs > 1).then_some((summary.samples_per_second_min, summary.samples_per_second_max));
+            bar.spread = spread(summary);
             bar.mark = summary.predicted_samples_per_second.map(|predicted| {
                 let error = or_dash(summary.prediction_error, units::signed_percent);
                 (
@@ -108,11 +108,10 @@ impl Subject<'_> {
         let rows = self.strategies().iter().map(bar).collect();
         let row = |one: &Analyzed| {
             let summary = &one.ranked.summary;
-            let spread = (summary.runs > 1).then_some((summary.samples_per_second_min, summary.samples_per_second_max));
             vec![
                 summary.name.clone(),
                 units::number(summary.samples_per_second),
-                or_dash(spread, |(least, most)| format!("{} to {}", units::number(least), units::number(most))),
+                or_dash(spread(summary), |(least, most)| format!("{} to {}", units::number(least), units::number(most))),
                 or_dash(summary.predicted_samples_per_second, units::number),
                 or_dash(summary.prediction_error, units::signed_percent),
                 or_dash(one.max_samples_per_second, units::number),
@@ -129,7 +128,7 @@ impl Subject<'_> {
                 panels: vec![Panel { title: String::new(), quantity: Quantity::Rate, rows }],
                 legend: vec![
                     (Key::Block(0), "measured".to_owned()),
-                    (Key::Spread, "slowest to fastest run".to_owned()),
+                    (Key::Spread, "slowest to fastest: of the runs, or by the model".to_owned()),
                     (Key::Cross, "predicted".to_owned()),
                 ],
             }),
@@ -194,4 +193,10 @@ impl Subject<'_> {
             ),
         }
     }
+}
+
+/// Of several runs the slowest and the fastest; without runs what the cost model expects. One run shows no spread.
+fn spread(summary: &Summary) -> Option<(f64, f64)> {
+    let (least, most) = (summary.samples_per_second_min, summary.samples_per_second_max);
+    (summary.runs != 1 && least < most).then_some((least, most))
 }
