@@ -11,6 +11,9 @@ pub(crate) enum Align {
     Right,
 }
 
+/// Between a number and its spread.
+const SPREAD: &str = " ± ";
+
 /// Columns with a heading each, and rows, some of which are marked.
 pub(crate) struct Table {
     columns: Vec<(String, Align)>,
@@ -31,13 +34,16 @@ impl Table {
         self.rows.push((cells, marked));
     }
 
-    /// The lines, `width_columns` wide at the most where that is possible without cutting anything off.
+    /// The lines, `width_columns` wide at the most where that is possible without cutting anything off but spreads.
     pub(super) fn lines(&self, width_columns: usize, colors: bool) -> Vec<String> {
-        let widths: Vec<usize> = (0..self.columns.len()).map(|column| self.width_of(column)).collect();
         let marks = self.rows.iter().any(|(_, marked)| *marked);
         let mark_columns = if marks { 2 } else { 0 };
-        let narrow = mark_columns + widths.iter().sum::<usize>() + 2 * (widths.len() - 1) > width_columns;
-        let gap = if narrow { " " } else { "  " };
+        let widths: Vec<usize> = (0..self.columns.len()).map(|column| self.width_of(column)).collect();
+        let fits = |gap: usize| mark_columns + widths.iter().sum::<usize>() + gap * (widths.len() - 1) <= width_columns;
+        let gap = if fits(2) { "  " } else { " " };
+        if !fits(1) && self.rows.iter().flat_map(|(cells, _)| cells).any(|cell| cell.contains(SPREAD)) {
+            return self.without_spreads().lines(width_columns, colors);
+        }
         let line = |cells: &mut dyn Iterator<Item = &str>| {
             let padded = cells.zip(&self.columns).zip(&widths).map(|((cell, (_, align)), &width)| match align {
                 Align::Left => pad(cell, width, false),
@@ -57,6 +63,13 @@ impl Table {
             });
         }
         lines
+    }
+
+    /// The same without what numbers may be off by: they matter more than that does.
+    fn without_spreads(&self) -> Self {
+        let number = |cell: &String| cell.split(SPREAD).next().unwrap_or_default().to_owned();
+        let rows = self.rows.iter().map(|(cells, marked)| (cells.iter().map(number).collect(), *marked));
+        Self { columns: self.columns.clone(), rows: rows.collect() }
     }
 
     fn width_of(&self, column: usize) -> usize {
@@ -89,5 +102,14 @@ mod tests {
         let mut table = Table::new(&[("name", Align::Left), ("rate", Align::Right)]);
         table.row(["one".to_owned(), "1".to_owned()], false);
         assert_eq!(table.lines(9, false)[1], "one     1");
+    }
+
+    #[test]
+    fn spreads_go_where_gaps_are_not_enough() {
+        let mut table = Table::new(&[("name", Align::Left), ("rate", Align::Right)]);
+        table.row(["one".to_owned(), "1,234 ± 5".to_owned()], false);
+        table.row(["three".to_owned(), "1,234 ± 1,023".to_owned()], true);
+        assert_eq!(table.lines(21, false)[2], "* three 1,234 ± 1,023");
+        assert_eq!(table.lines(20, false)[2], "* three  1,234");
     }
 }
