@@ -163,12 +163,15 @@ impl FromStr for MixMode {
     }
 }
 
-/// Formats that are worth a try where they apply, one of each kind: pictures, tensors, records.
-const WORTH_A_TRY: [(&str, &str); 8] = [
+/// Formats that are worth a try where they apply: pictures, tensors, records. Of those with levels or qualities one, in place of all.
+const WORTH_A_TRY: [(&str, &str); 11] = [
     ("png", "png"),
-    ("l3", "l3-fast"),
+    ("l3-fast", "l3-fast"),
+    ("l3-dense", "l3-dense"),
     ("qoi", "qoi"),
     ("jpeg", "jpeg-85"),
+    ("webp-lossless", "webp-lossless"),
+    ("webp", "webp-80"),
     ("pco", "pco-8"),
     ("shuffle", "shuffle-zstd-3"),
     ("lz4", "lz4"),
@@ -202,8 +205,8 @@ pub fn mix_unknown(profile: &Profile, max_lossy_share: f64) -> Vec<&'static str>
     let known = mix_formats(profile, 1.0);
     // `decoded+l3-fast+zstd-3` has an L3 and a ZSTD.
     let is_known = |kind: &str| {
-        let mut parts = known.iter().flat_map(|format| format.format.split('+').skip(1));
-        parts.any(|part| part.split('-').next() == Some(kind))
+        let is_it = |part: &str| part.strip_prefix(kind).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
+        known.iter().flat_map(|format| format.format.split('+').skip(1)).any(is_it)
     };
     let applies = |name: &str| {
         let Ok(format) = name.parse() else { return false };

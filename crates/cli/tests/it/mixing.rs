@@ -48,7 +48,7 @@ fn a_mix_is_chosen_built_and_loaded() {
     assert!(text.stdout.contains(&next), "{text:?}");
     // What the profile knows nothing of is said, of what applies; what was named is all that was to be considered.
     let words = text.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(words.contains("not considered `l3-fast`, `qoi`, "), "{words}");
+    assert!(words.contains("not considered `l3-fast`, `l3-dense`, `qoi`, "), "{words}");
     assert!(words.contains("(profile with `--encoding l3-fast`, say)"), "{words}");
     let named = forebay(here, "mix profile.json --predict --format decoded --format decoded+png");
     assert!(!named.text().contains("not considered"), "{named:?}");

@@ -9,30 +9,33 @@ use crate::errors::wait_for;
 use crate::support::{all_photos, command, files, forebay};
 
 fn build(output: &str, more: &str) -> String {
-    let photos = all_photos();
-    format!("build cv --data {} --strategy resized --shards 10 --threads 2 -o {output} {more}", photos.display())
+    build_as("--strategy resized", output, more)
 }
 
-#[test]
-fn killed_at_any_moment_it_gives_the_same_bytes() {
+fn build_as(what: &str, output: &str, more: &str) -> String {
+    let photos = all_photos();
+    format!("build cv --data {} {what} --shards 10 --threads 2 -o {output} {more}", photos.display())
+}
+
+/// Builds `what` `rounds` times, each killed up to three times on its way, at moments spread over the time that a build takes.
+fn killed_and_finished(what: &str, rounds: u32) {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
     let begun = Instant::now();
-    forebay(here, &build("whole", "")).text();
+    forebay(here, &build_as(what, "whole", "")).text();
     let whole_seconds = begun.elapsed().as_secs_f64();
     let expected = files(&here.join("whole"));
     let mut kept_total = 0;
-    for round in 0..6_u32 {
-        // Each round is killed up to three times, at moments spread over the time that a build takes.
+    for round in 0..rounds {
         for kill in 0..3_u32 {
             let share = f64::from((round * 3 + kill) * 7 % 18) / 18.0;
-            let mut child =
-                command(here, &build("killed", "")).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+            let build = build_as(what, "killed", "");
+            let mut child = command(here, &build).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
             sleep(Duration::from_secs_f64(whole_seconds * share));
             child.kill().unwrap();
             child.wait().unwrap();
         }
-        let finished = forebay(here, &build("killed", "--json")).json();
+        let finished = forebay(here, &build_as(what, "killed", "--json")).json();
         kept_total += finished["shards_kept"].as_u64().unwrap();
         let found = files(&here.join("killed"));
         assert!(found.keys().eq(expected.keys()), "round {round}: {:?}", found.keys());
@@ -40,6 +43,16 @@ fn killed_at_any_moment_it_gives_the_same_bytes() {
         fs::remove_dir_all(here.join("killed")).unwrap();
     }
     assert!(kept_total > 0, "some shards were finished before the kill, and kept");
+}
+
+#[test]
+fn killed_at_any_moment_it_gives_the_same_bytes() {
+    killed_and_finished("--strategy resized", 6);
+}
+
+#[test]
+fn a_mix_killed_at_any_moment_gives_the_same_bytes() {
+    killed_and_finished("--mix resized=0.5,decoded+l3-fast=0.5 --seed 3", 3);
 }
 
 #[test]

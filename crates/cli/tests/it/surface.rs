@@ -26,6 +26,7 @@ fn help_teaches_and_fits_the_page() {
         "load",
         "diagnose",
         "advise",
+        "mix",
         "report",
         "experiment",
         "experiment strategies",

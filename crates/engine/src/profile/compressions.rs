@@ -43,8 +43,8 @@ const MAKING_SECONDS: f64 = 0.2;
 const COMPRESSED_BYTES: Range<u64> = 4 << 20..16 << 20;
 
 /// Of a large record a piece at a time, at most from so many places of it: then several records are seen, which may be unlike each other, and
-/// of each more than its sky. Larger than a core's own cache, so that looking back in a window of megabytes takes about as long as it will.
-const PIECE_BYTES: usize = 1 << 20;
+/// of each more than its sky. As large as the window of ZSTD's higher levels: it takes longer to look back further than a core's own cache.
+const PIECE_BYTES: usize = 4 << 20;
 const PIECES_MAX: usize = 8;
 
 /// Compressions that are slower than any considered unless named get to see less: nothing is compressed after so many processor seconds.

@@ -7,6 +7,7 @@ use forebay_engine::data::Dataset;
 use forebay_engine::load::{Column, LoadOptions, OnError, Shuffle};
 use forebay_record::Scope;
 
+use crate::data::data_folder;
 use crate::support::{SMALL, built, photos, pipeline, shards, start};
 
 /// What came, by key; an error ends it.
@@ -141,5 +142,44 @@ fn damage_to_a_record_costs_that_record() {
         let problems = damaged.verify_shard(0).unwrap().join("\n");
         assert!(problems.contains("record 3 of `shard-00000.tfrecord`"), "{form}: {problems}");
         assert!(problems.contains("the compressed record is damaged"), "{form}: {problems}");
+    }
+}
+
+/// Photos of a dozen, real ones among them where there are any.
+fn some_photos() -> tempfile::TempDir {
+    let folder = photos(8);
+    if let Some(real) = data_folder("images-jpeg") {
+        let mut paths: Vec<_> = std::fs::read_dir(real).unwrap().map(|entry| entry.unwrap().path()).collect();
+        paths.retain(|path| path.extension().is_some_and(|extension| extension == "jpg"));
+        paths.sort();
+        for path in paths.iter().step_by(80) {
+            std::fs::copy(path, folder.path().join("ant").join(path.file_name().unwrap())).unwrap();
+        }
+    }
+    folder
+}
+
+/// Encodings of pictures and tensors, within every compression in every scope.
+#[test]
+fn every_encoding_goes_with_every_compression_and_scope() {
+    let photos = some_photos();
+    let pipeline = pipeline(SMALL);
+    let pixels = ["", "l3-fast", "qoi", "delta-zstd-1", "bitpack", "rle", "sparse"];
+    let floats = ["", "delta-shuffle-lz4", "pco-4", "sparse"];
+    let compressions = ["gzip-1", "zlib-6-huffman-only", "zstd-fast-3-checksum", "lz4", "snappy"];
+    for (split, encodings) in [("decoded", &pixels[..]), ("pixel-centered", &floats[..])] {
+        let (_plain, plain) = built(&pipeline, split, photos.path(), 2);
+        let (expected, _) = load(&plain, Shuffle::No, 1, OnError::Fail);
+        for encoding in encodings {
+            for compression in compressions {
+                for scope in ["", "-record", "-stream"] {
+                    let parts = [split, encoding, &format!("{compression}{scope}")];
+                    let name = parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("+");
+                    let (_output, dataset) = built(&pipeline, &name, photos.path(), 2);
+                    let (found, skipped) = load(&dataset, Shuffle::Window { bytes: 100_000 }, 2, OnError::Fail);
+                    assert!(skipped == 0 && found == expected, "{name}");
+                }
+            }
+        }
     }
 }

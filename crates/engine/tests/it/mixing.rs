@@ -216,6 +216,54 @@ fn every_cache_gives_every_sample_once() {
     }
 }
 
+/// Damaged samples are skipped in every epoch, whatever is kept of the others, and by whichever thread.
+#[test]
+fn damaged_samples_are_skipped_with_every_cache() {
+    let photos = photos(120);
+    let damaged: HashSet<String> = list(&pipeline(SMALL), photos.path())
+        .entries()
+        .iter()
+        .step_by(17)
+        .map(|entry| {
+            std::fs::write(photos.path().join(&*entry.key), b"no picture").unwrap();
+            entry.key.to_string()
+        })
+        .collect();
+    // Their bytes are kept as they are: that they are damaged shows when they are decoded.
+    let (mixed, _) = built_mix(&[("concatenated", 0.6), ("concatenated+zstd-1-record", 0.4)], photos.path());
+    let mixed = open_dataset(mixed.path(), local(), OnError::Skip).unwrap();
+    let (_folder, dataset) = built(&pipeline(SMALL), "concatenated", photos.path(), 24);
+    for source in [shards(&dataset), mixed] {
+        for cache in ["none", "minio:60KB", "liquid:60KB", "liquid:1GB"] {
+            let mut orders = HashSet::new();
+            for threads in [1, 4] {
+                let options = LoadOptions { on_error: OnError::Skip, ..shuffled(cache.parse().unwrap(), threads) };
+                let loader = Loader::new(Arc::clone(&source), options).unwrap();
+                let mut orders_here = Vec::new();
+                for number in 0..3 {
+                    let mut epoch = loader.start(&loader.beginning_of(number)).unwrap();
+                    let keys: Vec<String> = epoch
+                        .by_ref()
+                        .flat_map(|batch| batch.unwrap().keys.to_vec())
+                        .map(|key| key.to_string())
+                        .collect();
+                    let found: HashSet<&String> = keys.iter().collect();
+                    assert_eq!(
+                        (keys.len(), found.len()),
+                        (120 - damaged.len(), keys.len()),
+                        "{cache} in epoch {number}"
+                    );
+                    let skipped: HashSet<String> = epoch.skipped_list().iter().map(|one| one.key.to_string()).collect();
+                    assert_eq!(skipped, damaged, "{cache} in epoch {number}");
+                    orders_here.push(keys);
+                }
+                orders.insert(orders_here);
+            }
+            assert_eq!(orders.len(), 1, "threads do not matter");
+        }
+    }
+}
+
 /// What a sample in a cache takes beside its own bytes.
 const ENTRY_BYTES: u64 = 192;
 
