@@ -111,7 +111,9 @@ impl Subject<'_> {
             vec![
                 summary.name.clone(),
                 units::number(summary.samples_per_second),
-                or_dash(spread(summary), |(least, most)| format!("{} to {}", units::number(least), units::number(most))),
+                or_dash(spread(summary), |(least, most)| {
+                    format!("{} to {}", units::number(least), units::number(most))
+                }),
                 or_dash(summary.predicted_samples_per_second, units::number),
                 or_dash(summary.prediction_error, units::signed_percent),
                 or_dash(one.max_samples_per_second, units::number),
