@@ -48,11 +48,16 @@ impl Transform for OneHot {
         let place = usize::try_from(label).ok().filter(|&place| place < classes);
         let place = place.ok_or(StepError::NoSuchClass { label, classes })?;
         let mut slot = output.tensor(TensorSpec::new(DType::F32, &[classes]))?;
-        let values = float_output(&mut slot)?;
-        let share = self.label_smoothing / classes as f64;
-        values.fill(share as f32);
-        values[place] = (1.0 - self.label_smoothing + share) as f32;
+        self.fill(place, float_output(&mut slot)?);
         Ok(())
+    }
+}
+
+impl OneHot {
+    fn fill(&self, class: usize, values: &mut [f32]) {
+        let share = self.label_smoothing / self.num_classes as f64;
+        values.fill(share as f32);
+        values[class] = (1.0 - self.label_smoothing + share) as f32;
     }
 }
 
@@ -259,3 +264,6 @@ impl BatchTransform for MixUpOrCutMix {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
