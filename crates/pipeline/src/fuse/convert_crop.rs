@@ -22,7 +22,7 @@ pub(super) enum Crop {
 impl Crop {
     /// The crop in `step`, if it is one of what is there: zeros around a picture are neither decoded nor converted.
     pub(super) fn of(step: Option<&Step>) -> Option<Self> {
-        let random = only::<RandomCrop>(step).filter(|crop| crop.padding == 0).map(|crop| Self::Random(crop.clone()));
+        let random = only::<RandomCrop>(step).filter(|crop| !crop.pads()).map(|crop| Self::Random(crop.clone()));
         let center = only::<CenterCrop>(step).filter(|crop| crop.padding == 0);
         random.or_else(|| center.map(|crop| Self::Center(crop.clone())))
     }

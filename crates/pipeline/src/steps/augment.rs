@@ -10,6 +10,9 @@ mod drawn;
 mod neighbors;
 mod policies;
 mod tables;
+#[cfg(test)]
+mod tests;
+mod timm;
 
 use std::fmt;
 use std::sync::Arc;
@@ -24,6 +27,7 @@ pub use drawn::{
     RandomInvert, RandomPosterize, RandomSolarize,
 };
 pub use policies::{AutoAugment, RandAugment, TrivialAugmentWide};
+pub use timm::{RandAugmentTransform, RandConfig};
 
 use super::geometry::{Frame, followed, frame_before, rider_type};
 use super::{Warp, picture, picture_type};

@@ -3,7 +3,9 @@
 use forebay_codec::{TensorMut, TensorView};
 use serde::{Deserialize, Serialize};
 
+use super::Numbers;
 use super::geometry::{Frame, Kept, Rectangle, Reframe};
+use super::pad::{check_fill, fill_pixels, filled_pixel, zero};
 use super::size::Size;
 use crate::error::StepError;
 use crate::kernels::{self, Level};
@@ -23,14 +25,32 @@ pub struct CenterCrop {
 }
 
 /// Cuts out a random rectangle.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RandomCrop {
     /// Of what is cut out.
     pub size: Size,
-    /// Zeros around the picture before it is cut, in pixels on each side.
+    /// A margin around the picture before it is cut, in pixels on each side.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub padding: usize,
+    /// Whether a picture that is still too small gets as much margin on each side as it lacks.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub pad_if_needed: bool,
+    /// The value of the margin, one for all channels or one for each.
+    #[serde(default = "zero", skip_serializing_if = "is_black")]
+    pub fill: Numbers,
+    /// The class that a mask has there.
+    #[serde(default, skip_serializing_if = "is_first_class")]
+    pub mask_fill: u16,
+}
+
+fn is_black(fill: &Numbers) -> bool {
+    *fill == zero()
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_first_class(class: &u16) -> bool {
+    *class == 0
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -82,6 +102,11 @@ impl CenterCrop {
 }
 
 impl RandomCrop {
+    /// Whether there is any margin, so that it does more than to cut.
+    pub(crate) fn pads(&self) -> bool {
+        self.padding > 0 || self.pad_if_needed
+    }
+
     /// What is cut out of a picture of this size, this time.
     pub(crate) fn rectangle(&self, width: usize, height: usize, random: &mut Random) -> Result<Rectangle, StepError> {
         let [crop_height, crop_width] = fitting(width, height, self.size)?;
@@ -100,15 +125,15 @@ impl Reframe for CenterCrop {
         check_crop(self.size, self.padding)
     }
 
-    fn padding(&self) -> usize {
-        self.padding
+    fn padding(&self, _size: [usize; 2]) -> [usize; 2] {
+        [self.padding; 2]
     }
 
     fn size_type(&self, width: Option<usize>, height: Option<usize>) -> Result<[Option<usize>; 2], Needs> {
         cropped_type(width, height, self.size)
     }
 
-    fn size(&self, width: usize, height: usize) -> Result<(usize, usize), StepError> {
+    fn size(&self, width: usize, height: usize, _random: &mut Random) -> Result<(usize, usize), StepError> {
         fitting(width, height, self.size).map(|[height, width]| (width, height))
     }
 
@@ -123,7 +148,7 @@ impl Reframe for CenterCrop {
         mut output: TensorMut<'_>,
         _scope: &mut Scope,
     ) -> Result<(), StepError> {
-        copy_crop(view, frame, &mut output);
+        copy_crop(view, frame, &zero(), &mut output);
         Ok(())
     }
 }
@@ -134,18 +159,28 @@ impl Reframe for RandomCrop {
     }
 
     fn check(&self) -> Result<(), BadParameter> {
-        check_crop(self.size, self.padding)
+        check_crop(self.size, self.padding)?;
+        check_fill(&self.fill)
     }
 
-    fn padding(&self) -> usize {
-        self.padding
+    fn padding(&self, [width, height]: [usize; 2]) -> [usize; 2] {
+        let [crop_height, crop_width] = self.size.height_and_width();
+        let lacking = |length: usize, crop: usize| {
+            let lacking = if self.pad_if_needed { crop.saturating_sub(length + 2 * self.padding) } else { 0 };
+            self.padding + lacking
+        };
+        [lacking(width, crop_width), lacking(height, crop_height)]
+    }
+
+    fn mask_fill(&self) -> u16 {
+        self.mask_fill
     }
 
     fn size_type(&self, width: Option<usize>, height: Option<usize>) -> Result<[Option<usize>; 2], Needs> {
         cropped_type(width, height, self.size)
     }
 
-    fn size(&self, width: usize, height: usize) -> Result<(usize, usize), StepError> {
+    fn size(&self, width: usize, height: usize, _random: &mut Random) -> Result<(usize, usize), StepError> {
         fitting(width, height, self.size).map(|[height, width]| (width, height))
     }
 
@@ -160,7 +195,7 @@ impl Reframe for RandomCrop {
         mut output: TensorMut<'_>,
         _scope: &mut Scope,
     ) -> Result<(), StepError> {
-        copy_crop(view, frame, &mut output);
+        copy_crop(view, frame, &self.fill, &mut output);
         Ok(())
     }
 }
@@ -185,7 +220,7 @@ impl Reframe for RandomHorizontalFlip {
         Ok([width, height])
     }
 
-    fn size(&self, width: usize, height: usize) -> Result<(usize, usize), StepError> {
+    fn size(&self, width: usize, height: usize, _random: &mut Random) -> Result<(usize, usize), StepError> {
         Ok((width, height))
     }
 
@@ -237,7 +272,7 @@ impl Reframe for RandomVerticalFlip {
         Ok([width, height])
     }
 
-    fn size(&self, width: usize, height: usize) -> Result<(usize, usize), StepError> {
+    fn size(&self, width: usize, height: usize, _random: &mut Random) -> Result<(usize, usize), StepError> {
         Ok((width, height))
     }
 
@@ -296,24 +331,26 @@ fn fitting(width: usize, height: usize, size: Size) -> Result<[usize; 2], StepEr
     Ok([crop_height, crop_width])
 }
 
-/// Copies the rectangle out of `input`; what of it lies outside is zero.
-fn copy_crop(input: TensorView<'_>, frame: &Frame, output: &mut TensorMut<'_>) {
+/// Copies the rectangle out of `input`; what of it lies outside is filled.
+fn copy_crop(input: TensorView<'_>, frame: &Frame, fill: &Numbers, output: &mut TensorMut<'_>) {
     let &[height, width, channels] = input.spec.shape.dims() else { return };
-    let pixel_bytes = channels * input.spec.dtype.bytes();
+    let (fill, pixel_bytes) = filled_pixel(fill, input.spec.dtype, channels);
+    let fill = &fill[..pixel_bytes];
     let Rectangle { left, top, width: crop_width, .. } = frame.kept.rectangle;
+    let [across, down] = frame.padding;
     // Both in pixels of the padded picture.
-    let inside = left.max(frame.padding)..(left + crop_width).min(frame.padding + width);
+    let inside = left.max(across)..(left + crop_width).min(across + width);
     for (y, to) in output.data.chunks_exact_mut(crop_width * pixel_bytes).enumerate() {
-        let row = (top + y).checked_sub(frame.padding).filter(|&row| row < height);
+        let row = (top + y).checked_sub(down).filter(|&row| row < height);
         let Some(row) = row.filter(|_| !inside.is_empty()) else {
-            to.fill(0);
+            fill_pixels(to, fill);
             continue;
         };
-        let from = (row * width + inside.start - frame.padding) * pixel_bytes;
+        let from = (row * width + inside.start - across) * pixel_bytes;
         let (before, rest) = to.split_at_mut((inside.start - left) * pixel_bytes);
         let (copied, after) = rest.split_at_mut(inside.len() * pixel_bytes);
-        before.fill(0);
+        fill_pixels(before, fill);
         copied.copy_from_slice(&input.data[from..][..copied.len()]);
-        after.fill(0);
+        fill_pixels(after, fill);
     }
 }

@@ -222,7 +222,7 @@ impl<T: Distort> Reframe for T {
         Ok([width, height])
     }
 
-    fn size(&self, width: usize, height: usize) -> Result<(usize, usize), StepError> {
+    fn size(&self, width: usize, height: usize, _random: &mut Random) -> Result<(usize, usize), StepError> {
         Ok((width, height))
     }
 

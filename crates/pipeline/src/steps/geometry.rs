@@ -9,6 +9,7 @@ use std::fmt;
 
 use forebay_codec::{DType, Tensor, TensorMut, TensorSpec, TensorView, memory};
 
+use super::pad::{fill_pixels, filled_pixel};
 use super::projection::Projection;
 use super::warp::warp_mask;
 use super::{picture, picture_of, tensor};
@@ -59,8 +60,8 @@ impl From<Rectangle> for Kept {
 pub(crate) struct Frame {
     /// The size before: width, height.
     pub(super) from: (usize, usize),
-    /// Zeros around it, in pixels on each side.
-    pub(crate) padding: usize,
+    /// The margin around it, in pixels: on the left and on the right, above and below.
+    pub(crate) padding: [usize; 2],
     /// What of it is kept, in pixels of the padded picture.
     pub(crate) kept: Kept,
     /// The size that it becomes: width, height.
@@ -81,16 +82,22 @@ pub(crate) trait Reframe: Any + fmt::Debug + Send + Sync {
         None
     }
 
-    /// Zeros around a picture before it is cut, in pixels on each side. The sizes and rectangles below are those of the padded picture.
-    fn padding(&self) -> usize {
+    /// The margin around a picture of this width and height before it is cut, in pixels: on the left and on the right, above and below. The
+    /// sizes and rectangles below are those of the padded picture.
+    fn padding(&self, _size: [usize; 2]) -> [usize; 2] {
+        [0; 2]
+    }
+
+    /// The class that a mask has in the margin.
+    fn mask_fill(&self) -> u16 {
         0
     }
 
     /// Width and height after it, as far as they follow from what is known before.
     fn size_type(&self, width: Option<usize>, height: Option<usize>) -> Result<[Option<usize>; 2], Needs>;
 
-    /// Width and height after it.
-    fn size(&self, width: usize, height: usize) -> Result<(usize, usize), StepError>;
+    /// Width and height after it, this time; asked once what is kept is known.
+    fn size(&self, width: usize, height: usize, random: &mut Random) -> Result<(usize, usize), StepError>;
 
     /// What is kept of a picture of this size, this time.
     fn kept(&self, width: usize, height: usize, random: &mut Random) -> Result<Kept, StepError>;
@@ -106,7 +113,7 @@ pub(crate) trait Reframe: Any + fmt::Debug + Send + Sync {
 
     /// Does it to a mask: each class of the new one is the nearest of the old one.
     fn mask(&self, view: TensorView<'_>, frame: &Frame, output: &mut TensorMut<'_>) {
-        nearest(view, frame, output);
+        nearest(view, frame, self.mask_fill(), output);
     }
 }
 
@@ -136,10 +143,10 @@ fn frame(step: &dyn Reframe, width: usize, height: usize, scope: &mut Scope) -> 
         }
         return Ok(frame);
     }
-    let padding = step.padding();
-    let (padded_width, padded_height) = (width + 2 * padding, height + 2 * padding);
+    let padding @ [across, down] = step.padding([width, height]);
+    let (padded_width, padded_height) = (width + 2 * across, height + 2 * down);
     let kept = step.kept(padded_width, padded_height, &mut scope.random)?;
-    let to = step.size(padded_width, padded_height)?;
+    let to = step.size(padded_width, padded_height, &mut scope.random)?;
     let frame = Frame { from: (width, height), padding, kept, to };
     scope.frame = Some(frame);
     Ok(frame)
@@ -151,8 +158,9 @@ fn padded_size_type(
     width: Option<usize>,
     height: Option<usize>,
 ) -> Result<[Option<usize>; 2], Needs> {
-    let padded = |length: Option<usize>| length.map(|length| length + 2 * step.padding());
-    step.size_type(padded(width), padded(height))
+    // Each side's margin hangs on its own length.
+    let [across, down] = step.padding([width.unwrap_or(1), height.unwrap_or(1)]);
+    step.size_type(width.map(|width| width + 2 * across), height.map(|height| height + 2 * down))
 }
 
 impl<T: Reframe> Transform for T {
@@ -269,7 +277,7 @@ pub(super) fn followed(view: TensorView<'_>, frame: &Frame, mask_fill: u16) -> R
         (Role::Boxes(view, columns), _) => move_boxes(view, columns, frame, output.data),
         (Role::Keypoints(view, columns), _) => move_points(view, columns, frame, output.data),
         (_, Some(projection)) => warp_mask(projection, view, &mut output, mask_fill),
-        (_, None) => nearest(view, frame, &mut output),
+        (_, None) => nearest(view, frame, mask_fill, &mut output),
     }
     Ok(Tensor::new(spec, data).expect("allocated to the spec"))
 }
@@ -343,7 +351,7 @@ fn moved(row: &BoxRow, frame: &Frame) -> Option<BoxRow> {
 impl Frame {
     /// What is kept of a picture of width and height `from`, at its own size.
     pub(super) fn cut(from: (usize, usize), kept: Kept) -> Self {
-        Self { from, padding: 0, kept, to: (kept.rectangle.width, kept.rectangle.height) }
+        Self { from, padding: [0; 2], kept, to: (kept.rectangle.width, kept.rectangle.height) }
     }
 
     /// All of a picture of this width and height, as it is.
@@ -361,37 +369,40 @@ impl Frame {
     /// Where a place is in the new picture, also outside of it, if a rectangle is kept.
     fn place(&self, x: f32, y: f32) -> (f32, f32) {
         let Self { padding, kept: Kept { rectangle, mirrored, upside_down, .. }, to: (width, height), .. } = *self;
-        let along = |x: f32, start: usize, length: usize, new: usize| {
+        let along = |x: f32, padding: usize, start: usize, length: usize, new: usize| {
             (x + padding as f32 - start as f32) * (new as f32 / length as f32)
         };
-        let x = along(x, rectangle.left, rectangle.width, width);
-        let y = along(y, rectangle.top, rectangle.height, height);
+        let x = along(x, padding[0], rectangle.left, rectangle.width, width);
+        let y = along(y, padding[1], rectangle.top, rectangle.height, height);
         (if mirrored { width as f32 - x } else { x }, if upside_down { height as f32 - y } else { y })
     }
 }
 
-/// Each class of the new mask is the one under its center, as Pillow's and torchvision's `nearest-exact` resize; 0 outside.
-fn nearest(view: TensorView<'_>, frame: &Frame, output: &mut TensorMut<'_>) {
+/// Each class of the new mask is the one under its center, as Pillow's and torchvision's `nearest-exact` resize; `fill` outside.
+fn nearest(view: TensorView<'_>, frame: &Frame, fill: u16, output: &mut TensorMut<'_>) {
     let Frame { from: (from_width, from_height), padding, kept, to: (width, height) } = *frame;
     let Kept { rectangle, mirrored, upside_down, .. } = kept;
     let bytes = view.spec.dtype.bytes();
     let below = |index: usize, length: usize, new: usize| ((index * 2 + 1) * length / (new * 2)).min(length - 1);
-    let within = |index: usize, length: usize| index.checked_sub(padding).filter(|&index| index < length);
+    let within =
+        |index: usize, padding: usize, length: usize| index.checked_sub(padding).filter(|&index| index < length);
+    let (fill, _) = filled_pixel(&f64::from(fill).into(), view.spec.dtype, 1);
+    let fill = &fill[..bytes];
     let columns: Vec<Option<usize>> = (0..width)
         .map(|x| if mirrored { width - 1 - x } else { x })
-        .map(|x| within(rectangle.left + below(x, rectangle.width, width), from_width).map(|x| x * bytes))
+        .map(|x| within(rectangle.left + below(x, rectangle.width, width), padding[0], from_width).map(|x| x * bytes))
         .collect();
     for (y, to) in output.data.chunks_exact_mut((width * bytes).max(1)).enumerate() {
         let y = if upside_down { height - 1 - y } else { y };
-        let Some(row) = within(rectangle.top + below(y, rectangle.height, height), from_height) else {
-            to.fill(0);
+        let Some(row) = within(rectangle.top + below(y, rectangle.height, height), padding[1], from_height) else {
+            fill_pixels(to, fill);
             continue;
         };
         let from = &view.data[row * from_width * bytes..];
         for (to, column) in to.chunks_exact_mut(bytes).zip(&columns) {
             match *column {
                 Some(column) => to.copy_from_slice(&from[column..column + bytes]),
-                None => to.fill(0),
+                None => to.copy_from_slice(fill),
             }
         }
     }

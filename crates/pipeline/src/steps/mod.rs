@@ -17,6 +17,7 @@ mod encoded_tensor;
 mod erase;
 mod geometry;
 mod layout;
+mod lookup;
 mod many_crops;
 mod mask;
 mod mix;
@@ -26,6 +27,7 @@ mod pack;
 mod pad;
 mod perturb;
 mod projection;
+mod random_size;
 mod resize;
 mod signal;
 mod size;
@@ -45,8 +47,8 @@ pub use array::{DecodeNpy, Rms};
 pub use audio::{AudioMix, DecodeAudio, LogMelSpectrogram};
 pub use augment::{
     AugMix, Augment, Augmentation, AutoAugment, AutoAugmentPolicy, ColorJitter, GaussianBlur, PixelOp, RandAugment,
-    RandomAdjustSharpness, RandomAutocontrast, RandomEqualize, RandomGrayscale, RandomInvert, RandomPosterize,
-    RandomSolarize, TrivialAugmentWide,
+    RandAugmentTransform, RandConfig, RandomAdjustSharpness, RandomAutocontrast, RandomEqualize, RandomGrayscale,
+    RandomInvert, RandomPosterize, RandomSolarize, TrivialAugmentWide,
 };
 pub use coco::{CocoMasks, CocoObjects, CocoParts, TakeCoco};
 pub use coco_mask::Segmentation;
@@ -63,6 +65,7 @@ pub(crate) use encoded_tensor::DecodeTensor;
 pub use erase::{ErasedName, ErasedValue, RandomErasing};
 pub(crate) use geometry::{Frame, Rectangle};
 pub use layout::ToChw;
+pub use lookup::LookupTable;
 pub use many_crops::{FiveCrop, TenCrop};
 pub use mask::DecodeMask;
 pub use mix::{CutMix, MixUp, MixUpOrCutMix, OneHot};
@@ -71,6 +74,7 @@ pub use pack::{Pack, PackOutput, PackingStrategy};
 pub use pad::{Pad, PaddingMode};
 pub use perturb::{AddBackgroundNoise, SpeedPerturbation};
 pub use projection::Projection;
+pub use random_size::{DrawSize, Drawn, RandomResize, RandomShortestSize, ScaleJitter};
 pub(crate) use resize::resize_rectangle;
 pub use resize::{Interpolation, RandomResizedCrop, Resize, Variant};
 pub use signal::{AggregateSignal, ChannelName, DecodeSignal, Power, RawNumber, RecordingFormat, SignalWindows};

@@ -198,7 +198,7 @@ impl Reframe for Pad {
         Ok([width.map(|width| left + width + right), height.map(|height| top + height + bottom)])
     }
 
-    fn size(&self, width: usize, height: usize) -> Result<(usize, usize), StepError> {
+    fn size(&self, width: usize, height: usize, _random: &mut Random) -> Result<(usize, usize), StepError> {
         let [left, top, right, bottom] = self.sides();
         Ok((left + width + right, top + height + bottom))
     }

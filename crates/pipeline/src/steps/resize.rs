@@ -139,7 +139,7 @@ impl Reframe for Resize {
         })
     }
 
-    fn size(&self, width: usize, height: usize) -> Result<(usize, usize), StepError> {
+    fn size(&self, width: usize, height: usize, _random: &mut Random) -> Result<(usize, usize), StepError> {
         Ok(self.size_of(width, height))
     }
 
@@ -200,7 +200,7 @@ impl Reframe for RandomResizedCrop {
         Ok([Some(width), Some(height)])
     }
 
-    fn size(&self, _width: usize, _height: usize) -> Result<(usize, usize), StepError> {
+    fn size(&self, _width: usize, _height: usize, _random: &mut Random) -> Result<(usize, usize), StepError> {
         let [height, width] = self.size.height_and_width();
         Ok((width, height))
     }
@@ -250,7 +250,7 @@ impl RandomResizedCrop {
     }
 }
 
-fn refuses(dtype: DType) -> Option<Needs> {
+pub(super) fn refuses(dtype: DType) -> Option<Needs> {
     let can = matches!(dtype, DType::U8 | DType::U16 | DType::F32);
     (!can).then(|| Needs("an image in uint8, uint16 or float32".to_owned()))
 }

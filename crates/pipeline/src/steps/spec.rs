@@ -14,9 +14,9 @@ use super::{
 };
 use super::{AggregateSignal, DecodeAudio, DecodeNpy, DecodeSignal, LogMelSpectrogram, Rms, SignalWindows};
 use super::{
-    AugMix, Augment, Augmentation, AutoAugment, ColorJitter, GaussianBlur, RandAugment, RandomAdjustSharpness,
-    RandomAffine, RandomAutocontrast, RandomEqualize, RandomGrayscale, RandomInvert, RandomPerspective,
-    RandomPosterize, RandomRotation, RandomSolarize, TrivialAugmentWide,
+    AugMix, Augment, Augmentation, AutoAugment, ColorJitter, GaussianBlur, RandAugment, RandAugmentTransform,
+    RandomAdjustSharpness, RandomAffine, RandomAutocontrast, RandomEqualize, RandomGrayscale, RandomInvert,
+    RandomPerspective, RandomPosterize, RandomRotation, RandomSolarize, TrivialAugmentWide,
 };
 use super::{
     Center, CenterCrop, Decode, DecodeMask, Drop, Function, Grayscale, Normalize, Pad, RandomCrop, RandomErasing,
@@ -24,6 +24,7 @@ use super::{
     TakeVoc, TakeYolo, Tiles, ToChw,
 };
 use super::{CutMix, Embed, ExtractText, FiveCrop, MixUp, MixUpOrCutMix, OneHot, TenCrop, Tokenize};
+use super::{Drawn, LookupTable, RandomResize, RandomShortestSize, ScaleJitter};
 use crate::error::{Error, Result};
 use crate::step::{Action, Step};
 
@@ -84,6 +85,9 @@ const BUILT_IN: &[BuiltIn] = &[
     BuiltIn { op: "center_crop", stage: "cropped", make: transform::<CenterCrop> },
     BuiltIn { op: "random_crop", stage: "cropped", make: transform::<RandomCrop> },
     BuiltIn { op: "random_resized_crop", stage: "cropped", make: transform::<RandomResizedCrop> },
+    BuiltIn { op: "scale_jitter", stage: "resized", make: transform::<Drawn<ScaleJitter>> },
+    BuiltIn { op: "random_shortest_size", stage: "resized", make: transform::<Drawn<RandomShortestSize>> },
+    BuiltIn { op: "random_resize", stage: "resized", make: transform::<Drawn<RandomResize>> },
     BuiltIn { op: "random_horizontal_flip", stage: "flipped", make: transform::<RandomHorizontalFlip> },
     BuiltIn { op: "random_vertical_flip", stage: "flipped", make: transform::<RandomVerticalFlip> },
     BuiltIn { op: "pad", stage: "padded", make: transform::<Pad> },
@@ -105,6 +109,7 @@ const BUILT_IN: &[BuiltIn] = &[
     BuiltIn { op: "random_apply", stage: "augmented", make: random_apply },
     BuiltIn { op: "random_choice", stage: "augmented", make: random_choice },
     BuiltIn { op: "rand_augment", stage: "augmented", make: augment::<RandAugment> },
+    BuiltIn { op: "rand_augment_transform", stage: "augmented", make: augment::<RandAugmentTransform> },
     BuiltIn { op: "trivial_augment_wide", stage: "augmented", make: augment::<TrivialAugmentWide> },
     BuiltIn { op: "auto_augment", stage: "augmented", make: augment::<AutoAugment> },
     BuiltIn { op: "aug_mix", stage: "augmented", make: transform::<AugMix> },
@@ -114,6 +119,7 @@ const BUILT_IN: &[BuiltIn] = &[
     BuiltIn { op: "to_dtype", stage: "converted", make: transform::<ToDtype> },
     BuiltIn { op: "to_chw", stage: "channels-first", make: transform::<ToChw> },
     BuiltIn { op: "decode_mask", stage: "mask-decoded", make: transform::<DecodeMask> },
+    BuiltIn { op: "lookup_table", stage: "looked-up", make: transform::<LookupTable> },
     BuiltIn { op: "take_json", stage: "taken", make: sample_transform::<TakeJson> },
     BuiltIn { op: "take_coco", stage: "annotated", make: sample_transform::<TakeCoco> },
     BuiltIn { op: "drop", stage: "dropped", make: sample_transform::<Drop> },

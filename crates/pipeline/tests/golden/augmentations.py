@@ -29,7 +29,7 @@ def image(channels: int) -> torch.Tensor:
     return torch.from_numpy((values % 256).astype(np.uint8).transpose(2, 0, 1).copy())
 
 
-NEAREST, BILINEAR = InterpolationMode.NEAREST, InterpolationMode.BILINEAR
+NEAREST, BILINEAR, BICUBIC = InterpolationMode.NEAREST, InterpolationMode.BILINEAR, InterpolationMode.BICUBIC
 
 folder = Path(__file__).parent
 written = bytearray()

@@ -193,3 +193,82 @@ fn batches_draw_rectangles_and_shares() {
     let drawn = gathered(["kept"], |seed| [mixed("op = \"mixup\"\nalpha = 0.2", seed).1]);
     assert_as_torchvision("MixUp(alpha=0.2)", &drawn);
 }
+
+#[test]
+fn crops_draw_their_place() {
+    for (call, toml, padding) in [
+        ("RandomCrop((40, 50))", "size = [40, 50]", 0.0),
+        ("RandomCrop((100, 130), padding=12)", "size = [100, 130]\npadding = 12", 12.0),
+    ] {
+        let drawn = gathered(["left", "top"], |seed| {
+            let [[x, y]] = places(&format!("op = \"random_crop\"\n{toml}"), seed, [[0.0, 0.0]]);
+            [padding - x, padding - y]
+        });
+        assert_as_torchvision(call, &drawn);
+    }
+}
+
+#[test]
+fn masks_of_spectrograms_are_drawn_as_torchaudio_draws_them() {
+    let (frames, bands) = (100, 40);
+    let ones = Tensor::from_elements(&[frames, bands], &vec![1_f32; frames * bands]).unwrap();
+    for (call, bands_max, p) in [
+        ("SpecAugment(1, 30, 1, 10, zero_masking=True)", 10, 1.0),
+        ("SpecAugment(1, 30, 1, 30, p=0.2, zero_masking=True)", 30, 0.2),
+    ] {
+        let toml = format!(
+            "op = \"spec_augment\"\nn_time_masks = 1\ntime_mask_param = 30\nn_freq_masks = 1\n\
+             freq_mask_param = {bands_max}\nzero_masking = true\np = {p:?}"
+        );
+        let mut drawn = ["frames", "frame", "bands", "band"].map(|name| (name, Vec::new()));
+        for seed in 0..DRAWS {
+            let out = floats(&run_seeded(&toml, ones.clone(), seed));
+            let masked = |place: usize| out[place] == 0.0;
+            let of_frames: Vec<usize> =
+                (0..frames).filter(|frame| (0..bands).all(|band| masked(frame * bands + band))).collect();
+            let of_bands: Vec<usize> =
+                (0..bands).filter(|band| (0..frames).all(|frame| masked(frame * bands + band))).collect();
+            for (place, found) in [of_frames, of_bands].into_iter().enumerate() {
+                drawn[2 * place].1.push(found.len() as f64);
+                drawn[2 * place + 1].1.extend(found.first().map(|first| *first as f64));
+            }
+        }
+        assert_as_torchvision(call, &drawn);
+    }
+}
+
+/// Ratios of signal to noise are spread evenly over their decibels, as audiomentations draws them.
+#[test]
+fn noise_draws_its_ratio() {
+    let tone: Vec<f32> = (0..8000).map(|index| (index as f32 * 0.1).sin()).collect();
+    let power = |values: &mut dyn Iterator<Item = f32>| values.map(|value| f64::from(value).powi(2)).sum::<f64>();
+    let signal = power(&mut tone.iter().copied());
+    let sound = Tensor::from_elements(&[tone.len()], &tone).unwrap();
+    let toml = "op = \"add_gaussian_snr\"\np = 1\nmin_snr_db = 5\nmax_snr_db = 40";
+    let ratio = |seed: u64| {
+        let out = floats(&run_seeded(toml, sound.clone(), seed));
+        10.0 * (signal / power(&mut out.iter().zip(&tone).map(|(out, tone)| out - tone))).log10()
+    };
+    crate::support::assert_even((0..1000).map(ratio).collect(), 5.0, 40.0);
+}
+
+#[test]
+fn sizes_are_drawn_as_torchvision_draws_them() {
+    for (call, toml) in [
+        ("ScaleJitter((300, 200))", "op = \"scale_jitter\"\ntarget_size = [300, 200]"),
+        (
+            "ScaleJitter((64, 256), scale_range=(0.5, 1.5))",
+            "op = \"scale_jitter\"\ntarget_size = [64, 256]\nscale_range = [0.5, 1.5]",
+        ),
+        (
+            "RandomShortestSize([60, 75, 90, 130], max_size=180)",
+            "op = \"random_shortest_size\"\nmin_size = [60, 75, 90, 130]\nmax_size = 180",
+        ),
+    ] {
+        let drawn = gathered(["width", "height"], |seed| {
+            let [[width, height]] = places(toml, seed, [[WIDTH as f32, HEIGHT as f32]]);
+            [width.round(), height.round()]
+        });
+        assert_as_torchvision(call, &drawn);
+    }
+}

@@ -180,6 +180,16 @@ fn background_noise_has_the_ratio_that_is_asked_for() {
         assert_eq!(out, ints(&run_seeded(&toml, Tensor::from_elements(&[tone.len()], &tone).unwrap(), seed)));
     }
     assert!(heard.len() >= 2, "both recordings are heard: {heard:?}");
+    // And ratios between two are spread evenly.
+    let range = toml.replace("min_snr_db = 6\nmax_snr_db = 6", "min_snr_db = -3\nmax_snr_db = 12");
+    let tone: Vec<f32> = tone.iter().map(|value| f32::from(*value)).collect();
+    let power = |values: &mut dyn Iterator<Item = f32>| values.map(|value| f64::from(value).powi(2)).sum::<f64>();
+    let ratio = |seed: u64| {
+        let out = floats(&run_seeded(&range, Tensor::from_elements(&[tone.len()], &tone).unwrap(), seed));
+        let noise = power(&mut out.iter().zip(&tone).map(|(out, tone)| out - tone));
+        10.0 * (power(&mut tone.iter().copied()) / noise).log10()
+    };
+    assert_even((0..500).map(ratio).collect(), -3.0, 12.0);
     let stereo = Tensor::from_elements(&[4, 2], &[0.5_f32, -0.5, 0.25, -0.25, 0.5, -0.5, 0.25, -0.25]).unwrap();
     let out = floats(&run(&toml, stereo));
     assert!(

@@ -4,7 +4,7 @@ use forebay_codec::{DType, memory};
 use serde::{Deserialize, Serialize};
 
 use super::chain::{self, ChainScratch};
-use super::policies::{Kind, Space, Warped, add, check_optional_fill};
+use super::policies::{Kind, Space, Strength, Warped, add, check_optional_fill};
 use super::{EXPECTED, output_type};
 use crate::error::StepError;
 use crate::kernels::{self, Level};
@@ -75,32 +75,68 @@ impl Scratch for AugMixScratch {
     }
 }
 
-/// Adds so many weights to `weights`, which are at least 0 and have the sum `sum`: Dirichlet's distribution.
-fn draw_weights(count: usize, alpha: f64, sum: f64, random: &mut Random, weights: &mut Vec<f64>) {
-    let first = weights.len();
-    weights.extend((0..count).map(|_| random.gamma(alpha)));
-    let drawn = &mut weights[first..];
+impl AugMixScratch {
+    /// Adds up a picture and what chains make of it: its own weight, and one for each chain, whose changes `draw` puts into a list.
+    fn mix(
+        &mut self,
+        picture: &[u8],
+        dims: [usize; 3],
+        own: f64,
+        weights: &[f64],
+        mut draw: impl FnMut(&mut Vec<super::PixelOp>),
+        to: &mut [u8],
+    ) -> Result<(), StepError> {
+        let Self { chain, made, mixed } = self;
+        let bytes = picture.len();
+        memory::grow(made, bytes)?;
+        memory::grow(mixed, bytes)?;
+        let (made, mixed) = (&mut made[..bytes], &mut mixed[..bytes]);
+        let level = Level::best();
+        // A value that all of them have must not fall below itself by how the weights were rounded.
+        mixed.fill(1e-3);
+        kernels::mix(level, picture, own as f32, mixed);
+        for &weight in weights {
+            chain.ops.clear();
+            draw(&mut chain.ops);
+            chain::run(chain, picture, dims, made)?;
+            kernels::mix(level, made, weight as f32, mixed);
+        }
+        kernels::cut_off(level, mixed, to);
+        Ok(())
+    }
+}
+
+/// So many weights, which are at least 0 and have the sum `sum`: Dirichlet's distribution.
+fn draw_weights(count: usize, alpha: f64, sum: f64, random: &mut Random) -> Vec<f64> {
+    let mut drawn: Vec<f64> = (0..count).map(|_| random.gamma(alpha)).collect();
     let total: f64 = drawn.iter().sum();
     // All of them can be too small for a number only if `alpha` is tiny: one has everything then.
     if total > 0.0 {
-        for weight in drawn {
+        for weight in &mut drawn {
             *weight *= sum / total;
         }
     } else {
         drawn[random.below(count)] = sum;
     }
+    drawn
 }
 
 impl AugMix {
-    fn draw_chain(&self, size: (usize, usize), random: &mut Random, ops: &mut Vec<super::PixelOp>) {
+    /// The weight of the picture, and that of each chain.
+    pub(super) fn draw_weights(&self, random: &mut Random) -> (f64, Vec<f64>) {
+        let shares = draw_weights(2, self.alpha, 1.0, random);
+        (shares[0], draw_weights(self.mixture_width, self.alpha, shares[1], random))
+    }
+
+    pub(super) fn draw_chain(&self, size: (usize, usize), random: &mut Random, ops: &mut Vec<super::PixelOp>) {
         let kinds = if self.all_ops { &Kind::MIXED[..] } else { &Kind::MIXED[..9] };
         let depth = usize::try_from(self.chain_depth).ok().filter(|&depth| depth > 0);
         let depth = depth.unwrap_or_else(|| 1 + random.below(3));
         let warped = Warped { interpolation: self.interpolation, fill: self.fill.as_ref() };
         for _ in 0..depth {
             let kind = kinds[random.below(kinds.len())];
-            let share = random.below(self.severity) as f64 / (BINS - 1) as f64;
-            add(kind, Space::Mixed, share, size, warped, random, ops);
+            let strength = Strength { bin: random.below(self.severity), bins: BINS };
+            add(kind, Space::Mixed, strength, size, warped, random, ops);
         }
     }
 }
@@ -141,26 +177,54 @@ impl Transform for AugMix {
         output.working(chain::working_bytes(bytes).saturating_add(bytes.saturating_mul(1 + size_of::<f32>())))?;
         let slot = output.tensor(view.spec)?;
         let mut scratch = std::mem::take(scope.scratch::<AugMixScratch>());
-        let AugMixScratch { chain, made, mixed } = &mut scratch;
-        memory::grow(made, bytes)?;
-        memory::grow(mixed, bytes)?;
-        let (made, mixed) = (&mut made[..bytes], &mut mixed[..bytes]);
-        let mut weights = Vec::with_capacity(2 + self.mixture_width);
-        draw_weights(2, self.alpha, 1.0, &mut scope.random, &mut weights);
-        let augmented = weights[1];
-        draw_weights(self.mixture_width, self.alpha, augmented, &mut scope.random, &mut weights);
-        let level = Level::best();
-        // A value that all of them have must not fall below itself by how the weights were rounded.
-        mixed.fill(1e-3);
-        kernels::mix(level, view.data, weights[0] as f32, mixed);
-        for &weight in &weights[2..] {
-            chain.ops.clear();
-            self.draw_chain((width, height), &mut scope.random, &mut chain.ops);
-            chain::run(chain, view.data, dims, made)?;
-            kernels::mix(level, made, weight as f32, mixed);
-        }
-        kernels::cut_off(level, mixed, slot.data);
+        let random = &mut scope.random;
+        let (own, weights) = self.draw_weights(random);
+        let draw = |ops: &mut Vec<super::PixelOp>| self.draw_chain((width, height), random, ops);
+        scratch.mix(view.data, dims, own, &weights, draw, slot.data)?;
         *scope.scratch() = scratch;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::steps::augment::PixelOp;
+    use crate::steps::{Projection, Warp};
+
+    /// The picture of `golden/aug_mix.py`.
+    fn colorful(channels: usize) -> Vec<u8> {
+        let value = |place: usize| {
+            let (y, x, c) = (place / channels / 20, place / channels % 20, place % channels);
+            let noise = (y * 7919 + x * 104_729 + c * 15_485_863) % 41;
+            (30 + y * (9 - 2 * c) + x * (3 + 3 * c) + noise + if x * 2 > 20 + y { 40 } else { 0 }) as u8
+        };
+        (0..17 * 20 * channels).map(value).collect()
+    }
+
+    /// The changes and weights that `golden/aug_mix.py` gives torchvision's.
+    #[test]
+    fn fixed_draws_give_what_torchvision_gives() {
+        let projection = Projection::affine([10.0, 8.5], -10.0, [0.0; 2], 1.0, [0.0; 2]).unwrap();
+        let warp = Warp { projection, interpolation: WarpInterpolation::Bilinear, fill: None };
+        let chains = [
+            [PixelOp::Posterize(3), PixelOp::Brightness(1.3)],
+            [PixelOp::Warp(warp), PixelOp::Saturation(0.5)],
+            [PixelOp::Equalize, PixelOp::Solarize(255.0 * 0.6)],
+        ];
+        let weights = [0.2, 0.3, 0.5].map(|weight| weight * 0.7);
+        let mut golden = &include_bytes!("../../../tests/golden/aug_mix.bin")[..];
+        for channels in [3, 1] {
+            let picture = colorful(channels);
+            let (expected, rest) = golden.split_at(picture.len());
+            golden = rest;
+            let mut made = vec![0; picture.len()];
+            let mut next = chains.iter();
+            let draw = |ops: &mut Vec<PixelOp>| ops.extend(next.next().unwrap());
+            AugMixScratch::default().mix(&picture, [17, 20, channels], 0.3, &weights, draw, &mut made).unwrap();
+            let furthest = made.iter().zip(expected).map(|(ours, theirs)| ours.abs_diff(*theirs)).max();
+            assert!(furthest <= Some(1), "{channels} channels: off by {furthest:?}");
+        }
+        assert!(golden.is_empty());
     }
 }

@@ -9,7 +9,8 @@ use crate::kernels::{self, Level};
 use crate::scope::Scratch;
 use crate::steps::Warp;
 
-/// One change of an 8-bit picture, with what it takes. Each does what torchvision's function of that name does to a tensor.
+/// One change of an 8-bit picture, with what it takes. Each does what torchvision's function of that name does to a tensor, but for those that
+/// say otherwise.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub enum PixelOp {
@@ -27,6 +28,8 @@ pub enum PixelOp {
     Invert,
     /// Values of at least so much are inverted.
     Solarize(f32),
+    /// Values below 128 become so much larger, as timm's `solarize_add`.
+    SolarizeAdd(u8),
     /// So many bits of a value are kept.
     Posterize(u8),
     /// Each channel's values spread evenly.
@@ -132,6 +135,7 @@ fn tone(op: PixelOp, from: &[u8], channels: usize, tables: &Tables) -> Option<To
         PixelOp::Invert => Tone::Bits { and: 0xFF, xor: 0xFF },
         PixelOp::Posterize(bits) => Tone::Bits { and: !(0xFF_u8.checked_shr(u32::from(bits)).unwrap_or(0)), xor: 0 },
         PixelOp::Solarize(threshold) => Tone::Solarize(threshold),
+        PixelOp::SolarizeAdd(more) => Tone::SolarizeAdd(more),
         PixelOp::Equalize
         | PixelOp::Autocontrast
         | PixelOp::Saturation(_)

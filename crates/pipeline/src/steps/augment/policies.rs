@@ -82,8 +82,9 @@ impl Kind {
         )
     }
 
-    /// How strong it is at `share` (0 to 1) of its strength, for a picture of this size.
-    fn magnitude(self, space: Space, share: f64, (width, height): (usize, usize)) -> f64 {
+    /// How strong it is, for a picture of this size.
+    fn magnitude(self, space: Space, strength: Strength, (width, height): (usize, usize)) -> f64 {
+        let share = strength.share();
         let most = |usual: f64, wide: f64, mixed: f64| match space {
             Space::Usual => usual,
             Space::Wide => wide,
@@ -92,14 +93,39 @@ impl Kind {
         let translated = |length: usize| most(150.0 / 331.0 * length as f64, 32.0, length as f64 / 3.0);
         match self {
             Self::ShearX | Self::ShearY => share * most(0.3, 0.99, 0.3),
-            Self::TranslateX => share * translated(width),
-            Self::TranslateY => share * translated(height),
+            Self::TranslateX => strength.linspace(translated(width)),
+            Self::TranslateY => strength.linspace(translated(height)),
             Self::Rotate => share * most(30.0, 135.0, 30.0),
             Self::Brightness | Self::Color | Self::Contrast | Self::Sharpness => share * most(0.9, 0.99, 0.9),
             Self::Posterize => (most(8.0, 8.0, 4.0) - share * most(4.0, 6.0, 4.0)).round_ties_even(),
             Self::Solarize => 1.0 - share,
             Self::Identity | Self::Autocontrast | Self::Equalize | Self::Invert => 0.0,
         }
+    }
+}
+
+/// One of so many strengths, which are numbered from 0 on.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Strength {
+    pub(super) bin: usize,
+    pub(super) bins: usize,
+}
+
+impl Strength {
+    /// Its share of the strongest, 0 to 1.
+    fn share(self) -> f64 {
+        self.bin as f64 / (self.bins - 1) as f64
+    }
+
+    /// The same of `most`, as `torch.linspace` rounds it: what is a hair less than a whole number of pixels is cut off to one less.
+    fn linspace(self, most: f64) -> f64 {
+        let (most, last) = (most as f32, self.bins - 1);
+        let step = most / last as f32;
+        // The upper half is counted from the end, by a product that is not rounded before it is taken away.
+        let half = self.bins / 2;
+        let reached =
+            if self.bin < half { step * self.bin as f32 } else { (-step).mul_add((last - self.bin) as f32, most) };
+        f64::from(reached)
     }
 }
 
@@ -110,17 +136,17 @@ pub(super) struct Warped<'a> {
     pub(super) fill: Option<&'a Numbers>,
 }
 
-/// Adds a change of this kind, at this share of its strength, either way if it has two.
+/// Adds a change of this kind, of this strength, either way if it has two.
 pub(super) fn add(
     kind: Kind,
     space: Space,
-    share: f64,
+    strength: Strength,
     size: (usize, usize),
     warped: Warped<'_>,
     random: &mut Random,
     ops: &mut Vec<PixelOp>,
 ) {
-    let mut magnitude = kind.magnitude(space, share, size);
+    let mut magnitude = kind.magnitude(space, strength, size);
     if kind.is_signed() && random.unit() < 0.5 {
         magnitude = -magnitude;
     }
@@ -209,11 +235,11 @@ impl Augmentation for RandAugment {
     }
 
     fn draw(&self, size: (usize, usize), random: &mut Random, ops: &mut Vec<PixelOp>) {
-        let share = self.magnitude as f64 / (self.num_magnitude_bins - 1) as f64;
+        let strength = Strength { bin: self.magnitude, bins: self.num_magnitude_bins };
         let warped = Warped { interpolation: self.interpolation, fill: self.fill.as_ref() };
         for _ in 0..self.num_ops {
             let kind = Kind::DRAWN[random.below(Kind::DRAWN.len())];
-            add(kind, Space::Usual, share, size, warped, random, ops);
+            add(kind, Space::Usual, strength, size, warped, random, ops);
         }
     }
 }
@@ -255,9 +281,9 @@ impl Augmentation for TrivialAugmentWide {
 
     fn draw(&self, size: (usize, usize), random: &mut Random, ops: &mut Vec<PixelOp>) {
         let kind = Kind::DRAWN[random.below(Kind::DRAWN.len())];
-        let share = random.below(self.num_magnitude_bins) as f64 / (self.num_magnitude_bins - 1) as f64;
+        let strength = Strength { bin: random.below(self.num_magnitude_bins), bins: self.num_magnitude_bins };
         let warped = Warped { interpolation: self.interpolation, fill: self.fill.as_ref() };
-        add(kind, Space::Wide, share, size, warped, random, ops);
+        add(kind, Space::Wide, strength, size, warped, random, ops);
     }
 }
 
@@ -301,7 +327,7 @@ impl Augmentation for AutoAugment {
         let warped = Warped { interpolation: self.interpolation, fill: self.fill.as_ref() };
         for (kind, p, bin) in policies[random.below(policies.len())] {
             if random.unit() < p {
-                add(kind, Space::Usual, f64::from(bin) / 9.0, size, warped, random, ops);
+                add(kind, Space::Usual, Strength { bin: usize::from(bin), bins: 10 }, size, warped, random, ops);
             }
         }
     }

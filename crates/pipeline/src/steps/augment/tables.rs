@@ -14,6 +14,8 @@ pub(super) enum Tone {
     Bits { and: u8, xor: u8 },
     /// Inverted from this value on.
     Solarize(f32),
+    /// So much more, of values below 128.
+    SolarizeAdd(u8),
 }
 
 /// The changes that the next pass over the pixels makes.
@@ -64,6 +66,8 @@ impl Tables {
                 Tone::Affine { factor, offset } => kernels::scaled(*value, factor, offset),
                 Tone::Bits { and, xor } => (*value & and) ^ xor,
                 Tone::Solarize(threshold) => kernels::solarized(*value, threshold),
+                Tone::SolarizeAdd(more) if *value < 128 => value.saturating_add(more),
+                Tone::SolarizeAdd(_) => *value,
             };
         };
         if let MadeBy::Channels = self.made_by {
