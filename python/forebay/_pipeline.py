@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any, Literal
 
@@ -390,6 +390,19 @@ class Pipeline(ImageSteps, AnnotationSteps):
         The type is `uint8`, or `uint16` with `keep_depth`, for masks of 16 bits such as instance ids.
         """
         return self.step("decode_mask", fields=[field], keep_depth=keep_depth, **options)
+
+    def lookup_table(
+        self,
+        keys: Sequence[int],
+        values: Sequence[int],
+        default_value: int = 0,
+        *,
+        field: str = "mask",
+        **options: Any,
+    ) -> Pipeline:
+        """Replace each of `keys` by the one of `values` beside it, and all others by `default_value`: classes of a mask as they are trained."""
+        table = {"keys": list(keys), "values": list(values), "default_value": default_value}
+        return self.step("lookup_table", fields=[field], **table, **options)
 
     def take_json(self, field: str, values: Mapping[str, tuple[str, str]], **options: Any) -> Pipeline:
         """Extract values of a JSON document into fields of their own.

@@ -36,9 +36,22 @@ class ImageSteps:
         """Crop the center: a square (`224`), or a height and width. `padding` zeros are added on each side first."""
         return self.step("center_crop", size=size, padding=padding, **options)
 
-    def random_crop(self, size: int | Sequence[int], *, padding: int = 0, **options: Any) -> Self:
-        """Crop a random square (`224`), or a height and width. `padding` zeros are added on each side first."""
-        return self.step("random_crop", size=size, padding=padding, **options)
+    def random_crop(
+        self,
+        size: int | Sequence[int],
+        *,
+        padding: int = 0,
+        pad_if_needed: bool = False,
+        fill: float | Sequence[float] = 0.0,
+        mask_fill: int = 0,
+        **options: Any,
+    ) -> Self:
+        """Crop a random square (`224`), or a height and width.
+
+        `padding` pixels are added on each side first; with `pad_if_needed` also as many as are lacking. They are `fill`, and `mask_fill` in a mask.
+        """
+        more = {"pad_if_needed": pad_if_needed or None, "fill": _listed(fill) or None, "mask_fill": mask_fill or None}
+        return self.step("random_crop", size=size, padding=padding, **more, **options)
 
     def random_resized_crop(
         self,
@@ -58,6 +71,30 @@ class ImageSteps:
             interpolation=interpolation,
             **options,
         )
+
+    def scale_jitter(
+        self,
+        target_size: Sequence[int],
+        scale_range: Sequence[float] = (0.1, 2.0),
+        interpolation: str = "bilinear",
+        **options: Any,
+    ) -> Self:
+        """Resize so that the image just fits into `target_size` (width, height), times a random factor: large scale jitter."""
+        return self.step("scale_jitter", target_size=list(target_size), scale_range=list(scale_range), interpolation=interpolation, **options)
+
+    def random_shortest_size(
+        self,
+        min_size: int | Sequence[int],
+        max_size: int | None = None,
+        interpolation: str = "bilinear",
+        **options: Any,
+    ) -> Self:
+        """Resize to a shorter side drawn from `min_size`, but no longer side above `max_size`."""
+        return self.step("random_shortest_size", min_size=_listed(min_size), max_size=max_size, interpolation=interpolation, **options)
+
+    def random_resize(self, min_size: int, max_size: int, interpolation: str = "bilinear", **options: Any) -> Self:
+        """Resize to a shorter side from `min_size` to below `max_size`."""
+        return self.step("random_resize", min_size=min_size, max_size=max_size, interpolation=interpolation, **options)
 
     def random_horizontal_flip(self, p: float = 0.5, **options: Any) -> Self:
         """Flip horizontally with probability `p`."""
@@ -326,6 +363,28 @@ class ImageSteps:
             num_magnitude_bins=num_magnitude_bins,
             interpolation=interpolation,
             fill=None if fill is None else _listed(fill),
+            mask_fill=mask_fill,
+            **options,
+        )
+
+    def rand_augment_transform(
+        self,
+        config_str: str,
+        *,
+        interpolation: str = "bilinear",
+        fill: float | Sequence[float] = (124, 116, 104),
+        mask_fill: int = 0,
+        **options: Any,
+    ) -> Self:
+        """RandAugment as timm has it, by its configuration: `"rand-m9-mstd0.5-inc1"`.
+
+        `fill` is timm's `img_mean`. With `mstd` each change has a magnitude of its own.
+        """
+        return self.step(
+            "rand_augment_transform",
+            config_str=config_str,
+            interpolation=interpolation,
+            fill=_listed(fill),
             mask_fill=mask_fill,
             **options,
         )

@@ -28,6 +28,7 @@ AUGMENTATIONS: dict[str, tuple[object, ...]] = {
     "random_affine": (15, (0.1, 0.1), (0.8, 1.2), 5, "bilinear"),
     "random_perspective": (),
     "rand_augment": (),
+    "rand_augment_transform": ("rand-m9-mstd0.5-inc1",),
     "trivial_augment_wide": (),
     "auto_augment": (),
     "aug_mix": (),

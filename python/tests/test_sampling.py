@@ -92,6 +92,43 @@ def test_ranks_share_and_resume_a_drawn_epoch(photos: Path) -> None:
         other.load_state_dict(state)
 
 
+DRAWN_EPOCHS = {
+    "weighted": {"weights": numpy.arange(50), "num_samples": 40},
+    "replacement": {"weights": numpy.arange(50), "replacement": True, "num_samples": 90},
+    "subset": {"subset": range(3, 47)},
+    "repeats": {"repeats": 3},
+    "subset and repeats": {"subset": range(10, 40), "repeats": 2},
+}
+
+
+@pytest.mark.parametrize("draw", DRAWN_EPOCHS)
+def test_a_drawn_epoch_resumes_with_other_numbers_of_ranks(draw: str, photos: Path) -> None:
+    def loader(rank: int = 0, world_size: int = 1) -> forebay.Loader:
+        options = {"batch_size": 4, "seed": 2, "shuffle": True, "rank": rank, "world_size": world_size}
+        return forebay.Loader(PLAIN, data=photos, **options, **DRAWN_EPOCHS[draw])  # type: ignore[arg-type]
+
+    def samples(batches: list[dict[str, object]]) -> Counter[tuple[str, bytes]]:
+        """Keys and pixels: repeats of one image have other crops, which must not change either."""
+        return Counter(
+            (key, image.tobytes()) for batch in batches for key, image in zip(batch["key"], numpy.array(batch["image"]), strict=True)
+        )
+
+    whole = samples(list(loader()))
+    for before, after in [(2, 3), (3, 1), (1, 4)]:
+        seen: Counter[tuple[str, bytes]] = Counter()
+        states = []
+        for rank in range(before):
+            first = loader(rank, before)
+            batches = iter(first)
+            seen += samples([next(batches) for _ in range(3)])
+            states.append(first.state_dict())
+        for rank in range(after):
+            rest = loader(rank, after)
+            rest.load_state_dict(states[rank % before])
+            seen += samples(list(rest))
+        assert seen == whole, (before, after)
+
+
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
