@@ -1,6 +1,7 @@
 """Cityscapes segmentation: images and their label ids as Cityscapes lays them out, scaled, cut, flipped and colored together, ids for training.
 
-A random resized crop stands for the random scale and crop of the usual recipe. The 19 ids for training are looked up in NumPy, for whole batches.
+The scale is drawn from a half to twice the size, as usual (there 512 to 2048 for the shorter side, and crops of 512 x 1024). What a crop has outside of
+a small image, and all ids but the 19 that are trained, are 255, which losses leave out.
 """
 
 from pathlib import Path
@@ -20,10 +21,8 @@ for number in range(8):
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.fromarray(pixels).save(path)
 
-# The 19 classes that are trained, by their ids; all others are 255, which losses leave out.
+# The 19 classes that are trained, by their ids.
 TRAINED = [7, 8, 11, 12, 13, 17, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 31, 32, 33]
-train_ids = numpy.full(256, 255, numpy.uint8)
-train_ids[TRAINED] = numpy.arange(len(TRAINED))
 
 both = ["image", "mask"]
 pipeline = (
@@ -34,14 +33,16 @@ pipeline = (
     )
     .decode()
     .decode_mask()
-    .random_resized_crop((96, 96), scale=(0.25, 1.0), ratio=(0.75, 1.33), fields=both)
+    .lookup_table(TRAINED, range(len(TRAINED)), default_value=255)
+    .random_resize(64, 257, fields=both)
+    .random_crop((96, 192), pad_if_needed=True, mask_fill=255, fields=both)
     .random_horizontal_flip(fields=both)
     .color_jitter(0.3, 0.3, 0.3)
     .normalize()
     .to_chw()
 )
 for batch in forebay.Loader(pipeline, data="cityscapes/", batch_size=4, shuffle=True, seed=7):
-    images, masks = batch["image"], train_ids[batch["mask"]]
-    assert images.shape == (4, 3, 96, 96) and images.dtype == numpy.float32
-    assert masks.shape == (4, 96, 96) and set(numpy.unique(masks)) <= {0, 13, 255}, "the nearest label, never one between"
+    images, masks = batch["image"], batch["mask"]
+    assert images.shape == (4, 3, 96, 192) and images.dtype == numpy.float32
+    assert masks.shape == (4, 96, 192) and set(numpy.unique(masks)) <= {0, 13, 255}, "the nearest label, never one between"
 print("crops of images and of their 19 classes")

@@ -1,6 +1,7 @@
-"""COCO detection: boxes out of a COCO file, random resized crop, flip and color jitter, batches of as many boxes as there are.
+"""COCO detection: boxes and masks out of a COCO file, large scale jitter, crop, flip, batches of as many boxes as there are.
 
-Not Detectron's recipe, which draws the length of the shorter side and pads batches: all images become as large here.
+The recipe of torchvision's references with `--data-augmentation lsj`, of 1024 x 1024 there: what is left of an image that became smaller is filled with
+ImageNet's mean. Detectron's default would be `random_shortest_size((640, 672, 704, 736, 768, 800), max_size=1333)` instead of the jitter.
 """
 
 import json
@@ -19,22 +20,29 @@ for number in range(8):
     for place in range(number % 4):
         box = [10 + 15 * place, 20, 40, 50]  # left, top, width, height
         annotations.append({"id": len(annotations), "image_id": number, "category_id": 1 + place, "bbox": box, "iscrowd": 0})
+        left, top, right, bottom = box[0], box[1], box[0] + box[2], box[1] + box[3]
+        annotations[-1]["segmentation"] = [[left, top, right, top, right, bottom, left, bottom]]
 Path("coco/instances.json").write_text(json.dumps({"images": images, "annotations": annotations}))
 
-both = ["image", "boxes"]
+together = ["image", "mask", "boxes"]
 pipeline = (
     forebay.Pipeline.files("train/*.jpg", label=None)
-    .take_coco("coco/instances.json")
+    .take_coco("coco/instances.json", masks="instance")
     .decode()
-    .random_resized_crop(64, scale=(0.3, 1.0), fields=both)
-    .random_horizontal_flip(fields=both)
-    .color_jitter(0.4, 0.4, 0.4)
+    .scale_jitter((64, 64), scale_range=(0.1, 2.0), fields=together)
+    .random_crop(64, pad_if_needed=True, fill=(123.675, 116.28, 103.53), fields=together)
+    .random_horizontal_flip(fields=together)
     .normalize()
     .to_chw()
 )
 for batch in forebay.Loader(pipeline, data="coco/", batch_size=4, shuffle=True, seed=7):
-    assert batch["image"].shape == (4, 3, 64, 64)
+    assert batch["image"].shape == (4, 3, 64, 64) and batch["mask"].shape == (4, 64, 64)
     targets = [{"boxes": rows[:, :4], "labels": rows[:, 4].astype(numpy.int64)} for rows in batch["boxes"]]
-    for target in targets:
+    for target, mask in zip(targets, batch["mask"], strict=True):
         assert (target["boxes"] >= 0).all() and (target["boxes"] <= 64).all() and (target["labels"] >= 1).all()
-print("boxes out of a COCO file stay within their images")
+        covered = numpy.zeros((64, 64), bool)
+        for left, top, right, bottom in target["boxes"].round().astype(int):
+            covered[max(top - 1, 0) : bottom + 1, max(left - 1, 0) : right + 1] = True
+        # A box with less than a pixel left is gone, but of its mask a line may be there.
+        assert (mask[~covered] > 0).sum() <= 64, "what is masked lies in the boxes"
+print("boxes and masks out of a COCO file go with their images")

@@ -1,8 +1,8 @@
-"""ImageNet recipes: torchvision's second one, one with the parts of timm's, and two views for contrastive learning.
+"""ImageNet recipes: torchvision's second one, timm's, and two views for contrastive learning.
 
-The first is that of torchvision's references (v2), with its repeated augmentation (`repeats=4`). The second has what timm's configurations
-have (RandAugment, MixUp, random erasing of noise, bicubic crops), but RandAugment's changes and strengths are torchvision's: timm has other ones,
-and draws each strength around its magnitude (`mstd`).
+The first is that of torchvision's references (v2), with its repeated augmentation (`repeats=4`). The second is what timm does by `--aa
+rand-m9-mstd0.5-inc1 --mixup 0.2 --reprob 0.25 --remode pixel --smoothing 0.1 --train-interpolation bilinear`; without the last, timm draws bilinear or
+bicubic for each image, and warps are never bicubic here.
 """
 
 import forebay
@@ -21,14 +21,14 @@ reference = (  # pass `repeats=4`, as `--ra-sampler --ra-reps 4`
     .mixup_or_cutmix(mixup_alpha=0.2, cutmix_alpha=1.0)
 )
 timm = (
-    decoded.random_resized_crop(224, interpolation="bicubic")
+    decoded.random_resized_crop(224)
     .random_horizontal_flip()
-    .rand_augment(num_ops=2, magnitude=9, interpolation="bilinear")
+    .rand_augment_transform("rand-m9-mstd0.5-inc1")
     .normalize()
     .to_chw()
-    .random_erasing(p=0.25, value="random")
+    .random_erasing(p=0.25, scale=(0.02, 1 / 3), value="random")
     .one_hot(1000, label_smoothing=0.1)
-    .mixup(alpha=0.8, p=0.5)
+    .mixup(alpha=0.2)
 )
 contrastive = (  # two views of each image, as SimCLR draws them: pass `repeats=2`
     decoded.random_resized_crop(96)

@@ -47,6 +47,15 @@ def theirs(folder: Path, training: bool, seed: int) -> Batches:
             yield images, numpy.array([int(path.parent.name) for path in chosen])
 
 
+def reference() -> str:
+    """What the other batches are made by here."""
+    try:
+        import torchvision
+    except ImportError:
+        return "Pillow, as torchvision does it"
+    return f"torchvision {torchvision.__version__}"
+
+
 def _torchvision(training: bool, seed: int):
     try:
         import torch
@@ -114,6 +123,7 @@ mine, other = (numpy.concatenate([images for images, _ in batches(Path("test"), 
 assert numpy.abs(mine - other).max() <= 1.01 / 255 / STD[0], numpy.abs(mine - other).max()
 
 found = {name: [accuracy(batches, seed) for seed in range(SEEDS)] for name, batches in (("forebay", ours), ("reference", theirs))}
+print(f"reference: {reference()}")
 for name, accuracies in found.items():
     print(f"{name:>9}: {100 * numpy.mean(accuracies):.1f} % ± {100 * numpy.std(accuracies, ddof=1):.1f} over {SEEDS} seeds")
 one, two = (numpy.array(found[name]) for name in ("forebay", "reference"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import runpy
 import sys
@@ -17,7 +18,11 @@ def test_an_example_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", [str(path)])
     runpy.run_path(str(path), run_name="__main__")
-    assert capsys.readouterr().out.strip()
+    printed = capsys.readouterr().out.strip()
+    assert printed
+    if path.stem == "train_classifier":
+        torchvision = importlib.util.find_spec("torchvision") is not None
+        assert f"reference: {'torchvision' if torchvision else 'Pillow'}" in printed, "it says what it was compared with"
 
 
 def test_the_page_lists_them_all() -> None:
