@@ -6,7 +6,8 @@
 
 Each line is a step alone (with `p=1`, so that all images are changed), or a chain of steps as a recipe has it. torchvision works on
 tensors, with one thread; Albumentations on NumPy arrays, with one thread of OpenCV, where it has a transform that does the same. Medians of five runs of
-0.2 s each (`--seconds` changes that of the peers), in which all take turns: a machine's speed moves while it is measured. The first line is the limit of all that write another picture: a step that
+0.2 s each (`--seconds` changes that of the peers), in which all take turns: a machine's speed moves while it is measured. MixUp and CutMix get batches of 64
+images in float32, SpecAugment and MFCC (of torchaudio, where it is installed) log-mel spectrograms of 1,000 frames and 80 bands, and count these. The first line is the limit of all that write another picture: a step that
 draws nothing this time, so that the image is only copied into its slot in a batch, beside `Tensor.clone` and `ndarray.copy`.
 """
 
@@ -24,6 +25,12 @@ from pathlib import Path
 import torch
 import torchvision
 from torchvision.transforms import v2
+
+try:
+    from torchaudio.functional import create_dct
+    from torchaudio.transforms import SpecAugment
+except (ImportError, RuntimeError):  # what was built for another torch refuses to be imported
+    SpecAugment = None
 
 try:
     import albumentations
@@ -64,7 +71,17 @@ STEPS = [
     ('{ op = "random_rotation", degrees = 30 }', v2.RandomRotation(30)),
     ('{ op = "random_rotation", degrees = 30, interpolation = "bilinear" }', v2.RandomRotation(30, "bilinear")),
     ('{ op = "random_affine", degrees = 15, translate = [0.1, 0.1] }', v2.RandomAffine(15, translate=(0.1, 0.1))),
+    (
+        '{ op = "random_affine", degrees = 15, translate = [0.1, 0.1], interpolation = "bilinear" }',
+        v2.RandomAffine(15, translate=(0.1, 0.1), interpolation="bilinear"),
+    ),
     ('{ op = "random_perspective", p = 1 }', v2.RandomPerspective(p=1)),
+    ('{ op = "random_crop", size = 224, padding = 16 }', v2.RandomCrop(224, padding=16)),
+    ('{ op = "random_resized_crop", size = 176 }', v2.RandomResizedCrop(176, antialias=True)),
+    ('{ op = "five_crop", size = 192 }', v2.FiveCrop(192)),
+    ('{ op = "ten_crop", size = 192 }', v2.TenCrop(192)),
+    ('{ op = "to_dtype", dtype = "float32", scale = true }', v2.ToDtype(torch.float32, scale=True)),
+    ('{ op = "to_dtype", dtype = "float16", scale = true }', v2.ToDtype(torch.float16, scale=True)),
     ('{ op = "rand_augment" }', v2.RandAugment()),
     ('{ op = "trivial_augment_wide" }', v2.TrivialAugmentWide()),
     ('{ op = "auto_augment" }', v2.AutoAugment()),
@@ -75,6 +92,25 @@ STEPS = [
         v2.Compose([v2.ColorJitter(0.4, 0.4), v2.RandomInvert(p=1), v2.RandomSolarize(128, p=1)]),
     ),
 ]
+
+
+# Of whole batches, with labels of 1,000 classes.
+BATCH = 64
+BATCH_STEPS = [
+    ('{ op = "mixup" }', v2.MixUp(num_classes=1000)),
+    ('{ op = "cutmix" }', v2.CutMix(num_classes=1000)),
+]
+SOUND_STEPS: list[tuple[str, Callable[[torch.Tensor], object]]] = []
+if SpecAugment is not None:
+    cosines = create_dct(40, 80, "ortho")
+    SOUND_STEPS = [
+        (
+            '{ op = "spec_augment", n_time_masks = 2, time_mask_param = 40, n_freq_masks = 2, freq_mask_param = 27, zero_masking = true }',
+            SpecAugment(2, 40, 2, 27, zero_masking=True),
+        ),
+        # The last line of torchaudio's MFCC, which makes the spectrogram itself.
+        ('{ op = "mfcc" }', lambda mel: torch.matmul(mel.transpose(-1, -2), cosines).transpose(-1, -2)),
+    ]
 
 
 def photo(side: int = 224) -> torch.Tensor:
@@ -131,7 +167,13 @@ def albumentation(step: str) -> Callable[..., object] | None:
         '{ op = "random_affine", degrees = 15, translate = [0.1, 0.1] }': lambda: a.Affine(
             rotate=(-15, 15), translate_percent=(-0.1, 0.1), scale=1, shear=0, interpolation=0, p=1
         ),
+        '{ op = "random_affine", degrees = 15, translate = [0.1, 0.1], interpolation = "bilinear" }': lambda: a.Affine(
+            rotate=(-15, 15), translate_percent=(-0.1, 0.1), scale=1, shear=0, interpolation=1, p=1
+        ),
         '{ op = "random_perspective", p = 1 }': lambda: a.Perspective(p=1),
+        '{ op = "random_crop", size = 224, padding = 16 }': lambda: a.Compose([a.Pad(padding=16, p=1), a.RandomCrop(224, 224, p=1)]),
+        '{ op = "random_resized_crop", size = 176 }': lambda: a.RandomResizedCrop(size=(176, 176), p=1),
+        '{ op = "to_dtype", dtype = "float32", scale = true }': lambda: a.ToFloat(p=1),
     }
     return known[step]() if step in known else None
 
@@ -148,11 +190,17 @@ def main() -> None:
     )
     parser.add_argument("--only", metavar="TEXT", help="only steps that have this in them; the page is not written")
     given = parser.parse_args()
-    steps = [(step, transform) for step, transform in STEPS if given.only is None or given.only in step]
+    image = photo()
+    batch = (image.to(torch.float32).div(255).repeat(BATCH, 1, 1, 1), torch.arange(BATCH))
+    mel = (torch.arange(80_000) * 7919 % 1551 / 100 - 11.5).reshape(1000, 80).T[None].contiguous()
+    # Each with what the peer is called with, and how many images that is.
+    every = [(step, functools.partial(transform, image), 1) for step, transform in STEPS]
+    every += [(step, functools.partial(transform, *batch), BATCH) for step, transform in BATCH_STEPS]
+    every += [(step, functools.partial(transform, mel), 1) for step, transform in SOUND_STEPS]
+    steps = [entry for entry in every if given.only is None or given.only in entry[0]]
     if not steps:
         parser.error(f"no step has `{given.only}` in it")
     torch.set_num_threads(1)
-    image = photo()
     pixels = image.permute(1, 2, 0).contiguous().numpy()
     if albumentations is not None:
         import cv2
@@ -183,12 +231,12 @@ def main() -> None:
     others: list[float] = []
     below: list[tuple[str, str]] = []
     copied = 0.0
-    for step, transform in steps:
+    for step, peer, images in steps:
         other = albumentation(step)
         runs: list[tuple[float, float, float]] = []
         for _ in range(RUNS):
             ours = float(forebay(step))
-            torchvision_rate = theirs(functools.partial(transform, image), given.seconds)
+            torchvision_rate = images * theirs(peer, given.seconds)
             other_rate = theirs(functools.partial(other, image=pixels), given.seconds) if other is not None else 0.0
             runs.append((ours, torchvision_rate, other_rate))
         ours, torchvision_rate, other_rate = (statistics.median(rates) for rates in zip(*runs, strict=True))
