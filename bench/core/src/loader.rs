@@ -114,7 +114,7 @@ impl Parts {
         self.decoder.decode_into(&plan, TensorMut { spec, data: room(decoded, spec) })?;
         let spec = step(&Resize::to(256), (decoded, spec), resized, &mut self.scope)?;
         let spec = step(&Center {}, (resized, spec), centered, &mut self.scope)?;
-        step(&RandomCrop { size: 224.into(), padding: 0 }, (centered, spec), cropped, &mut self.scope)?;
+        step(&RandomCrop::to(224), (centered, spec), cropped, &mut self.scope)?;
         std::hint::black_box(&cropped);
         Ok(())
     }

@@ -102,6 +102,11 @@ impl CenterCrop {
 }
 
 impl RandomCrop {
+    /// Of so many pixels, or of a height and width, without a margin.
+    pub fn to(size: impl Into<Size>) -> Self {
+        Self { size: size.into(), padding: 0, pad_if_needed: false, fill: zero(), mask_fill: 0 }
+    }
+
     /// Whether there is any margin, so that it does more than to cut.
     pub(crate) fn pads(&self) -> bool {
         self.padding > 0 || self.pad_if_needed
