@@ -244,7 +244,7 @@ fn damaged_samples_are_skipped_with_every_cache() {
                     let mut epoch = loader.start(&loader.beginning_of(number)).unwrap();
                     let keys: Vec<String> = epoch
                         .by_ref()
-                        .flat_map(|batch| batch.unwrap().keys.to_vec())
+                        .flat_map(|batch| batch.unwrap().keys.clone())
                         .map(|key| key.to_string())
                         .collect();
                     let found: HashSet<&String> = keys.iter().collect();
@@ -253,7 +253,7 @@ fn damaged_samples_are_skipped_with_every_cache() {
                         (120 - damaged.len(), keys.len()),
                         "{cache} in epoch {number}"
                     );
-                    let skipped: HashSet<String> = epoch.skipped_list().iter().map(|one| one.key.to_string()).collect();
+                    let skipped: HashSet<String> = epoch.skipped_list().iter().map(|one| one.key.clone()).collect();
                     assert_eq!(skipped, damaged, "{cache} in epoch {number}");
                     orders_here.push(keys);
                 }
