@@ -62,6 +62,18 @@ fn rectangles(size: Size, width: usize, height: usize) -> Result<[Rectangle; 5],
     Ok([at(0, 0), at(right, 0), at(0, bottom), at(right, bottom), middle])
 }
 
+impl Mirrored {
+    /// A rectangle of the mirrored picture, in pixels of the picture as it is: torchvision's `ten_crop` mirrors first and cuts then.
+    fn back(self, rectangle: Rectangle, width: usize, height: usize) -> Rectangle {
+        let Rectangle { left, top, width: crop_width, height: crop_height } = rectangle;
+        match self {
+            Self::No => rectangle,
+            Self::Across => Rectangle { left: width - left - crop_width, ..rectangle },
+            Self::Down => Rectangle { top: height - top - crop_height, ..rectangle },
+        }
+    }
+}
+
 fn cut(view: TensorView<'_>, rectangle: Rectangle, mirrored: Mirrored) -> Result<Tensor, StepError> {
     let (view, [_, width, channels]) = picture(crate::sample::ValueView::Tensor(view))?;
     let Rectangle { left, top, width: crop_width, height: crop_height } = rectangle;
@@ -112,7 +124,9 @@ fn crops(
     let [crop_height, crop_width] = size.height_and_width();
     let bytes = crop_height * crop_width * channels * view.spec.dtype.bytes();
     (parts.reserve)(bytes.saturating_mul(rectangles.len() * mirrored.len()))?;
-    let all = mirrored.iter().flat_map(|mirrored| rectangles.map(|rectangle| (rectangle, *mirrored)));
+    let all = mirrored
+        .iter()
+        .flat_map(|mirrored| rectangles.map(|rectangle| (mirrored.back(rectangle, width, height), *mirrored)));
     for (number, (rectangle, mirrored)) in all.enumerate() {
         let tensor = cut(view, rectangle, mirrored)?;
         let mut fields = sample.fields.clone();

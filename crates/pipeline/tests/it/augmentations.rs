@@ -574,9 +574,9 @@ fn masks_boxes_and_key_points_are_cut_into_crops_and_tiles() {
     let (_, _, boxes, points) = rows(ten, 0);
     assert_eq!((boxes, points), (vec![1.0, 1.0, 4.0, 3.0, 9.0], vec![1.5, 1.5, 2.0]));
     // The upper right corner, mirrored: the box goes from its right edge to column 3, and the point is gone.
-    let (_, _, boxes, points) = rows(ten, 6);
+    let (_, _, boxes, points) = rows(ten, 5);
     assert_eq!((boxes, points), (vec![1.0, 1.0, 4.0, 3.0, 9.0], vec![0.0; 3]));
-    let (_, _, boxes, _) = rows(&format!("{ten}\nvertical_flip = true"), 5);
+    let (_, _, boxes, _) = rows(&format!("{ten}\nvertical_flip = true"), 7);
     assert_eq!(boxes, [1.0, 0.0, 4.0, 2.0, 9.0]);
     let (image, mask, boxes, points) = rows("op = \"tiles\"\nsize = 2", 1);
     assert_eq!((image, mask), (vec![2, 3, 12, 13], vec![2, 3, 12, 13]));
@@ -608,7 +608,8 @@ fn five_and_ten_crops_are_corners_and_middle() {
     let firsts: Vec<u8> = five.iter().map(|(_, pixels)| pixels[0]).collect();
     assert_eq!((firsts, five[4].0.as_str()), (vec![0, 6, 40, 46, 23], "a#4"));
     let ten = crops("op = \"ten_crop\"\nsize = 2");
-    assert_eq!((ten.len(), ten[..5] == five[..], ten[5].1.clone()), (10, true, vec![1, 0, 11, 10]));
+    assert_eq!((ten.len(), ten[..5] == five[..], ten[5].1.clone()), (10, true, vec![7, 6, 17, 16]));
+    assert_eq!(ten[6].1, [1, 0, 11, 10], "the mirrored picture's right side is the left one");
     let ten = crops("op = \"ten_crop\"\nsize = 2\nvertical_flip = true");
     assert_eq!(ten[9].1, [33, 34, 23, 24]);
 }
