@@ -401,8 +401,7 @@ class Pipeline(ImageSteps, AnnotationSteps):
         **options: Any,
     ) -> Pipeline:
         """Replace each of `keys` by the one of `values` beside it, and all others by `default_value`: classes of a mask as they are trained."""
-        table = {"keys": list(keys), "values": list(values), "default_value": default_value}
-        return self.step("lookup_table", fields=[field], **table, **options)
+        return self.step("lookup_table", fields=[field], keys=list(keys), values=list(values), default_value=default_value, **options)
 
     def take_json(self, field: str, values: Mapping[str, tuple[str, str]], **options: Any) -> Pipeline:
         """Extract values of a JSON document into fields of their own.

@@ -1,6 +1,6 @@
 //! What training waits for, and what to do about it.
 
-use crate::support::{assert_keys, forebay, in_one_of_three_tries, workspace};
+use crate::support::{assert_keys, forebay, in_one_of_some_tries, workspace};
 
 /// How far a diagnosed share may be from the constructed one.
 const POINTS: f64 = 0.05;
@@ -9,7 +9,7 @@ const POINTS: f64 = 0.05;
 /// prepare, which is far faster than both.
 #[test]
 fn diagnosed_stalls_are_the_constructed_ones() {
-    in_one_of_three_tries(|| {
+    in_one_of_some_tries(|| {
         let folder = workspace(24);
         let here = folder.path();
         let built = forebay(here, "build cv --data photos --strategy pixel-centered -o dataset --json").json();

@@ -60,9 +60,9 @@ fn scratch_folders_go_with_the_work() {
     let experiment =
         format!("experiment sample-size --sizes 10KB --seconds 0 --total 100KB --runs 5000 -o work {SLOW}");
     let works = [
-        ("probe work --seconds 100 --threads 1", ".forebay-probe-", Signal::INT, 130),
-        ("probe work --seconds 100 --threads 1", ".forebay-probe-", Signal::TERM, 143),
-        ("probe work --seconds 100 --threads 1", ".forebay-probe-", Signal::HUP, 129),
+        ("probe work --seconds 3600 --threads 1", ".forebay-probe-", Signal::INT, 130),
+        ("probe work --seconds 3600 --threads 1", ".forebay-probe-", Signal::TERM, 143),
+        ("probe work --seconds 3600 --threads 1", ".forebay-probe-", Signal::HUP, 129),
         (&profile, ".forebay-profile-", Signal::INT, 130),
         (&experiment, ".forebay-data-", Signal::INT, 130),
     ];
@@ -89,10 +89,10 @@ fn scratch_folders_go_with_the_work() {
 fn what_a_killed_run_left_the_next_one_removes() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
-    let mut child = spawn(here, "probe --seconds 100 --threads 1");
+    let mut child = spawn(here, "probe --seconds 3600 --threads 1");
     wait_for(|| has(here, ".forebay-probe-"));
     std::thread::sleep(Duration::from_millis(200));
-    let running = spawn(here, "probe --seconds 100 --threads 1");
+    let running = spawn(here, "probe --seconds 3600 --threads 1");
     wait_for(|| names(here).len() == 2);
     child.kill().unwrap();
     child.wait().unwrap();

@@ -1,11 +1,11 @@
 //! PRESTO's shape (paper §4.1, CV): on a slow network storage, concatenated records beat single files by a large factor, and the
 //! resized state beats both its neighbors, which are larger. The order is asserted, not the times.
 
-use crate::support::{PHOTOS, all_photos, forebay, in_one_of_three_tries};
+use crate::support::{PHOTOS, all_photos, forebay, in_one_of_some_tries};
 
 #[test]
 fn a_slow_network_storage_gives_the_papers_order() {
-    in_one_of_three_tries(|| {
+    in_one_of_some_tries(|| {
         let folder = tempfile::tempdir().unwrap();
         let here = folder.path();
         let photos = all_photos();
@@ -61,7 +61,7 @@ fn rates<const N: usize>(domain: &str, samples: u64, storage: &str, strategies: 
 
 #[test]
 fn tokens_are_better_kept_than_their_embeddings() {
-    in_one_of_three_tries(|| {
+    in_one_of_some_tries(|| {
         // A share of a disk, so that a few samples take longer than the start of a run.
         let storage = "custom:read=60MB/s,stream=60MB/s,seek=8ms,iops=120";
         let [tokens, embedded] = rates("nlp", 60, storage, ["bpe-encoded", "embedded"]);
@@ -71,7 +71,7 @@ fn tokens_are_better_kept_than_their_embeddings() {
 
 #[test]
 fn of_audio_and_signals_the_last_step_is_best_done_once() {
-    in_one_of_three_tries(|| {
+    in_one_of_some_tries(|| {
         for (domain, samples, last) in
             [("flac", 40, "spectrogram-encoded"), ("mp3", 60, "spectrogram-encoded"), ("nilm", 40, "aggregated")]
         {
@@ -83,7 +83,7 @@ fn of_audio_and_signals_the_last_step_is_best_done_once() {
 
 #[test]
 fn small_samples_cost_more_by_the_byte_and_caches_help() {
-    in_one_of_three_tries(|| {
+    in_one_of_some_tries(|| {
         let folder = tempfile::tempdir().unwrap();
         let here = folder.path();
         let sizes = "experiment sample-size --sizes 40KB,1MB --seconds 0 --total 3MB --runs 1 --storage ceph-hdd --threads 2 --json";
