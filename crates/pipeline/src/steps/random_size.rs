@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Numbers;
 use super::geometry::{Frame, Kept, Rectangle, Reframe};
-use super::resize::{Interpolation, refuses, resize_rectangle};
+use super::resize::{Interpolation, refuses, resize_rectangle, with_shorter_side};
 use super::size::Size;
 use crate::error::StepError;
 use crate::random::Random;
@@ -147,9 +147,8 @@ impl DrawSize for RandomResize {
 
     fn draw(&self, width: usize, height: usize, random: &mut Random) -> [f64; 2] {
         let shorter = self.min_size + random.below(self.max_size - self.min_size);
-        // Whole numbers, as `resize` has it: a product of rounded factors could fall just below the shorter side.
-        let longer = shorter * width.max(height) / width.min(height);
-        let [width, height] = if width <= height { [shorter, longer] } else { [longer, shorter] };
+        // Whole numbers: a product of rounded factors could fall just below the shorter side.
+        let (width, height) = with_shorter_side(shorter, width, height);
         [width as f64, height as f64]
     }
 

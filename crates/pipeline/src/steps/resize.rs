@@ -93,6 +93,12 @@ fn default_ratio() -> [f64; 2] {
 /// How often a rectangle that does not fit is drawn again before the middle is taken.
 const CROP_ATTEMPTS: usize = 10;
 
+/// Width and height of a picture whose shorter side becomes `side`, rounded down.
+pub(super) fn with_shorter_side(side: usize, width: usize, height: usize) -> (usize, usize) {
+    let longer = side * width.max(height) / width.min(height);
+    if width <= height { (side, longer) } else { (longer, side) }
+}
+
 impl Resize {
     /// The size in pixels (width, height) that a picture of this size becomes.
     fn size_of(&self, width: usize, height: usize) -> (usize, usize) {
@@ -105,8 +111,7 @@ impl Resize {
             let scale = side as f32 / width.min(height) as f32;
             return ((width as f32 * scale) as usize, (height as f32 * scale) as usize);
         }
-        let longer = side * width.max(height) / width.min(height);
-        if width <= height { (side, longer) } else { (longer, side) }
+        with_shorter_side(side, width, height)
     }
 }
 
