@@ -130,7 +130,7 @@ fn summarize_one(profile: &Profile, strategy: &StrategyProfile, trainer: Option<
         (Some(measured), Some(predicted)) if disturbed => predicted.max(measured),
         (Some(measured), _) => measured,
         (None, predicted) => {
-            let expected = predicted.unwrap_or(0.0) * correction(profile, strategy);
+            let expected = corrected(profile, strategy, predicted.unwrap_or(0.0));
             compressed_limit(profile, strategy).map_or(expected, |limit| expected.min(limit))
         }
     };
@@ -192,20 +192,24 @@ fn bound_by(profile: &Profile, strategy: &StrategyProfile, trainer: Option<f64>,
     }
 }
 
-/// What the cost model's word is worth for a strategy that was not run: the share of it that others reached which are bound by the
-/// same, once their first batch was there. What the model neglects makes them slower (see [`crate::prediction`]), so it is at most 1.
-fn correction(profile: &Profile, strategy: &StrategyProfile) -> f64 {
+/// What is expected of a strategy that was not run and that the cost model gives `predicted` samples per second: as much as others took
+/// longer for a sample than the model says, once their first batch was there, it will take longer, too. What the model neglects is time for
+/// each sample (see [`crate::prediction`]): 50 µs are half of a sample of a light strategy, and nothing of a heavy one's. Others are those
+/// that the same bounds and that nobody disturbed.
+fn corrected(profile: &Profile, strategy: &StrategyProfile, predicted: f64) -> f64 {
     let bound = predict(profile, strategy, None).bound_by;
-    let reached = profile.strategies.iter().filter_map(|other| {
+    let neglected = profile.strategies.iter().filter_map(|other| {
         let prediction = predict(profile, other, None);
         let runs = counted_runs(profile, other);
-        let rates: Vec<f64> =
-            runs.iter().filter_map(|run| run.after_start()).map(|(samples, seconds)| samples / seconds).collect();
-        let share = median(&rates)? / prediction.samples_per_second?;
-        (prediction.bound_by == bound && share > 0.0).then_some(share)
+        let quiet = prediction.bound_by == bound && runs.iter().all(|run| !run.is_disturbed());
+        let rates = runs.iter().filter_map(|run| run.after_start()).map(|(samples, seconds)| samples / seconds);
+        let rate = median(&rates.collect::<Vec<f64>>()).filter(|rate| quiet && *rate > 0.0)?;
+        Some((rate.recip() - prediction.samples_per_second?.recip()).max(0.0))
     });
-    let shares: Vec<f64> = reached.collect();
-    if shares.is_empty() { 1.0 } else { (shares.iter().sum::<f64>() / shares.len() as f64).min(1.0) }
+    match median(&neglected.collect::<Vec<f64>>()) {
+        Some(neglected) if predicted > 0.0 => (predicted.recip() + neglected).recip(),
+        _ => predicted,
+    }
 }
 
 /// What a compressed strategy gives at the most: as many times what its split gives as it is, as it reads fewer bytes. The two may be

@@ -198,11 +198,18 @@ fn where_the_model_was_off_it_is_believed_less() {
     };
     few.strategies[decoded].runs = vec![with_start(predicted(decoded) / 2.0)];
     let found = summarize(&few, None).unwrap();
-    assert!(close(found[centered].samples_per_second, predicted(centered) / 2.0));
+    // What it took longer for a sample, others will, too: less of those that take long anyway.
+    let expected = (predicted(centered).recip() + predicted(decoded).recip()).recip();
+    assert!(close(found[centered].samples_per_second, expected));
     // What is bound by something else is taken at the model's word, and nothing becomes faster than that.
     let other = whole.iter().position(|summary| summary.bound_by != whole[decoded].bound_by).unwrap();
     assert!(close(found[other].samples_per_second, predicted(other)));
     few.strategies[decoded].runs = vec![with_start(predicted(decoded) * 2.0)];
+    assert!(close(summarize(&few, None).unwrap()[centered].samples_per_second, predicted(centered)));
+    // What others did to a run says nothing about the model.
+    let others = Some(Others { cores: 0.9, disk_bytes_per_second: 0.0 });
+    few.strategies[decoded].runs = vec![Run { others, ..with_start(predicted(decoded) / 2.0) }];
+    assert!(few.strategies[decoded].runs[0].is_disturbed());
     assert!(close(summarize(&few, None).unwrap()[centered].samples_per_second, predicted(centered)));
 }
 
