@@ -269,7 +269,7 @@ impl SourceReader {
             SampleLocation::Shard { shard, record, offset } => {
                 let name = shard_name(&self.listing.shards()[*shard]);
                 match self.listing.source().format {
-                    Format::Tar => self.tar_fields(&content.first, &name, *record, *offset)?,
+                    Format::Tar => self.tar_fields(&content.first, &entry.key, &name, *record, *offset)?,
                     Format::Parquet => {
                         let path = &self.listing.shards()[*shard];
                         let row = self.parquet.row((*shard, &*self.storage, path), &content)?;
@@ -310,8 +310,8 @@ impl SourceReader {
         Ok(fields)
     }
 
-    fn tar_fields(&self, sample: &Bytes, shard: &str, record: u64, offset: u64) -> Result<Vec<Field>> {
-        let members = tar_members(sample, shard, record, offset)?;
+    fn tar_fields(&self, sample: &Bytes, key: &str, shard: &str, record: u64, offset: u64) -> Result<Vec<Field>> {
+        let members = tar_members(sample, key, shard, record, offset)?;
         let field = |field: &SourceField| {
             let wanted = |name: &str| field.from.split(';').any(|member| member.trim().eq_ignore_ascii_case(name));
             let content = members.iter().find(|(name, _)| wanted(name)).map(|(_, content)| content.clone());
