@@ -129,28 +129,34 @@ fn scan_all(
     let (storage, fields) = (&**root.storage(), source.read_fields());
     let scan = |number: usize| {
         let (file, path) = &files[number];
-        match source.format {
-            Format::Tar => scan_tar(storage, path, &file.key, kept),
+        let open = || open(storage, path, number, kept);
+        let scan = match source.format {
+            Format::Tar => scan_tar(storage, open()?, path, &file.key),
             Format::Parquet => scan_rows(storage, path, &fields, source),
-            Format::Tfrecord | Format::Files => scan_records(storage, path, &file.key, kept),
+            Format::Tfrecord | Format::Files => scan_records(storage, open()?, path, &file.key),
+        };
+        if let (Ok(scan), Some(kept)) = (&scan, kept) {
+            // What is compressed is read as a stream, by other ways.
+            let last = scan.samples.last().filter(|_| scan.compression == Compression::None);
+            kept.forget_behind(number, last.map_or(0, |(_, offset, bytes)| offset + bytes));
         }
+        scan
     };
     let ends =
         |scan: &Result<Scan>| on_error == OnError::Fail && scan.as_ref().map_or(true, |scan| !scan.damage.is_empty());
     each(files.len(), storage.reads_at_once(root.path()), "look through the shards", scan, ends)
 }
 
-/// Opens a shard to be looked through. What is read of a far one is kept.
-fn open(storage: &dyn Storage, path: &Path, kept: Option<&Arc<Kept>>) -> Result<Box<dyn File>> {
+/// Opens a shard, and its number, to be looked through. What is read of a far one is kept.
+fn open(storage: &dyn Storage, path: &Path, shard: usize, kept: Option<&Arc<Kept>>) -> Result<Box<dyn File>> {
     let file = storage.open(path)?;
     Ok(match kept {
-        Some(kept) => Box::new(KeepingFile::new(file, path, Arc::clone(kept))),
+        Some(kept) => Box::new(KeepingFile::new(file, shard, Arc::clone(kept))),
         None => file,
     })
 }
 
-fn scan_tar(storage: &dyn Storage, path: &Path, name: &str, kept: Option<&Arc<Kept>>) -> Result<Scan> {
-    let file = open(storage, path, kept)?;
+fn scan_tar(storage: &dyn Storage, file: Box<dyn File>, path: &Path, name: &str) -> Result<Scan> {
     let compression = match compression_of(&*file)? {
         // The first name in a tar may begin as ZLIB does, which nobody compresses tars by.
         Compression::Zlib => Compression::None,
@@ -210,8 +216,7 @@ fn scan_rows(storage: &dyn Storage, path: &Path, fields: &[SourceField], source:
 }
 
 /// By the index beside a shard, or by one made from its frames.
-fn scan_records(storage: &dyn Storage, path: &Path, name: &str, kept: Option<&Arc<Kept>>) -> Result<Scan> {
-    let file = open(storage, path, kept)?;
+fn scan_records(storage: &dyn Storage, file: Box<dyn File>, path: &Path, name: &str) -> Result<Scan> {
     let length = file.size();
     let compression = compression_of(&*file)?;
     if compression != Compression::None {
