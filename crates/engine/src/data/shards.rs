@@ -15,6 +15,7 @@ use forebay_record::{
 use forebay_storage::{File, Folder, Storage, Stream};
 
 use super::Skipped;
+use super::ahead::Ahead;
 use super::inflated::{InflatedStream, compressed_limits};
 use super::kept::{KeepingFile, Kept};
 use super::listing::{Entry, SampleLocation};
@@ -131,11 +132,13 @@ fn scan_all(
 ) -> Result<Vec<Result<Scan>>> {
     let (storage, fields) = (&**root.storage(), source.read_fields());
     let at_once = storage.reads_at_once(root.path());
+    // Of many shards, as many are read at once as may be.
+    let reads_ahead = files.len() * 2 <= at_once;
     let scan = |number: usize| {
         let (file, path) = &files[number];
         let open = || open(storage, path, number, kept);
         let scan = match source.format {
-            Format::Tar => scan_tar(storage, open()?, path, &file.key),
+            Format::Tar => scan_tar(storage, open()?, path, &file.key, reads_ahead),
             Format::Parquet => scan_rows(storage, path, &fields, source),
             Format::Tfrecord | Format::Files => scan_records(storage, open()?, path, &file.key),
         };
@@ -160,23 +163,27 @@ fn open(storage: &dyn Storage, path: &Path, shard: usize, kept: Option<&Arc<Kept
     })
 }
 
-/// By the index beside a tar, or by its headers.
-fn scan_tar(storage: &dyn Storage, file: Box<dyn File>, path: &Path, name: &str) -> Result<Scan> {
+/// By the index beside a tar, or by its headers; whether pieces of it are read ahead for these.
+fn scan_tar(storage: &dyn Storage, file: Box<dyn File>, path: &Path, name: &str, reads_ahead: bool) -> Result<Scan> {
     if let Some(samples) = by_index(storage, &*file, path, name) {
         let samples = samples.into_iter().map(tar_sample).collect();
         return Ok(Scan { compression: Compression::None, samples, damage: Vec::new(), classes: None });
     }
-    // What is compressed shows in the first piece, which is wanted anyway.
-    let mut input = BufReader::new(stream(&*file, storage, path));
-    let compression = tar_compression(input.fill_buf().map_err(Error::io("read the shard", path))?);
-    if compression == Compression::None {
-        let (samples, damage) = salvage_tar(input, name)?;
+    let (compression, scanned) = std::thread::scope(|scope| {
+        let ahead = Ahead::new(&*file, scope);
+        // What is compressed shows in the first piece, which is wanted anyway.
+        let pieces: &dyn File = if reads_ahead { &ahead } else { &*file };
+        let mut input = BufReader::new(stream(pieces, storage, path));
+        let compression = tar_compression(input.fill_buf().map_err(Error::io("read the shard", path))?);
+        let scanned = (compression == Compression::None).then(|| salvage_tar(input, name)).transpose()?;
+        Ok::<_, Error>((compression, scanned))
+    })?;
+    if let Some((samples, damage)) = scanned {
         // How many there were after the damage, nobody knows.
         let damage = damage.into_iter().map(|error| Damage { error: error.into(), samples: None });
         let samples = samples.into_iter().map(tar_sample).collect();
         return Ok(Scan { compression, samples, damage: damage.collect(), classes: None });
     }
-    drop(input);
     let mut stream = InflatedStream::open(file, compression, path)?;
     let (samples, damage) = salvage_tar(&mut stream, name)?;
     // Where the stream is damaged, that is why the tar is cut.
