@@ -236,6 +236,20 @@ def shards() -> None:
         write("compression", f"{kind}", bytes([kind, 0, 4, 200]) + shard[:400] + b"a run " * 30)
 
 
+def indexed(archive: bytes) -> bytes:
+    """The files of a tar, behind their index as DALI has it."""
+    lines: dict[str, list[str]] = {}
+    end = 0
+    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+        for entry in filter(tarfile.TarInfo.isreg, tar):
+            folder, _, name = entry.name.rpartition("/")
+            key, _, kind = name.partition(".")
+            lines.setdefault(f"{folder}/{key}", []).append(f"{kind or name} {entry.offset_data} {entry.size} {entry.name}")
+            end = entry.offset_data + (entry.size + 511) // 512 * 512
+    text = "".join(f"{' '.join(members)}\n" for members in lines.values())
+    return f"v1.2 {len(lines)}\n{text}\0".encode() + archive[:end] + bytes(1024)
+
+
 def tars() -> None:
     formats = {"ustar": tarfile.USTAR_FORMAT, "gnu": tarfile.GNU_FORMAT, "pax": tarfile.PAX_FORMAT}
     members = {
@@ -259,6 +273,7 @@ def tars() -> None:
                 tar.addfile(link)
             # Python fills up to 20 blocks; two are the end.
             write("tar", f"{format_name}-{name}.tar", archive.getvalue().rstrip(b"\0") + b"\0" * 1536)
+            write("tar_index", f"{format_name}-{name}", indexed(archive.getvalue()))
 
 
 def flac(channels: int, bits: int, assignment: int, subframes: list[bytes], samples: int) -> bytes:

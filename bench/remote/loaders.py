@@ -69,6 +69,19 @@ def write_tars(folder: pathlib.Path, samples: int) -> None:
                     tar.addfile(entry, io.BytesIO(content))
 
 
+def write_indexed(folder: pathlib.Path, samples: int) -> None:
+    """The same tars, with the index of DALI's `wds2idx` beside each."""
+    for path in sorted((folder.parent / "tars").glob("*.tar")):
+        os.link(path, folder / path.name)
+        lines: dict[str, list[str]] = {}
+        with tarfile.open(path) as tar:
+            for entry in tar:
+                key, kind = entry.name.split(".")
+                lines.setdefault(key, []).append(f"{kind} {entry.offset_data} {entry.size} {entry.name}")
+        index = "".join(f"{' '.join(members)}\n" for members in lines.values())
+        (folder / path.name).with_suffix(".idx").write_text(f"v1.2 {len(lines)}\n{index}", encoding="utf-8")
+
+
 def write_forebay(folder: pathlib.Path, samples: int) -> None:
     import forebay
 
@@ -117,8 +130,8 @@ def read_forebay(shuffle: bool, what: str = "forebay") -> Callable[..., Iterable
         import forebay
 
         how: dict[str, Any] = {"batch_size": BATCH, "shuffle": shuffle, "seed": 7, "threads": WORKERS, "framework": "torch"}
-        if what == "tars":
-            loader = forebay.Loader(forebay_pipeline(), data=f"s3://{BUCKET}/tars", **how)
+        if what in ("tars", "indexed"):
+            loader = forebay.Loader(forebay_pipeline(), data=f"s3://{BUCKET}/{what}", **how)
         else:
             loader = forebay.Loader(f"s3://{BUCKET}/{what}", **how)
         return ForebayBatches(loader)
@@ -243,6 +256,7 @@ LOADERS: dict[str, tuple[str, str, str, Callable[[str, pathlib.Path], Iterable[B
     "forebay": ("Forebay, in order", "forebay", "forebay", read_forebay(shuffle=False)),
     "forebay-shuffled": ("Forebay, shuffled", "forebay", "forebay", read_forebay(shuffle=True)),
     "forebay-tars": ("Forebay, tars, shuffled", "forebay", "tars", read_forebay(shuffle=True, what="tars")),
+    "forebay-indexed": ("Forebay, tars with an index, shuffled", "forebay", "indexed", read_forebay(shuffle=True, what="indexed")),
     "forebay-cached": ("Forebay, second epoch with a `cache_dir`", "forebay", "forebay", read_cached),
     "s3torchconnector": ("s3torchconnector, tars, in order", "s3torchconnector", "tars", read_s3torchconnector),
     "webdataset": ("WebDataset, tars, shuffled", "webdataset", "tars", read_webdataset),
@@ -252,6 +266,7 @@ LOADERS: dict[str, tuple[str, str, str, Callable[[str, pathlib.Path], Iterable[B
 WRITERS: dict[str, Callable[[pathlib.Path, int], None]] = {
     "tars": write_tars,
     "forebay": write_forebay,
+    "indexed": write_indexed,
     "streaming": write_streaming,
     "litdata": write_litdata,
 }

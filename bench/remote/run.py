@@ -87,8 +87,8 @@ class Bench:
     def prepare(self, wanted: set[str]) -> None:
         """Writes the samples in the formats that are wanted, unless they are there."""
         for name in WRITERS:
-            # Forebay's data set is built of the tars.
-            if name not in wanted and not (name == "tars" and "forebay" in wanted):
+            # Forebay's data set is built of the tars, and these are also those with an index.
+            if name not in wanted and not (name == "tars" and wanted & {"forebay", "indexed"}):
                 continue
             folder, stamp = self.folder / "data" / BUCKET / name, self.folder / f"{name}.stamp"
             if stamp.exists() and stamp.read_text() == str(self.samples):
@@ -216,8 +216,8 @@ Wanted of Forebay: {LINE_SHARE:.0%} of the line, in order and shuffled, and more
 {shown}
 *In order* and *shuffled* are as the loaders mean it: Forebay shuffles within windows of 64 MB of 16 streams, WebDataset shards and 250 samples, Streaming and LitData across all shards
 that they keep on the disk. MosaicML Streaming and LitData write what they fetch to a local disk first, Forebay where it is given a `cache_dir`. s3torchconnector gives
-objects and leaves tars to the user: `tarfile`, here. Forebay lists tars before the first batch, which takes as long as reading them, and keeps what it read for the epoch as far as an eighth of its
-memory goes: their row is mostly that listing. WebDataset reads by `curl`, a process for each shard. One connection may use the whole line here, which real stores seldom allow.
+objects and leaves tars to the user: `tarfile`, here. Forebay lists tars before the first batch, which takes as long as reading them, and keeps what it read for the epoch as far as a quarter of its
+memory goes: their row is mostly that listing. With the index of DALI's `wds2idx` beside each tar, it reads that instead. WebDataset reads by `curl`, a process for each shard. One connection may use the whole line here, which real stores seldom allow.
 {faults}"""
 
 

@@ -24,7 +24,7 @@ fuzz_target!(|file: &[u8]| {
         let range = sample.range.start as usize..sample.range.end as usize;
         assert!(end <= range.start && range.start < range.end && range.end <= shard.len());
         end = range.end;
-        match tar_members(&shard.slice(range), "shard.tar", number as u64, sample.range.start) {
+        match tar_members(&shard.slice(range), &sample.key, "shard.tar", number as u64, sample.range.start) {
             Ok(members) => {
                 let named = members.into_iter().map(|(member, content)| (format!("{}.{member}", sample.key), content));
                 ours.iter_mut().for_each(|all| all.extend(named.clone()));

@@ -20,7 +20,7 @@ use forebay_plan::{
 
 use crate::error::{Error, Result};
 use crate::load::OnError;
-use crate::memory::{Gate, Pass};
+use crate::memory::{Gate, Pass, StreamLimits};
 use crate::progress::{Progress, while_wanted};
 use crate::recompress::lossy_encodings;
 use crate::source::{Block, Failed, Source};
@@ -77,7 +77,7 @@ pub fn analyze(source: &dyn Source, options: &AnalyzeOptions, progress: &dyn Pro
     }
     let tasks = tasks(source.blocks()?);
     let threads = options.threads.clamp(1, tasks.len().max(1));
-    let streams_bytes = source.limit_streams(options.memory_bytes / 8);
+    let streams_bytes = source.limit_streams(StreamLimits::of(options.memory_bytes / 8));
     let gate = Gate::new(options.memory_bytes - streams_bytes, threads);
     let found = Mutex::new(Found::default());
     let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));

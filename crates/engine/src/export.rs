@@ -4,8 +4,11 @@
 //! format, texts as `txt` or `json`, the label as `cls`, other whole numbers as `index`, tensors as `npy`, however they
 //! were kept. The member of any
 //! field but the picture and the label is called after the field, too (`mask.png`).
+//!
+//! Beside each tar lies its index, as DALI's `wds2idx` makes it, so that nobody has to go through the tar to find its samples. A tar whose keys have spaces
+//! or backslashes has none, since the readers of an index take those apart.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -16,7 +19,7 @@ use crate::sync::Mutex;
 use forebay_codec::image::Format;
 use forebay_codec::npy;
 use forebay_pipeline::{FieldType, LABEL_FIELD, RngKey, Runner, Sample, SampleView, Schema, Sink, StepError, Value};
-use forebay_record::{TarWriter, tar_key};
+use forebay_record::{TAR_INDEX_EXTENSION, TarIndex, TarWriter, tar_key};
 use forebay_storage::{Entry, Storage, Upload, create_fresh, is_url, rename_durably};
 
 use crate::data::Dataset;
@@ -31,9 +34,11 @@ use crate::threads::share;
 pub struct Exported {
     /// The tars, in order.
     pub files: Vec<PathBuf>,
+    /// The indexes beside them.
+    pub indexes: Vec<PathBuf>,
     /// How many samples they have.
     pub samples: u64,
-    /// How many bytes.
+    /// How many bytes the tars have.
     pub bytes: u64,
 }
 
@@ -50,9 +55,9 @@ pub fn export_tar(
 ) -> Result<Exported> {
     storage.make_folder(output)?;
     for Entry { path, .. } in storage.entries(output)? {
-        if path.extension().is_some_and(|extension| extension == "tar") {
+        if path.extension().is_some_and(|extension| extension == "tar" || extension == TAR_INDEX_EXTENSION) {
             return Err(Error::Usage {
-                problem: format!("`{}` has tars already, such as `{}`", output.display(), path.display()),
+                problem: format!("`{}` has tars already, or indexes of such: `{}`", output.display(), path.display()),
                 remedy: "export into another folder".to_owned(),
             });
         }
@@ -65,14 +70,26 @@ pub fn export_tar(
     let next = AtomicUsize::new(0);
     let bytes = AtomicU64::new(0);
     let failure: Mutex<Option<Error>> = Mutex::new(None);
+    let indexed = Mutex::new(BTreeSet::new());
     let work = || {
         loop {
             let shard = next.fetch_add(1, Ordering::Relaxed);
             if shard >= shards || failure.lock().is_some() {
                 return;
             }
-            let tar = Tar::create(&**storage, &tar_path(output, shard));
-            match tar.and_then(|tar| write_shard(&source, tar, shard, &gate, progress)) {
+            let path = tar_path(output, shard);
+            let tar = Tar::create(&**storage, &path);
+            let written = tar.and_then(|tar| write_shard(&source, tar, shard, &gate, progress));
+            let indexing = |(written, index): (u64, Option<String>)| {
+                if let Some(text) = index {
+                    let mut index = Tar::create(&**storage, &index_path(&path))?;
+                    index.write_all(text.as_bytes()).map_err(Error::io("write", &index.path))?;
+                    index.finish()?;
+                    indexed.lock().insert(shard);
+                }
+                Ok(written)
+            };
+            match written.and_then(indexing) {
                 Ok(written) => _ = bytes.fetch_add(written, Ordering::Relaxed),
                 Err(error) => _ = failure.lock().get_or_insert(error),
             }
@@ -80,33 +97,42 @@ pub fn export_tar(
     };
     std::thread::scope(|scope| share(scope, threads, "export", &work))?;
     let files: Vec<PathBuf> = (0..shards).map(|shard| tar_path(output, shard)).collect();
+    let indexes: Vec<PathBuf> = indexed.into_inner().into_iter().map(|shard| index_path(&files[shard])).collect();
     let named = match failure.into_inner() {
         Some(error) => Err(error),
         None if is_url(output) => Ok(()),
+        // An index never lies there without its tar.
         None => files
             .iter()
+            .chain(&indexes)
             .try_for_each(|path| rename_durably(&temporary(path), path).map_err(Error::io("rename to", path))),
     };
     if named.is_err() {
         // There were none before, so these are ours, and would keep the next export from running.
-        let left = files.iter().flat_map(|path| [temporary(path), path.clone()]);
+        let indexes = files.iter().map(|path| index_path(path));
+        let left = files.iter().cloned().chain(indexes).flat_map(|path| [temporary(&path), path]);
         left.for_each(|path| _ = storage.remove(&path));
     }
     named?;
     progress.end();
-    Ok(Exported { files, samples: dataset.manifest().samples, bytes: bytes.into_inner() })
+    Ok(Exported { files, indexes, samples: dataset.manifest().samples, bytes: bytes.into_inner() })
 }
 
 fn tar_path(output: &Path, shard: usize) -> PathBuf {
     output.join(format!("shard-{shard:06}.tar"))
 }
 
-/// What a tar is called until all are whole.
-fn temporary(path: &Path) -> PathBuf {
-    path.with_extension("tar.partial")
+/// What the index of a tar is called.
+fn index_path(tar: &Path) -> PathBuf {
+    tar.with_extension(TAR_INDEX_EXTENSION)
 }
 
-/// A tar that is written: under its temporary name on this machine, or as an object.
+/// What a tar or its index is called until all are whole.
+fn temporary(path: &Path) -> PathBuf {
+    path.with_added_extension("partial")
+}
+
+/// A tar or its index that is written: under its temporary name on this machine, or as an object.
 struct Tar {
     /// What it is called now.
     path: PathBuf,
@@ -154,11 +180,18 @@ impl Write for Tar {
     }
 }
 
-/// Writes one tar; its size.
-fn write_shard(source: &Shards, tar: Tar, shard: usize, gate: &Gate, progress: &dyn Progress) -> Result<u64> {
+/// Writes one tar; its size, and its index.
+fn write_shard(
+    source: &Shards,
+    tar: Tar,
+    shard: usize,
+    gate: &Gate,
+    progress: &dyn Progress,
+) -> Result<(u64, Option<String>)> {
     let schema = source.dataset().stored_schema();
     let path = tar.path.clone();
     let mut writer = TarWriter::new(BufWriter::with_capacity(1 << 20, tar));
+    let mut index = TarIndex::new();
     let mut keys = HashSet::new();
     // Images are members as they are, but only we read encoded tensors.
     let (strategy, pipeline) = (source.strategy(), source.dataset().pipeline());
@@ -201,7 +234,8 @@ fn write_shard(source: &Shards, tar: Tar, shard: usize, gate: &Gate, progress: &
                 key = format!("{key}_{}", sample.index);
             }
             for (member, content) in members(&sample, &schema) {
-                writer.write(&key, &member, &content).map_err(|error| tar_error(error, &path))?;
+                let offset = writer.write(&key, &member, &content).map_err(|error| tar_error(error, &path))?;
+                index.add(&key, &member, offset, content.len() as u64);
             }
             progress.advance(1);
             Error::if_memory_was_refused()?;
@@ -212,7 +246,7 @@ fn write_shard(source: &Shards, tar: Tar, shard: usize, gate: &Gate, progress: &
     }
     let buffered = writer.finish().map_err(|error| tar_error(error, &path))?;
     let tar = buffered.into_inner().map_err(|error| Error::io("write", &path)(error.into_error()))?;
-    tar.finish()
+    Ok((tar.finish()?, index.into_text()))
 }
 
 /// Takes the sample whose tensors were decoded, within the memory budget.

@@ -6,7 +6,7 @@
 //! ```text
 //! streams  of sources that are compressed as streams, an eighth: the places within them, and what was passed over there; a window of
 //!          Zstandard that is larger than that comes on top, once for each reader. Of plain shards in a store, what was read of them for their
-//!          listing, as long as there is any
+//!          listing, as long as there is any: up to a quarter, less where shuffled windows want more than a quarter staged
 //! staged   what was read and not yet worked on: a quarter, or more where shuffled windows want it, up to a half
 //! of the rest:
 //!   batch    3/12  what is in the batch that the consumer waits for
@@ -24,7 +24,7 @@
 //! of each stream, and those fit. `load/model.rs` tries this out under many interleavings.
 //!
 //! Not in the budget: a cache, which has a limit of its own; what was read of shards in a store while they were listed, before the first epoch
-//! begins (up to an eighth of the default budget); what the consumer keeps of the batches that it took before the
+//! begins (up to a quarter of the default budget); what the consumer keeps of the batches that it took before the
 //! last; the code, the stacks, and what libraries hold beside pictures (a few MB for each thread); idle buffers of the storage
 //! room (up to 128 MB) and of what was inflated (up to 32 MB).
 
@@ -40,6 +40,29 @@ pub const MEMORY_BYTES_MIN: u64 = 1 << 20;
 
 /// What a worker keeps from sample to sample at most, however large the budget is.
 const WORKER_BYTES_MAX: u64 = 64 << 20;
+
+/// What a source may hold in memory between reads, of which only one is ever used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StreamLimits {
+    /// By the places within compressed streams, or pages of Parquet files.
+    pub streams_bytes: u64,
+    /// Of what was read of plain shards in a store for their listing.
+    pub kept_bytes: u64,
+}
+
+impl StreamLimits {
+    /// The same for both.
+    pub fn of(bytes: u64) -> Self {
+        Self { streams_bytes: bytes, kept_bytes: bytes }
+    }
+
+    /// The part of each of so many sources that are read together.
+    #[must_use]
+    pub(crate) fn each_of(self, sources: usize) -> Self {
+        let sources = sources.max(1) as u64;
+        Self { streams_bytes: self.streams_bytes / sources, kept_bytes: self.kept_bytes / sources }
+    }
+}
 
 /// How a budget is shared out; see the module's page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,6 +84,19 @@ impl Shares {
     /// What the places within compressed streams may hold of a budget of `memory_bytes`.
     pub(crate) fn streams_bytes_max(memory_bytes: u64) -> u64 {
         memory_bytes / 8
+    }
+
+    /// What may be kept of what was read of far shards for their listing. With what is staged, that is no more than five eighths of the budget, as streams
+    /// and the largest windows are: samples and batches have as much space as beside those.
+    pub(crate) fn kept_bytes_max(memory_bytes: u64, window_bytes: u64) -> u64 {
+        let staged_bytes = window_bytes.clamp(memory_bytes / 4, memory_bytes / 2);
+        (memory_bytes / 4).min((memory_bytes / 8 * 5).saturating_sub(staged_bytes))
+    }
+
+    /// The limits of both.
+    pub(crate) fn stream_limits(memory_bytes: u64, window_bytes: u64) -> StreamLimits {
+        let streams_bytes = Self::streams_bytes_max(memory_bytes);
+        StreamLimits { streams_bytes, kept_bytes: Self::kept_bytes_max(memory_bytes, window_bytes) }
     }
 
     /// The shares of `memory_bytes` for `threads` workers and windows of up to `window_bytes`, which must be staged whole, where streams hold
@@ -248,6 +284,11 @@ mod tests {
                     let streams_bytes = Shares::streams_bytes_max(memory_bytes);
                     let with_streams = Shares::new(memory_bytes, threads, window_bytes, streams_bytes).unwrap();
                     assert!(with_streams.sum(threads) + streams_bytes <= memory_bytes, "{with_streams:?}");
+                    let kept_bytes = Shares::kept_bytes_max(memory_bytes, window_bytes);
+                    let with_kept = Shares::new(memory_bytes, threads, window_bytes, kept_bytes).unwrap();
+                    assert!(with_kept.sum(threads) + kept_bytes <= memory_bytes, "{with_kept:?}");
+                    // As much as beside streams and the largest windows.
+                    assert!(with_kept.sample_bytes >= memory_bytes / 32 * 3 - 12, "{with_kept:?}");
                     assert!(shares.sum(threads) <= memory_bytes, "{shares:?}");
                     assert!(shares.staged_bytes >= window_bytes);
                     assert!(shares.sample_bytes >= memory_bytes / 8 - 12);

@@ -117,6 +117,18 @@ pub enum FormatFault {
         /// What is wrong.
         problem: Box<str>,
     },
+    /// A sample of a tar is not where it was listed.
+    #[error(
+        "sample `{key}` is not as it was listed: {problem}\nhint: the tar was changed since; or the index beside it (`{index}`) is another's: remove that, since the tar serves as well, or make it anew"
+    )]
+    TarSample {
+        /// The sample's key.
+        key: Box<str>,
+        /// What is there.
+        problem: Box<str>,
+        /// What an index that it was listed by is called.
+        index: Box<str>,
+    },
     /// A Parquet file is cut or corrupt.
     #[error("the Parquet file is damaged: {part}: {problem}")]
     Parquet {

@@ -15,6 +15,7 @@
 //! - Telling a record that belongs there from one of another shard: [`Checksums`].
 //! - Reading a shard from start to end, possibly compressed (GZIP, ZLIB, Zstandard, LZ4,
 //!   Snappy), possibly damaged: [`Reader`].
+//! - Samples in tars: [`scan_tar`] finds them, [`parse_tar_index`] by the index of DALI beside a tar; [`tar_members`] takes one apart.
 //! - Columns and rows of Parquet files: [`parquet`].
 //! - Looking into a record: [`Example`] borrows from it, [`SharedExample`] keeps it alive; [`TensorProto`] is the
 //!   tensor inside a `bytes_list`.
@@ -76,6 +77,7 @@ pub mod parquet;
 mod protobuf;
 mod remembered;
 mod tar;
+mod tar_index;
 mod tensor_proto;
 mod tfrecord;
 
@@ -93,6 +95,7 @@ pub use example::{
 pub use index::{INDEX_SUFFIX, Index};
 pub use names::name_text;
 pub use tar::{TarSample, TarWriter, salvage_tar, scan_tar, survey_tar, tar_key, tar_members};
+pub use tar_index::{TAR_INDEX_EXTENSION, TarIndex, parse_tar_index};
 pub use tensor_proto::{RANK_MAX, TensorFlowType, TensorProto, TensorShape, tensor_frame_bytes};
 pub use tfrecord::{
     Compression, Damage, DamageReport, FRAME_OVERHEAD_BYTES, InflateReader, Location, OnDamage, Options, Origin,

@@ -11,21 +11,25 @@ use std::io::{Cursor, Read, Seek, SeekFrom, Write};
 use std::ops::Range;
 
 use bytes::Bytes;
-use tar::{Archive, EntryType, Header};
+use tar::{Archive, EntryType, Header, PaxExtensions};
 
 use crate::error::{Error, FormatFault, Place, Result};
 use crate::names::name_text;
 use crate::remembered::Remembered;
+use crate::tar_index::TAR_INDEX_EXTENSION;
 
 /// Blocks of a tar are so long.
-const BLOCK_BYTES: u64 = 512;
+pub(crate) const BLOCK_BYTES: u64 = 512;
+/// What lies between two samples (folders, files that are no members) belongs to the one behind it, up to so much with its header: so samples are read
+/// in one piece where they follow each other, and where they lie follows from where their members are.
+pub(crate) const GAP_BYTES_MAX: u64 = 64 << 10;
 
 /// Where a sample lies in a tar.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TarSample {
     /// Its key.
     pub key: String,
-    /// Its members with their headers.
+    /// Its members with their headers, and small things that lie before them.
     pub range: Range<u64>,
 }
 
@@ -71,6 +75,9 @@ pub fn survey_tar<R: Read + Seek>(
 /// What says more about the next member (its name, its attributes) is read whole, and is at most so long.
 const EXTENSION_BYTES_MAX: u64 = 1 << 20;
 
+/// What the attributes of a member that is kept as a map of its holes begin with.
+const SPARSE: &[u8] = b"GNU.sparse.";
+
 /// Something in a tar that cannot be passed: its offset, and why.
 type Obstacle = (u64, Error);
 
@@ -94,8 +101,7 @@ fn find_obstacle<R: Read + Seek>(input: &mut R, shard: &str) -> Result<Option<Ob
         if kind == EntryType::XHeader && entry.read_to_end(&mut attributes).is_err() {
             return Ok(None);
         }
-        let sparse = b"GNU.sparse.";
-        if kind == EntryType::GNUSparse || attributes.windows(sparse.len()).any(|window| window == sparse) {
+        if kind == EntryType::GNUSparse || attributes.windows(SPARSE.len()).any(|window| window == SPARSE) {
             let what = "a member that is kept as a map of its holes";
             let (found, hint) =
                 (name_text(&entry.path_bytes()).into(), "write the tar again without `-S` (`--sparse`)");
@@ -131,6 +137,7 @@ fn scan_members<R: Read + Seek>(
             return Err(format(shard, Some(samples.len() as u64), start, "it ends within a member".to_owned()));
         };
         end = member_end;
+        let content = entry.raw_file_position();
         let key = name.map(|(key, member)| {
             seen(&member, entry.size());
             key
@@ -138,7 +145,11 @@ fn scan_members<R: Read + Seek>(
         match (key, samples.last_mut()) {
             (None, _) => {}
             (Some(key), Some(last)) if last.key == key => last.range.end = end,
-            (Some(key), _) => samples.push(TarSample { key, range: start..end }),
+            (Some(key), last) => {
+                let before = last.map_or(0, |last| last.range.end);
+                let start = if content - before <= GAP_BYTES_MAX { before } else { start };
+                samples.push(TarSample { key, range: start..end });
+            }
         }
         if let Some((_, error)) = obstacle.take_if(|(at, _)| *at <= end) {
             // What comes may have been a member of the last sample.
@@ -169,35 +180,62 @@ fn check_end<R: Read + Seek>(mut input: R, end: u64) -> std::io::Result<Option<&
 
 /// The members of the sample whose bytes are `sample`: what each is, and its content, which shares the sample's memory. Two
 /// members of one name are an error.
-pub fn tar_members(sample: &Bytes, shard: &str, number: u64, offset: u64) -> Result<Vec<(String, Bytes)>> {
-    let damaged = |problem: String| format(shard, Some(number), offset, problem);
+///
+/// Where it lies was found out before, perhaps by an [index](crate::parse_tar_index), which may be another tar's. So it is an error if anything but
+/// whole members of the sample `key` is there.
+pub fn tar_members(sample: &Bytes, key: &str, shard: &str, number: u64, offset: u64) -> Result<Vec<(String, Bytes)>> {
+    let changed = |problem: String| {
+        let index = format!("{}.{TAR_INDEX_EXTENSION}", shard.strip_suffix(".tar").unwrap_or(shard));
+        let fault = FormatFault::TarSample { key: key.into(), problem: problem.into(), index: index.into() };
+        Error::Format { place: Place { shard: Some(shard.into()), record: Some(number), offset: Some(offset) }, fault }
+    };
     let mut archive = Archive::new(Cursor::new(&sample[..]));
     let mut members = Vec::new();
-    for entry in archive.entries().map_err(|source| damaged(source.to_string()))? {
-        let entry = entry.map_err(|source| damaged(source.to_string()))?;
-        let path = entry.path_bytes();
-        let Some((_, member)) = entry.header().entry_type().is_file().then(|| split_name(&path)).flatten() else {
+    let mut end = 0;
+    for entry in archive.entries_with_seek().map_err(|source| changed(source.to_string()))? {
+        let mut entry = entry.map_err(|source| changed(source.to_string()))?;
+        let (start, bytes) = (entry.raw_file_position(), entry.size());
+        let entry_end = padded_end(start, bytes)
+            .filter(|&end| end <= sample.len() as u64)
+            .ok_or_else(|| changed("it ends within a member".to_owned()))?;
+        let path = entry.path_bytes().into_owned();
+        let Some((of, member)) = entry.header().entry_type().is_file().then(|| split_name(&path)).flatten() else {
+            if entry.header().entry_type() == EntryType::GNUSparse {
+                return Err(changed(format!("`{}` is kept as a map of its holes", name_text(&path))));
+            }
             continue;
         };
+        if of != key {
+            return Err(changed(format!("`{}` is there", name_text(&path))));
+        }
+        let mut attributes = entry.pax_extensions().map_err(|source| changed(source.to_string()))?;
+        let is_sparse = |attributes: &mut PaxExtensions<'_>| {
+            attributes.flatten().any(|attribute| attribute.key_bytes().starts_with(SPARSE))
+        };
+        if attributes.as_mut().is_some_and(is_sparse) {
+            return Err(changed(format!("`{}` is kept as a map of its holes", name_text(&path))));
+        }
         // As WebDataset does: which of the two is meant nobody knows. Small and large letters are the same to both.
         if members.iter().any(|(other, _): &(String, Bytes)| other.eq_ignore_ascii_case(&member)) {
             let at = offset + entry.raw_header_position();
             return Err(format(shard, Some(number), at, format!("the sample has two members `{member}`")));
         }
-        let start = entry.raw_file_position() as usize;
-        let content = usize::try_from(entry.size()).ok().and_then(|bytes| start.checked_add(bytes));
-        let content = content.filter(|&end| end <= sample.len()).map(|end| sample.slice(start..end));
-        members.push((member, content.ok_or_else(|| damaged("it ends within a member".to_owned()))?));
+        members.push((member, sample.slice(start as usize..(start + bytes) as usize)));
+        end = entry_end;
     }
-    Ok(members)
+    match end {
+        _ if members.is_empty() => Err(changed("nothing of it is there".to_owned())),
+        end if end < sample.len() as u64 => Err(changed("a part of it is not there".to_owned())),
+        _ => Ok(members),
+    }
 }
 
-fn padded_end(start: u64, bytes: u64) -> Option<u64> {
+pub(crate) fn padded_end(start: u64, bytes: u64) -> Option<u64> {
     start.checked_add(bytes)?.checked_next_multiple_of(BLOCK_BYTES)
 }
 
 /// Key and member of a name; `None` if it has no dot, or begins with one. Different names give different texts.
-fn split_name(mut path: &[u8]) -> Option<(String, String)> {
+pub(crate) fn split_name(mut path: &[u8]) -> Option<(String, String)> {
     while let Some(rest) = path.strip_prefix(b"./") {
         path = rest;
     }
@@ -217,18 +255,33 @@ fn format(shard: &str, record: Option<u64>, offset: u64, problem: String) -> Err
 
 /// Writes a tar of samples.
 pub struct TarWriter<W: Write> {
-    builder: tar::Builder<W>,
+    builder: tar::Builder<Counted<W>>,
+}
+
+/// An output, and how many bytes went there.
+struct Counted<W>(W, u64);
+
+impl<W: Write> Write for Counted<W> {
+    fn write(&mut self, buffer: &[u8]) -> std::io::Result<usize> {
+        let written = self.0.write(buffer)?;
+        self.1 += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0.flush()
+    }
 }
 
 impl<W: Write> TarWriter<W> {
     /// Writes to `output`.
     pub fn new(output: W) -> Self {
-        Self { builder: tar::Builder::new(output) }
+        Self { builder: tar::Builder::new(Counted(output, 0)) }
     }
 
     /// Adds a member of the sample `key`. The members of a sample must follow each other, and keys have no dot in their last
-    /// part: [`tar_key`] makes one of any text.
-    pub fn write(&mut self, key: &str, member: &str, content: &[u8]) -> Result<()> {
+    /// part: [`tar_key`] makes one of any text. Gives where its content begins, as an [index](crate::TarIndex) has it.
+    pub fn write(&mut self, key: &str, member: &str, content: &[u8]) -> Result<u64> {
         let mut header = Header::new_gnu();
         header.set_entry_type(EntryType::Regular);
         header.set_size(content.len() as u64);
@@ -236,12 +289,13 @@ impl<W: Write> TarWriter<W> {
         // The same samples always give the same bytes.
         header.set_mtime(0);
         let path = format!("{key}.{member}");
-        self.builder.append_data(&mut header, path, content).map_err(write_failed)
+        self.builder.append_data(&mut header, path, content).map_err(write_failed)?;
+        Ok(self.builder.get_ref().1 - (content.len() as u64).next_multiple_of(BLOCK_BYTES))
     }
 
     /// Ends the tar, and gives the output back.
     pub fn finish(self) -> Result<W> {
-        self.builder.into_inner().map_err(write_failed)
+        self.builder.into_inner().map(|output| output.0).map_err(write_failed)
     }
 }
 
@@ -292,7 +346,7 @@ mod tests {
         let members = |number: usize| {
             let range = &samples[number].range;
             let bytes = tar.slice(range.start as usize..range.end as usize);
-            tar_members(&bytes, "t.tar", number as u64, range.start).unwrap()
+            tar_members(&bytes, &samples[number].key, "t.tar", number as u64, range.start).unwrap()
         };
         assert_eq!(members(0), [("jpg".into(), Bytes::from(vec![1; 700])), ("cls".into(), Bytes::from_static(b"7"))]);
         assert_eq!(members(1)[0], ("seg.png".into(), Bytes::from(vec![2; 3])));
@@ -311,7 +365,7 @@ mod tests {
             if let Ok(samples) = scan_tar(Cursor::new(&damaged), "t.tar") {
                 for sample in samples {
                     let range = sample.range.start as usize..sample.range.end as usize;
-                    let _ = tar_members(&Bytes::copy_from_slice(&damaged[range]), "t.tar", 0, 0);
+                    let _ = tar_members(&Bytes::copy_from_slice(&damaged[range]), &sample.key, "t.tar", 0, 0);
                 }
             }
         }
@@ -358,12 +412,47 @@ mod tests {
             let samples = scan_tar(Cursor::new(&tar), "t.tar").unwrap();
             assert_eq!(samples.len(), 2, "the others can be read");
             let range = samples[0].range.start as usize..samples[0].range.end as usize;
-            let error = tar_members(&Bytes::from(tar).slice(range), "t.tar", 0, samples[0].range.start).unwrap_err();
+            let error =
+                tar_members(&Bytes::from(tar).slice(range), "a", "t.tar", 0, samples[0].range.start).unwrap_err();
             let error = error.to_string();
             // Two members of one block each and one of two, and their headers, are before it.
             let place = format!("byte {}", 512 * (2 + 3));
             assert!(error.contains("`t.tar`") && error.contains(names[1]) && error.contains(&place), "{error}");
         }
+    }
+
+    /// As an index of another tar has it, or a tar that was changed since it was listed.
+    #[test]
+    fn what_is_not_the_sample_is_refused() {
+        let tar = Bytes::from(written(&[
+            ("a", &[("jpg", &[1; 700]), ("cls", b"1")]),
+            ("b", &[("jpg", &[2; 100]), ("cls", b"2")]),
+        ]));
+        let samples = scan_tar(Cursor::new(&tar), "t.tar").unwrap();
+        let ends = samples[1].range.end as usize;
+        let (mut right, whole) = (Vec::new(), samples[0].range.end as usize);
+        for start in (0..ends).step_by(512) {
+            for end in (start..=tar.len()).step_by(512) {
+                for key in ["a", "b", "c"] {
+                    match tar_members(&tar.slice(start..end), key, "t.tar", 0, start as u64) {
+                        Ok(members) => right.push((key, start, end, members.len())),
+                        Err(error) => {
+                            let error = error.to_string();
+                            assert!(
+                                error.contains("`t.tar`") && error.contains("`t.idx`") && error.contains(key),
+                                "{error}"
+                            );
+                        }
+                    }
+                }
+            }
+        }
+        // Its members one by one, too: those an index may have as samples only of a tar that has them so.
+        let (first, second) = (("a", 0, whole, 2), ("b", whole, ends, 2));
+        assert!(right.contains(&first) && right.contains(&second), "{right:?}");
+        let alone =
+            [("a", 0, 1536, 1), ("a", 1536, whole, 1), ("b", whole, whole + 1024, 1), ("b", whole + 1024, ends, 1)];
+        assert!(right.iter().all(|found| alone.contains(found) || *found == first || *found == second), "{right:?}");
     }
 
     #[test]

@@ -23,7 +23,8 @@ Examples:
 Each shard becomes one tar. Encoded images are named after their format (jpg,
 png), labels are cls, texts txt or json, and tensors npy. Further fields are
 prefixed with their name (mask.png). A pipeline reads tars with
-`format = \"tar\"` in its [source].";
+`format = \"tar\"` in its [source]. Beside each tar lies its index (.idx), as
+DALI's wds2idx makes it.";
 
 /// Export a data set as tar shards for WebDataset
 #[derive(Debug, Clone, Args)]
@@ -55,6 +56,8 @@ struct Outcome {
     dataset: PathBuf,
     #[serde(serialize_with = "crate::output::as_text::paths")]
     files: Vec<PathBuf>,
+    #[serde(serialize_with = "crate::output::as_text::paths")]
+    indexes: Vec<PathBuf>,
     samples: u64,
     bytes: u64,
     seconds: f64,
@@ -71,6 +74,7 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
         dataset: arguments.dataset.clone(),
         bytes: exported.bytes,
         files: exported.files,
+        indexes: exported.indexes,
         samples: exported.samples,
         seconds: begun.elapsed().as_secs_f64(),
     };

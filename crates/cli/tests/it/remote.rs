@@ -99,7 +99,7 @@ fn profile_plan_build_load_and_inspect_a_bucket() {
     let record = run(&server, here, "inspect s3://bucket/dataset/shard-00000.tfrecord --json").json();
     assert_eq!(record["kind"].as_str(), Some("records"));
     run(&server, here, "export s3://bucket/dataset tars").text();
-    assert_eq!(files(&here.join("tars")).len(), 3);
+    assert_eq!(files(&here.join("tars")).len(), 3 * 2);
     run(&server, here, "load s3://bucket/dataset --shuffle --samples 7 --state state.json").text();
     assert!(here.join("state.json").exists());
     // Nothing that was written has the credentials, either.

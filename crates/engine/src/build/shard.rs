@@ -23,7 +23,7 @@ use crate::data::{
 };
 use crate::error::{Error, Result};
 use crate::load::OnError;
-use crate::memory::{Gate, Pass};
+use crate::memory::{Gate, Pass, StreamLimits};
 use crate::progress::Progress;
 use crate::threads::share;
 
@@ -154,7 +154,7 @@ impl<'a> ShardWriter<'a> {
     ) -> Self {
         let offline = build.strategy.offline(&build.pipeline);
         let reader = SourceReader::new(Arc::clone(&build.listing), Arc::clone(&build.storage));
-        let streams_bytes = reader.limit_streams(gate.streams_bytes());
+        let streams_bytes = reader.limit_streams(StreamLimits::of(gate.streams_bytes()));
         let runner = Runner::new(offline, 0).keeping(gate.keep_bytes() - streams_bytes as usize);
         let origin = Listed { build, reader: Arc::new(reader), readers, ahead: None, runner };
         Self::of(Box::new(origin), build.strategy.format, on_error, (stop, progress, gate))

@@ -191,7 +191,7 @@ impl Listing {
     ) -> Result<(Self, Vec<u64>)> {
         let root = root.into();
         let is_far = source.format != Format::Files && root.storage().reads_at_once(root.path()) > 0;
-        let kept = is_far.then(|| Kept::new(Shares::streams_bytes_max(default_memory_bytes())));
+        let kept = is_far.then(|| Kept::new(Shares::kept_bytes_max(default_memory_bytes(), 0)));
         let listing = Self::unordered(source, root, options, kept)?;
         let mut indexes: Vec<u64> = (0..listing.len() as u64).collect();
         if source.order() == Order::Shuffled {

@@ -1,5 +1,6 @@
 //! Where samples lie: files or shards as the user has them, or a data set that Forebay built.
 
+mod ahead;
 mod braces;
 mod condition;
 mod dataset;

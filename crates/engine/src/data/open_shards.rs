@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use forebay_record::Compression;
-use forebay_storage::{File, Storage};
+use forebay_storage::{File, Storage, Version};
 
 use super::inflated::{Cursors, InflatedShard};
 use crate::error::Result;
@@ -71,6 +71,14 @@ impl OpenShards {
 }
 
 impl OpenShard {
+    /// Which version of it is read, where that is known.
+    pub(crate) fn version(&self) -> Option<Version> {
+        match self {
+            Self::Plain(file) => file.version(),
+            Self::Inflated(_) => None,
+        }
+    }
+
     /// Reads `length` bytes at `offset` of the shard, or of what it inflates to.
     pub(crate) fn read(&self, offset: u64, length: usize) -> Result<Bytes> {
         match self {

@@ -19,6 +19,7 @@ use super::open_shards::{OpenShard, OpenShards};
 use super::parquet::{ParquetFiles, WHOLE_GROUP_BYTES_MAX};
 use super::shards::shard_name;
 use crate::error::{Error, Result};
+use crate::memory::StreamLimits;
 
 /// Reads the samples of a listing from a storage. May be shared by threads.
 pub struct SourceReader {
@@ -111,21 +112,23 @@ impl SourceReader {
         &*self.storage
     }
 
-    /// Limits what the places within compressed streams hold in memory between reads; how many bytes that is, or 0 where there are no such streams.
-    pub fn limit_streams(&self, bytes_max: u64) -> u64 {
+    /// Limits what the places within compressed streams hold in memory between reads, and what is kept of what was read of far shards for their listing;
+    /// how many bytes that is, or 0 where there is neither.
+    pub fn limit_streams(&self, limits: StreamLimits) -> u64 {
+        let StreamLimits { streams_bytes, kept_bytes } = limits;
         if self.is_parquet() {
-            self.parquet.limit(bytes_max);
-            return bytes_max;
+            self.parquet.limit(streams_bytes);
+            return streams_bytes;
         }
         let compressed = |shard| self.listing.compression(shard) != Compression::None;
         if !(0..self.listing.shards().len()).any(compressed) {
-            return if self.listing.kept().is_some_and(|kept| kept.limit(bytes_max)) { bytes_max } else { 0 };
+            return self.listing.kept().map_or(0, |kept| kept.limit(kept_bytes));
         }
         if let Some(kept) = self.listing.kept() {
             kept.limit(0);
         }
-        self.open.limit_streams(bytes_max);
-        bytes_max
+        self.open.limit_streams(streams_bytes);
+        streams_bytes
     }
 
     /// How many bytes those held at most, and do now.
@@ -252,13 +255,20 @@ impl SourceReader {
 
     /// A part of a shard, or of what it inflates to. What was read of it for the listing is not read again for the first epoch.
     fn read_shard(&self, shard: usize, range: Range<u64>) -> Result<Bytes> {
-        if self.listing.compression(shard) == Compression::None {
-            let path = &self.listing.shards()[shard];
-            if let Some(bytes) = self.listing.kept().and_then(|kept| kept.take(path, range.clone())) {
-                return Ok(bytes);
+        let read = |range: Range<u64>| self.shard(shard)?.read(range.start, (range.end - range.start) as usize);
+        match self.listing.kept() {
+            Some(kept) if self.listing.compression(shard) == Compression::None => {
+                kept.complete(shard, range, |missing| {
+                    if !kept.is_of(shard, self.shard(shard)?.version()) {
+                        let problem = "was replaced since it was listed\nhint: load it anew once nothing writes to it";
+                        let path = self.listing.shards()[shard].clone();
+                        return Err(Error::Format { path, problem: problem.to_owned() });
+                    }
+                    read(missing)
+                })
             }
+            _ => read(range),
         }
-        self.shard(shard)?.read(range.start, (range.end - range.start) as usize)
     }
 
     /// Takes what was read of sample number `number` apart.
@@ -269,7 +279,7 @@ impl SourceReader {
             SampleLocation::Shard { shard, record, offset } => {
                 let name = shard_name(&self.listing.shards()[*shard]);
                 match self.listing.source().format {
-                    Format::Tar => self.tar_fields(&content.first, &name, *record, *offset)?,
+                    Format::Tar => self.tar_fields(&content.first, &entry.key, &name, *record, *offset)?,
                     Format::Parquet => {
                         let path = &self.listing.shards()[*shard];
                         let row = self.parquet.row((*shard, &*self.storage, path), &content)?;
@@ -310,8 +320,8 @@ impl SourceReader {
         Ok(fields)
     }
 
-    fn tar_fields(&self, sample: &Bytes, shard: &str, record: u64, offset: u64) -> Result<Vec<Field>> {
-        let members = tar_members(sample, shard, record, offset)?;
+    fn tar_fields(&self, sample: &Bytes, key: &str, shard: &str, record: u64, offset: u64) -> Result<Vec<Field>> {
+        let members = tar_members(sample, key, shard, record, offset)?;
         let field = |field: &SourceField| {
             let wanted = |name: &str| field.from.split(';').any(|member| member.trim().eq_ignore_ascii_case(name));
             let content = members.iter().find(|(name, _)| wanted(name)).map(|(_, content)| content.clone());

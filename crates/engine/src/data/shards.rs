@@ -1,17 +1,21 @@
 //! The samples in shards that others wrote: tar as `WebDataset` has it, TFRecord, and Parquet.
 
 use std::ffi::OsStr;
-use std::io::{BufReader, Seek};
+use std::io::{BufRead, BufReader, Seek};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use forebay_pipeline::{Format, Source, SourceField};
-use forebay_record::{Compression, Index, OnDamage, Options, Reader, TarSample, name_text, salvage_tar};
+use forebay_record::{
+    Compression, Index, OnDamage, Options, Reader, TAR_INDEX_EXTENSION, TarSample, name_text, parse_tar_index,
+    salvage_tar, tar_members,
+};
 use forebay_storage::{File, Folder, Storage, Stream};
 
 use super::Skipped;
+use super::ahead::Ahead;
 use super::inflated::{InflatedStream, compressed_limits};
 use super::kept::{KeepingFile, Kept};
 use super::listing::{Entry, SampleLocation};
@@ -127,59 +131,108 @@ fn scan_all(
     kept: Option<&Arc<Kept>>,
 ) -> Result<Vec<Result<Scan>>> {
     let (storage, fields) = (&**root.storage(), source.read_fields());
+    let at_once = storage.reads_at_once(root.path());
+    // Of many shards, as many are read at once as may be.
+    let reads_ahead = files.len() * 2 <= at_once;
     let scan = |number: usize| {
         let (file, path) = &files[number];
-        match source.format {
-            Format::Tar => scan_tar(storage, path, &file.key, kept),
+        let open = || open(storage, path, number, kept);
+        let scan = match source.format {
+            Format::Tar => scan_tar(storage, open()?, path, &file.key, reads_ahead),
             Format::Parquet => scan_rows(storage, path, &fields, source),
-            Format::Tfrecord | Format::Files => scan_records(storage, path, &file.key, kept),
+            Format::Tfrecord | Format::Files => scan_records(storage, open()?, path, &file.key),
+        };
+        if let (Ok(scan), Some(kept)) = (&scan, kept) {
+            // What is compressed is read as a stream, by other ways.
+            let last = scan.samples.last().filter(|_| scan.compression == Compression::None);
+            kept.forget_behind(number, last.map_or(0, |(_, offset, bytes)| offset + bytes));
         }
+        scan
     };
     let ends =
         |scan: &Result<Scan>| on_error == OnError::Fail && scan.as_ref().map_or(true, |scan| !scan.damage.is_empty());
-    each(files.len(), storage.reads_at_once(root.path()), "look through the shards", scan, ends)
+    each(files.len(), at_once, "look through the shards", scan, ends)
 }
 
-/// Opens a shard to be looked through. What is read of a far one is kept.
-fn open(storage: &dyn Storage, path: &Path, kept: Option<&Arc<Kept>>) -> Result<Box<dyn File>> {
+/// Opens a shard, and its number, to be looked through. What is read of a far one is kept.
+fn open(storage: &dyn Storage, path: &Path, shard: usize, kept: Option<&Arc<Kept>>) -> Result<Box<dyn File>> {
     let file = storage.open(path)?;
     Ok(match kept {
-        Some(kept) => Box::new(KeepingFile::new(file, path, Arc::clone(kept))),
+        Some(kept) => Box::new(KeepingFile::new(file, shard, Arc::clone(kept))),
         None => file,
     })
 }
 
-fn scan_tar(storage: &dyn Storage, path: &Path, name: &str, kept: Option<&Arc<Kept>>) -> Result<Scan> {
-    let file = open(storage, path, kept)?;
-    let compression = match compression_of(&*file)? {
+/// By the index beside a tar, or by its headers; whether pieces of it are read ahead for these.
+fn scan_tar(storage: &dyn Storage, file: Box<dyn File>, path: &Path, name: &str, reads_ahead: bool) -> Result<Scan> {
+    if let Some(samples) = by_index(storage, &*file, path, name) {
+        let samples = samples.into_iter().map(tar_sample).collect();
+        return Ok(Scan { compression: Compression::None, samples, damage: Vec::new(), classes: None });
+    }
+    let (compression, scanned) = std::thread::scope(|scope| {
+        let ahead = Ahead::new(&*file, scope);
+        // What is compressed shows in the first piece, which is wanted anyway.
+        let pieces: &dyn File = if reads_ahead { &ahead } else { &*file };
+        let mut input = BufReader::new(stream(pieces, storage, path));
+        let compression = tar_compression(input.fill_buf().map_err(Error::io("read the shard", path))?);
+        let scanned = (compression == Compression::None).then(|| salvage_tar(input, name)).transpose()?;
+        Ok::<_, Error>((compression, scanned))
+    })?;
+    if let Some((samples, damage)) = scanned {
+        // How many there were after the damage, nobody knows.
+        let damage = damage.into_iter().map(|error| Damage { error: error.into(), samples: None });
+        let samples = samples.into_iter().map(tar_sample).collect();
+        return Ok(Scan { compression, samples, damage: damage.collect(), classes: None });
+    }
+    let mut stream = InflatedStream::open(file, compression, path)?;
+    let (samples, damage) = salvage_tar(&mut stream, name)?;
+    // Where the stream is damaged, that is why the tar is cut.
+    let damage = match stream.fault() {
+        Some(error) => Some(error),
+        None => damage.map(Error::from),
+    };
+    let damage = damage.map(|error| Damage { error, samples: None });
+    let samples = samples.into_iter().map(tar_sample).collect();
+    Ok(Scan { compression, samples, damage: damage.into_iter().collect(), classes: None })
+}
+
+/// By its first bytes.
+fn tar_compression(head: &[u8]) -> Compression {
+    match Compression::of(&head[..head.len().min(HEAD_BYTES as usize)]) {
         // The first name in a tar may begin as ZLIB does, which nobody compresses tars by.
         Compression::Zlib => Compression::None,
         compression => compression,
-    };
-    let (samples, damage) = if compression == Compression::None {
-        salvage_tar(BufReader::new(stream(&*file, storage, path)), name)?
-    } else {
-        let mut stream = InflatedStream::open(file, compression, path)?;
-        let (samples, damage) = salvage_tar(&mut stream, name)?;
-        // Where the stream is damaged, that is why the tar is cut.
-        let damage = match stream.fault() {
-            Some(error) => Some(error),
-            None => damage.map(Error::from),
-        };
-        let damage = damage.map(|error| Damage { error, samples: None });
-        let samples = samples.into_iter().map(tar_sample).collect();
-        return Ok(Scan { compression, samples, damage: damage.into_iter().collect(), classes: None });
-    };
-    // How many there were after the damage, nobody knows.
-    let damage = damage.into_iter().map(|error| Damage { error: error.into(), samples: None });
-    let samples = samples.into_iter().map(tar_sample).collect();
-    Ok(Scan { compression, samples, damage: damage.collect(), classes: None })
+    }
+}
+
+/// The samples of a tar by the index beside it, if there is one that fits: its first sample and its last are there, and nothing but zeros comes after.
+/// Whatever is wrong with an index, the tar serves as well; and where it is wrong about a sample in between, reading that one finds it.
+fn by_index(storage: &dyn Storage, file: &dyn File, path: &Path, name: &str) -> Option<Vec<TarSample>> {
+    let index =
+        storage.read_file(&path.with_extension(TAR_INDEX_EXTENSION), TAR_INDEX_BYTES_MAX.min(file.size())).ok()?;
+    let samples = parse_tar_index(&index, file.size())?;
+    let (first, last) = (samples.first()?, samples.last()?);
+    let is_small = |sample: &TarSample| sample.range.end - sample.range.start <= REMOTE_PIECE_BYTES as u64;
+    let is_there = |sample: &TarSample, bytes: &Bytes| tar_members(bytes, &sample.key, name, 0, 0).is_ok();
+    let head_bytes = if is_small(first) { first.range.end } else { HEAD_BYTES };
+    let head = file.read(0, head_bytes as usize).ok()?;
+    if tar_compression(&head) != Compression::None || is_small(first) && !is_there(first, &head) {
+        return None;
+    }
+    let start = if is_small(last) { last.range.start } else { last.range.end };
+    let tail = file.read(start, (file.size() - start) as usize).ok()?;
+    let end = (last.range.end - start) as usize;
+    let fits = (end == 0 || is_there(last, &tail.slice(..end))) && tail[end..].iter().all(|byte| *byte == 0);
+    fits.then_some(samples)
 }
 
 /// A stream of a file of which little is read between places that are passed over; of an object, where each read takes its time, in large pieces.
 fn stream<'a>(file: &'a dyn File, storage: &dyn Storage, path: &Path) -> Stream<'a> {
     Stream::new(file).in_pieces(if storage.reads_at_once(path) > 0 { REMOTE_PIECE_BYTES } else { 0 })
 }
+
+/// More than the indexes of tars have: some hundred bytes for each member.
+const TAR_INDEX_BYTES_MAX: u64 = 256 << 20;
 
 /// What is asked of a store at once.
 const REMOTE_PIECE_BYTES: usize = 4 << 20;
@@ -210,8 +263,7 @@ fn scan_rows(storage: &dyn Storage, path: &Path, fields: &[SourceField], source:
 }
 
 /// By the index beside a shard, or by one made from its frames.
-fn scan_records(storage: &dyn Storage, path: &Path, name: &str, kept: Option<&Arc<Kept>>) -> Result<Scan> {
-    let file = open(storage, path, kept)?;
+fn scan_records(storage: &dyn Storage, file: Box<dyn File>, path: &Path, name: &str) -> Result<Scan> {
     let length = file.size();
     let compression = compression_of(&*file)?;
     if compression != Compression::None {

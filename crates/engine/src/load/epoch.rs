@@ -137,8 +137,8 @@ impl Epoch {
     ) -> Result<Self> {
         let options = loader.options().clone();
         let read_bytes_max = options.memory_bytes / 4;
-        let streams_bytes = source.limit_streams(Shares::streams_bytes_max(options.memory_bytes));
         let window_bytes = sampler.window_bytes(read_bytes_max);
+        let streams_bytes = source.limit_streams(Shares::stream_limits(options.memory_bytes, window_bytes));
         let budget = Shares::new(options.memory_bytes, options.threads, window_bytes, streams_bytes)?;
         let steps = online.steps();
         check_functions(&steps)?;

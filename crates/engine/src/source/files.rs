@@ -12,6 +12,7 @@ use xxhash_rust::xxh3::Xxh3;
 use super::{Block, Failed, Fetched, Source, block_bytes};
 use crate::data::{Content, Entry, LabelValue, Listing, ListingOptions, Skipped, SourceReader};
 use crate::error::Result;
+use crate::memory::StreamLimits;
 
 /// The samples of a listing, with nothing done to them yet.
 pub struct Files {
@@ -136,8 +137,8 @@ impl Source for Files {
         Ok(Sample { index, ..unpacked })
     }
 
-    fn limit_streams(&self, bytes_max: u64) -> u64 {
-        self.reader.limit_streams(bytes_max)
+    fn limit_streams(&self, limits: StreamLimits) -> u64 {
+        self.reader.limit_streams(limits)
     }
 
     fn streams_bytes(&self) -> (u64, u64) {

@@ -10,6 +10,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::{Block, Failed, Fetched, Source};
 use crate::data::{Content, LabelValue, Skipped};
 use crate::error::{Error, Result};
+use crate::memory::StreamLimits;
 
 /// The samples of several sources: those of the first, then those of the second, and so on. Each has its own pipeline, but all give the same fields.
 /// Each is a format of its own to whoever orders an epoch, so that every batch of a shuffled one has its share of each.
@@ -178,8 +179,8 @@ impl Source for Interleaved {
         source.unpacking_bytes(number)
     }
 
-    fn limit_streams(&self, bytes_max: u64) -> u64 {
-        let each = bytes_max / self.of.len().max(1) as u64;
+    fn limit_streams(&self, limits: StreamLimits) -> u64 {
+        let each = limits.each_of(self.of.len());
         self.of.iter().map(|source| source.limit_streams(each)).sum()
     }
 

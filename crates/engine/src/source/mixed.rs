@@ -11,6 +11,7 @@ use super::{Block, Failed, Fetched, Shards, Source};
 use crate::data::{Content, Dataset, MIX_FILE, MixManifest, Skipped};
 use crate::error::{Error, Result};
 use crate::load::OnError;
+use crate::memory::StreamLimits;
 
 /// The samples of several data sets, each in a format of its own: those of the first, then those of the second, and so on.
 pub struct Mixed {
@@ -190,8 +191,8 @@ impl Source for Mixed {
         self.formats.iter().any(Source::inflates)
     }
 
-    fn limit_streams(&self, bytes_max: u64) -> u64 {
-        let each = bytes_max / self.formats.len().max(1) as u64;
+    fn limit_streams(&self, limits: StreamLimits) -> u64 {
+        let each = limits.each_of(self.formats.len());
         self.formats.iter().map(|shards| shards.limit_streams(each)).sum()
     }
 

@@ -22,6 +22,7 @@ use forebay_record::parquet::Cell;
 pub use crate::data::Content;
 use crate::data::{LabelValue, Skipped};
 use crate::error::{Error, Result};
+use crate::memory::StreamLimits;
 pub use files::Files;
 pub(crate) use held::Held;
 pub use interleaved::Interleaved;
@@ -105,9 +106,9 @@ pub trait Source: Send + Sync {
         0
     }
 
-    /// Limits what the places within compressed streams hold in memory between reads; how many bytes that is, or 0 where there are no such
-    /// streams.
-    fn limit_streams(&self, _bytes_max: u64) -> u64 {
+    /// Limits what is held in memory between reads by the places within compressed streams, and of what was read for a listing; how many bytes that is, or
+    /// 0 where there is neither.
+    fn limit_streams(&self, _limits: StreamLimits) -> u64 {
         0
     }
 

@@ -9,6 +9,7 @@ use forebay_pipeline::{Pipeline, Sample, Strategy};
 use super::{Block, Failed, Fetched, Source};
 use crate::data::{Content, Skipped};
 use crate::error::Result;
+use crate::memory::StreamLimits;
 
 /// Each sample of `of`, `times` times.
 pub(crate) struct Repeated {
@@ -92,8 +93,8 @@ impl Source for Repeated {
         self.of.inflates()
     }
 
-    fn limit_streams(&self, bytes_max: u64) -> u64 {
-        self.of.limit_streams(bytes_max)
+    fn limit_streams(&self, limits: StreamLimits) -> u64 {
+        self.of.limit_streams(limits)
     }
 
     fn streams_bytes(&self) -> (u64, u64) {

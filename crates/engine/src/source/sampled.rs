@@ -9,6 +9,7 @@ use forebay_pipeline::{Pipeline, Random, Sample, Strategy};
 use super::{Block, Failed, Fetched, GAP_BYTES_MAX, Source};
 use crate::data::{Content, Skipped};
 use crate::error::Result;
+use crate::memory::StreamLimits;
 
 /// Samples of `of`.
 pub(crate) struct Sampled {
@@ -142,8 +143,8 @@ impl Source for Sampled {
         self.of.inflates()
     }
 
-    fn limit_streams(&self, bytes_max: u64) -> u64 {
-        self.of.limit_streams(bytes_max)
+    fn limit_streams(&self, limits: StreamLimits) -> u64 {
+        self.of.limit_streams(limits)
     }
 
     fn streams_bytes(&self) -> (u64, u64) {

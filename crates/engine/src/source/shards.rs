@@ -15,6 +15,7 @@ use super::{Block, Failed, Fetched, Source, block_bytes};
 use crate::data::{BESIDE_SHARD, Content, Dataset, OpenShards, ScanLayout, Skipped, stream_of};
 use crate::error::{Error, Result};
 use crate::load::OnError;
+use crate::memory::StreamLimits;
 use crate::threads::{cores, share};
 
 /// The records of a data set.
@@ -337,12 +338,12 @@ impl Source for Shards {
         self.dataset.payload_bytes(shard, record)
     }
 
-    fn limit_streams(&self, bytes_max: u64) -> u64 {
+    fn limit_streams(&self, limits: StreamLimits) -> u64 {
         if !self.is_stream() {
             return 0;
         }
-        self.open.limit_streams(bytes_max);
-        bytes_max
+        self.open.limit_streams(limits.streams_bytes);
+        limits.streams_bytes
     }
 
     fn streams_bytes(&self) -> (u64, u64) {

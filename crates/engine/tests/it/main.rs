@@ -35,4 +35,5 @@ mod recompressing;
 mod remote;
 mod stats;
 mod support;
+mod tar_index;
 mod tensor_encodings;

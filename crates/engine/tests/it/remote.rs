@@ -10,7 +10,7 @@ use forebay_engine::data::{Dataset, Listing, ListingOptions};
 use forebay_engine::load::{Column, LoadOptions, OnError, Shuffle};
 use forebay_engine::source::{Files, Shards, Source};
 use forebay_pipeline::Strategy;
-use forebay_record::TarWriter;
+use forebay_record::{Feature, Index, TarIndex, TarWriter, Writer, encode_example};
 use forebay_storage::{CachedStorage, Folder, RemoteStorage, Storage};
 
 use crate::object_server::{Faults, ObjectServer};
@@ -157,12 +157,23 @@ fn requests_are_under_way_together() {
 
 /// Puts tars of so many samples of `sample_bytes` each into a bucket; how many bytes they have.
 fn put_tars(server: &ObjectServer, shards: u64, samples: u64, sample_bytes: usize) -> u64 {
+    put_shards(server, shards, samples, sample_bytes, false)
+}
+
+/// The same, with the index of DALI beside each or without.
+fn put_shards(server: &ObjectServer, shards: u64, samples: u64, sample_bytes: usize, indexed: bool) -> u64 {
     let mut bytes = 0;
     for shard in 0..shards {
-        let mut tar = TarWriter::new(Vec::new());
+        let (mut tar, mut index) = (TarWriter::new(Vec::new()), TarIndex::new());
         for number in shard * samples..(shard + 1) * samples {
-            tar.write(&format!("{number:06}"), "bin", &vec![number as u8; sample_bytes]).unwrap();
-            tar.write(&format!("{number:06}"), "cls", number.to_string().as_bytes()).unwrap();
+            let (key, content, label) =
+                (format!("{number:06}"), vec![number as u8; sample_bytes], number.to_string().into_bytes());
+            for (member, content) in [("bin", content), ("cls", label)] {
+                index.add(&key, member, tar.write(&key, member, &content).unwrap(), content.len() as u64);
+            }
+        }
+        if indexed {
+            server.put(&format!("bucket/tars/{shard:03}.idx"), index.into_text().unwrap().into_bytes());
         }
         let tar = tar.finish().unwrap();
         bytes += tar.len() as u64;
@@ -196,8 +207,29 @@ from = "cls"
 type = "int"
 "#;
 
-/// Every sample of an epoch of tars: their numbers.
+const RECORDS: &str = r#"
+name = "records"
+[source]
+format = "tfrecord"
+files = "*.tfrecord"
+[[source.fields]]
+field = "image"
+from = "data"
+[[source.fields]]
+field = "label"
+from = "number"
+type = "int"
+"#;
+
+/// Every sample of an epoch of shards: their numbers.
 fn labels_of(source: Arc<dyn Source>, shuffle: Shuffle) -> Vec<i64> {
+    let mut seen = order_of(source, shuffle);
+    seen.sort_unstable();
+    seen
+}
+
+/// The same, in their order.
+fn order_of(source: Arc<dyn Source>, shuffle: Shuffle) -> Vec<i64> {
     let options = LoadOptions { batch_size: 5, threads: 2, shuffle, seed: 5, ..LoadOptions::default() };
     let mut seen = Vec::new();
     for batch in start(source, options, 0).unwrap() {
@@ -205,7 +237,6 @@ fn labels_of(source: Arc<dyn Source>, shuffle: Shuffle) -> Vec<i64> {
         let Some(Column::Ints(labels)) = batch.column("label") else { panic!("labels") };
         seen.extend_from_slice(labels);
     }
-    seen.sort_unstable();
     seen
 }
 
@@ -219,8 +250,8 @@ fn tars_are_read_once_for_the_listing_and_the_first_epoch() {
         let source = Files::open(pipeline, Path::new("s3://bucket/tars"), remote, &ListingOptions::default());
         let source: Arc<dyn Source> = Arc::new(source.unwrap());
         let (listed, requests) = asked_for(&server);
-        assert!(listed <= bytes + 6 * 100, "{listed} of {bytes} bytes for the listing");
-        assert!(requests <= 6 * 6, "{requests} requests for 6 shards");
+        assert!(listed <= bytes, "{listed} of {bytes} bytes for the listing");
+        assert!(requests <= 6 * 4, "{requests} requests for 6 shards");
         assert_eq!(labels_of(Arc::clone(&source), shuffle), (0..240).collect::<Vec<_>>());
         let (loaded, _) = asked_for(&server);
         assert!(loaded < bytes / 10, "{loaded} bytes once more for the first epoch, of {bytes}");
@@ -261,7 +292,135 @@ fn of_tars_with_large_members_only_headers_are_listed() {
     let folder = Folder::new(connected(&server), "s3://bucket/tars");
     assert_eq!(Listing::scan(pipeline(TARS).source(), folder).unwrap().len(), 12);
     let (listed, _) = asked_for(&server);
-    assert!(listed < bytes / 20, "{listed} of {bytes} bytes");
+    assert!(listed < bytes / 10, "{listed} of {bytes} bytes");
+}
+
+/// By an index, the first batch takes no more than what is in it: of the tars, their first samples and their ends.
+#[test]
+fn tars_with_an_index_begin_at_once() {
+    for shuffle in [Shuffle::No, Shuffle::Window { bytes: 1 << 20 }] {
+        let server = ObjectServer::start();
+        let bytes = put_shards(&server, 6, 40, 40_000, true);
+        let open = |server: &ObjectServer| {
+            let folder = Path::new("s3://bucket/tars");
+            let source = Files::open(pipeline(TARS), folder, connected(server), &ListingOptions::default());
+            let source: Arc<dyn Source> = Arc::new(source.unwrap());
+            source
+        };
+        server.take_requests();
+        let source = open(&server);
+        let (listed, requests) = asked_for(&server);
+        assert!(listed < bytes / 15 && requests == 6 * 2, "{listed} of {bytes} bytes by {requests} requests");
+        let order = order_of(Arc::clone(&source), shuffle);
+        let (loaded, _) = asked_for(&server);
+        assert!(listed + loaded <= bytes, "nothing is read twice: {listed} and {loaded} of {bytes} bytes");
+        // Without them it is the same epoch.
+        let plain = ObjectServer::start();
+        put_tars(&plain, 6, 40, 40_000);
+        assert_eq!(order_of(open(&plain), shuffle), order);
+    }
+}
+
+/// One tar alone has two requests under way, so that it comes at more than the rate of one connection.
+#[test]
+fn a_single_tar_is_read_ahead() {
+    let server = ObjectServer::start();
+    let bytes = put_tars(&server, 1, 800, 40_000);
+    server.set_latency(Duration::from_millis(20));
+    let folder = Folder::new(connected(&server), "s3://bucket/tars");
+    server.take_requests();
+    assert_eq!(Listing::scan(pipeline(TARS).source(), folder).unwrap().len(), 800);
+    let (listed, requests) = asked_for(&server);
+    assert!(server.in_flight_max() >= 2, "{}", server.in_flight_max());
+    assert!(listed <= bytes && requests <= 10, "{listed} of {bytes} bytes by {requests} requests");
+}
+
+/// Where there is no space to keep all that was listed, only what is missing is read again.
+#[test]
+fn what_does_not_fit_is_read_again_and_nothing_else() {
+    let server = ObjectServer::start();
+    let bytes = put_tars(&server, 6, 100, 40_000);
+    let folder = Path::new("s3://bucket/tars");
+    let source = Files::open(pipeline(TARS), folder, connected(&server), &ListingOptions::default()).unwrap();
+    let source: Arc<dyn Source> = Arc::new(source);
+    server.take_requests();
+    let memory_bytes = 48 << 20;
+    let options = LoadOptions { batch_size: 5, threads: 2, memory_bytes, ..LoadOptions::default() };
+    let mut seen = 0;
+    let mut epoch = start(source, LoadOptions { shuffle: Shuffle::No, ..options }, 0).unwrap();
+    for batch in epoch.by_ref() {
+        seen += batch.unwrap().len();
+    }
+    assert_eq!(seen, 600);
+    let (again, _) = asked_for(&server);
+    // A quarter of the budget is kept; a piece is 4 MiB, so that one may be dropped of which there was a part to spare.
+    let missing = bytes - memory_bytes / 4;
+    assert!((missing..missing + (5 << 20)).contains(&again), "{again} of {missing} missing bytes");
+    assert!(epoch.memory_bytes_peak() <= memory_bytes, "{}", epoch.memory_bytes_peak());
+}
+
+#[test]
+fn records_in_a_bucket_are_read_as_in_a_folder() {
+    for indexed in [false, true] {
+        let (server, here) = (ObjectServer::start(), tempfile::tempdir().unwrap());
+        for shard in 0..5_i64 {
+            let (mut writer, mut index) = (Writer::new(Vec::new()), Index::new());
+            for number in shard * 30..shard * 30 + 30 {
+                let content = vec![number as u8; 20_000];
+                let features = [("data", Feature::Bytes(&[&content[..]])), ("number", Feature::Int64(&[number]))];
+                index.push(writer.write(&encode_example(&features).unwrap()).unwrap()).unwrap();
+            }
+            std::fs::write(here.path().join(format!("{shard}.tfrecord")), writer.finish().unwrap()).unwrap();
+            if indexed {
+                std::fs::write(here.path().join(format!("{shard}.tfrecord.idx")), index.to_text()).unwrap();
+            }
+        }
+        put_all(&server, here.path(), "bucket/records");
+        let bytes: u64 = server.below("bucket/records/").values().map(|content| content.len() as u64).sum();
+        let pipeline = pipeline(RECORDS);
+        let open = |storage: Arc<dyn Storage>, folder: &Path| -> Arc<dyn Source> {
+            Arc::new(Files::open(pipeline.clone(), folder, storage, &ListingOptions::default()).unwrap())
+        };
+        for shuffle in [Shuffle::No, Shuffle::Window { bytes: 1 << 20 }] {
+            server.take_requests();
+            let remote = open(connected(&server), Path::new("s3://bucket/records"));
+            let found = order_of(Arc::clone(&remote), shuffle);
+            let (first, _) = asked_for(&server);
+            assert!(first <= bytes + 5 * 12, "{first} of {bytes} bytes for the listing and the first epoch");
+            assert_eq!(found, order_of(open(local(), here.path()), shuffle));
+            let mut numbers = found;
+            numbers.sort_unstable();
+            assert_eq!(numbers, (0..150).collect::<Vec<_>>());
+            server.set_faults(Faults { unavailable: 50, reset: 50, truncated: 50, ..Faults::default() });
+            assert_eq!(labels_of(remote, shuffle), numbers);
+            server.set_faults(Faults::default());
+        }
+    }
+}
+
+/// A build takes them, too.
+#[test]
+fn records_in_a_bucket_are_built_from() {
+    let (server, here) = (ObjectServer::start(), tempfile::tempdir().unwrap());
+    let mut writer = Writer::new(Vec::new());
+    for number in 0..40_i64 {
+        let content = vec![number as u8; 5000];
+        let features = [("data", Feature::Bytes(&[&content[..]])), ("number", Feature::Int64(&[number]))];
+        writer.write(&encode_example(&features).unwrap()).unwrap();
+    }
+    std::fs::write(here.path().join("0.tfrecord"), writer.finish().unwrap()).unwrap();
+    put_all(&server, here.path(), "bucket/records");
+    let (pipeline, remote) = (pipeline(RECORDS), connected(&server));
+    let built = |storage: &Arc<dyn Storage>, from: &Path| {
+        let output = tempfile::tempdir().unwrap();
+        let listing = Listing::scan(pipeline.source(), Folder::new(Arc::clone(storage), from)).unwrap();
+        let strategy = Strategy::parse(&pipeline, "concatenated").unwrap();
+        let build =
+            Build { pipeline: pipeline.clone(), strategy, listing: Arc::new(listing), storage: Arc::clone(storage) };
+        build.run(output.path(), &options(2), &()).unwrap();
+        ["shard-00000.tfrecord", "shard-00001.tfrecord"].map(|name| std::fs::read(output.path().join(name)).unwrap())
+    };
+    assert!(built(&remote, Path::new("s3://bucket/records")) == built(&local(), here.path()));
 }
 
 #[test]

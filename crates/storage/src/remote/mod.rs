@@ -52,7 +52,7 @@ use crate::{
     BufferPool, DroppedCache, Entry, EntryKind, Error, File, Lock, Result, Status, Storage, Upload, Walk, Walked,
 };
 
-/// So many reads at once hide the time to the first byte of each, at the rates of a network of 10 Gb/s.
+/// So many reads at once hide the time to the first byte of each: of 4 MiB they are 134 MB, more than 10 Gb/s bring in 100 ms (125 MB).
 const READS_AT_ONCE: usize = 32;
 /// How many objects are taken from a listing at once.
 const PAGE_OBJECTS: usize = 1000;
