@@ -30,8 +30,11 @@ class AnnotationSteps:
         """Give each sample what a COCO file has for its image.
 
         Boxes are a field `boxes`, `float32[?, 5]`: left, top, right, bottom in pixels, and the category's id. `crowd` takes the boxes of
-        crowds, too. `masks` draws polygons and run lengths into a field `mask`: of category ids, `uint8`, or of the numbers of objects among the
-        boxes, from 1 on, `uint16`. `keypoints` adds a field `keypoints`, `float32[?, 3]`.
+        crowds, too. `masks` draws polygons and run lengths into a field `mask`: of category ids, `uint8`, or of the numbers of objects, from 1 on,
+        `uint16`. `keypoints` adds a field `keypoints`, `float32[?, 3]`, as many rows for each object.
+
+        With instance masks or key points a sixth column of the boxes is the object's number, so that masks and key points stay with their boxes
+        when crops drop some: `mask == boxes[:, 5, None, None]`, `keypoints.reshape(-1, 17, 3)[boxes[:, 5].astype(int) - 1]`.
         """
         if masks is not None:
             options["masks"] = masks

@@ -20,7 +20,10 @@ use crate::stored::fill;
 pub(super) const BOXES: &str = "boxes";
 
 /// A box: left, top, right, bottom in pixels, and the class.
-pub type BoxRow = [f32; 5];
+pub type BoxRow = [f32; BOX_ROW_COLUMNS];
+
+/// How many numbers a box has.
+const BOX_ROW_COLUMNS: usize = 5;
 
 /// What the four numbers of a box are, as torchvision names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -74,15 +77,23 @@ pub(super) fn shown(text: &str) -> String {
 
 /// The schema with a field `boxes` more.
 pub(super) fn with_boxes(input: &Schema) -> Schema {
+    with_box_columns(input, BOX_ROW_COLUMNS)
+}
+
+/// The same of boxes with so many columns.
+pub(super) fn with_box_columns(input: &Schema, columns: usize) -> Schema {
     let mut output = input.clone();
-    output.put(BOXES, FieldType::Tensor { dtype: DType::F32, dims: vec![None, Some(5)] });
+    output.put(BOXES, FieldType::Tensor { dtype: DType::F32, dims: vec![None, Some(columns)] });
     output
 }
 
 /// Gives the sample these boxes.
-pub(super) fn put_boxes(remade: &mut Remade<'_>, rows: &[BoxRow]) -> Result<(), StepError> {
+pub(super) fn put_boxes<const COLUMNS: usize>(
+    remade: &mut Remade<'_>,
+    rows: &[[f32; COLUMNS]],
+) -> Result<(), StepError> {
     remade.set(BOXES, &mut |output: &mut Output<'_>| {
-        let mut tensor = output.tensor(TensorSpec::new(DType::F32, &[rows.len(), 5]))?;
+        let mut tensor = output.tensor(TensorSpec::new(DType::F32, &[rows.len(), COLUMNS]))?;
         fill(rows.iter().flatten().map(|value| f64::from(*value)), &mut tensor);
         Ok(())
     })
