@@ -95,6 +95,14 @@ class AnnotationSteps:
         named = {} if classes is None else {"classes": list(classes)}
         return self.step("take_open_images", annotations=os.fspath(annotations), group_of=group_of, **named, **options)
 
+    def take_transcript(self, transcripts: str | os.PathLike[str], **options: Any) -> Self:
+        """Give each sample its text, in a field `transcript`.
+
+        `transcripts` is a folder of LibriSpeech, with its `*.trans.txt`, or a file of lines: a name, which is that of the sample's file without
+        the extension, and the text after it (as Kaldi's `text`). Then `tokenize(fields=["transcript"])`.
+        """
+        return self.step("take_transcript", transcripts=os.fspath(transcripts), **options)
+
     def pack(
         self,
         max_length: int,

@@ -1,6 +1,8 @@
 //! What steps that read annotations share: boxes, classes, and the sizes of images.
 
+use std::borrow::Borrow;
 use std::collections::HashMap;
+use std::hash::Hash;
 
 use forebay_codec::image::Picture;
 use forebay_codec::{DType, TensorSpec};
@@ -151,7 +153,21 @@ pub(super) fn wrong(field: &str, problem: String) -> StepError {
 }
 
 /// What a file has of the image that the sample `key` is: of that name, or else of one below fewer of its folders.
-pub(super) fn by_path<'a, T>(named: &'a HashMap<String, T>, key: &str) -> Option<&'a T> {
+pub(super) fn by_path<'a, K, T>(named: &'a HashMap<K, T>, key: &str) -> Option<&'a T>
+where
+    K: Borrow<str> + Eq + Hash,
+{
     let mut ends = std::iter::successors(Some(key), |path| path.split_once('/').map(|(_, rest)| rest));
     ends.find_map(|path| named.get(path))
+}
+
+/// The same where a file may also be named without its folder and its extension.
+pub(super) fn by_path_or_stem<'a, K, T>(named: &'a HashMap<K, T>, key: &str) -> Option<&'a T>
+where
+    K: Borrow<str> + Eq + Hash,
+{
+    by_path(named, key).or_else(|| {
+        let name = key.rsplit('/').next().unwrap_or(key);
+        named.get(name.rsplit_once('.').map_or(name, |(stem, _)| stem))
+    })
 }

@@ -90,6 +90,35 @@ fn boxes_of_a_table() {
     assert!(error.contains("nowhere.csv") && error.contains("hint: "), "{error}");
 }
 
+/// LibriSpeech's layout: the chapter's file has a line for each recording.
+#[test]
+fn transcripts_of_librispeech_become_tokens() {
+    let folder = tempfile::tempdir().unwrap();
+    for (speaker, chapter) in [(84, 121_123), (174, 50561)] {
+        let place = folder.path().join(format!("{speaker}/{chapter}"));
+        std::fs::create_dir_all(&place).unwrap();
+        let lines = format!("{speaker}-{chapter}-0000 GO DO YOU HEAR\n{speaker}-{chapter}-0001 SPEAKER {speaker}\n");
+        std::fs::write(place.join(format!("{speaker}-{chapter}.trans.txt")), lines).unwrap();
+    }
+    let take = step(&format!("op = \"take_transcript\"\ntranscripts = {:?}", folder.path()));
+    let prepared = forebay_pipeline::steps::prepare_files(std::slice::from_ref(&take)).unwrap();
+    let steps = [take, step("op = \"tokenize\"\nfields = [\"transcript\"]")];
+    let mut sample = sample_of(vec![("audio", Value::Int(0))]);
+    sample.key = "174/50561/174-50561-0001.flac".into();
+    let out = run_all(&steps, &sample, RngKey::default());
+    let Some(Value::Tensor(tokens)) = out[0].field("transcript") else { panic!("{out:?}") };
+    let tokens = tokens.view().elements_or_copy::<i32>(&mut Vec::new()).unwrap().to_vec();
+    assert!(tokens.into_iter().eq("SPEAKER 174".bytes().map(i32::from)));
+    drop(prepared);
+    let missing = step(&format!("op = \"take_transcript\"\ntranscripts = {:?}", folder.path().join("84/none")));
+    let error = forebay_pipeline::steps::prepare_files(&[missing]).unwrap_err().to_string();
+    assert!(error.contains("84/none") && error.contains("hint: "), "{error}");
+    let empty = tempfile::tempdir().unwrap();
+    let empty = step(&format!("op = \"take_transcript\"\ntranscripts = {:?}", empty.path()));
+    let error = forebay_pipeline::steps::prepare_files(&[empty]).unwrap_err().to_string();
+    assert!(error.contains("it has no transcripts"), "{error}");
+}
+
 #[test]
 fn masks_and_key_points_go_with_their_image() {
     let folder = tempfile::tempdir().unwrap();
