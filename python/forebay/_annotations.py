@@ -1,4 +1,4 @@
-"""Steps that read the annotations of other tools, and that pack tokens."""
+"""Steps that read the annotations and transcripts of other tools."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["AnnotationSteps"]
 
 
 class AnnotationSteps:
-    """The steps of a pipeline that read annotations, and those of text."""
+    """The steps of a pipeline that read annotations and transcripts."""
 
     __slots__ = ()
 
@@ -102,30 +102,3 @@ class AnnotationSteps:
         the extension, and the text after it (as Kaldi's `text`). Then `tokenize(fields=["transcript"])`.
         """
         return self.step("take_transcript", transcripts=os.fspath(transcripts), **options)
-
-    def pack(
-        self,
-        max_length: int,
-        *,
-        packing_strategy: str = "wrapped",
-        outputs: Iterable[str] = ("position_ids", "segment_ids"),
-        pad_token_id: int = 0,
-        drop_last: bool = False,
-        **options: Any,
-    ) -> Self:
-        """Pack token sequences into windows of `max_length` tokens.
-
-        `"wrapped"` puts documents one after another and cuts them wherever a window is full; `"bfd"` keeps each document whole (best fit
-        decreasing) and leaves out what it has beyond `max_length`; `"bfd_split"` cuts longer ones into parts first. `outputs` are the fields that
-        tell documents apart: `position_ids`, `segment_ids`, `cu_seqlens`, `labels`. Packing crosses samples, so it is done once: `build` a data
-        set with `strategy="packed"` (or a later stage), and load that.
-        """
-        return self.step(
-            "pack",
-            max_length=max_length,
-            packing_strategy=packing_strategy,
-            outputs=list(outputs),
-            pad_token_id=pad_token_id,
-            drop_last=drop_last,
-            **options,
-        )
