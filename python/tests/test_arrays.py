@@ -72,9 +72,9 @@ def test_half_precision(tiny_files):
 def test_batches_are_mixed_in_half_precision(tiny_files):
     images = forebay.Pipeline.files("**/*.png").decode().resize((8, 8)).normalize(mean=[0.5] * 3, std=[0.25] * 3)
     batches = []
-    for pipeline in (images, images.to_dtype("float16")):
-        mixed = pipeline.to_chw().one_hot(10).to_dtype("float16" if pipeline is not images else "float32", fields=["label"], name="halved").mixup(0.4)
-        batches.append(next(iter(forebay.Loader(mixed, data=tiny_files, batch_size=16, seed=5))))
+    for dtype in ("float32", "float16"):
+        pipeline = images.to_dtype(dtype).to_chw().one_hot(10).to_dtype(dtype, fields=["label"], name="labels", stage="labels-converted")
+        batches.append(next(iter(forebay.Loader(pipeline.mixup(0.4), data=tiny_files, batch_size=16, seed=5))))
     full, half = batches
     assert half["image"].dtype == half["label"].dtype == numpy.float16
     assert numpy.abs(half["image"] - full["image"]).max() < 0.01 and numpy.abs(half["label"] - full["label"]).max() < 0.01
