@@ -449,6 +449,11 @@ mod tests {
         let unknown = parse(r#"{"image_id": 9, "category_id": 3, "bbox": [1, 2, 3, 4]}"#).unwrap_err();
         assert!(unknown.contains("image 9"), "{unknown}");
         assert!(parse(r#"{"image_id": 7, "category_id": 3, "bbox": [1, 2, 3]}"#).is_err());
+        for (points, problem) in [("[1, 2]", "not x, y"), (&*format!("[0{}]", ", 0".repeat(3074)), "at most 1024")] {
+            let refused =
+                format!(r#"{{"image_id": 7, "category_id": 3, "bbox": [1, 2, 3, 4], "keypoints": {points}}}"#);
+            assert!(parse(&refused).unwrap_err().contains(problem), "{points}");
+        }
         for (images, problem) in [
             (r#"[{"id": 1, "file_name": "a"}, {"id": 1, "file_name": "b"}]"#, "same id"),
             (r#"[{"id": 1, "file_name": "a"}, {"id": 2, "file_name": "a"}]"#, "same `file_name`"),

@@ -141,7 +141,6 @@ fn convert_bytes(from: &[u8], to: &mut [u8], dtype: DType, scaling: Scaling) {
         element
     });
     match dtype.bytes() {
-        1 => look_up::<1>(from, to, &table),
         2 => look_up::<2>(from, to, &table),
         4 => look_up::<4>(from, to, &table),
         _ => look_up::<8>(from, to, &table),
