@@ -6,8 +6,8 @@ forebay.demo_data("flac", ".", samples=6)
 
 pipeline = (
     forebay.Pipeline.files("**/*.flac", label=None, field="audio")
-    .step("decode_audio", sample_rate=16_000)
-    .step("log_mel_spectrogram", sample_rate=16_000, n_fft=1024, n_mels=80, f_min=125, f_max=3800)
+    .decode_audio(sample_rate=16_000)
+    .log_mel_spectrogram(sample_rate=16_000, n_fft=1024, n_mels=80, f_min=125, f_max=3800)
 )
 for batch in forebay.Loader(pipeline, data="clips/", batch_size=3, collate="pad"):
     frames = batch["audio_shape"][:, 0]

@@ -1,6 +1,7 @@
 """ImageNet recipes: torchvision's second one, timm's, and two views for contrastive learning.
 
-The first is that of torchvision's references (v2), with its repeated augmentation (`repeats=4`). The second is what timm does by `--aa
+The first is that of torchvision's references (v2), with its repeated augmentation (`repeats=4`); policies warp bilinearly there, not by the nearest
+pixel as is the class's default. The second is what timm does by `--aa
 rand-m9-mstd0.5-inc1 --mixup 0.2 --reprob 0.25 --remode pixel --smoothing 0.1 --train-interpolation bilinear`; without the last, timm draws bilinear or
 bicubic for each image, and warps are never bicubic here.
 """
@@ -13,7 +14,7 @@ decoded = forebay.Pipeline.files("**/*.jpg", label="folder").decode()
 reference = (  # pass `repeats=4`, as `--ra-sampler --ra-reps 4`
     decoded.random_resized_crop(176)
     .random_horizontal_flip()
-    .trivial_augment_wide()
+    .trivial_augment_wide(interpolation="bilinear")
     .normalize()
     .to_chw()
     .random_erasing(p=0.1)

@@ -7,8 +7,8 @@ forebay.demo_data("nlp", ".", samples=40)  # and a vocabulary that is learned fr
 
 pipeline = (
     forebay.Pipeline.files("**/*.html", label=None, field="input_ids")
-    .step("extract_text")
-    .step("tokenize", tokenizer="tokenizer.tiktoken")
+    .extract_text()
+    .tokenize("tokenizer.tiktoken")
     .pack(256, packing_strategy="bfd_split", outputs=["position_ids", "segment_ids", "labels"])
 )
 dataset = forebay.build(pipeline, "windows/", data="pages/", strategy="packed", shards=4)

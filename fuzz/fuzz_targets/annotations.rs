@@ -1,7 +1,7 @@
-//! Annotations: COCO's JSON with its masks, Pascal VOC's XML, YOLO's text, tables of boxes. What a text is, its parsers say.
+//! Annotations: COCO's JSON with its masks, Pascal VOC's XML, YOLO's text, tables of boxes, transcripts. What a text is, its parsers say.
 #![no_main]
 
-use forebay_pipeline::steps::{BoxColumns, BoxTable, CocoMasks, CocoObjects, CocoParts, Segmentation, parse_voc, parse_yolo};
+use forebay_pipeline::steps::{BoxColumns, BoxTable, CocoMasks, CocoObjects, CocoParts, Segmentation, Transcripts, parse_voc, parse_yolo};
 use libfuzzer_sys::fuzz_target;
 
 /// Masks of larger images are left out: the time is for other things.
@@ -26,6 +26,10 @@ fuzz_target!(|text: &str| {
     if let Ok(segmentation) = serde_json::from_str::<Segmentation>(text) {
         let size = [7, 9];
         let _ = segmentation.draw(size, |stretch| assert!(stretch.start <= stretch.end && stretch.end <= 63));
+    }
+    let mut transcripts = Transcripts::default();
+    if transcripts.add(text.as_bytes()).is_ok() {
+        assert!(transcripts.of("a").is_none_or(|said| text.contains(said)));
     }
     if let Ok(objects) = parse_voc(text) {
         assert!(objects.iter().all(|object| object.corners.iter().all(|corner| corner.is_finite())));

@@ -1,4 +1,4 @@
-"""Steps that read the annotations of other tools, and that pack tokens."""
+"""Steps that read the annotations and transcripts of other tools."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["AnnotationSteps"]
 
 
 class AnnotationSteps:
-    """The steps of a pipeline that read annotations, and those of text."""
+    """The steps of a pipeline that read annotations and transcripts."""
 
     __slots__ = ()
 
@@ -30,8 +30,11 @@ class AnnotationSteps:
         """Give each sample what a COCO file has for its image.
 
         Boxes are a field `boxes`, `float32[?, 5]`: left, top, right, bottom in pixels, and the category's id. `crowd` takes the boxes of
-        crowds, too. `masks` draws polygons and run lengths into a field `mask`: of category ids, `uint8`, or of the numbers of objects among the
-        boxes, from 1 on, `uint16`. `keypoints` adds a field `keypoints`, `float32[?, 3]`.
+        crowds, too. `masks` draws polygons and run lengths into a field `mask`: of category ids, `uint8`, or of the numbers of objects, from 1 on,
+        `uint16`. `keypoints` adds a field `keypoints`, `float32[?, 3]`, as many rows for each object.
+
+        With instance masks or key points a sixth column of the boxes is the object's number, so that masks and key points stay with their boxes
+        when crops drop some: `mask == boxes[:, 5, None, None]`, `keypoints.reshape(-1, 17, 3)[boxes[:, 5].astype(int) - 1]`.
         """
         if masks is not None:
             options["masks"] = masks
@@ -92,29 +95,10 @@ class AnnotationSteps:
         named = {} if classes is None else {"classes": list(classes)}
         return self.step("take_open_images", annotations=os.fspath(annotations), group_of=group_of, **named, **options)
 
-    def pack(
-        self,
-        max_length: int,
-        *,
-        packing_strategy: str = "wrapped",
-        outputs: Iterable[str] = ("position_ids", "segment_ids"),
-        pad_token_id: int = 0,
-        drop_last: bool = False,
-        **options: Any,
-    ) -> Self:
-        """Pack token sequences into windows of `max_length` tokens.
+    def take_transcript(self, transcripts: str | os.PathLike[str], **options: Any) -> Self:
+        """Give each sample its text, in a field `transcript`.
 
-        `"wrapped"` puts documents one after another and cuts them wherever a window is full; `"bfd"` keeps each document whole (best fit
-        decreasing) and leaves out what it has beyond `max_length`; `"bfd_split"` cuts longer ones into parts first. `outputs` are the fields that
-        tell documents apart: `position_ids`, `segment_ids`, `cu_seqlens`, `labels`. Packing crosses samples, so it is done once: `build` a data
-        set with `strategy="packed"` (or a later stage), and load that.
+        `transcripts` is a folder of LibriSpeech, with its `*.trans.txt`, or a file of lines: a name, which is that of the sample's file without
+        the extension, and the text after it (as Kaldi's `text`). Then `tokenize(fields=["transcript"])`.
         """
-        return self.step(
-            "pack",
-            max_length=max_length,
-            packing_strategy=packing_strategy,
-            outputs=list(outputs),
-            pad_token_id=pad_token_id,
-            drop_last=drop_last,
-            **options,
-        )
+        return self.step("take_transcript", transcripts=os.fspath(transcripts), **options)

@@ -13,12 +13,14 @@ from ._annotations import AnnotationSteps
 from ._arguments import flag, needs
 from ._errors import MissingFileError, UsageError
 from ._function import Parallel, check_named, function_name, given, with_function
+from ._sound import SoundSteps
 from ._steps import ImageSteps
+from ._text import TextSteps
 
 __all__ = ["Pipeline", "class_names"]
 
 
-class Pipeline(ImageSteps, AnnotationSteps):
+class Pipeline(ImageSteps, SoundSteps, TextSteps, AnnotationSteps):
     """A source and a sequence of steps.
 
     Start with `files`, `tar`, `tfrecord`, `parquet`, `preset`, `from_toml` or `from_json`, and add steps. Each method returns a new pipeline. A
@@ -509,6 +511,8 @@ class Pipeline(ImageSteps, AnnotationSteps):
     def __getattr__(self, name: str) -> Any:
         # Only for names that there are not: what other libraries call a step is answered with what it is here.
         meant = None if name.startswith("_") else _native.meant_step(name)
+        if meant == f"did you mean `{name}`?":
+            meant = f'it is a step of pipeline files: `.step("{name}", ...)`, with the parameters of docs/steps.md'
         raise AttributeError(f"a pipeline has no step `{name}`" + (f"\nhint: {meant}" if meant else ""))
 
     def __repr__(self) -> str:

@@ -69,6 +69,17 @@ def test_half_precision(tiny_files):
     assert numpy.array_equal(brain["image"], full["image"].astype(ml_dtypes.bfloat16))
 
 
+def test_batches_are_mixed_in_half_precision(tiny_files):
+    images = forebay.Pipeline.files("**/*.png").decode().resize((8, 8)).normalize(mean=[0.5] * 3, std=[0.25] * 3)
+    batches = []
+    for dtype in ("float32", "float16"):
+        pipeline = images.to_dtype(dtype).to_chw().one_hot(10).to_dtype(dtype, fields=["label"], name="labels", stage="labels-converted")
+        batches.append(next(iter(forebay.Loader(pipeline.mixup(0.4), data=tiny_files, batch_size=16, seed=5))))
+    full, half = batches
+    assert half["image"].dtype == half["label"].dtype == numpy.float16
+    assert numpy.abs(half["image"] - full["image"]).max() < 0.01 and numpy.abs(half["label"] - full["label"]).max() < 0.01
+
+
 def owner(array):
     while isinstance(array, numpy.ndarray):
         array = array.base

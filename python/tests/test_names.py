@@ -132,3 +132,50 @@ def test_a_name_of_elsewhere_is_answered_with_ours(name, hint):
         getattr(forebay.Pipeline.files().decode(), name)
     with pytest.raises(forebay.PipelineError, match=hint):
         forebay.Pipeline.files().decode().step(name)
+
+
+def test_each_step_is_a_method_or_says_how_it_is_added():
+    headings = re.findall(r"^### (.+)$", (ROOT / "docs/steps.md").read_text(encoding="utf-8"), re.MULTILINE)
+    steps = [op for heading in headings for op in re.findall(r"`([a-z_]+)`", heading)]
+    assert {"spec_augment", "decode_npy", "tokenize"} < set(steps)
+    without = [op for op in steps if not hasattr(forebay.Pipeline, op)]
+    assert "decode_npy" in without and "spec_augment" not in without
+    for op in without:
+        with pytest.raises(AttributeError, match=rf'has no step `{op}`\nhint: .*`\.step\("{op}", \.\.\.\)`'):
+            getattr(forebay.Pipeline.files(), op)
+
+
+@pytest.mark.parametrize("module", ["_sound", "_text"])
+def test_methods_have_the_parameters_of_their_steps(module):
+    (steps,) = (getattr(sys.modules[f"forebay.{module}"], name) for name in sys.modules[f"forebay.{module}"].__all__)
+    methods = {name: method for name, method in vars(steps).items() if not name.startswith("_") and name != "step"}
+    assert len(methods) > 4
+    for op, method in methods.items():
+        with pytest.raises(forebay.PipelineError, match="unknown field `nonsense`") as refused:
+            forebay.Pipeline.files().step(op, nonsense=1)
+        expected = set(re.findall(r"`(\w+)`", str(refused.value).split("expected", 1)[1].split("\n")[0]))
+        assert set(inspect.signature(method).parameters) - {"self", "options"} == expected, op
+
+
+def test_methods_of_sound_and_text_make_their_steps():
+    sound = (
+        forebay.Pipeline.files("*.flac", label=None, field="audio")
+        .decode_audio(sample_rate=16_000)
+        .speed_perturbation((0.9, 1.1))
+        .random_gain(-6, 6)
+        .add_gaussian_snr(15, 40)
+        .random_time_crop(16_000)
+        .log_mel_spectrogram(n_mels=40)
+        .spec_augment(2, 20, 2, 15)
+        .mfcc(13)
+    )
+    assert sound.output == {"audio": "float32[?, 13]"}
+    text = forebay.Pipeline.files("*.html", label=None, field="text").extract_text().tokenize(max_length=8, pad_to=8)
+    masked = text.mask_tokens(1, 256, special_token_ids=range(2))
+    assert masked.output == {"text": "int32[8]", "labels": "int32[8]"}
+    assert text.embed(num_embeddings=256, embedding_dim=4).output == {"text": "float32[8, 4]"}
+    assert text.tokenize.__doc__ and text == forebay.Pipeline.files("*.html", label=None, field="text").step("extract_text").step(
+        "tokenize", tokenizer="bytes", max_length=8, pad_to=8
+    )
+    some = forebay.Steps().random_gain(p=1.0).add_gaussian_snr(p=1.0)
+    assert forebay.Pipeline.files("*.flac", label=None, field="audio").decode_audio().random_apply(some).output == {"audio": "int16[?]"}

@@ -25,6 +25,29 @@ def test_a_subset_has_its_samples(photos: Path) -> None:
     assert Counter(keys(shuffled)) == dict.fromkeys(everything[20:40], 2)
 
 
+@pytest.mark.parametrize("cache", ["minio:1GB", "minio:100kB", "decoded:1GB", "liquid:1GB", "liquid:100kB", "auto:1GB"])
+@pytest.mark.parametrize("stored", [False, True])
+def test_a_cache_keeps_a_subset(photos: Path, tmp_path: Path, cache: str, stored: bool) -> None:
+    data = forebay.build(PLAIN, tmp_path / "set", data=photos, strategy="concatenated", progress=False) if stored else PLAIN
+    folder = {} if stored else {"data": photos}
+    everything = keys(forebay.Loader(data, **folder))
+    subset = [0, *range(3, 30, 2), 41, 49]
+    options = {"subset": subset, "batch_size": 4, "seed": 6, "shuffle": True, **folder}
+
+    def epochs(loader: forebay.Loader) -> list[dict[str, bytes]]:
+        loaded = [{key: image.tobytes() for batch in loader for key, image in zip(batch["key"], batch["image"], strict=True)} for _ in range(3)]
+        assert all(epoch.keys() == {everything[number] for number in subset} for epoch in loaded)
+        return loaded
+
+    kept = forebay.Loader(data, cache=cache, **options)
+    assert epochs(kept) == epochs(forebay.Loader(data, **options)), "the same draws"
+    if "1GB" in cache:
+        assert (kept.cached.hits, kept.cached.samples) == (2 * len(subset), len(subset))
+    else:
+        # `minio` keeps whole blocks, as many as fit: here none may.
+        assert kept.cached.samples < len(subset) and (kept.cached.hits > 0 or cache.startswith("minio"))
+
+
 def test_weights_balance_classes(photos: Path) -> None:
     labels = [label for batch in forebay.Loader(PLAIN, data=photos) for label in batch["label"]]
     labels[:20] = [7] * 20
@@ -138,6 +161,7 @@ def test_a_drawn_epoch_resumes_with_other_numbers_of_ranks(draw: str, photos: Pa
         ({"subset": [1, 1]}, "twice"),
         ({"num_samples": 51}, "51 samples of 50 without replacement"),
         ({"repeats": 2, "cache": "1GB"}, "each epoch draws other samples"),
+        ({"subset": range(9), "num_samples": 5, "shuffle": True, "cache": "liquid:1GB"}, "each epoch draws other samples"),
     ],
 )
 def test_what_cannot_be_drawn_is_refused(photos: Path, options: dict[str, object], problem: str) -> None:

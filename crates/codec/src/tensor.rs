@@ -59,6 +59,7 @@ impl DType {
     ///
     /// # Panics
     /// If there are fewer bytes than an element has.
+    #[inline]
     pub fn read(self, bytes: &[u8]) -> f64 {
         macro_rules! read {
             ($rust:ty) => {
@@ -82,6 +83,7 @@ impl DType {
     ///
     /// # Panics
     /// If `to` is not as long as an element.
+    #[inline]
     pub fn write(self, number: f64, to: &mut [u8]) {
         match self {
             Self::U8 => to.copy_from_slice(&(number as u8).to_le_bytes()),

@@ -124,9 +124,20 @@ struct Drawn {
     fixed: Arc<Fixed>,
 }
 
+/// What each epoch has of `source`, where that is always the same: all of it, or a subset.
+fn of_each_epoch(source: &Arc<dyn Source>, sampling: &Sampling) -> Option<Arc<dyn Source>> {
+    if sampling.is_plain() {
+        return Some(Arc::clone(source));
+    }
+    let subset = || Sampled::new(Arc::clone(source), sampling.draw(source.samples(), 0, 0));
+    sampling.is_fixed(source.samples()).then(|| Arc::new(subset()) as _)
+}
+
 /// A source, and how its epochs are loaded. It has no position of its own: a [`State`] says where to begin.
 pub struct Loader {
     source: Arc<dyn Source>,
+    /// What each epoch has of it, where all have the same.
+    each_epoch: Option<Arc<dyn Source>>,
     options: LoadOptions,
     /// Made by the first epoch, where all have the same.
     drawn: OnceLock<Drawn>,
@@ -145,8 +156,10 @@ impl Loader {
         options.check()?;
         options.sampling.check(source.samples())?;
         super::check_packed(&*source)?;
+        let each_epoch = of_each_epoch(&source, &options.sampling);
         let mut loader = Self {
             source,
+            each_epoch,
             options,
             drawn: OnceLock::new(),
             identity: OnceLock::new(),
@@ -156,13 +169,14 @@ impl Loader {
             reason: None,
         };
         if let CachePolicy::Auto { bytes } = loader.options.cache {
+            let kept = loader.each_epoch.as_ref().unwrap_or(&loader.source);
             let (cache, reason) =
-                policy::chosen(&*loader.source, loader.options.shuffle, bytes, loader.options.profile.as_deref())?;
+                policy::chosen(&**kept, loader.options.shuffle, bytes, loader.options.profile.as_deref())?;
             (loader.options.cache, loader.reason) = (cache, Some(reason));
         }
         let cache = loader.options.cache;
         cache.check(&*loader.source, loader.options.shuffle)?;
-        if !loader.options.sampling.is_plain() && !matches!(cache, CachePolicy::None | CachePolicy::Page { .. }) {
+        if loader.each_epoch.is_none() && !matches!(cache, CachePolicy::None | CachePolicy::Page { .. }) {
             let problem = format!("a `{}` cache, where each epoch draws other samples", cache.name());
             return Err(Error::Usage { problem, remedy: "leave one of `cache` and the sampling out".to_owned() });
         }
@@ -170,7 +184,7 @@ impl Loader {
             CachePolicy::Decoded { bytes } => {
                 // A shuffled epoch may bring a rank any sample, another one the same each time.
                 let shuffles = loader.options.shuffle != Shuffle::No;
-                let samples = if shuffles { loader.source.samples() } else { loader.samples_from(0) };
+                let samples = if shuffles { loader.samples() } else { loader.samples_from(0) };
                 loader.cache = Some(Arc::new(Cache::new(bytes, samples)));
             }
             CachePolicy::MinIo { bytes } => loader.contents = Some(Arc::new(Contents::new(bytes))),
@@ -288,14 +302,14 @@ impl Loader {
 
     /// What an epoch has of the source.
     fn drawn(&self, epoch: u64) -> Result<Drawn> {
-        if !self.options.sampling.is_plain() {
+        let Some(each_epoch) = &self.each_epoch else {
             let drawn = self.options.sampling.draw(self.source.samples(), self.options.seed, epoch);
             return self.laid_out(Arc::new(Sampled::new(Arc::clone(&self.source), drawn)));
-        }
+        };
         if let Some(all) = self.drawn.get() {
             return Ok(all.clone());
         }
-        let all = self.laid_out(Arc::clone(&self.source))?;
+        let all = self.laid_out(Arc::clone(each_epoch))?;
         Ok(self.drawn.get_or_init(|| all).clone())
     }
 

@@ -103,6 +103,14 @@ impl Sampling {
         *self == Self::default()
     }
 
+    /// Whether each epoch of a source of `count` has the same samples, each of them once.
+    pub(super) fn is_fixed(&self, count: u64) -> bool {
+        let Self { subset, weights, replacement, samples, repeats, shares } = self;
+        let possible = subset.as_ref().map_or(count, |subset| subset.len() as u64);
+        let draws = weights.is_some() || *replacement || *repeats > 1 || shares.is_some();
+        !draws && samples.is_none_or(|samples| samples == possible)
+    }
+
     /// How many samples an epoch of a source of `count` has.
     pub(super) fn samples_of(&self, count: u64) -> u64 {
         self.samples.unwrap_or_else(|| self.subset.as_ref().map_or(count, |subset| subset.len() as u64))
@@ -308,6 +316,26 @@ mod tests {
             [(&[1, 1][..], &[1.0][..]), (&[1], &[-1.0]), (&[1], &[0.0]), (&[0], &[1.0]), (&[1], &[f64::NAN])]
         {
             assert!(Shares::new(counts, weights).is_err(), "{counts:?} {weights:?}");
+        }
+    }
+
+    #[test]
+    fn a_subset_is_the_same_in_each_epoch_unless_it_is_drawn_from() {
+        let plain = Sampling::default();
+        let subset = Sampling { subset: Some([3, 1].into()), ..plain.clone() };
+        let whole = Sampling { samples: Some(2), ..subset.clone() };
+        for fixed in [&plain, &subset, &whole] {
+            assert!(fixed.is_fixed(5) && fixed.draw(5, 1, 0) == fixed.draw(5, 2, 9), "{fixed:?}");
+        }
+        for drawn in [
+            Sampling { samples: Some(1), ..subset.clone() },
+            Sampling { samples: Some(4), ..plain.clone() },
+            Sampling { replacement: true, ..subset },
+            Sampling { repeats: 2, ..plain.clone() },
+            Sampling { weights: Some([1.0; 5].into()), ..plain.clone() },
+            Sampling { shares: Some(Shares::new(&[5], &[1.0]).unwrap()), ..plain },
+        ] {
+            assert!(!drawn.is_fixed(5), "{drawn:?}");
         }
     }
 

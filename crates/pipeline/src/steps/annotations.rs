@@ -1,6 +1,8 @@
 //! What steps that read annotations share: boxes, classes, and the sizes of images.
 
+use std::borrow::Borrow;
 use std::collections::HashMap;
+use std::hash::Hash;
 
 use forebay_codec::image::Picture;
 use forebay_codec::{DType, TensorSpec};
@@ -20,7 +22,10 @@ use crate::stored::fill;
 pub(super) const BOXES: &str = "boxes";
 
 /// A box: left, top, right, bottom in pixels, and the class.
-pub type BoxRow = [f32; 5];
+pub type BoxRow = [f32; BOX_ROW_COLUMNS];
+
+/// How many numbers a box has.
+const BOX_ROW_COLUMNS: usize = 5;
 
 /// What the four numbers of a box are, as torchvision names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -74,15 +79,23 @@ pub(super) fn shown(text: &str) -> String {
 
 /// The schema with a field `boxes` more.
 pub(super) fn with_boxes(input: &Schema) -> Schema {
+    with_box_columns(input, BOX_ROW_COLUMNS)
+}
+
+/// The same of boxes with so many columns.
+pub(super) fn with_box_columns(input: &Schema, columns: usize) -> Schema {
     let mut output = input.clone();
-    output.put(BOXES, FieldType::Tensor { dtype: DType::F32, dims: vec![None, Some(5)] });
+    output.put(BOXES, FieldType::Tensor { dtype: DType::F32, dims: vec![None, Some(columns)] });
     output
 }
 
 /// Gives the sample these boxes.
-pub(super) fn put_boxes(remade: &mut Remade<'_>, rows: &[BoxRow]) -> Result<(), StepError> {
+pub(super) fn put_boxes<const COLUMNS: usize>(
+    remade: &mut Remade<'_>,
+    rows: &[[f32; COLUMNS]],
+) -> Result<(), StepError> {
     remade.set(BOXES, &mut |output: &mut Output<'_>| {
-        let mut tensor = output.tensor(TensorSpec::new(DType::F32, &[rows.len(), 5]))?;
+        let mut tensor = output.tensor(TensorSpec::new(DType::F32, &[rows.len(), COLUMNS]))?;
         fill(rows.iter().flatten().map(|value| f64::from(*value)), &mut tensor);
         Ok(())
     })
@@ -140,7 +153,21 @@ pub(super) fn wrong(field: &str, problem: String) -> StepError {
 }
 
 /// What a file has of the image that the sample `key` is: of that name, or else of one below fewer of its folders.
-pub(super) fn by_path<'a, T>(named: &'a HashMap<String, T>, key: &str) -> Option<&'a T> {
+pub(super) fn by_path<'a, K, T>(named: &'a HashMap<K, T>, key: &str) -> Option<&'a T>
+where
+    K: Borrow<str> + Eq + Hash,
+{
     let mut ends = std::iter::successors(Some(key), |path| path.split_once('/').map(|(_, rest)| rest));
     ends.find_map(|path| named.get(path))
+}
+
+/// The same where a file may also be named without its folder and its extension.
+pub(super) fn by_path_or_stem<'a, K, T>(named: &'a HashMap<K, T>, key: &str) -> Option<&'a T>
+where
+    K: Borrow<str> + Eq + Hash,
+{
+    by_path(named, key).or_else(|| {
+        let name = key.rsplit('/').next().unwrap_or(key);
+        named.get(name.rsplit_once('.').map_or(name, |(stem, _)| stem))
+    })
 }

@@ -1,4 +1,8 @@
 //! What a COCO file, which has the annotations of all images, says of each: boxes, masks and key points.
+//!
+//! Crops drop boxes of which nothing is left. So that the pixels of an instance mask and the key points of an object can still be told to be those
+//! of a box, each row then has the object's number in a column of its own, which rides along wherever the box goes, as the ids of COCO's
+//! panoptic segments do. (Renumbering masks would have to be done by every step that drops rows, Python functions included.)
 
 use std::collections::HashMap;
 use std::fmt;
@@ -9,7 +13,7 @@ use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value as Json;
 
-use super::annotations::{BoxRow, by_path, put_boxes, row, with_boxes};
+use super::annotations::{BoxRow, by_path, put_boxes, row, with_box_columns, with_boxes};
 use super::coco_mask::{COORDINATE_MAX, Segmentation, paint, runs_from_text};
 use super::text_files::load_coco;
 use crate::error::StepError;
@@ -28,8 +32,15 @@ const KEYPOINTS: &str = "keypoints";
 /// The most pixels of an image whose mask is drawn.
 const PIXELS_MAX: usize = 1 << 28;
 
+/// The most key points of an object, all of which have as many: people have 17, with faces and hands 133.
+const KEYPOINTS_MAX: usize = 1024;
+
+/// How many columns a box has with the number of its object.
+const NUMBERED_COLUMNS: usize = 6;
+
 /// Gives each sample what a COCO file has for its image: a field `boxes`, `float32[?, 5]` of left, top, right, bottom
-/// and the category's id; a mask and key points where they are asked for.
+/// and the category's id; a mask and key points where they are asked for. Where objects are told apart by them, a sixth column has the
+/// object's number.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TakeCoco {
@@ -41,7 +52,8 @@ pub struct TakeCoco {
     /// Which masks to draw into a field `mask`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub masks: Option<CocoMasks>,
-    /// Whether to put the key points of all objects into a field `keypoints`, `float32[?, 3]` of x, y and how visible they are.
+    /// Whether to put the key points of all objects into a field `keypoints`, `float32[?, 3]` of x, y and how visible they are: as many for
+    /// each object.
     #[serde(default, skip_serializing_if = "is_false")]
     pub keypoints: bool,
     /// What is in the file, had when first wanted.
@@ -60,13 +72,18 @@ fn is_false(value: &bool) -> bool {
 pub enum CocoMasks {
     /// The category's id, up to 255: `uint8[height, width]`. 0 is no object.
     Semantic,
-    /// The number of the object among the sample's boxes, from 1 on: `uint16[height, width]`. 0 is no object.
+    /// The object's number, from 1 on, which its box has in the last column: `uint16[height, width]`. 0 is no object.
     Instance,
 }
 
-/// The objects of a COCO file, by the name of the image's file.
+/// The objects of a COCO file.
 #[derive(Debug, Default)]
-pub struct CocoObjects(HashMap<String, CocoImageObjects>);
+pub struct CocoObjects {
+    /// By the name of the image's file.
+    images: HashMap<String, CocoImageObjects>,
+    /// How many key points an object has; 0 where none has any, or they were not kept.
+    keypoints: usize,
+}
 
 /// The objects of an image.
 #[derive(Debug, Default)]
@@ -216,9 +233,9 @@ impl CocoObjects {
             let objects = by_id.get_mut(&image_id);
             let objects =
                 objects.ok_or_else(|| format!("an annotation is of image {image_id}, which is not in `images`"))?;
-            if annotation.keypoints.len() % 3 != 0 {
+            if annotation.keypoints.len() % 3 != 0 || annotation.keypoints.len() > KEYPOINTS_MAX * 3 {
                 return Err(format!(
-                    "an annotation of image {image_id} has key points that are not x, y and visibility"
+                    "an annotation of image {image_id} has key points that are not x, y and visibility of at most {KEYPOINTS_MAX}"
                 ));
             }
             let [left, top, width, height] = annotation.bbox;
@@ -231,6 +248,7 @@ impl CocoObjects {
                 keypoints: if parts.keypoints { annotation.keypoints } else { Vec::new() },
             });
         }
+        let points = by_id.values().flatten().map(|object| object.keypoints.len() / 3).max().unwrap_or(0);
         let count = file.images.len();
         let named = file.images.into_iter().map(|image| {
             let pixels = |side: Option<f64>| side.filter(|side| *side >= 0.0).unwrap_or(0.0) as usize;
@@ -238,8 +256,11 @@ impl CocoObjects {
             let objects = by_id.remove(&image.id).unwrap_or_default();
             (image.file_name, CocoImageObjects { size, objects })
         });
-        let by_name: HashMap<_, _> = named.collect();
-        if by_name.len() < count { Err("two images have the same `file_name`".to_owned()) } else { Ok(Self(by_name)) }
+        let images: HashMap<_, _> = named.collect();
+        if images.len() < count {
+            return Err("two images have the same `file_name`".to_owned());
+        }
+        Ok(Self { images, keypoints: points })
     }
 
     /// The boxes of the sample `key`, a path: of the image of that name, or else of one below fewer of its folders.
@@ -276,7 +297,7 @@ impl CocoObjects {
     }
 
     fn image(&self, key: &str) -> Option<&CocoImageObjects> {
-        by_path(&self.0, key)
+        by_path(&self.images, key)
     }
 }
 
@@ -315,13 +336,22 @@ impl TakeCoco {
     }
 
     fn put_keypoints(&self, key: &str, remade: &mut Remade<'_>) -> Result<(), StepError> {
-        let objects = self.loaded()?.image(key).into_iter().flat_map(|image| image.taken(self.crowd));
-        let values: Vec<f32> = objects.flat_map(|object| object.keypoints.iter().copied()).collect();
+        let loaded = self.loaded()?;
+        let objects = || loaded.image(key).into_iter().flat_map(|image| image.taken(self.crowd));
+        let length = loaded.keypoints * 3;
         remade.set(KEYPOINTS, &mut |output: &mut Output<'_>| {
-            let mut tensor = output.tensor(TensorSpec::new(DType::F32, &[values.len() / 3, 3]))?;
-            fill(values.iter().map(|value| f64::from(*value)), &mut tensor);
+            let spec = TensorSpec::new(DType::F32, &[objects().count() * loaded.keypoints, 3]);
+            let mut tensor = output.tensor(spec)?;
+            // An object without key points has them at 0, 0, not labeled, as COCO writes a point that is not labeled.
+            let of = |object: &CocoObject, place: usize| f64::from(object.keypoints.get(place).copied().unwrap_or(0.0));
+            fill(objects().flat_map(|object| (0..length).map(move |place| of(object, place))), &mut tensor);
             Ok(())
         })
+    }
+
+    /// Whether objects are told apart by something beside their boxes.
+    fn numbers_objects(&self) -> bool {
+        self.masks == Some(CocoMasks::Instance) || self.keypoints
     }
 }
 
@@ -345,7 +375,8 @@ impl SampleTransform for TakeCoco {
     }
 
     fn output_schema(&self, _fields: &[String], input: &Schema) -> Result<Schema, Needs> {
-        let mut output = with_boxes(input);
+        let numbered = self.numbers_objects();
+        let mut output = if numbered { with_box_columns(input, NUMBERED_COLUMNS) } else { with_boxes(input) };
         if let Some(masks) = self.masks {
             output.put(MASK, FieldType::Tensor { dtype: masks.dtype(), dims: vec![None, None] });
         }
@@ -369,7 +400,14 @@ impl SampleTransform for TakeCoco {
                 self.annotations
             ),
         })?;
-        put_boxes(remade, &rows)?;
+        if self.numbers_objects() {
+            let numbered = rows.iter().zip(1_u32..).map(|(&[left, top, right, bottom, category], number)| {
+                [left, top, right, bottom, category, number as f32]
+            });
+            put_boxes::<NUMBERED_COLUMNS>(remade, &numbered.collect::<Vec<_>>())?;
+        } else {
+            put_boxes(remade, &rows)?;
+        }
         if let Some(masks) = self.masks {
             self.put_mask(masks, sample.key, remade)?;
         }
@@ -411,6 +449,11 @@ mod tests {
         let unknown = parse(r#"{"image_id": 9, "category_id": 3, "bbox": [1, 2, 3, 4]}"#).unwrap_err();
         assert!(unknown.contains("image 9"), "{unknown}");
         assert!(parse(r#"{"image_id": 7, "category_id": 3, "bbox": [1, 2, 3]}"#).is_err());
+        for (points, problem) in [("[1, 2]", "not x, y"), (&*format!("[0{}]", ", 0".repeat(3074)), "at most 1024")] {
+            let refused =
+                format!(r#"{{"image_id": 7, "category_id": 3, "bbox": [1, 2, 3, 4], "keypoints": {points}}}"#);
+            assert!(parse(&refused).unwrap_err().contains(problem), "{points}");
+        }
         for (images, problem) in [
             (r#"[{"id": 1, "file_name": "a"}, {"id": 1, "file_name": "b"}]"#, "same id"),
             (r#"[{"id": 1, "file_name": "a"}, {"id": 2, "file_name": "a"}]"#, "same `file_name`"),

@@ -8,7 +8,7 @@ use forebay_record::parquet::{self, Cell, Metadata, read_column};
 use serde::{Deserialize, Serialize};
 
 use super::annotations::{
-    BOXES, BoxFormat, BoxRow, by_path, class_index, image_size, needs_image, put_boxes, row, shown, with_boxes,
+    BOXES, BoxFormat, BoxRow, by_path_or_stem, class_index, image_size, needs_image, put_boxes, row, shown, with_boxes,
 };
 use super::text_files::load_box_table;
 use crate::error::StepError;
@@ -187,11 +187,7 @@ impl BoxTable {
 
     /// The boxes of the sample `key`, a path: of the image of that name or the end of it, or of that name without the extension.
     pub fn of(&self, key: &str) -> &[BoxRow] {
-        let stem = || {
-            let name = key.rsplit('/').next().unwrap_or(key);
-            self.images.get(name.rsplit_once('.').map_or(name, |(stem, _)| stem))
-        };
-        by_path(&self.images, key).or_else(stem).map_or(&[], Vec::as_slice)
+        by_path_or_stem(&self.images, key).map_or(&[], Vec::as_slice)
     }
 }
 

@@ -21,7 +21,7 @@ use super::{
 use super::{
     Center, CenterCrop, Decode, DecodeMask, Drop, Function, Grayscale, Normalize, Pad, RandomCrop, RandomErasing,
     RandomHorizontalFlip, RandomResizedCrop, RandomVerticalFlip, Resize, TakeCoco, TakeCsv, TakeJson, TakeOpenImages,
-    TakeVoc, TakeYolo, Tiles, ToChw,
+    TakeTranscript, TakeVoc, TakeYolo, Tiles, ToChw,
 };
 use super::{CutMix, Embed, ExtractText, FiveCrop, MixUp, MixUpOrCutMix, OneHot, TenCrop, Tokenize};
 use super::{Drawn, LookupTable, RandomResize, RandomShortestSize, ScaleJitter};
@@ -147,6 +147,7 @@ const BUILT_IN: &[BuiltIn] = &[
     BuiltIn { op: "take_yolo", stage: "annotated", make: sample_transform::<TakeYolo> },
     BuiltIn { op: "take_csv", stage: "annotated", make: sample_transform::<TakeCsv> },
     BuiltIn { op: "take_open_images", stage: "annotated", make: sample_transform::<TakeOpenImages> },
+    BuiltIn { op: "take_transcript", stage: "annotated", make: sample_transform::<TakeTranscript> },
     BuiltIn { op: "one_hot", stage: "one-hot", make: transform::<OneHot> },
     BuiltIn { op: "mixup", stage: "mixed", make: batch_transform::<MixUp> },
     BuiltIn { op: "cutmix", stage: "mixed", make: batch_transform::<CutMix> },

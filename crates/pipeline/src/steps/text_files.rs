@@ -1,4 +1,4 @@
-//! The files that steps need: vocabularies, tables, annotations.
+//! The files that steps need: vocabularies, tables, annotations, transcripts, recordings of noise.
 //!
 //! This is the one place in this room where files are read. A step names a path and asks here when it first needs what is
 //! in it; [`prepare_files`] asks for all steps of a pipeline, so that a file that is missing is found before a run starts. What was
@@ -24,6 +24,7 @@ use super::coco::{CocoObjects, CocoParts, TakeCoco};
 use super::csv_boxes::{BoxColumns, BoxTable, TakeCsv, TakeOpenImages};
 use super::perturb::{AddBackgroundNoise, Noises};
 use super::text::{BYTES, Embed, TokenPattern, Tokenize};
+use super::transcript::{TakeTranscript, Transcripts};
 use crate::error::{Error, Result, StepError};
 use crate::pipeline::Pipeline;
 use crate::step::{Step, StepFiles};
@@ -37,10 +38,14 @@ const TABLE_BYTES_MAX: u64 = 4 << 30;
 /// The largest COCO file: nine times that of its 118,000 training images.
 const COCO_BYTES_MAX: u64 = 4 << 30;
 
-/// What recordings of noise are held of: the most files, how deep they lie, how large one is, and how many samples all have: an hour at 16 kHz
-/// is 58 million.
-const NOISE_FILES_MAX: usize = 100_000;
-const NOISE_DEPTH_MAX: usize = 16;
+/// The most files that a folder has of a step, and how deep they lie.
+const FOLDER_FILES_MAX: usize = 100_000;
+const FOLDER_DEPTH_MAX: usize = 16;
+
+/// All transcripts together: twenty times those of LibriSpeech's thousand hours.
+const TRANSCRIPT_BYTES_MAX: u64 = 1 << 30;
+
+/// What recordings of noise are held of: how large one is, and how many samples all have: an hour at 16 kHz is 58 million.
 const NOISE_BYTES_MAX: u64 = 1 << 30;
 const NOISE_SAMPLES_MAX: usize = 1 << 29;
 
@@ -162,35 +167,85 @@ impl StepFiles for AddBackgroundNoise {
     }
 }
 
+impl StepFiles for TakeTranscript {
+    fn paths(&self) -> Vec<(&'static str, &str)> {
+        vec![("transcripts", &self.transcripts)]
+    }
+
+    fn named(&self) -> Result<Vec<PathBuf>, StepError> {
+        transcript_files(&self.transcripts)
+    }
+
+    fn prepare(&self) -> Result<Arc<dyn Any + Send + Sync>, StepError> {
+        Ok(load_transcripts(&self.transcripts)?)
+    }
+}
+
 const NOISE_HINT: &str = "name a folder with recordings of noise, FLAC, MP3 or WAV, or one such file";
 
 /// What a recording of noise ends in.
 const NOISE_EXTENSIONS: [&str; 3] = ["flac", "mp3", "wav"];
 
-/// The recordings of the folder `path`, by name.
-fn noise_files(path: &str) -> Result<Vec<PathBuf>, StepError> {
-    let fail = |source: Cause| failure("folder of noises", path, source, NOISE_HINT);
+/// The file `path`, or those of the folder `path` that are wanted, also of folders below, by name. `what` they are, many of them.
+fn files_below(path: &str, what: &str, wanted: impl Fn(&Path) -> bool) -> Result<Vec<PathBuf>, Cause> {
     let mut files = Vec::new();
     let mut folders = vec![(PathBuf::from(path), 0)];
     if Path::new(path).is_file() {
         return Ok(folders.into_iter().map(|(file, _)| file).collect());
     }
     while let Some((folder, depth)) = folders.pop() {
-        for entry in std::fs::read_dir(&folder).map_err(|error| fail(error.into()))? {
-            let entry = entry.map_err(|error| fail(error.into()))?.path();
-            let is_noise = NOISE_EXTENSIONS.iter().any(|known| extension(&entry).eq_ignore_ascii_case(known));
-            if entry.is_dir() && depth < NOISE_DEPTH_MAX {
-                folders.push((entry, depth + 1));
-            } else if is_noise {
-                files.push(entry);
+        for entry in std::fs::read_dir(&folder)? {
+            let entry = entry?;
+            let (kind, path) = (entry.file_type()?, entry.path());
+            if kind.is_dir() || kind.is_symlink() && path.is_dir() {
+                folders.extend((depth < FOLDER_DEPTH_MAX).then_some((path, depth + 1)));
+            } else if wanted(&path) {
+                files.push(path);
             }
         }
-        if files.len() > NOISE_FILES_MAX {
-            return Err(fail(format!("it has more than {NOISE_FILES_MAX} recordings").into()));
+        if files.len() > FOLDER_FILES_MAX {
+            return Err(format!("it has more than {FOLDER_FILES_MAX} {what}").into());
         }
     }
     files.sort_unstable();
-    if files.is_empty() { Err(fail("it has no recordings".into())) } else { Ok(files) }
+    if files.is_empty() { Err(format!("it has no {what}").into()) } else { Ok(files) }
+}
+
+/// The recordings of the folder `path`.
+fn noise_files(path: &str) -> Result<Vec<PathBuf>, StepError> {
+    let is_noise = |file: &Path| NOISE_EXTENSIONS.iter().any(|known| extension(file).eq_ignore_ascii_case(known));
+    files_below(path, "recordings", is_noise).map_err(|source| failure("folder of noises", path, source, NOISE_HINT))
+}
+
+const TRANSCRIPT_HINT: &str =
+    "name a file whose lines are a name and its text, or a folder of LibriSpeech, whose files end in `.trans.txt`";
+
+/// The transcripts of the folder `path`.
+fn transcript_files(path: &str) -> Result<Vec<PathBuf>, StepError> {
+    let is_transcript =
+        |file: &Path| file.file_name().is_some_and(|name| name.as_encoded_bytes().ends_with(b".trans.txt"));
+    files_below(path, "transcripts", is_transcript)
+        .map_err(|source| failure("transcripts", path, source, TRANSCRIPT_HINT))
+}
+
+/// The transcripts at `path`.
+pub(super) fn load_transcripts(path: &str) -> Result<Arc<Transcripts>, StepError> {
+    static READ: Kept<Vec<Stamp>, Transcripts> = Kept::new();
+    let fail = |source| failure("transcripts", path, source, TRANSCRIPT_HINT);
+    let files = transcript_files(path)?;
+    let key = stamps(&files).map_err(fail)?;
+    READ.get_or_load(key, || read_transcripts(&files)).map_err(fail)
+}
+
+fn read_transcripts(files: &[PathBuf]) -> Result<Transcripts, Cause> {
+    let mut transcripts = Transcripts::default();
+    let mut left = TRANSCRIPT_BYTES_MAX;
+    for file in files {
+        let bytes = read_file(file, left)?;
+        left -= bytes.len() as u64;
+        transcripts.add(&bytes).map_err(|problem| format!("`{}`: {problem}", file.display()))?;
+    }
+    if transcripts.is_empty() { Err("there is no line in it".into()) } else { Ok(transcripts) }
 }
 
 /// The recordings of noise at `path`, as one channel of `sample_rate`.

@@ -9,7 +9,7 @@ use forebay_pipeline::{Field, RngKey, Sample, Value};
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
 
-use crate::support::{bytes_value, picture, run_all, step};
+use crate::support::{bytes_value, floats, picture, run_all, step};
 
 const GOLDEN: &str = include_str!("../golden/coco_masks.json");
 
@@ -90,6 +90,35 @@ fn boxes_of_a_table() {
     assert!(error.contains("nowhere.csv") && error.contains("hint: "), "{error}");
 }
 
+/// LibriSpeech's layout: the chapter's file has a line for each recording.
+#[test]
+fn transcripts_of_librispeech_become_tokens() {
+    let folder = tempfile::tempdir().unwrap();
+    for (speaker, chapter) in [(84, 121_123), (174, 50561)] {
+        let place = folder.path().join(format!("{speaker}/{chapter}"));
+        std::fs::create_dir_all(&place).unwrap();
+        let lines = format!("{speaker}-{chapter}-0000 GO DO YOU HEAR\n{speaker}-{chapter}-0001 SPEAKER {speaker}\n");
+        std::fs::write(place.join(format!("{speaker}-{chapter}.trans.txt")), lines).unwrap();
+    }
+    let take = step(&format!("op = \"take_transcript\"\ntranscripts = {:?}", folder.path()));
+    let prepared = forebay_pipeline::steps::prepare_files(std::slice::from_ref(&take)).unwrap();
+    let steps = [take, step("op = \"tokenize\"\nfields = [\"transcript\"]")];
+    let mut sample = sample_of(vec![("audio", Value::Int(0))]);
+    sample.key = "174/50561/174-50561-0001.flac".into();
+    let out = run_all(&steps, &sample, RngKey::default());
+    let Some(Value::Tensor(tokens)) = out[0].field("transcript") else { panic!("{out:?}") };
+    let tokens = tokens.view().elements_or_copy::<i32>(&mut Vec::new()).unwrap().to_vec();
+    assert!(tokens.into_iter().eq("SPEAKER 174".bytes().map(i32::from)));
+    drop(prepared);
+    let missing = step(&format!("op = \"take_transcript\"\ntranscripts = {:?}", folder.path().join("84/none")));
+    let error = forebay_pipeline::steps::prepare_files(&[missing]).unwrap_err().to_string();
+    assert!(error.contains("84/none") && error.contains("hint: "), "{error}");
+    let empty = tempfile::tempdir().unwrap();
+    let empty = step(&format!("op = \"take_transcript\"\ntranscripts = {:?}", empty.path()));
+    let error = forebay_pipeline::steps::prepare_files(&[empty]).unwrap_err().to_string();
+    assert!(error.contains("it has no transcripts"), "{error}");
+}
+
 #[test]
 fn masks_and_key_points_go_with_their_image() {
     let folder = tempfile::tempdir().unwrap();
@@ -112,13 +141,107 @@ fn masks_and_key_points_go_with_their_image() {
     let expected: Vec<u8> = (0..200).map(|place| if place % 20 >= 10 { 5 } else { 0 }).collect();
     assert_eq!(field("mask"), Tensor::from_elements(&[10, 20], &expected).unwrap());
     let values = |tensor: Tensor| tensor.view().elements_or_copy::<f32>(&mut Vec::new()).unwrap().to_vec();
-    assert_eq!(values(field("boxes")), [10.0, 0.0, 20.0, 10.0, 5.0]);
+    assert_eq!(values(field("boxes")), [10.0, 0.0, 20.0, 10.0, 5.0, 1.0]);
     let keypoints = values(field("keypoints"));
     assert_eq!((keypoints.len(), keypoints[1], keypoints[2], keypoints[5]), (6, 3.0, 2.0, 1.0));
     assert!(keypoints[0] > keypoints[3], "{keypoints:?}");
 }
 
+/// What a COCO file with these objects (left, top, width, height) gives for a picture of 40 × 30 after the step `moving`: rows of boxes, the
+/// instance mask, and the key points. The key points of an object are two opposite corners of its box; objects of an even number have none.
+fn instances(objects: &[[u32; 4]], moving: &str, seed: u64) -> (Vec<[f32; 6]>, Tensor, Vec<[f32; 3]>) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("instances.json");
+    let annotations = objects.iter().zip(0..).map(|(&[left, top, width, height], place)| {
+        let (right, bottom) = (left + width, top + height);
+        let keypoints = if place % 2 == 0 { json!([left, top, 2, right, bottom, 1]) } else { json!([]) };
+        json!({
+            "image_id": 1, "category_id": 50 + place, "bbox": [left, top, width, height], "keypoints": keypoints,
+            "segmentation": [[left, top, right, top, right, bottom, left, bottom]],
+        })
+    });
+    let file = json!({
+        "images": [{"id": 1, "file_name": "a.png", "height": 30, "width": 40}],
+        "annotations": annotations.collect::<Vec<_>>(),
+    });
+    std::fs::write(&path, file.to_string()).unwrap();
+    let take = format!("op = \"take_coco\"\nannotations = {path:?}\nmasks = \"instance\"\nkeypoints = true");
+    let fields = "fields = [\"image\", \"mask\", \"boxes\", \"keypoints\"]";
+    let steps = [step(&take), step(&format!("{moving}\n{fields}"))];
+    let image = Value::Tensor(picture(30, 40, 3, |y, x, c| (y * 3 + x + c) as u8));
+    let out = run_all(&steps, &sample_of(vec![("image", image)]), RngKey { seed, epoch: 0 });
+    let field = |name: &str| match out[0].field(name) {
+        Some(Value::Tensor(tensor)) => tensor.clone(),
+        other => panic!("{other:?}"),
+    };
+    let boxes = floats(&field("boxes")).as_chunks().0.to_vec();
+    (boxes, field("mask"), floats(&field("keypoints")).as_chunks().0.to_vec())
+}
+
+/// A crop drops the first of two boxes: the second still says which pixels and which key points are its own.
+#[test]
+fn rows_of_boxes_say_which_pixels_and_key_points_are_theirs() {
+    let objects = [[0, 0, 4, 4], [20, 10, 6, 8], [20, 20, 2, 2]];
+    let (boxes, mask, points) = instances(&objects, "op = \"center_crop\"\nsize = 20", 0);
+    // The crop begins at 10, 5.
+    assert_eq!(boxes, [[10.0, 5.0, 16.0, 13.0, 51.0, 2.0], [10.0, 15.0, 12.0, 17.0, 52.0, 3.0]]);
+    let mask = mask.view().elements_or_copy::<u16>(&mut Vec::new()).unwrap().to_vec();
+    for (place, value) in mask.into_iter().enumerate() {
+        let (x, y) = (place % 20, place / 20);
+        let second = u16::from((10..16).contains(&x) && (5..13).contains(&y)) * 2;
+        let third = u16::from((10..12).contains(&x) && (15..17).contains(&y)) * 3;
+        assert_eq!(value, second + third, "{x} {y}");
+    }
+    // Two of each object: the first left the picture, the second has none.
+    let third = [[10.0, 15.0, 2.0], [12.0, 17.0, 1.0]];
+    assert_eq!(points[..4], [[0.0; 3]; 4]);
+    assert_eq!(points[4..], third);
+}
+
+const MOVING: [&str; 8] = [
+    "op = \"random_crop\"\nsize = 12",
+    "op = \"random_crop\"\nsize = 36\npad_if_needed = true",
+    "op = \"random_resized_crop\"\nsize = [18, 24]\nscale = [0.1, 0.6]",
+    "op = \"scale_jitter\"\ntarget_size = [30, 30]\nscale_range = [0.2, 1.5]",
+    "op = \"random_horizontal_flip\"",
+    "op = \"random_affine\"\ndegrees = 0\ntranslate = [0.6, 0.6]",
+    "op = \"random_apply\"\np = 0.9\nsteps = [{ op = \"random_affine\", degrees = 0, translate = [0.8, 0.8] }]",
+    "op = \"random_rotation\"\ndegrees = 45",
+];
+
 proptest! {
+    /// Whichever boxes a step drops: the pixels of an object, and its key points, lie in the box that has its number.
+    #[test]
+    fn instances_stay_with_their_boxes(
+        objects in prop::collection::vec((0u32..34, 0u32..24, 1u32..20, 1u32..20), 0..6),
+        moving in prop::sample::select(MOVING.to_vec()),
+        seed in any::<u64>(),
+    ) {
+        let objects: Vec<[u32; 4]> = objects.into_iter()
+            .map(|(left, top, width, height)| [left, top, width.min(40 - left), height.min(30 - top)])
+            .collect();
+        let (boxes, mask, points) = instances(&objects, moving, seed);
+        prop_assert_eq!(points.len(), if objects.is_empty() { 0 } else { objects.len() * 2 });
+        prop_assert!(boxes.windows(2).all(|pair| pair[0][5] < pair[1][5]), "each object at most once: {:?}", boxes);
+        let near = |row: &[f32; 6], x: f32, y: f32| {
+            (row[0] - 1.0..=row[2] + 1.0).contains(&x) && (row[1] - 1.0..=row[3] + 1.0).contains(&y)
+        };
+        let &[_, width] = mask.spec().shape.dims() else { panic!("{:?}", mask.spec()) };
+        let numbers = mask.view().elements_or_copy::<u16>(&mut Vec::new()).unwrap().to_vec();
+        for row in &boxes {
+            prop_assert_eq!(row[4] - row[5], 49.0, "the number is the object's: {:?}", row);
+            for (place, _) in numbers.iter().enumerate().filter(|(_, number)| f32::from(**number) == row[5]) {
+                let (x, y) = ((place % width) as f32 + 0.5, (place / width) as f32 + 0.5);
+                prop_assert!(near(row, x, y), "{} {} is not in {:?}", x, y, row);
+            }
+            let first = (row[5] as usize - 1) * 2;
+            for &[x, y, visibility] in &points[first..first + 2] {
+                prop_assert!(visibility == 0.0 || near(row, x, y), "{} {} is not in {:?}", x, y, row);
+            }
+        }
+        prop_assert!(numbers.iter().all(|number| usize::from(*number) <= objects.len()));
+    }
+
     /// Whatever a file has, its parser ends with boxes of this world or with an error.
     #[test]
     fn hostile_files_end_in_boxes_or_errors(

@@ -12,6 +12,7 @@ mod augmentations;
 mod data;
 mod domains;
 mod draws;
+mod dtypes;
 mod following;
 mod golden;
 mod packing;

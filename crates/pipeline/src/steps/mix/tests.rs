@@ -89,6 +89,46 @@ fn fixed_weights_and_boxes_give_what_torchvision_gives() {
     assert_eq!(cases, 6);
 }
 
+/// Halves are mixed as their single precision is, and rounded once.
+#[test]
+fn halves_are_mixed_as_floats_are() {
+    fn check<T: bytemuck::Pod>(dtype: DType, half: impl Fn(f32) -> T, single: impl Fn(T) -> f32)
+    where
+        [T]: HalfFloatSliceExt,
+    {
+        // More than are converted at once, and not a multiple; they begin where no half is aligned.
+        let count = 2 * HALVES + 7;
+        let spec = |dtype| TensorSpec::new(dtype, &[count]);
+        let values: Vec<T> = (0..BATCH * count).map(|place| half((place * 7919 % 2003) as f32 / 501.0 - 2.0)).collect();
+        let mut floats_of = bytes(values.iter().map(|value| single(*value)));
+        let mut halves = vec![0; 1 + values.len() * 2];
+        halves[1..].copy_from_slice(bytemuck::cast_slice(&values));
+        mix(&mut BatchColumn { spec: spec(DType::F32), data: &mut floats_of }, 0.3);
+        mix(&mut BatchColumn { spec: spec(dtype), data: &mut halves[1..] }, 0.3);
+        let expected: Vec<T> = floats(&floats_of).into_iter().map(half).collect();
+        assert!(halves[1..] == *bytemuck::cast_slice::<T, u8>(&expected), "{dtype}");
+    }
+    check(DType::F16, f16::from_f32, f16::to_f32);
+    check(DType::BF16, bf16::from_f32, bf16::to_f32);
+}
+
+#[test]
+fn pictures_and_labels_are_bytes_or_floats() {
+    let schema = |image: DType, label: DType| {
+        let tensor =
+            |dtype, dims: &[usize]| FieldType::Tensor { dtype, dims: dims.iter().copied().map(Some).collect() };
+        let mut schema = Schema::default();
+        schema.put("image", tensor(image, &[3, 8, 8]));
+        schema.put("label", tensor(label, &[10]));
+        mixed_schema(&["image".to_owned(), "label".to_owned()], &schema)
+    };
+    for image in [DType::U8, DType::F32, DType::F16, DType::BF16] {
+        assert!(schema(image, DType::F32).is_ok() && schema(image, DType::F16).is_ok(), "{image}");
+        assert!(schema(image, DType::U8).is_err() && schema(image, DType::F64).is_err());
+    }
+    assert!(schema(DType::F64, DType::F32).is_err() && schema(DType::I32, DType::F32).is_err());
+}
+
 #[test]
 fn smoothed_labels_are_those_of_torchs_cross_entropy() {
     let mut cases = 0;
