@@ -21,7 +21,7 @@ def whole(name: str, value: Any, least: int, most: int) -> int:
         found = None
     # True is a number to Python, and here a mistake.
     if found is None or isinstance(value, bool):
-        raise UsageError(f"`{name}` is `{value!r}`, but must be a whole number")
+        raise UsageError(f"`{name}` is `{value!r}`, but must be an integer")
     if not least <= found <= most:
         raise UsageError(f"`{name}` is `{found}`, but must be from {least} to {most}")
     return found

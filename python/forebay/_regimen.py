@@ -155,7 +155,7 @@ class Trial:
     Attributes
     ----------
     number, configuration
-        Which configuration, by its place and itself: keep its model by `number`, to go on with it in the next stage.
+        Which configuration, by its index and itself: keep its model by `number`, to continue with it in the next stage.
     stage
         Name, loader and number of epochs.
     first_epoch
@@ -183,7 +183,7 @@ class Trial:
 
 
 class SuccessiveHalving:
-    """Search among configurations: all of them train at the first stage, and the best share of each stage goes on to the next.
+    """Search among configurations: all of them train at the first stage, and the best share of each stage advances to the next.
 
     With small files of low quality in early stages, poor configurations are dropped at little cost.
 
@@ -194,7 +194,7 @@ class SuccessiveHalving:
     stages
         Name, loader and number of epochs of each stage, with rising quality.
     keep
-        The share that goes on to the next stage, rounded up.
+        The share that advances to the next stage, rounded up.
 
     Examples
     --------

@@ -233,7 +233,7 @@ pub(crate) fn refuse_nesting(input: &Path, output: &Path) -> Result<()> {
     if there.is_some_and(|there| there.starts_with(&root)) {
         return Err(Error::Usage {
             problem: format!("the output folder `{}` is within `{}`", output.display(), input.display()),
-            remedy: "choose a folder beside it: what is written would be taken for images to convert".to_owned(),
+            remedy: "choose a folder outside of it: otherwise its files would be converted, too".to_owned(),
         });
     }
     Ok(())

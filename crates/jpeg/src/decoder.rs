@@ -140,7 +140,7 @@ impl Decoder {
         finished.map_err(|failure| match failure {
             Failure::Damage(damage) => {
                 let problem = match damage {
-                    Damage::NoCode => "bits that are no code",
+                    Damage::NoCode => "bits that are not a code",
                     Damage::Overflow => "a block of more than 64 coefficients",
                     Damage::Length => "data that is too short or too long",
                 };

@@ -218,9 +218,7 @@ fn value_of(
         hint,
     };
     match kind {
-        FieldType::Int => {
-            value.extract().map(Returned::Int).map_err(|_| unfit("return a whole number of at most 64 bits"))
-        }
+        FieldType::Int => value.extract().map(Returned::Int).map_err(|_| unfit("return an integer of at most 64 bits")),
         FieldType::Text | FieldType::Json => {
             value.extract().map(Returned::Text).map_err(|_| unfit("return a text; `json.dumps` makes one"))
         }

@@ -87,7 +87,7 @@ pub enum FormatFault {
     },
     /// The frame is not as long as the index says.
     #[error(
-        "the index gives the frame `{expected}` bytes, its header `{found}`\nhint: rebuild the index of this shard"
+        "frame length mismatch: the index says `{expected}` bytes, the frame's header `{found}`\nhint: rebuild the index of this shard"
     )]
     IndexDisagrees {
         /// The frame's length in the index.
@@ -95,9 +95,9 @@ pub enum FormatFault {
         /// The frame's length by its header.
         found: u64,
     },
-    /// The record is whole, but not the one that was written in this place.
+    /// The record is whole, but not the one that was written at this position.
     #[error(
-        "another record is in this place: expected checksum `{expected:#010x}`, found `{found:#010x}`\nhint: the shard was replaced, or its records were moved; restore it, or build the data set again"
+        "not the record that was written here: expected checksum `{expected:#010x}`, found `{found:#010x}`\nhint: the shard was replaced, or its records were moved; restore it, or rebuild the data set"
     )]
     OtherRecord {
         /// The masked checksum of the record that belongs there.
@@ -106,7 +106,7 @@ pub enum FormatFault {
         found: u32,
     },
     /// A list of checksums or sizes ends within one.
-    #[error("expected 4 bytes for each record, found `{found}` bytes in all")]
+    #[error("expected 4 bytes per record, found `{found}` bytes in total")]
     NumbersCut {
         /// The bytes that are there.
         found: u64,
@@ -146,10 +146,10 @@ pub enum FormatFault {
         detail: Box<str>,
     },
     /// It should be a dictionary of Zstandard.
-    #[error("this is no dictionary of Zstandard, or a damaged one")]
+    #[error("not a Zstandard dictionary, or a damaged one")]
     Dictionary,
     /// There are bytes after the end of the compressed stream.
-    #[error("trailing garbage after the end of the {compression} stream")]
+    #[error("trailing bytes after the end of the {compression} stream")]
     TrailingGarbage {
         /// Its format, such as `GZIP`.
         compression: &'static str,
@@ -182,7 +182,7 @@ pub enum FormatFault {
     },
     /// The index reaches beyond its shard.
     #[error(
-        "the index ends at byte `{expected}`, the shard at `{found}`\nhint: the shard is truncated, or the index is another's"
+        "the index ends at byte `{expected}`, the shard at `{found}`\nhint: the shard is truncated, or the index belongs to another shard"
     )]
     IndexBeyondShard {
         /// Where the last indexed frame ends.
@@ -199,7 +199,7 @@ pub enum MessageFault {
     /// A varint is cut by the end of the message.
     #[error("the message ends within a varint")]
     VarintTruncated,
-    /// A varint goes on after ten bytes.
+    /// A varint continues after ten bytes.
     #[error("a varint is longer than ten bytes")]
     VarintTooLong,
     /// A fixed-width value or a length-delimited field is cut by the end of the message.
@@ -209,7 +209,7 @@ pub enum MessageFault {
     #[error("the field number is out of range")]
     FieldNumber,
     /// The wire type is 6 or 7.
-    #[error("the wire type does not exist")]
+    #[error("unknown wire type")]
     WireType,
     /// A packed list of floats is not a whole number of them.
     #[error("a packed list of floats is not a multiple of four bytes long")]
@@ -235,8 +235,8 @@ pub enum IndexFault {
     /// Not four decimal numbers.
     #[error("expected `offset length inflated-offset inflated-length`, four decimal numbers")]
     NotFourNumbers,
-    /// A number does not fit 64 bits, or offset and size together do not.
-    #[error("the number does not fit 64 bits")]
+    /// A number does not fit into 64 bits, or offset and size together do not.
+    #[error("the number does not fit into 64 bits")]
     TooLarge,
     /// A frame is shorter than a frame can be.
     #[error("expected a frame of at least `16` bytes, found `{found}`")]
@@ -312,14 +312,14 @@ pub enum UsageFault {
     },
     /// A compression that does not exist.
     #[error(
-        "there is no compression `{found}`\nhint: `gzip`, `zlib`, `zstd`, `lz4` or `snappy`, with what they are told, as in `gzip-1`, `zlib-6-rle`, `zstd-19-record`"
+        "unknown compression `{found}`\nhint: `gzip`, `zlib`, `zstd`, `lz4` or `snappy`, with their options, as in `gzip-1`, `zlib-6-rle`, `zstd-19-record`"
     )]
     UnknownCompression {
         /// What was asked for.
         found: Box<str>,
     },
-    /// A compression was told what it cannot do.
-    #[error("the compression `{found}` cannot be: {problem}")]
+    /// A compression has an invalid option.
+    #[error("invalid compression `{found}`: {problem}")]
     CompressionParameter {
         /// What was asked for.
         found: Box<str>,
@@ -328,7 +328,7 @@ pub enum UsageFault {
     },
     /// A dictionary cannot be trained on the records that there are.
     #[error(
-        "no dictionary can be trained on {records} records of {bytes} bytes: {problem}\nhint: it takes some hundred small records that have something in common; leave `dictionary` out"
+        "cannot train a dictionary on {records} records of {bytes} bytes: {problem}\nhint: it takes a few hundred small records that have something in common; leave `dictionary` out"
     )]
     Dictionary {
         /// How many there were.
@@ -345,7 +345,7 @@ pub enum UsageFault {
         found: u64,
     },
     /// A record was written after a write had failed, when the shard ends within a frame.
-    #[error("an earlier write failed, so the shard ends within a frame\nhint: write the shard anew")]
+    #[error("an earlier write failed, so the shard ends within a frame\nhint: write the shard again")]
     WriteAfterFailure,
 }
 

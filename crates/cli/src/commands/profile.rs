@@ -119,7 +119,7 @@ pub(crate) struct Arguments {
     /// Write the profile to FILE
     #[arg(short, long, value_name = "FILE", help_heading = OUTPUT, default_value = "profile.json")]
     pub(crate) output: PathBuf,
-    /// Also write one line per run to FILE, and system metrics to `system.csv` beside it
+    /// Also write one line per run to FILE, and system metrics to `system.csv` next to it
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) csv: Option<PathBuf>,
 }
@@ -420,7 +420,8 @@ fn system_csv(profile: &Profile, path: &Path) -> Result<String> {
     let mut text = String::new();
     for strategy in &profile.strategies {
         for sample in &strategy.system {
-            let unfit = || Error::Format { path: path.to_owned(), problem: "has metrics that are no table".to_owned() };
+            let unfit =
+                || Error::Format { path: path.to_owned(), problem: "has metrics that are not a table".to_owned() };
             let value = serde_json::to_value(sample).map_err(|error| Error::Output(error.into()))?;
             let fields = value.as_object().ok_or_else(unfit)?;
             if text.is_empty() {

@@ -210,7 +210,7 @@ fn show(outcome: &Outcome, page: &mut Page) {
     }
     page.table(&table);
     if outcome.others > 0 {
-        page.hanging("note: ", &format!("{} copied that no image is in", units::counted(outcome.others, "file")));
+        page.hanging("note: ", &format!("{} without images copied", units::counted(outcome.others, "file")));
     }
     show_skipped(page, outcome.skipped, &outcome.skipped_images);
 }

@@ -65,7 +65,7 @@ pub(super) fn read(bytes: &[u8], options: &SignalOptions, room: Room<'_>) -> Res
 }
 
 fn no_number(cell: &str, column: usize, line: &Line<'_>) -> Error {
-    let problem = format!("{} is no number", position(cell, column, line));
+    let problem = format!("{} is not a number", position(cell, column, line));
     Error::format_at(FORMAT, problem, line.start)
 }
 

@@ -116,7 +116,7 @@ fn check_size(dataset: &Dataset, name: &str, options: &SignalOptions) -> Result<
     let is_unsigned = matches!(dtype, DType::U8 | DType::U16 | DType::U32 | DType::U64);
     if !is_signed && !is_unsigned && !matches!(dtype, DType::F32 | DType::F64) {
         let feature = format!("data set `{name}`, whose elements are `{dtype}`,");
-        return Err(Error::unsupported(FORMAT, feature, "keep whole numbers, or float32 or float64"));
+        return Err(Error::unsupported(FORMAT, feature, "store integers, or float32 or float64"));
     }
     // Rows and columns of 1 are how some programs write one dimension.
     if shape.iter().filter(|&&dim| dim != 1).count() > 1 {
@@ -148,7 +148,7 @@ fn factor(dataset: &Dataset, name: &str) -> Result<f64> {
         AttrValue::F32Array(factors) => factors.first().copied().map(f64::from),
         _ => None,
     };
-    let no_number = || Error::format(FORMAT, format!("the attribute `{FACTOR}` of data set `{name}` is no number"));
+    let no_number = || Error::format(FORMAT, format!("the attribute `{FACTOR}` of data set `{name}` is not a number"));
     factor.filter(|factor| factor.is_finite()).ok_or_else(no_number)
 }
 

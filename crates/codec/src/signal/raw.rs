@@ -38,7 +38,8 @@ pub(super) fn read(bytes: &[u8], options: &SignalOptions, room: Room<'_>) -> Res
     let samples = bytes.len() / instant_bytes;
     check_limit(samples as u64, options)?;
     if samples == 0 || !bytes.len().is_multiple_of(instant_bytes) {
-        let problem = format!("`{}` bytes are no whole number of instants of `{instant_bytes}` bytes", bytes.len());
+        let problem =
+            format!("`{}` bytes are not a multiple of the `{instant_bytes}` bytes of an instant", bytes.len());
         return Err(Error::truncated(FORMAT, problem, samples * instant_bytes));
     }
     ask_for(samples as u64, options.channels.len(), 0, room)?;

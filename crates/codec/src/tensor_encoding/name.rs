@@ -108,7 +108,7 @@ impl<'n> Words<'n> {
             (bound > 0.0 && bound.is_finite() && bound.to_string() == *word).then_some(bound)
         });
         let bound = bound.ok_or_else(|| {
-            self.wrong("the error bound is no number", "a decimal number above 0, without exponent, as `0.001`")
+            self.wrong("the error bound is not a number", "a decimal number above 0, without exponent, as `0.001`")
         })?;
         self.rest.remove(0);
         Ok(bound)
@@ -252,12 +252,12 @@ mod tests {
             ("sparse-zstd-3", "too many words"),
             ("bfloat16-bitpack", "integers"),
             ("round", "how to round"),
-            ("round-absolute", "no number"),
-            ("round-absolute-0", "no number"),
-            ("round-absolute-1e", "no number"),
-            ("round-absolute-1.0", "no number"),
-            ("round-absolute-NaN", "no number"),
-            ("round-absolute-inf", "no number"),
+            ("round-absolute", "not a number"),
+            ("round-absolute-0", "not a number"),
+            ("round-absolute-1e", "not a number"),
+            ("round-absolute-1.0", "not a number"),
+            ("round-absolute-NaN", "not a number"),
+            ("round-absolute-inf", "not a number"),
             ("round-relative-1", "below 1"),
         ] {
             let error = name.parse::<TensorEncoding>().expect_err(name).to_string();

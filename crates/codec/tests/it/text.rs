@@ -283,14 +283,14 @@ fn damaged_files_say_what_is_wrong() {
     for (json, problem) in [
         ("{}", "the component `model` has no `type`"),
         (r#"{"model":{"type":"BPE","merges":[]}}"#, "has no `vocab`"),
-        (r#"{"model":{"type":"BPE","vocab":{"a":-1},"merges":[]}}"#, "the id of `a` is no id"),
+        (r#"{"model":{"type":"BPE","vocab":{"a":-1},"merges":[]}}"#, "the id of `a` is not an id"),
         (r#"{"model":{"type":"BPE","vocab":{"a":0,"b":0},"merges":[]}}"#, "two tokens have the id `0`"),
         (r#"{"model":{"type":"BPE","vocab":{"a":4000000000},"merges":[]}}"#, "token id is `4000000000`"),
         (r#"{"model":{"type":"BPE","vocab":{"a":0},"merges":["a a"]}}"#, "needs the token `aa`"),
         (r#"{"model":{"type":"BPE","vocab":{"a":0},"merges":["a"]}}"#, "is not two tokens"),
         (r#"{"model":{"type":"BPE","unk_token":"u","vocab":{"a":0},"merges":[]}}"#, "`unk_token` is `u`"),
         (r#"{"model":{"type":"Unigram","unk_id":1,"vocab":[["a",0]]}}"#, "`unk_id` is `1`"),
-        (r#"{"model":{"type":"Unigram","unk_id":0,"vocab":[["a"]]}}"#, "is no token and score"),
+        (r#"{"model":{"type":"Unigram","unk_id":0,"vocab":[["a"]]}}"#, "is not a token and score"),
         (r#"{"pre_tokenizer":{"type":"ByteLevel"},"model":{"type":"BPE","vocab":{},"merges":[]}}"#, "byte `0x00`"),
     ] {
         let error = Tokenizer::from_hugging_face(json.as_bytes()).unwrap_err();

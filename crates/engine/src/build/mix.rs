@@ -219,7 +219,7 @@ fn prepare(output: &Folder, identity: &str, parts: &[(Build, BuildOptions)], opt
     }
     if let Some(other) = names.iter().find(|name| !is_ours(name)) {
         return taken(
-            &format!("`{other}`, which is no part of a data set in several formats"),
+            &format!("`{other}`, which is not part of a data set in several formats"),
             "choose another folder",
         );
     }

@@ -74,7 +74,7 @@ impl Dataset {
                     let remedy = format!("name the folder of one of them, such as `{folder}/format-00`");
                     return Error::Usage { problem, remedy };
                 }
-                let problem = format!("`{folder}` is no data set: it has no `{MANIFEST_FILE}`");
+                let problem = format!("`{folder}` is not a data set: it has no `{MANIFEST_FILE}`");
                 let remedy = "build one with `forebay build`; a build that was interrupted goes on when run again";
                 return Error::Usage { problem, remedy: remedy.to_owned() };
             }

@@ -235,7 +235,7 @@ fn a_damaged_data_set_says_what_is_wrong() {
     let error = Dataset::open(output.path()).unwrap_err().to_string();
     assert!(error.contains("has 5 bytes, but the manifest says"), "{error}");
     let empty = tempfile::tempdir().unwrap();
-    assert!(Dataset::open(empty.path()).unwrap_err().to_string().contains("is no data set"));
+    assert!(Dataset::open(empty.path()).unwrap_err().to_string().contains("is not a data set"));
 }
 
 #[test]

@@ -111,7 +111,7 @@ fn a_shard_over_another_is_found_at_its_first_record() {
     std::fs::copy(dataset.shard_path(0), dataset.shard_path(1)).unwrap();
     let error = load(folder, OnError::Fail).err().unwrap().to_string();
     assert!(
-        error.contains("of `shard-00001.tfrecord`") && error.contains("another record is in this place"),
+        error.contains("of `shard-00001.tfrecord`") && error.contains("not the record that was written here"),
         "{error}"
     );
     let left = load(folder, OnError::Skip).unwrap();
@@ -144,7 +144,10 @@ fn a_shard_of_another_data_set_is_found() {
     let left = load(output.path(), OnError::Skip).unwrap();
     assert_eq!((left.samples.len(), left.skipped), (19, 1), "those that are the same are the same");
     let error = load(output.path(), OnError::Fail).err().unwrap().to_string();
-    assert!(error.contains("of `shard-00000.tfrecord`") && error.contains("another record"), "{error}");
+    assert!(
+        error.contains("of `shard-00000.tfrecord`") && error.contains("not the record that was written here"),
+        "{error}"
+    );
     assert!(is_found_by_verifying(output.path()));
 }
 
@@ -170,7 +173,7 @@ fn swapped_records_are_found_though_the_index_matches() {
     let manifest = resealed(&manifest.replace(&dataset.manifest().shards[0].index_xxh3, &sum));
     write(folder, "dataset.json", manifest.as_bytes());
     let error = load(folder, OnError::Fail).err().unwrap().to_string();
-    assert!(error.contains("another record is in this place"), "{error}");
+    assert!(error.contains("not the record that was written here"), "{error}");
     let left = load(folder, OnError::Skip).unwrap();
     let mut keys: Vec<&str> = left.list.iter().map(|skipped| skipped.key.as_str()).collect();
     keys.sort_unstable();

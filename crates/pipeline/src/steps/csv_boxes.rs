@@ -246,7 +246,7 @@ impl Places {
         let mut corners = [0.0; 4];
         for ((corner, place), name) in corners.iter_mut().zip(self.corners).zip(&columns.corners) {
             let number = fields[place].trim().parse::<f64>().ok().filter(|number| number.is_finite());
-            let no_number = || format!("line {line}: `{name}` is no number: `{}`", shown(&fields[place]));
+            let no_number = || format!("line {line}: `{name}` is not a number: `{}`", shown(&fields[place]));
             *corner = number.ok_or_else(no_number)?;
         }
         let image = std::mem::take(&mut fields[self.image]);
@@ -424,7 +424,7 @@ mod tests {
             ("", "it is empty"),
             ("image,labels,xmin,ymin,xmax,ymax\n", "line 1 has no column `label`: did you mean `labels`?"),
             ("image,label,xmin,ymin,xmax,ymax\na,dog,1,2,3\n", "line 2 has 5 columns, but the first has 6"),
-            ("image,label,xmin,ymin,xmax,ymax\n\na,dog,1,2,x,4\n", "line 3: `xmax` is no number: `x`"),
+            ("image,label,xmin,ymin,xmax,ymax\n\na,dog,1,2,x,4\n", "line 3: `xmax` is not a number: `x`"),
             ("image,label,xmin,ymin,xmax,ymax\na,\"dog,1,2,3,4\n", "line 2 begins a quote"),
         ] {
             let error = table(text, |_| {}).unwrap_err();

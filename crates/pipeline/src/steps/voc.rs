@@ -143,7 +143,7 @@ impl Partial {
             ["annotation", "object", "difficult"] => self.difficult = !matches!(text, "0" | "" | "false" | "False"),
             ["annotation", "object", "bndbox", corner] => {
                 if let Some(place) = CORNERS.iter().position(|name| name == corner) {
-                    let number = number().ok_or_else(|| format!("`{corner}` is no number: `{}`", shown(text)))?;
+                    let number = number().ok_or_else(|| format!("`{corner}` is not a number: `{}`", shown(text)))?;
                     self.corners[place] = Some(number);
                 }
             }
@@ -231,7 +231,7 @@ mod tests {
         for (file, problem) in [
             ("<annotation>\n<object></object></annotation>", "line 2: an object has no `name`"),
             ("<annotation>\n<object>\n", "`object` does not end"),
-            ("<annotation><object><name>a</name><bndbox>\n<xmin>x</xmin>", "line 2: `xmin` is no number: `x`"),
+            ("<annotation><object><name>a</name><bndbox>\n<xmin>x</xmin>", "line 2: `xmin` is not a number: `x`"),
             ("<annotation><object><name>a</name></object></annotation>", "an object has no `xmin`"),
             ("<a></b>", "line 1: "),
             ("<a>&bomb;</a>", "unknown entity `&bomb;`"),

@@ -101,7 +101,7 @@ impl SampleTransform for TakeJson {
         let Some((_, ValueView::Text(text))) = sample.fields.iter().find(|(field, _)| *field == name) else {
             return Err(StepError::NoField { field: name.to_owned() });
         };
-        let document: Json = serde_json::from_str(text).map_err(|error| wrong(format!("is no JSON: {error}")))?;
+        let document: Json = serde_json::from_str(text).map_err(|error| wrong(format!("is not JSON: {error}")))?;
         for (field, JsonValue { at, kind }) in &self.values {
             let value = document.pointer(at).ok_or_else(|| wrong(format!("has nothing at `{at}`")))?;
             remade.set(field, &mut |output| {
@@ -131,7 +131,7 @@ fn put_json(value: &Json, kind: &FieldType, output: &mut Output<'_>) -> Result<(
             let mut shape = Vec::new();
             let mut numbers = Vec::new();
             flatten(value, 0, &mut shape, &mut numbers)
-                .ok_or_else(|| "is no array of numbers of one shape".to_owned())?;
+                .ok_or_else(|| "is not an array of numbers of one shape".to_owned())?;
             // An empty list says nothing of the dimensions below it.
             if numbers.is_empty() {
                 shape.extend(dims.iter().skip(shape.len()).map(|dim| dim.unwrap_or(0)));

@@ -171,7 +171,7 @@ fn first_version(reader: &mut Reader<'_>) -> Parsed<(u64, i64, PageKind)> {
             (3 | 4, Kind::Int) => {
                 let levels = reader.int()?;
                 if levels != RLE {
-                    let hint = "write the file anew: only files from before 2014 have it";
+                    let hint = "write the file again: only files from before 2014 have it";
                     return Err(Fault::Unsupported("an encoding of levels", encoding_name(levels), hint));
                 }
             }
@@ -309,7 +309,7 @@ fn inflate(content: &[u8], codec: i64, length: usize, body: &mut Vec<u8>) -> Par
                 5 => "LZ4 (of Hadoop)".to_owned(),
                 other => other.to_string(),
             };
-            let hint = "write the file anew with `compression=\"zstd\"` or \"snappy\"";
+            let hint = "write the file again with `compression=\"zstd\"` or \"snappy\"";
             return Err(Fault::Unsupported("a compression of Parquet", name, hint));
         }
     };

@@ -31,7 +31,7 @@ impl Kind {
             9 | 10 => Self::List,
             11 => Self::Map,
             12 => Self::Struct,
-            _ => return damaged(format!("there is no type {number} of Thrift")),
+            _ => return damaged(format!("unknown Thrift type `{number}`")),
         })
     }
 }

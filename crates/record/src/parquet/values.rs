@@ -29,7 +29,7 @@ pub(super) fn dictionary(entry: &PageEntry, page: &Page, column: &Column) -> Par
 }
 
 fn unsupported(encoding: i64) -> Fault {
-    let hint = "write the file anew, with a plain encoding for this column";
+    let hint = "write the file again, with a plain encoding for this column";
     Fault::Unsupported("an encoding of Parquet", encoding_name(encoding), hint)
 }
 
