@@ -165,11 +165,11 @@ pub(crate) fn build(
         match formats.first() {
             Some((strategy, _)) if !request.is_mix => {
                 let build = Build { pipeline: pipeline.clone(), strategy: strategy.clone(), listing, storage };
-                Ok(build.run(&request.output, &options, &progress)?.shards_kept)
+                Ok(build.run(&request.output, &options, &progress)?.shards_reused)
             }
             _ => {
                 let build = MixBuild { pipeline: pipeline.clone(), formats, seed: request.seed, listing, storage };
-                Ok(build.run(&request.output, &options, &progress)?.shards_kept)
+                Ok(build.run(&request.output, &options, &progress)?.shards_reused)
             }
         }
     })?;
@@ -234,7 +234,7 @@ pub(crate) fn build_part(
             }
             (_, Some(part)) => {
                 let report = build.run_part(&request.output, &options, part, &progress)?;
-                Ok((report.shards, report.shards_kept, report.samples, report.bytes))
+                Ok((report.shards, report.shards_reused, report.samples, report.bytes))
             }
             _ => {
                 let manifest = build.finish(&request.output, &options, &progress)?.manifest;

@@ -80,7 +80,7 @@ fn everything_about_a_folder_is_found() {
     let duplicates = &found.duplicates;
     assert_eq!((duplicates.exact.samples, duplicates.near.samples, duplicates.conflicting_labels), (1, 1, 1));
     let pairs: Vec<_> =
-        duplicates.groups.iter().map(|group| (group.kept.as_str(), &group.exact[..], &group.near[..])).collect();
+        duplicates.groups.iter().map(|group| (group.keep.as_str(), &group.exact[..], &group.near[..])).collect();
     let (again, small) = (["cat/again.jpg".to_owned()], ["dog/small.jpg".to_owned()]);
     // Of two that are the same the first is kept, and `again` comes after `3`.
     assert_eq!(pairs, [("cat/3.jpg", &again[..], &[][..]), ("cat/4.jpg", &[][..], &small[..])]);

@@ -221,7 +221,7 @@ fn a_resumed_build_keeps_only_what_was_written() {
             write(output.path(), &name, &bytes);
             let notes = Notes::default();
             let run = build(&pipeline, split, photos.path(), local()).run(output.path(), &options(8), &notes).unwrap();
-            assert_eq!(run.shards_kept, kept.len() - 1, "{name}");
+            assert_eq!(run.shards_reused, kept.len() - 1, "{name}");
             let notes = notes.0.into_inner().unwrap();
             assert!(notes.iter().any(|note| note.contains(&format!("shard {} is not", kept[0]))), "{notes:?}");
             for entry in std::fs::read_dir(whole.path()).unwrap() {
@@ -279,8 +279,8 @@ fn files_beside_samples_and_tables_are_part_of_what_is_built() {
     let pipeline = pipeline(WITH_TEXTS);
     let output = tempfile::tempdir().unwrap();
     let run = || build(&pipeline, "decoded", photos.path(), local()).run(output.path(), &options(2), &());
-    assert_eq!(run().unwrap().shards_kept, 0);
-    assert_eq!(run().unwrap().shards_kept, 2, "nothing changed");
+    assert_eq!(run().unwrap().shards_reused, 0);
+    assert_eq!(run().unwrap().shards_reused, 2, "nothing changed");
     std::fs::write(text(3), "newer").unwrap();
     let error = run().unwrap_err().to_string();
     assert!(error.contains("another data set"), "{error}");
@@ -298,8 +298,8 @@ fn files_beside_samples_and_tables_are_part_of_what_is_built() {
     let embedding = crate::support::pipeline(&embedding);
     let output = tempfile::tempdir().unwrap();
     let run = |split| build(&embedding, split, photos.path(), local()).run(output.path(), &options(1), &());
-    assert_eq!(run("embedded").unwrap().shards_kept, 0);
-    assert_eq!(run("embedded").unwrap().shards_kept, 1, "nothing changed");
+    assert_eq!(run("embedded").unwrap().shards_reused, 0);
+    assert_eq!(run("embedded").unwrap().shards_reused, 1, "nothing changed");
     write_table(400);
     let error = run("embedded").unwrap_err().to_string();
     assert!(error.contains("another data set"), "{error}");

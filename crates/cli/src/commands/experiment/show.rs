@@ -217,7 +217,7 @@ pub(super) fn show(outcome: &Outcome, page: &mut Page) {
         page.hanging("- ", remark);
     }
     page.gap();
-    let kept = outcome.runs.iter().filter(|run| run.kept).count();
+    let kept = outcome.runs.iter().filter(|run| run.reused).count();
     let were = if kept == 1 { "was" } else { "were" };
     let kept =
         if kept > 0 { format!(", {} {were} there already", units::counted(kept as u64, "run")) } else { String::new() };
@@ -239,7 +239,7 @@ fn plan_table(outcome: &Outcome) -> Table {
         ("", Align::Left),
     ]);
     for run in &outcome.runs {
-        let state = if run.kept { "done" } else { "" };
+        let state = if run.reused { "done" } else { "" };
         let time = units::seconds(run.estimated_seconds);
         table.row([run.name.clone(), run.strategies.to_string(), time, state.to_owned()], false);
     }
