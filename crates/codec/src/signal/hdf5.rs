@@ -3,7 +3,7 @@
 use hdf5_pure::{AttrValue, DType, Dataset, Error as HdfError, File, FileBuilder, FormatError};
 
 use super::read::{Channel, Recording, SignalOptions, check_limit};
-use crate::memory::{self, Room};
+use crate::memory::{self, MemoryGate};
 use crate::{Error, Result};
 
 const FORMAT: &str = "hdf5";
@@ -17,11 +17,11 @@ pub fn is_hdf5(bytes: &[u8]) -> bool {
     hdf5_pure::is_hdf5_bytes(bytes)
 }
 
-pub(super) fn read(bytes: &[u8], options: &SignalOptions, room: Room<'_>) -> Result<Recording> {
+pub(super) fn read(bytes: &[u8], options: &SignalOptions, gate: MemoryGate<'_>) -> Result<Recording> {
     if !is_hdf5(bytes) {
         return Err(Error::format(FORMAT, "it does not start like HDF5"));
     }
-    memory::ask(room, bytes.len())?;
+    memory::ask(gate, bytes.len())?;
     let file = File::from_bytes(memory::copied(bytes)?).map_err(|error| failure(error, "the file"))?;
     let mut recording = Recording { channels: Vec::new(), factors: Vec::new() };
     for channel in &options.channels {
@@ -33,7 +33,7 @@ pub(super) fn read(bytes: &[u8], options: &SignalOptions, room: Room<'_>) -> Res
             error => failure(error, name),
         })?;
         let bytes = check_size(&dataset, name, options)?;
-        memory::ask(room, usize::try_from(bytes).unwrap_or(usize::MAX))?;
+        memory::ask(gate, usize::try_from(bytes).unwrap_or(usize::MAX))?;
         recording.channels.push(dataset.read_f64().map_err(|error| failure(error, name))?);
         recording.factors.push(factor(&dataset, name)?);
     }

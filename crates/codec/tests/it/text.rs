@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use forebay_codec::Error;
-use forebay_codec::text::{ArticleLimits, Pattern, Tokenizer, TokenizerRoom, article_text};
+use forebay_codec::text::{ArticleLimits, Pattern, Tokenizer, TokenizerScratch, article_text};
 use proptest::prelude::*;
 
 use crate::allocation::peak_bytes;
@@ -138,7 +138,7 @@ fn ids_are_those_of_hugging_face() {
     let golden: Vec<serde_json::Value> =
         serde_json::from_slice(&std::fs::read(golden.join("gpt2-bpe.json")).unwrap()).unwrap();
     let ranks = Tokenizer::from_tiktoken(without_special(&tokenizer).as_bytes(), Pattern::Gpt2).unwrap();
-    let mut scratch = TokenizerRoom::default();
+    let mut scratch = TokenizerScratch::default();
     for entry in golden {
         let text = entry["text"].as_str().unwrap();
         let expected: Vec<u32> =
@@ -356,7 +356,7 @@ proptest! {
             }
         }
         // What has been seen makes no difference.
-        let mut scratch = TokenizerRoom::default();
+        let mut scratch = TokenizerScratch::default();
         let mut ids = Vec::new();
         tokenizer.encode_into(&corpus, &mut scratch, &mut ids);
         ids.clear();
