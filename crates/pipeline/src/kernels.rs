@@ -37,16 +37,16 @@ pub(crate) enum Level {
     Baseline,
     /// 256 bit. Only made by [`Level::all`], which has looked.
     #[cfg(target_arch = "x86_64")]
-    Avx2(Seen),
+    Avx2(Supported),
     /// 512 bit, with permutations of bytes (VBMI): Intel from Ice Lake, AMD from Zen 4. The same.
     #[cfg(target_arch = "x86_64")]
-    Avx512(Seen),
+    Avx512(Supported),
 }
 
 /// The proof that this machine has the instructions of its level.
 #[cfg(target_arch = "x86_64")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Seen(());
+pub(crate) struct Supported(());
 
 impl Level {
     /// Every level that this machine has, the best first.
@@ -57,8 +57,8 @@ impl Level {
             let avx2 = has!("avx2");
             let avx512 = avx2 && has!("avx512f") && has!("avx512bw") && has!("avx512dq");
             let avx512 = avx512 && has!("avx512vl") && has!("avx512vbmi");
-            let avx512 = avx512.then_some(Self::Avx512(Seen(())));
-            avx512.into_iter().chain(avx2.then_some(Self::Avx2(Seen(()))))
+            let avx512 = avx512.then_some(Self::Avx512(Supported(())));
+            avx512.into_iter().chain(avx2.then_some(Self::Avx2(Supported(()))))
         };
         #[cfg(not(target_arch = "x86_64"))]
         let wider = std::iter::empty();
