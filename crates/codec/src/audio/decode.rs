@@ -150,7 +150,7 @@ impl Sink<'_> {
 
     fn check(&self, found: u64) -> Result<()> {
         let limit = self.options.samples_max as u64;
-        if found > limit { Err(Error::Limit { what: "samples of sound", found, limit }) } else { Ok(()) }
+        if found > limit { Err(Error::Limit { what: "audio samples", found, limit }) } else { Ok(()) }
     }
 
     /// Makes space for `count` samples (all channels together) if the limit allows, lets `fill` write them, and mixes.

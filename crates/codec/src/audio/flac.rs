@@ -170,7 +170,7 @@ fn check(header: &FrameHeader, info: &StreamInfo, offset: usize, is_first: bool)
             let problem = format!("the stream information says `{stated}` {what}, the first frame `{found}`");
             return Err(Error::format_at(FORMAT, problem, offset));
         }
-        let feature = format!("sound whose {what} change from `{stated}` to `{found}` at byte `{offset}`");
+        let feature = format!("audio whose {what} change from `{stated}` to `{found}` at byte `{offset}`");
         return Err(Error::unsupported(FORMAT, feature, HINT));
     }
     if header.samples > u64::from(BLOCK_SAMPLES[1]) {

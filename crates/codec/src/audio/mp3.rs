@@ -46,7 +46,7 @@ pub(super) fn decode(bytes: &[u8], start: usize, sink: &mut Sink<'_>) -> Result<
             Ok(Some(floats)) => sink.extend(floats.len(), |samples| to_int16(floats, samples))?,
             Ok(None) => break,
             Err(_) => {
-                let feature = "sound whose sample rate or number of channels changes midway";
+                let feature = "audio whose sample rate or number of channels changes midway";
                 return Err(Error::unsupported(FORMAT, feature, "convert the file with `ffmpeg`"));
             }
         }

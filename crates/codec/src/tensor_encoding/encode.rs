@@ -77,7 +77,7 @@ fn form(plain: &Head, kept: &[u8], form: Form) -> Result<Option<(Head, Vec<u8>)>
         }
         Form::RunLength => (Stored::RunLength, by_width!(width, count_runs(kept))?),
         Form::Sparse => {
-            // Zeros in long stretches are counted for less, scattered ones are marked for less.
+            // Zeros in long runs are counted for less, scattered ones are marked for less.
             let counted = by_width!(width, count_zeros(kept))?;
             let marked = by_width!(width, mark_zeros(kept))?;
             if marked.len() < counted.len() { (Stored::SparseMask, marked) } else { (Stored::Sparse, counted) }

@@ -48,7 +48,7 @@ enum Found {
     /// Its tables, as they were built.
     Whole(Tables),
     /// The same, made from the shard again, because of this.
-    Remade(Tables, String),
+    Rebuilt(Tables, String),
     /// Nothing that helps, because of this.
     Lost(String),
 }
@@ -228,16 +228,16 @@ impl Dataset {
     }
 
     /// What was damaged and could be read in another way, so that no sample is lost for it. All that was looked at so far.
-    pub fn remade(&self) -> Vec<Skipped> {
-        let remade = |(shard, found): (usize, &OnceLock<Found>)| match found.get() {
-            Some(Found::Remade(_, why)) => Some(Skipped {
+    pub fn rebuilt_tables(&self) -> Vec<Skipped> {
+        let rebuilt = |(shard, found): (usize, &OnceLock<Found>)| match found.get() {
+            Some(Found::Rebuilt(_, why)) => Some(Skipped {
                 key: self.manifest.shards[shard].file.clone(),
                 reason: format!("{why}; the shard itself is whole, and was read instead"),
                 samples: Some(0),
             }),
             _ => None,
         };
-        self.tables.iter().enumerate().filter_map(remade).collect()
+        self.tables.iter().enumerate().filter_map(rebuilt).collect()
     }
 
     /// The tables beside shard number `shard`, read once.
@@ -249,7 +249,7 @@ impl Dataset {
             self.tables[shard].get_or_init(|| found)
         };
         match found {
-            Found::Whole(tables) | Found::Remade(tables, _) => Ok(tables),
+            Found::Whole(tables) | Found::Rebuilt(tables, _) => Ok(tables),
             Found::Lost(why) => {
                 Err(Error::Format { path: self.shard_path(shard), problem: format!("cannot be read: {why}") })
             }
@@ -264,8 +264,8 @@ impl Dataset {
             Err(error) if self.on_error == OnError::Fail => return Err(error),
             Err(error) => first_line(&error),
         };
-        Ok(match Tables::remake(self.storage(), &path, entry, self.compression()) {
-            Ok(tables) => Found::Remade(tables, error),
+        Ok(match Tables::rebuild(self.storage(), &path, entry, self.compression()) {
+            Ok(tables) => Found::Rebuilt(tables, error),
             Err(second) => Found::Lost(format!("{error}, and the shard does not help: {}", first_line(&second))),
         })
     }

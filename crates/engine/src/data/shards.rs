@@ -288,7 +288,7 @@ fn scan_compressed_records(file: Box<dyn File>, compression: Compression, path: 
         if samples.len() as u64 == records_max {
             return Err(Error::Limit {
                 problem: format!("`{}` inflates to more than {records_max} records", path.display()),
-                remedy: "no sound shard of its size does; decompress it first if it is meant to".to_owned(),
+                remedy: "no valid shard of its size does; decompress it first if it is meant to".to_owned(),
             });
         }
         samples.push((None, record.location.offset, record.location.length));

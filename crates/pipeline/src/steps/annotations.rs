@@ -10,8 +10,8 @@ use super::picture;
 use crate::error::StepError;
 use crate::nearest::nearest;
 use crate::output::Output;
-use crate::remade::Remade;
 use crate::sample::{SampleView, ValueView};
+use crate::sample_changes::SampleChanges;
 use crate::schema::{FieldType, Schema};
 use crate::step::Needs;
 use crate::stored::fill;
@@ -80,8 +80,8 @@ pub(super) fn with_boxes(input: &Schema) -> Schema {
 }
 
 /// Gives the sample these boxes.
-pub(super) fn put_boxes(remade: &mut Remade<'_>, rows: &[BoxRow]) -> Result<(), StepError> {
-    remade.set(BOXES, &mut |output: &mut Output<'_>| {
+pub(super) fn put_boxes(changes: &mut SampleChanges<'_>, rows: &[BoxRow]) -> Result<(), StepError> {
+    changes.set(BOXES, &mut |output: &mut Output<'_>| {
         let mut tensor = output.tensor(TensorSpec::new(DType::F32, &[rows.len(), 5]))?;
         fill(rows.iter().flatten().map(|value| f64::from(*value)), &mut tensor);
         Ok(())

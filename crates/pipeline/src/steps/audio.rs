@@ -1,4 +1,4 @@
-//! Sound: decode it, and make a log-mel spectrogram of it.
+//! Audio: decode it, and make a log-mel spectrogram of it.
 
 use std::sync::{Arc, OnceLock};
 
@@ -219,7 +219,7 @@ impl Scratch for SpectrogramScratch {
     }
 }
 
-const SAMPLES: &str = "one channel of sound, int16[samples]";
+const SAMPLES: &str = "one channel of audio, int16[samples]";
 
 impl Transform for LogMelSpectrogram {
     fn check(&self) -> Result<(), BadParameter> {

@@ -14,8 +14,8 @@ use super::coco_mask::{COORDINATE_MAX, Segmentation, paint, runs_from_text};
 use super::text_files::load_coco;
 use crate::error::StepError;
 use crate::output::Output;
-use crate::remade::Remade;
 use crate::sample::SampleView;
+use crate::sample_changes::SampleChanges;
 use crate::schema::{FieldType, Schema};
 use crate::scope::Scope;
 use crate::step::{BadParameter, Needs, SampleTransform, StepFiles};
@@ -265,7 +265,7 @@ impl CocoObjects {
                 let problem = format!("category {} does not fit into a mask of 1 to 255", object.row[4]);
                 return Err(problem + "\nhint: give categories other ids, or take `masks = \"instance\"`");
             }
-            object.segmentation.draw(image.size, |stretch| paint(&mut mask, image.size, stretch, value))?;
+            object.segmentation.draw(image.size, |run| paint(&mut mask, image.size, run, value))?;
         }
         Ok((mask, image.size))
     }
@@ -300,10 +300,10 @@ impl TakeCoco {
         Ok(self.loaded.get_or_init(|| objects))
     }
 
-    fn put_mask(&self, masks: CocoMasks, key: &str, remade: &mut Remade<'_>) -> Result<(), StepError> {
+    fn put_mask(&self, masks: CocoMasks, key: &str, changes: &mut SampleChanges<'_>) -> Result<(), StepError> {
         let wrong = |problem| StepError::Annotation { field: MASK.to_owned(), problem };
         let objects = self.loaded()?;
-        remade.set(MASK, &mut |output: &mut Output<'_>| {
+        changes.set(MASK, &mut |output: &mut Output<'_>| {
             let [height, width] = objects.image(key).map_or([0, 0], |image| image.size);
             output.working(height.saturating_mul(width).min(PIXELS_MAX) * size_of::<u16>())?;
             let (mask, [height, width]) = objects.mask(key, self.crowd, masks).map_err(wrong)?;
@@ -314,10 +314,10 @@ impl TakeCoco {
         })
     }
 
-    fn put_keypoints(&self, key: &str, remade: &mut Remade<'_>) -> Result<(), StepError> {
+    fn put_keypoints(&self, key: &str, changes: &mut SampleChanges<'_>) -> Result<(), StepError> {
         let objects = self.loaded()?.image(key).into_iter().flat_map(|image| image.taken(self.crowd));
         let values: Vec<f32> = objects.flat_map(|object| object.keypoints.iter().copied()).collect();
-        remade.set(KEYPOINTS, &mut |output: &mut Output<'_>| {
+        changes.set(KEYPOINTS, &mut |output: &mut Output<'_>| {
             let mut tensor = output.tensor(TensorSpec::new(DType::F32, &[values.len() / 3, 3]))?;
             fill(values.iter().map(|value| f64::from(*value)), &mut tensor);
             Ok(())
@@ -359,7 +359,7 @@ impl SampleTransform for TakeCoco {
         &self,
         _fields: &[String],
         sample: &SampleView<'_>,
-        remade: &mut Remade<'_>,
+        changes: &mut SampleChanges<'_>,
         _scope: &mut Scope,
     ) -> Result<(), StepError> {
         let rows = self.loaded()?.of(sample.key, self.crowd).ok_or_else(|| StepError::Annotation {
@@ -369,12 +369,12 @@ impl SampleTransform for TakeCoco {
                 self.annotations
             ),
         })?;
-        put_boxes(remade, &rows)?;
+        put_boxes(changes, &rows)?;
         if let Some(masks) = self.masks {
-            self.put_mask(masks, sample.key, remade)?;
+            self.put_mask(masks, sample.key, changes)?;
         }
         if self.keypoints {
-            self.put_keypoints(sample.key, remade)?;
+            self.put_keypoints(sample.key, changes)?;
         }
         Ok(())
     }

@@ -13,8 +13,8 @@ use super::annotations::{
 use super::text_files::load_box_table;
 use crate::error::StepError;
 use crate::nearest::nearest;
-use crate::remade::Remade;
 use crate::sample::SampleView;
+use crate::sample_changes::SampleChanges;
 use crate::schema::Schema;
 use crate::scope::Scope;
 use crate::step::{BadParameter, Needs, SampleTransform};
@@ -332,15 +332,15 @@ impl SampleTransform for TakeCsv {
         &self,
         fields: &[String],
         sample: &SampleView<'_>,
-        remade: &mut Remade<'_>,
+        changes: &mut SampleChanges<'_>,
         _scope: &mut Scope,
     ) -> Result<(), StepError> {
         let rows = loaded(&self.loaded, &self.annotations, &self.columns())?.of(sample.key);
         if !self.normalized {
-            return put_boxes(remade, rows);
+            return put_boxes(changes, rows);
         }
         let image = fields.first().map_or(BOXES, String::as_str);
-        put_boxes(remade, &in_pixels(rows, image_size(sample, image)?))
+        put_boxes(changes, &in_pixels(rows, image_size(sample, image)?))
     }
 }
 
@@ -363,12 +363,12 @@ impl SampleTransform for TakeOpenImages {
         &self,
         fields: &[String],
         sample: &SampleView<'_>,
-        remade: &mut Remade<'_>,
+        changes: &mut SampleChanges<'_>,
         _scope: &mut Scope,
     ) -> Result<(), StepError> {
         let rows = loaded(&self.loaded, &self.annotations, &self.columns())?.of(sample.key);
         let image = fields.first().map_or(BOXES, String::as_str);
-        put_boxes(remade, &in_pixels(rows, image_size(sample, image)?))
+        put_boxes(changes, &in_pixels(rows, image_size(sample, image)?))
     }
 }
 

@@ -100,7 +100,7 @@ impl Pad {
         }
     }
 
-    /// The same for a margin of one value, which is one stretch of pixels from each row to the next.
+    /// The same for a margin of one value, which is one run of pixels from each row to the next.
     fn copy_between(
         &self,
         input: &[u8],

@@ -20,9 +20,9 @@ use forebay_codec::audio::{AudioOptions, Resampler, decode};
 use forebay_codec::text::{EmbeddingTable, Pattern, Tokenizer};
 use forebay_storage::read_file;
 
+use super::audio_perturb::{AddBackgroundNoise, Noises};
 use super::coco::{CocoObjects, CocoParts, TakeCoco};
 use super::csv_boxes::{BoxColumns, BoxTable, TakeCsv, TakeOpenImages};
-use super::perturb::{AddBackgroundNoise, Noises};
 use super::text::{BYTES, Embed, TokenPattern, Tokenize};
 use crate::error::{Error, Result, StepError};
 use crate::pipeline::Pipeline;

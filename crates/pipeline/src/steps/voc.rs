@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::annotations::{BoxRow, class_index, needs_text, put_boxes, row, shown, text, with_boxes, wrong};
 use crate::error::StepError;
-use crate::remade::Remade;
 use crate::sample::SampleView;
+use crate::sample_changes::SampleChanges;
 use crate::schema::Schema;
 use crate::scope::Scope;
 use crate::step::{BadParameter, Needs, SampleTransform};
@@ -195,12 +195,12 @@ impl SampleTransform for TakeVoc {
         &self,
         fields: &[String],
         sample: &SampleView<'_>,
-        remade: &mut Remade<'_>,
+        changes: &mut SampleChanges<'_>,
         _scope: &mut Scope,
     ) -> Result<(), StepError> {
         let field = fields.first().map_or("", String::as_str);
         let rows = self.rows(text(sample, field)?).map_err(|problem| wrong(field, problem))?;
-        put_boxes(remade, &rows)
+        put_boxes(changes, &rows)
     }
 }
 

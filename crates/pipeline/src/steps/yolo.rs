@@ -6,8 +6,8 @@ use super::annotations::{
     BoxFormat, BoxRow, image_size, needs_image, needs_text, put_boxes, row, shown, text, with_boxes, wrong,
 };
 use crate::error::StepError;
-use crate::remade::Remade;
 use crate::sample::SampleView;
+use crate::sample_changes::SampleChanges;
 use crate::schema::Schema;
 use crate::scope::Scope;
 use crate::step::{Needs, SampleTransform};
@@ -75,13 +75,13 @@ impl SampleTransform for TakeYolo {
         &self,
         fields: &[String],
         sample: &SampleView<'_>,
-        remade: &mut Remade<'_>,
+        changes: &mut SampleChanges<'_>,
         _scope: &mut Scope,
     ) -> Result<(), StepError> {
         let [file, image] = fields else { return Err(StepError::NoField { field: fields.join(", ") }) };
         let size = image_size(sample, image)?;
         let rows = Self::rows(text(sample, file)?, size).map_err(|problem| wrong(file, problem))?;
-        put_boxes(remade, &rows)
+        put_boxes(changes, &rows)
     }
 }
 

@@ -27,7 +27,7 @@ fn coco_masks() {
         let [height, width] = size[..] else { panic!("{case}") };
         let segmentation: Segmentation = serde_json::from_value(case["segmentation"].clone()).unwrap();
         let mut ours = vec![false; height * width];
-        segmentation.draw([height, width], |stretch| ours[stretch].fill(true)).unwrap();
+        segmentation.draw([height, width], |run| ours[run].fill(true)).unwrap();
         let mut theirs = Vec::new();
         for (place, length) in numbers(&case["runs"]).into_iter().enumerate() {
             theirs.extend(std::iter::repeat_n(place % 2 == 1, length));
