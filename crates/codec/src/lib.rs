@@ -8,7 +8,7 @@
 //! apart.
 //!
 //! Tensors of any kind are made smaller by encodings that know what an element is ([`tensor_encoding`]): byte shuffle and delta before ZSTD or
-//! LZ4, a numeric codec, bit packing, forms for sparse ones, and floating point numbers with a bounded error.
+//! LZ4, a numeric codec, bit packing, schemes for sparse ones, and floating point numbers with a bounded error.
 //!
 //! Text ([`text`]) is the article of a web page; tokens are made of it as GPT-2, tiktoken, Hugging Face and SentencePiece make
 //! them, from their files, and rows of numbers of the tokens.

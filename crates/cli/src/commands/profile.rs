@@ -204,14 +204,14 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<(Profile
     Ok((profile, outcome))
 }
 
-/// The strategies that were asked for: named ones, or all, in all forms that were asked for.
+/// The strategies that were asked for: named ones, or all, in all formats that were asked for.
 fn strategies(arguments: &Arguments, pipeline: &Pipeline) -> Result<Vec<Strategy>> {
     if !arguments.strategies.is_empty() {
         let named = arguments.strategies.iter().map(|name| Ok(Strategy::parse(pipeline, name)?));
         return named.collect();
     }
-    let forms = arguments.encodings.iter().map(|name| name.parse::<StorageFormat>());
-    Ok(Strategy::all(pipeline, &forms.collect::<Result<Vec<_>, _>>()?))
+    let formats = arguments.encodings.iter().map(|name| name.parse::<StorageFormat>());
+    Ok(Strategy::all(pipeline, &formats.collect::<Result<Vec<_>, _>>()?))
 }
 
 /// The formats that may be chosen besides; none where strategies are named.

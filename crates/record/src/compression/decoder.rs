@@ -5,7 +5,7 @@ use std::io;
 
 use zstd_safe::DCtx;
 
-use super::{CompressedBlock, Dictionary, Form, ShardCompression, lz4_frame, snappy_frame, zstd};
+use super::{CompressedBlock, Dictionary, Framing, ShardCompression, lz4_frame, snappy_frame, zstd};
 use crate::error::{Error, FormatFault, Place, Result};
 
 /// Fills `out` with what `compressed`, the bytes of `block`, inflates to; `shard` is the shard's name, for errors.
@@ -59,14 +59,18 @@ fn inflate(
     out: &mut [u8],
 ) -> std::result::Result<(), String> {
     let length = out.len();
-    let given =
-        CONTEXTS.with_borrow_mut(|contexts| contexts.inflate(compressed, compression.form(), dictionary, &mut *out))?;
+    let given = CONTEXTS
+        .with_borrow_mut(|contexts| contexts.inflate(compressed, compression.framing(), dictionary, &mut *out))?;
     if given == length { Ok(()) } else { Err(format!("it gives {given} bytes, not {length}")) }
 }
 
-/// The same of bytes in this form, for other formats than shards of records; says how many bytes there were.
-pub(crate) fn inflate_form(compressed: &[u8], form: Form, out: &mut [u8]) -> std::result::Result<usize, String> {
-    CONTEXTS.with_borrow_mut(|contexts| contexts.inflate(compressed, form, None, out))
+/// The same of bytes in this framing, for other formats than shards of records; says how many bytes there were.
+pub(crate) fn inflate_framed(
+    compressed: &[u8],
+    framing: Framing,
+    out: &mut [u8],
+) -> std::result::Result<usize, String> {
+    CONTEXTS.with_borrow_mut(|contexts| contexts.inflate(compressed, framing, None, out))
 }
 
 thread_local! {
@@ -92,16 +96,16 @@ impl Contexts {
     fn inflate(
         &mut self,
         compressed: &[u8],
-        form: Form,
+        framing: Framing,
         dictionary: Option<&Dictionary>,
         out: &mut [u8],
     ) -> std::result::Result<usize, String> {
-        match form {
-            Form::Deflate | Form::Gzip | Form::Zlib => {
+        match framing {
+            Framing::Deflate | Framing::Gzip | Framing::Zlib => {
                 let stream = self.deflate.get_or_insert_default();
-                let given = match form {
-                    Form::Gzip => stream.gzip_decompress(compressed, out),
-                    Form::Zlib => stream.zlib_decompress(compressed, out),
+                let given = match framing {
+                    Framing::Gzip => stream.gzip_decompress(compressed, out),
+                    Framing::Zlib => stream.zlib_decompress(compressed, out),
                     _ => {
                         // The library takes whole streams only, and is much faster than those that take parts, so that a copy with an
                         // end of its own pays.
@@ -123,16 +127,18 @@ impl Contexts {
                     }
                 })
             }
-            Form::Zstd => {
+            Framing::Zstd => {
                 if self.zstd.is_none() {
                     self.zstd = DCtx::try_create();
                 }
                 let context = self.zstd.as_mut().ok_or("not enough memory for a context")?;
                 zstd::inflate(context, compressed, dictionary, out).map_err(str::to_owned)
             }
-            Form::Lz4 => lz4_frame::inflate(compressed, out).map(|()| out.len()).map_err(str::to_owned),
-            Form::SnappyFramed => snappy_frame::inflate(compressed, out).map_err(str::to_owned),
-            Form::SnappyRaw => snap::raw::Decoder::new().decompress(compressed, out).map_err(|error| error.to_string()),
+            Framing::Lz4 => lz4_frame::inflate(compressed, out).map(|()| out.len()).map_err(str::to_owned),
+            Framing::SnappyFramed => snappy_frame::inflate(compressed, out).map_err(str::to_owned),
+            Framing::SnappyRaw => {
+                snap::raw::Decoder::new().decompress(compressed, out).map_err(|error| error.to_string())
+            }
         }
     }
 }
