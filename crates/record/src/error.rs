@@ -10,7 +10,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 /// Where something went wrong, as far as it is known.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct ErrorLocation {
     /// The shard's name as the caller gave it, usually its path.
     pub shard: Option<Box<str>>,
     /// The number of the record in the shard, from 0.
@@ -19,7 +19,7 @@ pub struct Place {
     pub offset: Option<u64>,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ErrorLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.record, &self.shard) {
             (Some(record), Some(shard)) => write!(f, "record {record} of `{shard}`")?,
@@ -354,28 +354,28 @@ pub enum UsageFault {
 #[non_exhaustive]
 pub enum Error {
     /// The reader or writer underneath failed.
-    #[error("{place}: cannot {action}: {source}")]
+    #[error("{location}: cannot {action}: {source}")]
     Io {
         /// Where.
-        place: Place,
+        location: ErrorLocation,
         /// `read`, `write`, `compress` or `inflate`.
         action: &'static str,
         /// What it said.
         source: io::Error,
     },
     /// The bytes are not what the format says they must be.
-    #[error("{place}: {fault}")]
+    #[error("{location}: {fault}")]
     Format {
         /// Where.
-        place: Place,
+        location: ErrorLocation,
         /// How.
         fault: FormatFault,
     },
     /// The bytes hold something that this crate does not handle.
-    #[error("{place}: {what} is not supported: found `{found}`{}", hint_line(hint))]
+    #[error("{location}: {what} is not supported: found `{found}`{}", hint_line(hint))]
     Unsupported {
         /// Where.
-        place: Place,
+        location: ErrorLocation,
         /// What kind of thing.
         what: &'static str,
         /// Which one.
@@ -384,10 +384,10 @@ pub enum Error {
         hint: &'static str,
     },
     /// A limit was reached.
-    #[error("{place}: {what} over the limit: expected at most `{limit}`, found `{found}`{}", hint_line(hint))]
+    #[error("{location}: {what} over the limit: expected at most `{limit}`, found `{found}`{}", hint_line(hint))]
     Limit {
         /// Where.
-        place: Place,
+        location: ErrorLocation,
         /// What is limited.
         what: &'static str,
         /// The limit.
@@ -398,10 +398,10 @@ pub enum Error {
         hint: &'static str,
     },
     /// The caller asked for something impossible.
-    #[error("{place}: {fault}")]
+    #[error("{location}: {fault}")]
     Usage {
         /// Where.
-        place: Place,
+        location: ErrorLocation,
         /// What.
         fault: UsageFault,
     },
@@ -425,39 +425,39 @@ impl Error {
 
     /// Where it happened, as far as it is known.
     pub fn context(&self) -> ErrorContext<'_> {
-        let (Self::Io { place, .. }
-        | Self::Format { place, .. }
-        | Self::Unsupported { place, .. }
-        | Self::Limit { place, .. }
-        | Self::Usage { place, .. }) = self;
+        let (Self::Io { location, .. }
+        | Self::Format { location, .. }
+        | Self::Unsupported { location, .. }
+        | Self::Limit { location, .. }
+        | Self::Usage { location, .. }) = self;
         let errno = if let Self::Io { source, .. } = self { source.raw_os_error() } else { None };
-        let Place { shard, record, offset } = place;
+        let ErrorLocation { shard, record, offset } = location;
         ErrorContext { shard: shard.as_deref(), record: *record, offset: *offset, errno, ..ErrorContext::default() }
     }
 
-    /// The same error, with what its place lacks filled in: a message is parsed without knowing which record it is, and
+    /// The same error, with what its location lacks filled in: a message is parsed without knowing which record it is, and
     /// whoever took it from the shard says so with this.
     #[must_use]
     pub fn in_record(mut self, shard: &str, record: u64, offset: Option<u64>) -> Self {
-        let (Self::Io { place, .. }
-        | Self::Format { place, .. }
-        | Self::Unsupported { place, .. }
-        | Self::Limit { place, .. }
-        | Self::Usage { place, .. }) = &mut self;
-        place.shard.get_or_insert_with(|| shard.into());
-        place.record.get_or_insert(record);
-        if place.offset.is_none() {
-            place.offset = offset;
+        let (Self::Io { location, .. }
+        | Self::Format { location, .. }
+        | Self::Unsupported { location, .. }
+        | Self::Limit { location, .. }
+        | Self::Usage { location, .. }) = &mut self;
+        location.shard.get_or_insert_with(|| shard.into());
+        location.record.get_or_insert(record);
+        if location.offset.is_none() {
+            location.offset = offset;
         }
         self
     }
 
     pub(crate) fn format(fault: FormatFault) -> Self {
-        Self::Format { place: Place::default(), fault }
+        Self::Format { location: ErrorLocation::default(), fault }
     }
 
     pub(crate) fn usage(fault: UsageFault) -> Self {
-        Self::Usage { place: Place::default(), fault }
+        Self::Usage { location: ErrorLocation::default(), fault }
     }
 
     pub(crate) fn message(message: &'static str, position: usize, fault: MessageFault) -> Self {

@@ -10,7 +10,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::Bytes;
 use forebay_error::ErrorKind;
 use forebay_pipeline::{Pipeline, Schema, Strategy};
-use forebay_record::{Blocks, Dictionary, Index, Origin, Place, ShardCompression, inflate_record, parse_indexed};
+use forebay_record::{
+    Blocks, Dictionary, ErrorLocation, Index, Origin, ShardCompression, inflate_record, parse_indexed,
+};
 use forebay_storage::{BufferPool, Folder, PooledBuffer, Storage};
 
 use super::Skipped;
@@ -186,10 +188,13 @@ impl Dataset {
             tables.index.get(record).ok_or_else(|| Error::internal("a record that its index does not have"))?;
         let origin = Origin { shard: name, record: record as u64, offset: location.offset };
         let payload = parse_indexed(frame, location, origin, true)?;
-        let place =
-            || Place { shard: Some(name.as_str().into()), record: Some(record as u64), offset: Some(location.offset) };
-        tables.checksums.check(record, frame, place)?;
-        self.inflated(tables, record, payload, place)
+        let error_location = || ErrorLocation {
+            shard: Some(name.as_str().into()),
+            record: Some(record as u64),
+            offset: Some(location.offset),
+        };
+        tables.checksums.check(record, frame, error_location)?;
+        self.inflated(tables, record, payload, error_location)
     }
 
     /// What `payload`, that of record number `record`, inflates to where records are compressed each by itself; itself otherwise.
@@ -198,7 +203,7 @@ impl Dataset {
         tables: &Tables,
         record: usize,
         payload: Bytes,
-        place: impl Fn() -> Place,
+        error_location: impl Fn() -> ErrorLocation,
     ) -> Result<Bytes> {
         let (Some(sizes), Some(compression)) = (&tables.sizes, self.compression()) else { return Ok(payload) };
         let dictionary = match &self.dictionary {
@@ -212,7 +217,7 @@ impl Dataset {
         };
         let length = sizes.get(record).unwrap_or(0);
         let buffer = |length| self.buffer(length);
-        let inflated = inflate_record(&payload, length, compression, dictionary, place, buffer)?;
+        let inflated = inflate_record(&payload, length, compression, dictionary, error_location, buffer)?;
         Ok(inflated.into_bytes(0..length as usize))
     }
 

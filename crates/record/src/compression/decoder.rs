@@ -6,7 +6,7 @@ use std::io;
 use zstd_safe::DCtx;
 
 use super::{CompressedBlock, Dictionary, Framing, ShardCompression, lz4_frame, snappy_frame, zstd};
-use crate::error::{Error, FormatFault, Place, Result};
+use crate::error::{Error, ErrorLocation, FormatFault, Result};
 
 /// Fills `out` with what `compressed`, the bytes of `block`, inflates to; `shard` is the shard's name, for errors.
 ///
@@ -20,31 +20,31 @@ pub fn inflate_block(
     out: &mut [u8],
 ) -> Result<()> {
     inflate(compressed, compression, None, out).map_err(|detail| Error::Format {
-        place: Place { shard: Some(shard.into()), record: None, offset: Some(block.offset) },
+        location: ErrorLocation { shard: Some(shard.into()), record: None, offset: Some(block.offset) },
         fault: FormatFault::CompressedBlock { detail: detail.into() },
     })
 }
 
-/// What `compressed`, a record that was compressed by itself, inflates to: `length` bytes, or an error. `place` is where it was
+/// What `compressed`, a record that was compressed by itself, inflates to: `length` bytes, or an error. `location` is where it was
 /// found, and `allocate` gives memory for as many bytes as it is told, once it is known that the record can be so long.
 pub fn inflate_record<B: AsMut<[u8]>>(
     compressed: &[u8],
     length: u64,
     compression: ShardCompression,
     dictionary: Option<&Dictionary>,
-    place: impl Fn() -> Place,
+    location: impl Fn() -> ErrorLocation,
     allocate: impl FnOnce(usize) -> io::Result<B>,
 ) -> Result<B> {
     let damaged = |detail: String| {
         let fault = FormatFault::CompressedRecord { detail: detail.into() };
-        Error::Format { place: place(), fault }
+        Error::Format { location: location(), fault }
     };
     let inflation_max = compression.algorithm.inflation_max();
     if length > (compressed.len() as u64).saturating_mul(inflation_max) {
         return Err(damaged(format!("{} bytes cannot inflate to {length}", compressed.len())));
     }
     let mut out =
-        allocate(length as usize).map_err(|source| Error::Io { place: place(), action: "inflate", source })?;
+        allocate(length as usize).map_err(|source| Error::Io { location: location(), action: "inflate", source })?;
     let space =
         out.as_mut().get_mut(..length as usize).ok_or_else(|| damaged("there is no space for it".to_owned()))?;
     inflate(compressed, compression, dictionary, space).map_err(damaged)?;

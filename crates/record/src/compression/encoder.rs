@@ -6,7 +6,7 @@ use forebay_deflate::{Deflate, Flush, Wrapper};
 use zstd_safe::CCtx;
 
 use super::{Algorithm, DeflateOptions, Dictionary, Framing, Lz4Mode, ShardCompression, lz4_frame, zstd};
-use crate::error::{Error, Place, Result};
+use crate::error::{Error, ErrorLocation, Result};
 
 /// What GZIP begins with: DEFLATE, no name, no time, an unknown system.
 pub(super) const GZIP_HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
@@ -121,7 +121,7 @@ impl RecordCompressor {
     /// What `record` becomes.
     pub fn compress(&mut self, record: &[u8]) -> Result<&[u8]> {
         self.buffer.clear();
-        let failed = |source| Error::Io { place: Place::default(), action: "compress", source };
+        let failed = |source| Error::Io { location: ErrorLocation::default(), action: "compress", source };
         self.encoder.append(record, &mut self.buffer).map_err(failed)?;
         Ok(&self.buffer)
     }

@@ -5,8 +5,8 @@ use std::process::{Command, Stdio};
 
 use bytes::Bytes;
 use forebay_record::{
-    Blocks, CompressedBlock, Compression, Dictionary, Error, Index, InflateReader, Options, Origin, Place, Reader,
-    RecordCompressor, Scope, ShardCompression, ShardCompressor, Sizes, Writer, inflate_block, inflate_record,
+    Blocks, CompressedBlock, Compression, Dictionary, Error, ErrorLocation, Index, InflateReader, Options, Origin,
+    Reader, RecordCompressor, Scope, ShardCompression, ShardCompressor, Sizes, Writer, inflate_block, inflate_record,
     records_in_block,
 };
 use proptest::prelude::*;
@@ -31,7 +31,7 @@ fn inflated(shard: &[u8], block: &CompressedBlock, compression: ShardCompression
 
 /// What a record inflates to, without a dictionary.
 fn inflated_record(compressed: &[u8], length: u64, compression: ShardCompression) -> Result<Vec<u8>, Error> {
-    inflate_record(compressed, length, compression, None, Place::default, |length| Ok(vec![0; length]))
+    inflate_record(compressed, length, compression, None, ErrorLocation::default, |length| Ok(vec![0; length]))
 }
 
 /// Records that compress a little: of 64 values, and with a run in each.
@@ -353,7 +353,7 @@ fn a_dictionary_helps_at_every_level() {
             large += without.compress(row).unwrap().len();
             let inflate = |dictionary| {
                 let length = row.len() as u64;
-                inflate_record(compressed, length, compression, dictionary, Place::default, |length| {
+                inflate_record(compressed, length, compression, dictionary, ErrorLocation::default, |length| {
                     Ok(vec![0; length])
                 })
             };
