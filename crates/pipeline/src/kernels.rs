@@ -264,7 +264,7 @@ kernel! {
 }
 
 kernel! {
-    /// RGB pixels between those that are around them; each has its coordinates in `from`.
+    /// RGB pixels between those that are around them; each has its position in `from`.
     between_rgb => between_rgb_body(from: &[u8], width: usize, block: &Surrounding, to: &mut [u8; BLOCK_RGB_BYTES]), avx2: avx2::warp::between_rgb
 }
 
