@@ -93,7 +93,7 @@ class Loader:
     weights
         How probable each sample is, compared with the others, in that order: an epoch draws `num_samples` of them. `"balanced"` makes
         classes equally probable, by the labels that are known without decoding, with replacement. With a list of data sets, how much of an epoch comes of each: with `shuffle=True` every batch has these
-        shares. A small data set is repeated, and a large one gives other samples every epoch.
+        shares. A small data set is repeated, and a large one gives different samples every epoch.
     replacement
         A sample may be drawn more than once in an epoch.
     num_samples
@@ -110,8 +110,8 @@ class Loader:
     cache
         What stays in memory between epochs (see `cached`): `"none"`; `"page"` (the default: what the system keeps); `"minio:2GB"`, a
         fixed random set of samples as they are stored; `"decoded:2GB"`, or a size alone, samples after as many deterministic steps as leave space for
-        all of them; `"liquid:2GB"`, samples as they are stored, others in every epoch and the same share of every batch (with `shuffle=True`; the
-        budget of all ranks together); `"auto:2GB"`, the one that suits, by the rates of `profile`, otherwise by sizes (`loader.cached.reason` says why).
+        all of them; `"liquid:2GB"`, samples as they are stored, different ones every epoch and the same share of every batch (with `shuffle=True`; the
+        budget of all ranks together); `"auto:2GB"`, the best of these, by the rates of `profile`, otherwise by sizes (`loader.cached.reason` says why).
     cache_dir, cache_size
         Folder in which to keep shards that are read from a bucket, from run to run, and its size (default `"100GB"`). Processes may share it.
     profile
