@@ -10,8 +10,8 @@ SHELL := bash
 FUZZ_SECONDS ?= 5
 # A Python that has torch and torchvision.
 TORCH_PYTHON ?= .venv/bin/python
-PICTURES ?= $(firstword $(wildcard ../shared/data/images-png-hd/*.png))
-LARGE_PICTURES ?= ../shared/data/images-png-hd
+IMAGES ?= $(firstword $(wildcard ../shared/data/images-png-hd/*.png))
+LARGE_IMAGES ?= ../shared/data/images-png-hd
 PHOTOS ?= $(firstword $(wildcard ../shared/data/images-jpeg) demo/photos)
 
 help: ## List the targets
@@ -82,34 +82,34 @@ test-gpu: python-dev ## The kernels of forebay.gpu, interpreted and compiled for
 test-arm: setup ## The kernels for 64-bit ARM, compiled and run by qemu where Debian's packages for that are installed
 	tools/arm.sh test
 
-fuzz: setup ## Fuzz every parser, sanitized, for FUZZ_SECONDS each; PNG beside libpng
+fuzz: setup ## Fuzz every parser, sanitized, for FUZZ_SECONDS each; PNG compared with libpng
 	.venv/bin/python tools/fuzz.py run --seconds $(FUZZ_SECONDS)
 	.venv/bin/python tools/fuzz_png.py
 
 fuzz-corpus: setup ## Grow the kept fuzz inputs from inputs of our own, and minimize them
 	.venv/bin/python tools/fuzz.py keep --seconds $(FUZZ_SECONDS)
 
-bench: setup ## Our code beside the bare libraries: ratios
+bench: setup ## Our code compared with the libraries that it uses: ratios
 	cargo build --release --package forebay-cli --package forebay-bench
 	test -d "$(PHOTOS)" || target/release/forebay demo --folder demo --data-only
 	target/release/forebay-bench "$(PHOTOS)" --output bench/results/core.md
 
-bench-large: setup ## Large pictures through the loader: processor time beside decoding alone
+bench-large: setup ## Large images through the loader: CPU time compared with decoding alone
 	cargo build --release --package forebay-bench
-	target/release/forebay-bench "$(LARGE_PICTURES)" --large bench/results/large.md
+	target/release/forebay-bench "$(LARGE_IMAGES)" --large bench/results/large.md
 
-bench-augmentations: setup ## Augmentations beside torchvision's: images per second on one core (TORCH_PYTHON has torchvision)
+bench-augmentations: setup ## Augmentations compared with torchvision's: images per second on one core (TORCH_PYTHON has torchvision)
 	cargo build --release --package forebay-pipeline --example augmentations
 	$(TORCH_PYTHON) bench/augmentations/run.py
 
-bench-l3: setup ## The L3 format beside other lossless formats
+bench-l3: setup ## The L3 format compared with other lossless formats
 	cargo run --release --quiet --manifest-path bench/l3/Cargo.toml --target-dir target/bench-l3 -- bench/results/l3.md
 
-# Pictures are named: make bench-arm PICTURES=photo.png
+# Images are named: make bench-arm IMAGES=photo.png
 bench-arm: ## Instructions of decoding L3 and PNG on 64-bit ARM, counted by qemu
-	tools/arm.sh count $(PICTURES)
+	tools/arm.sh count $(IMAGES)
 
-bench-domains: setup ## Sound, signals and text beside the usual Python stack, which it installs
+bench-domains: setup ## Audio, signals and text compared with the usual Python stack, which it installs
 	.venv/bin/python bench/domains/run.py
 
 # Options go to the script: make bench-presto PRESTO='--only nlp,flac'
@@ -117,30 +117,30 @@ bench-presto: build ## PRESTO's seven pipelines: measuring everything, and --fas
 	.venv/bin/python bench/presto/run.py $(PRESTO)
 
 # Options go to the script: make bench-compression COMPRESSION='--only nlp --settings hdd'
-bench-compression: build ## What the planner compresses with beside a study of all compressions
+bench-compression: build ## The planner's choice of compression compared with a study of all
 	.venv/bin/python bench/compression/run.py $(COMPRESSION)
 
 # Options go to the script: make bench-liquid LIQUID='--samples 200 --epochs 3'
-bench-liquid: build ## Mixes of formats and their buffer beside one format, MinIO and the page cache
+bench-liquid: build ## Mixes of formats and their buffer compared with one format, MinIO and the page cache
 	.venv/bin/python bench/liquid/run.py $(LIQUID)
 
 # Options go to the script: make bench-dl2 DL2='--only diagnose --small'
-bench-dl2: build ## Diagnosed stalls beside constructed ones
+bench-dl2: build ## Diagnosed stalls compared with constructed ones
 	.venv/bin/python bench/dl2/run.py $(DL2)
 
 # Options go to the script: make bench-truth TRUTH='--only cv --settings ssd'
-bench-truth: build ## What profiles say beside what independent loads give
+bench-truth: build ## Profiles compared with independent loads
 	.venv/bin/python bench/truth/run.py $(TRUTH)
 
 # Options go to the script: make bench-peers PEERS='--only forebay,dali --wait-quiet'
-bench-peers: setup ## Our loader beside others, which it installs (13 GB)
+bench-peers: setup ## Our loader compared with others, which it installs (13 GB)
 	cargo build --release --package forebay-cli
 	rm -rf target/bench-peers/wheels
 	.venv/bin/maturin build --quiet --release --out target/bench-peers/wheels --interpreter .venv/bin/python
 	.venv/bin/python bench/peers/run.py $(PEERS)
 
 # Options go to the script: make bench-remote REMOTE='--only forebay,webdataset --rounds 1'
-bench-remote: setup ## Our loader beside others on a store with a latency and a bandwidth; installs them (6 GB), and needs 15 GB more
+bench-remote: setup ## Our loader compared with others on a store with a latency and a bandwidth; installs them (6 GB), and needs 15 GB more
 	rm -rf target/bench-remote/wheels
 	.venv/bin/maturin build --quiet --release --out target/bench-remote/wheels --interpreter .venv/bin/python
 	.venv/bin/python bench/remote/run.py $(REMOTE)

@@ -25,7 +25,7 @@ for batch in loader:
 filled = tokens / (loader.samples * 256)
 assert filled > 0.8, filled
 
-# A run that was interrupted goes on where it was: windows are samples like any others.
+# A run that was interrupted continues where it was: windows are samples like any others.
 half = forebay.Loader(dataset, batch_size=8, shuffle=True, seed=7)
 first = next(iter(half))
 state = half.state_dict()

@@ -1,4 +1,4 @@
-"""Stop in the middle of an epoch and go on later: the state goes into the checkpoint."""
+"""Stop in the middle of an epoch and continue later: the state goes into the checkpoint."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ seen = []
 for batch in loader:
     seen += batch["key"]
     if len(seen) == 12:
-        Path("checkpoint.json").write_text(json.dumps(loader.state_dict()))  # beside the model's weights
+        Path("checkpoint.json").write_text(json.dumps(loader.state_dict()))  # next to the model's weights
         break
 
 resumed = forebay.Loader("imagenet", **OPTIONS)  # in a new process, on any number of ranks

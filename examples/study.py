@@ -128,7 +128,7 @@ def rising(loaders):
     return forebay.Regimen.simple({name: loaders[name] for name in ("jpeg-10", "original")}, epochs)
 
 
-# Interrupted? Run it again: it goes on after the last run that was finished.
+# Interrupted? Run it again: it continues after the last finished run.
 study = forebay.study(train, variants, epochs=epochs, regimens={"10, original": rising}, batch_size=16, shuffle=True, output="study")
 print(study)
 print(coded)

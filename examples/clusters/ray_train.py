@@ -27,7 +27,7 @@ def train(config: dict[str, Any]) -> None:
         # Train on it here.
         with tempfile.TemporaryDirectory() as folder:
             Path(folder, "loader.json").write_text(json.dumps(loader.state_dict()))
-            # The position is the same on every rank: one of them saves it, beside the model.
+            # The position is the same on every rank: one of them saves it, with the model.
             saved = ray.train.Checkpoint.from_directory(folder) if rank == 0 else None
             ray.train.report({"step": step}, checkpoint=saved)
         # What was reported is done, and what was not is done again.

@@ -2,7 +2,7 @@
 
     torchrun --nproc-per-node 2 torchrun_training.py
 
-Run again after it was stopped, with as many processes as there are then, it goes on where it was.
+Run it again after a stop, with any number of processes, and it continues where it was.
 """
 
 import os

@@ -25,7 +25,7 @@ fuzz_target!(|text: &str| {
     }
     if let Ok(segmentation) = serde_json::from_str::<Segmentation>(text) {
         let size = [7, 9];
-        let _ = segmentation.draw(size, |stretch| assert!(stretch.start <= stretch.end && stretch.end <= 63));
+        let _ = segmentation.draw(size, |run| assert!(run.start <= run.end && run.end <= 63));
     }
     let mut transcripts = Transcripts::default();
     if transcripts.add(text.as_bytes()).is_ok() {

@@ -5,7 +5,7 @@
 use std::io::Write;
 
 use forebay_record::{
-    CompressedBlock, Dictionary, OnDamage, Options, Place, Reader, RecordCompressor, Scope, ShardCompression, ShardCompressor, Writer, inflate_block,
+    CompressedBlock, Dictionary, OnDamage, Options, ErrorLocation, Reader, RecordCompressor, Scope, ShardCompression, ShardCompressor, Writer, inflate_block,
     inflate_record,
 };
 use libfuzzer_sys::fuzz_target;
@@ -43,17 +43,17 @@ fn with_dictionary(content: &[u8], length: u64) {
     let Ok(dictionary) = Dictionary::parse([&magic[..], content].concat().into(), "records.dictionary") else { return };
     let compression: ShardCompression = "zstd-1-dictionary-record".parse().expect("a name");
     let allocate = |length| Ok(vec![0_u8; length]);
-    let _ = inflate_record(content, length, compression, Some(&dictionary), Place::default, allocate);
+    let _ = inflate_record(content, length, compression, Some(&dictionary), ErrorLocation::default, allocate);
     let Ok(mut compressor) = RecordCompressor::new(compression, Some(&dictionary)) else { return };
     let compressed = compressor.compress(content).expect("memory");
     let again =
-        inflate_record(compressed, content.len() as u64, compression, Some(&dictionary), Place::default, allocate);
+        inflate_record(compressed, content.len() as u64, compression, Some(&dictionary), ErrorLocation::default, allocate);
     assert!(again.is_ok_and(|again| again == content), "what was compressed comes back");
 }
 
 fn inflate(compressed: &[u8], length: u64, compression: ShardCompression) -> Option<Vec<u8>> {
     if compression.scope == Scope::Record {
-        return inflate_record(compressed, length, compression, None, Place::default, |length| Ok(vec![0; length])).ok();
+        return inflate_record(compressed, length, compression, None, ErrorLocation::default, |length| Ok(vec![0; length])).ok();
     }
     let block = CompressedBlock { offset: 0, length: compressed.len() as u64, inflated_offset: 0, inflated_length: length };
     let mut out = vec![0; length as usize];

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native
-from ._arguments import THREADS_MAX, byte_count, cores, whole
+from ._arguments import THREADS_MAX, byte_count, cores, integer
 from ._document import Document
 from ._errors import MissingFileError
 from ._files import Data, as_data, files_request
@@ -172,8 +172,8 @@ def analyze(
     skips = _skips(on_error)
     request: AnalyzeRequest = {
         "data": "",
-        "distance": whole("distance", distance, 0, 16),
-        "threads": whole("threads", cores() if threads is None else threads, 1, THREADS_MAX),
+        "distance": integer("distance", distance, 0, 16),
+        "threads": integer("threads", cores() if threads is None else threads, 1, THREADS_MAX),
         "skip_errors": skips,
         "memory_bytes": None if memory is None else byte_count("memory", memory),
     }

@@ -70,7 +70,7 @@ class AnnotationSteps:
         """Give each sample the boxes that a CSV or TSV table has for its image, a row each: `boxes`, `float32[?, 5]`.
 
         `box_format` is `"xyxy"`, `"xywh"` or `"cxcywh"`. `normalized` is for numbers that are parts of the image's width and height. The last column
-        is an index into `classes`; by default whole numbers stay what they are, and names are those in the table, sorted.
+        is an index into `classes`; by default integers stay as they are, and names are those in the table, sorted.
         """
         named = {} if classes is None else {"classes": list(classes)}
         return self.step(

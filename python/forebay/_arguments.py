@@ -9,19 +9,19 @@ from typing import Any
 from . import _native
 from ._errors import UsageError
 
-__all__ = ["THREADS_MAX", "byte_count", "cache_policy", "cores", "duration", "flag", "needs", "number", "whole"]
+__all__ = ["THREADS_MAX", "byte_count", "cache_policy", "cores", "duration", "flag", "integer", "needs", "number"]
 
 THREADS_MAX = 1024
 
 
-def whole(name: str, value: Any, least: int, most: int) -> int:
+def integer(name: str, value: Any, least: int, most: int) -> int:
     try:
         found = operator.index(value)
     except TypeError:
         found = None
     # True is a number to Python, and here a mistake.
     if found is None or isinstance(value, bool):
-        raise UsageError(f"`{name}` is `{value!r}`, but must be a whole number")
+        raise UsageError(f"`{name}` is `{value!r}`, but must be an integer")
     if not least <= found <= most:
         raise UsageError(f"`{name}` is `{found}`, but must be from {least} to {most}")
     return found
@@ -65,7 +65,7 @@ def byte_count(name: str, value: Any) -> int:
             value = _native.parse_bytes(value)
         except ValueError as error:
             raise UsageError(f"`{name}` is `{value}`, but must be a number of bytes\nhint: {error}") from None
-    return whole(name, value, 0, 1 << 62)
+    return integer(name, value, 0, 1 << 62)
 
 
 def cache_policy(value: Any) -> tuple[str, int]:

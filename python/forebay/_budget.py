@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from . import _native
-from ._arguments import byte_count, duration, needs, number, whole
+from ._arguments import byte_count, duration, integer, needs, number
 from ._errors import UsageError
 from ._table import Column, as_html, as_text
 
@@ -141,13 +141,13 @@ def budget(
         raise UsageError("there are no variants\nhint: pass the original and at least one other")
     needs("time", time, epochs is not None, "epochs=…")
     limit = _Limits(
-        None if epochs is None else whole("epochs", epochs, 1, 1 << 40),
+        None if epochs is None else integer("epochs", epochs, 1, 1 << 40),
         None if time is None else duration("time", time),
         None if storage is None else byte_count("storage", storage),
         None if memory is None else byte_count("memory", memory),
     )
     for variant in candidates:
-        whole("bytes", variant.bytes, 0, 1 << 63)
+        integer("bytes", variant.bytes, 0, 1 << 63)
         for name in ("epoch_seconds", "first_epoch_seconds"):
             value = getattr(variant, name)
             if value is not None and not (math.isfinite(number(name, value)) and value >= 0):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from . import _native
-from ._arguments import whole
+from ._arguments import integer
 from ._progress import listener
 
 __all__ = ["DemoData", "demo_data"]
@@ -37,6 +37,6 @@ def demo_data(
     `"nilm"` (mains voltage and current), and `"synthetic"` (tensors). The same seed gives the same files. Existing files are an
     error.
     """
-    count = None if samples is None else whole("samples", samples, 1, 100_000)
-    made = _native.demo_data(domain, os.fspath(folder), count, whole("seed", seed, 0, (1 << 64) - 1), listener(progress))
+    count = None if samples is None else integer("samples", samples, 1, 100_000)
+    made = _native.demo_data(domain, os.fspath(folder), count, integer("seed", seed, 0, (1 << 64) - 1), listener(progress))
     return DemoData(Path(made[0]), made[1])

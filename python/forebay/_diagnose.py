@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from . import _native
+from ._arguments import integer
 from ._arguments import seconds as checked_seconds
-from ._arguments import whole
 from ._errors import Error, UsageError
 from ._loader import Loader
 from ._table import Column, as_html, as_text
@@ -154,7 +154,7 @@ def diagnose(
         warm_parts = _parts(memory, step, seconds / 2)
         measured["cold"] = _rate(cold, step, seconds)
         measured["warm"] = _rate_of(warm_parts + _parts(memory, step, seconds / 2))
-        other = _native.threads_beside(loader.threads)
+        other = _native.threads_to_compare(loader.threads)
         if other is not None:
             memory = _copy(loader, "in_memory", "page", other)
             measured["scaling"] = {"threads": other, **_rate(memory, None, seconds)}
@@ -276,7 +276,7 @@ def batch_samples(batch: Any) -> int:
 
 def _workers(loader: Iterable[Any], workers: int | None) -> int | None:
     if workers is not None:
-        return whole("workers", workers, 1, 1 << 20)
+        return integer("workers", workers, 1, 1 << 20)
     found = getattr(loader, "threads", None) or getattr(loader, "num_workers", None)
     return found if isinstance(found, int) and found > 0 else None
 

@@ -103,7 +103,7 @@ def files_request(data: str | FileList, skip_errors: bool, allow_outside: bool) 
 def in_order(what: str, values: Any) -> Iterable[Any]:
     """The values, if they have an order of their own."""
     if isinstance(values, str | bytes | os.PathLike | Mapping | Set | FileList) or not isinstance(values, Iterable):
-        raise UsageError(f"the {what} `{values!r}` are no list\nhint: pass a list, in the order that they are to have")
+        raise UsageError(f"the {what} `{values!r}` are not a list\nhint: pass a list, in the order that they are to have")
     return values
 
 

@@ -11,7 +11,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native
-from ._arguments import THREADS_MAX, byte_count, cache_policy, cores, flag, needs, number, whole
+from ._arguments import THREADS_MAX, byte_count, cache_policy, cores, flag, integer, needs, number
 from ._errors import UsageError
 from ._files import Data
 from ._frameworks import converter, imported
@@ -93,7 +93,7 @@ class Loader:
     weights
         How probable each sample is, compared with the others, in that order: an epoch draws `num_samples` of them. `"balanced"` makes
         classes equally probable, by the labels that are known without decoding, with replacement. With a list of data sets, how much of an epoch comes of each: with `shuffle=True` every batch has these
-        shares. A small data set is repeated, and a large one gives other samples every epoch.
+        shares. A small data set is repeated, and a large one gives different samples every epoch.
     replacement
         A sample may be drawn more than once in an epoch.
     num_samples
@@ -110,8 +110,8 @@ class Loader:
     cache
         What stays in memory between epochs (see `cached`): `"none"`; `"page"` (the default: what the system keeps); `"minio:2GB"`, a
         fixed random set of samples as they are stored; `"decoded:2GB"`, or a size alone, samples after as many deterministic steps as leave space for
-        all of them; `"liquid:2GB"`, samples as they are stored, others in every epoch and the same share of every batch (with `shuffle=True`; the
-        budget of all ranks together); `"auto:2GB"`, the one that suits, by the rates of `profile`, otherwise by sizes (`loader.cached.reason` says why).
+        all of them; `"liquid:2GB"`, samples as they are stored, different ones every epoch and the same share of every batch (with `shuffle=True`; the
+        budget of all ranks together); `"auto:2GB"`, the best of these, by the rates of `profile`, otherwise by sizes (`loader.cached.reason` says why).
     cache_dir, cache_size
         Folder in which to keep shards that are read from a bucket, from run to run, and its size (default `"100GB"`). Processes may share it.
     profile
@@ -188,16 +188,16 @@ class Loader:
         storage: str = "local",
         allow_outside: bool = False,
     ) -> None:
-        self.batch_size = whole("batch_size", batch_size, 1, 1 << 20)
+        self.batch_size = integer("batch_size", batch_size, 1, 1 << 20)
         self.shuffle = flag("shuffle", shuffle)
-        self.seed = whole("seed", seed, 0, (1 << 64) - 1)
+        self.seed = integer("seed", seed, 0, (1 << 64) - 1)
         self.drop_last = flag("drop_last", drop_last)
-        self.epochs = whole("epochs", epochs, 1, 1 << 62)
-        self.threads = whole("threads", cores() if threads is None else threads, 1, THREADS_MAX)
-        self.prefetch = whole("prefetch", prefetch, 0, 1024)
+        self.epochs = integer("epochs", epochs, 1, 1 << 62)
+        self.threads = integer("threads", cores() if threads is None else threads, 1, THREADS_MAX)
+        self.prefetch = integer("prefetch", prefetch, 0, 1024)
         self.rank, self.world_size = _rank(rank, world_size)
-        self.shuffle_window = None if shuffle_window is None else whole("shuffle_window", byte_count("shuffle_window", shuffle_window), 1, 1 << 62)
-        self.streams = None if streams is None else whole("streams", streams, 1, 1 << 16)
+        self.shuffle_window = None if shuffle_window is None else integer("shuffle_window", byte_count("shuffle_window", shuffle_window), 1, 1 << 62)
+        self.streams = None if streams is None else integer("streams", streams, 1, 1 << 16)
         needs("shuffle_window", shuffle_window, self.shuffle, "shuffle=True")
         needs("streams", streams, self.shuffle, "shuffle=True")
         if isinstance(weights, str) and weights != "balanced":
@@ -206,8 +206,8 @@ class Loader:
         self.weights = None if weights is None or isinstance(weights, str) else [number("weights", weight) for weight in weights]
         # Without replacement, an epoch of all samples has each of them once, whatever the weights are.
         self.replacement = flag("replacement", replacement) or by_class
-        self.num_samples = None if num_samples is None else whole("num_samples", num_samples, 1, 1 << 50)
-        self.repeats = whole("repeats", repeats, 1, 1 << 20)
+        self.num_samples = None if num_samples is None else integer("num_samples", num_samples, 1, 1 << 50)
+        self.repeats = integer("repeats", repeats, 1, 1 << 20)
         if even not in ("none", "drop", "pad"):
             raise UsageError(f"`even` is `{even}`, but must be `none`, `drop` or `pad`")
         if self.drop_last and even != "none":
@@ -385,7 +385,7 @@ class Loader:
     def set_epoch(self, epoch: int) -> None:
         """Start the next iteration with this epoch. Ends a running iteration."""
         self._end_iteration()
-        self._go_to(whole("epoch", epoch, 0, (1 << 62) - 1), 0, 0, 0)
+        self._go_to(integer("epoch", epoch, 0, (1 << 62) - 1), 0, 0, 0)
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         self._end_iteration()
@@ -477,7 +477,7 @@ class Loader:
         if not isinstance(state, Mapping) or state.get("version") != mine["version"]:
             found = state.get("version") if isinstance(state, Mapping) else type(state).__name__
             raise UsageError(f"this is not a loader state of version {mine['version']}: found `{found}`")
-        epoch, done, samples = (whole(name, state.get(name), 0, 1 << 62) for name in _POSITION)
+        epoch, done, samples = (integer(name, state.get(name), 0, 1 << 62) for name in _POSITION)
         theirs = {name: state.get(name) for name in [*mine, "batches"] if state.get(name) is not None}
         try:
             self._engine().check(json.dumps(theirs))
@@ -520,7 +520,7 @@ def _profile_text(profile: Profile | str | os.PathLike[str]) -> str:
 
 
 def _scan_groups(scans: int | None) -> int | None:
-    return None if scans is None else whole("scans", scans, 1, 10)
+    return None if scans is None else integer("scans", scans, 1, 10)
 
 
 _COUNTED = tuple(field.name for field in fields(Stats) if field.name != "threads")
@@ -543,8 +543,8 @@ def _rank(rank: int | None, world_size: int | None) -> tuple[int, int]:
         )
     if rank is None and world_size not in (None, 1):
         raise UsageError(f"`world_size` is `{world_size}`, but `rank` is missing\nhint: pass `rank` with `world_size`")
-    world_size = whole("world_size", 1 if world_size is None else world_size, 1, 1 << 30)
-    rank = whole("rank", 0 if rank is None else rank, 0, 1 << 30)
+    world_size = integer("world_size", 1 if world_size is None else world_size, 1, 1 << 30)
+    rank = integer("rank", 0 if rank is None else rank, 0, 1 << 30)
     if rank >= world_size:
         raise UsageError(
             f"rank `{rank}` is not below the world size `{world_size}`\nhint: ranks count from 0; pass `world_size` with `rank`"

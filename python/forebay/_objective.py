@@ -7,7 +7,7 @@ import numbers
 from collections.abc import Mapping
 from typing import Any, Literal, TypedDict
 
-from ._arguments import byte_count, duration, whole
+from ._arguments import byte_count, duration, integer
 from ._errors import UsageError
 from ._requests import ObjectiveRequest
 
@@ -113,7 +113,7 @@ def objective(
         wanted["weights"] = dict.fromkeys(_CRITERIA, 0.0) | _numbers("weight", weights, _CRITERIA)
     return {
         "objective": json.dumps(wanted),
-        "epochs": None if epochs is None else whole("epochs", epochs, 0, 1 << 62),
+        "epochs": None if epochs is None else integer("epochs", epochs, 0, 1 << 62),
         "months": None if months is None else float(months),
     }
 

@@ -149,7 +149,7 @@ class Pipeline(ImageSteps, SoundSteps, TextSteps, AnnotationSteps):
         seed: int | None = None,
         name: str = "pipeline",
     ) -> Pipeline:
-        """Read TFRecord shards of `tf.train.Example`s. An index (`.idx`) beside a shard is used if there is one.
+        """Read TFRecord shards of `tf.train.Example`s. An index (`.idx`) next to a shard is used if there is one.
 
         `fields` maps fields to features: `{"image": "image/encoded", "label": ("image/class/label", "int"), "boxes":
         ("boxes", "float32[?]")}`. By default the first two of these.
@@ -402,7 +402,7 @@ class Pipeline(ImageSteps, SoundSteps, TextSteps, AnnotationSteps):
         field: str = "mask",
         **options: Any,
     ) -> Pipeline:
-        """Replace each of `keys` by the one of `values` beside it, and all others by `default_value`: classes of a mask as they are trained."""
+        """Replace each of `keys` by its counterpart in `values`, and all others by `default_value`: ids of a mask become training classes."""
         return self.step("lookup_table", fields=[field], keys=list(keys), values=list(values), default_value=default_value, **options)
 
     def take_json(self, field: str, values: Mapping[str, tuple[str, str]], **options: Any) -> Pipeline:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native
-from ._arguments import THREADS_MAX, byte_count, cores, flag, whole
+from ._arguments import THREADS_MAX, byte_count, cores, flag, integer
 from ._errors import MissingFileError, UsageError
 from ._progress import listener
 from ._table import Column, as_frame, as_html, as_text
@@ -24,7 +24,7 @@ _COLUMNS = [
     Column("encoding", "name"),
     Column("encoded", "encoded", "count"),
     Column("copied", "copied", "count"),
-    Column("kept", "kept", "count"),
+    Column("reused", "reused", "count"),
     Column("size", "bytes_out", "bytes"),
     Column("ratio", "ratio", "number"),
     Column("bits/pixel", "bits_per_pixel", "number"),
@@ -41,7 +41,7 @@ class Recompressed:
     Attributes
     ----------
     variants
-        Of each quality: `encoding`, `images`, which were `encoded`, `copied` or `kept`, `bytes_in`, `bytes_out`, `ratio`, `bits_per_pixel`, and means
+        Of each quality: `encoding`, `images`, which were `encoded`, `copied` or `reused`, `bytes_in`, `bytes_out`, `ratio`, `bits_per_pixel`, and means
         of `encode_seconds`, `psnr`, `ssim` and `ms_ssim` (the last three with `metrics=True`).
     images
         The same of every image at every quality (of a data set none), with `key`, `outcome`, `source_quality`, `source_quality_exact`, `width` and `height`.
@@ -136,11 +136,11 @@ def recompress(
             "input": folder,
             "output": os.fspath(output),
             "format": format,
-            "quality": [whole("quality", one, 1, 100) for one in qualities],
+            "quality": [integer("quality", one, 1, 100) for one in qualities],
             "verify": flag("verify", verify),
             "metrics": flag("metrics", metrics),
             "overwrite": flag("overwrite", overwrite),
-            "threads": whole("threads", cores() if threads is None else threads, 1, THREADS_MAX),
+            "threads": integer("threads", cores() if threads is None else threads, 1, THREADS_MAX),
             "skip_errors": _skips(on_error),
             "memory_bytes": None if memory is None else byte_count("memory", memory),
         },

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ._arguments import number, whole
+from ._arguments import integer, number
 from ._errors import UsageError
 
 __all__ = ["Regimen", "Stage", "SuccessiveHalving", "Trial"]
@@ -56,7 +56,7 @@ class Regimen:
     @classmethod
     def simple(cls, loaders: Mapping[str, Any], epochs: int) -> Regimen:
         """Divide `epochs` equally among stages, in the order of `loaders`; the first ones have one more where that leaves a rest."""
-        epochs = whole("epochs", epochs, max(1, len(loaders)), 1 << 40)
+        epochs = integer("epochs", epochs, max(1, len(loaders)), 1 << 40)
         each, rest = divmod(epochs, max(1, len(loaders)))
         return cls((name, loader, each + (place < rest)) for place, (name, loader) in enumerate(loaders.items()))
 
@@ -65,8 +65,8 @@ class Regimen:
         """Train on the first of two `loaders`, and for the `last_epochs` of all `epochs` on the second, as in transfer learning."""
         if len(loaders) != 2:
             raise UsageError(f"`loaders` has {len(loaders)} entries, but transfer goes from one to another\nhint: pass two")
-        epochs = whole("epochs", epochs, 2, 1 << 40)
-        last = whole("last_epochs", last_epochs, 1, epochs - 1)
+        epochs = integer("epochs", epochs, 2, 1 << 40)
+        last = integer("last_epochs", last_epochs, 1, epochs - 1)
         parts = (epochs - last, last)
         return cls((name, loader, part) for (name, loader), part in zip(loaders.items(), parts, strict=True))
 
@@ -123,7 +123,7 @@ class Regimen:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Resume from a state returned by `state_dict`. The stages must be the same; otherwise a `UsageError` says so."""
         _check(state, "regimen", self._plan())
-        epoch = whole("epoch", state.get("epoch"), 0, self.epochs)
+        epoch = integer("epoch", state.get("epoch"), 0, self.epochs)
         self._epoch, self._begun, self._placed = epoch, False, False
         if state.get("loader") is not None:
             loader = self._stage().loader
@@ -155,7 +155,7 @@ class Trial:
     Attributes
     ----------
     number, configuration
-        Which configuration, by its place and itself: keep its model by `number`, to go on with it in the next stage.
+        Which configuration, by its index and itself: keep its model by `number`, to continue with it in the next stage.
     stage
         Name, loader and number of epochs.
     first_epoch
@@ -183,7 +183,7 @@ class Trial:
 
 
 class SuccessiveHalving:
-    """Search among configurations: all of them train at the first stage, and the best share of each stage goes on to the next.
+    """Search among configurations: all of them train at the first stage, and the best share of each stage advances to the next.
 
     With small files of low quality in early stages, poor configurations are dropped at little cost.
 
@@ -194,7 +194,7 @@ class SuccessiveHalving:
     stages
         Name, loader and number of epochs of each stage, with rising quality.
     keep
-        The share that goes on to the next stage, rounded up.
+        The share that advances to the next stage, rounded up.
 
     Examples
     --------
@@ -275,7 +275,7 @@ def _stages(stages: Iterable[tuple[str, Any, int]]) -> tuple[Stage, ...]:
         # Only ours has it: a pass over a loader must be one epoch.
         if _is_resumable(loader) and getattr(loader, "epochs", 1) != 1:
             raise UsageError(f"the loader of stage `{name}` has `epochs={loader.epochs}`\nhint: leave `epochs` of the loader out; the stage has it")
-        found.append(Stage(str(name), loader, whole("epochs", epochs, 1, 1 << 40)))
+        found.append(Stage(str(name), loader, integer("epochs", epochs, 1, 1 << 40)))
     if not found:
         raise UsageError("there are no stages\nhint: pass (name, loader, epochs) of each")
     names = [stage.name for stage in found]

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
-from ._arguments import number, whole
+from ._arguments import integer, number
 from ._errors import UsageError
 from ._source import Source
 
@@ -90,7 +90,7 @@ def chosen(subset: Iterable[int] | Iterable[str] | Callable[[str, Any], bool] | 
         return [place for place, (key, label) in enumerate(known) if subset(key, label)]
     wanted: list[Any] = list(subset)
     if not any(isinstance(sample, str) for sample in wanted):
-        return [whole("subset", sample, 0, 1 << 62) for sample in wanted]
+        return [integer("subset", sample, 0, 1 << 62) for sample in wanted]
     places = {key: place for place, (key, _) in enumerate(source.opened().keys_and_labels())}
     missing = [sample for sample in wanted if sample not in places]
     if missing:

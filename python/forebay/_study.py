@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ._arguments import whole
+from ._arguments import integer
 from ._errors import UsageError
 from ._loader import Loader
 from ._progress import listener
@@ -146,8 +146,8 @@ def study(
     """
     if not variants:
         raise UsageError("`variants` is empty\nhint: pass the original and at least one other")
-    epochs = whole("epochs", epochs, 1, 1 << 40)
-    repeats = whole("repeats", repeats, 1, 1 << 20)
+    epochs = integer("epochs", epochs, 1, 1 << 40)
+    repeats = integer("repeats", repeats, 1, 1 << 20)
     results = Results(None if output is None else Path(output))
     shown = listener(progress)
     settings = {name: repr(value) for name, value in sorted(options.items())}

@@ -15,7 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Protocol, TextIO
 
 from . import _native
-from ._arguments import number, whole
+from ._arguments import integer, number
 from ._diagnose import batch_samples
 from ._errors import UsageError
 from ._loader import Loader
@@ -87,7 +87,7 @@ class Watch:
             raise UsageError(f"`every` is `{every}`, but must be from 0.01 to 3600 seconds")
         self._log_path = log
         self._writer = writer
-        self._port = None if prometheus_port is None else whole("prometheus_port", prometheus_port, 0, 65535)
+        self._port = None if prometheus_port is None else integer("prometheus_port", prometheus_port, 0, 65535)
         self._line = sys.stderr.isatty() if line is None else line
         self._batches = self._samples = 0
         self._waited = 0.0

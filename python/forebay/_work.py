@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native
-from ._arguments import THREADS_MAX, byte_count, cores, flag, needs, number, whole
+from ._arguments import THREADS_MAX, byte_count, cores, flag, integer, needs, number
 from ._arguments import seconds as checked_seconds
 from ._errors import UsageError
 from ._files import Data, files_request
@@ -94,11 +94,11 @@ def profile(
     progress
         Show a progress bar. By default only on a terminal or in a notebook.
     """
-    count = whole("threads", cores() if threads is None else threads, 1, THREADS_MAX)
+    count = integer("threads", cores() if threads is None else threads, 1, THREADS_MAX)
     needs("runs", runs, not flag("fast", fast), "fast=False")
     needs("encodings", encodings, strategies is None, "strategies=None")
     needs("compression_candidates", compression_candidates, strategies is None, "strategies=None")
-    runs = whole("runs", 5 if runs is None else runs, 1, 10_000)
+    runs = integer("runs", 5 if runs is None else runs, 1, 10_000)
     if not fast and caching == "system" and runs < 2:
         raise UsageError(
             "with caching `system` the first run fills the cache and is not counted, so one run leaves none\n"
@@ -109,16 +109,16 @@ def profile(
         pipeline._native,
         {
             "files": files_request(files, _skips(on_error), flag("allow_outside", allow_outside)),
-            "samples": whole("samples", samples, 1, 1 << 62),
+            "samples": integer("samples", samples, 1, 1 << 62),
             "runs": runs,
             "seconds": checked_seconds("seconds", seconds),
             "fast": fast,
             "storage": storage,
             "caching": caching,
             "threads": count,
-            "shards": count if shards is None else whole("shards", shards, 1, 100_000),
-            "batch_size": whole("batch_size", batch_size, 1, 1 << 20),
-            "seed": whole("seed", seed, 0, (1 << 64) - 1),
+            "shards": count if shards is None else integer("shards", shards, 1, 100_000),
+            "batch_size": integer("batch_size", batch_size, 1, 1 << 20),
+            "seed": integer("seed", seed, 0, (1 << 64) - 1),
             "strategies": None if strategies is None else list(strategies),
             "encodings": list(encodings or ()),
             "compression_candidates": None if compression_candidates is None else list(compression_candidates),
@@ -181,7 +181,7 @@ def build(
     storage, on_error, allow_outside, progress
         As for `profile`.
     """
-    count = whole("threads", cores() if threads is None else threads, 1, THREADS_MAX)
+    count = integer("threads", cores() if threads is None else threads, 1, THREADS_MAX)
     if isinstance(what, (str, os.PathLike)) and os.fspath(what).endswith(".json"):
         what = Plan.load(what)
     if isinstance(what, Plan):
@@ -211,10 +211,10 @@ def build(
             "output": os.fspath(output),
             "formats": formats,
             "is_mix": mix is not None,
-            "seed": 0 if seed is None else whole("seed", seed, 0, (1 << 64) - 1),
+            "seed": 0 if seed is None else integer("seed", seed, 0, (1 << 64) - 1),
             "storage": storage,
             "threads": count,
-            "shards": None if shards is None else whole("shards", shards, 1, 1_000_000),
+            "shards": None if shards is None else integer("shards", shards, 1, 1_000_000),
             "bytes_per_sample": bytes_per_sample,
             "overwrite": flag("overwrite", overwrite),
             "memory_bytes": None if memory is None else byte_count("memory", memory),
@@ -222,7 +222,7 @@ def build(
         listener(progress),
     )
     dataset = Dataset(output)
-    dataset.shards_kept = kept
+    dataset.shards_reused = kept
     return dataset
 
 
@@ -243,7 +243,7 @@ def build_part(
     functions: Mapping[str, Callable[..., Any]] | None = None,
     progress: bool | None = None,
 ) -> dict[str, int]:
-    """Do a part of a build that many machines share, and return its figures: `shards`, `shards_kept`, `samples` and `bytes`.
+    """Do a part of a build that many machines share, and return its figures: `shards`, `shards_reused`, `samples` and `bytes`.
 
     Call it once with `"prepare"`, then with `"1/N"` to `"N/N"` anywhere, in any order and as often as you like, and at last with `"finish"`.
     The result is that of `build`, byte for byte.
@@ -258,7 +258,7 @@ def build_part(
     what, output, data, strategy, threads, storage, on_error, allow_outside, memory, functions, progress
         As for `build`, and the same for all parts.
     """
-    count = whole("threads", cores() if threads is None else threads, 1, THREADS_MAX)
+    count = integer("threads", cores() if threads is None else threads, 1, THREADS_MAX)
     if isinstance(what, (str, os.PathLike)) and os.fspath(what).endswith(".json"):
         what = Plan.load(what)
     bytes_per_sample = None
@@ -283,7 +283,7 @@ def build_part(
             "seed": 0,
             "storage": storage,
             "threads": count,
-            "shards": None if shards is None else whole("shards", shards, 1, 1_000_000),
+            "shards": None if shards is None else integer("shards", shards, 1, 1_000_000),
             "bytes_per_sample": bytes_per_sample,
             "overwrite": flag("overwrite", overwrite),
             "memory_bytes": None if memory is None else byte_count("memory", memory),
@@ -291,7 +291,7 @@ def build_part(
         part,
         listener(progress),
     )
-    return dict(zip(("shards", "shards_kept", "samples", "bytes"), figures, strict=True))
+    return dict(zip(("shards", "shards_reused", "samples", "bytes"), figures, strict=True))
 
 
 class Dataset:
@@ -305,7 +305,7 @@ class Dataset:
         source = _native.Source.dataset(self.path, "local", "page", False)
         self._pipeline = Pipeline(source.pipeline)
         #: How many shards were there already, where this was just built.
-        self.shards_kept: int | None = None
+        self.shards_reused: int | None = None
         #: Its manifest, with the keys of `dataset.json` or `mix.json` (docs/formats/dataset.md).
         self.manifest: dict[str, Any] = json.loads(source.manifest or "{}")
         #: What it keeps: `resized`, `decoded+png`; of several formats their names.
@@ -358,7 +358,7 @@ class Dataset:
         Encoded images are named after their format (`jpg`), labels are `cls`, tensors `npy`. The folder must not contain tars yet.
         `memory` is the memory budget (see `Loader`).
         """
-        count = whole("threads", cores() if threads is None else threads, 1, THREADS_MAX)
+        count = integer("threads", cores() if threads is None else threads, 1, THREADS_MAX)
         most = None if memory is None else byte_count("memory", memory)
         paths = _native.export_tar(self.path, os.fspath(output), count, most, listener(progress))
         return [str(path) for path in paths]

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 import ray
 
-from ._arguments import THREADS_MAX, whole
+from ._arguments import THREADS_MAX, integer
 from ._errors import UsageError
 from ._files import Data, FileList, is_url
 from ._pipeline import Pipeline
@@ -70,9 +70,9 @@ def build(
     what, output, data, strategy, storage, on_error, overwrite, allow_outside, memory, functions, progress
         As for `forebay.build`.
     """
-    parts = whole("parts", parts, 1, _PARTS_MAX)
-    threads = whole("num_cpus", num_cpus, 1, THREADS_MAX)
-    if shards is not None and whole("shards", shards, 1, 1_000_000) < parts:
+    parts = integer("parts", parts, 1, _PARTS_MAX)
+    threads = integer("num_cpus", num_cpus, 1, THREADS_MAX)
+    if shards is not None and integer("shards", shards, 1, 1_000_000) < parts:
         raise UsageError(f"{parts} parts cannot share {shards} shards\nhint: pass at least as many `shards` as `parts`")
     if isinstance(what, (str, os.PathLike)) and os.fspath(what).endswith(".json"):
         # Read here: nodes may not have the file.

@@ -87,7 +87,7 @@ def test_recompressing_gives_tables_and_folders(photos, tmp_path):
     assert size == low["bytes_out"]
     assert "jpeg-60" in repr(done) and "PSNR" in repr(done) and "<table>" in done._repr_html_()
     again = forebay.recompress(photos, tmp_path / "smaller", quality=60)
-    assert again.variants[0]["kept"] == 50
+    assert again.variants[0]["reused"] == 50
     assert "PSNR" not in repr(again)
     assert forebay.recompress(photos, tmp_path / "webp", quality=30, format="webp").variants[0]["encoding"] == "webp-30"
 

@@ -74,7 +74,7 @@ def test_tables(images: Path) -> None:
     assert boxes(files.take_open_images(images / "open.csv").decode(), images) == [[], [[10, 10, 20, 20, 0]], []]
     assert len(boxes(files.take_open_images(images / "open.csv", group_of=True).decode(), images)[1]) == 2
     (images / "boxes.csv").write_text("image,xmin,ymin,xmax,ymax,label\n0.png,1,2,x,4,dog\n")
-    with pytest.raises(forebay.PipelineError, match="line 2: `xmax` is no number"):
+    with pytest.raises(forebay.PipelineError, match="line 2: `xmax` is not a number"):
         boxes(files.take_csv(images / "boxes.csv").decode(), images)
 
 

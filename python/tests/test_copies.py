@@ -177,7 +177,7 @@ def test_copies_do_not_share_what_was_skipped(photos: Path, tmp_path: Path) -> N
 
 
 def test_a_number_is_no_flag_and_cannot_be_removed(tiny: str) -> None:
-    with pytest.raises(forebay.UsageError, match="must be a whole number"):
+    with pytest.raises(forebay.UsageError, match="must be an integer"):
         forebay.Loader(tiny, batch_size=True)
     loader = forebay.Loader(tiny)
     with pytest.raises(AttributeError, match="cannot be removed"):

@@ -138,7 +138,7 @@ def test_a_file_that_must_not_be_read(own_photos):
 
 
 def test_what_is_no_data_set(tmp_path, tiny):
-    with pytest.raises(forebay.UsageError, match="is no data set"):
+    with pytest.raises(forebay.UsageError, match="is not a data set"):
         forebay.Loader(tmp_path)
     with pytest.raises(FileNotFoundError, match="no data set, pipeline file or preset"):
         forebay.Loader(tmp_path / "nowhere")

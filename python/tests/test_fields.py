@@ -180,7 +180,7 @@ def test_boxes_without_their_picture_are_refused() -> None:
 
 @pytest.mark.parametrize(
     ("document", "problem"),
-    [("{", "is no JSON"), ("{}", "has nothing at `/boxes`"), ('{"boxes": [[1, 2], [3]]}', "no array of numbers of one shape")],
+    [("{", "is not JSON"), ("{}", "has nothing at `/boxes`"), ('{"boxes": [[1, 2], [3]]}', "not an array of numbers of one shape")],
 )
 def test_a_bad_document_is_named(tmp_path: Path, document: str, problem: str) -> None:
     Image.fromarray(numpy.zeros((9, 9, 3), numpy.uint8)).save(tmp_path / "1.png")

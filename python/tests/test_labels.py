@@ -218,7 +218,7 @@ def test_a_list_that_is_wrong_is_refused(tree: Path, tmp_path: Path) -> None:
         ([], "list of files is empty"),
         ([tree / "cat/2.png", f"{tree}/cat/./2.png"], r"cat/2\.png` twice"),
         ([3], "is not a path"),
-        ({"cat/2.png"}, "are no list"),
+        ({"cat/2.png"}, "are not a list"),
         (3, "needs a folder of files, or a list"),
         (None, "needs a folder of files, or a list"),
     ]:
@@ -241,7 +241,7 @@ def test_a_list_that_is_wrong_is_refused(tree: Path, tmp_path: Path) -> None:
 
 def test_what_has_no_order_is_no_list_of_labels_or_classes(tree: Path) -> None:
     for wrong in ({"cat/2.png": 1}, {1, 2}, "a", 3):
-        with pytest.raises(forebay.UsageError, match="are no list"):
+        with pytest.raises(forebay.UsageError, match="are not a list"):
             forebay.FileList(["cat/2.png"], labels=wrong, root=tree)
     for wrong in ({"ant": 2, "bee": 1, "cat": 0}, {"ant", "bee"}, "ab", 3):
         with pytest.raises(forebay.UsageError, match="must be a list of names"):
@@ -256,7 +256,7 @@ def test_names_that_look_like_numbers_stay_names(tree: Path) -> None:
         with pytest.raises(forebay.UsageError, match="is empty"):
             forebay.Loader(decoded(), data=forebay.FileList(paths, labels=given))
     # A pipeline that wants classes is not changed by what it is given.
-    with pytest.raises(forebay.UsageError, match="must be a class or a whole number"):
+    with pytest.raises(forebay.UsageError, match="must be a class or an integer"):
         forebay.Loader(decoded(label_type="class"), data=forebay.FileList(paths, labels=[0.5, 1, 2]))
 
 

@@ -68,7 +68,7 @@ def test_python_goes_on_where_the_program_stopped(photos, whole, tmp_path):
     output = tmp_path / "set"
     shards = stopped(of_program(photos, output, "--storage", SLOW), output)
     dataset = forebay.build("cv", output, data=photos, strategy="resized", shards=6, progress=False)
-    assert 1 <= dataset.shards_kept <= shards
+    assert 1 <= dataset.shards_reused <= shards
     assert contents(output) == whole
 
 
@@ -77,7 +77,7 @@ def test_the_program_goes_on_where_python_stopped(photos, whole, tmp_path):
     command = of_program(photos, output, "--json")
     shards = stopped([sys.executable, "-c", IN_PYTHON, os.fspath(photos), os.fspath(output), SLOW], output)
     found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-    assert 1 <= found["shards_kept"] <= shards
+    assert 1 <= found["shards_reused"] <= shards
     assert contents(output) == whole
 
 
@@ -87,14 +87,14 @@ def test_both_choose_the_same_without_being_told(photos, tmp_path):
     how = ["--data", os.fspath(photos), "--strategy", "resized", "-o", os.fspath(output)]
     subprocess.run([program(), "build", "cv", *how], check=True, capture_output=True)
     dataset = forebay.build("cv", output, data=photos, strategy="resized", progress=False)
-    assert dataset.shards_kept == len(dataset.manifest["shards"]) > 0
+    assert dataset.shards_reused == len(dataset.manifest["shards"]) > 0
     # By a plan, which knows how large a sample will be.
     profile = forebay.profile("cv", photos, samples=4, runs=1, seconds=0, strategies=["resized"], work=tmp_path, progress=False)
     profile.plan().save(plan)
     shutil.rmtree(output)
     subprocess.run([program(), "build", os.fspath(plan), "-o", os.fspath(output)], check=True, capture_output=True)
     dataset = forebay.build(plan, output, progress=False)
-    assert dataset.shards_kept == len(dataset.manifest["shards"]) > 0
+    assert dataset.shards_reused == len(dataset.manifest["shards"]) > 0
 
 
 def test_a_list_of_files_is_the_same_to_both(photos, tmp_path):
@@ -106,4 +106,4 @@ def test_a_list_of_files_is_the_same_to_both(photos, tmp_path):
     subprocess.run(command, check=True, capture_output=True)
     data = forebay.FileList(paths, root=photos)
     dataset = forebay.build("cv", output, data=data, strategy="resized", progress=False)
-    assert dataset.shards_kept == len(dataset.manifest["shards"]) > 0 and len(dataset) == len(paths)
+    assert dataset.shards_reused == len(dataset.manifest["shards"]) > 0 and len(dataset) == len(paths)

@@ -176,7 +176,7 @@ def test_a_build(photos, tmp_path):
     with pytest.raises(forebay.PipelineError, match="no strategy `shrunk`"):
         forebay.build(pipeline, tmp_path / "dataset", data=photos, strategy="shrunk")
     dataset = forebay.build(pipeline, tmp_path / "dataset", data=photos, strategy="resized", shards=3)
-    assert dataset.shards_kept == 0
+    assert dataset.shards_reused == 0
     assert repr(dataset).startswith(f"Dataset({str(tmp_path / 'dataset')!r}: `resized`, 50 samples in 3 shards, ")
     pandas = pytest.importorskip("pandas", reason="pandas is not installed")
     shards = dataset.to_pandas()
@@ -186,7 +186,7 @@ def test_a_build(photos, tmp_path):
     assert dataset.classes == ["cats", "dogs"] and dataset.skipped == [] and dataset.bytes > 0
     assert dataset.pipeline == pipeline
     again = forebay.build(pipeline, tmp_path / "dataset", data=photos, strategy="resized", shards=3)
-    assert again.shards_kept == 3
+    assert again.shards_reused == 3
     with pytest.raises(forebay.UsageError):
         forebay.build(pipeline, tmp_path / "dataset", data=photos, strategy="decoded", shards=3)
     encoded = forebay.build(

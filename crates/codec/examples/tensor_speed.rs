@@ -12,7 +12,7 @@ use forebay_codec::audio::{AudioOptions, Spectrogram, SpectrogramBuffers, Spectr
 use forebay_codec::image::{DecodeOptions, Decoder};
 use forebay_codec::signal::{Channel, SignalOptions, read};
 use forebay_codec::tensor_encoding::{EncodedTensor, TensorDecoder, TensorEncoding, encode_tensor};
-use forebay_codec::text::{ArticleLimits, Tokenizer, TokenizerRoom, article_text};
+use forebay_codec::text::{ArticleLimits, Tokenizer, TokenizerScratch, article_text};
 use forebay_codec::{Tensor, TensorMut};
 
 const ENCODINGS: [&str; 19] = [
@@ -111,12 +111,12 @@ fn text(data: &Path) -> Outcome<(Vec<Tensor>, Vec<Tensor>)> {
     let vocabulary = std::fs::read(data.join("text-bpe/encoder.json"))?;
     let tokenizer = Tokenizer::from_gpt2(&vocabulary, &std::fs::read(data.join("text-bpe/vocab.bpe"))?)?;
     let (mut tokens, mut counts) = (Vec::new(), Vec::new());
-    let mut room = TokenizerRoom::default();
+    let mut scratch = TokenizerScratch::default();
     for path in files(&data.join("text-html/article-extraction-benchmark"), "gz")? {
         let mut page = Vec::new();
         flate2::read::GzDecoder::new(std::fs::File::open(path)?).read_to_end(&mut page)?;
         let mut ids = Vec::new();
-        tokenizer.encode_into(&article_text(&page, None, &ArticleLimits::default())?, &mut room, &mut ids);
+        tokenizer.encode_into(&article_text(&page, None, &ArticleLimits::default())?, &mut scratch, &mut ids);
         let ids: Vec<i32> = ids.into_iter().map(|id: u32| id as i32).collect();
         let mut count = vec![0.0_f32; 50_257];
         for &id in &ids {

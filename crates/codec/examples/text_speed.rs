@@ -13,7 +13,7 @@
 use std::error::Error;
 use std::time::Instant;
 
-use forebay_codec::text::{ArticleLimits, Pattern, Tokenizer, TokenizerRoom, article_text};
+use forebay_codec::text::{ArticleLimits, Pattern, Tokenizer, TokenizerScratch, article_text};
 
 /// How much text is tokenized for one number.
 const PASSES_BYTES: usize = 30_000_000;
@@ -48,11 +48,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     // The clock of processor time ticks every few milliseconds, so a small file is read many times.
     let passes = PASSES_BYTES / all.len().max(1) + 1;
     let mut measure = |forget: bool| {
-        let mut scratch = TokenizerRoom::default();
+        let mut scratch = TokenizerScratch::default();
         let started = cpu_seconds();
         for _ in 0..passes {
             if forget {
-                scratch = TokenizerRoom::default();
+                scratch = TokenizerScratch::default();
             }
             ids.clear();
             for text in all.split('\0') {

@@ -1,6 +1,6 @@
 //! Sound: MP3, FLAC and WAV to 16-bit samples, and samples to a log-mel spectrogram.
 //!
-//! [`decode`] decodes; content decides the format, never a file name. [`Resampler`] brings sound to another sample rate.
+//! [`decode`] decodes; content decides the format, never a file name. [`Resampler`] brings audio to another sample rate.
 //! [`Spectrogram`] makes of the samples what speech models are trained on.
 //!
 //! ```
@@ -36,7 +36,7 @@
 //! Lavc header), as ffmpeg does.
 //!
 //! Data that is missing or damaged is an error, unless [`AudioOptions::allow_truncated`]: then what precedes it is given.
-//! What may stand around the sound without being an error: tags (`ID3v2` before it, `ID3v1` and `APEv2` after it) and, for
+//! What may stand around the audio without being an error: tags (`ID3v2` before it, `ID3v1` and `APEv2` after it) and, for
 //! MP3, other bytes before the first frame and after the last one.
 
 mod decode;

@@ -3,12 +3,12 @@
 //! Pictures ([`image`]) are JPEG, PNG, WebP, BMP, PNM, QOI and L3, decoded whole, in part or smaller, into memory that the
 //! caller owns, and encoded from it.
 //!
-//! Sound ([`audio`]) is decoded from MP3, FLAC and WAV to 16-bit samples, of which a log-mel spectrogram is made. Electrical signals
+//! Audio ([`audio`]) is decoded from MP3, FLAC and WAV to 16-bit samples, of which a log-mel spectrogram is made. Electrical signals
 //! ([`signal`]) are read from HDF5, CSV and raw numbers, calibrated, and turned into the features by which appliances are told
 //! apart.
 //!
 //! Tensors of any kind are made smaller by encodings that know what an element is ([`tensor_encoding`]): byte shuffle and delta before ZSTD or
-//! LZ4, a numeric codec, bit packing, forms for sparse ones, and floating point numbers with a bounded error.
+//! LZ4, a numeric codec, bit packing, schemes for sparse ones, and floating point numbers with a bounded error.
 //!
 //! Text ([`text`]) is the article of a web page; tokens are made of it as GPT-2, tiktoken, Hugging Face and SentencePiece make
 //! them, from their files, and rows of numbers of the tokens.
@@ -43,14 +43,14 @@
 //!
 //! # When not to use it
 //! For pictures that must be color-managed (embedded profiles are ignored), for animations (the first frame is decoded),
-//! and for GIF, TIFF, AVIF, HEIC or JPEG XL (an error says what the file is), and for sound in
+//! and for GIF, TIFF, AVIF, HEIC or JPEG XL (an error says what the file is), and for audio in
 //! Ogg or MP4 (an error says so, too).
 //!
 //! # Limits
 //! Input is never trusted: it cannot cause a panic, and it can ask for no more memory than
 //! [`Limits`](image::Limits) allow, which are checked against the header before anything is allocated. A JPEG may have
 //! at most [`JPEG_SCANS_MAX`](image::JPEG_SCANS_MAX) scans, since each costs a pass over the whole picture.
-//! Sound and signals have their own limits: [`AudioOptions`](audio::AudioOptions), [`SignalOptions`](signal::SignalOptions).
+//! Audio and signals have their own limits: [`AudioOptions`](audio::AudioOptions), [`SignalOptions`](signal::SignalOptions).
 //! So have pages: [`ArticleLimits`](text::ArticleLimits).
 #![deny(unsafe_code)]
 

@@ -4,13 +4,13 @@ use bytemuck::Zeroable;
 
 use crate::error::{Error, Result};
 
-/// Whoever bounds memory. Asked before so many bytes more are taken for what a file decides the size of; where it says no, the work ends with
+/// Grants memory, or refuses it. Asked before so many bytes more are taken for what a file decides the size of; where it says no, the work ends with
 /// [`Error::Memory`].
-pub type Room<'a> = &'a mut dyn FnMut(usize) -> bool;
+pub type MemoryGate<'a> = &'a mut dyn FnMut(usize) -> bool;
 
-/// An error unless `room` has so many bytes more.
-pub(crate) fn ask(room: Room<'_>, bytes: usize) -> Result<()> {
-    if room(bytes) { Ok(()) } else { Err(Error::Memory { bytes: bytes as u64 }) }
+/// An error unless `gate` grants so many bytes more.
+pub(crate) fn ask(gate: MemoryGate<'_>, bytes: usize) -> Result<()> {
+    if gate(bytes) { Ok(()) } else { Err(Error::Memory { bytes: bytes as u64 }) }
 }
 
 /// A buffer of `count` zeros.

@@ -66,7 +66,7 @@ fn parse_header(header: &str) -> Result<TensorSpec> {
         let (_, rest) = header.split_once(&format!("'{key}'"))?;
         rest.trim_start().strip_prefix(':').map(str::trim_start)
     };
-    let malformed = || Error::format(NAME, "the header is no description of an array");
+    let malformed = || Error::format(NAME, "the header does not describe an array");
     if !value("fortran_order").ok_or_else(malformed)?.starts_with("False") {
         return Err(Error::unsupported(NAME, "an array in Fortran order", HINT));
     }

@@ -2,7 +2,7 @@
 //!
 //! [`article_text`] finds the article of a web page, [`Tokenizer`] turns text into token ids and back, and
 //! [`EmbeddingTable`] turns ids into rows of numbers. All three are for one worker or many: tokenizers and tables are only
-//! read, and what a worker needs for itself is in its [`TokenizerRoom`].
+//! read, and what a worker needs for itself is in its [`TokenizerScratch`].
 //!
 //! ```
 //! use forebay_codec::text::{ArticleLimits, EmbeddingTable, Tokenizer, article_text};
@@ -50,4 +50,4 @@ pub use article::{ArticleLimits, article_text};
 pub use charset::decode_text;
 pub use embedding::EmbeddingTable;
 pub use split::Pattern;
-pub use tokenizer::{Tokenizer, TokenizerRoom, VOCABULARY_MAX};
+pub use tokenizer::{Tokenizer, TokenizerScratch, VOCABULARY_MAX};

@@ -276,7 +276,7 @@ fn summary(
         found.facts = images;
         for other in others {
             let key = source.key(other.number);
-            let reason = format!("`{key}` is no image: its content is of no known format");
+            let reason = format!("`{key}` is not an image: its content is of no known format");
             found.add_broken(other.number, Skipped { key, reason, samples: Some(1) });
         }
     }

@@ -72,7 +72,7 @@ pub struct Converted {
     /// How many pictures were written.
     pub converted: u64,
     /// How many were there already.
-    pub kept: u64,
+    pub reused: u64,
     /// How many files of the folder are no pictures, by their names, and were left alone.
     pub ignored: u64,
     /// How many of those that were written have more frames than the one that was kept.
@@ -194,8 +194,8 @@ impl Conversion {
         for (number, result) in results {
             match result {
                 Ok(done) => {
-                    sum.converted += u64::from(!done.kept);
-                    sum.kept += u64::from(done.kept);
+                    sum.converted += u64::from(!done.reused);
+                    sum.reused += u64::from(done.reused);
                     sum.animated += u64::from(done.animated);
                     sum.bytes_in += done.bytes_in;
                     sum.bytes_out += done.bytes_out;
@@ -208,7 +208,7 @@ impl Conversion {
                 Err(Failure::OfPicture(error) | Failure::OfOutput(error)) => return Err(error),
             }
         }
-        if sum.converted + sum.kept == 0 {
+        if sum.converted + sum.reused == 0 {
             return Err(Error::Usage {
                 problem: "not one image could be converted".to_owned(),
                 remedy: "run again without skipping images to see the first error".to_owned(),
@@ -233,7 +233,7 @@ pub(crate) fn refuse_nesting(input: &Path, output: &Path) -> Result<()> {
     if there.is_some_and(|there| there.starts_with(&root)) {
         return Err(Error::Usage {
             problem: format!("the output folder `{}` is within `{}`", output.display(), input.display()),
-            remedy: "choose a folder beside it: what is written would be taken for images to convert".to_owned(),
+            remedy: "choose a folder outside of it: otherwise its files would be converted, too".to_owned(),
         });
     }
     Ok(())

@@ -67,7 +67,7 @@ pub fn diagnose(
     let kept = held(warm)?;
     let held = repeated(&kept, load)?;
     let cores = crate::threads::cores() as u64;
-    let other = Scaling::threads_beside(load.threads as u64, cores);
+    let other = Scaling::threads_to_compare(load.threads as u64, cores);
     let rates = if other.is_some() { "six" } else { "five" };
     progress.note(&format!("measuring {rates} rates, {seconds} s each or more"));
     let prepare = rate(&measure(&held, None, *seconds, "preparation", progress)?)?;

@@ -70,7 +70,7 @@ pub fn export_tar(
     let next = AtomicUsize::new(0);
     let bytes = AtomicU64::new(0);
     let failure: Mutex<Option<Error>> = Mutex::new(None);
-    let indexed = Mutex::new(BTreeSet::new());
+    let shards_with_index = Mutex::new(BTreeSet::new());
     let work = || {
         loop {
             let shard = next.fetch_add(1, Ordering::Relaxed);
@@ -85,7 +85,7 @@ pub fn export_tar(
                     let mut index = Tar::create(&**storage, &index_path(&path))?;
                     index.write_all(text.as_bytes()).map_err(Error::io("write", &index.path))?;
                     index.finish()?;
-                    indexed.lock().insert(shard);
+                    shards_with_index.lock().insert(shard);
                 }
                 Ok(written)
             };
@@ -97,7 +97,8 @@ pub fn export_tar(
     };
     std::thread::scope(|scope| share(scope, threads, "export", &work))?;
     let files: Vec<PathBuf> = (0..shards).map(|shard| tar_path(output, shard)).collect();
-    let indexes: Vec<PathBuf> = indexed.into_inner().into_iter().map(|shard| index_path(&files[shard])).collect();
+    let indexes: Vec<PathBuf> =
+        shards_with_index.into_inner().into_iter().map(|shard| index_path(&files[shard])).collect();
     let named = match failure.into_inner() {
         Some(error) => Err(error),
         None if is_url(output) => Ok(()),

@@ -62,7 +62,7 @@ pub enum Outcome {
     /// It was copied: it has the asked quality or a lower one, or would not have become smaller.
     Copied,
     /// It was there already.
-    Kept,
+    Reused,
 }
 
 /// One image at one quality.
@@ -301,7 +301,7 @@ impl Worker<'_> {
                     return Err(differs(path, &file.path));
                 }
             }
-            (Outcome::Kept, kept, None)
+            (Outcome::Reused, kept, None)
         } else {
             let begun = Instant::now();
             let encoded = read.encoded(encoding).map_err(|error| unreadable(&file.path, &error))?;

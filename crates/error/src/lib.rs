@@ -1,8 +1,8 @@
-//! The kinds of error that every room has, and what is known of the place of one.
+//! The kinds of error that every room has, and what is known of the location of one.
 //!
 //! Each room has an error type of its own, whose messages say what, where and what to do. What a front needs besides to
 //! tell errors apart is the same everywhere: [`ErrorKind`], which the program maps to exit codes and the Python package to
-//! exceptions, once each; and [`ErrorContext`], the place in fields.
+//! exceptions, once each; and [`ErrorContext`], the location in fields.
 //!
 //! ```
 //! use forebay_error::ErrorKind;
@@ -66,7 +66,7 @@ impl From<&io::Error> for ErrorKind {
     }
 }
 
-/// What is known of the place of an error, beside its message.
+/// What is known of the location of an error, beside its message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ErrorContext<'a> {
     /// The file that is at fault.

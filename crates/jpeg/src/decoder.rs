@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::header::{self, Codes, Frame, Header, Space};
 use crate::huffman::{Ac, Dc};
 use crate::kernel::idct::{self, Quantizers};
-use crate::level::{Level, Proven};
+use crate::level::{Level, Supported};
 use crate::output::Output;
 use crate::plane::Plane;
 use crate::scan::Scan;
@@ -71,7 +71,7 @@ const TABLES_MAX: usize = 6;
 /// Decodes pictures; keeps its memory and its tables from one to the next.
 #[derive(Clone, Debug)]
 pub struct Decoder {
-    level: Proven,
+    level: Supported,
     scan: Scan,
     dc: Vec<Dc>,
     ac: Vec<Ac>,
@@ -95,15 +95,15 @@ impl Default for Decoder {
 impl Decoder {
     /// A decoder that uses the fastest instructions of this machine.
     pub fn new() -> Self {
-        Self::of(Proven::detect())
+        Self::of(Supported::detect())
     }
 
     /// A decoder that uses certain instructions; refused if this machine lacks them.
     pub fn with_level(level: Level) -> Result<Self> {
-        Proven::new(level).map(Self::of)
+        Supported::new(level).map(Self::of)
     }
 
-    fn of(level: Proven) -> Self {
+    fn of(level: Supported) -> Self {
         let work = Work {
             quads: Box::new([Quad([0; 256]); QUADS_MAX]),
             planes: Default::default(),
@@ -140,7 +140,7 @@ impl Decoder {
         finished.map_err(|failure| match failure {
             Failure::Damage(damage) => {
                 let problem = match damage {
-                    Damage::NoCode => "bits that are no code",
+                    Damage::NoCode => "bits that are not a code",
                     Damage::Overflow => "a block of more than 64 coefficients",
                     Damage::Length => "data that is too short or too long",
                 };
@@ -298,7 +298,7 @@ fn table_index<T>(
 impl Work {
     fn run(
         &mut self,
-        level: Proven,
+        level: Supported,
         frame: &Frame,
         layout: &Layout,
         plan: &Plan<'_>,
@@ -336,7 +336,7 @@ impl Work {
     /// Decodes the MCUs of one group, from column `first` of `columns` needed on.
     fn group(
         &mut self,
-        level: Proven,
+        level: Supported,
         layout: &Layout,
         plan: &Plan<'_>,
         quantizers: &[Quantizers; 3],

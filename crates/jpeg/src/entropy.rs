@@ -5,7 +5,7 @@ use crate::header::NATURAL;
 use crate::huffman::{AC_BITS, Ac, DC_BITS, Dc, END, LONG, STEP_BITS_MAX, extend};
 #[cfg(target_arch = "x86_64")]
 use crate::level::Level;
-use crate::level::Proven;
+use crate::level::Supported;
 use crate::scan::{BLOCK_BYTES_MAX, PADDING};
 
 /// Coefficients of four blocks side by side: row 0 of each, then row 1 of each, and so on, so that a vector holds a row of
@@ -106,7 +106,7 @@ impl<'a> Position<'a> {
     }
 
     /// Passes over the first `mcus` MCUs; whole intervals are not even looked at.
-    pub(crate) fn jump(&mut self, level: Proven, plan: &Plan<'_>, mcus: usize) -> Result<(), Damage> {
+    pub(crate) fn jump(&mut self, level: Supported, plan: &Plan<'_>, mcus: usize) -> Result<(), Damage> {
         let intervals = mcus / self.interval;
         if let Some((passed, rest)) = self.ends.split_at_checked(intervals)
             && let (Some(&end), false) = (passed.last(), rest.is_empty())
@@ -117,7 +117,7 @@ impl<'a> Position<'a> {
     }
 
     /// Passes over what is left of the interval, of the `mcus` MCUs that are left; whether it ends where its data do.
-    pub(crate) fn finish(&mut self, level: Proven, plan: &Plan<'_>, mcus: usize) -> Result<bool, Damage> {
+    pub(crate) fn finish(&mut self, level: Supported, plan: &Plan<'_>, mcus: usize) -> Result<bool, Damage> {
         self.skip(level, plan, mcus.min(self.left))?;
         Ok(self.is_at_end())
     }
@@ -136,7 +136,7 @@ impl<'a> Position<'a> {
     /// the last coefficient that is not zero.
     pub(crate) fn decode(
         &mut self,
-        level: Proven,
+        level: Supported,
         plan: &Plan<'_>,
         mcus: usize,
         quads: &mut [Quad; QUADS_MAX],
@@ -144,17 +144,17 @@ impl<'a> Position<'a> {
     ) -> Result<(), Damage> {
         match level.level() {
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: a `Proven` level is one that this machine was seen to have.
+            // SAFETY: a `Supported` level is one that this machine was seen to have.
             Level::Avx2 | Level::Avx512 => unsafe { decode_bmi2(self, plan, mcus, quads, extents) },
             _ => decode_any(self, plan, mcus, quads, extents),
         }
     }
 
     /// Passes over `mcus` MCUs.
-    pub(crate) fn skip(&mut self, level: Proven, plan: &Plan<'_>, mcus: usize) -> Result<(), Damage> {
+    pub(crate) fn skip(&mut self, level: Supported, plan: &Plan<'_>, mcus: usize) -> Result<(), Damage> {
         match level.level() {
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: a `Proven` level is one that this machine was seen to have.
+            // SAFETY: a `Supported` level is one that this machine was seen to have.
             Level::Avx2 | Level::Avx512 => unsafe { skip_bmi2(self, plan, mcus) },
             _ => skip_any(self, plan, mcus),
         }

@@ -103,7 +103,7 @@ impl Dc {
         let lengths = Lengths::new(codes)?;
         let count: usize = codes.counts.iter().map(|&count| usize::from(count)).sum();
         if codes.symbols[..count].iter().any(|&symbol| symbol > 15) {
-            return Err(Error::format("a DC code for no number of bits", count));
+            return Err(Error::format("a DC code for an invalid number of bits", count));
         }
         let mut fast = Box::new([0; 1 << DC_BITS]);
         spread(codes, DC_BITS, &mut fast[..], |symbol, length| {

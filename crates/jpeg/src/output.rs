@@ -5,19 +5,19 @@ use crate::error::{Result, grow};
 use crate::header::{Sampling, Space};
 use crate::kernel::color;
 use crate::kernel::upsample::{Method, Rows, upsample};
-use crate::level::Proven;
+use crate::level::Supported;
 use crate::plane::Plane;
 
 /// The last steps, with memory for a row of each color component.
 #[derive(Clone, Debug)]
 pub(crate) struct Output {
-    level: Proven,
+    level: Supported,
     method: Method,
     rows: [Vec<u8>; 2],
 }
 
 impl Output {
-    pub(crate) fn new(level: Proven) -> Self {
+    pub(crate) fn new(level: Supported) -> Self {
         Self { level, method: Method::None, rows: Default::default() }
     }
 

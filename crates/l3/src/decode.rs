@@ -7,7 +7,7 @@ use crate::{
     error::{Error, Result, resize},
     header::{CHECKSUM_OFFSET, HEADER_BYTES, HEADER_BYTES_RELEASED, Header, Mode, STRIP_ENTRY_BYTES, TAIL_BYTES},
     image::{Image, Region, check_buffer},
-    kernel::{Level, Proven, checksum::checksum},
+    kernel::{Level, Supported, checksum::checksum},
     model::Model,
     scratch::Scratch,
     strip::{self, Job},
@@ -108,7 +108,7 @@ pub struct Strips<'a> {
     bytes: &'a [u8],
     header: Header,
     options: DecodeOptions,
-    level: Proven,
+    level: Supported,
     parts: Parts,
 }
 
@@ -120,7 +120,7 @@ impl<'a> Strips<'a> {
     }
 
     fn open_with(bytes: &'a [u8], options: DecodeOptions, mut parts: Parts) -> Result<Self> {
-        let level = Proven::new(options.level)?;
+        let level = Supported::new(options.level)?;
         let header = Header::parse(bytes)?;
         check_pixels(&header, &options)?;
         parts.offsets.clear();

@@ -9,7 +9,7 @@ use crate::{
     header::{CHECKSUM_OFFSET, ColorTransform, HEADER_BYTES, Header, Mode, Predictor, STRIP_ENTRY_BYTES, TAIL_BYTES},
     image::{Depth, Pixels, SIDE_MAX, Shape},
     kernel::{
-        Level, Proven,
+        Level, Supported,
         checksum::checksum,
         predict::{self, Activity, Part},
     },
@@ -100,7 +100,7 @@ impl EncodeOptions {
 pub fn encode(pixels: &Pixels<'_>, options: &EncodeOptions) -> Result<Vec<u8>> {
     let shape = pixels.shape();
     options.check(shape)?;
-    let level = Proven::new(options.level)?;
+    let level = Supported::new(options.level)?;
     if options.mode == Mode::Classic {
         let patch = options.patch;
         let mut file = File::new(header(shape, options, ColorTransform::None, None, u32::from(patch)), &[], level)?;
@@ -137,7 +137,7 @@ fn header(
     }
 }
 
-fn encode_rows<S: Deep>(pixels: &Pixels<'_>, options: &EncodeOptions, level: Proven) -> Result<Vec<u8>> {
+fn encode_rows<S: Deep>(pixels: &Pixels<'_>, options: &EncodeOptions, level: Supported) -> Result<Vec<u8>> {
     let shape = pixels.shape();
     let mut rows = RowEncoder::<S>::new(shape, level)?;
     let choice = choose::choose(pixels, options, &mut rows);
@@ -185,12 +185,12 @@ pub(crate) struct RowEncoder<S> {
     pub(crate) color: ColorTransform,
     pub(crate) predictor: Predictor,
     shape: Shape,
-    level: Proven,
+    level: Supported,
     depth: PhantomData<S>,
 }
 
 impl<S: Deep> RowEncoder<S> {
-    fn new(shape: Shape, level: Proven) -> Result<Self> {
+    fn new(shape: Shape, level: Supported) -> Result<Self> {
         let mut scratch = Scratch::default();
         scratch.resize::<S>(shape)?;
         let (color, predictor) = (ColorTransform::None, Predictor::Smooth);
@@ -254,7 +254,7 @@ impl<S: Deep> RowEncoder<S> {
 struct File {
     bytes: Vec<u8>,
     header: Header,
-    level: Proven,
+    level: Supported,
     /// Where the current strip begins.
     strip_start: usize,
     strip: u32,
@@ -263,7 +263,7 @@ struct File {
 }
 
 impl File {
-    fn new(mut header: Header, model: &[u8], level: Proven) -> Result<Self> {
+    fn new(mut header: Header, model: &[u8], level: Supported) -> Result<Self> {
         header.model_bytes = model.len() as u32;
         let mut bytes = Vec::new();
         reserve(&mut bytes, header.shape.bytes() / 2 + 1024)?;

@@ -8,7 +8,7 @@
 use crate::{
     error::Result,
     kernel::{
-        Proven,
+        Supported,
         pack::{self, BLOCK, BLOCK_HEADER_BYTES, Cursors, Streams},
         predict,
     },
@@ -59,7 +59,7 @@ pub(crate) struct Sink {
 
 impl Sink {
     /// Appends a row of one plane.
-    pub(crate) fn plane_row(&mut self, level: Proven, residuals: &[u8], width: usize) {
+    pub(crate) fn plane_row(&mut self, level: Supported, residuals: &[u8], width: usize) {
         pack::pack(level, residuals, width, &mut self.streams);
     }
 

@@ -1,4 +1,4 @@
-//! The first bytes of a file, and the words for what they say. The normative page is `docs/formats/l3.md`.
+//! The first bytes of a file, and the words for what they say. The specification is this package's `FORMAT.md`.
 //!
 //! ```text
 //!  0  magic 8A 4C 33 0A      12  width, u32          28  checksum of header, strip table and model
@@ -231,7 +231,7 @@ impl Header {
             if side % u32::from(header.patch) != 0 {
                 let hint = "the encoder that wrote it dropped the edges: encode the original again";
                 return Err(Error::Unsupported {
-                    what: "side that is no multiple of the patch",
+                    what: "side that is not a multiple of the patch",
                     found: u64::from(side),
                     hint,
                 });
@@ -301,7 +301,7 @@ fn shape(width: u32, height: u32, channels: u8, depth: Depth) -> Result<Shape> {
 mod tests {
     use super::{CHECKSUM_OFFSET, HEADER_BYTES, MAGIC, STRIP_ENTRY_BYTES, TAIL_BYTES, VERSION};
 
-    /// The numbers of `docs/formats/l3.md`.
+    /// The numbers of `FORMAT.md`.
     #[test]
     fn constants_are_those_of_the_specification() {
         assert_eq!(MAGIC, [0x8A, 0x4C, 0x33, 0x0A]);

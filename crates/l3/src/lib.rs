@@ -61,7 +61,7 @@
 //! Each row is cut into four phases (columns modulo 4). Within a phase no sample depends on another: phase 0 is predicted from
 //! the row above, phase 2 between its neighbors in phase 0, the others between theirs. That is as good a prediction as the usual
 //! ones from the left and above, but all of a phase is computed at once, without the chain from pixel to pixel that holds PNG
-//! and its successors to a few hundred megabytes per second. The format is specified in the repository's `docs/formats/l3.md`.
+//! and its successors to a few hundred megabytes per second. The format is specified in this package's `FORMAT.md`.
 
 #![expect(
     clippy::inline_always,

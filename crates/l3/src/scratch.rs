@@ -7,7 +7,7 @@ use crate::{
     header::ColorTransform,
     image::Shape,
     kernel::{
-        Proven,
+        Supported,
         finish::{finish_row, finish_row_wide},
         predict::{self, Part},
         start::{start_row, start_row_narrow},
@@ -85,7 +85,7 @@ pub(crate) trait Deep: Sample {
     fn joined(scratch: &mut Scratch, channels: usize, range: Range<usize>) -> (&mut Rows<Self>, &[Vec<Self>]);
 
     /// Turns residuals into samples of the current row.
-    fn predict(level: Proven, part: Part<'_>, residuals: &[Vec<Self>], rows: &mut Rows<Self>) {
+    fn predict(level: Supported, part: Part<'_>, residuals: &[Vec<Self>], rows: &mut Rows<Self>) {
         predict::decode(level, part, residuals, rows);
     }
 
@@ -96,13 +96,13 @@ pub(crate) trait Deep: Sample {
     fn split(scratch: &mut Scratch, channels: usize, width: usize);
 
     /// Takes a row of pixels apart, to the current rows.
-    fn start(level: Proven, transform: ColorTransform, row: &[u8], width: usize, planes: &mut [Phases<Self>]) {
+    fn start(level: Supported, transform: ColorTransform, row: &[u8], width: usize, planes: &mut [Phases<Self>]) {
         start_row(level, transform, row, width, planes);
     }
 
     /// Writes the current rows as one row of pixels.
     fn finish(
-        level: Proven,
+        level: Supported,
         transform: ColorTransform,
         rows: &Rows<Self>,
         channels: usize,
@@ -122,7 +122,7 @@ impl Deep for u8 {
         (&mut scratch.narrow, &scratch.residuals)
     }
 
-    fn predict(level: Proven, part: Part<'_>, residuals: &[Vec<Self>], rows: &mut Rows<Self>) {
+    fn predict(level: Supported, part: Part<'_>, residuals: &[Vec<Self>], rows: &mut Rows<Self>) {
         predict::decode_narrow(level, part, residuals, rows);
     }
 
@@ -132,12 +132,12 @@ impl Deep for u8 {
 
     fn split(_scratch: &mut Scratch, _channels: usize, _width: usize) {}
 
-    fn start(level: Proven, transform: ColorTransform, row: &[u8], width: usize, planes: &mut [Phases<Self>]) {
+    fn start(level: Supported, transform: ColorTransform, row: &[u8], width: usize, planes: &mut [Phases<Self>]) {
         start_row_narrow(level, transform, row, width, planes);
     }
 
     fn finish(
-        level: Proven,
+        level: Supported,
         transform: ColorTransform,
         rows: &Rows<Self>,
         channels: usize,
@@ -180,7 +180,7 @@ impl Deep for u16 {
     }
 
     fn finish(
-        level: Proven,
+        level: Supported,
         transform: ColorTransform,
         rows: &Rows<Self>,
         channels: usize,

@@ -8,7 +8,7 @@ use crate::{
     fast,
     header::{Header, Mode, Predictor},
     image::Depth,
-    kernel::{Proven, predict, stream::Stream},
+    kernel::{Supported, predict, stream::Stream},
     model::Model,
     phases::{ORDER, counts},
     scratch::{Deep, Scratch},
@@ -31,7 +31,7 @@ pub(crate) struct Job<'a> {
     pub(crate) columns: Range<usize>,
     /// The parts of the released layout, if it is that.
     pub(crate) released: Option<classic::Released>,
-    pub(crate) level: Proven,
+    pub(crate) level: Supported,
     /// Whether pixels are written past the cache.
     pub(crate) streaming: bool,
 }

@@ -27,7 +27,7 @@ use pixels::{
 };
 pub(crate) use pixels::{scaled, solarized};
 use rows::{bits_body, copy_body, flip_rows_body, mirror_rgb_body, pad_rows_body};
-pub(crate) use warp::{BLOCK, BLOCK_RGB_BYTES, OUTSIDE, Places, Surrounding, between};
+pub(crate) use warp::{BLOCK, BLOCK_RGB_BYTES, OUTSIDE, RowCoordinates, Surrounding, between};
 use warp::{between_rgb_body, nearest_offsets_body, nearest_rgb_body, surrounding_body};
 
 /// How wide the vectors are.
@@ -37,16 +37,16 @@ pub(crate) enum Level {
     Baseline,
     /// 256 bit. Only made by [`Level::all`], which has looked.
     #[cfg(target_arch = "x86_64")]
-    Avx2(Seen),
+    Avx2(Supported),
     /// 512 bit, with permutations of bytes (VBMI): Intel from Ice Lake, AMD from Zen 4. The same.
     #[cfg(target_arch = "x86_64")]
-    Avx512(Seen),
+    Avx512(Supported),
 }
 
 /// The proof that this machine has the instructions of its level.
 #[cfg(target_arch = "x86_64")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Seen(());
+pub(crate) struct Supported(());
 
 impl Level {
     /// Every level that this machine has, the best first.
@@ -57,8 +57,8 @@ impl Level {
             let avx2 = has!("avx2");
             let avx512 = avx2 && has!("avx512f") && has!("avx512bw") && has!("avx512dq");
             let avx512 = avx512 && has!("avx512vl") && has!("avx512vbmi");
-            let avx512 = avx512.then_some(Self::Avx512(Seen(())));
-            avx512.into_iter().chain(avx2.then_some(Self::Avx2(Seen(()))))
+            let avx512 = avx512.then_some(Self::Avx512(Supported(())));
+            avx512.into_iter().chain(avx2.then_some(Self::Avx2(Supported(()))))
         };
         #[cfg(not(target_arch = "x86_64"))]
         let wider = std::iter::empty();
@@ -249,22 +249,22 @@ kernel! {
 }
 
 kernel! {
-    /// Which pixels are nearest to a block's places.
-    nearest_offsets => nearest_offsets_body(places: &Places, x: usize, size: [usize; 2], offsets: &mut [u32; BLOCK])
+    /// Which pixels are nearest to a block's coordinates.
+    nearest_offsets => nearest_offsets_body(coordinates: &RowCoordinates, x: usize, size: [usize; 2], offsets: &mut [u32; BLOCK])
 }
 
 kernel! {
-    /// A row of RGB pixels, each the nearest to its place in a picture of this height and width.
-    nearest_rgb => nearest_rgb_body(places: &Places, from: &[u8], size: [usize; 2], fill: [u8; 3], to: &mut [u8]), avx2: avx2::warp::nearest_rgb
+    /// A row of RGB pixels, each the nearest to its coordinates in a picture of this height and width.
+    nearest_rgb => nearest_rgb_body(coordinates: &RowCoordinates, from: &[u8], size: [usize; 2], fill: [u8; 3], to: &mut [u8]), avx2: avx2::warp::nearest_rgb
 }
 
 kernel! {
-    /// Which pixels are around a block's places.
-    surrounding => surrounding_body(places: &Places, x: usize, size: [usize; 2], block: &mut Surrounding)
+    /// Which pixels are around a block's coordinates.
+    surrounding => surrounding_body(coordinates: &RowCoordinates, x: usize, size: [usize; 2], block: &mut Surrounding)
 }
 
 kernel! {
-    /// RGB pixels between those that are around them; each has its place in `from`.
+    /// RGB pixels between those that are around them; each has its position in `from`.
     between_rgb => between_rgb_body(from: &[u8], width: usize, block: &Surrounding, to: &mut [u8; BLOCK_RGB_BYTES]), avx2: avx2::warp::between_rgb
 }
 

@@ -1,4 +1,4 @@
-//! What somebody may have meant who wrote a name that there is not.
+//! What somebody may have meant who wrote an unknown name.
 
 /// The choice that differs from `found` in the fewest letters, if that is a slip and not another word.
 pub fn nearest<'a>(found: &str, choices: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {

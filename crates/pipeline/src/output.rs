@@ -82,7 +82,7 @@ impl Made {
 /// Lets `work` of the codec ask for memory where `reserve` grants it. What that says is the error.
 pub(crate) fn within<T>(
     reserve: &mut dyn FnMut(usize) -> Result<(), StepError>,
-    work: impl FnOnce(memory::Room<'_>) -> Result<T, forebay_codec::Error>,
+    work: impl FnOnce(memory::MemoryGate<'_>) -> Result<T, forebay_codec::Error>,
 ) -> Result<T, StepError> {
     let mut refused = None;
     let done = work(&mut |bytes| reserve(bytes).map_err(|error| refused = Some(error)).is_ok());
@@ -176,7 +176,7 @@ impl<'a> Output<'a> {
     /// Lets `work` ask for memory as it takes it, in pieces whose sizes only it knows.
     pub(crate) fn within<T>(
         &mut self,
-        work: impl FnOnce(memory::Room<'_>) -> Result<T, forebay_codec::Error>,
+        work: impl FnOnce(memory::MemoryGate<'_>) -> Result<T, forebay_codec::Error>,
     ) -> Result<T, StepError> {
         within(&mut |bytes| self.working(bytes), work)
     }

@@ -168,8 +168,8 @@ impl Pipeline {
     #[must_use]
     pub fn with_functions(mut self, find: &dyn Fn(&str) -> Option<Arc<dyn Call>>) -> Self {
         for step in &mut self.steps {
-            if let Action::SampleTransform(remake) = &step.action
-                && let Some(resolved) = remake.resolved(find)
+            if let Action::SampleTransform(transform) = &step.action
+                && let Some(resolved) = transform.resolved(find)
             {
                 step.action = Action::SampleTransform(resolved);
             }
@@ -229,7 +229,7 @@ impl Pipeline {
     }
 }
 
-/// Sound that comes out of one step at a rate goes into the next at that rate: its type does not say so.
+/// Audio that comes out of one step at a rate goes into the next at that rate: its type does not say so.
 fn check_sample_rates(pipeline: &Pipeline) -> Result<()> {
     for (decode, spectrogram) in pipeline.steps.iter().zip(pipeline.steps.iter().skip(1)) {
         let given = decode.action.transform_as::<DecodeAudio>().and_then(|step| step.sample_rate);
@@ -243,7 +243,7 @@ fn check_sample_rates(pipeline: &Pipeline) -> Result<()> {
                 step: spectrogram.name.as_str().into(),
                 field: decode.fields[0].as_str().into(),
                 expected: format!("its own `sample_rate` to be {given}: it is {taken}").into(),
-                found: format!("sound of {given} hertz").into(),
+                found: format!("audio of {given} hertz").into(),
             });
         }
     }
@@ -290,9 +290,9 @@ type Misfit = (String, String, String);
 
 /// What a sample is after `step`.
 fn schema_after(mut schema: Schema, step: &Step) -> std::result::Result<Schema, Misfit> {
-    if let Action::SampleTransform(remake) = &step.action {
+    if let Action::SampleTransform(transform) = &step.action {
         let needs = |needs: crate::step::Needs| (step.fields.join(", "), needs.0, schema.to_string());
-        return remake.output_schema(&step.fields, &schema).map_err(needs);
+        return transform.output_schema(&step.fields, &schema).map_err(needs);
     }
     if let Action::BatchTransform(mix) = &step.action {
         let needs = |needs: crate::step::Needs| (step.fields.join(", "), needs.0, schema.to_string());
@@ -315,7 +315,7 @@ fn schema_after(mut schema: Schema, step: &Step) -> std::result::Result<Schema, 
         }
         let output = match &step.action {
             Action::Transform(transform) => transform.output_type(kind),
-            Action::FlatMap(expand) => expand.output_type(kind),
+            Action::FlatMap(flat_map) => flat_map.output_type(kind),
             Action::SampleTransform(_) | Action::BatchTransform(_) | Action::ShardTransform(_) => {
                 unreachable!("done above")
             }

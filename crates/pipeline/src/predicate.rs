@@ -118,8 +118,8 @@ impl Predicate {
                 Datum::Bool(is) => *is,
                 Datum::Written(text) if text.trim().is_empty() => false,
                 Datum::Written(text) => boolean(text)
-                    .ok_or_else(|| self.wrong(*column, &shown(text), "no boolean", "compare it with something"))?,
-                other => return Err(self.wrong(*column, &other.shown(), "no boolean", "compare it with something")),
+                    .ok_or_else(|| self.wrong(*column, &shown(text), "not a boolean", "compare it with something"))?,
+                other => return Err(self.wrong(*column, &other.shown(), "not a boolean", "compare it with something")),
             },
             Node::Compare(column, operator, literal) => {
                 let ordering = self.compare(*column, value_of(values, *column), literal)?;
@@ -168,8 +168,9 @@ impl Predicate {
                 number(literal).and_then(|other| found.partial_cmp(&other))
             }
             (Datum::Written(text), Literal::Bool(other)) => {
-                let found = boolean(text)
-                    .ok_or_else(|| self.wrong(column, &shown(text), "no boolean", "write the other side in quotes"))?;
+                let found = boolean(text).ok_or_else(|| {
+                    self.wrong(column, &shown(text), "not a boolean", "write the other side in quotes")
+                })?;
                 Some(found.cmp(other))
             }
             (Datum::Written(text), Literal::Int(other)) if text.trim().parse::<i64>().is_ok() => {
@@ -177,15 +178,20 @@ impl Predicate {
             }
             (Datum::Written(text), _) => {
                 let found: f64 = text.trim().parse().map_err(|_| {
-                    self.wrong(column, &shown(text), "no number", "write the other side in quotes to compare texts")
+                    self.wrong(
+                        column,
+                        &shown(text),
+                        "not a number",
+                        "write the other side in quotes to compare strings",
+                    )
                 })?;
                 number(literal).and_then(|other| found.partial_cmp(&other))
             }
             (value, literal) => {
                 let (what, remedy) = match literal {
-                    Literal::Text(_) => ("no text", "write the other side without quotes"),
-                    Literal::Bool(_) => ("no boolean", "compare it with what it is"),
-                    _ => ("no number", "write the other side in quotes to compare texts"),
+                    Literal::Text(_) => ("not a string", "write the other side without quotes"),
+                    Literal::Bool(_) => ("not a boolean", "compare it with what it is"),
+                    _ => ("not a number", "write the other side in quotes to compare strings"),
                 };
                 return Err(self.wrong(column, &value.shown(), what, remedy));
             }

@@ -11,8 +11,8 @@ use forebay_codec::TensorSpec;
 use crate::error::{Error, Result, StepError};
 use crate::fuse::{Fused, fused, one_by_one};
 use crate::output::{Buffer, Made, Outcome, Output};
-use crate::remade::{Change, Remade};
 use crate::sample::{Sample, SampleView, Value, ValueView};
+use crate::sample_changes::{Change, SampleChanges};
 use crate::scope::{RngKey, Scope, Scratch};
 use crate::step::{Action, Parts, SampleTransform, ShardState, ShardTransform, Step, Transform};
 
@@ -201,9 +201,9 @@ impl Runner {
                     }
                     bytes
                 }
-                Action::SampleTransform(remake) => {
+                Action::SampleTransform(transform) => {
                     self.scope.begin_step(*number);
-                    self.remake(index, &**remake, sample, &mut held, sink).map_err(fail)?
+                    self.transform_sample(index, &**transform, sample, &mut held, sink).map_err(fail)?
                 }
                 // Whoever puts batches together does it.
                 Action::BatchTransform(_) => 0,
@@ -213,7 +213,7 @@ impl Runner {
                     self.recycle(held);
                     return parts.iter().try_for_each(|part| self.run_from(index + 1, part, rng_key, observer, sink));
                 }
-                Action::FlatMap(expand) => {
+                Action::FlatMap(flat_map) => {
                     let held_bytes = held_bytes(&held);
                     let given = sample.bytes();
                     let beside = held_bytes.saturating_mul(2).saturating_add(given);
@@ -225,7 +225,7 @@ impl Runner {
                         sink.reserve(asked)
                     };
                     let emit = &mut |part| parts.push(part);
-                    expand.flat_map(&whole, &step.fields, &mut Parts { reserve, emit }).map_err(fail)?;
+                    flat_map.flat_map(&whole, &step.fields, &mut Parts { reserve, emit }).map_err(fail)?;
                     observer.end(*number, parts.iter().map(Sample::bytes).sum());
                     self.recycle(held);
                     return parts.iter().try_for_each(|part| self.run_from(index + 1, part, rng_key, observer, sink));
@@ -272,10 +272,10 @@ impl Runner {
     }
 
     /// Does a step to the whole sample; how many bytes it gave.
-    fn remake(
+    fn transform_sample(
         &mut self,
         index: usize,
-        remake: &dyn SampleTransform,
+        transform: &dyn SampleTransform,
         sample: &Sample,
         held: &mut Fields<'_>,
         sink: &mut dyn Sink,
@@ -285,8 +285,8 @@ impl Runner {
         let mut spare = std::mem::take(&mut self.spare);
         let mut scope = std::mem::take(&mut self.scope);
         let is_last = |field: &str| self.is_last_for(index, field);
-        let mut changes = Remade::new(sink, &mut spare, &is_last, held_bytes(held));
-        let done = view_of(sample, held, |view| remake.run(fields, &view, &mut changes, &mut scope));
+        let mut changes = SampleChanges::new(sink, &mut spare, &is_last, held_bytes(held));
+        let done = view_of(sample, held, |view| transform.run(fields, &view, &mut changes, &mut scope));
         let (changes, bytes) = changes.finish();
         (self.spare, self.scope) = (spare, scope);
         done?;

@@ -156,7 +156,7 @@ impl FromStr for FieldType {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let unknown =
-            || format!("`{text}` is no type: write it like `int`, `text`, `json`, `bytes` or `float32[?, 4]`");
+            || format!("`{text}` is not a type: write it like `int`, `text`, `json`, `bytes` or `float32[?, 4]`");
         match text.trim() {
             "bytes" => return Ok(Self::Bytes),
             "text" => return Ok(Self::Text),

@@ -25,11 +25,13 @@ impl FromStr for Setting {
     /// `part.parameter=value`, the value as a pipeline file spells it; what is no such value is taken for text, so that text needs
     /// no quotes.
     fn from_str(text: &str) -> Result<Self> {
-        let unfit = || Error::Format {
+        let unfit = || {
+            Error::Format {
             name: text.to_owned(),
             message:
-                "it is no setting; write `STEP.PARAMETER=VALUE`, as `random_crop.size=192`, or `source.files=**/*.csv`"
+                "it is not a setting; write `STEP.PARAMETER=VALUE`, as `random_crop.size=192`, or `source.files=**/*.csv`"
                     .to_owned(),
+        }
         };
         let (name, value) = text.split_once('=').ok_or_else(unfit)?;
         let (part, parameter) = name.trim().split_once('.').ok_or_else(unfit)?;

@@ -401,7 +401,7 @@ impl SourceField {
             FieldType::Json => Value::Text(checked_json(text()?)?.into()),
             FieldType::Int => {
                 let text = text()?.trim();
-                Value::Int(text.parse().map_err(|_| format!("is no whole number: `{}`", shortened(text)))?)
+                Value::Int(text.parse().map_err(|_| format!("is not an integer: `{}`", shortened(text)))?)
             }
             kind @ FieldType::Tensor { .. } => {
                 let tensor = npy::decode(content).map_err(|error| error.to_string())?;
@@ -488,7 +488,7 @@ fn scalar_of(dtype: DType, number: f64) -> Option<Tensor> {
 fn checked_json(text: &str) -> std::result::Result<&str, String> {
     match serde_json::from_str::<serde::de::IgnoredAny>(text) {
         Ok(_) => Ok(text),
-        Err(error) => Err(format!("is no JSON: {error}")),
+        Err(error) => Err(format!("is not JSON: {error}")),
     }
 }
 

@@ -10,8 +10,8 @@ use forebay_codec::TensorSpec;
 use crate::error::StepError;
 use crate::output::Output;
 use crate::random::Random;
-use crate::remade::Remade;
 use crate::sample::{Sample, SampleView, ValueView};
+use crate::sample_changes::SampleChanges;
 use crate::schema::{FieldType, Schema};
 use crate::scope::Scope;
 use crate::steps::{Call, StepSpec};
@@ -51,8 +51,8 @@ impl Action {
     pub fn check(&self) -> Result<(), BadParameter> {
         match self {
             Self::Transform(transform) => transform.check(),
-            Self::SampleTransform(remake) => remake.check(),
-            Self::FlatMap(expand) => expand.check(),
+            Self::SampleTransform(transform) => transform.check(),
+            Self::FlatMap(flat_map) => flat_map.check(),
             Self::BatchTransform(mix) => mix.check(),
             Self::ShardTransform(pack) => pack.check(),
         }
@@ -62,7 +62,7 @@ impl Action {
     pub fn is_random(&self) -> bool {
         match self {
             Self::Transform(transform) => transform.is_random(),
-            Self::SampleTransform(remake) => remake.is_random(),
+            Self::SampleTransform(transform) => transform.is_random(),
             Self::FlatMap(_) | Self::ShardTransform(_) => false,
             Self::BatchTransform(_) => true,
         }
@@ -71,7 +71,7 @@ impl Action {
     /// Whether it can run at all; `false` for a function that only another program has.
     pub fn can_run(&self) -> bool {
         match self {
-            Self::SampleTransform(remake) => remake.can_run(),
+            Self::SampleTransform(transform) => transform.can_run(),
             Self::Transform(_) | Self::FlatMap(_) | Self::BatchTransform(_) | Self::ShardTransform(_) => true,
         }
     }
@@ -80,8 +80,8 @@ impl Action {
     pub fn files(&self) -> Option<&dyn StepFiles> {
         match self {
             Self::Transform(transform) => transform.files(),
-            Self::SampleTransform(remake) => remake.files(),
-            Self::FlatMap(expand) => expand.files(),
+            Self::SampleTransform(transform) => transform.files(),
+            Self::FlatMap(flat_map) => flat_map.files(),
             Self::BatchTransform(_) | Self::ShardTransform(_) => None,
         }
     }
@@ -95,7 +95,7 @@ impl Action {
     pub(crate) fn is_geometric(&self) -> bool {
         match self {
             Self::Transform(transform) => transform.is_geometric(),
-            Self::FlatMap(expand) => expand.is_geometric(),
+            Self::FlatMap(flat_map) => flat_map.is_geometric(),
             Self::SampleTransform(_) | Self::BatchTransform(_) | Self::ShardTransform(_) => false,
         }
     }
@@ -104,7 +104,7 @@ impl Action {
     pub(crate) fn riders_left(&self) -> Option<&'static str> {
         match self {
             Self::Transform(transform) => transform.riders_left(),
-            Self::FlatMap(expand) if expand.is_geometric() => Some(FOLLOWS_IF_NAMED),
+            Self::FlatMap(flat_map) if flat_map.is_geometric() => Some(FOLLOWS_IF_NAMED),
             _ => None,
         }
     }
@@ -242,7 +242,7 @@ pub trait SampleTransform: fmt::Debug + Send + Sync {
         &self,
         fields: &[String],
         sample: &SampleView<'_>,
-        remade: &mut Remade<'_>,
+        changes: &mut SampleChanges<'_>,
         scope: &mut Scope,
     ) -> Result<(), StepError>;
 }

@@ -86,8 +86,8 @@ pub fn compression_choices(profile: &Profile) -> Result<Vec<CompressionChoice>> 
 fn choice(profile: &Profile, summaries: &[Summary], plain: &str) -> Option<CompressionChoice> {
     let rate = |name: &str| summaries.iter().find(|summary| summary.name == name).map(|one| one.samples_per_second);
     let plain_rate = rate(plain)?;
-    let forms = profile.compressions.iter().filter(|cost| cost.plain == plain);
-    let found = forms.filter_map(|cost| Some((cost, rate(&cost.strategy)?)));
+    let costs = profile.compressions.iter().filter(|cost| cost.plain == plain);
+    let found = costs.filter_map(|cost| Some((cost, rate(&cost.strategy)?)));
     let best = found.max_by(|(_, one), (_, other)| one.total_cmp(other));
     let best = best.filter(|(_, rate)| *rate > plain_rate * (1.0 + ALIKE));
     Some(CompressionChoice {
@@ -179,8 +179,8 @@ fn most_promising(profile: &Profile, what_if: Option<&WhatIf>) -> Vec<StrategyPr
     let mut found: Vec<(f64, &CompressionCost)> = Vec::new();
     for plain in &profile.strategies {
         let Some(plain_rate) = rate(&plain.name) else { continue };
-        let forms = || profile.compressions.iter().filter(|cost| cost.plain == plain.name);
-        let rated = || forms().filter_map(|cost| Some((rate(&cost.strategy)?, cost)));
+        let costs = || profile.compressions.iter().filter(|cost| cost.plain == plain.name);
+        let rated = || costs().filter_map(|cost| Some((rate(&cost.strategy)?, cost)));
         let highest = rated().map(|(rate, _)| rate).fold(0.0, f64::max);
         let sooner = |one: &CompressionCost, other: &CompressionCost| {
             one.compress_bytes_per_second.total_cmp(&other.compress_bytes_per_second)

@@ -129,7 +129,7 @@ pub struct DuplicateCount {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DuplicateGroup {
     /// The one to keep: the one with the most pixels, then the most bytes, then the first.
-    pub kept: String,
+    pub keep: String,
     /// Those with the same bytes.
     pub exact: Vec<String>,
     /// Those that look the same.

@@ -117,7 +117,7 @@ pub struct Scaling {
 
 impl Scaling {
     /// With which number of threads to prepare beside `threads`: with more, where there are `cores` for them, or else with fewer.
-    pub fn threads_beside(threads: u64, cores: u64) -> Option<u64> {
+    pub fn threads_to_compare(threads: u64, cores: u64) -> Option<u64> {
         let other = if threads < cores { cores.min(2 * threads) } else { threads / 2 };
         (other > 0).then_some(other)
     }

@@ -167,7 +167,7 @@ impl<'a> File<'a> {
         if let Some(chunk) = colors
             && !matches!((chunk.payload.len() % 3, chunk.payload.len()), (0, 3..=768))
         {
-            return Err(Error::format("the palette has no whole number of colors", chunk.at));
+            return Err(Error::format("the palette ends within a color", chunk.at));
         }
         if let Color::Palette { alpha } = &mut header.color {
             let Some(colors) = colors else { return Err(Error::format("there is no palette", at)) };

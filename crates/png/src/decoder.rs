@@ -8,7 +8,7 @@ use crate::chunks::{File, Header};
 use crate::error::{Error, Result, grow};
 use crate::expand::expand;
 use crate::kernel::{self, Filter, Filtered};
-use crate::level::{Level, Proven};
+use crate::level::{Level, Supported};
 
 /// DEFLATE makes no more than this of a byte: 258 bytes of two bits.
 const RATIO_MAX: usize = 1032;
@@ -20,7 +20,7 @@ pub fn header(bytes: &[u8]) -> Result<Header> {
 
 /// Decodes pictures; keeps its memory from one to the next.
 pub struct Decoder {
-    level: Proven,
+    level: Supported,
     inflater: Decompressor,
     /// The compressed pixels, where they lie in several chunks.
     joined: Vec<u8>,
@@ -55,15 +55,15 @@ impl std::fmt::Debug for Decoder {
 impl Decoder {
     /// A decoder that uses the fastest instructions of this machine.
     pub fn new() -> Self {
-        Self::of(Proven::detect())
+        Self::of(Supported::detect())
     }
 
     /// A decoder that uses certain instructions; refused if this machine lacks them.
     pub fn with_level(level: Level) -> Result<Self> {
-        Proven::new(level).map(Self::of)
+        Supported::new(level).map(Self::of)
     }
 
-    fn of(level: Proven) -> Self {
+    fn of(level: Supported) -> Self {
         let (joined, filtered) = (Vec::new(), Vec::new());
         Self { level, inflater: Decompressor::new(), joined, filtered, rows: Rows::default() }
     }

@@ -50,12 +50,12 @@ impl Level {
     }
 }
 
-/// A level that this machine was seen to have. Only [`Proven::new`] and [`Proven::detect`] make one, so holding it is the proof
+/// A level that this machine was seen to have. Only [`Supported::new`] and [`Supported::detect`] make one, so holding it is the proof
 /// that calling the functions compiled for those instructions is sound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Proven(Level);
+pub(crate) struct Supported(Level);
 
-impl Proven {
+impl Supported {
     /// Refuses a level that this machine lacks.
     pub(crate) fn new(level: Level) -> Result<Self> {
         if level.is_available() {

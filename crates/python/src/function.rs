@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use forebay_codec::{DType, Shape, Tensor, TensorSpec};
 use forebay_pipeline::steps::{Call, Function};
-use forebay_pipeline::{FieldType, Pipeline, Remade, SampleView, StepError, ValueView};
+use forebay_pipeline::{FieldType, Pipeline, SampleChanges, SampleView, StepError, ValueView};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
@@ -95,7 +95,7 @@ impl Call for PythonFunction {
         fields: &[String],
         sample: &SampleView<'_>,
         seed: u64,
-        remade: &mut Remade<'_>,
+        changes: &mut SampleChanges<'_>,
     ) -> Result<(), StepError> {
         let value = |name: &String| sample.fields.iter().find(|(field, _)| field == name).map(|(_, value)| *value);
         let arguments: Vec<Argument<'_>> =
@@ -113,7 +113,7 @@ impl Call for PythonFunction {
             called.unwrap_or_else(|| Err(failed("it was not called, since Python is shutting down", true)))?
         };
         for (field, value) in returned {
-            remade.set(field, &mut |output| match &value {
+            changes.set(field, &mut |output| match &value {
                 Returned::Int(number) => {
                     output.int(*number);
                     Ok(())
@@ -218,9 +218,7 @@ fn value_of(
         hint,
     };
     match kind {
-        FieldType::Int => {
-            value.extract().map(Returned::Int).map_err(|_| unfit("return a whole number of at most 64 bits"))
-        }
+        FieldType::Int => value.extract().map(Returned::Int).map_err(|_| unfit("return an integer of at most 64 bits")),
         FieldType::Text | FieldType::Json => {
             value.extract().map(Returned::Text).map_err(|_| unfit("return a text; `json.dumps` makes one"))
         }

@@ -82,7 +82,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(planning::diagnose, module)?)?;
     module.add_function(wrap_pyfunction!(planning::rate, module)?)?;
     module.add_function(wrap_pyfunction!(planning::stalls, module)?)?;
-    module.add_function(wrap_pyfunction!(planning::threads_beside, module)?)?;
+    module.add_function(wrap_pyfunction!(planning::threads_to_compare, module)?)?;
     module.add_function(wrap_pyfunction!(planning::table, module)?)?;
     module.add_function(wrap_pyfunction!(planning::report, module)?)?;
     module.add_function(wrap_pyfunction!(planning::study_page, module)?)?;

@@ -110,7 +110,7 @@ impl Pipeline {
     }
 }
 
-/// What somebody may have meant who named a step that there is not.
+/// What somebody may have meant who named an unknown step.
 #[pyfunction]
 pub(crate) fn meant_step(found: &str) -> Option<String> {
     rust::steps::meant_step(found)

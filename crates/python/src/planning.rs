@@ -138,8 +138,8 @@ pub(crate) fn diagnose(py: Python<'_>, measured: &str) -> PyResult<String> {
 
 /// With which number of threads to prepare beside `threads`, to see what more of them give.
 #[pyfunction]
-pub(crate) fn threads_beside(threads: u64) -> Option<u64> {
-    forebay_plan::Scaling::threads_beside(threads, forebay_engine::cores() as u64)
+pub(crate) fn threads_to_compare(threads: u64) -> Option<u64> {
+    forebay_plan::Scaling::threads_to_compare(threads, forebay_engine::cores() as u64)
 }
 
 /// What is wanted of advice.

@@ -15,7 +15,7 @@ pub(crate) struct Raised {
     /// Which function it was.
     function: String,
     /// On which sample.
-    place: String,
+    location: String,
     ends: bool,
 }
 
@@ -29,23 +29,24 @@ impl Raised {
         let message = format!("{error}{}", last.unwrap_or_default());
         // `KeyboardInterrupt`, `SystemExit` and the like are no errors.
         let ends = !error.is_instance_of::<PyException>(py);
-        Self { error, message, function: function.to_owned(), place: format!("on sample `{key}`"), ends }
+        Self { error, message, function: function.to_owned(), location: format!("on sample `{key}`"), ends }
     }
 
     pub(crate) fn clone_ref(&self, py: Python<'_>) -> Self {
         let error = self.error.clone_ref(py);
-        let (message, function, place) = (self.message.clone(), self.function.clone(), self.place.clone());
-        Self { error, message, function, place, ends: self.ends }
+        let (message, function, location) = (self.message.clone(), self.function.clone(), self.location.clone());
+        Self { error, message, function, location, ends: self.ends }
     }
 
     /// The same where functions raised something on every sample, so many in all.
     #[must_use]
     pub(crate) fn on_all(mut self, samples: u64) -> Self {
-        self.place = format!("{}; all samples ({samples}) failed so and were skipped, this is the first", self.place);
+        self.location =
+            format!("{}; all samples ({samples}) failed so and were skipped, this is the first", self.location);
         self
     }
 
-    /// The exception to raise in whoever waits for the samples: the function's own, with a note of its place.
+    /// The exception to raise in whoever waits for the samples: the function's own, with a note of its location.
     pub(crate) fn to_exception(&self, py: Python<'_>) -> PyErr {
         let error = self.error.clone_ref(py);
         // It would end the loop over the loader as if all were there. Python's generators do the same (PEP 479).
@@ -56,20 +57,20 @@ impl Raised {
         } else {
             error
         };
-        set_note(error.value(py).as_any(), &format!("in the function `{}`, ", self.function), &self.place);
+        set_note(error.value(py).as_any(), &format!("in the function `{}`, ", self.function), &self.location);
         error
     }
 }
 
-/// Notes `subject` and `place`, in the stead of what was noted of the same subject: one exception may be raised again and
+/// Notes `subject` and `location`, in the stead of what was noted of the same subject: one exception may be raised again and
 /// again, by whichever sample failed first.
-fn set_note(exception: &Bound<'_, PyAny>, subject: &str, place: &str) {
+fn set_note(exception: &Bound<'_, PyAny>, subject: &str, location: &str) {
     if let Ok(notes) = exception.getattr("__notes__").and_then(|notes| notes.extract::<Vec<String>>()) {
         let others: Vec<_> = notes.into_iter().filter(|note| !note.starts_with(subject)).collect();
         // An exception without its note, or with one too many, is still the right one: here and below.
         let _ = exception.setattr("__notes__", others);
     }
-    let _ = exception.call_method1("add_note", (format!("{subject}{place}"),));
+    let _ = exception.call_method1("add_note", (format!("{subject}{location}"),));
 }
 
 impl fmt::Display for Raised {

@@ -39,7 +39,7 @@ pub(crate) struct ProfileRequest {
     shards: usize,
     batch_size: usize,
     seed: u64,
-    /// Only these; `None` for all, in all forms of `encodings` besides.
+    /// Only these; `None` for all, in all formats of `encodings` besides.
     strategies: Option<Vec<String>>,
     encodings: Vec<String>,
     /// The formats that may be chosen besides; `None` for the usual ones.
@@ -93,8 +93,8 @@ pub(crate) fn profile(
         let strategies = if let Some(names) = &request.strategies {
             names.iter().map(|name| Strategy::parse(pipeline, name)).collect::<Result<_, _>>()?
         } else {
-            let forms = request.encodings.iter().map(|name| name.parse::<StorageFormat>());
-            Strategy::all(pipeline, &forms.collect::<Result<Vec<_>, _>>()?)
+            let formats = request.encodings.iter().map(|name| name.parse::<StorageFormat>());
+            Strategy::all(pipeline, &formats.collect::<Result<Vec<_>, _>>()?)
         };
         let candidates = match &request.compression_candidates {
             Some(names) => names.clone(),
@@ -165,11 +165,11 @@ pub(crate) fn build(
         match formats.first() {
             Some((strategy, _)) if !request.is_mix => {
                 let build = Build { pipeline: pipeline.clone(), strategy: strategy.clone(), listing, storage };
-                Ok(build.run(&request.output, &options, &progress)?.shards_kept)
+                Ok(build.run(&request.output, &options, &progress)?.shards_reused)
             }
             _ => {
                 let build = MixBuild { pipeline: pipeline.clone(), formats, seed: request.seed, listing, storage };
-                Ok(build.run(&request.output, &options, &progress)?.shards_kept)
+                Ok(build.run(&request.output, &options, &progress)?.shards_reused)
             }
         }
     })?;
@@ -234,7 +234,7 @@ pub(crate) fn build_part(
             }
             (_, Some(part)) => {
                 let report = build.run_part(&request.output, &options, part, &progress)?;
-                Ok((report.shards, report.shards_kept, report.samples, report.bytes))
+                Ok((report.shards, report.shards_reused, report.samples, report.bytes))
             }
             _ => {
                 let manifest = build.finish(&request.output, &options, &progress)?.manifest;

@@ -3,10 +3,10 @@
 //! Beside the shard, named as it with [`CHECKSUMS_SUFFIX`]: four bytes for each record, in order, little endian: the masked
 //! CRC-32C that stands in the footer of the record's frame.
 //!
-//! A frame's footer says that its record is whole, but not that it is the record that belongs in this place: a frame of another
+//! A frame's footer says that its record is whole, but not that it is the record that belongs at this position: a frame of another
 //! shard is whole, too. Whoever trusts this file (because its own checksum is known) can tell, by comparing four bytes.
 
-use crate::error::{Error, FormatFault, Place, Result};
+use crate::error::{Error, ErrorLocation, FormatFault, Result};
 use crate::numbers;
 
 /// What the name of a list of checksums adds to its shard's: `shard-0.tfrecord.crc`.
@@ -57,13 +57,13 @@ impl Checksums {
         self.entries.get(number).copied()
     }
 
-    /// Checks that `frame`, whose own checksums agree, holds record `number`. `place` is where it was found.
-    pub fn check(&self, number: usize, frame: &[u8], place: impl FnOnce() -> Place) -> Result<()> {
+    /// Checks that `frame`, whose own checksums agree, holds record `number`. `location` is where it was found.
+    pub fn check(&self, number: usize, frame: &[u8], location: impl FnOnce() -> ErrorLocation) -> Result<()> {
         let found = frame.last_chunk::<CHECKSUM_BYTES>().map_or(0, |footer| u32::from_le_bytes(*footer));
         match self.get(number) {
             Some(expected) if expected == found => Ok(()),
             expected => Err(Error::Format {
-                place: place(),
+                location: location(),
                 fault: FormatFault::OtherRecord { expected: expected.unwrap_or(0), found },
             }),
         }

@@ -10,7 +10,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 /// Where something went wrong, as far as it is known.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct ErrorLocation {
     /// The shard's name as the caller gave it, usually its path.
     pub shard: Option<Box<str>>,
     /// The number of the record in the shard, from 0.
@@ -19,7 +19,7 @@ pub struct Place {
     pub offset: Option<u64>,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ErrorLocation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.record, &self.shard) {
             (Some(record), Some(shard)) => write!(f, "record {record} of `{shard}`")?,
@@ -87,7 +87,7 @@ pub enum FormatFault {
     },
     /// The frame is not as long as the index says.
     #[error(
-        "the index gives the frame `{expected}` bytes, its header `{found}`\nhint: rebuild the index of this shard"
+        "frame length mismatch: the index says `{expected}` bytes, the frame's header `{found}`\nhint: rebuild the index of this shard"
     )]
     IndexDisagrees {
         /// The frame's length in the index.
@@ -95,9 +95,9 @@ pub enum FormatFault {
         /// The frame's length by its header.
         found: u64,
     },
-    /// The record is whole, but not the one that was written in this place.
+    /// The record is whole, but not the one that was written at this position.
     #[error(
-        "another record is in this place: expected checksum `{expected:#010x}`, found `{found:#010x}`\nhint: the shard was replaced, or its records were moved; restore it, or build the data set again"
+        "not the record that was written here: expected checksum `{expected:#010x}`, found `{found:#010x}`\nhint: the shard was replaced, or its records were moved; restore it, or rebuild the data set"
     )]
     OtherRecord {
         /// The masked checksum of the record that belongs there.
@@ -106,7 +106,7 @@ pub enum FormatFault {
         found: u32,
     },
     /// A list of checksums or sizes ends within one.
-    #[error("expected 4 bytes for each record, found `{found}` bytes in all")]
+    #[error("expected 4 bytes per record, found `{found}` bytes in total")]
     NumbersCut {
         /// The bytes that are there.
         found: u64,
@@ -158,10 +158,10 @@ pub enum FormatFault {
         detail: Box<str>,
     },
     /// It should be a dictionary of Zstandard.
-    #[error("this is no dictionary of Zstandard, or a damaged one")]
+    #[error("not a Zstandard dictionary, or a damaged one")]
     Dictionary,
     /// There are bytes after the end of the compressed stream.
-    #[error("trailing garbage after the end of the {compression} stream")]
+    #[error("trailing bytes after the end of the {compression} stream")]
     TrailingGarbage {
         /// Its format, such as `GZIP`.
         compression: &'static str,
@@ -194,7 +194,7 @@ pub enum FormatFault {
     },
     /// The index reaches beyond its shard.
     #[error(
-        "the index ends at byte `{expected}`, the shard at `{found}`\nhint: the shard is truncated, or the index is another's"
+        "the index ends at byte `{expected}`, the shard at `{found}`\nhint: the shard is truncated, or the index belongs to another shard"
     )]
     IndexBeyondShard {
         /// Where the last indexed frame ends.
@@ -211,7 +211,7 @@ pub enum MessageFault {
     /// A varint is cut by the end of the message.
     #[error("the message ends within a varint")]
     VarintTruncated,
-    /// A varint goes on after ten bytes.
+    /// A varint continues after ten bytes.
     #[error("a varint is longer than ten bytes")]
     VarintTooLong,
     /// A fixed-width value or a length-delimited field is cut by the end of the message.
@@ -221,7 +221,7 @@ pub enum MessageFault {
     #[error("the field number is out of range")]
     FieldNumber,
     /// The wire type is 6 or 7.
-    #[error("the wire type does not exist")]
+    #[error("unknown wire type")]
     WireType,
     /// A packed list of floats is not a whole number of them.
     #[error("a packed list of floats is not a multiple of four bytes long")]
@@ -247,8 +247,8 @@ pub enum IndexFault {
     /// Not four decimal numbers.
     #[error("expected `offset length inflated-offset inflated-length`, four decimal numbers")]
     NotFourNumbers,
-    /// A number does not fit 64 bits, or offset and size together do not.
-    #[error("the number does not fit 64 bits")]
+    /// A number does not fit into 64 bits, or offset and size together do not.
+    #[error("the number does not fit into 64 bits")]
     TooLarge,
     /// A frame is shorter than a frame can be.
     #[error("expected a frame of at least `16` bytes, found `{found}`")]
@@ -324,14 +324,14 @@ pub enum UsageFault {
     },
     /// A compression that does not exist.
     #[error(
-        "there is no compression `{found}`\nhint: `gzip`, `zlib`, `zstd`, `lz4` or `snappy`, with what they are told, as in `gzip-1`, `zlib-6-rle`, `zstd-19-record`"
+        "unknown compression `{found}`\nhint: `gzip`, `zlib`, `zstd`, `lz4` or `snappy`, with their options, as in `gzip-1`, `zlib-6-rle`, `zstd-19-record`"
     )]
     UnknownCompression {
         /// What was asked for.
         found: Box<str>,
     },
-    /// A compression was told what it cannot do.
-    #[error("the compression `{found}` cannot be: {problem}")]
+    /// A compression has an invalid option.
+    #[error("invalid compression `{found}`: {problem}")]
     CompressionParameter {
         /// What was asked for.
         found: Box<str>,
@@ -340,7 +340,7 @@ pub enum UsageFault {
     },
     /// A dictionary cannot be trained on the records that there are.
     #[error(
-        "no dictionary can be trained on {records} records of {bytes} bytes: {problem}\nhint: it takes some hundred small records that have something in common; leave `dictionary` out"
+        "cannot train a dictionary on {records} records of {bytes} bytes: {problem}\nhint: it takes a few hundred small records that have something in common; leave `dictionary` out"
     )]
     Dictionary {
         /// How many there were.
@@ -357,7 +357,7 @@ pub enum UsageFault {
         found: u64,
     },
     /// A record was written after a write had failed, when the shard ends within a frame.
-    #[error("an earlier write failed, so the shard ends within a frame\nhint: write the shard anew")]
+    #[error("an earlier write failed, so the shard ends within a frame\nhint: write the shard again")]
     WriteAfterFailure,
 }
 
@@ -366,28 +366,28 @@ pub enum UsageFault {
 #[non_exhaustive]
 pub enum Error {
     /// The reader or writer underneath failed.
-    #[error("{place}: cannot {action}: {source}")]
+    #[error("{location}: cannot {action}: {source}")]
     Io {
         /// Where.
-        place: Place,
+        location: ErrorLocation,
         /// `read`, `write`, `compress` or `inflate`.
         action: &'static str,
         /// What it said.
         source: io::Error,
     },
     /// The bytes are not what the format says they must be.
-    #[error("{place}: {fault}")]
+    #[error("{location}: {fault}")]
     Format {
         /// Where.
-        place: Place,
+        location: ErrorLocation,
         /// How.
         fault: FormatFault,
     },
     /// The bytes hold something that this crate does not handle.
-    #[error("{place}: {what} is not supported: found `{found}`{}", hint_line(hint))]
+    #[error("{location}: {what} is not supported: found `{found}`{}", hint_line(hint))]
     Unsupported {
         /// Where.
-        place: Place,
+        location: ErrorLocation,
         /// What kind of thing.
         what: &'static str,
         /// Which one.
@@ -396,10 +396,10 @@ pub enum Error {
         hint: &'static str,
     },
     /// A limit was reached.
-    #[error("{place}: {what} over the limit: expected at most `{limit}`, found `{found}`{}", hint_line(hint))]
+    #[error("{location}: {what} over the limit: expected at most `{limit}`, found `{found}`{}", hint_line(hint))]
     Limit {
         /// Where.
-        place: Place,
+        location: ErrorLocation,
         /// What is limited.
         what: &'static str,
         /// The limit.
@@ -410,10 +410,10 @@ pub enum Error {
         hint: &'static str,
     },
     /// The caller asked for something impossible.
-    #[error("{place}: {fault}")]
+    #[error("{location}: {fault}")]
     Usage {
         /// Where.
-        place: Place,
+        location: ErrorLocation,
         /// What.
         fault: UsageFault,
     },
@@ -437,39 +437,39 @@ impl Error {
 
     /// Where it happened, as far as it is known.
     pub fn context(&self) -> ErrorContext<'_> {
-        let (Self::Io { place, .. }
-        | Self::Format { place, .. }
-        | Self::Unsupported { place, .. }
-        | Self::Limit { place, .. }
-        | Self::Usage { place, .. }) = self;
+        let (Self::Io { location, .. }
+        | Self::Format { location, .. }
+        | Self::Unsupported { location, .. }
+        | Self::Limit { location, .. }
+        | Self::Usage { location, .. }) = self;
         let errno = if let Self::Io { source, .. } = self { source.raw_os_error() } else { None };
-        let Place { shard, record, offset } = place;
+        let ErrorLocation { shard, record, offset } = location;
         ErrorContext { shard: shard.as_deref(), record: *record, offset: *offset, errno, ..ErrorContext::default() }
     }
 
-    /// The same error, with what its place lacks filled in: a message is parsed without knowing which record it is, and
+    /// The same error, with what its location lacks filled in: a message is parsed without knowing which record it is, and
     /// whoever took it from the shard says so with this.
     #[must_use]
     pub fn in_record(mut self, shard: &str, record: u64, offset: Option<u64>) -> Self {
-        let (Self::Io { place, .. }
-        | Self::Format { place, .. }
-        | Self::Unsupported { place, .. }
-        | Self::Limit { place, .. }
-        | Self::Usage { place, .. }) = &mut self;
-        place.shard.get_or_insert_with(|| shard.into());
-        place.record.get_or_insert(record);
-        if place.offset.is_none() {
-            place.offset = offset;
+        let (Self::Io { location, .. }
+        | Self::Format { location, .. }
+        | Self::Unsupported { location, .. }
+        | Self::Limit { location, .. }
+        | Self::Usage { location, .. }) = &mut self;
+        location.shard.get_or_insert_with(|| shard.into());
+        location.record.get_or_insert(record);
+        if location.offset.is_none() {
+            location.offset = offset;
         }
         self
     }
 
     pub(crate) fn format(fault: FormatFault) -> Self {
-        Self::Format { place: Place::default(), fault }
+        Self::Format { location: ErrorLocation::default(), fault }
     }
 
     pub(crate) fn usage(fault: UsageFault) -> Self {
-        Self::Usage { place: Place::default(), fault }
+        Self::Usage { location: ErrorLocation::default(), fault }
     }
 
     pub(crate) fn message(message: &'static str, position: usize, fault: MessageFault) -> Self {

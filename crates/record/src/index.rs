@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
 
-use crate::error::{Error, FormatFault, FramePart, IndexFault, Place, Result, UsageFault};
+use crate::error::{Error, ErrorLocation, FormatFault, FramePart, IndexFault, Result, UsageFault};
 use crate::tfrecord::{
     Compression, DamageReport, FRAME_OVERHEAD_BYTES, HEADER_BYTES, Location, OnDamage, Options, Reader, split_header,
 };
@@ -71,9 +71,9 @@ impl Index {
             }
             parse_line(line).and_then(|location| index.check_next(location).map(|()| location)).map_or_else(
                 |fault| {
-                    let place = Place { shard: Some(name.into()), ..Place::default() };
+                    let location = ErrorLocation { shard: Some(name.into()), ..ErrorLocation::default() };
                     let fault = FormatFault::Index { line: number as u64 + 1, fault };
-                    Err(Error::Format { place, fault })
+                    Err(Error::Format { location, fault })
                 },
                 |location| {
                     index.add(location);
@@ -92,7 +92,7 @@ impl Index {
         let reader = Reader::new(input, shard, options)?;
         if let Some(compression) = reader.compression() {
             return Err(Error::Unsupported {
-                place: Place { shard: Some(shard.into()), ..Place::default() },
+                location: ErrorLocation { shard: Some(shard.into()), ..ErrorLocation::default() },
                 what: "an index of a compressed shard",
                 found: compression.into(),
                 hint: "read it from start to end, or store it uncompressed",
@@ -108,15 +108,17 @@ impl Index {
     /// Makes the index of an uncompressed shard by its frames' headers alone: records are skipped, not read, and their
     /// checksums are left to whoever reads them.
     pub fn scan_headers<R: Read + Seek>(mut input: R, shard: &str) -> Result<Self> {
-        let place = |offset| Place { shard: Some(shard.into()), record: None, offset: Some(offset) };
-        let failed = |offset, source| Error::Io { action: "read", place: place(offset), source };
+        let location = |offset| ErrorLocation { shard: Some(shard.into()), record: None, offset: Some(offset) };
+        let failed = |offset, source| Error::Io { action: "read", location: location(offset), source };
         let end = input.seek(SeekFrom::End(0)).map_err(|source| failed(0, source))?;
         let mut index = Self::new();
         let mut offset = 0;
         while offset < end {
             input.seek(SeekFrom::Start(offset)).map_err(|source| failed(offset, source))?;
-            let format =
-                |fault| Error::Format { place: Place { record: Some(index.len() as u64), ..place(offset) }, fault };
+            let format = |fault| Error::Format {
+                location: ErrorLocation { record: Some(index.len() as u64), ..location(offset) },
+                fault,
+            };
             let truncated =
                 |part, expected| format(FormatFault::Truncated { part, expected, found: end.saturating_sub(offset) });
             if end - offset < HEADER_BYTES as u64 {
@@ -243,7 +245,7 @@ impl Index {
         let record = self.ends.partition_point(|&end| end <= shard_bytes);
         let offset = self.get(record).map(|entry| entry.offset);
         Err(Error::Format {
-            place: Place { shard: Some(shard.into()), record: Some(record as u64), offset },
+            location: ErrorLocation { shard: Some(shard.into()), record: Some(record as u64), offset },
             fault: FormatFault::IndexBeyondShard { expected: self.end(), found: shard_bytes },
         })
     }

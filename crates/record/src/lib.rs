@@ -87,7 +87,7 @@ pub use compression::{
     RecordCompressor, SIZES_SUFFIX, Scope, ShardCompression, ShardCompressor, Sizes, ZstdOptions, ZstdStrategy,
     inflate_block, inflate_record,
 };
-pub use error::{Error, FormatFault, FramePart, IndexFault, MessageFault, Place, Result, UsageFault};
+pub use error::{Error, ErrorLocation, FormatFault, FramePart, IndexFault, MessageFault, Result, UsageFault};
 pub use example::{
     BytesList, BytesListIter, Example, FEATURES_MAX, Feature, FeatureView, FloatList, FloatListIter, Int64List,
     Int64ListIter, SharedExample, encode_example, encode_example_into, encoded_example_len,

@@ -1,13 +1,13 @@
 //! Files of one number for each record of a shard, in order: four bytes each, little endian.
 
-use crate::error::{Error, FormatFault, Place, Result};
+use crate::error::{Error, ErrorLocation, FormatFault, Result};
 
 /// The numbers in `bytes`; `name` is the file's own name, for errors.
 pub(crate) fn parse(bytes: &[u8], name: &str) -> Result<Vec<u32>> {
     let (entries, rest) = bytes.as_chunks();
     if !rest.is_empty() {
         return Err(Error::Format {
-            place: Place { shard: Some(name.into()), ..Place::default() },
+            location: ErrorLocation { shard: Some(name.into()), ..ErrorLocation::default() },
             fault: FormatFault::NumbersCut { found: bytes.len() as u64 },
         });
     }

@@ -70,7 +70,7 @@ impl<'a> Fields<'a> {
             }
             3 | 4 => {
                 return Err(Error::Unsupported {
-                    place: crate::error::Place::default(),
+                    location: crate::error::ErrorLocation::default(),
                     what: "a protobuf group",
                     found: format!("field {number}, at byte {start} of the {message}").into(),
                     hint: "",

@@ -13,7 +13,7 @@ use std::ops::Range;
 use bytes::Bytes;
 use tar::{Archive, EntryType, Header, PaxExtensions};
 
-use crate::error::{Error, FormatFault, Place, Result};
+use crate::error::{Error, ErrorLocation, FormatFault, Result};
 use crate::names::name_text;
 use crate::remembered::Remembered;
 use crate::tar_index::TAR_INDEX_EXTENSION;
@@ -84,7 +84,7 @@ type Obstacle = (u64, Error);
 /// The first file that is kept as a map of its holes, or name that would take much memory. What is damaged is left to others.
 fn find_obstacle<R: Read + Seek>(input: &mut R, shard: &str) -> Result<Option<Obstacle>> {
     let mut archive = Archive::new(input);
-    let place = |at| Place { shard: Some(shard.into()), record: None, offset: Some(at) };
+    let location = |at| ErrorLocation { shard: Some(shard.into()), record: None, offset: Some(at) };
     let entries = archive.entries_with_seek().map_err(|source| io(shard, source))?.raw(true);
     for mut entry in entries.map_while(std::result::Result::ok) {
         let (kind, at) = (entry.header().entry_type(), entry.raw_header_position());
@@ -95,7 +95,7 @@ fn find_obstacle<R: Read + Seek>(input: &mut R, shard: &str) -> Result<Option<Ob
         if says_more && entry.size() > EXTENSION_BYTES_MAX {
             let what = "bytes of a name or of attributes in a tar";
             let (limit, found) = (EXTENSION_BYTES_MAX, entry.size());
-            return Ok(Some((at, Error::Limit { place: place(at), what, limit, found, hint: "" })));
+            return Ok(Some((at, Error::Limit { location: location(at), what, limit, found, hint: "" })));
         }
         let mut attributes = Vec::new();
         if kind == EntryType::XHeader && entry.read_to_end(&mut attributes).is_err() {
@@ -105,7 +105,7 @@ fn find_obstacle<R: Read + Seek>(input: &mut R, shard: &str) -> Result<Option<Ob
             let what = "a member that is kept as a map of its holes";
             let (found, hint) =
                 (name_text(&entry.path_bytes()).into(), "write the tar again without `-S` (`--sparse`)");
-            return Ok(Some((at, Error::Unsupported { place: place(at), what, found, hint })));
+            return Ok(Some((at, Error::Unsupported { location: location(at), what, found, hint })));
         }
     }
     Ok(None)
@@ -187,7 +187,10 @@ pub fn tar_members(sample: &Bytes, key: &str, shard: &str, number: u64, offset: 
     let changed = |problem: String| {
         let index = format!("{}.{TAR_INDEX_EXTENSION}", shard.strip_suffix(".tar").unwrap_or(shard));
         let fault = FormatFault::TarSample { key: key.into(), problem: problem.into(), index: index.into() };
-        Error::Format { place: Place { shard: Some(shard.into()), record: Some(number), offset: Some(offset) }, fault }
+        Error::Format {
+            location: ErrorLocation { shard: Some(shard.into()), record: Some(number), offset: Some(offset) },
+            fault,
+        }
     };
     let mut archive = Archive::new(Cursor::new(&sample[..]));
     let mut members = Vec::new();
@@ -245,12 +248,16 @@ pub(crate) fn split_name(mut path: &[u8]) -> Option<(String, String)> {
 }
 
 fn io(shard: &str, source: std::io::Error) -> Error {
-    Error::Io { action: "read", place: Place { shard: Some(shard.into()), ..Place::default() }, source }
+    Error::Io {
+        action: "read",
+        location: ErrorLocation { shard: Some(shard.into()), ..ErrorLocation::default() },
+        source,
+    }
 }
 
 fn format(shard: &str, record: Option<u64>, offset: u64, problem: String) -> Error {
-    let place = Place { shard: Some(shard.into()), record, offset: Some(offset) };
-    Error::Format { place, fault: FormatFault::Tar { problem: problem.into() } }
+    let location = ErrorLocation { shard: Some(shard.into()), record, offset: Some(offset) };
+    Error::Format { location, fault: FormatFault::Tar { problem: problem.into() } }
 }
 
 /// Writes a tar of samples.
@@ -300,7 +307,7 @@ impl<W: Write> TarWriter<W> {
 }
 
 fn write_failed(source: std::io::Error) -> Error {
-    Error::Io { action: "write", place: Place::default(), source }
+    Error::Io { action: "write", location: ErrorLocation::default(), source }
 }
 
 /// A key that can be told from the member's name: without a leading slash or `..`, and without a dot in its last part, where
@@ -416,8 +423,8 @@ mod tests {
                 tar_members(&Bytes::from(tar).slice(range), "a", "t.tar", 0, samples[0].range.start).unwrap_err();
             let error = error.to_string();
             // Two members of one block each and one of two, and their headers, are before it.
-            let place = format!("byte {}", 512 * (2 + 3));
-            assert!(error.contains("`t.tar`") && error.contains(names[1]) && error.contains(&place), "{error}");
+            let location = format!("byte {}", 512 * (2 + 3));
+            assert!(error.contains("`t.tar`") && error.contains(names[1]) && error.contains(&location), "{error}");
         }
     }
 

@@ -11,7 +11,7 @@
 
 use std::fmt;
 
-use crate::error::{Error, FormatFault, MessageFault, Place, Result, UsageFault};
+use crate::error::{Error, ErrorLocation, FormatFault, MessageFault, Result, UsageFault};
 use crate::protobuf::{Fields, Value, WIRE_VARINT, length_field_len, put_length_field, put_varint, tag, varint_len};
 use crate::tfrecord::FRAME_OVERHEAD_BYTES;
 
@@ -114,7 +114,7 @@ impl TensorShape {
     fn push(&mut self, dim: u64) -> Result<()> {
         let Some(slot) = self.dims.get_mut(usize::from(self.rank)) else {
             return Err(Error::Limit {
-                place: Place::default(),
+                location: ErrorLocation::default(),
                 what: "tensor rank",
                 limit: RANK_MAX as u64,
                 found: RANK_MAX as u64 + 1,
@@ -132,7 +132,7 @@ impl TensorShape {
         match self.elements().and_then(|elements| elements.checked_mul(element_bytes)) {
             Some(bytes) if bytes <= CONTENT_BYTES_MAX => Ok(bytes),
             bytes => Err(Error::Limit {
-                place: Place::default(),
+                location: ErrorLocation::default(),
                 what: "tensor bytes",
                 limit: CONTENT_BYTES_MAX,
                 found: bytes.unwrap_or(u64::MAX),
@@ -301,5 +301,5 @@ fn encoded_len(dtype: TensorFlowType, shape: &TensorShape, content_bytes: u64) -
 }
 
 fn unsupported(what: &'static str, found: String, hint: &'static str) -> Error {
-    Error::Unsupported { place: Place::default(), what, found: found.into(), hint }
+    Error::Unsupported { location: ErrorLocation::default(), what, found: found.into(), hint }
 }

@@ -196,10 +196,10 @@ fn duplicates(analysis: &DataAnalysis) -> Option<String> {
     }
     let row = |group: &DuplicateGroup| {
         let labels = if group.conflicting_labels { "differ" } else { "" };
-        vec![group.kept.clone(), group.exact.join(", "), group.near.join(", "), labels.to_owned()]
+        vec![group.keep.clone(), group.exact.join(", "), group.near.join(", "), labels.to_owned()]
     };
     let rows: Vec<Vec<String>> = found.groups.iter().take(LISTED_MAX).map(row).collect();
-    let grid = Grid::new(&["kept", "the same bytes", "looks the same", "labels"], rows, None);
+    let grid = Grid::new(&["keep", "the same bytes", "looks the same", "labels"], rows, None);
     let more = found.groups.len().saturating_sub(LISTED_MAX);
     let more = if more == 0 { String::new() } else { format!(" The first {LISTED_MAX} groups are listed.") };
     let note = format!(
@@ -259,7 +259,7 @@ mod tests {
             "turned": 2, "classes": [{"name": "<cat>", "samples": 6}, {"name": "dog", "samples": 2}], "unlabeled": 0,
             "duplicates": {
                 "distance_max": 4, "exact": {"groups": 1, "samples": 1, "bytes": 1000}, "near": {"groups": 0, "samples": 0, "bytes": 0},
-                "conflicting_labels": 1, "groups": [{"kept": "a.jpg", "exact": ["b.jpg"], "near": [], "conflicting_labels": true}],
+                "conflicting_labels": 1, "groups": [{"keep": "a.jpg", "exact": ["b.jpg"], "near": [], "conflicting_labels": true}],
             },
             "recompression": {"encoding": "jpeg-75", "images": 8, "share": 0.5, "bytes_saved": 400_000},
         });

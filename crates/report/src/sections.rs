@@ -48,7 +48,7 @@ pub(super) fn recommendation(group: &Group, prefix: &str, experiment: bool) -> S
     if let Some(best) = plan.ranking.first() {
         let there = best.forecast.as_ref();
         if let Some(cost) = best.cost {
-            tiles.push(tile(units::number(cost.total), "in all, in the currency of the prices"));
+            tiles.push(tile(units::number(cost.total), "in total, in the currency of the prices"));
         }
         let what = if there.is_some() { "samples per second expected there" } else { "samples per second" };
         tiles.push(tile(units::number(best.samples_per_second()), what));

@@ -44,7 +44,7 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
 
 /// Bytes per second from `910MB/s`.
 pub fn parse_bytes_per_second(text: &str) -> Result<f64, String> {
-    let size = text.trim().strip_suffix("/s").ok_or_else(|| format!("`{text}` is no rate; {A_RATE}"))?;
+    let size = text.trim().strip_suffix("/s").ok_or_else(|| format!("`{text}` is not a rate; {A_RATE}"))?;
     if size.ends_with(|letter: char| letter.is_ascii_digit()) {
         return Err(format!("`{text}` has no unit; {A_RATE}"));
     }

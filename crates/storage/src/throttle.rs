@@ -179,5 +179,5 @@ fn parse_time(text: &str) -> std::result::Result<f64, String> {
 }
 
 fn parse_count(text: &str) -> std::result::Result<f64, String> {
-    text.parse().ok().filter(|count: &f64| count.is_finite()).ok_or_else(|| format!("`{text}` is no number"))
+    text.parse().ok().filter(|count: &f64| count.is_finite()).ok_or_else(|| format!("`{text}` is not a number"))
 }

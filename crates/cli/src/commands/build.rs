@@ -123,7 +123,7 @@ pub(crate) struct Outcome {
     bytes: u64,
     shards: usize,
     /// How many shards were there already.
-    shards_kept: usize,
+    shards_reused: usize,
     seconds: f64,
     classes: usize,
     skipped_samples: Vec<Skipped>,
@@ -271,7 +271,7 @@ fn task(arguments: &Arguments) -> Result<Task> {
 }
 
 fn mix_outcome(report: MixReport, dataset: PathBuf) -> Outcome {
-    let MixReport { manifest, shards, shards_kept } = report;
+    let MixReport { manifest, shards, shards_reused } = report;
     let format = |entry: &MixEntry| MixedFormat {
         strategy: entry.strategy.clone(),
         share: entry.share,
@@ -288,7 +288,7 @@ fn mix_outcome(report: MixReport, dataset: PathBuf) -> Outcome {
         skipped: Skipped::count(&manifest.skipped),
         bytes: manifest.bytes,
         shards,
-        shards_kept,
+        shards_reused,
         seconds: 0.0,
         classes: manifest.classes.len(),
         skipped_samples: manifest.skipped,
@@ -307,7 +307,7 @@ fn outcome(report: BuildReport, dataset: PathBuf) -> Outcome {
         skipped: Skipped::count(&manifest.skipped),
         bytes: manifest.bytes,
         shards: manifest.shards.len(),
-        shards_kept: report.shards_kept,
+        shards_reused: report.shards_reused,
         seconds: 0.0,
         classes: manifest.classes.len(),
         skipped_samples: manifest.skipped,
@@ -318,7 +318,7 @@ fn outcome(report: BuildReport, dataset: PathBuf) -> Outcome {
 /// What was built.
 pub(super) fn show(outcome: &Outcome, page: &mut Page) {
     let shards = units::counted(outcome.shards as u64, "shard");
-    if outcome.shards_kept == outcome.shards {
+    if outcome.shards_reused == outcome.shards {
         page.paragraph(&format!(
             "`{}` in {} was finished already: {} in {shards}, {}.",
             outcome.strategy,
@@ -340,8 +340,8 @@ pub(super) fn show(outcome: &Outcome, page: &mut Page) {
             let share = units::percent(*share);
             page.line(&format!("- `{strategy}`: {share}, {samples}, {}", units::bytes(*bytes as f64)));
         }
-        if outcome.shards_kept > 0 {
-            let kept = units::counted(outcome.shards_kept as u64, "shard");
+        if outcome.shards_reused > 0 {
+            let kept = units::counted(outcome.shards_reused as u64, "shard");
             page.paragraph(&format!("{kept} of an interrupted build were kept."));
         }
     }

@@ -127,10 +127,10 @@ struct Outcome {
     output: PathBuf,
     encoding: String,
     lossless: bool,
-    /// Images found; each was converted, kept or skipped.
+    /// Images found; each was converted, reused or skipped.
     files: u64,
     converted: u64,
-    kept: u64,
+    reused: u64,
     skipped: u64,
     /// Files of the folder that are no images by their names.
     ignored: u64,
@@ -267,9 +267,9 @@ fn outcome(arguments: &Arguments, encoding: Encoding, done: Converted, seconds: 
         output: arguments.output.clone(),
         encoding: encoding.to_string(),
         lossless: encoding.is_lossless(),
-        files: done.converted + done.kept + skipped,
+        files: done.converted + done.reused + skipped,
         converted: done.converted,
-        kept: done.kept,
+        reused: done.reused,
         skipped,
         ignored: done.ignored,
         animated: done.animated,
@@ -287,7 +287,7 @@ fn outcome(arguments: &Arguments, encoding: Encoding, done: Converted, seconds: 
 
 fn show(outcome: &Outcome, page: &mut Page) {
     let mut facts = vec![("output", format!("{} ({})", outcome.output.display(), outcome.encoding))];
-    let others = [(outcome.kept, "kept"), (outcome.skipped, "skipped")];
+    let others = [(outcome.reused, "reused"), (outcome.skipped, "skipped")];
     let others = others.into_iter().filter(|(count, _)| *count > 0);
     let counts: Vec<String> = std::iter::once((outcome.converted, "converted"))
         .chain(others)

@@ -162,7 +162,7 @@ fn open(arguments: &Arguments, storage: &Arc<dyn Storage>) -> Result<Arc<dyn Sou
         if !is_there(MANIFEST_FILE)? && !is_there(MIX_FILE)? {
             let data = arguments.data.display();
             return Err(Error::usage(
-                format!("`{data}` is no data set: it has no `{MANIFEST_FILE}`"),
+                format!("`{data}` is not a data set: it has no `{MANIFEST_FILE}`"),
                 format!("for source files, name a pipeline too: `forebay diagnose {data} imagenet …`"),
             ));
         }
@@ -189,7 +189,7 @@ fn rate_of(command: &str) -> Result<f64> {
     let text = String::from_utf8_lossy(&run.stdout);
     let line = text.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default();
     let number = line.strip_suffix("samples/s").unwrap_or(line).trim().replace(',', "");
-    number.parse().map_err(|_| wrong(format!("printed `{line}` last, which is no rate")))
+    number.parse().map_err(|_| wrong(format!("printed `{line}` last, which is not a rate")))
 }
 
 fn show(outcome: &Outcome, page: &mut Page) {

@@ -119,7 +119,7 @@ pub(crate) struct Arguments {
     /// Write the profile to FILE
     #[arg(short, long, value_name = "FILE", help_heading = OUTPUT, default_value = "profile.json")]
     pub(crate) output: PathBuf,
-    /// Also write one line per run to FILE, and system metrics to `system.csv` beside it
+    /// Also write one line per run to FILE, and system metrics to `system.csv` next to it
     #[arg(long, value_name = "FILE", help_heading = OUTPUT)]
     pub(crate) csv: Option<PathBuf>,
 }
@@ -204,14 +204,14 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<(Profile
     Ok((profile, outcome))
 }
 
-/// The strategies that were asked for: named ones, or all, in all forms that were asked for.
+/// The strategies that were asked for: named ones, or all, in all formats that were asked for.
 fn strategies(arguments: &Arguments, pipeline: &Pipeline) -> Result<Vec<Strategy>> {
     if !arguments.strategies.is_empty() {
         let named = arguments.strategies.iter().map(|name| Ok(Strategy::parse(pipeline, name)?));
         return named.collect();
     }
-    let forms = arguments.encodings.iter().map(|name| name.parse::<StorageFormat>());
-    Ok(Strategy::all(pipeline, &forms.collect::<Result<Vec<_>, _>>()?))
+    let formats = arguments.encodings.iter().map(|name| name.parse::<StorageFormat>());
+    Ok(Strategy::all(pipeline, &formats.collect::<Result<Vec<_>, _>>()?))
 }
 
 /// The formats that may be chosen besides; none where strategies are named.
@@ -420,7 +420,8 @@ fn system_csv(profile: &Profile, path: &Path) -> Result<String> {
     let mut text = String::new();
     for strategy in &profile.strategies {
         for sample in &strategy.system {
-            let unfit = || Error::Format { path: path.to_owned(), problem: "has metrics that are no table".to_owned() };
+            let unfit =
+                || Error::Format { path: path.to_owned(), problem: "has metrics that are not a table".to_owned() };
             let value = serde_json::to_value(sample).map_err(|error| Error::Output(error.into()))?;
             let fields = value.as_object().ok_or_else(unfit)?;
             if text.is_empty() {

@@ -167,7 +167,7 @@ fn csv(images: &[RecompressedImage]) -> String {
         let outcome = match image.outcome {
             Done::Encoded => "encoded",
             Done::Copied => "copied",
-            Done::Kept => "kept",
+            Done::Reused => "reused",
         };
         let quality = image.source_quality.map_or_else(String::new, |quality| quality.to_string());
         let exact = image.source_quality_exact.map_or_else(String::new, |exact| exact.to_string());
@@ -185,7 +185,7 @@ fn csv(images: &[RecompressedImage]) -> String {
 
 fn show(outcome: &Outcome, page: &mut Page) {
     let columns =
-        ["encoding", "encoded", "copied", "kept", "size", "ratio", "bits/pixel", "encode", "PSNR", "SSIM", "MS-SSIM"];
+        ["encoding", "encoded", "copied", "reused", "size", "ratio", "bits/pixel", "encode", "PSNR", "SSIM", "MS-SSIM"];
     let mut table =
         Table::new(&columns.map(|column| (column, if column == "encoding" { Align::Left } else { Align::Right })));
     let figure =
@@ -196,7 +196,7 @@ fn show(outcome: &Outcome, page: &mut Page) {
                 variant.encoding.clone(),
                 units::count(variant.encoded),
                 units::count(variant.copied),
-                units::count(variant.kept),
+                units::count(variant.reused),
                 units::bytes(variant.bytes_out as f64),
                 format!("{:.2}", variant.ratio),
                 figure(variant.bits_per_pixel, 2),
@@ -210,7 +210,7 @@ fn show(outcome: &Outcome, page: &mut Page) {
     }
     page.table(&table);
     if outcome.others > 0 {
-        page.hanging("note: ", &format!("{} copied that no image is in", units::counted(outcome.others, "file")));
+        page.hanging("note: ", &format!("{} without images copied", units::counted(outcome.others, "file")));
     }
     show_skipped(page, outcome.skipped, &outcome.skipped_images);
 }

@@ -74,17 +74,17 @@ fn a_folder_there_and_back() {
     let done = forebay(here, "convert photos l3 --mode dense --verify --threads 2 --json").json();
     assert_keys(
         &done,
-        "input output encoding lossless files converted kept skipped ignored animated bytes_in bytes_out ratio \
+        "input output encoding lossless files converted reused skipped ignored animated bytes_in bytes_out ratio \
          pixel_bytes seconds pixel_bytes_per_second verified largest_difference skipped_images",
     );
-    assert_eq!((&done["converted"], &done["kept"], &done["ignored"]), (&12.into(), &0.into(), &1.into()));
+    assert_eq!((&done["converted"], &done["reused"], &done["ignored"]), (&12.into(), &0.into(), &1.into()));
     assert_eq!((&done["encoding"], &done["largest_difference"]), (&"l3-dense".into(), &0.into()));
     fs::remove_file(here.join("photos/notes.txt")).unwrap();
     assert_eq!(pixels(&here.join("l3")), pixels(&here.join("photos")));
     let (first, _) = files(&here.join("l3")).pop_first().unwrap();
     fs::remove_file(here.join("l3").join(first)).unwrap();
     let again = forebay(here, "convert photos l3 --mode dense");
-    assert!(again.text().contains("images  1 converted, 11 kept\n"), "{again:?}");
+    assert!(again.text().contains("images  1 converted, 11 reused\n"), "{again:?}");
     forebay(here, "convert l3 png --to png-fast --verify").text();
     assert_eq!(pixels(&here.join("png")), pixels(&here.join("photos")));
     assert!(files(&here.join("l3")).keys().all(|path| path.extension().unwrap() == "l3"), "no temporary file stays");
@@ -121,7 +121,7 @@ fn what_was_written_otherwise_is_not_kept() {
         assert!(refused.error(2).starts_with(&message) && refused.stderr.contains("--overwrite"), "{refused:?}");
         assert_eq!(files(&here.join(before)), left);
         let kept = forebay(here, &format!("convert photos {before} --to {before}"));
-        assert!(kept.text().contains("images  1 converted, 2 kept\n"), "{kept:?}");
+        assert!(kept.text().contains("images  1 converted, 2 reused\n"), "{kept:?}");
         assert_eq!(files(&here.join(before)), written);
         let anew = forebay(here, &format!("convert photos {before} --to {after} --overwrite"));
         assert!(anew.text().contains("images  3 converted\n"), "{anew:?}");

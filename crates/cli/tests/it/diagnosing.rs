@@ -59,7 +59,7 @@ fn nothing_but_broken_files_is_an_error_soon() {
 fn a_diagnosis_is_a_page_with_a_verdict_and_a_next_step() {
     let folder = workspace(12);
     let command = "diagnose photos cv --trainer-command pwd --seconds 0.2 --batch-size 4";
-    assert!(forebay(folder.path(), command).error(2).contains("which is no rate"));
+    assert!(forebay(folder.path(), command).error(2).contains("which is not a rate"));
     std::fs::write(folder.path().join("rate.sh"), "echo warming up\necho '1,000 samples/s'\n").unwrap();
     let command = "diagnose photos cv --trainer-command ./rate.sh --seconds 0.2 --batch-size 4";
     let refused = forebay(folder.path(), command);

@@ -52,7 +52,7 @@ fn an_experiment_goes_on_where_it_was_stopped() {
 
     std::fs::remove_file(here.join("experiment-caching/02-system.json")).unwrap();
     let again = forebay(here, &command).json();
-    let kept: Vec<bool> = again["runs"].as_array().unwrap().iter().map(|run| run["kept"] == true).collect();
+    let kept: Vec<bool> = again["runs"].as_array().unwrap().iter().map(|run| run["reused"] == true).collect();
     assert_eq!(kept, [true, false, true]);
     let rate = |outcome: &Value| outcome["findings"][0]["samples_per_second"].as_f64();
     assert_eq!(rate(&first), rate(&again), "what was measured stays");
@@ -61,7 +61,7 @@ fn an_experiment_goes_on_where_it_was_stopped() {
     let refused = forebay(here, &other);
     assert!(refused.error(2).contains("with other settings") && refused.error(2).contains("--restart"), "{refused:?}");
     let restarted = forebay(here, &format!("{other} --restart")).json();
-    assert!(restarted["runs"].as_array().unwrap().iter().all(|run| run["kept"] == false));
+    assert!(restarted["runs"].as_array().unwrap().iter().all(|run| run["reused"] == false));
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn a_folder_is_one_experiments_on_the_data_as_it_is() {
     // A profile that was damaged is measured again; a damaged experiment can be begun again.
     std::fs::write(here.join("kept/01-strategies.json"), "junk").unwrap();
     let again = forebay(here, &format!("{experiment} --json")).json();
-    assert_eq!(again["runs"][0]["kept"], false);
+    assert_eq!(again["runs"][0]["reused"], false);
     std::fs::write(here.join("kept/experiment.json"), "").unwrap();
     assert!(forebay(here, &experiment).error(1).contains("--restart"));
     std::fs::write(here.join("kept/12-notes.json"), "my own").unwrap();

@@ -194,7 +194,7 @@ fn conversion_and_export_leave_nothing_half_done() {
     assert_eq!(ran.code, Some(130), "{ran:?}");
     let left = files(&here.join("converted"));
     assert!(left.len() < 60 && !left.keys().any(|path| path.to_string_lossy().ends_with("partial")), "{left:?}");
-    assert!(forebay(here, "convert photos converted --to l3-dense").text().contains(" kept\n"));
+    assert!(forebay(here, "convert photos converted --to l3-dense").text().contains(" reused\n"));
 
     forebay(here, "build cv --data photos --strategy decoded --shards 8 -o set").text();
     let child = spawn(here, "export set tars --threads 1");

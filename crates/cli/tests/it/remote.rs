@@ -246,7 +246,7 @@ fn a_part_killed_at_any_moment_gives_the_same_bytes() {
             assert!(at_once.into_iter().all(|mut child| child.wait().unwrap().success()), "sixteen at once");
         }
         let done = run(&server, here, &build(&output, "--part 1/1")).json();
-        kept += done["shards_kept"].as_u64().unwrap();
+        kept += done["shards_reused"].as_u64().unwrap();
         run(&server, here, &build(&output, "--finish")).text();
         let found = server.below(&format!("bucket/{output}/"));
         assert!(found.keys().eq(expected.keys()), "round {round}: {:?}", found.keys());

@@ -252,7 +252,7 @@ fn a_report_by_money_begins_with_money() {
         for other in ["compression", "storage-throughput"] {
             assert_eq!(offset(&page, "money") < offset(&page, other), first, "{objective} {other}");
         }
-        assert!(page.contains("<span>in all, in the currency of the prices</span>"));
+        assert!(page.contains("<span>in total, in the currency of the prices</span>"));
     }
 }
 

@@ -36,7 +36,7 @@ fn killed_and_finished(what: &str, rounds: u32) {
             child.wait().unwrap();
         }
         let finished = forebay(here, &build_as(what, "killed", "--json")).json();
-        kept_total += finished["shards_kept"].as_u64().unwrap();
+        kept_total += finished["shards_reused"].as_u64().unwrap();
         let found = files(&here.join("killed"));
         assert!(found.keys().eq(expected.keys()), "round {round}: {:?}", found.keys());
         assert!(found == expected, "round {round}: the same files, but other bytes");

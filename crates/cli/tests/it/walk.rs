@@ -116,11 +116,11 @@ fn the_whole_path_as_json() {
     let build = forebay(here, "build cv --data photos --strategy decoded --shards 3 -o dataset --json").json();
     assert_keys(
         &build,
-        "dataset strategy split samples skipped bytes shards shards_kept seconds classes skipped_samples",
+        "dataset strategy split samples skipped bytes shards shards_reused seconds classes skipped_samples",
     );
-    assert_eq!((&build["samples"], &build["shards"], &build["shards_kept"]), (&20.into(), &3.into(), &0.into()));
+    assert_eq!((&build["samples"], &build["shards"], &build["shards_reused"]), (&20.into(), &3.into(), &0.into()));
     let again = forebay(here, "build cv --data photos --strategy decoded --shards 3 -o dataset --json").json();
-    assert_eq!(again["shards_kept"], 3);
+    assert_eq!(again["shards_reused"], 3);
 
     let load = forebay(here, "load dataset --epochs 3 --json").json();
     assert_keys(

@@ -1,7 +1,7 @@
 //! Decoding, whatever the format.
 
 use super::{AudioFormat, flac, mp3, wav};
-use crate::memory::{self, Room};
+use crate::memory::{self, MemoryGate};
 use crate::{Error, Result};
 
 /// What becomes of several channels.
@@ -78,24 +78,29 @@ pub fn decode(bytes: &[u8], options: &AudioOptions, samples: &mut Vec<i16>) -> R
     decode_within(bytes, options, samples, &mut |_| true)
 }
 
-/// The same, where `room` is asked for memory as the samples become more: a file of a few KB may hold hours.
+/// The same, where `gate` is asked for memory as the samples become more: a file of a few KB may hold hours.
 pub fn decode_within(
     bytes: &[u8],
     options: &AudioOptions,
     samples: &mut Vec<i16>,
-    room: Room<'_>,
+    gate: MemoryGate<'_>,
 ) -> Result<AudioInfo> {
-    let result = decode_some(bytes, options, samples, room);
+    let result = decode_some(bytes, options, samples, gate);
     if result.is_err() {
         samples.clear();
     }
     result
 }
 
-fn decode_some(bytes: &[u8], options: &AudioOptions, samples: &mut Vec<i16>, room: Room<'_>) -> Result<AudioInfo> {
+fn decode_some(
+    bytes: &[u8],
+    options: &AudioOptions,
+    samples: &mut Vec<i16>,
+    gate: MemoryGate<'_>,
+) -> Result<AudioInfo> {
     samples.clear();
     let (format, start) = AudioFormat::detect(bytes)?;
-    let mut sink = Sink { samples, options, decoded: 0, channels: 0, rate_hz: 0, room, granted: 0 };
+    let mut sink = Sink { samples, options, decoded: 0, channels: 0, rate_hz: 0, gate, granted: 0 };
     let result = match format {
         AudioFormat::Flac => flac::decode(bytes, start, &mut sink),
         AudioFormat::Mp3 => mp3::decode(bytes, start, &mut sink),
@@ -119,7 +124,7 @@ pub(super) struct Sink<'a> {
     decoded: usize,
     channels: usize,
     rate_hz: u32,
-    room: Room<'a>,
+    gate: MemoryGate<'a>,
     /// For how many samples memory was granted.
     granted: usize,
 }
@@ -145,7 +150,7 @@ impl Sink<'_> {
 
     fn check(&self, found: u64) -> Result<()> {
         let limit = self.options.samples_max as u64;
-        if found > limit { Err(Error::Limit { what: "samples of sound", found, limit }) } else { Ok(()) }
+        if found > limit { Err(Error::Limit { what: "audio samples", found, limit }) } else { Ok(()) }
     }
 
     /// Makes space for `count` samples (all channels together) if the limit allows, lets `fill` write them, and mixes.
@@ -157,7 +162,7 @@ impl Sink<'_> {
             // A buffer that grows takes twice of what it holds at the most.
             let more =
                 (start + count - self.granted).max(self.granted).max(GRANT_SAMPLES.min(self.options.samples_max));
-            memory::ask(self.room, more * size_of::<i16>())?;
+            memory::ask(self.gate, more * size_of::<i16>())?;
             self.granted += more;
         }
         memory::reserve(self.samples, count)?;

@@ -115,7 +115,7 @@ fn decode_frames(
             .map_err(|_| Error::format_at(FORMAT, "a frame cannot be decoded: its samples overflow", offset))?
             .map_err(|error| failure(error, "a frame cannot be decoded", offset))?;
         let GenericAudioBufferRef::S32(planes) = decoder.last_decoded() else {
-            return Err(Error::format_at(FORMAT, "a frame is not of whole numbers", offset));
+            return Err(Error::format_at(FORMAT, "a frame is not of integers", offset));
         };
         sink.extend(planes.frames() * info.channels, |samples| {
             for (channel, plane) in (0..info.channels).filter_map(|channel| Some((channel, planes.plane(channel)?))) {
@@ -151,8 +151,7 @@ fn lost(bytes: &[u8], offset: usize, instants: u64, info: &StreamInfo) -> Error 
         return Error::format_at(FORMAT, problem, offset);
     }
     let of = if info.samples > 0 { format!(" of `{}`", info.samples) } else { String::new() };
-    let problem =
-        format!("`{}` bytes are part of no whole frame, after `{instants}`{of} samples", bytes.len() - offset);
+    let problem = format!("`{}` bytes are not a complete frame, after `{instants}`{of} samples", bytes.len() - offset);
     Error::truncated(FORMAT, problem, offset)
 }
 
@@ -171,7 +170,7 @@ fn check(header: &FrameHeader, info: &StreamInfo, offset: usize, is_first: bool)
             let problem = format!("the stream information says `{stated}` {what}, the first frame `{found}`");
             return Err(Error::format_at(FORMAT, problem, offset));
         }
-        let feature = format!("sound whose {what} change from `{stated}` to `{found}` at byte `{offset}`");
+        let feature = format!("audio whose {what} change from `{stated}` to `{found}` at byte `{offset}`");
         return Err(Error::unsupported(FORMAT, feature, HINT));
     }
     if header.samples > u64::from(BLOCK_SAMPLES[1]) {

@@ -1,9 +1,9 @@
-//! What a file of sound is, by its first bytes.
+//! What an audio file is, by its first bytes.
 
 use super::{flac, mp3};
 use crate::{Error, Result};
 
-/// A format of sound that can be decoded.
+/// An audio format that can be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum AudioFormat {
@@ -57,7 +57,7 @@ impl AudioFormat {
         let problem = match body.len() {
             0 if tag > 0 => "nothing follows the tag `ID3v2`",
             0 => "the file is empty",
-            _ => "it starts like no format of sound that is known, and holds no MPEG audio frame",
+            _ => "it starts like no known audio format, and holds no MPEG audio frame",
         };
         Err(Error::format_at("audio", problem, tag))
     }

@@ -28,7 +28,7 @@ fn channels(reader: &SliceReader<'_, f32>) -> Option<usize> {
 }
 
 fn no_whole_frame(start: usize) -> Error {
-    Error::format_at(FORMAT, "it holds no whole frame", start)
+    Error::format_at(FORMAT, "it holds no complete frame", start)
 }
 
 /// Decodes the MPEG audio that starts at `start` of `bytes` (after a tag).
@@ -46,7 +46,7 @@ pub(super) fn decode(bytes: &[u8], start: usize, sink: &mut Sink<'_>) -> Result<
             Ok(Some(floats)) => sink.extend(floats.len(), |samples| to_int16(floats, samples))?,
             Ok(None) => break,
             Err(_) => {
-                let feature = "sound whose sample rate or number of channels changes midway";
+                let feature = "audio whose sample rate or number of channels changes midway";
                 return Err(Error::unsupported(FORMAT, feature, "convert the file with `ffmpeg`"));
             }
         }
@@ -87,7 +87,7 @@ fn walk(bytes: &[u8], start: usize) -> Result<Whole> {
     let none = || Error::format_at(FORMAT, "it holds no frame", start);
     let begins = first_frame(bytes, start).ok_or_else(none)?;
     if begins - start > OTHER_BYTES_MAX {
-        let problem = format!("`{}` bytes before the first frame are no frame", begins - start);
+        let problem = format!("`{}` bytes before the first frame are not a frame", begins - start);
         return Err(Error::format_at(FORMAT, problem, start));
     }
     let start = begins;
@@ -108,10 +108,10 @@ fn walk(bytes: &[u8], start: usize) -> Result<Whole> {
     if damage.is_none()
         && let Some(next) = find_pair(bytes, end)
     {
-        let problem = format!("`{}` bytes between two frames are no frame", next - end);
+        let problem = format!("`{}` bytes between two frames are not a frame", next - end);
         damage = Some(Error::format_at(FORMAT, problem, end));
     } else if damage.is_none() && bytes.len() - end > OTHER_BYTES_MAX {
-        let problem = format!("`{}` bytes after the last frame are no frame", bytes.len() - end);
+        let problem = format!("`{}` bytes after the last frame are not a frame", bytes.len() - end);
         damage = Some(Error::format_at(FORMAT, problem, end));
     }
     Ok(Whole { start, end, damage })

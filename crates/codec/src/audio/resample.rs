@@ -1,4 +1,4 @@
-//! Sound of one sample rate to sound of another.
+//! Audio of one sample rate to audio of another.
 //!
 //! Each output sample is a weighted sum of the input around its instant; the weights are a low-pass filter, the sinc function under
 //! a Hann window, which keeps what both rates can hold. With f = 0.99 · min(from, to) / from (in cycles of the input), r = 6 / f
@@ -46,7 +46,7 @@ impl Resampler {
     pub fn new(from_hz: u32, to_hz: u32) -> Result<Self> {
         for rate in [from_hz, to_hz] {
             if !(1..=RATE_MAX).contains(&rate) {
-                return Err(Error::usage("sound of this rate is not resampled", format!("1 to {RATE_MAX} Hz"), rate));
+                return Err(Error::usage("audio of this rate is not resampled", format!("1 to {RATE_MAX} Hz"), rate));
             }
         }
         let divisor = greatest_common_divisor(from_hz, to_hz);
@@ -89,7 +89,7 @@ impl Resampler {
         let instants = samples.len() / channels;
         let output = self.output_samples(instants).saturating_mul(channels as u64);
         if output > samples_max as u64 {
-            return Err(Error::Limit { what: "samples of sound, resampled", found: output, limit: samples_max as u64 });
+            return Err(Error::Limit { what: "audio samples, resampled", found: output, limit: samples_max as u64 });
         }
         let taps = self.weights.len() / self.to;
         let input = std::mem::take(samples);

@@ -46,10 +46,10 @@ const FLAT_LEVELS: f64 = 2.0;
 /// ```
 pub fn pixel_statistics(picture: TensorView<'_>) -> Result<PixelStatistics> {
     let (Some((height, width, channels)), DType::U8) = (picture.spec.as_picture(), picture.spec.dtype) else {
-        return Err(Error::usage("this is no picture", "uint8 [height, width, channels]", picture.spec));
+        return Err(Error::usage("this is not an image", "uint8 [height, width, channels]", picture.spec));
     };
     if height * width == 0 || !matches!(channels, 1 | 3 | 4) {
-        return Err(Error::usage("this is no picture", "pixels of 1, 3 or 4 channels", picture.spec));
+        return Err(Error::usage("this is not an image", "pixels of 1, 3 or 4 channels", picture.spec));
     }
     let totals = match channels {
         1 => Totals::of::<1>(picture.data),
@@ -222,7 +222,7 @@ mod tests {
             let pixels: Vec<u8> = (0..16).flat_map(|_| [100, 100, 100 + GRAY_LEVELS, alpha]).collect();
             let flat = Tensor::from_elements(&[4, 4, 4], &pixels).expect("it fits");
             let found = pixel_statistics(flat.view()).expect("a picture");
-            assert!(found.is_gray && found.perceptual_hash.is_none(), "alpha is no color");
+            assert!(found.is_gray && found.perceptual_hash.is_none(), "alpha is not a color");
         }
         let colored = Tensor::from_elements(&[1, 1, 3], &[100_u8, 100, 101 + GRAY_LEVELS]).expect("it fits");
         assert!(!pixel_statistics(colored.view()).expect("a picture").is_gray);

@@ -5,7 +5,7 @@
 //! A cell that is no number is an error, and so is a line that lacks a chosen column.
 
 use super::read::{Channel, FINITE_HINT, Recording, SignalOptions, ask_for, check_limit};
-use crate::memory::{self, Room};
+use crate::memory::{self, MemoryGate};
 use crate::{Error, Result};
 
 const FORMAT: &str = "csv";
@@ -13,7 +13,7 @@ const FORMAT: &str = "csv";
 /// What some programs put before UTF-8 text.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-pub(super) fn read(bytes: &[u8], options: &SignalOptions, room: Room<'_>) -> Result<Recording> {
+pub(super) fn read(bytes: &[u8], options: &SignalOptions, gate: MemoryGate<'_>) -> Result<Recording> {
     let start = if bytes.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
     let mut lines = Lines { bytes, offset: start, number: 0 };
     let Some(first) = lines.next() else { return Err(Error::format(FORMAT, "it has no lines")) };
@@ -34,7 +34,7 @@ pub(super) fn read(bytes: &[u8], options: &SignalOptions, room: Room<'_>) -> Res
     }
     let count = bytes.iter().map(|&byte| u64::from(byte == b'\n')).sum::<u64>() + 1;
     // A buffer that grows takes twice of what it holds at the most.
-    ask_for(count.saturating_mul(2), columns.len(), 0, room)?;
+    ask_for(count.saturating_mul(2), columns.len(), 0, gate)?;
     let mut channels = vec![Vec::new(); columns.len()];
     for line in lines {
         check_limit(channels[0].len() as u64 + 1, options)?;
@@ -65,7 +65,7 @@ pub(super) fn read(bytes: &[u8], options: &SignalOptions, room: Room<'_>) -> Res
 }
 
 fn no_number(cell: &str, column: usize, line: &Line<'_>) -> Error {
-    let problem = format!("{} is no number", position(cell, column, line));
+    let problem = format!("{} is not a number", position(cell, column, line));
     Error::format_at(FORMAT, problem, line.start)
 }
 

@@ -3,7 +3,7 @@
 use hdf5_pure::{AttrValue, DType, Dataset, Error as HdfError, File, FileBuilder, FormatError};
 
 use super::read::{Channel, Recording, SignalOptions, check_limit};
-use crate::memory::{self, Room};
+use crate::memory::{self, MemoryGate};
 use crate::{Error, Result};
 
 const FORMAT: &str = "hdf5";
@@ -17,11 +17,11 @@ pub fn is_hdf5(bytes: &[u8]) -> bool {
     hdf5_pure::is_hdf5_bytes(bytes)
 }
 
-pub(super) fn read(bytes: &[u8], options: &SignalOptions, room: Room<'_>) -> Result<Recording> {
+pub(super) fn read(bytes: &[u8], options: &SignalOptions, gate: MemoryGate<'_>) -> Result<Recording> {
     if !is_hdf5(bytes) {
         return Err(Error::format(FORMAT, "it does not start like HDF5"));
     }
-    memory::ask(room, bytes.len())?;
+    memory::ask(gate, bytes.len())?;
     let file = File::from_bytes(memory::copied(bytes)?).map_err(|error| failure(error, "the file"))?;
     let mut recording = Recording { channels: Vec::new(), factors: Vec::new() };
     for channel in &options.channels {
@@ -33,7 +33,7 @@ pub(super) fn read(bytes: &[u8], options: &SignalOptions, room: Room<'_>) -> Res
             error => failure(error, name),
         })?;
         let bytes = check_size(&dataset, name, options)?;
-        memory::ask(room, usize::try_from(bytes).unwrap_or(usize::MAX))?;
+        memory::ask(gate, usize::try_from(bytes).unwrap_or(usize::MAX))?;
         recording.channels.push(dataset.read_f64().map_err(|error| failure(error, name))?);
         recording.factors.push(factor(&dataset, name)?);
     }
@@ -116,7 +116,7 @@ fn check_size(dataset: &Dataset, name: &str, options: &SignalOptions) -> Result<
     let is_unsigned = matches!(dtype, DType::U8 | DType::U16 | DType::U32 | DType::U64);
     if !is_signed && !is_unsigned && !matches!(dtype, DType::F32 | DType::F64) {
         let feature = format!("data set `{name}`, whose elements are `{dtype}`,");
-        return Err(Error::unsupported(FORMAT, feature, "keep whole numbers, or float32 or float64"));
+        return Err(Error::unsupported(FORMAT, feature, "store integers, or float32 or float64"));
     }
     // Rows and columns of 1 are how some programs write one dimension.
     if shape.iter().filter(|&&dim| dim != 1).count() > 1 {
@@ -148,7 +148,7 @@ fn factor(dataset: &Dataset, name: &str) -> Result<f64> {
         AttrValue::F32Array(factors) => factors.first().copied().map(f64::from),
         _ => None,
     };
-    let no_number = || Error::format(FORMAT, format!("the attribute `{FACTOR}` of data set `{name}` is no number"));
+    let no_number = || Error::format(FORMAT, format!("the attribute `{FACTOR}` of data set `{name}` is not a number"));
     factor.filter(|factor| factor.is_finite()).ok_or_else(no_number)
 }
 

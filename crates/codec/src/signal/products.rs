@@ -19,13 +19,18 @@ pub(super) struct Products {
 pub(super) enum Level {
     /// For any machine: a pass over the period for each sum, which compilers turn into vector code of what every machine has.
     Scalar,
-    /// One pass, four numbers at once.
+    /// One pass, four numbers at once. Only made by [`Level::available`], which has looked.
     #[cfg(target_arch = "x86_64")]
-    Avx2,
-    /// One pass, eight numbers at once.
+    Avx2(Supported),
+    /// One pass, eight numbers at once. The same.
     #[cfg(target_arch = "x86_64")]
-    Avx512,
+    Avx512(Supported),
 }
+
+/// The proof that this machine has the instructions of its level.
+#[cfg(target_arch = "x86_64")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Supported(());
 
 const LANES: usize = 16;
 
@@ -38,9 +43,9 @@ impl Level {
         let levels = [
             (Self::Scalar, true),
             #[cfg(target_arch = "x86_64")]
-            (Self::Avx2, is_x86_feature_detected!("avx2")),
+            (Self::Avx2(Supported(())), is_x86_feature_detected!("avx2")),
             #[cfg(target_arch = "x86_64")]
-            (Self::Avx512, is_x86_feature_detected!("avx512f")),
+            (Self::Avx512(Supported(())), is_x86_feature_detected!("avx512f")),
         ];
         levels.into_iter().filter_map(|(level, runs)| runs.then_some(level))
     }
@@ -52,12 +57,12 @@ impl Level {
             Self::Scalar => periods.map(|(voltage, current)| scalar(voltage, current)).for_each(each),
             #[cfg(target_arch = "x86_64")]
             #[expect(unsafe_code, reason = "code for a vector unit that not every machine has")]
-            // SAFETY: this level is only made by `available`, which found the vector unit.
-            Self::Avx2 => unsafe { x86::avx2(periods, each) },
+            // SAFETY: a `Supported` is made only by `available`, which found the vector unit.
+            Self::Avx2(_) => unsafe { x86::avx2(periods, each) },
             #[cfg(target_arch = "x86_64")]
             #[expect(unsafe_code, reason = "code for a vector unit that not every machine has")]
             // SAFETY: as above.
-            Self::Avx512 => unsafe { x86::avx512(periods, each) },
+            Self::Avx512(_) => unsafe { x86::avx512(periods, each) },
         }
     }
 }

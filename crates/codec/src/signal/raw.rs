@@ -1,7 +1,7 @@
 //! Raw recordings: little-endian numbers and nothing else.
 
 use super::read::{Channel, Recording, SignalOptions, ask_for, check_limit};
-use crate::memory::{self, Room};
+use crate::memory::{self, MemoryGate};
 use crate::{Error, Result};
 
 const FORMAT: &str = "raw signal";
@@ -29,7 +29,7 @@ impl RawElement {
     }
 }
 
-pub(super) fn read(bytes: &[u8], options: &SignalOptions, room: Room<'_>) -> Result<Recording> {
+pub(super) fn read(bytes: &[u8], options: &SignalOptions, gate: MemoryGate<'_>) -> Result<Recording> {
     let element_bytes = options.raw_element.bytes();
     let instant_bytes = options.raw_channels.saturating_mul(element_bytes);
     if instant_bytes == 0 {
@@ -38,10 +38,11 @@ pub(super) fn read(bytes: &[u8], options: &SignalOptions, room: Room<'_>) -> Res
     let samples = bytes.len() / instant_bytes;
     check_limit(samples as u64, options)?;
     if samples == 0 || !bytes.len().is_multiple_of(instant_bytes) {
-        let problem = format!("`{}` bytes are no whole number of instants of `{instant_bytes}` bytes", bytes.len());
+        let problem =
+            format!("`{}` bytes are not a multiple of the `{instant_bytes}` bytes of an instant", bytes.len());
         return Err(Error::truncated(FORMAT, problem, samples * instant_bytes));
     }
-    ask_for(samples as u64, options.channels.len(), 0, room)?;
+    ask_for(samples as u64, options.channels.len(), 0, gate)?;
     let channels = options.channels.iter().map(|channel| match channel {
         Channel::Number(number) if *number < options.raw_channels => {
             let instants = bytes.chunks_exact(instant_bytes);

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::raw::RawElement;
 use super::{csv, hdf5, raw};
-use crate::memory::{self, Room};
+use crate::memory::{self, MemoryGate};
 use crate::{Error, Result};
 
 /// What a recording is kept in.
@@ -95,8 +95,8 @@ pub fn read(bytes: &[u8], options: &SignalOptions) -> Result<Recording> {
     read_within(bytes, options, &mut |_| true)
 }
 
-/// The same, where `room` is asked for the memory that it takes before anything is read.
-pub fn read_within(bytes: &[u8], options: &SignalOptions, room: Room<'_>) -> Result<Recording> {
+/// The same, where `gate` is asked for the memory that it takes before anything is read.
+pub fn read_within(bytes: &[u8], options: &SignalOptions, gate: MemoryGate<'_>) -> Result<Recording> {
     let Some(first) = options.channels.first() else {
         return Err(Error::usage("nothing is to be read", "at least one channel", "none"));
     };
@@ -105,9 +105,9 @@ pub fn read_within(bytes: &[u8], options: &SignalOptions, room: Room<'_>) -> Res
         format => format,
     };
     let recording = match format {
-        SignalFormat::Hdf5 => hdf5::read(bytes, options, room)?,
-        SignalFormat::Raw => raw::read(bytes, options, room)?,
-        SignalFormat::Auto | SignalFormat::Csv => csv::read(bytes, options, room)?,
+        SignalFormat::Hdf5 => hdf5::read(bytes, options, gate)?,
+        SignalFormat::Raw => raw::read(bytes, options, gate)?,
+        SignalFormat::Auto | SignalFormat::Csv => csv::read(bytes, options, gate)?,
     };
     let samples = recording.samples();
     for (channel, name) in recording.channels.iter().zip(&options.channels) {
@@ -136,9 +136,9 @@ fn first_not_finite(samples: &[f64]) -> Option<usize> {
 }
 
 /// `Ok` if there is memory for `samples` in each of `channels`, and `beside` bytes more.
-pub(super) fn ask_for(samples: u64, channels: usize, beside: u64, room: Room<'_>) -> Result<()> {
+pub(super) fn ask_for(samples: u64, channels: usize, beside: u64, gate: MemoryGate<'_>) -> Result<()> {
     let bytes = samples.saturating_mul(channels as u64).saturating_mul(size_of::<f64>() as u64).saturating_add(beside);
-    memory::ask(room, usize::try_from(bytes).unwrap_or(usize::MAX))
+    memory::ask(gate, usize::try_from(bytes).unwrap_or(usize::MAX))
 }
 
 /// `Ok` if `samples` in each of the chosen channels are within the limit.

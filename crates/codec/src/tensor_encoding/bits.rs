@@ -123,7 +123,7 @@ impl<'a> Cursor<'a> {
     /// A number as [`write_varint`] writes it, which is the only way to write it.
     pub(super) fn varint(&mut self, what: &'static str) -> Result<usize> {
         let from = self.offset();
-        let wrong = || Error::format_at(FORMAT, format!("{what} is no number"), from);
+        let wrong = || Error::format_at(FORMAT, format!("{what} is not a number"), from);
         let mut number = 0_u64;
         for shift in (0..64).step_by(7) {
             let byte = self.byte(what)?;

@@ -8,15 +8,15 @@ use super::integers::pack;
 use super::library::{LZ4_BYTES_MAX, compress, compress_pco};
 use super::sparse::{count_runs, count_zeros, mark_zeros};
 use super::value::{Head, Stored};
-use super::{Compressor, Form, Loss, TensorEncoding, loss};
+use super::{Compressor, Loss, Scheme, TensorEncoding, loss};
 use crate::error::{Error, Result};
 use crate::memory;
 use crate::tensor::{DType, TensorSpec, TensorView};
 
-/// What is around a payload at most: form, type, dimensions, distance and length, checksum.
+/// What is around a payload at most: scheme, type, dimensions, distance and length, checksum.
 const AROUND_BYTES: usize = 2 + 10 * (crate::tensor::RANK_MAX + 2) + 4;
 
-/// Encodes a tensor of a type that the encoding [holds](TensorEncoding::holds). Where the form would make it larger, what is
+/// Encodes a tensor of a type that the encoding [holds](TensorEncoding::holds). Where the scheme would make it larger, what is
 /// kept of it is stored plain, so that it never takes more than some bytes more than raw.
 pub fn encode_tensor(tensor: TensorView<'_>, encoding: &TensorEncoding) -> Result<Vec<u8>> {
     let spec = tensor.spec;
@@ -32,8 +32,8 @@ pub fn encode_tensor(tensor: TensorView<'_>, encoding: &TensorEncoding) -> Resul
     };
     let bfloat16 = encoding.loss == Some(Loss::Bfloat16);
     let plain = Head { spec, stored: Stored::Plain, delta: None, shuffle: false, bfloat16 };
-    let formed = if kept.is_empty() { None } else { form(&plain, &kept, encoding.form)? };
-    let (head, payload) = match &formed {
+    let encoded = if kept.is_empty() { None } else { scheme(&plain, &kept, encoding.scheme)? };
+    let (head, payload) = match &encoded {
         Some((head, payload)) if payload.len() < kept.len() => (*head, payload.as_slice()),
         _ => (plain, &*kept),
     };
@@ -43,18 +43,18 @@ pub fn encode_tensor(tensor: TensorView<'_>, encoding: &TensorEncoding) -> Resul
     Ok(out)
 }
 
-/// The payload of `kept` in this form, with its head; `None` where it cannot be made.
-fn form(plain: &Head, kept: &[u8], form: Form) -> Result<Option<(Head, Vec<u8>)>> {
+/// The payload of `kept` in this scheme, with its head; `None` where it cannot be made.
+fn scheme(plain: &Head, kept: &[u8], scheme: Scheme) -> Result<Option<(Head, Vec<u8>)>> {
     let dtype = plain.stored_dtype();
     let width = dtype.bytes();
-    let (stored, payload) = match form {
-        Form::Plain => return Ok(None),
-        Form::Compressed { compressor: Compressor::Lz4 { .. } | Compressor::Lz4HighCompression { .. }, .. }
+    let (stored, payload) = match scheme {
+        Scheme::Plain => return Ok(None),
+        Scheme::Compressed { compressor: Compressor::Lz4 { .. } | Compressor::Lz4HighCompression { .. }, .. }
             if kept.len() > LZ4_BYTES_MAX =>
         {
             return Ok(None);
         }
-        Form::Compressed { delta: with_delta, shuffle: with_shuffle, compressor } => {
+        Scheme::Compressed { delta: with_delta, shuffle: with_shuffle, compressor } => {
             let distance = with_delta.then(|| distance_of(&plain.spec.shape));
             let mut filtered = Cow::Borrowed(kept);
             if let Some(distance) = distance {
@@ -67,17 +67,17 @@ fn form(plain: &Head, kept: &[u8], form: Form) -> Result<Option<(Head, Vec<u8>)>
             let stored = if matches!(compressor, Compressor::Zstd { .. }) { Stored::Zstd } else { Stored::Lz4 };
             return Ok(Some((Head { stored, delta: distance, shuffle: with_shuffle, ..*plain }, payload)));
         }
-        Form::Pco { level } => {
+        Scheme::Pco { level } => {
             let spec = TensorSpec { dtype, ..plain.spec };
             (Stored::Pco, compress_pco(TensorView { spec, data: kept }, level)?)
         }
-        Form::BitPack => {
+        Scheme::BitPack => {
             let signed = matches!(dtype, DType::I16 | DType::I32 | DType::I64);
             (Stored::BitPack, by_width!(width, pack(kept, signed))?)
         }
-        Form::RunLength => (Stored::RunLength, by_width!(width, count_runs(kept))?),
-        Form::Sparse => {
-            // Zeros in long stretches are counted for less, scattered ones are marked for less.
+        Scheme::RunLength => (Stored::RunLength, by_width!(width, count_runs(kept))?),
+        Scheme::Sparse => {
+            // Zeros in long runs are counted for less, scattered ones are marked for less.
             let counted = by_width!(width, count_zeros(kept))?;
             let marked = by_width!(width, mark_zeros(kept))?;
             if marked.len() < counted.len() { (Stored::SparseMask, marked) } else { (Stored::Sparse, counted) }

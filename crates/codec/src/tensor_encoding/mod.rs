@@ -1,7 +1,7 @@
 //! Tensors made smaller, each by itself, in ways that know what an element is.
 //!
 //! ```text
-//! form       1 byte    bits 0-2: 0 plain, 1 zstd, 2 lz4, 3 pco, 4 bitpack, 5 sparse, 6 sparse by a mask, 7 rle
+//! scheme     1 byte    bits 0-2: 0 plain, 1 zstd, 2 lz4, 3 pco, 4 bitpack, 5 sparse, 6 sparse by a mask, 7 rle
 //!                      bit 3: delta   bit 4: shuffle   bit 5: bfloat16   bits 6-7: 0
 //! type       1 byte    bits 0-3: the element type   bits 4-7: how many dimensions
 //! dims       varints   one for each dimension
@@ -56,13 +56,13 @@ pub use value::EncodedTensor;
 
 use crate::tensor::DType;
 
-/// How a tensor is encoded: what is lost, if anything, and the form of what is kept.
+/// How a tensor is encoded: what is lost, if anything, and the scheme of what is kept.
 ///
 /// Made from its name (`shuffle-zstd-3`, `bfloat16-delta-lz4`), which is how strategies and manifests have it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TensorEncoding {
     loss: Option<Loss>,
-    form: Form,
+    scheme: Scheme,
 }
 
 /// What is lost of floating point numbers.
@@ -76,9 +76,9 @@ enum Loss {
     Relative(f64),
 }
 
-/// The form of what is kept.
+/// The scheme of what is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum Scheme {
     /// The elements as they are, which makes sense after a loss only.
     Plain,
     /// Compressed as bytes, after what makes bytes more alike.
@@ -113,12 +113,12 @@ impl TensorEncoding {
             Some(Loss::Bfloat16) => dtype == DType::F32,
             Some(Loss::Absolute(_) | Loss::Relative(_)) => matches!(dtype, DType::F32 | DType::F64),
         };
-        let form_holds = match self.form {
-            Form::Compressed { shuffle: true, .. } => dtype.bytes() > 1,
-            Form::BitPack => !dtype.is_float(),
+        let scheme_holds = match self.scheme {
+            Scheme::Compressed { shuffle: true, .. } => dtype.bytes() > 1,
+            Scheme::BitPack => !dtype.is_float(),
             _ => true,
         };
-        loss_holds && form_holds
+        loss_holds && scheme_holds
     }
 
     /// Whether decoding gives back every bit.

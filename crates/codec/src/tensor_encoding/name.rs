@@ -1,10 +1,10 @@
 //! The names of tensor encodings.
 //!
 //! ```text
-//! name        = [ loss "-" ] form | "bfloat16" | rounding                         (rounding alone: with pco-8)
+//! name        = [ loss "-" ] scheme | "bfloat16" | rounding                         (rounding alone: with pco-8)
 //! loss        = "bfloat16" | rounding
 //! rounding    = "round-absolute-" bound | "round-relative-" bound                 a decimal number: 0.001
-//! form        = { filter "-" } compressor | "pco" [ "-" 0 … 12 ] | "bitpack" | "sparse" | "rle"      (8)
+//! scheme      = { filter "-" } compressor | "pco" [ "-" 0 … 12 ] | "bitpack" | "sparse" | "rle"      (8)
 //! filter      = "delta" | "shuffle"                                               in this order, each at most once
 //! compressor  = "zstd" [ "-" 1 … 22 | "-fast-" 1 … 7 ]                            (3)
 //!             | "lz4" [ "-fast-" 1 … 65537 | "-hc-" 2 … 12 ]                      (fast-1)
@@ -16,7 +16,7 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-use super::{Compressor, Form, Loss, TensorEncoding};
+use super::{Compressor, Loss, Scheme, TensorEncoding};
 use crate::error::{Error, Result};
 
 /// What there is, for messages.
@@ -48,24 +48,24 @@ impl FromStr for TensorEncoding {
     fn from_str(name: &str) -> Result<Self> {
         let mut words = Words { name, rest: name.split('-').collect() };
         let loss = loss(&mut words)?;
-        let form = match loss {
-            Some(Loss::Bfloat16) if words.rest.is_empty() => Form::Plain,
-            Some(_) if words.rest.is_empty() => Form::Pco { level: PCO_LEVEL },
-            _ => form(&mut words)?,
+        let scheme = match loss {
+            Some(Loss::Bfloat16) if words.rest.is_empty() => Scheme::Plain,
+            Some(_) if words.rest.is_empty() => Scheme::Pco { level: PCO_LEVEL },
+            _ => scheme(&mut words)?,
         };
         if let Some(word) = words.rest.first() {
             let expected = format!("nothing more; `{word}` says nothing to it");
             return Err(words.wrong("the tensor encoding has too many words", expected));
         }
-        match (loss, form) {
-            (Some(_), Form::BitPack) => {
+        match (loss, scheme) {
+            (Some(_), Scheme::BitPack) => {
                 Err(words.wrong("bit packing holds integers, which lose nothing", "`bitpack` alone"))
             }
-            (None, Form::Compressed { delta: false, shuffle: false, .. }) => Err(words.wrong(
+            (None, Scheme::Compressed { delta: false, shuffle: false, .. }) => Err(words.wrong(
                 "a compressor alone is a compression of records, not an encoding of tensors",
                 format!("`shuffle-{name}`, `delta-{name}`"),
             )),
-            (loss, form) => Ok(Self { loss, form }),
+            (loss, scheme) => Ok(Self { loss, scheme }),
         }
     }
 }
@@ -108,7 +108,7 @@ impl<'n> Words<'n> {
             (bound > 0.0 && bound.is_finite() && bound.to_string() == *word).then_some(bound)
         });
         let bound = bound.ok_or_else(|| {
-            self.wrong("the error bound is no number", "a decimal number above 0, without exponent, as `0.001`")
+            self.wrong("the error bound is not a number", "a decimal number above 0, without exponent, as `0.001`")
         })?;
         self.rest.remove(0);
         Ok(bound)
@@ -135,15 +135,15 @@ fn loss(words: &mut Words<'_>) -> Result<Option<Loss>> {
     Ok(Some(Loss::Relative(bound)))
 }
 
-fn form(words: &mut Words<'_>) -> Result<Form> {
+fn scheme(words: &mut Words<'_>) -> Result<Scheme> {
     if words.take("pco") {
         let level =
             if words.rest.is_empty() { u32::from(PCO_LEVEL) } else { words.number("pco's level", &PCO_LEVELS)? };
-        return Ok(Form::Pco { level: level as u8 });
+        return Ok(Scheme::Pco { level: level as u8 });
     }
-    let alone = [("bitpack", Form::BitPack), ("sparse", Form::Sparse), ("rle", Form::RunLength)];
-    if let Some(&(_, form)) = alone.iter().find(|(name, _)| words.take(name)) {
-        return Ok(form);
+    let alone = [("bitpack", Scheme::BitPack), ("sparse", Scheme::Sparse), ("rle", Scheme::RunLength)];
+    if let Some(&(_, scheme)) = alone.iter().find(|(name, _)| words.take(name)) {
+        return Ok(scheme);
     }
     let (delta, shuffle) = (words.take("delta"), words.take("shuffle"));
     let compressor = if words.take("zstd") {
@@ -153,7 +153,7 @@ fn form(words: &mut Words<'_>) -> Result<Form> {
     } else {
         return Err(words.wrong("there is no such tensor encoding", TENSOR_ENCODING_NAMES));
     };
-    Ok(Form::Compressed { delta, shuffle, compressor })
+    Ok(Scheme::Compressed { delta, shuffle, compressor })
 }
 
 fn zstd(words: &mut Words<'_>) -> Result<Compressor> {
@@ -187,16 +187,16 @@ impl fmt::Display for TensorEncoding {
             Some(Loss::Absolute(bound)) => write!(f, "round-absolute-{bound}")?,
             Some(Loss::Relative(bound)) => write!(f, "round-relative-{bound}")?,
         }
-        if self.form != Form::Plain && self.loss.is_some() {
+        if self.scheme != Scheme::Plain && self.loss.is_some() {
             f.write_str("-")?;
         }
-        match self.form {
-            Form::Plain => Ok(()),
-            Form::Pco { level } => write!(f, "pco-{level}"),
-            Form::BitPack => f.write_str("bitpack"),
-            Form::Sparse => f.write_str("sparse"),
-            Form::RunLength => f.write_str("rle"),
-            Form::Compressed { delta, shuffle, compressor } => {
+        match self.scheme {
+            Scheme::Plain => Ok(()),
+            Scheme::Pco { level } => write!(f, "pco-{level}"),
+            Scheme::BitPack => f.write_str("bitpack"),
+            Scheme::Sparse => f.write_str("sparse"),
+            Scheme::RunLength => f.write_str("rle"),
+            Scheme::Compressed { delta, shuffle, compressor } => {
                 f.write_str(if delta { "delta-" } else { "" })?;
                 f.write_str(if shuffle { "shuffle-" } else { "" })?;
                 match compressor {
@@ -252,12 +252,12 @@ mod tests {
             ("sparse-zstd-3", "too many words"),
             ("bfloat16-bitpack", "integers"),
             ("round", "how to round"),
-            ("round-absolute", "no number"),
-            ("round-absolute-0", "no number"),
-            ("round-absolute-1e", "no number"),
-            ("round-absolute-1.0", "no number"),
-            ("round-absolute-NaN", "no number"),
-            ("round-absolute-inf", "no number"),
+            ("round-absolute", "not a number"),
+            ("round-absolute-0", "not a number"),
+            ("round-absolute-1e", "not a number"),
+            ("round-absolute-1.0", "not a number"),
+            ("round-absolute-NaN", "not a number"),
+            ("round-absolute-inf", "not a number"),
             ("round-relative-1", "below 1"),
         ] {
             let error = name.parse::<TensorEncoding>().expect_err(name).to_string();

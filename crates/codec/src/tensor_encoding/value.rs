@@ -23,7 +23,7 @@ impl Stored {
         [Self::Plain, Self::Zstd, Self::Lz4, Self::Pco, Self::BitPack, Self::Sparse, Self::SparseMask, Self::RunLength];
 }
 
-const FORM_BITS: u8 = 0b111;
+const SCHEME_BITS: u8 = 0b111;
 const DELTA: u8 = 1 << 3;
 const SHUFFLE: u8 = 1 << 4;
 const BFLOAT16: u8 = 1 << 5;
@@ -63,10 +63,10 @@ impl Head {
     /// Appends head, payload and checksum.
     pub(super) fn write(&self, payload: &[u8], out: &mut Vec<u8>) {
         let start = out.len();
-        let form = Stored::ALL.iter().position(|stored| *stored == self.stored).unwrap_or_default() as u8;
+        let scheme = Stored::ALL.iter().position(|stored| *stored == self.stored).unwrap_or_default() as u8;
         let flag = |set: bool, bit: u8| if set { bit } else { 0 };
         out.push(
-            form | flag(self.delta.is_some(), DELTA) | flag(self.shuffle, SHUFFLE) | flag(self.bfloat16, BFLOAT16),
+            scheme | flag(self.delta.is_some(), DELTA) | flag(self.shuffle, SHUFFLE) | flag(self.bfloat16, BFLOAT16),
         );
         let dtype = DType::ALL.iter().position(|dtype| *dtype == self.spec.dtype).unwrap_or_default();
         let dims = self.spec.shape.dims();
@@ -85,11 +85,11 @@ impl Head {
 
     fn read(cursor: &mut Cursor<'_>) -> Result<Self> {
         let wrong = |problem: String, offset: usize| Err(Error::format_at(FORMAT, problem, offset));
-        let flags = cursor.byte("the form")?;
+        let flags = cursor.byte("the scheme")?;
         if flags & RESERVED != 0 {
-            return wrong(format!("the form {flags:#04x} is not known"), 0);
+            return wrong(format!("the scheme {flags:#04x} is not known"), 0);
         }
-        let stored = Stored::ALL[usize::from(flags & FORM_BITS)];
+        let stored = Stored::ALL[usize::from(flags & SCHEME_BITS)];
         let kind = cursor.byte("the element type")?;
         let Some(&dtype) = DType::ALL.get(usize::from(kind & 0xf)) else {
             return wrong(format!("the element type {} is not known", kind & 0xf), 1);

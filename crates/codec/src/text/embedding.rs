@@ -51,8 +51,8 @@ impl EmbeddingTable {
         let start = usize::try_from(u64::from_le_bytes(*length)).ok().and_then(|length| length.checked_add(8));
         let header = start.and_then(|start| file.get(8..start));
         let (start, header) = start.zip(header).ok_or_else(|| damaged("its header is longer than the file"))?;
-        let header: serde_json::Map<String, Value> =
-            serde_json::from_slice(header).map_err(|error| damaged(&format!("its header is no object: {error}")))?;
+        let header: serde_json::Map<String, Value> = serde_json::from_slice(header)
+            .map_err(|error| damaged(&format!("its header is not an object: {error}")))?;
         let names: Vec<&str> = header.keys().map(String::as_str).filter(|name| *name != "__metadata__").collect();
         let name = match (name, &names[..]) {
             (Some(name), _) if names.contains(&name) => name,

@@ -81,7 +81,7 @@ fn tokens(file: &ModelFile) -> Result<Tokens> {
         let bytes = match (piece.kind, byte_of_name(&piece.text)) {
             (PieceKind::Byte, Some(byte)) => vec![byte],
             (PieceKind::Byte, None) => {
-                return Err(Error::format(FORMAT, format!("the piece `{}` is no byte", piece.text)));
+                return Err(Error::format(FORMAT, format!("the piece `{}` is not a byte", piece.text)));
             }
             // What begins and ends a text is not part of it.
             (PieceKind::Control, _) => Vec::new(),
@@ -104,7 +104,7 @@ fn byte_pairs(file: &ModelFile, unknown: u32, bytes: Option<Box<[u32; 256]>>) ->
         rank += u32::from(index > 0 && pieces[index - 1].1.score > piece.score);
         for (at, character) in piece.text.char_indices() {
             if !ids.contains_key(&*character.encode_utf8(&mut [0; 4])) {
-                let what = format!("the piece `{}` with the character `{character}`, which is no piece", piece.text);
+                let what = format!("the piece `{}` with the character `{character}`, which is not a piece", piece.text);
                 return Err(Error::unsupported(FORMAT, what, HINT));
             }
             let (left, right) = piece.text.split_at(at);

@@ -89,7 +89,7 @@ pub(super) struct Tokens {
 
 /// Scratch for the work of one worker, with the words it has seen.
 #[derive(Default)]
-pub struct TokenizerRoom {
+pub struct TokenizerScratch {
     tokenizer: u64,
     cache: WordCache,
     merge: MergeScratch,
@@ -119,12 +119,12 @@ impl Tokenizer {
     /// The ids of `text`.
     pub fn encode(&self, text: &str) -> Vec<u32> {
         let mut ids = Vec::new();
-        self.encode_into(text, &mut TokenizerRoom::default(), &mut ids);
+        self.encode_into(text, &mut TokenizerScratch::default(), &mut ids);
         ids
     }
 
     /// Appends the ids of `text` to `ids`. Words that `scratch` has seen are not worked out again.
-    pub fn encode_into(&self, text: &str, scratch: &mut TokenizerRoom, ids: &mut Vec<u32>) {
+    pub fn encode_into(&self, text: &str, scratch: &mut TokenizerScratch, ids: &mut Vec<u32>) {
         if scratch.tokenizer != self.number {
             scratch.cache.forget();
             scratch.tokenizer = self.number;
@@ -142,7 +142,7 @@ impl Tokenizer {
         });
     }
 
-    fn encode_normalized(&self, text: &str, first: bool, scratch: &mut TokenizerRoom, ids: &mut Vec<u32>) {
+    fn encode_normalized(&self, text: &str, first: bool, scratch: &mut TokenizerScratch, ids: &mut Vec<u32>) {
         let parts = &self.parts;
         parts.added_normalized.split(text, |part, first_part| match part {
             Part::Token(id) => ids.push(id),
@@ -156,7 +156,7 @@ impl Tokenizer {
         });
     }
 
-    fn encode_words(&self, text: &str, scratch: &mut TokenizerRoom, ids: &mut Vec<u32>) {
+    fn encode_words(&self, text: &str, scratch: &mut TokenizerScratch, ids: &mut Vec<u32>) {
         let mut word = |start, end| self.encode_word(text, start, end, scratch, ids);
         match self.parts.cuts[..] {
             // By far the most frequent, and worth its own loop.
@@ -166,7 +166,7 @@ impl Tokenizer {
     }
 
     #[inline]
-    fn encode_word(&self, text: &str, start: usize, end: usize, scratch: &mut TokenizerRoom, ids: &mut Vec<u32>) {
+    fn encode_word(&self, text: &str, start: usize, end: usize, scratch: &mut TokenizerScratch, ids: &mut Vec<u32>) {
         let key = WordKey::new(text.as_bytes(), start, end);
         let before = ids.len();
         if let Some(id) = key.and_then(|key| self.known.get(key)) {
@@ -184,7 +184,7 @@ impl Tokenizer {
         }
     }
 
-    fn encode_unseen(&self, word: &str, key: Option<WordKey>, scratch: &mut TokenizerRoom, ids: &mut Vec<u32>) {
+    fn encode_unseen(&self, word: &str, key: Option<WordKey>, scratch: &mut TokenizerScratch, ids: &mut Vec<u32>) {
         let before = ids.len();
         match &self.parts.model {
             Model::Pairs { whole_words: true, .. } if self.parts.tokens.by_bytes.contains_key(word.as_bytes()) => {

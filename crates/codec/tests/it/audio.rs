@@ -467,7 +467,7 @@ fn other_formats_are_named() {
         assert!(matches!(error, Error::Unsupported { .. }) && error.to_string().starts_with(name), "{error}");
     }
     for (bytes, problem) in
-        [(&b""[..], "empty"), (b"ID3\x04\0\0\0\0\0\0", "tag"), (b"not sound at all, but text", "no format")]
+        [(&b""[..], "empty"), (b"ID3\x04\0\0\0\0\0\0", "tag"), (b"not sound at all, but text", "no known audio format")]
     {
         let error = decoded(bytes, &STORED).map(drop).unwrap_err();
         assert!(error.to_string().contains(problem), "{error}");
@@ -488,7 +488,7 @@ fn malformed_audio_is_refused_within_bounds() {
         ("11_-_incorrect_metadata_block_length", Some("metadata block of type `127`")),
         // One whole frame, which is all that is left of the file.
         ("l3-compl-cut", None),
-        (".fuzz", Some("no format of sound")),
+        (".fuzz", Some("no known audio format")),
     ];
     let folders = ["flac-faulty", "flac-fuzz-seeds", "mp3"];
     for path in folders.iter().flat_map(|folder| data::files(&root.join(folder))) {

@@ -177,7 +177,7 @@ fn csv_is_read_with_a_header_and_without() {
 fn what_is_wrong_with_csv_is_named_with_its_line() {
     assert!(problem(read(b"v,i\n1,2\n1\n", &named(&["v", "i"]))).contains("line `3` has `1` columns"));
     assert!(
-        problem(read(b"v,i\n1,2\n1,x\n", &named(&["v", "i"]))).contains("`x` in line `3`, column `1` is no number")
+        problem(read(b"v,i\n1,2\n1,x\n", &named(&["v", "i"]))).contains("`x` in line `3`, column `1` is not a number")
     );
     assert!(
         problem(read(b"v,i\n1,2\n", &named(&["v", "u"])))

@@ -22,7 +22,7 @@ const LOSSLESS: [&str; 14] = [
 ];
 
 /// How what is left after a loss is kept.
-const LOSSY_FORMS: [&str; 8] =
+const LOSSY_SCHEMES: [&str; 8] =
     ["", "-zstd-3", "-shuffle-zstd-3", "-delta-lz4", "-delta-shuffle-lz4-hc-4", "-pco-5", "-sparse", "-rle"];
 
 fn encoding(name: &str) -> TensorEncoding {
@@ -158,16 +158,16 @@ proptest! {
 
     #[test]
     fn lossy_encodings_keep_their_bound(
-        wide: bool, dims in shapes(), kind: u8, seed: u64, absolute in 1e-12..1e6_f64, digits in 1_i32..14, form in 0..8_usize,
+        wide: bool, dims in shapes(), kind: u8, seed: u64, absolute in 1e-12..1e6_f64, digits in 1_i32..14, scheme in 0..8_usize,
     ) {
         let dtype = if wide { DType::F64 } else { DType::F32 };
         let spec = TensorSpec { dtype, shape: Shape::new(&dims) };
         let tensor = Tensor::new(spec, data_of(dtype, spec.shape.elements(), kind, seed)).unwrap();
         // From 0.9 down to 0.00000000000001.
         let relative = 0.9 / 10_f64.powi(digits - 1);
-        let form = LOSSY_FORMS[form];
+        let scheme = LOSSY_SCHEMES[scheme];
         let names =
-            [format!("bfloat16{form}"), format!("round-absolute-{absolute}{form}"), format!("round-relative-{relative}{form}")];
+            [format!("bfloat16{scheme}"), format!("round-absolute-{absolute}{scheme}"), format!("round-relative-{relative}{scheme}")];
         for name in &names {
             let encoding = encoding(name);
             prop_assert!(!encoding.is_lossless());
@@ -225,7 +225,7 @@ fn checksum(bytes: &[u8]) -> [u8; 4] {
 
 #[test]
 fn every_cut_and_every_flipped_bit_is_an_error() {
-    let names = LOSSLESS.iter().map(ToString::to_string).chain(LOSSY_FORMS.map(|form| format!("bfloat16{form}")));
+    let names = LOSSLESS.iter().map(ToString::to_string).chain(LOSSY_SCHEMES.map(|scheme| format!("bfloat16{scheme}")));
     for name in names {
         let encoding = encoding(&name);
         for dtype in DType::ALL.into_iter().filter(|&dtype| encoding.holds(dtype)) {
@@ -257,8 +257,8 @@ fn a_head_that_cannot_be_is_refused() {
         bytes
     };
     for (head, problem) in [
-        // A form of later versions, an unknown type, seven dimensions.
-        (&[0x40, 0x05, 0x00][..], "the form 0x40 is not known"),
+        // A scheme of later versions, an unknown type, seven dimensions.
+        (&[0x40, 0x05, 0x00][..], "the scheme 0x40 is not known"),
         (&[0x00, 0x09, 0x00], "the element type 9 is not known"),
         (&[0x00, 0x70, 1, 1, 1, 1, 1, 1, 1, 0], "7 dimensions"),
         // bfloat16 of float64, a delta of nothing, a shuffle of bytes, a pco that is shuffled, floats that are packed.

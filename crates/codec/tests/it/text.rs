@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use forebay_codec::Error;
-use forebay_codec::text::{ArticleLimits, Pattern, Tokenizer, TokenizerRoom, article_text};
+use forebay_codec::text::{ArticleLimits, Pattern, Tokenizer, TokenizerScratch, article_text};
 use proptest::prelude::*;
 
 use crate::allocation::peak_bytes;
@@ -138,7 +138,7 @@ fn ids_are_those_of_hugging_face() {
     let golden: Vec<serde_json::Value> =
         serde_json::from_slice(&std::fs::read(golden.join("gpt2-bpe.json")).unwrap()).unwrap();
     let ranks = Tokenizer::from_tiktoken(without_special(&tokenizer).as_bytes(), Pattern::Gpt2).unwrap();
-    let mut scratch = TokenizerRoom::default();
+    let mut scratch = TokenizerScratch::default();
     for entry in golden {
         let text = entry["text"].as_str().unwrap();
         let expected: Vec<u32> =
@@ -283,14 +283,14 @@ fn damaged_files_say_what_is_wrong() {
     for (json, problem) in [
         ("{}", "the component `model` has no `type`"),
         (r#"{"model":{"type":"BPE","merges":[]}}"#, "has no `vocab`"),
-        (r#"{"model":{"type":"BPE","vocab":{"a":-1},"merges":[]}}"#, "the id of `a` is no id"),
+        (r#"{"model":{"type":"BPE","vocab":{"a":-1},"merges":[]}}"#, "the id of `a` is not an id"),
         (r#"{"model":{"type":"BPE","vocab":{"a":0,"b":0},"merges":[]}}"#, "two tokens have the id `0`"),
         (r#"{"model":{"type":"BPE","vocab":{"a":4000000000},"merges":[]}}"#, "token id is `4000000000`"),
         (r#"{"model":{"type":"BPE","vocab":{"a":0},"merges":["a a"]}}"#, "needs the token `aa`"),
         (r#"{"model":{"type":"BPE","vocab":{"a":0},"merges":["a"]}}"#, "is not two tokens"),
         (r#"{"model":{"type":"BPE","unk_token":"u","vocab":{"a":0},"merges":[]}}"#, "`unk_token` is `u`"),
         (r#"{"model":{"type":"Unigram","unk_id":1,"vocab":[["a",0]]}}"#, "`unk_id` is `1`"),
-        (r#"{"model":{"type":"Unigram","unk_id":0,"vocab":[["a"]]}}"#, "is no token and score"),
+        (r#"{"model":{"type":"Unigram","unk_id":0,"vocab":[["a"]]}}"#, "is not a token and score"),
         (r#"{"pre_tokenizer":{"type":"ByteLevel"},"model":{"type":"BPE","vocab":{},"merges":[]}}"#, "byte `0x00`"),
     ] {
         let error = Tokenizer::from_hugging_face(json.as_bytes()).unwrap_err();
@@ -356,7 +356,7 @@ proptest! {
             }
         }
         // What has been seen makes no difference.
-        let mut scratch = TokenizerRoom::default();
+        let mut scratch = TokenizerScratch::default();
         let mut ids = Vec::new();
         tokenizer.encode_into(&corpus, &mut scratch, &mut ids);
         ids.clear();

@@ -92,7 +92,7 @@ fn groups(facts: &[Facts], exact: &[Pair], near: &[Pair], key: impl Fn(u64) -> S
     let group = |(kept, Members { exact, near }): (u32, Members)| {
         let label = |at: u32| facts[at as usize].label;
         let conflicting_labels = exact.iter().chain(&near).any(|&at| label(at) != label(kept));
-        DuplicateGroup { kept: name(kept), exact: names(exact), near: names(near), conflicting_labels }
+        DuplicateGroup { keep: name(kept), exact: names(exact), near: names(near), conflicting_labels }
     };
     members.into_iter().map(group).collect()
 }
@@ -196,7 +196,7 @@ mod tests {
         ];
         let duplicates = found(&all, 4);
         let group = DuplicateGroup {
-            kept: "1".to_owned(),
+            keep: "1".to_owned(),
             exact: vec!["2".to_owned()],
             near: vec!["0".to_owned()],
             conflicting_labels: true,
@@ -223,7 +223,7 @@ mod tests {
             for group in &duplicates.groups {
                 for near in &group.near {
                     gone[number(near)] = true;
-                    prop_assert!(distance(number(&group.kept), number(near)) <= distance_max);
+                    prop_assert!(distance(number(&group.keep), number(near)) <= distance_max);
                 }
             }
             let stay: Vec<usize> = (0..seeds.len()).filter(|&at| !gone[at]).collect();

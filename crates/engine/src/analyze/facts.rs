@@ -136,7 +136,7 @@ impl Look<'_> {
                     }
                     None if self.is_called_like_an_image() => {
                         let what = if bytes.is_empty() { "it is empty" } else { "its content is of no known format" };
-                        return Err(Problem::Image(format!("is no image: {what}")));
+                        return Err(Problem::Image(format!("is not an image: {what}")));
                     }
                     None => facts(Kind::Other, bytes.len(), content, None),
                 }

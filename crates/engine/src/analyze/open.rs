@@ -43,7 +43,7 @@ pub fn open_data(data: &Path, storage: &Arc<dyn Storage>, on_error: OnError) -> 
         }
     }
     Err(Error::Usage {
-        problem: format!("`{}` holds no images, tar or TFRecord files, and is no data set", data.display()),
+        problem: format!("`{}` holds no images, tar or TFRecord files, and is not a data set", data.display()),
         remedy: "check the path, or name a pipeline whose source reads the files".to_owned(),
     })
 }

@@ -42,7 +42,7 @@ pub struct MixReport {
     /// How many shards there are.
     pub shards: usize,
     /// How many of them were there already.
-    pub shards_kept: usize,
+    pub shards_reused: usize,
 }
 
 impl MixBuild {
@@ -56,14 +56,14 @@ impl MixBuild {
         let parts = self.parts(&counts, &assigned, options)?;
         let identity = self.identity(&parts)?;
         prepare(&output, &identity, &parts, options)?;
-        let (mut shards, mut shards_kept) = (0, 0);
+        let (mut shards, mut shards_reused) = (0, 0);
         let mut entries = Vec::new();
         let mut skipped: Vec<Skipped> = Vec::new();
         for (number, (build, options)) in parts.iter().enumerate() {
             let folder = output.folder(folder_name(number));
             let report = build.run(folder.clone(), options, progress)?;
             shards += report.manifest.shards.len();
-            shards_kept += report.shards_kept;
+            shards_reused += report.shards_reused;
             entries.push(MixEntry {
                 strategy: build.strategy.to_string(),
                 share: weights[number],
@@ -77,7 +77,7 @@ impl MixBuild {
         }
         let manifest = self.manifest(identity, entries, &assigned, skipped)?;
         manifest.write(&output)?;
-        Ok(MixReport { manifest, shards, shards_kept })
+        Ok(MixReport { manifest, shards, shards_reused })
     }
 
     /// The shares of the formats, which add up to 1.
@@ -219,7 +219,7 @@ fn prepare(output: &Folder, identity: &str, parts: &[(Build, BuildOptions)], opt
     }
     if let Some(other) = names.iter().find(|name| !is_ours(name)) {
         return taken(
-            &format!("`{other}`, which is no part of a data set in several formats"),
+            &format!("`{other}`, which is not part of a data set in several formats"),
             "choose another folder",
         );
     }

@@ -81,7 +81,7 @@ pub struct BuildReport {
     pub manifest: Manifest,
     /// How many shards were there already and are what was written then, from a build that was interrupted (or all, from one
     /// that was not).
-    pub shards_kept: usize,
+    pub shards_reused: usize,
 }
 
 /// How large a shard should be: large enough that opening it costs nothing, small enough that little is lost when a build
@@ -114,7 +114,7 @@ impl Build {
         let identity = Identity::of(self, options)?;
         let journal = match Journal::open(output.into(), identity, options.on_error, options.overwrite)? {
             journal::Opened::Finished(manifest) => {
-                return Ok(BuildReport { shards_kept: manifest.shards.len(), manifest: *manifest });
+                return Ok(BuildReport { shards_reused: manifest.shards.len(), manifest: *manifest });
             }
             journal::Opened::Unfinished(journal) => journal,
         };
@@ -124,7 +124,7 @@ impl Build {
         let trained = Trained::new(self, options, &journal, progress)?;
         let dictionary_xxh3 = trained.as_ref().map(|trained| trained.xxh3.as_str());
         let kept = resume::whole_shards(&journal, (options.shards, dictionary_xxh3), options.threads, progress)?;
-        let shards_kept = kept.iter().flatten().count();
+        let shards_reused = kept.iter().flatten().count();
         let kept_samples: usize = (0..options.shards)
             .filter(|&shard| kept[shard].is_some())
             .map(|shard| self.range(shard, options).len())
@@ -138,7 +138,7 @@ impl Build {
         manifest.dictionary_xxh3 = dictionary_xxh3.map(str::to_owned);
         journal.finish(&manifest)?;
         progress.end();
-        Ok(BuildReport { manifest, shards_kept })
+        Ok(BuildReport { manifest, shards_reused })
     }
 
     fn check(&self, options: &BuildOptions) -> Result<()> {

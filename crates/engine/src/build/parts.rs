@@ -72,7 +72,7 @@ pub struct PartReport {
     /// How many shards belong to it.
     pub shards: usize,
     /// How many of those were there already.
-    pub shards_kept: usize,
+    pub shards_reused: usize,
     /// How many samples they have, and bytes.
     pub samples: u64,
     /// How many bytes.
@@ -151,7 +151,7 @@ impl Build {
             let noted = journal.noted(shard, progress)?;
             done.push(noted.filter(|noted| noted.dictionary_xxh3.as_deref() == dictionary_xxh3));
         }
-        let shards_kept = done.iter().flatten().count();
+        let shards_reused = done.iter().flatten().count();
         progress
             .begin(&format!("part {part}"), mine.iter().map(|&shard| self.range(shard, options).len() as u64).sum());
         let missing: Vec<usize> =
@@ -164,7 +164,7 @@ impl Build {
         let all: Vec<&ShardDone> = done.iter().flatten().chain(built.iter().map(|(_, done)| done)).collect();
         Ok(PartReport {
             shards: mine.len(),
-            shards_kept,
+            shards_reused,
             samples: all.iter().map(|done| done.entry.samples).sum(),
             bytes: all.iter().map(|done| done.entry.bytes).sum(),
             skipped: all.iter().map(|done| Skipped::count(&done.skipped)).sum(),
@@ -203,7 +203,7 @@ impl Build {
         let output = journal.output().clone();
         journal.finish(&manifest)?;
         remove_partial(&output)?;
-        Ok(BuildReport { shards_kept: 0, manifest })
+        Ok(BuildReport { shards_reused: 0, manifest })
     }
 }
 

@@ -48,13 +48,13 @@ impl Recode {
         let shards = self.dataset.manifest().shards.len();
         let identity = Identity::recoded(self.dataset.manifest(), &self.strategy, &self.encoding.to_string());
         let journal = match Journal::open(output, identity, options.on_error, options.overwrite)? {
-            Opened::Finished(manifest) => return Ok(BuildReport { shards_kept: shards, manifest: *manifest }),
+            Opened::Finished(manifest) => return Ok(BuildReport { shards_reused: shards, manifest: *manifest }),
             Opened::Unfinished(journal) => journal,
         };
         let trained = self.trained(options, &journal, progress)?;
         let dictionary_xxh3 = trained.as_ref().map(|trained| trained.xxh3.as_str());
         let kept = resume::whole_shards(&journal, (shards, dictionary_xxh3), options.threads, progress)?;
-        let shards_kept = kept.iter().flatten().count();
+        let shards_reused = kept.iter().flatten().count();
         progress.begin("recompress", self.dataset.manifest().samples);
         progress.advance(kept.iter().flatten().map(|done| done.entry.samples).sum());
         let missing = missing_of(&kept);
@@ -67,7 +67,7 @@ impl Recode {
         manifest.dictionary_xxh3 = dictionary_xxh3.map(str::to_owned);
         journal.finish(&manifest)?;
         progress.end();
-        Ok(BuildReport { manifest, shards_kept })
+        Ok(BuildReport { manifest, shards_reused })
     }
 
     /// The samples of shard number `shard`: those that it has.

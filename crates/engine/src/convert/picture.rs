@@ -16,7 +16,7 @@ use crate::memory::{Gate, Pass};
 
 /// What became of one picture.
 pub(super) struct Done {
-    pub(super) kept: bool,
+    pub(super) reused: bool,
     pub(super) animated: bool,
     pub(super) bytes_in: u64,
     pub(super) bytes_out: u64,
@@ -87,13 +87,13 @@ impl<'a> Worker<'a> {
         if let (Some(bytes_out), false) = (kept, self.options.verify) {
             let bytes_in = fs::metadata(&pair.input).map_err(Error::io("look at", &pair.input));
             let bytes_in = bytes_in.map_err(Failure::OfPicture)?.len();
-            return Ok(Done { kept: true, animated: false, bytes_in, bytes_out, pixel_bytes: 0, difference: None });
+            return Ok(Done { reused: true, animated: false, bytes_in, bytes_out, pixel_bytes: 0, difference: None });
         }
         let source = self.read(&pair.input).map_err(Failure::OfPicture)?;
         let bytes_in = source.bytes;
         if let Some(bytes_out) = kept {
             let difference = Some(self.compare(&source.picture, pair, &pair.output).map_err(Failure::OfPicture)?);
-            return Ok(Done { kept: true, animated: false, bytes_in, bytes_out, pixel_bytes: 0, difference });
+            return Ok(Done { reused: true, animated: false, bytes_in, bytes_out, pixel_bytes: 0, difference });
         }
         let file = self.encode(&source.picture, pair).map_err(Failure::OfPicture)?;
         let temporary = temporary(&pair.output);
@@ -102,7 +102,7 @@ impl<'a> Worker<'a> {
             let _ = fs::remove_file(&temporary);
         }
         Ok(Done {
-            kept: false,
+            reused: false,
             animated: source.animated,
             bytes_in,
             bytes_out: file.len() as u64,

@@ -57,7 +57,7 @@ fn expand(text: &str, names: &mut Vec<String>) -> std::result::Result<(), String
     let Some((first, last)) = within.split_once("..") else {
         return within.split(',').try_for_each(|part| each(part.trim()));
     };
-    let number = |text: &str| text.parse::<u64>().map_err(|_| format!("`{text}` is no number"));
+    let number = |text: &str| text.parse::<u64>().map_err(|_| format!("`{text}` is not a number"));
     let (from, to) = (number(first)?, number(last)?);
     if from > to || to - from >= NAMES_MAX as u64 {
         return Err(format!("`{within}` counts backwards, or too far"));

@@ -10,7 +10,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::Bytes;
 use forebay_error::ErrorKind;
 use forebay_pipeline::{Pipeline, Schema, Strategy};
-use forebay_record::{Blocks, Dictionary, Index, Origin, Place, ShardCompression, inflate_record, parse_indexed};
+use forebay_record::{
+    Blocks, Dictionary, ErrorLocation, Index, Origin, ShardCompression, inflate_record, parse_indexed,
+};
 use forebay_storage::{BufferPool, Folder, PooledBuffer, Storage};
 
 use super::Skipped;
@@ -48,7 +50,7 @@ enum Found {
     /// Its tables, as they were built.
     Whole(Tables),
     /// The same, made from the shard again, because of this.
-    Remade(Tables, String),
+    Rebuilt(Tables, String),
     /// Nothing that helps, because of this.
     Lost(String),
 }
@@ -74,7 +76,7 @@ impl Dataset {
                     let remedy = format!("name the folder of one of them, such as `{folder}/format-00`");
                     return Error::Usage { problem, remedy };
                 }
-                let problem = format!("`{folder}` is no data set: it has no `{MANIFEST_FILE}`");
+                let problem = format!("`{folder}` is not a data set: it has no `{MANIFEST_FILE}`");
                 let remedy = "build one with `forebay build`; a build that was interrupted goes on when run again";
                 return Error::Usage { problem, remedy: remedy.to_owned() };
             }
@@ -186,10 +188,13 @@ impl Dataset {
             tables.index.get(record).ok_or_else(|| Error::internal("a record that its index does not have"))?;
         let origin = Origin { shard: name, record: record as u64, offset: location.offset };
         let payload = parse_indexed(frame, location, origin, true)?;
-        let place =
-            || Place { shard: Some(name.as_str().into()), record: Some(record as u64), offset: Some(location.offset) };
-        tables.checksums.check(record, frame, place)?;
-        self.inflated(tables, record, payload, place)
+        let error_location = || ErrorLocation {
+            shard: Some(name.as_str().into()),
+            record: Some(record as u64),
+            offset: Some(location.offset),
+        };
+        tables.checksums.check(record, frame, error_location)?;
+        self.inflated(tables, record, payload, error_location)
     }
 
     /// What `payload`, that of record number `record`, inflates to where records are compressed each by itself; itself otherwise.
@@ -198,7 +203,7 @@ impl Dataset {
         tables: &Tables,
         record: usize,
         payload: Bytes,
-        place: impl Fn() -> Place,
+        error_location: impl Fn() -> ErrorLocation,
     ) -> Result<Bytes> {
         let (Some(sizes), Some(compression)) = (&tables.sizes, self.compression()) else { return Ok(payload) };
         let dictionary = match &self.dictionary {
@@ -212,7 +217,7 @@ impl Dataset {
         };
         let length = sizes.get(record).unwrap_or(0);
         let buffer = |length| self.buffer(length);
-        let inflated = inflate_record(&payload, length, compression, dictionary, place, buffer)?;
+        let inflated = inflate_record(&payload, length, compression, dictionary, error_location, buffer)?;
         Ok(inflated.into_bytes(0..length as usize))
     }
 
@@ -228,16 +233,16 @@ impl Dataset {
     }
 
     /// What was damaged and could be read in another way, so that no sample is lost for it. All that was looked at so far.
-    pub fn remade(&self) -> Vec<Skipped> {
-        let remade = |(shard, found): (usize, &OnceLock<Found>)| match found.get() {
-            Some(Found::Remade(_, why)) => Some(Skipped {
+    pub fn rebuilt_tables(&self) -> Vec<Skipped> {
+        let rebuilt = |(shard, found): (usize, &OnceLock<Found>)| match found.get() {
+            Some(Found::Rebuilt(_, why)) => Some(Skipped {
                 key: self.manifest.shards[shard].file.clone(),
                 reason: format!("{why}; the shard itself is whole, and was read instead"),
                 samples: Some(0),
             }),
             _ => None,
         };
-        self.tables.iter().enumerate().filter_map(remade).collect()
+        self.tables.iter().enumerate().filter_map(rebuilt).collect()
     }
 
     /// The tables beside shard number `shard`, read once.
@@ -249,7 +254,7 @@ impl Dataset {
             self.tables[shard].get_or_init(|| found)
         };
         match found {
-            Found::Whole(tables) | Found::Remade(tables, _) => Ok(tables),
+            Found::Whole(tables) | Found::Rebuilt(tables, _) => Ok(tables),
             Found::Lost(why) => {
                 Err(Error::Format { path: self.shard_path(shard), problem: format!("cannot be read: {why}") })
             }
@@ -264,8 +269,8 @@ impl Dataset {
             Err(error) if self.on_error == OnError::Fail => return Err(error),
             Err(error) => first_line(&error),
         };
-        Ok(match Tables::remake(self.storage(), &path, entry, self.compression()) {
-            Ok(tables) => Found::Remade(tables, error),
+        Ok(match Tables::rebuild(self.storage(), &path, entry, self.compression()) {
+            Ok(tables) => Found::Rebuilt(tables, error),
             Err(second) => Found::Lost(format!("{error}, and the shard does not help: {}", first_line(&second))),
         })
     }

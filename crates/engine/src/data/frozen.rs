@@ -94,7 +94,7 @@ impl Listing {
     pub(crate) fn thaw(text: &[u8], path: &Path, source: &Source, root: Folder, reach: Reach) -> Result<Self> {
         let damaged = |problem: String| Error::Format { path: path.to_owned(), problem };
         let lines = std::str::from_utf8(text).ok().and_then(|text| text.strip_suffix('\n')?.split_once('\n'));
-        let (stated, text) = lines.ok_or_else(|| damaged("is no listing, or was cut".to_owned()))?;
+        let (stated, text) = lines.ok_or_else(|| damaged("is not a listing, or was cut".to_owned()))?;
         let found = checksum(text.as_bytes());
         if found != stated {
             return Err(damaged(format!("has checksum `{found}`, but says `{stated}`: it was damaged or edited")));

@@ -376,7 +376,7 @@ impl Read for InflatedStream {
                 self.position += count as u64;
                 let (_, bytes_max) = compressed_limits(self.file.size());
                 if self.position > bytes_max {
-                    let problem = format!("it inflates to more than {bytes_max} bytes, which no sound shard does");
+                    let problem = format!("it inflates to more than {bytes_max} bytes, which no valid shard does");
                     return Err(io::Error::new(io::ErrorKind::FileTooLarge, problem));
                 }
                 return Ok(count);

@@ -195,12 +195,12 @@ impl Names {
         }
         if let GivenLabel::Float(number) = given {
             let remedy = "write `label_type = \"float\"` into the source (in Python: `label_type=\"float\"`)";
-            return Err(wrong(&number.to_string(), "a class or a whole number", remedy));
+            return Err(wrong(&number.to_string(), "a class or an integer", remedy));
         }
         self.is_literal |= matches!(given, GivenLabel::Name(_));
         let name = given.into_text();
         if kind == Some(LabelType::Int) && number_in(&name).is_none() {
-            return Err(wrong(&name, "a whole number", "correct it, or use another `label_type`"));
+            return Err(wrong(&name, "an integer", "correct it, or use another `label_type`"));
         }
         let index = self.indexes.get(&name).copied().unwrap_or_else(|| {
             self.texts.push(name.clone());

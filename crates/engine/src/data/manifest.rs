@@ -114,7 +114,7 @@ impl Manifest {
                 _ => "\nhint: restore it, or build the data set again with `--overwrite`; nothing in it may be edited",
             };
             format(match broken {
-                Broken::Json(error) => format!("is no manifest: {error}"),
+                Broken::Json(error) => format!("is not a manifest: {error}"),
                 broken => format!("{broken}{hint}"),
             })
         })?;

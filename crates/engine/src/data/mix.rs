@@ -80,7 +80,7 @@ impl MixManifest {
         let text = root.storage().read_file(&path, MANIFEST_BYTES_MAX)?;
         let format = |problem: String| Error::Format { path: path.clone(), problem };
         let manifest: Self = unseal(&text).map_err(|broken| match broken {
-            Broken::Json(error) => format(format!("is no manifest of a mix: {error}")),
+            Broken::Json(error) => format(format!("is not a manifest of a mix: {error}")),
             broken => format(format!(
                 "{broken}\nhint: build the data set again with `--overwrite`; nothing in it may be edited"
             )),

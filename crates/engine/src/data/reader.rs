@@ -362,7 +362,7 @@ fn in_shard(shard: &str, record: u64, offset: u64, field: &str, problem: String)
 }
 
 impl Listing {
-    /// Stretches of samples that follow each other in one shard and have up to `bytes_max` bytes together; a sample that
+    /// Runs of samples that follow each other in one shard and have up to `bytes_max` bytes together; a sample that
     /// lies in files of its own is an extent of its own.
     pub fn runs(&self, bytes_max: u64) -> Vec<(Range<usize>, u64)> {
         if self.source().format == Format::Parquet {

@@ -249,7 +249,7 @@ fn scan_rows(storage: &dyn Storage, path: &Path, fields: &[SourceField], source:
     if file.metadata.rows > records_max {
         return Err(Error::Limit {
             problem: format!("`{}` has {} rows, more than {records_max}", path.display(), file.metadata.rows),
-            remedy: "no sound file of its size has so many samples; use it as a table, or write it anew".to_owned(),
+            remedy: "no valid file of its size has so many samples; use it as a table, or write it again".to_owned(),
         });
     }
     let mut samples = Vec::with_capacity(file.metadata.rows as usize);
@@ -309,7 +309,7 @@ fn index_beside(storage: &dyn Storage, path: &Path, length: u64) -> Option<Resul
             Some(gap) if index.end() <= length => Err(Error::Format {
                 path: path.clone(),
                 problem: format!(
-                    "leaves out bytes {} to {} of its shard\nhint: make it anew, or remove it: the shard serves as well",
+                    "leaves out bytes {} to {} of its shard\nhint: make it again, or remove it: the shard can be read without",
                     gap.start, gap.end
                 ),
             }),
@@ -340,7 +340,7 @@ fn scan_compressed_records(file: Box<dyn File>, compression: Compression, path: 
         if samples.len() as u64 == records_max {
             return Err(Error::Limit {
                 problem: format!("`{}` inflates to more than {records_max} records", path.display()),
-                remedy: "no sound shard of its size does; decompress it first if it is meant to".to_owned(),
+                remedy: "no valid shard of its size does; decompress it first if it is meant to".to_owned(),
             });
         }
         samples.push((None, record.location.offset, record.location.length));

@@ -87,15 +87,16 @@ pub(super) fn check_there(listing: &Listing) -> Result<()> {
         let wanted = wanted.strip_prefix(listing.root().path()).unwrap_or(&wanted);
         return Err(Error::Usage {
             problem: format!(
-                "no sample has a file for field `{}` beside it: `{}` matches nothing below `{}`; for `{}` it means `{}`",
+                "no sample has a file for field `{}`: `{}` matches nothing below `{}`; for `{}` it means `{}`",
                 field.field,
                 field.from,
                 listing.root().path().display(),
                 entry.key,
                 wanted.display()
             ),
-            remedy: "write where the files are, from the data folder on, as in `masks/{stem}.png` or `{folder:images=masks}/{name}`"
-                .to_owned(),
+            remedy:
+                "write the path relative to the data folder, as in `masks/{stem}.png` or `{folder:images=masks}/{name}`"
+                    .to_owned(),
         });
     }
     Ok(())

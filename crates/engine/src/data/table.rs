@@ -158,7 +158,7 @@ pub(super) fn datum(cell: &Cell) -> Result<Datum, String> {
         Cell::Float(number) => Datum::Float(*number),
         Cell::Bytes(bytes) => match std::str::from_utf8(bytes) {
             Ok(text) => Datum::Text(text.to_owned()),
-            Err(_) => return Err("bytes that are no text".to_owned()),
+            Err(_) => return Err("bytes that are not text".to_owned()),
         },
         Cell::Ints(_) | Cell::Floats(_) => return Err("a list, which cannot be compared".to_owned()),
     })

@@ -51,7 +51,7 @@ impl Tables {
 
     /// Makes the tables again from the shard, if all of it is as it was built. Where its blocks lie, or how long its records
     /// are, cannot be made out.
-    pub(super) fn remake(
+    pub(super) fn rebuild(
         storage: &dyn Storage,
         path: &Path,
         entry: &ShardEntry,

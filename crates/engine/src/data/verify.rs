@@ -1,6 +1,6 @@
 //! Reading all of a data set, to find damage.
 
-use forebay_record::{INDEX_SUFFIX, OnDamage, Options, Place, masked_crc32c};
+use forebay_record::{ErrorLocation, INDEX_SUFFIX, OnDamage, Options, masked_crc32c};
 
 use super::Dataset;
 use super::tables::{Tables, read_shard, stream_of};
@@ -37,12 +37,12 @@ impl Dataset {
                     None => misplaced += 1,
                     Some(number) => {
                         others += u64::from(tables.checksums.get(number) != Some(masked_crc32c(&record.data)));
-                        let place = || Place {
+                        let error_location = || ErrorLocation {
                             shard: Some(entry.file.as_str().into()),
                             record: Some(number as u64),
                             offset: Some(record.location.offset),
                         };
-                        let inflated = self.inflated(tables, number, record.data.clone(), place);
+                        let inflated = self.inflated(tables, number, record.data.clone(), error_location);
                         damaged = damaged.take().or(inflated.err().map(|error| error.to_string()));
                     }
                 }

@@ -12,7 +12,7 @@
 //!
 //! What the buffer holds in an epoch follows from seed and epoch alone: for each stream and format, whole blocks in random order until there are
 //! as many samples as the buffer has room for. (Blocks, so that what is missing can be read in large pieces and nothing is read that is there.) So the samples that an epoch
-//! *keeps* for the next are known when they come, and they too are spread evenly: as many places become free as are filled, each a little before, and the buffer
+//! *keeps* for the next are known when they come, and they too are spread evenly: as many slots become free as are filled, each a little before, and the buffer
 //! stays as full as it is. Everything else a loader does, resuming and skipping too, is as with any order; a sample that should be kept and is not (after a resume, say) is
 //! read by itself.
 //!
@@ -78,7 +78,7 @@ struct Format {
 struct Lane {
     pieces: std::iter::Peekable<std::vec::IntoIter<Piece>>,
     /// The numbers in the stream of the samples that come next, as far as they are known.
-    places: VecDeque<u64>,
+    numbers: VecDeque<u64>,
     /// What a window has at most, unless it is one piece.
     window_bytes: u64,
     windows: u64,
@@ -231,7 +231,7 @@ impl Drawn {
         windows.extend(largest(&misses).map(|largest| (window_bytes, largest)));
         let lane = |pieces: Vec<Piece>, window_bytes| Lane {
             pieces: pieces.into_iter().peekable(),
-            places: VecDeque::new(),
+            numbers: VecDeque::new(),
             window_bytes,
             windows: 0,
         };
@@ -268,7 +268,7 @@ fn one_by_one(pieces: Vec<Piece>, random: &mut Random) -> Vec<Piece> {
     // Those that leave come first: space is there before it is needed.
     let spread = Spread::new(total as u64, kept.len() as u64, 0.0);
     let (mut kept, mut others) = (kept.into_iter(), others.into_iter());
-    let next = |place| if spread.holds(place) { kept.next() } else { others.next() };
+    let next = |index| if spread.holds(index) { kept.next() } else { others.next() };
     (0..total as u64).filter_map(next).collect()
 }
 
@@ -276,7 +276,7 @@ fn one_by_one(pieces: Vec<Piece>, random: &mut Random) -> Vec<Piece> {
 /// what is kept has come: a piece of it is placed by its end, and one of the others by its beginning.
 fn evenly(pieces: Vec<Piece>, random: &mut Random) -> Vec<Piece> {
     let (kept, others): (Vec<Piece>, Vec<Piece>) = pieces.into_iter().partition(|piece| piece.keep);
-    let mut placed: Vec<(f64, Piece)> = Vec::new();
+    let mut ordered: Vec<(f64, Piece)> = Vec::new();
     for (class, keep) in [(others, false), (kept, true)] {
         let total: u64 = class.iter().map(|piece| piece.block.len()).sum();
         let blocks = shuffled(class.into_iter().map(|piece| piece.block).collect(), random);
@@ -284,13 +284,13 @@ fn evenly(pieces: Vec<Piece>, random: &mut Random) -> Vec<Piece> {
         for block in blocks {
             let begins = before;
             before += block.len();
-            let place = if keep { before } else { begins };
-            placed.push((place as f64 / total as f64, Piece { block, keep }));
+            let at = if keep { before } else { begins };
+            ordered.push((at as f64 / total as f64, Piece { block, keep }));
         }
     }
-    // Stable: of two in one place, the one that is not kept comes first.
-    placed.sort_by(|(one, _), (other, _)| one.total_cmp(other));
-    placed.into_iter().map(|(_, piece)| piece).collect()
+    // Stable: of two at one position, the one that is not kept comes first.
+    ordered.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+    ordered.into_iter().map(|(_, piece)| piece).collect()
 }
 
 impl Stream {
@@ -305,7 +305,7 @@ impl Stream {
             let waiting = self.formats.iter().map(Format::begins_at);
             let next = waiting.enumerate().filter_map(|(format, first)| Some((first?, format))).min();
             match next {
-                // Places are dealt in their order: those that are not yet come later.
+                // Numbers are dealt in their order: those that are not yet come later.
                 None if self.dealt < self.samples => self.deal(),
                 next => return next,
             }
@@ -317,7 +317,7 @@ impl Stream {
         let format = &mut self.formats[self.turns.next()];
         let is_hit = format.spread.holds(format.dealt);
         format.dealt += 1;
-        format.lane(is_hit).places.push_back(self.dealt);
+        format.lane(is_hit).numbers.push_back(self.dealt);
         self.dealt += 1;
     }
 
@@ -333,16 +333,16 @@ impl Stream {
         let (pieces, window) = (lane.next_pieces(), lane.windows);
         lane.windows += 1;
         let samples: u64 = pieces.iter().map(|piece| piece.block.len()).sum();
-        while (self.formats[format].lane(is_hit).places.len() as u64) < samples && self.dealt < self.samples {
+        while (self.formats[format].lane(is_hit).numbers.len() as u64) < samples && self.dealt < self.samples {
             self.deal();
         }
-        let places = self.formats[format].lane(is_hit).places.drain(..samples as usize);
+        let numbers = self.formats[format].lane(is_hit).numbers.drain(..samples as usize);
         let kept = pieces.iter().filter(|piece| piece.keep).map(|piece| piece.block.len()).sum();
         // Late rather than early, as in `evenly`.
         let spread = Spread::new(samples, kept, 0.0);
         let (mut kept, mut others) = (Vec::new(), Vec::new());
-        for (at, place) in (0..).zip(places) {
-            if spread.holds(at) { &mut kept } else { &mut others }.push(Position(place * streams + number));
+        for (at, of_stream) in (0..).zip(numbers) {
+            if spread.holds(at) { &mut kept } else { &mut others }.push(Position(of_stream * streams + number));
         }
         if !is_hit {
             let Ordering { seed, epoch, .. } = ordering;
@@ -352,8 +352,8 @@ impl Stream {
         }
         let (mut kept, mut others) = (kept.into_iter(), others.into_iter());
         let positioned = |Piece { block, keep }: Piece| {
-            let places = if keep { &mut kept } else { &mut others };
-            PositionedBlock { positions: places.take(block.len() as usize).collect(), block, keep }
+            let positions = if keep { &mut kept } else { &mut others };
+            PositionedBlock { positions: positions.take(block.len() as usize).collect(), block, keep }
         };
         pieces.into_iter().map(positioned).collect()
     }
@@ -361,11 +361,11 @@ impl Stream {
 
 impl Format {
     fn begins_at(&self) -> Option<u64> {
-        self.hits.places.front().into_iter().chain(self.misses.places.front()).min().copied()
+        self.hits.numbers.front().into_iter().chain(self.misses.numbers.front()).min().copied()
     }
 
     fn hits_come_first(&self) -> bool {
-        let first = |lane: &Lane| lane.places.front().copied().unwrap_or(u64::MAX);
+        let first = |lane: &Lane| lane.numbers.front().copied().unwrap_or(u64::MAX);
         first(&self.hits) < first(&self.misses)
     }
 

@@ -212,7 +212,7 @@ impl FromStr for CachePolicy {
 
     fn from_str(text: &str) -> Result<Self> {
         let usage = |problem: String| Error::Usage { problem, remedy: EXPECTED.to_owned() };
-        let size = |size: &str| parse_bytes(size).map_err(|error| usage(format!("`{text}` is no cache: {error}")));
+        let size = |size: &str| parse_bytes(size).map_err(|error| usage(format!("`{text}` is not a cache: {error}")));
         let (name, budget) = text.split_once(':').map_or((text, None), |(name, size)| (name, Some(size)));
         let bytes = || match budget {
             Some(budget) => size(budget),

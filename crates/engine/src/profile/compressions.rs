@@ -14,8 +14,8 @@ use forebay_pipeline::{
 };
 use forebay_plan::CompressionCost;
 use forebay_record::{
-    Dictionary, FRAME_OVERHEAD_BYTES, Location, Place, RecordCompressor, Scope, ShardCompression, ShardCompressor,
-    Writer, inflate_block, inflate_record,
+    Dictionary, ErrorLocation, FRAME_OVERHEAD_BYTES, Location, RecordCompressor, Scope, ShardCompression,
+    ShardCompressor, Writer, inflate_block, inflate_record,
 };
 
 use super::costs::{Collect, Nowhere};
@@ -346,10 +346,14 @@ impl Encoded<'_> {
         let compressing = thread_cpu_seconds() - begun;
         let inflating = repeated(all.len(), |number| {
             let (compressed, length) = &all[number];
-            let given =
-                inflate_record(compressed, *length, compression, dictionary.as_ref(), Place::default, |length| {
-                    Ok(ring.next(length))
-                })?;
+            let given = inflate_record(
+                compressed,
+                *length,
+                compression,
+                dictionary.as_ref(),
+                ErrorLocation::default,
+                |length| Ok(ring.next(length)),
+            )?;
             std::hint::black_box(given);
             Ok(())
         })?;
@@ -415,7 +419,7 @@ fn space(bytes: u64) -> Result<Vec<u8>> {
 }
 
 fn refused(source: std::io::Error) -> Error {
-    forebay_record::Error::Io { place: Place::default(), action: "compress", source }.into()
+    forebay_record::Error::Io { location: ErrorLocation::default(), action: "compress", source }.into()
 }
 
 #[cfg(test)]

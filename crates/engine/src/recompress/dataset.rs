@@ -57,7 +57,7 @@ pub(super) fn recompress_dataset(
             images: manifest.samples,
             encoded,
             copied,
-            kept: manifest.samples.saturating_sub(encoded + copied),
+            reused: manifest.samples.saturating_sub(encoded + copied),
             ..RecompressedVariant::of_sizes(&encoding.to_string(), before.bytes, manifest.bytes)
         });
         all.skipped.extend(manifest.skipped.into_iter().skip(before.skipped.len()));

@@ -16,7 +16,7 @@ pub struct RecompressedVariant {
     /// How many were copied.
     pub copied: u64,
     /// How many were there already.
-    pub kept: u64,
+    pub reused: u64,
     /// Their bytes before.
     pub bytes_in: u64,
     /// And after.
@@ -51,7 +51,7 @@ impl RecompressedVariant {
             images: images.len() as u64,
             encoded: count(Outcome::Encoded),
             copied: count(Outcome::Copied),
-            kept: count(Outcome::Kept),
+            reused: count(Outcome::Reused),
             bits_per_pixel: Some(8.0 * bytes_out as f64 / pixels as f64),
             encode_seconds: mean(|image| image.encode_seconds),
             psnr: mean(|image| image.psnr),
@@ -68,7 +68,7 @@ impl RecompressedVariant {
             images: 0,
             encoded: 0,
             copied: 0,
-            kept: 0,
+            reused: 0,
             bytes_in,
             bytes_out,
             ratio: bytes_in as f64 / bytes_out.max(1) as f64,

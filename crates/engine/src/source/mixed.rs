@@ -37,7 +37,7 @@ impl Mixed {
     pub fn open(root: &Path, storage: &Arc<dyn Storage>, on_error: OnError) -> Result<Self> {
         let folder = Folder::new(Arc::clone(storage), root);
         let manifest = MixManifest::read(&folder)?.ok_or_else(|| Error::Usage {
-            problem: format!("`{}` is no data set in several formats", root.display()),
+            problem: format!("`{}` is not a data set in several formats", root.display()),
             remedy: "build one with `forebay build --mix`".to_owned(),
         })?;
         Self::new(manifest, &folder, storage, on_error)

@@ -356,6 +356,6 @@ impl Source for Shards {
     }
 
     fn lost(&self) -> Vec<Skipped> {
-        self.dataset.remade()
+        self.dataset.rebuilt_tables()
     }
 }

@@ -72,7 +72,7 @@ fn everything_about_a_folder_is_found() {
     assert_eq!((found.samples, found.images, found.broken), (11, 9, 2));
     let keys: Vec<&str> = found.broken_samples.iter().map(|broken| broken.key.as_str()).collect();
     assert_eq!(keys, ["dog/cut.jpg", "dog/page.jpg"]);
-    assert!(found.broken_samples[1].reason.contains("is no image"), "{:?}", found.broken_samples);
+    assert!(found.broken_samples[1].reason.contains("is not an image"), "{:?}", found.broken_samples);
     let formats: Vec<(&str, u64)> = found.formats.iter().map(|count| (count.format.as_str(), count.samples)).collect();
     assert_eq!(formats, [("jpeg", 8), ("png", 1)]);
     let classes: Vec<(&str, u64)> = found.classes.iter().map(|class| (class.name.as_str(), class.samples)).collect();
@@ -80,7 +80,7 @@ fn everything_about_a_folder_is_found() {
     let duplicates = &found.duplicates;
     assert_eq!((duplicates.exact.samples, duplicates.near.samples, duplicates.conflicting_labels), (1, 1, 1));
     let pairs: Vec<_> =
-        duplicates.groups.iter().map(|group| (group.kept.as_str(), &group.exact[..], &group.near[..])).collect();
+        duplicates.groups.iter().map(|group| (group.keep.as_str(), &group.exact[..], &group.near[..])).collect();
     let (again, small) = (["cat/again.jpg".to_owned()], ["dog/small.jpg".to_owned()]);
     // Of two that are the same the first is kept, and `again` comes after `3`.
     assert_eq!(pairs, [("cat/3.jpg", &again[..], &[][..]), ("cat/4.jpg", &[][..], &small[..])]);

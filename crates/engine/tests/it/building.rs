@@ -38,7 +38,7 @@ fn an_interrupted_build_goes_on_and_gives_the_same_bytes() {
             let left = content_of_shards(output.path());
             assert!(!left.keys().any(|name| name.contains("partial")), "{:?}", left.keys());
             let report = build(&pipeline, split, photos.path(), local()).run(output.path(), &options(8), &()).unwrap();
-            assert_eq!(report.shards_kept, left.len() / 3);
+            assert_eq!(report.shards_reused, left.len() / 3);
             assert!(content(output.path()) == expected, "{split} after {reads} reads");
         }
     }
@@ -56,9 +56,9 @@ fn a_finished_build_is_not_done_again() {
     let pipeline = pipeline(SMALL);
     let output = tempfile::tempdir().unwrap();
     let first = build(&pipeline, "resized", photos.path(), local()).run(output.path(), &options(4), &()).unwrap();
-    assert_eq!(first.shards_kept, 0);
+    assert_eq!(first.shards_reused, 0);
     let again = build(&pipeline, "resized", photos.path(), local()).run(output.path(), &options(4), &()).unwrap();
-    assert_eq!((again.shards_kept, again.manifest), (4, first.manifest));
+    assert_eq!((again.shards_reused, again.manifest), (4, first.manifest));
 
     // Killed right after the manifest was written: the journal is still there.
     let whole = content(output.path());
@@ -112,7 +112,7 @@ fn overwriting_keeps_what_is_not_ours_and_survives_a_kill() {
     let shards: Vec<String> = content_of_shards(output.path()).into_keys().filter(|name| name != "NOTES.txt").collect();
     std::fs::write(journal.join("replaced.json"), format!("{shards:?}")).unwrap();
     let report = run("resized", true).unwrap();
-    assert_eq!((report.shards_kept, report.manifest.samples), (0, 20));
+    assert_eq!((report.shards_reused, report.manifest.samples), (0, 20));
 }
 
 #[test]
@@ -235,7 +235,7 @@ fn a_damaged_data_set_says_what_is_wrong() {
     let error = Dataset::open(output.path()).unwrap_err().to_string();
     assert!(error.contains("has 5 bytes, but the manifest says"), "{error}");
     let empty = tempfile::tempdir().unwrap();
-    assert!(Dataset::open(empty.path()).unwrap_err().to_string().contains("is no data set"));
+    assert!(Dataset::open(empty.path()).unwrap_err().to_string().contains("is not a data set"));
 }
 
 #[test]

@@ -39,7 +39,7 @@ fn packed_samples_are_the_same_in_any_order() {
     let (_plain, plain) = built(&pipeline, "decoded", photos.path(), 1);
     let (expected, _) = load(&plain, Shuffle::No, 1, OnError::Fail);
     assert_eq!(expected.len(), 500);
-    let forms = [
+    let formats = [
         "gzip",
         "zlib-1",
         "zlib-6-rle",
@@ -56,30 +56,30 @@ fn packed_samples_are_the_same_in_any_order() {
         "zlib-1-stream",
         "zstd-fast-3-stream",
     ];
-    for form in forms {
-        let (_output, compressed) = built(&pipeline, &format!("decoded+{form}"), photos.path(), 1);
+    for format in formats {
+        let (_output, compressed) = built(&pipeline, &format!("decoded+{format}"), photos.path(), 1);
         // Of pixels like these the fastest make nothing smaller.
-        let saves = !form.starts_with("snappy") && !form.starts_with("lz4-fast");
-        assert!(!saves || compressed.manifest().bytes < plain.manifest().bytes, "{form}");
-        if !form.starts_with("qoi") && compressed.compression().unwrap().scope == Scope::Block {
-            assert!(compressed.blocks(0).unwrap().unwrap().entries().len() > 1, "{form} has several blocks");
+        let saves = !format.starts_with("snappy") && !format.starts_with("lz4-fast");
+        assert!(!saves || compressed.manifest().bytes < plain.manifest().bytes, "{format}");
+        if !format.starts_with("qoi") && compressed.compression().unwrap().scope == Scope::Block {
+            assert!(compressed.blocks(0).unwrap().unwrap().entries().len() > 1, "{format} has several blocks");
         }
         for (shuffle, threads) in
             [(Shuffle::No, 2), (Shuffle::Window { bytes: 100_000 }, 1), (Shuffle::Window { bytes: 9 << 20 }, 3)]
         {
             let (found, skipped) = load(&compressed, shuffle, threads, OnError::Fail);
             assert_eq!(skipped, 0);
-            assert!(found == expected, "{form} {shuffle:?} {threads}");
+            assert!(found == expected, "{format} {shuffle:?} {threads}");
         }
-        assert_eq!(compressed.verify_shard(0).unwrap(), [""; 0], "{form}");
+        assert_eq!(compressed.verify_shard(0).unwrap(), [""; 0], "{format}");
     }
 }
 
 #[test]
 fn damage_to_a_block_costs_its_own_records() {
     let photos = photos(500);
-    for form in ["gzip", "zstd-3", "lz4", "snappy"] {
-        let (output, dataset) = built(&pipeline(SMALL), &format!("decoded+{form}"), photos.path(), 1);
+    for format in ["gzip", "zstd-3", "lz4", "snappy"] {
+        let (output, dataset) = built(&pipeline(SMALL), &format!("decoded+{format}"), photos.path(), 1);
         let [first, rest @ ..] = dataset.blocks(0).unwrap().unwrap().entries() else { panic!("blocks") };
         assert!(!rest.is_empty());
         let lost = dataset.index(0).unwrap().iter().filter(|entry| entry.end() <= first.inflated_end()).count();
@@ -90,8 +90,8 @@ fn damage_to_a_block_costs_its_own_records() {
         std::fs::write(&shard, bytes).unwrap();
         let dataset = Arc::new(Dataset::open(output.path()).unwrap());
         let (found, skipped) = load(&dataset, Shuffle::No, 2, OnError::Skip);
-        assert_eq!((found.len(), skipped as usize), (500 - lost, lost), "{form}");
-        assert!(!dataset.verify_shard(0).unwrap().is_empty(), "{form}");
+        assert_eq!((found.len(), skipped as usize), (500 - lost, lost), "{format}");
+        assert!(!dataset.verify_shard(0).unwrap().is_empty(), "{format}");
         std::fs::remove_file(shard.with_file_name("shard-00000.tfrecord.blocks")).unwrap();
         let dataset = Dataset::open(output.path()).unwrap();
         assert!(dataset.index(0).unwrap_err().to_string().contains(".blocks"));
@@ -101,8 +101,8 @@ fn damage_to_a_block_costs_its_own_records() {
 #[test]
 fn damage_to_a_stream_costs_what_comes_after_it() {
     let photos = photos(500);
-    for form in ["gzip-1-stream", "zstd-1-stream", "lz4-stream"] {
-        let (output, dataset) = built(&pipeline(SMALL), &format!("decoded+{form}"), photos.path(), 1);
+    for format in ["gzip-1-stream", "zstd-1-stream", "lz4-stream"] {
+        let (output, dataset) = built(&pipeline(SMALL), &format!("decoded+{format}"), photos.path(), 1);
         let (whole, _) = load(&dataset, Shuffle::No, 2, OnError::Fail);
         let shard = dataset.shard_path(0);
         let mut bytes = std::fs::read(&shard).unwrap();
@@ -111,8 +111,8 @@ fn damage_to_a_stream_costs_what_comes_after_it() {
         std::fs::write(&shard, bytes).unwrap();
         let dataset = Arc::new(Dataset::open(output.path()).unwrap());
         let (found, skipped) = load(&dataset, Shuffle::No, 2, OnError::Skip);
-        assert_eq!(found.len() + skipped as usize, 500, "{form}");
-        assert!((50..450).contains(&found.len()), "{form}: {}", found.len());
+        assert_eq!(found.len() + skipped as usize, 500, "{format}");
+        assert!((50..450).contains(&found.len()), "{format}: {}", found.len());
         assert!(found.iter().all(|(key, picture)| whole[key] == *picture));
     }
 }
@@ -120,8 +120,8 @@ fn damage_to_a_stream_costs_what_comes_after_it() {
 #[test]
 fn damage_to_a_record_costs_that_record() {
     let photos = photos(40);
-    for form in ["gzip-6-record", "zlib-6-rle-record", "zstd-3-record", "lz4-record", "snappy-record"] {
-        let (output, dataset) = built(&pipeline(SMALL), &format!("decoded+{form}"), photos.path(), 1);
+    for format in ["gzip-6-record", "zlib-6-rle-record", "zstd-3-record", "lz4-record", "snappy-record"] {
+        let (output, dataset) = built(&pipeline(SMALL), &format!("decoded+{format}"), photos.path(), 1);
         assert!(dataset.blocks(0).unwrap().is_none());
         let (whole, _) = load(&dataset, Shuffle::No, 2, OnError::Fail);
         let third = dataset.index(0).unwrap().get(3).unwrap();
@@ -131,7 +131,7 @@ fn damage_to_a_record_costs_that_record() {
         std::fs::write(&shard, &bytes).unwrap();
         let damaged = Arc::new(Dataset::open(output.path()).unwrap());
         let (found, skipped) = load(&damaged, Shuffle::Window { bytes: 1 << 20 }, 2, OnError::Skip);
-        assert_eq!((found.len(), skipped), (39, 1), "{form}");
+        assert_eq!((found.len(), skipped), (39, 1), "{format}");
         assert!(found.iter().all(|(key, picture)| whole[key] == *picture));
         // A frame that is sound, and whose record is not what it should inflate to: that is found, too.
         let (start, end) = (third.offset as usize + 12, third.end() as usize - 4);
@@ -140,8 +140,8 @@ fn damage_to_a_record_costs_that_record() {
         bytes[end..end + 4].copy_from_slice(&checksum);
         std::fs::write(&shard, &bytes).unwrap();
         let problems = damaged.verify_shard(0).unwrap().join("\n");
-        assert!(problems.contains("record 3 of `shard-00000.tfrecord`"), "{form}: {problems}");
-        assert!(problems.contains("the compressed record is damaged"), "{form}: {problems}");
+        assert!(problems.contains("record 3 of `shard-00000.tfrecord`"), "{format}: {problems}");
+        assert!(problems.contains("the compressed record is damaged"), "{format}: {problems}");
     }
 }
 

@@ -56,7 +56,7 @@ fn a_tree_goes_there_and_back_with_the_same_pixels() {
         let options = ConvertOptions { verify: true, ..options(encoding) };
         let conversion = Conversion::of_folder(&from, &to, options.encoding.format()).unwrap();
         let done = conversion.run(&options, &()).unwrap();
-        assert_eq!((done.converted, done.kept, done.largest_difference), (12, 0, Some(0)), "{encoding}");
+        assert_eq!((done.converted, done.reused, done.largest_difference), (12, 0, Some(0)), "{encoding}");
         assert_eq!(pixels(&to), expected, "{encoding}");
         from = to;
     }
@@ -81,7 +81,7 @@ fn what_is_there_is_kept_and_checked() {
     fs::remove_file(&gone).unwrap();
     fs::write(other.path().join("ant/.forebay-0000.l3.partial"), &whole[..20]).unwrap();
     let again = run(&options("l3-fast")).unwrap();
-    assert_eq!((again.converted, again.kept), (1, 5));
+    assert_eq!((again.converted, again.reused), (1, 5));
     assert_eq!((again.bytes_in, again.bytes_out), (first.bytes_in, first.bytes_out));
     assert_eq!(fs::read(&gone).unwrap(), whole);
     assert!(!other.path().join("ant/.forebay-0000.l3.partial").exists());
@@ -92,7 +92,7 @@ fn what_is_there_is_kept_and_checked() {
     let message = run(&verify).unwrap_err().to_string();
     assert!(message.contains("0000.l3` does not hold the pixels of `"), "{message}");
     let done = run(&ConvertOptions { overwrite: true, ..verify }).unwrap();
-    assert_eq!((done.converted, done.kept), (6, 0));
+    assert_eq!((done.converted, done.reused), (6, 0));
     assert_eq!(fs::read(&gone).unwrap(), whole);
 }
 
@@ -107,7 +107,7 @@ fn broken_pictures_end_the_work_or_are_skipped() {
     assert!(message.contains("ant/broken.jpg` cannot be decoded: jpeg data is truncated at byte "), "{message}");
     let skip = ConvertOptions { on_error: OnError::Skip, ..options("l3-fast") };
     let done = conversion.run(&skip, &()).unwrap();
-    assert_eq!((done.converted + done.kept, done.skipped.len()), (5, 1));
+    assert_eq!((done.converted + done.reused, done.skipped.len()), (5, 1));
     assert_eq!(done.skipped[0].key, "ant/broken.jpg");
     assert!(!other.path().join("ant/broken.l3").exists());
     let alone = Conversion::of_file(&broken, &other.path().join("alone.l3"));

@@ -286,7 +286,7 @@ fn random_damage_never_changes_a_sample() {
     let photos = photos(40);
     let small = pipeline(SMALL);
     let (plain, _) = built(&small, "resized", photos.path(), SHARDS);
-    let by = |form: &str| built(&small, &format!("resized+{form}"), photos.path(), SHARDS).0;
+    let by = |format: &str| built(&small, &format!("resized+{format}"), photos.path(), SHARDS).0;
     let compressed = ["zlib", "zstd-3", "lz4", "snappy", "zlib-1-stream"].map(by);
     let by_record = ["gzip-6-record", "zstd-3-record", "lz4-record", "snappy-record"].map(by);
     for output in std::iter::once(&plain).chain(&compressed).chain(&by_record) {

@@ -79,6 +79,6 @@ fn too_few_records_train_no_dictionary() {
     let output = tempfile::tempdir().unwrap();
     let build = build(&pipeline(SMALL), SPLIT, photos.path(), local());
     let error = build.run(output.path(), &options(1), &()).unwrap_err().to_string();
-    assert!(error.contains("no dictionary can be trained on 2 records"), "{error}");
+    assert!(error.contains("cannot train a dictionary on 2 records"), "{error}");
     assert!(error.contains("hint: "), "{error}");
 }

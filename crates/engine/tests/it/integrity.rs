@@ -111,7 +111,7 @@ fn a_shard_over_another_is_found_at_its_first_record() {
     std::fs::copy(dataset.shard_path(0), dataset.shard_path(1)).unwrap();
     let error = load(folder, OnError::Fail).err().unwrap().to_string();
     assert!(
-        error.contains("of `shard-00001.tfrecord`") && error.contains("another record is in this place"),
+        error.contains("of `shard-00001.tfrecord`") && error.contains("not the record that was written here"),
         "{error}"
     );
     let left = load(folder, OnError::Skip).unwrap();
@@ -144,7 +144,10 @@ fn a_shard_of_another_data_set_is_found() {
     let left = load(output.path(), OnError::Skip).unwrap();
     assert_eq!((left.samples.len(), left.skipped), (19, 1), "those that are the same are the same");
     let error = load(output.path(), OnError::Fail).err().unwrap().to_string();
-    assert!(error.contains("of `shard-00000.tfrecord`") && error.contains("another record"), "{error}");
+    assert!(
+        error.contains("of `shard-00000.tfrecord`") && error.contains("not the record that was written here"),
+        "{error}"
+    );
     assert!(is_found_by_verifying(output.path()));
 }
 
@@ -170,7 +173,7 @@ fn swapped_records_are_found_though_the_index_matches() {
     let manifest = resealed(&manifest.replace(&dataset.manifest().shards[0].index_xxh3, &sum));
     write(folder, "dataset.json", manifest.as_bytes());
     let error = load(folder, OnError::Fail).err().unwrap().to_string();
-    assert!(error.contains("another record is in this place"), "{error}");
+    assert!(error.contains("not the record that was written here"), "{error}");
     let left = load(folder, OnError::Skip).unwrap();
     let mut keys: Vec<&str> = left.list.iter().map(|skipped| skipped.key.as_str()).collect();
     keys.sort_unstable();
@@ -218,7 +221,7 @@ fn a_resumed_build_keeps_only_what_was_written() {
             write(output.path(), &name, &bytes);
             let notes = Notes::default();
             let run = build(&pipeline, split, photos.path(), local()).run(output.path(), &options(8), &notes).unwrap();
-            assert_eq!(run.shards_kept, kept.len() - 1, "{name}");
+            assert_eq!(run.shards_reused, kept.len() - 1, "{name}");
             let notes = notes.0.into_inner().unwrap();
             assert!(notes.iter().any(|note| note.contains(&format!("shard {} is not", kept[0]))), "{notes:?}");
             for entry in std::fs::read_dir(whole.path()).unwrap() {
@@ -276,8 +279,8 @@ fn files_beside_samples_and_tables_are_part_of_what_is_built() {
     let pipeline = pipeline(WITH_TEXTS);
     let output = tempfile::tempdir().unwrap();
     let run = || build(&pipeline, "decoded", photos.path(), local()).run(output.path(), &options(2), &());
-    assert_eq!(run().unwrap().shards_kept, 0);
-    assert_eq!(run().unwrap().shards_kept, 2, "nothing changed");
+    assert_eq!(run().unwrap().shards_reused, 0);
+    assert_eq!(run().unwrap().shards_reused, 2, "nothing changed");
     std::fs::write(text(3), "newer").unwrap();
     let error = run().unwrap_err().to_string();
     assert!(error.contains("another data set"), "{error}");
@@ -295,8 +298,8 @@ fn files_beside_samples_and_tables_are_part_of_what_is_built() {
     let embedding = crate::support::pipeline(&embedding);
     let output = tempfile::tempdir().unwrap();
     let run = |split| build(&embedding, split, photos.path(), local()).run(output.path(), &options(1), &());
-    assert_eq!(run("embedded").unwrap().shards_kept, 0);
-    assert_eq!(run("embedded").unwrap().shards_kept, 1, "nothing changed");
+    assert_eq!(run("embedded").unwrap().shards_reused, 0);
+    assert_eq!(run("embedded").unwrap().shards_reused, 1, "nothing changed");
     write_table(400);
     let error = run("embedded").unwrap_err().to_string();
     assert!(error.contains("another data set"), "{error}");

@@ -103,7 +103,7 @@ fn numbers_of_a_table_are_values_or_classes() {
     assert_eq!(labels(&scan(Some(LabelType::Float)).unwrap()), [0.5, 1e-3, -2.0].map(LabelValue::Float));
     assert!(scan(Some(LabelType::Float)).unwrap().classes().is_empty());
     let message = scan(Some(LabelType::Int)).unwrap_err().to_string();
-    assert!(message.contains("the label of `1.jpg` is `0.5`, but must be a whole number"), "{message}");
+    assert!(message.contains("the label of `1.jpg` is `0.5`, but must be an integer"), "{message}");
     for bad in ["nan", "1e40", "much"] {
         table(&format!("1\t1\n2\t{bad}\n3\t1\n"));
         let message = scan(Some(LabelType::Float)).unwrap_err().to_string();

@@ -199,7 +199,7 @@ fn a_build_and_a_conversion_keep_within_the_budget_too() {
     assert_eq!((done.converted, done.skipped.len()), (5, 1));
     assert!(done.skipped[0].reason.contains("to convert, over half"), "{:?}", done.skipped);
     let done = conversion.run(&ConvertOptions { memory_bytes: 60_000_000, ..convert }, &()).unwrap();
-    assert_eq!((done.converted, done.kept), (1, 5));
+    assert_eq!((done.converted, done.reused), (1, 5));
 }
 
 #[test]

@@ -100,11 +100,11 @@ fn a_mix_is_spread_over_classes_and_by_its_seed() {
 fn a_mix_gives_the_same_bytes_after_a_kill_and_on_any_threads() {
     let photos = photos(60);
     let (whole, report) = built_mix(&MIX, photos.path());
-    assert_eq!(report.shards_kept, 0);
+    assert_eq!(report.shards_reused, 0);
     let expected = content(whole.path());
     let build = mix(&pipeline(SMALL), &MIX, photos.path(), 5);
     let again = build.run(whole.path(), &options(24), &()).unwrap();
-    assert_eq!((again.shards_kept, again.shards), (report.shards, report.shards));
+    assert_eq!((again.shards_reused, again.shards), (report.shards, report.shards));
     assert_eq!(content(whole.path()), expected);
     // As a kill leaves it: one format is whole, of the other some shards are, and their notes.
     let part = tempfile::tempdir().unwrap();
@@ -114,7 +114,7 @@ fn a_mix_gives_the_same_bytes_after_a_kill_and_on_any_threads() {
     assert!(!part.path().join("mix.json").exists() && part.path().join("format-00").exists());
     let options = BuildOptions { threads: 3, ..options(24) };
     let resumed = build.run(part.path(), &options, &()).unwrap();
-    assert!(resumed.shards_kept > 0, "{}", resumed.shards_kept);
+    assert!(resumed.shards_reused > 0, "{}", resumed.shards_reused);
     assert!(content(part.path()) == expected);
 }
 

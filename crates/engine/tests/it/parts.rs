@@ -81,7 +81,7 @@ fn parts_give_the_bytes_of_a_plain_build() {
                 }
             });
             let again = run_part(&pipeline, strategy, (photos.path(), local()), &output, "2/3").unwrap();
-            assert_eq!((again.shards, again.shards_kept), (2, 2));
+            assert_eq!((again.shards, again.shards_reused), (2, 2));
             finish(&pipeline, strategy, photos.path(), &output).unwrap();
             let found = content(&output);
             assert_eq!(found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>(), "{strategy}");
@@ -109,7 +109,7 @@ fn a_part_goes_on_after_a_failure_and_what_is_listed_stays() {
         built = built.max(failed.map_or(0, |report| report.shards));
     }
     let report = run_part(&pipeline, "resized", (photos.path(), local()), &output, "1/1").unwrap();
-    assert!(report.shards_kept > 0 && report.samples == 30, "{report:?}");
+    assert!(report.shards_reused > 0 && report.samples == 30, "{report:?}");
     finish(&pipeline, "resized", photos.path(), &output).unwrap();
     assert!(content(&output) == content(&whole.path().into()));
 }

@@ -88,7 +88,7 @@ fn qualities_fall_labels_and_metadata_stay_and_twice_changes_nothing() {
     assert_eq!(Metadata::read(&fs::read(out.join("webp-50/ant/high.jpeg").with_extension("webp")).unwrap()), metadata);
     // Again: what is there is kept.
     let again = recompress(&input, &out, &asked, &()).unwrap();
-    assert!(again.images.iter().all(|image| image.outcome == Outcome::Kept));
+    assert!(again.images.iter().all(|image| image.outcome == Outcome::Reused));
     // And of what came out the same comes out.
     let second = recompress(&out.join("jpeg-75"), &folder.path().join("second"), &options(&["jpeg-75"]), &()).unwrap();
     assert!(second.images.iter().all(|image| image.outcome == Outcome::Copied));
@@ -205,7 +205,7 @@ fn data_sets_keep_labels_and_keys_and_twice_changes_nothing() {
         let out = folder.path().join(format!("{strategy}-smaller"));
         let done = recompress(&input, &out, &asked, &()).unwrap();
         let variant = &done.variants[0];
-        assert_eq!((variant.images, variant.encoded, variant.kept), (12, 12, 0), "{strategy}");
+        assert_eq!((variant.images, variant.encoded, variant.reused), (12, 12, 0), "{strategy}");
         assert!(variant.bytes_out < variant.bytes_in, "{strategy}: {variant:?}");
         let written = Dataset::open(&*out.join("jpeg-40")).unwrap();
         assert_eq!(written.manifest().strategy.to_string(), becomes);
@@ -215,7 +215,7 @@ fn data_sets_keep_labels_and_keys_and_twice_changes_nothing() {
             assert_eq!(jpeg_quality(bytes_of(other)).unwrap().quality, 40, "{strategy}");
         }
         // What is there is kept, and of what came out the same comes out.
-        assert_eq!(recompress(&input, &out, &asked, &()).unwrap().variants[0].kept, 12);
+        assert_eq!(recompress(&input, &out, &asked, &()).unwrap().variants[0].reused, 12);
         let second = folder.path().join(format!("{strategy}-second"));
         let again = recompress(&out.join("jpeg-40"), &second, &asked, &()).unwrap();
         assert_eq!(again.variants[0].copied, 12, "{strategy}");
@@ -244,7 +244,7 @@ fn a_data_set_that_was_interrupted_ends_the_same() {
     let error = recompress(&input, &stopped, &asked, &EndsAfter(AtomicU64::new(5))).unwrap_err();
     assert_eq!(error.to_string(), "cancelled");
     let done = recompress(&input, &stopped, &asked, &()).unwrap();
-    assert_eq!((done.variants[0].kept, done.variants[0].encoded), (3, 6), "the first shard was whole");
+    assert_eq!((done.variants[0].reused, done.variants[0].encoded), (3, 6), "the first shard was whole");
     let manifest = |folder: &Path| fs::read_to_string(folder.join("jpeg-50/dataset.json")).unwrap();
     assert_eq!(manifest(&stopped), manifest(&whole));
     asked.metrics = true;

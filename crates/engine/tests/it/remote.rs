@@ -78,7 +78,7 @@ fn a_bucket_gives_the_same_shards_and_samples_as_a_folder() {
         let same = name == "dataset.json" || std::fs::read(here.path().join(name)).unwrap() == **bytes;
         assert!(same, "{name}");
     }
-    assert_eq!(remotely.run(to, &options(5), &()).unwrap().shards_kept, 5, "it is finished already");
+    assert_eq!(remotely.run(to, &options(5), &()).unwrap().shards_reused, 5, "it is finished already");
     assert_eq!(server.unfinished_uploads(), 0);
 
     let open = |storage: Arc<dyn Storage>, folder: &str| -> Arc<dyn Source> {

@@ -10,10 +10,10 @@ macro_rules! dispatch {
     ($level:expr, $function:ident ($($argument:expr),* $(,)?)) => {
         match $level.level() {
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: a `Proven` level is one that this machine was seen to have.
+            // SAFETY: a `Supported` level is one that this machine was seen to have.
             $crate::level::Level::Avx2 => unsafe { avx2::$function($($argument),*) },
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: a `Proven` level is one that this machine was seen to have.
+            // SAFETY: a `Supported` level is one that this machine was seen to have.
             $crate::level::Level::Avx512 => unsafe { avx512::$function($($argument),*) },
             _ => scalar::$function($($argument),*),
         }

@@ -8,7 +8,7 @@
 
 #[cfg(target_arch = "x86_64")]
 use crate::level::Level;
-use crate::level::Proven;
+use crate::level::Supported;
 
 /// How a row of color becomes a row of pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,10 +37,10 @@ pub(crate) struct Rows<'a> {
 
 /// Fills `output`, for the methods other than [`Method::None`]: a pixel for each sample of [`Method::Down`], two for each of
 /// the others.
-pub(crate) fn upsample(level: Proven, method: Method, rows: Rows<'_>, output: &mut [u8]) {
+pub(crate) fn upsample(level: Supported, method: Method, rows: Rows<'_>, output: &mut [u8]) {
     match level.level() {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: a `Proven` level is one that this machine was seen to have.
+        // SAFETY: a `Supported` level is one that this machine was seen to have.
         Level::Avx2 | Level::Avx512 => unsafe { upsample_avx2(method, rows, output) },
         _ => upsample_any(method, rows, output),
     }

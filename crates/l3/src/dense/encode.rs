@@ -5,7 +5,7 @@ use super::draft;
 use crate::{
     error::{Result, reserve},
     kernel::{
-        Proven,
+        Supported,
         rans::{self, ESCAPE, SLOTS, Source, Stream},
     },
     model::{CONTEXTS, Draft, Frequencies},
@@ -58,7 +58,7 @@ impl Sink {
     /// Appends the payload of the strip with these rows to a file.
     pub(crate) fn strip(
         &mut self,
-        level: Proven,
+        level: Supported,
         draft: &Draft,
         codes: &[u32],
         rows: std::ops::Range<usize>,

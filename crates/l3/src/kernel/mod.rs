@@ -73,12 +73,12 @@ impl Level {
     }
 }
 
-/// A level that this machine was seen to have. Only [`Proven::new`] makes one, so holding it is the proof that calling the
+/// A level that this machine was seen to have. Only [`Supported::new`] makes one, so holding it is the proof that calling the
 /// functions compiled for those instructions is sound.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Proven(Level);
+pub(crate) struct Supported(Level);
 
-impl Proven {
+impl Supported {
     /// Refuses a level that this machine lacks.
     pub(crate) fn new(level: Level) -> Result<Self> {
         if level.is_available() {
@@ -100,13 +100,13 @@ macro_rules! dispatch {
     ($level:expr, $function:ident $(::<$generic:ident>)? ($($argument:expr),* $(,)?)) => {
         match $level.level() {
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: a `Proven` is made only for instructions that this machine was seen to have.
+            // SAFETY: a `Supported` is made only for instructions that this machine was seen to have.
             $crate::kernel::Level::Avx2 => unsafe { avx2::$function $(::<$generic>)? ($($argument),*) },
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: a `Proven` is made only for instructions that this machine was seen to have.
+            // SAFETY: a `Supported` is made only for instructions that this machine was seen to have.
             $crate::kernel::Level::Avx512 => unsafe { avx512::$function $(::<$generic>)? ($($argument),*) },
             #[cfg(target_arch = "aarch64")]
-            // SAFETY: a `Proven` is made only for instructions that this machine was seen to have.
+            // SAFETY: a `Supported` is made only for instructions that this machine was seen to have.
             $crate::kernel::Level::Neon => unsafe { neon::$function $(::<$generic>)? ($($argument),*) },
             _ => scalar::$function $(::<$generic>)? ($($argument),*),
         }

@@ -176,9 +176,9 @@ fn sums_are_the_same_at_every_level_and_near_what_they_are_of() {
     }
 }
 
-/// Places of rows that turn, shrink, leave the picture, tilt, or are none.
-fn rows_of_places() -> Vec<Places> {
-    let row = |start, along| Places { start, along, middle: 20.0 };
+/// Coordinates of rows that turn, shrink, leave the picture, tilt, or are none.
+fn rows_of_coordinates() -> Vec<RowCoordinates> {
+    let row = |start, along| RowCoordinates { start, along, middle: 20.0 };
     vec![
         row([20.0, 7.0, 1.0], [1.0, 0.0, 0.0]),
         row([19.5, 6.5, 1.0], [0.9, 0.31, 0.0]),
@@ -193,12 +193,12 @@ fn rows_of_places() -> Vec<Places> {
 fn warps_are_the_same_at_every_level_and_near_what_they_are() {
     for [height, width] in [[1, 1], [2, 2], [3, 50], [17, 41], [40, 40], [9, 100]] {
         let from = bytes(3 * width * height, width as u32);
-        for places in rows_of_places() {
+        for coordinates in rows_of_coordinates() {
             for x in [0, BLOCK, 2 * BLOCK] {
                 let run = |level| {
                     let (mut offsets, mut block, mut made) = ([0; BLOCK], Surrounding::default(), [0; BLOCK_RGB_BYTES]);
-                    nearest_offsets(level, &places, x, [height, width], &mut offsets);
-                    surrounding(level, &places, x, [height, width], &mut block);
+                    nearest_offsets(level, &coordinates, x, [height, width], &mut offsets);
+                    surrounding(level, &coordinates, x, [height, width], &mut block);
                     if block.within_count > 0 {
                         between_rgb(level, &from, width, &block, &mut made);
                     }
@@ -216,12 +216,12 @@ fn warps_are_the_same_at_every_level_and_near_what_they_are() {
                 };
                 let defined = run(Level::Baseline);
                 for level in Level::all() {
-                    assert_eq!(run(level), defined, "{height} × {width}, {places:?} by {level:?}");
+                    assert_eq!(run(level), defined, "{height} × {width}, {coordinates:?} by {level:?}");
                 }
                 let (offsets, _, upper, lower, [within, touching], touching_count, made) = defined;
                 assert_eq!(touching.iter().sum::<u32>(), touching_count);
                 for index in 0..BLOCK {
-                    let (u, v) = places.at(x + index);
+                    let (u, v) = coordinates.at(x + index);
                     let (column, row) = (u.round_ties_even(), v.round_ties_even());
                     let inside = (0.0..width as f32).contains(&column) && (0.0..height as f32).contains(&row);
                     let nearest = if inside { row as u32 * width as u32 + column as u32 } else { OUTSIDE };
@@ -256,21 +256,21 @@ fn nearest_pixels_are_the_same_at_every_level() {
         let drawn: Vec<f32> = numbers.collect();
         let drawn = drawn.as_chunks::<4>().0.iter().map(|[u, v, along_u, along_v]| {
             let start = [(u * 1.4 - 0.2) * width as f32, (v * 1.4 - 0.2) * height as f32, 1.0];
-            Places { start, along: [along_u * 4.0 - 2.0, along_v - 0.5, 0.0], middle: (width / 2) as f32 }
+            RowCoordinates { start, along: [along_u * 4.0 - 2.0, along_v - 0.5, 0.0], middle: (width / 2) as f32 }
         });
         let still = [[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1e-7, 0.0], [-1e-7, 1.0, 0.0]].map(|along| {
             let start = [-0.5, height as f32 - 0.5, 1.0];
-            Places { start, along, middle: (width / 2) as f32 }
+            RowCoordinates { start, along, middle: (width / 2) as f32 }
         });
-        for places in drawn.chain(still).chain(rows_of_places()) {
+        for coordinates in drawn.chain(still).chain(rows_of_coordinates()) {
             let run = |level| {
                 let mut to = vec![0; 3 * width];
-                nearest_rgb(level, &places, &from, [height, width], [1, 2, 3], &mut to);
+                nearest_rgb(level, &coordinates, &from, [height, width], [1, 2, 3], &mut to);
                 to
             };
             let defined = run(Level::Baseline);
             for level in Level::all() {
-                assert_eq!(run(level), defined, "{height} × {width}, {places:?} by {level:?}");
+                assert_eq!(run(level), defined, "{height} × {width}, {coordinates:?} by {level:?}");
             }
         }
     }

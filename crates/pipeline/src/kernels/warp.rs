@@ -18,7 +18,7 @@ pub(crate) const OUTSIDE: u32 = u32::MAX;
 /// Where the pixels of a row come from: u / w and v / w, which change evenly along it, less a half, so that centers of pixels are whole
 /// numbers.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Places {
+pub(crate) struct RowCoordinates {
     /// u, v and w in the middle of the row: single precision is enough for the steps from there.
     pub(crate) start: [f32; 3],
     /// What they change by from pixel to pixel; w's is 0 if it is 1 everywhere.
@@ -27,7 +27,7 @@ pub(crate) struct Places {
     pub(crate) middle: f32,
 }
 
-impl Places {
+impl RowCoordinates {
     fn is_affine(&self) -> bool {
         self.along[2].abs() <= 0.0
     }
@@ -68,8 +68,8 @@ impl Places {
     fn inside_along(&self, direction: usize, count: usize, length: f32) -> Range<usize> {
         let (start, along) = (self.start[direction], self.along[direction]);
         let nearest = |x: usize| ((start + along * (x as f32 - self.middle)) + WHOLE) - WHOLE;
-        // Where a place between two pixels is reached; that is only a first guess.
-        let reached = |place: f32| (self.middle + (place - start) / along).max(0.0) as usize;
+        // Where a coordinate between two pixels is reached; that is only a first guess.
+        let reached = |coordinate: f32| (self.middle + (coordinate - start) / along).max(0.0) as usize;
         let (begin, end) = (reached(-0.5), reached(length - 0.5));
         if along >= 0.0 {
             first(count, begin, |x| nearest(x) >= 0.0)..first(count, end, |x| nearest(x) >= length)
@@ -97,7 +97,7 @@ impl Places {
     }
 }
 
-/// The first of `count` places from which on `holds`, looked for from a guess on.
+/// The first of `count` coordinates from which on `holds`, looked for from a guess on.
 #[inline(always)]
 fn first(count: usize, guess: usize, holds: impl Fn(usize) -> bool) -> usize {
     if count == 0 || holds(0) {
@@ -106,14 +106,14 @@ fn first(count: usize, guess: usize, holds: impl Fn(usize) -> bool) -> usize {
     if !holds(count - 1) {
         return count;
     }
-    let mut place = guess.clamp(1, count - 1);
-    while holds(place - 1) {
-        place -= 1;
+    let mut index = guess.clamp(1, count - 1);
+    while holds(index - 1) {
+        index -= 1;
     }
-    while !holds(place) {
-        place += 1;
+    while !holds(index) {
+        index += 1;
     }
-    place
+    index
 }
 
 /// A number of at least −2²² and below 2²², rounded.
@@ -123,8 +123,13 @@ fn whole(value: f32) -> u32 {
 }
 
 #[inline(always)]
-pub(super) fn nearest_offsets_body(places: &Places, x: usize, [height, width]: [usize; 2], offsets: &mut [u32; BLOCK]) {
-    let (columns, rows) = places.block(x);
+pub(super) fn nearest_offsets_body(
+    coordinates: &RowCoordinates,
+    x: usize,
+    [height, width]: [usize; 2],
+    offsets: &mut [u32; BLOCK],
+) {
+    let (columns, rows) = coordinates.block(x);
     let (right, bottom) = (width as f32, height as f32);
     let width = width as u32;
     for ((offset, u), v) in offsets.iter_mut().zip(columns).zip(rows) {
@@ -135,20 +140,26 @@ pub(super) fn nearest_offsets_body(places: &Places, x: usize, [height, width]: [
     }
 }
 
-/// A row of RGB pixels, each the nearest to its place.
+/// A row of RGB pixels, each the nearest to its coordinates.
 #[inline(always)]
-pub(super) fn nearest_rgb_body(places: &Places, from: &[u8], size: [usize; 2], fill: [u8; 3], to: &mut [u8]) {
+pub(super) fn nearest_rgb_body(
+    coordinates: &RowCoordinates,
+    from: &[u8],
+    size: [usize; 2],
+    fill: [u8; 3],
+    to: &mut [u8],
+) {
     let (from, _) = from.as_chunks::<3>();
     let mut offsets = [OUTSIDE; BLOCK];
     for (number, to) in to.as_chunks_mut::<3>().0.chunks_mut(BLOCK).enumerate() {
-        nearest_offsets_body(places, number * BLOCK, size, &mut offsets);
+        nearest_offsets_body(coordinates, number * BLOCK, size, &mut offsets);
         for (to, &offset) in to.iter_mut().zip(&offsets) {
             *to = from.get(offset as usize).copied().unwrap_or(fill);
         }
     }
 }
 
-/// What is around a block's places.
+/// What is around a block's coordinates.
 pub(crate) struct Surrounding {
     /// The upper left pixel of each.
     pub(crate) offsets: [u32; BLOCK],
@@ -160,7 +171,7 @@ pub(crate) struct Surrounding {
     pub(crate) within: [u32; BLOCK],
     /// Whether one of the four is: 1 or 0.
     pub(crate) touching: [u32; BLOCK],
-    /// How many of the block's places have all four.
+    /// How many of the block's coordinates have all four.
     pub(crate) within_count: u32,
     /// How many have one of them.
     pub(crate) touching_count: u32,
@@ -191,11 +202,16 @@ pub(super) const WEIGHT_BITS: u32 = 14;
 pub(super) const READ_BYTES: usize = 16;
 
 #[inline(always)]
-pub(super) fn surrounding_body(places: &Places, x: usize, [height, width]: [usize; 2], block: &mut Surrounding) {
+pub(super) fn surrounding_body(
+    coordinates: &RowCoordinates,
+    x: usize,
+    [height, width]: [usize; 2],
+    block: &mut Surrounding,
+) {
     const SHARE: f32 = (1 << SHARE_BITS) as f32;
     const SHIFT: u32 = WEIGHT_BITS - SHARE_BITS;
     const ROUND: u32 = 2 * SHARE_BITS - WEIGHT_BITS;
-    let (columns, rows) = places.block(x);
+    let (columns, rows) = coordinates.block(x);
     let (right, bottom) = (width as f32, height as f32);
     // Beside the last pixels of the last row, there may be less to be read.
     let end = (width * height).saturating_sub(width + READ_BYTES - 1) as u32;
@@ -233,7 +249,7 @@ pub(super) fn between_rgb_body(from: &[u8], width: usize, block: &Surrounding, t
     }
 }
 
-/// The pixel between the four around a place.
+/// The pixel between the four around a pair of coordinates.
 #[inline(always)]
 pub(crate) fn between<const N: usize>(from: &[[u8; N]], width: usize, block: &Surrounding, index: usize) -> [u8; N] {
     let at = block.offsets[index] as usize;

@@ -58,10 +58,10 @@ fn conditions_are_read_as_in_python() {
         ("label in (3 4)", "`,`"),
         ("label & 3", "means nothing"),
         ("label == 3x", "not a number"),
-        ("split > 3", "no number"),
+        ("split > 3", "not a number"),
         ("label == '3'", "without quotes"),
-        ("split", "no boolean"),
-        ("name == 3", "no number"),
+        ("split", "not a boolean"),
+        ("name == 3", "not a number"),
         ("and", "name of a column"),
     ] {
         let error = holds(condition, &row).unwrap_err();

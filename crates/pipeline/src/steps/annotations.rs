@@ -12,8 +12,8 @@ use super::picture;
 use crate::error::StepError;
 use crate::nearest::nearest;
 use crate::output::Output;
-use crate::remade::Remade;
 use crate::sample::{SampleView, ValueView};
+use crate::sample_changes::SampleChanges;
 use crate::schema::{FieldType, Schema};
 use crate::step::Needs;
 use crate::stored::fill;
@@ -91,10 +91,10 @@ pub(super) fn with_box_columns(input: &Schema, columns: usize) -> Schema {
 
 /// Gives the sample these boxes.
 pub(super) fn put_boxes<const COLUMNS: usize>(
-    remade: &mut Remade<'_>,
+    changes: &mut SampleChanges<'_>,
     rows: &[[f32; COLUMNS]],
 ) -> Result<(), StepError> {
-    remade.set(BOXES, &mut |output: &mut Output<'_>| {
+    changes.set(BOXES, &mut |output: &mut Output<'_>| {
         let mut tensor = output.tensor(TensorSpec::new(DType::F32, &[rows.len(), COLUMNS]))?;
         fill(rows.iter().flatten().map(|value| f64::from(*value)), &mut tensor);
         Ok(())

@@ -1,4 +1,4 @@
-//! Sound: decode it, and make a log-mel spectrogram of it.
+//! Audio: decode it, and make a log-mel spectrogram of it.
 
 use std::sync::{Arc, OnceLock};
 
@@ -94,7 +94,7 @@ impl Transform for DecodeAudio {
         let options = AudioOptions { mix, allow_truncated: self.allow_truncated, samples_max: self.samples_max };
         let bytes = encoded(input)?;
         let scratch: &mut AudioScratch = scope.scratch();
-        let info = output.within(|room| decode_within(bytes, &options, &mut scratch.samples, room))?;
+        let info = output.within(|gate| decode_within(bytes, &options, &mut scratch.samples, gate))?;
         if let Some(rate) = self.sample_rate.filter(|&rate| rate != info.rate_hz) {
             self.resample(info, rate, output, scratch)?;
         }
@@ -219,7 +219,7 @@ impl Scratch for SpectrogramScratch {
     }
 }
 
-const SAMPLES: &str = "one channel of sound, int16[samples]";
+const SAMPLES: &str = "one channel of audio, int16[samples]";
 
 impl Transform for LogMelSpectrogram {
     fn check(&self) -> Result<(), BadParameter> {

@@ -18,8 +18,8 @@ use super::coco_mask::{COORDINATE_MAX, Segmentation, paint, runs_from_text};
 use super::text_files::load_coco;
 use crate::error::StepError;
 use crate::output::Output;
-use crate::remade::Remade;
 use crate::sample::SampleView;
+use crate::sample_changes::SampleChanges;
 use crate::schema::{FieldType, Schema};
 use crate::scope::Scope;
 use crate::step::{BadParameter, Needs, SampleTransform, StepFiles};
@@ -286,7 +286,7 @@ impl CocoObjects {
                 let problem = format!("category {} does not fit into a mask of 1 to 255", object.row[4]);
                 return Err(problem + "\nhint: give categories other ids, or take `masks = \"instance\"`");
             }
-            object.segmentation.draw(image.size, |stretch| paint(&mut mask, image.size, stretch, value))?;
+            object.segmentation.draw(image.size, |run| paint(&mut mask, image.size, run, value))?;
         }
         Ok((mask, image.size))
     }
@@ -321,10 +321,10 @@ impl TakeCoco {
         Ok(self.loaded.get_or_init(|| objects))
     }
 
-    fn put_mask(&self, masks: CocoMasks, key: &str, remade: &mut Remade<'_>) -> Result<(), StepError> {
+    fn put_mask(&self, masks: CocoMasks, key: &str, changes: &mut SampleChanges<'_>) -> Result<(), StepError> {
         let wrong = |problem| StepError::Annotation { field: MASK.to_owned(), problem };
         let objects = self.loaded()?;
-        remade.set(MASK, &mut |output: &mut Output<'_>| {
+        changes.set(MASK, &mut |output: &mut Output<'_>| {
             let [height, width] = objects.image(key).map_or([0, 0], |image| image.size);
             output.working(height.saturating_mul(width).min(PIXELS_MAX) * size_of::<u16>())?;
             let (mask, [height, width]) = objects.mask(key, self.crowd, masks).map_err(wrong)?;
@@ -335,16 +335,17 @@ impl TakeCoco {
         })
     }
 
-    fn put_keypoints(&self, key: &str, remade: &mut Remade<'_>) -> Result<(), StepError> {
+    fn put_keypoints(&self, key: &str, changes: &mut SampleChanges<'_>) -> Result<(), StepError> {
         let loaded = self.loaded()?;
         let objects = || loaded.image(key).into_iter().flat_map(|image| image.taken(self.crowd));
         let length = loaded.keypoints * 3;
-        remade.set(KEYPOINTS, &mut |output: &mut Output<'_>| {
+        changes.set(KEYPOINTS, &mut |output: &mut Output<'_>| {
             let spec = TensorSpec::new(DType::F32, &[objects().count() * loaded.keypoints, 3]);
             let mut tensor = output.tensor(spec)?;
             // An object without key points has them at 0, 0, not labeled, as COCO writes a point that is not labeled.
-            let of = |object: &CocoObject, place: usize| f64::from(object.keypoints.get(place).copied().unwrap_or(0.0));
-            fill(objects().flat_map(|object| (0..length).map(move |place| of(object, place))), &mut tensor);
+            let of =
+                |object: &CocoObject, number: usize| f64::from(object.keypoints.get(number).copied().unwrap_or(0.0));
+            fill(objects().flat_map(|object| (0..length).map(move |number| of(object, number))), &mut tensor);
             Ok(())
         })
     }
@@ -390,7 +391,7 @@ impl SampleTransform for TakeCoco {
         &self,
         _fields: &[String],
         sample: &SampleView<'_>,
-        remade: &mut Remade<'_>,
+        changes: &mut SampleChanges<'_>,
         _scope: &mut Scope,
     ) -> Result<(), StepError> {
         let rows = self.loaded()?.of(sample.key, self.crowd).ok_or_else(|| StepError::Annotation {
@@ -404,15 +405,15 @@ impl SampleTransform for TakeCoco {
             let numbered = rows.iter().zip(1_u32..).map(|(&[left, top, right, bottom, category], number)| {
                 [left, top, right, bottom, category, number as f32]
             });
-            put_boxes::<NUMBERED_COLUMNS>(remade, &numbered.collect::<Vec<_>>())?;
+            put_boxes::<NUMBERED_COLUMNS>(changes, &numbered.collect::<Vec<_>>())?;
         } else {
-            put_boxes(remade, &rows)?;
+            put_boxes(changes, &rows)?;
         }
         if let Some(masks) = self.masks {
-            self.put_mask(masks, sample.key, remade)?;
+            self.put_mask(masks, sample.key, changes)?;
         }
         if self.keypoints {
-            self.put_keypoints(sample.key, remade)?;
+            self.put_keypoints(sample.key, changes)?;
         }
         Ok(())
     }

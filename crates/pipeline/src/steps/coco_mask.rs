@@ -33,7 +33,7 @@ const CROSSINGS_MAX: usize = 1 << 24;
 const FINENESS: i64 = 5;
 
 impl Segmentation {
-    /// Calls `paint` with each stretch of pixels that is inside, in an image of this height and width; stretches may overlap.
+    /// Calls `paint` with each run of pixels that is inside, column by column, in an image of this height and width; runs may overlap.
     pub fn draw(
         &self,
         [height, width]: [usize; 2],
@@ -46,8 +46,8 @@ impl Segmentation {
                 for polygon in polygons {
                     crossings(polygon, [height, width], &mut changes)?;
                     changes.sort_unstable();
-                    for stretch in changes.chunks(2) {
-                        paint(stretch[0]..stretch.get(1).copied().unwrap_or(height * width));
+                    for run in changes.chunks(2) {
+                        paint(run[0]..run.get(1).copied().unwrap_or(height * width));
                     }
                 }
                 Ok(())
@@ -155,10 +155,10 @@ pub(super) fn runs_from_text(text: &str) -> Result<Vec<u32>, String> {
     counts.into_iter().map(|count| u32::try_from(count).map_err(|_| "a run length below 0".to_owned())).collect()
 }
 
-/// Puts `value` into every pixel of a stretch; `mask` has its rows one after another.
-pub(super) fn paint<T: Copy>(mask: &mut [T], [height, width]: [usize; 2], stretch: std::ops::Range<usize>, value: T) {
-    for place in stretch {
-        mask[place % height * width + place / height] = value;
+/// Puts `value` into every pixel of a run; `mask` has its rows one after another.
+pub(super) fn paint<T: Copy>(mask: &mut [T], [height, width]: [usize; 2], run: std::ops::Range<usize>, value: T) {
+    for pixel in run {
+        mask[pixel % height * width + pixel / height] = value;
     }
 }
 

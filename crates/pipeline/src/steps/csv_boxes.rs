@@ -13,8 +13,8 @@ use super::annotations::{
 use super::text_files::load_box_table;
 use crate::error::StepError;
 use crate::nearest::nearest;
-use crate::remade::Remade;
 use crate::sample::SampleView;
+use crate::sample_changes::SampleChanges;
 use crate::schema::Schema;
 use crate::scope::Scope;
 use crate::step::{BadParameter, Needs, SampleTransform};
@@ -126,14 +126,14 @@ impl BoxTable {
         let mut rows = Rows::new(text.trim_start_matches('\u{feff}'));
         let Some(first) = rows.next_row() else { return Err("it is empty".to_owned()) };
         let (_, names) = first.map_err(|(line, problem)| format!("line {line} {problem}"))?;
-        let places = places(&names, columns, "line 1")?;
+        let indexes = column_indexes(&names, columns, "line 1")?;
         let mut found = Vec::new();
         while let Some(next) = rows.next_row() {
             let (line, fields) = next.map_err(|(line, problem)| format!("line {line} {problem}"))?;
             if fields.len() != names.len() {
                 return Err(format!("line {line} has {} columns, but the first has {}", fields.len(), names.len()));
             }
-            found.extend(places.row(fields, line, columns)?);
+            found.extend(indexes.row(fields, line, columns)?);
         }
         Self::numbered(found, columns)
     }
@@ -142,19 +142,19 @@ impl BoxTable {
     fn of_parquet(bytes: &[u8], columns: &BoxColumns) -> Result<Self, String> {
         let metadata = Metadata::read(&bytes, "the table").map_err(|error| error.to_string())?;
         let names: Vec<Cow<'_, str>> = metadata.columns.iter().map(|column| column.name.as_str().into()).collect();
-        let Places { image, corners: [a, b, c, d], label, without } = places(&names, columns, "it")?;
-        let read = |place: usize| {
-            let column = &metadata.columns[place];
+        let ColumnIndexes { image, corners: [a, b, c, d], label, without } = column_indexes(&names, columns, "it")?;
+        let read = |index: usize| {
+            let column = &metadata.columns[index];
             read_column(&bytes, &metadata, column, "the table").map_err(|error| error.to_string())
         };
         let wanted: Vec<usize> = [image, a, b, c, d, label].into_iter().chain(without).collect();
-        let cells = wanted.iter().map(|&place| read(place)).collect::<Result<Vec<_>, _>>()?;
-        let here = Places { image: 0, corners: [1, 2, 3, 4], label: 5, without: without.map(|_| 6) };
+        let cells = wanted.iter().map(|&index| read(index)).collect::<Result<Vec<_>, _>>()?;
+        let here = ColumnIndexes { image: 0, corners: [1, 2, 3, 4], label: 5, without: without.map(|_| 6) };
         let mut found = Vec::new();
         for row in 0..metadata.rows as usize {
-            let text = |(column, place): (&Vec<Cell>, &usize)| {
+            let text = |(column, index): (&Vec<Cell>, &usize)| {
                 let text = column.get(row).and_then(cell_text);
-                text.ok_or_else(|| format!("row {row} has nothing, or no text or number, in `{}`", names[*place]))
+                text.ok_or_else(|| format!("row {row} has nothing, or no text or number, in `{}`", names[*index]))
             };
             let fields = cells.iter().zip(&wanted).map(text).collect::<Result<Vec<_>, _>>()?;
             found.extend(here.row(fields, row, columns).map_err(|problem| problem.replacen("line", "row", 1))?);
@@ -192,7 +192,7 @@ impl BoxTable {
 }
 
 /// Which column is what.
-struct Places {
+struct ColumnIndexes {
     image: usize,
     corners: [usize; 4],
     label: usize,
@@ -211,8 +211,8 @@ fn cell_text(cell: &Cell) -> Option<Cow<'static, str>> {
 }
 
 /// `first` is what has the names of the columns.
-fn places(names: &[Cow<'_, str>], columns: &BoxColumns, first: &str) -> Result<Places, String> {
-    let place = |wanted: &String| {
+fn column_indexes(names: &[Cow<'_, str>], columns: &BoxColumns, first: &str) -> Result<ColumnIndexes, String> {
+    let index = |wanted: &String| {
         names.iter().position(|name| name == wanted).ok_or_else(|| {
             let meant = nearest(wanted, names.iter().map(|name| &**name));
             let meant = meant.map_or_else(String::new, |meant| format!(": did you mean `{}`?", shown(meant)));
@@ -220,15 +220,15 @@ fn places(names: &[Cow<'_, str>], columns: &BoxColumns, first: &str) -> Result<P
         })
     };
     let [a, b, c, d] = &columns.corners;
-    Ok(Places {
-        image: place(&columns.image)?,
-        corners: [place(a)?, place(b)?, place(c)?, place(d)?],
-        label: place(&columns.label)?,
-        without: columns.without.as_ref().map(place).transpose()?,
+    Ok(ColumnIndexes {
+        image: index(&columns.image)?,
+        corners: [index(a)?, index(b)?, index(c)?, index(d)?],
+        label: index(&columns.label)?,
+        without: columns.without.as_ref().map(index).transpose()?,
     })
 }
 
-impl Places {
+impl ColumnIndexes {
     /// A row of the table; none where it is left out.
     fn row<'a>(
         &self,
@@ -236,13 +236,13 @@ impl Places {
         line: usize,
         columns: &BoxColumns,
     ) -> Result<Option<Named<'a>>, String> {
-        if self.without.is_some_and(|place| fields[place].trim() == "1") {
+        if self.without.is_some_and(|index| fields[index].trim() == "1") {
             return Ok(None);
         }
         let mut corners = [0.0; 4];
-        for ((corner, place), name) in corners.iter_mut().zip(self.corners).zip(&columns.corners) {
-            let number = fields[place].trim().parse::<f64>().ok().filter(|number| number.is_finite());
-            let no_number = || format!("line {line}: `{name}` is no number: `{}`", shown(&fields[place]));
+        for ((corner, index), name) in corners.iter_mut().zip(self.corners).zip(&columns.corners) {
+            let number = fields[index].trim().parse::<f64>().ok().filter(|number| number.is_finite());
+            let no_number = || format!("line {line}: `{name}` is not a number: `{}`", shown(&fields[index]));
             *corner = number.ok_or_else(no_number)?;
         }
         let image = std::mem::take(&mut fields[self.image]);
@@ -328,15 +328,15 @@ impl SampleTransform for TakeCsv {
         &self,
         fields: &[String],
         sample: &SampleView<'_>,
-        remade: &mut Remade<'_>,
+        changes: &mut SampleChanges<'_>,
         _scope: &mut Scope,
     ) -> Result<(), StepError> {
         let rows = loaded(&self.loaded, &self.annotations, &self.columns())?.of(sample.key);
         if !self.normalized {
-            return put_boxes(remade, rows);
+            return put_boxes(changes, rows);
         }
         let image = fields.first().map_or(BOXES, String::as_str);
-        put_boxes(remade, &in_pixels(rows, image_size(sample, image)?))
+        put_boxes(changes, &in_pixels(rows, image_size(sample, image)?))
     }
 }
 
@@ -359,12 +359,12 @@ impl SampleTransform for TakeOpenImages {
         &self,
         fields: &[String],
         sample: &SampleView<'_>,
-        remade: &mut Remade<'_>,
+        changes: &mut SampleChanges<'_>,
         _scope: &mut Scope,
     ) -> Result<(), StepError> {
         let rows = loaded(&self.loaded, &self.annotations, &self.columns())?.of(sample.key);
         let image = fields.first().map_or(BOXES, String::as_str);
-        put_boxes(remade, &in_pixels(rows, image_size(sample, image)?))
+        put_boxes(changes, &in_pixels(rows, image_size(sample, image)?))
     }
 }
 
@@ -420,7 +420,7 @@ mod tests {
             ("", "it is empty"),
             ("image,labels,xmin,ymin,xmax,ymax\n", "line 1 has no column `label`: did you mean `labels`?"),
             ("image,label,xmin,ymin,xmax,ymax\na,dog,1,2,3\n", "line 2 has 5 columns, but the first has 6"),
-            ("image,label,xmin,ymin,xmax,ymax\n\na,dog,1,2,x,4\n", "line 3: `xmax` is no number: `x`"),
+            ("image,label,xmin,ymin,xmax,ymax\n\na,dog,1,2,x,4\n", "line 3: `xmax` is not a number: `x`"),
             ("image,label,xmin,ymin,xmax,ymax\na,\"dog,1,2,3,4\n", "line 2 begins a quote"),
         ] {
             let error = table(text, |_| {}).unwrap_err();

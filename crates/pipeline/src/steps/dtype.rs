@@ -36,7 +36,7 @@ fn named<'de, D: Deserializer<'de>>(deserializer: D) -> Result<DType, D::Error> 
     let text = String::deserialize(deserializer)?;
     let names = DType::ALL.map(DType::name).join("`, `");
     DType::from_name(&text)
-        .ok_or_else(|| serde::de::Error::custom(format!("`{text}` is no element type: use one of `{names}`")))
+        .ok_or_else(|| serde::de::Error::custom(format!("`{text}` is not an element type: use one of `{names}`")))
 }
 
 /// The largest value of a type of whole numbers; none of floating point.

@@ -12,6 +12,53 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("piltotensor", "not needed: `decode` gives a tensor; `to_chw` puts the channels first"),
     ("compose", "not needed: a pipeline is its steps, one after another"),
     ("sequential", "not needed: a pipeline is its steps, one after another"),
+    ("topuretensor", "not needed: batches have plain tensors"),
+    (
+        "topilimage",
+        "not needed: leave out `normalize` and `to_chw`, and `PIL.Image.fromarray` takes an image of a batch",
+    ),
+    ("rgb", "not needed: `decode` gives RGB unless its `color` says `gray`"),
+    ("identity", "not needed: leave it out"),
+    ("transform", "a Python function is a step of a pipeline that Python makes: `Pipeline.map(function)`"),
+    ("interpolationmode", "steps that resize or warp take `interpolation = \"bilinear\"`"),
+    ("autoaugmentpolicy", "`auto_augment` takes `policy = \"imagenet\"`"),
+    (
+        "randomorder",
+        "there is none: steps run as they are listed; `color_jitter` shuffles the order of its own changes",
+    ),
+    (
+        "elastictransform",
+        "there is none: `random_affine` and `random_perspective` come closest, or use a Python function: `Pipeline.map`",
+    ),
+    (
+        "randomioucrop",
+        "there is none: crops do not consider boxes. Use a Python function: `Pipeline.map(function, random=True)`",
+    ),
+    ("randomzoomout", "there is none: `random_affine` with a `scale` below 1 comes closest; masks and boxes follow it"),
+    ("randomphotometricdistort", "there is none: `color_jitter` comes closest, which permutes no channels"),
+    ("randomchannelpermutation", "there is none: use a Python function, `Pipeline.map(function, random=True)`"),
+    (
+        "gaussiannoise",
+        "there is none for images: use a Python function, `Pipeline.map(function, random=True)`; waveforms have `add_gaussian_snr`",
+    ),
+    (
+        "jpeg",
+        "no step compresses images at random: use a Python function, `Pipeline.map(function, random=True)`; `forebay recompress` lowers the quality of files",
+    ),
+    (
+        "lineartransformation",
+        "there is none: use a Python function, `Pipeline.map(function)`; `normalize` scales each channel",
+    ),
+    ("sanitizeboundingboxes", "not needed: crops drop the boxes of which less than a pixel is left"),
+    ("sanitizekeypoints", "not needed: key points that leave the image become 0, 0, 0"),
+    ("clampboundingboxes", "not needed: crops clip boxes"),
+    ("clampkeypoints", "not needed: key points that leave the image become 0, 0, 0"),
+    ("setclampingmode", "not needed: crops clip boxes"),
+    (
+        "convertboundingboxformat",
+        "not needed: boxes are left, top, right and bottom in pixels; `take_csv` reads others by its `box_format`",
+    ),
+    ("uniformtemporalsubsample", "there is none: video is not supported"),
     ("convertimagedtype", "did you mean `to_dtype`?"),
     ("rescaling", "`center_pixels` is x / 127.5 - 1, `normalize` has a `scale`"),
     ("horizontalflip", "did you mean `random_horizontal_flip`?"),
@@ -71,7 +118,7 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("totuple", "not needed: a batch is a dictionary of fields"),
 ];
 
-/// What somebody may have meant who named a step that there is not.
+/// What somebody may have meant who named an unknown step.
 pub fn meant_step(found: &str) -> Option<String> {
     let name = folded(found);
     let spelled = operations().find(|op| folded(op) == name).map(|op| format!("did you mean `{op}`?"));
@@ -98,12 +145,95 @@ mod tests {
             ("random-crop", "did you mean `random_crop`?"),
             ("ToTensor", "not needed: batches are tensors"),
             ("HorizontalFlip", "did you mean `random_horizontal_flip`?"),
+            ("v2.RandomIoUCrop", "there is none"),
+            ("ToPILImage", "not needed"),
             ("resise", "did you mean `resize`?"),
         ] {
             let meant = meant_step(found).unwrap_or_default();
             assert!(meant.starts_with(expected), "{found}: {meant}");
         }
         assert_eq!(meant_step("summon"), None);
+    }
+
+    /// The public classes of `torchvision.transforms.v2`, as its `__init__.py` imports them, and those of key points that came later.
+    const TORCHVISION_V2: &[&str] = &[
+        "AugMix",
+        "AutoAugment",
+        "AutoAugmentPolicy",
+        "CenterCrop",
+        "ClampBoundingBoxes",
+        "ClampKeyPoints",
+        "ColorJitter",
+        "Compose",
+        "ConvertBoundingBoxFormat",
+        "ConvertImageDtype",
+        "CutMix",
+        "ElasticTransform",
+        "FiveCrop",
+        "GaussianBlur",
+        "GaussianNoise",
+        "Grayscale",
+        "Identity",
+        "InterpolationMode",
+        "JPEG",
+        "Lambda",
+        "LinearTransformation",
+        "MixUp",
+        "Normalize",
+        "PILToTensor",
+        "Pad",
+        "RGB",
+        "RandAugment",
+        "RandomAdjustSharpness",
+        "RandomAffine",
+        "RandomApply",
+        "RandomAutocontrast",
+        "RandomChannelPermutation",
+        "RandomChoice",
+        "RandomCrop",
+        "RandomEqualize",
+        "RandomErasing",
+        "RandomGrayscale",
+        "RandomHorizontalFlip",
+        "RandomInvert",
+        "RandomIoUCrop",
+        "RandomOrder",
+        "RandomPerspective",
+        "RandomPhotometricDistort",
+        "RandomPosterize",
+        "RandomResize",
+        "RandomResizedCrop",
+        "RandomRotation",
+        "RandomShortestSize",
+        "RandomSolarize",
+        "RandomVerticalFlip",
+        "RandomZoomOut",
+        "Resize",
+        "SanitizeBoundingBoxes",
+        "SanitizeKeyPoints",
+        "ScaleJitter",
+        "SetClampingMode",
+        "TenCrop",
+        "ToDtype",
+        "ToImage",
+        "ToPILImage",
+        "ToPureTensor",
+        "ToTensor",
+        "Transform",
+        "TrivialAugmentWide",
+        "UniformTemporalSubsample",
+    ];
+
+    /// Not by a name that happens to be near: either the step has this name, or the table says what to do instead.
+    #[test]
+    fn every_transform_of_torchvision_is_known() {
+        let known = |name: &str| {
+            let name = folded(name);
+            operations().any(|op| folded(op) == name) || ELSEWHERE.iter().any(|(other, _)| *other == name)
+        };
+        let unknown: Vec<_> = TORCHVISION_V2.iter().filter(|name| !known(name)).collect();
+        assert!(unknown.is_empty(), "{unknown:?}");
+        assert!(ELSEWHERE.iter().all(|(name, _)| folded(name) == *name), "names are as `folded` makes them");
     }
 
     #[test]

@@ -41,7 +41,7 @@ impl Rectangle {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Kept {
     pub(crate) rectangle: Rectangle,
-    /// Whether left and right change places then.
+    /// Whether left and right are swapped then.
     pub(crate) mirrored: bool,
     /// Whether top and bottom do.
     pub(crate) upside_down: bool,
@@ -299,7 +299,7 @@ fn moved_point(row: BoxRow, columns: usize, frame: &Frame) -> [f32; 3] {
             let (x, y) = projection.forward(f64::from(x), f64::from(y));
             (x as f32, y as f32)
         }
-        None => frame.place(x, y),
+        None => frame.map_point(x, y),
     };
     let (width, height) = (frame.to.0 as f32, frame.to.1 as f32);
     let inside = (0.0..=width).contains(&x) && (0.0..=height).contains(&y);
@@ -332,7 +332,7 @@ fn moved(row: &BoxRow, frame: &Frame) -> Option<BoxRow> {
     let [left, top, right, bottom] = if let Some(projection) = frame.kept.projection {
         projection.forward_box([left, top, right, bottom])
     } else {
-        let ((left, top), (right, bottom)) = (frame.place(left, top), frame.place(right, bottom));
+        let ((left, top), (right, bottom)) = (frame.map_point(left, top), frame.map_point(right, bottom));
         let (left, right) = if frame.kept.mirrored { (right, left) } else { (left, right) };
         let (top, bottom) = if frame.kept.upside_down { (bottom, top) } else { (top, bottom) };
         [left, top, right, bottom]
@@ -366,8 +366,8 @@ impl Frame {
         frame
     }
 
-    /// Where a place is in the new picture, also outside of it, if a rectangle is kept.
-    fn place(&self, x: f32, y: f32) -> (f32, f32) {
+    /// Where a point is in the new picture, also outside of it, if a rectangle is kept.
+    fn map_point(&self, x: f32, y: f32) -> (f32, f32) {
         let Self { padding, kept: Kept { rectangle, mirrored, upside_down, .. }, to: (width, height), .. } = *self;
         let along = |x: f32, padding: usize, start: usize, length: usize, new: usize| {
             (x + padding as f32 - start as f32) * (new as f32 / length as f32)

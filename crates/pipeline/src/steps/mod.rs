@@ -25,13 +25,15 @@ mod nested;
 mod numbers;
 mod pack;
 mod pad;
-mod perturb;
+
+mod audio_augment;
+mod audio_perturb;
 mod projection;
 mod random_size;
 mod resize;
+mod sample_level;
 mod signal;
 mod size;
-mod sound;
 mod spec;
 mod text;
 mod text_files;
@@ -40,12 +42,13 @@ mod tokens;
 mod transcript;
 mod voc;
 mod warp;
-mod whole;
 mod yolo;
 
 pub use annotations::{BoxFormat, BoxRow};
 pub use array::{DecodeNpy, Rms};
 pub use audio::{AudioMix, DecodeAudio, LogMelSpectrogram};
+pub use audio_augment::{AddGaussianSnr, Mfcc, RandomGain, RandomTimeCrop, SpecAugment};
+pub use audio_perturb::{AddBackgroundNoise, SpeedPerturbation};
 pub use augment::{
     AugMix, Augment, Augmentation, AutoAugment, AutoAugmentPolicy, ColorJitter, GaussianBlur, PixelOp, RandAugment,
     RandAugmentTransform, RandConfig, RandomAdjustSharpness, RandomAutocontrast, RandomEqualize, RandomGrayscale,
@@ -73,14 +76,13 @@ pub use mix::{CutMix, MixUp, MixUpOrCutMix, OneHot};
 pub use numbers::Numbers;
 pub use pack::{Pack, PackOutput, PackingStrategy};
 pub use pad::{Pad, PaddingMode};
-pub use perturb::{AddBackgroundNoise, SpeedPerturbation};
 pub use projection::Projection;
 pub use random_size::{DrawSize, Drawn, RandomResize, RandomShortestSize, ScaleJitter};
 pub(crate) use resize::resize_rectangle;
 pub use resize::{Interpolation, RandomResizedCrop, Resize, Variant};
+pub use sample_level::{Call, Drop, Function, JsonValue, TakeJson};
 pub use signal::{AggregateSignal, ChannelName, DecodeSignal, Power, RawNumber, RecordingFormat, SignalWindows};
 pub use size::Size;
-pub use sound::{AddGaussianSnr, Mfcc, RandomGain, RandomTimeCrop, SpecAugment};
 pub use spec::{DEFAULT_FIELD, StepSpec};
 pub use text::{Embed, ExtractText, TokenPattern, Tokenize};
 pub use text_files::{PreparedFiles, named_files, prepare_files, with_absolute_files};
@@ -89,7 +91,6 @@ pub use tokens::MaskTokens;
 pub use transcript::{TakeTranscript, Transcripts};
 pub use voc::{TakeVoc, VocObject, parse_voc};
 pub use warp::{Warp, WarpInterpolation};
-pub use whole::{Call, Drop, Function, JsonValue, TakeJson};
 pub use yolo::{TakeYolo, parse_yolo};
 
 use forebay_codec::{DType, TensorView};

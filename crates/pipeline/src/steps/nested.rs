@@ -249,7 +249,7 @@ fn made(specs: &[StepSpec], rule: Rule) -> Result<Action, toml::de::Error> {
         let step = spec.to_step("steps", "image").map_err(|error| refused(error.to_string()))?;
         match step.action {
             Action::Transform(transform) if transform.files().is_none() => steps.push(transform),
-            _ => return Err(refused(format!("`{}` cannot be in `steps`: it is no change of one value", step.name))),
+            _ => return Err(refused(format!("`{}` cannot be in `steps`: it is not a change of one value", step.name))),
         }
     }
     let augments: Option<Vec<Augment>> =

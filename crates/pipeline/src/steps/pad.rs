@@ -100,7 +100,7 @@ impl Pad {
         }
     }
 
-    /// The same for a margin of one value, which is one stretch of pixels from each row to the next.
+    /// The same for a margin of one value, which is one run of pixels from each row to the next.
     fn copy_between(
         &self,
         input: &[u8],
@@ -189,7 +189,7 @@ impl Reframe for Pad {
         let sides = self.padding.as_slice();
         let whole = |side: &f64| (0.0..=PADDING_MAX).contains(side) && side.fract() == 0.0;
         let valid = matches!(sides.len(), 1 | 2 | 4) && sides.iter().all(whole);
-        BadParameter::unless(valid, "padding", &self.padding, "one, two or four whole numbers up to 4096")?;
+        BadParameter::unless(valid, "padding", &self.padding, "one, two or four integers up to 4096")?;
         check_fill(&self.fill)
     }
 

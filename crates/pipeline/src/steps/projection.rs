@@ -2,17 +2,17 @@
 
 #![expect(clippy::many_single_char_names, reason = "matrices are written as everybody writes them")]
 
-use crate::kernels::Places;
+use crate::kernels::RowCoordinates;
 
-/// A projection of places in a new picture to places in the old one: with (x, y, 1) to (u, v, w) by the rows of a matrix, the
-/// place is (u / w, v / w). Pixels have their centers at halves.
+/// A projection of points in a new picture to points in the old one: with (x, y, 1) to (u, v, w) by the rows of a matrix, the
+/// point is (u / w, v / w). Pixels have their centers at halves.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Projection {
     rows: [[f64; 3]; 3],
 }
 
 impl Projection {
-    /// The projection of this matrix; `None` if it takes different places to the same one.
+    /// The projection of this matrix; `None` if it takes different points to the same one.
     pub fn new(rows: [[f64; 3]; 3]) -> Option<Self> {
         let projection = Self { rows };
         let determinant = projection.determinant();
@@ -29,7 +29,7 @@ impl Projection {
         a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g)
     }
 
-    /// Where in the new picture a place of the old one is.
+    /// Where in the new picture a point of the old one is.
     pub(crate) fn forward(&self, x: f64, y: f64) -> (f64, f64) {
         let [[a, b, c], [d, e, f], [g, h, i]] = self.rows;
         let adjugate = [
@@ -40,14 +40,14 @@ impl Projection {
         Self { rows: adjugate }.backward(x, y)
     }
 
-    /// Where in the old picture a place of the new one comes from.
+    /// Where in the old picture a point of the new one comes from.
     pub(crate) fn backward(&self, x: f64, y: f64) -> (f64, f64) {
         let [u, v, w] = self.rows.map(|[a, b, c]| a * x + b * y + c);
         (u / w, v / w)
     }
 
     /// Where the pixels of row `y` of the new picture come from, in pixels of the old one whose centers are whole numbers.
-    pub(crate) fn places(&self, y: usize, width: usize) -> Places {
+    pub(crate) fn coordinates(&self, y: usize, width: usize) -> RowCoordinates {
         let middle = width / 2;
         let (x, y) = (middle as f64 + 0.5, y as f64 + 0.5);
         let [u, v, w] = self.rows.map(|[a, b, c]| a * x + b * y + c);
@@ -57,7 +57,7 @@ impl Projection {
         } else {
             ([u / w - 0.5, v / w - 0.5, 1.0], [along_u / w, along_v / w, 0.0])
         };
-        Places {
+        RowCoordinates {
             start: start.map(|number| number as f32),
             along: along.map(|number| number as f32),
             middle: middle as f32,
@@ -79,9 +79,9 @@ impl Projection {
         Self::new(rows)
     }
 
-    /// Of the perspective that takes four places of the old picture to four of the new one. `None` if three lie on a line.
+    /// Of the perspective that takes four points of the old picture to four of the new one. `None` if three lie on a line.
     pub fn perspective(old: [[f64; 2]; 4], new: [[f64; 2]; 4]) -> Option<Self> {
-        // Eight equations for eight unknowns: each pair of places gives one for x and one for y.
+        // Eight equations for eight unknowns: each pair of points gives one for x and one for y.
         let mut equations = [[0.0; 9]; 8];
         for (index, ([x, y], [u, v])) in new.into_iter().zip(old).enumerate() {
             equations[2 * index] = [x, y, 1.0, 0.0, 0.0, 0.0, -u * x, -u * y, u];

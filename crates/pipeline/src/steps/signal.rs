@@ -127,7 +127,7 @@ impl DecodeSignal {
         bytes: &[u8],
         reserve: &mut dyn FnMut(usize) -> Result<(), StepError>,
     ) -> Result<Recording, StepError> {
-        let mut recording = within(reserve, |room| read_within(bytes, &self.options(), room))?;
+        let mut recording = within(reserve, |gate| read_within(bytes, &self.options(), gate))?;
         if self.remove_offset {
             recording.remove_offset(self.period)?;
         }

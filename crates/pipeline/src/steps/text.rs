@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use forebay_codec::text::{ArticleLimits, EmbeddingTable, Tokenizer, TokenizerRoom, article_text, decode_text};
+use forebay_codec::text::{ArticleLimits, EmbeddingTable, Tokenizer, TokenizerScratch, article_text, decode_text};
 use forebay_codec::{DType, TensorSpec, memory};
 use serde::{Deserialize, Serialize};
 
@@ -145,7 +145,7 @@ impl Tokenize {
 struct TokenizeScratch {
     ids: Vec<u32>,
     /// With the words that were seen.
-    room: TokenizerRoom,
+    words: TokenizerScratch,
 }
 
 impl Scratch for TokenizeScratch {
@@ -181,12 +181,12 @@ impl Transform for Tokenize {
 
     fn run(&self, input: ValueView<'_>, output: &mut Output<'_>, scope: &mut Scope) -> Result<(), StepError> {
         let Loaded { tokenizer, begin, end } = self.loaded()?;
-        let TokenizeScratch { ids, room } = scope.scratch();
+        let TokenizeScratch { ids, words } = scope.scratch();
         ids.clear();
         ids.extend(begin);
         match input {
-            ValueView::Text(text) => tokenizer.encode_into(text, room, ids),
-            _ => tokenizer.encode_into(&decode_text(encoded(input)?, None)?, room, ids),
+            ValueView::Text(text) => tokenizer.encode_into(text, words, ids),
+            _ => tokenizer.encode_into(&decode_text(encoded(input)?, None)?, words, ids),
         }
         if let Some(length) = self.max_length {
             ids.truncate(length - usize::from(end.is_some()));

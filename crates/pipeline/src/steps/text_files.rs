@@ -20,9 +20,9 @@ use forebay_codec::audio::{AudioOptions, Resampler, decode};
 use forebay_codec::text::{EmbeddingTable, Pattern, Tokenizer};
 use forebay_storage::read_file;
 
+use super::audio_perturb::{AddBackgroundNoise, Noises};
 use super::coco::{CocoObjects, CocoParts, TakeCoco};
 use super::csv_boxes::{BoxColumns, BoxTable, TakeCsv, TakeOpenImages};
-use super::perturb::{AddBackgroundNoise, Noises};
 use super::text::{BYTES, Embed, TokenPattern, Tokenize};
 use super::transcript::{TakeTranscript, Transcripts};
 use crate::error::{Error, Result, StepError};
@@ -312,7 +312,7 @@ pub(super) fn load_tokenizer(path: &str, pattern: TokenPattern) -> Result<Arc<To
     LOADED.get_or_load(key, || read_tokenizer(&files, pattern)).map_err(fail)
 }
 
-const TOKENIZER_HINT: &str = "name a tokenizer.json, a .model, a .tiktoken, or a vocab.json with its merges.txt beside it; \
+const TOKENIZER_HINT: &str = "name a tokenizer.json, a .model, a .tiktoken, or a vocab.json with its merges.txt next to it; \
                               or use `tokenizer = \"bytes\"`, which needs no file";
 
 fn read_tokenizer(files: &[PathBuf], pattern: TokenPattern) -> Result<Tokenizer, Cause> {
@@ -365,7 +365,7 @@ fn find_tokenizer(path: &Path) -> Result<Vec<PathBuf>, Cause> {
     }
     match extension(path) {
         "json" | "tiktoken" | "model" => Ok(vec![path.to_owned()]),
-        other => Err(format!("`.{other}` is no kind of tokenizer").into()),
+        other => Err(format!("`.{other}` is not a known kind of tokenizer").into()),
     }
 }
 
@@ -386,7 +386,7 @@ pub(super) fn load_embeddings(step: &Embed) -> Result<Arc<EmbeddingTable>, StepE
         "safetensors" => {
             Ok(EmbeddingTable::from_safetensors(read_file(&file, TABLE_BYTES_MAX)?, step.tensor.as_deref())?)
         }
-        other => Err(format!("`.{other}` is no kind of table").into()),
+        other => Err(format!("`.{other}` is not a known kind of table").into()),
     });
     let table = table.map_err(fail)?;
     if table.columns() == step.embedding_dim {

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::StepError;
 use crate::random::Random;
-use crate::remade::Remade;
 use crate::sample::{SampleView, ValueView};
+use crate::sample_changes::SampleChanges;
 use crate::schema::{FieldType, Schema};
 use crate::scope::Scope;
 use crate::step::{BadParameter, Needs, SampleTransform};
@@ -120,7 +120,7 @@ impl SampleTransform for MaskTokens {
         &self,
         fields: &[String],
         sample: &SampleView<'_>,
-        remade: &mut Remade<'_>,
+        changes: &mut SampleChanges<'_>,
         scope: &mut Scope,
     ) -> Result<(), StepError> {
         let name = fields.first().map_or("", String::as_str);
@@ -129,11 +129,11 @@ impl SampleTransform for MaskTokens {
             return Err(StepError::NoField { field: name.to_owned() });
         };
         let random = &scope.random;
-        remade.set(name, &mut |output| {
+        changes.set(name, &mut |output| {
             put(self.drawn(*tokens, random.clone()).map(|(token, _)| token), &mut output.tensor(tokens.spec)?);
             Ok(())
         })?;
-        remade.set(&self.labels, &mut |output| {
+        changes.set(&self.labels, &mut |output| {
             put(self.drawn(*tokens, random.clone()).map(|(_, label)| label), &mut output.tensor(tokens.spec)?);
             Ok(())
         })

@@ -10,8 +10,8 @@ use super::annotations::{by_path_or_stem, shown, wrong};
 use super::text_files::load_transcripts;
 use crate::error::StepError;
 use crate::output::Output;
-use crate::remade::Remade;
 use crate::sample::SampleView;
+use crate::sample_changes::SampleChanges;
 use crate::schema::{FieldType, Schema};
 use crate::scope::Scope;
 use crate::step::{BadParameter, Needs, SampleTransform, StepFiles};
@@ -99,7 +99,7 @@ impl SampleTransform for TakeTranscript {
         &self,
         _fields: &[String],
         sample: &SampleView<'_>,
-        remade: &mut Remade<'_>,
+        changes: &mut SampleChanges<'_>,
         _scope: &mut Scope,
     ) -> Result<(), StepError> {
         let text = self.loaded()?.of(sample.key).ok_or_else(|| {
@@ -109,7 +109,7 @@ impl SampleTransform for TakeTranscript {
             );
             wrong(TRANSCRIPT, problem)
         })?;
-        remade.set(TRANSCRIPT, &mut |output: &mut Output<'_>| output.text(text))
+        changes.set(TRANSCRIPT, &mut |output: &mut Output<'_>| output.text(text))
     }
 }
 

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::annotations::{BoxRow, class_index, needs_text, put_boxes, row, shown, text, with_boxes, wrong};
 use crate::error::StepError;
-use crate::remade::Remade;
 use crate::sample::SampleView;
+use crate::sample_changes::SampleChanges;
 use crate::schema::Schema;
 use crate::scope::Scope;
 use crate::step::{BadParameter, Needs, SampleTransform};
@@ -143,7 +143,7 @@ impl Partial {
             ["annotation", "object", "difficult"] => self.difficult = !matches!(text, "0" | "" | "false" | "False"),
             ["annotation", "object", "bndbox", corner] => {
                 if let Some(place) = CORNERS.iter().position(|name| name == corner) {
-                    let number = number().ok_or_else(|| format!("`{corner}` is no number: `{}`", shown(text)))?;
+                    let number = number().ok_or_else(|| format!("`{corner}` is not a number: `{}`", shown(text)))?;
                     self.corners[place] = Some(number);
                 }
             }
@@ -195,12 +195,12 @@ impl SampleTransform for TakeVoc {
         &self,
         fields: &[String],
         sample: &SampleView<'_>,
-        remade: &mut Remade<'_>,
+        changes: &mut SampleChanges<'_>,
         _scope: &mut Scope,
     ) -> Result<(), StepError> {
         let field = fields.first().map_or("", String::as_str);
         let rows = self.rows(text(sample, field)?).map_err(|problem| wrong(field, problem))?;
-        put_boxes(remade, &rows)
+        put_boxes(changes, &rows)
     }
 }
 
@@ -231,7 +231,7 @@ mod tests {
         for (file, problem) in [
             ("<annotation>\n<object></object></annotation>", "line 2: an object has no `name`"),
             ("<annotation>\n<object>\n", "`object` does not end"),
-            ("<annotation><object><name>a</name><bndbox>\n<xmin>x</xmin>", "line 2: `xmin` is no number: `x`"),
+            ("<annotation><object><name>a</name><bndbox>\n<xmin>x</xmin>", "line 2: `xmin` is not a number: `x`"),
             ("<annotation><object><name>a</name></object></annotation>", "an object has no `xmin`"),
             ("<a></b>", "line 1: "),
             ("<a>&bomb;</a>", "unknown entity `&bomb;`"),

@@ -1,4 +1,4 @@
-//! Warps: pictures whose pixels come from places that a projection says.
+//! Warps: pictures whose pixels come from coordinates that a projection says.
 
 use forebay_codec::{DType, TensorMut, TensorView};
 use serde::{Deserialize, Serialize};
@@ -66,10 +66,10 @@ impl Warp {
         let level = Level::best();
         let mut block = Surrounding::default();
         for (y, to) in to.chunks_exact_mut(width.max(1)).enumerate() {
-            let places = self.projection.places(y, width);
+            let coordinates = self.projection.coordinates(y, width);
             for (number, to) in to.chunks_mut(BLOCK).enumerate() {
                 let x = number * BLOCK;
-                kernels::surrounding(level, &places, x, [height, width], &mut block);
+                kernels::surrounding(level, &coordinates, x, [height, width], &mut block);
                 if block.within_count == 0 {
                     fill_with(to, outside);
                 } else {
@@ -83,7 +83,7 @@ impl Warp {
                 if block.touching_count > block.within_count {
                     for (index, to) in to.iter_mut().enumerate() {
                         if block.touching[index] != block.within[index] {
-                            *to = edge.made(places.at(x + index)).map(rounded);
+                            *to = edge.made(coordinates.at(x + index)).map(rounded);
                         }
                     }
                 }
@@ -129,9 +129,9 @@ impl Warp {
         let fill = self.fill.map(|fill| std::array::from_fn(|channel| fill[channel]));
         let edge = Edge { from, size, fill, float: |pixel: &[[u8; 4]; N]| pixel.map(f32::from_le_bytes) };
         for (y, to) in to.chunks_exact_mut(size[1].max(1)).enumerate() {
-            let places = self.projection.places(y, size[1]);
+            let coordinates = self.projection.coordinates(y, size[1]);
             for (x, to) in to.iter_mut().enumerate() {
-                *to = edge.made(places.at(x)).map(f32::to_le_bytes);
+                *to = edge.made(coordinates.at(x)).map(f32::to_le_bytes);
             }
         }
     }
@@ -184,7 +184,7 @@ fn nearest_bytes(projection: &Projection, from: &[u8], to: &mut [u8], size: [usi
 fn nearest_rgb(projection: &Projection, from: &[u8], to: &mut [u8], size: [usize; 2], fill: [u8; 3]) {
     let level = Level::best();
     for (y, to) in to.chunks_exact_mut((3 * size[1]).max(1)).enumerate() {
-        kernels::nearest_rgb(level, &projection.places(y, size[1]), from, size, fill, to);
+        kernels::nearest_rgb(level, &projection.coordinates(y, size[1]), from, size, fill, to);
     }
 }
 
@@ -193,9 +193,9 @@ fn nearest<P: Copy>(projection: &Projection, from: &[P], to: &mut [P], [height, 
     let level = Level::best();
     let mut offsets = [OUTSIDE; BLOCK];
     for (y, to) in to.chunks_exact_mut(width.max(1)).enumerate() {
-        let places = projection.places(y, width);
+        let coordinates = projection.coordinates(y, width);
         for (number, to) in to.chunks_mut(BLOCK).enumerate() {
-            kernels::nearest_offsets(level, &places, number * BLOCK, [height, width], &mut offsets);
+            kernels::nearest_offsets(level, &coordinates, number * BLOCK, [height, width], &mut offsets);
             for (to, &offset) in to.iter_mut().zip(&offsets) {
                 *to = from.get(offset as usize).copied().unwrap_or(fill);
             }

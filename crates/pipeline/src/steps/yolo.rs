@@ -6,8 +6,8 @@ use super::annotations::{
     BoxFormat, BoxRow, image_size, needs_image, needs_text, put_boxes, row, shown, text, with_boxes, wrong,
 };
 use crate::error::StepError;
-use crate::remade::Remade;
 use crate::sample::SampleView;
+use crate::sample_changes::SampleChanges;
 use crate::schema::Schema;
 use crate::scope::Scope;
 use crate::step::{Needs, SampleTransform};
@@ -27,7 +27,7 @@ pub fn parse_yolo(file: &str) -> Result<Vec<[f64; 5]>, String> {
         for word in line.split_ascii_whitespace() {
             match word.parse::<f64>() {
                 Ok(value) if value.is_finite() => numbers.push(value),
-                _ => return wrong(format!("`{}` is no number", shown(word))),
+                _ => return wrong(format!("`{}` is not a number", shown(word))),
             }
         }
         let Some((&class, rest)) = numbers.split_first() else { continue };
@@ -75,13 +75,13 @@ impl SampleTransform for TakeYolo {
         &self,
         fields: &[String],
         sample: &SampleView<'_>,
-        remade: &mut Remade<'_>,
+        changes: &mut SampleChanges<'_>,
         _scope: &mut Scope,
     ) -> Result<(), StepError> {
         let [file, image] = fields else { return Err(StepError::NoField { field: fields.join(", ") }) };
         let size = image_size(sample, image)?;
         let rows = Self::rows(text(sample, file)?, size).map_err(|problem| wrong(file, problem))?;
-        put_boxes(remade, &rows)
+        put_boxes(changes, &rows)
     }
 }
 
@@ -106,12 +106,12 @@ mod tests {
     #[test]
     fn what_is_no_yolo_file_is_refused_with_its_line() {
         for (file, problem) in [
-            ("\n1 0.5 x 1 1", "line 2: `x` is no number"),
+            ("\n1 0.5 x 1 1", "line 2: `x` is not a number"),
             ("1 0.5 0.5 1", "line 1: has 4 numbers"),
             ("1 1 2 3 4 5 6 7", "line 1: has 8 numbers"),
-            ("dog 0.5 0.5 1 1", "`dog` is no number"),
+            ("dog 0.5 0.5 1 1", "`dog` is not a number"),
             ("1.5 0.5 0.5 1 1", "the class is `1.5`"),
-            ("1 inf 0.5 1 1", "`inf` is no number"),
+            ("1 inf 0.5 1 1", "`inf` is not a number"),
         ] {
             let error = parse_yolo(file).unwrap_err();
             assert!(error.contains(problem), "{error}");

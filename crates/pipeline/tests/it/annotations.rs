@@ -27,7 +27,7 @@ fn coco_masks() {
         let [height, width] = size[..] else { panic!("{case}") };
         let segmentation: Segmentation = serde_json::from_value(case["segmentation"].clone()).unwrap();
         let mut ours = vec![false; height * width];
-        segmentation.draw([height, width], |stretch| ours[stretch].fill(true)).unwrap();
+        segmentation.draw([height, width], |run| ours[run].fill(true)).unwrap();
         let mut theirs = Vec::new();
         for (place, length) in numbers(&case["runs"]).into_iter().enumerate() {
             theirs.extend(std::iter::repeat_n(place % 2 == 1, length));
@@ -165,7 +165,8 @@ fn instances(objects: &[[u32; 4]], moving: &str, seed: u64) -> (Vec<[f32; 6]>, T
         "annotations": annotations.collect::<Vec<_>>(),
     });
     std::fs::write(&path, file.to_string()).unwrap();
-    let take = format!("op = \"take_coco\"\nannotations = {path:?}\nmasks = \"instance\"\nkeypoints = true");
+    let take =
+        format!("op = \"take_coco\"\nannotations = \"{}\"\nmasks = \"instance\"\nkeypoints = true", path.display());
     let fields = "fields = [\"image\", \"mask\", \"boxes\", \"keypoints\"]";
     let steps = [step(&take), step(&format!("{moving}\n{fields}"))];
     let image = Value::Tensor(picture(30, 40, 3, |y, x, c| (y * 3 + x + c) as u8));
@@ -229,8 +230,9 @@ proptest! {
         let &[_, width] = mask.spec().shape.dims() else { panic!("{:?}", mask.spec()) };
         let numbers = mask.view().elements_or_copy::<u16>(&mut Vec::new()).unwrap().to_vec();
         for row in &boxes {
-            prop_assert_eq!(row[4] - row[5], 49.0, "the number is the object's: {:?}", row);
-            for (place, _) in numbers.iter().enumerate().filter(|(_, number)| f32::from(**number) == row[5]) {
+            let number = row[5] as u16;
+            prop_assert_eq!(row[4] as u16, number + 49, "the number is the object's: {:?}", row);
+            for (place, _) in numbers.iter().enumerate().filter(|(_, found)| **found == number) {
                 let (x, y) = ((place % width) as f32 + 0.5, (place / width) as f32 + 0.5);
                 prop_assert!(near(row, x, y), "{} {} is not in {:?}", x, y, row);
             }

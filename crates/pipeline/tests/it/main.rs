@@ -7,6 +7,7 @@
 )]
 
 mod annotations;
+mod audio_augment;
 mod augmentations;
 #[path = "../../../../tests/data.rs"]
 mod data;
@@ -19,7 +20,6 @@ mod packing;
 mod pillow;
 mod pipelines;
 mod running;
-mod sound;
 mod steps;
 mod stored;
 mod strategies;

@@ -92,7 +92,7 @@ fn settings_that_fit_nothing_are_errors_that_say_what_does() {
 #[test]
 fn audio_comes_out_at_the_rate_that_goes_in() {
     let message = with("flac", &["decode_audio.sample_rate=8000"]).unwrap_err().to_string();
-    assert!(message.contains("sound of 8000 hertz") && message.contains("`log_mel_spectrogram`"), "{message}");
+    assert!(message.contains("audio of 8000 hertz") && message.contains("`log_mel_spectrogram`"), "{message}");
     with("flac", &["decode_audio.sample_rate=8000", "log_mel_spectrogram.sample_rate=8000"]).unwrap();
     let message = with("nilm", &["signal_windows.window=100"]).unwrap_err().to_string();
     assert!(message.contains("at least a period, 128 samples"), "{message}");

@@ -142,7 +142,7 @@ fn a_missing_vocabulary_is_reported_before_the_run() {
     for part in ["step `tokenize`", "`no/such/tokenizer.json`", "hint:", "tokenizer = \"bytes\""] {
         assert!(text.contains(part), "{text}");
     }
-    assert!(refused("tokenizer = \"vocabulary.xml\"").contains("`.xml` is no kind of tokenizer"));
+    assert!(refused("tokenizer = \"vocabulary.xml\"").contains("`.xml` is not a known kind of tokenizer"));
     assert!(
         refused("tokenizer = \"bytes\"\neos_token = \"<|endoftext|>\"").contains("it has no token `<|endoftext|>`")
     );
@@ -204,7 +204,7 @@ fn damaged_vocabularies_are_reported_with_their_path() {
         ("a.json", &b"{"[..], "it is not JSON"),
         ("b.json", br#"{"model":{"type":"WordPiece"}}"#, "model `WordPiece` is not supported"),
         ("c.tiktoken", b"AA== 0\n??", "line `2` has no space"),
-        ("d.model", b"\xFF\xFF", "no protocol buffer"),
+        ("d.model", b"\xFF\xFF", "not a protocol buffer"),
         ("vocab.json", b"[]", "not a JSON object"),
     ] {
         std::fs::write(folder.join("merges.txt"), "").unwrap();

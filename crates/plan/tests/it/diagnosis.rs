@@ -83,7 +83,7 @@ fn more_cores_give_what_more_threads_gave() {
         assert_eq!(diagnose(&measured).unwrap().cores_needed, needed, "{threads} {rate}");
     }
     assert_eq!(
-        [(1, 2), (2, 2), (1, 1), (2, 8), (3, 4)].map(|(threads, cores)| Scaling::threads_beside(threads, cores)),
+        [(1, 2), (2, 2), (1, 1), (2, 8), (3, 4)].map(|(threads, cores)| Scaling::threads_to_compare(threads, cores)),
         [Some(2), Some(1), None, Some(4), Some(4)]
     );
 }

@@ -15,7 +15,7 @@ mod sse41;
 
 #[cfg(target_arch = "x86_64")]
 use crate::level::Level;
-use crate::level::Proven;
+use crate::level::Supported;
 
 /// How a row was filtered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,7 +118,7 @@ fn rows_of<const ROWS: usize>(output: &mut [u8], row_bytes: usize) -> [&mut [u8]
 }
 
 /// Unfilters as many rows as `output` holds; `above` is the row above them, which is zero above the first.
-pub(crate) fn unfilter(level: Proven, filtered: Filtered<'_>, above: &[u8], output: &mut [u8]) {
+pub(crate) fn unfilter(level: Supported, filtered: Filtered<'_>, above: &[u8], output: &mut [u8]) {
     let row_bytes = filtered.row_bytes;
     let (mut filtered, mut done) = (filtered, 0);
     while done < output.len() {
@@ -135,7 +135,7 @@ pub(crate) fn unfilter(level: Proven, filtered: Filtered<'_>, above: &[u8], outp
 
 /// Unfilters the first rows at once, if that is faster than one after the other, and gives their number.
 #[cfg(target_arch = "x86_64")]
-fn several(level: Proven, filtered: Filtered<'_>, above: &[u8], output: &mut [u8]) -> usize {
+fn several(level: Supported, filtered: Filtered<'_>, above: &[u8], output: &mut [u8]) -> usize {
     let chains = |rows: usize| {
         let enough = output.len() >= rows * filtered.row_bytes;
         enough && (0..rows).filter(|&row| filtered.filter(row).is_chain()).count() * 2 >= rows
@@ -143,12 +143,12 @@ fn several(level: Proven, filtered: Filtered<'_>, above: &[u8], output: &mut [u8
     let wide = filtered.pixel_bytes > 4;
     match level.level() {
         Level::Avx2 if !wide && chains(8) => {
-            // SAFETY: a `Proven` level is one that this machine was seen to have.
+            // SAFETY: a `Supported` level is one that this machine was seen to have.
             unsafe { avx2::unfilter(filtered, above, output) };
             8
         }
         Level::Sse41 | Level::Avx2 if !wide && chains(4) => {
-            // SAFETY: a `Proven` level is one that this machine was seen to have; AVX2 comes with SSE4.1.
+            // SAFETY: a `Supported` level is one that this machine was seen to have; AVX2 comes with SSE4.1.
             unsafe { sse41::unfilter(filtered, above, output) };
             4
         }
@@ -162,6 +162,6 @@ fn several(level: Proven, filtered: Filtered<'_>, above: &[u8], output: &mut [u8
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-fn several(_: Proven, _: Filtered<'_>, _: &[u8], _: &mut [u8]) -> usize {
+fn several(_: Supported, _: Filtered<'_>, _: &[u8], _: &mut [u8]) -> usize {
     0
 }

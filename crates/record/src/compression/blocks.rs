@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 use std::ops::Range;
 
 use super::Algorithm;
-use crate::error::{Error, FormatFault, IndexFault, Place, Result};
+use crate::error::{Error, ErrorLocation, FormatFault, IndexFault, Result};
 
 /// What the name of a list of blocks adds to its shard's: `shard-0.tfrecord.blocks`.
 pub const BLOCKS_SUFFIX: &str = ".blocks";
@@ -69,7 +69,7 @@ impl Blocks {
             let block =
                 parse_line(line).and_then(|block| blocks.check_next(&block, algorithm.inflation_max()).map(|()| block));
             let block = block.map_err(|fault| Error::Format {
-                place: Place { shard: Some(name.into()), ..Place::default() },
+                location: ErrorLocation { shard: Some(name.into()), ..ErrorLocation::default() },
                 fault: FormatFault::Index { line: number as u64 + 1, fault },
             })?;
             blocks.entries.push(block);
@@ -113,7 +113,7 @@ impl Blocks {
     pub fn check_within(&self, shard_bytes: u64, shard: &str) -> Result<()> {
         match self.entries.last() {
             Some(last) if last.end() > shard_bytes => Err(Error::Format {
-                place: Place { shard: Some(shard.into()), offset: Some(last.offset), record: None },
+                location: ErrorLocation { shard: Some(shard.into()), offset: Some(last.offset), record: None },
                 fault: FormatFault::IndexBeyondShard { expected: last.end(), found: shard_bytes },
             }),
             _ => Ok(()),

@@ -5,8 +5,8 @@ use std::io;
 
 use zstd_safe::DCtx;
 
-use super::{CompressedBlock, Dictionary, Form, ShardCompression, lz4_frame, snappy_frame, zstd};
-use crate::error::{Error, FormatFault, Place, Result};
+use super::{CompressedBlock, Dictionary, Framing, ShardCompression, lz4_frame, snappy_frame, zstd};
+use crate::error::{Error, ErrorLocation, FormatFault, Result};
 
 /// Fills `out` with what `compressed`, the bytes of `block`, inflates to; `shard` is the shard's name, for errors.
 ///
@@ -20,31 +20,31 @@ pub fn inflate_block(
     out: &mut [u8],
 ) -> Result<()> {
     inflate(compressed, compression, None, out).map_err(|detail| Error::Format {
-        place: Place { shard: Some(shard.into()), record: None, offset: Some(block.offset) },
+        location: ErrorLocation { shard: Some(shard.into()), record: None, offset: Some(block.offset) },
         fault: FormatFault::CompressedBlock { detail: detail.into() },
     })
 }
 
-/// What `compressed`, a record that was compressed by itself, inflates to: `length` bytes, or an error. `place` is where it was
+/// What `compressed`, a record that was compressed by itself, inflates to: `length` bytes, or an error. `location` is where it was
 /// found, and `allocate` gives memory for as many bytes as it is told, once it is known that the record can be so long.
 pub fn inflate_record<B: AsMut<[u8]>>(
     compressed: &[u8],
     length: u64,
     compression: ShardCompression,
     dictionary: Option<&Dictionary>,
-    place: impl Fn() -> Place,
+    location: impl Fn() -> ErrorLocation,
     allocate: impl FnOnce(usize) -> io::Result<B>,
 ) -> Result<B> {
     let damaged = |detail: String| {
         let fault = FormatFault::CompressedRecord { detail: detail.into() };
-        Error::Format { place: place(), fault }
+        Error::Format { location: location(), fault }
     };
     let inflation_max = compression.algorithm.inflation_max();
     if length > (compressed.len() as u64).saturating_mul(inflation_max) {
         return Err(damaged(format!("{} bytes cannot inflate to {length}", compressed.len())));
     }
     let mut out =
-        allocate(length as usize).map_err(|source| Error::Io { place: place(), action: "inflate", source })?;
+        allocate(length as usize).map_err(|source| Error::Io { location: location(), action: "inflate", source })?;
     let space =
         out.as_mut().get_mut(..length as usize).ok_or_else(|| damaged("there is no space for it".to_owned()))?;
     inflate(compressed, compression, dictionary, space).map_err(damaged)?;
@@ -59,14 +59,18 @@ fn inflate(
     out: &mut [u8],
 ) -> std::result::Result<(), String> {
     let length = out.len();
-    let given =
-        CONTEXTS.with_borrow_mut(|contexts| contexts.inflate(compressed, compression.form(), dictionary, &mut *out))?;
+    let given = CONTEXTS
+        .with_borrow_mut(|contexts| contexts.inflate(compressed, compression.framing(), dictionary, &mut *out))?;
     if given == length { Ok(()) } else { Err(format!("it gives {given} bytes, not {length}")) }
 }
 
-/// The same of bytes in this form, for other formats than shards of records; says how many bytes there were.
-pub(crate) fn inflate_form(compressed: &[u8], form: Form, out: &mut [u8]) -> std::result::Result<usize, String> {
-    CONTEXTS.with_borrow_mut(|contexts| contexts.inflate(compressed, form, None, out))
+/// The same of bytes in this framing, for other formats than shards of records; says how many bytes there were.
+pub(crate) fn inflate_framed(
+    compressed: &[u8],
+    framing: Framing,
+    out: &mut [u8],
+) -> std::result::Result<usize, String> {
+    CONTEXTS.with_borrow_mut(|contexts| contexts.inflate(compressed, framing, None, out))
 }
 
 thread_local! {
@@ -92,16 +96,16 @@ impl Contexts {
     fn inflate(
         &mut self,
         compressed: &[u8],
-        form: Form,
+        framing: Framing,
         dictionary: Option<&Dictionary>,
         out: &mut [u8],
     ) -> std::result::Result<usize, String> {
-        match form {
-            Form::Deflate | Form::Gzip | Form::Zlib => {
+        match framing {
+            Framing::Deflate | Framing::Gzip | Framing::Zlib => {
                 let stream = self.deflate.get_or_insert_default();
-                let given = match form {
-                    Form::Gzip => stream.gzip_decompress(compressed, out),
-                    Form::Zlib => stream.zlib_decompress(compressed, out),
+                let given = match framing {
+                    Framing::Gzip => stream.gzip_decompress(compressed, out),
+                    Framing::Zlib => stream.zlib_decompress(compressed, out),
                     _ => {
                         // The library takes whole streams only, and is much faster than those that take parts, so that a copy with an
                         // end of its own pays.
@@ -123,16 +127,18 @@ impl Contexts {
                     }
                 })
             }
-            Form::Zstd => {
+            Framing::Zstd => {
                 if self.zstd.is_none() {
                     self.zstd = DCtx::try_create();
                 }
                 let context = self.zstd.as_mut().ok_or("not enough memory for a context")?;
                 zstd::inflate(context, compressed, dictionary, out).map_err(str::to_owned)
             }
-            Form::Lz4 => lz4_frame::inflate(compressed, out).map(|()| out.len()).map_err(str::to_owned),
-            Form::SnappyFramed => snappy_frame::inflate(compressed, out).map_err(str::to_owned),
-            Form::SnappyRaw => snap::raw::Decoder::new().decompress(compressed, out).map_err(|error| error.to_string()),
+            Framing::Lz4 => lz4_frame::inflate(compressed, out).map(|()| out.len()).map_err(str::to_owned),
+            Framing::SnappyFramed => snappy_frame::inflate(compressed, out).map_err(str::to_owned),
+            Framing::SnappyRaw => {
+                snap::raw::Decoder::new().decompress(compressed, out).map_err(|error| error.to_string())
+            }
         }
     }
 }

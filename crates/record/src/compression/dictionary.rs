@@ -8,7 +8,7 @@ use std::fmt;
 use bytes::Bytes;
 use zstd_safe::{DDict, train_from_buffer};
 
-use crate::error::{Error, FormatFault, Place, Result, UsageFault};
+use crate::error::{Error, ErrorLocation, FormatFault, Result, UsageFault};
 
 /// How large a trained dictionary is at most: as `zstd --train` has it.
 const DICTIONARY_BYTES: usize = 112_640;
@@ -49,7 +49,10 @@ impl Dictionary {
 
     /// The dictionary in the file `name`, whose content is `bytes`.
     pub fn parse(bytes: Bytes, name: &str) -> Result<Self> {
-        let fault = |fault| Error::Format { place: Place { shard: Some(name.into()), ..Place::default() }, fault };
+        let fault = |fault| Error::Format {
+            location: ErrorLocation { shard: Some(name.into()), ..ErrorLocation::default() },
+            fault,
+        };
         if !bytes.starts_with(&MAGIC) || bytes.len() > DICTIONARY_BYTES {
             return Err(fault(FormatFault::Dictionary));
         }

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use forebay_deflate::{Deflate, Flush, Wrapper};
 use zstd_safe::CCtx;
 
-use super::{Algorithm, DeflateOptions, Dictionary, Form, Lz4Mode, ShardCompression, lz4_frame, zstd};
-use crate::error::{Error, Place, Result};
+use super::{Algorithm, DeflateOptions, Dictionary, Framing, Lz4Mode, ShardCompression, lz4_frame, zstd};
+use crate::error::{Error, ErrorLocation, Result};
 
 /// What GZIP begins with: DEFLATE, no name, no time, an unknown system.
 pub(super) const GZIP_HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255];
@@ -16,7 +16,7 @@ pub(super) const BUFFER_BYTES: usize = 64 << 10;
 
 /// Compresses pieces, each by itself.
 pub(super) enum Encoder {
-    Deflate { stream: DeflateStream, form: Form },
+    Deflate { stream: DeflateStream, framing: Framing },
     Zstd(CCtx<'static>),
     Lz4(Lz4Mode),
     SnappyFramed,
@@ -25,13 +25,13 @@ pub(super) enum Encoder {
 
 impl Encoder {
     pub(super) fn new(compression: ShardCompression, dictionary: Option<&Dictionary>) -> io::Result<Self> {
-        let form = compression.form();
+        let framing = compression.framing();
         Ok(match compression.algorithm {
-            Algorithm::Gzip(options) => Self::Deflate { stream: DeflateStream::new(options, Wrapper::Raw)?, form },
-            Algorithm::Zlib(options) => Self::Deflate { stream: DeflateStream::new(options, Wrapper::Zlib)?, form },
+            Algorithm::Gzip(options) => Self::Deflate { stream: DeflateStream::new(options, Wrapper::Raw)?, framing },
+            Algorithm::Zlib(options) => Self::Deflate { stream: DeflateStream::new(options, Wrapper::Zlib)?, framing },
             Algorithm::Zstd(options) => Self::Zstd(zstd::compressing(options, dictionary)?),
             Algorithm::Lz4(mode) => Self::Lz4(mode),
-            Algorithm::Snappy if form == Form::SnappyRaw => Self::SnappyRaw(Box::new(snap::raw::Encoder::new())),
+            Algorithm::Snappy if framing == Framing::SnappyRaw => Self::SnappyRaw(Box::new(snap::raw::Encoder::new())),
             Algorithm::Snappy => Self::SnappyFramed,
         })
     }
@@ -39,13 +39,13 @@ impl Encoder {
     /// Appends what `piece` becomes to `out`.
     pub(super) fn append(&mut self, piece: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
         match self {
-            Self::Deflate { stream, form } => {
-                if *form == Form::Gzip {
+            Self::Deflate { stream, framing } => {
+                if *framing == Framing::Gzip {
                     out.extend_from_slice(&GZIP_HEADER);
                 }
                 stream.reset();
                 stream.append(piece, Flush::Finish, out);
-                if *form == Form::Gzip {
+                if *framing == Framing::Gzip {
                     out.extend_from_slice(&gzip_trailer(libdeflater::crc32(piece), piece.len() as u64));
                 }
                 Ok(())
@@ -121,7 +121,7 @@ impl RecordCompressor {
     /// What `record` becomes.
     pub fn compress(&mut self, record: &[u8]) -> Result<&[u8]> {
         self.buffer.clear();
-        let failed = |source| Error::Io { place: Place::default(), action: "compress", source };
+        let failed = |source| Error::Io { location: ErrorLocation::default(), action: "compress", source };
         self.encoder.append(record, &mut self.buffer).map_err(failed)?;
         Ok(&self.buffer)
     }

@@ -31,7 +31,7 @@ pub use encoder::RecordCompressor;
 pub use forebay_deflate::{Parameters as DeflateOptions, Strategy as DeflateStrategy};
 pub use sizes::{SIZES_SUFFIX, Sizes};
 
-pub(crate) use decoder::inflate_form;
+pub(crate) use decoder::inflate_framed;
 pub(crate) use deflate_reader::DeflateReader;
 pub(crate) use lz4_frame::{Lz4Reader, MAGIC as LZ4_MAGIC, is_ours as is_lz4_like_ours};
 pub(crate) use zstd::{MAGIC as ZSTD_MAGIC, ZstdReader};
@@ -156,7 +156,7 @@ impl Lz4Mode {
 
 /// How compressed bytes are to be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum Framing {
     /// A piece of a DEFLATE stream from one full flush to the next: no header, no checksum, no end.
     Deflate,
     Gzip,
@@ -174,16 +174,16 @@ impl ShardCompression {
     }
 
     /// How what is compressed together is to be read.
-    fn form(self) -> Form {
+    fn framing(self) -> Framing {
         match (self.algorithm, self.scope) {
             // The header of the stream is before the first block, and its checksum after the last.
-            (Algorithm::Gzip(_) | Algorithm::Zlib(_), Scope::Block | Scope::Stream) => Form::Deflate,
-            (Algorithm::Gzip(_), Scope::Record) => Form::Gzip,
-            (Algorithm::Zlib(_), Scope::Record) => Form::Zlib,
-            (Algorithm::Zstd(_), _) => Form::Zstd,
-            (Algorithm::Lz4(_), _) => Form::Lz4,
-            (Algorithm::Snappy, Scope::Block | Scope::Stream) => Form::SnappyFramed,
-            (Algorithm::Snappy, Scope::Record) => Form::SnappyRaw,
+            (Algorithm::Gzip(_) | Algorithm::Zlib(_), Scope::Block | Scope::Stream) => Framing::Deflate,
+            (Algorithm::Gzip(_), Scope::Record) => Framing::Gzip,
+            (Algorithm::Zlib(_), Scope::Record) => Framing::Zlib,
+            (Algorithm::Zstd(_), _) => Framing::Zstd,
+            (Algorithm::Lz4(_), _) => Framing::Lz4,
+            (Algorithm::Snappy, Scope::Block | Scope::Stream) => Framing::SnappyFramed,
+            (Algorithm::Snappy, Scope::Record) => Framing::SnappyRaw,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::error::{Error, Place, Result, UsageFault};
+use crate::error::{Error, ErrorLocation, Result, UsageFault};
 use crate::example::{FIELD_BYTES_LIST, FIELD_FLOAT_LIST, FIELD_INT64_LIST};
 use crate::protobuf::{length_field_len, put_length_field, put_varint, varint_len};
 use crate::tensor_proto::TensorProto;
@@ -116,7 +116,7 @@ pub fn encode_example_into(features: &[(&str, Feature<'_>)], out: &mut Vec<u8>) 
     let total = length_field_len(features_len);
     if total > MESSAGE_BYTES_MAX {
         return Err(Error::Limit {
-            place: Place::default(),
+            location: ErrorLocation::default(),
             what: "tf.train.Example bytes",
             limit: MESSAGE_BYTES_MAX,
             found: total,

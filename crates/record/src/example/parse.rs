@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use crate::error::{Error, MessageFault, Place, Result};
+use crate::error::{Error, ErrorLocation, MessageFault, Result};
 use crate::example::lists::{FeatureView, Kind, check_feature};
 use crate::example::{FEATURES_MAX, MESSAGE};
 use crate::protobuf::{Fields, Value};
@@ -40,7 +40,7 @@ impl Layout {
                 };
                 if entries.len() == FEATURES_MAX {
                     return Err(Error::Limit {
-                        place: Place::default(),
+                        location: ErrorLocation::default(),
                         what: "features of an Example",
                         limit: FEATURES_MAX as u64,
                         found: FEATURES_MAX as u64 + 1,

@@ -56,8 +56,8 @@ pub(super) fn ints(bytes: &[u8], count: usize) -> Parsed<(Vec<i64>, &[u8])> {
             }
             let (packed, after) = rest.split_at(packed.min(rest.len()));
             rest = after;
-            for place in 0..wanted {
-                let difference = bits_at(packed, place * width as usize, u32::from(width)) as i64;
+            for index in 0..wanted {
+                let difference = bits_at(packed, index * width as usize, u32::from(width)) as i64;
                 last = last.wrapping_add(smallest).wrapping_add(difference);
                 numbers.push(last);
             }

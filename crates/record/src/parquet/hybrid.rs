@@ -39,7 +39,7 @@ pub(super) fn decode(mut bytes: &[u8], width: u32, count: usize) -> Parsed<Vec<u
             if there < wanted {
                 return Err(Fault::Cut);
             }
-            numbers.extend((0..wanted).map(|place| bits_at(packed, place * width as usize, width) as u32));
+            numbers.extend((0..wanted).map(|index| bits_at(packed, index * width as usize, width) as u32));
             bytes = rest;
         }
     }
@@ -53,8 +53,8 @@ pub(super) fn bits_at(bytes: &[u8], start: usize, width: u32) -> u64 {
     }
     let first = start / 8;
     let mut window = 0_u128;
-    for (place, byte) in bytes[first.min(bytes.len())..].iter().take(9).enumerate() {
-        window |= u128::from(*byte) << (8 * place);
+    for (index, byte) in bytes[first.min(bytes.len())..].iter().take(9).enumerate() {
+        window |= u128::from(*byte) << (8 * index);
     }
     let bits = (window >> (start % 8)) as u64;
     if width == 64 { bits } else { bits & ((1 << width) - 1) }
@@ -84,9 +84,9 @@ mod tests {
         let bytes: Vec<u8> = (1..=20_u8).map(|number| number.wrapping_mul(37)).collect();
         for width in 1..=64 {
             for start in 0..40 {
-                let expected = (0..width as usize).fold(0_u64, |all, place| {
-                    let bit = start + place;
-                    all | u64::from(bytes[bit / 8] >> (bit % 8) & 1) << place
+                let expected = (0..width as usize).fold(0_u64, |all, index| {
+                    let bit = start + index;
+                    all | u64::from(bytes[bit / 8] >> (bit % 8) & 1) << index
                 });
                 assert_eq!(bits_at(&bytes, start, width), expected, "{width} {start}");
             }

@@ -72,7 +72,7 @@ impl Metadata {
             ENCRYPTED_MAGIC => return Err(wrong(encrypted(), size - 4)),
             _ => {
                 return Err(wrong(
-                    Fault::Damaged("it does not end with `PAR1`: it was cut, or is no Parquet".into()),
+                    Fault::Damaged("it does not end with `PAR1`: it was cut, or is not Parquet".into()),
                     size - 4,
                 ));
             }

@@ -27,7 +27,7 @@ mod values;
 
 use bytes::Bytes;
 
-use crate::error::{Error, FormatFault, Place};
+use crate::error::{Error, ErrorLocation, FormatFault};
 
 pub use metadata::{Chunk, FOOTER_BYTES_MAX, Metadata, RowGroup};
 pub use page::{ColumnPages, PageEntry};
@@ -144,17 +144,17 @@ fn damaged<T>(problem: impl Into<String>) -> Parsed<T> {
 impl Fault {
     /// The error, at `offset` of `shard`; `what` is the column or the part of the file.
     fn at(self, shard: &str, offset: u64, what: &str) -> Error {
-        let place = Place { shard: Some(shard.into()), record: None, offset: Some(offset) };
+        let location = ErrorLocation { shard: Some(shard.into()), record: None, offset: Some(offset) };
         let damaged = |problem: String| FormatFault::Parquet { part: what.into(), problem: problem.into() };
         match self {
-            Self::Cut => Error::Format { place, fault: damaged("it ends too early".to_owned()) },
-            Self::Damaged(problem) => Error::Format { place, fault: damaged(problem) },
+            Self::Cut => Error::Format { location, fault: damaged("it ends too early".to_owned()) },
+            Self::Damaged(problem) => Error::Format { location, fault: damaged(problem) },
             Self::Unsupported(kind, found, hint) => {
-                Error::Unsupported { place, what: kind, found: format!("{what}: {found}").into(), hint }
+                Error::Unsupported { location, what: kind, found: format!("{what}: {found}").into(), hint }
             }
-            Self::Limit(what, found, limit) => Error::Limit { place, what, limit, found, hint: "" },
+            Self::Limit(what, found, limit) => Error::Limit { location, what, limit, found, hint: "" },
             Self::Memory(bytes) => Error::Io {
-                place,
+                location,
                 action: "inflate",
                 source: std::io::Error::new(
                     std::io::ErrorKind::OutOfMemory,

@@ -6,7 +6,7 @@ use super::metadata::Chunk;
 use super::schema::Column;
 use super::thrift::{Kind, Reader};
 use super::{Fault, Input, PAGE_BYTES_MAX, Parsed, damaged, reserved};
-use crate::compression::{Form, inflate_form};
+use crate::compression::{Framing, inflate_framed};
 
 /// What is read of a page's header at first, and how long one may be: some writers put the smallest and the largest value there.
 const HEADER_BYTES: usize = 256;
@@ -171,7 +171,7 @@ fn first_version(reader: &mut Reader<'_>) -> Parsed<(u64, i64, PageKind)> {
             (3 | 4, Kind::Int) => {
                 let levels = reader.int()?;
                 if levels != RLE {
-                    let hint = "write the file anew: only files from before 2014 have it";
+                    let hint = "write the file again: only files from before 2014 have it";
                     return Err(Fault::Unsupported("an encoding of levels", encoding_name(levels), hint));
                 }
             }
@@ -297,10 +297,10 @@ const ZSTD_INFLATION_MAX: u64 = 1000;
 
 /// Adds the `length` bytes that `content` inflates to.
 fn inflate(content: &[u8], codec: i64, length: usize, body: &mut Vec<u8>) -> Parsed<()> {
-    let (name, form, most) = match codec {
-        1 => ("SNAPPY", Some(Form::SnappyRaw), 64),
-        2 => ("GZIP", Some(Form::Gzip), 1032),
-        ZSTD => ("ZSTD", Some(Form::Zstd), ZSTD_INFLATION_MAX),
+    let (name, framing, most) = match codec {
+        1 => ("SNAPPY", Some(Framing::SnappyRaw), 64),
+        2 => ("GZIP", Some(Framing::Gzip), 1032),
+        ZSTD => ("ZSTD", Some(Framing::Zstd), ZSTD_INFLATION_MAX),
         7 => ("LZ4_RAW", None, 256),
         other => {
             let name = match other {
@@ -309,7 +309,7 @@ fn inflate(content: &[u8], codec: i64, length: usize, body: &mut Vec<u8>) -> Par
                 5 => "LZ4 (of Hadoop)".to_owned(),
                 other => other.to_string(),
             };
-            let hint = "write the file anew with `compression=\"zstd\"` or \"snappy\"";
+            let hint = "write the file again with `compression=\"zstd\"` or \"snappy\"";
             return Err(Fault::Unsupported("a compression of Parquet", name, hint));
         }
     };
@@ -319,8 +319,8 @@ fn inflate(content: &[u8], codec: i64, length: usize, body: &mut Vec<u8>) -> Par
     }
     let start = body.len();
     body.resize(start + length, 0);
-    let given = match form {
-        Some(form) => inflate_form(content, form, &mut body[start..]),
+    let given = match framing {
+        Some(framing) => inflate_framed(content, framing, &mut body[start..]),
         None => lz4::block::decompress_to_buffer(content, i32::try_from(length).ok(), &mut body[start..])
             .map_err(|error| error.to_string()),
     };

@@ -5,7 +5,7 @@ use super::page::{ColumnPages, PageEntry};
 use super::schema::Column;
 use super::values::{cells, dictionary};
 use super::{Cell, Fault, Input, reserved};
-use crate::error::{Error, Place};
+use crate::error::{Error, ErrorLocation};
 
 /// Reads a page: the values of a dictionary, where it is one, otherwise its cells; and whether the first of them goes on with the last list
 /// of the page before. `others` are the values of the chunk's dictionary, if it has one.
@@ -69,7 +69,7 @@ pub fn refuse_unreadable(column: &Column, shard: &str) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::Unsupported {
-        place: Place { shard: Some(shard.into()), ..Place::default() },
+        location: ErrorLocation { shard: Some(shard.into()), ..ErrorLocation::default() },
         what: "a column of this type",
         found: format!("{}: {}", column.name, column.type_name()).into(),
         hint: "numbers, booleans, text, bytes and lists of numbers can be read: convert the column, or leave it out",

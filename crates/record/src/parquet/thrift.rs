@@ -31,7 +31,7 @@ impl Kind {
             9 | 10 => Self::List,
             11 => Self::Map,
             12 => Self::Struct,
-            _ => return damaged(format!("there is no type {number} of Thrift")),
+            _ => return damaged(format!("unknown Thrift type `{number}`")),
         })
     }
 }
@@ -189,10 +189,10 @@ impl<'a> Reader<'a> {
 /// A number of seven bits a byte, the low ones first, and what follows it.
 pub(super) fn varint(bytes: &[u8]) -> Parsed<(u64, &[u8])> {
     let mut value = 0;
-    for (place, byte) in bytes.iter().enumerate().take(10) {
-        value |= u64::from(byte & 0x7F) << (7 * place);
+    for (index, byte) in bytes.iter().enumerate().take(10) {
+        value |= u64::from(byte & 0x7F) << (7 * index);
         if byte & 0x80 == 0 {
-            return Ok((value, &bytes[place + 1..]));
+            return Ok((value, &bytes[index + 1..]));
         }
     }
     if bytes.len() < 10 { Err(Fault::Cut) } else { damaged("a number is longer than ten bytes") }

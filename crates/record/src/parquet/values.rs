@@ -29,7 +29,7 @@ pub(super) fn dictionary(entry: &PageEntry, page: &Page, column: &Column) -> Par
 }
 
 fn unsupported(encoding: i64) -> Fault {
-    let hint = "write the file anew, with a plain encoding for this column";
+    let hint = "write the file again, with a plain encoding for this column";
     Fault::Unsupported("an encoding of Parquet", encoding_name(encoding), hint)
 }
 
@@ -196,8 +196,8 @@ fn values(
             };
             let length = width.checked_mul(count).filter(|length| *length <= rest.len()).ok_or(Fault::Cut)?;
             let mut joined = reserved(length)?;
-            for place in 0..count {
-                joined.extend((0..width).map(|byte| rest[byte * count + place]));
+            for index in 0..count {
+                joined.extend((0..width).map(|byte| rest[byte * count + index]));
             }
             plain(&joined.into(), 0, count, column)
         }
@@ -216,7 +216,7 @@ fn plain(body: &Bytes, start: usize, count: usize, column: &Column) -> Parsed<Ve
     match column.physical {
         Physical::Boolean => {
             let bits = rest.get(..count.div_ceil(8)).ok_or(Fault::Cut)?;
-            cells.extend((0..count).map(|place| Cell::Bool(bits[place / 8] >> (place % 8) & 1 == 1)));
+            cells.extend((0..count).map(|index| Cell::Bool(bits[index / 8] >> (index % 8) & 1 == 1)));
         }
         Physical::Int32 => {
             for number in fixed(4)?.as_chunks().0 {
@@ -247,8 +247,8 @@ fn plain(body: &Bytes, start: usize, count: usize, column: &Column) -> Parsed<Ve
         Physical::Fixed(length) => {
             let length = length as usize;
             fixed(length)?;
-            cells.extend((0..count).map(|place| {
-                let begin = start + place * length;
+            cells.extend((0..count).map(|index| {
+                let begin = start + index * length;
                 Cell::Bytes(body.slice(begin..begin + length))
             }));
         }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::error::{Error, FormatFault, FramePart, Place, Result, UsageFault};
+use crate::error::{Error, ErrorLocation, FormatFault, FramePart, Result, UsageFault};
 use crate::tfrecord::{FOOTER_BYTES, HEADER_BYTES, Location, check_header, check_payload};
 
 /// Where a block of a shard comes from, for errors.
@@ -17,12 +17,12 @@ pub struct Origin<'a> {
 }
 
 impl Origin<'_> {
-    fn place(&self, offset: u64) -> Place {
-        Place { shard: Some(self.shard.into()), record: Some(self.record), offset: Some(offset) }
+    fn location(&self, offset: u64) -> ErrorLocation {
+        ErrorLocation { shard: Some(self.shard.into()), record: Some(self.record), offset: Some(offset) }
     }
 
     fn format(&self, offset: u64, fault: FormatFault) -> Error {
-        Error::Format { place: self.place(offset), fault }
+        Error::Format { location: self.location(offset), fault }
     }
 }
 
@@ -54,7 +54,7 @@ pub fn parse_indexed(block: &Bytes, location: Location, base: Origin<'_>, verify
         // Within the block, so both fit a `usize`.
         .map(|start| start as usize..(location.end() - base.offset) as usize)
         .ok_or_else(|| Error::Usage {
-            place: base.place(location.offset),
+            location: base.location(location.offset),
             fault: UsageFault::NotInBlock { length: location.length, block_start: base.offset, block_end },
         })?;
     let format = |fault| base.format(location.offset, fault);

@@ -4,7 +4,7 @@ use std::io::{self, Read};
 
 use bytes::Bytes;
 
-use crate::error::{Error, FormatFault, FramePart, Place, Result};
+use crate::error::{Error, ErrorLocation, FormatFault, FramePart, Result};
 use crate::index::Index;
 use crate::tfrecord::damage::{Damage, DamageReport};
 use crate::tfrecord::input::{Compression, Input};
@@ -96,9 +96,9 @@ enum Recovery {
 impl<R: Read> Reader<R> {
     /// A reader of the shard called `shard` in errors. Reads its first 12 bytes to detect its compression.
     pub fn new(input: R, shard: &str, options: Options) -> Result<Self> {
-        let place = || Place { shard: Some(shard.into()), ..Place::default() };
+        let location = || ErrorLocation { shard: Some(shard.into()), ..ErrorLocation::default() };
         let input = Input::open(input, options.compression).map_err(|source| Error::Io {
-            place: place(),
+            location: location(),
             action: "read",
             source,
         })?;
@@ -169,7 +169,7 @@ impl<R: Read> Reader<R> {
         let limit = self.options.record_bytes_max.min(isize::MAX as u64 - FRAME_OVERHEAD_BYTES);
         if length > limit {
             let error = Error::Limit {
-                place: self.place(),
+                location: self.location(),
                 what: "record length",
                 limit,
                 found: length,
@@ -220,7 +220,7 @@ impl<R: Read> Reader<R> {
         self.report.add(Damage { error, records, bytes });
         if self.report.records() > self.options.skipped_records_max {
             return Err(Error::Limit {
-                place: self.place(),
+                location: self.location(),
                 what: "damaged records passed over",
                 limit: self.options.skipped_records_max,
                 found: self.report.records(),
@@ -264,7 +264,7 @@ impl<R: Read> Reader<R> {
             scanned += self.discard((held - HEADER_BYTES) as u64)?;
             if scanned > self.options.resync_bytes_max {
                 return Err(Error::Limit {
-                    place: self.place(),
+                    location: self.location(),
                     what: "bytes searched for the next frame",
                     limit: self.options.resync_bytes_max,
                     found: scanned,
@@ -289,16 +289,16 @@ impl<R: Read> Reader<R> {
         self.window.discard(count).map_err(|source| self.read_error(source))
     }
 
-    fn place(&self) -> Place {
-        Place { shard: Some(self.shard.clone()), record: Some(self.number), offset: Some(self.window.offset()) }
+    fn location(&self) -> ErrorLocation {
+        ErrorLocation { shard: Some(self.shard.clone()), record: Some(self.number), offset: Some(self.window.offset()) }
     }
 
     fn format(&self, fault: FormatFault) -> Error {
-        Error::Format { place: self.place(), fault }
+        Error::Format { location: self.location(), fault }
     }
 
     fn read_error(&self, source: io::Error) -> Error {
-        Error::Io { place: self.place(), action: "read", source }
+        Error::Io { location: self.location(), action: "read", source }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::error::{Error, Place, Result, UsageFault};
+use crate::error::{Error, ErrorLocation, Result, UsageFault};
 use crate::tfrecord::{FRAME_OVERHEAD_BYTES, Location, header, mask};
 
 /// Writes records as TFRecord frames.
@@ -60,7 +60,7 @@ impl<W: Write> Writer<W> {
     /// Writes one record that lies in several pieces, without joining them in memory.
     pub fn write_parts(&mut self, parts: &[&[u8]]) -> Result<Location> {
         if self.failed {
-            return Err(Error::Usage { place: self.place(), fault: UsageFault::WriteAfterFailure });
+            return Err(Error::Usage { location: self.location(), fault: UsageFault::WriteAfterFailure });
         }
         let length: u64 = parts.iter().map(|part| part.len() as u64).sum();
         if let Err(source) = self.write_frame(length, parts) {
@@ -76,7 +76,7 @@ impl<W: Write> Writer<W> {
     /// Flushes and hands back what was written to.
     pub fn finish(mut self) -> Result<W> {
         if self.failed {
-            return Err(Error::Usage { place: self.place(), fault: UsageFault::WriteAfterFailure });
+            return Err(Error::Usage { location: self.location(), fault: UsageFault::WriteAfterFailure });
         }
         match self.output.flush() {
             Ok(()) => Ok(self.output),
@@ -95,11 +95,11 @@ impl<W: Write> Writer<W> {
         self.output.write_all(&self.checksum.to_le_bytes())
     }
 
-    fn place(&self) -> Place {
-        Place { shard: self.name.clone(), record: Some(self.records), offset: Some(self.offset) }
+    fn location(&self) -> ErrorLocation {
+        ErrorLocation { shard: self.name.clone(), record: Some(self.records), offset: Some(self.offset) }
     }
 
     fn write_error(&self, source: io::Error) -> Error {
-        Error::Io { place: self.place(), action: "write", source }
+        Error::Io { location: self.location(), action: "write", source }
     }
 }

@@ -5,8 +5,8 @@ use std::process::{Command, Stdio};
 
 use bytes::Bytes;
 use forebay_record::{
-    Blocks, CompressedBlock, Compression, Dictionary, Error, Index, InflateReader, Options, Origin, Place, Reader,
-    RecordCompressor, Scope, ShardCompression, ShardCompressor, Sizes, Writer, inflate_block, inflate_record,
+    Blocks, CompressedBlock, Compression, Dictionary, Error, ErrorLocation, Index, InflateReader, Options, Origin,
+    Reader, RecordCompressor, Scope, ShardCompression, ShardCompressor, Sizes, Writer, inflate_block, inflate_record,
     records_in_block,
 };
 use proptest::prelude::*;
@@ -31,7 +31,7 @@ fn inflated(shard: &[u8], block: &CompressedBlock, compression: ShardCompression
 
 /// What a record inflates to, without a dictionary.
 fn inflated_record(compressed: &[u8], length: u64, compression: ShardCompression) -> Result<Vec<u8>, Error> {
-    inflate_record(compressed, length, compression, None, Place::default, |length| Ok(vec![0; length]))
+    inflate_record(compressed, length, compression, None, ErrorLocation::default, |length| Ok(vec![0; length]))
 }
 
 /// Records that compress a little: of 64 values, and with a run in each.
@@ -278,7 +278,7 @@ fn a_damaged_list_of_blocks_is_refused() {
     assert!(parse("10 20 0 40\n30 20 41 40").contains("inflated offset of `40`"));
     assert!(parse("10 20 0 99999999").contains("cannot inflate to `99999999`"));
     assert!(parse("10 99999999 0 9999999999").contains("cannot inflate to `9999999999`"), "more than any block has");
-    assert!(parse("18446744073709551615 1 0 1").contains("does not fit 64 bits"));
+    assert!(parse("18446744073709551615 1 0 1").contains("does not fit into 64 bits"));
     // What one format cannot give another can.
     assert!(with("0 20 0 600000", "zstd").is_ok() && with("0 20 0 600000", "lz4").is_err());
     assert!(with("0 20 0 5000", "lz4").is_ok() && with("0 20 0 5000", "snappy").is_err());
@@ -353,7 +353,7 @@ fn a_dictionary_helps_at_every_level() {
             large += without.compress(row).unwrap().len();
             let inflate = |dictionary| {
                 let length = row.len() as u64;
-                inflate_record(compressed, length, compression, dictionary, Place::default, |length| {
+                inflate_record(compressed, length, compression, dictionary, ErrorLocation::default, |length| {
                     Ok(vec![0; length])
                 })
             };
@@ -385,10 +385,10 @@ fn what_is_no_dictionary_is_refused() {
     let dictionary = Dictionary::train(rows.iter().map(|row| &row[..])).unwrap();
     for bytes in [Bytes::new(), Bytes::from_static(b"content"), dictionary.bytes().slice(..12)] {
         let error = Dictionary::parse(bytes, "a.dictionary").unwrap_err().to_string();
-        assert!(error.contains("`a.dictionary`") && error.contains("no dictionary of Zstandard"), "{error}");
+        assert!(error.contains("`a.dictionary`") && error.contains("not a Zstandard dictionary"), "{error}");
     }
     let error = Dictionary::train([&b"a record"[..]]).unwrap_err().to_string();
-    assert!(error.contains("no dictionary can be trained on 1 records of 8 bytes"), "{error}");
+    assert!(error.contains("cannot train a dictionary on 1 records of 8 bytes"), "{error}");
 }
 
 /// What workers make of a stream does not depend on how many there are, nor on when they are done.
@@ -415,9 +415,7 @@ fn sizes_are_read_as_they_are_written() {
     assert_eq!(read, sizes);
     assert_eq!((read.len(), read.get(2), read.get(3)), (3, Some(70_000), None));
     assert!(sizes.push(1 << 32).is_err());
-    assert!(
-        Sizes::parse(&[1, 2, 3, 4, 5], "a.sizes").unwrap_err().to_string().contains("expected 4 bytes for each record")
-    );
+    assert!(Sizes::parse(&[1, 2, 3, 4, 5], "a.sizes").unwrap_err().to_string().contains("expected 4 bytes per record"));
 }
 
 /// Content of several kinds: noise, runs, text, and mixtures of them.

@@ -47,7 +47,7 @@ fn errors_name_shard_record_offset_expected_and_found() {
         (
             index.check_within(100, "small.tfrecord").unwrap_err().to_string(),
             "record 3 of `small.tfrecord` at byte 69: the index ends at byte `125`, the shard at `100`\n\
-             hint: the shard is truncated, or the index is another's",
+             hint: the shard is truncated, or the index belongs to another shard",
         ),
     ];
     for (found, expected) in cases {

@@ -1,4 +1,4 @@
-//! Plots of one profile that not every report has: another machine, money, and the same split kept in several forms.
+//! Plots of one profile that not every report has: another machine, money, and the same split kept in several formats.
 
 use forebay_plan::{Analyzed, bound_there, describe_machine, units};
 
@@ -127,14 +127,14 @@ impl Subject<'_> {
         })
     }
 
-    /// The same split kept in several forms: storage, throughput, and the time that it takes offline.
+    /// The same split kept in several formats: storage, throughput, and the time that it takes offline.
     pub(super) fn encodings(&self) -> Option<Plot> {
-        let has_forms = |one: &&Analyzed| {
+        let has_formats = |one: &&Analyzed| {
             let name = name_of(one);
             one.plain.is_some() || self.strategies().iter().any(|other| other.plain.as_deref() == Some(name))
         };
-        let forms: Vec<&Analyzed> = self.strategies().iter().filter(has_forms).collect();
-        if forms.is_empty() {
+        let formats: Vec<&Analyzed> = self.strategies().iter().filter(has_formats).collect();
+        if formats.is_empty() {
             return None;
         }
         let panel = |title: &str, quantity: Quantity, series: usize, value: fn(&Analyzed) -> f64| {
@@ -143,7 +143,7 @@ impl Subject<'_> {
                 let tip = format!("{label}: {}", quantity.text(value));
                 self.row(label, vec![Bar::simple(value, series, quantity.short(value), tip)])
             };
-            Panel { title: title.to_owned(), quantity, rows: forms.iter().map(row).collect() }
+            Panel { title: title.to_owned(), quantity, rows: formats.iter().map(row).collect() }
         };
         let panels = vec![
             panel("Storage", Quantity::Bytes, 3, |one| one.ranked.summary.storage_bytes_total as f64),
@@ -171,7 +171,7 @@ impl Subject<'_> {
             figure: Figure::Bars(Bars { panels, legend: Vec::new() }),
             grid: self.grid(
                 &["strategy", "storage", "saved", "samples/s", "throughput", "offline", "offline time"],
-                forms.iter().map(row).collect(),
+                formats.iter().map(row).collect(),
             ),
         })
     }

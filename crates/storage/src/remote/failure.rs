@@ -84,7 +84,7 @@ pub(super) fn of_store(error: &StoreError) -> io::Error {
             failure(Kind::Unsupported, "the store cannot do that", hint)
         }
         StoreError::InvalidPath { source } => {
-            failure(Kind::InvalidInput, source.to_string(), "rename the object: its name is no path")
+            failure(Kind::InvalidInput, source.to_string(), "rename the object: its name is not a path")
         }
         other => generic(other),
     }

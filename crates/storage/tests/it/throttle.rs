@@ -40,13 +40,13 @@ fn what_is_refused_says_why_and_what_would_do() {
         ("", "there is no such preset"),
         ("custom:", "`` is not of the form `key=value`"),
         ("custom:seek=8ms", "`read`, the rate of all streams together, is missing"),
-        ("custom:read=200", "`200` is no rate"),
+        ("custom:read=200", "`200` is not a rate"),
         ("custom:read=fastMB/s", "`fastMB` is not a number"),
         ("custom:read=NaNMB/s", "`NaNMB` is not a number"),
         ("custom:read=1MB/s,read=2MB/s", "`read` is given twice"),
         ("custom:read=1MB/s,write=2MB/s", "there is no setting `write`"),
         ("custom:read=1MB/s,seek=8", "`8` has no unit; write a time like `8ms`"),
-        ("custom:read=1MB/s,iops=8k", "`8k` is no number"),
+        ("custom:read=1MB/s,iops=8k", "`8k` is not a number"),
     ] {
         let error = Throttle::parse(text).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Usage);

@@ -27,7 +27,7 @@ struct Outcome {
     /// The shards of the part, or of all.
     shards: usize,
     /// How many of them were there already.
-    shards_kept: usize,
+    shards_reused: usize,
     /// The samples in those shards, or of all.
     samples: u64,
     skipped: u64,
@@ -71,7 +71,7 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
             strategy: build.strategy.to_string(),
             part: Some(part.to_string()),
             shards: report.shards,
-            shards_kept: report.shards_kept,
+            shards_reused: report.shards_reused,
             samples: report.samples,
             skipped: report.skipped,
             bytes: report.bytes,
@@ -130,7 +130,7 @@ fn prepare(arguments: &Arguments, task: Task, strategy: Strategy, output: &Outpu
         strategy: build.strategy.to_string(),
         part: None,
         shards,
-        shards_kept: finished.as_ref().map_or(0, |manifest| manifest.shards.len()),
+        shards_reused: finished.as_ref().map_or(0, |manifest| manifest.shards.len()),
         samples,
         skipped: 0,
         bytes: finished.as_ref().map_or(0, |manifest| manifest.bytes),
@@ -145,7 +145,7 @@ fn present_finished(arguments: &Arguments, begun: Instant, output: &Output) -> R
     let dataset = Dataset::open(&arguments.output)?;
     let manifest = dataset.manifest();
     if arguments.finish {
-        let report = BuildReport { manifest: manifest.clone(), shards_kept: manifest.shards.len() };
+        let report = BuildReport { manifest: manifest.clone(), shards_reused: manifest.shards.len() };
         return present_whole(report, arguments, begun, output);
     }
     let done = Outcome {
@@ -153,7 +153,7 @@ fn present_finished(arguments: &Arguments, begun: Instant, output: &Output) -> R
         strategy: manifest.strategy.to_string(),
         part: arguments.part.map(|part| part.to_string()),
         shards: manifest.shards.len(),
-        shards_kept: manifest.shards.len(),
+        shards_reused: manifest.shards.len(),
         samples: manifest.samples,
         skipped: 0,
         bytes: manifest.bytes,
@@ -190,7 +190,8 @@ fn show_prepared(done: &Outcome, page: &mut Page) {
 }
 
 fn show_part(done: &Outcome, page: &mut Page) {
-    let kept = if done.shards_kept > 0 { format!(" ({} were there already)", done.shards_kept) } else { String::new() };
+    let kept =
+        if done.shards_reused > 0 { format!(" ({} were there already)", done.shards_reused) } else { String::new() };
     page.paragraph(&format!(
         "Built part {} of `{}` in {}: {}{kept}, {}, {}, in {}.",
         done.part.as_deref().unwrap_or_default(),

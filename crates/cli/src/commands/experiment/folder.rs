@@ -44,7 +44,7 @@ impl Folder {
         let file = path.join(FILE);
         if !file.exists() && holds_other_files(&path) {
             return Err(Error::usage(
-                format!("`{}` holds other files, and no experiment", path.display()),
+                format!("`{}` holds other files, not an experiment", path.display()),
                 "name another folder with --output",
             ));
         }
@@ -59,7 +59,7 @@ impl Folder {
         let found: Written = serde_json::from_str(
             &forebay_storage::read_text(&file, FILE_BYTES_MAX).map_err(forebay_engine::Error::from)?,
         )
-        .map_err(|error| format(format!("is no experiment (--restart begins again): {error}")))?;
+        .map_err(|error| format(format!("is not an experiment (--restart begins again): {error}")))?;
         if !common.restart && found != Written::new(name, runs, common)? {
             return Err(Error::usage(
                 format!(

@@ -104,14 +104,14 @@ pub(super) fn more_compressions(runs: &[PlannedRun], profiles: &[Profile], findi
 
 fn compression(tried: &Tried) -> String {
     let best = tried.best;
-    let Some((plain, form)) = best.strategy.split_once('+') else {
+    let Some((plain, format)) = best.strategy.split_once('+') else {
         return format!("Compression gains no speed: as it is {}.", tried.words());
     };
     let saved = best.space_saving.filter(|saved| *saved > 0.0);
     let saved = saved.map_or_else(String::new, |saved| format!(" in {} less storage", units::percent(saved)));
     let rate = tried.rate_of(plain);
     let factor = rate.map_or_else(String::new, |rate| format!(", {} `{plain}` as it is", times(tried.rate(), rate)));
-    format!("`{form}` is best: {}{factor}{saved}.", tried.words())
+    format!("`{format}` is best: {}{factor}{saved}.", tried.words())
 }
 
 fn parallelism(tried: &[Tried], best: &Tried) -> Option<String> {

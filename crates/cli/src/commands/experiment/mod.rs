@@ -309,7 +309,7 @@ struct RunOutcome {
     strategies: usize,
     estimated_seconds: f64,
     /// Whether it was there already.
-    kept: bool,
+    reused: bool,
 }
 
 pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
@@ -345,10 +345,10 @@ fn execute(kind: &Kind, output: &Output) -> Result<Outcome> {
     for (number, (run, &estimated_seconds)) in runs.iter().zip(&estimates).enumerate() {
         let profile = folder.profile_path(number, run);
         // One that cannot be read is measured again.
-        let kept = super::is_regular(&profile) && super::plan::read_profile(&profile).is_ok();
-        outcome.estimated_seconds += if kept { 0.0 } else { estimated_seconds };
+        let reused = super::is_regular(&profile) && super::plan::read_profile(&profile).is_ok();
+        outcome.estimated_seconds += if reused { 0.0 } else { estimated_seconds };
         let strategies = run.strategies.len();
-        outcome.runs.push(RunOutcome { name: run.name.clone(), profile, strategies, estimated_seconds, kept });
+        outcome.runs.push(RunOutcome { name: run.name.clone(), profile, strategies, estimated_seconds, reused });
     }
     if common.dry_run {
         // The estimate needed a place to work in; it stays where it holds something else.
@@ -378,7 +378,7 @@ fn measure(
     let mut left = outcome.estimated_seconds;
     let mut profiles = Vec::new();
     for (number, (run, planned)) in runs.iter().zip(&outcome.runs).enumerate() {
-        if planned.kept {
+        if planned.reused {
             profiles.push(super::plan::read_profile(&planned.profile)?);
             continue;
         }

@@ -157,15 +157,15 @@ impl PlannedRun {
     }
 }
 
-/// The strategies of these names, or all, in these forms besides.
-fn strategies(pipeline: &Pipeline, names: &[String], forms: &[StorageFormat]) -> Result<Vec<Strategy>> {
+/// The strategies of these names, or all, in these formats besides.
+fn strategies(pipeline: &Pipeline, names: &[String], formats: &[StorageFormat]) -> Result<Vec<Strategy>> {
     if names.is_empty() {
-        return Ok(Strategy::all(pipeline, forms));
+        return Ok(Strategy::all(pipeline, formats));
     }
     let mut found = Vec::new();
     for name in names {
         let strategy = Strategy::parse(pipeline, name)?;
-        let others = forms.iter().filter_map(|&form| Strategy::new(pipeline, strategy.split.clone(), form).ok());
+        let others = formats.iter().filter_map(|&format| Strategy::new(pipeline, strategy.split.clone(), format).ok());
         found.extend(std::iter::once(strategy.clone()).chain(others));
     }
     Ok(found)
@@ -244,7 +244,7 @@ impl Kind {
 impl Compression {
     /// A run for each data set, over all splits and compressions.
     fn runs(&self) -> Result<Vec<PlannedRun>> {
-        let forms = self.compressions.iter().map(|name| name.parse()).collect::<Result<Vec<StorageFormat>, _>>()?;
+        let formats = self.compressions.iter().map(|name| name.parse()).collect::<Result<Vec<StorageFormat>, _>>()?;
         let usual = &self.usual;
         let others = self.also.iter().map(|also| {
             let (pipeline, data) = (also.pipeline.clone(), also.data.clone());
@@ -255,7 +255,7 @@ impl Compression {
             // Not by the pipeline's name: a pipeline file chooses names, and must not choose files.
             let name = if number == 0 { "compression".to_owned() } else { format!("compression-{}", number + 1) };
             let mut run = PlannedRun::new(&name, &on, usual.threads.count())?;
-            run.strategies = strategies(&run.pipeline, &on.strategies, &forms)?;
+            run.strategies = strategies(&run.pipeline, &on.strategies, &formats)?;
             run.strategies.retain(|strategy| !strategy.split.keeps_files());
             runs.push(run);
         }

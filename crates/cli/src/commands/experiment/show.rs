@@ -19,7 +19,7 @@ pub(super) struct Finding {
     pub(super) bytes_per_sample: f64,
     pub(super) storage_bytes_total: u64,
     pub(super) prep_seconds_total: f64,
-    /// Whether the strategy is kept in another form than plainly, and what that saves in storage.
+    /// Whether the strategy is stored in a format of its own, and what that saves in storage.
     pub(super) space_saving: Option<f64>,
     /// Throughput over that of the split as it is.
     pub(super) throughput_factor: Option<f64>,
@@ -207,7 +207,7 @@ pub(super) fn show(outcome: &Outcome, page: &mut Page) {
         page.gap();
     }
     if outcome.experiment == "compression" {
-        page.table(&forms_table(outcome));
+        page.table(&formats_table(outcome));
     } else {
         page.paragraph("Samples per second that reach the trainer, by strategy and run:");
         page.table(&rates_table(outcome));
@@ -217,7 +217,7 @@ pub(super) fn show(outcome: &Outcome, page: &mut Page) {
         page.hanging("- ", remark);
     }
     page.gap();
-    let kept = outcome.runs.iter().filter(|run| run.kept).count();
+    let kept = outcome.runs.iter().filter(|run| run.reused).count();
     let were = if kept == 1 { "was" } else { "were" };
     let kept =
         if kept > 0 { format!(", {} {were} there already", units::counted(kept as u64, "run")) } else { String::new() };
@@ -239,7 +239,7 @@ fn plan_table(outcome: &Outcome) -> Table {
         ("", Align::Left),
     ]);
     for run in &outcome.runs {
-        let state = if run.kept { "done" } else { "" };
+        let state = if run.reused { "done" } else { "" };
         let time = units::seconds(run.estimated_seconds);
         table.row([run.name.clone(), run.strategies.to_string(), time, state.to_owned()], false);
     }
@@ -264,8 +264,8 @@ fn rates_table(outcome: &Outcome) -> Table {
     table
 }
 
-/// What each form does alone, and what it saves, gains and costs.
-fn forms_table(outcome: &Outcome) -> Table {
+/// What each storage format does alone, and what it saves, gains and costs.
+fn formats_table(outcome: &Outcome) -> Table {
     let several = outcome.runs.len() > 1;
     let head = [
         ("strategy", Align::Left),

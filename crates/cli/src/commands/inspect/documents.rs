@@ -84,7 +84,7 @@ impl PipelineFound {
 /// A JSON file of Forebay's, by its keys.
 pub(super) fn json(path: &Path, text: &str, verify: bool, record: Option<u64>) -> Result<Outcome> {
     let document: serde_json::Value = serde_json::from_str(text)
-        .map_err(|error| Error::Format { path: path.to_owned(), problem: format!("is no JSON: {error}") })?;
+        .map_err(|error| Error::Format { path: path.to_owned(), problem: format!("is not JSON: {error}") })?;
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if document.get("format").is_some_and(|format| format == MixManifest::FORMAT) {
         return Ok(Outcome::Mix(mix::inspect(folder, verify)?));

@@ -48,7 +48,7 @@ impl RecordFound {
             units::count(self.offset)
         ));
         if self.features.is_empty() {
-            page.line("It is no tf.train.Example, or has no features.");
+            page.line("It is not a tf.train.Example, or has no features.");
             return;
         }
         let mut table = Table::new(&[

@@ -52,7 +52,8 @@ fn byte_pairs(component: &Value, bytes: bool) -> Result<Loaded> {
     let mut names = HashMap::with_capacity(vocabulary.len());
     for (name, id) in vocabulary {
         let id = id.as_u64().and_then(|id| u32::try_from(id).ok());
-        names.insert(name.clone(), id.ok_or_else(|| Error::format(FORMAT, format!("the id of `{name}` is no id")))?);
+        names
+            .insert(name.clone(), id.ok_or_else(|| Error::format(FORMAT, format!("the id of `{name}` is not an id")))?);
     }
     let byte_fallback = component["byte_fallback"].as_bool().unwrap_or(false);
     let stands_for = |name: &str| if bytes { bytes_of_name(name) } else { Some(bytes_of_piece(name, byte_fallback)) };
@@ -133,7 +134,10 @@ fn unigram(component: &Value) -> Result<Loaded> {
     for (id, entry) in vocabulary.iter().enumerate() {
         let score = entry[1].as_f64().filter(|score| score.is_finite());
         let Some((name, score)) = entry[0].as_str().zip(score) else {
-            return Err(Error::format(FORMAT, format!("the entry `{entry}` of the vocabulary is no token and score")));
+            return Err(Error::format(
+                FORMAT,
+                format!("the entry `{entry}` of the vocabulary is not a token and score"),
+            ));
         };
         // A text is compared with them from every character on.
         within("bytes of a token", name.len(), TOKEN_BYTES_MAX)?;

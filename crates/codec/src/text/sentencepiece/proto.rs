@@ -91,7 +91,7 @@ impl ModelFile {
                         2 => Kind::BytePairs,
                         3 => Kind::Other("word"),
                         4 => Kind::Other("char"),
-                        other => return Err(Error::format(FORMAT, format!("`{other}` is no kind of model"))),
+                        other => return Err(Error::format(FORMAT, format!("`{other}` is not a known kind of model"))),
                     }
                 }
                 (24, Wire::Number(flag)) => self.space_as_suffix = flag != 0,
@@ -152,7 +152,7 @@ impl Piece {
                     text.clone_into(&mut piece.text);
                 }
                 (2, Wire::Float(score)) if score.is_finite() => piece.score = score,
-                (2, _) => return Err(Error::format(FORMAT, format!("the score of `{}` is no number", piece.text))),
+                (2, _) => return Err(Error::format(FORMAT, format!("the score of `{}` is not a number", piece.text))),
                 (3, Wire::Number(kind)) => {
                     piece.kind = match kind {
                         1 => PieceKind::Normal,
@@ -161,7 +161,7 @@ impl Piece {
                         4 => PieceKind::UserDefined,
                         5 => PieceKind::Unused,
                         6 => PieceKind::Byte,
-                        other => return Err(Error::format(FORMAT, format!("`{other}` is no kind of piece"))),
+                        other => return Err(Error::format(FORMAT, format!("`{other}` is not a known kind of piece"))),
                     }
                 }
                 _ => {}
@@ -181,7 +181,7 @@ impl Piece {
 
 /// Hands each field of a message to `read`.
 fn each_field(mut bytes: &[u8], mut read: impl FnMut(u64, Wire<'_>) -> Result<()>) -> Result<()> {
-    let cut_off = || Error::format(FORMAT, "it is no protocol buffer, or cut off");
+    let cut_off = || Error::format(FORMAT, "it is not a protocol buffer, or cut off");
     while !bytes.is_empty() {
         let tag = varint(&mut bytes).ok_or_else(cut_off)?;
         let wire = match tag & 7 {

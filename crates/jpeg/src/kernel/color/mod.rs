@@ -14,7 +14,7 @@ mod avx512;
 mod scalar;
 
 use super::dispatch;
-use crate::level::Proven;
+use crate::level::Supported;
 
 // JFIF's conversion with 16 bits behind the point, as libjpeg rounds it: 1.40200, 1.77200, 0.34414 and 0.71414 are 91881,
 // 116130, 22554 and 46802. What is left of each after whole multiples of 65536 fits into 16 bits with a sign.
@@ -24,7 +24,7 @@ const GREEN_CB: i16 = -22_554;
 const GREEN_CR: i16 = (65_536 - 46_802) as i16;
 
 /// Converts brightness and two color differences to pixels, as many as `output` holds.
-pub(crate) fn convert(level: Proven, y: &[u8], cb: &[u8], cr: &[u8], output: &mut [u8]) {
+pub(crate) fn convert(level: Supported, y: &[u8], cb: &[u8], cr: &[u8], output: &mut [u8]) {
     let count = output.len() / 3;
     let (y, cb, cr) = (&y[..count], &cb[..count], &cr[..count]);
     dispatch!(level, convert(y, cb, cr, output));
@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn levels_agree_with_the_tables_for_all_colors() {
         for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
-            let level = Proven::new(level).unwrap();
+            let level = Supported::new(level).unwrap();
             for y in [0u8, 1, 77, 128, 200, 254, 255] {
                 for cb in 0..=255u8 {
                     let cr: Vec<u8> = (0..=255).collect();
@@ -76,7 +76,7 @@ mod tests {
         for width in 0..200 {
             for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
                 let mut output = vec![0; width * 3];
-                convert(Proven::new(level).unwrap(), &y, &cb, &cr, &mut output);
+                convert(Supported::new(level).unwrap(), &y, &cb, &cr, &mut output);
                 for (x, pixel) in output.as_chunks::<3>().0.iter().enumerate() {
                     assert_eq!(*pixel, expected(y[x], cb[x], cr[x]), "{level:?} {width} {x}");
                 }

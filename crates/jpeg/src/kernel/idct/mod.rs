@@ -23,7 +23,7 @@ mod vector;
 
 use super::dispatch;
 use crate::entropy::Quad;
-use crate::level::Proven;
+use crate::level::Supported;
 
 /// Quantizers of a component, laid out like a [`Quad`].
 pub(crate) type Quantizers = Quad;
@@ -64,7 +64,7 @@ pub(crate) fn quantizers(natural: &[u16; 64]) -> Quantizers {
 /// `extent` is at least the position behind the last coefficient, in the order of the file, that is not zero. Returns
 /// `false` if the coefficients are beyond what gives the same as libjpeg-turbo.
 pub(crate) fn inverse(
-    level: Proven,
+    level: Supported,
     quad: &Quad,
     quantizers: &Quantizers,
     extent: u8,
@@ -102,7 +102,7 @@ mod tests {
             }
             let run = |level| {
                 let mut pixels = vec![0; 8 * 40];
-                let ok = inverse(Proven::new(level).unwrap(), &quad, &table, extent, &mut pixels, 40);
+                let ok = inverse(Supported::new(level).unwrap(), &quad, &table, extent, &mut pixels, 40);
                 (ok, ok.then_some(pixels))
             };
             let expected = run(Level::Scalar);

@@ -11,13 +11,13 @@ mod scalar;
 
 use crate::{
     header::ColorTransform,
-    kernel::{Proven, dispatch},
+    kernel::{Supported, dispatch},
     phases::Phases,
 };
 
 /// Writes one row of 8-bit pixels; `out` has exactly `width * planes.len()` bytes, and `planes` are 1 to 4.
 pub(crate) fn finish_row(
-    level: Proven,
+    level: Supported,
     transform: ColorTransform,
     planes: &[Phases<u8>],
     width: usize,
@@ -34,7 +34,7 @@ pub(crate) fn finish_row(
 
 /// Writes one row of 16-bit pixels; `out` has exactly `2 * width * planes.len()` bytes.
 pub(crate) fn finish_row_wide(
-    level: Proven,
+    level: Supported,
     transform: ColorTransform,
     planes: &[Phases<u16>],
     width: usize,
@@ -43,7 +43,7 @@ pub(crate) fn finish_row_wide(
     debug_assert_eq!(out.len(), 2 * width * planes.len(), "a whole row");
     match (level.level(), planes) {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: a `Proven` is made only for instructions that this machine was seen to have, and AVX-512 includes AVX2.
+        // SAFETY: a `Supported` is made only for instructions that this machine was seen to have, and AVX-512 includes AVX2.
         (crate::kernel::Level::Avx2 | crate::kernel::Level::Avx512, [first]) => unsafe {
             avx2::finish1_wide(first, out);
         },

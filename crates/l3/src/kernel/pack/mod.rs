@@ -13,7 +13,7 @@ mod avx512;
 mod neon;
 mod scalar;
 
-use crate::kernel::{Proven, dispatch};
+use crate::kernel::{Supported, dispatch};
 
 /// Values in a group.
 pub(crate) const GROUP: usize = 8;
@@ -66,12 +66,12 @@ pub(crate) struct Streams {
 /// Reads `count` values into each plane, which must reach to a whole block; what lies beyond `count` is unspecified.
 /// False if a header is invalid or a stream leaves the file.
 #[must_use]
-pub(crate) fn unpack(level: Proven, data: &[u8], at: &mut Cursors, count: usize, planes: &mut [Vec<u8>]) -> bool {
+pub(crate) fn unpack(level: Supported, data: &[u8], at: &mut Cursors, count: usize, planes: &mut [Vec<u8>]) -> bool {
     dispatch!(level, unpack(data, at, count, planes))
 }
 
 /// Writes the first `count` of `values`.
-pub(crate) fn pack(level: Proven, values: &[u8], count: usize, streams: &mut Streams) {
+pub(crate) fn pack(level: Supported, values: &[u8], count: usize, streams: &mut Streams) {
     dispatch!(level, pack(&values[..count], streams));
 }
 
@@ -91,7 +91,7 @@ fn has_excess(header: u32, count: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{BLOCK, Cursors, Streams, pack, unpack};
-    use crate::kernel::{Level, Proven};
+    use crate::kernel::{Level, Supported};
 
     /// Every width, full and partial blocks, through every level: one stream, the same values.
     #[test]
@@ -111,9 +111,9 @@ mod tests {
                 }
                 let mut reference: Option<Vec<u8>> = None;
                 for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
-                    let proven = Proven::new(level).unwrap();
+                    let supported = Supported::new(level).unwrap();
                     let mut streams = Streams::default();
-                    pack(proven, &values, count, &mut streams);
+                    pack(supported, &values, count, &mut streams);
                     let mut data = streams.headers.clone();
                     let mut at = Cursors { headers: 0, values: data.len() };
                     data.extend_from_slice(&streams.values);
@@ -121,7 +121,7 @@ mod tests {
                     data.extend_from_slice(&[0; 64]);
                     assert_eq!(reference.get_or_insert_with(|| data.clone()), &data, "{level:?}");
                     let mut out = [vec![0u8; count.next_multiple_of(BLOCK)]];
-                    assert!(unpack(proven, &data, &mut at, count, &mut out));
+                    assert!(unpack(supported, &data, &mut at, count, &mut out));
                     let [out] = out;
                     assert_eq!((at.headers, at.values), (streams.headers.len(), end), "{level:?} {count} {widest}");
                     assert_eq!(&out[..count], &values[..count], "{level:?} {count} {widest}");
@@ -145,7 +145,7 @@ mod tests {
             for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
                 let mut at = Cursors { headers: 0, values: 3 };
                 let mut out = [vec![0u8; BLOCK]];
-                let found = unpack(Proven::new(level).unwrap(), &data, &mut at, count, &mut out);
+                let found = unpack(Supported::new(level).unwrap(), &data, &mut at, count, &mut out);
                 assert_eq!(found, good, "{level:?} {header:#o} {count} {spare}");
             }
         }

@@ -14,7 +14,7 @@ mod scalar;
 
 use crate::{
     header::Predictor,
-    kernel::{Proven, dispatch},
+    kernel::{Supported, dispatch},
     sample::Sample,
     scratch::Rows,
 };
@@ -51,35 +51,35 @@ pub(crate) const THRESHOLDS: [u8; 7] = [1, 3, 6, 10, 16, 28, 52];
 pub(crate) const ACTIVITY_UNKNOWN: u8 = 20;
 
 /// Turns zigzag residuals into samples of the current row. Rows of residuals must reach a whole vector beyond the width.
-pub(crate) fn decode<S: Sample>(level: Proven, part: Part<'_>, residuals: &[Vec<S>], rows: &mut Rows<S>) {
+pub(crate) fn decode<S: Sample>(level: Supported, part: Part<'_>, residuals: &[Vec<S>], rows: &mut Rows<S>) {
     dispatch!(level, decode::<S>(part, residuals, rows));
 }
 
 /// The same for 8 bits, where more is done by hand.
-pub(crate) fn decode_narrow(level: Proven, part: Part<'_>, residuals: &[Vec<u8>], rows: &mut Rows<u8>) {
+pub(crate) fn decode_narrow(level: Supported, part: Part<'_>, residuals: &[Vec<u8>], rows: &mut Rows<u8>) {
     match level.level() {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: a `Proven` is made only for instructions that this machine was seen to have.
+        // SAFETY: a `Supported` is made only for instructions that this machine was seen to have.
         crate::kernel::Level::Avx512 => unsafe { avx512::decode_narrow(part, residuals, rows) },
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: a `Proven` is made only for instructions that this machine was seen to have.
+        // SAFETY: a `Supported` is made only for instructions that this machine was seen to have.
         crate::kernel::Level::Avx2 => unsafe { avx2::decode_narrow(part, residuals, rows) },
         #[cfg(target_arch = "aarch64")]
-        // SAFETY: a `Proven` is made only for instructions that this machine was seen to have.
+        // SAFETY: a `Supported` is made only for instructions that this machine was seen to have.
         crate::kernel::Level::Neon => unsafe { neon::decode_narrow(part, residuals, rows) },
         _ => decode(level, part, residuals, rows),
     }
 }
 
 /// Turns samples of the current row into zigzag residuals. Rows of residuals must reach a whole vector beyond the width.
-pub(crate) fn encode<S: Sample>(level: Proven, part: Part<'_>, residuals: &mut [Vec<S>], rows: &Rows<S>) {
+pub(crate) fn encode<S: Sample>(level: Supported, part: Part<'_>, residuals: &mut [Vec<S>], rows: &Rows<S>) {
     dispatch!(level, encode::<S>(part, residuals, rows));
 }
 
 /// The table for each sample of phases that do not depend on each other, from samples that a decoder knows by then, written
 /// from `part.start`.
 pub(crate) fn tables<S: Sample>(
-    level: Proven,
+    level: Supported,
     part: Part<'_>,
     activities: &[Activity; 4],
     out: &mut [Vec<u8>],
@@ -89,6 +89,6 @@ pub(crate) fn tables<S: Sample>(
 }
 
 /// The table of each low byte of a 16-bit residual: that of its high byte, of which those from 7 on share one.
-pub(crate) fn low_tables(level: Proven, numbers: [u8; 8], high: &[u8], out: &mut [u8]) {
+pub(crate) fn low_tables(level: Supported, numbers: [u8; 8], high: &[u8], out: &mut [u8]) {
     dispatch!(level, low_tables(numbers, high, out));
 }

@@ -15,7 +15,7 @@ mod scalar;
 
 use crate::{
     kernel::{
-        Proven, dispatch,
+        Supported, dispatch,
         predict::{self, Activity, Part},
     },
     scratch::Scratch,
@@ -116,13 +116,13 @@ impl Stream {
 }
 
 /// Encodes a plane of a strip.
-pub(crate) fn encode(level: Proven, source: &Source<'_>, stream: &mut Stream) {
+pub(crate) fn encode(level: Supported, source: &Source<'_>, stream: &mut Stream) {
     stream.reset(source.residuals.len());
     let tables = source.map.iter().copied().max().map_or(0, |last| usize::from(last) + 1);
     assert!(source.codes.len() >= tables * 256, "a code for every value of every table");
     match level.level() {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: a `Proven` is made only for instructions that this machine was seen to have.
+        // SAFETY: a `Supported` is made only for instructions that this machine was seen to have.
         crate::kernel::Level::Avx512 => unsafe { avx512::encode(source, stream) },
         _ => scalar::encode(source, stream),
     }
@@ -142,7 +142,7 @@ pub(crate) struct Phase<'a> {
 /// that kernels may look entries up without checking; a validated model has none.
 /// False if a stream leaves the file.
 #[must_use]
-pub(crate) fn decode(level: Proven, entries: &[u32], data: &[u8], planes: &mut [Plane], phase: Phase<'_>) -> bool {
+pub(crate) fn decode(level: Supported, entries: &[u32], data: &[u8], planes: &mut [Plane], phase: Phase<'_>) -> bool {
     if entries.len() < SLOTS {
         return false;
     }
@@ -153,7 +153,7 @@ pub(crate) fn decode(level: Proven, entries: &[u32], data: &[u8], planes: &mut [
 /// symbols and adds the prediction.
 #[must_use]
 pub(crate) fn decode_narrow(
-    level: Proven,
+    level: Supported,
     coded: Coded<'_>,
     planes: &mut [Plane],
     part: Part<'_>,
@@ -161,17 +161,17 @@ pub(crate) fn decode_narrow(
 ) -> bool {
     match level.level() {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: a `Proven` is made only for instructions that this machine was seen to have.
+        // SAFETY: a `Supported` is made only for instructions that this machine was seen to have.
         crate::kernel::Level::Avx512 if !part.first && coded.entries.len() >= SLOTS => unsafe {
             avx512::decode_narrow(coded, planes, part, &mut scratch.narrow, &mut scratch.tables)
         },
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: a `Proven` is made only for instructions that this machine was seen to have.
+        // SAFETY: a `Supported` is made only for instructions that this machine was seen to have.
         crate::kernel::Level::Avx2 if !part.first && coded.entries.len() >= SLOTS => unsafe {
             avx2::decode_narrow(coded, planes, part, &mut scratch.narrow, &mut scratch.tables)
         },
         #[cfg(target_arch = "aarch64")]
-        // SAFETY: a `Proven` is made only for instructions that this machine was seen to have.
+        // SAFETY: a `Supported` is made only for instructions that this machine was seen to have.
         crate::kernel::Level::Neon if !part.first && coded.entries.len() >= SLOTS => unsafe {
             neon::decode_narrow(coded, planes, part, &mut scratch.narrow, &mut scratch.tables)
         },

@@ -10,14 +10,14 @@ mod scalar;
 
 use crate::{
     header::ColorTransform,
-    kernel::{Proven, dispatch},
+    kernel::{Supported, dispatch},
     phases::Phases,
     sample::Sample,
 };
 
 /// Takes a row of 1 to 4 channels apart.
 pub(crate) fn start_row<S: Sample>(
-    level: Proven,
+    level: Supported,
     transform: ColorTransform,
     row: &[u8],
     width: usize,
@@ -28,7 +28,7 @@ pub(crate) fn start_row<S: Sample>(
 
 /// The same for 8 bits, where more is done by hand.
 pub(crate) fn start_row_narrow(
-    level: Proven,
+    level: Supported,
     transform: ColorTransform,
     row: &[u8],
     width: usize,
@@ -36,7 +36,7 @@ pub(crate) fn start_row_narrow(
 ) {
     match (level.level(), planes) {
         #[cfg(target_arch = "x86_64")]
-        // SAFETY: a `Proven` is made only for instructions that this machine was seen to have.
+        // SAFETY: a `Supported` is made only for instructions that this machine was seen to have.
         (crate::kernel::Level::Avx512, [first, second, third]) => unsafe {
             avx512::start3(transform, row, width, [first, second, third]);
         },

@@ -10,18 +10,18 @@ mod avx512;
 
 #[cfg(target_arch = "x86_64")]
 use crate::kernel::Level;
-use crate::kernel::Proven;
+use crate::kernel::Supported;
 
 /// The processor writes whole lines of so many bytes.
 const LINE_BYTES: usize = 64;
 
 /// Copies past the cache, as long as it lives. Whoever is told of the copies after that sees them.
 pub(crate) struct Stream {
-    level: Proven,
+    level: Supported,
 }
 
 impl Stream {
-    pub(crate) fn new(level: Proven) -> Self {
+    pub(crate) fn new(level: Supported) -> Self {
         Self { level }
     }
 
@@ -36,7 +36,7 @@ impl Stream {
         to_tail.copy_from_slice(from_tail);
         match self.level.level() {
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: a `Proven` is made only for instructions that this machine was seen to have. The lines are aligned.
+            // SAFETY: a `Supported` is made only for instructions that this machine was seen to have. The lines are aligned.
             Level::Avx2 => unsafe { avx2::copy(from, to) },
             #[cfg(target_arch = "x86_64")]
             // SAFETY: as above.
@@ -60,7 +60,7 @@ impl Drop for Stream {
 #[cfg(test)]
 mod tests {
     use super::{LINE_BYTES, Stream};
-    use crate::kernel::{Level, Proven};
+    use crate::kernel::{Level, Supported};
 
     #[test]
     fn every_byte_is_copied_and_no_other() {
@@ -69,7 +69,8 @@ mod tests {
             for start in 0..=LINE_BYTES {
                 for length in [0, 1, 63, 64, 65, 127, 128, 200, 700] {
                     let mut to = vec![255; 1000];
-                    Stream::new(Proven::new(level).unwrap()).copy(&from[7..7 + length], &mut to[start..start + length]);
+                    Stream::new(Supported::new(level).unwrap())
+                        .copy(&from[7..7 + length], &mut to[start..start + length]);
                     let rest = to[..start].iter().chain(&to[start + length..]);
                     assert!(rest.copied().all(|byte| byte == 255), "{level:?}: {length} bytes at {start}");
                     assert_eq!(to[start..start + length], from[7..7 + length], "{level:?}: {length} bytes at {start}");

@@ -11,7 +11,7 @@ use std::arch::x86_64::{
 use std::ops::Range;
 
 use crate::kernels::warp::{
-    BLOCK, BLOCK_RGB_BYTES, Places, READ_BYTES, Surrounding, WEIGHT_BITS, between_rgb_body, nearest_rgb_body,
+    BLOCK, BLOCK_RGB_BYTES, READ_BYTES, RowCoordinates, Surrounding, WEIGHT_BITS, between_rgb_body, nearest_rgb_body,
 };
 
 /// Pixels of a vector, if each is a number.
@@ -19,9 +19,15 @@ const PIXELS: usize = 8;
 
 /// Eight pixels at a time, of which four bytes each are read and written: the fourth is the next pixel's.
 #[target_feature(enable = "avx2")]
-pub(in crate::kernels) fn nearest_rgb(places: &Places, from: &[u8], size: [usize; 2], fill: [u8; 3], to: &mut [u8]) {
+pub(in crate::kernels) fn nearest_rgb(
+    coordinates: &RowCoordinates,
+    from: &[u8],
+    size: [usize; 2],
+    fill: [u8; 3],
+    to: &mut [u8],
+) {
     let width = to.len() / 3;
-    let inside = places.inside(width, size);
+    let inside = coordinates.inside(width, size);
     if inside.as_ref().is_some_and(Range::is_empty) {
         return to.as_chunks_mut::<3>().0.fill(fill);
     }
@@ -29,7 +35,7 @@ pub(in crate::kernels) fn nearest_rgb(places: &Places, from: &[u8], size: [usize
     // Offsets in bytes must be numbers of 32 bit with a sign.
     let last = from.len().checked_sub(4).filter(|_| i32::try_from(from.len()).is_ok());
     let (Some(Range { start, end }), Some(last)) = (inside, last) else {
-        return nearest_rgb_body(places, from, size, fill, to);
+        return nearest_rgb_body(coordinates, from, size, fill, to);
     };
     let last = _mm256_set1_epi32(last as i32);
     let (to, _) = to.as_chunks_mut::<3>();
@@ -37,7 +43,7 @@ pub(in crate::kernels) fn nearest_rgb(places: &Places, from: &[u8], size: [usize
     to[end..].fill(fill);
     let mut begin = start;
     loop {
-        let offsets = offsets(places, begin, size[1]);
+        let offsets = offsets(coordinates, begin, size[1]);
         let mut numbers = [0_u32; PIXELS];
         // SAFETY: eight numbers are a vector.
         unsafe { _mm256_storeu_si256(numbers.as_mut_ptr().cast(), offsets) };
@@ -81,14 +87,14 @@ unsafe fn move_eight(from: *const u8, offsets: [u32; PIXELS], to: *mut u8) {
     }
 }
 
-/// The bytes that the pixels nearest to eight places begin with; all of them are in the picture, and their rows are affine.
+/// The bytes that the pixels nearest to eight coordinates begin with; all of them are in the picture, and their rows are affine.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn offsets(places: &Places, x: usize, width: usize) -> __m256i {
-    let step = steps(places, x);
+fn offsets(coordinates: &RowCoordinates, x: usize, width: usize) -> __m256i {
+    let step = steps(coordinates, x);
     // Rounded to even between two, as numbers always are here.
-    let column = _mm256_cvtps_epi32(along(places, 0, step));
-    let row = _mm256_cvtps_epi32(along(places, 1, step));
+    let column = _mm256_cvtps_epi32(along(coordinates, 0, step));
+    let row = _mm256_cvtps_epi32(along(coordinates, 1, step));
     let offset = _mm256_add_epi32(_mm256_mullo_epi32(row, _mm256_set1_epi32(width as i32)), column);
     _mm256_add_epi32(offset, _mm256_add_epi32(offset, offset))
 }
@@ -96,17 +102,17 @@ fn offsets(places: &Places, x: usize, width: usize) -> __m256i {
 /// How far eight pixels are from the middle of their row.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn steps(places: &Places, x: usize) -> __m256 {
+fn steps(coordinates: &RowCoordinates, x: usize) -> __m256 {
     let numbers = _mm256_add_epi32(_mm256_set1_epi32(x as i32), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
-    _mm256_sub_ps(_mm256_cvtepi32_ps(numbers), _mm256_set1_ps(places.middle))
+    _mm256_sub_ps(_mm256_cvtepi32_ps(numbers), _mm256_set1_ps(coordinates.middle))
 }
 
 /// What u, v or w are there.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn along(places: &Places, number: usize, step: __m256) -> __m256 {
-    let change = _mm256_mul_ps(_mm256_set1_ps(places.along[number]), step);
-    _mm256_add_ps(_mm256_set1_ps(places.start[number]), change)
+fn along(coordinates: &RowCoordinates, number: usize, step: __m256) -> __m256 {
+    let change = _mm256_mul_ps(_mm256_set1_ps(coordinates.along[number]), step);
+    _mm256_add_ps(_mm256_set1_ps(coordinates.start[number]), change)
 }
 
 /// Eight pixels at a time, two in each vector: the channels of the left and the right pixel side by side, in 16 bit, so that one instruction
@@ -125,17 +131,17 @@ pub(in crate::kernels) fn between_rgb(from: &[u8], width: usize, block: &Surroun
         let offsets = _mm256_add_epi32(offsets, _mm256_add_epi32(offsets, offsets));
         let is_last = _mm256_cmpeq_epi32(_mm256_max_epu32(offsets, last), last);
         assert_eq!(_mm256_movemask_epi8(is_last), -1, "only what may be read is within");
-        let mut places = [0_u32; PIXELS];
+        let mut starts = [0_u32; PIXELS];
         // SAFETY: eight numbers are a vector.
-        unsafe { _mm256_storeu_si256(places.as_mut_ptr().cast(), offsets) };
+        unsafe { _mm256_storeu_si256(starts.as_mut_ptr().cast(), offsets) };
         // SAFETY: from each offset, and from the row below it, to the end are at least `READ_BYTES`, as just asserted.
         let [a, b, c, d] = unsafe {
             let from = from.as_ptr();
             [
-                two(from, below, places[0], places[4], weights::<0>(upper), weights::<0>(lower)),
-                two(from, below, places[1], places[5], weights::<1>(upper), weights::<1>(lower)),
-                two(from, below, places[2], places[6], weights::<2>(upper), weights::<2>(lower)),
-                two(from, below, places[3], places[7], weights::<3>(upper), weights::<3>(lower)),
+                two(from, below, starts[0], starts[4], weights::<0>(upper), weights::<0>(lower)),
+                two(from, below, starts[1], starts[5], weights::<1>(upper), weights::<1>(lower)),
+                two(from, below, starts[2], starts[6], weights::<2>(upper), weights::<2>(lower)),
+                two(from, below, starts[3], starts[7], weights::<3>(upper), weights::<3>(lower)),
             ]
         };
         let pixels = _mm256_packus_epi16(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));
@@ -162,7 +168,7 @@ fn weights<const N: i32>(weights: __m256i) -> __m256i {
     }
 }
 
-/// The pixels between those around two places, a number for each channel.
+/// The pixels between those around two coordinates, a number for each channel.
 ///
 /// # Safety
 /// From both offsets on, and from `below` after them, `READ_BYTES` may be read.

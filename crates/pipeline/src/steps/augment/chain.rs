@@ -157,7 +157,7 @@ fn over_pixels(op: PixelOp, from: &[u8], dims: [usize; 3], to: &mut [u8], blur: 
         PixelOp::Sharpness(factor) => sharpen(level, from, to, dims, factor),
         PixelOp::GaussianBlur { kernel_size, sigma } => blur.run(level, from, to, dims, kernel_size, sigma)?,
         PixelOp::Warp(warp) => warp.bytes(from, to, dims),
-        _ => unreachable!("a change of single values is no pass of its own"),
+        _ => unreachable!("a change of single values is not a pass of its own"),
     }
     Ok(())
 }

@@ -81,7 +81,7 @@ impl FromStr for RandConfig {
         for part in parts.split('-').skip(1) {
             let end = part.find(|letter: char| letter.is_ascii_digit()).unwrap_or(part.len());
             let (key, value) = part.split_at(end);
-            let bad = || format!("`{part}` in `config_str`: `{value}` is no number that `{key}` can have");
+            let bad = || format!("`{part}` in `config_str`: `{value}` is not a number that `{key}` can have");
             let whole = |most: u32| value.parse::<u32>().ok().filter(|number| *number <= most).ok_or_else(bad);
             let number = || value.parse::<f64>().ok().filter(|number| number.is_finite()).ok_or_else(bad);
             match key {

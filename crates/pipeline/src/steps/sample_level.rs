@@ -10,8 +10,8 @@ use serde_json::Value as Json;
 
 use crate::error::StepError;
 use crate::output::Output;
-use crate::remade::Remade;
 use crate::sample::{SampleView, ValueView};
+use crate::sample_changes::SampleChanges;
 use crate::schema::{FieldType, Schema};
 use crate::scope::Scope;
 use crate::step::{BadParameter, Needs, SampleTransform};
@@ -34,11 +34,11 @@ impl SampleTransform for Drop {
         &self,
         fields: &[String],
         _sample: &SampleView<'_>,
-        remade: &mut Remade<'_>,
+        changes: &mut SampleChanges<'_>,
         _scope: &mut Scope,
     ) -> Result<(), StepError> {
         for field in fields {
-            remade.remove(field);
+            changes.remove(field);
         }
         Ok(())
     }
@@ -93,7 +93,7 @@ impl SampleTransform for TakeJson {
         &self,
         fields: &[String],
         sample: &SampleView<'_>,
-        remade: &mut Remade<'_>,
+        changes: &mut SampleChanges<'_>,
         _scope: &mut Scope,
     ) -> Result<(), StepError> {
         let name = fields.first().map_or("", String::as_str);
@@ -101,10 +101,10 @@ impl SampleTransform for TakeJson {
         let Some((_, ValueView::Text(text))) = sample.fields.iter().find(|(field, _)| *field == name) else {
             return Err(StepError::NoField { field: name.to_owned() });
         };
-        let document: Json = serde_json::from_str(text).map_err(|error| wrong(format!("is no JSON: {error}")))?;
+        let document: Json = serde_json::from_str(text).map_err(|error| wrong(format!("is not JSON: {error}")))?;
         for (field, JsonValue { at, kind }) in &self.values {
             let value = document.pointer(at).ok_or_else(|| wrong(format!("has nothing at `{at}`")))?;
-            remade.set(field, &mut |output| {
+            changes.set(field, &mut |output| {
                 put_json(value, kind, output).map_err(|problem| wrong(format!("`{at}` {problem}")))
             })?;
         }
@@ -131,7 +131,7 @@ fn put_json(value: &Json, kind: &FieldType, output: &mut Output<'_>) -> Result<(
             let mut shape = Vec::new();
             let mut numbers = Vec::new();
             flatten(value, 0, &mut shape, &mut numbers)
-                .ok_or_else(|| "is no array of numbers of one shape".to_owned())?;
+                .ok_or_else(|| "is not an array of numbers of one shape".to_owned())?;
             // An empty list says nothing of the dimensions below it.
             if numbers.is_empty() {
                 shape.extend(dims.iter().skip(shape.len()).map(|dim| dim.unwrap_or(0)));
@@ -201,7 +201,7 @@ pub trait Call: std::fmt::Debug + Send + Sync {
         fields: &[String],
         sample: &SampleView<'_>,
         seed: u64,
-        remade: &mut Remade<'_>,
+        changes: &mut SampleChanges<'_>,
     ) -> Result<(), StepError>;
 }
 
@@ -230,11 +230,11 @@ impl SampleTransform for Function {
         &self,
         fields: &[String],
         sample: &SampleView<'_>,
-        remade: &mut Remade<'_>,
+        changes: &mut SampleChanges<'_>,
         scope: &mut Scope,
     ) -> Result<(), StepError> {
         let call = self.call.as_ref().ok_or_else(|| StepError::NoFunction { function: self.function.clone() })?;
-        call.call(self, fields, sample, scope.random.bits(), remade)
+        call.call(self, fields, sample, scope.random.bits(), changes)
     }
 }
 

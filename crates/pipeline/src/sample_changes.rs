@@ -7,7 +7,7 @@ use crate::output::{Buffer, Outcome, Output};
 use crate::runner::Sink;
 
 /// Takes the changes that a [`SampleTransform`](crate::SampleTransform) step makes to a sample.
-pub struct Remade<'a> {
+pub struct SampleChanges<'a> {
     sink: &'a mut dyn Sink,
     spare: &'a mut Vec<Buffer>,
     is_last: &'a dyn Fn(&str) -> bool,
@@ -23,7 +23,7 @@ pub(crate) enum Change {
     Removed,
 }
 
-impl<'a> Remade<'a> {
+impl<'a> SampleChanges<'a> {
     pub(crate) fn new(
         sink: &'a mut dyn Sink,
         spare: &'a mut Vec<Buffer>,

@@ -1,4 +1,4 @@
-//! Augmentations of sound and text, and conversions of element types.
+//! Augmentations of audio and text, and conversions of element types.
 
 use forebay_codec::{DType, Tensor};
 use forebay_pipeline::{RngKey, Value};

@@ -1,4 +1,4 @@
-//! Sound as it is elsewhere: with noise of other recordings behind it, and faster or slower.
+//! Waveforms with the noise of other recordings behind them, and faster or slower.
 
 use std::sync::{Arc, OnceLock};
 
@@ -6,7 +6,7 @@ use forebay_codec::audio::{RATE_MAX, Resampler};
 use forebay_codec::{DType, TensorSpec, memory};
 use serde::{Deserialize, Serialize};
 
-use super::sound::{WAVEFORM, change, check_range, power, waveform_type};
+use super::audio_augment::{WAVEFORM, change, check_range, power, waveform_type};
 use super::tensor;
 use super::text_files::load_noises;
 use crate::error::StepError;
@@ -23,7 +23,7 @@ use crate::step::{BadParameter, Needs, StepFiles, Transform};
 pub struct AddBackgroundNoise {
     /// The folder of recordings, or one file.
     pub sounds_path: String,
-    /// The sample rate of the sound, in hertz: recordings of another are resampled. As they are stored unless given.
+    /// The sample rate of the audio, in hertz: recordings of another are resampled. As they are stored unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample_rate: Option<u32>,
     /// The least ratio, in decibels.
@@ -66,10 +66,10 @@ impl AddBackgroundNoise {
     }
 }
 
-/// `length` samples of a recording from a random place on; what is too short begins again.
-fn stretch<'a>(noise: &'a [i16], length: usize, random: &mut Random) -> impl Iterator<Item = i16> + Clone + 'a {
-    let places = if noise.len() > length { noise.len() - length + 1 } else { noise.len() };
-    let start = random.below(places);
+/// `length` samples of a recording from a random position on; what is too short begins again.
+fn excerpt<'a>(noise: &'a [i16], length: usize, random: &mut Random) -> impl Iterator<Item = i16> + Clone + 'a {
+    let starts = if noise.len() > length { noise.len() - length + 1 } else { noise.len() };
+    let start = random.below(starts);
     noise.iter().copied().cycle().skip(start).take(length)
 }
 
@@ -108,7 +108,7 @@ impl Transform for AddBackgroundNoise {
             return Ok(());
         }
         let ratio = random.between(self.min_snr_db, self.max_snr_db);
-        let noise = stretch(&noises[random.below(noises.len())], instants, random);
+        let noise = excerpt(&noises[random.below(noises.len())], instants, random);
         let noise_power: f64 = noise.clone().map(|value| f64::from(value).powi(2)).sum::<f64>() / instants as f64;
         let signal_power = power(view) / (instants * channels) as f64;
         // Silence has no ratio to anything.

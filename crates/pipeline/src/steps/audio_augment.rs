@@ -1,4 +1,4 @@
-//! Augmentations of sound: waveforms `[samples]` or `[samples, channels]`, and spectrograms `[frames, bands]`.
+//! Augmentations of audio: waveforms `[samples]` or `[samples, channels]`, and spectrograms `[frames, bands]`.
 
 use forebay_codec::{DType, TensorMut, TensorSpec, TensorView};
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,7 @@ use crate::steps::float_output;
 pub struct RandomTimeCrop {
     /// In samples, or frames.
     pub length: usize,
-    /// What is put behind sound that is shorter.
+    /// What is put behind audio that is shorter.
     #[serde(default)]
     pub pad_value: f64,
 }
@@ -28,7 +28,7 @@ pub struct RandomTimeCrop {
 /// Longer than this is a mistake.
 const LENGTH_MAX: usize = 1 << 30;
 
-const SOUND: &str = "sound: a tensor of one or two dimensions, time first";
+const AUDIO: &str = "audio: a tensor of one or two dimensions, time first";
 
 impl Transform for RandomTimeCrop {
     fn is_random(&self) -> bool {
@@ -47,17 +47,17 @@ impl Transform for RandomTimeCrop {
                 dims[0] = Some(self.length);
                 Ok(FieldType::Tensor { dtype: *dtype, dims })
             }
-            _ => Err(Needs(SOUND.to_owned())),
+            _ => Err(Needs(AUDIO.to_owned())),
         }
     }
 
     fn run(&self, input: ValueView<'_>, output: &mut Output<'_>, scope: &mut Scope) -> Result<(), StepError> {
-        let view = tensor(input, SOUND)?;
+        let view = tensor(input, AUDIO)?;
         let dtype = view.spec.dtype;
         let (time, spec) = match *view.spec.shape.dims() {
             [time] => (time, TensorSpec::new(dtype, &[self.length])),
             [time, channels] => (time, TensorSpec::new(dtype, &[self.length, channels])),
-            _ => return Err(StepError::Unfit { found: view.spec, expected: SOUND }),
+            _ => return Err(StepError::Unfit { found: view.spec, expected: AUDIO }),
         };
         let start = random_start(time, self.length, &mut scope.random);
         let step = spec.bytes() / self.length;
@@ -215,15 +215,15 @@ impl Transform for AddGaussianSnr {
     }
 }
 
-/// Masks random stretches of time and of frequency in a spectrogram (Park and others, 2019).
+/// Masks random ranges of time and of frequency in a spectrogram (Park and others, 2019).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SpecAugment {
-    /// How many stretches of time.
+    /// How many time masks.
     pub n_time_masks: usize,
     /// How many frames one has at most.
     pub time_mask_param: usize,
-    /// How many stretches of frequency.
+    /// How many frequency masks.
     pub n_freq_masks: usize,
     /// How many bands one has at most.
     pub freq_mask_param: usize,
@@ -245,12 +245,12 @@ const MASKS_MAX: usize = 1000;
 const SPECTROGRAM: &str = "a spectrogram, float32[frames, bands]";
 
 impl SpecAugment {
-    /// A stretch of up to `longest` of so many places.
-    fn draw(&self, places: usize, longest: usize, random: &mut Random) -> std::ops::Range<usize> {
-        let longest = longest.min((places as f64 * self.p) as usize);
-        let length = random.unit() * longest as f64;
-        let start = (random.unit() * (places as f64 - length)) as usize;
-        start..(start + length as usize).min(places)
+    /// A range of up to `longest` of so many frames or bands.
+    fn draw(&self, length: usize, longest: usize, random: &mut Random) -> std::ops::Range<usize> {
+        let longest = longest.min((length as f64 * self.p) as usize);
+        let masked = random.unit() * longest as f64;
+        let start = (random.unit() * (length as f64 - masked)) as usize;
+        start..(start + masked as usize).min(length)
     }
 }
 
@@ -284,13 +284,13 @@ impl Transform for SpecAugment {
         let mean = (sum / values.len().max(1) as f64) as f32;
         let masked = if self.zero_masking { 0.0 } else { mean };
         for _ in 0..self.n_time_masks {
-            let stretch = self.draw(frames, self.time_mask_param, &mut scope.random);
-            values[stretch.start * bands..stretch.end * bands].fill(masked);
+            let range = self.draw(frames, self.time_mask_param, &mut scope.random);
+            values[range.start * bands..range.end * bands].fill(masked);
         }
         for _ in 0..self.n_freq_masks {
-            let stretch = self.draw(bands, self.freq_mask_param, &mut scope.random);
+            let range = self.draw(bands, self.freq_mask_param, &mut scope.random);
             for frame in values.chunks_exact_mut(bands.max(1)) {
-                frame[stretch.clone()].fill(masked);
+                frame[range.clone()].fill(masked);
             }
         }
         Ok(())
