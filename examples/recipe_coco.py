@@ -18,7 +18,7 @@ for number in range(8):
     Image.fromarray(numpy.full((90, 120, 3), 16 * number, numpy.uint8)).save(f"coco/train/{name}")
     images.append({"id": number, "file_name": name, "width": 120, "height": 90})
     for place in range(number % 4):
-        box = [10 + 15 * place, 20, 40, 50]  # left, top, width, height
+        box = [5 + 40 * place, 20, 25, 50]  # left, top, width, height
         annotations.append({"id": len(annotations), "image_id": number, "category_id": 1 + place, "bbox": box, "iscrowd": 0})
         left, top, right, bottom = box[0], box[1], box[0] + box[2], box[1] + box[3]
         annotations[-1]["segmentation"] = [[left, top, right, top, right, bottom, left, bottom]]
@@ -37,7 +37,7 @@ pipeline = (
 )
 loader = forebay.Loader(pipeline, data="coco/", batch_size=4, shuffle=True, seed=7)
 renumbered = 0
-for batch in (batch for _ in range(4) for batch in loader):
+for batch in (batch for _ in range(8) for batch in loader):
     assert batch["image"].shape == (4, 3, 64, 64) and batch["mask"].shape == (4, 64, 64)
     for boxes, mask in zip(batch["boxes"], batch["mask"], strict=True):
         # Crops drop boxes: the last column is the object's number, by which the others still find their masks.

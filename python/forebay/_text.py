@@ -121,13 +121,14 @@ class TextSteps:
         outputs: Iterable[str] = ("position_ids", "segment_ids"),
         pad_token_id: int = 0,
         drop_last: bool = False,
+        buffer_tokens: int | None = None,
         **options: Any,
     ) -> Self:
         """Pack token sequences into windows of `max_length` tokens.
 
         `"wrapped"` puts documents one after another and cuts them wherever a window is full; `"bfd"` keeps each document whole (best fit
         decreasing) and leaves out what it has beyond `max_length`; `"bfd_split"` cuts longer ones into parts first. `outputs` are the fields that
-        tell documents apart: `position_ids`, `segment_ids`, `cu_seqlens`, `labels`. Packing crosses samples, so it is done once: `build` a data
+        tell documents apart: `position_ids`, `segment_ids`, `cu_seqlens`, `labels`. The best fit is looked for among `buffer_tokens`. Packing crosses samples, so it is done once: `build` a data
         set with `strategy="packed"` (or a later stage), and load that.
         """
         return self.step(
@@ -137,5 +138,6 @@ class TextSteps:
             outputs=list(outputs),
             pad_token_id=pad_token_id,
             drop_last=drop_last,
+            buffer_tokens=buffer_tokens,
             **options,
         )

@@ -44,7 +44,7 @@ def profile(
     compression_candidates: Sequence[str] | None = None,
     on_error: Literal["fail", "skip"] = "fail",
     memory: int | str | None = None,
-    work: str | os.PathLike[str] | None = None,
+    work_dir: str | os.PathLike[str] | None = None,
     allow_outside: bool = False,
     progress: bool | None = None,
 ) -> Profile:
@@ -87,7 +87,7 @@ def profile(
         `"fail"` raises at the first sample that cannot be read or processed; `"skip"` skips it.
     memory
         Memory budget of builds and loaders (see `Loader`).
-    work
+    work_dir
         Folder for temporary data sets (default: the current folder).
     allow_outside
         Allow the pipeline to read files outside `data`. Only for pipelines that you trust.
@@ -124,7 +124,7 @@ def profile(
             "compression_candidates": None if compression_candidates is None else list(compression_candidates),
             "memory_bytes": None if memory is None else byte_count("memory", memory),
             # Beside the data set to be, not in a temporary file system that may be memory: storage is measured there.
-            "work_folder": os.path.abspath("." if work is None else work),
+            "work_folder": os.path.abspath("." if work_dir is None else work_dir),
         },
         listener(progress),
     )
@@ -356,6 +356,7 @@ class Dataset:
         """Export the data set as tar shards for WebDataset, and return their paths.
 
         Encoded images are named after their format (`jpg`), labels are `cls`, tensors `npy`. The folder must not contain tars yet.
+        Beside each tar lies its index (`.idx`), as DALI's `wds2idx` makes it.
         `memory` is the memory budget (see `Loader`).
         """
         count = integer("threads", cores() if threads is None else threads, 1, THREADS_MAX)

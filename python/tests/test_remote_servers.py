@@ -150,7 +150,7 @@ def command(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_profile_plan_build_and_load(bucket, tmp_path):
     name, client = bucket
     walk_through(None, name, uploader(client, name), tmp_path)
-    profile = forebay.profile("cv", f"s3://{name}/photos", samples=6, seconds=0, runs=1, strategies=["concatenated", "resized"], work=tmp_path)
+    profile = forebay.profile("cv", f"s3://{name}/photos", samples=6, seconds=0, runs=1, strategies=["concatenated", "resized"], work_dir=tmp_path)
     dataset = profile.plan().build(f"s3://{name}/planned", strategy="resized", shards=2)
     assert len(samples(forebay.Loader(dataset, batch_size=4))) == 20
     listed = client.list_multipart_uploads(Bucket=name)
@@ -197,7 +197,9 @@ def test_the_program_exports(bucket, tmp_path):
     forebay.build("cv", tmp_path / "dataset", data=tmp_path / "photos", strategy="resized", shards=2)
     exported = command("export", str(tmp_path / "dataset"), f"s3://{name}/tars")
     assert exported.returncode == 0, exported.stderr
-    assert {found["Key"] for found in client.list_objects_v2(Bucket=name)["Contents"]} == {"tars/shard-000000.tar", "tars/shard-000001.tar"}
+    # Each with its index beside it.
+    expected = {f"tars/shard-00000{shard}.{end}" for shard in range(2) for end in ("tar", "idx")}
+    assert {found["Key"] for found in client.list_objects_v2(Bucket=name)["Contents"]} == expected
 
 
 @pytest.mark.skipif(not REQUIRED, reason="it measures for half a minute: `make test-remote` runs it")

@@ -139,12 +139,14 @@ fn an_epoch_has_the_samples_that_are_asked_for() {
     let weights: String = (0..12).map(|at| if at < 4 { "0.5\n" } else { "0\n" }).collect();
     fs::write(here.join("weights.txt"), weights).unwrap();
     assert_eq!(samples(here, "--subset subset.txt --shuffle"), 3);
+    assert_eq!(samples(here, "--subset subset.txt --cache minio:1MB --epochs 2"), 6);
     assert_eq!(samples(here, "--num-samples 5"), 5);
     assert_eq!(samples(here, "--weights weights.txt --num-samples 4"), 4);
     assert_eq!(samples(here, "--weights weights.txt --replacement --num-samples 40 --epochs 2"), 80);
-    assert_eq!(samples(here, "--balanced"), 12);
-    assert_eq!(samples(here, "--balanced --num-samples 40 --shuffle"), 40);
-    assert_eq!(samples(here, "--balanced --subset subset.txt"), 3);
+    assert_eq!(samples(here, "--weights balanced"), 12);
+    assert_eq!(samples(here, "--weights balanced --num-samples 40 --shuffle"), 40);
+    assert_eq!(samples(here, "--weights balanced --subset subset.txt"), 3);
+    assert_eq!(samples(here, "--weights balanced --where label>=0"), 12);
     assert_eq!(samples(here, "--repeats 3 --shuffle"), 12);
     assert_eq!(samples(here, "--interleave dataset=0.5 --shuffle --batch-size 3"), 24);
     assert_eq!(samples(here, "--interleave dataset=3 --shuffle --num-samples 40"), 40);
@@ -174,8 +176,9 @@ fn an_epoch_has_the_samples_that_are_asked_for() {
         ("--weights subset.txt", "3 weights for 12 samples"),
         ("--weights weights.txt", "12 samples of 4 without replacement"),
         ("--weights weights.txt --subset subset.txt", "cannot be used with"),
-        ("--weights weights.txt --balanced", "cannot be used with"),
-        ("--subset outside.txt --balanced", "sample 12 of 12"),
+        ("--balanced", "pass `--weights balanced`"),
+        ("--weights balanced --interleave dataset=1", "cannot be used with"),
+        ("--subset outside.txt --weights balanced", "sample 12 of 12"),
         ("--num-samples 0", "--num-samples"),
         ("--where thirds==1 --table thirds.csv", "did you mean `third`?"),
         ("--where third=1 --table thirds.csv", "write `==`"),
@@ -183,7 +186,7 @@ fn an_epoch_has_the_samples_that_are_asked_for() {
         ("--where third==7 --table thirds.csv", "none of 12 samples meets `where`"),
         ("--table thirds.csv", "--where"),
         ("--where label==0 --weights weights.txt", "cannot be used with"),
-        ("--subset subset.txt --cache minio:1MB", "sampling"),
+        ("--repeats 2 --cache minio:1MB", "sampling"),
     ] {
         refused(&forebay(here, &format!("load dataset {arguments}")), named);
     }

@@ -129,8 +129,10 @@ fn of_each_epoch(source: &Arc<dyn Source>, sampling: &Sampling) -> Option<Arc<dy
     if sampling.is_plain() {
         return Some(Arc::clone(source));
     }
-    let subset = || Sampled::new(Arc::clone(source), sampling.draw(source.samples(), 0, 0));
-    sampling.is_fixed(source.samples()).then(|| Arc::new(subset()) as _)
+    if !sampling.is_fixed(source.samples()) {
+        return None;
+    }
+    Some(Arc::new(Sampled::new(Arc::clone(source), sampling.draw(source.samples(), 0, 0))))
 }
 
 /// A source, and how its epochs are loaded. It has no position of its own: a [`State`] says where to begin.

@@ -131,7 +131,7 @@ fn conditions_choose_rows() {
         ("split == 'nothing'", "none of 60 samples meets `where`"),
         ("split == train", "in quotes"),
         ("width == 'x'", "without quotes"),
-        ("image.bytes == 'x'", "not a string"),
+        ("image.bytes == 'x'", "bytes that are not text"),
     ] {
         let error = matching(&*plain, wrong, None).unwrap_err().to_string();
         assert!(error.contains(says), "{wrong}: {error}");

@@ -41,7 +41,7 @@ for before, numbers in GIVEN.items():
         if scale and before in (torch.float16, torch.bfloat16) and not after.is_floating_point:
             continue  # torch multiplies in halves, where 1.0 becomes 256, and that the byte 0
         if not scale and not after.is_floating_point and not before.is_floating_point:
-            given = given[given <= torch.iinfo(after).max]  # what a type does not have wraps around in torch; here it is cut off
+            given = given[given.to(torch.int64) <= torch.iinfo(after).max]  # what a type does not have wraps around in torch; here it is cut off
         try:
             made = v2.functional.to_dtype(given, after, scale=scale)
         except RuntimeError as error:  # "cannot be performed safely"

@@ -230,13 +230,13 @@ proptest! {
         let &[_, width] = mask.spec().shape.dims() else { panic!("{:?}", mask.spec()) };
         let numbers = mask.view().elements_or_copy::<u16>(&mut Vec::new()).unwrap().to_vec();
         for row in &boxes {
-            let number = row[5] as u16;
-            prop_assert_eq!(row[4] as u16, number + 49, "the number is the object's: {:?}", row);
-            for (place, _) in numbers.iter().enumerate().filter(|(_, found)| **found == number) {
+            let number = row[5] as usize;
+            prop_assert_eq!(row[4] as usize, number + 49, "the number is the object's: {:?}", row);
+            for (place, _) in numbers.iter().enumerate().filter(|(_, found)| usize::from(**found) == number) {
                 let (x, y) = ((place % width) as f32 + 0.5, (place / width) as f32 + 0.5);
                 prop_assert!(near(row, x, y), "{} {} is not in {:?}", x, y, row);
             }
-            let first = (row[5] as usize - 1) * 2;
+            let first = (number - 1) * 2;
             for &[x, y, visibility] in &points[first..first + 2] {
                 prop_assert!(visibility == 0.0 || near(row, x, y), "{} {} is not in {:?}", x, y, row);
             }

@@ -10,7 +10,7 @@ fn apart(dtype: DType, ours: &[u8], theirs: &[u8]) -> u64 {
         return (dtype.read(ours) - dtype.read(theirs)).abs() as u64;
     }
     // Numbers of floating point from 0 on lie in the order of their bits.
-    let bits = |bytes: &[u8]| bytes.iter().rev().fold(0_u64, |bits, byte| bits << 8 | u64::from(*byte));
+    let bits = |bytes: &[u8]| bytes.iter().rev().fold(0_u64, |bits, byte| (bits << 8) | u64::from(*byte));
     bits(ours).abs_diff(bits(theirs))
 }
 
