@@ -45,7 +45,13 @@ pub fn parse_tar_index(text: &[u8], tar_bytes: u64) -> Option<Vec<TarSample>> {
             if name.contains(&b'\\') || offset % BLOCK_BYTES != 0 {
                 return None;
             }
-            let Some((key, member)) = split_name(name) else { continue };
+            let Some((key, member)) = split_name(name) else {
+                // A file that is no member: it has no extension, for which an index has all of its name.
+                if what != name {
+                    return None;
+                }
+                continue;
+            };
             let member_end = padded_end(offset, bytes).filter(|&end| end <= tar_bytes)?;
             // Its header, and perhaps what says more about it, and folders.
             let gap = offset.checked_sub(end)?;
@@ -194,7 +200,6 @@ mod tests {
         assert_eq!(parse_tar_index(text, bytes - 1024), None, "the tar was cut");
         assert_eq!(parse_tar_index(text, bytes + (2 << 20)), None, "the tar goes on");
         for length in 0..text.len() - 1 {
-            // Of a line of which nothing but the end of the last name is missing, nobody can tell; the tar can.
             let cut = parse_tar_index(&text[..length], bytes);
             assert!(cut.is_none(), "cut to {length}: {cut:?}");
         }
@@ -221,7 +226,7 @@ mod tests {
             let mut words: Vec<&str> = text.split_inclusive([' ', '\n']).collect();
             let (at, also) = (at % words.len(), also % words.len());
             let other = words[also];
-            words[at] = if with.is_empty() { other } else { &with };
+            words[at] = if with.is_empty() { other } else { with.as_str() };
             let samples = parse_tar_index(words.concat().as_bytes(), tar.len() as u64).unwrap_or_default();
             let bytes = bytes::Bytes::from(tar.clone());
             let is_there = samples.iter().all(|sample| {
