@@ -136,9 +136,15 @@ fn shards() {
     fs::remove_file(here.join("dataset/dataset.json")).unwrap();
     let shards = forebay(here, "inspect tars --json").json();
     assert_eq!(
-        (&shards["kind"], &shards["formats"][0]["format"], &shards["files"]),
+        (&shards["kind"], &shards["formats"][0]["format"], &shards["formats"][0]["files"]),
         (&json!("files"), &json!("tar"), &json!(2))
     );
+    assert_eq!((&shards["formats"][1]["format"], &shards["files"]), (&json!("index"), &json!(4)));
+    let index = found(here, Path::new("tars/shard-000000.idx"), "index");
+    assert_eq!((&index["records"], &index["shard_bytes"]), (&json!(samples), &json!(whole.len())));
+    fs::write(here.join("tars/shard-000000.tar"), &whole[..whole.len() / 2]).unwrap();
+    assert!(forebay(here, "inspect tars/shard-000000.idx").error(1).contains("is not an index"));
+    fs::write(here.join("tars/shard-000000.tar"), &whole).unwrap();
     assert_eq!(shards["formats"][0]["first"], format!("{samples} samples of cls, jpg"));
 }
 

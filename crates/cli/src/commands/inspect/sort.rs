@@ -28,7 +28,7 @@ pub(super) enum Sort {
     Hdf5,
     /// As MNIST's files are.
     Idx,
-    /// Where the records of a shard lie.
+    /// Where the records of a shard, or the samples of a tar, are.
     Index,
     /// A web page.
     Html,
@@ -209,6 +209,10 @@ fn is_text(head: &[u8]) -> bool {
 
 /// Whether the first line is an offset and a length.
 fn is_index(head: &[u8]) -> bool {
+    // DALI's, of a tar.
+    if head.starts_with(b"v1.") {
+        return true;
+    }
     let line = head.split(|&byte| byte == b'\n').next().unwrap_or_default();
     let mut numbers =
         line.split(|&byte| byte == b' ').map(|number| std::str::from_utf8(number).ok()?.trim().parse().ok());

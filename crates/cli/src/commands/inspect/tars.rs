@@ -5,11 +5,11 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use forebay_plan::units;
-use forebay_record::{Index, survey_tar};
+use forebay_record::{Index, parse_tar_index, survey_tar};
 use serde::Serialize;
 
 use super::{FILE_BYTES_MAX, read_up_to, reader, show_problems};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::output::{Align, Page, Table};
 
 /// What was found.
@@ -90,8 +90,25 @@ pub(super) struct IndexFound {
 }
 
 pub(super) fn index(path: &Path, bytes: u64) -> Result<IndexFound> {
-    let index = Index::parse(&read_up_to(path, FILE_BYTES_MAX)?, &path.display().to_string())?;
-    Ok(IndexFound { path: path.to_owned(), bytes, records: index.len() as u64, shard_bytes: index.end() })
+    let content = read_up_to(path, FILE_BYTES_MAX)?;
+    let (records, shard_bytes) = if content.starts_with(b"v1.") {
+        of_tar(path, &content)?
+    } else {
+        let index = Index::parse(&content, &path.display().to_string())?;
+        (index.len() as u64, index.end())
+    };
+    Ok(IndexFound { path: path.to_owned(), bytes, records, shard_bytes })
+}
+
+/// The samples that an index of DALI's has, and the bytes of the tar next to it, without which it says little.
+fn of_tar(path: &Path, content: &[u8]) -> Result<(u64, u64)> {
+    let tar = path.with_extension("tar");
+    let tar_bytes = reader::size(&tar)?;
+    let samples = parse_tar_index(content, tar_bytes).ok_or_else(|| Error::Format {
+        path: path.to_owned(),
+        problem: format!("is not an index (version 1.2) of `{}` as it is; the tar is listed without it", tar.display()),
+    })?;
+    Ok((samples.len() as u64, tar_bytes))
 }
 
 impl IndexFound {
