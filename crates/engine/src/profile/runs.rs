@@ -16,8 +16,8 @@ use crate::source::{Failed, InMemory, Repeated, Source};
 /// While a batch is awaited, the user is asked so often whether it is still wanted.
 const LOOK_UP: Duration = Duration::from_millis(100);
 
-/// How often a run is tried with more samples, until it lasts long enough.
-const TRIES: u32 = 4;
+/// How often a run is tried with more samples, until it lasts long enough. Each that does not is shorter than what is asked for.
+const TRIES: u32 = 8;
 
 /// How much longer than asked for a run is to last by the rate of the one before it, which the next may exceed.
 const SPARE: f64 = 1.1;
@@ -28,7 +28,7 @@ const OUTLYING: f64 = 0.1;
 /// So many runs tell which one is not like the others.
 const OTHERS_MIN: usize = 3;
 
-/// The system counts processor time in steps that are too coarse for shorter runs.
+/// The system counts CPU time in steps that are too coarse for shorter runs.
 pub(crate) const OTHERS_SECONDS_MIN: f64 = 0.4;
 
 /// So many of the samples that were left out are listed.
@@ -132,8 +132,9 @@ impl Profiler<'_> {
             let rate = steady_samples / steady_seconds.max(1e-6);
             let each = (run.samples as f64 / *times as f64).max(1.0);
             let started = run.samples as f64 - steady_samples;
-            *times =
-                ((SPARE * rate * seconds + started) / each).ceil().clamp(*times as f64 + 1.0, TIMES_MAX as f64) as u64;
+            // A rate that was low only while others were busy would bring it there by small steps.
+            let least = (1.5 * *times as f64).ceil();
+            *times = ((SPARE * rate * seconds + started) / each).ceil().max(least).min(TIMES_MAX as f64) as u64;
         }
     }
 
@@ -198,7 +199,7 @@ impl Profiler<'_> {
         }
     }
 
-    /// All samples in memory, taken apart: the application-level cache.
+    /// All samples in memory, deserialized: the application-level cache.
     fn cache(&self, strategy: &Strategy, source: &Arc<dyn Source>) -> Result<InMemory> {
         let mut unpacking = Runner::new(&strategy.unpacking(self.pipeline), 0);
         let (mut samples, mut bytes) = (Vec::new(), 0);
