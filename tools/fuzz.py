@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fuzzes every parser, sanitized, for so many seconds of processor time each, and says what came of it.
+"""Fuzzes every parser, sanitized, for so many seconds of CPU time each, and says what came of it.
 
     tools/fuzz.py run [--seconds 5] [--jobs 2] [--own] [TARGET ...]    fuzz; the kept inputs run first
     tools/fuzz.py keep [--seconds 60] [TARGET ...]                     grow the kept corpus from inputs of our own, and minimize it
@@ -155,7 +155,7 @@ def kept(target: str) -> Path:
 
 
 def cpu_seconds(process: int) -> float:
-    """The processor time of a process so far, by its own account."""
+    """The CPU time of a process so far, by its own account."""
     fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
@@ -163,7 +163,7 @@ def cpu_seconds(process: int) -> float:
 class Run:
     """A target at work."""
 
-    def __init__(self, folder: Path, target: str, seconds: float, own: bool, commit: str) -> None:
+    def __init__(self, folder: Path, target: str, seconds: float, own: bool, seed: int, commit: str) -> None:
         self.target, self.seconds, self.stopped, self.commit = target, seconds, False, commit
         self.corpus = FUZZ / ("corpus-own" if own else "corpus") / target
         self.corpus.mkdir(parents=True, exist_ok=True)
@@ -171,7 +171,7 @@ class Run:
         self.log = tempfile.NamedTemporaryFile("w+", prefix=f"fuzz-{target}-", suffix=".log")  # noqa: SIM115
         # A machine that gives a tenth of a core is waited for; one that gives nothing is not.
         self.deadline = time.monotonic() + 60 + 20 * seconds
-        command = [folder / target, *limits(target), self.corpus, *inputs(target, own)]
+        command = [folder / target, *limits(target), f"-seed={seed}", self.corpus, *inputs(target, own)]
         self.process = subprocess.Popen(
             command, cwd=ROOT, env=environment(), stdout=self.log, stderr=subprocess.STDOUT, start_new_session=True
         )
@@ -231,13 +231,13 @@ def commit() -> str:
     return found.stdout.strip() or "unknown"
 
 
-def fuzz(folder: Path, names: list[str], seconds: float, jobs: int, own: bool, file: Path | None) -> list[Result]:
+def fuzz(folder: Path, names: list[str], seconds: float, jobs: int, own: bool, seed: int, file: Path | None) -> list[Result]:
     """Runs the targets, so many at once; tells each result when it is there, and adds it to the file."""
     waiting, running, results, built = list(names), [], [], commit()
     try:
         while waiting or running:
             while waiting and len(running) < jobs:
-                running.append(Run(folder, waiting.pop(0), seconds, own, built))
+                running.append(Run(folder, waiting.pop(0), seconds, own, seed, built))
             time.sleep(0.1)
             for run in [run for run in running if run.poll()]:
                 running.remove(run)
@@ -256,7 +256,7 @@ def fuzz(folder: Path, names: list[str], seconds: float, jobs: int, own: bool, f
 
 
 def table(results: list[Result]) -> str:
-    lines = ["| target | runs | runs/s | processor s | edges | corpus | peak MB | finds | commit |"]
+    lines = ["| target | runs | runs/s | CPU s | edges | corpus | peak MB | finds | commit |"]
     lines.append("|---|--:|--:|--:|--:|--:|--:|--:|---|")
     for one in results:
         rate = one.runs / one.cpu_seconds if one.cpu_seconds else 0
@@ -309,9 +309,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("job", choices=["run", "keep", "show"])
     parser.add_argument("targets", nargs="*", metavar="TARGET")
-    parser.add_argument("--seconds", type=float, default=5, help="of processor time, for each target")
+    parser.add_argument("--seconds", type=float, default=5, help="of CPU time, for each target")
     parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1), help="targets at once")
     parser.add_argument("--own", action="store_true", help="begin with inputs of our own only")
+    # Whether a change lands should not be decided by luck: CI mutates by the same numbers each time.
+    parser.add_argument("--seed", type=int, default=0, help="of the mutations; 0: another one each time")
     parser.add_argument("--record", type=Path, metavar="FILE", help="a file of JSON that runs are added to")
     arguments = parser.parse_intermixed_args()
     if arguments.job == "show":
@@ -327,7 +329,7 @@ def main() -> int:
     if growing:
         subprocess.run([sys.executable, ROOT / "tools/fuzz_seeds.py"], check=True)
         subprocess.run([build(host(), ["seeds"]) / "seeds", FUZZ / "corpus-own"], env=environment(), check=True)
-    results = fuzz(folder, names, arguments.seconds, arguments.jobs, arguments.own or growing, arguments.record)
+    results = fuzz(folder, names, arguments.seconds, arguments.jobs, arguments.own or growing, arguments.seed, arguments.record)
     print(table(results))
     if any(result.finds for result in results):
         print("the inputs are in fuzz/artifacts; target/fuzz/*/release/TARGET FILE runs one again")
