@@ -6,8 +6,10 @@
 .PHONY: help setup build demo test sanitize lint unit book package fuzz fuzz-corpus python-wheel python-dev python-test test-remote wheels test-torch test-gpu test-arm bench bench-large bench-l3 bench-arm bench-domains bench-presto bench-compression bench-liquid bench-dl2 bench-augmentations bench-truth bench-peers bench-remote clean
 SHELL := bash
 
-# Of processor time, for each target. Where a longer run is wanted: make fuzz FUZZ_SECONDS=3600
+# Of CPU time, for each target. Where a longer run is wanted: make fuzz FUZZ_SECONDS=3600
 FUZZ_SECONDS ?= 5
+# Of the mutations; 0: others each time.
+FUZZ_SEED ?= 0
 # A Python that has torch and torchvision.
 TORCH_PYTHON ?= .venv/bin/python
 IMAGES ?= $(firstword $(wildcard ../shared/data/images-png-hd/*.png))
@@ -83,7 +85,7 @@ test-arm: setup ## The kernels for 64-bit ARM, compiled and run by qemu where De
 	tools/arm.sh test
 
 fuzz: setup ## Fuzz every parser, sanitized, for FUZZ_SECONDS each; PNG compared with libpng
-	.venv/bin/python tools/fuzz.py run --seconds $(FUZZ_SECONDS)
+	.venv/bin/python tools/fuzz.py run --seconds $(FUZZ_SECONDS) --seed $(FUZZ_SEED)
 	.venv/bin/python tools/fuzz_png.py
 
 fuzz-corpus: setup ## Grow the kept fuzz inputs from inputs of our own, and minimize them
