@@ -39,6 +39,10 @@ PNG, RAW, L3, JPEG = "decoded+png", "decoded", "decoded+l3-fast", "decoded+jpeg-
 STORAGES = {"fast": "custom:read=1.5GB/s", "middle": "custom:read=400MB/s", "slow": "custom:read=150MB/s"}
 MEMORY = [0.1, 0.3, 0.6, 0.9]
 BATCH_SIZE = 32
+#: What formats are called on the page.
+NAMES = {PNG: "PNG", RAW: "raw", JPEG: "JPEG"}
+#: So many of the best ratios are measured again beside what was chosen, so often.
+LEADERS, ROUNDS = 3, 3
 CORES = [1, 2]
 CACHES = ["page", "minio", "liquid"]
 MIXED = "mix, liquid"
@@ -119,12 +123,37 @@ def compare(bench: Bench, share: float, threads: int) -> list[dict[str, Any]]:
     for formats in ((PNG, RAW), (PNG, RAW, L3), (JPEG, RAW)):
         shares = shares_of(bench.mix(profile, budget, *formats))
         dataset, _ = bench.built(shares)
-        rows.append({"what": f"mix of {words(shares)}", **bench.load(dataset, storage, f"liquid:{budget}", threads)})
-    for tenth in range(11):
-        shares = {PNG: 1 - tenth / 10, RAW: tenth / 10}
-        dataset, _ = bench.built(shares)
-        rows.append({"what": f"{10 - tenth}:{tenth} PNG:raw", **bench.load(dataset, storage, f"liquid:{budget}", threads)})
+        row = {"what": f"mix of {words(shares)}", **bench.load(dataset, storage, f"liquid:{budget}", threads)}
+        rows.append(row)
+        if len(formats) == 2:
+            swept = sweep(bench, formats[0], budget, threads)
+            rows += swept
+            row |= {"formats": " and ".join(NAMES[name] for name in formats), **in_turns(bench, shares, swept, budget, threads)}
     return rows
+
+
+def sweep(bench: Bench, encoded: str, budget: int, threads: int) -> list[dict[str, Any]]:
+    """The eleven ratios of a format and raw pixels."""
+    rows = []
+    for tenth in range(11):
+        shares = {encoded: 1 - tenth / 10, RAW: tenth / 10}
+        dataset, _ = bench.built(shares)
+        what = f"{10 - tenth}:{tenth} {NAMES[encoded]}:raw"
+        rows.append({"what": what, "ratio": shares, **bench.load(dataset, STORAGES["fast"], f"liquid:{budget}", threads)})
+    return rows
+
+
+def in_turns(bench: Bench, shares: dict[str, float], swept: list[dict[str, Any]], budget: int, threads: int) -> dict[str, Any]:
+    """What was chosen, and the best of a sweep, again and in turns: of many loads the luckiest seems the best."""
+    best = sorted(swept, key=lambda row: -row["rate"])[:LEADERS]
+    rates: dict[str, list[float]] = {"": [], **{row["what"]: [] for row in best}}
+    for _ in range(ROUNDS):
+        for what, mixed in (("", shares), *((row["what"], row["ratio"]) for row in best)):
+            rates[what].append(bench.load(bench.built(mixed)[0], STORAGES["fast"], f"liquid:{budget}", threads)["rate"])
+    medians = {what: statistics.median(found) for what, found in rates.items()}
+    chosen = medians.pop("")
+    leader = max(medians, key=lambda what: medians[what])
+    return {"of_best": chosen / medians[leader], "best": leader}
 
 
 def curve(bench: Bench, threads: int) -> list[dict[str, Any]]:
@@ -206,8 +235,8 @@ def plot(curves: list[dict[str, Any]], truths: list[dict[str, Any]]) -> str:
 
 def page(bench: Bench, share: float, compared: list[dict[str, Any]], curves: list[dict[str, Any]], truths: list[dict[str, Any]]) -> str:
     base = compared[0]["rate"]
-    best = max((one for one in compared if one["what"].endswith("PNG:raw")), key=lambda one: one["rate"])
     chosen = next(one for one in compared if one["what"].startswith("mix"))
+    beside = " and ".join(f"{one['of_best']:.0%} of the best of {one['formats']} ({one['best']})" for one in compared if "of_best" in one)
     within = [abs(one["error"]) <= 0.1 for one in truths]
     off_by = [abs(one["error"]) for one in truths]
     comparison = table(["what", "samples/s", "beside PNG with the page cache", "MB read per epoch"],
@@ -222,13 +251,14 @@ def page(bench: Bench, share: float, compared: list[dict[str, Any]], curves: lis
     return f"""# Liquid: mixes of formats, and caches
 
 Regenerate with `make bench-liquid`. {datetime.date.today()}, {processor()}, {os.cpu_count()} cores. {bench.samples} photos of `forebay demo`, decoded and cropped at
-random; the median of {bench.epochs} epochs, of which the first is left out, and of each the time until its first batch; again where others used the processors meanwhile. Storages are local files, slowed down: {storages}. Memory holds {share:.0%} of the PNG data set
+random; the median of {bench.epochs} epochs, of which the first is left out, and of each the time until its first batch; again where others used the CPU meanwhile. Storages are local files, slowed down: {storages}. Memory holds {share:.0%} of the PNG data set
 unless said otherwise; the page cache is a simulated one of that size.
 
 ## The mix beside one format
 
 Wanted: PNG and raw at least 2.2 times PNG alone with the page cache, with L3 at least 5 times, and within 5 % of the best ratio. The mix of PNG and raw gave
-{chosen["rate"] / base:.2f} times as much, and {chosen["rate"] / best["rate"]:.0%} of the best of eleven ratios ({best["what"]}). JPEG is for where loss is allowed: its mix stands beside JPEG alone.
+{chosen["rate"] / base:.2f} times as much. In turns with the best {LEADERS} of eleven ratios, {ROUNDS} times each, the mixes of two formats gave {beside}. JPEG is for where loss is allowed:
+its mix stands beside JPEG alone.
 
 {comparison}
 ## What is read, by memory
