@@ -6,26 +6,30 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-/// How often of a thousand a request for an object goes wrong, in each way.
+/// How often of a thousand a request goes wrong, in each way. What is written is written nevertheless, unless it says otherwise.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Faults {
-    /// `503 Slow Down`.
+    /// `503 Slow Down`, and nothing is done.
     pub(crate) unavailable: u64,
-    /// The connection is cut before the answer.
+    /// The connection is reset before anything is done.
     pub(crate) reset: u64,
-    /// Half of the body comes, and then the end of the connection.
+    /// It is reset after what was asked for was done, of what changes something.
+    pub(crate) lost: u64,
+    /// Half of the answer comes, and then the end of the connection.
     pub(crate) truncated: u64,
-    /// Half of the body comes, and then nothing for this long.
+    /// Half of the body comes, and then nothing for this long; nothing at all where there is no body.
     pub(crate) stalled: u64,
     /// Nothing comes for this long, and then the answer.
     pub(crate) late: u64,
     pub(crate) stall: Duration,
+    /// `409 Conflict`, and nothing is done, of what is written only if it is not there.
+    pub(crate) conflict: u64,
 }
 
 #[derive(Clone)]
@@ -38,6 +42,8 @@ struct Object {
 struct State {
     objects: BTreeMap<String, Object>,
     uploads: BTreeMap<u64, BTreeMap<u64, Vec<u8>>>,
+    forgets_uploads: bool,
+    is_read_only: bool,
     requests: Vec<String>,
     faults: Faults,
     drawn: u64,
@@ -105,6 +111,11 @@ impl ObjectServer {
         self.state.lock().unwrap().key = Some(key.to_owned());
     }
 
+    /// Refuses whatever changes something.
+    pub(crate) fn refuse_writes(&self) {
+        self.state.lock().unwrap().is_read_only = true;
+    }
+
     /// Is the service as well that gives the keys of its role to an instance, and those of a pod at `/pod-keys`. Only these are taken, until they expire.
     pub(crate) fn issue_keys(&self, lifetime: Duration) {
         self.state.lock().unwrap().lifetime = Some(lifetime);
@@ -138,6 +149,11 @@ impl ObjectServer {
         self.state.lock().unwrap().uploads.len()
     }
 
+    /// Knows nothing of objects that were sent in parts when they are to be made whole: a rule of a bucket may remove them.
+    pub(crate) fn forget_uploads(&self) {
+        self.state.lock().unwrap().forgets_uploads = true;
+    }
+
     /// The requests so far, `GET /bucket/key bytes=0-9`, and none of them any more.
     pub(crate) fn take_requests(&self) -> Vec<String> {
         std::mem::take(&mut self.state.lock().unwrap().requests)
@@ -168,21 +184,29 @@ struct Request {
     body: Vec<u8>,
 }
 
-fn read_request(stream: &mut BufReader<TcpStream>) -> Option<Request> {
-    let mut line = String::new();
-    stream.read_line(&mut line).ok()?;
-    let mut words = line.split_whitespace();
+/// Looks at the next request, and takes all of it but its last byte: a connection that is closed while something is unread is reset.
+fn read_request(mut stream: &TcpStream, seen: &mut [u8]) -> Option<Request> {
+    let end = loop {
+        let there = stream.peek(seen).ok().filter(|there| *there > 0)?;
+        if let Some(end) = seen[..there].windows(4).position(|window| window == b"\r\n\r\n") {
+            break end;
+        }
+        // The rest of it is on its way.
+        std::thread::sleep(Duration::from_millis(1));
+    };
+    let head = String::from_utf8_lossy(&seen[..end]).into_owned();
+    let mut lines = head.lines();
+    let mut words = lines.next()?.split_whitespace();
     let (method, target) = (words.next()?.to_owned(), words.next()?.to_owned());
-    let mut headers = BTreeMap::new();
-    loop {
-        let mut line = String::new();
-        stream.read_line(&mut line).ok()?;
-        let Some((name, value)) = line.trim_end().split_once(':') else { break };
-        headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
-    }
-    let length = headers.get("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
-    let mut body = vec![0; length];
-    stream.read_exact(&mut body).ok()?;
+    let pair =
+        |line: &str| Some((line.split_once(':')?.0.to_ascii_lowercase(), line.split_once(':')?.1.trim().to_owned()));
+    let headers: BTreeMap<String, String> = lines.filter_map(pair).collect();
+    let length: usize = headers.get("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
+    let mut bytes = vec![0; end + 4 + length];
+    let before_last = bytes.len() - 1;
+    stream.read_exact(&mut bytes[..before_last]).ok()?;
+    stream.peek(&mut bytes[before_last..]).ok().filter(|there| *there > 0)?;
+    let body = bytes.split_off(end + 4);
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
     let query = query.split('&').filter(|part| !part.is_empty()).map(|part| {
         let (name, value) = part.split_once('=').unwrap_or((part, ""));
@@ -190,6 +214,13 @@ fn read_request(stream: &mut BufReader<TcpStream>) -> Option<Request> {
     });
     let query = query.collect();
     Some(Request { method, path: decoded(path.trim_start_matches('/')), query, headers, body })
+}
+
+impl Request {
+    /// Whether it changes something.
+    fn writes(&self) -> bool {
+        !matches!(self.method.as_str(), "GET" | "HEAD")
+    }
 }
 
 fn decoded(text: &str) -> String {
@@ -232,27 +263,33 @@ impl Answer {
     }
 }
 
+#[derive(Clone, Copy)]
 enum Fault {
     None,
+    Unavailable,
+    Conflict,
     Reset,
+    Lost,
     Truncated,
     Stalled(Duration),
     Late(Duration),
 }
 
-fn serve(stream: TcpStream, state: &Mutex<State>) {
-    let mut output = stream.try_clone().unwrap();
-    let mut input = BufReader::new(stream);
-    while let Some(request) = read_request(&mut input) {
+fn serve(mut stream: TcpStream, state: &Mutex<State>) {
+    let mut seen = vec![0; 64 << 10];
+    while let Some(request) = read_request(&stream, &mut seen) {
         let (answer, fault, latency) = {
             let mut state = state.lock().unwrap();
             let range = request.headers.get("range").cloned().unwrap_or_default();
             state.requests.push(format!("{} /{} {range}", request.method, request.path).trim_end().to_owned());
-            let (unavailable, fault) = draw(&mut state, &request);
-            let answer = if unavailable {
-                Answer::new("503 Slow Down", "<Error><Code>SlowDown</Code></Error>")
-            } else {
-                answer(&mut state, &request)
+            let fault = draw(&mut state, &request);
+            let answer = match fault {
+                Fault::Unavailable => Answer::new("503 Slow Down", "<Error><Code>SlowDown</Code></Error>"),
+                Fault::Conflict => {
+                    Answer::new("409 Conflict", "<Error><Code>ConditionalRequestConflict</Code></Error>")
+                }
+                Fault::Reset => Answer::new("", ""),
+                _ => answer(&mut state, &request),
             };
             state.in_flight.0 += 1;
             state.in_flight.1 = state.in_flight.1.max(state.in_flight.0);
@@ -262,64 +299,75 @@ fn serve(stream: TcpStream, state: &Mutex<State>) {
             std::thread::sleep(latency);
         }
         state.lock().unwrap().in_flight.0 -= 1;
-        match fault {
-            Fault::Reset => return,
-            Fault::Late(time) => std::thread::sleep(time),
-            _ => {}
-        }
-        let mut head = format!("HTTP/1.1 {}\r\nContent-Length: {}\r\n", answer.status, answer.length);
-        for (name, value) in &answer.headers {
-            let _ = write!(head, "{name}: {value}\r\n");
-        }
-        head.push_str("\r\n");
-        let body = if request.method == "HEAD" { &[] } else { &answer.body[..] };
-        let sent = match fault {
-            Fault::Truncated | Fault::Stalled(_) => &body[..body.len() / 2],
-            _ => body,
-        };
-        if output.write_all(head.as_bytes()).and_then(|()| output.write_all(sent)).is_err() {
+        if matches!(fault, Fault::Reset | Fault::Lost) {
             return;
         }
-        match fault {
-            Fault::Stalled(time) => {
-                std::thread::sleep(time);
-                return;
-            }
-            Fault::Truncated => return,
-            _ => {}
+        let last_byte_taken = stream.read_exact(&mut [0]);
+        if let Fault::Late(time) = fault {
+            std::thread::sleep(time);
+        }
+        if last_byte_taken.is_err() || send(&mut stream, &request, &answer, fault).is_err() {
+            return;
         }
     }
 }
 
-/// Whether the store is too busy, and what goes wrong with the answer. Only requests for objects are disturbed; always the same ones.
-fn draw(state: &mut State, request: &Request) -> (bool, Fault) {
-    let Faults { unavailable, reset, truncated, stalled, late, stall } = state.faults;
-    if request.method == "POST" || unavailable + reset + truncated + stalled + late == 0 {
-        return (false, Fault::None);
+/// Sends an answer, or as much of it as comes through; an error where that is the end of the connection.
+fn send(stream: &mut TcpStream, request: &Request, answer: &Answer, fault: Fault) -> std::io::Result<()> {
+    let mut head = format!("HTTP/1.1 {}\r\nContent-Length: {}\r\n", answer.status, answer.length);
+    for (name, value) in &answer.headers {
+        let _ = write!(head, "{name}: {value}\r\n");
+    }
+    head.push_str("\r\n");
+    let body = if request.method == "HEAD" { &[] } else { &answer.body[..] };
+    let (head_bytes, body_bytes) = match fault {
+        Fault::Truncated | Fault::Stalled(_) if !body.is_empty() => (head.len(), body.len() / 2),
+        Fault::Truncated => (head.len() / 2, 0),
+        Fault::Stalled(_) => (0, 0),
+        _ => (head.len(), body.len()),
+    };
+    stream.write_all(&head.as_bytes()[..head_bytes])?;
+    stream.write_all(&body[..body_bytes])?;
+    match fault {
+        Fault::Stalled(time) => std::thread::sleep(time),
+        Fault::Truncated => {}
+        _ => return Ok(()),
+    }
+    Err(std::io::ErrorKind::ConnectionAborted.into())
+}
+
+/// What goes wrong with a request, if anything; always with the same ones. Looking whether an object is there is only turned away.
+fn draw(state: &mut State, request: &Request) -> Fault {
+    let Faults { unavailable, reset, lost, truncated, stalled, late, stall, conflict } = state.faults;
+    if unavailable + reset + lost + truncated + stalled + late + conflict == 0 {
+        return Fault::None;
     }
     state.drawn += 1;
     let mut drawn = state.drawn.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     drawn = (drawn ^ (drawn >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let drawn = (drawn >> 32) % 1000;
-    if drawn < unavailable {
-        return (true, Fault::None);
-    }
-    if request.method != "GET" {
-        return (false, Fault::None);
-    }
-    let mut below = unavailable;
+    let mut below = 0;
     for (share, fault) in [
+        (unavailable, Fault::Unavailable),
         (reset, Fault::Reset),
         (truncated, Fault::Truncated),
         (stalled, Fault::Stalled(stall)),
         (late, Fault::Late(stall)),
+        (lost, Fault::Lost),
+        (conflict, Fault::Conflict),
     ] {
         below += share;
         if drawn < below {
-            return (false, fault);
+            let happens = match fault {
+                Fault::Unavailable => true,
+                Fault::Lost => request.writes(),
+                Fault::Conflict => request.headers.contains_key("if-none-match"),
+                _ => request.method != "HEAD",
+            };
+            return if happens { fault } else { Fault::None };
         }
     }
-    (false, Fault::None)
+    Fault::None
 }
 
 fn answer(state: &mut State, request: &Request) -> Answer {
@@ -340,6 +388,9 @@ fn answer(state: &mut State, request: &Request) -> Answer {
     };
     if state.lifetime.is_some() && !state.issued.iter().any(is_good) {
         return Answer::new("400 Bad Request", "<Error><Code>ExpiredToken</Code></Error>");
+    }
+    if state.is_read_only && request.writes() {
+        return Answer::new("403 Forbidden", "<Error><Code>AccessDenied</Code></Error>");
     }
     let has = |name: &str| request.query.contains_key(name);
     let upload = || request.query.get("uploadId").and_then(|id| id.parse::<u64>().ok());
@@ -377,7 +428,7 @@ fn answer(state: &mut State, request: &Request) -> Answer {
             Answer::new("200 OK", body)
         }
         "POST" if has("uploadId") => match upload().and_then(|id| state.uploads.remove(&id)) {
-            Some(parts) => {
+            Some(parts) if !state.forgets_uploads => {
                 let object = object(parts.into_values().flatten().collect());
                 let body = format!(
                     "<CompleteMultipartUploadResult><ETag>{}</ETag></CompleteMultipartUploadResult>",
@@ -386,7 +437,7 @@ fn answer(state: &mut State, request: &Request) -> Answer {
                 state.objects.insert(request.path.clone(), object);
                 Answer::new("200 OK", body)
             }
-            None => Answer::new("404 Not Found", "<Error><Code>NoSuchUpload</Code></Error>"),
+            _ => Answer::new("404 Not Found", "<Error><Code>NoSuchUpload</Code></Error>"),
         },
         "DELETE" if has("uploadId") => {
             upload().map(|id| state.uploads.remove(&id));
@@ -433,7 +484,7 @@ fn give_keys(state: &mut State, request: &Request, lifetime: Duration) -> Option
 }
 
 /// As RFC 3339 has it, in UTC. The date is computed by Howard Hinnant's `civil_from_days`.
-fn timestamp(time: SystemTime) -> String {
+pub(crate) fn timestamp(time: SystemTime) -> String {
     let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap();
     let (seconds, days) = (since.as_secs() % 86_400, since.as_secs() / 86_400 + 719_468);
     let (era, of_era) = (days / 146_097, days % 146_097);

@@ -1,5 +1,6 @@
 //! The crate's one error type.
 
+use std::borrow::Cow;
 use std::error::Error as StdError;
 use std::fmt;
 use std::io;
@@ -228,15 +229,16 @@ pub fn hint_for(source: &io::Error) -> &'static str {
         }
         io::ErrorKind::PermissionDenied => "\nhint: check the permissions of the folder",
         io::ErrorKind::NotFound => "\nhint: check the path",
+        io::ErrorKind::ReadOnlyFilesystem => "\nhint: name a folder or a bucket that can be written to",
         _ => "",
     }
 }
 
 /// What a system said that is not this machine's, with a remedy that only it knows.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct WithHint {
     pub(crate) said: String,
-    pub(crate) hint: &'static str,
+    pub(crate) hint: Cow<'static, str>,
 }
 
 impl fmt::Display for WithHint {

@@ -1,6 +1,9 @@
 //! Connecting to a store: what the environment says of it, as other tools read it.
 
+use std::error::Error as StdError;
 use std::ffi::OsString;
+use std::fmt;
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,14 +11,15 @@ use async_trait::async_trait;
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
 use object_store::client::{
-    HttpClient, HttpConnector, HttpError, HttpRequest, HttpResponse, HttpService, ReqwestConnector,
+    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService, ReqwestConnector,
 };
 use object_store::gcp::GoogleCloudStorageBuilder;
 use object_store::http::HttpBuilder;
 use object_store::{BackoffConfig, ClientOptions, HeaderValue, ObjectStore, RetryConfig};
 
+use super::aws_process::ProcessKeys;
 use super::aws_profile::Profile;
-use super::failure::keep_secret;
+use super::failure::{keep_secret, of_store};
 use super::gate::{Gate, IN_FLIGHT_MAX};
 use super::keys::{Noted, ProfileKeys, Renewed};
 use super::location::Location;
@@ -30,14 +34,14 @@ const RETRIES_MAX: usize = 10;
 const RETRY_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// The client of the store that `location` lies in. Complaints of the store go to `gate`.
-pub(super) fn connect(location: &Location, gate: &Arc<Gate>) -> object_store::Result<Arc<dyn ObjectStore>> {
+pub(super) fn connect(location: &Location, gate: &Arc<Gate>) -> io::Result<Arc<dyn ObjectStore>> {
     let connector = Watched { gate: Arc::clone(gate) };
     let (base, options, retry) = (location.base.as_str(), client_options(), retry());
-    match location.kind {
+    let connected = match location.kind {
         Kind::S3 => {
             let builder = AmazonS3Builder::new().with_client_options(options).with_retry(retry);
             // Objects are removed one at a time, which every store of the kind understands.
-            s3(location, builder.with_http_connector(connector).with_disable_bulk_delete(true).with_url(base))
+            return s3(location, builder.with_http_connector(connector).with_disable_bulk_delete(true).with_url(base));
         }
         Kind::Google => {
             let builder = GoogleCloudStorageBuilder::new().with_client_options(options).with_retry(retry);
@@ -50,12 +54,13 @@ pub(super) fn connect(location: &Location, gate: &Arc<Gate>) -> object_store::Re
         Kind::Http => {
             let options = options.with_allow_http(base.starts_with("http://"));
             let builder = HttpBuilder::new().with_client_options(options).with_retry(retry);
-            Ok(Arc::new(builder.with_http_connector(connector).with_url(base).build()?))
+            builder.with_http_connector(connector).with_url(base).build().map(|store| Arc::new(store) as _)
         }
-    }
+    };
+    connected.map_err(|error| of_store(&error))
 }
 
-fn s3(location: &Location, mut builder: AmazonS3Builder) -> object_store::Result<Arc<dyn ObjectStore>> {
+fn s3(location: &Location, mut builder: AmazonS3Builder) -> io::Result<Arc<dyn ObjectStore>> {
     let is_key = |(name, _): &(String, String)| name == "aws_access_key_id";
     let keys_are_set = location.settings.0.iter().any(is_key);
     let profile = (!keys_are_set).then(|| Profile::of(&location.settings));
@@ -71,14 +76,24 @@ fn s3(location: &Location, mut builder: AmazonS3Builder) -> object_store::Result
     if allow_http {
         builder = builder.with_allow_http(true);
     }
-    let Some(profile) = profile else { return Ok(Arc::new(builder.build()?)) };
-    if let Some(keys) = ProfileKeys::of(profile) {
+    let build = |builder: AmazonS3Builder| builder.build().map_err(|error| of_store(&error));
+    // Of public data nobody has to know who reads them.
+    let is_public = builder.get_config_value(&AmazonS3ConfigKey::SkipSignature).is_some_and(|value| is_true(&value));
+    let Some(profile) = profile.filter(|_| !is_public) else { return Ok(Arc::new(build(builder)?)) };
+    if let Some(keys) = ProfileKeys::of(&profile) {
         let keys = Arc::new(keys);
-        let store = builder.with_credentials(Arc::clone(&keys) as _).build()?;
+        let store = build(builder.with_credentials(Arc::clone(&keys) as _))?;
         return Ok(Arc::new(Renewed { store, keys }));
     }
-    let fetched = Noted(Arc::clone(builder.clone().build()?.credentials()));
-    Ok(Arc::new(builder.with_credentials(Arc::new(fetched)).build()?))
+    if let Some(keys) = ProcessKeys::of(&profile) {
+        return Ok(Arc::new(build(builder.with_credentials(Arc::new(keys)))?));
+    }
+    // Whoever names a profile does not mean the role that the machine may have.
+    if let Some(refusal) = profile.refusal() {
+        return Err(refusal);
+    }
+    let fetched = Noted(Arc::clone(build(builder.clone())?.credentials()));
+    Ok(Arc::new(build(builder.with_credentials(Arc::new(fetched)))?))
 }
 
 fn google(location: &Location, mut builder: GoogleCloudStorageBuilder) -> object_store::Result<Arc<dyn ObjectStore>> {
@@ -154,6 +169,11 @@ pub(super) fn is_secret(name: &str) -> bool {
     named && !["_file", "_path", "_uri", "_endpoint", "_enabled"].iter().any(|end| name.ends_with(end))
 }
 
+/// As the client reads it.
+fn is_true(value: &str) -> bool {
+    ["1", "true", "on", "yes", "y"].contains(&value.to_ascii_lowercase().as_str())
+}
+
 /// Makes clients whose answers are watched.
 #[derive(Debug)]
 struct Watched {
@@ -176,11 +196,57 @@ struct WatchedClient {
 #[async_trait]
 impl HttpService for WatchedClient {
     async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
-        let response = self.client.execute(request).await?;
+        let is_small = has_small_answer(&request);
+        let response = self.client.execute(request).await.map_err(to_send_again)?;
         if matches!(response.status().as_u16(), 429 | 503) {
             self.gate.slow_down();
         }
-        Ok(response)
+        if !is_small && response.status().is_success() {
+            return Ok(response);
+        }
+        let (head, body) = response.into_parts();
+        let body = body.bytes().await.map_err(|error| HttpError::new(HttpErrorKind::Request, Lost(error)))?;
+        Ok(HttpResponse::from_parts(head, body.into()))
+    }
+}
+
+/// Whether the answer is anything but the bytes of an object (which a refusal is, too), so that it can be taken whole here: where such an answer breaks
+/// off, the client would not ask again.
+fn has_small_answer(request: &HttpRequest) -> bool {
+    let is_listing = |query: &str| query.contains("list-type=") || query.contains("comp=list");
+    match request.method().as_str() {
+        "HEAD" => false,
+        "GET" => request.uri().query().is_some_and(is_listing),
+        _ => true,
+    }
+}
+
+/// Marks an error as one that the client tries again. It would do so only where it knows that doing a thing twice does no harm: not where an object is
+/// made unless it is there, or removed, or an upload is begun. Of what is asked for here, nothing does: whoever writes looks at what is there when
+/// the store says that something has the name, and an upload that nobody knows of is nothing but space for a day.
+fn to_send_again(error: HttpError) -> HttpError {
+    match error.kind() {
+        HttpErrorKind::Timeout | HttpErrorKind::Interrupted => HttpError::new(HttpErrorKind::Request, Lost(error)),
+        _ => error,
+    }
+}
+
+/// An error of a connection, which says no more than it did.
+#[derive(Debug)]
+struct Lost(HttpError);
+
+impl fmt::Display for Lost {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.source() {
+            Some(source) => fmt::Display::fmt(source, formatter),
+            None => fmt::Display::fmt(&self.0, formatter),
+        }
+    }
+}
+
+impl StdError for Lost {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.0.source().and_then(StdError::source)
     }
 }
 

@@ -3,12 +3,14 @@
 //! A store repeats parts of a request in the body of its refusal, the key's name among them; so bodies are left out, and every
 //! value that was given as a credential is blotted out of what is left.
 
-use std::error::Error as _;
+use std::borrow::Cow;
+use std::error::Error as StdError;
 use std::io;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use object_store::Error as StoreError;
+use object_store::client::HttpError;
 
 use crate::error::WithHint;
 
@@ -44,8 +46,13 @@ fn without_secrets(mut text: String) -> String {
 }
 
 /// An error of a store.
-pub(super) fn failure(kind: io::ErrorKind, said: impl Into<String>, hint: &'static str) -> io::Error {
-    io::Error::new(kind, WithHint { said: without_secrets(said.into()), hint })
+pub(super) fn failure(kind: io::ErrorKind, said: impl Into<String>, hint: impl Into<Cow<'static, str>>) -> io::Error {
+    io::Error::new(kind, with_hint(said, hint))
+}
+
+/// What is said, for an error that the client of a store hands on.
+pub(super) fn with_hint(said: impl Into<String>, hint: impl Into<Cow<'static, str>>) -> WithHint {
+    WithHint { said: without_secrets(said.into()), hint: hint.into() }
 }
 
 const CHECK_NETWORK: &str = "check the network and the endpoint, and run the command again: it was tried several times";
@@ -60,6 +67,10 @@ pub(super) fn too_slow(after: Duration) -> io::Error {
 /// What the client of a store said.
 pub(super) fn of_store(error: &StoreError) -> io::Error {
     use io::ErrorKind as Kind;
+    // It is about keys, and was put into words where they were sought.
+    if let Some(said) = cause::<WithHint>(error) {
+        return io::Error::new(Kind::PermissionDenied, said.clone());
+    }
     match error {
         StoreError::NotFound { .. } => failure(
             Kind::NotFound,
@@ -88,6 +99,23 @@ pub(super) fn of_store(error: &StoreError) -> io::Error {
         }
         other => generic(other),
     }
+}
+
+/// Whether the store answered at all: whatever came to nothing before that, came to nothing in the network.
+pub(super) fn was_answered(error: &StoreError) -> bool {
+    cause::<HttpError>(error).is_none()
+}
+
+/// What lies below an error, if it is of this type.
+fn cause<T: StdError + 'static>(error: &StoreError) -> Option<&T> {
+    let mut next = error.source();
+    while let Some(inner) = next {
+        if let Some(found) = inner.downcast_ref() {
+            return Some(found);
+        }
+        next = inner.source();
+    }
+    None
 }
 
 fn generic(error: &StoreError) -> io::Error {

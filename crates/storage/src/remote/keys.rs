@@ -2,7 +2,7 @@
 //!
 //! What the role of an instance, a pod or a service account is given expires, and the client asks for the next ones by itself. Those in `~/.aws` are
 //! replaced by whoever signs on: the files are looked at again and again, and a request that is refused is sent once more if its keys were
-//! replaced since.
+//! replaced since. Those that a program prints are in `aws_process.rs`.
 
 use std::fmt;
 use std::future::Future;
@@ -91,10 +91,10 @@ struct State {
 
 impl ProfileKeys {
     /// `None` where the profile has no keys.
-    pub(super) fn of(profile: Profile) -> Option<Self> {
+    pub(super) fn of(profile: &Profile) -> Option<Self> {
         let (stamp, looked) = (profile.stamp(), Instant::now());
         let keys = Arc::new(profile.keys()?);
-        Some(Self { profile, state: Mutex::new(State { keys, stamp, looked }) })
+        Some(Self { profile: profile.clone(), state: Mutex::new(State { keys, stamp, looked }) })
     }
 
     fn current(&self) -> Arc<AwsCredential> {

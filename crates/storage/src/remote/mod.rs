@@ -8,6 +8,7 @@
 //! location.rs     s3://bucket/photos/1.jpg   taken apart; what may be a secret is refused
 //! connect.rs      the environment (AWS_*, GOOGLE_*, AZURE_*), time limits, retries
 //! aws_profile.rs  ~/.aws
+//! aws_process.rs  keys that a program prints, which a profile there names
 //! keys.rs         keys that are replaced while a run goes on
 //! process.rs      the runtime and the clients, made anew after a fork
 //! gate.rs         how many requests a store has at a time: fewer when it complains
@@ -18,6 +19,7 @@
 //! failure.rs      what went wrong, without credentials
 //! ```
 
+mod aws_process;
 mod aws_profile;
 mod connect;
 mod failure;
@@ -40,7 +42,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use object_store::path::Path as Key;
-use object_store::{ObjectMeta, ObjectStoreExt, PutMode, PutOptions, PutPayload};
+use object_store::{ObjectMeta, ObjectStoreExt};
 
 use file::{RemoteFile, head, status_of};
 use location::{Location, Settings};
@@ -174,19 +176,7 @@ impl Storage for RemoteStorage {
     }
 
     fn write_new(&self, path: &Path, content: &[u8]) -> Result<bool> {
-        let location = self.locate(path)?;
-        let failed = |source| Error::Write { path: path.to_path_buf(), source };
-        let payload = PutPayload::from(content.to_vec());
-        let put = request_or(&location, content.len() as u64, |store| {
-            let (key, options) = (location.key.clone(), PutOptions::from(PutMode::Create));
-            async move { store.put_opts(&key, payload, options).await }
-        });
-        match put.map_err(failed)? {
-            Ok(_) => Ok(true),
-            // Perhaps by this very request, whose answer was lost on the way.
-            Err(error) if upload::is_taken(&error) => self.holds(path, content),
-            Err(error) => Err(failed(failure::of_store(&error))),
-        }
+        upload::write_new(path, &self.locate(path)?, content, || self.holds(path, content))
     }
 
     fn remove(&self, path: &Path) -> Result<()> {

@@ -12,7 +12,7 @@ use object_store::ObjectStore;
 use tokio::runtime::{Builder, Runtime};
 
 use super::connect::connect;
-use super::failure::{failure, of_store};
+use super::failure::failure;
 use super::gate::Gate;
 use super::location::{Location, Settings};
 use super::pace::Pace;
@@ -72,7 +72,7 @@ impl Process {
         }
         let gate = Arc::new(Gate::new());
         let _within = self.runtime.enter();
-        let objects = connect(location, &gate).map_err(|error| of_store(&error))?;
+        let objects = connect(location, &gate)?;
         let store = Store { objects, gate, pace: Arc::new(Pace::new()) };
         stores.insert(name, store.clone());
         Ok(store)

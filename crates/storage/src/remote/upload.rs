@@ -5,19 +5,27 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use object_store::{Error as StoreError, MultipartUpload, ObjectStoreExt, PutMultipartOptions, PutPayload};
+use forebay_error::ErrorKind;
+use object_store::{
+    Error as StoreError, MultipartUpload, ObjectStoreExt, PutMode, PutMultipartOptions, PutOptions, PutPayload,
+};
 use tokio::task::JoinHandle;
+use xxhash_rust::xxh3::Xxh3;
 
-use super::failure::{failure, of_store, too_slow};
+use super::failure::{failure, of_store, too_slow, was_answered};
+use super::file::RemoteFile;
+use super::find;
 use super::location::Location;
 use super::process::Process;
-use super::request::{request, time_for};
-use crate::{Error, Result, Upload};
+use super::request::{request, request_or, time_for};
+use crate::{BufferPool, Error, Result, Upload, sequential};
 
 /// An object of more is sent in parts of this size. Stores take at least 5 MiB, and some want all parts alike.
 const PART_BYTES: usize = 8 << 20;
 /// So many parts are under way at once.
 const PARTS_IN_FLIGHT: usize = 4;
+/// In milliseconds: how long to wait before writing once more what a store says is there, and is not.
+const PAUSES: [u64; 6] = [100, 200, 400, 800, 1600, 3200];
 /// How long giving up may take.
 const ABORT_TIME: Duration = Duration::from_secs(10);
 
@@ -31,11 +39,15 @@ pub(super) struct RemoteUpload {
     multipart: Option<Box<dyn MultipartUpload>>,
     /// Parts on their way, the oldest first.
     parts: VecDeque<JoinHandle<io::Result<()>>>,
+    /// What all parts have, sent or not: to tell whether it is there.
+    bytes: u64,
+    hash: Xxh3,
 }
 
 impl RemoteUpload {
     pub(super) fn new(path: &Path, location: Location) -> Self {
-        Self { path: path.to_path_buf(), location, rest: Vec::new(), multipart: None, parts: VecDeque::new() }
+        let (path, parts) = (path.to_path_buf(), VecDeque::new());
+        Self { path, location, rest: Vec::new(), multipart: None, parts, bytes: 0, hash: Xxh3::new() }
     }
 
     /// Sends a part, once there is space among those under way.
@@ -52,6 +64,8 @@ impl RemoteUpload {
             self.wait_for_one(process)?;
         }
         let Some(multipart) = &mut self.multipart else { return Err(io::ErrorKind::BrokenPipe.into()) };
+        self.bytes += part.len() as u64;
+        self.hash.update(&part);
         let time = time_for(part.len() as u64);
         let sent = multipart.put_part(PutPayload::from(part));
         self.parts.push_back(process.runtime.spawn(async move {
@@ -92,17 +106,32 @@ impl RemoteUpload {
         let Some(mut multipart) = self.multipart.take() else { return Err(io::ErrorKind::BrokenPipe.into()) };
         let time = time_for(0);
         let completed = process.runtime.block_on(async { tokio::time::timeout(time, multipart.complete()).await });
-        match completed {
-            Ok(Ok(_)) => Ok(()),
-            failed => {
-                // What is left of it is given up when this is dropped.
-                self.multipart = Some(multipart);
-                Err(failed.map_or_else(
-                    |_| too_slow(time),
-                    |done| done.map_or_else(|error| of_store(&error), |_| too_slow(time)),
-                ))
+        let failed = match completed {
+            Ok(Ok(_)) => return Ok(()),
+            // Perhaps it was whole before, and the answer was lost on the way: asked once more, a store knows nothing of an upload that is over.
+            Ok(Err(error)) if was_answered(&error) && self.is_there().unwrap_or(false) => return Ok(()),
+            Ok(Err(StoreError::NotFound { .. })) => {
+                let hint = "run the command again; if a rule of the bucket removes unfinished uploads, give them a day at least";
+                failure(io::ErrorKind::NotFound, "the store forgot what was sent of it", hint)
             }
+            Ok(Err(error)) => of_store(&error),
+            Err(_) => too_slow(time),
+        };
+        // What is left of it is given up when this is dropped.
+        self.multipart = Some(multipart);
+        Err(failed)
+    }
+
+    /// Whether the object has the bytes that were sent.
+    fn is_there(&self) -> Result<bool> {
+        let found = find(&self.location).map_err(|source| Error::Open { path: self.path.clone(), source })?;
+        let Some(meta) = found.filter(|meta| meta.size == self.bytes) else { return Ok(false) };
+        let file = RemoteFile::new(&self.path, self.location.clone(), &meta, BufferPool::new());
+        let mut hash = Xxh3::new();
+        for block in sequential(&file, PART_BYTES) {
+            hash.update(&block?);
         }
+        Ok(hash.digest128() == self.hash.digest128())
     }
 }
 
@@ -140,7 +169,33 @@ impl Drop for RemoteUpload {
     }
 }
 
-/// Whether a store said that something has the name already.
-pub(super) fn is_taken(error: &StoreError) -> bool {
-    matches!(error, StoreError::AlreadyExists { .. } | StoreError::Precondition { .. })
+/// Writes an object, unless something has its name already: whether it has this content now, as `holds` says.
+pub(super) fn write_new(
+    path: &Path,
+    location: &Location,
+    content: &[u8],
+    holds: impl Fn() -> Result<bool>,
+) -> Result<bool> {
+    let failed = |source| Error::Write { path: path.to_path_buf(), source };
+    let payload = PutPayload::from(content.to_vec());
+    let mut pauses = PAUSES.into_iter();
+    loop {
+        let put = request_or(location, content.len() as u64, |store| {
+            let (key, payload, options) = (location.key.clone(), payload.clone(), PutOptions::from(PutMode::Create));
+            async move { store.put_opts(&key, payload, options).await }
+        });
+        let taken = match put.map_err(failed)? {
+            Ok(_) => return Ok(true),
+            Err(error @ (StoreError::AlreadyExists { .. } | StoreError::Precondition { .. })) => error,
+            Err(error) => return Err(failed(of_store(&error))),
+        };
+        // Perhaps by this very request, whose answer was lost on the way.
+        match holds() {
+            // Of those who write it at once, a store may turn away all but one before that one is done, which then may fail.
+            Err(missing) if missing.kind() == ErrorKind::NotFound => {}
+            done => return done,
+        }
+        let pause = pauses.next().ok_or_else(|| failed(of_store(&taken)))?;
+        std::thread::sleep(Duration::from_millis(pause));
+    }
 }

@@ -10,10 +10,10 @@ use crate::object_server::ObjectServer;
 use crate::remote::connected;
 use crate::support::pattern;
 
-const PATH: &str = "s3://bucket/folder/file";
+pub(crate) const PATH: &str = "s3://bucket/folder/file";
 
 /// A storage that finds no keys in the environment, nor in the home of whoever runs the tests.
-fn without_keys(server: &ObjectServer, home: &Path, settings: &[(&str, &str)]) -> RemoteStorage {
+pub(crate) fn without_keys(server: &ObjectServer, home: &Path, settings: &[(&str, &str)]) -> RemoteStorage {
     assert!(std::env::var_os("AWS_ACCESS_KEY_ID").is_none(), "the keys of the environment would be used");
     let (endpoint, config, credentials) = (server.endpoint(), home.join("config"), home.join("credentials"));
     let own = [
@@ -52,7 +52,7 @@ fn read_on(server: &ObjectServer, storage: &RemoteStorage) {
 }
 
 /// Looks that a refusal says nothing of these.
-fn refused_without(storage: &RemoteStorage, path: &str, secrets: &[&str]) {
+pub(crate) fn refused_without(storage: &RemoteStorage, path: &str, secrets: &[&str]) {
     let path = Path::new(path);
     let errors = [
         storage.open(path).err(),
