@@ -1,6 +1,6 @@
 //! Ratio and speed of every tensor encoding beside plain ZSTD and LZ4, on tensors made of real files: `tensor_speed <folder of the test data>`.
 //!
-//! Each tensor is encoded by itself, as a data set has it. MB/s are millions of bytes of raw tensor for each second of processor time on one
+//! Each tensor is encoded by itself, as a data set has it. MB/s are millions of bytes of raw tensor for each second of CPU time on one
 //! thread, the fastest of several rounds over all tensors of a kind: other work disturbs only for the worse.
 #![expect(clippy::print_stdout, reason = "a program for measuring, not part of the library")]
 

@@ -4,7 +4,7 @@
 //! text_speed <kind> <tokenizer file>... <texts> <ids>
 //! text_speed article <pages> <articles>
 //! ```
-//! Speeds are MB of text per second of processor time: with new scratch (no word seen yet), and with all words seen; then the
+//! Speeds are MB of text per second of CPU time: with new scratch (no word seen yet), and with all words seen; then the
 //! seconds of loading. `kind` is `gpt2` (two files), `tiktoken`, `cl100k`, `hugging-face` or `sentencepiece`. Texts are separated by NUL bytes. The
 //! ids are written as 32-bit numbers, little-endian, with a -1 after each text; articles as texts.
 

@@ -57,6 +57,7 @@
 pub mod audio;
 mod error;
 pub mod image;
+pub mod level;
 pub mod memory;
 pub mod npy;
 pub mod signal;

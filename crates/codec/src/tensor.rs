@@ -46,7 +46,7 @@ impl DType {
         }
     }
 
-    /// All of them. Encoded tensors name theirs by its place here.
+    /// All of them. Encoded tensors name theirs by its index here.
     pub const ALL: [Self; 9] =
         [Self::U8, Self::U16, Self::I16, Self::I32, Self::I64, Self::F32, Self::F64, Self::F16, Self::BF16];
 

@@ -1,7 +1,7 @@
-//! Nanoseconds for each picture of a folder, here and with libjpeg-turbo, in one run: `speed <folder> [rounds]`.
+//! Nanoseconds for each image of a folder, here and with libjpeg-turbo, in one run: `speed <folder> [rounds]`.
 //!
-//! Whole pictures, and regions such as a random resized crop takes: 8 to 100 % of the area, ratios of 3:4 to 4:3. The two
-//! decoders take turns on each picture, and the best of all rounds counts, since other work disturbs only for the worse.
+//! Whole images, and regions such as a random resized crop takes: 8 to 100 % of the area, ratios of 3:4 to 4:3. The two
+//! decoders take turns on each image, and the best of all rounds counts, since other work disturbs only for the worse.
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
 use std::ffi::{c_int, c_void};

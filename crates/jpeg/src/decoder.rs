@@ -29,7 +29,7 @@ impl Color {
     }
 }
 
-/// A part of a picture, in pixels.
+/// A part of an image, in pixels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Region {
     /// The first column.
@@ -47,28 +47,28 @@ pub struct Region {
 pub struct Options {
     /// What the pixels are to be.
     pub color: Color,
-    /// Only this part; `None` is the whole picture.
+    /// Only this part; `None` is the whole image.
     pub region: Option<Region>,
-    /// Pictures (not regions) of more pixels are refused.
+    /// Images (not regions) of more pixels are refused.
     pub pixels_max: usize,
 }
 
 impl Options {
-    /// The whole picture, of any size.
+    /// The whole image, of any size.
     pub fn new(color: Color) -> Self {
         Self { color, region: None, pixels_max: usize::MAX }
     }
 }
 
-/// Reads the header of a picture that this crate decodes; refuses all others.
+/// Reads the header of an image that this crate decodes; refuses all others.
 pub fn header(bytes: &[u8]) -> Result<Header> {
     header::read(bytes).map(|frame| frame.header)
 }
 
-/// Tables of earlier pictures are kept up to this number: most files have the standard tables, or those of one encoder.
+/// Tables of earlier images are kept up to this number: most files have the standard tables, or those of one encoder.
 const TABLES_MAX: usize = 6;
 
-/// Decodes pictures; keeps its memory and its tables from one to the next.
+/// Decodes images; keeps its memory and its tables from one to the next.
 #[derive(Clone, Debug)]
 pub struct Decoder {
     level: Supported,
@@ -170,7 +170,7 @@ impl From<Damage> for Failure {
     }
 }
 
-/// What of the picture is needed, in MCUs and samples.
+/// What of the image is needed, in MCUs and samples.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
     pub(crate) header: Header,
@@ -178,7 +178,7 @@ pub(crate) struct Layout {
     pub(crate) region: Region,
     /// Samples of brightness for each of color: across, down.
     pub(crate) factors: (usize, usize),
-    /// MCUs of the picture.
+    /// MCUs of the image.
     pub(crate) mcus: (usize, usize),
     /// The MCU columns and rows that are needed: the first, and the one behind the last.
     pub(crate) columns: (usize, usize),
@@ -214,7 +214,7 @@ impl Layout {
         self.mcus.0 * self.mcus.1
     }
 
-    /// Samples of color in the picture: across, down.
+    /// Samples of color in the image: across, down.
     pub(crate) fn color_size(&self) -> (usize, usize) {
         (self.header.width.div_ceil(self.factors.0), self.header.height.div_ceil(self.factors.1))
     }

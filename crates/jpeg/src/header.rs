@@ -31,7 +31,7 @@ pub enum Space {
     Rgb,
 }
 
-/// What the header says of a picture that this crate decodes.
+/// What the header says of an image that this crate decodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Header {
     /// Pixels of a row.

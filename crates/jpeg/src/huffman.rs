@@ -32,7 +32,7 @@ pub(crate) const LONG: u32 = 224;
 /// The most bits that one entry of [`Ac::fast`] or [`Dc::fast`] consumes.
 pub(crate) const STEP_BITS_MAX: u32 = AC_BITS + VALUE_BITS_MAX;
 
-/// The most bits of a value in an entry; longer ones, which no 8-bit picture has, are left to the slow path.
+/// The most bits of a value in an entry; longer ones, which no 8-bit image has, are left to the slow path.
 const VALUE_BITS_MAX: u32 = 11;
 
 /// The codes by length, to find those that are longer than a lookup.

@@ -1,12 +1,12 @@
 //! Ordinary JPEGs to pixels: the pixels of libjpeg-turbo to the bit, in less time, or a refusal.
 //!
 //! Use it where many photographs are decoded and the time matters, such as feeding a training loop, and have libjpeg-turbo
-//! at hand for the files that it refuses. The contract is that a picture is either decoded exactly as that library decodes it
+//! at hand for the files that it refuses. The contract is that an image is either decoded exactly as that library decodes it
 //! (its accurate DCT, its "fancy" upsampling, no warning), or not at all. So a caller that tries this first and that library
 //! next gives the same results as with the library alone: the same pixels, and for odd or damaged files the library's
-//! judgment, messages and partial pictures. `examples/speed.rs` measures both in one run.
+//! judgment, messages and partial images. `examples/speed.rs` measures both in one run.
 //!
-//! Do not use it as the only decoder of files from the wild: progressive pictures, CMYK, rare samplings and every file that
+//! Do not use it as the only decoder of files from the wild: progressive images, CMYK, rare samplings and every file that
 //! is damaged in the least are refused.
 //!
 //! ```
@@ -39,7 +39,7 @@
 //!
 //! # Limits
 //!
-//! Decoded are baseline and extended sequential pictures with Huffman codes, 8 bits a sample, gray or of three components in
+//! Decoded are baseline and extended sequential images with Huffman codes, 8 bits a sample, gray or of three components in
 //! one scan, sampled 4:4:4, 4:2:2, 4:2:0 or 4:4:0, with or without restart markers, in YCbCr or RGB, up to 65,500 pixels a
 //! side. Refused is everything else, and whatever libjpeg-turbo would warn of: codes that do not exist, blocks with too many
 //! coefficients, data that ends early or late, stray markers and bytes. Of a region, codes are followed to the end of
@@ -48,7 +48,7 @@
 //! libjpeg-turbo's vector code for x86, whatever the coefficients; its plain C and its code for other machines differ from
 //! that where coefficients are beyond all that encoders write.
 //!
-//! [`Options::pixels_max`] limits the picture; memory beside the output is a copy of the scan's data and the rows at work.
+//! [`Options::pixels_max`] limits the image; memory beside the output is a copy of the scan's data and the rows at work.
 //! The crate opens no files, starts no threads and reads no clock.
 //!
 //! # How

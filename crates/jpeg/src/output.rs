@@ -21,7 +21,7 @@ impl Output {
         Self { level, method: Method::None, rows: Default::default() }
     }
 
-    /// Makes ready for a picture.
+    /// Makes ready for an image.
     pub(crate) fn prepare(&mut self, layout: &Layout) -> Result<()> {
         // libjpeg has no neighbors to mix where there are but two samples.
         let narrow = layout.color_size().0 <= 2;

@@ -11,12 +11,12 @@ pub(crate) struct Plane {
     samples: Vec<u8>,
     stride: usize,
     rows: usize,
-    /// The picture's column that is the first of a row here.
+    /// The image's column that is the first of a row here.
     first_column: usize,
 }
 
 impl Plane {
-    /// Makes space for `rows` rows of `width` samples from `first_column` of the picture on, and one row before.
+    /// Makes space for `rows` rows of `width` samples from `first_column` of the image on, and one row before.
     pub(crate) fn prepare(&mut self, first_column: usize, width: usize, rows: usize) -> Result<()> {
         self.stride = MARGIN + width.next_multiple_of(64) + MARGIN;
         self.rows = rows;
@@ -33,13 +33,13 @@ impl Plane {
         &mut self.samples[row * self.stride + MARGIN + column_here..self.stride * (self.rows + 1)]
     }
 
-    /// A row from the sample left of `column` of the picture on.
+    /// A row from the sample left of `column` of the image on.
     pub(crate) fn row(&self, row: usize, column: usize) -> &[u8] {
         let start = row * self.stride;
         &self.samples[start + MARGIN + column - self.first_column - 1..start + self.stride]
     }
 
-    /// Repeats the first and the last column of the picture outwards, where they are here.
+    /// Repeats the first and the last column of the image outwards, where they are here.
     pub(crate) fn extend_edges(&mut self, picture_width: usize, end_column: usize) {
         for row in self.samples.chunks_exact_mut(self.stride).take(self.rows + 1).skip(1) {
             if self.first_column == 0 {

@@ -10,7 +10,7 @@ pub(crate) const BLOCK_BYTES_MAX: usize = 64 * 31 / 8;
 /// Bytes after the end that the entropy decoder may read before it notices the end.
 pub(crate) const PADDING: usize = 512;
 
-/// The data, kept from picture to picture for its memory.
+/// The data, kept from image to image for its memory.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scan {
     bytes: Vec<u8>,

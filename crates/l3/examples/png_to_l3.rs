@@ -1,6 +1,6 @@
 //! Sizes and decode times of a PNG and of what L3 makes of it.
 //!
-//!     cargo run --release --example png_to_l3 -- picture.png
+//!     cargo run --release --example png_to_l3 -- image.png
 
 #![expect(clippy::print_stdout, reason = "it is a program")]
 

@@ -2,7 +2,7 @@
 //!
 //!     cargo run --release -p forebay-l3 --example rates -- FILE-OR-FOLDER... [--rounds 5] [--wide] [--only dense,avx2]
 //!
-//! Pictures are PNG files of one to four channels. `--wide` makes 16-bit pictures of them: sums of neighbors with some noise.
+//! Images are PNG files of one to four channels. `--wide` makes 16-bit images of them: sums of neighbors with some noise.
 //! `--only` keeps the lines whose name contains every one of the words, and leaves PNG out if it is not named: for counting
 //! instructions.
 
@@ -70,7 +70,7 @@ impl Line {
         Self { name: name.to_owned(), mode, files: Vec::new(), encode_seconds: 0.0, seconds: Vec::new() }
     }
 
-    /// Encodes twice; the faster time of each picture counts.
+    /// Encodes twice; the faster time of each image counts.
     fn encode(&mut self, pictures: &[Picture]) -> Result<(), Box<dyn Error>> {
         let Some((mode, level)) = self.mode else {
             self.files = pictures.iter().map(|picture| picture.png.clone()).collect();
@@ -156,7 +156,7 @@ fn read(path: &Path, pictures: &mut Vec<Picture>) -> Result<(), Box<dyn Error>> 
     Ok(())
 }
 
-/// A 16-bit picture with the content of an 8-bit one: sums over neighbors, and noise in the lowest six bits.
+/// A 16-bit image with the content of an 8-bit one: sums over neighbors, and noise in the lowest six bits.
 fn widened(picture: &Picture) -> Result<Picture, Box<dyn Error>> {
     let shape = picture.shape;
     let (row, step, last) = (shape.row_bytes(), usize::from(shape.channels()), picture.pixels.len() - 1);

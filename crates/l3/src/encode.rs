@@ -18,7 +18,7 @@ use crate::{
     scratch::{Deep, Scratch},
 };
 
-/// About how many pixels a strip has unless the caller says otherwise: few enough that threads share a picture well, many
+/// About how many pixels a strip has unless the caller says otherwise: few enough that threads share an image well, many
 /// enough that what each strip repeats (a first row without a row above, 32 states per plane) does not count.
 const STRIP_PIXELS: u64 = 1 << 17;
 /// The patch of the paper.

@@ -1,12 +1,12 @@
 //! L3: a lossless image format that decodes at memory speed.
 //!
 //! Use it where images are written once and read many times, losslessly, and decoding them is what the reader waits for: a
-//! data set that feeds a training loop, a cache of decoded pictures, tiles, textures. `fast` decodes an order of magnitude
+//! data set that feeds a training loop, a cache of decoded images, tiles, textures. `fast` decodes an order of magnitude
 //! faster than PNG and is a little smaller; `dense` is about a quarter smaller than PNG and still several times as fast;
 //! `classic` is the published format, made lossless, for comparison with its figures. The measured figures are in the
 //! repository's `bench/results/l3.md`.
 //!
-//! Do not use it to exchange pictures with other programs (none reads it), for images of a few pixels (the fixed parts outweigh
+//! Do not use it to exchange images with other programs (none reads it), for images of a few pixels (the fixed parts outweigh
 //! them; `dense` has 256 bytes of states per plane and strip), or where a lossy format would do.
 //!
 //! ```

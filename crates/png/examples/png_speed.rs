@@ -1,6 +1,6 @@
-//! Nanoseconds for each picture of some folders, here and with the `png` crate, in one run: `speed [rounds] <folder> …`.
+//! Nanoseconds for each image of some folders, here and with the `png` crate, in one run: `speed [rounds] <folder> …`.
 //!
-//! The decoders take turns on each picture, and the best of all rounds counts, since other work disturbs only for the worse.
+//! The decoders take turns on each image, and the best of all rounds counts, since other work disturbs only for the worse.
 #![allow(clippy::print_stdout, reason = "an example prints")]
 
 use std::io::Cursor;

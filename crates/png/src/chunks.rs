@@ -26,7 +26,7 @@ pub enum Color {
     Rgba,
 }
 
-/// What the header of a picture says.
+/// What the header of an image says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Header {
     /// Pixels across, at least 1.
@@ -153,7 +153,7 @@ impl<'a> File<'a> {
                 b"tRNS" if alphas.is_none() && colors.is_some() && matches!(header.color, Color::Palette { .. }) => {
                     alphas = Some(chunk);
                 }
-                // More than one picture; what the `png` crate may refuse; and what changes colors in a way of its own.
+                // More than one image; what the `png` crate may refuse; and what changes colors in a way of its own.
                 b"acTL" | b"fcTL" | b"fdAT" | b"cICP" | b"mDCV" | b"cLLI" | b"tRNS" => {
                     return Err(Error::unsupported("a chunk of this kind", u32::from_be_bytes(chunk.kind)));
                 }

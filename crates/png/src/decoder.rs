@@ -13,18 +13,18 @@ use crate::level::{Level, Supported};
 /// DEFLATE makes no more than this of a byte: 258 bytes of two bits.
 const RATIO_MAX: usize = 1032;
 
-/// Reads the header of a picture that this crate decodes; refuses all others.
+/// Reads the header of an image that this crate decodes; refuses all others.
 pub fn header(bytes: &[u8]) -> Result<Header> {
     File::read(bytes).map(|file| file.header)
 }
 
-/// Decodes pictures; keeps its memory from one to the next.
+/// Decodes images; keeps its memory from one to the next.
 pub struct Decoder {
     level: Supported,
     inflater: Decompressor,
     /// The compressed pixels, where they lie in several chunks.
     joined: Vec<u8>,
-    /// The filtered rows of the whole picture.
+    /// The filtered rows of the whole image.
     filtered: Vec<u8>,
     rows: Rows,
 }
@@ -84,8 +84,8 @@ impl Decoder {
         *self = Self::of(self.level);
     }
 
-    /// Decodes a whole picture into `output`, which must have [`Header::bytes`]. Nothing is written unless all of
-    /// the picture is sound.
+    /// Decodes a whole image into `output`, which must have [`Header::bytes`]. Nothing is written unless all of
+    /// the image is undamaged.
     ///
     /// Samples of 16 bits have the high byte first, as in the file.
     pub fn decode_into(&mut self, bytes: &[u8], output: &mut [u8]) -> Result<()> {
@@ -113,10 +113,10 @@ impl Decoder {
         Ok(())
     }
 
-    /// Gives certain rows of a picture, in order, each of [`Header::row_bytes`]. The rows after them cost less, since they
+    /// Gives certain rows of an image, in order, each of [`Header::row_bytes`]. The rows after them cost less, since they
     /// are only checked.
     ///
-    /// None is given unless all of the picture is sound. Samples of 16 bits have the high byte first, as in the file.
+    /// None is given unless all of the image is undamaged. Samples of 16 bits have the high byte first, as in the file.
     pub fn decode_rows(&mut self, bytes: &[u8], rows: Range<usize>, give: impl FnMut(usize, &[u8])) -> Result<()> {
         let file = File::read(bytes)?;
         if rows.start > rows.end || rows.end > file.header.height {

@@ -26,7 +26,7 @@ pub enum Error {
         /// The value of it in the file.
         found: u64,
     },
-    /// The picture is larger than the caller allows.
+    /// The image is larger than the caller allows.
     #[error("{what} is `{found}`, over the limit of `{limit}`\nhint: raise the limit if the file is trusted")]
     Limit {
         /// What was counted.
@@ -69,7 +69,7 @@ impl Error {
     }
 }
 
-/// Makes a buffer at least so long, unless the system refuses: its size may be the picture's.
+/// Makes a buffer at least so long, unless the system refuses: its size may be the image's.
 pub(crate) fn grow(buffer: &mut Vec<u8>, bytes: usize) -> Result<()> {
     if let Some(more) = bytes.checked_sub(buffer.len()) {
         buffer.try_reserve(more).map_err(|_| Error::Memory { bytes })?;

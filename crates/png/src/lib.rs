@@ -1,11 +1,11 @@
 //! Ordinary PNGs to pixels: the pixels of the `png` crate to the bit, in less time, or a refusal.
 //!
 //! Use it where many lossless images are decoded and the time matters, such as feeding a training loop, and have the `png`
-//! crate at hand for the files that it refuses. The contract is that a picture is either decoded exactly as that crate decodes it
+//! crate at hand for the files that it refuses. The contract is that an image is either decoded exactly as that crate decodes it
 //! (`Transformations::EXPAND`, all checksums looked at), or not at all. So a caller that tries this first and that crate next
 //! gives the same results as with that crate alone. `examples/png_speed.rs` measures both in one run.
 //!
-//! Do not use it as the only decoder of files from the wild: interlaced and animated pictures and every file that is damaged in
+//! Do not use it as the only decoder of files from the wild: interlaced and animated images and every file that is damaged in
 //! the least are refused. On machines without one of the vector levels ([`Level`]) the `png` crate is faster.
 //!
 //! ```
@@ -32,14 +32,14 @@
 //!
 //! # Limits
 //!
-//! Decoded are pictures that are not interlaced, of every color type and depth of the format. Refused are interlaced and
+//! Decoded are images that are not interlaced, of every color type and depth of the format. Refused are interlaced and
 //! animated ones, chunks `tRNS` beside anything but a palette, `cICP`, `mDCV` and `cLLI`, critical chunks that are unknown or
 //! out of place, wrong checksums wherever they lie up to the last pixel, and more or fewer pixels than the header says. One thing
 //! is taken that the `png` crate refuses: codes within the compressed data that no encoder writes (a code of literals with a single word),
 //! are judged by libdeflate; the pixels are then those that their checksum vouches for.
 //!
 //! Memory beside the output is [`Header::working_bytes`], and a copy of the compressed pixels if they lie in several chunks. It is
-//! kept for the next picture; [`Decoder::trim`] gives it back. Nothing is allocated that the size of the file does not warrant. The crate opens
+//! kept for the next image; [`Decoder::trim`] gives it back. Nothing is allocated that the size of the file does not warrant. The crate opens
 //! no files, starts no threads and reads no clock.
 //!
 //! # How
@@ -47,7 +47,7 @@
 //! libdeflate inflates. Undoing the filters is a chain, in which each pixel waits for the one to its left; so several rows are
 //! undone at once, each a pixel behind the one above it (`kernel`).
 //!
-//! An inflater of our own, with two literals for each lookup, was tried in its place and was slower than libdeflate on all pictures, since
+//! An inflater of our own, with two literals for each lookup, was tried in its place and was slower than libdeflate on all images, since
 //! branches that cannot be foreseen take the time: `src/kernel/notes.md` has the figures. What it would have given by unfiltering rows
 //! while they are in the cache was not measured.
 

@@ -174,7 +174,7 @@ impl Spectrogram {
     pub fn run(&self, samples: &[i16], output: &mut [f32], buffers: &mut SpectrogramBuffers) -> Result<()> {
         let (frames, bands) = (self.frames(samples.len()), self.bands());
         if output.len() != frames * bands {
-            return Err(Error::usage("the spectrogram does not fit its place", frames * bands, output.len()));
+            return Err(Error::usage("the spectrogram does not fit the output", frames * bands, output.len()));
         }
         let half = self.fft.len();
         // One more than the transform has, so that the bin `half` can be read as what it is, bin 0 again.

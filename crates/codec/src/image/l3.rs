@@ -200,7 +200,7 @@ pub fn push_l3(
     let file = match Format::detect(bytes) {
         Some(Format::L3) | None => read(bytes)?,
         Some(other) => {
-            let hint = "build the data set with `l3-fast` or `l3-dense`, or decode on the processor";
+            let hint = "build the data set with `l3-fast` or `l3-dense`, or decode on the CPU";
             return Err(Error::unsupported(other.name(), "decoding on a GPU", hint));
         }
     };

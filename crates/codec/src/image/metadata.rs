@@ -157,7 +157,7 @@ fn read_jpeg(bytes: &[u8]) -> Metadata {
             0xE1 if found.exif.is_none() => found.exif = payload.strip_prefix(EXIF_MARK).map(<[u8]>::to_vec),
             0xE2 => {
                 let piece = payload.strip_prefix(ICC_MARK).and_then(|rest| rest.split_at_checked(2));
-                pieces.extend(piece.map(|(place, piece)| (place[0], piece)));
+                pieces.extend(piece.map(|(number, piece)| (number[0], piece)));
             }
             _ => {}
         }

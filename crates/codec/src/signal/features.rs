@@ -12,7 +12,8 @@
 //! Where a load is purely resistive S² − P² is 0 but for rounding, and may come out below; Q is 0 then. (The reference
 //! gives NaN.)
 
-use super::products::{Level, squares};
+use super::products::{each_period, squares};
+use crate::level::Supported;
 use crate::{Error, Result};
 
 /// Which power is the first row of the features.
@@ -60,14 +61,13 @@ impl NilmFeatures {
         }
         let periods = self.periods(voltage.len());
         if output.len() != Self::ROWS * periods {
-            return Err(Error::usage("the features do not fit their place", Self::ROWS * periods, output.len()));
+            return Err(Error::usage("the features do not fit the output", Self::ROWS * periods, output.len()));
         }
         let (powers, rest) = output.split_at_mut(periods);
         let (currents, sums) = rest.split_at_mut(periods);
         // The rows hold the sums of products first, so that what is made of them is made of many periods at once.
         let mut slots = powers.iter_mut().zip(&mut *currents).zip(&mut *sums);
-        let level = Level::available().last().unwrap_or(Level::Scalar);
-        level.periods(voltage, current, self.period.max(1), |products| {
+        each_period(Supported::detect(), voltage, current, self.period.max(1), |products| {
             if let Some(((mixed, current), voltage)) = slots.next() {
                 (*mixed, *current, *voltage) = (products.mixed, products.current, products.voltage);
             }

@@ -3,6 +3,8 @@
 //! Sums run side by side in [`LANES`] lanes: that fills the vector units, and is more exact than one long sum. Every kernel adds the
 //! same numbers in the same order and none fuses a multiplication with an addition, so the results are the same to the bit.
 
+use crate::level::{Level, Supported};
+
 /// Of the voltages v and currents i of one period.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Products {
@@ -14,56 +16,31 @@ pub(super) struct Products {
     pub(super) current: f64,
 }
 
-/// Which code adds them up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Level {
-    /// For any machine: a pass over the period for each sum, which compilers turn into vector code of what every machine has.
-    Scalar,
-    /// One pass, four numbers at once. Only made by [`Level::available`], which has looked.
-    #[cfg(target_arch = "x86_64")]
-    Avx2(Supported),
-    /// One pass, eight numbers at once. The same.
-    #[cfg(target_arch = "x86_64")]
-    Avx512(Supported),
-}
-
-/// The proof that this machine has the instructions of its level.
-#[cfg(target_arch = "x86_64")]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Supported(());
-
 const LANES: usize = 16;
 
 /// Σ v·i, Σ v² and Σ i², in lanes.
 type Lanes = [[f64; LANES]; 3];
 
-impl Level {
-    /// Those that this machine can run, the fastest last.
-    pub(super) fn available() -> impl Iterator<Item = Self> {
-        let levels = [
-            (Self::Scalar, true),
-            #[cfg(target_arch = "x86_64")]
-            (Self::Avx2(Supported(())), is_x86_feature_detected!("avx2")),
-            #[cfg(target_arch = "x86_64")]
-            (Self::Avx512(Supported(())), is_x86_feature_detected!("avx512f")),
-        ];
-        levels.into_iter().filter_map(|(level, runs)| runs.then_some(level))
-    }
-
-    /// Gives `each` the products of every whole period, in order.
-    pub(super) fn periods(self, voltage: &[f64], current: &[f64], period: usize, each: impl FnMut(Products)) {
-        let periods = voltage.chunks_exact(period).zip(current.chunks_exact(period));
-        match self {
-            Self::Scalar => periods.map(|(voltage, current)| scalar(voltage, current)).for_each(each),
-            #[cfg(target_arch = "x86_64")]
-            #[expect(unsafe_code, reason = "code for a vector unit that not every machine has")]
-            // SAFETY: a `Supported` is made only by `available`, which found the vector unit.
-            Self::Avx2(_) => unsafe { x86::avx2(periods, each) },
-            #[cfg(target_arch = "x86_64")]
-            #[expect(unsafe_code, reason = "code for a vector unit that not every machine has")]
-            // SAFETY: as above.
-            Self::Avx512(_) => unsafe { x86::avx512(periods, each) },
-        }
+/// Gives `each` the products of every whole period, in order: at [`Level::Scalar`] by a pass over the period for each sum, which compilers
+/// turn into vector code of what every machine has, otherwise in one pass.
+pub(super) fn each_period(
+    supported: Supported,
+    voltage: &[f64],
+    current: &[f64],
+    period: usize,
+    each: impl FnMut(Products),
+) {
+    let periods = voltage.chunks_exact(period).zip(current.chunks_exact(period));
+    match supported.level() {
+        #[cfg(target_arch = "x86_64")]
+        #[expect(unsafe_code, reason = "code for a vector unit that not every machine has")]
+        // SAFETY: a `Supported` is made only of a level that this machine has.
+        Level::Avx2 => unsafe { x86::avx2(periods, each) },
+        #[cfg(target_arch = "x86_64")]
+        #[expect(unsafe_code, reason = "code for a vector unit that not every machine has")]
+        // SAFETY: as above.
+        Level::Avx512 => unsafe { x86::avx512(periods, each) },
+        _ => periods.map(|(voltage, current)| scalar(voltage, current)).for_each(each),
     }
 }
 
@@ -177,15 +154,15 @@ mod tests {
         let voltage: Vec<f64> = (0..2000).map(|n| wave(n, 0.0)).collect();
         let current: Vec<f64> = (0..2000).map(|n| wave(n, 0.4) + 0.1).collect();
         for period in [1, 7, 15, 16, 17, 100, 128, 2000, 2001] {
-            let of = |level: Level| {
+            let of = |supported| {
                 let mut all = Vec::new();
-                level.periods(&voltage, &current, period, |products| all.push(products));
+                each_period(supported, &voltage, &current, period, |products| all.push(products));
                 all
             };
-            let scalar = of(Level::Scalar);
+            let scalar = of(Supported::SCALAR);
             assert_eq!(scalar.len(), 2000 / period);
-            for level in Level::available() {
-                assert_eq!(of(level), scalar, "{level:?}, periods of {period}");
+            for supported in Supported::all() {
+                assert_eq!(of(supported), scalar, "{supported:?}, periods of {period}");
             }
         }
     }
@@ -193,9 +170,9 @@ mod tests {
     #[test]
     fn the_sums_are_those_of_the_definition() {
         let (voltage, current) = ([3.0; 20], [-2.0; 20]);
-        for level in Level::available() {
-            level.periods(&voltage, &current, 20, |products| {
-                assert_eq!(products, Products { mixed: -120.0, voltage: 180.0, current: 80.0 }, "{level:?}");
+        for supported in Supported::all() {
+            each_period(supported, &voltage, &current, 20, |products| {
+                assert_eq!(products, Products { mixed: -120.0, voltage: 180.0, current: 80.0 }, "{supported:?}");
             });
         }
         assert_eq!(squares(&voltage).to_bits(), 180.0_f64.to_bits());

@@ -34,7 +34,7 @@ pub fn rms(input: TensorView<'_>, period: usize, output: TensorMut<'_>) -> Resul
     }
     let expected = rms_spec(&input.spec, period);
     if output.spec != expected {
-        return Err(Error::usage("the root mean squares do not fit their place", expected, output.spec));
+        return Err(Error::usage("the root mean squares do not fit the output", expected, output.spec));
     }
     let out = output.data;
     let finish = |sum: f64| (sum / period as f64).sqrt();

@@ -31,7 +31,7 @@ fn delta_bits<T: Bits>(data: &[u8], out: &mut [u8], distance: usize) {
     }
 }
 
-/// Undoes [`delta`] in place.
+/// Undoes [`delta`] in byte.
 pub(super) fn undelta(data: &mut [u8], width: usize, distance: usize) {
     by_width!(width, undelta_bits(data, distance));
 }
@@ -60,9 +60,9 @@ pub(super) fn shuffle(data: &[u8], width: usize) -> Result<Vec<u8>> {
     let mut out = memory::zeroed(data.len())?;
     let elements = data.len() / width;
     if elements > 0 {
-        for (place, plane) in out.chunks_exact_mut(elements).enumerate() {
+        for (byte, plane) in out.chunks_exact_mut(elements).enumerate() {
             for (to, element) in plane.iter_mut().zip(data.chunks_exact(width)) {
-                *to = element[place];
+                *to = element[byte];
             }
         }
     }
@@ -81,10 +81,10 @@ pub(super) fn unshuffle(shuffled: &[u8], width: usize, out: &mut [u8]) {
 
 fn unshuffle_planes<const WIDTH: usize>(shuffled: &[u8], out: &mut [u8]) {
     let elements = shuffled.len() / WIDTH;
-    let planes: [&[u8]; WIDTH] = std::array::from_fn(|place| &shuffled[place * elements..][..elements]);
+    let planes: [&[u8]; WIDTH] = std::array::from_fn(|byte| &shuffled[byte * elements..][..elements]);
     let (out, _) = out.as_chunks_mut::<WIDTH>();
     for (index, to) in out.iter_mut().enumerate().take(elements) {
-        *to = std::array::from_fn(|place| planes[place][index]);
+        *to = std::array::from_fn(|byte| planes[byte][index]);
     }
 }
 

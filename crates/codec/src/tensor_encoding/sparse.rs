@@ -90,8 +90,8 @@ pub(super) fn place_others<T: Bits>(payload: &[u8], out: &mut [u8]) -> Result<()
             continue;
         }
         let mut others = cursor.take(marks.count_ones() as usize * T::BYTES, "elements")?.chunks_exact(T::BYTES);
-        for (place, to) in group.chunks_exact_mut(T::BYTES).enumerate() {
-            match (marks >> place & 1 == 1).then(|| others.next()).flatten() {
+        for (bit, to) in group.chunks_exact_mut(T::BYTES).enumerate() {
+            match (marks >> bit & 1 == 1).then(|| others.next()).flatten() {
                 Some(element) => to.copy_from_slice(element),
                 None => to.fill(0),
             }

@@ -67,7 +67,7 @@ fn a_rest_counts_for_nothing_and_an_output_must_fit() {
     assert_eq!(run(array.view(), 500).len(), 1);
     let spec = rms_spec(array.spec(), 100);
     let wrong = TensorMut { spec, data: &mut vec![0; spec.bytes()] };
-    assert!(rms(array.view(), 200, wrong).unwrap_err().to_string().contains("do not fit their place"));
+    assert!(rms(array.view(), 200, wrong).unwrap_err().to_string().contains("do not fit the output"));
     let wrong = TensorMut { spec, data: &mut vec![0; spec.bytes()] };
     assert!(rms(array.view(), 0, wrong).is_err());
 }

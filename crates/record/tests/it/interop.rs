@@ -1,5 +1,5 @@
 //! TensorFlow reads what is written here, and what TensorFlow writes is read here. What it wrote once is in the golden files; this is for those
-//! who have it: `FOREBAY_TENSORFLOW` names a Python that can import it.
+//! who have it: `FOREBAY_TENSORFLOW` names a Python that can import it, as `make test-tensorflow` does, which installs it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,13 +18,20 @@ for compression, path in zip(sys.argv[1::2], sys.argv[2::2]):
             writer.write(record)
 ";
 
+/// A Python that has TensorFlow. One that was named must have it; otherwise none is needed.
 fn tensorflow() -> Option<PathBuf> {
-    let python = PathBuf::from(std::env::var_os("FOREBAY_TENSORFLOW").unwrap_or("python3".into()));
+    let named = std::env::var_os("FOREBAY_TENSORFLOW");
+    let python = PathBuf::from(named.clone().unwrap_or("python3".into()));
     let imports = Command::new(&python).args(["-c", "import tensorflow"]).output();
-    if imports.is_ok_and(|output| output.status.success()) {
+    if imports.as_ref().is_ok_and(|output| output.status.success()) {
         return Some(python);
     }
-    eprintln!("skipped: `{}` cannot import tensorflow; set FOREBAY_TENSORFLOW to one that can", python.display());
+    assert!(
+        named.is_none(),
+        "`{}`, which FOREBAY_TENSORFLOW names, cannot import tensorflow: {imports:?}",
+        python.display()
+    );
+    eprintln!("skipped: `{}` cannot import tensorflow; `make test-tensorflow` installs it", python.display());
     None
 }
 

@@ -8,6 +8,8 @@
 
 mod compression;
 mod damage;
+#[path = "../../../../tests/data.rs"]
+mod data;
 mod example;
 mod golden;
 mod index;

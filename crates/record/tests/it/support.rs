@@ -1,22 +1,13 @@
 //! What several tests share.
 
-use std::path::PathBuf;
-
 use bytes::Bytes;
 use forebay_record::{Index, OnDamage, Options, Reader, Result, Writer};
 
+use crate::data::data_folder;
+
 /// A golden file, or `None` with a word of why where the shared data is not there.
 pub(crate) fn golden(name: &str) -> Option<Vec<u8>> {
-    let folder = std::env::var_os("FOREBAY_TEST_DATA")
-        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"), PathBuf::from);
-    let path = folder.join("golden").join(name);
-    match std::fs::read(&path) {
-        Ok(bytes) => Some(bytes),
-        Err(error) => {
-            eprintln!("skipped: {}: {error}", path.display());
-            None
-        }
-    }
+    Some(std::fs::read(data_folder(&format!("golden/{name}"))?).unwrap())
 }
 
 /// A shard of these records and its index.

@@ -4,7 +4,7 @@
 //! The arithmetic is that of libjpeg-turbo's vector code for x86, with its 16-bit sums and its saturation, so that even
 //! coefficients that no encoder writes give the same pixels. There is one exception, which callers learn of: where all rows
 //! but the first are zero, that code shifts where this saturates. The two differ only for values of the first row beyond
-//! 8192, eight times what a picture has.
+//! 8192, eight times what an image has.
 #![cfg_attr(
     target_arch = "x86_64",
     expect(

@@ -1,7 +1,7 @@
 //! Prediction within a row: residuals to samples, samples to residuals, and the activity that chooses an entropy table.
 //!
 //! The AVX2, AVX-512 and NEON files compile the scalar definition for their instructions: it is written so that the compiler
-//! turns each loop into whole vectors, and what it makes was read (see `notes.md`). What 8-bit pictures spend their time in is
+//! turns each loop into whole vectors, and what it makes was read (see `notes.md`). What 8-bit images spend their time in is
 //! written by hand.
 
 #[cfg(target_arch = "x86_64")]
