@@ -106,9 +106,9 @@ pub enum Error {
         /// What there is at the split.
         found: String,
     },
-    /// Something that only the processor does (fault of the caller).
+    /// Something that only the CPU does (fault of the caller).
     #[error(
-        "{what} cannot be done on a GPU\nhint: a GPU decodes images that are kept as L3 (`decoded+l3-fast-rows-16`), and does `center_crop`, `normalize`, `to_dtype` and `to_chw` after that; do other steps before the images are kept or on the tensors, or decode on the processor"
+        "{what} cannot be done on a GPU\nhint: a GPU decodes images that are kept as L3 (`decoded+l3-fast-rows-16`), and does `center_crop`, `normalize`, `to_dtype` and `to_chw` after that; do other steps before the images are kept or on the tensors, or decode on the CPU"
     )]
     NotOnDevice {
         /// What it is.

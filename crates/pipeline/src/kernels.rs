@@ -1,6 +1,6 @@
 //! Loops over pixels that are worth wider vectors than the compiler may assume.
 //!
-//! Each kernel is one plain loop, which is its definition. It is compiled for the baseline, for AVX2 and for AVX-512, and the level is
+//! Each kernel is one plain loop, which is its definition. It is compiled for every machine, for AVX2 and for AVX-512, and the level is
 //! chosen at run time. Where the compiler makes too little of a loop, a level has one of its own, written with its instructions
 //! (`avx2.rs`, `avx512.rs`). All do the same arithmetic in the same order (no fused multiply-add), so all give the same bits.
 
@@ -18,9 +18,9 @@ mod rows;
 mod tests;
 mod warp;
 
-use std::fmt;
-
 use blur::{to_values_body, weigh_body, weigh_levels_body};
+use forebay_codec::level::Level;
+pub(crate) use forebay_codec::level::Supported;
 use pixels::{
     cut_off_body, gray_body, gray_sum_body, look_up_body, look_up_channels_body, mix_body, saturate_body, scale_body,
     sharpen_row_body, solarize_body, turn_hue_body,
@@ -30,71 +30,14 @@ use rows::{bits_body, copy_body, flip_rows_body, mirror_rgb_body, pad_rows_body}
 pub(crate) use warp::{BLOCK, BLOCK_RGB_BYTES, OUTSIDE, RowCoordinates, Surrounding, between};
 use warp::{between_rgb_body, nearest_offsets_body, nearest_rgb_body, surrounding_body};
 
-/// How wide the vectors are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Level {
-    /// What every machine of this kind has.
-    Baseline,
-    /// 256 bit. Only made by [`Level::all`], which has looked.
-    #[cfg(target_arch = "x86_64")]
-    Avx2(Supported),
-    /// 512 bit, with permutations of bytes (VBMI): Intel from Ice Lake, AMD from Zen 4. The same.
-    #[cfg(target_arch = "x86_64")]
-    Avx512(Supported),
+/// Whether looking values up in a table takes no longer than copying them.
+pub(crate) fn has_tables(level: Supported) -> bool {
+    level.level() == Level::Avx512
 }
 
-/// The proof that this machine has the instructions of its level.
-#[cfg(target_arch = "x86_64")]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Supported(());
-
-impl Level {
-    /// Every level that this machine has, the best first.
-    pub(crate) fn all() -> impl Iterator<Item = Self> {
-        #[cfg(target_arch = "x86_64")]
-        let wider = {
-            use std::arch::is_x86_feature_detected as has;
-            let avx2 = has!("avx2");
-            let avx512 = avx2 && has!("avx512f") && has!("avx512bw") && has!("avx512dq");
-            let avx512 = avx512 && has!("avx512vl") && has!("avx512vbmi");
-            let avx512 = avx512.then_some(Self::Avx512(Supported(())));
-            avx512.into_iter().chain(avx2.then_some(Self::Avx2(Supported(()))))
-        };
-        #[cfg(not(target_arch = "x86_64"))]
-        let wider = std::iter::empty();
-        wider.chain([Self::Baseline])
-    }
-
-    /// The best level of this machine.
-    pub(crate) fn best() -> Self {
-        Self::all().next().unwrap_or(Self::Baseline)
-    }
-
-    /// Whether looking values up in a table takes no longer than copying them.
-    pub(crate) fn has_tables(self) -> bool {
-        #[cfg(target_arch = "x86_64")]
-        if let Self::Avx512(_) = self {
-            return true;
-        }
-        false
-    }
-}
-
-impl fmt::Display for Level {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str(match self {
-            Self::Baseline => "baseline",
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx2(_) => "AVX2",
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx512(_) => "AVX-512",
-        })
-    }
-}
-
-/// The name of the widest vectors that steps over pixels use on this machine: `AVX-512`, `AVX2` or `baseline`.
-pub fn kernel_level() -> String {
-    Level::best().to_string()
+/// The name of the instructions that steps over pixels use on this machine, as [`Level::name`] has it.
+pub fn kernel_level() -> &'static str {
+    Supported::detect().level().name()
 }
 
 /// How a byte becomes a single-precision number: of one channel each, the last repeated.
@@ -110,7 +53,7 @@ pub(crate) enum Conversion {
 macro_rules! kernel {
     ($(#[$doc:meta])* $name:ident => $body:ident($($argument:ident: $kind:ty),*) $(, avx2: $avx2:path)? $(, avx512: $avx512:path)?) => {
         $(#[$doc])*
-        pub(crate) fn $name(level: Level, $($argument: $kind),*) {
+        pub(crate) fn $name(level: Supported, $($argument: $kind),*) {
             #[cfg(target_arch = "x86_64")]
             {
                 #[target_feature(enable = "avx2")]
@@ -121,12 +64,12 @@ macro_rules! kernel {
                 fn wider($($argument: $kind),*) {
                     kernel!(@call $body $(=> $avx2)? $(=> $avx512)?, $($argument),*);
                 }
-                match level {
-                    // SAFETY: a level is only made where the processor has said that it has its instructions.
-                    Level::Avx512(_) => return unsafe { wider($($argument),*) },
+                match level.level() {
+                    // SAFETY: a `Supported` is made only of a level that this machine has.
+                    Level::Avx512 => return unsafe { wider($($argument),*) },
                     // SAFETY: the same.
-                    Level::Avx2(_) => return unsafe { wide($($argument),*) },
-                    Level::Baseline => {}
+                    Level::Avx2 => return unsafe { wide($($argument),*) },
+                    Level::Scalar => {}
                 }
             }
             let _ = level;
@@ -235,7 +178,7 @@ kernel! {
 
 kernel! {
     /// Weighted sums of what is around each value, see [`blur`].
-    weigh => weigh_body(from: &[u16], sides: &[[usize; 2]], weights: &[u16], to: &mut [u16]), avx2: avx2::weigh, avx512: avx512::weigh
+    weigh => weigh_body(from: &[u16], sides: &[[usize; 2]], weights: &[u16], to: &mut [u16]), avx2: avx2::blur::weigh, avx512: avx512::blur::weigh
 }
 
 kernel! {
@@ -245,7 +188,7 @@ kernel! {
 
 kernel! {
     /// Weighted sums as bytes; `sums` are as many, to be written over.
-    weigh_levels => weigh_levels_body(from: &[u16], sides: &[[usize; 2]], weights: &[u16], sums: &mut [u16], to: &mut [u8]), avx2: avx2::weigh_levels, avx512: avx512::weigh_levels
+    weigh_levels => weigh_levels_body(from: &[u16], sides: &[[usize; 2]], weights: &[u16], sums: &mut [u16], to: &mut [u8]), avx2: avx2::blur::weigh_levels, avx512: avx512::blur::weigh_levels
 }
 
 kernel! {

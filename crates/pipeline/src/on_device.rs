@@ -84,7 +84,7 @@ impl Strategy {
 /// How many steps were taken out before those that draw random numbers, which must keep their own: they draw by them.
 fn skipped_before(stay: &[(usize, Step)]) -> Result<usize> {
     let random = stay.iter().enumerate().filter(|(_, (_, step))| step.action.is_random());
-    let mut skipped = random.map(|(place, (index, step))| (index - place, step));
+    let mut skipped = random.map(|(drawing, (index, step))| (index - drawing, step));
     let Some((first, _)) = skipped.next() else { return Ok(0) };
     match skipped.find(|(other, _)| *other != first) {
         None => Ok(first),

@@ -68,7 +68,7 @@ pub struct Runner {
     scope: Scope,
     spare: Vec<Buffer>,
     keep_bytes_max: usize,
-    /// What steps that work on whole shards hold of this one, each with the place of its step.
+    /// What steps that work on whole shards hold of this one, each with the index of its step.
     shard: Vec<(usize, Box<dyn ShardState>)>,
 }
 
@@ -144,8 +144,8 @@ impl Runner {
     pub fn end_shard(&mut self, rng_key: RngKey, observer: &mut dyn Observer, sink: &mut dyn Sink) -> Result<()> {
         let fused_steps = Arc::clone(&self.fused_steps);
         for (index, Fused { step, .. }) in fused_steps.iter().enumerate() {
-            let Some(place) = self.shard.iter().position(|(of, _)| *of == index) else { continue };
-            let (_, mut state) = self.shard.swap_remove(place);
+            let Some(found) = self.shard.iter().position(|(of, _)| *of == index) else { continue };
+            let (_, mut state) = self.shard.swap_remove(found);
             let mut parts = Vec::new();
             let reserve = &mut |bytes: usize| sink.reserve(bytes);
             let done = state.finish(&step.fields, &mut Parts { reserve, emit: &mut |part| parts.push(part) });
@@ -314,7 +314,7 @@ impl Runner {
         held: &Fields<'_>,
         sink: &mut dyn Sink,
     ) -> Result<Vec<Sample>, StepError> {
-        let place = self.shard.iter().position(|(of, _)| *of == index).unwrap_or_else(|| {
+        let found = self.shard.iter().position(|(of, _)| *of == index).unwrap_or_else(|| {
             self.shard.push((index, pack.begin()));
             self.shard.len() - 1
         });
@@ -325,7 +325,7 @@ impl Runner {
         };
         let fused_steps = Arc::clone(&self.fused_steps);
         let fields = &fused_steps[index].step.fields;
-        let state = &mut self.shard[place].1;
+        let state = &mut self.shard[found].1;
         let mut taken = Parts { reserve, emit: &mut |part| parts.push(part) };
         view_of(sample, held, |view| state.push(fields, &view, &mut taken))?;
         Ok(parts)

@@ -3,7 +3,7 @@
 use forebay_codec::{DType, TensorSpec};
 
 use crate::error::StepError;
-use crate::kernels::{self, Conversion, Level};
+use crate::kernels::{self, Conversion, Supported};
 use crate::output::{Buffer, Made, Output};
 use crate::sample::ValueView;
 use crate::schema::FieldType;
@@ -83,7 +83,7 @@ impl Transform for Finish {
         if view.spec.dtype != DType::U8 || channels != 3 {
             return self.step_by_step(mirrored, input, output, scope);
         }
-        let level = Level::best();
+        let level = Supported::detect();
         let conversion = self.convert.conversion();
         let mut slot = output.tensor(TensorSpec::new(DType::F32, &[channels, height, width]))?;
         let planes = float_output(&mut slot)?;

@@ -3,18 +3,18 @@
 //! Vectors never go through closures: a function of the standard library that calls one is compiled without their instructions, and
 //! every vector would go through memory.
 
+pub(super) mod blur;
+
 use std::arch::x86_64::{
-    __m512, __m512i, __mmask64, _CMP_GT_OQ, _CMP_LE_OQ, _mm512_abs_ps, _mm512_add_epi16, _mm512_add_epi32,
-    _mm512_add_ps, _mm512_cmp_ps_mask, _mm512_cvtepi32_ps, _mm512_cvttps_epi32, _mm512_div_ps, _mm512_loadu_si512,
-    _mm512_madd_epi16, _mm512_mask_blend_epi8, _mm512_mask_blend_ps, _mm512_mask_storeu_epi8, _mm512_mask_sub_ps,
-    _mm512_maskz_loadu_epi8, _mm512_maskz_permutexvar_epi8, _mm512_max_ps, _mm512_min_ps, _mm512_movepi8_mask,
-    _mm512_mul_ps, _mm512_mulhi_epu16, _mm512_or_si512, _mm512_packs_epi32, _mm512_packus_epi16,
-    _mm512_permutex2var_epi8, _mm512_permutexvar_epi8, _mm512_permutexvar_epi64, _mm512_reduce_add_epi32,
-    _mm512_set_epi64, _mm512_set1_epi16, _mm512_set1_epi32, _mm512_set1_ps, _mm512_setzero_ps, _mm512_setzero_si512,
-    _mm512_slli_epi32, _mm512_srli_epi16, _mm512_srli_epi32, _mm512_storeu_si512, _mm512_sub_ps,
+    __m512, __m512i, __mmask64, _CMP_GT_OQ, _CMP_LE_OQ, _mm512_abs_ps, _mm512_add_epi32, _mm512_add_ps,
+    _mm512_cmp_ps_mask, _mm512_cvtepi32_ps, _mm512_cvttps_epi32, _mm512_div_ps, _mm512_loadu_si512, _mm512_madd_epi16,
+    _mm512_mask_blend_epi8, _mm512_mask_blend_ps, _mm512_mask_storeu_epi8, _mm512_mask_sub_ps, _mm512_maskz_loadu_epi8,
+    _mm512_maskz_permutexvar_epi8, _mm512_max_ps, _mm512_min_ps, _mm512_movepi8_mask, _mm512_mul_ps, _mm512_or_si512,
+    _mm512_packs_epi32, _mm512_packus_epi16, _mm512_permutex2var_epi8, _mm512_permutexvar_epi8,
+    _mm512_reduce_add_epi32, _mm512_set1_epi32, _mm512_set1_ps, _mm512_setzero_ps, _mm512_setzero_si512,
+    _mm512_slli_epi32, _mm512_srli_epi32, _mm512_storeu_si512, _mm512_sub_ps,
 };
 
-use super::blur::{FRACTION_BITS, blocks, lost, weigh_body, weigh_levels_body};
 use super::pixels::{
     GRAY_BITS, GRAY_WEIGHTS, TO_BYTE, WHOLE, gray_body, gray_sum_body, look_up_body, look_up_channels_body,
     saturate_body, turn_hue_body,
@@ -251,80 +251,4 @@ fn gray_of([r, g, b]: [__m512i; 3]) -> __m512i {
     let pairs = _mm512_madd_epi16(_mm512_or_si512(r, _mm512_slli_epi32::<16>(g)), red_green);
     let blues = _mm512_madd_epi16(b, _mm512_set1_epi32(i32::from(blue)));
     _mm512_srli_epi32::<GRAY_BITS>(_mm512_add_epi32(pairs, blues))
-}
-
-/// Values of a vector.
-const VALUES: usize = 32;
-
-/// So many vectors of sums stay in registers while the weights are gone through.
-const SUMS: usize = 4;
-
-#[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
-pub(super) fn weigh(from: &[u16], sides: &[[usize; 2]], weights: &[u16], to: &mut [u16]) {
-    let Some(begins) = blocks::<{ SUMS * VALUES }>(to.len()) else { return weigh_body(from, sides, weights, to) };
-    for begin in begins {
-        let to = to[begin..][..SUMS * VALUES].as_chunks_mut::<VALUES>().0;
-        for (to, sum) in to.iter_mut().zip(sums::<false>(from, sides, weights, begin)) {
-            // SAFETY: an array of a vector's length.
-            unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), sum) };
-        }
-    }
-}
-
-#[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
-pub(super) fn weigh_levels(from: &[u16], sides: &[[usize; 2]], weights: &[u16], sums: &mut [u16], to: &mut [u8]) {
-    let Some(begins) = blocks::<{ SUMS * VALUES }>(to.len()) else {
-        return weigh_levels_body(from, sides, weights, sums, to);
-    };
-    for begin in begins {
-        let to = to[begin..][..SUMS * VALUES].as_chunks_mut::<VECTOR>().0;
-        let [a, b, c, d] = self::sums::<true>(from, sides, weights, begin);
-        store_vector(&mut to[0], levels(a, b));
-        store_vector(&mut to[1], levels(c, d));
-    }
-}
-
-/// A block of sums, of what lies `sides` from it on. One of its own for either caller, as with AVX2.
-#[inline]
-#[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
-fn sums<const LEVELS: bool>(from: &[u16], sides: &[[usize; 2]], weights: &[u16], begin: usize) -> [__m512i; SUMS] {
-    let mut sums = [_mm512_set1_epi16(lost(weights.len()).cast_signed()); SUMS];
-    for (number, (&[before, after], &weight)) in sides.iter().zip(weights).enumerate() {
-        let weight = _mm512_set1_epi16(weight.cast_signed());
-        let mut both = values(&from[begin + before..]);
-        if number > 0 {
-            let after = values(&from[begin + after..]);
-            for place in 0..SUMS {
-                both[place] = _mm512_add_epi16(both[place], after[place]);
-            }
-        }
-        for place in 0..SUMS {
-            sums[place] = _mm512_add_epi16(sums[place], _mm512_mulhi_epu16(both[place], weight));
-        }
-    }
-    sums
-}
-
-/// Values as bytes.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw")]
-fn levels(a: __m512i, b: __m512i) -> __m512i {
-    let half = _mm512_set1_epi16(1 << (FRACTION_BITS - 1));
-    let a = _mm512_srli_epi16::<FRACTION_BITS>(_mm512_add_epi16(a, half));
-    let b = _mm512_srli_epi16::<FRACTION_BITS>(_mm512_add_epi16(b, half));
-    // Packing clamps, and takes the quarters of both in turns.
-    _mm512_permutexvar_epi64(_mm512_set_epi64(7, 5, 3, 1, 6, 4, 2, 0), _mm512_packus_epi16(a, b))
-}
-
-/// Vectors of the first values.
-#[inline]
-#[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
-fn values(from: &[u16]) -> [__m512i; SUMS] {
-    let from = &from[..SUMS * VALUES];
-    let mut vectors = [_mm512_setzero_si512(); SUMS];
-    for (vector, from) in vectors.iter_mut().zip(from.as_chunks::<VALUES>().0) {
-        // SAFETY: an array of a vector's length.
-        *vector = unsafe { _mm512_loadu_si512(from.as_ptr().cast()) };
-    }
-    vectors
 }

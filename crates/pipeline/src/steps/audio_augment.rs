@@ -151,14 +151,21 @@ pub(super) fn change(
     Ok(())
 }
 
-/// The sum of the squares of a waveform's values.
-pub(super) fn power(view: TensorView<'_>) -> f64 {
-    if view.spec.dtype == DType::I16 {
-        let values = view.data.as_chunks::<2>().0.iter().map(|value| f64::from(i16::from_le_bytes(*value)));
-        return values.map(|value| value * value).sum();
-    }
-    let values = view.data.as_chunks::<4>().0.iter().map(|value| f64::from(f32::from_le_bytes(*value)));
-    values.map(|value| value * value).sum()
+/// How loud a waveform is: the root of the mean square, as the mean of its channels. Ratios of signal to noise are of this, as audiomentations'.
+pub(super) fn loudness(view: TensorView<'_>) -> f64 {
+    let channels = if let [_, channels] = *view.spec.shape.dims() { channels } else { 1 };
+    let instants = view.spec.shape.elements() / channels.max(1);
+    let of_channel = |channel: usize| {
+        let squares: f64 = if view.spec.dtype == DType::I16 {
+            let values = view.data.as_chunks::<2>().0.iter().skip(channel).step_by(channels);
+            values.map(|value| f64::from(i16::from_le_bytes(*value)).powi(2)).sum()
+        } else {
+            let values = view.data.as_chunks::<4>().0.iter().skip(channel).step_by(channels);
+            values.map(|value| f64::from(f32::from_le_bytes(*value)).powi(2)).sum()
+        };
+        (squares / instants.max(1) as f64).sqrt()
+    };
+    (0..channels).map(of_channel).sum::<f64>() / channels.max(1) as f64
 }
 
 impl Transform for RandomGain {
@@ -208,8 +215,7 @@ impl Transform for AddGaussianSnr {
             return Ok(());
         }
         let ratio = scope.random.between(self.min_snr_db, self.max_snr_db);
-        let mean_square = power(view) / view.spec.shape.elements().max(1) as f64;
-        let deviation = (mean_square / 10_f64.powf(ratio / 10.0)).sqrt();
+        let deviation = loudness(view) / 10_f64.powf(ratio / 20.0);
         let random = &mut scope.random;
         change(view, &mut slot, |value| value + (random.normal() * deviation) as f32)
     }

@@ -6,7 +6,7 @@ use forebay_codec::audio::{RATE_MAX, Resampler};
 use forebay_codec::{DType, TensorSpec, memory};
 use serde::{Deserialize, Serialize};
 
-use super::audio_augment::{WAVEFORM, change, check_range, power, waveform_type};
+use super::audio_augment::{WAVEFORM, change, check_range, loudness, waveform_type};
 use super::tensor;
 use super::text_files::load_noises;
 use crate::error::StepError;
@@ -66,11 +66,10 @@ impl AddBackgroundNoise {
     }
 }
 
-/// `length` samples of a recording from a random position on; what is too short begins again.
-fn excerpt<'a>(noise: &'a [i16], length: usize, random: &mut Random) -> impl Iterator<Item = i16> + Clone + 'a {
-    let starts = if noise.len() > length { noise.len() - length + 1 } else { noise.len() };
-    let start = random.below(starts);
-    noise.iter().copied().cycle().skip(start).take(length)
+/// Up to `length` samples of a recording from a random position on.
+fn excerpt<'a>(noise: &'a [i16], length: usize, random: &mut Random) -> &'a [i16] {
+    let start = random.below(noise.len().saturating_sub(length) + 1);
+    &noise[start..noise.len().min(start + length)]
 }
 
 impl Transform for AddBackgroundNoise {
@@ -109,12 +108,13 @@ impl Transform for AddBackgroundNoise {
         }
         let ratio = random.between(self.min_snr_db, self.max_snr_db);
         let noise = excerpt(&noises[random.below(noises.len())], instants, random);
-        let noise_power: f64 = noise.clone().map(|value| f64::from(value).powi(2)).sum::<f64>() / instants as f64;
-        let signal_power = power(view) / (instants * channels) as f64;
+        // Of what is repeated, once: its last time may be cut.
+        let squares: f64 = noise.iter().map(|value| f64::from(*value).powi(2)).sum();
+        let noise_loudness = (squares / noise.len() as f64).sqrt();
         // Silence has no ratio to anything.
         let scale =
-            if noise_power > 0.0 { (signal_power / noise_power / 10_f64.powf(ratio / 10.0)).sqrt() } else { 0.0 };
-        let mut added = noise.flat_map(|value| std::iter::repeat_n(f64::from(value) * scale, channels));
+            if noise_loudness > 0.0 { loudness(view) / noise_loudness / 10_f64.powf(ratio / 20.0) } else { 0.0 };
+        let mut added = noise.iter().cycle().flat_map(|value| std::iter::repeat_n(f64::from(*value) * scale, channels));
         change(view, &mut slot, |value| value + added.next().unwrap_or(0.0) as f32)
     }
 }

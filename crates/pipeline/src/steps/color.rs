@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{picture, picture_of, picture_type, tensor};
 use crate::error::StepError;
-use crate::kernels::{self, Conversion, Level};
+use crate::kernels::{self, Conversion, Supported};
 use crate::output::Output;
 use crate::sample::ValueView;
 use crate::schema::FieldType;
@@ -81,7 +81,7 @@ impl Transform for Center {
     fn run(&self, input: ValueView<'_>, output: &mut Output<'_>, _scope: &mut Scope) -> Result<(), StepError> {
         let view = tensor(input, "a tensor")?;
         let mut slot = output.tensor(TensorSpec { dtype: DType::F32, ..view.spec })?;
-        kernels::interleaved(Level::best(), view.data, float_output(&mut slot)?, Conversion::Center);
+        kernels::interleaved(Supported::detect(), view.data, float_output(&mut slot)?, Conversion::Center);
         Ok(())
     }
 }
@@ -130,7 +130,7 @@ impl Transform for Normalize {
         let out = float_output(&mut slot)?;
         if let Some(bytes) = view.elements::<u8>() {
             if let Some(conversion) = self.conversion() {
-                kernels::interleaved(Level::best(), bytes, out, conversion);
+                kernels::interleaved(Supported::detect(), bytes, out, conversion);
                 return Ok(());
             }
             let (factors, offsets) = self.affine();

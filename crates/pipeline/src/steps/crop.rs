@@ -8,7 +8,7 @@ use super::geometry::{Frame, Kept, Rectangle, Reframe};
 use super::pad::{check_fill, fill_pixels, filled_pixel, zero};
 use super::size::Size;
 use crate::error::StepError;
-use crate::kernels::{self, Level};
+use crate::kernels::{self, Supported};
 use crate::random::Random;
 use crate::scope::Scope;
 use crate::step::{BadParameter, Needs};
@@ -240,7 +240,7 @@ impl Reframe for RandomHorizontalFlip {
         output: TensorMut<'_>,
         _scope: &mut Scope,
     ) -> Result<(), StepError> {
-        let level = Level::best();
+        let level = Supported::detect();
         if !frame.kept.mirrored {
             kernels::copy(level, view.data, output.data);
             return Ok(());
@@ -293,11 +293,11 @@ impl Reframe for RandomVerticalFlip {
         _scope: &mut Scope,
     ) -> Result<(), StepError> {
         if !frame.kept.upside_down {
-            kernels::copy(Level::best(), view.data, output.data);
+            kernels::copy(Supported::detect(), view.data, output.data);
             return Ok(());
         }
         let &[height, ..] = view.spec.shape.dims() else { return Ok(()) };
-        kernels::flip_rows(Level::best(), view.data, output.data, view.data.len() / height);
+        kernels::flip_rows(Supported::detect(), view.data, output.data, view.data.len() / height);
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ use super::pad::{check_fill, zero};
 use super::projection::Projection;
 use super::warp::{Warp, WarpInterpolation, channel_values, warp_mask};
 use crate::error::StepError;
-use crate::kernels::{self, Level};
+use crate::kernels::{self, Supported};
 use crate::random::Random;
 use crate::scope::Scope;
 use crate::step::{BadParameter, Needs};
@@ -238,7 +238,7 @@ impl<T: Distort> Reframe for T {
         _scope: &mut Scope,
     ) -> Result<(), StepError> {
         let Some(projection) = frame.kept.projection else {
-            kernels::copy(Level::best(), view.data, output.data);
+            kernels::copy(Supported::detect(), view.data, output.data);
             return Ok(());
         };
         let (fill, _) = self.fill();
@@ -249,7 +249,7 @@ impl<T: Distort> Reframe for T {
     fn mask(&self, view: TensorView<'_>, frame: &Frame, output: &mut TensorMut<'_>) {
         match &frame.kept.projection {
             Some(projection) => warp_mask(projection, view, output, self.fill().1),
-            None => kernels::copy(Level::best(), view.data, output.data),
+            None => kernels::copy(Supported::detect(), view.data, output.data),
         }
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::tensor;
 use crate::error::StepError;
-use crate::kernels::{self, Conversion, Level};
+use crate::kernels::{self, Conversion, Supported};
 use crate::output::Output;
 use crate::sample::ValueView;
 use crate::schema::FieldType;
@@ -190,7 +190,7 @@ impl Transform for ToDtype {
             let conversion = Conversion::Affine { factors: [factor; 3], offsets: [0.0; 3] };
             let out = float_output(&mut slot)?;
             let whole = view.data.len() / 3 * 3;
-            kernels::interleaved(Level::best(), &view.data[..whole], &mut out[..whole], conversion);
+            kernels::interleaved(Supported::detect(), &view.data[..whole], &mut out[..whole], conversion);
             for (to, &byte) in out[whole..].iter_mut().zip(&view.data[whole..]) {
                 *to = f32::from(byte) * factor;
             }

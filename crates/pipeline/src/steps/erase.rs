@@ -7,7 +7,7 @@ use super::geometry::Rectangle;
 use super::pad::{fill_pixels, filled_pixel};
 use super::{Numbers, tensor};
 use crate::error::StepError;
-use crate::kernels::{self, Level};
+use crate::kernels::{self, Supported};
 use crate::output::Output;
 use crate::random::Random;
 use crate::sample::ValueView;
@@ -139,7 +139,7 @@ impl Transform for RandomErasing {
         let ([height, width, channels], channels_first) =
             layout(&view.spec).ok_or(StepError::Unfit { found: view.spec, expected: EXPECTED })?;
         let slot = output.tensor(view.spec)?;
-        kernels::copy(Level::best(), view.data, slot.data);
+        kernels::copy(Supported::detect(), view.data, slot.data);
         let Some(Rectangle { left, top, width: erased_width, height: erased_height }) =
             self.draw(width, height, &mut scope.random)
         else {

@@ -47,10 +47,10 @@ impl Transform for OneHot {
     fn run(&self, input: ValueView<'_>, output: &mut Output<'_>, _scope: &mut Scope) -> Result<(), StepError> {
         let ValueView::Int(label) = input else { return Err(StepError::NoField { field: "label".to_owned() }) };
         let classes = self.num_classes;
-        let place = usize::try_from(label).ok().filter(|&place| place < classes);
-        let place = place.ok_or(StepError::NoSuchClass { label, classes })?;
+        let class = usize::try_from(label).ok().filter(|&class| class < classes);
+        let class = class.ok_or(StepError::NoSuchClass { label, classes })?;
         let mut slot = output.tensor(TensorSpec::new(DType::F32, &[classes]))?;
-        self.fill(place, float_output(&mut slot)?);
+        self.fill(class, float_output(&mut slot)?);
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ use super::augment::{Augment, Augmentation, PixelOp};
 use super::spec::StepSpec;
 use super::tensor;
 use crate::error::StepError;
-use crate::kernels::{self, Level};
+use crate::kernels::{self, Supported};
 use crate::output::{Buffer, Output};
 use crate::random::Random;
 use crate::sample::ValueView;
@@ -136,7 +136,7 @@ impl SomeSteps {
 }
 
 fn copy(view: TensorView<'_>, output: &mut Output<'_>) -> Result<(), StepError> {
-    kernels::copy(Level::best(), view.data, output.tensor(view.spec)?.data);
+    kernels::copy(Supported::detect(), view.data, output.tensor(view.spec)?.data);
     Ok(())
 }
 

@@ -270,24 +270,28 @@ fn named(name: &str, values: &[i32]) -> Field {
     Field { name: name.into(), value: Value::Tensor(tensor) }
 }
 
-/// Which pieces of these lengths go into which windows of `length`: the longest first, each into the fullest window that has space. Pieces of a
-/// window are in their order, and windows in that of their first pieces.
+/// Which pieces of these lengths go into which windows of `length`: the longest first, each into the fullest window that has space, and of
+/// equally full ones into that which has been so for longest, as TRL's. Pieces of a window are in their order, and windows in that of their
+/// first pieces.
 fn best_fit(lengths: &[usize], length: usize) -> Vec<Vec<usize>> {
     let mut pieces: Vec<usize> = (0..lengths.len()).collect();
     pieces.sort_by_key(|&piece| (std::cmp::Reverse(lengths[piece]), piece));
     let mut windows: Vec<Vec<usize>> = Vec::new();
-    let mut spaces: BTreeSet<(usize, usize)> = BTreeSet::new();
-    for piece in pieces {
+    // The space of each window that has some, since which turn, and its number.
+    let mut spaces: BTreeSet<(usize, usize, usize)> = BTreeSet::new();
+    for (turn, piece) in pieces.into_iter().enumerate() {
         let taken = lengths[piece];
-        let found = spaces.range((taken, 0)..).next().copied();
-        let (space, window) = found.unwrap_or_else(|| {
+        let found = spaces.range((taken, 0, 0)..).next().copied();
+        let (space, window) = if let Some(found) = found {
+            spaces.remove(&found);
+            (found.0, found.2)
+        } else {
             windows.push(Vec::new());
             (length, windows.len() - 1)
-        });
-        spaces.remove(&(space, window));
+        };
         windows[window].push(piece);
         if space > taken {
-            spaces.insert((space - taken, window));
+            spaces.insert((space - taken, turn, window));
         }
     }
     for window in &mut windows {

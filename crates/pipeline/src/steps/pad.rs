@@ -7,7 +7,7 @@ use super::Numbers;
 use super::geometry::{Frame, Kept, Rectangle, Reframe};
 use super::projection::Projection;
 use crate::error::StepError;
-use crate::kernels::{self, Level};
+use crate::kernels::{self, Supported};
 use crate::random::Random;
 use crate::scope::Scope;
 use crate::step::{BadParameter, Needs};
@@ -118,7 +118,7 @@ impl Pad {
             // The last row has all of the margin below behind it.
             let (rows, last) = rest.split_at_mut((height - 1) * (row_bytes + between));
             let (input_rows, last_row) = input.split_at((height - 1) * row_bytes);
-            kernels::pad_rows(Level::best(), input_rows, row_bytes, rows, between, value);
+            kernels::pad_rows(Supported::detect(), input_rows, row_bytes, rows, between, value);
             let (row, after) = last.split_at_mut(row_bytes);
             row.copy_from_slice(last_row);
             after.fill(value);

@@ -142,9 +142,9 @@ impl Partial {
             ["annotation", "object", "name"] => self.name = Some(text.to_owned()),
             ["annotation", "object", "difficult"] => self.difficult = !matches!(text, "0" | "" | "false" | "False"),
             ["annotation", "object", "bndbox", corner] => {
-                if let Some(place) = CORNERS.iter().position(|name| name == corner) {
+                if let Some(side) = CORNERS.iter().position(|name| name == corner) {
                     let number = number().ok_or_else(|| format!("`{corner}` is not a number: `{}`", shown(text)))?;
-                    self.corners[place] = Some(number);
+                    self.corners[side] = Some(number);
                 }
             }
             _ => {}

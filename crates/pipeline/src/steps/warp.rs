@@ -7,7 +7,7 @@ use super::Numbers;
 use super::pad::filled_pixel;
 use super::projection::Projection;
 use crate::error::StepError;
-use crate::kernels::{self, BLOCK, BLOCK_RGB_BYTES, Level, OUTSIDE, Surrounding};
+use crate::kernels::{self, BLOCK, BLOCK_RGB_BYTES, OUTSIDE, Supported, Surrounding};
 
 /// How a pixel is made of those around the place it comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -63,7 +63,7 @@ impl Warp {
         let fill = self.fill.map(|fill| std::array::from_fn(|channel| fill[channel]));
         let edge = Edge { from, size: [height, width], fill, float: |pixel: &[u8; N]| pixel.map(f32::from) };
         let outside = edge.outside().map(rounded);
-        let level = Level::best();
+        let level = Supported::detect();
         let mut block = Surrounding::default();
         for (y, to) in to.chunks_exact_mut(width.max(1)).enumerate() {
             let coordinates = self.projection.coordinates(y, width);
@@ -143,7 +143,13 @@ fn fill_with<const N: usize>(to: &mut [[u8; N]], pixel: [u8; N]) {
 }
 
 /// The pixels of a block that are all there is around.
-fn all_between<const N: usize>(level: Level, from: &[[u8; N]], width: usize, block: &Surrounding, to: &mut [[u8; N]]) {
+fn all_between<const N: usize>(
+    level: Supported,
+    from: &[[u8; N]],
+    width: usize,
+    block: &Surrounding,
+    to: &mut [[u8; N]],
+) {
     if N == 3 {
         let mut made = [0; BLOCK_RGB_BYTES];
         kernels::between_rgb(level, from.as_flattened(), width, block, &mut made);
@@ -182,7 +188,7 @@ fn nearest_bytes(projection: &Projection, from: &[u8], to: &mut [u8], size: [usi
 
 /// Each pixel of `to` is the one of `from` under its center; three bytes each.
 fn nearest_rgb(projection: &Projection, from: &[u8], to: &mut [u8], size: [usize; 2], fill: [u8; 3]) {
-    let level = Level::best();
+    let level = Supported::detect();
     for (y, to) in to.chunks_exact_mut((3 * size[1]).max(1)).enumerate() {
         kernels::nearest_rgb(level, &projection.coordinates(y, size[1]), from, size, fill, to);
     }
@@ -190,7 +196,7 @@ fn nearest_rgb(projection: &Projection, from: &[u8], to: &mut [u8], size: [usize
 
 /// Each pixel of `to` is the one of `from` under its center.
 fn nearest<P: Copy>(projection: &Projection, from: &[P], to: &mut [P], [height, width]: [usize; 2], fill: P) {
-    let level = Level::best();
+    let level = Supported::detect();
     let mut offsets = [OUTSIDE; BLOCK];
     for (y, to) in to.chunks_exact_mut(width.max(1)).enumerate() {
         let coordinates = projection.coordinates(y, width);

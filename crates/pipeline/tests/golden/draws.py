@@ -30,6 +30,10 @@ def drawn(call: str, transform: v2.Transform) -> dict[str, float]:
         return weights(transform)
     if "SpecAugment" in call:
         return masked(transform)
+    if "RandomResize(" in call:
+        # It draws the shorter side; the longer one follows when it is done.
+        height, width = transform(image).shape[-2:]
+        return {"width": width, "height": height}
     if "Size" in call or "Jitter" in call:
         height, width = transform.make_params([image])["size"]
         return {"width": width, "height": height}
@@ -103,6 +107,7 @@ CALLS = [
     "ScaleJitter((300, 200))",
     "ScaleJitter((64, 256), scale_range=(0.5, 1.5))",
     "RandomShortestSize([60, 75, 90, 130], max_size=180)",
+    "RandomResize(60, 140)",
 ]
 
 torch.manual_seed(5)

@@ -5,7 +5,7 @@ use forebay_pipeline::{RngKey, Value};
 
 use crate::support::{assert_even, floats, picture, run, run_all, run_seeded, sample, step};
 
-fn ints(tensor: &Tensor) -> Vec<i16> {
+pub(crate) fn ints(tensor: &Tensor) -> Vec<i16> {
     tensor.view().elements_or_copy::<i16>(&mut Vec::new()).unwrap().to_vec()
 }
 
@@ -203,7 +203,7 @@ fn background_noise_has_the_ratio_that_is_asked_for() {
 }
 
 /// A WAV file of one channel.
-fn wav(samples: &[i16], rate: u32) -> Vec<u8> {
+pub(crate) fn wav(samples: &[i16], rate: u32) -> Vec<u8> {
     let bytes = samples.len() as u32 * 2;
     let mut file =
         [&b"RIFF"[..], &(36 + bytes).to_le_bytes(), b"WAVEfmt ", &[16, 0, 0, 0, 1, 0, 1, 0][..], &rate.to_le_bytes()]

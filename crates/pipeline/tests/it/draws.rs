@@ -4,39 +4,15 @@
 use forebay_codec::{DType, Tensor, TensorSpec};
 use forebay_pipeline::{Action, BatchColumn, Field, Random, RngKey, Sample, Value};
 
-use crate::support::{floats, picture, run_all, run_seeded, step};
+use crate::support::{assert_drawn_as, floats, picture, run_all, run_seeded, step};
 
 const HEIGHT: usize = 100;
 const WIDTH: usize = 160;
 const DRAWS: u64 = 3000;
 
-/// How far two distributions of so many draws (and of torchvision's 20,000) may be apart.
-const APART_MAX: f64 = 0.035;
-
 /// Compares numbers of each name with all that the golden file has for this call.
 fn assert_as_torchvision(call: &str, drawn: &[(&str, Vec<f64>)]) {
-    let golden = include_str!("../golden/draws.txt").lines().map(|line| line.split('\t').collect::<Vec<_>>());
-    let golden: Vec<Vec<&str>> = golden.filter(|line| line[0] == call).collect();
-    assert!(!golden.is_empty(), "{call} is not in the golden file");
-    for line in golden {
-        let name = line[1];
-        let quantiles: Vec<f64> = line[2..].iter().map(|number| number.parse().unwrap()).collect();
-        let Some((_, numbers)) = drawn.iter().find(|(drawn, _)| *drawn == name) else { continue };
-        let range = quantiles[20] - quantiles[0];
-        let rounding = 1e-3 * range;
-        for (place, quantile) in quantiles.iter().enumerate() {
-            let share = |within: &dyn Fn(f64) -> bool| {
-                numbers.iter().filter(|number| within(**number)).count() as f64 / numbers.len() as f64
-            };
-            let (below, up_to) =
-                (share(&|number| number < quantile - rounding), share(&|number| number <= quantile + rounding));
-            let expected = place as f64 / 20.0;
-            let fits = below <= expected + APART_MAX && up_to >= expected - APART_MAX;
-            assert!(fits, "{call}: {name} is below {quantile} {below}, up to it {up_to}, not {expected}");
-        }
-        let outside = |number: &&f64| **number < quantiles[0] - 0.05 * range || **number > quantiles[20] + 0.05 * range;
-        assert_eq!(numbers.iter().find(outside), None, "{call}: {name} is outside of {quantiles:?}");
-    }
+    assert_drawn_as(include_str!("../golden/draws.txt"), call, drawn);
 }
 
 /// Where a step takes places of a picture, in one draw.
@@ -264,6 +240,7 @@ fn sizes_are_drawn_as_torchvision_draws_them() {
             "RandomShortestSize([60, 75, 90, 130], max_size=180)",
             "op = \"random_shortest_size\"\nmin_size = [60, 75, 90, 130]\nmax_size = 180",
         ),
+        ("RandomResize(60, 140)", "op = \"random_resize\"\nmin_size = 60\nmax_size = 140"),
     ] {
         let drawn = gathered(["width", "height"], |seed| {
             let [[width, height]] = places(toml, seed, [[WIDTH as f32, HEIGHT as f32]]);

@@ -20,6 +20,7 @@ mod packing;
 mod pillow;
 mod pipelines;
 mod running;
+mod sound_and_text;
 mod steps;
 mod stored;
 mod strategies;

@@ -14,7 +14,7 @@ fn pipeline(lines: &str) -> Result<Pipeline, forebay_pipeline::Error> {
 }
 
 /// The windows of documents of these lengths, whose tokens count on from document to document.
-fn packed(lines: &str, lengths: &[usize]) -> Vec<Sample> {
+pub(crate) fn packed(lines: &str, lengths: &[usize]) -> Vec<Sample> {
     let pipeline = pipeline(lines).unwrap();
     let mut runner = Runner::new(&pipeline.steps()[1..], 1);
     let mut out = Collect::default();
@@ -37,7 +37,7 @@ fn numbers(sample: &Sample, field: &str) -> Vec<i32> {
     tensor.view().elements_or_copy::<i32>(&mut Vec::new()).unwrap().to_vec()
 }
 
-fn column(samples: &[Sample], field: &str) -> Vec<Vec<i32>> {
+pub(crate) fn column(samples: &[Sample], field: &str) -> Vec<Vec<i32>> {
     samples.iter().map(|sample| numbers(sample, field)).collect()
 }
 

@@ -80,3 +80,33 @@ pub(crate) fn assert_even(mut numbers: Vec<f64>, low: f64, high: f64) {
     let furthest = numbers.iter().enumerate().map(distance).fold(0.0, f64::max);
     assert!(furthest < 1.63 / count.sqrt() + 1.0 / count, "{furthest} of {count} in {low} to {high}");
 }
+
+/// How far two distributions, of thousands of draws each, may be apart.
+const APART_MAX: f64 = 0.035;
+
+/// Compares numbers of each name with the quantiles that a golden file has for this call: lines of a call, a name and 0 %, 5 %, ..., 100 %.
+/// Names that were not drawn are left out.
+pub(crate) fn assert_drawn_as(golden: &str, call: &str, drawn: &[(&str, Vec<f64>)]) {
+    let lines = golden.lines().map(|line| line.split('\t').collect::<Vec<_>>());
+    let lines: Vec<Vec<&str>> = lines.filter(|line| line[0] == call).collect();
+    assert!(!lines.is_empty(), "{call} is not in the golden file");
+    for line in lines {
+        let name = line[1];
+        let Some((_, numbers)) = drawn.iter().find(|(drawn, _)| *drawn == name) else { continue };
+        let quantiles: Vec<f64> = line[2..].iter().map(|number| number.parse().unwrap()).collect();
+        let range = quantiles[20] - quantiles[0];
+        let rounding = 1e-3 * range;
+        for (place, quantile) in quantiles.iter().enumerate() {
+            let share = |within: &dyn Fn(f64) -> bool| {
+                numbers.iter().filter(|number| within(**number)).count() as f64 / numbers.len() as f64
+            };
+            let (below, up_to) =
+                (share(&|number| number < quantile - rounding), share(&|number| number <= quantile + rounding));
+            let expected = place as f64 / 20.0;
+            let fits = below <= expected + APART_MAX && up_to >= expected - APART_MAX;
+            assert!(fits, "{call}: {name} is below {quantile} {below}, up to it {up_to}, not {expected}");
+        }
+        let outside = |number: &&f64| **number < quantiles[0] - 0.05 * range || **number > quantiles[20] + 0.05 * range;
+        assert_eq!(numbers.iter().find(outside), None, "{call}: {name} is outside of {quantiles:?}");
+    }
+}

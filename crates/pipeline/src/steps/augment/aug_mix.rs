@@ -7,7 +7,7 @@ use super::chain::{self, ChainScratch};
 use super::policies::{Kind, Space, Strength, Warped, add, check_optional_fill};
 use super::{EXPECTED, output_type};
 use crate::error::StepError;
-use crate::kernels::{self, Level};
+use crate::kernels::{self, Supported};
 use crate::output::Output;
 use crate::random::Random;
 use crate::sample::ValueView;
@@ -91,7 +91,7 @@ impl AugMixScratch {
         memory::grow(made, bytes)?;
         memory::grow(mixed, bytes)?;
         let (made, mixed) = (&mut made[..bytes], &mut mixed[..bytes]);
-        let level = Level::best();
+        let level = Supported::detect();
         // A value that all of them have must not fall below itself by how the weights were rounded.
         mixed.fill(1e-3);
         kernels::mix(level, picture, own as f32, mixed);
@@ -159,7 +159,7 @@ impl Transform for AugMix {
 
     fn riders_left(&self) -> Option<&'static str> {
         Some(
-            "no mask, boxes or key points, which cannot follow a mixture of pictures: take `rand_augment` with that field in \
+            "no mask, boxes or key points, which cannot follow a mixture of images: take `rand_augment` with that field in \
              its `fields`, or `drop` it before",
         )
     }

@@ -5,7 +5,7 @@ use forebay_codec::memory;
 use super::neighbors::{Blur, sharpen};
 use super::tables::{Tables, Tone};
 use crate::error::StepError;
-use crate::kernels::{self, Level};
+use crate::kernels::{self, Supported};
 use crate::scope::Scratch;
 use crate::steps::Warp;
 
@@ -149,7 +149,7 @@ fn tone(op: PixelOp, from: &[u8], channels: usize, tables: &Tables) -> Option<To
 
 /// Does an op that is more than a change of single values, in one pass over the pixels.
 fn over_pixels(op: PixelOp, from: &[u8], dims: [usize; 3], to: &mut [u8], blur: &mut Blur) -> Result<(), StepError> {
-    let level = Level::best();
+    let level = Supported::detect();
     match op {
         PixelOp::Saturation(factor) => kernels::saturate(level, from, to, factor),
         PixelOp::Grayscale => kernels::gray(level, from, to),

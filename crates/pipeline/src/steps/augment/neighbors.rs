@@ -3,11 +3,17 @@
 use forebay_codec::memory;
 
 use crate::error::StepError;
-use crate::kernels::{self, Level};
+use crate::kernels::{self, Supported};
 use crate::scope::Scratch;
 
 /// Away from, or towards, a slightly blurred picture, as torchvision's `adjust_sharpness`: a kernel of 3 × 3, and edges that stay.
-pub(super) fn sharpen(level: Level, from: &[u8], to: &mut [u8], [height, width, channels]: [usize; 3], factor: f32) {
+pub(super) fn sharpen(
+    level: Supported,
+    from: &[u8],
+    to: &mut [u8],
+    [height, width, channels]: [usize; 3],
+    factor: f32,
+) {
     if height <= 2 || width <= 2 {
         to.copy_from_slice(from);
         return;
@@ -51,7 +57,7 @@ impl Blur {
 
     pub(super) fn run(
         &mut self,
-        level: Level,
+        level: Supported,
         from: &[u8],
         to: &mut [u8],
         [height, width, channels]: [usize; 3],
@@ -101,7 +107,7 @@ impl Blur {
 }
 
 /// A row of bytes as what can be weighed, with so many mirrored pixels on each side.
-fn widen(level: Level, from: &[u8], [width, channels, margin]: [usize; 3], row: &mut [u16]) {
+fn widen(level: Supported, from: &[u8], [width, channels, margin]: [usize; 3], row: &mut [u16]) {
     /// Copies the pixels of the margins, each of a size that the compiler knows.
     fn mirror<const N: usize>(row: &mut [u16], width: usize, margin: usize) {
         let (pixels, _) = row.as_chunks_mut::<N>();

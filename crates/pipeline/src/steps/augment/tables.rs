@@ -1,6 +1,6 @@
 //! Changes of single values, as tables: however many follow each other, the pixels are gone over once.
 
-use crate::kernels::{self, Level};
+use crate::kernels::{self, Supported};
 
 /// A value of each of 256.
 pub(super) type Table = [u8; 256];
@@ -91,12 +91,14 @@ impl Tables {
 
     /// Makes the changes, in one pass.
     pub(super) fn apply(&self, from: &[u8], to: &mut [u8], channels: usize) {
-        let level = Level::best();
+        let level = Supported::detect();
         match self.made_by {
             MadeBy::Nothing => kernels::copy(level, from, to),
             MadeBy::Bits { and, xor } => kernels::bits(level, from, to, and, xor),
             MadeBy::Solarize(threshold) => kernels::solarize(level, from, to, threshold),
-            MadeBy::Affine { factor, offset } if !level.has_tables() => kernels::scale(level, from, to, factor, offset),
+            MadeBy::Affine { factor, offset } if !kernels::has_tables(level) => {
+                kernels::scale(level, from, to, factor, offset);
+            }
             MadeBy::Channels if channels == 3 => kernels::look_up_channels(level, from, to, &self.tables),
             MadeBy::Affine { .. } | MadeBy::Several | MadeBy::Channels => {
                 kernels::look_up(level, from, to, &self.tables[0]);
@@ -112,14 +114,14 @@ impl Tables {
             let values = histogram.iter().zip(self.tables[0]);
             sum = values.map(|(&count, value)| u64::from(count) * u64::from(value)).sum();
         } else if self.is_identity() {
-            kernels::gray_sum(Level::best(), from, &mut sum);
+            kernels::gray_sum(Supported::detect(), from, &mut sum);
         } else {
             // So many pixels at once that they stay in the nearest cache.
             let mut changed = [0; 3 << 12];
             for from in from.chunks(changed.len()) {
                 let changed = &mut changed[..from.len()];
                 self.apply(from, changed, channels);
-                kernels::gray_sum(Level::best(), changed, &mut sum);
+                kernels::gray_sum(Supported::detect(), changed, &mut sum);
             }
         }
         (sum as f64 / (from.len() / channels).max(1) as f64) as f32
@@ -170,31 +172,52 @@ impl Tables {
     }
 }
 
-/// How often each value occurs in each channel. Neighbors often have the same value, and a count that was just written is slow to be read
-/// again: so neighbors count in different tables. Bytes are loaded eight at a time, since counting loads and stores enough.
+/// How often each value occurs in each channel.
 fn histograms(from: &[u8], channels: usize) -> [[u32; 256]; 3] {
-    const TABLES: usize = 12;
+    let mut found = [[0; 256]; 3];
+    if channels == 3 {
+        count::<3>(from, &mut found);
+    } else {
+        count::<1>(from, &mut found);
+    }
+    found
+}
+
+/// Neighbors often have the same value, and a count that was just written is slow to be read again: so neighbors count in different lanes.
+/// Counting loads and stores as much as a processor can, so bytes are loaded eight at a time, and what decides is how near the stores are to
+/// each other: short counts, of the channels one after another, whose values differ less than those of channels do.
+fn count<const CHANNELS: usize>(from: &[u8], found: &mut [[u32; 256]; 3]) {
+    const LANES: usize = 4;
     const WORD: usize = size_of::<u64>();
-    /// A multiple of the tables and of the words.
+    /// A multiple of the channels and of the words.
     const BLOCK: usize = 24;
-    let mut counts = [[0_u32; 256]; TABLES];
-    let (blocks, rest) = from.as_chunks::<BLOCK>();
-    for block in blocks {
-        for (first, word) in (0..BLOCK).step_by(WORD).zip(block.as_chunks::<WORD>().0) {
-            let word = u64::from_le_bytes(*word);
-            for byte in 0..WORD {
-                counts[(first + byte) % TABLES][usize::from((word >> (8 * byte)) as u8)] += 1;
+    let pixels = BLOCK / CHANNELS;
+    // So many bytes that no count ends at its limit.
+    let part = usize::from(u16::MAX) / pixels.div_ceil(LANES) * BLOCK;
+    for from in from.chunks(part) {
+        let mut counts = [[[0_u16; LANES]; 256]; CHANNELS];
+        let (blocks, rest) = from.as_chunks::<BLOCK>();
+        for block in blocks {
+            let words = block.as_chunks::<WORD>().0;
+            for (channel, counts) in counts.iter_mut().enumerate() {
+                for pixel in 0..pixels {
+                    let byte = pixel * CHANNELS + channel;
+                    let value = (u64::from_le_bytes(words[byte / WORD]) >> (8 * (byte % WORD))) as u8;
+                    counts[usize::from(value)][pixel % LANES] += 1;
+                }
+            }
+        }
+        for (pixel, values) in rest.chunks(CHANNELS).enumerate() {
+            for (counts, &value) in counts.iter_mut().zip(values) {
+                counts[usize::from(value)][pixel % LANES] += 1;
+            }
+        }
+        for (found, counts) in found.iter_mut().zip(&counts) {
+            for (found, lanes) in found.iter_mut().zip(counts) {
+                *found += lanes.iter().map(|&count| u32::from(count)).sum::<u32>();
             }
         }
     }
-    for (place, &value) in rest.iter().enumerate() {
-        counts[place % TABLES][usize::from(value)] += 1;
-    }
-    let mut found = [[0; 256]; 3];
-    for (table, counts) in counts.iter().enumerate() {
-        found[table % channels].iter_mut().zip(counts).for_each(|(found, count)| *found += count);
-    }
-    found
 }
 
 /// The smallest and largest value of each channel.
@@ -216,4 +239,25 @@ fn extremes(from: &[u8], channels: usize) -> [[u8; 2]; 3] {
         (*lowest, *highest) = (low.min(*lowest), high.max(*highest));
     }
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_value_is_counted() {
+        // One value so often that short counts would end at their limit, and all kinds of them.
+        let flat = |length: usize| vec![7; length];
+        let noise = |length: usize| (0..length).map(|place| (place * place * 7919 / 64) as u8).collect();
+        for length in [0, 3, 21, 24, 27, 96, 3 * 1001, 800_001, 1_600_002] {
+            for from in [flat(length), noise(length)] {
+                for channels in [1, 3] {
+                    let mut expected = [[0; 256]; 3];
+                    from.iter().enumerate().for_each(|(at, value)| expected[at % channels][usize::from(*value)] += 1);
+                    assert!(histograms(&from, channels) == expected, "{length} bytes, {channels} channels");
+                }
+            }
+        }
+    }
 }

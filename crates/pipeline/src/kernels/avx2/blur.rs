@@ -1,0 +1,208 @@
+//! Weighted sums of what is around each value.
+
+use std::arch::asm;
+use std::arch::x86_64::{
+    __m256i, _mm256_add_epi16, _mm256_loadu_si256, _mm256_mulhi_epu16, _mm256_packus_epi16, _mm256_permute4x64_epi64,
+    _mm256_set1_epi16, _mm256_srli_epi16, _mm256_storeu_si256,
+};
+
+use super::{VECTOR, store_vector};
+use crate::kernels::blur::{FRACTION_BITS, blocks, lost, weigh_body, weigh_levels_body};
+
+/// Values of a vector.
+const VALUES: usize = 16;
+
+/// So many vectors of sums stay in registers while the weights are gone through.
+const SUMS: usize = 4;
+
+/// So many, where the weights are in registers, too.
+const FEW_SUMS: usize = 2;
+
+#[target_feature(enable = "avx2")]
+pub(in crate::kernels) fn weigh(from: &[u16], sides: &[[usize; 2]], weights: &[u16], to: &mut [u16]) {
+    // Kernels of 3, 5, 7 and 9 pixels are what recipes blur with. With a number of weights that the compiler knows, they and where
+    // the values begin stay in registers.
+    let is_done = match weights.len() {
+        2 => few::<2, false>(from, sides, weights, to, &mut []),
+        3 => few::<3, false>(from, sides, weights, to, &mut []),
+        4 => few::<4, false>(from, sides, weights, to, &mut []),
+        5 => few::<5, false>(from, sides, weights, to, &mut []),
+        _ => many::<false>(from, sides, weights, to, &mut []),
+    };
+    if !is_done {
+        weigh_body(from, sides, weights, to);
+    }
+}
+
+#[target_feature(enable = "avx2")]
+pub(in crate::kernels) fn weigh_levels(
+    from: &[u16],
+    sides: &[[usize; 2]],
+    weights: &[u16],
+    sums: &mut [u16],
+    to: &mut [u8],
+) {
+    let is_done = match weights.len() {
+        2 => few::<2, true>(from, sides, weights, &mut [], to),
+        3 => few::<3, true>(from, sides, weights, &mut [], to),
+        4 => few::<4, true>(from, sides, weights, &mut [], to),
+        5 => few::<5, true>(from, sides, weights, &mut [], to),
+        _ => many::<true>(from, sides, weights, &mut [], to),
+    };
+    if !is_done {
+        weigh_levels_body(from, sides, weights, sums, to);
+    }
+}
+
+/// Sums, or the levels that they are, of `N` weights; `false`, where they are too few for vectors.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn few<const N: usize, const LEVELS: bool>(
+    from: &[u16],
+    sides: &[[usize; 2]],
+    weights: &[u16],
+    to: &mut [u16],
+    to_levels: &mut [u8],
+) -> bool {
+    let count = if LEVELS { to_levels.len() } else { to.len() };
+    let (Some(begins), Some(sides), Some(given)) =
+        (blocks::<{ FEW_SUMS * VALUES }>(count), sides.first_chunk::<N>(), weights.first_chunk::<N>())
+    else {
+        return false;
+    };
+    // Without closures, which would be functions of their own.
+    let mut values = [[from; 2]; N];
+    for (values, &side) in values.as_flattened_mut().iter_mut().zip(sides.as_flattened()) {
+        *values = &from[side..][..count];
+    }
+    let mut weights = [_mm256_set1_epi16(0); N];
+    for (weight, given) in weights.iter_mut().zip(given) {
+        *weight = _mm256_set1_epi16(given.cast_signed());
+    }
+    for begin in begins {
+        let mut sums = [_mm256_set1_epi16(lost(N).cast_signed()); FEW_SUMS];
+        for number in 0..N {
+            let [before, after] = values[number];
+            let (before, after) = (block(before, begin), block(after, begin));
+            let weight = opaque(weights[number]);
+            for place in 0..FEW_SUMS {
+                let mut both = load_values(&before[place]);
+                if number > 0 {
+                    both = _mm256_add_epi16(both, load_values(&after[place]));
+                }
+                sums[place] = _mm256_add_epi16(sums[place], _mm256_mulhi_epu16(both, weight));
+            }
+        }
+        if LEVELS {
+            store_vector(&mut to_levels[begin..].as_chunks_mut().0[0], levels(sums[0], sums[1]));
+        } else {
+            let to = to[begin..].as_chunks_mut().0;
+            store_values(&mut to[0], sums[0]);
+            store_values(&mut to[1], sums[1]);
+        }
+    }
+    true
+}
+
+/// The same vector, which the compiler takes for another one each time. Of weights that stay the same it would make wider numbers before the
+/// loop, and would then no longer see that the upper half of a product is one instruction: such a loop takes nearly twice as long.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn opaque(mut vector: __m256i) -> __m256i {
+    // SAFETY: without an instruction nothing changes.
+    unsafe { asm!("/* {0} */", inout(ymm_reg) vector, options(nomem, nostack, preserves_flags)) };
+    vector
+}
+
+/// The values of a block of few sums.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn block(values: &[u16], begin: usize) -> &[[u16; VALUES]] {
+    values[begin..][..FEW_SUMS * VALUES].as_chunks().0
+}
+
+/// The same for any number of weights.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn many<const LEVELS: bool>(
+    from: &[u16],
+    sides: &[[usize; 2]],
+    weights: &[u16],
+    to: &mut [u16],
+    to_levels: &mut [u8],
+) -> bool {
+    let count = if LEVELS { to_levels.len() } else { to.len() };
+    let Some(begins) = blocks::<{ SUMS * VALUES }>(count) else { return false };
+    for begin in begins {
+        let [a, b, c, d] = sums::<LEVELS>(from, sides, weights, begin);
+        if LEVELS {
+            let to = to_levels[begin..][..SUMS * VALUES].as_chunks_mut::<VECTOR>().0;
+            store_vector(&mut to[0], levels(a, b));
+            store_vector(&mut to[1], levels(c, d));
+        } else {
+            let to = to[begin..][..SUMS * VALUES].as_chunks_mut::<VALUES>().0;
+            store_values(&mut to[0], a);
+            store_values(&mut to[1], b);
+            store_values(&mut to[2], c);
+            store_values(&mut to[3], d);
+        }
+    }
+    true
+}
+
+/// A block of sums, of what lies `sides` from it on. One of its own for either caller: the compiler puts a function that is called once where
+/// it is called, and the sums stay in registers.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn sums<const LEVELS: bool>(from: &[u16], sides: &[[usize; 2]], weights: &[u16], begin: usize) -> [__m256i; SUMS] {
+    let nothing = _mm256_set1_epi16(lost(weights.len()).cast_signed());
+    let mut sums = [nothing, nothing, nothing, nothing];
+    for (number, (&[before, after], &weight)) in sides.iter().zip(weights).enumerate() {
+        let weight = _mm256_set1_epi16(weight.cast_signed());
+        let mut both = values(&from[begin + before..]);
+        if number > 0 {
+            let after = values(&from[begin + after..]);
+            for place in 0..SUMS {
+                both[place] = _mm256_add_epi16(both[place], after[place]);
+            }
+        }
+        for place in 0..SUMS {
+            sums[place] = _mm256_add_epi16(sums[place], _mm256_mulhi_epu16(both[place], weight));
+        }
+    }
+    sums
+}
+
+/// Values as bytes.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn levels(a: __m256i, b: __m256i) -> __m256i {
+    let half = _mm256_set1_epi16(1 << (FRACTION_BITS - 1));
+    let a = _mm256_srli_epi16::<{ FRACTION_BITS as i32 }>(_mm256_add_epi16(a, half));
+    let b = _mm256_srli_epi16::<{ FRACTION_BITS as i32 }>(_mm256_add_epi16(b, half));
+    // Packing clamps, and takes the halves of both in turns.
+    _mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packus_epi16(a, b))
+}
+
+/// Vectors of the first values.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn values(from: &[u16]) -> [__m256i; SUMS] {
+    let from = &from[..SUMS * VALUES];
+    let from = from.as_chunks::<VALUES>().0;
+    [load_values(&from[0]), load_values(&from[1]), load_values(&from[2]), load_values(&from[3])]
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn load_values(from: &[u16; VALUES]) -> __m256i {
+    // SAFETY: an array of a vector's length.
+    unsafe { _mm256_loadu_si256(from.as_ptr().cast()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn store_values(to: &mut [u16; VALUES], values: __m256i) {
+    // SAFETY: an array of a vector's length.
+    unsafe { _mm256_storeu_si256(to.as_mut_ptr().cast(), values) }
+}

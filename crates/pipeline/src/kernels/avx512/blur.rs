@@ -1,0 +1,207 @@
+//! Weighted sums of what is around each value.
+
+use std::arch::asm;
+use std::arch::x86_64::{
+    __m512i, _mm512_add_epi16, _mm512_loadu_si512, _mm512_mulhi_epu16, _mm512_packus_epi16, _mm512_permutexvar_epi64,
+    _mm512_set_epi64, _mm512_set1_epi16, _mm512_srli_epi16, _mm512_storeu_si512,
+};
+
+use super::{VECTOR, store_vector};
+use crate::kernels::blur::{FRACTION_BITS, blocks, lost, weigh_body, weigh_levels_body};
+
+/// Values of a vector.
+const VALUES: usize = 32;
+
+/// So many vectors of sums stay in registers while the weights are gone through.
+const SUMS: usize = 4;
+
+/// So many, where the weights are in registers, too.
+const FEW_SUMS: usize = 2;
+
+#[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+pub(in crate::kernels) fn weigh(from: &[u16], sides: &[[usize; 2]], weights: &[u16], to: &mut [u16]) {
+    // Kernels of 3, 5, 7 and 9 pixels are what recipes blur with. With a number of weights that the compiler knows, they and where
+    // the values begin stay in registers.
+    let is_done = match weights.len() {
+        2 => few::<2, false>(from, sides, weights, to, &mut []),
+        3 => few::<3, false>(from, sides, weights, to, &mut []),
+        4 => few::<4, false>(from, sides, weights, to, &mut []),
+        5 => few::<5, false>(from, sides, weights, to, &mut []),
+        _ => many::<false>(from, sides, weights, to, &mut []),
+    };
+    if !is_done {
+        weigh_body(from, sides, weights, to);
+    }
+}
+
+#[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+pub(in crate::kernels) fn weigh_levels(
+    from: &[u16],
+    sides: &[[usize; 2]],
+    weights: &[u16],
+    sums: &mut [u16],
+    to: &mut [u8],
+) {
+    let is_done = match weights.len() {
+        2 => few::<2, true>(from, sides, weights, &mut [], to),
+        3 => few::<3, true>(from, sides, weights, &mut [], to),
+        4 => few::<4, true>(from, sides, weights, &mut [], to),
+        5 => few::<5, true>(from, sides, weights, &mut [], to),
+        _ => many::<true>(from, sides, weights, &mut [], to),
+    };
+    if !is_done {
+        weigh_levels_body(from, sides, weights, sums, to);
+    }
+}
+
+/// Sums, or the levels that they are, of `N` weights; `false`, where they are too few for vectors.
+#[inline]
+#[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+fn few<const N: usize, const LEVELS: bool>(
+    from: &[u16],
+    sides: &[[usize; 2]],
+    weights: &[u16],
+    to: &mut [u16],
+    to_levels: &mut [u8],
+) -> bool {
+    let count = if LEVELS { to_levels.len() } else { to.len() };
+    let (Some(begins), Some(sides), Some(given)) =
+        (blocks::<{ FEW_SUMS * VALUES }>(count), sides.first_chunk::<N>(), weights.first_chunk::<N>())
+    else {
+        return false;
+    };
+    // Without closures, which would be functions of their own.
+    let mut values = [[from; 2]; N];
+    for (values, &side) in values.as_flattened_mut().iter_mut().zip(sides.as_flattened()) {
+        *values = &from[side..][..count];
+    }
+    let mut weights = [_mm512_set1_epi16(0); N];
+    for (weight, given) in weights.iter_mut().zip(given) {
+        *weight = _mm512_set1_epi16(given.cast_signed());
+    }
+    for begin in begins {
+        let mut sums = [_mm512_set1_epi16(lost(N).cast_signed()); FEW_SUMS];
+        for number in 0..N {
+            let [before, after] = values[number];
+            let (before, after) = (block(before, begin), block(after, begin));
+            let weight = opaque(weights[number]);
+            for place in 0..FEW_SUMS {
+                let mut both = load_values(&before[place]);
+                if number > 0 {
+                    both = _mm512_add_epi16(both, load_values(&after[place]));
+                }
+                sums[place] = _mm512_add_epi16(sums[place], _mm512_mulhi_epu16(both, weight));
+            }
+        }
+        if LEVELS {
+            store_vector(&mut to_levels[begin..].as_chunks_mut().0[0], levels(sums[0], sums[1]));
+        } else {
+            let to = to[begin..].as_chunks_mut().0;
+            store_values(&mut to[0], sums[0]);
+            store_values(&mut to[1], sums[1]);
+        }
+    }
+    true
+}
+
+/// The same vector, which the compiler takes for another one each time, as with AVX2, and for the same reason.
+#[inline]
+#[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+fn opaque(mut vector: __m512i) -> __m512i {
+    // SAFETY: without an instruction nothing changes.
+    unsafe { asm!("/* {0} */", inout(zmm_reg) vector, options(nomem, nostack, preserves_flags)) };
+    vector
+}
+
+/// The values of a block of few sums.
+#[inline]
+#[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+fn block(values: &[u16], begin: usize) -> &[[u16; VALUES]] {
+    values[begin..][..FEW_SUMS * VALUES].as_chunks().0
+}
+
+/// The same for any number of weights.
+#[inline]
+#[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+fn many<const LEVELS: bool>(
+    from: &[u16],
+    sides: &[[usize; 2]],
+    weights: &[u16],
+    to: &mut [u16],
+    to_levels: &mut [u8],
+) -> bool {
+    let count = if LEVELS { to_levels.len() } else { to.len() };
+    let Some(begins) = blocks::<{ SUMS * VALUES }>(count) else { return false };
+    for begin in begins {
+        let [a, b, c, d] = sums::<LEVELS>(from, sides, weights, begin);
+        if LEVELS {
+            let to = to_levels[begin..][..SUMS * VALUES].as_chunks_mut::<VECTOR>().0;
+            store_vector(&mut to[0], levels(a, b));
+            store_vector(&mut to[1], levels(c, d));
+        } else {
+            let to = to[begin..][..SUMS * VALUES].as_chunks_mut::<VALUES>().0;
+            store_values(&mut to[0], a);
+            store_values(&mut to[1], b);
+            store_values(&mut to[2], c);
+            store_values(&mut to[3], d);
+        }
+    }
+    true
+}
+
+/// A block of sums, of what lies `sides` from it on. One of its own for either caller: the compiler puts a function that is called once where
+/// it is called, and the sums stay in registers.
+#[inline]
+#[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+fn sums<const LEVELS: bool>(from: &[u16], sides: &[[usize; 2]], weights: &[u16], begin: usize) -> [__m512i; SUMS] {
+    let nothing = _mm512_set1_epi16(lost(weights.len()).cast_signed());
+    let mut sums = [nothing, nothing, nothing, nothing];
+    for (number, (&[before, after], &weight)) in sides.iter().zip(weights).enumerate() {
+        let weight = _mm512_set1_epi16(weight.cast_signed());
+        let mut both = values(&from[begin + before..]);
+        if number > 0 {
+            let after = values(&from[begin + after..]);
+            for place in 0..SUMS {
+                both[place] = _mm512_add_epi16(both[place], after[place]);
+            }
+        }
+        for place in 0..SUMS {
+            sums[place] = _mm512_add_epi16(sums[place], _mm512_mulhi_epu16(both[place], weight));
+        }
+    }
+    sums
+}
+
+/// Values as bytes.
+#[inline]
+#[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+fn levels(a: __m512i, b: __m512i) -> __m512i {
+    let half = _mm512_set1_epi16(1 << (FRACTION_BITS - 1));
+    let a = _mm512_srli_epi16::<FRACTION_BITS>(_mm512_add_epi16(a, half));
+    let b = _mm512_srli_epi16::<FRACTION_BITS>(_mm512_add_epi16(b, half));
+    // Packing clamps, and takes the quarters of both in turns.
+    _mm512_permutexvar_epi64(_mm512_set_epi64(7, 5, 3, 1, 6, 4, 2, 0), _mm512_packus_epi16(a, b))
+}
+
+/// Vectors of the first values.
+#[inline]
+#[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+fn values(from: &[u16]) -> [__m512i; SUMS] {
+    let from = &from[..SUMS * VALUES];
+    let from = from.as_chunks::<VALUES>().0;
+    [load_values(&from[0]), load_values(&from[1]), load_values(&from[2]), load_values(&from[3])]
+}
+
+#[inline]
+#[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+fn load_values(from: &[u16; VALUES]) -> __m512i {
+    // SAFETY: an array of a vector's length.
+    unsafe { _mm512_loadu_si512(from.as_ptr().cast()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
+fn store_values(to: &mut [u16; VALUES], values: __m512i) {
+    // SAFETY: an array of a vector's length.
+    unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), values) }
+}
