@@ -301,9 +301,10 @@ fn cache(bytes: u64, is_mix: bool, options: &AdviceOptions) -> (String, String) 
     }
 }
 
-/// Whole units, as `--cache` takes them.
+/// No more than so much, as `--cache` takes it: two digits or more tell enough.
 fn size(bytes: u64) -> String {
-    if bytes >= 10_000_000_000 { format!("{}GB", bytes / 1_000_000_000) } else { format!("{}MB", bytes / 1_000_000) }
+    let unit = if bytes >= 10_000_000_000 { 1_000_000_000 } else { 1_000_000 };
+    units::typed_bytes(bytes / unit * unit)
 }
 
 impl Advice {

@@ -34,7 +34,7 @@ pub struct Analyzed {
     pub bytes_per_sample: f64,
     /// What the storage's bandwidth alone would allow: bandwidth over bytes per sample.
     pub max_samples_per_second: Option<f64>,
-    /// The share of the online processor time that goes into taking stored samples apart.
+    /// The share of the online CPU time that goes into deserializing stored samples.
     pub deserialize_share: Option<f64>,
     /// The strategy that keeps the same split as it is, where this one keeps it encoded or compressed.
     pub plain: Option<String>,

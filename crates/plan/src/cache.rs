@@ -7,7 +7,7 @@
 //! ```
 //!
 //! `saved` is the share of the work on a sample that was done before it was kept. Samples as they are stored are the smallest, so that most of them are kept, which helps where
-//! storage binds; those that were worked on are larger, and help where the processor does. What a hit saves the processor of reading is neglected.
+//! storage binds; those that were worked on are larger, and help where the CPU does. What a hit saves the CPU of reading is neglected.
 
 use crate::error::{Error, Result};
 use crate::prediction::{Bound, cpu_seconds, decode, disk_load, reading_cpu_seconds, smallest};
@@ -152,13 +152,13 @@ struct Stage {
     saved_cpu_seconds: f64,
 }
 
-/// As they are stored, taken apart, and after each of the online steps that always give the same.
+/// As they are stored, deserialized, and after each of the online steps that always give the same.
 fn stages(profile: &Profile, strategy: &StrategyProfile, subject: &CacheSubject) -> Vec<Stage> {
     let all_bytes = |each: f64| (each * subject.samples as f64) as u64;
     let mut stages = vec![Stage { after: None, bytes: subject.stored_bytes, saved_cpu_seconds: 0.0 }];
     let parts = work(profile, strategy);
     let seconds = |part: WorkPart| parts.iter().find(|work| work.part == part).map_or(0.0, |work| work.cpu_seconds);
-    let mut saved = seconds(WorkPart::TakingApart);
+    let mut saved = seconds(WorkPart::Deserialize);
     let last_offline = strategy.split.offline_steps();
     // What is kept encoded or compressed can be kept as it is without that.
     if strategy.name.contains('+')

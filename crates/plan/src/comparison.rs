@@ -65,7 +65,7 @@ pub struct CachingRow {
     pub system: Option<f64>,
     /// Samples in memory.
     pub application: Option<f64>,
-    /// The share of the time under system caching that application caching saves, which is what taking samples apart and
+    /// The share of the time under system caching that application caching saves, which is what deserializing samples and
     /// copying them takes: (system - application) / system.
     pub deserialize_share: Option<f64>,
 }

@@ -1,6 +1,6 @@
 //! Which compression to keep a split in, or none, and why.
 //!
-//! A compression pays where reading binds: fewer bytes come in less time, and readers inflate them. It does not where the processor binds,
+//! A compression pays where reading binds: fewer bytes come in less time, and readers inflate them. It does not where the CPU binds,
 //! or where inflating takes longer than the bytes that it saves. Both are known before anything is built compressed: the ratio and the
 //! rate of inflating are measured on some records of the split, each alone ([`CompressionCost`]), the rest is the cost model's.
 //!
@@ -11,20 +11,28 @@
 //!
 //! A reader inflates what it has read before it reads on, and there are [`INFLATING_READERS`] for each worker. So where each stream has a rate of
 //! its own, as over a network, inflating takes of its time; where all streams share one disk, another reads meanwhile.
+//!
+//! Readers and workers were timed apart, and are slower beside each other: the more so, the more is inflated. So where the CPU would bind one
+//! compression of a split and the disk another, or where two are close, the model does not decide. It names both ([`unsettled`]), and a
+//! measurement does.
+
+mod modeled;
 
 use std::borrow::Cow;
-use std::cmp::Ordering;
 
 use forebay_pipeline::StorageFormat;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
 use crate::objective::Objective;
-use crate::prediction::{Bound, decode_threads, predict, predict_cached, quotient, shards_bytes_per_second};
-use crate::profile::{Alone, Caching, CompressionCost, Profile, StrategyProfile};
-use crate::summary::{Summary, summarize};
+use crate::prediction::{Bound, Prediction, predict, predict_cached, quotient};
+use crate::profile::{Caching, CompressionCost, Profile, StrategyProfile};
+use crate::summary::{Summary, summarize, summarize_one};
 use crate::units;
 use crate::what_if::{WhatIf, hit_ratio};
+use modeled::{modeled, seconds_of};
+
+pub(crate) use modeled::unrun;
 
 /// So many readers there are for each worker where they inflate what they read: while one does, another waits for the storage.
 pub const INFLATING_READERS: usize = 2;
@@ -34,6 +42,13 @@ const GAIN_MIN: f64 = 0.05;
 
 /// Rates that differ by less are alike: what is prepared sooner is taken then.
 const ALIKE: f64 = 0.02;
+
+/// Of two that different things bind, the model may be off by so much more for one than for the other: what it expects below this share of the best
+/// is not better.
+const NEAR: f64 = 0.7;
+
+/// Where a compression should gain less than this, the split as it is may be better yet.
+const GAIN_SURE: f64 = 0.25;
 
 /// How one split is best kept.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -62,9 +77,32 @@ impl Profile {
 }
 
 /// The compressed strategies that were not measured and should be faster than their split as it is, by the cost model: of each split the
-/// best one, the most promising first. They have no runs.
+/// best one, the most promising first; after them those that may be better yet, where the model cannot tell. They have no runs.
 pub fn promising(profile: &Profile) -> Vec<StrategyProfile> {
     most_promising(profile, None)
+}
+
+/// The strategies to run beside each other, by split, where the cost model cannot tell in which format one is best kept: the two best compressions,
+/// and the split as it is if it is close. Those that were run already are left out. Splits come first where what binds the two differs, since
+/// they differ by most then, and then the fastest.
+pub fn unsettled(profile: &Profile) -> Vec<Vec<String>> {
+    let mut all = profile.clone();
+    all.strategies.extend(unrun(profile));
+    let has_runs = |name: &str| profile.strategy(name).is_some_and(|strategy| !strategy.runs.is_empty());
+    let mut splits = rivals(&all, |strategy| predict(&all, strategy, None));
+    splits.sort_by_key(|split| {
+        !split.second.is_some_and(|second| second.prediction.bound_by != split.first.prediction.bound_by)
+    });
+    let names = |split: &Rivals<'_>| {
+        let plain = (split.first.rate < split.plain_rate * (1.0 + GAIN_SURE)).then(|| split.first.cost.plain.clone());
+        let compressed =
+            [Some(split.first), split.second].into_iter().flatten().map(|rated| rated.cost.strategy.clone());
+        let all: Vec<String> = compressed.chain(plain).collect();
+        // Alone one of them settles nothing.
+        let wanted = if all.len() > 1 { all } else { Vec::new() };
+        wanted.into_iter().filter(|name| !has_runs(name)).collect::<Vec<String>>()
+    };
+    splits.iter().map(names).filter(|names| !names.is_empty()).collect()
 }
 
 /// How every split is best kept of which a compression was measured.
@@ -87,9 +125,11 @@ fn choice(profile: &Profile, summaries: &[Summary], plain: &str) -> Option<Compr
     let rate = |name: &str| summaries.iter().find(|summary| summary.name == name).map(|one| one.samples_per_second);
     let plain_rate = rate(plain)?;
     let costs = profile.compressions.iter().filter(|cost| cost.plain == plain);
-    let found = costs.filter_map(|cost| Some((cost, rate(&cost.strategy)?)));
-    let best = found.max_by(|(_, one), (_, other)| one.total_cmp(other));
-    let best = best.filter(|(_, rate)| *rate > plain_rate * (1.0 + ALIKE));
+    let found: Vec<(&CompressionCost, f64)> = costs
+        .filter_map(|cost| Some((cost, rate(&cost.strategy)?)))
+        .filter(|(_, rate)| *rate > plain_rate * (1.0 + ALIKE))
+        .collect();
+    let best = soonest(found.iter().copied());
     Some(CompressionChoice {
         strategy: plain.to_owned(),
         compression: best.map(|(cost, _)| cost.compression.clone()),
@@ -148,7 +188,16 @@ fn kept(profile: &Profile, name: &str) -> Option<String> {
         let nothing = "so that fewer bytes gain nothing";
         return Some(format!("kept as it is: reading takes {disk} a sample and work {work}, {nothing}"));
     }
-    Some(format!("kept as it is: the best compression, `{}`, {}", best.compression, gain(profile, best)?))
+    let best_was = format!("kept as it is: the best compression, `{}`, {}", best.compression, gain(profile, best)?);
+    // By the model it may well be faster: a run decided then.
+    let measured = |strategy: &StrategyProfile| {
+        let summary = summarize_one(profile, strategy, None);
+        (summary.runs > 0).then(|| units::samples_per_second(summary.samples_per_second))
+    };
+    let both = profile.strategy(&best.strategy).and_then(measured).zip(measured(plain));
+    let ran = both
+        .map_or_else(String::new, |(it, plain)| format!("; it was run, and gave {it}, and the split as it is {plain}"));
+    Some(best_was + &ran)
 }
 
 /// `profile`, and of a machine that was not measured what is promising there.
@@ -164,108 +213,72 @@ pub(crate) fn considered<'p>(profile: &'p Profile, objective: &Objective) -> Cow
 }
 
 fn most_promising(profile: &Profile, what_if: Option<&WhatIf>) -> Vec<StrategyProfile> {
-    let new = |cost: &&CompressionCost| profile.strategy(&cost.strategy).is_none();
     let mut all = profile.clone();
     all.strategies.extend(unrun(profile));
     let there = what_if.map_or_else(|| Cow::Borrowed(&all), |what_if| Cow::Owned(what_if.apply(&all)));
-    let rate = |name: &str| {
-        let strategy = there.strategy(name)?;
-        let expected = match what_if {
-            Some(_) => predict_cached(&there, strategy, None, hit_ratio(&there, strategy)),
-            None => predict(&there, strategy, None),
-        };
-        expected.samples_per_second
+    let expected = |strategy: &StrategyProfile| match what_if {
+        Some(_) => predict_cached(&there, strategy, None, hit_ratio(&there, strategy)),
+        None => predict(&there, strategy, None),
     };
-    let mut found: Vec<(f64, &CompressionCost)> = Vec::new();
+    let found = rivals(&there, expected);
+    // What is not here is not measured either: there the model decides.
+    let seconds = found.iter().filter(|_| what_if.is_none()).filter_map(|split| split.second);
+    let names = found.iter().map(|split| split.first).chain(seconds).map(|rated| &rated.cost.strategy);
+    names.filter(|name| profile.strategy(name).is_none()).filter_map(|name| all.strategy(name).cloned()).collect()
+}
+
+/// The compressions of a split that may be the best.
+struct Rivals<'p> {
+    /// What the split gives as it is.
+    plain_rate: f64,
+    /// By the cost model the best; of those that are alike the one that is prepared soonest.
+    first: Rated<'p>,
+    /// One that may be better, for all that the model knows.
+    second: Option<Rated<'p>>,
+}
+
+/// A compression, and what the cost model says of it.
+#[derive(Clone, Copy)]
+struct Rated<'p> {
+    cost: &'p CompressionCost,
+    rate: f64,
+    prediction: Prediction,
+}
+
+/// Of each split of `profile` the compressions that should be faster than it as it is, and may be the best: the most promising split first.
+fn rivals(profile: &Profile, expected: impl Fn(&StrategyProfile) -> Prediction) -> Vec<Rivals<'_>> {
+    let mut found = Vec::new();
     for plain in &profile.strategies {
-        let Some(plain_rate) = rate(&plain.name) else { continue };
-        let costs = || profile.compressions.iter().filter(|cost| cost.plain == plain.name);
-        let rated = || costs().filter_map(|cost| Some((rate(&cost.strategy)?, cost)));
-        let highest = rated().map(|(rate, _)| rate).fold(0.0, f64::max);
-        let sooner = |one: &CompressionCost, other: &CompressionCost| {
-            one.compress_bytes_per_second.total_cmp(&other.compress_bytes_per_second)
-        };
-        let alike = rated().filter(|(rate, _)| *rate >= highest * (1.0 - ALIKE));
-        let best = alike.max_by(|(_, one), (_, other)| sooner(one, other));
-        found.extend(best.filter(|(rate, cost)| *rate >= plain_rate * (1.0 + GAIN_MIN) && new(cost)));
+        let Some(plain_rate) = expected(plain).samples_per_second else { continue };
+        let costs = profile.compressions.iter().filter(|cost| cost.plain == plain.name);
+        let rated = costs.filter_map(|cost| {
+            let prediction = expected(profile.strategy(&cost.strategy)?);
+            let rate = prediction.samples_per_second.filter(|rate| *rate >= plain_rate * (1.0 + GAIN_MIN))?;
+            Some(Rated { cost, rate, prediction })
+        });
+        let rated: Vec<Rated<'_>> = rated.collect();
+        let Some((best, _)) = soonest(rated.iter().map(|rated| (rated.cost, rated.rate))) else { continue };
+        let (first, others): (Vec<_>, Vec<_>) = rated.into_iter().partition(|rated| std::ptr::eq(rated.cost, best));
+        found.extend(first.first().map(|&first| Rivals { plain_rate, first, second: rival(first, &others) }));
     }
-    found.sort_by(|(one, _), (other, _)| other.partial_cmp(one).unwrap_or(Ordering::Equal));
-    found.iter().filter_map(|(_, cost)| all.strategy(&cost.strategy).cloned()).collect()
+    found.sort_by(|one, other| other.first.rate.total_cmp(&one.first.rate));
+    found
 }
 
-/// Every strategy that `profile` does not have, but the costs of whose compression it has.
-pub(crate) fn unrun(profile: &Profile) -> Vec<StrategyProfile> {
-    let new = |cost: &&CompressionCost| profile.strategy(&cost.strategy).is_none();
-    let strategy = |cost: &CompressionCost| Some(modeled(profile, profile.strategy(&cost.plain)?, cost));
-    profile.compressions.iter().filter(new).filter_map(strategy).collect()
-}
-
-/// What the cost model knows of `plain` kept in the format of `cost`: no runs.
-fn modeled(profile: &Profile, plain: &StrategyProfile, cost: &CompressionCost) -> StrategyProfile {
-    let bytes = plain.bytes_per_sample / cost.ratio;
-    let inflating = seconds_of(plain.bytes_per_sample, cost.decompress_bytes_per_second);
-    let (by_readers, by_workers) = (inflating * cost.reader_share, inflating * (1.0 - cost.reader_share));
-    let compressing = seconds_of(plain.storage_bytes as f64, cost.compress_bytes_per_second);
-    // As much slower as there is more to do: the share of their time that workers are on a processor stays.
-    let working = plain.working.map(|working| {
-        let slower = working.cpu_seconds / (working.cpu_seconds + by_workers).max(f64::MIN_POSITIVE);
-        Alone {
-            samples_per_second: working.samples_per_second * slower,
-            samples_per_second_min: working.samples_per_second_min * slower,
-            samples_per_second_max: working.samples_per_second_max * slower,
-            cpu_seconds: working.cpu_seconds + by_workers,
-            ..working
-        }
-    });
-    let copying = plain
-        .reading
-        .map_or_else(|| bytes * profile.storage.cpu_seconds_per_byte, |reading| reading.cpu_seconds / cost.ratio);
-    let rate = reading_rate(profile, plain, bytes, by_readers).unwrap_or(0.0);
-    let reading = Alone {
-        samples_per_second: rate,
-        samples_per_second_min: 0.8 * rate,
-        samples_per_second_max: 1.2 * rate,
-        cpu_seconds: copying + by_readers,
-        threads: decode_threads(profile),
-        disturbed: false,
+/// Which of `others` may be better than `first`: the best of those that something else binds, if it is near, since the model is wrong about
+/// different things in different ways; or else the best whose interval overlaps.
+fn rival<'p>(first: Rated<'p>, others: &[Rated<'p>]) -> Option<Rated<'p>> {
+    let best_of = |may_be: &dyn Fn(&Rated<'p>) -> bool| {
+        others.iter().copied().filter(|other| may_be(other)).max_by(|one, other| one.rate.total_cmp(&other.rate))
     };
-    StrategyProfile {
-        name: cost.strategy.clone(),
-        split: plain.split.clone(),
-        lossy: plain.lossy || cost.lossy,
-        storage_bytes: (plain.storage_bytes as f64 / cost.ratio).round() as u64,
-        bytes_per_sample: bytes,
-        prep_seconds: plain.prep_seconds + compressing / decode_threads(profile) as f64,
-        deserialize_cpu_seconds: plain.deserialize_cpu_seconds + by_workers,
-        online_cpu_seconds: plain.online_cpu_seconds,
-        reading: (profile.method.caching != Caching::Application).then_some(reading),
-        working,
-        runs: Vec::new(),
-        system: Vec::new(),
-    }
+    let (bound, least) = (first.prediction.bound_by, first.prediction.samples_per_second_min);
+    best_of(&|other| other.prediction.bound_by != bound && other.rate >= NEAR * first.rate)
+        .or_else(|| best_of(&|other| other.prediction.samples_per_second_max >= least))
 }
 
-/// How many samples of `bytes` readers get per second that inflate each for so long.
-fn reading_rate(profile: &Profile, plain: &StrategyProfile, bytes: f64, inflating: f64) -> Option<f64> {
-    let plain_readers = profile.method.threads.max(1) as f64;
-    let readers = if inflating > 0.0 { plain_readers * INFLATING_READERS as f64 } else { plain_readers };
-    let (all, stream) = match profile.method.caching {
-        Caching::None => {
-            let all = shards_bytes_per_second(profile);
-            (all, quotient(profile.storage.stream_bytes_per_second, 1.0).unwrap_or(all / plain_readers).min(all))
-        }
-        Caching::System | Caching::Application => {
-            (profile.machine.memory_bytes_per_second * plain_readers, profile.machine.memory_bytes_per_second)
-        }
-    };
-    let bandwidth = quotient(all, bytes)?;
-    // What a read takes besides its bytes, as far as reading the split as it is shows it.
-    let measured = plain.reading.and_then(|reading| quotient(plain_readers, reading.samples_per_second));
-    let fixed = measured.map_or(0.0, |seconds| (seconds - plain_readers * plain.bytes_per_sample / all).max(0.0));
-    quotient(readers, fixed + bytes / stream + inflating).map(|rate| rate.min(bandwidth))
-}
-
-/// How long so many bytes take; nothing where the rate is not known.
-fn seconds_of(bytes: f64, bytes_per_second: f64) -> f64 {
-    quotient(bytes, bytes_per_second).unwrap_or(0.0)
+/// The one with the highest rate; of those that are alike the one that is prepared soonest.
+fn soonest<'p>(rated: impl Iterator<Item = (&'p CompressionCost, f64)> + Clone) -> Option<(&'p CompressionCost, f64)> {
+    let highest = rated.clone().map(|(_, rate)| rate).fold(0.0, f64::max);
+    let alike = rated.filter(|(_, rate)| *rate >= highest * (1.0 - ALIKE));
+    alike.max_by(|(one, _), (other, _)| one.compress_bytes_per_second.total_cmp(&other.compress_bytes_per_second))
 }

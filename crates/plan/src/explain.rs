@@ -11,7 +11,7 @@ use crate::summary::{Summary, seen};
 use crate::units;
 use crate::work::{WorkPart, work};
 
-/// From this share of the processor time on, the steps named are "most of it".
+/// From this share of the CPU time on, the steps named are "most of it".
 const MOST: f64 = 0.7;
 
 /// From this relative error on, a sentence says that the model does not explain the measurement.
@@ -124,7 +124,7 @@ fn reading(profile: &Profile, strategy: &StrategyProfile, prediction: &Predictio
     format!("disk-bound: {size} per sample{held} at {rate} allows {load} samples/s{processor}")
 }
 
-/// From this share of the work on, what reading takes of the processor is worth saying.
+/// From this share of the work on, what reading takes of the CPU is worth saying.
 const READING_WORTH_SAYING: f64 = 0.1;
 
 fn processing(profile: &Profile, strategy: &StrategyProfile, prediction: &Prediction, hit_ratio: f64) -> String {
@@ -157,14 +157,13 @@ fn rest(what: &str, rate: Option<f64>) -> String {
     rate.map_or_else(String::new, |rate| format!("; {what} {}", units::samples_per_second(rate)))
 }
 
-/// The fewest parts of the online work that make most of its processor time: `most of it decode and resize`.
+/// The fewest parts of the online work that make most of its CPU time: `most of it decode and resize`.
 fn heaviest(profile: &Profile, strategy: &StrategyProfile) -> Option<String> {
     // A strategy that keeps pictures encoded names the encoding after its split: `decoded+png`.
     let encoding = strategy.name.split_once('+').map(|(_, encoding)| format!("decoding {encoding}"));
-    let name = |part| match part {
-        WorkPart::TakingApart => encoding.clone().unwrap_or_else(|| "taking records apart".to_owned()),
-        WorkPart::Step(index) => profile.steps[index].name.clone(),
-        WorkPart::Batches => "putting batches together".to_owned(),
+    let name = |part: WorkPart| match (part, &encoding) {
+        (WorkPart::Deserialize, Some(encoding)) => encoding.clone(),
+        _ => part.name(profile).to_owned(),
     };
     let parts = work(profile, strategy).into_iter().enumerate();
     let mut parts: Vec<(usize, String, f64)> =

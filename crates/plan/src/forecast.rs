@@ -1,6 +1,6 @@
 //! Forecasts: what is to be expected of each strategy on a machine that was not measured.
 //!
-//! The cost model gives what storage and processor allow there. Each is corrected by what the measurement here says of it: the
+//! The cost model gives what storage and CPU allow there. Each is corrected by what the measurement here says of it: the
 //! one that bound here by measured over modeled, which is its error; the other only upwards, where
 //! the measurement exceeds it and so disproves it. So the same machine gives what was measured, and a lesser one never more.
 

@@ -5,7 +5,7 @@
 //! which strategy to build, why, and what limits each of them. It is arithmetic only: no clock, no files, no threads,
 //! and the same profile always gives the same plan.
 //!
-//! - [`predict`] is the cost model: the smallest of what storage, processor and trainer can do. It neglects whatever keeps
+//! - [`predict`] is the cost model: the smallest of what storage, CPU and trainer can do. It neglects whatever keeps
 //!   them from overlapping perfectly, so a measurement is usually a little lower; each prediction is given with its error.
 //! - [`summarize`] turns the runs of each strategy into throughput (samples per second that reach the trainer) and its spread, and
 //!   extrapolates storage and preparation to the whole data set, in proportion to the number of samples.
@@ -16,7 +16,7 @@
 //! - [`analyze`] adds what the plots and tables of a report show of one profile, such as the Pareto front, and [`compare`]
 //!   sets profiles of the same pipeline under different settings side by side: caching, threads, sample count, sample size.
 //!   [`table`] has all of it as rows, for other programs.
-//! - [`mix()`] finds the shares of several formats that keep storage and processor busy together: a linear program, and the searches of the
+//! - [`mix()`] finds the shares of several formats that keep storage and CPU busy together: a linear program, and the searches of the
 //!   paper that it agrees with.
 //! - [`choose_cache`] says what is best kept in memory from one epoch to the next.
 //! - [`advise`] puts all of this into answers and one recommendation.
@@ -33,7 +33,7 @@
 //!
 //! let profile = Profile::parse(r#"{
 //!   "version": 1, "forebay": "0.1.0",
-//!   "machine": {"processor": "an example", "cores": 2, "memory_bytes": 8000000000, "memory_bytes_per_second": 4e9},
+//!   "machine": {"cpu": "an example", "cores": 2, "memory_bytes": 8000000000, "memory_bytes_per_second": 4e9},
 //!   "pipeline": {"name": "photos", "step": [{"op": "decode"}]},
 //!   "data": {"root": "photos", "samples": 10000, "bytes": 1000000000},
 //!   "method": {"sample_count": 100, "runs": 1, "threads": 2, "shards": 2, "caching": "none", "seed": 7},
@@ -97,6 +97,7 @@ mod forecast;
 mod limits;
 pub mod mix;
 mod money;
+mod neglected;
 mod notices;
 mod objective;
 mod pareto;
@@ -119,7 +120,7 @@ pub use advice::{Advice, AdviceOptions, Answer, LowerQuality, advise};
 pub use analysis::{Analysis, Analyzed, analyze};
 pub use cache::{CacheChoice, CacheSubject, cached_stage, choose_cache};
 pub use comparison::{CachingGroup, CachingRow, Comparison, Line, LineGroup, Point, ShuffleGroup, ShuffleRow, compare};
-pub use compression::{CompressionChoice, INFLATING_READERS, compression_choices, promising};
+pub use compression::{CompressionChoice, INFLATING_READERS, compression_choices, promising, unsettled};
 pub use data_analysis::{
     ClassCount, Colors, DataAnalysis, DataKind, DuplicateCount, DuplicateGroup, Duplicates, FormatCount, NextStep,
     Qualities, Recompression,
@@ -147,8 +148,8 @@ pub use profile::{
 };
 pub use score::Normalized;
 pub use skipped::Skipped;
-pub use stats::Stats;
+pub use stats::{LoaderStats, Stats};
 pub use summary::{Summary, break_even_epochs, summarize};
 pub use what_if::{OtherMachine, WhatIf};
-pub use words::{bound_there, bound_word, describe_machine, rate_with_spread, step_cells};
+pub use words::{bound_there, bound_word, describe_machine, first_batches, rate_with_spread, step_cells};
 pub use work::{Work, WorkPart, watched, work};

@@ -1,7 +1,7 @@
-//! The mix: one data set in several formats, in shares that keep storage and processor busy at the same time (Liquid).
+//! The mix: one data set in several formats, in shares that keep storage and CPU busy at the same time (Liquid).
 //!
-//! A format that is read fast costs the processor time, and one that costs it none is large. Of samples that are kept in
-//! shares `x` of formats with `b` bytes and `c` processor seconds each, where memory holds `M` bytes of `N` samples:
+//! A format that is read fast costs the CPU time, and one that costs it none is large. Of samples that are kept in
+//! shares `x` of formats with `b` bytes and `c` CPU seconds each, where memory holds `M` bytes of `N` samples:
 //!
 //! ```text
 //! load   = bandwidth / (b·x (1 - h)),  h = M / (N b·x)
@@ -92,7 +92,7 @@ pub struct MixRates {
     pub shares: Vec<MixShare>,
     /// What storage can deliver; `None` where everything stays in memory.
     pub load: Option<f64>,
-    /// What the processor can get through; `None` where it has nothing to do.
+    /// What the CPU can get through; `None` where it has nothing to do.
     pub decode: Option<f64>,
     /// What reaches the trainer: the smallest of these and of what it takes.
     pub samples_per_second: f64,

@@ -12,7 +12,7 @@ use crate::notices::notices;
 use crate::objective::{Objective, RankedStrategy, Weights, rank};
 use crate::prediction::Prediction;
 use crate::profile::{Caching, Data, Profile};
-use crate::reason::reason;
+use crate::reason::{reason, unsure_about};
 use crate::what_if::OtherMachine;
 
 /// What was chosen, and why.
@@ -31,6 +31,9 @@ pub struct Plan {
     /// What to know before relying on it, a paragraph each; of another machine, its assumptions say that.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
+    /// Strategies that may be faster than the one that was chosen: other programs disturbed the measurement too much to tell.
+    #[serde(default)]
+    pub unsure_about: Vec<String>,
     /// Of each split of which compressions were measured: in which it is best kept, or in none, and why. Of another machine the ranking
     /// says it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -95,6 +98,7 @@ pub fn plan(profile: &Profile, objective: &Objective) -> Result<Plan> {
         split: best.summary.split.clone(),
         reason: reason(profile, objective, &ranking),
         notices: if objective.what_if.is_none() { notices(profile)? } else { Vec::new() },
+        unsure_about: unsure_about(&ranking).map(|ranked| ranked.summary.name.clone()).collect(),
         compressions: if objective.what_if.is_none() { compression_choices(profile)? } else { Vec::new() },
         prediction: best.prediction,
         ranking: ranking.into_strategies(),

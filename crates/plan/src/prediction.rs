@@ -2,14 +2,14 @@
 //!
 //! ```text
 //! load   = what readers reach alone, or bandwidth / (bytes (1 - hits))
-//! decode = min(threads efficiency / work, cores efficiency / (work + reading))      in processor seconds per sample
+//! decode = min(threads efficiency / work, cores efficiency / (work + reading))      in CPU seconds per sample
 //! rate   = min(load, decode, trainer)
 //! ```
 //!
 //! Each term is measured as it will be used: reading by as many readers at once as there will be, in the pattern of the strategy (files,
 //! or blocks of shards); work by the loader itself, on samples that are in memory, so that steps are fused, memory is shared by
-//! threads, and batches, page faults and copies are part of it; both by processor time, the kernel's included. `efficiency` is the share of
-//! their time that workers were on a processor at all. `hits` is the share of bytes that comes from memory instead; memory has a bandwidth of
+//! threads, and batches, page faults and copies are part of it; both by CPU time, the kernel's included. `efficiency` is the share of
+//! their time that workers were on a CPU at all. `hits` is the share of bytes that comes from memory instead; memory has a bandwidth of
 //! its own, which bounds that share.
 //!
 //! It assumes that reading, processing and training overlap perfectly, and neglects the start of an epoch, before the first
@@ -33,7 +33,7 @@ pub struct Prediction {
     pub samples_per_second_max: Option<f64>,
     /// What storage (or the page cache) can deliver; `None` where it is no bound.
     pub load: Option<f64>,
-    /// What the processor can get through; `None` where it has nothing to do.
+    /// What the CPU can get through; `None` where it has nothing to do.
     pub decode: Option<f64>,
     /// What the trainer takes; `None` where it is not known.
     pub trainer: Option<f64>,
@@ -47,7 +47,7 @@ pub struct Prediction {
 pub enum Bound {
     /// Reading: the disk or network, or memory where the page cache holds the data.
     Storage,
-    /// The processor: taking records apart and the online steps.
+    /// The CPU: deserializing records and the online steps.
     Cpu,
     /// The trainer takes no more: the input pipeline is fast enough.
     Trainer,
@@ -58,11 +58,11 @@ pub enum Bound {
 /// Predicts throughput of `strategy` from the costs in `profile`, with a trainer that takes `trainer` samples per second.
 ///
 /// A cost or rate that is zero, negative or not finite counts as not measured and bounds nothing: a sample of 0 bytes needs no
-/// reading, a strategy without online work no processor, and an unmeasured storage says nothing. Where two bounds
-/// are equal the trainer is named before storage, and storage before the processor.
+/// reading, a strategy without online work no CPU, and an unmeasured storage says nothing. Where two bounds
+/// are equal the trainer is named before storage, and storage before the CPU.
 ///
 /// Under system caching every byte comes from memory, copied by one thread; under application caching samples are already
-/// taken apart in memory, so that only the online steps cost anything. Both describe the epochs after the first.
+/// deserialized in memory, so that only the online steps cost anything. Both describe the epochs after the first.
 pub fn predict(profile: &Profile, strategy: &StrategyProfile, trainer: Option<f64>) -> Prediction {
     predict_cached(profile, strategy, trainer, measured_hit_ratio(profile))
 }
@@ -130,7 +130,7 @@ fn load(profile: &Profile, strategy: &StrategyProfile, hit_ratio: f64) -> (Optio
     (smaller(slower, busy), Spread::UNKNOWN)
 }
 
-/// What the processor can get through: as fast as workers work, and as its cores have time for readers and workers.
+/// What the CPU can get through: as fast as workers work, and as its cores have time for readers and workers.
 pub(crate) fn decode(profile: &Profile, strategy: &StrategyProfile, hit_ratio: f64) -> Option<f64> {
     let work = cpu_seconds(profile, strategy, hit_ratio);
     let efficiency = efficiency(strategy);
@@ -139,7 +139,7 @@ pub(crate) fn decode(profile: &Profile, strategy: &StrategyProfile, hit_ratio: f
     smaller(workers, workers.and_then(|_| quotient(profile.machine.cores as f64 * efficiency, all)))
 }
 
-/// The share of their time that workers are on a processor while there is enough to do. Where others took the processor away, nobody
+/// The share of their time that workers are on a CPU while there is enough to do. Where others took the CPU away, nobody
 /// knows, and it is taken for all of it.
 fn efficiency(strategy: &StrategyProfile) -> f64 {
     let working = strategy.working.filter(|working| !working.disturbed && working.threads > 0);
@@ -150,7 +150,7 @@ fn efficiency(strategy: &StrategyProfile) -> f64 {
 /// Less than this is a measurement that went wrong.
 const EFFICIENCY_MIN: f64 = 0.05;
 
-/// Processor seconds of readers per sample, where `hit_ratio` of the samples comes from memory.
+/// CPU seconds of readers per sample, where `hit_ratio` of the samples comes from memory.
 pub(crate) fn reading_cpu_seconds(profile: &Profile, strategy: &StrategyProfile, hit_ratio: f64) -> f64 {
     let all = strategy.reading.map_or_else(
         || strategy.bytes_per_sample * profile.storage.cpu_seconds_per_byte,
@@ -186,11 +186,11 @@ pub(crate) fn decode_threads(profile: &Profile) -> usize {
     profile.method.threads.min(profile.machine.cores).max(1)
 }
 
-/// Processor seconds per sample that `strategy` spends every epoch, where `hit_ratio` of the samples comes from memory.
+/// CPU seconds per sample that `strategy` spends every epoch, where `hit_ratio` of the samples comes from memory.
 pub(crate) fn cpu_seconds(profile: &Profile, strategy: &StrategyProfile, hit_ratio: f64) -> f64 {
     match profile.method.caching {
         Caching::None | Caching::System => strategy.deserialize_cpu_seconds + strategy.online_cpu_seconds,
-        // What is cached has been taken apart already.
+        // What is cached has been deserialized already.
         Caching::Application => strategy.deserialize_cpu_seconds * (1.0 - hit_ratio) + strategy.online_cpu_seconds,
     }
 }
@@ -236,7 +236,7 @@ pub(crate) fn samples_per_file(profile: &Profile, strategy: &StrategyProfile) ->
     per_file.unwrap_or(1.0).max(1.0)
 }
 
-/// What memory can deliver of the samples that are in it. Those that are taken apart already are not copied.
+/// What memory can deliver of the samples that are in it. Those that are deserialized already are not copied.
 pub(crate) fn memory_load(profile: &Profile, strategy: &StrategyProfile, hit_ratio: f64) -> Option<f64> {
     match profile.method.caching {
         Caching::None | Caching::System => {

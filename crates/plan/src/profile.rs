@@ -54,8 +54,9 @@ impl Profile {
 /// The machine that was measured on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
-    /// Its processor, as it names itself.
-    pub processor: String,
+    /// Its CPU, as it names itself; `processor` in profiles of earlier versions.
+    #[serde(alias = "processor")]
+    pub cpu: String,
     /// How many cores this process may use.
     pub cores: usize,
     /// Its memory.
@@ -134,7 +135,7 @@ pub struct StorageRates {
     /// Bytes per second of one stream alone; 0 where it was not measured.
     #[serde(default)]
     pub stream_bytes_per_second: f64,
-    /// Processor seconds, the kernel's included, that reading a byte took then.
+    /// CPU seconds, the kernel's included, that reading a byte took then.
     #[serde(default)]
     pub cpu_seconds_per_byte: f64,
     /// Samples of the source per second, read as they lie: whole files, or pieces of tar and TFRecord shards. `file_bytes` is their mean size.
@@ -148,7 +149,7 @@ pub struct StorageRates {
 pub struct StepCost {
     /// The step.
     pub name: String,
-    /// Processor seconds per sample that enters the pipeline.
+    /// CPU seconds per sample that enters the pipeline.
     pub cpu_seconds: f64,
     /// Bytes it gives per sample that enters the pipeline.
     pub bytes_out: f64,
@@ -172,9 +173,9 @@ pub struct StrategyProfile {
     pub bytes_per_sample: f64,
     /// Seconds to preprocess and write them once; 0 where nothing is done once.
     pub prep_seconds: f64,
-    /// Processor seconds to take a stored sample apart, and to decode its pictures if they are kept encoded.
+    /// CPU seconds to deserialize a stored sample, and to decode its images if they are kept encoded.
     pub deserialize_cpu_seconds: f64,
-    /// Processor seconds of all online steps, per sample, and of putting batches together.
+    /// CPU seconds of all online steps, per sample, and of collating them to batches.
     pub online_cpu_seconds: f64,
     /// Reading alone: what the storage gives as many readers as a loader has, while nobody works on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -218,17 +219,17 @@ pub struct CompressionCost {
 /// One half of loading, measured without the other. Samples are those that reach the trainer.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Alone {
-    /// The median of its parts; 0, as the next two, where too little was measured to know more than the processor time.
+    /// The median of its parts; 0, as the next two, where too little was measured to know more than the CPU time.
     pub samples_per_second: f64,
     /// The slowest part.
     pub samples_per_second_min: f64,
     /// The fastest part.
     pub samples_per_second_max: f64,
-    /// Processor seconds for each sample, in user code and in the kernel.
+    /// CPU seconds for each sample, in user code and in the kernel.
     pub cpu_seconds: f64,
     /// How many threads there were that had a core each.
     pub threads: usize,
-    /// Whether other programs took so much of the machine that only the processor time counts.
+    /// Whether other programs took so much of the machine that only the CPU time counts.
     #[serde(default)]
     pub disturbed: bool,
 }

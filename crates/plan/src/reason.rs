@@ -50,12 +50,7 @@ fn disturbance(ranking: &Ranking) -> Option<String> {
     if disturbed == 0 {
         return None;
     }
-    let best = &ranking.best().summary;
-    let as_fast = |ranked: &&RankedStrategy| {
-        let unsure = ranked.summary.disturbed || best.disturbed;
-        ranked.excluded.is_none() && unsure && ranked.summary.samples_per_second_max >= best.samples_per_second_min
-    };
-    let names: Vec<_> = all.iter().skip(1).filter(as_fast).map(quoted).collect();
+    let names: Vec<_> = unsure_about(ranking).map(quoted).collect();
     let rivals =
         if names.is_empty() { String::new() } else { format!(", and may be wrong about {}", names.join(", ")) };
     Some(format!(
@@ -63,6 +58,15 @@ fn disturbance(ranking: &Ranking) -> Option<String> {
          again on an idle machine before you rely on them",
         all.len()
     ))
+}
+
+/// What may be faster than the best for all that is known, since other programs disturbed one of the two.
+pub(crate) fn unsure_about(ranking: &Ranking) -> impl Iterator<Item = &RankedStrategy> {
+    let best = &ranking.best().summary;
+    ranking.strategies().iter().skip(1).filter(|ranked| {
+        let unsure = ranked.summary.disturbed || best.disturbed;
+        ranked.excluded.is_none() && unsure && ranked.summary.samples_per_second_max >= best.samples_per_second_min
+    })
 }
 
 /// How the best compares with the next and with reading files every epoch; `None` where there is nothing to compare with.

@@ -30,11 +30,46 @@ pub struct Stats {
     pub batch_wait_seconds: f64,
     /// The consumer: waiting for a batch.
     pub consumer_wait_seconds: f64,
-    /// Processor time of readers and workers in user code.
+    /// CPU time of readers and workers in user code.
     pub user_seconds: f64,
-    /// Processor time of readers and workers in the kernel.
+    /// CPU time of readers and workers in the kernel.
     pub system_seconds: f64,
 }
+
+/// What a loader did in all of its epochs, and what of it came after the first batch of each.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LoaderStats {
+    /// All of it.
+    #[serde(flatten)]
+    pub all: Stats,
+    /// Without the start of each epoch: until the first batch everybody waits for the first bytes, whatever binds afterwards.
+    pub steady: Stats,
+}
+
+impl LoaderStats {
+    /// The same and one more epoch, which did `epoch` so far, and `at_first` by its first batch, if that was there.
+    #[must_use]
+    pub fn and_epoch(&self, epoch: &Stats, at_first: Option<&Stats>) -> Self {
+        let steady = at_first.map(|at_first| epoch.since(at_first)).unwrap_or_default();
+        Self { all: self.all.and(epoch), steady: self.steady.and(&steady) }
+    }
+
+    /// What bound the loader on a machine of `cores` cores, once its epochs had begun.
+    pub fn bound_by(&self, cores: usize) -> Bound {
+        self.steady.bound_by(cores)
+    }
+
+    /// The same in words: what was seen, or why nothing can be told.
+    pub fn sentence(&self, cores: usize) -> String {
+        if self.all.seconds <= 0.0 { NOTHING_LOADED.to_owned() } else { self.steady.sentence(cores) }
+    }
+}
+
+const NOTHING_LOADED: &str = "nothing was loaded";
+
+/// Threads add their CPU time every 50 ms, so in less than two such spans nobody knows what was busy.
+const TELLING_SECONDS: f64 = 0.1;
 
 /// Cores that are busy for more than this share are what binds, whoever waits for whom.
 const CORES_BUSY: f64 = 0.9;
@@ -62,11 +97,17 @@ impl Stats {
         share(self.user_seconds + self.system_seconds, self.seconds * cores as f64)
     }
 
-    /// What bound the loader on a machine of `cores` cores: the consumer, if the loader was ahead of it; the processor, if its cores
-    /// were busy or workers hardly waited; otherwise whichever of readers and workers waited less for the other.
+    /// Whether this took long enough to tell what bound it.
+    pub fn tells(&self) -> bool {
+        self.seconds >= TELLING_SECONDS && self.threads > 0
+    }
+
+    /// What bound the loader on a machine of `cores` cores: the consumer, if the loader was ahead of it; the CPU, if its cores
+    /// were busy or workers hardly waited; otherwise whichever of readers and workers waited less for the other. Unknown where it was
+    /// too short to tell.
     pub fn bound_by(&self, cores: usize) -> Bound {
         let workers_wait = self.share(self.data_wait_seconds) >= WORKERS_WAIT;
-        if self.seconds <= 0.0 || self.threads == 0 {
+        if !self.tells() {
             Bound::Unknown
         } else if self.consumer_wait_share() < CONSUMER_WAITS && self.batch_wait_seconds > self.data_wait_seconds {
             Bound::Trainer
@@ -96,7 +137,10 @@ impl Stats {
                 "bound by the consumer: {}, {busy}",
                 waiting("workers", "a free batch", self.batch_wait_seconds)
             ),
-            Bound::Unknown => return "nothing was loaded".to_owned(),
+            Bound::Unknown => {
+                let seconds = units::seconds(self.seconds);
+                return format!("too short to tell the bottleneck: it went on for {seconds} after the first batch");
+            }
         };
         let used = units::number((self.user_seconds + self.system_seconds) / self.seconds);
         format!("{seen}; {used} of {cores} cores used")
@@ -178,6 +222,31 @@ mod tests {
         let copying = Stats { data_wait_seconds: 9.0, read_seconds: 18.0, system_seconds: 19.0, ..IDLE };
         assert_eq!(copying.bound_by(2), Bound::Cpu);
         assert_eq!(copying.bound_by(8), Bound::Storage);
+    }
+
+    #[test]
+    fn the_start_of_an_epoch_does_not_bind() {
+        let start = Stats { seconds: 10.0, data_wait_seconds: 20.0, read_seconds: 20.0, ..IDLE };
+        let after = Stats { work_seconds: 2.0, user_seconds: 2.0, read_wait_seconds: 1.5, seconds: 1.0, ..IDLE };
+        let whole = start.and(&after);
+        assert_eq!(whole.bound_by(2), Bound::Storage, "what its threads waited for the first bytes");
+        let loader = LoaderStats::default().and_epoch(&whole, Some(&start));
+        assert_eq!((loader.all, loader.steady, loader.bound_by(2)), (whole, after, Bound::Cpu));
+        let words = "CPU-bound: workers busy 100 %, readers waiting for space 75 %; 2.00 of 2 cores used";
+        assert_eq!(loader.sentence(2), words);
+        let two = loader.and_epoch(&whole, Some(&start));
+        assert_eq!((two.all.seconds, two.steady.seconds), (22.0, 2.0));
+    }
+
+    #[test]
+    fn what_is_over_too_soon_tells_nothing() {
+        assert_eq!(LoaderStats::default().sentence(2), "nothing was loaded");
+        // All of it was one batch.
+        let one_batch = LoaderStats::default().and_epoch(&IDLE, Some(&Stats { seconds: 9.96, ..IDLE }));
+        assert_eq!(one_batch.bound_by(2), Bound::Unknown);
+        let words = "too short to tell the bottleneck: it went on for 40.0 ms after the first batch";
+        assert_eq!(one_batch.sentence(2), words);
+        assert_eq!(LoaderStats::default().and_epoch(&IDLE, None).bound_by(2), Bound::Unknown, "no batch came");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use forebay_pipeline::Split;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
+use crate::neglected::neglected_seconds;
 use crate::prediction::{Bound, predict, quotient};
 use crate::profile::{Caching, Profile, Run, StrategyProfile};
 use crate::stats::Stats;
@@ -16,7 +17,7 @@ pub struct Summary {
     /// Where the pipeline is split.
     pub split: Split,
     /// Throughput: the median of the runs' rates, each taken once its first batch was there, without runs that other programs disturbed. Where all
-    /// were, what the cost model expects, which goes by processor time. Where there were no runs, that too, less what it was off by
+    /// were, what the cost model expects, which goes by CPU time. Where there were no runs, that too, less what it was off by
     /// where strategies that are bound by the same were run; 0 where it knows no bound.
     pub samples_per_second: f64,
     /// The sample standard deviation of the runs' rates; 0 for a single run, which shows no spread.
@@ -110,15 +111,15 @@ pub(crate) fn counted_runs<'a>(profile: &Profile, strategy: &'a StrategyProfile)
     if quiet.is_empty() { runs.iter().collect() } else { quiet }
 }
 
-/// What the threads of the run in the middle did with their time, where they were watched.
+/// What the threads of the run in the middle did with their time, where they were watched for long enough to tell.
 pub(crate) fn seen(profile: &Profile, strategy: &StrategyProfile) -> Option<Stats> {
     let mut runs = counted_runs(profile, strategy);
     runs.sort_by(|one, other| one.samples_per_second().total_cmp(&other.samples_per_second()));
-    // A run that ended with its first batch shows nothing.
-    runs.get(runs.len() / 2).and_then(|run| run.stats).filter(|stats| stats.seconds > 0.0)
+    // A run that ended with its first batch, or soon after it, shows nothing.
+    runs.get(runs.len() / 2).and_then(|run| run.stats).filter(Stats::tells)
 }
 
-fn summarize_one(profile: &Profile, strategy: &StrategyProfile, trainer: Option<f64>) -> Summary {
+pub(crate) fn summarize_one(profile: &Profile, strategy: &StrategyProfile, trainer: Option<f64>) -> Summary {
     let runs = counted_runs(profile, strategy);
     let rates: Vec<f64> = runs.iter().map(|run| run.samples_per_second()).collect();
     let modeled = predict(profile, strategy, None);
@@ -183,7 +184,7 @@ fn summarize_one(profile: &Profile, strategy: &StrategyProfile, trainer: Option<
 
 /// What bounds a strategy that gives `throughput` samples per second: the trainer if that takes no more, otherwise what was seen.
 fn bound_by(profile: &Profile, strategy: &StrategyProfile, trainer: Option<f64>, throughput: f64) -> Bound {
-    // Of disturbed runs the processor seems to bind, whatever does on a quiet machine.
+    // Of disturbed runs the CPU seems to bind, whatever does on a quiet machine.
     let quiet = counted_runs(profile, strategy).iter().all(|run| !run.is_disturbed());
     match seen(profile, strategy).filter(|_| quiet) {
         Some(_) if trainer.is_some_and(|trainer| trainer <= throughput) => Bound::Trainer,
@@ -193,21 +194,11 @@ fn bound_by(profile: &Profile, strategy: &StrategyProfile, trainer: Option<f64>,
 }
 
 /// What is expected of a strategy that was not run and that the cost model gives `predicted` samples per second: as much as others took
-/// longer for a sample than the model says, once their first batch was there, it will take longer, too. What the model neglects is time for
-/// each sample (see [`crate::prediction`]): 50 µs are half of a sample of a light strategy, and nothing of a heavy one's. Others are those
-/// that the same bounds and that nobody disturbed.
+/// longer for a sample than the model says, it will take longer, too; see [`neglected_seconds`].
 fn corrected(profile: &Profile, strategy: &StrategyProfile, predicted: f64) -> f64 {
-    let bound = predict(profile, strategy, None).bound_by;
-    let neglected = profile.strategies.iter().filter_map(|other| {
-        let prediction = predict(profile, other, None);
-        let runs = counted_runs(profile, other);
-        let quiet = prediction.bound_by == bound && runs.iter().all(|run| !run.is_disturbed());
-        let rates = runs.iter().filter_map(|run| run.after_start()).map(|(samples, seconds)| samples / seconds);
-        let rate = median(&rates.collect::<Vec<f64>>()).filter(|rate| quiet && *rate > 0.0)?;
-        Some((rate.recip() - prediction.samples_per_second?.recip()).max(0.0))
-    });
-    match median(&neglected.collect::<Vec<f64>>()) {
-        Some(neglected) if predicted > 0.0 => (predicted.recip() + neglected).recip(),
+    match neglected_seconds(profile, strategy) {
+        // Where nothing was neglected, rounding twice must not make it faster than predicted.
+        Some(neglected) if predicted > 0.0 => (predicted.recip() + neglected).recip().min(predicted),
         _ => predicted,
     }
 }

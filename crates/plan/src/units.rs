@@ -20,18 +20,30 @@ pub fn count(value: u64) -> String {
     group(&value.to_string())
 }
 
+/// The units of sizes, each a thousand of the one before.
+pub const BYTE_UNITS: [&str; 6] = ["B", "kB", "MB", "GB", "TB", "PB"];
+
 /// A size: `512 B`, `115 kB`, `1.18 MB`, `1,389 PB`.
 pub fn bytes(value: f64) -> String {
-    const UNITS: [&str; 6] = ["B", "kB", "MB", "GB", "TB", "PB"];
     let mut scaled = value;
     let mut unit = 0;
     // From 999.5 on, three digits would be the 1000 of the next unit.
-    while scaled.abs() >= 999.5 && unit + 1 < UNITS.len() && scaled.is_finite() {
+    while scaled.abs() >= 999.5 && unit + 1 < BYTE_UNITS.len() && scaled.is_finite() {
         scaled /= 1000.0;
         unit += 1;
     }
     let text = if unit == 0 && scaled.fract() == 0.0 { format!("{scaled}") } else { number(scaled) };
-    format!("{text} {}", UNITS[unit])
+    format!("{text} {}", BYTE_UNITS[unit])
+}
+
+/// A size as one types it, to the byte: `64MB`, `1500kB`, `7B`.
+pub fn typed_bytes(value: u64) -> String {
+    let (mut whole, mut unit) = (value, 0);
+    while whole > 0 && whole.is_multiple_of(1000) && unit + 1 < BYTE_UNITS.len() {
+        whole /= 1000;
+        unit += 1;
+    }
+    format!("{whole}{}", BYTE_UNITS[unit])
 }
 
 /// A bandwidth: `438 MB/s`.
@@ -165,6 +177,8 @@ mod tests {
         for (value, text) in cases {
             assert_eq!(bytes(value), text);
         }
+        let typed = [0, 7, 1_500_000, 64_000_000, 8_000_000_000].map(typed_bytes);
+        assert_eq!(typed, ["0B", "7B", "1500kB", "64MB", "8GB"]);
         assert_eq!(bytes_per_second(438e6), "438 MB/s");
         assert_eq!(bytes(f64::INFINITY), "unlimited B");
     }

@@ -148,7 +148,7 @@ impl WhatIf {
             1 => "1 thread decodes".to_owned(),
             threads => format!("{threads} threads decode"),
         };
-        let mut all = vec![format!("each core does the work of one here ({}), and {threads}", here.machine.processor)];
+        let mut all = vec![format!("each core does the work of one here ({}), and {threads}", here.machine.cpu)];
         if let Some(answered) = self.answered_per_second() {
             let rate = units::number(answered);
             let each = if requests::samples_are_objects(here) {
@@ -192,7 +192,7 @@ fn files_at(here: &StorageRates, rate: f64) -> f64 {
 }
 
 /// The share of a strategy's bytes that memory holds: memory over the bytes of the whole data set, which are its bytes on
-/// storage, or where samples are cached taken apart, their bytes after the last step that is done once.
+/// storage, or where samples are cached deserialized, their bytes after the last step that is done once.
 pub(crate) fn hit_ratio(there: &Profile, strategy: &StrategyProfile) -> f64 {
     let samples = there.data.samples as f64;
     let whole = samples / there.method.sample_count as f64;

@@ -48,16 +48,36 @@ pub fn step_cells(steps: &[StepCost]) -> Vec<Vec<String>> {
     steps.iter().map(row).collect()
 }
 
-/// `1,789 ± 25`; without a spread where one run shows none; `≈ 1,789` where the cost model stands for runs that others disturbed.
+/// `1,789 ± 25` of several runs; without a spread where one run shows none; `1,789 (1,650-1,900)` by the cost model, with what it expects at
+/// least and at most, and `≈ 1,789 (1,650-1,900)` where it stands for runs that others disturbed.
 pub fn rate_with_spread(summary: &Summary) -> String {
     let rate = units::number(summary.samples_per_second);
-    if summary.disturbed {
-        format!("≈ {rate}")
-    } else if summary.runs < 2 {
-        rate
-    } else {
-        format!("{rate} ± {}", units::number(summary.samples_per_second_std))
+    match (summary.disturbed, summary.runs) {
+        (true, _) => format!("≈ {rate}{}", interval(summary)),
+        (false, 0) => format!("{rate}{}", interval(summary)),
+        (false, 1) => rate,
+        (false, _) => format!("{rate} ± {}", units::number(summary.samples_per_second_std)),
     }
+}
+
+/// ` (1,650-1,900)`; nothing where both ends say the same.
+fn interval(summary: &Summary) -> String {
+    let [least, most] = [summary.samples_per_second_min, summary.samples_per_second_max].map(units::number);
+    if least == most { String::new() } else { format!(" ({least}-{most})") }
+}
+
+/// When the first batches came, in a sentence without a period: `first batches after 21.0 ms (`resized`) to 1.20 s (`unprocessed`)`; `None`
+/// where nothing was run.
+pub fn first_batches(summaries: &[Summary]) -> Option<String> {
+    let known = || summaries.iter().filter_map(|summary| Some((summary.first_batch_seconds?, &summary.name)));
+    let (soonest, soonest_name) = known().min_by(|one, other| one.0.total_cmp(&other.0))?;
+    let (latest, latest_name) = known().max_by(|one, other| one.0.total_cmp(&other.0))?;
+    let [soonest, latest] = [soonest, latest].map(units::seconds);
+    Some(if soonest_name == latest_name {
+        format!("First batches came after {soonest} (`{soonest_name}`)")
+    } else {
+        format!("First batches came after {soonest} (`{soonest_name}`) to {latest} (`{latest_name}`)")
+    })
 }
 
 /// What limits a strategy, in a word.

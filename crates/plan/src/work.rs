@@ -10,19 +10,30 @@ use crate::summary::seen;
 pub struct Work {
     /// What the time goes into.
     pub part: WorkPart,
-    /// Processor seconds.
+    /// CPU seconds.
     pub cpu_seconds: f64,
 }
 
-/// What processor time goes into.
+/// What CPU time goes into.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WorkPart {
-    /// Taking a stored sample apart, and decoding its pictures where they are kept encoded.
-    TakingApart,
+    /// Deserializing a stored sample, and decoding its images where they are kept encoded.
+    Deserialize,
     /// A step: its index in [`Profile::steps`].
     Step(usize),
-    /// What is no step's: putting batches together.
-    Batches,
+    /// What is no step's: collating samples to batches.
+    Collate,
+}
+
+impl WorkPart {
+    /// What it is called, in sentences and plots alike.
+    pub fn name(self, profile: &Profile) -> &str {
+        match self {
+            Self::Deserialize => "deserialize",
+            Self::Step(index) => &profile.steps[index].name,
+            Self::Collate => "collate",
+        }
+    }
 }
 
 /// What each part of the work on a sample takes every epoch. Together they are what the cost model reckons with and sentences say.
@@ -31,21 +42,21 @@ pub enum WorkPart {
 /// proportions of the latter, since nobody can tell what each step takes of a loop that does two.
 pub fn work(profile: &Profile, strategy: &StrategyProfile) -> Vec<Work> {
     let total = cpu_seconds(profile, strategy, measured_hit_ratio(profile));
-    // What is cached as samples has been taken apart already.
+    // What is cached as samples has been deserialized already.
     let cached = profile.method.caching == Caching::Application;
-    let apart = if cached { 0.0 } else { strategy.deserialize_cpu_seconds.min(total) };
+    let deserialize = if cached { 0.0 } else { strategy.deserialize_cpu_seconds.min(total) };
     // The first step is reading, which readers do and no worker.
     let steps = || profile.steps.iter().enumerate().skip(strategy.split.position.max(1));
     let alone: f64 = steps().map(|(_, step)| step.cpu_seconds).sum();
-    let together = total - apart;
-    let mut parts = vec![Work { part: WorkPart::TakingApart, cpu_seconds: apart }];
+    let rest = total - deserialize;
+    let mut parts = vec![Work { part: WorkPart::Deserialize, cpu_seconds: deserialize }];
     if alone > 0.0 {
-        let share = |seconds: f64| together * (seconds / alone);
+        let share = |seconds: f64| rest * (seconds / alone);
         parts.extend(
             steps().map(|(index, step)| Work { part: WorkPart::Step(index), cpu_seconds: share(step.cpu_seconds) }),
         );
     } else {
-        parts.push(Work { part: WorkPart::Batches, cpu_seconds: together });
+        parts.push(Work { part: WorkPart::Collate, cpu_seconds: rest });
     }
     parts.retain(|work| work.cpu_seconds > 0.0);
     parts

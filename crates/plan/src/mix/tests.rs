@@ -21,7 +21,7 @@ fn limits() -> MixLimits {
 /// Two formats that each leave half of the machine idle.
 #[test]
 fn opposing_formats_are_mixed_until_both_are_busy() {
-    // PNG alone: 100/s by the processor, 200/s by the disk. Raw alone: 100/s by the disk.
+    // PNG alone: 100/s by the CPU, 200/s by the disk. Raw alone: 100/s by the disk.
     let formats = [format("png", 5e5, 0.02), format("raw", 1e6, 0.0)];
     let mixed = mix(&formats, &limits()).unwrap();
     // x·0.02 / 2 = (x·5e5 + (1-x)·1e6) / 1e8, so x = 2/3.

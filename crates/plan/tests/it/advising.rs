@@ -45,7 +45,7 @@ fn where_storage_binds_and_quality_may_be_lost_files_are_recompressed_first() {
     assert_eq!(commands[0], "forebay recompress photos/ smaller/ --quality 75");
     assert_eq!(commands[1], "forebay build imagenet --data smaller/jpeg-75 --strategy concatenated -o dataset/");
     // 4.59 GB fit into the memory that 11.5 GB do not fit into.
-    assert_eq!(advice.cache, "decoded:8000MB");
+    assert_eq!(advice.cache, "decoded:8GB");
 }
 
 #[test]

@@ -23,6 +23,14 @@ fn a_profile_and_a_plan_come_back_as_they_were() {
 }
 
 #[test]
+fn profiles_of_earlier_versions_are_read() {
+    let profile = presto_cv();
+    let text = profile.to_json().unwrap();
+    assert!(text.contains("\"cpu\": \"8 virtual cores"), "{text}");
+    assert_eq!(Profile::parse(&text.replacen("\"cpu\": ", "\"processor\": ", 1)).unwrap(), profile);
+}
+
+#[test]
 fn a_ranked_strategy_is_flat_in_json() {
     let plan = plan(&presto_cv(), &Objective::default()).unwrap();
     let json: serde_json::Value = serde_json::from_str(&plan.to_json().unwrap()).unwrap();

@@ -53,7 +53,7 @@ pub(crate) fn profile(samples: u64, strategies: Vec<StrategyProfile>) -> Profile
         version: Profile::VERSION,
         forebay: "0.1.0".to_owned(),
         machine: Machine {
-            processor: "8 virtual cores of a Xeon E5-2630v3".to_owned(),
+            cpu: "8 virtual cores of a Xeon E5-2630v3".to_owned(),
             cores: 8,
             memory_bytes: 80_000_000_000,
             memory_bytes_per_second: 5e9,

@@ -2,8 +2,8 @@
 
 use forebay_error::ErrorKind;
 use forebay_plan::{
-    Bound, Caching, FirstBatch, Objective, Others, Profile, Run, Runs, Stats, StrategyProfile, break_even_epochs, plan,
-    rank, summarize,
+    Bound, Caching, FirstBatch, Objective, Others, Profile, Run, Runs, Stats, StrategyProfile, Summary,
+    break_even_epochs, first_batches, plan, rank, rate_with_spread, summarize,
 };
 
 use crate::profiles::{close, presto_cv, profile, strategy};
@@ -82,6 +82,7 @@ fn where_all_runs_were_disturbed_the_model_counts() {
     let found = plan(&profile, &Objective::default()).unwrap();
     assert_eq!(found.chosen, "concatenated", "the measurement would have chosen the other");
     assert!(found.reason.contains("may be wrong about `decoded`"), "{}", found.reason);
+    assert_eq!(found.unsure_about, ["decoded"]);
 }
 
 #[test]
@@ -116,6 +117,31 @@ fn one_run_has_no_spread() {
     measured.runs.truncate(1);
     let summary = &summarize(&profile(100, vec![measured]), None).unwrap()[0];
     assert_eq!((summary.runs, summary.samples_per_second_std), (1, 0.0));
+}
+
+#[test]
+fn rates_are_shown_with_what_they_leave_open() {
+    let mut summary =
+        summarize(&profile(100, vec![strategy("unprocessed", 0, 100, 1.0, 1000)]), None).unwrap().remove(0);
+    summary.samples_per_second = 3905.0;
+    (summary.samples_per_second_min, summary.samples_per_second_max) = (3600.2, 4200.0);
+    summary.samples_per_second_std = 25.0;
+    let shown = |runs, disturbed| rate_with_spread(&Summary { runs, disturbed, ..summary.clone() });
+    assert_eq!([shown(3, false), shown(1, false)], ["3,905 ± 25.0", "3,905"]);
+    assert_eq!([shown(0, false), shown(3, true)], ["3,905 (3,600-4,200)", "≈ 3,905 (3,600-4,200)"]);
+    summary.samples_per_second_max = 3600.0;
+    assert_eq!(rate_with_spread(&Summary { runs: 0, ..summary }), "3,905", "nothing is left open");
+}
+
+#[test]
+fn first_batches_are_said_from_the_soonest_to_the_latest() {
+    let mut summaries = summarize(&presto_cv(), None).unwrap();
+    assert_eq!(first_batches(&summaries), None, "nobody looked");
+    summaries[1].first_batch_seconds = Some(1.2);
+    assert_eq!(first_batches(&summaries).unwrap(), "First batches came after 1.20 s (`concatenated`)");
+    summaries[3].first_batch_seconds = Some(0.021);
+    let said = "First batches came after 21.0 ms (`resized`) to 1.20 s (`concatenated`)";
+    assert_eq!(first_batches(&summaries).unwrap(), said);
 }
 
 #[test]

@@ -29,7 +29,7 @@ fn fused_steps_are_drawn_as_they_run() {
     let (profile, kept) = fused();
     let parts = work(&profile, &kept);
     let names: Vec<WorkPart> = parts.iter().map(|part| part.part).collect();
-    assert_eq!(names, [WorkPart::TakingApart, WorkPart::Step(3), WorkPart::Step(4)]);
+    assert_eq!(names, [WorkPart::Deserialize, WorkPart::Step(3), WorkPart::Step(4)]);
     assert!(close(sum(&parts), 53e-6), "{parts:?}");
     assert!(close(parts[1].cpu_seconds / parts[2].cpu_seconds, 80.0 / 29.0), "shared out as each takes alone");
     let sentence = &plan(&profile, &Objective::default()).unwrap().ranking[0].sentence;
@@ -41,13 +41,13 @@ fn fused_steps_are_drawn_as_they_run() {
 fn only_what_is_done_every_epoch_is_work() {
     let (mut profile, kept) = fused();
     profile.method.caching = Caching::Application;
-    assert!(close(sum(&work(&profile, &kept)), 46e-6), "what is cached was taken apart before");
+    assert!(close(sum(&work(&profile, &kept)), 46e-6), "what is cached was deserialized before");
     profile.method.caching = Caching::None;
     for step in &mut profile.steps {
         step.cpu_seconds = 0.0;
     }
     let parts = work(&profile, &kept);
-    assert_eq!(parts[1], Work { part: WorkPart::Batches, cpu_seconds: parts[1].cpu_seconds });
+    assert_eq!(parts[1], Work { part: WorkPart::Collate, cpu_seconds: parts[1].cpu_seconds });
     assert!(close(sum(&parts), 53e-6));
     // Readers read, so that it is no worker's.
     let profile = presto_cv();
