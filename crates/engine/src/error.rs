@@ -76,7 +76,7 @@ pub enum Error {
         first: Box<Skipped>,
     },
     /// Whoever watches the progress asked for an end.
-    #[error("cancelled")]
+    #[error("canceled")]
     Cancelled,
     /// Something did not keep its word. This is a bug of Forebay's.
     #[error("internal error: {problem}\nhint: this is a bug in Forebay; please report it with the message above")]

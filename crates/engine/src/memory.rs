@@ -4,8 +4,8 @@
 //! number, the budget, is cut into `Shares` that each have one owner:
 //!
 //! ```text
-//! streams  of sources that are compressed as streams, an eighth: the places within them, and what was passed over there; a window of
-//!          Zstandard that is larger than that comes on top, once for each reader. Of plain shards in a store, what was read of them for their
+//! streams  of sources that are compressed as streams, an eighth: the places within them, what was passed over there, and what was inflated
+//!          ahead (half of it at the most); a window of Zstandard that is larger than that comes on top, once for each reader. Of plain shards in a store, what was read of them for their
 //!          listing, as long as there is any: up to a quarter, less where shuffled windows want more than a quarter staged
 //! staged   what was read and not yet worked on: a quarter, or more where shuffled windows want it, up to a half
 //! of the rest:
@@ -48,19 +48,21 @@ pub struct StreamLimits {
     pub streams_bytes: u64,
     /// Of what was read of plain shards in a store for their listing.
     pub kept_bytes: u64,
+    /// Whether samples are read as they lie. Then the next streams are begun while one is read, within the same limit.
+    pub in_order: bool,
 }
 
 impl StreamLimits {
     /// The same for both.
     pub fn of(bytes: u64) -> Self {
-        Self { streams_bytes: bytes, kept_bytes: bytes }
+        Self { streams_bytes: bytes, kept_bytes: bytes, in_order: false }
     }
 
     /// The part of each of so many sources that are read together.
     #[must_use]
     pub(crate) fn each_of(self, sources: usize) -> Self {
         let sources = sources.max(1) as u64;
-        Self { streams_bytes: self.streams_bytes / sources, kept_bytes: self.kept_bytes / sources }
+        Self { streams_bytes: self.streams_bytes / sources, kept_bytes: self.kept_bytes / sources, ..self }
     }
 }
 
@@ -93,10 +95,10 @@ impl Shares {
         (memory_bytes / 4).min((memory_bytes / 8 * 5).saturating_sub(staged_bytes))
     }
 
-    /// The limits of both.
-    pub(crate) fn stream_limits(memory_bytes: u64, window_bytes: u64) -> StreamLimits {
+    /// The limits of both, for an epoch whose samples come as they lie or not.
+    pub(crate) fn stream_limits(memory_bytes: u64, window_bytes: u64, in_order: bool) -> StreamLimits {
         let streams_bytes = Self::streams_bytes_max(memory_bytes);
-        StreamLimits { streams_bytes, kept_bytes: Self::kept_bytes_max(memory_bytes, window_bytes) }
+        StreamLimits { streams_bytes, kept_bytes: Self::kept_bytes_max(memory_bytes, window_bytes), in_order }
     }
 
     /// The shares of `memory_bytes` for `threads` workers and windows of up to `window_bytes`, which must be staged whole, where streams hold

@@ -1,4 +1,6 @@
-//! Probing: what a storage and the memory can do, measured with files of its own.
+//! Probing: what a storage and the memory can do, measured with files of its own; where none can be made, with those that are there.
+
+mod found;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -101,7 +103,8 @@ const MEMORY_REPEATS: u32 = 5;
 pub fn probe(storage: &dyn Storage, options: &ProbeOptions, progress: &dyn Progress) -> Result<Probe> {
     let thread_counts = options.thread_counts(storage);
     let files = ProbeFiles::make(storage, options, progress)?;
-    let kinds = [Access::LargeFile, Access::SmallFiles, Access::RandomBlocks];
+    let mut kinds = vec![Access::LargeFile, Access::SmallFiles, Access::RandomBlocks];
+    kinds.retain(|access| files.are_there_for(*access));
     let mut measurements = Vec::new();
     progress.begin("probe", (kinds.len() * thread_counts.len() + 1) as u64);
     for access in kinds {
@@ -113,11 +116,12 @@ pub fn probe(storage: &dyn Storage, options: &ProbeOptions, progress: &dyn Progr
     }
     let memory_megabytes_per_second = probe::memory_bandwidth(MEMORY_BYTES, MEMORY_REPEATS)? / 1e6;
     progress.end();
+    let notices: Vec<String> = [files.notice, storage.notice()].into_iter().flatten().collect();
     Ok(Probe {
         storage: storage.name().to_owned(),
         measurements,
         memory_megabytes_per_second,
-        notice: storage.notice(),
+        notice: (!notices.is_empty()).then(|| notices.join("; ")),
     })
 }
 
@@ -221,6 +225,8 @@ struct ProbeFiles<'a> {
     folder: ProbeFolder<'a>,
     large: Vec<PathBuf>,
     small: Vec<Vec<PathBuf>>,
+    /// What there is to say where they are others'.
+    notice: Option<String>,
 }
 
 /// Where they lie.
@@ -286,15 +292,38 @@ impl<'a> ProbeFiles<'a> {
             small.push(path);
         }
         let threads = options.thread_counts(storage).into_iter().max().unwrap_or(1);
-        Ok(Self { folder, large: vec![large; threads], small: vec![small; threads] })
+        Ok(Self { folder, large: vec![large; threads], small: vec![small; threads], notice: None })
+    }
+
+    /// What is there anyway.
+    fn found(storage: &'a dyn Storage, options: &ProbeOptions) -> Option<Self> {
+        let found = found::find(storage, options)?;
+        let threads = options.thread_counts(storage).into_iter().max().unwrap_or(1);
+        Some(Self {
+            folder: ProbeFolder::Remote(storage, options.folder.clone(), Vec::new()),
+            large: found.large.iter().cycle().take(if found.large.is_empty() { 0 } else { threads }).cloned().collect(),
+            small: vec![found.small; threads],
+            notice: Some(found.notice),
+        })
+    }
+
+    /// Whether there is anything to read so.
+    fn are_there_for(&self, access: Access) -> bool {
+        match access {
+            Access::LargeFile | Access::RandomBlocks => !self.large.is_empty(),
+            Access::SmallFiles => self.small.iter().any(|files| !files.is_empty()),
+        }
     }
 
     fn make(storage: &'a dyn Storage, options: &ProbeOptions, progress: &dyn Progress) -> Result<Self> {
         if is_url(&options.folder) {
-            return Self::make_remote(storage, options, progress);
+            return Self::make_remote(storage, options, progress).or_else(|error| {
+                let found = found::may_only_read(&error).then(|| Self::found(storage, options)).flatten();
+                found.ok_or(error)
+            });
         }
         let folder = ProbeFolder::Scratch(ScratchFolder::new(&options.folder, "probe")?);
-        let mut files = Self { folder, large: Vec::new(), small: Vec::new() };
+        let mut files = Self { folder, large: Vec::new(), small: Vec::new(), notice: None };
         let content = content(options);
         for thread in 0..options.threads.max(1) {
             let large = files.folder.path().join(format!("large-{thread}"));

@@ -1,8 +1,8 @@
 //! Choosing some places of a row so that they are spread evenly: of any neighbors as many as their share, to within one.
 //!
-//! Rows that are read in turns, a place of each, choose together: what they chose of any neighbors in that order is near their share, too. It
-//! would be within one if all were chosen as one row, but then a row by itself, or every other row, which a rank may have alone, could be
-//! chosen whole.
+//! Rows that are read in turns, a place of each, choose together: what up to 16 of them, or some neighboring rows of them, which a rank may have
+//! alone, chose of any neighbors in that order is within four of their share. It would be within one if all were chosen as one row, but then a
+//! row by itself could be chosen whole.
 
 /// A number whose multiples fall evenly between whole numbers, however many they are, and so do every other of them; those of another series
 /// fall independently. The first one is the golden ratio, its continued fraction is all ones, the next one's all twos, and so on.
@@ -117,6 +117,13 @@ mod tests {
     use super::*;
 
     /// What neighbors in up to 16 rows may be off by.
+    ///
+    /// Row `r` has chosen `floor(a p + φ(r))` of its first `p` places, where `a` is the share and `φ(r)` its phase. So what neighbors in turns are off
+    /// by is the sum over the rows of `{a p + φ(r)}` where they begin, less the same sum where they end. In each, `p` is one more for the rows
+    /// whose turn has been. Of `k` rows whose phases are multiples of the golden ratio, and with any `a`, such sums are at most this far apart: 1 for
+    /// one row, 2, 2.24, 2.47, 2.53, 2.76, 2.82, 3.06, 3, 3.24, 3.22, 3.42, 3.40, 3.39, 3.58 and 3.57 for 16. That is where each is piecewise linear
+    /// in `a` and in `a p`, so that the places where it jumps decide. Rounding moves one phase at the most; with that, and all rows together, it is 3.752
+    /// at the most for any choice of less than 2000 places (all were tried out).
     const IN_TURNS: f64 = 4.0;
 
     proptest! {
@@ -148,12 +155,12 @@ mod tests {
             prop_assert_eq!(found, chosen);
         }
 
-        /// The neighbors of all rows in turns, and of those that one of several ranks has.
+        /// The neighbors of all rows in turns, and of those that one of several ranks has: rows beside each other, as `load/deal.rs` deals them.
         #[test]
         fn rows_in_turns_have_their_share(
             total in 100..2000_u64,
             count in 1..17_u64,
-            ranks in 1..4_u64,
+            ranks in 1..17_u64,
             part in 0.0..1.0_f64,
             length in 1..100_usize,
         ) {
@@ -162,7 +169,8 @@ mod tests {
             let rows = Spread::of_rows(&lengths, chosen, 0);
             let ranks = ranks.min(count);
             for rank in 0..ranks {
-                let mine = (0..total).filter(|place| place % count % ranks == rank);
+                let theirs = rank * count / ranks..(rank + 1) * count / ranks;
+                let mine = (0..total).filter(|place| theirs.contains(&(place % count)));
                 let places: Vec<bool> = mine.map(|place| rows[(place % count) as usize].holds(place / count)).collect();
                 let share = chosen as f64 / total as f64;
                 for neighbors in places.windows(length) {

@@ -8,7 +8,7 @@
 //! out one interleaving after another (`load/model.rs`). Such a test must run within `modeled`.
 
 use std::ops::{Deref, DerefMut};
-use std::sync::PoisonError;
+use std::sync::{PoisonError, TryLockError};
 use std::time::Instant;
 #[cfg(not(test))]
 use std::{sync, thread};
@@ -40,6 +40,15 @@ impl<T> Mutex<T> {
     /// Waits for the lock.
     pub fn lock(&self) -> Guard<'_, T> {
         Guard(Some(self.0.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    /// The lock, unless somebody holds it.
+    pub(crate) fn try_lock(&self) -> Option<Guard<'_, T>> {
+        match self.0.try_lock() {
+            Ok(held) => Some(Guard(Some(held))),
+            Err(TryLockError::Poisoned(poisoned)) => Some(Guard(Some(poisoned.into_inner()))),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 
     /// The value.

@@ -374,7 +374,7 @@ impl Listing {
     }
 
     /// How shard number `shard` is compressed.
-    pub(super) fn compression(&self, shard: usize) -> Compression {
+    pub(crate) fn compression(&self, shard: usize) -> Compression {
         self.compressions[shard]
     }
 

@@ -149,7 +149,7 @@ impl Manifest {
         }
         let progressive = self.strategy.format.progressive;
         let is_right = |shard: &&ShardEntry| match &shard.scans {
-            Some(scans) => progressive && scans.is_sound(),
+            Some(scans) => progressive && scans.is_valid(),
             None => !progressive,
         };
         if let Some(shard) = self.shards.iter().find(|shard| !is_right(shard)) {

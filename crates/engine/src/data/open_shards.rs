@@ -7,8 +7,10 @@ use bytes::Bytes;
 use forebay_record::Compression;
 use forebay_storage::{File, Storage, Version};
 
-use super::inflated::{Cursors, InflatedShard};
+use super::inflated::cursors::Cursors;
+use super::inflated::{InflatedShard, Wanted};
 use crate::error::Result;
+use crate::memory::StreamLimits;
 
 /// Shards that are open, and those that were not read yet. May be shared by threads.
 pub(crate) struct OpenShards {
@@ -30,9 +32,9 @@ impl OpenShards {
         Self { open: (0..count).map(|_| OnceLock::new()).collect(), cursors: Arc::default() }
     }
 
-    /// Limits what the places within compressed streams hold in memory.
-    pub(crate) fn limit_streams(&self, bytes_max: u64) {
-        self.cursors.limit(bytes_max);
+    /// Limits what the places within compressed streams hold in memory, and says whether shards are read one after the other.
+    pub(crate) fn limit_streams(&self, limits: StreamLimits) {
+        self.cursors.limit(limits.streams_bytes, limits.in_order);
     }
 
     /// How many bytes those held at most, and do now.
@@ -67,6 +69,28 @@ impl OpenShards {
             OpenShard::Inflated(Box::new(InflatedShard::open(storage, (number, path), compression, &self.cursors)?))
         };
         Ok(self.open[number].get_or_init(|| open))
+    }
+
+    /// Waits for the turn to read at `offset` of shard number `number`, which is open, where it is one stream and shards are read in order: while others
+    /// read what comes before that, the shards after it are inflated ahead, as `open` opens them, until there is no memory for more. The turn
+    /// is over when what is returned is dropped.
+    pub(crate) fn turn<'a>(
+        &'a self,
+        number: usize,
+        offset: u64,
+        open: impl Fn(usize) -> Result<&'a OpenShard>,
+    ) -> Option<Wanted<'a>> {
+        let Some(OpenShard::Inflated(shard)) = self.open[number].get() else { return None };
+        let ahead = self.cursors.shards_ahead();
+        if ahead == 0 {
+            return None;
+        }
+        let wanted = shard.wants(offset);
+        let next = number + 1..self.len().min(number + 1 + ahead);
+        // What cannot be opened or read is reported when it is wanted.
+        let reads_ahead = |shard: usize| matches!(open(shard), Ok(OpenShard::Inflated(shard)) if shard.read_ahead());
+        while wanted.must_wait() && next.clone().any(&reads_ahead) {}
+        Some(wanted)
     }
 }
 

@@ -61,23 +61,23 @@ impl Content {
         Self { first, beside, nulls: 0 }
     }
 
-    /// Adds part number `place`, or that there is nothing in it. Parts come in order.
-    pub(super) fn push(&mut self, place: usize, part: Option<Bytes>) {
+    /// Adds part number `number`, or that there is nothing in it. Parts come in order.
+    pub(super) fn push(&mut self, number: usize, part: Option<Bytes>) {
         if part.is_none() {
-            self.nulls |= 1 << (place % u64::BITS as usize);
+            self.nulls |= 1 << (number % u64::BITS as usize);
         }
         let part = part.unwrap_or_default();
-        if place == 0 {
+        if number == 0 {
             self.first = part;
         } else {
             self.beside.push(part);
         }
     }
 
-    /// Part number `place`, if there is something in it.
-    pub(super) fn part(&self, place: usize) -> Option<&Bytes> {
-        let is_null = self.nulls >> (place % u64::BITS as usize) & 1 == 1;
-        let part = place.checked_sub(1).map_or(Some(&self.first), |place| self.beside.get(place));
+    /// Part number `number`, if there is something in it.
+    pub(super) fn part(&self, number: usize) -> Option<&Bytes> {
+        let is_null = self.nulls >> (number % u64::BITS as usize) & 1 == 1;
+        let part = number.checked_sub(1).map_or(Some(&self.first), |number| self.beside.get(number));
         part.filter(|_| !is_null)
     }
 
@@ -115,7 +115,7 @@ impl SourceReader {
     /// Limits what the places within compressed streams hold in memory between reads, and what is kept of what was read of far shards for their listing;
     /// how many bytes that is, or 0 where there is neither.
     pub fn limit_streams(&self, limits: StreamLimits) -> u64 {
-        let StreamLimits { streams_bytes, kept_bytes } = limits;
+        let StreamLimits { streams_bytes, kept_bytes, .. } = limits;
         if self.is_parquet() {
             self.parquet.limit(streams_bytes);
             return streams_bytes;
@@ -127,7 +127,7 @@ impl SourceReader {
         if let Some(kept) = self.listing.kept() {
             kept.limit(0);
         }
-        self.open.limit_streams(streams_bytes);
+        self.open.limit_streams(limits);
         streams_bytes
     }
 
@@ -255,7 +255,11 @@ impl SourceReader {
 
     /// A part of a shard, or of what it inflates to. What was read of it for the listing is not read again for the first epoch.
     fn read_shard(&self, shard: usize, range: Range<u64>) -> Result<Bytes> {
-        let read = |range: Range<u64>| self.shard(shard)?.read(range.start, (range.end - range.start) as usize);
+        let read = |range: Range<u64>| {
+            let open = self.shard(shard)?;
+            let _turn = self.open.turn(shard, range.start, |next| self.shard(next));
+            open.read(range.start, (range.end - range.start) as usize)
+        };
         match self.listing.kept() {
             Some(kept) if self.listing.compression(shard) == Compression::None => {
                 kept.complete(shard, range, |missing| {

@@ -36,7 +36,7 @@ impl ScanLayout {
     }
 
     /// Whether it is one that can be.
-    pub(super) fn is_sound(&self) -> bool {
+    pub(super) fn is_valid(&self) -> bool {
         self.groups == SCAN_GROUPS as u64 && (1..=CHUNK_SAMPLES_MAX).contains(&self.chunk_samples)
     }
 
@@ -104,6 +104,6 @@ mod tests {
         assert_eq!(photos.chunk_samples, 41);
         assert_eq!(ScanLayout::of(3, 30_000_000).chunk_samples, 1);
         assert_eq!(ScanLayout::of(0, 0).chunk_samples, 1);
-        assert!([photos, ScanLayout::of(1 << 40, 1 << 41)].iter().all(ScanLayout::is_sound));
+        assert!([photos, ScanLayout::of(1 << 40, 1 << 41)].iter().all(ScanLayout::is_valid));
     }
 }

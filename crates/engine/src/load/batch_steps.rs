@@ -33,10 +33,10 @@ impl BatchSteps {
         for (number, fields, step) in &self.steps {
             let mut columns: Vec<Option<BatchColumn<'_>>> = fields.iter().map(|_| None).collect();
             for (name, column) in &mut batch.columns {
-                if let (Some(place), Column::Dense { spec, data }) =
+                if let (Some(argument), Column::Dense { spec, data }) =
                     (fields.iter().position(|field| **field == **name), column)
                 {
-                    columns[place] = Some(BatchColumn { spec: *spec, data });
+                    columns[argument] = Some(BatchColumn { spec: *spec, data });
                 }
             }
             let columns: Option<Vec<BatchColumn<'_>>> = columns.into_iter().collect();

@@ -18,6 +18,7 @@ use super::contents::Contents;
 use super::deal::Deal;
 use super::ids::Position;
 use super::loader::{LoadOptions, Loader};
+use super::order::Shuffle;
 use super::prefetch::{Payload, PrefetchBuffer, Staged};
 use super::sampler::{Read, Sampler, Wanted};
 use super::state::State;
@@ -138,7 +139,8 @@ impl Epoch {
         let options = loader.options().clone();
         let read_bytes_max = options.memory_bytes / 4;
         let window_bytes = sampler.window_bytes(read_bytes_max);
-        let streams_bytes = source.limit_streams(Shares::stream_limits(options.memory_bytes, window_bytes));
+        let in_order = options.shuffle == Shuffle::No && options.sampling.is_plain();
+        let streams_bytes = source.limit_streams(Shares::stream_limits(options.memory_bytes, window_bytes, in_order));
         let budget = Shares::new(options.memory_bytes, options.threads, window_bytes, streams_bytes)?;
         let steps = online.steps();
         check_functions(&steps)?;

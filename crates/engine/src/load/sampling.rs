@@ -53,14 +53,14 @@ impl Shares {
     fn of(&self, samples: u64) -> Vec<u64> {
         let wanted: Vec<f64> = self.0.iter().map(|(_, share)| share * samples as f64).collect();
         let mut given: Vec<u64> = wanted.iter().map(|wanted| wanted.floor() as u64).collect();
-        let mut order: Vec<usize> = (0..given.len()).filter(|&place| self.0[place].1 > 0.0).collect();
+        let mut order: Vec<usize> = (0..given.len()).filter(|&index| self.0[index].1 > 0.0).collect();
         order.sort_by(|&one, &other| wanted[other].fract().total_cmp(&wanted[one].fract()).then(one.cmp(&other)));
         let mut left = samples.saturating_sub(given.iter().sum());
-        for place in order.into_iter().cycle() {
+        for index in order.into_iter().cycle() {
             if left == 0 {
                 break;
             }
-            given[place] += 1;
+            given[index] += 1;
             left -= 1;
         }
         given

@@ -19,13 +19,13 @@ use crate::threads::{cores, share};
 
 /// Each half is measured in so many parts, to see how far they lie apart. Work has one more before them, which does not count: in it the loader gets
 /// the memory that it then uses again and again.
-const PARTS: usize = 5;
+pub(super) const PARTS: usize = 5;
 
 /// So many bytes stay in memory after they were read, as they do while they wait for a worker: memory that is used again at once is in the
-/// processor's cache, and costs less.
+/// CPU's cache, and costs less.
 const STAGED_BYTES: u64 = 16 << 20;
 
-/// What a part gave: samples, elapsed seconds, processor seconds.
+/// What a part gave: samples, elapsed seconds, CPU seconds.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Part {
     pub(crate) samples: f64,
@@ -43,7 +43,7 @@ impl Part {
     }
 }
 
-/// Both halves of a strategy; of reading perhaps only what it takes of the processor.
+/// Both halves of a strategy; of reading perhaps only what it takes of the CPU.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Halves {
     pub(super) reading: Option<Alone>,
@@ -51,7 +51,7 @@ pub(super) struct Halves {
 }
 
 /// So many times the samples are there that the time should be enough for.
-const SURPLUS: f64 = 2.0;
+pub(super) const SURPLUS: f64 = 2.0;
 
 /// How long each half of a strategy is measured that is not run: enough to tell strategies apart.
 pub(super) const FAST_SECONDS: f64 = 0.3;
@@ -71,7 +71,7 @@ impl Profiler<'_> {
             self.forget(&**source)?;
         }
         let reading = self.reading_alone(source, seconds)?;
-        // How fast a few samples come from storage says nothing: the start weighs too much. What they take of the processor does,
+        // How fast a few samples come from storage says nothing: the start weighs too much. What they take of the CPU does,
         // and from the page cache they come as all will.
         let few = |reading| Alone {
             samples_per_second: 0.0,

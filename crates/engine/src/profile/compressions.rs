@@ -2,60 +2,77 @@
 //! format and makes them again, in memory.
 //!
 //! The records are made here, a few hundred at the most, and never touch a storage. Everything is bounded: how many records and bytes
-//! there are, and how much processor time goes into making them and into each format.
+//! there are, and how much CPU time goes into making them and into each format.
+
+mod timed;
 
 use std::cell::RefCell;
-use std::io::Write as _;
-use std::ops::Range;
+use std::collections::BTreeMap;
+use std::time::Instant;
 
-use forebay_codec::memory;
 use forebay_pipeline::{
-    Pipeline, RngKey, Runner, Sample, SampleView, StorageFormat, Strategy, ValueView, decode_sample, encode_sample,
+    Format, Pipeline, RngKey, Runner, Sample, SampleView, StorageFormat, Strategy, ValueView, decode_sample,
+    encode_sample,
 };
 use forebay_plan::CompressionCost;
-use forebay_record::{
-    Dictionary, ErrorLocation, FRAME_OVERHEAD_BYTES, Location, RecordCompressor, Scope, ShardCompression,
-    ShardCompressor, Writer, inflate_block, inflate_record,
-};
+use forebay_record::{Compression, Location, Scope, Writer};
 
 use super::costs::{Collect, Nowhere};
-use crate::data::SourceReader;
-use crate::error::{Error, Result};
+use crate::data::{Listing, SourceReader};
+use crate::error::Result;
 use crate::processor_time::thread_cpu_seconds;
 use crate::progress::{Progress, while_wanted};
+pub(super) use timed::{COMPRESSED_BYTES, INFLATING_SECONDS};
+use timed::{Done, Encoded, Piece, Ring, enough_bytes};
 
 /// The formats that are considered unless others are named: what inflates fastest, three levels of what is smallest for most data, and what
 /// made raw pixels smallest. docs/how-to/compression.md has the figures.
 pub const COMPRESSION_CANDIDATES: [&str; 5] = ["lz4", "zstd-1", "zstd-3", "zstd-9", "gzip"];
 
 /// So many records tell the ratio of a data set within a few per cent.
-pub(super) const RECORDS_MAX: u64 = 256;
+const RECORDS_MAX: u64 = 256;
 
-/// More bytes do not change it, if they are of several records.
-const BYTES_MAX: u64 = 8 << 20;
-const LARGE_RECORDS: usize = 4;
+/// More bytes do not change it, if they are of several records: one that is smoother than the others, or longer, tells little about them.
+pub(super) const BYTES_MAX: u64 = 8 << 20;
+const RECORDS_MIN: usize = 8;
 const LARGE_BYTES_MAX: u64 = 128 << 20;
 
-/// Where records are slow to make, fewer do: none is begun after so many processor seconds.
-const MAKING_SECONDS: f64 = 0.2;
+/// Where records are slow to make, fewer do: none is begun after so many CPU seconds, if there are [`RECORDS_MIN`], and none at all after some times as
+/// many. Nor where they are slow to come.
+pub(super) const MAKING_SECONDS: f64 = 0.2;
+const SLOW_MAKING_SECONDS: f64 = 5.0 * MAKING_SECONDS;
+const WAITING_SECONDS: f64 = 2.0;
 
-/// So many bytes of records are compressed, or a quarter of them, but no more than this: the same by all, which makes their ratios comparable.
-const COMPRESSED_BYTES: Range<u64> = 4 << 20..16 << 20;
-
-/// Of a large record a piece at a time, at most from so many places of it: then several records are seen, which may be unlike each other, and
-/// of each more than its sky. As large as the window of ZSTD's higher levels: it takes longer to look back further than a core's own cache.
-const PIECE_BYTES: usize = 4 << 20;
-const PIECES_MAX: usize = 8;
-
-/// Compressions that are slower than any considered unless named get to see less: nothing is compressed after so many processor seconds.
-const COMPRESSING_SECONDS: f64 = 0.6;
-
-/// All is inflated once more until so many processor seconds are over.
-const INFLATING_SECONDS: f64 = 0.015;
+/// Compressions that are slower than any considered unless named get to see less: nothing is compressed after so many CPU seconds.
+pub(super) const COMPRESSING_SECONDS: f64 = 0.6;
 
 /// What is inflated lies beside what was before it, as it does while it waits for workers: at least so much, or so many records.
 const WAITING_BYTES: u64 = 16 << 20;
 const WAITING_RECORDS: u64 = 4;
+
+/// Samples from everywhere in `all`, to make records of: the first of a data set are often of one class, or of one day.
+pub(super) fn from_everywhere(all: &Listing) -> Listing {
+    let count = all.len() as u64;
+    // Files are taken by their sizes. What is inflated to the last sample is inflated whole.
+    if all.source().format == Format::Files || is_inflated(all) || count <= RECORDS_MAX {
+        return all.clone().sample(RECORDS_MAX);
+    }
+    let parts = |number: u64| number * RECORDS_MAX / count;
+    let mut numbers = 0..count;
+    let begins_part = move || numbers.next().is_some_and(|number| parts(number) != parts(number + 1));
+    all.clone().part(begins_part, false)
+}
+
+fn is_inflated(listing: &Listing) -> bool {
+    (0..listing.shards().len()).any(|shard| listing.compression(shard) != Compression::None)
+}
+
+/// The numbers below `count` so that the first of them, however many, lie spread over all: their bits, reversed.
+fn spread(count: usize) -> impl Iterator<Item = usize> {
+    let bits = count.next_power_of_two().ilog2();
+    let reversed = move |number: usize| number.reverse_bits().checked_shr(usize::BITS - bits).unwrap_or(0);
+    (0..count.next_power_of_two()).map(reversed).filter(move |number| *number < count)
+}
 
 /// Which formats a strategy that keeps its records uncompressed may be kept in instead: those of `candidates` that can hold what it keeps,
 /// and those that `asked` has of its split.
@@ -87,6 +104,9 @@ pub(super) fn formats_of(
     all
 }
 
+/// What a format costs, and what was compressed to know it.
+type Measured = (CompressionCost, Vec<Piece>);
+
 /// Records of a split, as a shard has them.
 pub(super) struct Records<'p> {
     pipeline: &'p Pipeline,
@@ -100,7 +120,7 @@ pub(super) struct Records<'p> {
 }
 
 impl<'p> Records<'p> {
-    /// Makes records as `plain` keeps them, of the first samples of `reader`.
+    /// Makes records as `plain` keeps them, of samples from everywhere in `reader`, as many as time allows.
     pub(super) fn of(
         pipeline: &'p Pipeline,
         plain: &'p Strategy,
@@ -110,11 +130,18 @@ impl<'p> Records<'p> {
         let mut runner = Runner::new(plain.offline(pipeline), 0);
         let mut writer = Writer::new(Vec::new());
         let (mut samples, mut locations, mut record) = (Vec::new(), Vec::new(), Vec::new());
-        let begun = thread_cpu_seconds();
-        for number in 0..reader.listing().len() {
-            let late = thread_cpu_seconds() - begun > MAKING_SECONDS;
-            let bytes_max = if samples.len() < LARGE_RECORDS { LARGE_BYTES_MAX } else { BYTES_MAX };
-            if late && number > 0 || writer.position() >= bytes_max || samples.len() as u64 >= RECORDS_MAX {
+        let (begun, waited) = (thread_cpu_seconds(), Instant::now());
+        let count = reader.listing().len();
+        let numbers: Vec<usize> =
+            if is_inflated(reader.listing()) { (0..count).collect() } else { spread(count).collect() };
+        for number in numbers {
+            let seconds = thread_cpu_seconds() - begun;
+            let few = samples.len() < RECORDS_MIN;
+            let late = seconds > if few { SLOW_MAKING_SECONDS } else { MAKING_SECONDS };
+            let late = late || waited.elapsed().as_secs_f64() > WAITING_SECONDS;
+            let bytes_max = if few { LARGE_BYTES_MAX } else { BYTES_MAX };
+            let enough = writer.position() >= bytes_max || samples.len() as u64 >= RECORDS_MAX;
+            if enough || late && !samples.is_empty() {
                 break;
             }
             while_wanted(progress)?;
@@ -139,8 +166,19 @@ impl<'p> Records<'p> {
         Ok(Self { pipeline, plain, samples, frames: writer.finish()?, locations, waiting })
     }
 
-    /// What keeping them as `strategy` costs; `None` where there are none.
-    pub(super) fn cost(&self, strategy: &Strategy) -> Result<Option<CompressionCost>> {
+    /// What keeping them as each of `formats` costs, where there are any.
+    pub(super) fn costs(&self, formats: &[Strategy], progress: &dyn Progress) -> Result<Vec<CompressionCost>> {
+        let mut measured = Vec::new();
+        for strategy in formats {
+            while_wanted(progress)?;
+            measured.extend(self.cost(strategy)?);
+        }
+        compare(&self.locations, &mut measured);
+        Ok(measured.into_iter().map(|(cost, _)| cost).collect())
+    }
+
+    /// What keeping them as `strategy` costs, and what was compressed for that; `None` where there are none.
+    fn cost(&self, strategy: &Strategy) -> Result<Option<Measured>> {
         let encoded = if added(self.plain, strategy).has_plain_fields() {
             Encoded { frames: &self.frames, locations: &self.locations, encoding: 0.0, decoding: 0.0, whole: false }
         } else {
@@ -150,7 +188,7 @@ impl<'p> Records<'p> {
     }
 
     /// The same where pictures or tensors are encoded first.
-    fn encoded(&self, strategy: &Strategy) -> Result<Option<CompressionCost>> {
+    fn encoded(&self, strategy: &Strategy) -> Result<Option<Measured>> {
         let mut writer = Writer::new(Vec::new());
         let (mut records, mut locations): (Vec<Vec<u8>>, _) = (Vec::new(), Vec::new());
         let begun = thread_cpu_seconds();
@@ -181,41 +219,67 @@ impl<'p> Records<'p> {
         self.compressed(strategy, &Encoded { frames: &frames, locations, encoding, decoding, whole: true })
     }
 
-    fn compressed(&self, strategy: &Strategy, encoded: &Encoded<'_>) -> Result<Option<CompressionCost>> {
+    fn compressed(&self, strategy: &Strategy, encoded: &Encoded<'_>) -> Result<Option<Measured>> {
         let ring = &mut self.waiting.borrow_mut();
-        let done = match strategy.format.compression {
-            None => Done { records: encoded.locations.len(), bytes: encoded.frames.len() as u64, ..Done::default() },
+        let Done { mut pieces, compressing, inflating } = match strategy.format.compression {
+            None => encoded.as_it_is(),
             Some(compression) if compression.scope == Scope::Record => encoded.by_record(compression, ring)?,
             Some(compression) => encoded.by_block(compression, ring)?,
         };
-        let as_they_are = || self.locations.iter().take(done.records).map(|location| location.length).sum();
-        let bytes: u64 = if encoded.whole { as_they_are() } else { done.taken };
-        if bytes == 0 || done.bytes == 0 {
+        for piece in pieces.iter_mut().filter(|_| encoded.whole) {
+            piece.bytes = self.locations[piece.record].length;
+        }
+        let ratio = ratio(&self.locations, &pieces);
+        if !ratio.is_finite() || ratio <= 0.0 {
             return Ok(None);
         }
+        let (bytes, records) = (pieces.iter().map(|piece| piece.bytes).sum(), pieces.len().min(self.locations.len()));
         // Where not all that was encoded was compressed, only its share counts.
-        let share = done.records as f64 / encoded.locations.len().max(1) as f64;
-        let decoding = encoded.decoding * share;
-        let decompressing = done.inflating + decoding;
-        let of_readers = if strategy.format.compression.is_some_and(|one| one.scope == Scope::Record) {
-            0.0
-        } else {
-            done.inflating
-        };
+        let share = records as f64 / encoded.locations.len().max(1) as f64;
+        let decompressing = inflating + encoded.decoding * share;
+        let of_readers =
+            if strategy.format.compression.is_some_and(|one| one.scope == Scope::Record) { 0.0 } else { inflating };
         let rate = |seconds: f64| bytes as f64 / seconds.max(1e-9);
-        Ok(Some(CompressionCost {
+        let cost = CompressionCost {
             strategy: strategy.to_string(),
             plain: self.plain.to_string(),
             compression: added(self.plain, strategy).to_string(),
-            records: done.records as u64,
+            records: records as u64,
             bytes,
-            ratio: bytes as f64 / done.bytes as f64,
-            compress_bytes_per_second: rate(done.compressing + encoded.encoding * share),
+            ratio,
+            compress_bytes_per_second: rate(compressing + encoded.encoding * share),
             decompress_bytes_per_second: rate(decompressing),
             reader_share: if decompressing > 0.0 { of_readers / decompressing } else { 0.0 },
             lossy: strategy.is_lossy(),
-        }))
+        };
+        Ok(Some((cost, pieces)))
     }
+}
+
+/// Makes the ratios comparable: a format that was cut short saw fewer records than the others, and those may be unlike the rest. Its ratio counts in
+/// proportion to what another one made of the same, and of all.
+fn compare(records: &[Location], measured: &mut [Measured]) {
+    let fuller = |one: &&Measured, other: &&Measured| {
+        one.1.len().cmp(&other.1.len()).then(one.0.ratio.total_cmp(&other.0.ratio))
+    };
+    let Some((_, fullest)) = measured.iter().max_by(fuller).cloned() else { return };
+    for (cost, pieces) in measured.iter_mut().filter(|(_, pieces)| pieces.len() < fullest.len()) {
+        cost.ratio *= ratio(records, &fullest) / ratio(records, &fullest[..pieces.len()]);
+    }
+}
+
+/// Bytes as they are over compressed ones, of those of `records` that `pieces` are of: each counts with all of its bytes, however many were seen.
+fn ratio(records: &[Location], pieces: &[Piece]) -> f64 {
+    let mut seen: BTreeMap<usize, (f64, f64)> = BTreeMap::new();
+    for piece in pieces {
+        let (bytes, compressed) = seen.entry(piece.record).or_default();
+        *bytes += piece.bytes as f64;
+        *compressed += piece.compressed_bytes;
+    }
+    let length = |record: usize| records[record].length as f64;
+    let all: f64 = seen.keys().map(|&record| length(record)).sum();
+    let part = |(&record, (bytes, compressed)): (&usize, &(f64, f64))| length(record) * compressed / bytes;
+    all / seen.iter().map(part).sum::<f64>()
 }
 
 /// The part of the format of `strategy` that `plain` does not have.
@@ -236,230 +300,67 @@ fn encode(sample: &Sample, format: StorageFormat, record: &mut Vec<u8>) -> Resul
     Ok(encode_sample(&view, &format, record)?)
 }
 
-/// Records as they are before they are compressed, and what it took to get there and back, in processor seconds.
-struct Encoded<'r> {
-    frames: &'r [u8],
-    locations: &'r [Location],
-    encoding: f64,
-    decoding: f64,
-    /// Whether all of each record is compressed.
-    whole: bool,
-}
-
-/// What compressing the first records gave and took.
-#[derive(Default)]
-struct Done {
-    records: usize,
-    /// How many bytes of them were compressed.
-    taken: u64,
-    /// What they take on storage.
-    bytes: u64,
-    compressing: f64,
-    /// Processor seconds to inflate them once.
-    inflating: f64,
-}
-
-impl Encoded<'_> {
-    fn frame(&self, location: &Location) -> &[u8] {
-        &self.frames[location.offset as usize..location.end() as usize]
-    }
-
-    fn enough_bytes(&self) -> u64 {
-        enough_bytes(self.frames.len())
-    }
-
-    /// What is compressed: small records whole; of large ones a piece of each, then another of each.
-    fn pieces(&self) -> impl Iterator<Item = &[u8]> {
-        let rounds = if self.whole { 1 } else { PIECES_MAX };
-        let of_round = move |round| {
-            let numbered = self.locations.iter().enumerate();
-            numbered.filter_map(move |(number, location)| self.piece(number, location, round))
-        };
-        (0..rounds).flat_map(of_round)
-    }
-
-    /// The piece of record `number` that comes in this round; `None` where the rounds before had all of it.
-    fn piece(&self, number: usize, location: &Location, round: usize) -> Option<&[u8]> {
-        let frame = self.frame(location);
-        if self.whole || frame.len() <= PIECE_BYTES {
-            return (round == 0).then_some(frame);
-        }
-        let pieces = (frame.len() / PIECE_BYTES).min(PIECES_MAX);
-        // Another part of each record, and in the next round one that lies apart from it.
-        let steps = (0..PIECES_MAX).map(|step| (step * 3 + PIECES_MAX / 2) % PIECES_MAX);
-        let place = steps.filter(|place| *place < pieces).nth((round + number) % pieces).filter(|_| round < pieces)?;
-        let part = frame.len() / pieces;
-        let begin = place * part + (part - PIECE_BYTES) / 2;
-        Some(&frame[begin..begin + PIECE_BYTES])
-    }
-
-    fn by_block(&self, compression: ShardCompression, ring: &mut Ring) -> Result<Done> {
-        let begun = thread_cpu_seconds();
-        let mut shard = ShardCompressor::new(Vec::new(), compression).map_err(refused)?;
-        let (mut pieces, mut taken) = (0, 0);
-        for piece in self.pieces() {
-            let late = thread_cpu_seconds() - begun > COMPRESSING_SECONDS;
-            if pieces > 0 && (late || taken >= self.enough_bytes()) {
-                break;
-            }
-            shard.write_all(piece).and_then(|()| shard.end_record()).map_err(refused)?;
-            pieces += 1;
-            taken += piece.len() as u64;
-        }
-        let (shard, blocks) = shard.finish().map_err(refused)?;
-        let compressing = thread_cpu_seconds() - begun;
-        let entries = blocks.entries();
-        let inflating = repeated(entries.len(), |number| {
-            let block = &entries[number];
-            let compressed = &shard[block.offset as usize..block.end() as usize];
-            let into = ring.next(block.inflated_length as usize);
-            inflate_block(compressed, block, compression, "", into)?;
-            std::hint::black_box(into);
-            Ok(())
-        })?;
-        let records = pieces.min(self.locations.len());
-        Ok(Done { records, taken, bytes: shard.len() as u64, compressing, inflating })
-    }
-
-    fn by_record(&self, compression: ShardCompression, ring: &mut Ring) -> Result<Done> {
-        // The length and its checksum come before the record, and its own checksum after it.
-        let record = |location: &Location| -> &[u8] {
-            let frame = self.frame(location);
-            &frame[12..frame.len() - 4]
-        };
-        // Trained once for a data set, and so not part of what a record costs.
-        let dictionary = compression.has_dictionary().then(|| Dictionary::train(self.locations.iter().map(record)));
-        let dictionary = dictionary.transpose()?;
-        let mut compressor = RecordCompressor::new(compression, dictionary.as_ref()).map_err(refused)?;
-        let mut all: Vec<(Vec<u8>, u64)> = Vec::new();
-        let begun = thread_cpu_seconds();
-        let mut taken = 0;
-        for location in self.locations {
-            let late = thread_cpu_seconds() - begun > COMPRESSING_SECONDS;
-            if !all.is_empty() && (late || taken >= self.enough_bytes()) {
-                break;
-            }
-            let record = record(location);
-            all.push((compressor.compress(record)?.to_vec(), record.len() as u64));
-            taken += location.length;
-        }
-        let compressing = thread_cpu_seconds() - begun;
-        let inflating = repeated(all.len(), |number| {
-            let (compressed, length) = &all[number];
-            let given = inflate_record(
-                compressed,
-                *length,
-                compression,
-                dictionary.as_ref(),
-                ErrorLocation::default,
-                |length| Ok(ring.next(length)),
-            )?;
-            std::hint::black_box(given);
-            Ok(())
-        })?;
-        let bytes = all.iter().map(|(compressed, _)| compressed.len() as u64 + FRAME_OVERHEAD_BYTES).sum();
-        Ok(Done { records: all.len(), taken, bytes, compressing, inflating })
-    }
-}
-
-/// How many bytes are compressed of so many.
-fn enough_bytes(all: usize) -> u64 {
-    (all as u64 / 4).clamp(COMPRESSED_BYTES.start, COMPRESSED_BYTES.end)
-}
-
-/// How many processor seconds it takes to do all `count` pieces once. They are done again and again until that is known; the first is
-/// done once more before, to have everything in place.
-fn repeated(count: usize, mut piece: impl FnMut(usize) -> Result<()>) -> Result<f64> {
-    if count == 0 {
-        return Ok(0.0);
-    }
-    piece(0)?;
-    let begun = thread_cpu_seconds();
-    let mut passes = 0.0;
-    loop {
-        for number in 0..count {
-            piece(number)?;
-        }
-        passes += 1.0;
-        let seconds = thread_cpu_seconds() - begun;
-        if seconds >= INFLATING_SECONDS {
-            return Ok(seconds / passes);
-        }
-    }
-}
-
-/// Memory that is used from end to end, and then again.
-struct Ring {
-    memory: Vec<u8>,
-    end: usize,
-}
-
-impl Ring {
-    /// The system has given it all of its memory already.
-    fn new(bytes: u64) -> Result<Self> {
-        let mut memory = space(bytes)?;
-        memory.fill(1);
-        Ok(Self { memory, end: 0 })
-    }
-
-    /// The next `length` bytes.
-    fn next(&mut self, length: usize) -> &mut [u8] {
-        if self.memory.len() < length {
-            self.memory.resize(length, 1);
-        }
-        let begin = if self.end + length <= self.memory.len() { self.end } else { 0 };
-        self.end = begin + length;
-        &mut self.memory[begin..self.end]
-    }
-}
-
-/// Memory for so many bytes.
-fn space(bytes: u64) -> Result<Vec<u8>> {
-    memory::zeroed(bytes as usize).map_err(|_| refused(std::io::ErrorKind::OutOfMemory.into()))
-}
-
-fn refused(source: std::io::Error) -> Error {
-    forebay_record::Error::Io { location: ErrorLocation::default(), action: "compress", source }.into()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// The pieces of one record of `length` bytes, by where they begin.
-    fn pieces_of(length: usize, whole: bool) -> Vec<(usize, usize)> {
-        let frames = vec![0; length];
-        let locations = [Location { offset: 0, length: length as u64 }];
-        let encoded = Encoded { frames: &frames, locations: &locations, encoding: 0.0, decoding: 0.0, whole };
-        let begin = |piece: &[u8]| piece.as_ptr() as usize - frames.as_ptr() as usize;
-        encoded.pieces().map(|piece| (begin(piece), piece.len())).collect()
-    }
-
     #[test]
-    fn large_records_are_seen_in_places_that_lie_apart_and_small_ones_whole() {
-        assert_eq!(pieces_of(1000, false), [(0, 1000)]);
-        assert_eq!(pieces_of(9 * PIECE_BYTES, true), [(0, 9 * PIECE_BYTES)]);
-        assert_eq!(pieces_of(PIECE_BYTES + 2, false), [(1, PIECE_BYTES)]);
-        for length in [2 * PIECE_BYTES, 3 * PIECE_BYTES + 7, 8 * PIECE_BYTES, 50 * PIECE_BYTES + 1] {
-            let mut pieces = pieces_of(length, false);
-            assert!(pieces[0].0.abs_diff(pieces[1].0) >= length / 3, "{pieces:?}");
-            pieces.sort_unstable();
-            assert_eq!(pieces.len(), (length / PIECE_BYTES).min(PIECES_MAX));
-            assert!(pieces.windows(2).all(|pair| pair[0].0 + pair[0].1 <= pair[1].0), "{pieces:?}");
-            assert!(pieces.iter().all(|(begin, bytes)| begin + bytes <= length), "{pieces:?}");
+    fn however_few_are_visited_they_lie_spread() {
+        assert_eq!(spread(0).count(), 0);
+        assert_eq!(spread(1).collect::<Vec<_>>(), [0]);
+        for count in [2, 5, 12, 40, 256, 1000] {
+            let all: Vec<usize> = spread(count).collect();
+            let mut sorted = all.clone();
+            sorted.sort_unstable();
+            assert!(sorted.into_iter().eq(0..count), "each once");
+            for first in [2, 4, 8].into_iter().filter(|first| first * 2 <= count) {
+                let mut places = all[..first].to_vec();
+                places.sort_unstable();
+                let gap = places.windows(2).map(|pair| pair[1] - pair[0]).chain([count - places[first - 1]]).max();
+                assert!(gap.unwrap() <= 2 * count.next_power_of_two() / first, "{first} of {count}: {places:?}");
+                assert!(places[first - 1] >= count / 4, "{first} of {count}: {places:?}");
+            }
         }
     }
 
+    fn measured(name: &str, pieces: Vec<Piece>, records: &[Location]) -> Measured {
+        let cost = CompressionCost {
+            strategy: format!("decoded+{name}"),
+            plain: "decoded".to_owned(),
+            compression: name.to_owned(),
+            records: pieces.len() as u64,
+            bytes: pieces.iter().map(|piece| piece.bytes).sum(),
+            ratio: ratio(records, &pieces),
+            compress_bytes_per_second: 1e6,
+            decompress_bytes_per_second: 1e6,
+            reader_share: 1.0,
+            lossy: false,
+        };
+        (cost, pieces)
+    }
+
     #[test]
-    fn every_large_record_comes_before_another_piece_of_one() {
-        let frames = vec![0; 8 * PIECE_BYTES];
-        let half = 4 * PIECE_BYTES as u64;
-        let locations = [Location { offset: 0, length: half }, Location { offset: half, length: half }];
-        let encoded = Encoded { frames: &frames, locations: &locations, encoding: 0.0, decoding: 0.0, whole: false };
-        let begins: Vec<u64> =
-            encoded.pieces().map(|piece| (piece.as_ptr() as usize - frames.as_ptr() as usize) as u64).collect();
-        let records: Vec<u64> = begins.iter().map(|begin| begin / half).collect();
-        assert_eq!(records, [0, 1, 0, 1, 0, 1, 0, 1]);
-        assert_ne!(begins[0], begins[1] - half, "two records are seen in the same part");
+    fn ratios_are_of_the_same_bytes() {
+        let records: Vec<Location> = (0..4).map(|at| Location { offset: 1000 * at, length: 1000 }).collect();
+        // The first two records become a tenth, the last two stay as they are; the slow one makes half as many bytes of any, and saw the first two only.
+        let pieces = |count: usize, times: f64| {
+            let share = |record: usize| if record < 2 { 0.1 } else { 1.0 };
+            let piece = |record| Piece { record, bytes: 100, compressed_bytes: 100.0 * share(record) * times };
+            (0..count).map(piece).collect::<Vec<_>>()
+        };
+        let mut all = [measured("zstd-19", pieces(2, 0.5), &records), measured("lz4", pieces(4, 1.0), &records)];
+        assert!((all[0].0.ratio - 20.0).abs() < 1e-9 && (all[1].0.ratio - 4.0 / 2.2).abs() < 1e-9);
+        compare(&records, &mut all);
+        assert!((all[0].0.ratio - 2.0 * 4.0 / 2.2).abs() < 1e-9, "{}", all[0].0.ratio);
+        assert!((all[1].0.ratio - 4.0 / 2.2).abs() < 1e-9);
+        compare(&records, &mut []);
+    }
+
+    #[test]
+    fn a_long_record_counts_for_more_than_the_piece_of_it_that_was_seen() {
+        let records = [Location { offset: 0, length: 9000 }, Location { offset: 9000, length: 1000 }];
+        let piece = |record, compressed_bytes| Piece { record, bytes: 1000, compressed_bytes };
+        let found = ratio(&records, &[piece(0, 100.0), piece(1, 1000.0)]);
+        assert!((found - 10_000.0 / 1900.0).abs() < 1e-9, "{found}");
     }
 }

@@ -1,4 +1,4 @@
-//! What each step costs: processor time on one thread, and bytes.
+//! What each step costs: CPU time on one thread, and bytes.
 
 use forebay_codec::memory;
 use forebay_pipeline::{Observer, Pipeline, RngKey, Runner, Sample, SampleView, Sink, StepError};
@@ -15,7 +15,7 @@ use crate::source::Source;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Effort {
     samples: usize,
-    /// Slow samples are fewer: none is begun after so much processor time, if there are [`SAMPLES_MIN`].
+    /// Slow samples are fewer: none is begun after so much CPU time, if there are [`SAMPLES_MIN`].
     seconds: f64,
     /// Large ones too: more would be the disk's time, not the steps'.
     bytes: f64,
@@ -28,6 +28,8 @@ impl Effort {
     pub(super) const FAST: Self = Self { samples: 32, seconds: 0.4, bytes: 32e6 };
     /// Enough that a run takes longer than its start.
     pub(super) const CHECK: Self = Self { samples: 400, seconds: 1.5, bytes: 256e6 };
+    /// The same where there is less time: to tell two forms of one split apart.
+    pub(super) const RIVALS: Self = Self { samples: 200, seconds: 0.5, bytes: 64e6 };
 
     /// How many samples may be measured that cost about so many seconds each, and so many bytes at their largest.
     pub(super) fn samples(self, (seconds_each, bytes_each): (f64, f64)) -> u64 {
@@ -101,9 +103,9 @@ pub(super) fn step_costs(
 /// Means per stored sample, of what a worker does to it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OnlineCosts {
-    /// Processor seconds to take it apart, its pictures decoded.
+    /// CPU seconds to deserialize it, its images decoded.
     pub(super) deserialize: f64,
-    /// Processor seconds of the online steps.
+    /// CPU seconds of the online steps.
     pub(super) steps: f64,
     /// How many samples come out.
     pub(super) given: f64,
@@ -121,7 +123,7 @@ impl OnlineCosts {
     }
 }
 
-/// Takes some stored samples apart and does the online steps of `pipeline` to them, as a worker does: not of the source's own, which
+/// Deserializes some stored samples and does the online steps of `pipeline` to them, as a worker does: not of the source's own, which
 /// may name functions that only the caller has. They come twice: the first time warms caches and gets memory, as a loader does
 /// once, and does not count.
 pub(super) fn online_costs(
@@ -218,7 +220,7 @@ impl Observer for Meter {
 }
 
 /// Takes what comes out into slots as a batch has them, one after another, so that writing costs what it costs a worker:
-/// the next slot is not in the processor's cache.
+/// the next slot is not in the CPU's cache.
 #[derive(Default)]
 struct Slots {
     buffers: Vec<Vec<u64>>,

@@ -12,6 +12,7 @@
 pub(crate) mod alone;
 mod compressions;
 mod costs;
+mod estimate;
 mod leaders;
 pub(crate) mod metrics;
 pub(crate) mod runs;
@@ -39,6 +40,7 @@ use crate::sync::Mutex;
 use crate::threads::cores;
 pub use compressions::COMPRESSION_CANDIDATES;
 use costs::Effort;
+use estimate::Measuring;
 
 /// How long the source's own samples are read, to know how fast they come.
 const SOURCE_SECONDS: f64 = 1.0;
@@ -77,21 +79,6 @@ pub struct ProfileOptions {
     pub memory_bytes: u64,
 }
 
-impl ProfileOptions {
-    /// What will be measured, and how long that takes at least.
-    fn announcement(&self) -> String {
-        let each = match self.runs {
-            Runs::Each(runs) => f64::from(runs.get()) * self.run_seconds + 2.0 * self.run_seconds,
-            Runs::None | Runs::Fast => 2.0 * self.run_seconds.min(alone::FAST_SECONDS),
-        };
-        format!(
-            "measuring {} strategies: {:.0} s of runs or more, and the time to build them",
-            self.strategies.len(),
-            (each * self.strategies.len() as f64 + SOURCE_SECONDS).ceil()
-        )
-    }
-}
-
 /// What a strategy keeps while it is measured.
 struct Kept {
     /// Read as builds read, and as runs do.
@@ -123,7 +110,6 @@ pub fn profile(
     };
     let listing = listing.sample(options.sample_count);
     let rng_key = RngKey { seed: options.seed, epoch: 0 };
-    progress.note(&options.announcement());
     let runs_each = matches!(options.runs, Runs::Each(_));
     let effort = if runs_each { Effort::THOROUGH } else { Effort::FAST };
     let source = SourceReader::new(Arc::new(listing.clone().sample(effort.most())), StorageChoice::Local.open(0)?);
@@ -133,15 +119,23 @@ pub fn profile(
     let all = listing.clone();
     let listing = if runs_each { listing } else { listing.sample(effort.samples(cost)) };
     let sample_count = listing.len() as u64;
+    let check_samples = Effort::CHECK.samples(cost);
+    let measuring = Measuring {
+        options,
+        storage: storage_choice,
+        steps: &steps,
+        effort,
+        samples: sample_count,
+        check_samples: check_samples.min(all.len() as u64),
+    };
+    let estimate = measuring.estimate().and(begun.elapsed().as_secs_f64());
+    progress.note(&estimate.announcement(options.strategies.len()));
     let page_cache_bytes = if options.caching == Caching::System { machine.memory_bytes } else { 0 };
     let profiler = Profiler {
         pipeline,
         samples_total: data.samples,
         listing: Arc::new(listing),
-        records_from: SourceReader::new(
-            Arc::new(all.clone().sample(compressions::RECORDS_MAX)),
-            StorageChoice::Local.open(0)?,
-        ),
+        records_from: SourceReader::new(Arc::new(compressions::from_everywhere(&all)), StorageChoice::Local.open(0)?),
         storage: match options.caching {
             Caching::None => storage_choice.open_looping()?,
             Caching::System | Caching::Application => storage_choice.open(page_cache_bytes)?,
@@ -184,8 +178,10 @@ pub fn profile(
     profiler.strategies(&mut profile)?;
     profiler.note_skipped(all.lost(), 1);
     let profiler = if options.runs == Runs::Fast {
-        let profiler = profiler.on(all.sample(Effort::CHECK.samples(cost)))?;
+        let profiler = profiler.on(all.clone().sample(check_samples), leaders::LEADERS)?;
         profiler.check_leaders(&mut profile)?;
+        let profiler = profiler.on(all.sample(Effort::RIVALS.samples(cost)), leaders::RIVALS)?;
+        profiler.check_rivals(&mut profile, begun.elapsed())?;
         profiler
     } else {
         profiler
@@ -291,7 +287,7 @@ fn machine() -> Result<Machine> {
     let named = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
     let memory = rustix::system::sysinfo();
     Ok(Machine {
-        processor: named.map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, name)| name.trim().to_owned()),
+        cpu: named.map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, name)| name.trim().to_owned()),
         cores: cores(),
         memory_bytes: memory.totalram as u64 * u64::from(memory.mem_unit),
         memory_bytes_per_second: forebay_storage::probe::memory_bandwidth(64 << 20, 3)?,

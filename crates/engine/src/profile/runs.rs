@@ -20,7 +20,7 @@ const LOOK_UP: Duration = Duration::from_millis(100);
 const TRIES: u32 = 8;
 
 /// How much longer than asked for a run is to last by the rate of the one before it, which the next may exceed.
-const SPARE: f64 = 1.1;
+pub(super) const SPARE: f64 = 1.1;
 
 /// A run that is so far from the others shows something that does not come again, though nobody is known to have disturbed it.
 const OUTLYING: f64 = 0.1;

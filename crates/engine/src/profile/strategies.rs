@@ -14,14 +14,13 @@ use super::costs::{self, OnlineCosts};
 use super::runs::Series;
 use crate::error::{Error, Result};
 use crate::load::Online;
-use crate::progress::while_wanted;
 use crate::source::Source;
 
 /// What strategies keep while their runs take turns, at the most.
 const KEPT_BYTES_MAX: u64 = 4 << 30;
 
 /// For so many strategies that were asked for, one compressed is measured besides, and one at least: that takes about a quarter longer.
-const COMPRESSED_SHARE: usize = 4;
+pub(super) const COMPRESSED_SHARE: usize = 4;
 
 /// What was measured of a strategy so far.
 struct Measured {
@@ -118,10 +117,7 @@ impl Profiler<'_> {
             }
             self.progress.note(&format!("compressing {plain} in memory"));
             let records = Records::of(self.pipeline, plain, &self.records_from, self.progress)?;
-            for strategy in formats {
-                while_wanted(self.progress)?;
-                costs.extend(records.cost(&strategy)?);
-            }
+            costs.extend(records.costs(&formats, self.progress)?);
         }
         Ok(costs)
     }

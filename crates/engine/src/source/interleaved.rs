@@ -50,14 +50,14 @@ impl Interleaved {
     }
 
     /// Which source a sample is of.
-    fn place(&self, sample: u64) -> usize {
+    fn source_of(&self, sample: u64) -> usize {
         self.first.partition_point(|&first| first <= sample).saturating_sub(1)
     }
 
     /// The source that a sample is of, and its number there.
     fn within(&self, sample: u64) -> (&dyn Source, u64) {
-        let place = self.place(sample);
-        (&*self.of[place], sample - self.first[place])
+        let source_index = self.source_of(sample);
+        (&*self.of[source_index], sample - self.first[source_index])
     }
 }
 
@@ -108,8 +108,8 @@ impl Source for Interleaved {
     }
 
     fn format_of(&self, sample: u64) -> usize {
-        let place = self.place(sample);
-        self.formats[place] + self.of[place].format_of(sample - self.first[place])
+        let source_index = self.source_of(sample);
+        self.formats[source_index] + self.of[source_index].format_of(sample - self.first[source_index])
     }
 
     fn samples(&self) -> u64 {
@@ -167,9 +167,9 @@ impl Source for Interleaved {
     fn unpack(&self, sample: u64, content: Content) -> Result<Sample, Failed> {
         let (source, number) = self.within(sample);
         let mut unpacked = source.unpack(number, content)?;
-        if let place @ 1.. = self.place(sample) {
+        if let source_index @ 1.. = self.source_of(sample) {
             // Random steps draw from the number: sample 7 of one data set is another one than sample 7 of the next.
-            unpacked.index = Random::from_parts(&[unpacked.index, place as u64, INTERLEAVED]).bits();
+            unpacked.index = Random::from_parts(&[unpacked.index, source_index as u64, INTERLEAVED]).bits();
         }
         Ok(unpacked)
     }

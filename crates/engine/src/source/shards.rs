@@ -197,8 +197,10 @@ impl Shards {
         // Its tables first: where nothing is known of its records there is nothing to read.
         let index = self.dataset.index(shard)?;
         let stream = if self.is_stream() { stream_of(self.dataset.compression()) } else { Compression::None };
-        let open = self.open.get(shard, &*self.storage, &self.dataset.shard_path(shard), stream)?;
-        let extent = self.dataset.read_open(open, shard, records.clone())?;
+        let open = |shard| self.open.get(shard, &*self.storage, &self.dataset.shard_path(shard), stream);
+        let shard_open = open(shard)?;
+        let _turn = index.get(records.start).and_then(|first| self.open.turn(shard, first.offset, open));
+        let extent = self.dataset.read_open(shard_open, shard, records.clone())?;
         let content = |location: forebay_record::Location| {
             let from = (location.offset - extent.offset) as usize;
             Ok(Content::from(extent.frames.slice(from..from + location.length as usize)))
@@ -342,7 +344,7 @@ impl Source for Shards {
         if !self.is_stream() {
             return 0;
         }
-        self.open.limit_streams(limits.streams_bytes);
+        self.open.limit_streams(limits);
         limits.streams_bytes
     }
 

@@ -8,6 +8,7 @@
 
 mod analyzing;
 mod building;
+mod choosing;
 mod compressed;
 mod compressed_sources;
 mod converting;
@@ -34,6 +35,7 @@ mod progressive;
 mod recompressing;
 mod remote;
 mod stats;
+mod streams;
 mod support;
 mod tar_index;
 mod tensor_encodings;

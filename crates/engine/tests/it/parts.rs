@@ -4,14 +4,16 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::time::Duration;
 
 use forebay_engine::Result;
 use forebay_engine::build::{Build, Part, PartReport, Prepared};
 use forebay_engine::data::{Dataset, Listing, Reach};
 use forebay_pipeline::{Pipeline, Strategy};
+use forebay_record::{Feature, Writer, encode_example};
 use forebay_storage::{Folder, Storage};
 
-use crate::object_server::ObjectServer;
+use crate::object_server::{Faults, ObjectServer};
 use crate::support::{FailsAfter, SMALL, build, local, options, photos, pipeline};
 
 /// Runs a part as another machine would: with nothing but what lies in the folder.
@@ -89,6 +91,73 @@ fn parts_give_the_bytes_of_a_plain_build() {
             let none = Prepared::find(output.clone(), pipeline.source(), photos.path(), Reach::Root).unwrap();
             assert!(none.is_none(), "it is finished");
         }
+    }
+}
+
+/// A folder of one file of records, 1 MB each, that no compression makes smaller.
+fn large_records(count: u64) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = Writer::new(Vec::new());
+    for number in 0..count {
+        let mut random = number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let word = |_| {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            random.to_le_bytes()
+        };
+        let content: Vec<u8> = (0..(1 << 20) / 8).flat_map(word).collect();
+        let features = [("data", Feature::Bytes(&[&content])), ("number", Feature::Int64(&[number.cast_signed()]))];
+        writer.write(&encode_example(&features).unwrap()).unwrap();
+    }
+    std::fs::write(folder.path().join("0.tfrecord"), writer.finish().unwrap()).unwrap();
+    folder
+}
+
+/// Whatever becomes of requests and answers: shards of one put and of several parts, notes, what is removed in the end, and one manifest.
+#[test]
+fn a_build_into_a_store_that_fails_gives_the_bytes_of_one_that_does_not() {
+    let (photos, records) = (photos(40), large_records(30));
+    let stall = Duration::from_secs(10);
+    let faults =
+        Faults { unavailable: 60, reset: 60, lost: 80, truncated: 60, stalled: 30, late: 20, conflict: 40, stall };
+    for (toml, strategy, data, shards) in
+        [(SMALL, "resized", photos.path(), 12), (crate::remote::RECORDS, "concatenated", records.path(), 2)]
+    {
+        let (pipeline, whole) = (pipeline(toml), tempfile::tempdir().unwrap());
+        build(&pipeline, strategy, data, local()).run(whole.path(), &options(shards), &()).unwrap();
+        let expected = content(&whole.path().into());
+        let server = ObjectServer::start();
+        let remote = crate::remote::connected(&server);
+        server.set_faults(faults);
+        let plain = Folder::new(Arc::clone(&remote), "s3://bucket/plain");
+        build(&pipeline, strategy, data, local()).run(plain.clone(), &options(shards), &()).unwrap();
+        let parts = Folder::new(remote, "s3://bucket/parts");
+        build(&pipeline, strategy, data, local()).prepare(parts.clone(), &options(shards)).unwrap();
+        // Each of two twice, at the same time.
+        std::thread::scope(|scope| {
+            for number in 0..4 {
+                let (pipeline, output) = (&pipeline, &parts);
+                let part = format!("{}/2", number % 2 + 1);
+                scope.spawn(move || run_part(pipeline, strategy, (data, local()), output, &part).unwrap());
+            }
+        });
+        finish(&pipeline, strategy, data, &parts).unwrap();
+        server.set_faults(Faults::default());
+        for output in [plain, parts] {
+            let found = content(&output);
+            let (place, manifests) =
+                (output.path().display(), found.keys().filter(|name| name.ends_with("dataset.json")));
+            assert_eq!(manifests.count(), 1, "{place}");
+            assert_eq!(found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>(), "{place}");
+            assert!(found == expected, "{place}: other bytes");
+        }
+        let asked = server.take_requests();
+        let wrote = |method: &str| asked.iter().filter(|request| request.starts_with(method)).count();
+        let is_large = strategy == "concatenated";
+        assert!(!is_large || wrote("POST") > 2 * 2 * 2, "shards of several parts");
+        // Without a fault, each object is written once, and a note once more by whoever is the second.
+        println!("{strategy}: {} PUT, {} POST, {} DELETE", wrote("PUT"), wrote("POST"), wrote("DELETE"));
     }
 }
 

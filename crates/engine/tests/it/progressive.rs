@@ -1,13 +1,14 @@
 //! Progressive records: every prefix is a picture, the whole is the source, and what is read follows from what is asked for.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use forebay_codec::image::{DecodeOptions, Decoder, SCAN_GROUPS};
-use forebay_engine::StorageChoice;
 use forebay_engine::data::Dataset;
-use forebay_engine::load::{Column, LoadOptions, Shuffle};
+use forebay_engine::load::{Column, LoadOptions, OnError, Shuffle};
 use forebay_engine::source::{Shards, Source};
 use forebay_pipeline::Strategy;
+use forebay_storage::{Clock, Storage, Throttle, ThrottledStorage};
 
 use crate::support::{SMALL, built, local, photo, photos, pipeline, shards, start};
 
@@ -110,6 +111,21 @@ fn what_cannot_be_asked_for() {
     assert_eq!(Strategy::parse(&small, "concatenated+pcr").unwrap().to_string(), "concatenated+pcr");
 }
 
+/// A clock on which waiting takes no time: what is read has the time that the storage is said to take, and nothing else has any.
+#[derive(Debug, Default)]
+struct ReadingClock(Mutex<Duration>);
+
+impl Clock for ReadingClock {
+    fn now(&self) -> Duration {
+        *self.0.lock().unwrap()
+    }
+
+    fn sleep_until(&self, deadline: Duration) {
+        let mut now = self.0.lock().unwrap();
+        *now = deadline.max(*now);
+    }
+}
+
 /// On a storage that gives so many bytes a second, fewer bytes are more samples.
 #[test]
 fn throughput_rises_as_bytes_fall() {
@@ -130,11 +146,16 @@ fn throughput_rises_as_bytes_fall() {
     let (output, _dataset) = built(&pipeline(FILES), "concatenated+pcr", folder.path(), 1);
     let mut last = 0.0;
     for scans in [10, 5, 2, 1] {
-        let storage = "custom:read=1MB/s".parse::<StorageChoice>().unwrap().open(0).unwrap();
-        let source = Shards::open(output.path(), storage, forebay_engine::load::OnError::Fail).unwrap();
-        let begun = std::time::Instant::now();
+        let (clock, throttle) = (Arc::new(ReadingClock::default()), Throttle::parse("custom:read=1MB/s").unwrap());
+        let storage = Arc::new(ThrottledStorage::with_clock(local(), throttle, clock.clone()).unwrap());
+        let source = Shards::open(output.path(), storage.clone(), OnError::Fail).unwrap();
         let (found, bytes) = load(Arc::new(source.with_scans(scans).unwrap()), Shuffle::No);
-        let throughput = found.len() as f64 / begun.elapsed().as_secs_f64();
+        let seconds = clock.now().as_secs_f64();
+        // The tables of the data set as well.
+        let all_bytes = storage.device_bytes_read().unwrap();
+        assert!((bytes..bytes + 10_000).contains(&all_bytes), "{bytes} bytes of samples, {all_bytes} in all");
+        assert!((seconds - all_bytes as f64 / 1e6).abs() < 1e-6, "{all_bytes} bytes in {seconds} s");
+        let throughput = found.len() as f64 / seconds;
         eprintln!("{scans} groups: {bytes} bytes, {throughput:.0} samples/s");
         assert!(throughput > last, "{scans} groups: {throughput} samples/s after {last}");
         last = throughput;

@@ -242,7 +242,7 @@ fn a_data_set_that_was_interrupted_ends_the_same() {
     recompress(&input, &whole, &asked, &()).unwrap();
     let stopped = folder.path().join("stopped");
     let error = recompress(&input, &stopped, &asked, &EndsAfter(AtomicU64::new(5))).unwrap_err();
-    assert_eq!(error.to_string(), "cancelled");
+    assert_eq!(error.to_string(), "canceled");
     let done = recompress(&input, &stopped, &asked, &()).unwrap();
     assert_eq!((done.variants[0].reused, done.variants[0].encoded), (3, 6), "the first shard was whole");
     let manifest = |folder: &Path| fs::read_to_string(folder.join("jpeg-50/dataset.json")).unwrap();

@@ -207,7 +207,7 @@ from = "cls"
 type = "int"
 "#;
 
-const RECORDS: &str = r#"
+pub(crate) const RECORDS: &str = r#"
 name = "records"
 [source]
 format = "tfrecord"
