@@ -36,7 +36,6 @@ impl Quantity {
 
     /// The unit that fits an axis up to `most`: how much one of it is, and its name.
     fn unit(self, most: f64) -> (f64, String) {
-        const BYTES: [(f64, &str); 6] = [(1.0, "B"), (1e3, "kB"), (1e6, "MB"), (1e9, "GB"), (1e12, "TB"), (1e15, "PB")];
         const SECONDS: [(f64, &str); 7] = [
             (1e-9, "nanoseconds"),
             (1e-6, "microseconds"),
@@ -46,15 +45,17 @@ impl Quantity {
             (3600.0, "hours"),
             (86_400.0, "days"),
         ];
+        let bytes: Vec<(f64, &str)> =
+            units::BYTE_UNITS.iter().enumerate().map(|(power, &name)| (1e3_f64.powi(power as i32), name)).collect();
         let pick = |all: &[(f64, &str)]| {
             let fits = all.iter().rev().find(|(size, _)| most >= *size * 0.999).or_else(|| all.first());
             fits.map_or((1.0, String::new()), |&(size, name)| (size, name.to_owned()))
         };
         match self {
             Self::Rate => (1.0, "samples per second".to_owned()),
-            Self::Bytes => pick(&BYTES),
+            Self::Bytes => pick(&bytes),
             Self::BytesPerSecond => {
-                let (size, name) = pick(&BYTES);
+                let (size, name) = pick(&bytes);
                 (size, format!("{name}/s"))
             }
             Self::Seconds => pick(&SECONDS),

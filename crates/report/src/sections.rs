@@ -211,7 +211,7 @@ fn facts(profile: &Profile) -> [(&'static str, String); 5] {
             "machine",
             format!(
                 "{}, {}, {} of memory that one thread copies at {}",
-                machine.processor,
+                machine.cpu,
                 units::counted(machine.cores as u64, "core"),
                 units::bytes(machine.memory_bytes as f64),
                 units::bytes_per_second(machine.memory_bytes_per_second)
@@ -234,12 +234,16 @@ fn facts(profile: &Profile) -> [(&'static str, String); 5] {
         (
             "runs",
             format!(
-                "{} of {} for each strategy, on {} and {}",
-                match method.runs {
-                    Runs::None | Runs::Fast => "none: costs".to_owned(),
-                    Runs::Each(runs) => units::count(u64::from(runs.get())),
+                "{} on {} and {}",
+                match (method.runs, units::counted(method.sample_count, "sample")) {
+                    (Runs::None, samples) => format!("none: costs of {samples} for each strategy,"),
+                    (Runs::Fast, samples) => {
+                        format!("few: costs of {samples} for each strategy, and runs of those that lead by them,")
+                    }
+                    (Runs::Each(runs), samples) => {
+                        format!("{} of {samples} for each strategy,", units::count(u64::from(runs.get())))
+                    }
                 },
-                units::counted(method.sample_count, "sample"),
                 units::counted(method.threads as u64, "thread"),
                 units::counted(method.shards as u64, "shard")
             ),

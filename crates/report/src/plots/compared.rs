@@ -52,7 +52,7 @@ impl Subject<'_> {
                 legend: legend.collect(),
             }),
             grid: self.grid(
-                &["strategy", "nothing", "page cache", "samples in memory", "page cache gains", "taking records apart"],
+                &["strategy", "nothing", "page cache", "samples in memory", "page cache gains", "deserialize"],
                 group.rows.iter().map(cells).collect(),
             ),
         })

@@ -116,6 +116,7 @@ impl Subject<'_> {
                 }),
                 or_dash(summary.predicted_samples_per_second, units::number),
                 or_dash(summary.prediction_error, units::signed_percent),
+                or_dash(summary.first_batch_seconds, units::seconds),
                 or_dash(one.max_samples_per_second, units::number),
                 or_dash(one.deserialize_share, units::percent),
             ]
@@ -135,7 +136,16 @@ impl Subject<'_> {
                 ],
             }),
             grid: self.grid(
-                &["strategy", "samples/s", "runs", "predicted", "error", "bandwidth allows", "taking records apart"],
+                &[
+                    "strategy",
+                    "samples/s",
+                    "runs",
+                    "predicted",
+                    "error",
+                    "first batch",
+                    "bandwidth allows",
+                    "deserialize",
+                ],
                 self.strategies().iter().map(row).collect(),
             ),
         }

@@ -1,4 +1,4 @@
-//! The system over time: processor, disk and memory while each strategy ran.
+//! The system over time: CPU, disk and memory while each strategy ran.
 
 use forebay_plan::{StrategyProfile, SystemSample, units};
 
@@ -12,8 +12,8 @@ use super::{Figure, Plot, Subject};
 type Metric = (&'static str, Quantity, fn(&SystemSample) -> f64);
 
 const METRICS: [Metric; 4] = [
-    ("Processor busy", Quantity::Share, |sample| sample.cpu_user + sample.cpu_system),
-    ("Processor waiting for storage", Quantity::Share, |sample| sample.cpu_wait),
+    ("CPU busy", Quantity::Share, |sample| sample.cpu_user + sample.cpu_system),
+    ("CPU waiting for storage", Quantity::Share, |sample| sample.cpu_wait),
     ("Disk reads", Quantity::BytesPerSecond, |sample| sample.disk_read_bytes_per_second),
     ("Memory in the page cache", Quantity::Bytes, |sample| sample.memory_cached_bytes as f64),
 ];

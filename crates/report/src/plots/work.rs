@@ -9,7 +9,7 @@ use super::super::svg::Key;
 use super::{Figure, Plot, Subject, or_dash};
 
 /// The color of what is no step's.
-const APART_SERIES: usize = 6;
+const OTHER_SERIES: usize = 6;
 
 /// The color of waiting for each other.
 const WAITING_SERIES: usize = 6;
@@ -29,14 +29,10 @@ const READERS: [Doing; 2] = [
 ];
 
 impl Subject<'_> {
-    /// The processor time that sentences speak of, by what it goes into.
+    /// The CPU time that sentences speak of, by what it goes into.
     pub(super) fn steps(&self) -> Plot {
         let profile = self.profile;
-        let name = |part: WorkPart| match part {
-            WorkPart::TakingApart => "taking records apart",
-            WorkPart::Batches => "putting batches together",
-            WorkPart::Step(index) => &profile.steps[index].name,
-        };
+        let name = |part: WorkPart| part.name(profile);
         let all: Vec<(&StrategyProfile, Vec<Work>)> =
             profile.strategies.iter().map(|strategy| (strategy, work(profile, strategy))).collect();
         let sum = |parts: &[Work]| parts.iter().map(|part| part.cpu_seconds).sum::<f64>();
@@ -52,7 +48,7 @@ impl Subject<'_> {
         };
         // Each part that any strategy has, in the order of the pipeline.
         let steps = (1..profile.steps.len()).map(WorkPart::Step);
-        let parts: Vec<WorkPart> = [WorkPart::TakingApart, WorkPart::Batches].into_iter().chain(steps).collect();
+        let parts: Vec<WorkPart> = [WorkPart::Deserialize, WorkPart::Collate].into_iter().chain(steps).collect();
         let seconds =
             |work: &[Work], part: WorkPart| work.iter().find(|one| one.part == part).map(|one| one.cpu_seconds);
         let parts: Vec<WorkPart> =
@@ -66,7 +62,7 @@ impl Subject<'_> {
         Plot {
             id: "steps",
             title: "Work per sample, every epoch",
-            note: "Processor time of one sample on one thread that each strategy leaves to every epoch, as it runs: steps that are \
+            note: "CPU time of one sample on one thread that each strategy leaves to every epoch, as it runs: steps that are \
                    done as one take less than one by one, and their time is shared out here as each takes alone."
                 .to_owned(),
             figure: Figure::Bars(Bars {
@@ -146,7 +142,7 @@ impl Subject<'_> {
 /// The colors of steps leave out the gray of what is no step's.
 fn part_series(part: WorkPart) -> usize {
     match part {
-        WorkPart::TakingApart | WorkPart::Batches => APART_SERIES,
+        WorkPart::Deserialize | WorkPart::Collate => OTHER_SERIES,
         WorkPart::Step(step) => [0, 1, 2, 3, 4, 5, 7][step % 7],
     }
 }
