@@ -9,10 +9,12 @@
 
 mod arguments;
 mod commands;
+mod elsewhere;
 mod error;
 mod file_list;
 mod interrupt;
 mod output;
+mod reference;
 mod sampling;
 
 use std::ffi::OsString;
@@ -20,12 +22,15 @@ use std::ffi::OsString;
 use clap::Parser;
 
 use crate::arguments::Cli;
+pub use crate::elsewhere::meant_argument;
 use crate::output::Output;
+pub use crate::reference::reference;
 
 /// Runs the command line, whose first argument is the program's name; the exit code. A command line that makes no sense, `--help` and
 /// `--version` end the process.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
-    let cli = Cli::parse_from(arguments);
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let cli = Cli::try_parse_from(&arguments).unwrap_or_else(|error| elsewhere::with_hint(error, &arguments).exit());
     let output = Output::new(cli.json);
     // Without them a signal does what it always did.
     let _ = interrupt::install();

@@ -1,6 +1,7 @@
 //! Which samples an epoch has, where it is not each of them once.
 
 use std::collections::{HashMap, HashSet};
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -22,21 +23,19 @@ const NUMBERS_BYTES_MAX: u64 = 1 << 30;
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct SamplingArguments {
     /// Load only the samples whose numbers or keys (paths) are in FILE, one per line
-    #[arg(long, value_name = "FILE", help_heading = SAMPLING, conflicts_with = "weights")]
+    #[arg(long, value_name = "FILE", help_heading = SAMPLING)]
     subset: Option<PathBuf>,
     /// Load only the samples that meet a condition, e.g. `split == 'train' and width >= 224`: on columns of --table, of Parquet files, and on `key`,
     /// `label` and `class`
-    #[arg(long = "where", value_name = "CONDITION", help_heading = SAMPLING, conflicts_with = "weights")]
+    #[arg(long = "where", value_name = "CONDITION", help_heading = SAMPLING)]
     condition: Option<String>,
     /// Table for --where: a CSV, TSV or Parquet file whose first column has the keys (paths) of the samples
     #[arg(long, value_name = "FILE", help_heading = SAMPLING, requires = "condition")]
     table: Option<PathBuf>,
-    /// Draw samples with the weights in FILE, one per line for each sample
-    #[arg(long, value_name = "FILE", help_heading = SAMPLING)]
-    weights: Option<PathBuf>,
-    /// Draw with replacement so that all classes are equally probable, by the labels of the samples
-    #[arg(long, help_heading = SAMPLING, conflicts_with = "weights")]
-    balanced: bool,
+    /// Draw samples with the weights in FILE, one per line for each sample; or `balanced`: with replacement, so that all classes are equally
+    /// probable, by the labels of the samples
+    #[arg(long, value_name = "FILE|balanced", help_heading = SAMPLING)]
+    weights: Option<Weights>,
     /// Draw with replacement: a sample may come more than once in an epoch
     #[arg(long, help_heading = SAMPLING)]
     replacement: bool,
@@ -47,8 +46,25 @@ pub(crate) struct SamplingArguments {
     #[arg(long, value_name = "N", help_heading = SAMPLING, value_parser = clap::value_parser!(u64).range(1..=1_048_576))]
     repeats: Option<u64>,
     /// Mix another data set in: so much of it for each 1 of the first; may be given several times
-    #[arg(long, value_name = "DATASET=WEIGHT", help_heading = SAMPLING, conflicts_with_all = ["subset", "condition", "weights", "balanced", "replacement", "repeats"])]
+    #[arg(long, value_name = "DATASET=WEIGHT", help_heading = SAMPLING, conflicts_with_all = ["subset", "condition", "weights", "replacement", "repeats"])]
     interleave: Vec<Weighted>,
+}
+
+/// How probable each sample is.
+#[derive(Debug, Clone)]
+enum Weights {
+    /// As much as makes all classes equally probable.
+    Balanced,
+    /// As a file says.
+    File(PathBuf),
+}
+
+impl FromStr for Weights {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> std::result::Result<Self, Infallible> {
+        Ok(if text == "balanced" { Self::Balanced } else { Self::File(text.into()) })
+    }
 }
 
 /// A data set, and how much of it comes.
@@ -86,26 +102,41 @@ impl SamplingArguments {
 
     /// The files that it reads.
     pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
-        let files = [&self.subset, &self.table, &self.weights];
-        files.into_iter().filter_map(Option::as_deref).chain(self.interleaved())
+        let files = [self.subset.as_deref(), self.table.as_deref(), self.weights_file()];
+        files.into_iter().flatten().chain(self.interleaved())
+    }
+
+    fn weights_file(&self) -> Option<&Path> {
+        match &self.weights {
+            Some(Weights::File(path)) => Some(path),
+            _ => None,
+        }
     }
 
     /// What the loader is asked for.
     pub(crate) fn read(&self, source: &dyn Source) -> Result<Sampling> {
+        for (option, is_given) in [("--subset", self.subset.is_some()), ("--where", self.condition.is_some())] {
+            if is_given && self.weights_file().is_some() {
+                let problem =
+                    format!("`--weights FILE` cannot be used with `{option}`: it has a weight for each sample");
+                return Err(Error::usage(problem, "give the samples to leave out the weight 0"));
+            }
+        }
         let mut subset = self.subset.as_deref().map(|path| chosen(path, source)).transpose()?;
         if let Some(condition) = &self.condition {
             subset = Some(self.matching(condition, subset, source)?);
         }
         let mut samples = self.num_samples;
-        let mut weights = self.weights.as_deref().map(numbers).transpose()?;
-        if self.balanced {
+        let mut weights = self.weights_file().map(numbers).transpose()?;
+        let is_balanced = matches!(self.weights, Some(Weights::Balanced));
+        if is_balanced {
             samples = samples.or_else(|| subset.as_ref().map(|subset| subset.len() as u64));
             weights = Some(balanced(subset.take().as_deref(), source)?);
         }
         Ok(Sampling {
             subset: subset.map(Into::into),
             weights: weights.map(Into::into),
-            replacement: self.replacement || self.balanced,
+            replacement: self.replacement || is_balanced,
             samples,
             repeats: self.repeats.unwrap_or(1),
             shares: None,
@@ -147,8 +178,8 @@ fn balanced(subset: Option<&[u64]>, source: &dyn Source) -> Result<Vec<f64>> {
             continue;
         }
         let Some(label) = label else {
-            let hint = "set the pipeline's `source.label` (a folder, a table), or pass --weights";
-            return Err(Error::usage(format!("`--balanced`, but `{key}` has no label"), hint));
+            let hint = "set the pipeline's `source.label` (a folder, a table), or pass `--weights FILE`";
+            return Err(Error::usage(format!("`--weights balanced`, but `{key}` has no label"), hint));
         };
         let label = match *label {
             LabelValue::Int(number) => (true, number.cast_unsigned()),

@@ -6,6 +6,7 @@ use std::time::Duration;
 use forebay_engine::data::Skipped;
 use forebay_engine::load::{Batch, Epoch as EngineEpoch, Next, State, Stats};
 use forebay_engine::sync::Mutex;
+use forebay_plan::LoaderStats;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -27,6 +28,8 @@ pub(crate) struct Epoch {
 struct Running {
     epoch: EngineEpoch,
     pad_value: Option<f64>,
+    /// What the threads had done when the first batch was there.
+    stats_at_first_batch: Option<Stats>,
 }
 
 /// Python is asked for signals so often while a batch is awaited: often enough that Ctrl-C seems immediate.
@@ -46,7 +49,8 @@ enum Found {
 impl Epoch {
     /// `epoch`, whose tensors of different shapes are padded with `pad_value`, if there is one.
     pub(crate) fn new(epoch: EngineEpoch, pad_value: Option<f64>, work: Work, root: Option<PathBuf>) -> Self {
-        Self { running: Mutex::new(InProcess::new(Running { epoch, pad_value })), work, root }
+        let running = Running { epoch, pad_value, stats_at_first_batch: None };
+        Self { running: Mutex::new(InProcess::new(running)), work, root }
     }
 
     fn wait(&self) -> Found {
@@ -60,6 +64,7 @@ impl Epoch {
             }
             Next::Batch(Err(error)) => Found::Failed(error),
             Next::Batch(Ok(mut batch)) => {
+                running.stats_at_first_batch.get_or_insert_with(|| running.epoch.stats());
                 if let Some(value) = running.pad_value
                     && let Err(error) = batch.pad(value)
                 {
@@ -125,10 +130,12 @@ impl Epoch {
 
     /// What the threads did with their time, as JSON: in the epochs `before`, and in this one so far.
     fn stats(&self, py: Python<'_>, before: &str) -> String {
-        let before: Stats = serde_json::from_str(before).unwrap_or_default();
+        let before: LoaderStats = serde_json::from_str(before).unwrap_or_default();
+        let with_this =
+            |running: &Running| before.and_epoch(&running.epoch.stats(), running.stats_at_first_batch.as_ref());
         // Whoever awaits a batch holds the epoch, and Python must not wait for that.
-        let stats = py.detach(|| self.of_epoch(EngineEpoch::stats)).unwrap_or_default();
-        serde_json::to_string(&before.and(&stats)).unwrap_or_default()
+        let stats = py.detach(|| self.running.lock().get().map(with_this)).unwrap_or(before);
+        serde_json::to_string(&stats).unwrap_or_default()
     }
 
     /// Stops and joins the threads.
@@ -144,7 +151,7 @@ impl Epoch {
 /// What bound a loader by what its threads did, and the same in words.
 #[pyfunction]
 pub(crate) fn bound_by(stats: &str) -> (String, String) {
-    let (stats, cores): (Stats, _) = (serde_json::from_str(stats).unwrap_or_default(), forebay_engine::cores());
+    let (stats, cores): (LoaderStats, _) = (serde_json::from_str(stats).unwrap_or_default(), forebay_engine::cores());
     let bound = serde_json::to_value(stats.bound_by(cores)).ok();
     (bound.and_then(|bound| bound.as_str().map(str::to_owned)).unwrap_or_default(), stats.sentence(cores))
 }

@@ -74,6 +74,8 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(work::profile, module)?)?;
     module.add_function(wrap_pyfunction!(planning::summarize, module)?)?;
     module.add_function(wrap_pyfunction!(planning::notices, module)?)?;
+    module.add_function(wrap_pyfunction!(planning::caching_words, module)?)?;
+    module.add_function(wrap_pyfunction!(planning::rate_with_spread, module)?)?;
     module.add_function(wrap_pyfunction!(planning::plan, module)?)?;
     module.add_function(wrap_pyfunction!(planning::mix, module)?)?;
     module.add_function(wrap_pyfunction!(planning::advise, module)?)?;
@@ -98,6 +100,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(work::parse_bytes, module)?)?;
     module.add_function(wrap_pyfunction!(work::parse_cache, module)?)?;
     module.add_function(wrap_pyfunction!(work::parse_seconds, module)?)?;
+    module.add_function(wrap_pyfunction!(pipeline::meant_argument, module)?)?;
     module.add_function(wrap_pyfunction!(pipeline::meant_step, module)?)?;
     module.add_function(wrap_pyfunction!(work::format_quantity, module)?)
 }

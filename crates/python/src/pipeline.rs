@@ -115,3 +115,11 @@ impl Pipeline {
 pub(crate) fn meant_step(found: &str) -> Option<String> {
     rust::steps::meant_step(found)
 }
+
+/// What somebody may have meant who passed an argument that a function does not take, which takes `arguments`.
+#[pyfunction]
+#[expect(clippy::needless_pass_by_value, reason = "Python's lists come as values")]
+pub(crate) fn meant_argument(found: &str, arguments: Vec<String>) -> Option<String> {
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    forebay_cli::meant_argument(found, &arguments)
+}

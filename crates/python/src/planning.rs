@@ -37,6 +37,18 @@ pub(crate) fn summarize(py: Python<'_>, profile: &str) -> PyResult<String> {
     Ok(json(&summaries.map_err(|error| errors::plan(py, &error))?))
 }
 
+/// What was cached, in words; nothing where there is no such kind of caching.
+#[pyfunction]
+pub(crate) fn caching_words(caching: &str) -> Option<&'static str> {
+    serde_json::from_value(caching.into()).ok().map(forebay_plan::Caching::words)
+}
+
+/// The throughput of a strategy with its spread or interval, as tables have it, by its summary.
+#[pyfunction]
+pub(crate) fn rate_with_spread(summary: &str) -> Option<String> {
+    serde_json::from_str(summary).ok().as_ref().map(forebay_plan::rate_with_spread)
+}
+
 /// What to know before relying on a profile, a paragraph each.
 #[pyfunction]
 pub(crate) fn notices(py: Python<'_>, profile: &str) -> PyResult<Vec<String>> {

@@ -68,7 +68,7 @@ pub(crate) struct Arguments {
     on_error: ErrorArguments,
     /// Folder for temporary data sets [default: the folder of the output]
     #[arg(long, value_name = "FOLDER", help_heading = OUTPUT)]
-    work: Option<PathBuf>,
+    work_dir: Option<PathBuf>,
     /// Write the profile to FILE
     #[arg(short, long, value_name = "FILE", help_heading = OUTPUT, default_value = "profile.json")]
     output: PathBuf,
@@ -171,7 +171,7 @@ fn as_profile(arguments: &Arguments) -> profile::Arguments {
         encodings: if arguments.lossy { vec![LOSSY_ENCODING.to_owned()] } else { Vec::new() },
         compression_candidates: COMPRESSION_CANDIDATES.map(str::to_owned).to_vec(),
         on_error: arguments.on_error.clone(),
-        work: arguments.work.clone(),
+        work_dir: arguments.work_dir.clone(),
         output: arguments.output.clone(),
         csv: None,
     }

@@ -222,7 +222,7 @@ fn facts(analysis: &DataAnalysis) -> Vec<(&'static str, String)> {
         facts.push(("gray", format!("{gray}, {} stored so", units::count(color.stored_gray))));
     }
     if analysis.turned > 0 {
-        facts.push(("turned", format!("{} by EXIF", units::count(analysis.turned))));
+        facts.push(("rotated", format!("{} by EXIF", units::count(analysis.turned))));
     }
     let found = &analysis.duplicates;
     let count = |count: &forebay_plan::DuplicateCount| {

@@ -236,7 +236,7 @@ fn walk(arguments: &Arguments, data: &Made, output: &Output) -> Result<Walk> {
             encodings: Vec::new(),
             compression_candidates: COMPRESSION_CANDIDATES.map(str::to_owned).to_vec(),
             on_error: ErrorArguments::fail(),
-            work: None,
+            work_dir: None,
             output: file("profile.json"),
             csv: Some(file("profile.csv")),
         },

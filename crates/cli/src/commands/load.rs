@@ -11,7 +11,7 @@ use forebay_engine::load::{
     Stats, WINDOW_BYTES,
 };
 use forebay_engine::{Progress, cores};
-use forebay_plan::{Bound, Profile};
+use forebay_plan::{Bound, LoaderStats, Profile};
 use forebay_storage::{CachedStorage, Storage, parse_bytes, read_text};
 use serde::Serialize;
 
@@ -49,7 +49,7 @@ Examples:
   forebay load dataset/ --where \"label in (3, 7)\"
   forebay load dataset/ --where \"split == 'train'\" --table splits.csv
   forebay load dataset/ --weights weights.txt --replacement --num-samples 10000
-  forebay load dataset/ --balanced --num-samples 10000
+  forebay load dataset/ --weights balanced --num-samples 10000
   forebay load dataset/ --shuffle --interleave other/=0.5
   forebay load dataset/ --scans 2         progressive records, at a lower quality
   forebay load cv --data photos/          all steps online, from the files
@@ -206,8 +206,8 @@ pub(crate) struct Outcome {
     memory_bytes_peak: u64,
     /// What is kept in memory from one epoch to the next, and at which stage; `None` without `--cache`.
     cache: Option<Cached>,
-    /// What the threads did with their time, and what bound them by that.
-    stats: Stats,
+    /// What the threads did with their time, and what bound them after the first batch of each epoch.
+    stats: LoaderStats,
     bound_by: Bound,
     /// What the first batch is made of.
     batch: Vec<FieldShape>,
@@ -234,8 +234,10 @@ struct Streamed {
     skipped: u64,
     batches: u64,
     seconds: f64,
-    /// When the first batch was there.
+    /// When the first batch was there, and what the threads had done by then.
     first_batch_seconds: Option<f64>,
+    #[serde(skip)]
+    stats_at_first_batch: Option<Stats>,
     samples_per_second: f64,
     bytes_read: u64,
     bytes_per_second: f64,
@@ -286,7 +288,7 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome>
     };
     let progress = output.progress();
     let (mut epochs, mut batch, mut skipped_samples) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut memory_bytes_peak, mut activity) = (0, Stats::default());
+    let (mut memory_bytes_peak, mut all_stats) = (0, LoaderStats::default());
     while state.epoch < arguments.epochs && !progress.is_cancelled() {
         if arguments.cold {
             let paths = source.paths();
@@ -301,7 +303,6 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome>
         let mut epoch = loader.start(&state)?;
         let streamed = stream(&mut epoch, &mut state, begun, wanted, &progress, &mut batch);
         memory_bytes_peak = epoch.memory_bytes_peak().max(memory_bytes_peak);
-        activity = activity.and(&epoch.stats());
         progress.end();
         if skipped_samples.is_empty() {
             skipped_samples = epoch.skipped_list();
@@ -311,7 +312,9 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome>
             write_state(path, &state)?;
         }
         let device_bytes_read = storage.device_bytes_read().zip(device_bytes_before).map(|(now, before)| now - before);
-        epochs.push(Streamed { device_bytes_read, ..streamed? });
+        let streamed = streamed?;
+        all_stats = all_stats.and_epoch(&epoch.stats(), streamed.stats_at_first_batch.as_ref());
+        epochs.push(Streamed { device_bytes_read, ..streamed });
         if !progress.is_cancelled() {
             state = loader.beginning_of(state.epoch + 1);
         }
@@ -337,8 +340,8 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome>
         memory_bytes: loader.options().memory_bytes,
         memory_bytes_peak,
         cache: loader.cached(),
-        stats: activity,
-        bound_by: activity.bound_by(cores()),
+        stats: all_stats,
+        bound_by: all_stats.bound_by(cores()),
         batch,
         epochs,
         notice: storage.notice(),
@@ -360,7 +363,7 @@ fn stream(
     progress: &dyn Progress,
     first_batch: &mut Vec<FieldShape>,
 ) -> Result<Streamed> {
-    let (mut samples, mut batches, mut first_batch_seconds) = (0, 0, None);
+    let (mut samples, mut batches, mut first) = (0, 0, None);
     while samples < wanted && !progress.is_cancelled() {
         let batch = match epoch.next_timeout(LOOK_UP) {
             Next::Batch(batch) => batch?,
@@ -369,7 +372,7 @@ fn stream(
         };
         samples += batch.len() as u64;
         batches += 1;
-        first_batch_seconds.get_or_insert_with(|| begun.elapsed().as_secs_f64());
+        first.get_or_insert_with(|| (begun.elapsed().as_secs_f64(), epoch.stats()));
         progress.advance(batch.len() as u64);
         if first_batch.is_empty() {
             *first_batch = shapes(&batch);
@@ -384,7 +387,8 @@ fn stream(
         skipped: epoch.skipped(),
         batches,
         seconds,
-        first_batch_seconds,
+        first_batch_seconds: first.map(|(seconds, _)| seconds),
+        stats_at_first_batch: first.map(|(_, stats)| stats),
         samples_per_second: per_second(samples, seconds),
         bytes_read,
         bytes_per_second: per_second(bytes_read, seconds),

@@ -1,4 +1,4 @@
-//! `forebay mix`: which formats in which shares keep storage and processor busy together.
+//! `forebay mix`: which formats in which shares keep storage and CPU busy together.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -42,8 +42,9 @@ Modes:
   search  two formats: binary search over eleven ratios
   sweep   two formats: all eleven ratios
 
-The chosen mix is then built from --samples samples in --work and loaded from the
-storage that was profiled, or from --storage, unless --predict is passed.";
+The chosen mix is then built from --samples samples in --work-dir and loaded
+from the storage that was profiled, or from --storage, unless --predict is
+passed.";
 
 /// Choose the formats of a data set, and the share of each
 #[derive(Debug, Clone, Args)]
@@ -96,7 +97,7 @@ pub(crate) struct Arguments {
     on_error: ErrorArguments,
     /// Folder for temporary data sets [default: the current folder]
     #[arg(long, value_name = "FOLDER", help_heading = OUTPUT)]
-    work: Option<PathBuf>,
+    work_dir: Option<PathBuf>,
 }
 
 /// How shares are found.
@@ -214,7 +215,7 @@ fn measure(
         seed: profile.method.seed,
         on_error: arguments.on_error.choice(),
         memory_bytes: arguments.memory.bytes(),
-        work_folder: arguments.work.clone().unwrap_or_else(|| PathBuf::from(".")),
+        work_folder: arguments.work_dir.clone().unwrap_or_else(|| PathBuf::from(".")),
     };
     let progress = output.progress();
     Ok(trial.run(&progress)?)

@@ -94,14 +94,14 @@ pub(crate) fn when_full(command: &Command) -> &'static str {
         Command::Demo(_) => "free some space, pass fewer --samples, or a --folder on another disk",
         Command::Analyze(_) => "free some space, or pass a --report on another disk",
         Command::Advise(_) => {
-            "free some space, or pass a --work folder on another disk: it temporarily holds the strategies, of a few hundred samples"
+            "free some space, or pass a --work-dir folder on another disk: it temporarily holds the strategies, of a few hundred samples"
         }
         Command::Profile(_) => {
-            "free some space, pass fewer --samples, or a --work folder on another disk: it temporarily holds the \
+            "free some space, pass fewer --samples, or a --work-dir folder on another disk: it temporarily holds the \
              strategies, of so many samples"
         }
         Command::Mix(_) => {
-            "free some space, pass fewer --samples, or a --work folder on another disk: it temporarily holds the mix, of so many \
+            "free some space, pass fewer --samples, or a --work-dir folder on another disk: it temporarily holds the mix, of so many \
              samples"
         }
         Command::Build(_) => {

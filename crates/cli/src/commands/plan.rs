@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::output::{Output, Page, all_different, write_file};
 use forebay_storage::{parse_bytes, parse_seconds};
 
-pub(crate) use show::{FIGURES, figures, show};
+pub(crate) use show::{FIGURES, LESSER, figures, show};
 pub(crate) use wants::Wants;
 
 const EXAMPLES: &str = "\

@@ -21,7 +21,9 @@ Examples:
 Writes temporary files to a hidden folder in FOLDER (128 MiB, and 100 MB per
 thread), and reads them. The page cache is dropped before each measurement;
 `direct` bypasses it. In a bucket it writes 70 MB, and also reads with 32
-threads, as a loader does. Memory bandwidth is measured too. Takes about 15 seconds.";
+threads, as a loader does; where it may not write (a public bucket, a web
+server), it reads up to 64 objects that are there. Memory bandwidth is measured
+too. Takes about 15 seconds.";
 
 /// Measure the throughput and latency of a storage
 #[derive(Debug, Clone, Args)]
@@ -79,13 +81,17 @@ fn show(found: &Probe, page: &mut Page) {
     for measurement in &found.measurements {
         let rates = &measurement.rates;
         let what = match measurement.access {
-            Access::LargeFile => "large file, 4 MiB blocks",
-            Access::SmallFiles => "files of 200 kB",
-            Access::RandomBlocks => "random 4 KiB blocks",
+            Access::LargeFile => "large file, 4 MiB blocks".to_owned(),
+            // Where nothing can be written, they have other sizes.
+            Access::SmallFiles if rates.iops > 0.0 => {
+                format!("files of {}", units::bytes(rates.megabytes_per_second * 1e6 / rates.iops))
+            }
+            Access::SmallFiles => "small files".to_owned(),
+            Access::RandomBlocks => "random 4 KiB blocks".to_owned(),
         };
         table.row(
             [
-                what.to_owned(),
+                what,
                 measurement.threads.to_string(),
                 units::bytes_per_second(rates.megabytes_per_second * 1e6),
                 units::number(rates.iops),

@@ -11,11 +11,11 @@ use forebay_engine::profile::{COMPRESSION_CANDIDATES, ProfileOptions, profile};
 use forebay_pipeline::{Pipeline, StorageFormat, Strategy};
 use forebay_plan::{
     Caching, CompressionCost, Data, Machine, Method, Profile, Runs, SHORT_RUN_SECONDS, Skipped, StepCost, StorageRates,
-    Summary, notices, step_cells, summarize, units,
+    Summary, first_batches, notices, step_cells, summarize, units,
 };
 use serde::Serialize;
 
-use super::plan::{FIGURES, figures};
+use super::plan::{FIGURES, LESSER, figures};
 use super::show_skipped;
 use crate::arguments::{
     self, CachingChoice, ErrorArguments, INPUT, MEASUREMENT, MemoryArguments, OUTPUT, RUNS_DEFAULT, RunArguments,
@@ -31,7 +31,7 @@ Examples:
   forebay profile cv --data photos/ --fast
   forebay profile cv --data photos/ --storage ceph-hdd --strategy resized
   forebay profile cv --data photos/ --caching system --runs 4
-  forebay profile cv --data photos/ --encoding l3-fast --compression zstd-3
+  forebay profile cv --data photos/ --encoding l3-fast --encoding zstd-3
   forebay profile cv --data photos/ --compression-candidates lz4,zstd-19
   forebay profile cv --data photos/ --set random_crop.size=192
   forebay profile my.toml --data photos/ --samples 500 --runs 5 --csv runs.csv
@@ -45,14 +45,17 @@ A strategy that should be faster compressed, by what compressions cost alone in
 memory, is measured so too, if it promises more than the others.
 
 Columns of the table:
-  samples/s  throughput after the first batch, the median of the runs
+  samples/s  throughput after the first batch, the median of the runs, and their
+             standard deviation (±); by the cost model, what it expects at
+             least and at most (in brackets)
   storage    size of the data set, extrapolated to all samples
   prepare    time to build it, extrapolated to all samples
   predicted  throughput according to the cost model
   error      how far the prediction is off
   bound by   the bottleneck: disk, CPU or trainer
 
-Strategies are kept in --work for a while, up to 4 GB together or the largest.";
+Strategies are kept in --work-dir for a while, up to 4 GB together or the
+largest.";
 
 /// Measure the throughput, storage and preparation time of every strategy
 #[derive(Debug, Clone, Args)]
@@ -104,7 +107,7 @@ pub(crate) struct Arguments {
     /// tensor encoding (`shuffle-zstd-3`, `pco-8`, `bitpack`, `sparse`; with a bounded error: `bfloat16`, `round-absolute-0.001-pco-8`), a
     /// compression of records (`gzip`, `zlib-6-rle`, `zstd-3`, `lz4-hc-9`, `snappy`; of each record by itself: `zstd-3-record`), or
     /// several (`png+gzip`)
-    #[arg(long = "encoding", visible_alias = "compression", value_name = "NAME", conflicts_with = "strategies")]
+    #[arg(long = "encoding", value_name = "NAME", conflicts_with = "strategies")]
     pub(crate) encodings: Vec<String>,
     /// Compressions to consider for each strategy, comma-separated, or `none`: each is measured alone in memory, and only what should be
     /// faster by the cost model is run
@@ -115,7 +118,7 @@ pub(crate) struct Arguments {
     pub(crate) on_error: ErrorArguments,
     /// Folder for temporary data sets [default: the folder of the output]
     #[arg(long, value_name = "FOLDER", help_heading = OUTPUT)]
-    pub(crate) work: Option<PathBuf>,
+    pub(crate) work_dir: Option<PathBuf>,
     /// Write the profile to FILE
     #[arg(short, long, value_name = "FILE", help_heading = OUTPUT, default_value = "profile.json")]
     pub(crate) output: PathBuf,
@@ -237,7 +240,7 @@ fn measure(
     let samples = arguments.samples.min(listing.len() as u64);
     // A folder of its own is made there, and removed again.
     let beside = || arguments.output.parent().map_or_else(PathBuf::new, Path::to_owned);
-    let work_folder = arguments.work.clone().unwrap_or_else(beside);
+    let work_folder = arguments.work_dir.clone().unwrap_or_else(beside);
     let options = ProfileOptions {
         memory_bytes: arguments.memory.bytes(),
         sample_count: samples,
@@ -325,6 +328,10 @@ pub(super) fn tables(outcome: &Outcome, page: &mut Page) {
     }
     page.gap();
     page.table(&strategies_table(outcome));
+    if let Some(sentence) = first_batches(&outcome.strategies) {
+        page.gap();
+        page.paragraph(&format!("{sentence}, which `samples/s` leaves out."));
+    }
     page.heading("Steps: cost of one sample on one thread");
     page.table(&steps_table(&outcome.steps));
     page.gap();
@@ -355,6 +362,7 @@ pub(super) fn tables(outcome: &Outcome, page: &mut Page) {
 
 fn strategies_table(outcome: &Outcome) -> Table {
     let mut table = Table::new(&[&[("strategy", Align::Left)][..], &FIGURES].concat());
+    table.leave_out_before_intervals(&LESSER);
     for summary in &outcome.strategies {
         let cells = figures(summary, outcome.method.caching);
         let is_fastest = outcome.fastest.as_ref() == Some(&summary.name);

@@ -24,8 +24,8 @@ fn map() -> Vec<(String, BTreeSet<String>)> {
     .collect()
 }
 
-/// Each crate of `crates/` and the crates of ours that it depends on (tests aside), as Cargo has them.
-fn edges() -> Edges {
+/// What Cargo says of each crate.
+fn packages() -> Vec<serde_json::Value> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--no-deps", "--format-version", "1", "--offline"])
         .current_dir(root())
@@ -33,8 +33,13 @@ fn edges() -> Edges {
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    metadata["packages"].as_array().unwrap().clone()
+}
+
+/// Each crate of `crates/` and the crates of ours that it depends on (tests aside), as Cargo has them.
+fn edges() -> Edges {
     let mut edges = Edges::new();
-    for package in metadata["packages"].as_array().unwrap() {
+    for package in packages() {
         let Some(room) = package["name"].as_str().unwrap().strip_prefix("forebay-") else { continue };
         if room == "bench" {
             continue;
@@ -68,6 +73,27 @@ fn a_room_knows_only_the_rooms_above_it() {
     }
 }
 
+/// Why things are as they are is in `docs/decisions.md`, so that the map stays a page.
+#[test]
+fn the_map_is_short() {
+    let lines = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap().lines().count();
+    assert!(lines < 200, "ARCHITECTURE.md has {lines} lines");
+}
+
+/// Each library that a room depends on has its reason in the table of `docs/dependencies.md`.
+#[test]
+fn every_dependency_has_its_reason() {
+    let page = std::fs::read_to_string(root().join("docs/dependencies.md")).unwrap();
+    let cells = page.lines().filter(|line| line.starts_with("| `")).filter_map(|row| row.split('|').nth(1));
+    let named: BTreeSet<&str> = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
+    for package in packages() {
+        for dependency in package["dependencies"].as_array().unwrap() {
+            let name = dependency["name"].as_str().unwrap();
+            assert!(name.starts_with("forebay-") || named.contains(name), "docs/dependencies.md lacks `{name}`");
+        }
+    }
+}
+
 /// What is compiled for the tests and for the Python package has the same features, so that neither is compiled twice.
 #[test]
 fn the_python_package_is_made_of_what_the_tests_compiled() {
@@ -91,7 +117,7 @@ fn the_python_package_is_made_of_what_the_tests_compiled() {
 /// Every file that a page names in backticks or as a link is there.
 #[test]
 fn what_the_pages_name_exists() {
-    for page in ["ARCHITECTURE.md", "README.md", "CONTRIBUTING.md"] {
+    for page in ["ARCHITECTURE.md", "README.md", "CONTRIBUTING.md", "docs/decisions.md", "docs/dependencies.md"] {
         let text = std::fs::read_to_string(root().join(page)).unwrap();
         let quoted = text.split('`').skip(1).step_by(2);
         let linked = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
@@ -101,7 +127,7 @@ fn what_the_pages_name_exists() {
                     .extension()
                     .is_some_and(|kind| ["rs", "md", "toml", "py", "sh"].iter().any(|known| kind == *known));
             if file && !name.contains([' ', '*', '<']) {
-                let paths = [root().join(name), root().join("crates").join(name)];
+                let paths = ["", "crates", "docs"].map(|folder| root().join(folder).join(name));
                 assert!(paths.iter().any(|path| path.exists()), "{page} names `{name}`");
             }
         }
@@ -161,6 +187,17 @@ fn assert_without(files: &[(PathBuf, Vec<String>)], words: &[&str]) {
 fn only_the_engine_starts_threads() {
     for room in rooms().iter().filter(|room| !room.ends_with("engine")) {
         assert_without(&code(room), &["thread::spawn", "thread::scope", "thread::Builder"]);
+    }
+}
+
+/// Bytes come to all other rooms as slices: looked for as text. Steps read the files that they name, at first use.
+#[test]
+fn only_four_rooms_touch_files() {
+    let allowed = ["storage", "engine", "cli", "demo"];
+    for room in rooms().iter().filter(|room| !allowed.iter().any(|name| room.ends_with(name))) {
+        let mut files = code(room);
+        files.retain(|(path, _)| !path.ends_with("pipeline/src/steps/text_files.rs"));
+        assert_without(&files, &["std::fs", " fs::", "File::open"]);
     }
 }
 

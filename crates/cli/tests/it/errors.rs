@@ -273,7 +273,7 @@ fn on_a_full_disk_the_remedy_fits_the_command() {
     for (first, arguments, remedy) in [
         ("", BUILD.replace("photos", &photos), "finished shards are kept"),
         ("", format!("convert {photos} out --to bmp"), "finished images are kept"),
-        ("", format!("profile {fast} --strategy decoded"), "a --work folder on another disk"),
+        ("", format!("profile {fast} --strategy decoded"), "a --work-dir folder on another disk"),
         ("", format!("experiment strategies {fast} -o out"), "finished runs are kept"),
         ("", format!("export {here}/dataset tars"), "a failed export keeps nothing"),
         ("", "probe".to_owned(), "choose a folder on another disk"),

@@ -196,7 +196,7 @@ fn sizes_are_tried_on_data_that_is_made_and_removed() {
     let found =
         forebay(here, "experiment sample-size --sizes 10KB,100KB --seconds 0 --total 1MB --runs 1 --dtype u8 --json")
             .json();
-    assert_eq!(names(&found), ["size-10KB", "size-100KB"]);
+    assert_eq!(names(&found), ["size-10kB", "size-100kB"]);
     assert!(found["remarks"].to_string().contains("Of `concatenated`, samples of "), "{found}");
     let first = found["remarks"][0].as_str().unwrap();
     assert!(first.starts_with("Samples of ") && first.contains(" come fastest: "), "{first}");

@@ -10,8 +10,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::errors::wait_for;
 use crate::support::{Ran, command, files, forebay, workspace};
 
-/// Slow enough that a signal always comes in the middle.
-const SLOW: &str = "--storage custom:read=1MB/s,seek=40ms";
+/// Slow enough that a signal always comes in the middle: a picture takes a third of a second.
+const SLOW: &str = "--storage custom:read=1MB/s,seek=250ms";
+/// Fast enough for measurements to end soon after a signal.
+const FASTER: &str = "--storage custom:read=20MB/s,seek=40ms";
 
 fn spawn(folder: &Path, arguments: &str) -> Child {
     command(folder, arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
@@ -43,11 +45,30 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Whether this process, and so what it starts, ignores SIGHUP.
-fn ignores_hang_ups() -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap();
-    let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap().trim();
-    u64::from_str_radix(ignored, 16).unwrap() & 1 != 0
+/// Whether a set of signals of a process, by its name in `/proc/PID/status`, has `signal`.
+fn has_signal(process: &str, set: &str, signal: Signal) -> bool {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let signals = status.lines().find_map(|line| line.strip_prefix(set)?.strip_prefix(':')).unwrap().trim();
+    u64::from_str_radix(signals, 16).unwrap() & (1 << (signal.as_raw() - 1)) != 0
+}
+
+/// How many bytes the threads that read samples have read.
+fn bytes_read(child: &Child) -> u64 {
+    let threads = fs::read_dir(format!("/proc/{}/task", child.id())).into_iter().flatten().flatten();
+    let by_thread = threads.map(|thread| {
+        // A thread that has ended meanwhile has none.
+        let text = |name: &str| fs::read_to_string(thread.path().join(name)).unwrap_or_default();
+        let reads = text("comm").starts_with("forebay-read-");
+        let bytes = text("io").lines().find_map(|line| line.strip_prefix("rchar: ")?.parse().ok());
+        bytes.filter(|_| reads).unwrap_or(0)
+    });
+    by_thread.sum()
+}
+
+/// Waits until a third of the pictures was read: there is a batch by then, and the rest takes seconds.
+fn wait_for_a_third(child: &Child, pictures: &Path) {
+    let all: usize = files(pictures).values().map(Vec::len).sum();
+    wait_for(|| bytes_read(child) > all as u64 / 3);
 }
 
 #[test]
@@ -56,9 +77,10 @@ fn scratch_folders_go_with_the_work() {
     let here = folder.path();
     // A probe measures a folder that is there.
     std::fs::create_dir(here.join("work")).unwrap();
-    let profile = format!("profile cv --data photos --seconds 0 --runs 500 --strategy unprocessed --work work {SLOW}");
+    let profile =
+        format!("profile cv --data photos --seconds 0 --runs 500 --strategy unprocessed --work-dir work {FASTER}");
     let experiment =
-        format!("experiment sample-size --sizes 10KB --seconds 0 --total 100KB --runs 5000 -o work {SLOW}");
+        format!("experiment sample-size --sizes 10KB --seconds 0 --total 100KB --runs 5000 -o work {FASTER}");
     let works = [
         ("probe work --seconds 3600 --threads 1", ".forebay-probe-", Signal::INT, 130),
         ("probe work --seconds 3600 --threads 1", ".forebay-probe-", Signal::TERM, 143),
@@ -67,7 +89,8 @@ fn scratch_folders_go_with_the_work() {
         (&experiment, ".forebay-data-", Signal::INT, 130),
     ];
     for (arguments, scratch, signal, code) in works {
-        if signal == Signal::HUP && ignores_hang_ups() {
+        // And so does what it starts.
+        if signal == Signal::HUP && has_signal("self", "SigIgn", signal) {
             eprintln!("skipped: SIGHUP is ignored here (by nohup?), and so by what is started here");
             continue;
         }
@@ -89,11 +112,12 @@ fn scratch_folders_go_with_the_work() {
 fn what_a_killed_run_left_the_next_one_removes() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
+    // A folder is its process's once there is a file to measure in it.
+    let held = || names(here).iter().filter(|name| here.join(name).join("large-0").exists()).count();
     let mut child = spawn(here, "probe --seconds 3600 --threads 1");
-    wait_for(|| has(here, ".forebay-probe-"));
-    std::thread::sleep(Duration::from_millis(200));
+    wait_for(|| held() == 1);
     let running = spawn(here, "probe --seconds 3600 --threads 1");
-    wait_for(|| names(here).len() == 2);
+    wait_for(|| held() == 2);
     child.kill().unwrap();
     child.wait().unwrap();
     assert_eq!(names(here).len(), 2, "nobody cleans up after SIGKILL");
@@ -146,7 +170,7 @@ fn a_load_says_what_it_had() {
     let load = format!("load cv --data photos --batch-size 1 --threads 1 --epochs 1000 --on-error skip {SLOW}");
     for json in [true, false] {
         let child = spawn(here, &format!("{load} {}", if json { "--json" } else { "" }));
-        std::thread::sleep(Duration::from_secs(3));
+        wait_for_a_third(&child, &here.join("photos"));
         send(&child, Signal::INT);
         let ran = ended(child);
         assert_eq!(ran.code, Some(130), "{ran:?}");
@@ -168,15 +192,17 @@ fn a_load_says_what_it_had() {
 fn a_load_goes_on_where_it_was_interrupted() {
     let folder = workspace(30);
     let here = folder.path();
-    let load = "load cv --data photos --batch-size 1 --threads 1 --shuffle --json --state state.json";
+    // A few pictures are mixed at a time, so that there are batches before all are read.
+    let load = "load cv --data photos --batch-size 1 --threads 1 --shuffle --shuffle-window 200KB --streams 1 --json \
+                --state state.json";
     let child = spawn(here, &format!("{load} {SLOW}"));
-    std::thread::sleep(Duration::from_secs(1));
+    wait_for_a_third(&child, &here.join("photos"));
     send(&child, Signal::INT);
     let ran = ended(child);
     assert_eq!(ran.code, Some(130), "{ran:?}");
     let found: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
     let samples = found["samples"].as_u64().unwrap();
-    assert!(samples < 30, "{found}");
+    assert!((1..30).contains(&samples), "{found}");
     let state: serde_json::Value = serde_json::from_slice(&fs::read(here.join("state.json")).unwrap()).unwrap();
     assert_eq!((&state["epoch"], &state["samples_seen"]), (&0.into(), &samples.into()), "{state}");
     let rest = forebay(here, load).json();
@@ -212,11 +238,15 @@ fn conversion_and_export_leave_nothing_half_done() {
 #[test]
 fn a_second_signal_ends_at_once() {
     let folder = workspace(4);
-    // One read takes a minute: the first signal is seen only after it.
-    let child = spawn(folder.path(), "load cv --data photos --threads 1 --storage custom:read=1MB/s,seek=60s");
-    std::thread::sleep(Duration::from_millis(700));
+    // One read takes a minute, within which the bytes come first: the first signal is seen only after it.
+    let mut child = spawn(folder.path(), "load cv --data photos --threads 1 --storage custom:read=1MB/s,seek=60s");
+    wait_for(|| bytes_read(&child) > 0);
     send(&child, Signal::INT);
+    let process = child.id().to_string();
+    wait_for(|| !has_signal(&process, "ShdPnd", Signal::INT));
+    // The handler has it now, and takes some microseconds.
     std::thread::sleep(Duration::from_millis(500));
+    assert!(child.try_wait().unwrap().is_none(), "it waits for what is being read");
     send(&child, Signal::INT);
     assert_eq!(ended(child).code, Some(130));
 }

@@ -26,7 +26,6 @@ mod mixed_domains;
 mod mixing;
 #[path = "../../../../tests/object_server.rs"]
 mod object_server;
-mod presto;
 mod remote;
 mod report;
 mod resume;

@@ -276,6 +276,49 @@ fn a_bucket_is_probed_and_exported_to() {
     assert!(server.below("bucket/scratch/").is_empty(), "what it wrote is gone");
 }
 
+/// Where nothing can be written, what is there is read, and that is said.
+#[test]
+fn a_bucket_that_is_only_read_and_a_web_server_are_probed() {
+    let (server, folder) = (ObjectServer::start(), workspace(8));
+    let here = folder.path();
+    put_photos(&server, here);
+    for shard in 0..3 {
+        server.put(&format!("bucket/dataset/shard-{shard}.tar"), vec![7; 5 << 20]);
+    }
+    let manifest = r#"{"shards": [{"file": "shard-1.tar"}, {"file": "../photos/secret"}, {"file": "/etc/passwd"}]}"#;
+    server.put("bucket/dataset/dataset.json", manifest.into());
+    server.put("bucket/empty/nothing", Vec::new());
+    server.refuse_writes();
+    let web = server.endpoint();
+    let probed = |place: &str| run(&server, here, &format!("probe {place} --seconds 0.05 --threads 2 --json"));
+    let (large, small) = (["large-file", "random-blocks"].as_slice(), ["small-files"].as_slice());
+    for (place, expected, said) in [
+        ("s3://bucket/photos".to_owned(), small, "so 8 objects of "),
+        ("s3://bucket/dataset".to_owned(), large, "so 1 object of 5.24 MB on average that is there"),
+        (format!("{web}/bucket/dataset"), large, "so 1 object of 5.24 MB on average that is there"),
+        (format!("{web}/bucket/dataset/shard-2.tar"), large, "so 1 object of 5.24 MB"),
+    ] {
+        let found = probed(&place).json();
+        let measurements = found["measurements"].as_array().unwrap();
+        let mut kinds: Vec<_> = measurements.iter().map(|one| one["access"].as_str().unwrap()).collect();
+        kinds.dedup();
+        assert_eq!(kinds, expected, "{place}");
+        assert!(measurements.iter().all(|one| one["iops"].as_f64().unwrap() > 0.0), "{found}");
+        let notice = found["notice"].as_str().unwrap();
+        assert!(notice.contains(&format!("nothing can be written to `{place}`, {said}")), "{notice}");
+    }
+    let shown = run(&server, here, "probe s3://bucket/photos --seconds 0.05 --threads 2");
+    assert!(shown.text().contains("note: nothing can be written") && !shown.stdout.contains("200 kB"), "{shown:?}");
+    // Nothing is there, nothing may be looked at, or nobody can say what is there: what is wrong is that nothing can be written.
+    for place in ["s3://bucket/empty", "s3://bucket/nothing", &format!("{web}/bucket/photos")] {
+        let ran = probed(place);
+        assert!(
+            ran.code != Some(0) && ran.stderr.contains("cannot write ") && ran.stderr.contains("hint: "),
+            "{ran:?}"
+        );
+    }
+}
+
 #[test]
 fn tars_of_a_web_server_and_a_bucket_are_named_by_a_pattern() {
     let (server, folder) = (ObjectServer::start(), workspace(12));

@@ -239,6 +239,27 @@ fn the_page_shows_what_the_text_says() {
     assert!(effort.contains("offline: preparation, once</text>") && effort.contains("offline, once</title>"));
 }
 
+/// The rate by the cost model has its interval, in the text and on the page, which says how few runs there were.
+#[test]
+fn a_fast_profile_shows_what_it_leaves_open() {
+    let folder = workspace(10);
+    let here = folder.path();
+    let fast = "profile cv --data photos --fast --compression-candidates none";
+    let shown = forebay(here, fast);
+    let text = shown.text();
+    let rows: Vec<&str> =
+        text.lines().skip_while(|line| !line.trim_start().starts_with("strategy ")).skip(1).take(5).collect();
+    assert!(rows.iter().any(|row| row.contains('(') && row.contains('-')), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    let sentence = text.split_once("\nFirst batches came after ").expect("one was run").1;
+    assert!(sentence.lines().next().unwrap().contains(" ms (`"), "{text}");
+    forebay(here, "report profile.json").text();
+    let page = read(here, "report.html");
+    assert!(page.contains("<dd>few: costs of ") && page.contains("and runs of those that lead by them, on "));
+    let interval = rows.iter().find_map(|row| Some(row.split_once('(')?.1.split_once(')')?.0)).unwrap();
+    assert!(page.contains(&format!(" ({interval})</td>")), "{interval}");
+}
+
 #[test]
 fn a_report_by_money_begins_with_money() {
     let folder = workspace(4);

@@ -59,7 +59,8 @@ fn a_mix_killed_at_any_moment_gives_the_same_bytes() {
 fn finished_shards_are_not_written_again() {
     let folder = tempfile::tempdir().unwrap();
     let here = folder.path();
-    let slow = build("killed", "--storage custom:read=100MB/s,seek=5ms");
+    // Two of ten shards take most of a second, and the others three more.
+    let slow = build("killed", "--storage custom:read=100MB/s,seek=100ms");
     let mut child = command(here, &slow).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let journal = here.join("killed/.forebay-build");
     let is_note = |shard: &u32| journal.join(format!("shard-{shard:05}.json")).exists();

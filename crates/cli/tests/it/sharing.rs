@@ -176,7 +176,7 @@ fn an_epoch_has_the_samples_that_are_asked_for() {
         ("--weights subset.txt", "3 weights for 12 samples"),
         ("--weights weights.txt", "12 samples of 4 without replacement"),
         ("--weights weights.txt --subset subset.txt", "cannot be used with"),
-        ("--balanced", "pass `--weights balanced`"),
+        ("--balanced", "use `--weights`: `balanced` is one of its values"),
         ("--weights balanced --interleave dataset=1", "cannot be used with"),
         ("--subset outside.txt --weights balanced", "sample 12 of 12"),
         ("--num-samples 0", "--num-samples"),

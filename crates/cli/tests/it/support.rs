@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
-use std::time::Duration;
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -62,17 +61,6 @@ pub(crate) fn ran(command: &mut Command) -> Ran {
     let output = command.output().expect("the program starts");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("output is UTF-8");
     Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
-}
-
-/// Rates are measured beside other tests, on machines that others use, too: what is true of them shows in one of some tries, the later ones after a
-/// pause in which the others may come to an end.
-pub(crate) fn in_one_of_some_tries(holds: fn()) {
-    const PAUSES_SECONDS: [u64; 6] = [0, 0, 5, 10, 20, 40];
-    let holds_after = |seconds: u64| {
-        std::thread::sleep(Duration::from_secs(seconds));
-        std::panic::catch_unwind(holds).is_ok()
-    };
-    assert!(PAUSES_SECONDS.into_iter().any(holds_after), "what failed is above");
 }
 
 /// The folder with all pictures, made once. Do not change anything in it.

@@ -109,6 +109,39 @@ fn wrong_requests_exit_with_2_and_a_remedy() {
         ("convert photos out --to png --mode fast", "error: the argument '--to <ENCODING>' cannot be used with"),
         ("convert photos photos/l3 --mode fast", "error: the output folder `photos/l3` is within `photos`\nhint: "),
         ("frobnicate", "error: unrecognized subcommand 'frobnicate'"),
+        (
+            "load photos --num-workers 4",
+            "error: unexpected argument '--num-workers' found\n\n  tip: use `--threads`: workers are threads",
+        ),
+        (
+            "profile cv --data photos --workers 4",
+            "error: unexpected argument '--workers' found\n\n  tip: use `--threads`: workers are threads",
+        ),
+        (
+            "--json load photos --balanced",
+            "error: unexpected argument '--balanced' found\n\n  tip: use `--weights`: `balanced` is one of its values",
+        ),
+        (
+            "load photos --persistent-workers",
+            "error: unexpected argument '--persistent-workers' found\n\n  tip: not needed: ",
+        ),
+        (
+            "load photos --collate-fn list",
+            "error: unexpected argument '--collate-fn' found\n\n  tip: only Python has it: `forebay.Loader(collate=...)`",
+        ),
+        (
+            "profile cv --data photos --compression gzip",
+            "error: unexpected argument '--compression' found\n\n  tip: use `--encoding` or `--strategy`",
+        ),
+        (
+            "profile cv --data photos --work here",
+            "error: unexpected argument '--work' found\n\n  tip: use `--work-dir`",
+        ),
+        // What is only misspelled is clap's.
+        (
+            "load photos --batchsize 4",
+            "error: unexpected argument '--batchsize' found\n\n  tip: a similar argument exists: '--batch-size'",
+        ),
     ] {
         let refused = forebay(here, arguments);
         assert!(refused.error(2).starts_with(message), "{arguments}: {refused:#?}");
@@ -216,6 +249,20 @@ fn a_full_disk_for_the_output_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     let failed = ran(command(folder.path(), "inspect cv").stdout(full));
     assert!(failed.error(1).starts_with("error: cannot write the output: "), "{failed:?}");
+}
+
+/// The page of the documentation site. `make cli-reference` writes it.
+#[test]
+fn the_reference_is_what_the_program_says() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cli.md");
+    let page = forebay_cli::reference();
+    if std::env::var_os("FOREBAY_WRITE_REFERENCE").is_some() {
+        std::fs::write(path, &page).unwrap();
+    }
+    let written = std::fs::read_to_string(path).unwrap();
+    let differs = written.lines().zip(page.lines()).find(|(written, page)| written != page);
+    assert_eq!(differs, None, "docs/cli.md is not what the program says: run `make cli-reference`");
+    assert_eq!(written.len(), page.len(), "docs/cli.md has another end: run `make cli-reference`");
 }
 
 /// What a shell and `man` read is printed as it is, and names every command.

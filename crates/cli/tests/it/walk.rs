@@ -46,8 +46,8 @@ fn the_whole_path_as_text() {
 
     let load = forebay(here, "load dataset --batch-size 8 --shuffle --epochs 2 --drop-last");
     let text = load.text();
-    assert!(text.contains("samples     32\n") && text.contains("batches     4\n"), "{text}");
-    assert!(text.contains("batch       image float32[8, 224, 224, 3], label int64[8]\n"), "{text}");
+    assert!(text.contains("samples      32\n") && text.contains("batches      4\n"), "{text}");
+    assert!(text.contains("batch        image float32[8, 224, 224, 3], label int64[8]\n"), "{text}");
 
     assert_eq!(forebay(here, "report profile.json").text(), "report: report.html\n");
     let names: Vec<String> =
@@ -208,7 +208,7 @@ fn a_ready_pipeline_is_printed_as_it_is() {
          files         **/*.{jpg,jpeg,png,webp,bmp,l3}\n\
          a file gives  image: bytes, label: int\n\
          \n\
-         step           gives                                    keep it as\n\
+         step           gives                                    stage\n\
          decode         image: uint8[?, ?, 3], label: int        decoded\n\
          resize         image: uint8[?, ?, 3], label: int        resized\n\
          center_pixels  image: float32[?, ?, 3], label: int      pixel-centered\n\
@@ -286,6 +286,24 @@ fn a_run_lasts_as_long_as_asked_for_and_says_what_bound_it() {
     assert!(run["seconds"].as_f64().unwrap() > 0.3 && run["passes"].as_u64().unwrap() > 1, "{run}");
     assert_eq!(run["samples"].as_u64(), run["passes"].as_u64().map(|passes| 10 * passes));
     assert!(run["stats"]["work_seconds"].as_f64().unwrap() > 0.0, "{run}");
-    let load = forebay(here, "load cv --data photos");
+    let load = forebay(here, "load cv --data photos --batch-size 1 --epochs 40");
     assert!(load.text().contains("\nThis was ") && load.text().contains("cores used."), "{load:?}");
+    assert!(
+        load.text().contains("first batch  after ") && load.text().contains(" (median of the epochs)\n"),
+        "{load:?}"
+    );
+    assert!(load.text().lines().all(|line| line.chars().count() <= 80), "{load:?}");
+}
+
+#[test]
+fn a_load_of_one_batch_tells_no_bottleneck() {
+    let folder = workspace(10);
+    let here = folder.path();
+    let short = "\nThis was too short to tell the bottleneck: it went on for ";
+    assert!(forebay(here, "load cv --data photos").text().contains(short));
+    let load = forebay(here, "load cv --data photos --json").json();
+    assert_eq!(load["bound_by"], "unknown");
+    let (all, steady) = (&load["stats"], &load["stats"]["steady"]);
+    assert_eq!((all["samples"].as_u64(), steady["samples"].as_u64()), (Some(10), Some(0)));
+    assert!(all["work_seconds"].as_f64() > steady["work_seconds"].as_f64(), "{load}");
 }

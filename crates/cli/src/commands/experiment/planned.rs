@@ -10,7 +10,7 @@ use forebay_engine::profile::ProfileOptions;
 use forebay_engine::{Progress, ScratchFolder};
 use forebay_pipeline::steps::StepSpec;
 use forebay_pipeline::{Pipeline, PipelineSpec, StorageFormat, Strategy};
-use forebay_plan::{Caching, Runs};
+use forebay_plan::{Caching, Runs, units};
 use forebay_record::name_text;
 use serde::{Deserialize, Serialize};
 
@@ -171,13 +171,6 @@ fn strategies(pipeline: &Pipeline, names: &[String], formats: &[StorageFormat]) 
     Ok(found)
 }
 
-/// A size as one would type it: `64MB`.
-fn size_name(bytes: u64) -> String {
-    let units = [(1_000_000_000, "GB"), (1_000_000, "MB"), (1000, "KB")];
-    let whole = units.into_iter().find(|(unit, _)| bytes > 0 && bytes.is_multiple_of(*unit));
-    whole.map_or_else(|| format!("{bytes}B"), |(unit, name)| format!("{}{name}", bytes / unit))
-}
-
 impl Kind {
     /// Its runs. What is made for them goes below `folder`.
     pub(super) fn runs(&self, folder: &Path) -> Result<Vec<PlannedRun>> {
@@ -230,7 +223,7 @@ impl Kind {
             Self::Shuffle(shuffling) => {
                 let run = PlannedRun::new("in-order", &shuffling.usual.on, shuffling.usual.threads.count())?;
                 let window = |&bytes: &u64| PlannedRun {
-                    name: format!("window-{}", size_name(bytes)),
+                    name: format!("window-{}", units::typed_bytes(bytes)),
                     shuffle: Shuffle::Window { bytes },
                     ..run.clone()
                 };
@@ -271,7 +264,7 @@ impl SampleSize {
         }
         let run = |&sample_bytes: &u64| -> Result<PlannedRun> {
             let tensors = TensorKind { sample_bytes, dtype: self.dtype.into() };
-            let name = format!("size-{}", size_name(sample_bytes));
+            let name = format!("size-{}", units::typed_bytes(sample_bytes));
             let samples = (self.total / sample_bytes.max(1)).max(1);
             let folder = folder.join(format!(".data-{name}"));
             let order = Order { domain: Domain::Synthetic, folder, seed: self.common.seed, samples, tensors };

@@ -66,7 +66,7 @@ impl PipelineFound {
             ("a file gives", self.source.clone()),
         ]);
         page.gap();
-        let mut table = Table::new(&[("step", Align::Left), ("gives", Align::Left), ("keep it as", Align::Left)]);
+        let mut table = Table::new(&[("step", Align::Left), ("gives", Align::Left), ("stage", Align::Left)]);
         for step in &self.steps {
             let strategy = match (&step.strategy, step.random) {
                 (Some(name), _) => name.as_str(),

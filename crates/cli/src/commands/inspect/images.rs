@@ -113,7 +113,7 @@ impl Image {
             kind.push_str(if is { word } else { "" });
         }
         let upright =
-            if self.orientation == Orientation::Normal as u8 { " (upright)" } else { " (is turned when decoded)" };
+            if self.orientation == Orientation::Normal as u8 { " (upright)" } else { " (rotated when decoded)" };
         let mut facts = vec![
             ("image", self.path.display().to_string()),
             ("format", kind),

@@ -2,7 +2,7 @@
 
 use forebay_engine::cores;
 use forebay_engine::load::Cached;
-use forebay_plan::{Bound, units};
+use forebay_plan::units;
 
 use super::{FieldShape, Outcome, Streamed};
 use crate::commands::show_skipped;
@@ -45,8 +45,12 @@ pub(in crate::commands) fn show(outcome: &Outcome, page: &mut Page) {
     if let Some(cached) = &outcome.cache {
         facts.insert(5, ("cache", describe_cached(cached)));
     }
+    if let Some(seconds) = first_batch_seconds(&outcome.epochs) {
+        let of = if outcome.epochs.len() > 1 { " (median of the epochs)" } else { "" };
+        facts.insert(2, ("first batch", format!("after {}{of}", units::seconds(seconds))));
+    }
     page.facts(&facts);
-    if outcome.bound_by != Bound::Unknown {
+    if outcome.samples > 0 {
         page.gap();
         page.paragraph(&format!("This was {}.", outcome.stats.sentence(cores())));
     }
@@ -63,6 +67,13 @@ pub(in crate::commands) fn show(outcome: &Outcome, page: &mut Page) {
         page.table(&epochs_table(&outcome.epochs));
     }
     show_skipped(page, outcome.skipped, &outcome.skipped_samples);
+}
+
+/// When the first batch of an epoch was there: the epoch in the middle; `None` where none came.
+fn first_batch_seconds(epochs: &[Streamed]) -> Option<f64> {
+    let mut seconds: Vec<f64> = epochs.iter().filter_map(|epoch| epoch.first_batch_seconds).collect();
+    seconds.sort_by(f64::total_cmp);
+    seconds.get(seconds.len() / 2).copied()
 }
 
 /// What is kept in memory, and why not more of it was done before.
@@ -94,7 +105,7 @@ fn describe_cached(cached: &Cached) -> String {
 fn epochs_table(epochs: &[Streamed]) -> Table {
     const SHOWN_FIRST: usize = 5;
     const SHOWN_LAST: usize = 3;
-    let columns = ["epoch", "samples", "skipped", "time", "samples/s", "read", "per second"];
+    let columns = ["epoch", "samples", "skipped", "time", "first batch", "samples/s", "read", "per second"];
     let mut table = Table::new(&columns.map(|column| (column, Align::Right)));
     let shortened = epochs.len() > SHOWN_FIRST + SHOWN_LAST + 1;
     for (index, epoch) in epochs.iter().enumerate() {
@@ -110,6 +121,7 @@ fn epochs_table(epochs: &[Streamed]) -> Table {
                 units::count(epoch.samples),
                 units::count(epoch.skipped),
                 units::seconds(epoch.seconds),
+                epoch.first_batch_seconds.map_or_else(|| "-".to_owned(), units::seconds),
                 units::number(epoch.samples_per_second),
                 units::bytes(epoch.bytes_read as f64),
                 units::bytes_per_second(epoch.bytes_per_second),

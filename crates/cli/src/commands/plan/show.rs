@@ -60,6 +60,9 @@ pub(crate) const FIGURES: [(&str, Align); 6] = [
     ("bound by", Align::Left),
 ];
 
+/// Of [`FIGURES`], what matters less than the interval of a prediction, which `samples/s` is then.
+pub(crate) const LESSER: [&str; 2] = ["predicted", "error"];
+
 /// The cells of [`FIGURES`].
 pub(crate) fn figures(summary: &Summary, caching: Caching) -> [String; 6] {
     [
@@ -75,6 +78,7 @@ pub(crate) fn figures(summary: &Summary, caching: Caching) -> [String; 6] {
 fn measurements(plan: &Plan) -> Table {
     let first = [("strategy", Align::Left), ("score", Align::Right)];
     let mut table = Table::new(&[&first[..], &FIGURES].concat());
+    table.leave_out_before_intervals(&LESSER);
     for ranked in &plan.ranking {
         let summary = &ranked.summary;
         let first = [summary.name.clone(), score(ranked.score)];
