@@ -9,6 +9,7 @@ from typing import Any
 
 from . import _native
 from ._arguments import byte_count, duration, flag, number
+from ._elsewhere import hinted
 from ._files import files_request
 from ._pipeline import Pipeline
 from ._planning import Profile
@@ -60,6 +61,7 @@ class Advice:
         return f"<table>{rows}</table><pre>{html.escape(chr(10).join(self.commands))}</pre>"
 
 
+@hinted
 def advise(
     data: str | os.PathLike[str],
     pipeline: Pipeline | str | os.PathLike[str] = "imagenet",
@@ -71,7 +73,7 @@ def advise(
     memory: int | str | None = None,
     storage: str = "local",
     seconds: float = 1.0,
-    work: str | os.PathLike[str] | None = None,
+    work_dir: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
 ) -> Advice:
     """Recommend how to store and load a data set, with the reasons and the commands.
@@ -93,7 +95,7 @@ def advise(
         Quality may be lost: also consider storing images as JPEG of quality 85, and recompressing the files to quality 75.
     memory
         Memory for data, in bytes or e.g. `"8GB"`. By default half of what the machine and the control group allow.
-    storage, seconds, work, progress
+    storage, seconds, work_dir, progress
         As for `profile`.
 
     Examples
@@ -104,7 +106,7 @@ def advise(
     """
     encodings = [LOSSY_ENCODING] if flag("lossy", lossy) else None
     profile = measure(
-        pipeline, data, fast=True, seconds=seconds, storage=storage, encodings=encodings, work=work, progress=progress
+        pipeline, data, fast=True, seconds=seconds, storage=storage, encodings=encodings, work_dir=work_dir, progress=progress
     )
     wanted: AdviceRequest = {
         "trainer": None if trainer is None else number("trainer", trainer),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from . import _native
 from ._arguments import THREADS_MAX, byte_count, cores, integer
 from ._document import Document
+from ._elsewhere import hinted
 from ._errors import MissingFileError
 from ._files import Data, as_data, files_request
 from ._pipeline import Pipeline
@@ -130,6 +131,7 @@ class DataAnalysis(Document):
         return facts + as_html("Distributions", _columns("number"), rows, None) + steps
 
 
+@hinted
 def analyze(
     data: Data | Dataset,
     pipeline: Pipeline | str | os.PathLike[str] | None = None,

@@ -73,7 +73,7 @@ class Comparison:
 def _lines(title: str, group: dict[str, Any]) -> str:
     """A column for each value of what varies."""
     values = sorted({point["x"] for line in group["lines"] for point in line["points"]})
-    columns = [Column(f"{value:,g}", f"{place}", "number") for place, value in enumerate(values)]
+    columns = [Column(f"{value:,g}", f"{index}", "number") for index, value in enumerate(values)]
     rows = [
         {"strategy": line["strategy"], **{f"{values.index(point['x'])}": point["y"] for point in line["points"]}}
         for line in group["lines"]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native
 from ._arguments import THREADS_MAX, byte_count, cache_policy, cores, flag, integer, needs, number
+from ._elsewhere import hinted
 from ._errors import UsageError
 from ._files import Data
 from ._frameworks import converter, imported
@@ -146,6 +147,7 @@ class Loader:
     ...     train(batch["image"], batch["label"])
     """
 
+    @hinted
     def __init__(
         self,
         source: str | os.PathLike[str] | Pipeline | Dataset | Plan | list[Any],

@@ -27,18 +27,28 @@ if TYPE_CHECKING:
 
 __all__ = ["Analysis", "Plan", "Profile", "plan"]
 
+
+class _Rate(Column):
+    """Throughput with its spread, or with the interval of the cost model."""
+
+    def cell(self, row: dict[str, Any]) -> str:
+        return _native.rate_with_spread(json.dumps(row)) or "-"
+
+
 _STRATEGY = Column("strategy", "name")
-_RATE = Column("samples/s", "samples_per_second", "number")
+_RATE = _Rate("samples/s", "samples_per_second", "number")
+_FIRST_BATCH = Column("first batch", "first_batch_seconds", "seconds")
 _STORAGE = Column("storage", "storage_bytes_total", "bytes")
 _PREPARE = Column("prepare", "prep_seconds_total", "seconds")
 _PREDICTED = Column("predicted", "predicted_samples_per_second", "number")
 _BOUND = Column("bound by", "bound_by")
 
+#: A terminal has so many columns, and what a table leaves out to fit it, the first first. Notebooks have all.
+_WIDTH = 80
+_OPTIONAL = (_PREDICTED, _FIRST_BATCH)
+
 #: The parts of a cost, as the report calls them.
 _COSTS = {"accelerators": "training", "storage": "storage", "preparation": "preparation", "requests": "requests"}
-
-#: What was cached, as the program says it.
-_CACHED = {"none": "nothing cached", "system": "page cache kept", "application": "samples cached in memory"}
 
 
 def plan(profile: Profile | str | os.PathLike[str], **wanted: Unpack[Wanted]) -> Plan:
@@ -168,14 +178,16 @@ class Profile(Document):
         return (
             f"Profile of `{name}` on storage `{self._content['storage']['name']}`: {method['sample_count']:,} of "
             f"{self._content['data']['samples']:,} samples, {runs}, {method['threads']} threads, "
-            f"{_CACHED[method['caching']]}"
+            f"{_native.caching_words(method['caching'])}"
         )
 
     def _columns(self) -> list[Column]:
-        return [_STRATEGY, _RATE, _STORAGE, _PREPARE, _PREDICTED, _BOUND]
+        was_run = any(row.get(_FIRST_BATCH.key) is not None for row in self.strategies)
+        first = [_FIRST_BATCH] if was_run else []
+        return [_STRATEGY, _RATE, *first, _STORAGE, _PREPARE, _PREDICTED, _BOUND]
 
     def __repr__(self) -> str:
-        return _with(self.notices, f"{self._title()}\n{as_text(self._columns(), self.strategies, self.fastest)}")
+        return _with(self.notices, f"{self._title()}\n{_fitting(self._columns(), self.strategies, self.fastest)}")
 
     def _repr_html_(self) -> str:
         return _with_html(self.notices, as_html(self._title(), self._columns(), self.strategies, self.fastest))
@@ -185,7 +197,7 @@ class Profile(Document):
         names = [row["name"] for row in self.strategies]
         rates = [row["samples_per_second"] for row in self.strategies]
         spreads = [row["samples_per_second_std"] for row in self.strategies]
-        title = f"{self._content['pipeline']['name']}, {_CACHED[self._content['method']['caching']]}"
+        title = f"{self._content['pipeline']['name']}, {_native.caching_words(self._content['method']['caching'])}"
         return bars(ax, names, rates, spreads, ["C0"] * len(names), title)
 
 
@@ -222,6 +234,11 @@ class Plan(Document):
     def notices(self) -> list[str]:
         """Caveats of the measurement, one paragraph each."""
         return list(self._content.get("notices", ()))
+
+    @property
+    def unsure_about(self) -> list[str]:
+        """Strategies that may be faster than the chosen one: other programs disturbed the measurement too much to tell."""
+        return list(self._content.get("unsure_about", ()))
 
     @property
     def ranking(self) -> list[dict[str, Any]]:
@@ -284,11 +301,11 @@ class Plan(Document):
         return [*head, *_figures(self._is_forecast), *last]
 
     def _title(self) -> str:
-        measured = f"{self._content['threads']} threads, {_CACHED[self._content['caching']]}"
+        measured = f"{self._content['threads']} threads, {_native.caching_words(self._content['caching'])}"
         return f"Recommended strategy: `{self.chosen}`. {self.reason} Measured with {measured}."
 
     def __repr__(self) -> str:
-        return _with(self.notices, f"{self._title()}\n{as_text(self._columns(), self.ranking, self.chosen)}")
+        return _with(self.notices, f"{self._title()}\n{_fitting(self._columns(), self.ranking, self.chosen)}")
 
     def _repr_html_(self) -> str:
         return _with_html(self.notices, as_html(self._title(), self._columns(), self.ranking, self.chosen))
@@ -353,10 +370,20 @@ class Analysis:
         return columns
 
     def __repr__(self) -> str:
-        return f"Analysis of `{self.pipeline}`\n{as_text(self._columns(), self.strategies, self.best)}"
+        return f"Analysis of `{self.pipeline}`\n{_fitting(self._columns(), self.strategies, self.best)}"
 
     def _repr_html_(self) -> str:
         return as_html(f"Analysis of `{self.pipeline}`", self._columns(), self.strategies, self.best)
+
+
+def _fitting(columns: Sequence[Column], rows: Sequence[dict[str, Any]], marked: str) -> str:
+    """A table that leaves out columns where it would be wider than a terminal."""
+    text = as_text(columns, rows, marked)
+    for optional in _OPTIONAL:
+        if max(map(len, text.splitlines())) > _WIDTH and optional in columns:
+            columns = [column for column in columns if column is not optional]
+            text = as_text(columns, rows, marked)
+    return text
 
 
 def _with(notices: list[str], text: str) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native
 from ._arguments import THREADS_MAX, byte_count, cores, flag, integer
+from ._elsewhere import hinted
 from ._errors import MissingFileError, UsageError
 from ._progress import listener
 from ._table import Column, as_frame, as_html, as_text
@@ -78,6 +79,7 @@ class Recompressed:
         return [column for column in _COLUMNS if any(column.cell(row) != "-" for row in self._rows())]
 
 
+@hinted
 def recompress(
     input: str | os.PathLike[str] | Dataset,
     output: str | os.PathLike[str],

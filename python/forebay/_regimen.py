@@ -58,7 +58,7 @@ class Regimen:
         """Divide `epochs` equally among stages, in the order of `loaders`; the first ones have one more where that leaves a rest."""
         epochs = integer("epochs", epochs, max(1, len(loaders)), 1 << 40)
         each, rest = divmod(epochs, max(1, len(loaders)))
-        return cls((name, loader, each + (place < rest)) for place, (name, loader) in enumerate(loaders.items()))
+        return cls((name, loader, each + (index < rest)) for index, (name, loader) in enumerate(loaders.items()))
 
     @classmethod
     def transfer(cls, loaders: Mapping[str, Any], epochs: int, last_epochs: int) -> Regimen:
@@ -222,23 +222,23 @@ class SuccessiveHalving:
     def __iter__(self) -> Iterator[Trial]:
         """Yield the trials that have no score yet. Each must be given one (`report`) before the next."""
         first = 0
-        for place, stage in enumerate(self.stages):
-            if place == len(self.scores):
+        for stage_index, stage in enumerate(self.stages):
+            if stage_index == len(self.scores):
                 self.scores.append({})
-            for chosen in self._taking_part(place):
-                if chosen in self.scores[place]:
+            for chosen in self._taking_part(stage_index):
+                if chosen in self.scores[stage_index]:
                     continue
                 trial = Trial(chosen, self.configurations[chosen], stage, first)
                 yield trial
                 if trial.score is None:
                     raise UsageError(f"the trial of configuration {chosen} has no score\nhint: call `trial.report(score)`")
-                self.scores[place][chosen] = trial.score
+                self.scores[stage_index][chosen] = trial.score
             first += stage.epochs
 
     @property
     def best(self) -> Any:
         """The configuration with the highest score of the last stage in which all trials are done."""
-        done = [place for place in range(len(self.scores)) if len(self.scores[place]) == len(self._taking_part(place))]
+        done = [stage_index for stage_index in range(len(self.scores)) if len(self.scores[stage_index]) == len(self._taking_part(stage_index))]
         if not done:
             raise UsageError("no stage is done\nhint: iterate over the trials, and report a score for each")
         return self.configurations[self._ranked(done[-1])[0]]
@@ -255,14 +255,14 @@ class SuccessiveHalving:
     def _plan(self) -> list[list[Any]]:
         return [[stage.name, stage.epochs] for stage in self.stages] + [["configurations", len(self.configurations)], ["keep", self.keep]]
 
-    def _ranked(self, place: int) -> list[int]:
+    def _ranked(self, stage_index: int) -> list[int]:
         """Best first; of equal ones the first of the list."""
-        return sorted(self.scores[place], key=lambda chosen: (-self.scores[place][chosen], chosen))
+        return sorted(self.scores[stage_index], key=lambda chosen: (-self.scores[stage_index][chosen], chosen))
 
-    def _taking_part(self, place: int) -> list[int]:
-        if place == 0:
+    def _taking_part(self, stage_index: int) -> list[int]:
+        if stage_index == 0:
             return list(range(len(self.configurations)))
-        before = self._ranked(place - 1)
+        before = self._ranked(stage_index - 1)
         return sorted(before[: math.ceil(len(before) * self.keep)])
 
 

@@ -39,29 +39,29 @@ def stratified_subset(labels: Iterable[Hashable], share: float) -> list[int]:
     # As exact as a share of a count can be: 0.29 of 100 is 29, not 28.
     left = {label: max(1, int(count * part + 1e-9)) for label, count in Counter(found).items()}
     taken = []
-    for place, label in enumerate(found):
+    for index, label in enumerate(found):
         if left[label] > 0:
             left[label] -= 1
-            taken.append(place)
+            taken.append(index)
     return taken
 
 
 def balanced(subset: list[int] | None, source: Source) -> list[float]:
     """Weights by which all classes of `subset` (all samples, if it is `None`) are equally probable; of others 0. Labels are read, nothing is decoded."""
     known = source.opened().keys_and_labels()
-    places = range(len(known)) if subset is None else subset
+    indices = range(len(known)) if subset is None else subset
     labels = []
-    for place in places:
-        if not 0 <= place < len(known):
-            raise UsageError(f"the subset has sample {place} of {len(known)}\nhint: samples count from 0")
-        key, label = known[place]
+    for index in indices:
+        if not 0 <= index < len(known):
+            raise UsageError(f"the subset has sample {index} of {len(known)}\nhint: samples count from 0")
+        key, label = known[index]
         if label is None:
             hint = "set the pipeline's `label` (a folder, a table), or pass a weight for each sample"
             raise UsageError(f'`weights` is `"balanced"`, but `{key}` has no label\nhint: {hint}')
         labels.append(label)
     weights = [0.0] * len(known)
-    for place, weight in zip(places, balanced_weights(labels), strict=True):
-        weights[place] = weight
+    for index, weight in zip(indices, balanced_weights(labels), strict=True):
+        weights[index] = weight
     return weights
 
 
@@ -87,12 +87,12 @@ def chosen(subset: Iterable[int] | Iterable[str] | Callable[[str, Any], bool] | 
         return None
     if callable(subset):
         known = source.opened().keys_and_labels()
-        return [place for place, (key, label) in enumerate(known) if subset(key, label)]
+        return [index for index, (key, label) in enumerate(known) if subset(key, label)]
     wanted: list[Any] = list(subset)
     if not any(isinstance(sample, str) for sample in wanted):
         return [integer("subset", sample, 0, 1 << 62) for sample in wanted]
-    places = {key: place for place, (key, _) in enumerate(source.opened().keys_and_labels())}
-    missing = [sample for sample in wanted if sample not in places]
+    indices = {key: index for index, (key, _) in enumerate(source.opened().keys_and_labels())}
+    missing = [sample for sample in wanted if sample not in indices]
     if missing:
         raise UsageError(f"`subset` has `{missing[0]}`, which is not the key of a sample\nhint: keys are paths below the data folder")
-    return [places[sample] for sample in wanted]
+    return [indices[sample] for sample in wanted]

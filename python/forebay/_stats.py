@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import InitVar, asdict, dataclass
+from typing import Any
 
 from . import _native
 
@@ -60,7 +61,8 @@ class Cached:
 class Stats:
     """How the threads of a loader spent their time. Printing it names the bottleneck.
 
-    Times of readers and workers are summed over their `threads` threads each.
+    Times of readers and workers are summed over their `threads` threads each. The bottleneck is that of the time after the first batch
+    of each epoch: until then everybody waits for the first bytes.
 
     Attributes
     ----------
@@ -88,11 +90,20 @@ class Stats:
     consumer_wait_seconds: float
     user_seconds: float
     system_seconds: float
+    # What of it came after the first batches: the same keys. Not a field, so that `asdict` has numbers alone.
+    steady: InitVar[dict[str, Any] | None] = None
+
+    def __post_init__(self, steady: dict[str, Any] | None) -> None:
+        object.__setattr__(self, "_steady", steady or {})
 
     @property
     def bound_by(self) -> str:
-        """The bottleneck: `"storage"`, `"cpu"` or `"trainer"` (the consumer); `"unknown"` before anything was loaded."""
-        return _native.bound_by(json.dumps(asdict(self)))[0]
+        """The bottleneck: `"storage"`, `"cpu"` or `"trainer"` (the consumer); `"unknown"` where too little was loaded to tell."""
+        return self._verdict()[0]
 
     def __str__(self) -> str:
-        return _native.bound_by(json.dumps(asdict(self)))[1]
+        return self._verdict()[1]
+
+    def _verdict(self) -> tuple[str, str]:
+        steady: dict[str, Any] = self.__dict__["_steady"]
+        return _native.bound_by(json.dumps({**asdict(self), "steady": steady}))

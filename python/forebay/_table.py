@@ -40,7 +40,7 @@ class Column:
 def as_text(columns: Sequence[Column], rows: Sequence[dict[str, Any]], marked: str | None) -> str:
     """The row called `marked` has a mark."""
     cells = [[column.title for column in columns], *([column.cell(row) for column in columns] for row in rows)]
-    widths = [max(len(line[place]) for line in cells) for place in range(len(columns))]
+    widths = [max(len(line[index]) for line in cells) for index in range(len(columns))]
     lines = []
     for number, line in enumerate(cells):
         mark = "*" if number > 0 and rows[number - 1]["name"] == marked else " "

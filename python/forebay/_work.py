@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from . import _native
 from ._arguments import THREADS_MAX, byte_count, cores, flag, integer, needs, number
 from ._arguments import seconds as checked_seconds
+from ._elsewhere import hinted
 from ._errors import UsageError
 from ._files import Data, files_request
 from ._pipeline import Pipeline
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["Dataset", "build", "build_part", "profile"]
 
 
+@hinted
 def profile(
     pipeline: Pipeline | str | os.PathLike[str],
     data: Data,
@@ -131,6 +133,7 @@ def profile(
     return Profile(text, pipeline._functions)
 
 
+@hinted
 def build(
     what: Plan | Pipeline | str | os.PathLike[str],
     output: str | os.PathLike[str],
@@ -226,6 +229,7 @@ def build(
     return dataset
 
 
+@hinted
 def build_part(
     what: Plan | Pipeline | str | os.PathLike[str],
     output: str | os.PathLike[str],
@@ -345,6 +349,7 @@ class Dataset:
     def __len__(self) -> int:
         return int(self.manifest["samples"])
 
+    @hinted
     def export_tar(
         self,
         output: str | os.PathLike[str],

@@ -1,6 +1,6 @@
 """Builds on a Ray cluster. Needs Ray.
 
-A build is cut into parts, and each part is a Ray task, wherever Ray has a free processor::
+A build is cut into parts, and each part is a Ray task, wherever Ray has a free CPU::
 
     import forebay.ray
 
@@ -64,7 +64,7 @@ def build(
     shards
         Number of shards. By default enough for all tasks; of 128 MB each, if a plan says how large they get.
     num_cpus
-        Processors, and threads, of each task.
+        CPUs, and threads, of each task.
     max_retries
         How often a part is run again if its node or process dies. An error of the build itself is raised at once.
     what, output, data, strategy, storage, on_error, overwrite, allow_outside, memory, functions, progress

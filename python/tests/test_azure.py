@@ -31,10 +31,8 @@ pytestmark = pytest.mark.xdist_group("azurite")
 def azurite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The endpoint of an Azurite of our own, with one account."""
     program = shutil.which("azurite-blob", path=f"{ROOT / '.tools/azurite/node_modules/.bin'}{os.pathsep}{os.environ.get('PATH', '')}")
-    if program is None and shutil.which("npm") is None:
-        pytest.skip("Azurite is not installed, and there is no npm to install it with")
     if program is None:
-        missing("Azurite is not installed")
+        missing("Azurite is not installed" if shutil.which("npm") else "Azurite is not installed, and there is no npm to install it with")
         return
     folder = tmp_path_factory.mktemp("azurite")
     [port] = free_ports(1)
@@ -90,7 +88,7 @@ def test_profile_plan_build_and_load(container, tmp_path):
                 ask(endpoint, "PUT", f"{prefix}/{path.relative_to(folder)}", path.read_bytes(), x_ms_blob_type="BlockBlob")
 
     walk_through(None, name, upload, tmp_path, scheme="az")
-    profile = forebay.profile("cv", f"az://{name}/photos", samples=6, seconds=0, runs=1, strategies=["concatenated", "resized"], work=tmp_path)
+    profile = forebay.profile("cv", f"az://{name}/photos", samples=6, seconds=0, runs=1, strategies=["concatenated", "resized"], work_dir=tmp_path)
     dataset = profile.plan().build(f"az://{name}/planned", strategy="resized", shards=2)
     assert len(samples(forebay.Loader(dataset, batch_size=4))) == 20
 

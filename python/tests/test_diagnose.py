@@ -21,7 +21,10 @@ POINTS = 0.05
 
 
 def in_one_of_some_tries(test: Callable[..., None]) -> Callable[..., None]:
-    """What is timed with real clocks: another process may disturb a try or two, and have ended after a pause; a wrong diagnosis is wrong in all."""
+    """What is timed with real clocks: another process may disturb a try or two, and have ended after a pause; a wrong diagnosis is wrong in all.
+
+    `make python-test` runs what is marked so after all else, one at a time.
+    """
     pauses_seconds = [0, 0, 5, 10, 20]
 
     @functools.wraps(test)
@@ -35,7 +38,7 @@ def in_one_of_some_tries(test: Callable[..., None]) -> Callable[..., None]:
                     raise
         return None
 
-    return tried
+    return pytest.mark.timed(tried)
 
 
 class Constructed:
@@ -253,7 +256,7 @@ def test_a_watch_divides_the_waits_of_our_loader(tiny, tmp_path):
 
 
 def test_advice_has_its_figures_and_commands(photos, tmp_path):
-    advice = forebay.advise(photos, "cv", trainer=100_000, seconds=0.2, work=tmp_path, progress=False)
+    advice = forebay.advise(photos, "cv", trainer=100_000, seconds=0.2, work_dir=tmp_path, progress=False)
     assert {"memory", "bottleneck", "offline steps", "mix", "quality", "cache"} <= set(advice.answers)
     for sentence in advice.answers.values():
         assert any(letter.isdigit() for letter in sentence) or "no" in sentence, sentence

@@ -93,7 +93,7 @@ def test_a_profile_lists_what_it_left_out(tmp_path: Path) -> None:
     for number in range(6):
         Image.fromarray(numpy.full((9, 8, 3), number, numpy.uint8)).save(tmp_path / f"{number}.png")
     (tmp_path / "5.png").write_bytes(b"no picture")
-    options = {"samples": 6, "runs": 1, "seconds": 0, "work": tmp_path, "progress": False, "on_error": "skip"}
+    options = {"samples": 6, "runs": 1, "seconds": 0, "work_dir": tmp_path, "progress": False, "on_error": "skip"}
     pipeline = forebay.Pipeline.files("*.png", label=None).decode()
     for strategies in (["decoded"], ["unprocessed", "decoded"]):
         profile = forebay.profile(pipeline, tmp_path, strategies=strategies, **options)

@@ -108,7 +108,7 @@ def test_one_call_at_a_time_in_builds_and_profiles(tiny_files, tmp_path):
     pipeline = pictures().map(function)
     forebay.build(pipeline, tmp_path / "set", data=tiny_files, strategy="function", threads=THREADS, shards=8)
     assert (calls.most, calls.total) == (1, 1000)
-    forebay.profile(pipeline, tiny_files, samples=50, runs=1, seconds=0, threads=THREADS, work=tmp_path)
+    forebay.profile(pipeline, tiny_files, samples=50, runs=1, seconds=0, threads=THREADS, work_dir=tmp_path)
     assert calls.most == 1 and calls.total > 1100
 
 
@@ -228,7 +228,7 @@ def test_a_function_may_build_and_profile_with_functions(tiny_files, tmp_path):
     text = """
         def outer(image):
             forebay.build(pictures().map(slow), sys.argv[2], data=sys.argv[1], strategy="slow", overwrite=True, threads=2)
-            forebay.profile(pictures().map(slow), sys.argv[1], samples=8, runs=1, seconds=0, strategies=["slow"], work=sys.argv[3])
+            forebay.profile(pictures().map(slow), sys.argv[1], samples=8, runs=1, seconds=0, strategies=["slow"], work_dir=sys.argv[3])
             return image
         print(count(pictures("class1/111*1.png").map(outer)))
     """
@@ -381,7 +381,7 @@ def test_a_profile_counts_what_functions_cost(tiny_files, tmp_path):
         return image
 
     pipeline = pictures().map(busy)
-    options = {"samples": 8, "runs": 1, "threads": 1, "strategies": ["resized", "busy"], "work": tmp_path}
+    options = {"samples": 8, "runs": 1, "threads": 1, "strategies": ["resized", "busy"], "work_dir": tmp_path}
     profile = json.loads(forebay.profile(pipeline, tiny_files, **options).to_json())
     costs = {strategy["name"]: strategy["online_cpu_seconds"] for strategy in profile["strategies"]}
     assert costs["resized"] >= 0.004 and costs["busy"] < 0.002, costs

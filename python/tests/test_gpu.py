@@ -174,7 +174,7 @@ def test_damage_is_reported_by_image_and_reaches_no_other_memory(device, tmp_pat
         forebay.gpu.decode([b"", good, b"LLL"])
     with pytest.raises(forebay.UnsupportedError, match="png: decoding on a GPU is not supported"):
         forebay.gpu.decode([png(pixels)])
-    # Checksums that are right, and streams that are not: each is found by the kernels, or is what the processor makes of it.
+    # Checksums that are right, and streams that are not: each is found by the kernels, or is what the CPU makes of it.
     random = numpy.random.default_rng(3)
     payload = HEADER_BYTES + 2 * ENTRY_BYTES + struct.unpack_from("<I", good, 24)[0]
     files, expected = [], []
@@ -207,7 +207,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, forebay.Pip
     return root / "built", pipeline
 
 
-def test_a_loader_gives_what_the_processor_gives(device, dataset, monkeypatch):
+def test_a_loader_gives_what_the_cpu_gives(device, dataset, monkeypatch):
     torch_stub.install(monkeypatch, gpu=True)
     folder, _ = dataset
     plain = list(forebay.Loader(folder, batch_size=3, shuffle=True))

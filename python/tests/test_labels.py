@@ -118,7 +118,7 @@ def test_values_of_a_table_are_learned_as_they_are(tree: Path, tmp_path: Path) -
     assert forebay.Pipeline.from_json(pipeline.to_json()) == pipeline
     dataset = forebay.build(pipeline, tmp_path / "set", data=tree, strategy="decoded")
     assert labels(forebay.Loader(dataset, shuffle=True)) == expected
-    forebay.profile(pipeline, tree, samples=4, runs=1, seconds=0, strategies=["unprocessed", "decoded"], work=tmp_path, progress=False)
+    forebay.profile(pipeline, tree, samples=4, runs=1, seconds=0, strategies=["unprocessed", "decoded"], work_dir=tmp_path, progress=False)
     dataset.export_tar(tmp_path / "tars", progress=False)
     fields = {"image": ("npy", "uint8[?, ?, 3]"), "value": ("label.npy", "float32[]")}
     again = forebay.Loader(forebay.Pipeline.tar(fields=fields), data=tmp_path / "tars")
@@ -150,7 +150,7 @@ def test_a_function_of_the_path_gives_labels_once(tree: Path, tmp_path: Path) ->
     fixed = forebay.Loader(decoded(label=parity), data=tree, classes=["odd", "even"])
     assert labels(fixed) == {0: 1, 1: 0, 2: 1, 3: 0, 4: 1, 5: 0}
     # Built and measured, the function goes along with the plan.
-    profile = forebay.profile(decoded(label=parity), tree, samples=4, runs=1, seconds=0, strategies=["decoded"], work=tmp_path)
+    profile = forebay.profile(decoded(label=parity), tree, samples=4, runs=1, seconds=0, strategies=["decoded"], work_dir=tmp_path)
     dataset = profile.plan().build(tmp_path / "set")
     assert dataset.classes == ["even", "odd"] and labels(forebay.Loader(dataset)) == labels(loader)
     profile.save(tmp_path / "profile.json")
@@ -233,7 +233,7 @@ def test_a_list_that_is_wrong_is_refused(tree: Path, tmp_path: Path) -> None:
             forebay.FileList(["a", "b"], labels=wrong)
     # A plan that measured a list cannot know which.
     paths = sorted(tree.rglob("*.png"))
-    plan = forebay.profile(decoded(), paths, samples=4, runs=1, seconds=0, strategies=["decoded"], work=tmp_path).plan()
+    plan = forebay.profile(decoded(), paths, samples=4, runs=1, seconds=0, strategies=["decoded"], work_dir=tmp_path).plan()
     with pytest.raises(forebay.UsageError, match=r"given as a list, and there is none\nhint: .*data="):
         plan.build(tmp_path / "set")
     assert len(plan.build(tmp_path / "set", data=paths)) == 6

@@ -125,7 +125,7 @@ def test_two_functions_in_a_row_and_a_plan_of_them(photos, tmp_path):
 
     pipeline = forebay.Pipeline.files("**/*.jpg").decode().center_crop(32).map(twice).map(thrice, fields="image")
     assert pipeline.splits[-2:] == ["twice", "thrice"]
-    plan = forebay.profile(pipeline, photos, samples=8, runs=1, seconds=0, strategies=["thrice"], work=tmp_path).plan()
+    plan = forebay.profile(pipeline, photos, samples=8, runs=1, seconds=0, strategies=["thrice"], work_dir=tmp_path).plan()
     dataset = plan.build(tmp_path / "built")
     assert len(dataset) == 50
     plan.save(tmp_path / "plan.json")
@@ -135,7 +135,7 @@ def test_two_functions_in_a_row_and_a_plan_of_them(photos, tmp_path):
 
 
 def test_a_fast_profile_answers_by_the_cost_model(photos, tmp_path):
-    fast = forebay.profile("cv", photos, samples=20, fast=True, seconds=0, work=tmp_path, encodings=["gzip"])
+    fast = forebay.profile("cv", photos, samples=20, fast=True, seconds=0, work_dir=tmp_path, encodings=["gzip"])
     assert "by the cost model" in repr(fast) and fast.content["method"]["runs"] == "fast"
     assert "resized+gzip" in [row["name"] for row in fast.strategies]
     assert "over 2 runs" in fast.plan().reason, "what leads was run to check it"

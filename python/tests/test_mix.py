@@ -83,7 +83,7 @@ def test_what_makes_no_sense_is_refused(photos: Path, tmp_path: Path) -> None:
 
 def test_a_profile_finds_shares(photos: Path, tmp_path: Path) -> None:
     profile = forebay.profile(
-        pipeline(), photos, strategies=["decoded", "decoded+png", "decoded+jpeg-85"], runs=1, seconds=0, samples=20, work=tmp_path
+        pipeline(), photos, strategies=["decoded", "decoded+png", "decoded+jpeg-85"], runs=1, seconds=0, samples=20, work_dir=tmp_path
     )
     mix = profile.mix(buffer="10KB")
     assert list(mix) == ["shares", "predicted_samples_per_second", "measured_samples_per_second", "bound_by", "sweep"]
@@ -103,7 +103,7 @@ def test_a_profile_finds_shares(photos: Path, tmp_path: Path) -> None:
 
 
 def test_a_cache_is_chosen_by_a_profile(photos: Path, tmp_path: Path) -> None:
-    profile = forebay.profile(pipeline(), photos, strategies=["resized"], runs=1, seconds=0, samples=20, work=tmp_path)
+    profile = forebay.profile(pipeline(), photos, strategies=["resized"], runs=1, seconds=0, samples=20, work_dir=tmp_path)
     profile.save(tmp_path / "profile.json")
     dataset = forebay.build(pipeline(), tmp_path / "set", data=photos, strategy="resized")
     for given in (profile, tmp_path / "profile.json"):

@@ -18,16 +18,21 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
+#: Consonants that only Britain doubles.
+DOUBLED = r"(?:cancel|channel|fuel|label|level|model|signal|total|travel|tunnel)l(?:ed|er|ing)(?![a-z])"
 BRITISH = re.compile(
-    r"colour|grey|centre|behaviour|neighbour|licence|"  # typos: on purpose
-    r"(?:al|el|im|an|or|er|en|it|gn|ar|yt)is(?:e|ed|er|ing|ation)\b"
+    r"colour|grey|centre|behaviour|neighbour|licence|catalogue|artefact|favour|"  # typos: on purpose
+    rf"(?:al|el|im|an|or|er|en|it|gn|ar|yt)is(?:e|ed|er|ing|ation)\b|{DOUBLED}"
 )
 #: Words of before, whole parts of a name: the field has others.
 RETIRED = {
     *("t4", "packing", "packed", "beside", "ready", "deviation", "colour", "tokeniser", "stretch", "whole"),  # typos: on purpose
     *("supply", "schedule", "staging", "assembly", "draw", "remake", "produce", "expand", "form"),
     *("kept", "state", "area", "sound", "sounds", "picture", "pictures", "place", "places", "room"),
+    *("processor", "processors"),
 }
+#: Whole names of before. `work_dir` has its folder's kind, as `cache_dir` has, and balanced classes are one of `weights`.
+RETIRED_WHOLE = {"work", "balanced"}
 #: Names that have such a word and are right, because it is the field's own there.
 ALLOWED = {
     # Packing is what language-model trainers do to token sequences; block compression was called so here once.
@@ -124,6 +129,7 @@ def test_names_are_those_of_the_field(names):
     assert len(found) > 30
     assert [name for name in found if BRITISH.search(name.lower())] == []
     assert [name for name in found if name not in ALLOWED and RETIRED & set(re.split(r"[_-]", name.lower()))] == []
+    assert RETIRED_WHOLE.isdisjoint(found)
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def made(*, threads: int = 2, caching: str = "none", faster: float = 1.0) -> for
     content = {
         "version": 1,
         "forebay": "0.1.0",
-        "machine": {"processor": "made", "cores": 2, "memory_bytes": 8 * 10**9, "memory_bytes_per_second": 4e9},
+        "machine": {"cpu": "made", "cores": 2, "memory_bytes": 8 * 10**9, "memory_bytes_per_second": 4e9},
         "pipeline": {"name": "photos", "step": [{"op": "decode"}]},
         "data": {"root": "photos", "samples": 10_000, "bytes": 10**9},
         "method": {
@@ -161,9 +161,9 @@ def test_an_analysis(profile: forebay.Profile) -> None:
     assert repr(analysis).splitlines() == [
         "Analysis of `photos`",
         "  strategy     rank  samples/s  storage  prepare  Pareto  saves  throughput",
-        "  unprocessed     3       98.0  1.00 GB      0 s     yes      -           -",
-        "* decoded         1        645  6.00 GB    2 min     yes      -           -",
-        "  decoded+png     2        323  3.00 GB    6 min     yes   50 %       0.500",
+        "  unprocessed     3   98.0 ± 0  1.00 GB      0 s     yes      -           -",
+        "* decoded         1    645 ± 0  6.00 GB    2 min     yes      -           -",
+        "  decoded+png     2    323 ± 0  3.00 GB    6 min     yes   50 %       0.500",
     ]
     assert analysis._repr_html_().count("<tr") == 4
     assert profile.analyze(weights="storage").best == "unprocessed"

@@ -39,9 +39,9 @@ def in_all_ways(pipeline: forebay.Pipeline, data: Path, folder: Path, **options:
         lambda: load(pipeline, data, **options),
         lambda: load(pipeline, data, cache="1GB", **options),
         lambda: forebay.build(pipeline, folder / "set", data=data, strategy=state, **options),
-        lambda: forebay.profile(pipeline, data, samples=8, runs=1, seconds=0, work=folder, strategies=[state], **options),
-        lambda: forebay.profile(pipeline, data, samples=8, runs=1, seconds=0, work=folder, strategies=["unprocessed"], **options),
-        lambda: forebay.profile(pipeline, data, samples=8, fast=True, seconds=0, work=folder, **options),
+        lambda: forebay.profile(pipeline, data, samples=8, runs=1, seconds=0, work_dir=folder, strategies=[state], **options),
+        lambda: forebay.profile(pipeline, data, samples=8, runs=1, seconds=0, work_dir=folder, strategies=["unprocessed"], **options),
+        lambda: forebay.profile(pipeline, data, samples=8, fast=True, seconds=0, work_dir=folder, **options),
     ]
 
 

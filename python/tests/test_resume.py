@@ -89,7 +89,7 @@ def test_both_choose_the_same_without_being_told(photos, tmp_path):
     dataset = forebay.build("cv", output, data=photos, strategy="resized", progress=False)
     assert dataset.shards_reused == len(dataset.manifest["shards"]) > 0
     # By a plan, which knows how large a sample will be.
-    profile = forebay.profile("cv", photos, samples=4, runs=1, seconds=0, strategies=["resized"], work=tmp_path, progress=False)
+    profile = forebay.profile("cv", photos, samples=4, runs=1, seconds=0, strategies=["resized"], work_dir=tmp_path, progress=False)
     profile.plan().save(plan)
     shutil.rmtree(output)
     subprocess.run([program(), "build", os.fspath(plan), "-o", os.fspath(output)], check=True, capture_output=True)

@@ -10,6 +10,8 @@ import numpy
 import pytest
 
 PLAIN = forebay.Pipeline.files("**/*.jpg").decode().random_crop(32)
+#: The same images with other pixels.
+INVERTED = PLAIN.random_invert(1)
 
 
 def keys(loader: forebay.Loader) -> list[str]:
@@ -121,14 +123,20 @@ DRAWN_EPOCHS = {
     "subset": {"subset": range(3, 47)},
     "repeats": {"repeats": 3},
     "subset and repeats": {"subset": range(10, 40), "repeats": 2},
+    "interleaved": {"data": [PLAIN, INVERTED]},
+    "interleaved by weights": {"data": [PLAIN, INVERTED], "weights": [3, 1], "num_samples": 96},
+    "interleaved, one of them again and again": {"data": [PLAIN, INVERTED, PLAIN.random_crop(32, name="cropped_again")], "weights": [1, 5, 1], "num_samples": 130},
 }
 
 
 @pytest.mark.parametrize("draw", DRAWN_EPOCHS)
 def test_a_drawn_epoch_resumes_with_other_numbers_of_ranks(draw: str, photos: Path) -> None:
     def loader(rank: int = 0, world_size: int = 1) -> forebay.Loader:
-        options = {"batch_size": 4, "seed": 2, "shuffle": True, "rank": rank, "world_size": world_size}
-        return forebay.Loader(PLAIN, data=photos, **options, **DRAWN_EPOCHS[draw])  # type: ignore[arg-type]
+        options = {"batch_size": 4, "seed": 2, "shuffle": True, "rank": rank, "world_size": world_size, **DRAWN_EPOCHS[draw]}
+        several = options.pop("data", None)
+        if several is not None:
+            return forebay.Loader([(pipeline, photos) for pipeline in several], **options)  # type: ignore[arg-type, attr-defined]
+        return forebay.Loader(PLAIN, data=photos, **options)  # type: ignore[arg-type]
 
     def samples(batches: list[dict[str, object]]) -> Counter[tuple[str, bytes]]:
         """Keys and pixels: repeats of one image have other crops, which must not change either."""

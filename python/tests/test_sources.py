@@ -202,7 +202,7 @@ def test_a_pipeline_stays_below_the_data_folder_unless_allowed(photos: Path, tmp
     for work in (
         lambda **how: list(forebay.Loader(pipeline, data=folder, **how)),
         lambda **how: forebay.build(pipeline, tmp_path / "set", data=folder, strategy="decoded", **how),
-        lambda **how: forebay.profile(pipeline, folder, samples=1, runs=1, seconds=0, work=tmp_path, **how),
+        lambda **how: forebay.profile(pipeline, folder, samples=1, runs=1, seconds=0, work_dir=tmp_path, **how),
     ):
         with pytest.raises(forebay.UsageError, match=r"outside the data folder.*\n.*allow_outside=True"):
             work()

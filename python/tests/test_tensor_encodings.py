@@ -68,7 +68,7 @@ def test_bounds_are_kept(arrays: Path, tmp_path: Path) -> None:
 
 def test_a_profile_measures_them_where_they_apply(arrays: Path, tmp_path: Path) -> None:
     profile = forebay.profile(
-        pipeline(arrays), arrays, seconds=0, runs=1, work=tmp_path, encodings=["pco-8", "bitpack"], progress=False
+        pipeline(arrays), arrays, seconds=0, runs=1, work_dir=tmp_path, encodings=["pco-8", "bitpack"], progress=False
     )
     names = {row["strategy"] for row in profile.table()}
     assert "decoded+pco-8" in names and "decoded+bitpack" not in names

@@ -34,7 +34,7 @@ def decode(
 ) -> Any:
     """Decode L3 images (`fast` and `dense`) on a GPU.
 
-    Checksums, headers and tables are verified on the processor first. An image that is damaged, or that kernels find damaged, raises
+    Checksums, headers and tables are verified on the CPU first. An image that is damaged, or that kernels find damaged, raises
     `DataError` with its number in `record`.
 
     Parameters
@@ -104,10 +104,10 @@ def decode_on(device: str, images: Sequence[bytes], wanted: Wanted) -> Decoded:
     """Decode images on a device, on a stream of its own."""
     if device not in _devices:
         _devices[device] = TorchDevice(device)
-    place = _devices[device]
-    with place.working():
-        done = decode_batch(place, images, wanted)
-    place.hand_over(done.images)
+    gpu = _devices[device]
+    with gpu.working():
+        done = decode_batch(gpu, images, wanted)
+    gpu.hand_over(done.images)
     return done
 
 

@@ -157,11 +157,11 @@ def _regions(images: Sequence[bytes], wanted: Wanted) -> tuple[list[Region] | No
 def _unfit(header: tuple[int, int, int, int], wanted: Wanted) -> Exception | None:
     _, width, channels, bits = header
     if width > WIDTH_MAX:
-        return UnsupportedError(f"the image is {width} pixels wide, over the {WIDTH_MAX} that a GPU decodes\nhint: decode it on the processor")
+        return UnsupportedError(f"the image is {width} pixels wide, over the {WIDTH_MAX} that a GPU decodes\nhint: decode it on the CPU")
     if wanted.channels not in (None, channels) or wanted.bits not in (None, bits):
         return UnsupportedError(
             f"the image has {channels} channels of {bits} bits, but {wanted.channels or channels} of {wanted.bits or bits} are wanted, and a GPU converts "
-            "neither\nhint: decode on the processor, or encode images alike"
+            "neither\nhint: decode on the CPU, or encode images alike"
         )
     if wanted.affine is not None and len(wanted.affine[0]) not in (1, channels):
         return UnsupportedError(f"the image has {channels} channels, but there are means for {len(wanted.affine[0])}")

@@ -5,7 +5,7 @@ plane, in coding order (all of phase 0, then 2, 1 and 3). `fast` is three kernel
 (`block_offsets`), the values (`unpack`), and samples in their place (`predict`). `dense` is one kernel, since the table of
 a symbol depends on samples (`entropy`). The last one (`finish`) makes pixels of samples, whichever way they came.
 
-Nothing that a payload says leads outside of a buffer: offsets and lengths were checked on the processor, and whatever a
+Nothing that a payload says leads outside of a buffer: offsets and lengths were checked on the CPU, and whatever a
 stream asks for beyond its end is masked out of the load. A program that finds its stream wrong says so in `status`.
 
 Rows are values in registers, carried from one to the next; neighbors come by `tl.gather`. So no thread reads from memory what another

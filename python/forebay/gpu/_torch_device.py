@@ -1,4 +1,4 @@
-"""PyTorch's GPU, or its processor under Triton's interpreter."""
+"""PyTorch's GPU, or its CPU under Triton's interpreter."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class TorchDevice:
         if self.device.type != "cuda" and not (interpreted and self.device.type == "cpu"):
             raise UsageError(f"`device` is `{name}`, but must be a GPU such as `cuda` or `cuda:1` (which is what PyTorch calls AMD's, too)")
         if self.device.type == "cuda" and not self.torch.cuda.is_available():
-            raise UsageError("PyTorch finds no GPU\nhint: install a PyTorch for it, or decode on the processor")
+            raise UsageError("PyTorch finds no GPU\nhint: install a PyTorch for it, or decode on the CPU")
         self.stream = self.torch.cuda.Stream(self.device) if self.device.type == "cuda" else None
 
     @contextmanager
@@ -74,5 +74,5 @@ class TorchDevice:
     def run(self, kernel: str, grid: tuple[int, ...], *arguments: Any, **constants: Any) -> None:
         from . import _kernels
 
-        # Numbers are to be those of the processor, which rounds products before it adds.
+        # Numbers are to be those of the CPU, which rounds products before it adds.
         getattr(_kernels, kernel)[grid](*arguments, **constants, enable_fp_fusion=False)
