@@ -7,7 +7,7 @@
 Each line is a step alone (with `p=1`, so that all images are changed), or a chain of steps as a recipe has it. torchvision works on
 tensors, with one thread; Albumentations on NumPy arrays, with one thread of OpenCV, where it has a transform that does the same. Medians of five runs of
 0.2 s each (`--seconds` changes that of the peers), in which all take turns: a machine's speed moves while it is measured. MixUp and CutMix get batches of 64
-images in float32, SpecAugment and MFCC (of torchaudio, where it is installed) log-mel spectrograms of 1,000 frames and 80 bands, and count these. The first line is the limit of all that write another picture: a step that
+images in float32, SpecAugment and MFCC (of torchaudio, where it is installed) log-mel spectrograms of 1,000 frames and 80 bands, and count these. The first line is the limit of all that write another image: a step that
 draws nothing this time, so that the image is only copied into its slot in a batch, beside `Tensor.clone` and `ndarray.copy`.
 """
 
@@ -265,7 +265,7 @@ def main() -> None:
     if below:
         lines += [
             "",
-            f"Less than {BAR} times Albumentations' rate, with the ratio of the bare copy of the first line, the limit of whatever writes another picture:",
+            f"Less than {BAR} times Albumentations' rate, with the ratio of the bare copy of the first line, the limit of whatever writes another image:",
             "",
             *(f"- `{step}`: {found}" for step, found in below),
         ]

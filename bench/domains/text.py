@@ -77,7 +77,7 @@ def compare_gpt2(sets, rounds):
     gpt2 = tiktoken.Encoding("gpt2", pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
     hugging_face = tokenizers.ByteLevelBPETokenizer(str(vocabulary), str(merges))
     print(
-        f"GPT-2, MB per second of processor time, one core (tiktoken {tiktoken.__version__}, tokenizers {tokenizers.__version__}; median of {rounds})"
+        f"GPT-2, MB per second of CPU time, one core (tiktoken {tiktoken.__version__}, tokenizers {tokenizers.__version__}; median of {rounds})"
     )
     for name, texts in sets.items():
         file = WORK / ("articles" if name == "articles" else "source")
@@ -285,7 +285,7 @@ def compare_articles(pages):
     theirs = sum(map(len, some)) / (time.process_time() - started) / 1e6
     (speed,) = ours("article", WORK / "pages", WORK / "extracted")
     print(
-        f"articles of pages, MB per second of processor time, one core: newspaper3k {theirs:.2f} ({len(some)} pages), forebay {speed:.1f}: {speed / theirs:.1f} x"
+        f"articles of pages, MB per second of CPU time, one core: newspaper3k {theirs:.2f} ({len(some)} pages), forebay {speed:.1f}: {speed / theirs:.1f} x"
     )
 
 

@@ -61,7 +61,7 @@ def main() -> None:
         for number in range(SAMPLES):
             coarse = Image.fromarray(random.integers(0, 256, (8, 8, 3), dtype=numpy.uint8))
             coarse.resize((224, 224)).save(folder / f"{number}.png", compress_level=1)
-        print(f"{SAMPLES} pictures of 224x224, {THREADS} threads, {os.cpu_count()} cores; samples per second")
+        print(f"{SAMPLES} images of 224x224, {THREADS} threads, {os.cpu_count()} cores; samples per second")
         print(f"{'function':10} {'one at a time':>14} {'parallel':>10} {'ratio':>7}")
         for function in (computes, waits, python):
             found: dict[bool, list[float]] = {False: [], True: []}

@@ -3,7 +3,7 @@
     python bench/gpu/run.py [--images FOLDER] [--batch 256] [--seconds 2]
 
 Wants PyTorch with a GPU, and `pip install forebay[gpu]`; torchvision (nvJPEG, rocJPEG) and DALI are measured where they are installed. Everything that
-cannot be run is named at the end, with the reason. FOLDER has images of any format (default: pictures of our own making). All are cut to one
+cannot be run is named at the end, with the reason. FOLDER has images of any format (default: images of our own making). All are cut to one
 size, so that each decoder gives one tensor. Exit code 1: pixels were wrong.
 """
 
@@ -33,7 +33,7 @@ SKIPPED: list[str] = []
 
 
 def pictures(folder: Path | None, count: int) -> list[numpy.ndarray[Any, Any]]:
-    """So many pictures of one size."""
+    """So many images of one size."""
     if folder is None:
         random = numpy.random.default_rng(1)
         coarse = [random.integers(0, 256, (9, 12, 3), dtype=numpy.uint8) for _ in range(count)]
@@ -53,7 +53,7 @@ def pictures(folder: Path | None, count: int) -> list[numpy.ndarray[Any, Any]]:
 
 
 def encoded(images: list[numpy.ndarray[Any, Any]], encoding: str, folder: Path) -> list[bytes]:
-    """By the program; each picture once."""
+    """By the program; each image once."""
     source, target = folder / "png", folder / encoding
     if not source.exists():
         source.mkdir()
@@ -118,7 +118,7 @@ def jpegs(images: list[numpy.ndarray[Any, Any]]) -> list[bytes]:
 
 
 def peers(files: list[bytes], seconds: float, torch: Any) -> dict[str, float]:
-    """nvJPEG and DALI, on the same pictures as JPEG of quality 90 (lossy: another job, for comparison)."""
+    """nvJPEG and DALI, on the same images as JPEG of quality 90 (lossy: another job, for comparison)."""
     rates: dict[str, float] = {}
     try:
         from torchvision.io import decode_jpeg

@@ -15,7 +15,7 @@ from typing import Any
 
 WORKERS = 2
 BATCH = 64
-#: A batch of large pictures, which nobody trains on as they are.
+#: A batch of large images, which nobody trains on as they are.
 PICTURE_BATCH = 4
 SIZE = 224
 SHORTER_SIDE = 256
@@ -29,12 +29,12 @@ TASKS = {
     "raw": "The same work from pixels that were decoded before",
     "decode": "JPEG: decode only, to uint8 HWC pixels",
     "png": "PNG 2048x1024: decode only, to uint8 HWC pixels",
-    "l3": "L3 of the same pictures: decode only, to uint8 HWC pixels",
+    "l3": "L3 of the same images: decode only, to uint8 HWC pixels",
     "handover": "JPEG, the full work, batches given to PyTorch",
-    "crop": "The random crop itself, made to take the whole picture: pixels only, not timed",
+    "crop": "The random crop itself, made to take the whole image: pixels only, not timed",
 }
 
-#: What a task's pixels are compared with, and of how many pictures, the first ones by name. `center` is resized and
+#: What a task's pixels are compared with, and of how many images, the first ones by name. `center` is resized and
 #: then cut, `cut` is cut and then resized, `whole` is only resized; `jpeg` and `png` are as Pillow decodes them.
 REFERENCES = {
     "full": ("center", 64),
@@ -45,7 +45,7 @@ REFERENCES = {
     "l3": ("png", 2),
 }
 
-#: The numbers of the pictures of a batch (their places in the sorted list of files), and the pictures.
+#: The numbers of the images of a batch (their places in the sorted list of files), and the images.
 Batch = tuple[Sequence[int], Sequence[Any]]
 #: One pass over the data.
 Pass = Callable[[], Iterator[Batch]]
@@ -62,7 +62,7 @@ class Work:
     deterministic: bool = False
 
     def files(self, kind: str = "jpeg") -> list[Path]:
-        """The pictures of `data/<kind>`, by name; a picture's number is its place here."""
+        """The images of `data/<kind>`, by name; an image's number is its place here."""
         return sorted(path for path in (self.data / kind).rglob("*.*") if path.is_file())
 
 
@@ -125,7 +125,7 @@ def thread_pool_batches(work: Callable[[Any], Any], items: Sequence[Any], stack:
 
 
 def bare_decoder(name: str, task: str, decoder: Callable[[], Callable[[bytes], Any]]) -> Configuration:
-    """A decoder alone: bytes in memory, two threads, and every picture dropped as soon as it is decoded."""
+    """A decoder alone: bytes in memory, two threads, and every image dropped as soon as it is decoded."""
     return Configuration(name, task, partial(_open_decoder, task, decoder))
 
 

@@ -1,4 +1,4 @@
-"""Makes the pictures that every peer reads, the same ones each time, from photographs.
+"""Makes the images that every peer reads, the same ones each time, from photographs.
 
 Run in the environment that has Pillow and NumPy. The JPEGs are crops of small photographs, scaled to 500x375 (every
 tenth is upright), quality 90, 4:2:0, with mild noise, because scaling takes away the grain of a photograph. The PNGs
@@ -67,7 +67,7 @@ def make_png(source: Path, number: int, target: Path) -> int:
 
 
 def photographs(folders: list[Path]) -> list[Path]:
-    """The pictures directly in these folders or, where these have none, below them."""
+    """The images directly in these folders or, where these have none, below them."""
     found = [path for folder in folders for path in sorted(folder.iterdir()) if path.suffix.lower() in SUFFIXES]
     found = found or [
         path for folder in folders for path in sorted(folder.rglob("*")) if path.suffix.lower() in SUFFIXES
@@ -78,7 +78,7 @@ def photographs(folders: list[Path]) -> list[Path]:
 
 
 def jpeg_jobs(sources: list[Path], count: int, target: Path) -> list[tuple[Path, int, Path]]:
-    """Sources in turn; the class of a picture is the name of its photograph without the number."""
+    """Sources in turn; the class of an image is the name of its photograph without the number."""
     jobs = []
     for number in range(count):
         source = sources[number % len(sources)]

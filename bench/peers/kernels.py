@@ -1,4 +1,4 @@
-"""What Python functions do to one picture, for the loaders that leave that to their user.
+"""What Python functions do to one image, for the loaders that leave that to their user.
 
 `fast` is simplejpeg, OpenCV and NumPy; `tvio` torchvision's own decoder and its transforms on tensors; `pil` the
 textbook way, Pillow and torchvision. Each takes the bytes of a JPEG and gives a float32 CHW array or tensor.

@@ -30,7 +30,7 @@ NOT_IDENTICAL = """\
 - **Ends of passes.** DALI without the torch iterator gives full batches only, across the ends of passes.
 - **Memory order.** Batches are contiguous float32 CHW, except in the rows `channels last in memory`, which save FFCV
   a copy.
-- **Decoders alone** have the bytes in memory, and drop every picture at once. Loaders (Forebay's, DALI's) read files
+- **Decoders alone** have the bytes in memory, and drop every image at once. Loaders (Forebay's, DALI's) read files
   and hand batches over. Decoders are used with their own defaults unless the row says otherwise; a faster DCT or
   upsampling changes pixels slightly, which shows in the difference.
 - `fast` = simplejpeg (accurate DCT) + OpenCV; `tvio` = torchvision.io and transforms on tensors; `pil`
@@ -38,7 +38,7 @@ NOT_IDENTICAL = """\
 - No consumer is attached: this is the speed of loaders alone."""
 
 METHOD = """\
-Every configuration runs in a process of its own, bound to two processors, with two threads or worker processes, page
+Every configuration runs in a process of its own, bound to two cores, with two threads or worker processes, page
 cache warm: one pass to warm up, then whole passes for at least the time given. Configurations take turns within each
 round; figures are medians over the rounds with their range. CPU time is user and system time of the process and of
 everything that it started, living worker processes included. A round is *disturbed* if others used more than {others}
@@ -48,7 +48,7 @@ and such rows are marked `disturbed`.
 `difference` is the mean absolute difference of pixels, in percent of the range of values, to torchvision's (full
 work: resized to 256 by the shorter side, antialiased, center crop 224, normalized: what a peer does instead of its
 random crop) or to Pillow's (decoding). FFCV can only cut before it resizes, and is compared with torchvision doing
-so. Forebay's random crop itself is compared as well, made to take the whole picture. `x Forebay` is the row's figure
+so. Forebay's random crop itself is compared as well, made to take the whole image. `x Forebay` is the row's figure
 relative to the best of Forebay's in the same run."""
 
 
@@ -121,7 +121,7 @@ class Report:
         return Bar(what, wanted, found, _verdict(kept, row))
 
     def _pixels(self, task: str) -> Bar:
-        what = "Forebay's pixels, full work" if task == "full" else "Forebay's pixels, random crop of the whole picture"
+        what = "Forebay's pixels, full work" if task == "full" else "Forebay's pixels, random crop of the whole image"
         wanted = f"within {DIFFERENCE_PERCENT_MAX:g} % of torchvision's"
         row = next((row for row in self.rows if row.task == task and row.name == "Forebay"), None)
         if row is None or row.difference_percent is None:
@@ -168,7 +168,7 @@ class Report:
         source = (
             f"crops of {data['small_photographs']} and {data['large_photographs']} photographs"
             if data["shared"]
-            else "crops of pictures that `forebay demo` makes, for want of photographs"
+            else "crops of images that `forebay demo` makes, for want of photographs"
         )
         text = (
             f"Data, {source}: {data['jpegs']} JPEGs 500x375 (every tenth upright), quality 90, 4:2:0, mild noise, mean "

@@ -1,4 +1,4 @@
-"""Compares Forebay with other loaders and decoders, all on the same pictures, in the same run; see README.md.
+"""Compares Forebay with other loaders and decoders, all on the same images, in the same run; see README.md.
 
 Needs Python's standard library only: peers are installed into environments of their own, and run there.
 """
@@ -136,7 +136,7 @@ def _last_line(log: Path) -> str:
 
 
 def make_data(bench: Bench, jpegs: int) -> dict[str, Any]:
-    """Makes the pictures, unless the same ones are there; gives what they are."""
+    """Makes the images, unless the same ones are there; gives what they are."""
     stamp = bench.data / "described.json"
     shared = ROOT.parent / "shared" / "data"
     wanted = {"jpegs_wanted": jpegs, "shared": shared.is_dir()}
@@ -162,7 +162,7 @@ def make_data(bench: Bench, jpegs: int) -> dict[str, Any]:
     described = dict(json.loads(run_program(command))) | wanted
     failed = bench.work("references", "torch").get("error")
     if failed:
-        sys.exit(f"error: cannot make the pictures to compare with: {failed}")
+        sys.exit(f"error: cannot make the images to compare with: {failed}")
     stamp.write_text(json.dumps(described), encoding="utf-8")
     return described
 

@@ -29,7 +29,7 @@ def reference_file(data: Path, kind: str) -> Path:
 
 
 def make_references(data: Path) -> None:
-    """What Pillow and torchvision make of the first pictures."""
+    """What Pillow and torchvision make of the first images."""
     import numpy
     from PIL import Image
     from torchvision.transforms import v2
@@ -49,7 +49,7 @@ def make_references(data: Path) -> None:
 
 
 def _cut(picture: Any) -> Any:
-    """The square that is as much of a picture as the center crop is of the resized one; half pixels are left out."""
+    """The square that is as much of an image as the center crop is of the resized one; half pixels are left out."""
     height, width = picture.shape[-2:]
     side = min(height, width) * SIZE // SHORTER_SIDE
     top, left = (height - side) // 2, (width - side) // 2
@@ -57,7 +57,7 @@ def _cut(picture: Any) -> Any:
 
 
 def _transformed(path: Path, *steps: Any) -> Any:
-    """A picture after torchvision's steps, normalized."""
+    """An image after torchvision's steps, normalized."""
     import torch
     from torchvision.io import ImageReadMode, decode_image
     from torchvision.transforms import v2
@@ -72,7 +72,7 @@ def difference_percent(pictures: dict[int, Any], kind: str, count: int, data: Pa
 
     missing = [number for number in range(count) if number not in pictures]
     if missing:
-        raise ValueError(f"{len(missing)} of the first {count} pictures did not come, number {missing[0]} for one")
+        raise ValueError(f"{len(missing)} of the first {count} images did not come, number {missing[0]} for one")
     scale = numpy.array(DEVIATION).reshape(3, 1, 1) if kind in ("center", "whole", "cut") else 1 / 255
     found = []
     with numpy.load(reference_file(data, kind)) as reference:
@@ -80,9 +80,9 @@ def difference_percent(pictures: dict[int, Any], kind: str, count: int, data: Pa
             expected = reference[f"arr_{number}"]
             picture = pictures[number]
             if picture.shape != expected.shape:
-                raise ValueError(f"picture {number} has the shape {picture.shape}, but {expected.shape} is right")
+                raise ValueError(f"image {number} has the shape {picture.shape}, but {expected.shape} is right")
             if picture.dtype != expected.dtype:
-                raise ValueError(f"picture {number} has the type {picture.dtype}, but {expected.dtype} is right")
+                raise ValueError(f"image {number} has the type {picture.dtype}, but {expected.dtype} is right")
             found.append(float((numpy.abs(picture.astype(float) - expected) * scale).mean()))
     return 100 * sum(found) / count
 

@@ -1,6 +1,6 @@
 """The loaders that are compared: how each writes its data, and how it is read from the store. Run by `run.py`, one process for each measurement.
 
-The work is the same for all: every sample of an epoch once, a picture of pixels as it is stored and its number, as batches of 64 PyTorch tensors. Two worker
+The work is the same for all: every sample of an epoch once, an image of pixels as it is stored and its number, as batches of 64 PyTorch tensors. Two worker
 processes, or two threads. Nothing is decoded or augmented, so that what is measured is how data comes from the store.
 """
 
@@ -27,7 +27,7 @@ WORKERS = 2
 REGION = "us-east-1"
 BUCKET = "bench"
 
-#: The numbers of the samples of a batch, and the batch of pictures.
+#: The numbers of the samples of a batch, and the batch of images.
 Batch = tuple[Any, Any]
 
 
@@ -285,14 +285,14 @@ def ask(url: str) -> bytes:
 
 
 def weights() -> Any:
-    """An odd number for each eight bytes of a picture."""
+    """An odd number for each eight bytes of an image."""
     import numpy
 
     return numpy.random.default_rng(19).integers(0, 1 << 63, SAMPLE_BYTES // 8, numpy.uint64) * 2 + 1
 
 
 def sums_of(pixels: Any, by: Any) -> Any:
-    """A checksum of each picture: any byte that is wrong changes it, and so do bytes that changed places. Much faster than the line."""
+    """A checksum of each image: any byte that is wrong changes it, and so do bytes that changed places. Much faster than the line."""
     import numpy
 
     words = numpy.ascontiguousarray(pixels).reshape(len(pixels), SAMPLE_BYTES).view(numpy.uint64)

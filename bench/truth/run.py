@@ -52,9 +52,12 @@ EPOCH_SECONDS, BATCH = 1.2, 64
 #: How long a load goes on before it counts.
 WARM_UP_SECONDS = 1.0
 
+#: So much longer than by the rate that is expected, so that few loads are too short and made again.
+SPARE = 1.15
 
-#: For the cases that do not go through all settings: a slow storage, and none.
-FEW = ("local, 2 threads, page cache", "ceph-hdd, 2 threads")
+
+#: For the cases that do not go through all settings: a fast storage that is read, a slow one, and none.
+FEW = ("local, 2 threads, cold", "local, 2 threads, page cache", "ceph-hdd, 2 threads")
 
 #: Where `cv` and `imagenet` are profiled once more with one core kept busy by another process.
 BUSY = ("local, 2 threads, page cache", "ceph-hdd, 2 threads")
@@ -186,11 +189,14 @@ class Bench:
                 "--threads", str(setting.threads), "--caching", setting.caching, *encodings]
 
     def profile(self, case: Case, data: pathlib.Path, setting: Setting, *options: str) -> tuple[dict[str, Any], float]:
+        """What `profile` says, with the `plan` that `plan` makes of it, and how long measuring took."""
         begun = time.monotonic()
         output = str(self.folder / case.name / "profile.json")
         runs = ["--runs", "6"] if setting.caching == "system" and "--fast" not in options else []
         found = self.run("profile", *self.common(case, data, setting), "-o", output, *runs, *options)
-        return found, time.monotonic() - begun
+        seconds = time.monotonic() - begun
+        found["plan"] = self.run("plan", output, "-o", str(self.folder / case.name / "plan.json"))
+        return found, seconds
 
     def build(self, case: Case, data: pathlib.Path, strategy: str) -> pathlib.Path | None:
         """The strategy's data set, of all the data; none where it keeps files."""
@@ -209,7 +215,7 @@ class Bench:
         what = case.options(data) if folder is None else [str(folder)]
         # Epochs of a second or so, so that their start counts for little and a stall is in one of several.
         samples = min(self.samples, max(256, math.ceil(EPOCH_SECONDS * rate)))
-        epochs = max(3, math.ceil((self.seconds + WARM_UP_SECONDS) * rate / samples) + 1)
+        epochs = max(3, math.ceil(SPARE * (self.seconds + WARM_UP_SECONDS) * rate / samples) + 1)
         options = ["--storage", setting.storage, "--threads", str(setting.threads), "--samples", str(samples)]
         if setting.caching == "none":
             options += ["--cold"]
@@ -221,10 +227,10 @@ class Bench:
             while warm_up < WARM_UP_SECONDS and len(counted) > 1:
                 warm_up += counted.pop(0)["seconds"]
             seconds = [epoch["seconds"] - epoch["first_batch_seconds"] for epoch in counted]
-            if sum(seconds) >= 0.8 * self.seconds:
+            if sum(seconds) >= self.seconds:
                 rates = [(epoch["samples"] - BATCH) / taken for epoch, taken in zip(counted, seconds, strict=True)]
                 return rates, found["bound_by"]
-            epochs = math.ceil(epochs * self.seconds / max(sum(seconds), 0.01)) + 1
+            epochs = math.ceil(SPARE * epochs * self.seconds / max(sum(seconds), 0.01)) + 1
 
 
 @contextlib.contextmanager
@@ -240,10 +246,11 @@ def busy_core() -> Iterator[None]:
 
 
 def choice(case: Case, setting: Setting, how: str, found: dict[str, Any], seconds: float, truth: dict[str, float]) -> Choice:
+    """What the plan ranks first of the strategies that were loaded, and whether it says that it may be wrong: where it is, about the fastest."""
     best = max(truth, key=lambda name: truth[name])
-    known = [strategy for strategy in found["strategies"] if strategy["name"] in truth]
-    chosen = max(known, key=lambda strategy: strategy["samples_per_second"])["name"]
-    unsure = any(strategy["disturbed"] for strategy in found["strategies"])
+    chosen = next(ranked["name"] for ranked in found["plan"]["ranking"] if ranked["name"] in truth)
+    unsure_about = found["plan"]["unsure_about"]
+    unsure = bool(unsure_about) if chosen == best else best in unsure_about
     return Choice(case.name, str(setting), how, chosen, best, 1 - truth[chosen] / truth[best], unsure, seconds)
 
 
@@ -463,7 +470,7 @@ def main() -> None:
     parser.add_argument("--folder", type=pathlib.Path, default=ROOT / "target/bench-truth", help="data and data sets")
     parser.add_argument("--only", default=",".join(case.name for case in CASES), help="cases, by commas")
     parser.add_argument("--settings", default="", help="only settings that begin with one of these, by semicolons: `ssd;local, 2 threads, cold`")
-    parser.add_argument("--seconds", type=float, default=3.0, help="how long a load lasts at least, before and after the profile")
+    parser.add_argument("--seconds", type=float, default=5.0, help="how long a load lasts at least, before and after the profile")
     parser.add_argument("--quiet-only", action="store_true", help="leave out the profiles with one core kept busy")
     parser.add_argument("--resume", action="store_true", help="go on where the last run in this folder was stopped")
     parser.add_argument("--output", type=pathlib.Path, default=ROOT / "bench/results/truth.md")

@@ -1,4 +1,4 @@
-//! Large pictures through the loader: what it takes of the processor for each beside what decoding takes by itself.
+//! Large images through the loader: what it takes of the CPU for each beside what decoding takes by itself.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -24,7 +24,7 @@ const WIDTH: usize = 2048;
 const HEIGHT: usize = 1024;
 const PICTURE_BYTES: usize = WIDTH * HEIGHT * 3;
 
-/// How many pictures an epoch has, and a batch.
+/// How many images an epoch has, and a batch.
 const PICTURES: usize = 48;
 const BATCH_SIZE: usize = 8;
 
@@ -32,7 +32,7 @@ const BATCH_SIZE: usize = 8;
 const ROUNDS: usize = 9;
 const EPOCHS: u64 = 8;
 
-/// The bars: processor time beside the kernel's, two threads beside one, and the system's part of the time.
+/// The bars: CPU time beside the kernel's, two threads beside one, and the system's part of the time.
 const RATIO_MAX: f64 = 1.35;
 const SPEEDUP_MIN: f64 = 1.8;
 const SYSTEM_MAX: f64 = 0.10;
@@ -48,7 +48,7 @@ struct Used {
     faults: f64,
 }
 
-/// What a round took for each picture.
+/// What a round took for each image.
 #[derive(Clone, Copy)]
 struct Taken {
     wall: f64,
@@ -72,7 +72,7 @@ impl Used {
         })
     }
 
-    /// What `work` takes of each of `pictures`.
+    /// What `work` takes of each of `images`.
     fn by(pictures: usize, work: impl FnOnce() -> Outcome<()>) -> Outcome<Taken> {
         let begun = Self::now()?;
         work()?;
@@ -103,7 +103,7 @@ impl Rounds {
     }
 }
 
-/// The pictures of a folder that are large enough, cut to size, as files of L3 fast.
+/// The images of a folder that are large enough, cut to size, as files of L3 fast.
 fn pictures(folder: &Path) -> Outcome<Vec<Vec<u8>>> {
     let mut paths: Vec<_> = std::fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<Outcome<_>>()?;
     paths.sort();
@@ -121,7 +121,7 @@ fn pictures(folder: &Path) -> Outcome<Vec<Vec<u8>>> {
         }
     }
     if files.is_empty() {
-        Err(format!("no picture of {WIDTH}×{HEIGHT} or more in that folder").into())
+        Err(format!("no image of {WIDTH}×{HEIGHT} or more in that folder").into())
     } else {
         Ok(files)
     }
@@ -159,7 +159,7 @@ fn load(loader: &Loader) -> Outcome<()> {
     Ok(())
 }
 
-/// Decodes so many pictures one after another, each into the next of the places that `output` has.
+/// Decodes so many images one after another, each into the next of the places that `output` has.
 fn decode(decoder: &mut Decoder, files: &[Vec<u8>], times: usize, output: &mut [u8]) -> Outcome<()> {
     let places = output.len() / PICTURE_BYTES;
     for (number, file) in files.iter().cycle().take(times).enumerate() {
@@ -220,10 +220,10 @@ fn file_bytes(files: &[Vec<u8>]) -> f64 {
 fn roof(files: &[Vec<u8>], loads: &[Load], rates: [f64; 2]) -> String {
     let mut text = String::from(
         "\n## What memory allows\n\nCopies of 128 MB, on one thread and on two at the same time, give bytes that were read or written in a \
-         second. A picture is at least read from its file and written to its batch, past the cache; `local` also writes and reads a copy of \
+         second. An image is at least read from its file and written to its batch, past the cache; `local` also writes and reads a copy of \
          the file, which may stay in the cache and is not counted. *At least* is what these bytes take at the speed of copies, for each \
-         picture by the clock; the last column, which part of the loader's time by the clock that is.\n\n\
-         | threads | copies | bytes / picture | at least | loader, `mmap` | part |\n|---:|---:|---:|---:|---:|---:|\n",
+         image by the clock; the last column, which part of the loader's time by the clock that is.\n\n\
+         | threads | copies | bytes / image | at least | loader, `mmap` | part |\n|---:|---:|---:|---:|---:|---:|\n",
     );
     let bytes = file_bytes(files) + PICTURE_BYTES as f64;
     for (load, rate) in loads[loads.len() - 2..].iter().zip(rates) {
@@ -261,13 +261,13 @@ fn write_or_print(text: &str, output: Option<&Path>) -> Outcome<()> {
 fn report(files: &[Vec<u8>], [kernel, spread]: [&Rounds; 2], loads: &[Load]) -> (String, bool) {
     let file_megabytes = file_bytes(files) / 1e6;
     let mut text = format!(
-        "# Large pictures in the loader\n\nRegenerate with `make bench-large`. {WIDTH}×{HEIGHT} pixels in L3 fast, {file_megabytes:.1} MB a \
+        "# Large images in the loader\n\nRegenerate with `make bench-large`. {WIDTH}×{HEIGHT} pixels in L3 fast, {file_megabytes:.1} MB a \
          file and {:.1} MB of pixels; {PICTURES} samples in batches of {BATCH_SIZE}, each of its own shape as far as the loader knows; page \
-         cache warm. Processor time of all threads, user and system; medians of {ROUNDS} rounds of {EPOCHS} epochs, in turn. *Decoding \
+         cache warm. CPU time of all threads, user and system; medians of {ROUNDS} rounds of {EPOCHS} epochs, in turn. *Decoding \
          alone* is one thread that decodes files in memory into the same 6 MB again and again; \
          *into batches*, into memory that no cache holds, as a loader must. `local` copies out of the page cache, \
          `mmap` reads it where it is.\n\nMachine: {}.\n\n\
-         | work | processor ms / picture | × decoding | of it system | page faults / picture | pictures/s | × one thread |\n\
+         | work | CPU ms / image | × decoding | of it system | page faults / image | images/s | × one thread |\n\
          |---|---:|---:|---:|---:|---:|---:|\n",
         PICTURE_BYTES as f64 / 1e6,
         processor(),
@@ -298,7 +298,7 @@ fn report(files: &[Vec<u8>], [kernel, spread]: [&Rounds; 2], loads: &[Load]) -> 
         bars.push((ratio <= RATIO_MAX, speedup >= SPEEDUP_MIN, one.system() < SYSTEM_MAX));
     }
     let names = [
-        format!("processor time at most {RATIO_MAX} × decoding alone, on one thread"),
+        format!("CPU time at most {RATIO_MAX} × decoding alone, on one thread"),
         format!("two threads at least {SPEEDUP_MIN} × one"),
         format!("system time under {:.0} %", SYSTEM_MAX * 100.0),
     ];

@@ -2,7 +2,7 @@
 //!
 //!     cargo run --release --manifest-path bench/l3/Cargo.toml -- [RESULTS.md] [--repetitions 9]
 //!
-//! The pictures are read from `FOREBAY_TEST_DATA`, or from `../shared/data` beside the workspace.
+//! The images are read from `FOREBAY_TEST_DATA`, or from `../shared/data` beside the workspace.
 
 mod peers;
 mod pictures;
@@ -36,7 +36,7 @@ fn main() {
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"), PathBuf::from);
     let sets: Vec<Vec<Picture>> = SETS.iter().map(|set| pictures::read(&root, set)).collect();
     for (name, pictures) in SETS.iter().zip(&sets) {
-        eprintln!("{name}: {} pictures", pictures.len());
+        eprintln!("{name}: {} images", pictures.len());
     }
     let rows = measure(peers::all(), &sets, repetitions);
     let levels = Level::ALL.into_iter().filter(|level| level.is_available());

@@ -1,4 +1,4 @@
-//! The pictures: real files beside the workspace, decoded.
+//! The images: real files beside the workspace, decoded.
 
 use std::{
     io::Cursor,
@@ -10,7 +10,7 @@ use forebay_l3::{Depth, Shape};
 /// The sets that the figures are about.
 pub const SETS: [&str; 4] = ["kodak", "images-png-hd", "images-png-neverjpeg", "images-jpeg"];
 
-/// One picture: its pixels, and its PNG file.
+/// One image: its pixels, and its PNG file.
 pub struct Picture {
     pub shape: Shape,
     pub pixels: Vec<u8>,
@@ -18,7 +18,7 @@ pub struct Picture {
     pub png: Vec<u8>,
 }
 
-/// Reads a set; pictures that are not 8-bit RGB are left out.
+/// Reads a set; images that are not 8-bit RGB are left out.
 pub fn read(root: &Path, set: &str) -> Vec<Picture> {
     let folder = root.join(set);
     let entries = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("`{}`: {error}", folder.display()));

@@ -44,11 +44,11 @@ pub fn write(sets: &[Vec<Picture>], rows: &[Row], levels: &[Row], threads: &[Thr
     let mut page = String::from("# L3 beside its peers\n\n");
     machine(&mut page);
     page.push_str(
-        "Every codec decodes the same pictures on one thread, turn by turn within each round; figures are medians over the \
+        "Every codec decodes the same images on one thread, turn by turn within each round; figures are medians over the \
          rounds. MB/s are 10^6 bytes of pixels. Sizes are relative to the PNG files; for `images-jpeg`, whose pixels are \
          decoded JPEGs, to what the `png` crate makes of them with its default (Balanced) compression, which is within half \
          a percent of Pillow's level 6. L3 verifies its checksums. `× png` is decoding speed relative to the `png` crate \
-         on the PNG files.\n\n## All pictures together\n\n",
+         on the PNG files.\n\n## All images together\n\n",
     );
     page.push_str("| codec | size / PNG | encode MB/s | decode MB/s | × png |\n|---|---|---|---|---|\n");
     let all: f64 = pixels.iter().sum();
@@ -61,7 +61,7 @@ pub fn write(sets: &[Vec<Picture>], rows: &[Row], levels: &[Row], threads: &[Thr
     }
     page.push_str("\n## Set by set: size / PNG, decode MB/s, × png\n\n| codec |");
     for ((name, pictures), pixels) in SETS.iter().zip(sets).zip(&pixels) {
-        let _ = write!(page, " {name} ({} pictures, {:.0} MB) |", pictures.len(), pixels / 1e6);
+        let _ = write!(page, " {name} ({} images, {:.0} MB) |", pictures.len(), pixels / 1e6);
     }
     page.push_str("\n|---|---|---|---|---|\n");
     for row in rows {
@@ -78,12 +78,12 @@ pub fn write(sets: &[Vec<Picture>], rows: &[Row], levels: &[Row], threads: &[Thr
         }
         page.push('\n');
     }
-    page.push_str("\n## Kernels, all pictures together\n\n| codec | encode MB/s | decode MB/s |\n|---|---|---|\n");
+    page.push_str("\n## Kernels, all images together\n\n| codec | encode MB/s | decode MB/s |\n|---|---|---|\n");
     for row in levels {
         let (encode, decode) = (all / total(&row.encode_seconds) / 1e6, all / total(&row.decode_seconds) / 1e6);
         let _ = writeln!(page, "| {} | {encode:.0} | {decode:.0} |", row.name);
     }
-    page.push_str("\n## Threads: strips of a 2048×1024 picture\n\n| mode | strips | one thread, ms | two threads, ms | × |\n|---|---|---|---|---|\n");
+    page.push_str("\n## Threads: strips of a 2048×1024 image\n\n| mode | strips | one thread, ms | two threads, ms | × |\n|---|---|---|---|---|\n");
     for Threads { mode, strips, one_seconds, two_seconds } in threads {
         let (one, two) = (one_seconds * 1e3, two_seconds * 1e3);
         let _ = writeln!(page, "| {} | {strips} | {one:.3} | {two:.3} | {:.2} |", mode.name(), one / two);
@@ -91,7 +91,7 @@ pub fn write(sets: &[Vec<Picture>], rows: &[Row], levels: &[Row], threads: &[Thr
     page
 }
 
-/// The processor, the versions and the command.
+/// The CPU, the versions and the command.
 fn machine(page: &mut String) {
     let processor = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = processor.lines().find_map(|line| line.strip_prefix("model name")?.split(':').nth(1));
@@ -99,7 +99,7 @@ fn machine(page: &mut String) {
     let level = forebay_l3::Level::detect().name();
     let _ = writeln!(
         page,
-        "Regenerate with `make bench-l3`. Processor: {}, {cores} cores, L3 kernel `{level}`.\n",
+        "Regenerate with `make bench-l3`. CPU: {}, {cores} cores, L3 kernel `{level}`.\n",
         model.unwrap_or("unknown").trim()
     );
     let wanted = [

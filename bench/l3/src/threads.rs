@@ -1,4 +1,4 @@
-//! Strips over threads: a 2048×1024 picture by one thread and by two.
+//! Strips over threads: a 2048×1024 image by one thread and by two.
 
 use std::{
     sync::{
@@ -23,7 +23,7 @@ pub struct Threads {
 const WIDTH: u32 = 2048;
 const HEIGHT: u32 = 1024;
 
-/// Measures the first picture that is large enough, cut to size.
+/// Measures the first image that is large enough, cut to size.
 pub fn measure(pictures: &[Picture], repetitions: usize) -> Vec<Threads> {
     let Some(picture) = pictures.iter().find(|p| p.shape.width() >= WIDTH && p.shape.height() >= HEIGHT) else {
         return Vec::new();

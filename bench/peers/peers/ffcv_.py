@@ -24,7 +24,7 @@ from common import (
 
 
 class Pictures:
-    """What its writer reads: a picture, and its number for a label."""
+    """What its writer reads: an image, and its number for a label."""
 
     def __init__(self, work: Work) -> None:
         self.files = work.files()

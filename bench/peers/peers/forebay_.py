@@ -60,11 +60,11 @@ def open_full(framework: Any, work: Work) -> Pass:
 
 
 def open_whole_crop(work: Work) -> Pass:
-    """The random crop, made to take the whole picture, so that the very steps of the full work can be compared."""
+    """The random crop, made to take the whole image, so that the very steps of the full work can be compared."""
     import forebay
 
     decoded = forebay.Pipeline.files("**/*.jpg", order="sorted").decode()
-    # No ratio but the picture's own fits, and the way out where none was found is the largest that does.
+    # No ratio but the image's own fits, and the way out where none was found is the largest that does.
     cut = decoded.random_resized_crop(SIZE, scale=(1.0, 1.0), ratio=RATIO)
     loader = forebay.Loader(cut.normalize().to_chw(), data=work.data / "jpeg", batch_size=BATCH, threads=WORKERS)
     return passes(loader, work, "jpeg")

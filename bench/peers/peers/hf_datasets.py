@@ -1,4 +1,4 @@
-"""Hugging Face datasets: an Arrow table of encoded pictures, PyTorch's DataLoader with two worker processes."""
+"""Hugging Face datasets: an Arrow table of encoded images, PyTorch's DataLoader with two worker processes."""
 
 from __future__ import annotations
 

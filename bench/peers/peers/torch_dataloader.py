@@ -12,7 +12,7 @@ from kernels import Kernel, kernel, stack
 
 
 class Pictures:
-    """A map-style data set: the picture, and its number for a label."""
+    """A map-style data set: the image, and its number for a label."""
 
     def __init__(self, files: list[Path], transform: Kernel) -> None:
         self.files = files
