@@ -4,6 +4,7 @@
 mod flac;
 mod jpeg;
 mod l3;
+mod packed_tar;
 mod png;
 mod riff;
 mod tar;
@@ -12,6 +13,7 @@ mod tfrecord;
 pub use flac::Flac;
 pub use jpeg::Jpeg;
 pub use l3::L3;
+pub use packed_tar::{INFLATED_BYTES_MAX, PackedTar, unpack};
 pub use png::{Png, PngRows};
 pub use riff::Riff;
 pub use tar::Tar;
