@@ -7,6 +7,7 @@ Run it again after a stop, with any number of processes, and it continues where 
 
 import os
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import forebay
@@ -16,7 +17,8 @@ import torch.distributed as dist
 STOP_AFTER = int(os.environ.get("STOP_AFTER", "1000000"))
 CHECKPOINT = Path("checkpoint.pt")
 
-dist.init_process_group("gloo")
+# The others wait while one of them builds; without `timeout`, that fails after 30 minutes.
+dist.init_process_group("gloo", timeout=timedelta(days=1))
 rank = dist.get_rank()
 if rank == 0 and not Path("dataset").exists():
     forebay.demo_data("cv", ".", samples=40)
