@@ -3,7 +3,7 @@
 # make help    the rest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test sanitize lint unit book package fuzz fuzz-corpus python-wheel python-dev python-test test-remote wheels test-torch test-gpu test-arm bench bench-large bench-l3 bench-arm bench-domains bench-presto bench-compression bench-liquid bench-dl2 bench-augmentations bench-truth bench-peers bench-remote clean
+.PHONY: help setup build demo test sanitize lint unit book cli-reference package fuzz fuzz-corpus python-wheel python-dev python-test test-remote wheels test-torch test-gpu test-arm bench bench-large bench-l3 bench-arm bench-domains bench-presto bench-compression bench-liquid bench-dl2 bench-augmentations bench-truth bench-peers bench-remote clean
 SHELL := bash
 
 # Of CPU time, for each target. Where a longer run is wanted: make fuzz FUZZ_SECONDS=3600
@@ -61,18 +61,23 @@ wheels: setup ## Wheels for old and new Linux, x86-64 and aarch64, checked by au
 book: setup ## The documentation site, in target/book
 	tools/book.sh
 
+cli-reference: setup ## Write docs/cli.md, the page of all commands, from what the program says of itself
+	FOREBAY_WRITE_REFERENCE=1 cargo test --package forebay-cli --test it -- --exact surface::the_reference_is_what_the_program_says
+
 package: setup ## The crates that stand on their own, as they would be published
 	cargo package --quiet --allow-dirty -p forebay-l3 -p forebay-jpeg -p forebay-png
 
 python-test: python-dev ## Build the Python package, install it into .venv, and test it there
 	.venv/bin/mypy
 	tools/remote_servers.sh
-	.venv/bin/python -m pytest --numprocesses $$((1 + $$(nproc))) --dist loadgroup
+	.venv/bin/python -m pytest --numprocesses $$((1 + $$(nproc))) --dist loadgroup -m 'not timed'
+	.venv/bin/python -m pytest -m timed
 
 # What cannot be installed is an error here, and a skipped test in `make test`, which installs no Ray.
 test-remote: python-dev ## Buckets on real servers (SeaweedFS, moto, Azurite) and builds and training on Ray, which it installs
 	tools/remote_servers.sh required
 	FOREBAY_REMOTE=required .venv/bin/python -m pytest python/tests/test_remote.py python/tests/test_remote_servers.py python/tests/test_azure.py python/tests/test_ray.py python/tests/test_clusters.py
+	FOREBAY_KILLS=50 cargo test --package forebay-cli --test it killed
 
 test-torch: python-dev ## The Python package with PyTorch, by Debian's packages (150 MB)
 	tools/test-torch.sh

@@ -1,5 +1,5 @@
-//! Where the real files are that tests look for. The tests of each crate include this file, but those of `jpeg` and `l3`, which are published and run
-//! without the rest of the repository.
+//! Where the real files are that tests look for. The tests of each crate include this file, but those of `jpeg`, `l3` and `png`, which are published and
+//! run without the rest of the repository.
 
 use std::path::PathBuf;
 

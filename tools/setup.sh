@@ -3,6 +3,7 @@
 # and nasm (.tools/bin), which libjpeg-turbo is built with. What the machine has is used; nothing outside is changed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. tools/fetch.sh
 
 fail() { printf 'error: %s\nhint: %s\n' "$1" "$2" >&2; exit 1; }
 
@@ -18,7 +19,8 @@ fi
 packages='cmake>=3.28 pillow>=11 numpy>=2 maturin>=1.9,<2 pytest>=8 pytest-xdist>=3.6 mypy>=1.15 pandas>=2 matplotlib>=3.8 webdataset>=1 ml_dtypes>=0.4 pyarrow>=17 typos>=1.40 ruff>=0.14'
 if [ "$(cat .venv/forebay-tools 2>/dev/null)" != "$packages" ]; then
   read -ra wanted <<<"$packages"
-  .venv/bin/pip install --quiet --disable-pip-version-check "${wanted[@]}"
+  fetch .venv/bin/pip install --quiet --disable-pip-version-check "${wanted[@]}" ||
+    fail 'cannot install the Python packages of the build' 'check the network and the package registry'
   printf '%s\n' "$packages" >.venv/forebay-tools
 fi
 
@@ -32,11 +34,9 @@ if [ "$(uname -m)" = x86_64 ] && [ ! -x .tools/bin/nasm ]; then
   else
     # Debian's package, unpacked here instead of installed: that needs no rights, and changes nothing outside.
     unpack=$(mktemp -d)
-    (
-      cd "$unpack"
-      apt-get download nasm >/dev/null 2>&1 || { apt-get update >/dev/null 2>&1 && apt-get download nasm >/dev/null 2>&1; }
-      dpkg -x nasm_*.deb .
-    ) || fail 'no nasm, which the fast JPEG decoder is assembled with' 'sudo apt-get install -y nasm'
+    download_nasm() (cd "$unpack" && { apt-get download nasm || { apt-get update && apt-get download nasm; }; })
+    { command -v apt-get >/dev/null && fetch download_nasm && dpkg -x "$unpack"/nasm_*.deb "$unpack"; } ||
+      fail 'no nasm, which the fast JPEG decoder is assembled with' 'sudo apt-get install -y nasm'
     cp "$unpack/usr/bin/nasm" .tools/bin/nasm
     rm -rf "$unpack"
   fi
