@@ -3,21 +3,7 @@
 //!
 //! There are two ways to look entries up: the gather instruction, and loads one by one, which are faster on AMD's processors.
 
-#[cfg(test)]
-mod tests;
-
-use std::arch::x86_64::{
-    __cpuid, __m128i, __m256i, _mm_cvtsi32_si128, _mm_cvtsi128_si64, _mm_extract_epi64, _mm_insert_epi32,
-    _mm_loadu_si128, _mm_shuffle_epi8, _mm256_add_epi8, _mm256_add_epi32, _mm256_adds_epu8, _mm256_and_si256,
-    _mm256_avg_epu8, _mm256_blend_epi16, _mm256_blendv_epi8, _mm256_castsi256_si128, _mm256_cmpeq_epi8,
-    _mm256_cmpgt_epi32, _mm256_extracti128_si256, _mm256_i32gather_epi32, _mm256_max_epu8, _mm256_min_epu8,
-    _mm256_movemask_epi8, _mm256_mullo_epi32, _mm256_or_si256, _mm256_packs_epi16, _mm256_set_m128i, _mm256_set1_epi8,
-    _mm256_set1_epi32, _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_shuffle_epi8, _mm256_slli_epi16,
-    _mm256_slli_epi32, _mm256_sllv_epi32, _mm256_srli_epi32, _mm256_sub_epi8,
-};
-use std::sync::LazyLock;
-
-use super::{Coded, ESCAPE, LANES, Phase, Plane, SLOT_BITS, SLOTS, STATE_LOW, lane, last_table, unaligned};
+use super::{Coded, ESCAPE, LANES, Phase, Plane, SLOT_BITS, SLOTS, STATE_LOW, gathers, lane, last_table, unaligned};
 use crate::{
     header::Predictor,
     kernel::predict::{
@@ -26,6 +12,15 @@ use crate::{
     },
     phases::Neighbors,
     scratch::Rows,
+};
+use std::arch::x86_64::{
+    __m128i, __m256i, _mm_cvtsi32_si128, _mm_cvtsi128_si64, _mm_extract_epi64, _mm_insert_epi32, _mm_loadu_si128,
+    _mm_shuffle_epi8, _mm256_add_epi8, _mm256_add_epi32, _mm256_adds_epu8, _mm256_and_si256, _mm256_avg_epu8,
+    _mm256_blend_epi16, _mm256_blendv_epi8, _mm256_castsi256_si128, _mm256_cmpeq_epi8, _mm256_cmpgt_epi32,
+    _mm256_extracti128_si256, _mm256_i32gather_epi32, _mm256_max_epu8, _mm256_min_epu8, _mm256_movemask_epi8,
+    _mm256_mullo_epi32, _mm256_or_si256, _mm256_packs_epi16, _mm256_set_m128i, _mm256_set1_epi8, _mm256_set1_epi32,
+    _mm256_set1_epi64x, _mm256_setzero_si256, _mm256_shuffle_epi8, _mm256_slli_epi16, _mm256_slli_epi32,
+    _mm256_sllv_epi32, _mm256_srli_epi32, _mm256_sub_epi8,
 };
 
 /// Bytes that may be loaded for the words of 64 states: one word each, and the rest of the last load.
@@ -61,16 +56,6 @@ static NUMBERS: [[u8; 32]; 4] = {
     table
 };
 
-/// Whether entries are looked up by the gather instruction. AMD's processors make forty operations of one: with loads the loop of symbols
-/// takes two thirds of the time on a Zen 3, while Intel's is built for gathers (see `notes.md`).
-fn gathers() -> bool {
-    static GATHERS: LazyLock<bool> = LazyLock::new(|| {
-        let vendor = __cpuid(0);
-        [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).as_flattened() != b"AuthenticAMD"
-    });
-    *GATHERS
-}
-
 /// Entries by their numbers.
 ///
 /// # Safety
@@ -84,7 +69,7 @@ unsafe fn gather<const GATHERS: bool>(entries: &[u32], index: __m256i) -> __m256
             return _mm256_i32gather_epi32::<4>(entries.as_ptr().cast(), index);
         }
         let (low, high) = (_mm256_castsi256_si128(index), _mm256_extracti128_si256::<1>(index));
-        _mm256_set_m128i(gather_half(entries, high), gather_half(entries, low))
+        _mm256_set_m128i(load_four(entries, high), load_four(entries, low))
     }
 }
 
@@ -94,7 +79,7 @@ unsafe fn gather<const GATHERS: bool>(entries: &[u32], index: __m256i) -> __m256
 /// They must be there.
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 #[inline]
-unsafe fn gather_half(entries: &[u32], index: __m128i) -> __m128i {
+pub(super) unsafe fn load_four(entries: &[u32], index: __m128i) -> __m128i {
     let (low, high) = (_mm_cvtsi128_si64(index).cast_unsigned(), _mm_extract_epi64::<1>(index).cast_unsigned());
     // SAFETY: the caller's promise.
     let entry = |number: u64| unsafe { entries.get_unchecked(number as usize).cast_signed() };
@@ -131,9 +116,9 @@ unsafe fn expand(words: *const u8, mask: u32) -> __m128i {
 }
 
 /// Which states take part in reading fewer than 64 symbols: all ones for each.
-type Active = [[i32; 8]; 8];
+pub(super) type Active = [[i32; 8]; 8];
 
-fn activity(count: usize) -> Active {
+pub(super) fn activity(count: usize) -> Active {
     let mut active = [[0; 8]; 8];
     for index in 0..count.min(LANES) {
         active[lane(index) / 8][lane(index) % 8] = -1;
@@ -220,7 +205,7 @@ unsafe fn refill<const PAIR: usize>(
 /// [`WORDS_BYTES`] must be readable from `words`.
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 #[inline]
-unsafe fn symbols_from<const WHOLE: bool, const GATHERS: bool>(
+unsafe fn symbols_from<const WHOLE: bool, const GATHERS: bool, const SITE: usize>(
     entries: &[u32],
     states: &mut [u32; LANES],
     tables: [__m256i; 2],
@@ -264,9 +249,10 @@ fn join(front: [__m256i; 2], back: [__m256i; 2]) -> __m256i {
 }
 
 /// Reads the values of `count` states, at most 64; `tables` are table numbers times four. `None` if a stream leaves the file.
+/// `SITE` is a number of its own for each caller, so that it is compiled into them (see `notes.md`).
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 #[inline]
-fn symbols<const GATHERS: bool>(
+pub(super) fn symbols<const GATHERS: bool, const SITE: usize>(
     entries: &[u32],
     data: &[u8],
     plane: &mut Plane,
@@ -282,9 +268,9 @@ fn symbols<const GATHERS: bool>(
     // SAFETY: as many bytes as are needed are there.
     let (values, taken) = unsafe {
         if count >= LANES {
-            symbols_from::<true, GATHERS>(entries, &mut plane.states, tables, words.as_ptr(), active)
+            symbols_from::<true, GATHERS, SITE>(entries, &mut plane.states, tables, words.as_ptr(), active)
         } else {
-            symbols_from::<false, GATHERS>(entries, &mut plane.states, tables, words.as_ptr(), active)
+            symbols_from::<false, GATHERS, SITE>(entries, &mut plane.states, tables, words.as_ptr(), active)
         }
     };
     if taken > rest.len() {
@@ -354,7 +340,8 @@ fn decode_by<const GATHERS: bool>(entries: &[u32], data: &[u8], planes: &mut [Pl
             // SAFETY: the references are to 64 readable and writable bytes.
             unsafe {
                 let tables = [four_times(read(tables.as_ptr())), four_times(read(tables.as_ptr().add(32)))];
-                let Some(symbols) = symbols::<GATHERS>(entries, data, plane, tables, count - position, &active) else {
+                let Some(symbols) = symbols::<GATHERS, 0>(entries, data, plane, tables, count - position, &active)
+                else {
                     return false;
                 };
                 write(values.as_mut_ptr(), symbols[0]);
@@ -368,7 +355,7 @@ fn decode_by<const GATHERS: bool>(entries: &[u32], data: &[u8], planes: &mut [Pl
 /// Four times each byte, which is below 64.
 #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
 #[inline]
-fn four_times(bytes: __m256i) -> __m256i {
+pub(super) fn four_times(bytes: __m256i) -> __m256i {
     _mm256_and_si256(_mm256_slli_epi16::<2>(bytes), _mm256_set1_epi8(-4))
 }
 
@@ -471,7 +458,7 @@ fn add_symbols<const GATHERS: bool>(
                 let (samples, tables) = (samples.add(position), tables.add(position));
                 let tables = [read(tables), read(tables.add(32))];
                 let Some(symbols) =
-                    symbols::<GATHERS>(coded.entries, coded.data, plane, tables, count - position, &active)
+                    symbols::<GATHERS, 1>(coded.entries, coded.data, plane, tables, count - position, &active)
                 else {
                     return false;
                 };

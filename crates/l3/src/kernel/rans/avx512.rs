@@ -1,10 +1,13 @@
 //! Interleaved rANS decoding with AVX-512: four vectors of 16 states per plane, the planes in turn, so that the latency of one
 //! plane's table lookups is covered by the others. For 8-bit samples everything from activity to sample happens in registers.
+//!
+//! As with AVX2, entries are looked up by the gather instruction or by loads one by one, whichever is faster on the processor.
 
 use std::arch::x86_64::{
-    __m512i, _mm512_add_epi8, _mm512_add_epi32, _mm512_adds_epu8, _mm512_and_si512, _mm512_avg_epu8,
-    _mm512_cmpeq_epi8_mask, _mm512_cmpge_epu32_mask, _mm512_cmplt_epu32_mask, _mm512_cvtepu32_ps, _mm512_cvttps_epu32,
-    _mm512_div_ps, _mm512_i32gather_epi32, _mm512_loadu_si512, _mm512_mask_add_epi32, _mm512_mask_blend_epi16,
+    __m512i, _mm256_set_m128i, _mm512_add_epi8, _mm512_add_epi32, _mm512_adds_epu8, _mm512_and_si512, _mm512_avg_epu8,
+    _mm512_castsi256_si512, _mm512_castsi512_si128, _mm512_cmpeq_epi8_mask, _mm512_cmpge_epu32_mask,
+    _mm512_cmplt_epu32_mask, _mm512_cvtepu32_ps, _mm512_cvttps_epu32, _mm512_div_ps, _mm512_extracti32x4_epi32,
+    _mm512_i32gather_epi32, _mm512_inserti64x4, _mm512_loadu_si512, _mm512_mask_add_epi32, _mm512_mask_blend_epi16,
     _mm512_mask_cmpge_epu32_mask, _mm512_mask_expand_epi8, _mm512_mask_i32gather_epi32, _mm512_mask_mov_epi32,
     _mm512_mask_shldi_epi32, _mm512_mask_srli_epi32, _mm512_mask_storeu_epi8, _mm512_mask_storeu_epi16,
     _mm512_mask_sub_epi32, _mm512_maskz_compress_epi8, _mm512_maskz_compress_epi16, _mm512_maskz_expand_epi16,
@@ -15,7 +18,8 @@ use std::arch::x86_64::{
 };
 
 use super::{
-    Coded, EMIT_SHIFT, ESCAPE, LANES, Phase, Plane, SLOT_BITS, SLOTS, STATE_LOW, Source, Stream, last_table, unaligned,
+    Coded, EMIT_SHIFT, ESCAPE, LANES, Phase, Plane, SLOT_BITS, SLOTS, STATE_LOW, Source, Stream, avx2::load_four,
+    gathers, last_table, unaligned,
 };
 use crate::{
     header::Predictor,
@@ -38,38 +42,58 @@ static NUMBERS: [[u8; 64]; 4] = {
     table
 };
 
-/// Reads `count` symbols, at most 64; the bytes of `tables` are four times their tables. `None` if a stream leaves the file.
+/// The entries of 64 states, and the states that follow, not yet refilled: those in `low` take a word each.
+struct Looked {
+    entries: [__m512i; 4],
+    next: [__m512i; 4],
+    low: [u16; 4],
+}
+
+/// Looks up what `count` states, at most 64, stand for; the bytes of `tables` are four times their tables.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
 #[inline]
-fn symbols<const WHOLE: bool>(
+fn look_up<const WHOLE: bool, const GATHERS: bool, const SITE: usize>(
     entries: &[u32],
-    data: &[u8],
-    plane: &mut Plane,
+    plane: &Plane,
     tables: __m512i,
     count: usize,
-) -> Option<__m512i> {
+) -> Looked {
     let tables = _mm512_min_epu8(tables, _mm512_set1_epi8((4 * last_table(entries).min(63)).cast_signed()));
     let slots = _mm512_set1_epi32((SLOTS - 1) as i32);
     let zero = _mm512_setzero_si512();
-    let (mut entry, mut next, mut states) = ([zero; 4], [zero; 4], [zero; 4]);
-    let (mut low, mut active) = ([0u16; 4], [u16::MAX; 4]);
-    for k in 0..4 {
+    let mut looked = Looked { entries: [zero; 4], next: [zero; 4], low: [0; 4] };
+    for (k, numbers) in NUMBERS.iter().enumerate() {
         // SAFETY: 16 states are 64 readable bytes, and the load needs no alignment.
-        states[k] = unsafe { _mm512_loadu_si512(plane.states.as_ptr().add(16 * k).cast()) };
-        let numbers = _mm512_shuffle_epi8(tables, load(&NUMBERS[k]));
+        let states = unsafe { _mm512_loadu_si512(plane.states.as_ptr().add(16 * k).cast()) };
+        let numbers = _mm512_shuffle_epi8(tables, load(numbers));
         // `(states & slots) | numbers`.
-        let index = _mm512_ternarylogic_epi32::<0xF8>(numbers, states[k], slots);
+        let index = _mm512_ternarylogic_epi32::<0xF8>(numbers, states, slots);
         // SAFETY: tables were clamped to the last, and a slot is below a table's length, so all indices are within `entries`.
-        entry[k] = unsafe { _mm512_i32gather_epi32::<4>(index, entries.as_ptr().cast()) };
-        let frequency = _mm512_and_si512(_mm512_srli_epi32::<8>(entry[k]), _mm512_set1_epi32(0xFFF));
-        let product = _mm512_mullo_epi32(frequency, _mm512_srli_epi32::<SLOT_BITS>(states[k]));
-        next[k] = _mm512_add_epi32(product, _mm512_srli_epi32::<20>(entry[k]));
-        low[k] = _mm512_cmplt_epu32_mask(next[k], _mm512_set1_epi32(STATE_LOW as i32));
+        let entry = unsafe { gather::<GATHERS>(entries, index) };
+        let frequency = _mm512_and_si512(_mm512_srli_epi32::<8>(entry), _mm512_set1_epi32(0xFFF));
+        let product = _mm512_mullo_epi32(frequency, _mm512_srli_epi32::<SLOT_BITS>(states));
+        let mut next = _mm512_add_epi32(product, _mm512_srli_epi32::<20>(entry));
+        let mut low = _mm512_cmplt_epu32_mask(next, _mm512_set1_epi32(STATE_LOW as i32));
         if !WHOLE {
-            active[k] = !(u32::MAX << ((count + 3 - k) / 4)) as u16;
-            low[k] &= active[k];
+            let active = !(u32::MAX << ((count + 3 - k) / 4)) as u16;
+            low &= active;
+            next = _mm512_mask_mov_epi32(states, active, next);
         }
+        (looked.entries[k], looked.next[k], looked.low[k]) = (entry, next, low);
     }
+    looked
+}
+
+/// Refills the states that [`look_up`] left, and gives the values of `count` of them. `None` if a stream leaves the file.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[inline]
+fn refill<const WHOLE: bool, const SITE: usize>(
+    data: &[u8],
+    plane: &mut Plane,
+    looked: &Looked,
+    count: usize,
+) -> Option<__m512i> {
+    let Looked { entries, next, low } = *looked;
     // Vectors are refilled in pairs, lane by lane: the words of one land in the lower halves of the lanes, of the other above.
     let first = spread(low[0]) | spread(low[1]) << 1;
     let second = spread(low[2]) | spread(low[3]) << 1;
@@ -89,17 +113,14 @@ fn symbols<const WHOLE: bool>(
     let fresh = [_mm512_slli_epi32::<16>(fresh.0), fresh.0, _mm512_slli_epi32::<16>(fresh.1), fresh.1];
     for k in 0..4 {
         // The state moves up by 16 bits, and the upper half of `fresh` comes in below.
-        let mut state = _mm512_mask_shldi_epi32::<16>(next[k], low[k], next[k], fresh[k]);
-        if !WHOLE {
-            state = _mm512_mask_mov_epi32(states[k], active[k], state);
-        }
+        let state = _mm512_mask_shldi_epi32::<16>(next[k], low[k], next[k], fresh[k]);
         // SAFETY: 16 states are 64 writable bytes, and the store needs no alignment.
         unsafe { _mm512_storeu_si512(plane.states.as_mut_ptr().add(16 * k).cast(), state) };
     }
     // The low bytes of four entries, side by side; `0xCA` takes the second or third operand where the first is 1 or 0.
     let (byte0, low_half) = (_mm512_set1_epi32(0xFF), _mm512_set1_epi32(0xFFFF));
-    let even = _mm512_ternarylogic_epi32::<0xCA>(byte0, entry[0], _mm512_slli_epi32::<8>(entry[1]));
-    let odd = _mm512_ternarylogic_epi32::<0xCA>(byte0, entry[2], _mm512_slli_epi32::<8>(entry[3]));
+    let even = _mm512_ternarylogic_epi32::<0xCA>(byte0, entries[0], _mm512_slli_epi32::<8>(entries[1]));
+    let odd = _mm512_ternarylogic_epi32::<0xCA>(byte0, entries[2], _mm512_slli_epi32::<8>(entries[3]));
     let symbols = _mm512_ternarylogic_epi32::<0xCA>(low_half, even, _mm512_slli_epi32::<16>(odd));
     let escaped = _mm512_cmpeq_epi8_mask(symbols, _mm512_set1_epi8(ESCAPE as i8));
     let escaped = if WHOLE { escaped } else { escaped & u64::MAX >> (LANES - count) };
@@ -109,6 +130,48 @@ fn symbols<const WHOLE: bool>(
     Some(_mm512_mask_expand_epi8(symbols, escaped, values))
 }
 
+/// Reads however many symbols are left, at most 64; the bytes of `tables` are four times their tables. `None` if a stream leaves the file.
+///
+/// `SITE` is a number of its own for each caller. What has one caller is compiled into it, and vectors stay in registers; what has two is
+/// called, and hands them over in memory (see `notes.md`).
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[inline]
+pub(super) fn symbols_of<const GATHERS: bool, const SITE: usize>(
+    entries: &[u32],
+    data: &[u8],
+    plane: &mut Plane,
+    tables: __m512i,
+    left: usize,
+) -> Option<__m512i> {
+    if left >= LANES {
+        let looked = look_up::<true, GATHERS, SITE>(entries, plane, tables, LANES);
+        refill::<true, SITE>(data, plane, &looked, LANES)
+    } else {
+        let looked = look_up::<false, GATHERS, SITE>(entries, plane, tables, left);
+        refill::<false, SITE>(data, plane, &looked, left)
+    }
+}
+
+/// Entries by their numbers.
+///
+/// # Safety
+/// They must be there.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
+#[inline]
+unsafe fn gather<const GATHERS: bool>(entries: &[u32], index: __m512i) -> __m512i {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if GATHERS {
+            return _mm512_i32gather_epi32::<4>(index, entries.as_ptr().cast());
+        }
+        let low = load_four(entries, _mm512_castsi512_si128(index));
+        let low = _mm256_set_m128i(load_four(entries, _mm512_extracti32x4_epi32::<1>(index)), low);
+        let high = load_four(entries, _mm512_extracti32x4_epi32::<2>(index));
+        let high = _mm256_set_m128i(load_four(entries, _mm512_extracti32x4_epi32::<3>(index)), high);
+        _mm512_inserti64x4::<1>(_mm512_castsi256_si512(low), high)
+    }
+}
+
 /// Puts each bit of a mask at twice its index.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
 #[inline]
@@ -116,19 +179,18 @@ fn spread(mask: u16) -> u32 {
     _pdep_u32(u32::from(mask), 0x5555_5555)
 }
 
-/// [`symbols`] for however many are left.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
-#[inline]
-fn symbols_of(entries: &[u32], data: &[u8], plane: &mut Plane, tables: __m512i, left: usize) -> Option<__m512i> {
-    if left >= LANES {
-        symbols::<true>(entries, data, plane, tables, LANES)
+pub(super) fn decode(entries: &[u32], data: &[u8], planes: &mut [Plane], phase: Phase<'_>) -> bool {
+    if gathers() {
+        decode_by::<true>(entries, data, planes, phase)
     } else {
-        symbols::<false>(entries, data, plane, tables, left)
+        decode_by::<false>(entries, data, planes, phase)
     }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
-pub(super) fn decode(entries: &[u32], data: &[u8], planes: &mut [Plane], phase: Phase<'_>) -> bool {
+#[inline]
+fn decode_by<const GATHERS: bool>(entries: &[u32], data: &[u8], planes: &mut [Plane], phase: Phase<'_>) -> bool {
     let Phase { tables, values, start, count } = phase;
     for position in (0..count).step_by(LANES) {
         for ((plane, tables), values) in planes.iter_mut().zip(tables).zip(values.iter_mut()) {
@@ -140,7 +202,7 @@ pub(super) fn decode(entries: &[u32], data: &[u8], planes: &mut [Plane], phase: 
             };
             let left = count - position;
             let tables = four_times(load(tables));
-            let Some(symbols) = symbols_of(entries, data, plane, tables, left) else { return false };
+            let Some(symbols) = symbols_of::<GATHERS, 0>(entries, data, plane, tables, left) else { return false };
             // SAFETY: the reference is to 64 writable bytes.
             unsafe { write(values.as_mut_ptr(), symbols) };
         }
@@ -173,7 +235,12 @@ pub(super) fn decode_narrow(
     }
     let mut start = 0;
     for &phase in part.phases {
-        if !add_symbols(coded, planes, part, phase, start, rows, tables) {
+        let good = if gathers() {
+            add_symbols::<true>(coded, planes, part, phase, start, rows, tables)
+        } else {
+            add_symbols::<false>(coded, planes, part, phase, start, rows, tables)
+        };
+        if !good {
             return false;
         }
         start += part.counts[phase].next_multiple_of(LANES);
@@ -184,7 +251,7 @@ pub(super) fn decode_narrow(
 /// Four times each byte, which is below 64.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
 #[inline]
-fn four_times(bytes: __m512i) -> __m512i {
+pub(super) fn four_times(bytes: __m512i) -> __m512i {
     _mm512_and_si512(_mm512_slli_epi16::<2>(bytes), _mm512_set1_epi8(-4))
 }
 
@@ -225,7 +292,7 @@ fn prepare<const HOW: usize>(
 /// Reads the symbols of a phase and adds them to the predictions.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,gfni,bmi1,bmi2,lzcnt,popcnt")]
 #[inline]
-fn add_symbols(
+fn add_symbols<const GATHERS: bool>(
     coded: Coded<'_>,
     planes: &mut [Plane],
     part: Part<'_>,
@@ -246,7 +313,8 @@ fn add_symbols(
         for (&(samples, tables), plane) in buffers.iter().zip(&mut planes[..channels]) {
             // SAFETY: both buffers have the count rounded up to 64.
             let (samples, tables) = unsafe { (samples.add(position), read(tables.add(position))) };
-            let Some(symbols) = symbols_of(coded.entries, coded.data, plane, tables, count - position) else {
+            let Some(symbols) = symbols_of::<GATHERS, 1>(coded.entries, coded.data, plane, tables, count - position)
+            else {
                 return false;
             };
             // SAFETY: as above.
