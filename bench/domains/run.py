@@ -9,25 +9,21 @@ import argparse
 import datetime
 import os
 import pathlib
-import platform
 import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-SCRIPTS = {"Sound and signals": "audio_signal.py", "Text": "text.py"}
+sys.path.insert(0, str(ROOT / "bench"))
+from pages import processor  # noqa: E402
 
-HEAD = """# Sound, signals and text beside the usual Python stack
+SCRIPTS = {"Audio and signals": "audio_signal.py", "Text": "text.py"}
+
+HEAD = """# Audio, signals and text compared with the usual Python stack
 
 Regenerate with `make bench-domains`. These figures: {date}, {processor}, one core; data from the shared test data. Wanted: spectrograms, tokens and
 NILM features at least 3 times as fast as librosa, the faster of tiktoken and tokenizers, and NumPy as it is usually written.
 """
-
-
-def processor():
-    lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    return f"{names[0] if names else platform.machine()} ({platform.machine()})"
 
 
 def printed(script):

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from common import TASKS
 from measure import OTHERS_CORES_MAX
+from pages import processor
 from rows import Summary
 
 #: How far pixels may be from torchvision's, in percent of the range of values.
@@ -84,6 +87,7 @@ class Report:
         for unit, value in _UNITS.items():
             full = self._best("full", value, lambda row: row.name == "Forebay")
             decoding = self._best("decode", value, _is_ours)
+            png = self._named("png", "Forebay, loader")
             l3 = self._best("l3", value, lambda row: row.name == "Forebay, L3 fast")
             measured += [
                 self._ratio(f"full work, {unit}", 2.0, full, self._best("full", value, _is_theirs), value),
@@ -92,7 +96,8 @@ class Report:
                     for name in _FFCV_RAW
                 ),
                 self._ratio(f"JPEG decoding, {unit}", 1.2, decoding, self._best("decode", value, _is_theirs), value),
-                self._ratio(f"L3 fast against Pillow's PNG, {unit}", 20.0, l3, self._named("png", "Pillow"), value),
+                self._ratio(f"PNG decoding against kornia-rs, {unit}", 1.4, png, self._named("png", "kornia-rs"), value),
+                self._ratio(f"L3 fast against Pillow's PNG, {unit}", 40.0, l3, self._named("png", "Pillow"), value),
                 self._ratio(f"L3 fast against DALI's PNG, {unit}", 10.0, l3, self._named("png", "DALI"), value),
             ]
         return [*measured, self._handover(), self._pixels("full"), self._pixels("crop")]
@@ -297,8 +302,4 @@ def _date() -> str:
 
 def _machine() -> str:
     """The processor and the number of its cores, and nothing that names the machine."""
-    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    model = next(
-        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "an unknown processor"
-    )
-    return f"{model}, {os.cpu_count()} cores"
+    return f"{processor()}, {os.cpu_count()} cores"

@@ -9,14 +9,13 @@ import datetime
 import json
 import os
 import pathlib
-import platform
 import subprocess
 import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
-from pages import table  # noqa: E402
+from pages import processor, table  # noqa: E402
 
 # Enough samples that a run takes longer than its start, few enough that all of it takes minutes.
 SAMPLES = {"cv": 400, "cv2-jpg": 80, "cv2-png": 24, "nlp": 300, "flac": 240, "mp3": 300, "nilm": 160}
@@ -76,7 +75,7 @@ def page(rows: list[dict], storage: str) -> str:
     return f"""# PRESTO's seven pipelines: measuring everything, and `--fast`
 
 Regenerate with `make bench-presto`. These figures: {datetime.date.today()}, storage `{storage}` (local files, slowed down), \
-{os.cpu_count()} cores, {platform.machine()}; data by `forebay demo --domain NAME --data-only`. Measuring builds every strategy and loads it three
+{processor()}, {os.cpu_count()} cores; data by `forebay demo --domain NAME --data-only`. Measuring builds every strategy and loads it three
 times; `--fast` builds a few samples of each, leaves the rest to the cost model, and runs only what may lead by it. The times are of the whole command.
 
 Wanted: what `--fast` chooses is at most {SLOWER_MAX:.0%} slower, as measured, than the fastest, and it takes at most {TIME_SHARE_MAX:.0%} of the time.

@@ -2,13 +2,16 @@
 
 use std::io::Cursor;
 
-use forebay_l3::{DecodeOptions, Decoder, EncodeOptions, Level, Mode, Pixels, Shape};
+use forebay_l3::{DecodeOptions, Decoder, Depth, EncodeOptions, Level, Mode, Pixels, Shape};
 use zune_core::{bit_depth::BitDepth, bytestream::ZCursor, colorspace::ColorSpace, options::EncoderOptions};
 
 use crate::pictures::Picture;
 
 type Encode = Box<dyn FnMut(&Picture) -> Vec<u8>>;
 type Decode = Box<dyn FnMut(&[u8], &Picture, &mut [u8])>;
+
+/// The row that all is measured by.
+pub const REFERENCE: &str = "png crate, the files";
 
 /// One row of the table.
 pub struct Codec {
@@ -19,6 +22,8 @@ pub struct Codec {
     pub encodes_fast: bool,
     /// Whether encoding is this codec's at all, and not reading a file made by others.
     pub encodes: bool,
+    /// Whether samples of 16 bits come out with the higher byte first.
+    pub big_endian: bool,
 }
 
 impl Codec {
@@ -29,7 +34,7 @@ impl Codec {
         decode: impl FnMut(&[u8], &Picture, &mut [u8]) + 'static,
     ) -> Self {
         let (encode, decode) = (Box::new(encode), Box::new(decode));
-        Self { name: name.into(), encode, decode, encodes_fast, encodes: true }
+        Self { name: name.into(), encode, decode, encodes_fast, encodes: true, big_endian: false }
     }
 }
 
@@ -50,12 +55,53 @@ pub fn l3(mode: Mode, level: Level) -> Codec {
     )
 }
 
-/// The codecs of the table; the PNG that all is measured by is the fourth.
+/// The PNG files as they are, decoded by the `png` crate: what all is measured by.
+fn reference() -> Codec {
+    let mut codec = Codec::new(REFERENCE, false, |picture| picture.png.clone(), decode_png);
+    codec.encodes = false;
+    codec
+}
+
+/// The PNG files as they are, decoded by our own decoder, which looks at checksums, too.
+fn own_png(level: forebay_png::Level) -> Codec {
+    let mut decoder = forebay_png::Decoder::with_level(level).expect("the level is available");
+    let decode = move |bytes: &[u8], _: &Picture, out: &mut [u8]| {
+        decoder.decode_into(bytes, out).expect("forebay-png decodes");
+    };
+    let name = format!("forebay-png, the files, {}", level.name());
+    let mut codec = Codec::new(name, false, |picture| picture.png.clone(), decode);
+    codec.encodes = false;
+    codec
+}
+
+/// L3 at each level of this machine.
+fn l3_by_level() -> impl Iterator<Item = Codec> {
+    let levels = Level::ALL.into_iter().filter(|level| level.is_available());
+    levels.flat_map(|level| Mode::ALL.map(|mode| (mode, level))).map(|(mode, level)| {
+        let mut codec = l3(mode, level);
+        codec.name = format!("l3 {}, {}", mode.name(), level.name());
+        codec
+    })
+}
+
+/// Everything of ours at each level of this machine, and what it is measured by.
+pub fn by_level() -> Vec<Codec> {
+    let png_levels = forebay_png::Level::ALL.into_iter().filter(|level| level.is_available());
+    [reference()].into_iter().chain(png_levels.map(own_png)).chain(l3_by_level()).collect()
+}
+
+/// The same for images of 16 bits.
+pub fn wide_by_level() -> Vec<Codec> {
+    let reference = Codec { big_endian: true, ..reference() };
+    [reference].into_iter().chain(l3_by_level()).collect()
+}
+
+/// The codecs of the table.
 pub fn all() -> Vec<Codec> {
     let mut codecs: Vec<Codec> = Mode::ALL.into_iter().map(|mode| l3(mode, Level::detect())).collect();
-    let mut reference = Codec::new("png crate, the files", false, |picture| picture.png.clone(), decode_png);
-    reference.encodes = false;
-    codecs.push(reference);
+    codecs.push(reference());
+    let png_levels = forebay_png::Level::ALL.into_iter().filter(|level| level.is_available());
+    codecs.extend(png_levels.last().map(own_png));
     for (name, compression) in [("Fastest", png::Compression::Fastest), ("Fast", png::Compression::Fast)] {
         let encode = move |picture: &Picture| encode_png(picture.shape, &picture.pixels, compression);
         codecs.push(Codec::new(format!("png crate, {name}"), true, encode, decode_png));
@@ -105,10 +151,18 @@ fn write_png(shape: Shape, pixels: &[u8], set: impl FnOnce(&mut png::Encoder<'_,
     let mut bytes = Vec::new();
     let mut encoder = png::Encoder::new(&mut bytes, shape.width(), shape.height());
     encoder.set_color(png::ColorType::Rgb);
-    encoder.set_depth(png::BitDepth::Eight);
+    let is_wide = shape.depth() == Depth::Sixteen;
+    encoder.set_depth(if is_wide { png::BitDepth::Sixteen } else { png::BitDepth::Eight });
     set(&mut encoder);
     let mut writer = encoder.write_header().expect("png encodes");
-    writer.write_image_data(pixels).expect("png encodes");
+    let big_endian: Vec<u8>;
+    let samples = if is_wide {
+        big_endian = pixels.as_chunks::<2>().0.iter().flat_map(|[low, high]| [*high, *low]).collect();
+        &big_endian
+    } else {
+        pixels
+    };
+    writer.write_image_data(samples).expect("png encodes");
     writer.finish().expect("png encodes");
     bytes
 }

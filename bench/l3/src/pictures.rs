@@ -53,3 +53,19 @@ fn picture(path: &Path) -> Option<Picture> {
     let png = png.unwrap_or_else(|| crate::peers::encode_png(shape, &pixels, png::Compression::Balanced));
     Some(Picture { shape, pixels, png })
 }
+
+/// A 16-bit image with the content of an 8-bit one: sums over neighbors, and noise in the lowest six bits.
+pub fn widened(picture: &Picture) -> Picture {
+    let shape = picture.shape;
+    let (row, step, last) = (shape.row_bytes(), usize::from(shape.channels()), picture.pixels.len() - 1);
+    let (mut pixels, mut noise) = (Vec::new(), 1u32);
+    for at in 0..picture.pixels.len() {
+        let sum: u16 =
+            [0, step, row, row + step].iter().map(|&near| u16::from(picture.pixels[(at + near).min(last)])).sum();
+        noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        pixels.extend_from_slice(&(sum * 64 + (noise >> 26) as u16).to_le_bytes());
+    }
+    let shape = Shape::new(shape.width(), shape.height(), shape.channels(), Depth::Sixteen).expect("it was one of 8 bits");
+    let png = crate::peers::encode_png(shape, &pixels, png::Compression::Balanced);
+    Picture { shape, pixels, png }
+}

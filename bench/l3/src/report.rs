@@ -1,8 +1,9 @@
 //! The table, with what is needed to judge and to repeat it.
 
-use std::fmt::Write;
+use std::{fmt::Write, ops::Range};
 
 use crate::{
+    peers::REFERENCE,
     pictures::{Picture, SETS},
     threads::Threads,
 };
@@ -37,11 +38,17 @@ fn total(times: &[Vec<f64>]) -> f64 {
 }
 
 /// The whole page.
-pub fn write(sets: &[Vec<Picture>], rows: &[Row], levels: &[Row], threads: &[Threads]) -> String {
+pub fn write(
+    sets: &[Vec<Picture>],
+    rows: &[Row],
+    levels: &[Row],
+    (wide, wide_rows): (&[Vec<Picture>], &[Row]),
+    threads: &[Threads],
+) -> String {
     let pixels: Vec<f64> = sets.iter().map(|set| set.iter().map(|p| p.pixels.len() as f64).sum()).collect();
     let png: Vec<f64> = sets.iter().map(|set| set.iter().map(|p| p.png.len() as f64).sum()).collect();
-    let reference = &rows[3];
-    let mut page = String::from("# L3 beside its peers\n\n");
+    let reference = reference(rows);
+    let mut page = String::from("# L3 compared with its peers\n\n");
     machine(&mut page);
     page.push_str(
         "Every codec decodes the same images on one thread, turn by turn within each round; figures are medians over the \
@@ -78,17 +85,49 @@ pub fn write(sets: &[Vec<Picture>], rows: &[Row], levels: &[Row], threads: &[Thr
         }
         page.push('\n');
     }
-    page.push_str("\n## Kernels, all images together\n\n| codec | encode MB/s | decode MB/s |\n|---|---|---|\n");
-    for row in levels {
-        let (encode, decode) = (all / total(&row.encode_seconds) / 1e6, all / total(&row.decode_seconds) / 1e6);
-        let _ = writeln!(page, "| {} | {encode:.0} | {decode:.0} |", row.name);
-    }
+    page.push_str(
+        "\n## Kernels, by force\n\nIn a run of their own, again turn by turn with the `png` crate. The photos are `kodak` and `images-png-hd` (2048 \
+         pixels wide), together.\n\n",
+    );
+    kernels(&mut page, sets, levels, &[("photos", 0..2), ("all images", 0..sets.len())]);
+    page.push_str(
+        "\n## 16 bits\n\nThe photos again, made 16 bits wide: sums of four neighbors, and noise in the lowest six bits. The PNG files are the `png` \
+         crate's with its default compression.\n\n",
+    );
+    kernels(&mut page, wide, wide_rows, &[("photos", 0..2)]);
     page.push_str("\n## Threads: strips of a 2048×1024 image\n\n| mode | strips | one thread, ms | two threads, ms | × |\n|---|---|---|---|---|\n");
     for Threads { mode, strips, one_seconds, two_seconds } in threads {
         let (one, two) = (one_seconds * 1e3, two_seconds * 1e3);
         let _ = writeln!(page, "| {} | {strips} | {one:.3} | {two:.3} | {:.2} |", mode.name(), one / two);
     }
     page
+}
+
+/// What all is measured by.
+fn reference(rows: &[Row]) -> &Row {
+    rows.iter().find(|row| row.name == REFERENCE).expect("it is measured")
+}
+
+/// A table of kernels, over some ranges of the sets.
+fn kernels(page: &mut String, sets: &[Vec<Picture>], rows: &[Row], parts: &[(&str, Range<usize>)]) {
+    page.push_str("| codec |");
+    for (name, _) in parts {
+        let _ = write!(page, " {name}: size / PNG | encode MB/s | decode MB/s | × png |");
+    }
+    let _ = writeln!(page, "\n|---|{}", "---|---|---|---|".repeat(parts.len()));
+    for row in rows {
+        let _ = write!(page, "| {} |", row.name);
+        for (_, part) in parts {
+            let sum = |of: &dyn Fn(&Picture) -> usize| sets[part.clone()].iter().flatten().map(of).sum::<usize>() as f64;
+            let (pixels, png) = (sum(&|picture| picture.pixels.len()), sum(&|picture| picture.png.len()));
+            let size = row.bytes[part.clone()].iter().sum::<usize>() as f64 / png;
+            let rate = |seconds: &[Vec<f64>]| pixels / total(&seconds[part.clone()]) / 1e6;
+            let encode = if row.encodes { format!("{:.0}", rate(&row.encode_seconds)) } else { String::new() };
+            let (decode, png) = (rate(&row.decode_seconds), rate(&reference(rows).decode_seconds));
+            let _ = write!(page, " {size:.3} | {encode} | {decode:.0} | {:.2} |", decode / png);
+        }
+        page.push('\n');
+    }
 }
 
 /// The CPU, the versions and the command.
