@@ -18,7 +18,7 @@ mod rows;
 mod tests;
 mod warp;
 
-use blur::{to_values_body, weigh_body, weigh_levels_body};
+use blur::{weigh_body, weigh_levels_body};
 use forebay_codec::level::Level;
 pub(crate) use forebay_codec::level::Supported;
 use pixels::{
@@ -177,17 +177,12 @@ kernel! {
 }
 
 kernel! {
-    /// Weighted sums of what is around each value, see [`blur`].
-    weigh => weigh_body(from: &[u16], sides: &[[usize; 2]], weights: &[u16], to: &mut [u16]), avx2: avx2::blur::weigh, avx512: avx512::blur::weigh
+    /// Weighted sums of what is around each byte, see [`blur`].
+    weigh => weigh_body(from: &[u8], sides: &[[usize; 2]], weights: &[u16], to: &mut [u16]), avx2: avx2::blur::weigh, avx512: avx512::blur::weigh
 }
 
 kernel! {
-    /// Bytes as values that can be weighed.
-    to_values => to_values_body(from: &[u8], to: &mut [u16])
-}
-
-kernel! {
-    /// Weighted sums as bytes; `sums` are as many, to be written over.
+    /// Weighted sums of such sums, as bytes; `sums` are as many, to be written over.
     weigh_levels => weigh_levels_body(from: &[u16], sides: &[[usize; 2]], weights: &[u16], sums: &mut [u16], to: &mut [u8]), avx2: avx2::blur::weigh_levels, avx512: avx512::blur::weigh_levels
 }
 

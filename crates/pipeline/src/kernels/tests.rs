@@ -146,32 +146,36 @@ fn gray_levels_are_those_of_torchvision() {
 #[test]
 fn sums_are_the_same_at_every_level_and_near_what_they_are_of() {
     for (length, count) in [(1, 1), (1, 3), (31, 2), (64, 4), (65, 3), (128, 1), (129, 12), (150, 2), (700, 5)] {
-        let from: Vec<u16> =
+        let bytes = bytes(length + 40, length as u32);
+        let sums: Vec<u16> =
             noise(length + 40, length as u32).into_iter().map(|number| (number % 32_641) as u16).collect();
         let sides: Vec<[usize; 2]> = (0..count).map(|place| [20 - place, 20 + place]).collect();
         let weights: Vec<u16> =
             (0..count).map(|place| (32_767 / count + 7 * (count - place) - 7 * count) as u16).collect();
-        let run = |level| {
-            let mut to = vec![0; length];
-            weigh(level, &from, &sides, &weights, &mut to);
-            to
-        };
-        let defined = run(Supported::SCALAR);
+        let [mut of_bytes, mut of_sums] = [vec![0; length], vec![0; length]];
+        weigh(Supported::SCALAR, &bytes, &sides, &weights, &mut of_bytes);
+        blur::weigh_body(&sums, &sides, &weights, &mut of_sums);
         for level in Supported::all() {
-            assert_eq!(run(level), defined, "{length} values, {count} weights by {level:?}");
-            let (mut sums, mut levels) = (vec![0; length], vec![0; length]);
-            weigh_levels(level, &from, &sides, &weights, &mut sums, &mut levels);
-            let rounded = defined.iter().map(|sum| ((sum + 64) >> 7).min(255) as u8);
+            let (mut to, mut levels) = (vec![0; length], vec![0; length]);
+            weigh(level, &bytes, &sides, &weights, &mut to);
+            assert_eq!(to, of_bytes, "{length} values, {count} weights by {level:?}");
+            weigh_levels(level, &sums, &sides, &weights, &mut to, &mut levels);
+            let rounded = of_sums.iter().map(|sum| ((sum + 64) >> 7).min(255) as u8);
             assert!(levels.into_iter().eq(rounded), "{length} values, {count} weights by {level:?}");
         }
-        for (index, sum) in defined.into_iter().enumerate() {
-            let value = |place: usize| f64::from(from[index + place]);
+        let exact = |value: &dyn Fn(usize) -> f64| {
             let pairs = sides.iter().zip(&weights).enumerate().map(|(place, ([before, after], weight))| {
                 let both = if place == 0 { value(*before) } else { value(*before) + value(*after) };
                 both * f64::from(*weight) / 65_536.0
             });
-            let exact: f64 = pairs.sum();
-            assert!((f64::from(sum) - exact).abs() <= count as f64 / 2.0 + 1.0, "{sum} for {exact}");
+            pairs.sum::<f64>()
+        };
+        let lost_max = count as f64 / 2.0 + 1.0;
+        for index in 0..length {
+            let wanted = exact(&|place| f64::from(bytes[index + place]) * 128.0);
+            assert!((f64::from(of_bytes[index]) - wanted).abs() <= lost_max, "{} for {wanted}", of_bytes[index]);
+            let wanted = exact(&|place| f64::from(sums[index + place]));
+            assert!((f64::from(of_sums[index]) - wanted).abs() <= lost_max, "{} for {wanted}", of_sums[index]);
         }
     }
 }

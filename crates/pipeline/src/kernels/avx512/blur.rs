@@ -2,12 +2,13 @@
 
 use std::arch::asm;
 use std::arch::x86_64::{
-    __m512i, _mm512_add_epi16, _mm512_loadu_si512, _mm512_mulhi_epu16, _mm512_packus_epi16, _mm512_permutexvar_epi64,
-    _mm512_set_epi64, _mm512_set1_epi16, _mm512_srli_epi16, _mm512_storeu_si512,
+    __m512i, _mm256_loadu_si256, _mm512_add_epi16, _mm512_cvtepu8_epi16, _mm512_loadu_si512, _mm512_mulhi_epu16,
+    _mm512_packus_epi16, _mm512_permutexvar_epi64, _mm512_set_epi64, _mm512_set1_epi16, _mm512_slli_epi16,
+    _mm512_srli_epi16, _mm512_storeu_si512,
 };
 
 use super::{VECTOR, store_vector};
-use crate::kernels::blur::{FRACTION_BITS, blocks, lost, weigh_body, weigh_levels_body};
+use crate::kernels::blur::{FRACTION_BITS, Value, blocks, lost, weigh_body, weigh_levels_body};
 
 /// Values of a vector.
 const VALUES: usize = 32;
@@ -19,15 +20,15 @@ const SUMS: usize = 4;
 const FEW_SUMS: usize = 2;
 
 #[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
-pub(in crate::kernels) fn weigh(from: &[u16], sides: &[[usize; 2]], weights: &[u16], to: &mut [u16]) {
+pub(in crate::kernels) fn weigh(from: &[u8], sides: &[[usize; 2]], weights: &[u16], to: &mut [u16]) {
     // Kernels of 3, 5, 7 and 9 pixels are what recipes blur with. With a number of weights that the compiler knows, they and where
     // the values begin stay in registers.
     let is_done = match weights.len() {
-        2 => few::<2, false>(from, sides, weights, to, &mut []),
-        3 => few::<3, false>(from, sides, weights, to, &mut []),
-        4 => few::<4, false>(from, sides, weights, to, &mut []),
-        5 => few::<5, false>(from, sides, weights, to, &mut []),
-        _ => many::<false>(from, sides, weights, to, &mut []),
+        2 => few::<_, 2>(from, sides, weights, to, &mut []),
+        3 => few::<_, 3>(from, sides, weights, to, &mut []),
+        4 => few::<_, 4>(from, sides, weights, to, &mut []),
+        5 => few::<_, 5>(from, sides, weights, to, &mut []),
+        _ => many(from, sides, weights, to, &mut []),
     };
     if !is_done {
         weigh_body(from, sides, weights, to);
@@ -43,28 +44,28 @@ pub(in crate::kernels) fn weigh_levels(
     to: &mut [u8],
 ) {
     let is_done = match weights.len() {
-        2 => few::<2, true>(from, sides, weights, &mut [], to),
-        3 => few::<3, true>(from, sides, weights, &mut [], to),
-        4 => few::<4, true>(from, sides, weights, &mut [], to),
-        5 => few::<5, true>(from, sides, weights, &mut [], to),
-        _ => many::<true>(from, sides, weights, &mut [], to),
+        2 => few::<_, 2>(from, sides, weights, &mut [], to),
+        3 => few::<_, 3>(from, sides, weights, &mut [], to),
+        4 => few::<_, 4>(from, sides, weights, &mut [], to),
+        5 => few::<_, 5>(from, sides, weights, &mut [], to),
+        _ => many(from, sides, weights, &mut [], to),
     };
     if !is_done {
         weigh_levels_body(from, sides, weights, sums, to);
     }
 }
 
-/// Sums, or the levels that they are, of `N` weights; `false`, where they are too few for vectors.
+/// Sums of bytes, or the levels of sums, of `N` weights; `false`, where they are too few for vectors.
 #[inline]
 #[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
-fn few<const N: usize, const LEVELS: bool>(
-    from: &[u16],
+fn few<T: Value, const N: usize>(
+    from: &[T],
     sides: &[[usize; 2]],
     weights: &[u16],
     to: &mut [u16],
     to_levels: &mut [u8],
 ) -> bool {
-    let count = if LEVELS { to_levels.len() } else { to.len() };
+    let count = if T::IS_SUM { to_levels.len() } else { to.len() };
     let (Some(begins), Some(sides), Some(given)) =
         (blocks::<{ FEW_SUMS * VALUES }>(count), sides.first_chunk::<N>(), weights.first_chunk::<N>())
     else {
@@ -93,7 +94,7 @@ fn few<const N: usize, const LEVELS: bool>(
                 sums[place] = _mm512_add_epi16(sums[place], _mm512_mulhi_epu16(both, weight));
             }
         }
-        if LEVELS {
+        if T::IS_SUM {
             store_vector(&mut to_levels[begin..].as_chunks_mut().0[0], levels(sums[0], sums[1]));
         } else {
             let to = to[begin..].as_chunks_mut().0;
@@ -116,25 +117,19 @@ fn opaque(mut vector: __m512i) -> __m512i {
 /// The values of a block of few sums.
 #[inline]
 #[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
-fn block(values: &[u16], begin: usize) -> &[[u16; VALUES]] {
+fn block<T>(values: &[T], begin: usize) -> &[[T; VALUES]] {
     values[begin..][..FEW_SUMS * VALUES].as_chunks().0
 }
 
 /// The same for any number of weights.
 #[inline]
 #[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
-fn many<const LEVELS: bool>(
-    from: &[u16],
-    sides: &[[usize; 2]],
-    weights: &[u16],
-    to: &mut [u16],
-    to_levels: &mut [u8],
-) -> bool {
-    let count = if LEVELS { to_levels.len() } else { to.len() };
+fn many<T: Value>(from: &[T], sides: &[[usize; 2]], weights: &[u16], to: &mut [u16], to_levels: &mut [u8]) -> bool {
+    let count = if T::IS_SUM { to_levels.len() } else { to.len() };
     let Some(begins) = blocks::<{ SUMS * VALUES }>(count) else { return false };
     for begin in begins {
-        let [a, b, c, d] = sums::<LEVELS>(from, sides, weights, begin);
-        if LEVELS {
+        let [a, b, c, d] = sums(from, sides, weights, begin);
+        if T::IS_SUM {
             let to = to_levels[begin..][..SUMS * VALUES].as_chunks_mut::<VECTOR>().0;
             store_vector(&mut to[0], levels(a, b));
             store_vector(&mut to[1], levels(c, d));
@@ -153,7 +148,7 @@ fn many<const LEVELS: bool>(
 /// it is called, and the sums stay in registers.
 #[inline]
 #[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
-fn sums<const LEVELS: bool>(from: &[u16], sides: &[[usize; 2]], weights: &[u16], begin: usize) -> [__m512i; SUMS] {
+fn sums<T: Value>(from: &[T], sides: &[[usize; 2]], weights: &[u16], begin: usize) -> [__m512i; SUMS] {
     let nothing = _mm512_set1_epi16(lost(weights.len()).cast_signed());
     let mut sums = [nothing, nothing, nothing, nothing];
     for (number, (&[before, after], &weight)) in sides.iter().zip(weights).enumerate() {
@@ -186,7 +181,7 @@ fn levels(a: __m512i, b: __m512i) -> __m512i {
 /// Vectors of the first values.
 #[inline]
 #[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
-fn values(from: &[u16]) -> [__m512i; SUMS] {
+fn values<T: Value>(from: &[T]) -> [__m512i; SUMS] {
     let from = &from[..SUMS * VALUES];
     let from = from.as_chunks::<VALUES>().0;
     [load_values(&from[0]), load_values(&from[1]), load_values(&from[2]), load_values(&from[3])]
@@ -194,9 +189,14 @@ fn values(from: &[u16]) -> [__m512i; SUMS] {
 
 #[inline]
 #[target_feature(enable = "avx2,avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi")]
-fn load_values(from: &[u16; VALUES]) -> __m512i {
-    // SAFETY: an array of a vector's length.
-    unsafe { _mm512_loadu_si512(from.as_ptr().cast()) }
+fn load_values<T: Value>(from: &[T; VALUES]) -> __m512i {
+    if T::IS_SUM {
+        // SAFETY: an array of a vector's length: sums have 16 bits.
+        return unsafe { _mm512_loadu_si512(from.as_ptr().cast()) };
+    }
+    // SAFETY: an array of half a vector's length: what is no sum is a byte.
+    let bytes = unsafe { _mm256_loadu_si256(from.as_ptr().cast()) };
+    _mm512_slli_epi16::<FRACTION_BITS>(_mm512_cvtepu8_epi16(bytes))
 }
 
 #[inline]

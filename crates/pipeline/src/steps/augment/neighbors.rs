@@ -36,8 +36,8 @@ const LINE: usize = 32;
 #[derive(Default)]
 pub(super) struct Blur {
     weights: [Vec<u16>; 2],
-    /// A row of the picture, with what is mirrored on both sides.
-    row: Vec<u16>,
+    /// A row of the image, with what is mirrored on both sides.
+    row: Vec<u8>,
     /// The last rows after the first pass, as many as the second needs: each at its number modulo theirs.
     ring: Vec<u16>,
     /// What a row is after the second.
@@ -94,7 +94,7 @@ impl Blur {
         for (y, to) in to.chunks_exact_mut(row_length.max(1)).enumerate() {
             // Those rows that are needed from now on.
             for (next, from) in rows_from.by_ref().take(if y == 0 { reach + 1 } else { 1 }) {
-                widen(level, from, [width, channels, margin], row);
+                mirror(from, [width, channels, margin], row);
                 let ring = &mut ring[places[next + reach]..][..row_length];
                 kernels::weigh(level, row, across_sides, across, ring);
             }
@@ -106,17 +106,17 @@ impl Blur {
     }
 }
 
-/// A row of bytes as what can be weighed, with so many mirrored pixels on each side.
-fn widen(level: Supported, from: &[u8], [width, channels, margin]: [usize; 3], row: &mut [u16]) {
+/// A row with so many mirrored pixels on each side.
+fn mirror(from: &[u8], [width, channels, margin]: [usize; 3], row: &mut [u8]) {
     /// Copies the pixels of the margins, each of a size that the compiler knows.
-    fn mirror<const N: usize>(row: &mut [u16], width: usize, margin: usize) {
+    fn margins<const N: usize>(row: &mut [u8], width: usize, margin: usize) {
         let (pixels, _) = row.as_chunks_mut::<N>();
         for place in (0..margin).chain(margin + width..width + 2 * margin) {
             pixels[place] = pixels[margin + mirrored(place as isize - margin as isize, width)];
         }
     }
-    kernels::to_values(level, from, &mut row[margin * channels..][..width * channels]);
-    if channels == 3 { mirror::<3>(row, width, margin) } else { mirror::<1>(row, width, margin) }
+    row[margin * channels..][..width * channels].copy_from_slice(from);
+    if channels == 3 { margins::<3>(row, width, margin) } else { margins::<1>(row, width, margin) }
 }
 
 /// The place that is meant by one outside, mirrored about the first or the last pixel, which are not repeated.
