@@ -86,8 +86,11 @@ impl Blur {
         let (row, sums) = (&mut row[..row_length + 2 * margin * channels], &mut sums[..row_length]);
         // Where each row is after the first pass, and so are those that are mirrored above and below.
         places.clear();
-        let around = -(reach as isize)..(height + reach) as isize;
-        places.extend(around.map(|y| ring_begin + mirrored(y, height) % ring_rows * ring_step));
+        let (first, last) = (-(reach as isize), (height + reach) as isize);
+        let outside = |y| ring_begin + mirrored(y, height) % ring_rows * ring_step;
+        places.extend((first..0).map(outside));
+        places.extend((0..ring_rows).cycle().take(height).map(|slot| ring_begin + slot * ring_step));
+        places.extend((height as isize..last).map(outside));
         across_sides.clear();
         across_sides.extend((0..=margin).map(|distance| [margin - distance, margin + distance].map(|x| x * channels)));
         let mut rows_from = from.chunks_exact(row_length.max(1)).enumerate();
