@@ -120,7 +120,7 @@ pub use advice::{Advice, AdviceOptions, Answer, LowerQuality, advise};
 pub use analysis::{Analysis, Analyzed, analyze};
 pub use cache::{CacheChoice, CacheSubject, cached_stage, choose_cache};
 pub use comparison::{CachingGroup, CachingRow, Comparison, Line, LineGroup, Point, ShuffleGroup, ShuffleRow, compare};
-pub use compression::{CompressionChoice, INFLATING_READERS, compression_choices, promising, unsettled};
+pub use compression::{CompressionChoice, INFLATING_READERS, compressed, compression_choices, promising, unsettled};
 pub use data_analysis::{
     ClassCount, Colors, DataAnalysis, DataKind, DuplicateCount, DuplicateGroup, Duplicates, FormatCount, NextStep,
     Qualities, Recompression,

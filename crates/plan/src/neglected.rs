@@ -4,6 +4,7 @@
 //! one's. Where samples are inflated, there is more of it, and the more, the more bytes are inflated: readers and workers were timed apart,
 //! and share caches and memory beside each other.
 
+use crate::compression::{Family, family};
 use crate::prediction::{Bound, decode_threads, predict, quotient};
 use crate::profile::{Profile, StrategyProfile};
 use crate::summary::{counted_runs, median};
@@ -21,9 +22,14 @@ pub(crate) fn neglected_seconds(profile: &Profile, strategy: &StrategyProfile) -
     let Some(inflated_bytes) = inflated_bytes(profile, strategy) else { return of_plain.or_else(of_all) };
     // What each sample takes, whatever is inflated, shows elsewhere if not here.
     let of_sample = of_plain.or_else(|| median_of(&|seen| seen.inflated_bytes.is_none())).unwrap_or(0.0);
-    let here = seen.iter().filter(|seen| seen.bound == bound);
-    let per_byte = here.filter_map(|seen| Some((seen.seconds - of_sample).max(0.0) / seen.inflated_bytes?));
-    match median(&per_byte.collect::<Vec<f64>>()) {
+    // By the same algorithm where one of those was run: how far each reaches back decides what it takes of the shared cache.
+    let its = family_of(profile, strategy);
+    let per_byte = |of_its: bool| {
+        let here = seen.iter().filter(|seen| seen.bound == bound && (!of_its || seen.family == its));
+        let each = here.filter_map(|seen| Some((seen.seconds - of_sample).max(0.0) / seen.inflated_bytes?));
+        median(&each.collect::<Vec<f64>>())
+    };
+    match per_byte(true).or_else(|| per_byte(false)) {
         Some(per_byte) => Some(of_sample + (per_byte * inflated_bytes).min(beside_max(profile, strategy)?)),
         None => of_all(),
     }
@@ -35,6 +41,7 @@ struct Seen {
     /// How many seconds longer a sample took than the model says.
     seconds: f64,
     inflated_bytes: Option<f64>,
+    family: Option<Family>,
 }
 
 /// What was seen of `strategy` once its first batch was there, if it was run and nobody disturbed it.
@@ -47,7 +54,13 @@ fn seen(profile: &Profile, strategy: &StrategyProfile) -> Option<Seen> {
     }
     let prediction = predict(profile, strategy, None);
     let seconds = (rate.recip() - prediction.samples_per_second?.recip()).max(0.0);
-    Some(Seen { bound: prediction.bound_by, seconds, inflated_bytes: inflated_bytes(profile, strategy) })
+    let (inflated_bytes, family) = (inflated_bytes(profile, strategy), family_of(profile, strategy));
+    Some(Seen { bound: prediction.bound_by, seconds, inflated_bytes, family })
+}
+
+/// What inflates `strategy`; `None` where nothing does.
+fn family_of(profile: &Profile, strategy: &StrategyProfile) -> Option<Family> {
+    profile.compression_cost(&strategy.name).and_then(family)
 }
 
 /// How many bytes a sample of `strategy` is inflated to; `None` where it is not.

@@ -190,7 +190,8 @@ pub struct StrategyProfile {
     pub system: Vec<SystemSample>,
 }
 
-/// What keeping a split in another format costs: each measured alone, on some of its records, on one thread and in memory.
+/// What keeping a split in another format costs: each measured alone, on some of its records and in memory, by one thread; in a fast profile by all at the
+/// same time. Once it was built to be run, records, bytes and ratio are of what was built.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CompressionCost {
     /// The strategy that keeps the split so: `resized+zstd-3`.

@@ -83,10 +83,7 @@ fn comparison(objective: &Objective, ranking: &Ranking) -> Option<String> {
     let files = files.filter(|files| files.summary.name != next.summary.name);
     let times_files = files.map(|files| times(best, files, &quoted(files)));
     if objective.weights.only_throughput() && best.score != next.score {
-        let difference = best.samples_per_second() - next.samples_per_second();
-        let spread = best.summary.samples_per_second_std + next.summary.samples_per_second_std;
-        let noise =
-            if difference <= spread && best.forecast.is_none() { ", no more than the spread of the runs" } else { "" };
+        let noise = doubt(best, next).map_or_else(String::new, |doubt| format!(", {doubt}"));
         let times_files = times_files.map_or_else(String::new, |times| format!(", and {times}"));
         return Some(format!("It gives {}{noise}{times_files}", times(best, next, &name)));
     }
@@ -99,6 +96,20 @@ fn comparison(objective: &Objective, ranking: &Ranking) -> Option<String> {
     } else {
         format!("It scores {score}, and {name} scores {next_score} at {rate}{times_files}")
     })
+}
+
+/// Why `next` may be as fast as `best` here, or faster.
+fn doubt(best: &RankedStrategy, next: &RankedStrategy) -> Option<&'static str> {
+    let (best_here, next_here) = (&best.summary, &next.summary);
+    if best.forecast.is_some() {
+        None
+    } else if best_here.runs == 0 && next_here.samples_per_second_max >= best_here.samples_per_second_min {
+        Some("but the cost model cannot tell the two apart: neither is sure until both are run")
+    } else {
+        let difference = best.samples_per_second() - next.samples_per_second();
+        let spread = best_here.samples_per_second_std + next_here.samples_per_second_std;
+        (difference <= spread).then_some("no more than the spread of the runs")
+    }
 }
 
 /// Why `best` comes before `next` although they score the same.

@@ -1,13 +1,13 @@
-//! What the formats cost alone in which a split may be kept: how small its records become, and how fast one thread puts them into the
-//! format and makes them again, in memory.
+//! What the formats cost alone in which a split may be kept: how small its records become, and how fast a thread puts them into the
+//! format and makes them again, in memory; where a choice depends on it, while others do the same.
 //!
 //! The records are made here, a few hundred at the most, and never touch a storage. Everything is bounded: how many records and bytes
 //! there are, and how much CPU time goes into making them and into each format.
 
 mod timed;
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::time::Instant;
 
 use forebay_pipeline::{
@@ -22,8 +22,8 @@ use crate::data::{Listing, SourceReader};
 use crate::error::Result;
 use crate::processor_time::thread_cpu_seconds;
 use crate::progress::{Progress, while_wanted};
-pub(super) use timed::{COMPRESSED_BYTES, INFLATING_SECONDS};
-use timed::{Done, Encoded, Piece, Ring, enough_bytes};
+pub(super) use timed::INFLATING_SECONDS;
+use timed::{Done, Encoded, Piece, Threads};
 
 /// The formats that are considered unless others are named: what inflates fastest, three levels of what is smallest for most data, and what
 /// made raw pixels smallest. docs/how-to/compression.md has the figures.
@@ -34,7 +34,7 @@ const RECORDS_MAX: u64 = 256;
 
 /// More bytes do not change it, if they are of several records: one that is smoother than the others, or longer, tells little about them.
 pub(super) const BYTES_MAX: u64 = 8 << 20;
-const RECORDS_MIN: usize = 8;
+pub(super) const RECORDS_MIN: usize = 8;
 const LARGE_BYTES_MAX: u64 = 128 << 20;
 
 /// Where records are slow to make, fewer do: none is begun after so many CPU seconds, if there are [`RECORDS_MIN`], and none at all after some times as
@@ -43,8 +43,11 @@ pub(super) const MAKING_SECONDS: f64 = 0.2;
 const SLOW_MAKING_SECONDS: f64 = 5.0 * MAKING_SECONDS;
 const WAITING_SECONDS: f64 = 2.0;
 
-/// Compressions that are slower than any considered unless named get to see less: nothing is compressed after so many CPU seconds.
+/// What compresses slowly gets to see less than what is fast and sees all: each thread begins nothing more after so many CPU seconds.
 pub(super) const COMPRESSING_SECONDS: f64 = 0.6;
+
+/// Pictures and tensors are encoded one after the other: of a quarter of the bytes, but of at least and at most so many.
+const ENCODED_BYTES: Range<u64> = 4 << 20..16 << 20;
 
 /// What is inflated lies beside what was before it, as it does while it waits for workers: at least so much, or so many records.
 const WAITING_BYTES: u64 = 16 << 20;
@@ -115,16 +118,17 @@ pub(super) struct Records<'p> {
     samples: Vec<Sample>,
     frames: Vec<u8>,
     locations: Vec<Location>,
-    /// What they are inflated into.
-    waiting: RefCell<Ring>,
+    /// What compresses and inflates them.
+    threads: Threads,
 }
 
 impl<'p> Records<'p> {
-    /// Makes records as `plain` keeps them, of samples from everywhere in `reader`, as many as time allows.
+    /// Makes records as `plain` keeps them, of samples from everywhere in `reader`, as many as time allows. So many `threads` will compress them.
     pub(super) fn of(
         pipeline: &'p Pipeline,
         plain: &'p Strategy,
         reader: &SourceReader,
+        threads: usize,
         progress: &dyn Progress,
     ) -> Result<Self> {
         let mut runner = Runner::new(plain.offline(pipeline), 0);
@@ -162,8 +166,8 @@ impl<'p> Records<'p> {
         }
         let largest = locations.iter().map(|location| location.length).max().unwrap_or(0);
         let waiting_bytes = (WAITING_RECORDS * largest).clamp(WAITING_BYTES, LARGE_BYTES_MAX.max(largest));
-        let waiting = RefCell::new(Ring::new(waiting_bytes)?);
-        Ok(Self { pipeline, plain, samples, frames: writer.finish()?, locations, waiting })
+        let threads = Threads::new(threads, waiting_bytes)?;
+        Ok(Self { pipeline, plain, samples, frames: writer.finish()?, locations, threads })
     }
 
     /// What keeping them as each of `formats` costs, where there are any.
@@ -195,7 +199,8 @@ impl<'p> Records<'p> {
         let mut taken = 0;
         for (sample, location) in self.samples.iter().zip(&self.locations) {
             let late = thread_cpu_seconds() - begun > COMPRESSING_SECONDS;
-            if !records.is_empty() && (late || taken >= enough_bytes(self.frames.len())) {
+            let enough = (self.frames.len() as u64 / 4).clamp(ENCODED_BYTES.start, ENCODED_BYTES.end);
+            if !records.is_empty() && (late || taken >= enough) {
                 break;
             }
             taken += location.length;
@@ -220,11 +225,10 @@ impl<'p> Records<'p> {
     }
 
     fn compressed(&self, strategy: &Strategy, encoded: &Encoded<'_>) -> Result<Option<Measured>> {
-        let ring = &mut self.waiting.borrow_mut();
         let Done { mut pieces, compressing, inflating } = match strategy.format.compression {
             None => encoded.as_it_is(),
-            Some(compression) if compression.scope == Scope::Record => encoded.by_record(compression, ring)?,
-            Some(compression) => encoded.by_block(compression, ring)?,
+            Some(compression) if compression.scope == Scope::Record => encoded.by_record(compression, &self.threads)?,
+            Some(compression) => encoded.by_block(compression, &self.threads)?,
         };
         for piece in pieces.iter_mut().filter(|_| encoded.whole) {
             piece.bytes = self.locations[piece.record].length;

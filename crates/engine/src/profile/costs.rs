@@ -15,25 +15,28 @@ use crate::source::Source;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Effort {
     samples: usize,
-    /// Slow samples are fewer: none is begun after so much CPU time, if there are [`SAMPLES_MIN`].
+    /// Slow samples are fewer: none is begun after so much CPU time, if there are as many as the next says.
     seconds: f64,
+    samples_min: usize,
     /// Large ones too: more would be the disk's time, not the steps'.
     bytes: f64,
 }
 
 impl Effort {
     /// So many samples are enough to know a mean cost within a few per cent.
-    pub(super) const THOROUGH: Self = Self { samples: 64, seconds: f64::INFINITY, bytes: f64::INFINITY };
+    pub(super) const THOROUGH: Self =
+        Self { samples: 64, samples_min: SAMPLES_MIN, seconds: f64::INFINITY, bytes: f64::INFINITY };
     /// Enough to tell strategies apart.
-    pub(super) const FAST: Self = Self { samples: 32, seconds: 0.4, bytes: 32e6 };
+    pub(super) const FAST: Self = Self { samples: 32, samples_min: SAMPLES_MIN, seconds: 0.4, bytes: 32e6 };
     /// Enough that a run takes longer than its start.
-    pub(super) const CHECK: Self = Self { samples: 400, seconds: 1.5, bytes: 256e6 };
+    pub(super) const CHECK: Self = Self { samples: 400, samples_min: RUN_SAMPLES_MIN, seconds: 1.5, bytes: 256e6 };
     /// The same where there is less time: to tell two forms of one split apart.
-    pub(super) const RIVALS: Self = Self { samples: 200, seconds: 0.5, bytes: 64e6 };
+    pub(super) const RIVALS: Self = Self { samples: 200, samples_min: RUN_SAMPLES_MIN, seconds: 0.5, bytes: 256e6 };
 
     /// How many samples may be measured that cost about so many seconds each, and so many bytes at their largest.
     pub(super) fn samples(self, (seconds_each, bytes_each): (f64, f64)) -> u64 {
-        let affordable = (self.seconds / seconds_each.max(1e-9)).min(self.bytes / bytes_each.max(1.0));
+        let in_time = (self.seconds / seconds_each.max(1e-9)).max(self.samples_min as f64);
+        let affordable = in_time.min(self.bytes / bytes_each.max(1.0));
         affordable.clamp(SAMPLES_MIN as f64, self.samples as f64) as u64
     }
 
@@ -43,12 +46,15 @@ impl Effort {
     }
 
     fn is_enough(self, samples: usize, seconds: f64) -> bool {
-        samples >= self.samples || (samples >= SAMPLES_MIN && seconds > self.seconds)
+        samples >= self.samples || (samples >= self.samples_min && seconds > self.seconds)
     }
 }
 
 /// Fewer say nothing about a mean.
 const SAMPLES_MIN: usize = 4;
+
+/// Fewer do not keep readers and workers busy at the same time.
+const RUN_SAMPLES_MIN: usize = 12;
 
 /// Reads and processes some samples on this thread, and returns the cost of reading and of each step.
 pub(super) fn step_costs(

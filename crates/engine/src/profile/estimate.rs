@@ -10,9 +10,9 @@ use forebay_pipeline::{StorageFormat, Strategy};
 use forebay_plan::{Caching, Runs, StepCost, units};
 
 use super::alone::{FAST_SECONDS, PARTS, SURPLUS};
-use super::compressions::{BYTES_MAX, COMPRESSED_BYTES, COMPRESSING_SECONDS, INFLATING_SECONDS, MAKING_SECONDS};
+use super::compressions::{BYTES_MAX, COMPRESSING_SECONDS, INFLATING_SECONDS, MAKING_SECONDS, RECORDS_MIN};
 use super::costs::Effort;
-use super::leaders::{LEADERS, NEAR, RIVALS_SHARE};
+use super::leaders::{LEADER_SECONDS, NEAR, RIVALS_SHARE, SPLIT_SECONDS, leader_runs};
 use super::runs::SPARE;
 use super::strategies::COMPRESSED_SHARE;
 use super::{ProfileOptions, SOURCE_SECONDS};
@@ -146,10 +146,14 @@ impl Measuring<'_> {
                 let fewest = leading().fold(f64::INFINITY, f64::min);
                 // Compressions lead where reading binds, and formats of a split may be rivals then.
                 let most = all + leading().sum::<f64>() + longest;
-                let rivals = if self.considers_compressions() { RIVALS_SHARE } else { 0.0 };
+                let rivals = if self.considers_compressions() {
+                    (RIVALS_SHARE * most).max(SPLIT_SECONDS * self.may_be_compressed().count() as f64)
+                } else {
+                    0.0
+                };
                 Estimate {
                     least_seconds: all + if fewest.is_finite() { fewest } else { 0.0 },
-                    most_seconds: most * (1.0 + rivals),
+                    most_seconds: most + rivals,
                 }
             }
         }
@@ -242,7 +246,7 @@ impl Measuring<'_> {
     /// Building and running a strategy that may lead.
     fn checked(&self, each: &Each) -> f64 {
         let source = self.steps.first().map_or(1.0, |step| step.bytes_out).max(1.0);
-        let runs = (LEADERS.runs(self.options.caching), self.options.run_seconds.min(LEADERS.seconds_max));
+        let runs = (leader_runs(self.options.caching), self.options.run_seconds.min(LEADER_SECONDS));
         BUILD_SECONDS
             + self.built(self.check_samples as f64, source, each.offline, LOCAL)
             + self.runs(each, runs, self.check_samples)
@@ -260,15 +264,20 @@ impl Measuring<'_> {
             return 0.0;
         }
         let formats = self.options.compressions.len() as f64;
-        let plain = self.options.strategies.iter().filter(|one| !one.split.keeps_files() && one.format.is_plain());
+        let threads = if matches!(self.options.runs, Runs::Each(_)) { 1.0 } else { self.threads() };
         let of_split = |strategy: &Strategy| {
             let each = self.each(strategy);
-            let records = (each.bytes * self.samples as f64).min(BYTES_MAX as f64);
-            let compressed = records.min(COMPRESSED_BYTES.start as f64);
-            let each_format =
-                (compressed / ENCODED_BYTES_PER_SECOND).min(COMPRESSING_SECONDS) + 2.0 * INFLATING_SECONDS;
+            let enough = (BYTES_MAX as f64).max(each.bytes * RECORDS_MIN as f64);
+            let records = (each.bytes * self.samples as f64).min(enough);
+            let compressing = (records / ENCODED_BYTES_PER_SECOND / threads).min(COMPRESSING_SECONDS);
+            let each_format = compressing + 2.0 * INFLATING_SECONDS;
             (each.offline * records / each.bytes).min(MAKING_SECONDS) + formats * each_format
         };
-        plain.map(of_split).sum()
+        self.may_be_compressed().map(of_split).sum()
+    }
+
+    /// The strategies that may be kept in another format.
+    fn may_be_compressed(&self) -> impl Iterator<Item = &Strategy> {
+        self.options.strategies.iter().filter(|one| !one.split.keeps_files() && one.format.is_plain())
     }
 }

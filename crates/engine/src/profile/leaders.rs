@@ -1,57 +1,69 @@
 //! Checking the cost model where it matters: at the top, and where it cannot tell in which format a split is best kept.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU32;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use forebay_pipeline::Strategy;
-use forebay_plan::{Caching, Profile, Runs, Summary, summarize, unsettled};
+use forebay_plan::{Caching, CompressionCost, Profile, Run, Runs, Summary, compressed, summarize, unsettled};
 
+use super::runoff::{ROUNDS_MIN, next_round};
 use super::runs::Series;
-use super::{Kept, ProfileOptions, Profiler};
+use super::{ProfileOptions, Profiler};
 use crate::data::Listing;
 use crate::error::{Error, Result};
 use crate::load::Online;
 use crate::scratch_folder::ScratchFolder;
 use crate::source::Source;
 
-/// How often each strategy is run, and for how long: it is there to check the model.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Check {
-    runs: NonZeroU32,
-    pub(super) seconds_max: f64,
-}
+/// How often what leads is run where nothing is its rival, and for how long: it is there to check the model.
+const LEADER_RUNS: NonZeroU32 = NonZeroU32::new(2).expect("not 0");
+pub(super) const LEADER_SECONDS: f64 = 0.5;
 
-/// Of what leads or may lead.
-pub(super) const LEADERS: Check = Check { runs: NonZeroU32::new(2).expect("not 0"), seconds_max: 0.5 };
-
-/// Of formats of one split: which is the faster one shows at once, or matters little.
-pub(super) const RIVALS: Check = Check { runs: NonZeroU32::new(1).expect("not 0"), seconds_max: 0.4 };
-
-impl Check {
-    /// How often each is run. With the page cache, the first run fills it and does not count.
-    pub(super) fn runs(self, caching: Caching) -> NonZeroU32 {
-        self.runs.saturating_add(u32::from(caching == Caching::System))
-    }
-}
+/// How long formats of one split are run beside each other, each time.
+pub(super) const RIVAL_SECONDS: f64 = 0.3;
 
 /// The cost model may be off by a quarter: what it expects below this share of the highest rate does not lead.
 pub(super) const NEAR: f64 = 0.75;
 
-/// Rivals are run for no more than this share of the time that everything before them took.
+/// Rivals are run for this share of the time that everything before them took, or for so many seconds for each split that has some, whichever is longer.
 pub(super) const RIVALS_SHARE: f64 = 0.33;
+pub(super) const SPLIT_SECONDS: f64 = 4.0;
 
 /// What a run takes beside the time that it is to last: its start, and tries that are over too soon.
-const RUN_TIMES: f64 = 2.0;
+const RUN_TIMES: f64 = 1.5;
+
+/// How often each leader is run. With the page cache, the first run fills it and does not count.
+pub(super) fn leader_runs(caching: Caching) -> NonZeroU32 {
+    LEADER_RUNS.saturating_add(u32::from(caching == Caching::System))
+}
+
+/// How many seconds building a strategy took, for the samples that were measured: those of them that were built.
+pub(super) type BuildSeconds = BTreeMap<String, f64>;
+
+/// The formats of a split that are run beside each other, by their names; what matters most comes first.
+type Rivals = Vec<String>;
+
+/// What a strategy needs to be run.
+struct Ready {
+    number: usize,
+    strategy: Strategy,
+    folder: PathBuf,
+    loads: (Arc<dyn Source>, Online),
+    series: Series,
+    /// What its compression makes of the bytes that it was built of.
+    cost: Option<CompressionCost>,
+}
 
 impl Profiler<'_> {
     /// The same on other samples, with runs.
-    pub(super) fn on(self, listing: Listing, check: Check) -> Result<Self> {
+    pub(super) fn on(self, listing: Listing) -> Result<Self> {
         Ok(Self {
             scratch: ScratchFolder::new(&self.options.work_folder, "profile")?,
             options: ProfileOptions {
-                runs: Runs::Each(check.runs(self.options.caching)),
-                run_seconds: self.options.run_seconds.min(check.seconds_max),
+                runs: Runs::Each(leader_runs(self.options.caching)),
                 shards: self.options.shards.min(listing.len().max(1)),
                 ..self.options
             },
@@ -60,67 +72,151 @@ impl Profiler<'_> {
         })
     }
 
-    /// Runs what leads or may lead, the most promising first: each strategy that the cost model expects near the highest rate.
-    pub(super) fn check_leaders(&self, profile: &mut Profile) -> Result<()> {
+    /// The splits of which several formats may be the best. What comes from memory is not faster for being smaller, and nobody asks.
+    pub(super) fn rivals(&self, profile: &Profile) -> Vec<Rivals> {
+        if self.options.caching == Caching::None { unsettled(profile) } else { Vec::new() }
+    }
+
+    /// Runs what leads or may lead, the most promising first: each strategy that the cost model expects near the highest rate, and with it its `rivals`,
+    /// which have been run then.
+    pub(super) fn check_leaders(&self, profile: &mut Profile, rivals: &mut Vec<Rivals>) -> Result<()> {
         // Each is run at most once.
         for _ in 0..profile.strategies.len() {
             let invalid = |error: forebay_plan::Error| Error::internal(&error.to_string());
             let summaries = summarize(profile, None).map_err(invalid)?;
             let rate = |summary: &Summary| summary.samples_per_second;
             let highest = summaries.iter().map(rate).fold(0.0, f64::max);
-            let unsure = |summary: &Summary| summary.runs == 0 && rate(summary) >= NEAR * highest;
-            let next = (0..summaries.len())
-                .filter(|&index| unsure(&summaries[index]))
-                .max_by(|&one, &other| rate(&summaries[one]).total_cmp(&rate(&summaries[other])));
-            let Some(next) = next else { return Ok(()) };
-            self.check(profile, &[next])?;
+            let unsure = |summary: &&Summary| summary.runs == 0 && rate(summary) >= NEAR * highest;
+            let next = summaries.iter().filter(unsure).max_by(|one, other| rate(one).total_cmp(&rate(other)));
+            let Some(next) = next.map(|next| next.name.clone()) else { return Ok(()) };
+            match rivals.iter().position(|names| names.contains(&next)) {
+                Some(split) => self.run_off(profile, &rivals.remove(split))?,
+                None => self.run_alone(profile, &next)?,
+            }
         }
         Ok(())
     }
 
-    /// Runs the formats of a split beside each other where the cost model cannot tell which is the best, one split after the other, as long as there is
-    /// time: a part of what was `spent`. What comes from memory is not faster for being smaller, and nobody asks.
-    pub(super) fn check_rivals(&self, profile: &mut Profile, spent: Duration) -> Result<()> {
-        if self.options.caching != Caching::None {
-            return Ok(());
+    /// Runs the `rivals` of each split beside each other, as long as there is time: a part of what was `spent`, or what a run-off takes, for each split.
+    pub(super) fn check_rivals(
+        &self,
+        profile: &mut Profile,
+        rivals: &[Rivals],
+        spent: Duration,
+        built: &BuildSeconds,
+    ) -> Result<()> {
+        let begun = Instant::now();
+        let budget = (RIVALS_SHARE * spent.as_secs_f64()).max(SPLIT_SECONDS * rivals.len() as f64);
+        for names in rivals {
+            let each: Vec<f64> = names.iter().map(|name| self.run_off_seconds(profile, name, built)).collect();
+            // Those that matter least are left to the model where there is no time for all; another split may be prepared sooner.
+            let count = affordable(&each, budget - begun.elapsed().as_secs_f64());
+            if count > 1 {
+                self.run_off(profile, &names[..count])?;
+            }
         }
-        let (begun, budget) = (Instant::now(), RIVALS_SHARE * spent.as_secs_f64());
+        Ok(())
+    }
+
+    /// How long building and running one of several rivals should take.
+    fn run_off_seconds(&self, profile: &Profile, name: &str, built: &BuildSeconds) -> f64 {
+        let prepared = |name: &str| {
+            let strategy = profile.strategies.iter().find(|strategy| strategy.name == name);
+            strategy.map_or(0.0, |strategy| strategy.prep_seconds)
+        };
+        let plain = profile.compression_cost(name).map_or(name, |cost| &cost.plain);
+        // What was built is built again from this machine; the time to prepare it is that of the storage that is asked about.
+        let building = match (built.get(name), built.get(plain)) {
+            (Some(seconds), _) => *seconds,
+            (None, Some(seconds)) => seconds + (prepared(name) - prepared(plain)).max(0.0),
+            (None, None) => prepared(name),
+        };
         let samples = self.listing.len() as f64 / profile.method.sample_count.max(1) as f64;
-        for names in unsettled(profile) {
-            let index = |name: &String| profile.strategies.iter().position(|strategy| strategy.name == *name);
-            let rivals: Vec<usize> = names.iter().filter_map(index).collect();
-            let run_seconds = RUN_TIMES * self.options.run_seconds * f64::from(RIVALS.runs.get());
-            let seconds = |&rival: &usize| profile.strategies[rival].prep_seconds * samples + run_seconds;
-            let expected: f64 = rivals.iter().map(seconds).sum();
-            // Another split may be prepared sooner.
-            if begun.elapsed().as_secs_f64() + expected <= budget {
-                self.check(profile, &rivals)?;
+        building * samples + RUN_TIMES * RIVAL_SECONDS.min(self.options.run_seconds) * ROUNDS_MIN as f64
+    }
+
+    /// Runs a strategy as often as leaders are.
+    fn run_alone(&self, profile: &mut Profile, name: &str) -> Result<()> {
+        let mut ready = self.ready(profile, name)?;
+        while self.wants_more(&ready.series) {
+            self.run_again(LEADER_SECONDS, &ready.strategy, &ready.loads, &mut ready.series)?;
+        }
+        self.done(profile, ready)
+    }
+
+    /// Runs formats of one split beside each other, on the same samples and in turns, until it is clear which is the fastest.
+    fn run_off(&self, profile: &mut Profile, names: &[String]) -> Result<()> {
+        let mut all = names.iter().map(|name| self.ready(profile, name)).collect::<Result<Vec<Ready>>>()?;
+        loop {
+            let rates = |ready: &Ready| ready.series.runs.iter().map(Run::samples_per_second).collect();
+            let next = next_round(&all.iter().map(rates).collect::<Vec<Vec<f64>>>());
+            if next.is_empty() {
+                break;
             }
+            for number in next {
+                let ready = &mut all[number];
+                self.run_again(RIVAL_SECONDS, &ready.strategy, &ready.loads, &mut ready.series)?;
+            }
+        }
+        all.into_iter().try_for_each(|ready| self.done(profile, ready))
+    }
+
+    /// Builds what strategy `name` keeps.
+    fn ready(&self, profile: &Profile, name: &str) -> Result<Ready> {
+        let number = profile.strategies.iter().position(|strategy| strategy.name == name);
+        let number = number.ok_or_else(|| Error::internal("a strategy is checked that the profile does not have"))?;
+        let strategy = Strategy::parse(self.pipeline, name)?;
+        let folder = self.scratch.path().join(format!("dataset-{number}"));
+        let kept = self.keep(&strategy, &folder)?;
+        let loads = self.loads(&strategy, &kept)?;
+        let cost = profile.compression_cost(name).filter(|_| kept.inflated_bytes > 0).map(|cost| CompressionCost {
+            records: kept.loaded_from.samples(),
+            bytes: kept.inflated_bytes,
+            ratio: kept.inflated_bytes as f64 / kept.bytes.max(1) as f64,
+            ..cost.clone()
+        });
+        Ok(Ready { number, strategy, folder, loads, series: Series::new(), cost })
+    }
+
+    /// Notes what was measured of a strategy, and gives back what it kept.
+    fn done(&self, profile: &mut Profile, ready: Ready) -> Result<()> {
+        let name = &profile.strategies[ready.number].name;
+        // What is only modeled yet has the size now that it was built with. What was asked for was built on the samples that were measured.
+        let asked = self.options.strategies.contains(&ready.strategy);
+        if let Some(cost) = ready.cost.filter(|_| !asked)
+            && let Some(known) = profile.compressions.iter().position(|known| known.strategy == *name)
+            && let Some(strategy) = compressed(profile, &cost)
+        {
+            profile.compressions[known] = cost;
+            profile.strategies[ready.number] = strategy;
+        }
+        let strategy = &mut profile.strategies[ready.number];
+        (strategy.runs, strategy.system) = (ready.series.runs, ready.series.system);
+        if !ready.strategy.split.keeps_files() {
+            std::fs::remove_dir_all(&ready.folder).map_err(Error::io("remove", &ready.folder))?;
         }
         Ok(())
     }
+}
 
-    /// Runs strategies of `profile`, by their numbers, which take turns.
-    fn check(&self, profile: &mut Profile, numbers: &[usize]) -> Result<()> {
-        let mut all = Vec::new();
-        for &number in numbers {
-            let strategy = Strategy::parse(self.pipeline, &profile.strategies[number].name)?;
-            let folder = self.scratch.path().join(format!("dataset-{number}"));
-            let kept: Kept = self.keep(&strategy, &folder)?;
-            let loads: (Arc<dyn Source>, Online) = self.loads(&strategy, &kept)?;
-            all.push((number, strategy, folder, loads, Series::new()));
-        }
-        while all.iter().any(|(.., series)| self.wants_more(series)) {
-            for (_, strategy, _, loads, series) in all.iter_mut().filter(|(.., series)| self.wants_more(series)) {
-                self.run_again(strategy, loads, series)?;
-            }
-        }
-        for (number, strategy, folder, _, series) in all {
-            (profile.strategies[number].runs, profile.strategies[number].system) = (series.runs, series.system);
-            if !strategy.split.keeps_files() {
-                std::fs::remove_dir_all(&folder).map_err(Error::io("remove", &folder))?;
-            }
-        }
-        Ok(())
+/// How many of those that take so many seconds each there is time for, the first ones.
+fn affordable(each: &[f64], seconds: f64) -> usize {
+    let sums = each.iter().scan(0.0, |sum, one| {
+        *sum += one;
+        Some(*sum)
+    });
+    sums.take_while(|sum| *sum <= seconds).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_there_is_no_time_for_is_left_out() {
+        assert_eq!(affordable(&[1.0, 2.0, 3.0], 6.0), 3);
+        assert_eq!(affordable(&[1.0, 2.0, 3.0, 0.5], 5.9), 2);
+        assert_eq!(affordable(&[1.0], 0.5), 0);
+        assert_eq!(affordable(&[], 1.0), 0);
     }
 }

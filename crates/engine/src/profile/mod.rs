@@ -15,6 +15,7 @@ mod costs;
 mod estimate;
 mod leaders;
 pub(crate) mod metrics;
+mod runoff;
 pub(crate) mod runs;
 mod strategies;
 
@@ -25,6 +26,7 @@ use std::time::Instant;
 use forebay_pipeline::steps::prepare_files;
 use forebay_pipeline::{Pipeline, RngKey, StorageFormat, Strategy};
 use forebay_plan::{Caching, Data, Machine, Method, Profile, Runs, StorageRates};
+use forebay_record::FRAME_OVERHEAD_BYTES;
 use forebay_storage::Storage;
 
 use crate::build::{Build, BuildOptions};
@@ -85,6 +87,8 @@ struct Kept {
     built_from: Arc<dyn Source>,
     loaded_from: Arc<dyn Source>,
     bytes: u64,
+    /// What its records are once they are inflated; 0 where more than that was done to them.
+    inflated_bytes: u64,
 }
 
 /// Measures every legal split of `pipeline` on the samples of `listing`.
@@ -175,13 +179,14 @@ pub fn profile(
         compressions: Vec::new(),
         skipped: Vec::new(),
     };
-    profiler.strategies(&mut profile)?;
+    let built = profiler.strategies(&mut profile)?;
     profiler.note_skipped(all.lost(), 1);
     let profiler = if options.runs == Runs::Fast {
-        let profiler = profiler.on(all.clone().sample(check_samples), leaders::LEADERS)?;
-        profiler.check_leaders(&mut profile)?;
-        let profiler = profiler.on(all.sample(Effort::RIVALS.samples(cost)), leaders::RIVALS)?;
-        profiler.check_rivals(&mut profile, begun.elapsed())?;
+        let profiler = profiler.on(all.clone().sample(check_samples))?;
+        let mut rivals = profiler.rivals(&profile);
+        profiler.check_leaders(&mut profile, &mut rivals)?;
+        let profiler = profiler.on(all.sample(Effort::RIVALS.samples(cost)))?;
+        profiler.check_rivals(&mut profile, &rivals, begun.elapsed(), &built)?;
         profiler
     } else {
         profiler
@@ -254,7 +259,8 @@ impl Profiler<'_> {
         if strategy.split.keeps_files() {
             let files = |storage| Files::new(self.pipeline.clone(), Arc::clone(&listing), Arc::clone(storage));
             let built_from = Arc::new(files(&self.builds_from)?);
-            return Ok(Kept { built_from, loaded_from: Arc::new(files(&self.storage)?), bytes: listing.bytes() });
+            let bytes = listing.bytes();
+            return Ok(Kept { built_from, loaded_from: Arc::new(files(&self.storage)?), bytes, inflated_bytes: bytes });
         }
         let build = Build {
             pipeline: self.pipeline.clone(),
@@ -278,8 +284,26 @@ impl Profiler<'_> {
         let times = self.samples_total as f64 / self.listing.len().max(1) as f64;
         let shards = |storage| Arc::new(Shards::new(Arc::clone(&dataset), Arc::clone(storage)).standing_for(times));
         let (built_from, loaded_from) = (shards(&self.builds_from), shards(&self.storage));
-        Ok(Kept { built_from, loaded_from, bytes: report.manifest.bytes })
+        let inflated_bytes = if strategy.format.has_plain_fields() { inflated_bytes(&dataset)? } else { 0 };
+        Ok(Kept { built_from, loaded_from, bytes: report.manifest.bytes, inflated_bytes })
     }
+}
+
+/// How many bytes the shards of `dataset` have without their compression.
+fn inflated_bytes(dataset: &Dataset) -> Result<u64> {
+    let mut bytes = 0;
+    for (shard, entry) in dataset.manifest().shards.iter().enumerate() {
+        bytes += match (dataset.compression().map(|compression| compression.scope), dataset.blocks(shard)?) {
+            (None, _) => entry.bytes,
+            (Some(_), Some(blocks)) => blocks.inflated_bytes(),
+            // Each record has its size.
+            (Some(_), None) => {
+                let records = 0..dataset.index(shard)?.len();
+                records.map(|record| dataset.payload_bytes(shard, record) + FRAME_OVERHEAD_BYTES).sum()
+            }
+        };
+    }
+    Ok(bytes)
 }
 
 fn machine() -> Result<Machine> {

@@ -77,9 +77,10 @@ impl Profiler<'_> {
         series.settled() < wanted && (series.runs.len() as u32) < most
     }
 
-    /// One more run of a strategy.
+    /// One more run of a strategy, which lasts so many seconds, or as long as was asked for if that is shorter.
     pub(super) fn run_again(
         &self,
+        seconds: f64,
         strategy: &Strategy,
         (source, online): &(Arc<dyn Source>, Online),
         series: &mut Series,
@@ -90,7 +91,7 @@ impl Profiler<'_> {
         }
         // The first run with a page cache fills it, however long that takes.
         let fills = number == 0 && self.options.caching == Caching::System;
-        let seconds = if fills { 0.0 } else { self.options.run_seconds };
+        let seconds = if fills { 0.0 } else { seconds.min(self.options.run_seconds) };
         let (run, samples) = self.run_for(seconds, source, online, (strategy, number), &mut series.times)?;
         series.filling += usize::from(fills);
         series.runs.push(run);

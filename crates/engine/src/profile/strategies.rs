@@ -11,10 +11,12 @@ use super::Profiler;
 use super::alone::Halves;
 use super::compressions::{Records, formats_of};
 use super::costs::{self, OnlineCosts};
+use super::leaders::BuildSeconds;
 use super::runs::Series;
 use crate::error::{Error, Result};
 use crate::load::Online;
 use crate::source::Source;
+use crate::threads::cores;
 
 /// What strategies keep while their runs take turns, at the most.
 const KEPT_BYTES_MAX: u64 = 4 << 30;
@@ -31,6 +33,7 @@ struct Measured {
     storage_bytes: u64,
     /// How many samples are stored.
     stored: f64,
+    build_seconds: f64,
     prep_seconds: f64,
     costs: OnlineCosts,
     halves: Halves,
@@ -42,7 +45,7 @@ struct Measured {
 impl Measured {
     fn run_again(&mut self, profiler: &Profiler<'_>) -> Result<()> {
         match &self.loads {
-            Some(loads) => profiler.run_again(&self.strategy, loads, &mut self.series),
+            Some(loads) => profiler.run_again(f64::INFINITY, &self.strategy, loads, &mut self.series),
             None => Err(Error::internal("a strategy is run that was let go")),
         }
     }
@@ -59,8 +62,9 @@ impl Measured {
 
 impl Profiler<'_> {
     /// Measures each strategy of the options, and of what these do not have the compressions that promise most. Their runs take turns: a
-    /// processor or a storage that is slower for a while is so for all of them, and not for the one that was being measured just then.
-    pub(super) fn strategies(&self, profile: &mut Profile) -> Result<()> {
+    /// processor or a storage that is slower for a while is so for all of them, and not for the one that was being measured just then. How long each build
+    /// took.
+    pub(super) fn strategies(&self, profile: &mut Profile) -> Result<BuildSeconds> {
         let mut all = Vec::new();
         for strategy in &self.options.strategies {
             self.prepare_and_keep(strategy, &profile.storage, &mut all)?;
@@ -81,6 +85,7 @@ impl Profiler<'_> {
                 measured.run_again(self)?;
             }
         }
+        let built = all.iter().map(|measured| (measured.strategy.to_string(), measured.build_seconds)).collect();
         profile.strategies.clear();
         for (number, mut measured) in all.into_iter().enumerate() {
             measured.let_go()?;
@@ -96,7 +101,7 @@ impl Profiler<'_> {
         for strategy in expected {
             insert(&mut profile.strategies, strategy);
         }
-        Ok(())
+        Ok(built)
     }
 
     /// Whether compressions may be chosen that nobody asked for: what comes from memory is not faster for being smaller.
@@ -116,7 +121,10 @@ impl Profiler<'_> {
                 continue;
             }
             self.progress.note(&format!("compressing {plain} in memory"));
-            let records = Records::of(self.pipeline, plain, &self.records_from, self.progress)?;
+            // A study says what each compression does alone; what loads best is what threads do well at the same time.
+            let is_study = matches!(self.options.runs, Runs::Each(_));
+            let threads = if is_study { 1 } else { self.options.threads.min(cores()) };
+            let records = Records::of(self.pipeline, plain, &self.records_from, threads, self.progress)?;
             costs.extend(records.costs(&formats, self.progress)?);
         }
         Ok(costs)
@@ -145,13 +153,12 @@ impl Profiler<'_> {
         let folder = self.scratch.path().join(format!("dataset-{number}"));
         let begun = Instant::now();
         let kept = self.keep(strategy, &folder)?;
+        let build_seconds = if keeps_files { 0.0 } else { begun.elapsed().as_secs_f64() };
         let prep_seconds = match self.options.runs {
             _ if keeps_files => 0.0,
-            Runs::Each(_) => begun.elapsed().as_secs_f64(),
+            Runs::Each(_) => build_seconds,
             // It was read from a faster storage than the one that is asked about.
-            Runs::None | Runs::Fast => {
-                begun.elapsed().as_secs_f64().max(self.listing.len() as f64 / rates.files_per_second)
-            }
+            Runs::None | Runs::Fast => build_seconds.max(self.listing.len() as f64 / rates.files_per_second),
         };
         let rng_key = RngKey { seed: self.options.seed, epoch: 0 };
         let (shuffle, source) = (self.options.shuffle, &*kept.built_from);
@@ -166,6 +173,7 @@ impl Profiler<'_> {
             folder: (!keeps_files).then_some(folder),
             storage_bytes: kept.bytes,
             stored: kept.loaded_from.samples() as f64,
+            build_seconds,
             prep_seconds,
             costs,
             halves,

@@ -360,9 +360,9 @@ fn what_a_slow_storage_gives_is_compressed_where_that_pays() {
         }
         let index = |name: &str| found.strategies.iter().position(|strategy| strategy.name == name).unwrap();
         for strategy in compressed {
-            // One form, or two that the model cannot tell apart.
+            // One form, or those that the model cannot tell apart, of which there are four at the most.
             let behind = index(&strategy.name) - index(&strategy.split.name);
-            assert!((1..=2).contains(&behind), "{} is {behind} behind its split", strategy.name);
+            assert!((1..=4).contains(&behind), "{} is {behind} behind its split", strategy.name);
         }
     }
 }

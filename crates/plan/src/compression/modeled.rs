@@ -65,8 +65,11 @@ fn reading_rate(profile: &Profile, plain: &StrategyProfile, bytes: f64, inflatin
             let all = shards_bytes_per_second(profile);
             (all, quotient(profile.storage.stream_bytes_per_second, 1.0).unwrap_or(all / plain_readers).min(all))
         }
+        // Memory gives all threads together little more than one of them, but no less than readers got of it.
         Caching::System | Caching::Application => {
-            (profile.machine.memory_bytes_per_second * plain_readers, profile.machine.memory_bytes_per_second)
+            let stream = profile.machine.memory_bytes_per_second;
+            let seen = plain.reading.map_or(0.0, |reading| reading.samples_per_second * plain.bytes_per_sample);
+            (stream.max(seen), stream)
         }
     };
     let bandwidth = quotient(all, bytes)?;

@@ -189,6 +189,15 @@ impl ShardCompression {
 }
 
 impl Algorithm {
+    /// Its family: the algorithms of one look for repetitions in the same way, about as far back.
+    pub fn family(self) -> &'static str {
+        match self {
+            Self::Gzip(_) | Self::Zlib(_) => "deflate",
+            Self::Zstd(_) => "zstd",
+            Self::Lz4(_) | Self::Snappy => "lz4",
+        }
+    }
+
     /// How many bytes one compressed byte can give at most, so that a file cannot ask for more memory than this times its own
     /// size.
     pub fn inflation_max(self) -> u64 {

@@ -125,7 +125,8 @@ impl<R: BufRead> Read for ZstdReader<R> {
             self.input.consume(read);
             self.between_frames = wanted == 0;
             self.wanted = if wanted == 0 { HEADER_BYTES_MAX } else { wanted };
-            self.pending = written == out.len();
+            // Nothing of a frame that is over is left in the library; asked again, it would wait for another frame.
+            self.pending = wanted != 0 && written == out.len();
             if written > 0 {
                 return Ok(written);
             }

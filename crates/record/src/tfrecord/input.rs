@@ -211,9 +211,11 @@ impl<R: Read> Input<R> {
             },
             Stream::Zstd(_) | Stream::Snappy(_) | Stream::Plain(_) | Stream::Ended => return Ok(()),
         };
-        match source.fill_buf().map_err(InputFault::Io)?.first() {
+        match source.fill_buf().map_err(InputFault::Io)?.first().copied() {
             None => Ok(()),
-            Some(first) if Some(*first) == magic => {
+            // Tapes and block devices leave them after GZIP's last member; `gzip` ignores them, too.
+            Some(0) if compression == Compression::Gzip && only_zeros(&mut source).map_err(InputFault::Io)? => Ok(()),
+            Some(first) if Some(first) == magic => {
                 self.stream = Stream::open(source, compression).map_err(InputFault::Io)?;
                 Ok(())
             }
@@ -222,6 +224,21 @@ impl<R: Read> Input<R> {
                 Err(InputFault::Format(FormatFault::TrailingGarbage { compression }))
             }
         }
+    }
+}
+
+/// Reads on as long as there is nothing but zeros; whether that was all.
+fn only_zeros(source: &mut impl BufRead) -> io::Result<bool> {
+    loop {
+        let bytes = source.fill_buf()?;
+        if bytes.is_empty() {
+            return Ok(true);
+        }
+        if bytes.iter().any(|&byte| byte != 0) {
+            return Ok(false);
+        }
+        let length = bytes.len();
+        source.consume(length);
     }
 }
 

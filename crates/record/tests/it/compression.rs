@@ -548,3 +548,34 @@ proptest! {
         }
     }
 }
+
+/// The last block of a frame fills the reader's buffer to the brim: the frame is over then, with nothing left to come.
+#[test]
+fn a_zstd_stream_may_end_where_the_buffer_does() {
+    const BUFFER: usize = 128 << 10;
+    for name in ["zstd-3-stream", "zstd-3-checksum-stream"] {
+        for blocks in [1, 2] {
+            let content = records(1, blocks * BUFFER).remove(0);
+            let mut compressor = ShardCompressor::new(Vec::new(), name.parse().unwrap()).unwrap();
+            compressor.write_all(&content).unwrap();
+            let (frame, _) = compressor.finish().unwrap();
+            // One frame, and two of them.
+            for frames in [1, 2] {
+                let bytes = frame.repeat(frames);
+                let mut stream = InflateReader::new(&bytes[..], Compression::Zstd).unwrap();
+                let (mut all, mut buffer) = (Vec::new(), vec![0; BUFFER]);
+                loop {
+                    match stream.read(&mut buffer) {
+                        Ok(0) => break,
+                        Ok(length) => all.extend_from_slice(&buffer[..length]),
+                        Err(error) => panic!("{name}, {blocks} blocks, {frames} frames: {error}"),
+                    }
+                }
+                assert_eq!(all, content.repeat(frames), "{name}");
+                // A frame that is cut is still told from one that is over.
+                let mut cut = InflateReader::new(&bytes[..bytes.len() - 1], Compression::Zstd).unwrap();
+                assert!(cut.read_to_end(&mut Vec::new()).is_err(), "{name}");
+            }
+        }
+    }
+}

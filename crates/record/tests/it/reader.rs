@@ -98,6 +98,25 @@ fn gzip_members_follow_each_other_and_garbage_does_not() {
     }
 }
 
+/// As tapes leave them, and tools that write blocks of 512 bytes. After ZLIB's stream, or with anything else among them, they are garbage.
+#[test]
+fn zeros_after_the_last_gzip_member_are_padding() {
+    let (plain, _) = shard(&SMALL);
+    for zeros in [1, 512, 200_000] {
+        let padded = |mut bytes: Vec<u8>| {
+            bytes.resize(bytes.len() + zeros, 0);
+            bytes
+        };
+        assert_eq!(read_all(&padded(gzip(&plain)), Options::default()).unwrap(), SMALL, "{zeros}");
+        let mut garbage = padded(gzip(&plain));
+        garbage.push(7);
+        for bytes in [garbage, padded(zlib(&plain))] {
+            let error = read_all(&bytes, Options::default()).unwrap_err();
+            assert!(matches!(error, Error::Format { fault: FormatFault::TrailingGarbage { .. }, .. }), "{error}");
+        }
+    }
+}
+
 #[test]
 fn a_plain_shard_that_begins_like_zlib_is_plain() {
     // A first length of 0x9c78 begins with the two bytes of a common ZLIB header.
