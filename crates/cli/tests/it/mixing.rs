@@ -13,7 +13,8 @@ fn a_mix_is_chosen_built_and_loaded() {
     let mix = forebay(here, &format!("{measuring} --json")).json();
     assert_keys(&mix, "shares predicted_samples_per_second measured_samples_per_second bound_by sweep");
     assert_keys(&mix["shares"][0], "format share");
-    let rates = "shares load decode samples_per_second cpu_utilization storage_utilization trainer_utilization";
+    let rates = "shares load decode samples_per_second cpu_utilization storage_utilization trainer_utilization \
+                 within_limits";
     assert_keys(&mix["sweep"][3], rates);
     assert_eq!(mix["sweep"].as_array().unwrap().len(), 11);
     let shares: f64 = mix["shares"].as_array().unwrap().iter().map(|share| share["share"].as_f64().unwrap()).sum();

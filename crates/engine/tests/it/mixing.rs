@@ -9,6 +9,7 @@ use forebay_engine::build::{BuildOptions, MixBuild, MixReport};
 use forebay_engine::load::{Batch, CachePolicy, Column, LoadOptions, Loader, OnError, Shuffle};
 use forebay_engine::source::{Mixed, Source, open_dataset};
 use forebay_pipeline::{Pipeline, Strategy};
+use forebay_plan::{MixFormat, MixLimits, STORED_ENTRY_BYTES as ENTRY_BYTES, mix_of};
 use tempfile::TempDir;
 
 use crate::support::{
@@ -264,9 +265,6 @@ fn damaged_samples_are_skipped_with_every_cache() {
     }
 }
 
-/// What a sample in a cache takes beside its own bytes.
-const ENTRY_BYTES: u64 = 192;
-
 /// After the first epoch the buffer holds its share, and every epoch reads the rest.
 #[test]
 fn what_is_kept_is_not_read() {
@@ -289,6 +287,39 @@ fn what_is_kept_is_not_read() {
                 assert!((found - expected).abs() <= slack + 0.01, "{name} {share}: {found} in epoch {number}");
             }
         }
+    }
+}
+
+/// What the plan says of a buffer is what the loader does, of samples so small that what each takes in addition is most of it, too.
+#[test]
+fn the_hit_ratio_of_small_samples_is_as_planned() {
+    let photos = photos(240);
+    let tiny = "name = \"tiny\"\n[[step]]\nop = \"decode\"\n[[step]]\nop = \"resize\"\nsize = [4, 4]\n";
+    let (_folder, dataset) = built(&pipeline(tiny), "resized", photos.path(), 60);
+    let bytes: u64 = shards(&dataset).blocks().unwrap().iter().map(|block| block.bytes).sum();
+    assert!(bytes < 240 * 300, "{bytes}");
+    let buffer_bytes = bytes.midpoint(240 * ENTRY_BYTES);
+    let format =
+        MixFormat { format: "resized".to_owned(), bytes: bytes as f64 / 240.0, cpu_seconds: 1e-4, lossy: false };
+    let limits = MixLimits {
+        samples: 240,
+        read_bytes_per_second: 1e6,
+        cores: 1.0,
+        buffer_bytes,
+        max_storage_bytes: None,
+        max_lossy_share: 0.0,
+        trainer_samples_per_second: None,
+    };
+    let planned = mix_of(&[format], &[1.0], &limits).unwrap().hit_ratio;
+    let options = LoadOptions {
+        shuffle: Shuffle::Window { bytes: 2000 },
+        ..shuffled(CachePolicy::Liquid { bytes: buffer_bytes }, 2)
+    };
+    let loader = Loader::new(shards(&dataset), options).unwrap();
+    for number in 0..3 {
+        let read = epoch(&loader, number).1 as f64 / bytes as f64;
+        let expected = if number == 0 { 1.0 } else { 1.0 - planned };
+        assert!((read - expected).abs() < 0.04, "{read} in epoch {number}, where {planned} stay in memory");
     }
 }
 
