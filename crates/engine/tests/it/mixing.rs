@@ -10,10 +10,11 @@ use forebay_engine::load::{Batch, CachePolicy, Column, LoadOptions, Loader, OnEr
 use forebay_engine::source::{Mixed, Source, open_dataset};
 use forebay_pipeline::{Pipeline, Strategy};
 use forebay_plan::{MixFormat, MixLimits, STORED_ENTRY_BYTES as ENTRY_BYTES, mix_of};
+use forebay_record::TarWriter;
 use tempfile::TempDir;
 
 use crate::support::{
-    FailsAfter, SMALL, TILES, built, files, list, local, options, photos, pipeline, resealed, shards,
+    FailsAfter, SMALL, TILES, built, files, list, local, options, photo, photos, pipeline, resealed, shards,
 };
 
 const MIX: [(&str, f64); 2] = [("decoded+png", 0.3), ("decoded", 0.7)];
@@ -117,6 +118,47 @@ fn a_mix_gives_the_same_bytes_after_a_kill_and_on_any_threads() {
     let resumed = build.run(part.path(), &options, &()).unwrap();
     assert!(resumed.shards_reused > 0, "{}", resumed.shards_reused);
     assert!(content(part.path()) == expected);
+}
+
+/// Samples of two tar files may have the same key: those that are skipped in one of them are in no format, and all others are.
+#[test]
+fn samples_with_equal_keys_are_skipped_by_their_numbers() {
+    let pipeline = pipeline(
+        "name = \"tars\"\n[source]\nformat = \"tar\"\nfiles = \"*.tar\"\norder = \"sorted\"\n[[source.fields]]\n\
+         field = \"image\"\nfrom = \"jpg\"\n[[step]]\nop = \"decode\"\n[[step]]\nop = \"resize\"\nsize = [16, 16]\n",
+    );
+    let tars = tempfile::tempdir().unwrap();
+    let write = |damaged: &[usize]| {
+        for shard in 0..2 {
+            let mut writer = TarWriter::new(Vec::new());
+            for number in 0..20 {
+                let is_damaged = shard == 1 && damaged.contains(&number);
+                let content = if is_damaged { b"no picture".to_vec() } else { photo(shard * 20 + number) };
+                writer.write(&format!("{number:04}"), "jpg", &content).unwrap();
+            }
+            std::fs::write(tars.path().join(format!("{shard}.tar")), writer.finish().unwrap()).unwrap();
+        }
+    };
+    let build = |folder: &Path| {
+        let options = BuildOptions { on_error: OnError::Skip, ..options(4) };
+        let formats = [("decoded+png", 0.4), ("resized", 0.6)];
+        mix(&pipeline, &formats, tars.path(), 5).run(folder, &options, &()).unwrap().manifest
+    };
+    write(&[]);
+    let whole = tempfile::tempdir().unwrap();
+    let mut expected = build(whole.path()).assignment;
+    write(&[3, 7, 12]);
+    for number in [12, 7, 3] {
+        expected.remove(20 + number);
+    }
+    let output = tempfile::tempdir().unwrap();
+    let manifest = build(output.path());
+    assert_eq!((&manifest.assignment, manifest.samples, manifest.skipped.len()), (&expected, 37, 3));
+    let source = open_dataset(output.path(), local(), OnError::Fail).unwrap();
+    assert_eq!(source.samples(), 37);
+    // As a kill leaves it when all formats are whole.
+    std::fs::remove_file(output.path().join("mix.json")).unwrap();
+    assert_eq!(build(output.path()), manifest);
 }
 
 #[test]
