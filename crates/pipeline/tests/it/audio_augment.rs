@@ -1,7 +1,7 @@
 //! Augmentations of audio and text, and conversions of element types.
 
 use forebay_codec::{DType, Tensor};
-use forebay_pipeline::{RngKey, Value};
+use forebay_pipeline::{Action, FieldType, RngKey, Value};
 
 use crate::support::{assert_even, floats, picture, run, run_all, run_seeded, sample, step};
 
@@ -76,6 +76,42 @@ fn masks_cover_frames_and_bands() {
     let mean = floats(&run_seeded(&step.replace("true", "false"), input, 1));
     let expected = values.iter().sum::<f32>() / 800.0;
     assert!(mean.iter().any(|value| (value - expected).abs() < 0.01));
+}
+
+/// Sound and spectrograms have two dimensions, as masks and boxes do, and are not taken for them.
+#[test]
+fn steps_within_steps_change_sound_and_spectrograms() {
+    let values: Vec<f32> = (0..40 * 8).map(|index| 1.0 + index as f32).collect();
+    let spectrogram = Tensor::from_elements(&[40, 8], &values).unwrap();
+    let stereo = [Tensor::from_elements(&[3, 2], &[0.5_f32; 6]), Tensor::from_elements(&[3, 2], &[500_i16; 6])];
+    let [floating, whole] = stereo.map(|made| made.unwrap());
+    let gain = "{ op = \"random_gain\", p = 1, min_gain_db = 6, max_gain_db = 6 }";
+    let cases = [
+        (
+            &spectrogram,
+            "{ op = \"spec_augment\", n_time_masks = 2, time_mask_param = 20, n_freq_masks = 1, freq_mask_param = 4 }",
+        ),
+        (&spectrogram, "{ op = \"mfcc\", n_mfcc = 8 }"),
+        (&spectrogram, "{ op = \"add_gaussian_snr\", p = 1, min_snr_db = 3, max_snr_db = 3 }"),
+        (&floating, gain),
+        (&whole, gain),
+    ];
+    for (input, inner) in cases {
+        for around in ["random_apply\"\np = 1", "random_choice\""] {
+            let toml = format!("op = \"{around}\nsteps = [{inner}]");
+            // A mask that is drawn may have no width.
+            let mut out = (0..8).map(|seed| run_seeded(&toml, input.clone(), seed));
+            assert!(out.any(|out| out != *input && out.spec() == input.spec()), "{toml}");
+        }
+        assert!(run(&format!("op = \"random_apply\"\np = 0\nsteps = [{inner}]"), input.clone()) == *input);
+    }
+    // The check of types says what running does.
+    let Action::Transform(choice) = step("op = \"random_choice\"\nsteps = [{ op = \"mfcc\", n_mfcc = 5 }]").action
+    else {
+        panic!("a step of one value")
+    };
+    let of = |bands| FieldType::Tensor { dtype: DType::F32, dims: vec![None, Some(bands)] };
+    assert_eq!(choice.output_type(&of(13)).unwrap(), of(5));
 }
 
 #[test]
