@@ -53,9 +53,12 @@ def test_yolo_with_images_that_have_no_file(images: Path) -> None:
         boxes(with_files("txt").take_yolo().decode(), images)
     expected = [[[10, 0, 30, 20, 2], [4, 2, 12, 10, 0]], [], []]
     pipeline = with_files("txt", optional=True)
-    assert boxes(pipeline.take_yolo().drop("annotation").decode(), images) == expected
-    assert boxes(pipeline.decode().take_yolo().drop("annotation"), images) == expected
-    dataset = forebay.build(pipeline.take_yolo().drop("annotation").decode(), images / "built", data=images, strategy="annotated", progress=False)
+    with pytest.raises(forebay.DataError, match="task = .segment"):
+        boxes(pipeline.take_yolo().decode(), images)
+    assert boxes(pipeline.take_yolo(task="segment").drop("annotation").decode(), images) == expected
+    assert boxes(pipeline.decode().take_yolo(task="segment").drop("annotation"), images) == expected
+    segments = pipeline.take_yolo(task="segment").drop("annotation").decode()
+    dataset = forebay.build(segments, images / "built", data=images, strategy="annotated", progress=False)
     (batch,) = forebay.Loader(dataset, batch_size=3)
     assert sorted(len(rows) for rows in batch["boxes"]) == [0, 0, 2]
 
