@@ -81,6 +81,19 @@ def test_tables(images: Path) -> None:
         boxes(files.take_csv(images / "boxes.csv").decode(), images)
 
 
+def test_rows_without_corners_are_images_without_objects(images: Path) -> None:
+    files = forebay.Pipeline.files("images/*.png", label=None)
+    expected = [[[1, 2, 3, 4, 0]], [], []]
+    (images / "boxes.csv").write_text("image,xmin,ymin,xmax,ymax,label\n0.png,1,2,3,4,dog\n1.png,,,,,\n")
+    assert boxes(files.take_csv(images / "boxes.csv").decode(), images) == expected
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    columns = {"image": ["0.png", "1.png"], "label": ["dog", None]}
+    columns |= {name: [float(number), None] for name, number in [("xmin", 1), ("ymin", 2), ("xmax", 3), ("ymax", 4)]}
+    pq.write_table(pa.table(columns), images / "boxes.parquet")
+    assert boxes(files.take_csv(images / "boxes.parquet").decode(), images) == expected
+
+
 def test_masks_and_key_points_of_coco(images: Path) -> None:
     listed = [{"id": number, "file_name": f"{number}.png", "height": 20, "width": 40} for number in range(3)]
     square = {"image_id": 0, "category_id": 7, "bbox": [0, 0, 10, 10], "segmentation": [[0, 0, 10, 0, 10, 10, 0, 10]], "keypoints": [3, 4, 2]}
