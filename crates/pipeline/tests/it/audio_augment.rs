@@ -258,6 +258,18 @@ fn speed_changes_length_and_pitch() {
     assert_eq!((fast.len(), crossings(&fast).abs_diff(crossings(&tone)) <= 1), (6000, true));
     let slow = ints(&run("op = \"speed_perturbation\"\nfactors = [0.9]", sound()));
     assert_eq!((slow.len(), crossings(&slow).abs_diff(crossings(&tone)) <= 1), (10_000, true));
+    // Floats are the same, without being rounded; channels stay apart.
+    let both: Vec<f32> = tone.iter().flat_map(|&value| [f32::from(value) / 32768.0, 0.25]).collect();
+    let stereo = Tensor::from_elements(&[tone.len(), 2], &both).unwrap();
+    let out = run("op = \"speed_perturbation\"\nfactors = [1.5]", stereo);
+    assert_eq!(out.spec().shape.dims(), [6000, 2]);
+    let floating = floats(&out);
+    assert!(
+        fast.iter()
+            .zip(floating.iter().step_by(2))
+            .all(|(whole, float)| (f32::from(*whole) - float * 32768.0).abs() <= 0.6)
+    );
+    assert!(floating[100..11_900].iter().skip(1).step_by(2).all(|value| (value - 0.25).abs() < 1e-3));
     let lengths: std::collections::BTreeSet<usize> =
         (0..60).map(|seed| ints(&run_seeded("op = \"speed_perturbation\"", sound(), seed)).len()).collect();
     assert_eq!(lengths.into_iter().collect::<Vec<_>>(), [8182, 9000, 10_000]);
