@@ -1,7 +1,7 @@
 //! Augmentations of audio and text, and conversions of element types.
 
 use forebay_codec::{DType, Tensor};
-use forebay_pipeline::{Action, FieldType, RngKey, Value};
+use forebay_pipeline::{Action, FieldType, Pipeline, RngKey, Value};
 
 use crate::support::{assert_even, floats, picture, run, run_all, run_seeded, sample, step};
 
@@ -169,6 +169,16 @@ fn tokens_are_hidden_and_labeled() {
     let hidden = masked + random + kept;
     assert!((2700..3180).contains(&hidden), "15 % of 98 %: {hidden}");
     assert!((masked * 100 / hidden).abs_diff(80) <= 3 && (random * 100 / hidden).abs_diff(10) <= 3);
+}
+
+/// What the tokens were cannot be where they are now.
+#[test]
+fn labels_are_another_field_than_their_tokens() {
+    let toml = "name = \"t\"\n[source]\nfield = \"text\"\nlabel = \"none\"\n[[step]]\nop = \"tokenize\"\n\
+                [[step]]\nop = \"mask_tokens\"\nmask_token_id = 1\nvocab_size = 256\nlabels = ";
+    assert!(Pipeline::from_toml("t", &format!("{toml}\"was\"")).is_ok());
+    let error = Pipeline::from_toml("t", &format!("{toml}\"text\"")).unwrap_err().to_string();
+    assert!(error.contains("`labels` to name another field than that of the tokens, `text`"), "{error}");
 }
 
 #[test]
