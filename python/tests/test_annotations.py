@@ -53,7 +53,7 @@ def test_yolo_with_images_that_have_no_file(images: Path) -> None:
         boxes(with_files("txt").take_yolo().decode(), images)
     expected = [[[10, 0, 30, 20, 2], [4, 2, 12, 10, 0]], [], []]
     pipeline = with_files("txt", optional=True)
-    with pytest.raises(forebay.DataError, match="task = .segment"):
+    with pytest.raises(forebay.DataError, match=r"task = .segment"):
         boxes(pipeline.take_yolo().decode(), images)
     assert boxes(pipeline.take_yolo(task="segment").drop("annotation").decode(), images) == expected
     assert boxes(pipeline.decode().take_yolo(task="segment").drop("annotation"), images) == expected
