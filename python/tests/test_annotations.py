@@ -50,7 +50,7 @@ def test_yolo_with_images_that_have_no_file(images: Path) -> None:
     (images / "labels" / "0.txt").write_text("2 0.5 0.5 0.5 1\n0 0.1 0.1 0.3 0.1 0.3 0.5\n")
     (images / "labels" / "2.txt").write_text("")
     with pytest.raises(forebay.Error, match=r"1\.txt"):
-        boxes(with_files("txt").take_yolo().decode(), images)
+        boxes(with_files("txt").take_yolo(task="segment").decode(), images)
     expected = [[[10, 0, 30, 20, 2], [4, 2, 12, 10, 0]], [], []]
     pipeline = with_files("txt", optional=True)
     with pytest.raises(forebay.DataError, match=r"task = .segment"):
