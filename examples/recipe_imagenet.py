@@ -27,7 +27,7 @@ timm = (
     .rand_augment_transform("rand-m9-mstd0.5-inc1")
     .normalize()
     .to_chw()
-    .random_erasing(p=0.25, scale=(0.02, 1 / 3), value="random")
+    .random_erasing(p=0.25, scale=(0.02, 1 / 3), ratio=(0.3, 1 / 0.3), value="random")
     .one_hot(1000, label_smoothing=0.1)
     .mixup(alpha=0.2)
 )

@@ -1,7 +1,7 @@
 //! Annotations: COCO's JSON with its masks, Pascal VOC's XML, YOLO's text, tables of boxes, transcripts. What a text is, its parsers say.
 #![no_main]
 
-use forebay_pipeline::steps::{BoxColumns, BoxTable, CocoMasks, CocoObjects, CocoParts, Segmentation, Transcripts, parse_voc, parse_yolo};
+use forebay_pipeline::steps::{BoxColumns, BoxTable, CocoMasks, CocoObjects, CocoParts, Segmentation, Transcripts, YoloTask, parse_voc, parse_yolo};
 use libfuzzer_sys::fuzz_target;
 
 /// Masks of larger images are left out: the time is for other things.
@@ -34,8 +34,10 @@ fuzz_target!(|text: &str| {
     if let Ok(objects) = parse_voc(text) {
         assert!(objects.iter().all(|object| object.corners.iter().all(|corner| corner.is_finite())));
     }
-    if let Ok(boxes) = parse_yolo(text) {
-        assert!(boxes.iter().flatten().all(|value| !value.is_nan()));
+    for task in [YoloTask::Detect, YoloTask::Segment, YoloTask::Pose] {
+        if let Ok(boxes) = parse_yolo(text, task) {
+            assert!(boxes.iter().flatten().all(|value| !value.is_nan()));
+        }
     }
     for table in [text.to_owned(), format!("image,label,xmin,ymin,xmax,ymax\n{text}")] {
         if let Ok(table) = BoxTable::parse(table.as_bytes(), &BoxColumns::default()) {

@@ -51,9 +51,15 @@ class AnnotationSteps:
         named = {} if classes is None else {"classes": list(classes)}
         return self.step("take_voc", fields=[field], difficult=difficult, one_based=one_based, **named, **options)
 
-    def take_yolo(self, field: str = "annotation", *, image: str = "image", **options: Any) -> Self:
-        """Give each sample the boxes of its YOLO file, the text in `field`: `boxes`, `float32[?, 5]`, in pixels of `image`."""
-        return self.step("take_yolo", fields=[field, image], **options)
+    def take_yolo(
+        self, field: str = "annotation", *, image: str = "image", task: Literal["detect", "segment", "pose"] = "detect", **options: Any
+    ) -> Self:
+        """Give each sample the boxes of its YOLO file, the text in `field`: `boxes`, `float32[?, 5]`, in pixels of `image`.
+
+        `task` says what the lines are, as Ultralytics calls it: boxes, polygons (whose bounding boxes are taken), or boxes with key points (which
+        are not read).
+        """
+        return self.step("take_yolo", fields=[field, image], task=task, **options)
 
     def take_csv(
         self,

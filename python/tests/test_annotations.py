@@ -50,12 +50,15 @@ def test_yolo_with_images_that_have_no_file(images: Path) -> None:
     (images / "labels" / "0.txt").write_text("2 0.5 0.5 0.5 1\n0 0.1 0.1 0.3 0.1 0.3 0.5\n")
     (images / "labels" / "2.txt").write_text("")
     with pytest.raises(forebay.Error, match=r"1\.txt"):
-        boxes(with_files("txt").take_yolo().decode(), images)
+        boxes(with_files("txt").take_yolo(task="segment").decode(), images)
     expected = [[[10, 0, 30, 20, 2], [4, 2, 12, 10, 0]], [], []]
     pipeline = with_files("txt", optional=True)
-    assert boxes(pipeline.take_yolo().drop("annotation").decode(), images) == expected
-    assert boxes(pipeline.decode().take_yolo().drop("annotation"), images) == expected
-    dataset = forebay.build(pipeline.take_yolo().drop("annotation").decode(), images / "built", data=images, strategy="annotated", progress=False)
+    with pytest.raises(forebay.DataError, match=r"task = .segment"):
+        boxes(pipeline.take_yolo().decode(), images)
+    assert boxes(pipeline.take_yolo(task="segment").drop("annotation").decode(), images) == expected
+    assert boxes(pipeline.decode().take_yolo(task="segment").drop("annotation"), images) == expected
+    segments = pipeline.take_yolo(task="segment").drop("annotation").decode()
+    dataset = forebay.build(segments, images / "built", data=images, strategy="annotated", progress=False)
     (batch,) = forebay.Loader(dataset, batch_size=3)
     assert sorted(len(rows) for rows in batch["boxes"]) == [0, 0, 2]
 
@@ -76,6 +79,19 @@ def test_tables(images: Path) -> None:
     (images / "boxes.csv").write_text("image,xmin,ymin,xmax,ymax,label\n0.png,1,2,x,4,dog\n")
     with pytest.raises(forebay.PipelineError, match="line 2: `xmax` is not a number"):
         boxes(files.take_csv(images / "boxes.csv").decode(), images)
+
+
+def test_rows_without_corners_are_images_without_objects(images: Path) -> None:
+    files = forebay.Pipeline.files("images/*.png", label=None)
+    expected = [[[1, 2, 3, 4, 0]], [], []]
+    (images / "boxes.csv").write_text("image,xmin,ymin,xmax,ymax,label\n0.png,1,2,3,4,dog\n1.png,,,,,\n")
+    assert boxes(files.take_csv(images / "boxes.csv").decode(), images) == expected
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    columns = {"image": ["0.png", "1.png"], "label": ["dog", None]}
+    columns |= {name: [float(number), None] for name, number in [("xmin", 1), ("ymin", 2), ("xmax", 3), ("ymax", 4)]}
+    pq.write_table(pa.table(columns), images / "boxes.parquet")
+    assert boxes(files.take_csv(images / "boxes.parquet").decode(), images) == expected
 
 
 def test_masks_and_key_points_of_coco(images: Path) -> None:

@@ -5,12 +5,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use forebay_pipeline::{Pipeline, Strategy};
-use forebay_plan::mix::BUFFER_SPARE;
 
 use crate::build::{BuildOptions, MixBuild};
 use crate::data::Listing;
 use crate::error::{Error, Result};
-use crate::load::{CachePolicy, ENTRY_BYTES, LoadOptions, Loader, Next, OnError, Shuffle, WINDOW_BYTES};
+use crate::load::{CachePolicy, LoadOptions, Loader, Next, OnError, Shuffle, WINDOW_BYTES};
 use crate::progress::{Progress, while_wanted};
 use crate::scratch_folder::ScratchFolder;
 use crate::source::{Mixed, Source};
@@ -27,8 +26,10 @@ pub struct MixTrial {
     pub listing: Arc<Listing>,
     /// What it is loaded from.
     pub storage: StorageChoice,
-    /// How much of it stays in memory, 0 to 1.
-    pub hit_ratio: f64,
+    /// How many samples the whole data set has.
+    pub samples: u64,
+    /// The shuffle buffer of the whole data set. These samples get their part of it.
+    pub buffer_bytes: u64,
     /// Workers, and as many readers.
     pub threads: usize,
     /// Samples in a batch.
@@ -72,7 +73,7 @@ impl MixTrial {
             memory_bytes: self.memory_bytes,
         };
         let manifest = build.run(folder.as_path(), &options, progress)?.manifest;
-        let cache = CachePolicy::Liquid { bytes: self.buffer_bytes(manifest.bytes, manifest.samples) };
+        let cache = CachePolicy::Liquid { bytes: self.buffer_of(manifest.samples) };
         let source = Mixed::open(&folder, &cache.open(&self.storage)?, self.on_error)?;
         let options = LoadOptions {
             batch_size: self.batch_size,
@@ -87,10 +88,10 @@ impl MixTrial {
         self.load(&Loader::new(Arc::new(source) as Arc<dyn Source>, options)?, progress)
     }
 
-    /// The buffer that holds as much of these samples as that of all does.
-    fn buffer_bytes(&self, bytes: u64, samples: u64) -> u64 {
-        let all = (bytes + samples * ENTRY_BYTES) as f64;
-        if self.hit_ratio >= 1.0 { all as u64 } else { (self.hit_ratio.max(0.0) * all / (1.0 - BUFFER_SPARE)) as u64 }
+    /// The part of the buffer that so many samples get. How much of them it holds is measured, too, not taken from the prediction.
+    fn buffer_of(&self, samples: u64) -> u64 {
+        let part = u128::from(self.buffer_bytes) * u128::from(samples) / u128::from(self.samples.max(1));
+        u64::try_from(part).unwrap_or(u64::MAX)
     }
 
     /// The formats of which the samples that stand for all have one at least: a share of one in a thousand is none of 200.

@@ -6,6 +6,8 @@
 //! decoded   load / (1 - h)          decode / (1 - h saved)      h = budget / bytes after the steps that are kept
 //! ```
 //!
+//! The bytes are those that samples take in memory: each takes some in addition to its own ([`STORED_ENTRY_BYTES`], [`DECODED_ENTRY_BYTES`]), more than a few tokens have.
+//!
 //! `saved` is the share of the work on a sample that was done before it was kept. Samples as they are stored are the smallest, so that most of them are kept, which helps where
 //! storage binds; those that were worked on are larger, and help where the CPU does. What a hit saves the CPU of reading is neglected.
 
@@ -14,6 +16,14 @@ use crate::prediction::{Bound, cpu_seconds, decode, disk_load, reading_cpu_secon
 use crate::profile::{Profile, StrategyProfile};
 use crate::units;
 use crate::work::{WorkPart, work};
+
+/// What a sample that is kept as it is stored takes in addition to its own bytes, about: its place in the table, which grows by doubling, and what the allocator adds to each of
+/// two blocks.
+pub const STORED_ENTRY_BYTES: u64 = 192;
+
+/// What a sample that is kept after some steps takes in addition to the bytes of its values, about: its key, its fields, its place in the table, and what the allocator adds to
+/// each of these.
+pub const DECODED_ENTRY_BYTES: u64 = 384;
 
 /// A data set that is to be loaded many times.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,6 +40,13 @@ pub struct CacheSubject {
     pub stored_name: &'static str,
     /// Whether samples can be kept after some of their steps: not where they are of several formats, or where a step makes several of one.
     pub can_keep_decoded: bool,
+}
+
+impl CacheSubject {
+    /// What all samples take in memory as they are stored.
+    fn stored_footprint(&self) -> u64 {
+        self.stored_bytes.saturating_add(self.samples.saturating_mul(STORED_ENTRY_BYTES))
+    }
 }
 
 /// What is best kept in memory.
@@ -125,16 +142,17 @@ impl CacheRates {
     }
 
     fn with_stored(&self, subject: &CacheSubject) -> Self {
-        self.with(hit_ratio(subject.budget_bytes, subject.stored_bytes), 0.0, None)
+        self.with(hit_ratio(subject.budget_bytes, subject.stored_footprint()), 0.0, None)
     }
 
     fn with_decoded(&self, profile: &Profile, strategy: &StrategyProfile, subject: &CacheSubject) -> Self {
         let stages = stages(profile, strategy, subject);
         let bytes: Vec<u64> = stages.iter().map(|stage| stage.bytes).collect();
-        let stage = &stages[cached_stage(&bytes, subject.budget_bytes)];
+        let entries = subject.samples.saturating_mul(DECODED_ENTRY_BYTES);
+        let stage = &stages[cached_stage(&bytes, subject.budget_bytes.saturating_sub(entries))];
         let all = cpu_seconds(profile, strategy, 0.0) + reading_cpu_seconds(profile, strategy, 0.0);
         let saved = if all > 0.0 { (stage.saved_cpu_seconds / all).min(1.0) } else { 0.0 };
-        self.with(hit_ratio(subject.budget_bytes, stage.bytes), saved, stage.after.clone())
+        self.with(hit_ratio(subject.budget_bytes, stage.bytes.saturating_add(entries)), saved, stage.after.clone())
     }
 }
 
@@ -192,7 +210,7 @@ fn sentence(
     };
     let storage = &profile.storage.name;
     let sizes =
-        format!("{} of {}", units::bytes(subject.budget_bytes as f64), units::bytes(subject.stored_bytes as f64));
+        format!("{} of {}", units::bytes(subject.budget_bytes as f64), units::bytes(subject.stored_footprint() as f64));
     let before = format!("{} {} without a cache", side(none), rate(none.rate()));
     let kept = |rates: &CacheRates| {
         let after =

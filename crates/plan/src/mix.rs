@@ -4,25 +4,26 @@
 //! shares `x` of formats with `b` bytes and `c` CPU seconds each, where memory holds `M` bytes of `N` samples:
 //!
 //! ```text
-//! load   = bandwidth / (b·x (1 - h)),  h = M / (N b·x)
+//! load   = bandwidth / (b·x (1 - h)),  h = M / (N (b·x + e))
 //! decode = cores / c·x
 //! rate   = min(load, decode, trainer)
 //! ```
 //!
-//! A little of the buffer stays free ([`BUFFER_SPARE`]): `M` is the rest.
+//! A little of the buffer stays free ([`BUFFER_SPARE`]): `M` is the rest. Each sample in it takes `e` bytes in addition to its own ([`STORED_ENTRY_BYTES`]), which
+//! counts where samples are as small as the tokens of a text.
 //!
-//! With `y = rate x`, what each format adds to the rate, every limit is linear, the buffer's included: from `rate b·x (1 - h) <= bandwidth`
-//! comes `sum of y (b - M / N) <= bandwidth`. So the best shares are a linear program, for any number of formats, and need
+//! The best shares are a linear program (`mix/program.rs`), for any number of formats, and need
 //! no more formats than there are limits that bind. [`search`] is the paper's way, with two formats in eleven ratios, and [`sweep`] looks at
-//! all eleven: both find what the program finds, to the next tenth. [`mix_by`] is all three.
+//! all eleven: both find what the program finds, to the next tenth that is within the limits. [`mix_by`] is all three.
 
 use std::convert::Infallible;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use forebay_pipeline::{Pipeline, Strategy};
-use microlp::{ComparisonOp, OptimizationDirection, Problem, Variable};
 use serde::{Deserialize, Serialize};
 
+use crate::cache::STORED_ENTRY_BYTES;
 use crate::compression::unrun;
 use crate::error::{Error, Result};
 use crate::prediction::{cpu_seconds, decode, quotient, shards_bytes_per_second, smallest};
@@ -102,6 +103,8 @@ pub struct MixRates {
     pub storage_utilization: f64,
     /// The share of what the trainer could take that it gets; `None` where that is not known.
     pub trainer_utilization: Option<f64>,
+    /// Whether the limits of storage and of lossy formats allow these shares.
+    pub within_limits: bool,
 }
 
 /// The best mix, and what its ratio does.
@@ -133,6 +136,9 @@ pub const BUFFER_SPARE: f64 = 1.0 / 128.0;
 
 /// Shares smaller than this are rounding.
 const SHARE_MIN: f64 = 1e-9;
+
+/// How much a limit may be exceeded by rounding: the solver's tolerance, and a little.
+const ROUNDING: f64 = 1e-6;
 
 /// How shares are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -240,40 +246,7 @@ pub fn mix_limits(profile: &Profile, buffer_bytes: u64) -> MixLimits {
 /// The best mix of `formats` under `limits`: the solution of the linear program.
 pub fn mix(formats: &[MixFormat], limits: &MixLimits) -> Result<Mix> {
     check(formats, limits)?;
-    let kept = limits.kept_bytes() / limits.samples as f64;
-    let mut program = Problem::new(OptimizationDirection::Maximize);
-    let variables: Vec<Variable> = formats.iter().map(|_| program.add_var(1.0, (0.0, f64::INFINITY))).collect();
-    let mut limit = |cost: &dyn Fn(&MixFormat) -> f64, most: f64| {
-        let terms: Vec<(Variable, f64)> =
-            variables.iter().copied().zip(formats.iter().map(cost)).filter(|(_, cost)| *cost != 0.0).collect();
-        if !terms.is_empty() {
-            program.add_constraint(&terms, ComparisonOp::Le, most);
-        }
-    };
-    // Each limit is scaled to 1, so that bytes do not drown seconds.
-    limit(&|format| (format.bytes - kept) / limits.read_bytes_per_second, 1.0);
-    limit(&|format| format.cpu_seconds / limits.cores, 1.0);
-    if let Some(rate) = limits.trainer_samples_per_second {
-        limit(&|_| 1.0 / rate, 1.0);
-    }
-    if let Some(most) = capacity_per_sample(limits) {
-        limit(&|format| (format.bytes - most) / most, 0.0);
-    }
-    limit(&|format| f64::from(u8::from(format.lossy)) - limits.max_lossy_share, 0.0);
-    let unsolved = |found: String| Error::Argument {
-        name: "mix",
-        found,
-        expected: "limits that some format keeps to, and that bound the rate",
-    };
-    let outcome = program.solve().map_err(|error| unsolved(error.to_string()))?;
-    let solution = outcome.into_solution().map_err(|_| unsolved("unsolved".to_owned()))?;
-    let parts: Vec<f64> = variables.iter().map(|&variable| solution.var_value(variable).max(0.0)).collect();
-    let sum: f64 = parts.iter().sum();
-    if !(sum > 0.0 && sum.is_finite()) {
-        return Err(unsolved("no format".to_owned()));
-    }
-    let shares: Vec<f64> = parts.iter().map(|part| part / sum).collect();
-    mix_of(formats, &shares, limits)
+    mix_of(formats, &program::best_shares(formats, limits)?, limits)
 }
 
 /// The best mix of `formats` under `limits`, found in this way. All but the linear program need two formats.
@@ -291,18 +264,31 @@ pub fn mix_by(mode: MixMode, formats: &[MixFormat], limits: &MixLimits) -> Resul
     check(formats, limits)?;
     let (small, large) = if loads_faster(one, other) { (one, other) } else { (other, one) };
     let ratios = sweep(small, large, limits);
+    let parts = parts_within_limits(&ratios).ok_or_else(|| Error::Argument {
+        name: "mix",
+        found: format!("none of {} ratios of `{}` and `{}`", ratios.len(), small.format, large.format),
+        expected: "limits that some ratio keeps to",
+    })?;
     let rate = |part: &u32| ratios[*part as usize].samples_per_second;
     let part = if mode == MixMode::Search {
         let rates = |part: u32| {
             let MixRates { load, decode, .. } = ratios[part as usize];
             Ok::<_, Infallible>((load.unwrap_or(f64::INFINITY), decode.unwrap_or(f64::INFINITY)))
         };
-        let Ok(part) = search(rates);
+        let Ok(part) = search(parts, rates);
         part
     } else {
-        (0..=RATIO_PARTS).max_by(|one, other| rate(one).total_cmp(&rate(other))).unwrap_or(0)
+        let first = *parts.start();
+        parts.max_by(|one, other| rate(one).total_cmp(&rate(other))).unwrap_or(first)
     };
     mix_of(&[small.clone(), large.clone()], &shares_at(part), limits)
+}
+
+/// The first and the last of `ratios` that are within the limits, and so are all in between, since what a mix takes is linear in its shares.
+fn parts_within_limits(ratios: &[MixRates]) -> Option<RangeInclusive<u32>> {
+    let mut within = (0..).zip(ratios).filter(|(_, rates)| rates.within_limits).map(|(part, _)| part);
+    let first = within.next()?;
+    Some(first..=within.last().unwrap_or(first))
 }
 
 /// The mix of `formats` in these shares, however they were found.
@@ -323,13 +309,10 @@ pub fn mix_of(formats: &[MixFormat], shares: &[f64], limits: &MixLimits) -> Resu
     })
 }
 
-/// What `shares` of `formats` give under `limits`, those of capacity and loss aside.
+/// What `shares` of `formats` give under `limits`, and whether those of capacity and loss allow them.
 pub fn rates(formats: &[MixFormat], shares: &[f64], limits: &MixLimits) -> MixRates {
-    let mean = |cost: fn(&MixFormat) -> f64| -> f64 {
-        formats.iter().zip(shares).map(|(format, share)| cost(format) * share).sum()
-    };
-    let read_bytes = mean(|format| format.bytes) * (1.0 - hit_ratio(formats, shares, limits));
-    let cpu_seconds = mean(|format| format.cpu_seconds);
+    let read_bytes = mean_bytes(formats, shares) * (1.0 - hit_ratio(formats, shares, limits));
+    let cpu_seconds = mean(formats, shares, |format| format.cpu_seconds);
     let load = quotient(limits.read_bytes_per_second, read_bytes);
     let decode = quotient(limits.cores, cpu_seconds);
     let trainer = limits.trainer_samples_per_second;
@@ -347,6 +330,7 @@ pub fn rates(formats: &[MixFormat], shares: &[f64], limits: &MixLimits) -> MixRa
         cpu_utilization: rate * cpu_seconds / limits.cores,
         storage_utilization: rate * read_bytes / limits.read_bytes_per_second,
         trainer_utilization: trainer.map(|trainer| rate / trainer),
+        within_limits: is_within_limits(formats, shares, limits),
     }
 }
 
@@ -362,13 +346,16 @@ pub fn shares_at(part: u32) -> [f64; 2] {
     [1.0 - second, second]
 }
 
-/// The paper's search over eleven ratios (its section 4.1): `measure` gives the load and the decode rate of ratio number `part`, where part 0
-/// is the format that loads fastest and part 10 the one that decodes fastest. The part with the best rate.
+/// The paper's search over eleven ratios (its section 4.1), or those of them that the limits allow: `measure` gives the load and the decode rate of
+/// ratio number `part`, where part 0 is the format that loads fastest and part 10 the one that decodes fastest. The part with the best rate.
 ///
 /// Where loading is slower, there is too much of what decodes fastest: the upper half is left. (The paper has its ratios the other way round, and its
 /// sentence leaves the wrong half if it is read as it stands.) Of the last two the faster one is taken, since the best lies between them.
-pub fn search<E>(mut measure: impl FnMut(u32) -> std::result::Result<(f64, f64), E>) -> std::result::Result<u32, E> {
-    let (mut low, mut high) = (0, RATIO_PARTS);
+pub fn search<E>(
+    parts: RangeInclusive<u32>,
+    mut measure: impl FnMut(u32) -> std::result::Result<(f64, f64), E>,
+) -> std::result::Result<u32, E> {
+    let (mut low, mut high) = parts.into_inner();
     while high - low > 1 {
         let middle = low.midpoint(high);
         let (load, decode) = measure(middle)?;
@@ -387,16 +374,33 @@ pub fn loads_faster(one: &MixFormat, other: &MixFormat) -> bool {
     one.bytes <= other.bytes
 }
 
+/// How much of the data set stays in memory. The loader's own (`engine/src/load/liquid.rs`) is smaller by a sample of each format.
 fn hit_ratio(formats: &[MixFormat], shares: &[f64], limits: &MixLimits) -> f64 {
-    let bytes: f64 = formats.iter().zip(shares).map(|(format, share)| format.bytes * share).sum();
-    let all = bytes * limits.samples as f64;
-    if all > 0.0 { (limits.kept_bytes() / all).min(1.0) } else { 1.0 }
+    (limits.kept_bytes_per_sample() / (mean_bytes(formats, shares) + STORED_ENTRY_BYTES as f64)).min(1.0)
+}
+
+fn mean(formats: &[MixFormat], shares: &[f64], cost: fn(&MixFormat) -> f64) -> f64 {
+    formats.iter().zip(shares).map(|(format, share)| cost(format) * share).sum()
+}
+
+fn mean_bytes(formats: &[MixFormat], shares: &[f64]) -> f64 {
+    mean(formats, shares, |format| format.bytes)
+}
+
+fn lossy_share(formats: &[MixFormat], shares: &[f64]) -> f64 {
+    mean(formats, shares, |format| f64::from(u8::from(format.lossy)))
+}
+
+/// Whether the limits of storage and of lossy formats allow these shares, but for rounding.
+fn is_within_limits(formats: &[MixFormat], shares: &[f64], limits: &MixLimits) -> bool {
+    let fits = capacity_per_sample(limits).is_none_or(|most| mean_bytes(formats, shares) <= most * (1.0 + ROUNDING));
+    fits && lossy_share(formats, shares) <= limits.max_lossy_share + ROUNDING
 }
 
 impl MixLimits {
-    /// What the buffer holds of samples.
-    fn kept_bytes(&self) -> f64 {
-        self.buffer_bytes as f64 * (1.0 - BUFFER_SPARE)
+    /// What the buffer holds, over all samples of the data set.
+    fn kept_bytes_per_sample(&self) -> f64 {
+        self.buffer_bytes as f64 * (1.0 - BUFFER_SPARE) / self.samples as f64
     }
 }
 
@@ -407,9 +411,6 @@ fn capacity_per_sample(limits: &MixLimits) -> Option<f64> {
 /// What binds: within a thousandth of its limit.
 fn bounds(formats: &[MixFormat], shares: &[f64], limits: &MixLimits, rates: &MixRates) -> Vec<MixBound> {
     let is_at = |value: f64, limit: f64| value >= limit * (1.0 - 1e-3);
-    let mean = |cost: fn(&MixFormat) -> f64| -> f64 {
-        formats.iter().zip(shares).map(|(format, share)| cost(format) * share).sum()
-    };
     let rate = rates.samples_per_second;
     let mut bounds = Vec::new();
     let mut note = |binds: bool, bound| {
@@ -420,9 +421,9 @@ fn bounds(formats: &[MixFormat], shares: &[f64], limits: &MixLimits, rates: &Mix
     note(rates.load.is_some_and(|load| is_at(rate, load)), MixBound::Storage);
     note(rates.decode.is_some_and(|decode| is_at(rate, decode)), MixBound::Cpu);
     note(limits.trainer_samples_per_second.is_some_and(|trainer| is_at(rate, trainer)), MixBound::Trainer);
-    let stored = mean(|format| format.bytes);
+    let stored = mean_bytes(formats, shares);
     note(capacity_per_sample(limits).is_some_and(|most| is_at(stored, most)), MixBound::Capacity);
-    let lossy = mean(|format| f64::from(u8::from(format.lossy)));
+    let lossy = lossy_share(formats, shares);
     let limited = limits.max_lossy_share > 0.0 && limits.max_lossy_share < 1.0;
     note(limited && is_at(lossy, limits.max_lossy_share), MixBound::LossyShare);
     bounds
@@ -476,6 +477,8 @@ fn check(formats: &[MixFormat], limits: &MixLimits) -> Result<()> {
     }
     Ok(())
 }
+
+mod program;
 
 #[cfg(test)]
 mod tests;

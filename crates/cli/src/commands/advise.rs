@@ -18,7 +18,7 @@ use crate::arguments::{
 };
 use crate::error::{Error, Result};
 use crate::file_list::{ListArguments, listing_options};
-use crate::output::{Output, Page};
+use crate::output::{Output, Page, quoted};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -129,7 +129,7 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
         pipeline: arguments.pipeline.clone(),
         storage: arguments.storage.storage.to_string(),
         samples: profile.data.samples,
-        commands: advice.commands(&arguments.pipeline, &data, &options),
+        commands: advice.commands(&quoted(&arguments.pipeline), &quoted(&data), &options),
         data,
         advice,
     };

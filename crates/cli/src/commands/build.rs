@@ -18,7 +18,7 @@ use super::show_skipped;
 use crate::arguments::{self, ErrorArguments, INPUT, MemoryArguments, Settings, StorageArguments, Threads};
 use crate::error::{Error, Result};
 use crate::file_list::{ListArguments, listing_options, warnings};
-use crate::output::{Output, Page};
+use crate::output::{Output, Page, quoted};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -169,7 +169,7 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
     let outcome = execute(arguments, command_line(), output)?;
     output.present(&outcome, |outcome, page| {
         show(outcome, page);
-        let command = format!("forebay load {} --shuffle", outcome.dataset.display());
+        let command = format!("forebay load {} --shuffle", quoted(outcome.dataset.display()));
         page.next_step("Next, stream batches from it:", &command);
     })
 }

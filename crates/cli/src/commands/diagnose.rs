@@ -20,7 +20,7 @@ use crate::arguments::{
 };
 use crate::error::{Error, Result};
 use crate::file_list::{ListArguments, listing_options};
-use crate::output::{Align, Output, Page, Table};
+use crate::output::{Align, Output, Page, Table, quoted};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -142,7 +142,7 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
 
 /// What to run once it is known what training waits for.
 fn next_command(arguments: &Arguments, trainer: f64) -> String {
-    let (data, pipeline) = (arguments.data.display(), arguments.pipeline.as_deref());
+    let (data, pipeline) = (quoted(arguments.data.display()), arguments.pipeline.as_ref().map(quoted));
     match pipeline {
         Some(pipeline) => format!("forebay advise {data} {pipeline} --trainer {trainer}"),
         None => format!("forebay load {data} --shuffle --cache auto:{}", cache_size()),

@@ -8,7 +8,7 @@ use clap::Args;
 use forebay_engine::StorageChoice;
 use forebay_engine::data::Listing;
 use forebay_engine::mix::MixTrial;
-use forebay_pipeline::{Pipeline, Strategy};
+use forebay_pipeline::{Pipeline, Strategy, preset};
 use forebay_plan::{
     Mix, MixBound, MixFormat, MixLimits, MixMode, MixShare, Profile, mix_by, mix_formats, mix_limits, mix_unknown,
     units,
@@ -21,7 +21,7 @@ use crate::arguments::{
 };
 use crate::error::{Error, Result};
 use crate::file_list::{ListArguments, listing_options};
-use crate::output::{Align, Output, Page, Table};
+use crate::output::{Align, Output, Page, Table, quoted};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -146,8 +146,9 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
     let all = arguments.formats.is_empty();
     let unknown = if all { mix_unknown(&profile, arguments.max_lossy_share) } else { Vec::new() };
     output.present(&found, |found, page| {
-        show(found, storage.as_ref(), &unknown, page);
-        next_step(arguments, &profile, found, page);
+        show(found, storage.as_ref(), &unknown, arguments.trainer, page);
+        show_sweep(found, page);
+        page.next_step("Next, build the data set:", &next_command(arguments, &profile, found));
     })
 }
 
@@ -208,7 +209,8 @@ fn measure(
         pipeline: pipeline.clone(),
         listing: Arc::new(listing),
         storage: storage.clone(),
-        hit_ratio: found.hit_ratio,
+        samples: profile.data.samples,
+        buffer_bytes: arguments.buffer,
         threads: profile.method.threads,
         batch_size: arguments.batch_size as usize,
         seconds: arguments.run.seconds,
@@ -221,13 +223,15 @@ fn measure(
     Ok(trial.run(&progress)?)
 }
 
-fn show(found: &Mix, storage: Option<&StorageChoice>, unknown: &[&str], page: &mut Page) {
+fn show(found: &Mix, storage: Option<&StorageChoice>, unknown: &[&str], trainer: Option<f64>, page: &mut Page) {
     let share = |share: &MixShare| format!("{} `{}`", units::percent(share.share), share.format);
     let shares: Vec<String> = found.shares.iter().map(share).collect();
     let mut facts =
         vec![("mix", shares.join(", ")), ("predicted", units::samples_per_second(found.predicted_samples_per_second))];
     if let (Some(measured), Some(storage)) = (found.measured_samples_per_second, storage) {
-        let error = units::signed_percent(found.predicted_samples_per_second / measured - 1.0);
+        // The loader was measured alone: of what it gives, a trainer gets what it takes.
+        let reached = trainer.map_or(measured, |trainer| measured.min(trainer));
+        let error = units::signed_percent(found.predicted_samples_per_second / reached - 1.0);
         let measured = units::samples_per_second(measured);
         facts.push(("measured", format!("{measured} on `{storage}` (prediction {error})")));
     }
@@ -246,15 +250,22 @@ fn show(found: &Mix, storage: Option<&StorageChoice>, unknown: &[&str], page: &m
         facts.push(("not considered", format!("`{names}` (profile with `--encoding {}`, say)", unknown[0])));
     }
     page.facts(&facts);
+}
+
+/// The ratios of two formats, of which the best one within the limits is marked.
+fn show_sweep(found: &Mix, page: &mut Page) {
     let Some(large) = found.sweep.last().and_then(|rates| rates.shares.first()) else { return };
     page.gap();
     let has_trainer = found.sweep.iter().any(|rates| rates.trainer_utilization.is_some());
     let mut columns = vec!["samples/s", "load", "decode", "CPU", "disk"];
     columns.extend(has_trainer.then_some("trainer"));
+    let all_allowed = found.sweep.iter().all(|rates| rates.within_limits);
+    columns.extend((!all_allowed).then_some("within limits"));
     let first = (large.format.as_str(), Align::Right);
     let head = std::iter::once(first).chain(columns.into_iter().map(|column| (column, Align::Right)));
     let mut table = Table::new(&head.collect::<Vec<_>>());
-    let best = found.sweep.iter().map(|rates| rates.samples_per_second).fold(0.0, f64::max);
+    let allowed = found.sweep.iter().filter(|rates| rates.within_limits);
+    let best = allowed.map(|rates| rates.samples_per_second).fold(0.0, f64::max);
     let rate = |rate: Option<f64>| rate.map_or("-".to_owned(), units::number);
     for rates in &found.sweep {
         let share = rates.shares.iter().find(|share| share.format == large.format).map_or(0.0, |share| share.share);
@@ -267,7 +278,8 @@ fn show(found: &Mix, storage: Option<&StorageChoice>, unknown: &[&str], page: &m
             units::percent(rates.storage_utilization),
         ];
         cells.extend(rates.trainer_utilization.filter(|_| has_trainer).map(units::percent));
-        table.row(cells, rates.samples_per_second >= best);
+        cells.extend((!all_allowed).then(|| if rates.within_limits { "yes" } else { "no" }.to_owned()));
+        table.row(cells, rates.within_limits && rates.samples_per_second >= best);
     }
     page.table(&table);
 }
@@ -282,12 +294,23 @@ fn bound_words(bound: MixBound) -> &'static str {
     }
 }
 
-fn next_step(arguments: &Arguments, profile: &Profile, found: &Mix, page: &mut Page) {
+/// How to build the mix: of a preset by its name. Any other pipeline is in the profile only, and a plan takes it to the build.
+fn next_command(arguments: &Arguments, profile: &Profile, found: &Mix) -> String {
     let share = |share: &MixShare| format!("{}={:.3}", share.format, share.share);
     // Less is written as none, which no build takes.
     let shares = found.shares.iter().filter(|share| share.share >= 0.000_5);
-    let mix = shares.map(share).collect::<Vec<_>>().join(",");
-    let data = arguments.data.as_ref().map_or(profile.data.root.clone(), |data| data.display().to_string());
+    let mix = quoted(shares.map(share).collect::<Vec<_>>().join(","));
     let name = &profile.pipeline.name;
-    page.next_step("Next, build the data set:", &format!("forebay build {name} --data {data} --mix {mix} -o dataset/"));
+    let preset = preset(name).ok().and_then(|preset| preset.to_spec());
+    let is_preset = preset.is_some_and(|preset| preset == profile.pipeline);
+    let given = arguments.data.as_ref().map(|data| data.display().to_string());
+    let (first, what, data) = if is_preset {
+        (String::new(), name.as_str(), Some(given.unwrap_or_else(|| profile.data.root.clone())))
+    } else {
+        let profile = quoted(arguments.profile.display());
+        (format!("forebay plan {profile} -o plan.json && "), "plan.json", given)
+    };
+    let data = data.map_or_else(String::new, |data| format!(" --data {}", quoted(data)));
+    let files = arguments.list.file().map(|list| format!(" --files-from {}", quoted(list.display())));
+    format!("{first}forebay build {what}{data}{} --mix {mix} -o dataset/", files.unwrap_or_default())
 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::read_text;
 use crate::error::{Error, Result};
-use crate::output::{Output, Page, all_different, write_file};
+use crate::output::{Output, Page, all_different, quoted, write_file};
 use forebay_storage::{parse_bytes, parse_seconds};
 
 pub(crate) use show::{FIGURES, LESSER, figures, show};
@@ -143,7 +143,7 @@ pub(super) fn read_plan(path: &Path) -> Result<Plan> {
 }
 
 fn show_next_step(plan: &Plan, path: &Path, page: &mut Page) {
-    let path = path.display();
+    let path = quoted(path.display());
     if plan.split.keeps_files() {
         page.next_step("Next, load the source files (nothing has to be built):", &format!("forebay load {path}"));
     } else {

@@ -172,7 +172,10 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
     let (_, outcome) = execute(arguments, output)?;
     output.present(&outcome, |outcome, page| {
         show(outcome, page);
-        page.next_step("Next, choose the best strategy:", &format!("forebay plan {}", outcome.profile.display()));
+        page.next_step(
+            "Next, choose the best strategy:",
+            &format!("forebay plan {}", crate::output::quoted(outcome.profile.display())),
+        );
     })
 }
 

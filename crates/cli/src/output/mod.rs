@@ -3,6 +3,7 @@
 pub(crate) mod as_text;
 mod page;
 mod progress;
+mod quoted;
 mod style;
 mod table;
 mod visible;
@@ -16,6 +17,7 @@ use crate::error::{Error, Result};
 
 pub(crate) use page::Page;
 pub(crate) use progress::Bars;
+pub(crate) use quoted::quoted;
 pub(crate) use style::Style;
 pub(crate) use table::{Align, Table};
 pub(crate) use visible::visible;

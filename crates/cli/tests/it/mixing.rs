@@ -1,6 +1,6 @@
 //! One data set in several formats: choosing, building, looking at it, loading it.
 
-use crate::support::{assert_keys, files, forebay, workspace};
+use crate::support::{FOREBAY, assert_keys, command, files, forebay, ran, workspace};
 
 #[test]
 fn a_mix_is_chosen_built_and_loaded() {
@@ -13,7 +13,8 @@ fn a_mix_is_chosen_built_and_loaded() {
     let mix = forebay(here, &format!("{measuring} --json")).json();
     assert_keys(&mix, "shares predicted_samples_per_second measured_samples_per_second bound_by sweep");
     assert_keys(&mix["shares"][0], "format share");
-    let rates = "shares load decode samples_per_second cpu_utilization storage_utilization trainer_utilization";
+    let rates = "shares load decode samples_per_second cpu_utilization storage_utilization trainer_utilization \
+                 within_limits";
     assert_keys(&mix["sweep"][3], rates);
     assert_eq!(mix["sweep"].as_array().unwrap().len(), 11);
     let shares: f64 = mix["shares"].as_array().unwrap().iter().map(|share| share["share"].as_f64().unwrap()).sum();
@@ -86,6 +87,57 @@ fn a_mix_is_chosen_built_and_loaded() {
             assert!(read(1) < read(0) && read(2) < read(0), "{load:#}");
         }
     }
+}
+
+/// The command that `text` ends with.
+fn next_command(text: &str) -> &str {
+    let (_, rest) = text.split_once("Next, build the data set:\n").unwrap_or_else(|| panic!("{text}"));
+    rest.trim()
+}
+
+/// The command that is recommended can be typed, and builds the pipeline that was profiled.
+#[test]
+fn the_next_command_builds_what_was_profiled() {
+    let folder = workspace(12);
+    let here = folder.path();
+    std::fs::rename(here.join("photos"), here.join("my photos")).unwrap();
+    let own = "name = \"own\"\n[[step]]\nop = \"decode\"\n[[step]]\nop = \"resize\"\nsize = [20, 20]\n";
+    std::fs::write(here.join("own.toml"), own).unwrap();
+    let measure = "--seconds 0 --samples 6 --runs 1 --threads 2 --strategy decoded --strategy decoded+png";
+    for (pipeline, output) in
+        [("own.toml", "mine.json"), ("cv --set random_crop.size=100", "changed.json"), ("cv", "cv.json")]
+    {
+        let arguments = format!("profile {pipeline} {measure} -o {output}");
+        ran(command(here, &arguments).args(["--data", "my photos"])).text();
+        let text = forebay(here, &format!("mix {output} --predict"));
+        let next = next_command(text.text());
+        assert_eq!(next.starts_with("forebay plan "), pipeline != "cv", "{next}");
+        let script = format!("forebay() {{ \"{FOREBAY}\" \"$@\"; }}; {next} --overwrite");
+        let built = ran(std::process::Command::new("sh").arg("-c").arg(script).current_dir(here));
+        built.text();
+        let read = |path: &str| -> serde_json::Value {
+            serde_json::from_str(&std::fs::read_to_string(here.join(path)).unwrap()).unwrap()
+        };
+        assert_eq!(read("dataset/mix.json")["pipeline"], read(output)["pipeline"], "{next}");
+    }
+}
+
+/// What a trainer takes bounds what the mix is expected to give, and what it was seen to give.
+#[test]
+fn a_prediction_with_a_trainer_is_compared_with_what_the_trainer_gets() {
+    let folder = workspace(24);
+    let here = folder.path();
+    let profile = "profile cv --data photos --seconds 0 --samples 12 --runs 1 --threads 2 --strategy decoded --strategy decoded+png";
+    forebay(here, profile).text();
+    let text = forebay(here, "mix profile.json --trainer 1 --samples 24 --batch-size 4 --seconds 0");
+    let words = text.text().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("(prediction 0 %)"), "{words}");
+    // Ratios that a limit forbids are not the best ones.
+    let found = forebay(
+        here,
+        "mix profile.json --predict --max-storage 1MB --mode sweep --format decoded --format decoded+png",
+    );
+    assert!(found.error(2).contains("none of 11 ratios"), "{found:?}");
 }
 
 #[test]

@@ -13,6 +13,8 @@
 
 use std::f64::consts::PI;
 
+use bytemuck::Zeroable;
+
 use crate::{Error, Result, memory};
 
 /// The highest rate, from and to: what FLAC has bits for.
@@ -85,6 +87,30 @@ impl Resampler {
         samples_max: usize,
         scratch: &mut Vec<f32>,
     ) -> Result<()> {
+        // A cast from a float ends at the type's limits.
+        self.run_as(samples, channels, samples_max, scratch, f32::from, |sum| sum.round_ties_even() as i16)
+    }
+
+    /// The same for samples that are floats.
+    pub fn run_floats(
+        &self,
+        samples: &mut Vec<f32>,
+        channels: usize,
+        samples_max: usize,
+        scratch: &mut Vec<f32>,
+    ) -> Result<()> {
+        self.run_as(samples, channels, samples_max, scratch, |sample| sample, |sum| sum)
+    }
+
+    fn run_as<T: Zeroable + Copy>(
+        &self,
+        samples: &mut Vec<T>,
+        channels: usize,
+        samples_max: usize,
+        scratch: &mut Vec<f32>,
+        to_float: impl Fn(T) -> f32,
+        from_float: impl Fn(f32) -> T,
+    ) -> Result<()> {
         let channels = channels.max(1);
         let instants = samples.len() / channels;
         let output = self.output_samples(instants).saturating_mul(channels as u64);
@@ -99,15 +125,13 @@ impl Resampler {
             scratch.clear();
             memory::reserve(scratch, self.reach + instants + taps)?;
             scratch.resize(self.reach, 0.0);
-            scratch
-                .extend(input.iter().skip(channel).step_by(channels).take(instants).map(|&sample| f32::from(sample)));
+            scratch.extend(input.iter().skip(channel).step_by(channels).take(instants).map(|&sample| to_float(sample)));
             scratch.resize(self.reach + instants + taps, 0.0);
             // An output's instant is `index + fraction / to` samples of the input.
             let (mut index, mut fraction) = (0, 0);
             for output in samples.iter_mut().skip(channel).step_by(channels) {
                 let sum = dot(&scratch[index..][..taps], &self.weights[fraction * taps..][..taps]);
-                // A cast from a float ends at the type's limits.
-                *output = sum.round_ties_even() as i16;
+                *output = from_float(sum);
                 fraction += self.from;
                 index += fraction / self.to;
                 fraction %= self.to;

@@ -13,7 +13,8 @@ use super::identity::Identity;
 use super::journal::{JOURNAL_FOLDER, Journal, Opened};
 use super::{Build, BuildOptions};
 use crate::data::{
-    Listing, MIX_FILE, MIX_FORMATS_MAX, MixEntry, MixManifest, Skipped, checksum, digit, folder_name, folder_number,
+    Listing, MIX_FILE, MIX_FORMATS_MAX, MixEntry, MixManifest, ShardEntry, Skipped, checksum, digit, folder_name,
+    folder_number,
 };
 use crate::error::{Error, Result};
 use crate::progress::Progress;
@@ -59,6 +60,7 @@ impl MixBuild {
         let (mut shards, mut shards_reused) = (0, 0);
         let mut entries = Vec::new();
         let mut skipped: Vec<Skipped> = Vec::new();
+        let mut lost = vec![false; assigned.len()];
         for (number, (build, options)) in parts.iter().enumerate() {
             let folder = output.folder(folder_name(number));
             let report = build.run(folder.clone(), options, progress)?;
@@ -73,9 +75,13 @@ impl MixBuild {
                 shards: report.manifest.shards.len() as u64,
                 manifest_xxh3: MixManifest::checksum_of(&folder)?,
             });
+            note_lost(&mut lost, &assigned, number, &report.manifest.shards)?;
             skipped.extend(report.manifest.skipped);
         }
-        let manifest = self.manifest(identity, entries, &assigned, skipped)?;
+        // Samples that were skipped are in no format, and those after them move up.
+        let kept = assigned.iter().zip(&lost).filter(|(_, lost)| !**lost);
+        let assignment = kept.map(|(&format, _)| digit(format)).collect();
+        let manifest = self.manifest(identity, entries, assignment, skipped)?;
         manifest.write(&output)?;
         Ok(MixReport { manifest, shards, shards_reused })
     }
@@ -151,14 +157,9 @@ impl MixBuild {
         &self,
         identity: String,
         formats: Vec<MixEntry>,
-        assigned: &[usize],
+        assignment: String,
         skipped: Vec<Skipped>,
     ) -> Result<MixManifest> {
-        // Samples that were skipped are in no format, and those after them move up.
-        let lost: std::collections::HashSet<&str> = skipped.iter().map(|skipped| skipped.key.as_str()).collect();
-        let entries = self.listing.entries().iter().zip(assigned);
-        let assignment =
-            entries.filter(|(entry, _)| !lost.contains(&*entry.key)).map(|(_, &format)| digit(format)).collect();
         let pipeline = self.pipeline.to_spec().ok_or_else(|| Error::internal("a pipeline without a text was built"))?;
         Ok(MixManifest {
             format: MixManifest::FORMAT.to_owned(),
@@ -175,6 +176,17 @@ impl MixBuild {
             skipped,
         })
     }
+}
+
+/// Notes which samples of the listing are not in the `shards` of format number `format`, which number those that are their own.
+fn note_lost(lost: &mut [bool], assigned: &[usize], format: usize, shards: &[ShardEntry]) -> Result<()> {
+    let mine: Vec<usize> = (0..assigned.len()).filter(|&number| assigned[number] == format).collect();
+    for &number in shards.iter().flat_map(|shard| &shard.skipped) {
+        let there = usize::try_from(number).ok().and_then(|number| mine.get(number)).copied();
+        let there = there.ok_or_else(|| Error::internal("a sample was skipped that the format does not have"))?;
+        lost[there] = true;
+    }
+    Ok(())
 }
 
 /// How many of `samples` each share is: whole numbers, the largest remainders rounded up.

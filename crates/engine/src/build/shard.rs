@@ -214,7 +214,7 @@ impl<'a> ShardWriter<'a> {
     ) -> std::result::Result<ShardDone, Stopped> {
         let name = shard_name(shard);
         let path = journal.output().file(&name);
-        let Written { index, checksums, blocks, sizes, file, skipped, scans } =
+        let Written { index, checksums, blocks, sizes, file, skipped, skipped_numbers, scans } =
             self.read_and_write(journal.create(&path)?, &path, range)?;
         let write_table = |table: &Path, content: &[u8]| -> Result<String> {
             journal.write(table, content)?;
@@ -237,6 +237,7 @@ impl<'a> ShardWriter<'a> {
                 blocks_xxh3,
                 sizes_xxh3,
                 scans,
+                skipped: skipped_numbers,
             },
             skipped,
             dictionary_xxh3: self.dictionary.map(|dictionary| checksum(dictionary.bytes())),
@@ -277,7 +278,7 @@ impl<'a> ShardWriter<'a> {
         let mut writer = Writer::new(output);
         let (mut index, mut checksums) = (Index::new(), Checksums::new());
         let mut by_record = CompressedRecords::new(compression, self.dictionary).map_err(write_failed)?;
-        let mut skipped = Vec::new();
+        let (mut skipped, mut skipped_numbers) = (Vec::new(), Vec::new());
         let scans = self.format.progressive.then(|| self.scan_layout(range.clone()));
         let mut chunk = scans.map(Chunk::new);
         let last = range.end.saturating_sub(1);
@@ -294,6 +295,7 @@ impl<'a> ShardWriter<'a> {
                 (Err(error), on_error) if on_error == OnError::Fail || error.ends() => return Err(error.into()),
                 (Err(error), _) => {
                     skipped.push(Skipped::one(self.origin.key(number), &error));
+                    skipped_numbers.push(number as u64);
                 }
             }
             if number == last {
@@ -326,7 +328,8 @@ impl<'a> ShardWriter<'a> {
         let output = writer.finish().map_err(|error| shard_error(error, path))?;
         let (buffered, blocks) = output.finish().map_err(write_failed)?;
         let file = buffered.into_inner().map_err(|error| write_failed(error.into_error()))?;
-        Ok(Written { index, checksums, blocks, sizes: by_record.map(|records| records.sizes), file, skipped, scans })
+        let sizes = by_record.map(|records| records.sizes);
+        Ok(Written { index, checksums, blocks, sizes, file, skipped, skipped_numbers, scans })
     }
 
     /// Adds what steps that work on whole shards still hold to the records of the last sample.
@@ -362,6 +365,7 @@ struct Written {
     sizes: Option<Sizes>,
     file: HashingUpload,
     skipped: Vec<Skipped>,
+    skipped_numbers: Vec<u64>,
     /// How records lie, where they are progressive.
     scans: Option<ScanLayout>,
 }

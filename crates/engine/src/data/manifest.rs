@@ -79,6 +79,9 @@ pub struct ShardEntry {
     /// How its records lie, where they are progressive: several of each sample.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scans: Option<ScanLayout>,
+    /// The numbers of the samples that it lacks since they were skipped, in the order of what was built. (Keys do not tell: two tar files may have the same.)
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skipped: Vec<u64>,
 }
 
 impl ShardEntry {

@@ -99,8 +99,9 @@ impl MixManifest {
         Ok(Some(manifest))
     }
 
-    /// Writes it into the folder `root`.
+    /// Writes it into the folder `root`, once it is sure that it can be read.
     pub(crate) fn write(&self, root: &Folder) -> Result<()> {
+        self.check().map_err(|problem| Error::internal(&format!("the manifest of the mix {problem}")))?;
         Ok(root.storage().write_file(&root.file(MIX_FILE), &seal(self))?)
     }
 

@@ -160,3 +160,16 @@ impl Column {
         }
     }
 }
+
+/// Moves the samples that are there together, so that those that were skipped leave no gap.
+pub(super) fn close_up(mut data: BytesMut, filled: &[bool], sample_bytes: usize) -> BytesMut {
+    let mut to = 0;
+    for from in (0..filled.len()).filter(|&index| filled[index]) {
+        if from != to {
+            data.copy_within(from * sample_bytes..(from + 1) * sample_bytes, to * sample_bytes);
+        }
+        to += 1;
+    }
+    data.truncate(to * sample_bytes);
+    data
+}

@@ -27,9 +27,11 @@ impl BatchSteps {
         Self { steps: steps.iter().enumerate().filter_map(of_batches).collect(), rng_key }
     }
 
-    /// Does all of them. What they draw follows from the batch's first sample, so that a batch is the same again after a resume.
-    pub(super) fn run(&self, batch: &mut Batch) {
-        let Some(first) = batch.keys.first().map(|key| xxh3_64(key.as_bytes())) else { return };
+    /// Does all of them. What they draw follows from the batch's first sample, so that a batch is the same again after a resume. `first` is the number by which that sample's own
+    /// random steps draw: another one each time that it comes in an epoch, and in each data set. Its key tells samples apart that a step made of one.
+    pub(super) fn run(&self, batch: &mut Batch, first: Option<u64>) {
+        let (Some(key), Some(first)) = (batch.keys.first(), first) else { return };
+        let key = xxh3_64(key.as_bytes());
         for (number, fields, step) in &self.steps {
             let mut columns: Vec<Option<BatchColumn<'_>>> = fields.iter().map(|_| None).collect();
             for (name, column) in &mut batch.columns {
@@ -42,7 +44,7 @@ impl BatchSteps {
             let columns: Option<Vec<BatchColumn<'_>>> = columns.into_iter().collect();
             let RngKey { seed, epoch } = self.rng_key;
             if let Some(mut columns) = columns {
-                step.run(&mut columns, &mut Random::from_parts(&[seed, epoch, *number, first]));
+                step.run(&mut columns, &mut Random::from_parts(&[seed, epoch, *number, first, key]));
             }
         }
     }

@@ -20,7 +20,7 @@ use forebay_pipeline::{FieldType, Sample, Schema, StepError};
 
 use super::Next;
 use super::activity::Activity;
-use super::batch::{Batch, Column};
+use super::batch::{Batch, Column, close_up};
 use super::batch_steps::BatchSteps;
 use super::collator::Collator;
 use super::ids::Turn;
@@ -107,8 +107,8 @@ pub(super) struct Slot {
 
 /// What became of a sample.
 pub(super) enum Outcome {
-    /// Its key, and the fields that are not dense, in the order of the schema.
-    Filled(Arc<str>, Vec<Rest>),
+    /// Its key, its number (as its random steps have it), and the fields that are not dense, in the order of the schema.
+    Filled(Arc<str>, u64, Vec<Rest>),
     Skipped,
 }
 
@@ -368,14 +368,14 @@ impl Batcher {
         let open = state.open.remove(&number).expect("looked up above");
         drop(state);
         let charge = open.charge;
-        let mut batch = self.join(number, open);
-        self.steps.run(&mut batch);
+        let (mut batch, first) = self.join(number, open);
+        self.steps.run(&mut batch, first);
         self.state.lock().finished.insert(number, (batch, charge));
         self.finished.notify_all();
     }
 
-    /// Joins the slots of a full batch; what was skipped is closed up.
-    fn join(&self, number: u64, open: Open) -> Batch {
+    /// Joins the slots of a full batch; what was skipped is closed up. Gives the number of the first sample, too.
+    fn join(&self, number: u64, open: Open) -> (Batch, Option<u64>) {
         let dense = self.dense.as_deref().unwrap_or_default();
         let mut buffers: Vec<Option<BytesMut>> = dense.iter().map(|_| None).collect();
         for slot in open.slots.into_iter().flatten() {
@@ -403,10 +403,11 @@ impl Batcher {
             };
             columns.push((name.as_str().into(), column));
         }
-        let mut keys = Vec::with_capacity(filled.len());
+        let (mut keys, mut first) = (Vec::with_capacity(filled.len()), None);
         for outcome in open.outcomes.into_iter().flatten() {
-            let Outcome::Filled(key, rest) = outcome else { continue };
+            let Outcome::Filled(key, number, rest) = outcome else { continue };
             keys.push(key);
+            first.get_or_insert(number);
             let others = columns.iter_mut().filter(|(_, column)| !matches!(column, Column::Dense { .. }));
             for ((_, column), value) in others.zip(rest) {
                 match (column, value) {
@@ -418,7 +419,7 @@ impl Batcher {
                 }
             }
         }
-        Batch { number, keys, columns, pool: Some(Arc::clone(&self.pool)) }
+        (Batch { number, keys, columns, pool: Some(Arc::clone(&self.pool)) }, first)
     }
 
     /// Puts finished samples in line, and cuts batches off the front of the line. `work` is no longer taken.
@@ -458,13 +459,14 @@ impl Batcher {
         // Joined without the lock: fields that are alike are copied into one buffer.
         for (number, samples) in cut {
             let mut charge = Charge::default();
+            let first = samples.first().map(|(sample, _)| sample.index);
             let samples = samples.into_iter().map(|(sample, of_sample)| {
                 charge += of_sample;
                 sample
             });
             match Batch::of_samples(number, samples.collect(), &self.schema, &self.pool) {
                 Ok(mut batch) => {
-                    self.steps.run(&mut batch);
+                    self.steps.run(&mut batch, first);
                     let mut state = self.state.lock();
                     state.finished.insert(number, (batch, charge));
                     state.joining -= 1;
@@ -582,17 +584,4 @@ pub(super) fn out_of_memory(error: &forebay_codec::Error) -> Error {
         remedy: "make batches or samples smaller, or set a smaller `memory` (`--memory`), so that less is made ahead"
             .to_owned(),
     }
-}
-
-/// Moves the samples that are there together, so that those that were skipped leave no gap.
-fn close_up(mut data: BytesMut, filled: &[bool], sample_bytes: usize) -> BytesMut {
-    let mut to = 0;
-    for from in (0..filled.len()).filter(|&index| filled[index]) {
-        if from != to {
-            data.copy_within(from * sample_bytes..(from + 1) * sample_bytes, to * sample_bytes);
-        }
-        to += 1;
-    }
-    data.truncate(to * sample_bytes);
-    data
 }

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use forebay_pipeline::Sample;
-use forebay_plan::cached_stage;
+use forebay_plan::{DECODED_ENTRY_BYTES, cached_stage};
 use serde::Serialize;
 
 use crate::sync::{Mutex, RwLock};
@@ -84,12 +84,9 @@ struct Trial {
     kept: Vec<(u64, Sample, Sample)>,
 }
 
-/// What a sample here takes beside the bytes of its values, about: its key, its fields, its place in the table, and what the allocator adds to each of these.
-pub(super) const ENTRY_BYTES: u64 = 384;
-
 /// What `sample` takes here.
 pub(super) fn footprint(sample: &Sample) -> u64 {
-    sample.bytes() as u64 + ENTRY_BYTES
+    sample.bytes() as u64 + DECODED_ENTRY_BYTES
 }
 
 /// So many samples are tried out.
@@ -152,7 +149,7 @@ impl Cache {
     fn choose(&self, trial: &mut Trial) -> &Choice {
         let all = |sum: u64| u128::from(sum) * u128::from(self.samples_total) / u128::from(trial.tried.max(1));
         let bytes: Vec<u64> = trial.sums.iter().map(|&sum| u64::try_from(all(sum)).unwrap_or(u64::MAX)).collect();
-        let space = self.limit_bytes.saturating_sub(self.samples_total.saturating_mul(ENTRY_BYTES));
+        let space = self.limit_bytes.saturating_sub(self.samples_total.saturating_mul(DECODED_ENTRY_BYTES));
         let choice = Choice { steps: cached_stage(&bytes, space), bytes };
         for (number, stored, processed) in trial.kept.drain(..) {
             self.bytes.fetch_sub(footprint(&stored) + footprint(&processed), Ordering::Relaxed);
@@ -215,7 +212,7 @@ impl Cache {
     /// How many bytes they have themselves.
     pub fn bytes(&self) -> u64 {
         let entries = self.samples.read().len() + 2 * self.trial.lock().kept.len();
-        self.bytes.load(Ordering::Relaxed).saturating_sub(entries as u64 * ENTRY_BYTES)
+        self.bytes.load(Ordering::Relaxed).saturating_sub(entries as u64 * DECODED_ENTRY_BYTES)
     }
 
     /// How often a sample was found here.

@@ -18,7 +18,8 @@ pub(super) struct Collator<'a> {
     slot: Option<Slot>,
     /// Tensors that have no slot: index in the schema, spec, and the buffer that they were written to.
     loose: Vec<(usize, TensorSpec, BytesMut)>,
-    rest: Vec<(Arc<str>, Vec<Rest>)>,
+    /// Of each sample that came its key, its number and what is not in a slot.
+    rest: Vec<(Arc<str>, u64, Vec<Rest>)>,
     done: Vec<Charged>,
     /// What the sample takes while it is worked on, beyond what the worker has anyway.
     work: Charge,
@@ -68,7 +69,8 @@ impl<'a> Collator<'a> {
                 self.batcher.line_up(self.turn, done, work);
             }
             Some(slot) => {
-                let outcome = self.rest.pop().map_or(Outcome::Skipped, |(key, rest)| Outcome::Filled(key, rest));
+                let filled = |(key, number, rest)| Outcome::Filled(key, number, rest);
+                let outcome = self.rest.pop().map_or(Outcome::Skipped, filled);
                 self.fill(slot, outcome);
             }
         }
@@ -147,7 +149,7 @@ impl<'a> Collator<'a> {
                 ValueView::Bytes(bytes) => rest.push(Rest::Bytes(memory::copied(bytes)?.into())),
             }
         }
-        self.rest.push((sample.key.into(), rest));
+        self.rest.push((sample.key.into(), sample.index, rest));
         Ok(())
     }
 

@@ -6,11 +6,10 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use forebay_plan::STORED_ENTRY_BYTES;
+
 use crate::source::Content;
 use crate::sync::RwLock;
-
-/// What a sample here takes beside its own bytes, about: its place in the table, which grows by doubling, and what the allocator adds to each of two blocks.
-pub(crate) const ENTRY_BYTES: u64 = 192;
 
 /// Samples as they are stored. Shared by the epochs of one loader.
 #[derive(Debug)]
@@ -74,7 +73,7 @@ impl Contents {
     /// How many bytes these have themselves.
     pub(super) fn bytes(&self) -> u64 {
         let kept = self.kept.read();
-        self.bytes.load(Ordering::Relaxed).saturating_sub(kept.len() as u64 * ENTRY_BYTES)
+        self.bytes.load(Ordering::Relaxed).saturating_sub(kept.len() as u64 * STORED_ENTRY_BYTES)
     }
 
     /// The most that it took.
@@ -90,7 +89,7 @@ impl Contents {
 
 /// What a sample takes here.
 fn footprint(content: &Content) -> u64 {
-    content.bytes() + ENTRY_BYTES
+    content.bytes() + STORED_ENTRY_BYTES
 }
 
 #[cfg(test)]
@@ -102,7 +101,7 @@ mod tests {
     fn no_more_is_held_than_may_be() {
         modeled(|| {
             let content = |bytes: usize| Content::from(bytes::Bytes::from(vec![7; bytes]));
-            let limit = 100 + 2 * ENTRY_BYTES;
+            let limit = 100 + 2 * STORED_ENTRY_BYTES;
             let contents = Contents::new(limit);
             contents.settle(1, &content(60), true);
             contents.settle(1, &content(60), true);

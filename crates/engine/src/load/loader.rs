@@ -3,10 +3,10 @@
 use std::sync::{Arc, OnceLock};
 
 use forebay_pipeline::{Pipeline, RngKey};
-use forebay_plan::Profile;
+use forebay_plan::{Profile, STORED_ENTRY_BYTES};
 
 use super::cache::{Cache, Cached, CachedStage};
-use super::contents::{Contents, ENTRY_BYTES};
+use super::contents::Contents;
 use super::deal::{Deal, Even, Share};
 use super::epoch::Epoch;
 use super::ids::Position;
@@ -320,7 +320,7 @@ impl Loader {
         let blocks = source.blocks()?;
         let LoadOptions { cache, seed, shuffle, .. } = self.options;
         let fixed = match cache {
-            CachePolicy::MinIo { bytes } => Fixed::new(&blocks, bytes, ENTRY_BYTES, seed),
+            CachePolicy::MinIo { bytes } => Fixed::new(&blocks, bytes, STORED_ENTRY_BYTES, seed),
             _ => Fixed::default(),
         };
         let buffer_bytes = cache.liquid_bytes();
@@ -335,7 +335,7 @@ impl Loader {
             Samples::Formats(Formats {
                 blocks: by_format.into(),
                 buffer_bytes: buffer_bytes.unwrap_or(0),
-                entry_bytes: ENTRY_BYTES,
+                entry_bytes: STORED_ENTRY_BYTES,
             })
         } else {
             Samples::Blocks(blocks.into())

@@ -42,7 +42,6 @@ use crate::source::Source;
 
 pub use batch::{Batch, Column, Recycler};
 pub use cache::{Cache, Cached, CachedStage};
-pub(crate) use contents::ENTRY_BYTES;
 pub use deal::Even;
 pub(crate) use epoch::readers;
 pub use epoch::{Epoch, Next};

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use forebay_plan::{CacheChoice, CacheSubject, Profile, choose_cache, units};
+use forebay_plan::{CacheChoice, CacheSubject, DECODED_ENTRY_BYTES, Profile, STORED_ENTRY_BYTES, choose_cache, units};
 use forebay_storage::{Storage, parse_bytes};
 
 use super::order::Shuffle;
@@ -130,10 +130,9 @@ pub(super) fn chosen(
     profile: Option<&Profile>,
 ) -> Result<(CachePolicy, String)> {
     let blocks = source.blocks()?;
-    let stored: u64 = blocks.iter().map(|block| block.bytes).sum();
     match profile {
         Some(profile) => by_rates(source, shuffle, bytes, &blocks, profile),
-        None => Ok(by_size(source, shuffle, bytes, stored)),
+        None => Ok(by_size(source, shuffle, bytes, &blocks)),
     }
 }
 
@@ -183,22 +182,31 @@ fn by_rates(
     Ok((cache, reason))
 }
 
-fn by_size(source: &dyn Source, shuffle: Shuffle, bytes: u64, stored: u64) -> (CachePolicy, String) {
+fn by_size(source: &dyn Source, shuffle: Shuffle, bytes: u64, blocks: &[Block]) -> (CachePolicy, String) {
+    let stored: u64 = blocks.iter().map(|block| block.bytes).sum();
+    let samples: u64 = blocks.iter().map(Block::len).sum();
+    // A sample in memory takes more than its own bytes.
+    let fits = |entry_bytes: u64| stored.saturating_add(samples.saturating_mul(entry_bytes)) <= bytes;
     let beside = format!(
         "{} of samples, budget {}; a profile would tell the rates",
         units::bytes(stored as f64),
         units::bytes(bytes as f64)
     );
     let one_format = source.strategies().len() == 1;
-    if stored <= bytes && one_format {
+    if one_format && fits(DECODED_ENTRY_BYTES) {
         (
             CachePolicy::Decoded { bytes },
             format!("all samples fit, so that the steps done to them can be kept too ({beside})"),
         )
     } else if shuffle == Shuffle::No {
         (CachePolicy::MinIo { bytes }, format!("samples come in the same order every epoch ({beside})"))
-    } else if stored <= bytes {
-        (CachePolicy::Liquid { bytes }, format!("samples are kept in several formats, and all fit ({beside})"))
+    } else if fits(STORED_ENTRY_BYTES) {
+        let why = if one_format {
+            "all samples fit, but only as they are stored"
+        } else {
+            "samples are kept in several formats, and all fit"
+        };
+        (CachePolicy::Liquid { bytes }, format!("{why} ({beside})"))
     } else {
         (
             CachePolicy::Liquid { bytes },

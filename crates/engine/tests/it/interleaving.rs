@@ -1,9 +1,9 @@
 //! Several data sets in one epoch, each by its weight.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use forebay_engine::load::{Batch, LoadOptions, Loader, Sampling, Shares, Shuffle, State};
+use forebay_engine::load::{Batch, Column, LoadOptions, Loader, Sampling, Shares, Shuffle, State};
 use forebay_engine::source::{Interleaved, Source};
 use tempfile::TempDir;
 
@@ -93,6 +93,62 @@ fn an_interleaved_epoch_goes_on_with_other_ranks() {
     found.sort();
     expected.sort();
     assert_eq!(found, expected);
+}
+
+const MIXED: &str = r#"
+name = "mixed"
+[[step]]
+op = "decode"
+[[step]]
+op = "center_crop"
+size = 8
+[[step]]
+op = "one_hot"
+num_classes = 3
+fields = ["label"]
+[[step]]
+op = "mixup"
+fields = ["image", "label"]
+"#;
+
+/// Of each batch whose first and last samples are of different classes the weight of the first one, as its label tells, with its key.
+fn mix_weights(loader: &Loader) -> Vec<(String, u32)> {
+    let weight = |batch: &Batch| {
+        let class =
+            |at: usize| ["ant", "bee", "cat"].iter().position(|class| batch.keys[at].starts_with(class)).unwrap();
+        let Some(Column::Dense { data, .. }) = batch.column("label") else { panic!("vectors") };
+        let of_first = f32::from_le_bytes(data[class(0) * 4..][..4].try_into().unwrap());
+        (class(0) != class(batch.len() - 1)).then(|| (batch.keys[0].to_string(), of_first.to_bits()))
+    };
+    epoch(loader, &loader.beginning_of(0)).iter().filter_map(weight).collect()
+}
+
+/// Batches that begin with the same sample, or with samples of the same key, are mixed in different ways.
+#[test]
+fn batches_are_mixed_by_which_time_a_sample_comes_and_of_which_data_set() {
+    let photos = photos(6);
+    let plain = files(&pipeline(MIXED), photos.path());
+    let repeated = LoadOptions {
+        batch_size: 2,
+        shuffle: Shuffle::Window { bytes: 1 << 20 },
+        seed: 3,
+        sampling: Sampling { repeats: 8, samples: Some(48), ..Sampling::default() },
+        ..LoadOptions::default()
+    };
+    let twice: Arc<dyn Source> = Arc::new(Interleaved::new(vec![Arc::clone(&plain), Arc::clone(&plain)]).unwrap());
+    let in_order = LoadOptions { batch_size: 3, seed: 3, ..LoadOptions::default() };
+    for (source, options) in [(plain, repeated), (twice, in_order)] {
+        let weights = |threads| {
+            let options = LoadOptions { threads, ..options.clone() };
+            mix_weights(&Loader::new(Arc::clone(&source), options).unwrap())
+        };
+        let found = weights(1);
+        let firsts: BTreeSet<&String> = found.iter().map(|(key, _)| key).collect();
+        assert!(firsts.len() < found.len(), "some begin alike: {found:?}");
+        let drawn: BTreeSet<u32> = found.iter().map(|(_, weight)| *weight).collect();
+        assert_eq!(drawn.len(), found.len(), "{found:?}");
+        assert_eq!(found, weights(3));
+    }
 }
 
 #[test]

@@ -9,10 +9,12 @@ use forebay_engine::build::{BuildOptions, MixBuild, MixReport};
 use forebay_engine::load::{Batch, CachePolicy, Column, LoadOptions, Loader, OnError, Shuffle};
 use forebay_engine::source::{Mixed, Source, open_dataset};
 use forebay_pipeline::{Pipeline, Strategy};
+use forebay_plan::{MixFormat, MixLimits, STORED_ENTRY_BYTES as ENTRY_BYTES, mix_of};
+use forebay_record::TarWriter;
 use tempfile::TempDir;
 
 use crate::support::{
-    FailsAfter, SMALL, TILES, built, files, list, local, options, photos, pipeline, resealed, shards,
+    FailsAfter, SMALL, TILES, built, files, list, local, options, photo, photos, pipeline, resealed, shards,
 };
 
 const MIX: [(&str, f64); 2] = [("decoded+png", 0.3), ("decoded", 0.7)];
@@ -116,6 +118,47 @@ fn a_mix_gives_the_same_bytes_after_a_kill_and_on_any_threads() {
     let resumed = build.run(part.path(), &options, &()).unwrap();
     assert!(resumed.shards_reused > 0, "{}", resumed.shards_reused);
     assert!(content(part.path()) == expected);
+}
+
+/// Samples of two tar files may have the same key: those that are skipped in one of them are in no format, and all others are.
+#[test]
+fn samples_with_equal_keys_are_skipped_by_their_numbers() {
+    let pipeline = pipeline(
+        "name = \"tars\"\n[source]\nformat = \"tar\"\nfiles = \"*.tar\"\norder = \"sorted\"\n[[source.fields]]\n\
+         field = \"image\"\nfrom = \"jpg\"\n[[step]]\nop = \"decode\"\n[[step]]\nop = \"resize\"\nsize = [16, 16]\n",
+    );
+    let tars = tempfile::tempdir().unwrap();
+    let write = |damaged: &[usize]| {
+        for shard in 0..2 {
+            let mut writer = TarWriter::new(Vec::new());
+            for number in 0..20 {
+                let is_damaged = shard == 1 && damaged.contains(&number);
+                let content = if is_damaged { b"no picture".to_vec() } else { photo(shard * 20 + number) };
+                writer.write(&format!("{number:04}"), "jpg", &content).unwrap();
+            }
+            std::fs::write(tars.path().join(format!("{shard}.tar")), writer.finish().unwrap()).unwrap();
+        }
+    };
+    let build = |folder: &Path| {
+        let options = BuildOptions { on_error: OnError::Skip, ..options(4) };
+        let formats = [("decoded+png", 0.4), ("resized", 0.6)];
+        mix(&pipeline, &formats, tars.path(), 5).run(folder, &options, &()).unwrap().manifest
+    };
+    write(&[]);
+    let whole = tempfile::tempdir().unwrap();
+    let mut expected = build(whole.path()).assignment;
+    write(&[3, 7, 12]);
+    for number in [12, 7, 3] {
+        expected.remove(20 + number);
+    }
+    let output = tempfile::tempdir().unwrap();
+    let manifest = build(output.path());
+    assert_eq!((&manifest.assignment, manifest.samples, manifest.skipped.len()), (&expected, 37, 3));
+    let source = open_dataset(output.path(), local(), OnError::Fail).unwrap();
+    assert_eq!(source.samples(), 37);
+    // As a kill leaves it when all formats are whole.
+    std::fs::remove_file(output.path().join("mix.json")).unwrap();
+    assert_eq!(build(output.path()), manifest);
 }
 
 #[test]
@@ -264,9 +307,6 @@ fn damaged_samples_are_skipped_with_every_cache() {
     }
 }
 
-/// What a sample in a cache takes beside its own bytes.
-const ENTRY_BYTES: u64 = 192;
-
 /// After the first epoch the buffer holds its share, and every epoch reads the rest.
 #[test]
 fn what_is_kept_is_not_read() {
@@ -289,6 +329,39 @@ fn what_is_kept_is_not_read() {
                 assert!((found - expected).abs() <= slack + 0.01, "{name} {share}: {found} in epoch {number}");
             }
         }
+    }
+}
+
+/// What the plan says of a buffer is what the loader does, of samples so small that what each takes in addition is most of it, too.
+#[test]
+fn the_hit_ratio_of_small_samples_is_as_planned() {
+    let photos = photos(240);
+    let tiny = "name = \"tiny\"\n[[step]]\nop = \"decode\"\n[[step]]\nop = \"resize\"\nsize = [4, 4]\n";
+    let (_folder, dataset) = built(&pipeline(tiny), "resized", photos.path(), 60);
+    let bytes: u64 = shards(&dataset).blocks().unwrap().iter().map(|block| block.bytes).sum();
+    assert!(bytes < 240 * 300, "{bytes}");
+    let buffer_bytes = bytes.midpoint(240 * ENTRY_BYTES);
+    let format =
+        MixFormat { format: "resized".to_owned(), bytes: bytes as f64 / 240.0, cpu_seconds: 1e-4, lossy: false };
+    let limits = MixLimits {
+        samples: 240,
+        read_bytes_per_second: 1e6,
+        cores: 1.0,
+        buffer_bytes,
+        max_storage_bytes: None,
+        max_lossy_share: 0.0,
+        trainer_samples_per_second: None,
+    };
+    let planned = mix_of(&[format], &[1.0], &limits).unwrap().hit_ratio;
+    let options = LoadOptions {
+        shuffle: Shuffle::Window { bytes: 2000 },
+        ..shuffled(CachePolicy::Liquid { bytes: buffer_bytes }, 2)
+    };
+    let loader = Loader::new(shards(&dataset), options).unwrap();
+    for number in 0..3 {
+        let read = epoch(&loader, number).1 as f64 / bytes as f64;
+        let expected = if number == 0 { 1.0 } else { 1.0 - planned };
+        assert!((read - expected).abs() < 0.04, "{read} in epoch {number}, where {planned} stay in memory");
     }
 }
 

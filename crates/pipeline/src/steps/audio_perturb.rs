@@ -143,8 +143,6 @@ const UNIT_RATE: u32 = 1000;
 /// The most samples that come out, all channels together.
 const SAMPLES_MAX: usize = 1 << 30;
 
-const SAMPLES: &str = "a waveform [samples] or [samples, channels] in int16";
-
 impl SpeedPerturbation {
     /// What changes by each factor; nothing where it is 1.
     fn resamplers(&self) -> Result<&[Option<Resampler>], StepError> {
@@ -172,22 +170,19 @@ impl Transform for SpeedPerturbation {
     }
 
     fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs> {
-        match input {
-            FieldType::Tensor { dtype: DType::I16, dims } if matches!(dims.len(), 1 | 2) => {
-                let mut dims = dims.clone();
-                dims[0] = None;
-                Ok(FieldType::Tensor { dtype: DType::I16, dims })
-            }
-            _ => Err(Needs(SAMPLES.to_owned())),
+        let mut output = waveform_type(input)?;
+        if let FieldType::Tensor { dims, .. } = &mut output {
+            dims[0] = None;
         }
+        Ok(output)
     }
 
     fn run(&self, input: ValueView<'_>, output: &mut Output<'_>, scope: &mut Scope) -> Result<(), StepError> {
-        let view = tensor(input, SAMPLES)?;
-        let unfit = StepError::Unfit { found: view.spec, expected: SAMPLES };
-        let channels = match *view.spec.shape.dims() {
-            [_] => 1,
-            [_, channels] => channels,
+        let view = tensor(input, WAVEFORM)?;
+        let unfit = StepError::Unfit { found: view.spec, expected: WAVEFORM };
+        let channels = match (view.spec.dtype, view.spec.shape.dims()) {
+            (DType::I16 | DType::F32, [_]) => 1,
+            (DType::I16 | DType::F32, [_, channels]) => *channels,
             _ => return Err(unfit),
         };
         let resamplers = self.resamplers()?;
@@ -198,16 +193,26 @@ impl Transform for SpeedPerturbation {
         let instants = view.spec.shape.dims()[0];
         let made = resampler.output_samples(instants).saturating_mul(channels as u64);
         // The sound again, a channel of it as floats, and what comes out.
-        let bytes = (view.spec.bytes() as u64 * 3).saturating_add(made.saturating_mul(2));
+        let bytes = (view.spec.bytes() as u64 * 3).saturating_add(made.saturating_mul(view.spec.dtype.bytes() as u64));
         output.working(usize::try_from(bytes).unwrap_or(usize::MAX))?;
-        let mut aligned = Vec::new();
-        let mut samples = memory::copied(view.elements_or_copy::<i16>(&mut aligned).ok_or(unfit)?)?;
-        resampler.run(&mut samples, channels, SAMPLES_MAX, &mut Vec::new())?;
-        let spec = match *view.spec.shape.dims() {
-            [_] => TensorSpec::new(DType::I16, &[samples.len()]),
-            _ => TensorSpec::new(DType::I16, &[samples.len() / channels.max(1), channels]),
+        let (whole, floats): (Vec<i16>, Vec<f32>);
+        let made: &[u8] = if view.spec.dtype == DType::I16 {
+            let mut samples = memory::copied(view.elements_or_copy::<i16>(&mut Vec::new()).ok_or(unfit)?)?;
+            resampler.run(&mut samples, channels, SAMPLES_MAX, &mut Vec::new())?;
+            whole = samples;
+            bytemuck::cast_slice(&whole)
+        } else {
+            let mut samples = memory::copied(view.elements_or_copy::<f32>(&mut Vec::new()).ok_or(unfit)?)?;
+            resampler.run_floats(&mut samples, channels, SAMPLES_MAX, &mut Vec::new())?;
+            floats = samples;
+            bytemuck::cast_slice(&floats)
         };
-        output.tensor(spec)?.data.copy_from_slice(bytemuck::cast_slice(&samples));
+        let samples = made.len() / view.spec.dtype.bytes();
+        let spec = match *view.spec.shape.dims() {
+            [_] => TensorSpec::new(view.spec.dtype, &[samples]),
+            _ => TensorSpec::new(view.spec.dtype, &[samples / channels.max(1), channels]),
+        };
+        output.tensor(spec)?.data.copy_from_slice(made);
         Ok(())
     }
 }

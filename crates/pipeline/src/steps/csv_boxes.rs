@@ -108,7 +108,8 @@ pub struct BoxTable {
 /// A row of the table before its class has a number.
 struct Named<'a> {
     image: Cow<'a, str>,
-    corners: [f64; 4],
+    /// None in a row that only says that there is such an image, without objects.
+    corners: Option<[f64; 4]>,
     label: Cow<'a, str>,
     line: usize,
 }
@@ -152,8 +153,13 @@ impl BoxTable {
         let here = ColumnIndexes { image: 0, corners: [1, 2, 3, 4], label: 5, without: without.map(|_| 6) };
         let mut found = Vec::new();
         for row in 0..metadata.rows as usize {
+            // An image without objects, as an empty row of a CSV.
+            let is_empty = cells[1..5].iter().all(|corner| matches!(corner.get(row), Some(Cell::Null)));
             let text = |(column, index): (&Vec<Cell>, &usize)| {
-                let text = column.get(row).and_then(cell_text);
+                let text = column.get(row).and_then(|cell| match cell {
+                    Cell::Null if is_empty && *index != image => Some(Cow::default()),
+                    cell => cell_text(cell),
+                });
                 text.ok_or_else(|| format!("row {row} has nothing, or no text or number, in `{}`", names[*index]))
             };
             let fields = cells.iter().zip(&wanted).map(text).collect::<Result<Vec<_>, _>>()?;
@@ -164,22 +170,21 @@ impl BoxTable {
 
     /// The same with a number for each class.
     fn numbered(named: Vec<Named<'_>>, columns: &BoxColumns) -> Result<Self, String> {
-        let numbers = columns.classes.is_none() && named.iter().all(|row| row.label.parse::<u32>().is_ok());
-        let found: BTreeSet<&str> = if numbers || columns.classes.is_some() {
-            BTreeSet::new()
-        } else {
-            named.iter().map(|row| &*row.label).collect()
-        };
+        let labels = || named.iter().filter(|row| row.corners.is_some()).map(|row| &*row.label);
+        let numbers = columns.classes.is_none() && labels().all(|label| label.parse::<u32>().is_ok());
+        let found: BTreeSet<&str> =
+            if numbers || columns.classes.is_some() { BTreeSet::new() } else { labels().collect() };
         let classes: HashMap<String, usize> =
             found.into_iter().map(str::to_owned).zip(0..).collect::<HashMap<String, usize>>();
         let mut table = Self::default();
         for Named { image, corners, label, line } in named {
+            let boxes = table.images.entry(image.into_owned()).or_default();
+            let Some(corners) = corners else { continue };
             let class = match &columns.classes {
                 Some(classes) => class_index(classes, &label).map_err(|problem| format!("line {line}: {problem}"))?,
                 None if numbers => label.parse::<u32>().unwrap_or_default() as usize,
                 None => classes.get(&*label).copied().unwrap_or_default(),
             };
-            let boxes = table.images.entry(image.into_owned()).or_default();
             boxes.extend(row(corners, class as f64));
         }
         Ok(table)
@@ -239,6 +244,11 @@ impl ColumnIndexes {
         if self.without.is_some_and(|index| fields[index].trim() == "1") {
             return Ok(None);
         }
+        let is_empty = |index: usize| fields[index].trim().is_empty();
+        if self.corners.into_iter().all(is_empty) {
+            let image = std::mem::take(&mut fields[self.image]);
+            return Ok(Some(Named { image, corners: None, label: Cow::default(), line }));
+        }
         let mut corners = [0.0; 4];
         for ((corner, index), name) in corners.iter_mut().zip(self.corners).zip(&columns.corners) {
             let number = fields[index].trim().parse::<f64>().ok().filter(|number| number.is_finite());
@@ -247,7 +257,7 @@ impl ColumnIndexes {
         }
         let image = std::mem::take(&mut fields[self.image]);
         let label = std::mem::take(&mut fields[self.label]);
-        Ok(Some(Named { image, corners: columns.box_format.corners(corners), label, line }))
+        Ok(Some(Named { image, corners: Some(columns.box_format.corners(corners)), label, line }))
     }
 }
 
@@ -400,6 +410,17 @@ mod tests {
         assert_eq!(tabs.of("a.jpg"), [[1.0, 2.0, 3.0, 4.0, 7.0]], "a tab in quotes separates nothing");
         let numbers = table("image\tlabel\txmin\tymin\txmax\tymax\na\t7\t1\t2\t3\t4\n", |_| {}).unwrap();
         assert_eq!(numbers.of("a.png"), [[1.0, 2.0, 3.0, 4.0, 7.0]]);
+    }
+
+    /// As tables of detections without objects have them, and pandas writes what is missing.
+    #[test]
+    fn a_row_without_corners_is_an_image_without_objects() {
+        let text = "image,label,xmin,ymin,xmax,ymax\na.jpg,,,,,\nb.jpg,7,1,2,3,4\nc.jpg,cat, ,,,\n";
+        let found = table(text, |_| {}).unwrap();
+        assert!(found.of("a.jpg").is_empty() && found.of("c.jpg").is_empty());
+        assert_eq!(found.of("b.jpg"), [[1.0, 2.0, 3.0, 4.0, 7.0]], "what has no box has no class, either");
+        let error = table("image,label,xmin,ymin,xmax,ymax\na.jpg,dog,1,2,,4\n", |_| {}).unwrap_err();
+        assert!(error.contains("line 2: `xmax` is not a number: ``"), "{error}");
     }
 
     #[test]

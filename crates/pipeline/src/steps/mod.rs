@@ -91,7 +91,7 @@ pub use tokens::MaskTokens;
 pub use transcript::{TakeTranscript, Transcripts};
 pub use voc::{TakeVoc, VocObject, parse_voc};
 pub use warp::{Warp, WarpInterpolation};
-pub use yolo::{TakeYolo, parse_yolo};
+pub use yolo::{TakeYolo, YoloTask, parse_yolo};
 
 use forebay_codec::{DType, TensorView};
 

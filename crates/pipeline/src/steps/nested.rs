@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use forebay_codec::TensorView;
+use forebay_codec::{TensorSpec, TensorView};
 use serde::Deserialize;
 
 use super::augment::{Augment, Augmentation, PixelOp};
@@ -93,7 +93,7 @@ impl Augmentation for SomeAugmentations {
     }
 }
 
-/// Several steps, of which some are done. Those that move no pixels leave masks and boxes alone.
+/// Several steps, of which some are done. Where some of them move pixels, the others leave masks, boxes and key points alone.
 #[derive(Debug)]
 struct SomeSteps {
     steps: Vec<Arc<dyn Transform>>,
@@ -117,6 +117,21 @@ impl Scratch for BetweenScratch {
 }
 
 impl SomeSteps {
+    /// Whether a value of this type follows a picture: a mask, boxes or key points, where there is a step to follow. Without one, whole numbers in two dimensions
+    /// are a table or sound like any other.
+    fn rides_along(&self, kind: &FieldType) -> bool {
+        let is_rider = kind.as_mask().is_some() || kind.as_boxes().is_some() || kind.as_keypoints().is_some();
+        is_rider && self.is_geometric()
+    }
+
+    /// The same of a value.
+    fn follows(&self, spec: TensorSpec) -> bool {
+        let kind =
+            || FieldType::Tensor { dtype: spec.dtype, dims: spec.shape.dims().iter().copied().map(Some).collect() };
+        // The first is cheap, and enough for most.
+        self.is_geometric() && self.rides_along(&kind())
+    }
+
     /// Does one of the steps, which has its own draw and its own frame, the same for every field.
     fn step(
         &self,
@@ -159,7 +174,7 @@ impl Transform for SomeSteps {
     }
 
     fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs> {
-        let rides_along = input.as_mask().is_some() || input.as_boxes().is_some() || input.as_keypoints().is_some();
+        let rides_along = self.rides_along(input);
         let after = |step: &Arc<dyn Transform>, input: &FieldType| {
             if rides_along && !step.is_geometric() { Ok(input.clone()) } else { step.output_type(input) }
         };
@@ -182,7 +197,7 @@ impl Transform for SomeSteps {
 
     fn run(&self, input: ValueView<'_>, output: &mut Output<'_>, scope: &mut Scope) -> Result<(), StepError> {
         let view = tensor(input, "a tensor")?;
-        let rides_along = view.spec.shape.dims().len() == 2;
+        let rides_along = self.follows(view.spec);
         let chosen = self.rule.draw(self.steps.len(), &mut scope.random);
         let key = scope.random.bits();
         let done: Vec<usize> = chosen.filter(|&index| !rides_along || self.steps[index].is_geometric()).collect();

@@ -181,7 +181,8 @@ impl StepFiles for TakeTranscript {
     }
 }
 
-const NOISE_HINT: &str = "name a folder with recordings of noise, FLAC, MP3 or WAV, or one such file";
+const NOISE_HINT: &str = "name a folder with recordings of noise, FLAC, MP3 or WAV, or one such file; they are held decoded, and have at most 2^29 samples together \
+                          (nine hours at 16 kHz)";
 
 /// What a recording of noise ends in.
 const NOISE_EXTENSIONS: [&str; 3] = ["flac", "mp3", "wav"];

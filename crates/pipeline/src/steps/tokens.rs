@@ -106,6 +106,9 @@ impl SampleTransform for MaskTokens {
 
     fn output_schema(&self, fields: &[String], input: &Schema) -> Result<Schema, Needs> {
         let [tokens] = fields else { return Err(Needs("one field of tokens".to_owned())) };
+        if *tokens == self.labels {
+            return Err(Needs(format!("`labels` to name another field than that of the tokens, `{tokens}`")));
+        }
         match input.field(tokens) {
             Some(kind @ FieldType::Tensor { dtype: DType::I32, dims }) if dims.len() == 1 => {
                 let mut output = input.clone();

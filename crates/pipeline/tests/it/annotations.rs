@@ -3,7 +3,7 @@
 use forebay_codec::Tensor;
 use forebay_codec::image::{Encoding, PngEffort, encode};
 use forebay_pipeline::steps::{
-    BoxColumns, BoxTable, CocoMasks, CocoObjects, CocoParts, Segmentation, parse_voc, parse_yolo,
+    BoxColumns, BoxTable, CocoMasks, CocoObjects, CocoParts, Segmentation, YoloTask, parse_voc, parse_yolo,
 };
 use forebay_pipeline::{Field, RngKey, Sample, Value};
 use proptest::prelude::*;
@@ -67,6 +67,7 @@ fn boxes_of_files_beside_an_image() {
         let sample = sample_of(vec![("annotation", text), ("image", image)]);
         let yolo = "op = \"take_yolo\"\nfields = [\"annotation\", \"image\"]";
         assert_eq!(boxes(yolo, &sample), [5.0, 0.0, 15.0, 10.0, 3.0]);
+        assert_eq!(boxes(&format!("{yolo}\ntask = \"pose\""), &sample), [5.0, 0.0, 15.0, 10.0, 3.0]);
     }
 }
 
@@ -255,8 +256,10 @@ proptest! {
     ) {
         let text = words.concat();
         let _ = parse_voc(&text);
-        if let Ok(boxes) = parse_yolo(&text) {
-            prop_assert!(boxes.len() <= text.lines().count());
+        for task in [YoloTask::Detect, YoloTask::Segment, YoloTask::Pose] {
+            if let Ok(boxes) = parse_yolo(&text, task) {
+                prop_assert!(boxes.len() <= text.lines().count());
+            }
         }
         if let Ok(table) = BoxTable::parse(text.as_bytes(), &BoxColumns::default()) {
             let _ = table.of(&text);

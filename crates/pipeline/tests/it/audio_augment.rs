@@ -1,7 +1,7 @@
 //! Augmentations of audio and text, and conversions of element types.
 
 use forebay_codec::{DType, Tensor};
-use forebay_pipeline::{RngKey, Value};
+use forebay_pipeline::{Action, FieldType, Pipeline, RngKey, Value};
 
 use crate::support::{assert_even, floats, picture, run, run_all, run_seeded, sample, step};
 
@@ -78,6 +78,42 @@ fn masks_cover_frames_and_bands() {
     assert!(mean.iter().any(|value| (value - expected).abs() < 0.01));
 }
 
+/// Sound and spectrograms have two dimensions, as masks and boxes do, and are not taken for them.
+#[test]
+fn steps_within_steps_change_sound_and_spectrograms() {
+    let values: Vec<f32> = (0..40 * 8).map(|index| 1.0 + index as f32).collect();
+    let spectrogram = Tensor::from_elements(&[40, 8], &values).unwrap();
+    let stereo = [Tensor::from_elements(&[3, 2], &[0.5_f32; 6]), Tensor::from_elements(&[3, 2], &[500_i16; 6])];
+    let [floating, whole] = stereo.map(|made| made.unwrap());
+    let gain = "{ op = \"random_gain\", p = 1, min_gain_db = 6, max_gain_db = 6 }";
+    let cases = [
+        (
+            &spectrogram,
+            "{ op = \"spec_augment\", n_time_masks = 2, time_mask_param = 20, n_freq_masks = 1, freq_mask_param = 4 }",
+        ),
+        (&spectrogram, "{ op = \"mfcc\", n_mfcc = 8 }"),
+        (&spectrogram, "{ op = \"add_gaussian_snr\", p = 1, min_snr_db = 3, max_snr_db = 3 }"),
+        (&floating, gain),
+        (&whole, gain),
+    ];
+    for (input, inner) in cases {
+        for around in ["random_apply\"\np = 1", "random_choice\""] {
+            let toml = format!("op = \"{around}\nsteps = [{inner}]");
+            // A mask that is drawn may have no width.
+            let mut out = (0..8).map(|seed| run_seeded(&toml, input.clone(), seed));
+            assert!(out.any(|out| out != *input && out.spec() == input.spec()), "{toml}");
+        }
+        assert!(run(&format!("op = \"random_apply\"\np = 0\nsteps = [{inner}]"), input.clone()) == *input);
+    }
+    // The check of types says what running does.
+    let Action::Transform(choice) = step("op = \"random_choice\"\nsteps = [{ op = \"mfcc\", n_mfcc = 5 }]").action
+    else {
+        panic!("a step of one value")
+    };
+    let of = |bands| FieldType::Tensor { dtype: DType::F32, dims: vec![None, Some(bands)] };
+    assert_eq!(choice.output_type(&of(13)).unwrap(), of(5));
+}
+
 #[test]
 fn coefficients_are_an_orthonormal_transform() {
     let frame: Vec<f32> = (0..8).map(|band| (band * band % 5) as f32).collect();
@@ -133,6 +169,16 @@ fn tokens_are_hidden_and_labeled() {
     let hidden = masked + random + kept;
     assert!((2700..3180).contains(&hidden), "15 % of 98 %: {hidden}");
     assert!((masked * 100 / hidden).abs_diff(80) <= 3 && (random * 100 / hidden).abs_diff(10) <= 3);
+}
+
+/// What the tokens were cannot be where they are now.
+#[test]
+fn labels_are_another_field_than_their_tokens() {
+    let toml = "name = \"t\"\n[source]\nfield = \"text\"\nlabel = \"none\"\n[[step]]\nop = \"tokenize\"\n\
+                [[step]]\nop = \"mask_tokens\"\nmask_token_id = 1\nvocab_size = 256\nlabels = ";
+    assert!(Pipeline::from_toml("t", &format!("{toml}\"was\"")).is_ok());
+    let error = Pipeline::from_toml("t", &format!("{toml}\"text\"")).unwrap_err().to_string();
+    assert!(error.contains("`labels` to name another field than that of the tokens, `text`"), "{error}");
 }
 
 #[test]
@@ -222,6 +268,18 @@ fn speed_changes_length_and_pitch() {
     assert_eq!((fast.len(), crossings(&fast).abs_diff(crossings(&tone)) <= 1), (6000, true));
     let slow = ints(&run("op = \"speed_perturbation\"\nfactors = [0.9]", sound()));
     assert_eq!((slow.len(), crossings(&slow).abs_diff(crossings(&tone)) <= 1), (10_000, true));
+    // Floats are the same, without being rounded; channels stay apart.
+    let both: Vec<f32> = tone.iter().flat_map(|&value| [f32::from(value) / 32768.0, 0.25]).collect();
+    let stereo = Tensor::from_elements(&[tone.len(), 2], &both).unwrap();
+    let out = run("op = \"speed_perturbation\"\nfactors = [1.5]", stereo);
+    assert_eq!(out.spec().shape.dims(), [6000, 2]);
+    let floating = floats(&out);
+    assert!(
+        fast.iter()
+            .zip(floating.iter().step_by(2))
+            .all(|(whole, float)| (f32::from(*whole) - float * 32768.0).abs() <= 0.6)
+    );
+    assert!(floating[100..11_900].iter().skip(1).step_by(2).all(|value| (value - 0.25).abs() < 1e-3));
     let lengths: std::collections::BTreeSet<usize> =
         (0..60).map(|seed| ints(&run_seeded("op = \"speed_perturbation\"", sound(), seed)).len()).collect();
     assert_eq!(lengths.into_iter().collect::<Vec<_>>(), [8182, 9000, 10_000]);

@@ -62,6 +62,19 @@ fn where_the_processor_binds_what_was_worked_on_is_kept() {
     assert_eq!(choice, CacheChoice::None);
 }
 
+/// In memory a few tokens take three times their bytes: what seems to hold all of them holds a third.
+#[test]
+fn small_samples_take_more_of_a_budget_than_their_bytes() {
+    let mut tokens = strategy("concatenated", 1, SAMPLES, 100.0, SAMPLES * 100);
+    (tokens.deserialize_cpu_seconds, tokens.online_cpu_seconds) = (1e-6, 1e-6);
+    let mut profile = profile(SAMPLES, vec![tokens]);
+    profile.storage.sequential_bytes_per_second = 1e5;
+    let small = CacheSubject { stored_bytes: SAMPLES * 100, can_keep_decoded: false, ..subject(SAMPLES * 100) };
+    let (choice, sentence) = choose_cache(&profile, &small).unwrap();
+    assert_eq!(choice, CacheChoice::Stored, "{sentence}");
+    assert!(sentence.contains("34 % of the samples as they are stored in memory (100 kB of 292 kB)"), "{sentence}");
+}
+
 #[test]
 fn formats_of_a_mix_are_averaged() {
     let formats = vec![("concatenated".to_owned(), 0.5), ("decoded".to_owned(), 0.5)];

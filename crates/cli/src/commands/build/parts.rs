@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::{Arguments, KEPT, Task, command_line, outcome, show, task};
 use crate::error::{Error, Result};
 use crate::file_list::{listing_options, warnings};
-use crate::output::{Output, Page};
+use crate::output::{Output, Page, quoted};
 
 /// What `build --prepare --json` and `build --part --json` print.
 #[derive(Debug, Serialize)]
@@ -92,7 +92,7 @@ fn present_whole(report: BuildReport, arguments: &Arguments, begun: Instant, out
     let finished = super::Outcome { seconds: begun.elapsed().as_secs_f64(), ..finished };
     output.present(&finished, |finished, page| {
         show(finished, page);
-        let command = format!("forebay load {} --shuffle", finished.dataset.display());
+        let command = format!("forebay load {} --shuffle", quoted(finished.dataset.display()));
         page.next_step("Next, stream batches from it:", &command);
     })
 }

@@ -7,7 +7,7 @@ use forebay_plan::units;
 use serde::Serialize;
 
 use crate::error::Result;
-use crate::output::Page;
+use crate::output::{Page, quoted};
 
 /// What was found.
 #[derive(Debug, Serialize)]
@@ -44,17 +44,8 @@ pub(super) fn inspect(path: &Path) -> Result<Option<Found>> {
 /// The command line, to be typed. It begins with the program and what it does, whatever the folder says: others may have made it.
 fn command(resume: &Resume) -> String {
     let arguments = resume.arguments.strip_prefix(&["build".to_owned()]).unwrap_or(&resume.arguments);
-    let arguments = arguments.iter().map(|argument| quoted(argument));
+    let arguments = arguments.iter().map(quoted);
     ["forebay".to_owned(), "build".to_owned()].into_iter().chain(arguments).collect::<Vec<_>>().join(" ")
-}
-
-/// An argument as a shell takes it for what it is.
-fn quoted(argument: &str) -> String {
-    let plain = |letter: char| letter.is_ascii_alphanumeric() || "_-./:=,@%+".contains(letter);
-    if !argument.is_empty() && argument.chars().all(plain) {
-        return argument.to_owned();
-    }
-    format!("'{}'", argument.replace('\'', r"'\''"))
 }
 
 impl Found {

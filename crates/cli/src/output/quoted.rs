@@ -1,0 +1,13 @@
+//! Commands that are printed to be typed.
+
+use std::fmt::Display;
+
+/// An argument as a shell takes it for what it is.
+pub(crate) fn quoted(argument: impl Display) -> String {
+    let argument = argument.to_string();
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || "_-./:=,@%+".contains(letter);
+    if !argument.is_empty() && argument.chars().all(plain) {
+        return argument;
+    }
+    format!("'{}'", argument.replace('\'', r"'\''"))
+}
