@@ -28,6 +28,7 @@ use bytes::Bytes;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::local::cannot_write;
+use crate::per_process::PerProcess;
 use crate::writing::{create_fresh, name_of_its_own};
 use crate::{Result, Version};
 
@@ -48,7 +49,14 @@ const LOOKS: u64 = 64;
 pub(crate) struct BlockCache {
     folder: PathBuf,
     bytes_max: u64,
-    /// What this cache is called among those of the process.
+    /// A process that was forked knows nothing at first.
+    known: PerProcess<Known>,
+}
+
+/// What a process knows of a cache.
+#[derive(Debug)]
+struct Known {
+    /// What it is called among those of the process.
     number: u64,
     shared: Arc<Mutex<State>>,
 }
@@ -75,19 +83,18 @@ struct State {
 /// The version of each object that was opened, by its group and name.
 type Opened = HashMap<(String, String), String>;
 
-/// The folders that processes keep blocks in, by process and folder. A child that was forked has states of its own: a lock of its parent may
-/// stay locked in it.
-type Folders = BTreeMap<(u32, PathBuf), Weak<Mutex<State>>>;
+/// The folders that a process keeps blocks in.
+type Folders = BTreeMap<PathBuf, Weak<Mutex<State>>>;
 
-static FOLDERS: Mutex<Folders> = Mutex::new(BTreeMap::new());
+static FOLDERS: PerProcess<Mutex<Folders>> = PerProcess::new();
 
 /// What is known of `folder` in this process.
 fn shared(folder: &Path) -> Arc<Mutex<State>> {
-    let mut folders = FOLDERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut folders = FOLDERS.get(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
     folders.retain(|_, state| state.strong_count() > 0);
     // However it is named.
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-    let known = folders.entry((std::process::id(), folder)).or_default();
+    let known = folders.entry(folder).or_default();
     known.upgrade().unwrap_or_else(|| {
         let state = Arc::default();
         *known = Arc::downgrade(&state);
@@ -106,17 +113,24 @@ pub(crate) struct CachedObject {
 impl BlockCache {
     pub(crate) fn open(folder: &Path, bytes_max: u64) -> Result<Self> {
         fs::create_dir_all(folder).map_err(cannot_write(folder))?;
-        let mut cache = Self { folder: folder.to_owned(), bytes_max, number: 0, shared: shared(folder) };
-        let bytes = cache.blocks().iter().map(|block| block.bytes).sum();
-        let mut state = cache.lock();
-        state.bytes = bytes;
-        state.next += 1;
-        let number = state.next;
-        state.opened.insert(number, Opened::new());
-        state.full = false;
-        drop(state);
-        cache.number = number;
+        let cache = Self { folder: folder.to_owned(), bytes_max, known: PerProcess::new() };
+        cache.known();
         Ok(cache)
+    }
+
+    /// What this process knows of it.
+    fn known(&self) -> &Known {
+        self.known.get(|| {
+            let (shared, bytes) = (shared(&self.folder), self.blocks().iter().map(|block| block.bytes).sum());
+            let mut state = shared.lock().unwrap_or_else(PoisonError::into_inner);
+            state.bytes = bytes;
+            state.next += 1;
+            let number = state.next;
+            state.opened.insert(number, Opened::new());
+            state.full = false;
+            drop(state);
+            Known { number, shared }
+        })
     }
 
     /// The object at `path`, of this version and size.
@@ -129,8 +143,9 @@ impl BlockCache {
             version: hash(format!("{} {size}", version.0).as_bytes()),
         };
         let known = (object.group.clone(), object.name.clone());
+        let number = self.known().number;
         let mut state = self.lock();
-        let before = state.opened.entry(self.number).or_default().insert(known, object.version.clone());
+        let before = state.opened.entry(number).or_default().insert(known, object.version.clone());
         // What is left of another version makes room.
         state.full &= before.is_none_or(|before| before == object.version);
         drop(state);
@@ -269,14 +284,15 @@ impl BlockCache {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         // It is consistent between any two statements, so a panic elsewhere does not spoil it.
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known().shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for BlockCache {
     fn drop(&mut self) {
-        let mut state = self.lock();
-        state.opened.remove(&self.number);
+        let Some(Known { number, shared }) = self.known.made() else { return };
+        let mut state = shared.lock().unwrap_or_else(PoisonError::into_inner);
+        state.opened.remove(number);
         state.full = false;
     }
 }
