@@ -190,7 +190,11 @@ impl Job {
     }
 
     fn finish(&self) {
-        finish(&self.pipeline, "resized", &self.photos, &self.output).unwrap();
+        // Where the manifest is there already, there is nothing to do.
+        let source = self.pipeline.source();
+        if Prepared::find(self.output.clone(), source, self.photos.as_path(), Reach::Root).unwrap().is_some() {
+            finish(&self.pipeline, "resized", &self.photos, &self.output).unwrap();
+        }
     }
 
     /// What a plain build gives.
