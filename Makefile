@@ -73,7 +73,8 @@ python-test: python-dev ## Build the Python package, install it into .venv, and 
 	.venv/bin/python -m pytest --numprocesses $$((1 + $$(nproc))) --dist loadgroup -m 'not timed'
 	.venv/bin/python -m pytest -m timed
 
-# What cannot be installed is an error here, and a skipped test in `make test`, which installs no Ray.
+# What cannot be installed is an error here, and a skipped test in `make test`, which installs no Ray. PyTorch and Lightning are not installed here either:
+# the examples that are skipped for want of them are named, with what to install.
 test-remote: python-dev ## Buckets on real servers (SeaweedFS, moto, Azurite) and builds and training on Ray, which it installs
 	tools/remote_servers.sh required
 	FOREBAY_REMOTE=required .venv/bin/python -m pytest python/tests/test_remote.py python/tests/test_remote_servers.py python/tests/test_azure.py python/tests/test_ray.py python/tests/test_clusters.py

@@ -2,7 +2,7 @@
 //!
 //! It is a thread for each connection, and everything in memory. Requests are counted and kept, so that a test can say what was asked for.
 
-#![allow(dead_code, reason = "each test crate that includes this file uses some of it")]
+#![allow(dead_code, unused_imports, reason = "each test crate that includes this file uses some of it")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -11,6 +11,13 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
+
+use keys::{give_keys, keys_of};
+
+pub(crate) use keys::timestamp;
+
+#[path = "object_server/keys.rs"]
+mod keys;
 
 /// How often of a thousand a request goes wrong, in each way. What is written is written nevertheless, unless it says otherwise.
 #[derive(Debug, Clone, Copy, Default)]
@@ -36,6 +43,22 @@ pub(crate) struct Faults {
 struct Object {
     bytes: Arc<Vec<u8>>,
     tag: String,
+    /// How often it was replaced: each time it is a second younger.
+    replaced: u32,
+}
+
+/// What a server says of versions.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) enum Versions {
+    /// Entity tags, of which each is of one version.
+    #[default]
+    Strong,
+    /// Weak ones, which may not be asked for.
+    Weak,
+    /// Only the time of the last change.
+    Times,
+    /// The same, and it does not look at conditions.
+    TimesOnly,
 }
 
 #[derive(Default)]
@@ -48,6 +71,9 @@ struct State {
     faults: Faults,
     drawn: u64,
     latency: Duration,
+    /// How fast bodies come; as fast as they can where it is not said.
+    bytes_per_second: Option<u64>,
+    versions: Versions,
     /// Requests that wait for their answer, and how many did at the most.
     in_flight: (usize, usize),
     /// Every other one is refused, if there is one.
@@ -101,6 +127,15 @@ impl ObjectServer {
         self.state.lock().unwrap().latency = latency;
     }
 
+    /// How fast bodies come.
+    pub(crate) fn set_bytes_per_second(&self, bytes_per_second: u64) {
+        self.state.lock().unwrap().bytes_per_second = Some(bytes_per_second);
+    }
+
+    pub(crate) fn set_versions(&self, versions: Versions) {
+        self.state.lock().unwrap().versions = versions;
+    }
+
     /// How many requests were under way at the same time, at the most.
     pub(crate) fn in_flight_max(&self) -> usize {
         self.state.lock().unwrap().in_flight.1
@@ -128,7 +163,7 @@ impl ObjectServer {
 
     /// Puts an object there; its name begins with the bucket's.
     pub(crate) fn put(&self, name: &str, bytes: Vec<u8>) {
-        self.state.lock().unwrap().objects.insert(name.to_owned(), object(bytes));
+        self.state.lock().unwrap().insert(name, object(bytes));
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<Arc<Vec<u8>>> {
@@ -172,7 +207,21 @@ fn object(bytes: Vec<u8>) -> Object {
     for &byte in &bytes {
         hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     }
-    Object { tag: format!("\"{hash:016x}-{}\"", bytes.len()), bytes: Arc::new(bytes) }
+    Object { tag: format!("\"{hash:016x}-{}\"", bytes.len()), bytes: Arc::new(bytes), replaced: 0 }
+}
+
+impl State {
+    fn insert(&mut self, name: &str, mut object: Object) {
+        object.replaced = self.objects.get(name).map_or(0, |before| before.replaced + 1);
+        self.objects.insert(name.to_owned(), object);
+    }
+}
+
+impl Object {
+    /// When it was changed, as headers have it.
+    fn modified(&self) -> String {
+        format!("Wed, 18 Nov 2026 00:{:02}:{:02} GMT", self.replaced / 60, self.replaced % 60)
+    }
 }
 
 struct Request {
@@ -278,7 +327,7 @@ enum Fault {
 fn serve(mut stream: TcpStream, state: &Mutex<State>) {
     let mut seen = vec![0; 64 << 10];
     while let Some(request) = read_request(&stream, &mut seen) {
-        let (answer, fault, latency) = {
+        let (answer, fault, latency, bytes_per_second) = {
             let mut state = state.lock().unwrap();
             let range = request.headers.get("range").cloned().unwrap_or_default();
             state.requests.push(format!("{} /{} {range}", request.method, request.path).trim_end().to_owned());
@@ -293,7 +342,7 @@ fn serve(mut stream: TcpStream, state: &Mutex<State>) {
             };
             state.in_flight.0 += 1;
             state.in_flight.1 = state.in_flight.1.max(state.in_flight.0);
-            (answer, fault, state.latency)
+            (answer, fault, state.latency, state.bytes_per_second)
         };
         if !latency.is_zero() {
             std::thread::sleep(latency);
@@ -306,14 +355,20 @@ fn serve(mut stream: TcpStream, state: &Mutex<State>) {
         if let Fault::Late(time) = fault {
             std::thread::sleep(time);
         }
-        if last_byte_taken.is_err() || send(&mut stream, &request, &answer, fault).is_err() {
+        let sent = send(&mut stream, &request, &answer, (fault, bytes_per_second));
+        if last_byte_taken.is_err() || sent.is_err() {
             return;
         }
     }
 }
 
 /// Sends an answer, or as much of it as comes through; an error where that is the end of the connection.
-fn send(stream: &mut TcpStream, request: &Request, answer: &Answer, fault: Fault) -> std::io::Result<()> {
+fn send(
+    stream: &mut TcpStream,
+    request: &Request,
+    answer: &Answer,
+    (fault, bytes_per_second): (Fault, Option<u64>),
+) -> std::io::Result<()> {
     let mut head = format!("HTTP/1.1 {}\r\nContent-Length: {}\r\n", answer.status, answer.length);
     for (name, value) in &answer.headers {
         let _ = write!(head, "{name}: {value}\r\n");
@@ -327,7 +382,15 @@ fn send(stream: &mut TcpStream, request: &Request, answer: &Answer, fault: Fault
         _ => (head.len(), body.len()),
     };
     stream.write_all(&head.as_bytes()[..head_bytes])?;
-    stream.write_all(&body[..body_bytes])?;
+    match bytes_per_second {
+        None => stream.write_all(&body[..body_bytes])?,
+        Some(bytes_per_second) => {
+            for piece in body[..body_bytes].chunks(32 << 10) {
+                stream.write_all(piece)?;
+                std::thread::sleep(Duration::from_secs_f64(piece.len() as f64 / bytes_per_second as f64));
+            }
+        }
+    }
     match fault {
         Fault::Stalled(time) => std::thread::sleep(time),
         Fault::Truncated => {}
@@ -414,7 +477,7 @@ fn answer(state: &mut State, request: &Request) -> Answer {
             }
             let object = object(request.body.clone());
             let tag = object.tag.clone();
-            state.objects.insert(request.path.clone(), object);
+            state.insert(&request.path, object);
             Answer::new("200 OK", "").with("ETag", tag)
         }
         "POST" if has("uploads") => {
@@ -434,7 +497,7 @@ fn answer(state: &mut State, request: &Request) -> Answer {
                     "<CompleteMultipartUploadResult><ETag>{}</ETag></CompleteMultipartUploadResult>",
                     object.tag.replace('"', "&quot;")
                 );
-                state.objects.insert(request.path.clone(), object);
+                state.insert(&request.path, object);
                 Answer::new("200 OK", body)
             }
             _ => Answer::new("404 Not Found", "<Error><Code>NoSuchUpload</Code></Error>"),
@@ -451,57 +514,22 @@ fn answer(state: &mut State, request: &Request) -> Answer {
     }
 }
 
-/// The name, the secret and the token of keys that were given out.
-fn keys_of(name: &str) -> [String; 3] {
-    [name.to_owned(), format!("{name}/secret+of+it"), format!("{name}/token+of+it==")]
-}
-
-/// What the service for instances (of its second version) or for pods says; `None` for everything else.
-fn give_keys(state: &mut State, request: &Request, lifetime: Duration) -> Option<Answer> {
-    const ROLE: &str = "latest/meta-data/iam/security-credentials/";
-    let has = |name: &str, value: &str| request.headers.get(name).is_some_and(|sent| sent == value);
-    match request.path.as_str() {
-        "latest/api/token" if request.method == "PUT" => {
-            return Some(Answer::new("200 OK", "a-session-of-the-service"));
-        }
-        path if path.starts_with(ROLE) && !has("x-aws-ec2-metadata-token", "a-session-of-the-service") => {
-            return Some(Answer::new("401 Unauthorized", ""));
-        }
-        ROLE => return Some(Answer::new("200 OK", "role")),
-        "pod-keys" if has("authorization", "a-token-of-the-pod") => {}
-        path if path.strip_prefix(ROLE) == Some("role") => {}
-        _ => return None,
-    }
-    let name = format!("ASIAISSUED{:08}", state.issued.len());
-    let [_, secret, token] = keys_of(&name);
-    let until = SystemTime::now() + lifetime;
-    state.issued.push((name.clone(), until));
-    let body = format!(
-        r#"{{"Code":"Success","AccessKeyId":"{name}","SecretAccessKey":"{secret}","Token":"{token}","Expiration":"{}"}}"#,
-        timestamp(until)
-    );
-    Some(Answer::new("200 OK", body))
-}
-
-/// As RFC 3339 has it, in UTC. The date is computed by Howard Hinnant's `civil_from_days`.
-pub(crate) fn timestamp(time: SystemTime) -> String {
-    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap();
-    let (seconds, days) = (since.as_secs() % 86_400, since.as_secs() / 86_400 + 719_468);
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let march = (5 * of_year + 2) / 153;
-    let (day, month) = (of_year - (153 * march + 2) / 5 + 1, if march < 10 { march + 3 } else { march - 9 });
-    let year = year + era * 400 + u64::from(month <= 2);
-    let (hour, minute, second) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    format!("{year}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{:03}Z", since.subsec_millis())
-}
-
 fn fetch(state: &State, request: &Request) -> Answer {
-    let Some(Object { bytes, tag }) = state.objects.get(&request.path) else {
+    let Some(object) = state.objects.get(&request.path) else {
         return Answer::new("404 Not Found", "<Error><Code>NoSuchKey</Code></Error>");
     };
-    if request.headers.get("if-match").is_some_and(|wanted| wanted != tag) {
+    let (bytes, modified) = (&object.bytes, object.modified());
+    let tag = match state.versions {
+        Versions::Strong => Some(object.tag.clone()),
+        Versions::Weak => Some(format!("W/{}", object.tag)),
+        Versions::Times | Versions::TimesOnly => None,
+    };
+    // A weak tag matches nothing.
+    let matches = |wanted: &String| state.versions == Versions::Strong && *wanted == object.tag;
+    // Times of the same day are in order as text, too.
+    let fails = request.headers.get("if-match").is_some_and(|wanted| !matches(wanted))
+        || request.headers.get("if-unmodified-since").is_some_and(|since| modified > *since);
+    if fails && state.versions != Versions::TimesOnly {
         return Answer::new("412 Precondition Failed", "");
     }
     let range = request.headers.get("range").and_then(|range| {
@@ -515,7 +543,8 @@ fn fetch(state: &State, request: &Request) -> Answer {
         None if request.method == "HEAD" => Answer { length: bytes.len(), ..Answer::new("200 OK", "") },
         None => Answer::new("200 OK", &bytes[..]),
     };
-    answer.with("ETag", tag.clone()).with("Last-Modified", "Wed, 18 Nov 2026 00:00:00 GMT")
+    let answer = tag.into_iter().fold(answer, |answer, tag| answer.with("ETag", tag));
+    answer.with("Last-Modified", modified)
 }
 
 fn escaped(text: &str) -> String {
@@ -547,8 +576,10 @@ fn list(state: &State, request: &Request) -> Answer {
         let tag = object.tag.replace('"', "&quot;");
         let _ = write!(
             body,
-            "<Contents><Key>{}</Key><LastModified>2026-11-18T00:00:00.000Z</LastModified><ETag>{tag}</ETag><Size>{}</Size></Contents>",
+            "<Contents><Key>{}</Key><LastModified>2026-11-18T00:{:02}:{:02}.000Z</LastModified><ETag>{tag}</ETag><Size>{}</Size></Contents>",
             escaped(key),
+            object.replaced / 60,
+            object.replaced % 60,
             object.bytes.len()
         );
     }

@@ -1,5 +1,5 @@
-"""The examples of `examples/clusters`, each as a user would start it, where its packages are installed. `make test-remote` installs Ray; PyTorch and
-Lightning are too heavy for that."""
+"""The examples of `examples/clusters`, each as a user would start it, where its packages are installed. `make test-remote` installs Ray, and fails without it;
+PyTorch and Lightning are too heavy for that, so that it only says which examples were skipped and what to install."""
 
 from __future__ import annotations
 
@@ -14,13 +14,23 @@ FOLDER = Path(__file__).resolve().parents[2] / "examples" / "clusters"
 REQUIRED = os.environ.get("FOREBAY_REMOTE") == "required"
 
 
+#: What to install for the examples that `make test-remote` installs nothing for.
+INSTALL = {
+    "torch": "pip install torch --index-url https://download.pytorch.org/whl/cpu",
+    "lightning": "pip install torch lightning --extra-index-url https://download.pytorch.org/whl/cpu",
+}
+
+
 def needs(module: str) -> None:
     # In a process of its own: a package may be there, but not all that a part of it needs.
     imported = subprocess.run([sys.executable, "-W", "ignore", "-c", f"import {module}"], capture_output=True, text=True)
     if imported.returncode != 0:
-        if REQUIRED and module == "ray.train":
-            pytest.fail("Ray Train is not installed, and FOREBAY_REMOTE=required")
-        pytest.skip(f"{module} cannot be imported: {imported.stderr.strip().splitlines()[-1]}")
+        why = f"{module} cannot be imported: {imported.stderr.strip().splitlines()[-1]}"
+        if module in INSTALL:
+            pytest.skip(f"{why}; `make test-remote` does not install it either: `{INSTALL[module]}`")
+        if REQUIRED:
+            pytest.fail(f"{why}, and FOREBAY_REMOTE=required")
+        pytest.skip(f"{why}; `make test-remote` installs it")
 
 
 def run(folder: Path, *arguments: str, **environment: str) -> str:

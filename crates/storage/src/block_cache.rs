@@ -8,7 +8,7 @@
 //! ```
 //!
 //! A block is written under a name of its own and renamed, so that several processes may share a folder, and one that is killed leaves nothing
-//! that is taken for a block. Whatever is read is compared with its checksum; what is damaged is removed and fetched again.
+//! that is taken for a block; what it left is removed after an hour, when there is need of space. Whatever is read is compared with its checksum; what is damaged is removed and fetched again.
 //!
 //! Where the data is larger than the cache, what got in first stays: if the oldest made room for the newest, an epoch would evict every block
 //! before it comes again, and nothing would ever be found. Only blocks of other folders, and of versions that are gone, make room.
@@ -19,15 +19,16 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::local::cannot_write;
+use crate::per_process::PerProcess;
 use crate::writing::{create_fresh, name_of_its_own};
 use crate::{Result, Version};
 
@@ -36,6 +37,8 @@ pub(crate) const BLOCK_BYTES: u64 = 1 << 20;
 /// What follows the bytes of a block.
 const CHECKSUM_BYTES: usize = 8;
 const SUFFIX: &str = "block";
+/// What is not whole for so long was left by a process that was killed: writing a block takes less than a second.
+const LEFT_AFTER: Duration = Duration::from_hours(1);
 /// After so many new blocks at the most it is looked at what others added, and so many are evicted at once.
 const LOOK_EVERY_MAX: u64 = 256;
 /// In a small cache, after so many blocks of all that it has space for.
@@ -46,7 +49,14 @@ const LOOKS: u64 = 64;
 pub(crate) struct BlockCache {
     folder: PathBuf,
     bytes_max: u64,
-    /// What this cache is called among those of the process.
+    /// A process that was forked knows nothing at first.
+    known: PerProcess<Known>,
+}
+
+/// What a process knows of a cache.
+#[derive(Debug)]
+struct Known {
+    /// What it is called among those of the process.
     number: u64,
     shared: Arc<Mutex<State>>,
 }
@@ -73,19 +83,18 @@ struct State {
 /// The version of each object that was opened, by its group and name.
 type Opened = HashMap<(String, String), String>;
 
-/// The folders that processes keep blocks in, by process and folder. A child that was forked has states of its own: a lock of its parent may
-/// stay locked in it.
-type Folders = BTreeMap<(u32, PathBuf), Weak<Mutex<State>>>;
+/// The folders that a process keeps blocks in.
+type Folders = BTreeMap<PathBuf, Weak<Mutex<State>>>;
 
-static FOLDERS: Mutex<Folders> = Mutex::new(BTreeMap::new());
+static FOLDERS: PerProcess<Mutex<Folders>> = PerProcess::new();
 
 /// What is known of `folder` in this process.
 fn shared(folder: &Path) -> Arc<Mutex<State>> {
-    let mut folders = FOLDERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut folders = FOLDERS.get(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner);
     folders.retain(|_, state| state.strong_count() > 0);
     // However it is named.
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
-    let known = folders.entry((std::process::id(), folder)).or_default();
+    let known = folders.entry(folder).or_default();
     known.upgrade().unwrap_or_else(|| {
         let state = Arc::default();
         *known = Arc::downgrade(&state);
@@ -104,17 +113,24 @@ pub(crate) struct CachedObject {
 impl BlockCache {
     pub(crate) fn open(folder: &Path, bytes_max: u64) -> Result<Self> {
         fs::create_dir_all(folder).map_err(cannot_write(folder))?;
-        let mut cache = Self { folder: folder.to_owned(), bytes_max, number: 0, shared: shared(folder) };
-        let bytes = cache.blocks().iter().map(|block| block.bytes).sum();
-        let mut state = cache.lock();
-        state.bytes = bytes;
-        state.next += 1;
-        let number = state.next;
-        state.opened.insert(number, Opened::new());
-        state.full = false;
-        drop(state);
-        cache.number = number;
+        let cache = Self { folder: folder.to_owned(), bytes_max, known: PerProcess::new() };
+        cache.known();
         Ok(cache)
+    }
+
+    /// What this process knows of it.
+    fn known(&self) -> &Known {
+        self.known.get(|| {
+            let (shared, bytes) = (shared(&self.folder), self.blocks().iter().map(|block| block.bytes).sum());
+            let mut state = shared.lock().unwrap_or_else(PoisonError::into_inner);
+            state.bytes = bytes;
+            state.next += 1;
+            let number = state.next;
+            state.opened.insert(number, Opened::new());
+            state.full = false;
+            drop(state);
+            Known { number, shared }
+        })
     }
 
     /// The object at `path`, of this version and size.
@@ -127,8 +143,9 @@ impl BlockCache {
             version: hash(format!("{} {size}", version.0).as_bytes()),
         };
         let known = (object.group.clone(), object.name.clone());
+        let number = self.known().number;
         let mut state = self.lock();
-        let before = state.opened.entry(self.number).or_default().insert(known, object.version.clone());
+        let before = state.opened.entry(number).or_default().insert(known, object.version.clone());
         // What is left of another version makes room.
         state.full &= before.is_none_or(|before| before == object.version);
         drop(state);
@@ -173,7 +190,11 @@ impl BlockCache {
         let written = self.write(object, number, bytes);
         let mut state = self.lock();
         state.pending -= taken;
-        state.broken |= written.is_err();
+        if let Err(error) = written {
+            state.bytes = state.bytes.saturating_sub(taken);
+            // What is not there was removed by somebody who clears the folder away, and can be written again.
+            state.broken |= error.kind() != ErrorKind::NotFound;
+        }
     }
 
     fn look_every(&self) -> u64 {
@@ -226,13 +247,19 @@ impl BlockCache {
         taken
     }
 
-    /// Everything that is there, half-written files of processes that were killed included.
+    /// Everything that is there, half-written files of processes that were killed included; but not what is being written now.
     fn blocks(&self) -> Vec<Block> {
         let below = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten().collect::<Vec<_>>();
         let mut found = Vec::new();
         for group in below(&self.folder) {
             for entry in below(&group.path()) {
                 let (Ok(status), Ok(file)) = (entry.metadata(), entry.file_name().into_string()) else { continue };
+                let written = status.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+                let is_whole = file.ends_with(SUFFIX);
+                let is_left = || written.elapsed().is_ok_and(|age| age >= LEFT_AFTER);
+                if !is_whole && !is_left() {
+                    continue;
+                }
                 let mut parts = file.split(['-', '.']);
                 let mut part = || parts.next().unwrap_or_default().to_owned();
                 let (name, version) = (part(), part());
@@ -240,9 +267,9 @@ impl BlockCache {
                     group: group.file_name().to_string_lossy().into_owned(),
                     name,
                     // What is not whole is of no version that anybody needs.
-                    version: if file.ends_with(SUFFIX) { version } else { String::new() },
+                    version: if is_whole { version } else { String::new() },
                     bytes: status.len(),
-                    written: status.modified().unwrap_or(SystemTime::UNIX_EPOCH),
+                    written,
                     path: entry.path(),
                 });
             }
@@ -257,14 +284,15 @@ impl BlockCache {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         // It is consistent between any two statements, so a panic elsewhere does not spoil it.
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+        self.known().shared.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for BlockCache {
     fn drop(&mut self) {
-        let mut state = self.lock();
-        state.opened.remove(&self.number);
+        let Some(Known { number, shared }) = self.known.made() else { return };
+        let mut state = shared.lock().unwrap_or_else(PoisonError::into_inner);
+        state.opened.remove(number);
         state.full = false;
     }
 }
@@ -277,4 +305,58 @@ struct Block {
     bytes: u64,
     written: SystemTime,
     path: PathBuf,
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+
+    /// Keeps a block of an object in `group`, if there is space for it.
+    fn put(cache: &BlockCache, group: &str, number: u64) {
+        let object = cache.object(Path::new(&format!("s3://bucket/{group}/shard-{number}")), Version(1), 1 << 20);
+        cache.put(&object, 0, &vec![number as u8; 100_000]);
+    }
+
+    fn is_there(cache: &BlockCache, group: &str, number: u64) -> bool {
+        let object = cache.object(Path::new(&format!("s3://bucket/{group}/shard-{number}")), Version(1), 1 << 20);
+        cache.get(&object, 0, 100_000).is_some()
+    }
+
+    #[test]
+    fn what_others_write_now_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = BlockCache::open(folder.path(), 1_000_000).unwrap();
+        let group = folder.path().join("0123456789abcdef");
+        fs::create_dir(&group).unwrap();
+        let partial = |name: &str| group.join(format!("{name}-0-0.block.812-3-1763.partial"));
+        for name in ["now", "left"] {
+            fs::write(partial(name), vec![0; 300_000]).unwrap();
+        }
+        let long_ago = SystemTime::now() - 2 * LEFT_AFTER;
+        File::options().write(true).open(partial("left")).unwrap().set_modified(long_ago).unwrap();
+        (0..12).for_each(|number| put(&cache, "data", number));
+        assert!(partial("now").exists() && !partial("left").exists());
+        assert_eq!((0..12).filter(|&number| is_there(&cache, "data", number)).count(), 9);
+    }
+
+    /// Threads that make room at the same time as others write.
+    #[test]
+    fn a_cache_that_is_full_goes_on() {
+        let folder = tempfile::tempdir().unwrap();
+        for round in 0..8 {
+            let cache = BlockCache::open(folder.path(), 3_000_000).unwrap();
+            let group = format!("data-{round}");
+            std::thread::scope(|scope| {
+                for thread in 0..16 {
+                    let (cache, group) = (&cache, &group);
+                    scope.spawn(move || (0..8).for_each(|number| put(cache, group, thread * 8 + number)));
+                }
+            });
+            let kept = (0..128).filter(|&number| is_there(&cache, &group, number)).count();
+            assert!(!cache.lock().broken, "round {round}");
+            assert!((25..=29).contains(&kept), "round {round}: {kept} blocks of 29 that fit");
+        }
+    }
 }

@@ -91,6 +91,7 @@ mod folder;
 mod local;
 mod memory;
 mod page_cache;
+mod per_process;
 pub mod probe;
 mod quantity;
 mod reading;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::errors::wait_for;
-use crate::support::{Ran, command, files, forebay, workspace};
+use crate::support::{Ran, command, files, forebay, is_noted, workspace};
 
 /// Slow enough that a signal always comes in the middle: a picture takes a third of a second.
 const SLOW: &str = "--storage custom:read=1MB/s,seek=250ms";
@@ -134,7 +134,7 @@ fn a_build_keeps_what_is_finished_and_inspect_knows_it() {
     let here = folder.path();
     let build = "build cv --data photos --strategy resized --shards 5 --threads 1 -o set";
     let child = spawn(here, &format!("{build} {SLOW} --overwrite"));
-    wait_for(|| here.join("set/.forebay-build/shard-00000.json").exists());
+    wait_for(|| is_noted(&here.join("set"), 0));
     let found = forebay(here, "inspect set --json").json();
     assert_eq!((&found["kind"], &found["running"]), (&"unfinished-build".into(), &true.into()));
     send(&child, Signal::INT);

@@ -166,6 +166,29 @@ fn what_is_not_there_or_not_allowed_is_said() {
     let ran = run(&server, here, "load s3://AKIAOTHER:hunter22@bucket/x");
     assert!(!ran.stderr.contains("hunter22") && !ran.stderr.contains("AKIAOTHER"), "{ran:?}");
     ran.error(2);
+    let signed = [
+        "az://box/x?sv=2022-11-02&sig=hunter22",
+        "s3://bucket/x?X-Amz-Signature=hunter22",
+        "gs://bucket?X-Goog-Signature=hunter22",
+        "https://host?X-Amz-Signature=hunter22",
+    ];
+    for url in signed {
+        for command in [
+            "load",
+            "inspect",
+            "load cv --data",
+            "profile cv --data",
+            "probe",
+            "build cv --data photos --strategy resized -o",
+        ] {
+            let ran = run(&server, here, &format!("{command} {url}"));
+            assert!(ran.code == Some(2) && ran.stdout.is_empty(), "{command}: {ran:?}");
+            assert!(
+                !ran.stderr.contains("hunter22") && ran.stderr.contains("in the environment"),
+                "{command}: {ran:?}"
+            );
+        }
+    }
     server.require_key("AKIASOMEBODYELSE");
     let ran = run(&server, here, "load s3://bucket/photos");
     assert!(ran.stderr.contains("hint: check the credentials") && !ran.stderr.contains("--on-error"), "{ran:?}");

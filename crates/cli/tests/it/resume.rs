@@ -6,7 +6,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use crate::errors::wait_for;
-use crate::support::{all_photos, command, files, forebay};
+use crate::support::{all_photos, command, files, forebay, is_noted};
 
 fn build(output: &str, more: &str) -> String {
     build_as("--strategy resized", output, more)
@@ -62,9 +62,7 @@ fn finished_shards_are_not_written_again() {
     // Two of ten shards take most of a second, and the others three more.
     let slow = build("killed", "--storage custom:read=100MB/s,seek=100ms");
     let mut child = command(here, &slow).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let journal = here.join("killed/.forebay-build");
-    let is_note = |shard: &u32| journal.join(format!("shard-{shard:05}.json")).exists();
-    let notes = || (0..10).filter(is_note).count() as u64;
+    let notes = || (0..10).filter(|&shard| is_noted(&here.join("killed"), shard)).count() as u64;
     wait_for(|| notes() >= 2);
     child.kill().unwrap();
     child.wait().unwrap();

@@ -141,3 +141,12 @@ pub(crate) fn assert_keys(value: &Value, expected: &str) {
         assert!(found.contains(&key), "no `{key}` in {found:?}");
     }
 }
+
+/// Whether an unfinished build in the folder `set` has a note of shard number `shard`.
+pub(crate) fn is_noted(set: &Path, shard: usize) -> bool {
+    let mut entries = std::fs::read_dir(set.join(".forebay-build")).into_iter().flatten().flatten();
+    entries.any(|entry| {
+        let is_whole = entry.path().extension().is_some_and(|extension| extension == "json");
+        is_whole && entry.file_name().to_string_lossy().starts_with(&format!("shard-{shard:05}-"))
+    })
+}

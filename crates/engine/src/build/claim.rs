@@ -9,7 +9,9 @@ use forebay_storage::{EntryKind, Folder};
 use serde::Deserialize;
 
 use super::identity::Identity;
-use super::journal::{BUILD_FILE, COMMAND_FILE, LISTING_FILE, LOCK_FILE, REPLACED_FILE, read_json, read_sealed};
+use super::journal::{
+    BUILD_FILE, COMMAND_FILE, LISTING_FILE, LOCK_FILE, REPLACED_FILE, noted_shard, read_json, read_sealed,
+};
 use crate::data::{BESIDE_SHARD, DICTIONARY_FILE, MANIFEST_BYTES_MAX, MANIFEST_FILE, Manifest};
 use crate::error::{Error, Result};
 
@@ -26,7 +28,7 @@ impl Claim {
     pub(super) fn of(output: &Folder, journal: &Folder) -> Result<Self> {
         let mut names: HashSet<String> = manifest_names(output)?.unwrap_or_default().into_iter().collect();
         let notes = names_in(journal)?;
-        names.extend(notes.iter().filter_map(|note| Some(format!("{}.tfrecord", note.strip_suffix(".json")?))));
+        names.extend(notes.iter().filter_map(|note| noted_shard(note)));
         names.extend(intact(read_json::<Vec<String>>(journal, REPLACED_FILE))?.unwrap_or_default());
         names.retain(|name| shard_number(name).is_some());
         let unfinished = intact(read_sealed::<Identity>(journal, BUILD_FILE))?;
@@ -126,7 +128,7 @@ pub(super) fn check_journal(journal: &Folder) -> Result<()> {
     for entry in journal.storage().entries(journal.path())? {
         let name = name_of(&entry.path);
         let note = whole_name(&name);
-        let shard = note.strip_suffix(".json").is_some_and(|note| shard_number(&format!("{note}.tfrecord")).is_some());
+        let shard = noted_shard(note).is_some_and(|shard| shard_number(&shard).is_some());
         let known =
             name == LOCK_FILE || shard || [BUILD_FILE, LISTING_FILE, REPLACED_FILE, COMMAND_FILE].contains(&note);
         if !known || entry.kind != EntryKind::File {

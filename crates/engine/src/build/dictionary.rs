@@ -41,6 +41,7 @@ impl Trained {
     pub(super) fn by(mut writer: ShardWriter<'_>, journal: &Journal) -> Result<Self> {
         let records = writer.first_records(Dictionary::TRAINING_BYTES)?;
         let dictionary = Dictionary::train(records.iter().map(|record| &**record))?;
+        journal.check_ours()?;
         journal.write(&journal.output().file(DICTIONARY_FILE), dictionary.bytes())?;
         let xxh3 = checksum(dictionary.bytes());
         Ok(Self { dictionary, xxh3 })

@@ -1,16 +1,19 @@
 //! The journal: what is done of a build that is not finished.
 //!
-//! It is a folder inside the data set's: `build.json` says what is being built, and `shard-N.json` appears when shard N
+//! It is a folder inside the data set's: `build.json` says what is being built, and `shard-N-IDENTITY.json` appears when shard N
 //! is whole, with its checksums. These files carry checksums of their own. Every file is there whole or not at all. When the manifest is written, the journal goes.
 //! While a build runs it holds a lock in the journal, so that two builds never write into one folder. A journal that is a
 //! symbolic link is refused, and only what a manifest or journal of ours names is ever removed (`claim.rs`).
+//!
+//! Parts of a build hold no lock, and neither does anybody in a store. One that still runs after another build was prepared in the folder must not
+//! leave anything in it: so it looks at `build.json` before files get their names and afterwards, and the names of its notes say what they are of.
 
 use std::collections::HashSet;
 use std::path::Path;
 
 use bytes::Bytes;
 use forebay_error::ErrorKind;
-use forebay_storage::{Folder, Lock, Upload};
+use forebay_storage::{Folder, Lock, Upload, is_url};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -210,10 +213,55 @@ impl Journal {
         &self.output
     }
 
+    /// That the folder is still that of this build: somebody may have prepared another one in it meanwhile, or finished this one.
+    pub(super) fn check_ours(&self) -> Result<()> {
+        // Nobody else writes where a file is locked. Stores have no locks.
+        if self.lock.is_some() && !is_url(self.output.path()) {
+            return Ok(());
+        }
+        let path = self.output.path().display();
+        match read_sealed::<Identity>(&self.folder, BUILD_FILE)? {
+            Some(found) if found == self.identity => Ok(()),
+            Some(found) => Err(Error::Usage {
+                problem: format!(
+                    "another build was prepared in `{path}` meanwhile: {}",
+                    self.identity.differences(&found)
+                ),
+                remedy: "run the parts of that build; this one does not count any more".to_owned(),
+            }),
+            // Another machine may have finished the same build.
+            None if self.lock.is_some() => Ok(()),
+            None => Err(Error::Usage {
+                problem: format!("the build that was prepared in `{path}` is not there any more"),
+                remedy: "look whether somebody replaced it; if not, begin again with `--prepare`".to_owned(),
+            }),
+        }
+    }
+
+    /// The same, once files of shard number `shard` have their names: in another build they may have replaced those of its shard, which has to be
+    /// built again then.
+    pub(super) fn check_still_ours(&self, shard: usize) -> Result<()> {
+        self.check_ours().inspect_err(|_| {
+            if let Ok(Some(other)) = read_sealed::<Identity>(&self.folder, BUILD_FILE)
+                && other != self.identity
+            {
+                let _ = remove(&self.folder, &note_name(shard, &other));
+            }
+        })
+    }
+
+    /// Why something failed: `error`, unless that only comes of what somebody else did with the folder.
+    pub(super) fn explain(&self, error: Error) -> Error {
+        match self.check_ours() {
+            Err(other @ Error::Usage { .. }) if !error.ends() => other,
+            _ => error,
+        }
+    }
+
     /// What is noted of shard number `shard`. One in which samples were skipped does not count, if they are not to be now, nor
     /// does a note that is damaged: such a shard is built again.
     pub(super) fn noted(&self, shard: usize, progress: &dyn Progress) -> Result<Option<ShardDone>> {
-        match read_sealed::<ShardDone>(&self.folder, &note_name(shard)) {
+        match read_sealed::<ShardDone>(&self.folder, &note_name(shard, &self.identity)) {
             Ok(done) => Ok(done.filter(|done| self.on_error == OnError::Skip || done.skipped.is_empty())),
             Err(Error::Format { path, problem }) => {
                 progress.note(&format!("`{}` {problem}; the shard is built again", path.display()));
@@ -225,12 +273,26 @@ impl Journal {
 
     /// Notes that shard number `shard` is whole.
     pub(super) fn note(&self, shard: usize, done: &ShardDone) -> Result<()> {
+        let name = note_name(shard, &self.identity);
         if self.lock.is_some() {
-            return write_sealed(&self.folder, &note_name(shard), done);
+            return write_sealed(&self.folder, &name, done);
         }
-        let path = self.folder.file(note_name(shard));
-        if self.folder.storage().write_new(&path, &seal(done))? {
+        self.note_once(shard, &name, done)?;
+        // Whoever finished the build before this note was there did not see it.
+        self.check_ours().inspect_err(|_| _ = remove(&self.folder, &name))
+    }
+
+    /// Writes a note, unless there is another one: that is an error. One that is damaged is replaced.
+    fn note_once(&self, shard: usize, name: &str, done: &ShardDone) -> Result<()> {
+        let (path, note) = (self.folder.file(name), seal(done));
+        if self.folder.storage().write_new(&path, &note)? {
             return Ok(());
+        }
+        if let Err(Error::Format { .. }) = read_sealed::<ShardDone>(&self.folder, name) {
+            remove(&self.folder, name)?;
+            if self.folder.storage().write_new(&path, &note)? {
+                return Ok(());
+            }
         }
         Err(Error::Usage {
             problem: format!(
@@ -274,8 +336,10 @@ impl Journal {
         }
         let dictionary = self.output.file(DICTIONARY_FILE);
         manifest.dictionary_xxh3.as_ref().map_or(Ok(()), |_| self.check_there(&dictionary, None))?;
+        self.check_ours()?;
         write_sealed(&self.output, MANIFEST_FILE, manifest)?;
         self.check_there(&self.output.file(MANIFEST_FILE), None)?;
+        self.check_ours()?;
         self.remove()
     }
 
@@ -293,6 +357,8 @@ impl Journal {
     /// Removes the journal.
     pub(super) fn remove(&self) -> Result<()> {
         check_journal(&self.folder)?;
+        // A part that leaves a note from now on sees that nobody waits for it; one that did before is found by what follows.
+        remove(&self.folder, BUILD_FILE)?;
         // The lock goes last: until then nobody else takes the folder for free.
         let (locks, notes): (Vec<_>, Vec<_>) = names_in(&self.folder)?.into_iter().partition(|name| name == LOCK_FILE);
         notes.iter().chain(&locks).try_for_each(|name| remove(&self.folder, name))?;
@@ -305,13 +371,22 @@ pub(super) fn shard_name(shard: usize) -> String {
     format!("shard-{shard:05}.tfrecord")
 }
 
-/// Whether this is the note of a shard.
-pub(super) fn is_note(name: &str) -> bool {
-    name.strip_prefix("shard-").is_some_and(|rest| rest.strip_suffix(".json").is_some())
+/// The note of shard number `shard` in the build of this identity.
+fn note_name(shard: usize, identity: &Identity) -> String {
+    format!("shard-{shard:05}-{}.json", identity.digest)
 }
 
-fn note_name(shard: usize) -> String {
-    format!("shard-{shard:05}.json")
+/// Whether this is the note of a shard in the build of this identity.
+pub(super) fn is_note(name: &str, identity: &Identity) -> bool {
+    noted_shard(name).is_some() && name.ends_with(&format!("-{}.json", identity.digest))
+}
+
+/// The shard that a note is about, if this is the name of one: `shard-00003.tfrecord` of `shard-00003-0123456789abcdef.json`. Those of earlier
+/// versions lack the identity.
+pub(super) fn noted_shard(name: &str) -> Option<String> {
+    let note = name.strip_prefix("shard-")?.strip_suffix(".json")?;
+    let (number, identity) = note.split_once('-').unwrap_or((note, ""));
+    identity.bytes().all(|digit| digit.is_ascii_hexdigit()).then(|| format!("shard-{number}.tfrecord"))
 }
 
 /// What a look into the folder found.

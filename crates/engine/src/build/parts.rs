@@ -3,10 +3,14 @@
 //! A shard is an extent of the listing, and its bytes follow from what is built: so any machine may build any shard, at any time, twice or at the
 //! same time as another. [`Build::prepare`] writes the listing down, which all read then. [`Build::run_part`] builds some of the shards and leaves
 //! a note for each, which only the first can leave: who comes later and finds the same there is done, and who finds another is told so.
-//! [`Build::finish`] looks whether all notes are there and writes the manifest. There are no locks and nobody in charge.
+//! [`Build::finish`] looks whether all notes are there and writes the manifest. There are no locks and nobody in charge. If somebody else finishes
+//! the build meanwhile, the manifest is there, and that is success. If somebody prepares another build in the folder meanwhile, that is an error, and
+//! nothing that was written counts (`journal.rs`).
 
+use std::collections::HashSet;
 use std::str::FromStr;
 
+use forebay_error::ErrorKind;
 use forebay_pipeline::Source;
 use forebay_pipeline::steps::prepare_files;
 use forebay_storage::Folder;
@@ -16,8 +20,9 @@ use super::dictionary::Trained;
 use super::identity::Identity;
 use super::journal::{BUILD_FILE, JOURNAL_FOLDER, Journal, LISTING_FILE, Opened, ShardDone, read_sealed, shard_name};
 use super::{Build, BuildOptions, BuildReport};
-use crate::data::{DICTIONARY_FILE, Listing, MANIFEST_FILE, Manifest, Reach, Skipped};
+use crate::data::{DICTIONARY_FILE, Dataset, Listing, MANIFEST_FILE, Manifest, Reach, Skipped};
 use crate::error::{Error, Result};
+use crate::load::OnError;
 use crate::progress::Progress;
 
 /// A listing of more is not read.
@@ -98,13 +103,23 @@ impl Prepared {
             return Err(not_prepared(&output));
         };
         let path = journal.file(LISTING_FILE);
-        if output.storage().status(&path)?.is_none() {
-            return Err(not_prepared(&output));
-        }
-        let text = output.storage().read_file(&path, LISTING_BYTES_MAX)?;
+        let text = match output.storage().read_file(&path, LISTING_BYTES_MAX) {
+            // Somebody may have finished it just now.
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let is_whole = whole(&output, &identity).is_some();
+                return if is_whole { Ok(None) } else { Err(not_prepared(&output)) };
+            }
+            text => text?,
+        };
         let listing = Listing::thaw(&text, &path, source, root.into(), reach)?;
         Ok(Some(Self { listing, shards: identity.shards() }))
     }
+}
+
+/// The manifest in `output`, if the data set of this identity is whole there.
+fn whole(output: &Folder, identity: &Identity) -> Option<Manifest> {
+    let manifest = Dataset::open(output.clone()).ok()?.manifest().clone();
+    (manifest.identity == identity.digest).then_some(manifest)
 }
 
 fn not_prepared(output: &Folder) -> Error {
@@ -142,12 +157,26 @@ impl Build {
     ) -> Result<PartReport> {
         self.check(options)?;
         let _files = prepare_files(self.pipeline.steps())?;
-        let journal = Journal::join(output.into(), Identity::of(self, options)?, options.on_error)?;
-        let trained = Trained::new(self, options, &journal, progress)?;
-        let dictionary_xxh3 = trained.as_ref().map(|trained| trained.xxh3.as_str());
+        let (output, identity) = (output.into(), Identity::of(self, options)?);
         let mine: Vec<usize> = (0..options.shards).filter(|&shard| part.has(shard)).collect();
+        let done = Journal::join(output.clone(), identity.clone(), options.on_error).and_then(|journal| {
+            let done = self.try_part(&journal, options, (part, &mine), progress);
+            done.map_err(|error| journal.explain(error))
+        });
+        or_whole(done, (&output, &identity), options, |manifest| self.part_of(&manifest, &mine, options))
+    }
+
+    fn try_part(
+        &self,
+        journal: &Journal,
+        options: &BuildOptions,
+        (part, mine): (Part, &[usize]),
+        progress: &dyn Progress,
+    ) -> Result<PartReport> {
+        let trained = Trained::new(self, options, journal, progress)?;
+        let dictionary_xxh3 = trained.as_ref().map(|trained| trained.xxh3.as_str());
         let mut done: Vec<Option<ShardDone>> = Vec::with_capacity(mine.len());
-        for &shard in &mine {
+        for &shard in mine {
             let noted = journal.noted(shard, progress)?;
             done.push(noted.filter(|noted| noted.dictionary_xxh3.as_deref() == dictionary_xxh3));
         }
@@ -159,7 +188,7 @@ impl Build {
         let kept = mine.iter().zip(&done).filter(|(_, done)| done.is_some());
         progress.advance(kept.map(|(&shard, _)| self.range(shard, options).len() as u64).sum());
         let dictionary = trained.as_ref().map(|trained| &trained.dictionary);
-        let built = self.build_shards((&journal, dictionary), &missing, options, progress)?;
+        let built = self.build_shards((journal, dictionary), &missing, options, progress)?;
         progress.end();
         let all: Vec<&ShardDone> = done.iter().flatten().chain(built.iter().map(|(_, done)| done)).collect();
         Ok(PartReport {
@@ -179,7 +208,15 @@ impl Build {
         progress: &dyn Progress,
     ) -> Result<BuildReport> {
         self.check(options)?;
-        let journal = Journal::join(output.into(), Identity::of(self, options)?, options.on_error)?;
+        let (output, identity) = (output.into(), Identity::of(self, options)?);
+        let done = Journal::join(output.clone(), identity.clone(), options.on_error).and_then(|journal| {
+            let done = self.try_finish(&journal, options, progress);
+            done.map_err(|error| journal.explain(error))
+        });
+        or_whole(done, (&output, &identity), options, |manifest| BuildReport { shards_reused: 0, manifest })
+    }
+
+    fn try_finish(&self, journal: &Journal, options: &BuildOptions, progress: &dyn Progress) -> Result<BuildReport> {
         let mut done = Vec::with_capacity(options.shards);
         let mut missing = Vec::new();
         for shard in 0..options.shards {
@@ -198,13 +235,42 @@ impl Build {
                 remedy: "build it again with `--overwrite --prepare`, and the parts after it".to_owned(),
             });
         }
-        let mut manifest = self.manifest(&journal, done)?;
+        let mut manifest = self.manifest(journal, done)?;
         manifest.dictionary_xxh3 = dictionary_xxh3;
-        let output = journal.output().clone();
         journal.finish(&manifest)?;
-        remove_partial(&output)?;
+        remove_partial(journal.output())?;
         Ok(BuildReport { shards_reused: 0, manifest })
     }
+
+    /// The shards `mine` of a data set that is finished.
+    fn part_of(&self, manifest: &Manifest, mine: &[usize], options: &BuildOptions) -> PartReport {
+        let entries = || mine.iter().filter_map(|&shard| manifest.shards.get(shard));
+        let numbers = mine.iter().flat_map(|&shard| self.range(shard, options));
+        let keys: HashSet<&str> = numbers.map(|number| &*self.listing.entries()[number].key).collect();
+        let skipped = manifest.skipped.iter().filter(|skipped| keys.contains(&*skipped.key)).cloned();
+        PartReport {
+            shards: mine.len(),
+            shards_reused: mine.len(),
+            samples: entries().map(|shard| shard.samples).sum(),
+            bytes: entries().map(|shard| shard.bytes).sum(),
+            skipped: Skipped::count(&skipped.collect::<Vec<_>>()),
+        }
+    }
+}
+
+/// What was done; or `report` of the data set where that failed only because somebody else finished it meanwhile, and took the notes away.
+fn or_whole<T>(
+    done: Result<T>,
+    (output, identity): (&Folder, &Identity),
+    options: &BuildOptions,
+    report: impl FnOnce(Manifest) -> T,
+) -> Result<T> {
+    let error = match done {
+        Err(error) if !error.ends() => error,
+        done => return done,
+    };
+    let is_wanted = |manifest: &Manifest| options.on_error == OnError::Skip || manifest.skipped.is_empty();
+    whole(output, identity).filter(is_wanted).map(report).ok_or(error)
 }
 
 /// Removes what parts that were killed left of shards.

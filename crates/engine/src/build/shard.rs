@@ -212,23 +212,33 @@ impl<'a> ShardWriter<'a> {
         range: Range<usize>,
         journal: &Journal,
     ) -> std::result::Result<ShardDone, Stopped> {
-        let name = shard_name(shard);
-        let path = journal.output().file(&name);
-        let Written { index, checksums, blocks, sizes, file, skipped, skipped_numbers, scans } =
-            self.read_and_write(journal.create(&path)?, &path, range)?;
+        let path = journal.output().file(shard_name(shard));
+        journal.check_ours()?;
+        let written = self.read_and_write(journal.create(&path)?, &path, range)?;
+        journal.check_ours()?;
+        let done = self.name(shard, &path, written, journal);
+        journal.check_still_ours(shard)?;
+        let done = done?;
+        journal.note(shard, &done)?;
+        Ok(done)
+    }
+
+    /// Gives a shard its name, and those that belong beside it theirs.
+    fn name(&self, shard: usize, path: &Path, written: Written, journal: &Journal) -> Result<ShardDone> {
+        let Written { index, checksums, blocks, sizes, file, skipped, skipped_numbers, scans } = written;
         let write_table = |table: &Path, content: &[u8]| -> Result<String> {
             journal.write(table, content)?;
             Ok(checksum(content))
         };
-        let index_xxh3 = write_table(&index_path(&path), index.to_text().as_bytes())?;
-        let crc_xxh3 = write_table(&crc_path(&path), &checksums.to_bytes())?;
-        let blocks = blocks.map(|blocks| write_table(&blocks_path(&path), blocks.to_text().as_bytes()));
+        let index_xxh3 = write_table(&index_path(path), index.to_text().as_bytes())?;
+        let crc_xxh3 = write_table(&crc_path(path), &checksums.to_bytes())?;
+        let blocks = blocks.map(|blocks| write_table(&blocks_path(path), blocks.to_text().as_bytes()));
         let blocks_xxh3 = blocks.transpose()?;
-        let sizes_xxh3 = sizes.map(|sizes| write_table(&sizes_path(&path), &sizes.to_bytes())).transpose()?;
+        let sizes_xxh3 = sizes.map(|sizes| write_table(&sizes_path(path), &sizes.to_bytes())).transpose()?;
         file.upload.commit()?;
-        let done = ShardDone {
+        Ok(ShardDone {
             entry: ShardEntry {
-                file: name,
+                file: shard_name(shard),
                 samples: index.len() as u64 / scans.map_or(1, |scans| scans.groups),
                 bytes: file.bytes,
                 xxh3: digits(file.hash.digest()),
@@ -241,9 +251,7 @@ impl<'a> ShardWriter<'a> {
             },
             skipped,
             dictionary_xxh3: self.dictionary.map(|dictionary| checksum(dictionary.bytes())),
-        };
-        journal.note(shard, &done)?;
-        Ok(done)
+        })
     }
 
     /// Writes the samples `range`, which others read ahead where that is worth it.

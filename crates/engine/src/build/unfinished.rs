@@ -49,7 +49,7 @@ impl Unfinished {
         }
         let Some(identity) = read_sealed::<Identity>(&journal, BUILD_FILE)? else { return Ok(None) };
         let (mut shards_done, mut samples_done, mut bytes_done) = (0, 0, 0);
-        for name in names_in(&journal)?.iter().filter(|name| is_note(name)) {
+        for name in names_in(&journal)?.iter().filter(|name| is_note(name, &identity)) {
             if let Some(done) = read_sealed::<ShardDone>(&journal, name)? {
                 shards_done += 1;
                 samples_done += done.entry.samples;

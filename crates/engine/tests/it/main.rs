@@ -23,6 +23,7 @@ mod interleaving;
 mod links;
 mod listing;
 mod loading;
+mod meanwhile;
 mod memory;
 mod mixing;
 #[path = "../../../../tests/object_server.rs"]

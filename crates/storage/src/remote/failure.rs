@@ -6,16 +6,21 @@
 use std::borrow::Cow;
 use std::error::Error as StdError;
 use std::io;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use object_store::Error as StoreError;
 use object_store::client::HttpError;
 
 use crate::error::WithHint;
+use crate::per_process::PerProcess;
 
-/// What was given as a credential, never to be shown.
-static SECRETS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+/// What was given as a credential, never to be shown. A process that was forked begins with none: it connects to stores itself, and notes them then.
+static SECRETS: PerProcess<Mutex<Vec<String>>> = PerProcess::new();
+
+fn secrets() -> MutexGuard<'static, Vec<String>> {
+    SECRETS.get(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// A shorter one would blot out words that say something.
 const SECRET_CHARACTERS_MIN: usize = 6;
@@ -26,7 +31,7 @@ const SAID_CHARACTERS_MAX: usize = 300;
 
 /// Notes a value that must never be shown, and long pieces of one that is put together: a signature in a query, a key in a JSON text.
 pub(super) fn keep_secret(value: &str) {
-    let mut secrets = SECRETS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut secrets = secrets();
     let pieces = value.split(|character: char| "&=\"\\{},".contains(character) || character.is_whitespace());
     let long = pieces.filter(|piece| piece.len() >= PIECE_CHARACTERS_MIN && !piece.contains("://"));
     for secret in std::iter::once(value).chain(long) {
@@ -37,7 +42,7 @@ pub(super) fn keep_secret(value: &str) {
 }
 
 fn without_secrets(mut text: String) -> String {
-    for secret in SECRETS.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+    for secret in secrets().iter() {
         if text.contains(secret.as_str()) {
             text = text.replace(secret.as_str(), "…");
         }

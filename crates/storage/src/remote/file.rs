@@ -24,18 +24,14 @@ const ATTEMPTS: usize = 4;
 pub(super) struct RemoteFile {
     path: PathBuf,
     location: Location,
-    size: u64,
-    /// Only this version is read; `None` where the store does not tell versions apart.
-    e_tag: Option<String>,
-    version: Version,
+    /// What the store said of it then.
+    meta: ObjectMeta,
     buffers: BufferPool,
 }
 
 impl RemoteFile {
     pub(super) fn new(path: &Path, location: Location, meta: &ObjectMeta, buffers: BufferPool) -> Self {
-        // A weak tag may not be asked for.
-        let e_tag = meta.e_tag.clone().filter(|tag| !tag.starts_with("W/"));
-        Self { path: path.to_path_buf(), location, size: meta.size, e_tag, version: status_of(meta).version, buffers }
+        Self { path: path.to_path_buf(), location, meta: meta.clone(), buffers }
     }
 
     /// Opens an object and reads all of it, with one request where nothing goes wrong; `limit_bytes` at the most.
@@ -45,9 +41,14 @@ impl RemoteFile {
         limit_bytes: u64,
         buffers: &BufferPool,
     ) -> Result<Bytes> {
-        let got = request_again(location, limit_bytes.min(1 << 30), |store| async move {
+        // How many, the answer says first.
+        let bytes = &Cell::new(None);
+        let got = request_again(location, bytes, |store| async move {
+            let begun = Instant::now();
             let result = store.objects.get_opts(&location.key, GetOptions::default()).await?;
             let meta = result.meta.clone();
+            store.pace.note_beginning(begun.elapsed());
+            bytes.set(Some(meta.size).filter(|size| *size <= limit_bytes));
             let buffer = match usize::try_from(meta.size) {
                 Ok(length) if meta.size <= limit_bytes => take(buffers, length),
                 _ => Err(Error::TooLarge { path: path.to_path_buf(), limit_bytes, found: meta.size }),
@@ -68,7 +69,7 @@ impl RemoteFile {
         let source = "there is no memory for a second answer".into();
         let buffer = buffer.map_err(|_| object_store::Error::Generic { store: "remote", source })?;
         let length = (range.end - range.start) as usize;
-        let result = store.objects.get_opts(&self.location.key, self.options(range)).await?;
+        let result = self.get(&store, range).await?;
         let body = Body::of(result, buffer, length, &store.pace).await;
         match body {
             // The client tried it several times already; only a body that came in part is worth more.
@@ -77,9 +78,35 @@ impl RemoteFile {
         }
     }
 
-    fn options(&self, range: Range<u64>) -> GetOptions {
-        let if_match = self.e_tag.clone();
-        GetOptions { range: Some(GetRange::Bounded(range)), if_match, ..GetOptions::default() }
+    /// Asks for a range of the version that was opened.
+    async fn get(&self, store: &Store, range: Range<u64>) -> object_store::Result<GetResult> {
+        let if_match = self.strong_tag().map(str::to_owned);
+        // What is not known is given as the beginning of 1970.
+        let modified = Some(self.meta.last_modified).filter(|time| time.timestamp_nanos_opt() != Some(0));
+        let if_unmodified_since = modified.filter(|_| if_match.is_none());
+        let range = Some(GetRange::Bounded(range));
+        let options = GetOptions { range, if_match, if_unmodified_since, ..GetOptions::default() };
+        let result = store.objects.get_opts(&self.location.key, options).await?;
+        // Not every server looks at conditions, and a time has only seconds.
+        if self.is_version(&result.meta) {
+            return Ok(result);
+        }
+        let path = self.location.key.to_string();
+        Err(object_store::Error::Precondition { path, source: "another version answered".into() })
+    }
+
+    /// The entity tag, if only this version can have it. A weak one may not be asked for.
+    fn strong_tag(&self) -> Option<&str> {
+        self.meta.e_tag.as_deref().filter(|tag| !tag.starts_with("W/"))
+    }
+
+    /// Whether this is the version that was opened, as far as the store says.
+    fn is_version(&self, found: &ObjectMeta) -> bool {
+        let is_same = match (&self.meta.e_tag, &found.e_tag) {
+            (Some(opened), Some(found)) => bare(opened) == bare(found),
+            _ => self.meta.last_modified == found.last_modified,
+        };
+        is_same && self.meta.size == found.size
     }
 
     /// Reads on where only a part of the bytes at `offset` came.
@@ -91,10 +118,10 @@ impl RemoteFile {
                 return Ok(buffer.into_bytes(0..length));
             }
             let before = filled;
-            let options = self.options(offset + filled as u64..offset + length as u64);
+            let range = offset + filled as u64..offset + length as u64;
             let (into, reached) = (&mut buffer.as_mut_slice()[..length], &mut filled);
             let got = request_paced(&self.location, length as u64, |store| async move {
-                let result = store.objects.get_opts(&self.location.key, options).await?;
+                let result = self.get(&store, range).await?;
                 // The last one may take as long as the client lets it.
                 fill(result, into, reached, (attempt < ATTEMPTS).then_some(&*store.pace)).await
             });
@@ -165,16 +192,16 @@ fn take(buffers: &BufferPool, length: usize) -> Result<PooledBuffer> {
 
 impl File for RemoteFile {
     fn size(&self) -> u64 {
-        self.size
+        self.meta.size
     }
 
     fn version(&self) -> Option<Version> {
-        self.e_tag.as_ref().map(|_| self.version)
+        self.strong_tag().map(|_| status_of(&self.meta).version)
     }
 
     fn read(&self, offset: u64, length: usize) -> Result<Bytes> {
-        if offset.checked_add(length as u64).is_none_or(|end| end > self.size) {
-            let (path, size) = (self.path.clone(), self.size);
+        if offset.checked_add(length as u64).is_none_or(|end| end > self.meta.size) {
+            let (path, size) = (self.path.clone(), self.meta.size);
             return Err(Error::BeyondEnd { path, offset, length: length as u64, size });
         }
         if length == 0 {
@@ -182,7 +209,7 @@ impl File for RemoteFile {
         }
         // That of the first request. A second one, if the first is slow, has its own.
         let buffer = Cell::new(Some(take(&self.buffers, length)?));
-        let body = request_again(&self.location, length as u64, |store| {
+        let body = request_again(&self.location, &Cell::new(Some(length as u64)), |store| {
             let buffer = buffer.take().map_or_else(|| take(&self.buffers, length), Ok);
             self.fetch(store, offset..offset + length as u64, buffer)
         });
@@ -201,11 +228,15 @@ pub(super) async fn head(store: &dyn ObjectStore, location: &Location) -> object
     }
 }
 
+/// An entity tag as it is compared: a listing and a request may quote it differently.
+fn bare(tag: &str) -> &str {
+    tag.trim_start_matches("W/").trim_matches('"')
+}
+
 /// The size and version of an object.
 pub(super) fn status_of(meta: &ObjectMeta) -> Status {
     let version = match &meta.e_tag {
-        // A listing and a request may quote it differently.
-        Some(tag) => xxh3_64(tag.trim_start_matches("W/").trim_matches('"').as_bytes()),
+        Some(tag) => xxh3_64(bare(tag).as_bytes()),
         None => meta.last_modified.timestamp_nanos_opt().unwrap_or_default().cast_unsigned(),
     };
     Status { bytes: meta.size, version: Version(version) }

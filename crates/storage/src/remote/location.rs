@@ -46,7 +46,7 @@ impl Location {
         if host.contains('@') && (kind != Kind::Azure || host.contains(':')) {
             return Err(refused("it has a user or password in it".to_owned(), SET_CREDENTIALS));
         }
-        if kind == Kind::Http && key.contains('?') {
+        if host.contains('?') || rest.split_once('?').is_some_and(|(_, query)| kind == Kind::Http || is_signed(query)) {
             return Err(refused("it has a query, which may be a signature".to_owned(), SET_CREDENTIALS));
         }
         let parts: Vec<&str> = key.split('/').filter(|part| !part.is_empty() && *part != ".").collect();
@@ -62,6 +62,28 @@ impl Location {
         self.kind != Kind::Http
     }
 }
+
+/// Whether what follows the first `?` in the name of an object is rather the query of a URL that was signed: names in a bucket may have a `?`.
+fn is_signed(query: &str) -> bool {
+    query.split(['?', '&', ';']).any(|part| {
+        let name = part.split('=').next().unwrap_or_default().to_ascii_lowercase();
+        SIGNED.contains(&name.as_str()) || SIGNED_BY.iter().any(|prefix| name.starts_with(prefix))
+    })
+}
+
+/// What parameters of signed URLs are called, and how those begin that providers name after themselves.
+const SIGNED: [&str; 9] = [
+    "sig",
+    "signature",
+    "awsaccesskeyid",
+    "googleaccessid",
+    "ossaccesskeyid",
+    "key-pair-id",
+    "policy",
+    "token",
+    "access_token",
+];
+const SIGNED_BY: [&str; 4] = ["x-amz-", "x-goog-", "x-oss-", "x-cos-"];
 
 const USE_KNOWN: &str = "use `s3://bucket/…`, `gs://bucket/…`, `az://container/…` or `https://host/…`; a file of this machine is named by \
                          its path";
@@ -94,10 +116,32 @@ mod tests {
 
     #[test]
     fn what_may_be_secret_is_refused_and_not_shown() {
-        for url in ["https://me:hunter2@host/x", "https://host/x?X-Amz-Signature=hunter2", "s3://AKIA:hunter2@bucket/x"]
-        {
+        for url in [
+            "https://me:hunter2@host/x",
+            "https://host/x?X-Amz-Signature=hunter2",
+            "https://host?X-Amz-Signature=hunter2",
+            "https://host?hunter2",
+            "https:/host/x?hunter2",
+            "s3://AKIA:hunter2@bucket/x",
+            "s3://bucket?x-amz-security-token=hunter2",
+            "s3://bucket/x?response-content-type=a&X-Amz-Signature=hunter2",
+            "s3://bucket/x?AWSAccessKeyId=AKIA&Signature=hunter2&Expires=1",
+            "s3:/bucket/x?X-Amz-Credential=AKIA/x/y/aws4_request&X-Amz-Signature=hunter2",
+            "gs://bucket/x?X-Goog-Signature=hunter2",
+            "gs://bucket/x?GoogleAccessId=me&Signature=hunter2",
+            "az://container/x?sv=2022-11-02&sr=c&sig=hunter2",
+            "az://container?sv=2022-11-02&sig=hunter2",
+            "azure://container/a/b?x?sig=hunter2",
+            "abfs://container@account.dfs.core.windows.net/x?sv=2022-11-02&SIG=hunter2",
+            "abfss://container@account.dfs.core.windows.net?sig=hunter2",
+        ] {
             let said = Location::parse(Path::new(url)).unwrap_err().to_string();
             assert!(!said.contains("hunter2") && !said.contains("AKIA"), "{said}");
+            assert!(said.contains("in the environment"), "{said}");
+        }
+        // Names may have question marks.
+        for url in ["s3://bucket/what?.jpg", "gs://bucket/a?b=c&d", "az://container/is it?/x"] {
+            assert!(Location::parse(Path::new(url)).is_ok(), "{url}");
         }
         assert!(Location::parse(Path::new("hdfs://name/x")).unwrap_err().to_string().contains("`hdfs`"));
         assert!(Location::parse(Path::new("s3:///x")).is_err() && Location::parse(Path::new("s3://b/../x")).is_err());

@@ -50,6 +50,7 @@ use process::Process;
 use request::{request, request_or};
 use upload::RemoteUpload;
 
+use crate::per_process::PerProcess;
 use crate::{
     BufferPool, DroppedCache, Entry, EntryKind, Error, File, Lock, Result, Status, Storage, Upload, Walk, Walked,
 };
@@ -197,7 +198,7 @@ impl Storage for RemoteStorage {
     fn lock(&self, path: &Path) -> Result<Option<Lock>> {
         self.locate(path)?;
         let taken = locks().insert(path.to_path_buf());
-        Ok(taken.then(|| Lock::new(HeldName(path.to_path_buf()))))
+        Ok(taken.then(|| Lock::new(HeldName { name: path.to_path_buf(), process: std::process::id() })))
     }
 
     fn drop_cache(&self, paths: &[&Path]) -> Result<DroppedCache> {
@@ -210,17 +211,23 @@ impl Storage for RemoteStorage {
 }
 
 /// The names that this process has locked.
-static LOCKS: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+static LOCKS: PerProcess<Mutex<BTreeSet<PathBuf>>> = PerProcess::new();
 
 fn locks() -> std::sync::MutexGuard<'static, BTreeSet<PathBuf>> {
-    LOCKS.lock().unwrap_or_else(PoisonError::into_inner)
+    LOCKS.get(Mutex::default).lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-struct HeldName(PathBuf);
+struct HeldName {
+    name: PathBuf,
+    /// A child that was forked has no part in it.
+    process: u32,
+}
 
 impl Drop for HeldName {
     fn drop(&mut self) {
-        locks().remove(&self.0);
+        if self.process == std::process::id() {
+            locks().remove(&self.name);
+        }
     }
 }
 

@@ -35,6 +35,8 @@ pub(super) struct Pace {
 struct State {
     /// By size, each class twice as large as the one before.
     lately: HashMap<u32, VecDeque<Duration>>,
+    /// How long answers took to begin, of which nobody knew how long they would be.
+    beginnings: VecDeque<Duration>,
     /// The longest pauses of bodies that came whole.
     pauses: VecDeque<Duration>,
     again: Budget,
@@ -63,12 +65,18 @@ impl Budget {
 
 impl Pace {
     pub(super) fn new() -> Self {
-        Self { state: Mutex::new(State { lately: HashMap::new(), pauses: VecDeque::new(), again: AGAIN, rest: REST }) }
+        let (lately, beginnings, pauses) = (HashMap::new(), VecDeque::new(), VecDeque::new());
+        Self { state: Mutex::new(State { lately, beginnings, pauses, again: AGAIN, rest: REST }) }
     }
 
     /// How long to wait for a request of about so many bytes before it is slow; `None` while nobody knows.
     pub(super) fn patience(&self, bytes: u64) -> Option<Duration> {
         self.lock().lately.get(&class_of(bytes)).and_then(longer_than_usual).map(|slow| slow.max(PATIENCE_MIN))
+    }
+
+    /// How long to wait for the beginning of an answer of unknown size before it is slow; `None` while nobody knows.
+    pub(super) fn patience_to_begin(&self) -> Option<Duration> {
+        longer_than_usual(&self.lock().beginnings).map(|slow| slow.max(PATIENCE_MIN))
     }
 
     /// How long nothing may come of a body before it is stalled; `None` while nobody knows.
@@ -81,6 +89,11 @@ impl Pace {
         let mut state = self.lock();
         state.rest.earn();
         remember(&mut state.pauses, longest);
+    }
+
+    /// An answer of unknown size took so long to begin.
+    pub(super) fn note_beginning(&self, took: Duration) {
+        remember(&mut self.lock().beginnings, took);
     }
 
     /// A request of about so many bytes took so long.

@@ -1,12 +1,11 @@
 //! What a process needs to talk to stores: one small runtime, and a client of each store.
 //!
 //! Neither survives a fork: the threads that do the work stay behind, and a child that used its parent's clients would wait for them for
-//! ever. So both belong to a process, by its number, and a child makes its own when it first needs them. They are kept in a list that only
-//! grows, without a lock that a fork could leave locked.
+//! ever. So both belong to a process, and a child makes its own when it first needs them (`per_process.rs`).
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use object_store::ObjectStore;
 use tokio::runtime::{Builder, Runtime};
@@ -16,16 +15,14 @@ use super::failure::failure;
 use super::gate::Gate;
 use super::location::{Location, Settings};
 use super::pace::Pace;
+use crate::per_process::PerProcess;
 
 /// The threads that talk to stores. Whoever wants bytes waits in a thread of its own; these only move them.
 const THREADS: usize = 2;
 
 pub(super) struct Process {
-    id: u32,
     pub(super) runtime: Runtime,
     stores: Mutex<HashMap<(String, Settings), Store>>,
-    /// The process that was forked of this one, or of one of its children.
-    next: OnceLock<Box<io::Result<Process>>>,
 }
 
 /// A store that is connected to.
@@ -36,31 +33,23 @@ pub(super) struct Store {
     pub(super) pace: Arc<Pace>,
 }
 
-static FIRST: OnceLock<Box<io::Result<Process>>> = OnceLock::new();
+static PROCESSES: PerProcess<io::Result<Process>> = PerProcess::new();
 
 impl Process {
     /// That of this process.
     pub(super) fn current() -> io::Result<&'static Self> {
-        let id = std::process::id();
-        let mut slot = &FIRST;
-        loop {
-            match &**slot.get_or_init(|| Box::new(Self::new(id))) {
-                Ok(process) if process.id == id => return Ok(process),
-                Ok(process) => slot = &process.next,
-                Err(error) => {
-                    let hint = "raise the limits of threads and open files (`ulimit -u`, `ulimit -n`)";
-                    return Err(failure(error.kind(), format!("no threads could be started: {error}"), hint));
-                }
-            }
-        }
+        PROCESSES.get(Self::new).as_ref().map_err(|error| {
+            let hint = "raise the limits of threads and open files (`ulimit -u`, `ulimit -n`)";
+            failure(error.kind(), format!("no threads could be started: {error}"), hint)
+        })
     }
 
-    fn new(id: u32) -> io::Result<Self> {
+    fn new() -> io::Result<Self> {
         // Whoever uses this library in a program of theirs may have chosen another one before.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let runtime =
             Builder::new_multi_thread().worker_threads(THREADS).thread_name("forebay-remote").enable_all().build()?;
-        Ok(Self { id, runtime, stores: Mutex::default(), next: OnceLock::new() })
+        Ok(Self { runtime, stores: Mutex::default() })
     }
 
     /// The store that `location` lies in, connected to when it is first asked for.

@@ -1,5 +1,6 @@
 //! One request: it waits its turn, and ends in a bounded time.
 
+use std::cell::Cell;
 use std::future::Future;
 use std::io;
 use std::pin::pin;
@@ -48,7 +49,7 @@ pub(super) fn request_or<T, F>(
 where
     F: Future<Output = object_store::Result<T>>,
 {
-    run(location, bytes, |store| work(store.objects))
+    run(location, &Cell::new(Some(bytes)), |store| work(store.objects))
 }
 
 /// The same for work that looks at the store's pace itself.
@@ -56,11 +57,16 @@ pub(super) fn request_paced<T, F>(location: &Location, bytes: u64, work: impl Fn
 where
     F: Future<Output = object_store::Result<T>>,
 {
-    run(location, bytes, work)?.map_err(|error| of_store(&error))
+    run(location, &Cell::new(Some(bytes)), work)?.map_err(|error| of_store(&error))
 }
 
-/// The same for what may be asked twice, as reading may: `work` is begun once more if it is slow, and whichever is done first counts.
-pub(super) fn request_again<T, F>(location: &Location, bytes: u64, work: impl Fn(Store) -> F) -> io::Result<T>
+/// The same for what may be asked twice, as reading may: `work` is begun once more if it is slow, and whichever is done first counts. Where nobody
+/// knows how many bytes it moves, it sets `bytes` once it does.
+pub(super) fn request_again<T, F>(
+    location: &Location,
+    bytes: &Cell<Option<u64>>,
+    work: impl Fn(Store) -> F,
+) -> io::Result<T>
 where
     F: Future<Output = object_store::Result<T>>,
 {
@@ -68,33 +74,49 @@ where
     done.map_err(|error| of_store(&error))
 }
 
-fn run<T, F>(location: &Location, bytes: u64, work: impl FnOnce(Store) -> F) -> io::Result<object_store::Result<T>>
+fn run<T, F>(
+    location: &Location,
+    bytes: &Cell<Option<u64>>,
+    work: impl FnOnce(Store) -> F,
+) -> io::Result<object_store::Result<T>>
 where
     F: Future<Output = object_store::Result<T>>,
 {
     let process = Process::current()?;
     let store = process.store(location)?;
-    let time = time_for(bytes);
-    let deadline = Instant::now() + time;
-    let pass = store.gate.enter(deadline).ok_or_else(|| too_slow(time))?;
-    let left = deadline.saturating_duration_since(Instant::now());
-    let work = work(store.clone());
-    let done = process.runtime.block_on(async { tokio::time::timeout(left, work).await });
-    let done = done.map_err(|_| too_slow(time))?;
+    let begun = Instant::now();
+    let time = || time_for(bytes.get().unwrap_or(0));
+    let pass = store.gate.enter(begun + time()).ok_or_else(|| too_slow(time()))?;
+    let done = process.runtime.block_on(async {
+        let mut work = pin!(work(store.clone()));
+        loop {
+            // There is more time once there are known to be more bytes.
+            let left = time().saturating_sub(begun.elapsed());
+            match tokio::time::timeout(left, work.as_mut()).await {
+                Ok(done) => return Ok(done),
+                Err(_) if begun.elapsed() < time() => {}
+                Err(_) => return Err(too_slow(time())),
+            }
+        }
+    })?;
     if done.is_ok() {
         pass.succeeded();
     }
     Ok(done)
 }
 
-async fn hedged<T, F>(store: Store, bytes: u64, work: impl Fn(Store) -> F) -> object_store::Result<T>
+async fn hedged<T, F>(store: Store, bytes: &Cell<Option<u64>>, work: impl Fn(Store) -> F) -> object_store::Result<T>
 where
     F: Future<Output = object_store::Result<T>>,
 {
     let begun = Instant::now();
+    let patience = || match bytes.get() {
+        Some(bytes) => store.pace.patience(bytes),
+        None => store.pace.patience_to_begin(),
+    };
     let mut first = pin!(work(store.clone()));
     let done = loop {
-        let mut wait = time_left(store.pace.patience(bytes), begun);
+        let mut wait = time_left(patience(), begun);
         if wait.is_zero() {
             if let Some(_pass) = store.gate.enter_now().filter(|_| store.pace.spend()) {
                 break either(first, pin!(work(store.clone()))).await;
@@ -105,7 +127,7 @@ where
             break done;
         }
     };
-    if done.is_ok() {
+    if let (Ok(_), Some(bytes)) = (&done, bytes.get()) {
         store.pace.note(bytes, begun.elapsed());
     }
     done

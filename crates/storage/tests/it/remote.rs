@@ -8,7 +8,7 @@ use std::time::Duration;
 use forebay_error::ErrorKind;
 use forebay_storage::{AnyStorage, CachedStorage, EntryKind, File, LocalStorage, RemoteStorage, Storage};
 
-use crate::object_server::{Faults, ObjectServer};
+use crate::object_server::{Faults, ObjectServer, Versions};
 use crate::support::pattern;
 
 const SECRET: &str = "wJalrXUtnFEMI-K7MDENG";
@@ -156,6 +156,32 @@ fn the_rest_of_a_stalled_body_is_asked_for() {
     assert_eq!(again, 0, "nothing that came is read twice");
 }
 
+/// A whole object, of which nobody knows beforehand how large it is, is slow beside others of its size only; one whose answer does not begin is slow
+/// beside all others.
+#[test]
+fn whole_objects_are_slow_beside_others_of_their_size() {
+    let server = ObjectServer::start();
+    let endpoint = server.endpoint();
+    let storage = RemoteStorage::new().with_settings([
+        ("AWS_ENDPOINT_URL", endpoint.as_str()),
+        ("AWS_SKIP_SIGNATURE", "true"),
+        ("AWS_READ_TIMEOUT", "300s"),
+    ]);
+    let (small, large) = (pattern(1000), pattern(2_000_000));
+    server.put("bucket/small", small.clone());
+    server.put("bucket/large", large.clone());
+    server.set_bytes_per_second(1_000_000);
+    let read = |name: &str| storage.read_file(Path::new(&format!("s3://bucket/{name}")), 1 << 40).unwrap();
+    (0..32).for_each(|_| assert!(read("small") == small));
+    server.take_requests();
+    assert!(read("large") == large);
+    assert_eq!(server.take_requests().len(), 1, "two seconds are usual for 2 MB");
+    server.set_faults(Faults { late: 30, stall: Duration::from_mins(10), ..Faults::default() });
+    (0..200).for_each(|_| assert!(read("small") == small));
+    let requests = server.take_requests().len();
+    assert!((202..=215).contains(&requests), "{requests} for 200 objects, of which 3 in a hundred do not come");
+}
+
 /// One body in twenty stalls for minutes, beside all other faults, and none of them is waited for.
 #[test]
 fn stalls_beside_other_faults_hold_nobody_up() {
@@ -195,6 +221,56 @@ fn a_dead_store_is_an_error_that_names_the_object() {
         .with_settings([("AWS_ENDPOINT_URL", "http://127.0.0.1:9"), ("AWS_SKIP_SIGNATURE", "true")]);
     // Not tried here to the end, which takes a minute: only that the store is not there when the connection is refused.
     drop(nobody);
+}
+
+/// Also where no tag tells versions apart that may be asked for.
+#[test]
+fn two_versions_are_never_mixed() {
+    for versions in [Versions::Strong, Versions::Weak, Versions::Times, Versions::TimesOnly] {
+        let server = ObjectServer::start();
+        let storage = connected(&server);
+        server.set_versions(versions);
+        let path = Path::new("s3://bucket/file");
+        let (one, other): (Vec<u8>, Vec<u8>) = (pattern(1000), pattern(1000).iter().map(|byte| byte ^ 1).collect());
+        server.put("bucket/file", one.clone());
+        let file = storage.open(path).unwrap();
+        assert_eq!(file.version().is_some(), versions == Versions::Strong);
+        assert!(file.read(100, 50).unwrap() == one[100..150], "{versions:?}");
+        server.put("bucket/file", other.clone());
+        let said = file.read(100, 50).map(|_| ()).expect_err(&format!("{versions:?}")).to_string();
+        assert!(said.contains("was replaced while it was read"), "{versions:?}: {said}");
+        assert!(storage.open(path).unwrap().read(0, 1000).unwrap() == other, "{versions:?}");
+        assert!(storage.read_file(path, 1000).unwrap() == other, "{versions:?}");
+    }
+}
+
+/// Half of each answer comes, and somebody replaces the object before the rest is asked for.
+#[test]
+fn an_object_that_is_replaced_in_the_middle_is_an_error() {
+    for versions in [Versions::Strong, Versions::Weak, Versions::Times, Versions::TimesOnly] {
+        let server = ObjectServer::start();
+        let storage = connected(&server);
+        server.set_versions(versions);
+        server.put("bucket/file", pattern(100_000));
+        server.set_faults(Faults { truncated: 500, ..Faults::default() });
+        std::thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                for round in 0..50 {
+                    server.put("bucket/file", vec![round; 100_000]);
+                    std::thread::sleep(Duration::from_millis(3));
+                }
+            });
+            let mut read = 0;
+            while !writer.is_finished() {
+                if let Ok(bytes) = storage.read_file(Path::new("s3://bucket/file"), 1 << 20) {
+                    let is_one = bytes == pattern(100_000) || bytes.iter().all(|byte| *byte == bytes[0]);
+                    assert!(is_one, "{versions:?}: a mixture");
+                    read += 1;
+                }
+            }
+            println!("{versions:?}: {read} whole ones");
+        });
+    }
 }
 
 #[test]
