@@ -47,7 +47,7 @@ Getting started, with a folder of images (photos/<class>/<name>.jpg):
 
 `cv` is a preset. `forebay pipelines` lists the presets, and
 `forebay inspect cv > my.toml` copies one to edit.
-`forebay demo` runs all of this on generated images, in about a minute.
+`forebay demo` runs all of this on generated images, in under two minutes.
 
 Results go to standard output; progress, warnings and errors to standard error.
 
