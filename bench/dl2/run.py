@@ -136,7 +136,7 @@ def _what_ifs(diagnosed: Callable[..., dict[str, Any]], prepare: float) -> list[
     def row(case: str, before: dict[str, Any], resource: str, amount: float, true: float) -> None:
         (promise,) = [one for one in before["what_ifs"] if one["resource"] == resource and one["amount"] == amount]
         rate = promise["samples_per_second"]
-        between = f"{promise['samples_per_second_min']:,.0f} to {promise['samples_per_second_max']:,.0f}"
+        between = f"{promise['min_samples_per_second']:,.0f} to {promise['max_samples_per_second']:,.0f}"
         misses.append(abs(rate / true - 1))
         rows.append(f"| {promise['change']} | {case} | {rate:,.0f} | {between} | {true:,.0f} | {rate / true - 1:+.0%} |")
 

@@ -19,7 +19,7 @@ fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
 
 fuzz_target!(|file: &[u8]| {
     let mut decoder = Decoder::new();
-    let limits = Limits { pixels_max: 1 << 18, bytes_max: 1 << 24 };
+    let limits = Limits { max_pixels: 1 << 18, max_bytes: 1 << 24 };
     let plain = DecodeOptions { limits, ..DecodeOptions::default() };
     let stored = DecodeOptions { channels: Channels::AsStored, depth: Depth::AsStored, ..plain.clone() };
     let partial = DecodeOptions { allow_truncated: true, ..plain.clone() };

@@ -23,7 +23,7 @@ fuzz_target!(|bytes: &[u8]| {
         assert!(height == 0 || matches!(encoding, Encoding::Jpeg { .. } | Encoding::Pnm) && matches!(channels, 2 | 4));
         return;
     };
-    let limits = Limits { pixels_max: 1 << 18, bytes_max: 1 << 24 };
+    let limits = Limits { max_pixels: 1 << 18, max_bytes: 1 << 24 };
     let stored = DecodeOptions { channels: Channels::AsStored, depth: Depth::AsStored, limits, ..DecodeOptions::default() };
     let again = Decoder::new().decode(&file, &stored).expect("what was encoded can be decoded");
     if again.spec() == picture.spec() {

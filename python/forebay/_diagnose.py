@@ -85,8 +85,8 @@ class Diagnosis:
 _COLUMNS = [
     Column("what if", "name"),
     Column("samples/s", "samples_per_second", "number"),
-    Column("at least", "samples_per_second_min", "number"),
-    Column("at most", "samples_per_second_max", "number"),
+    Column("at least", "min_samples_per_second", "number"),
+    Column("at most", "max_samples_per_second", "number"),
     Column("waits", "wait_share", "percent"),
 ]
 

@@ -24,7 +24,7 @@ class SoundSteps:
         mix: Literal["mono", "as-stored"] = "mono",
         sample_rate: int | None = None,
         allow_truncated: bool = False,
-        samples_max: int | None = None,
+        max_samples: int | None = None,
         **options: Any,
     ) -> Self:
         """Decode MP3, FLAC or WAV to `int16[samples]`, or `[samples, channels]` with `mix="as-stored"`.
@@ -32,7 +32,7 @@ class SoundSteps:
         Files of another rate than `sample_rate` are resampled, as torchaudio does it.
         """
         return self.step(
-            "decode_audio", mix=mix, sample_rate=sample_rate, allow_truncated=allow_truncated, samples_max=samples_max, **options
+            "decode_audio", mix=mix, sample_rate=sample_rate, allow_truncated=allow_truncated, max_samples=max_samples, **options
         )
 
     def log_mel_spectrogram(

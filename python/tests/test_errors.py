@@ -113,7 +113,7 @@ def test_a_picture_too_small_for_its_crop(photos):
 
 
 def test_a_picture_over_the_limit(photos):
-    pipeline = forebay.Pipeline.files().decode(pixels_max=1000).random_crop(8)
+    pipeline = forebay.Pipeline.files().decode(max_pixels=1000).random_crop(8)
     with pytest.raises(forebay.LimitError, match="over the limit of `1000`"):
         keys_of(forebay.Loader(pipeline, data=photos))
 

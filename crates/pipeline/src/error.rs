@@ -304,7 +304,7 @@ pub enum StepError {
     },
     /// It takes more memory than the budget has for one sample.
     #[error(
-        "it takes {bytes} bytes of memory at once, but a budget of {memory_bytes} bytes has {limit_bytes} for one sample\nhint: raise `memory` (`--memory`), or make it smaller: `shorter_side_min` decodes a large image smaller"
+        "it takes {bytes} bytes of memory at once, but a budget of {memory_bytes} bytes has {limit_bytes} for one sample\nhint: raise `memory` (`--memory`), or make it smaller: `min_shorter_side` decodes a large image smaller"
     )]
     Budget {
         /// What the sample takes.

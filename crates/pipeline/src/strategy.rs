@@ -193,12 +193,12 @@ pub struct FieldEncoding {
     /// The encoding's name.
     pub encoding: String,
     /// Of a tensor that is kept with a loss: no number comes back further from what it was than by the larger of this and of
-    /// `relative_error_max` times its magnitude.
+    /// `max_relative_error` times its magnitude.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub absolute_error_max: Option<f64>,
-    /// See `absolute_error_max`.
+    pub max_absolute_error: Option<f64>,
+    /// See `max_absolute_error`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub relative_error_max: Option<f64>,
+    pub max_relative_error: Option<f64>,
 }
 
 impl FieldEncoding {
@@ -210,8 +210,8 @@ impl FieldEncoding {
         Self {
             field: field.to_owned(),
             encoding,
-            absolute_error_max: bound.map(|bound| bound.absolute),
-            relative_error_max: bound.map(|bound| bound.relative),
+            max_absolute_error: bound.map(|bound| bound.absolute),
+            max_relative_error: bound.map(|bound| bound.relative),
         }
     }
 }
@@ -220,7 +220,7 @@ impl FieldEncoding {
 impl fmt::Display for FieldEncoding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.field, self.encoding)?;
-        match (self.absolute_error_max, self.relative_error_max) {
+        match (self.max_absolute_error, self.max_relative_error) {
             (Some(absolute), Some(relative)) if relative > 0.0 && absolute > 0.0 => {
                 write!(f, " (error at most {relative} of the number, or {absolute:e})")
             }

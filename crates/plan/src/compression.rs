@@ -271,9 +271,9 @@ fn rival<'p>(first: Rated<'p>, others: &[Rated<'p>]) -> Option<Rated<'p>> {
     let best_of = |may_be: &dyn Fn(&Rated<'p>) -> bool| {
         others.iter().copied().filter(|other| may_be(other)).max_by(|one, other| one.rate.total_cmp(&other.rate))
     };
-    let (bound, least) = (first.prediction.bound_by, first.prediction.samples_per_second_min);
+    let (bound, least) = (first.prediction.bound_by, first.prediction.min_samples_per_second);
     best_of(&|other| other.prediction.bound_by != bound && other.rate >= NEAR * first.rate)
-        .or_else(|| best_of(&|other| other.prediction.samples_per_second_max >= least))
+        .or_else(|| best_of(&|other| other.prediction.max_samples_per_second >= least))
 }
 
 /// The one with the highest rate; of those that are alike the one that is prepared soonest.

@@ -32,9 +32,9 @@ pub struct Rate {
     /// Over the whole measurement.
     pub samples_per_second: f64,
     /// Its slowest part.
-    pub samples_per_second_min: f64,
+    pub min_samples_per_second: f64,
     /// Its fastest part.
-    pub samples_per_second_max: f64,
+    pub max_samples_per_second: f64,
 }
 
 impl Rate {
@@ -42,8 +42,8 @@ impl Rate {
     pub fn exactly(samples_per_second: f64) -> Self {
         Self {
             samples_per_second,
-            samples_per_second_min: samples_per_second,
-            samples_per_second_max: samples_per_second,
+            min_samples_per_second: samples_per_second,
+            max_samples_per_second: samples_per_second,
         }
     }
 
@@ -53,29 +53,29 @@ impl Rate {
         let rates = || parts.iter().filter(|part| part.1 > 0.0).map(|part| part.0 / part.1);
         (samples > 0.0 && seconds > 0.0).then(|| Self {
             samples_per_second: samples / seconds,
-            samples_per_second_min: rates().fold(f64::INFINITY, f64::min),
-            samples_per_second_max: rates().fold(0.0, f64::max),
+            min_samples_per_second: rates().fold(f64::INFINITY, f64::min),
+            max_samples_per_second: rates().fold(0.0, f64::max),
         })
     }
 
     fn times(self, factor: f64) -> Self {
         Self {
             samples_per_second: self.samples_per_second * factor,
-            samples_per_second_min: self.samples_per_second_min * factor,
-            samples_per_second_max: self.samples_per_second_max * factor,
+            min_samples_per_second: self.min_samples_per_second * factor,
+            max_samples_per_second: self.max_samples_per_second * factor,
         }
     }
 
     fn min(self, other: Self) -> Self {
         Self {
             samples_per_second: self.samples_per_second.min(other.samples_per_second),
-            samples_per_second_min: self.samples_per_second_min.min(other.samples_per_second_min),
-            samples_per_second_max: self.samples_per_second_max.min(other.samples_per_second_max),
+            min_samples_per_second: self.min_samples_per_second.min(other.min_samples_per_second),
+            max_samples_per_second: self.max_samples_per_second.min(other.max_samples_per_second),
         }
     }
 
     fn is_valid(&self) -> bool {
-        let rates = [self.samples_per_second, self.samples_per_second_min, self.samples_per_second_max];
+        let rates = [self.samples_per_second, self.min_samples_per_second, self.max_samples_per_second];
         rates.iter().all(|rate| *rate > 0.0 && *rate <= 1e30)
     }
 }
@@ -345,9 +345,9 @@ pub fn what_if(measured: &Measured, resource: Resource, amount: f64) -> Option<O
         Stalls::of(measured.trainer.samples_per_second, Some(warm.samples_per_second), rate.samples_per_second);
     // A trainer that is given as a rate has no spread, but what it gets has.
     let rate = Rate {
-        samples_per_second_min: rate.samples_per_second_min * (1.0 - MODEL_SPREAD),
-        samples_per_second_max: (rate.samples_per_second_max * (1.0 + MODEL_SPREAD))
-            .min(measured.trainer.samples_per_second_max)
+        min_samples_per_second: rate.min_samples_per_second * (1.0 - MODEL_SPREAD),
+        max_samples_per_second: (rate.max_samples_per_second * (1.0 + MODEL_SPREAD))
+            .min(measured.trainer.max_samples_per_second)
             .max(rate.samples_per_second),
         ..rate
     };
@@ -400,8 +400,8 @@ fn sentences(diagnosis: &Diagnosis) -> Vec<String> {
             "{} would give {} ({} to {}), and leave {} of the time waiting",
             best.change,
             rate(&best.rate),
-            units::number(best.rate.samples_per_second_min),
-            units::number(best.rate.samples_per_second_max),
+            units::number(best.rate.min_samples_per_second),
+            units::number(best.rate.max_samples_per_second),
             whole_percent(best.stalls.wait_share)
         ));
     }

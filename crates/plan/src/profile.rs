@@ -222,9 +222,9 @@ pub struct Alone {
     /// The median of its parts; 0, as the next two, where too little was measured to know more than the CPU time.
     pub samples_per_second: f64,
     /// The slowest part.
-    pub samples_per_second_min: f64,
+    pub min_samples_per_second: f64,
     /// The fastest part.
-    pub samples_per_second_max: f64,
+    pub max_samples_per_second: f64,
     /// CPU seconds for each sample, in user code and in the kernel.
     pub cpu_seconds: f64,
     /// How many threads there were that had a core each.

@@ -65,7 +65,7 @@ pub(crate) fn unsure_about(ranking: &Ranking) -> impl Iterator<Item = &RankedStr
     let best = &ranking.best().summary;
     ranking.strategies().iter().skip(1).filter(|ranked| {
         let unsure = ranked.summary.disturbed || best.disturbed;
-        ranked.excluded.is_none() && unsure && ranked.summary.samples_per_second_max >= best.samples_per_second_min
+        ranked.excluded.is_none() && unsure && ranked.summary.max_samples_per_second >= best.min_samples_per_second
     })
 }
 

@@ -44,7 +44,7 @@ pub(crate) fn analyze_data(
         threads: request.threads,
         on_error: on_error(request.skip_errors),
         memory_bytes: request.memory_bytes.unwrap_or_else(default_memory_bytes),
-        distance_max: request.distance,
+        max_distance: request.distance,
     };
     let analyzed = progress.watch(py, &Work::new(), || forebay_engine::analyze::analyze(inner, &options, &progress))?;
     let analysis = analyzed.map_err(|error| errors::engine(py, &error, None))?;

@@ -115,7 +115,7 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
         threads: arguments.threads.count(),
         on_error: ErrorArguments::from(arguments.on_error).choice(),
         memory_bytes: arguments.memory.bytes(),
-        distance_max: arguments.distance,
+        max_distance: arguments.distance,
     };
     let progress = output.progress();
     let analysis = analyze(&*source, &options, &progress)?;

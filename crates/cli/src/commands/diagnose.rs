@@ -249,7 +249,7 @@ fn what_ifs(outlooks: &[Outlook]) -> Table {
 }
 
 fn range(rate: &Rate) -> String {
-    format!("{} to {}", units::number(rate.samples_per_second_min), units::number(rate.samples_per_second_max))
+    format!("{} to {}", units::number(rate.min_samples_per_second), units::number(rate.max_samples_per_second))
 }
 
 /// With a capital letter and a period.

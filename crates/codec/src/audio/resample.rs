@@ -77,19 +77,19 @@ impl Resampler {
     }
 
     /// Replaces `samples`, `channels` at each instant, by what they are at the other rate; an error where that would be more than
-    /// `samples_max`. `scratch` is where it works.
+    /// `max_samples`. `scratch` is where it works.
     pub fn run(
         &self,
         samples: &mut Vec<i16>,
         channels: usize,
-        samples_max: usize,
+        max_samples: usize,
         scratch: &mut Vec<f32>,
     ) -> Result<()> {
         let channels = channels.max(1);
         let instants = samples.len() / channels;
         let output = self.output_samples(instants).saturating_mul(channels as u64);
-        if output > samples_max as u64 {
-            return Err(Error::Limit { what: "audio samples, resampled", found: output, limit: samples_max as u64 });
+        if output > max_samples as u64 {
+            return Err(Error::Limit { what: "audio samples, resampled", found: output, limit: max_samples as u64 });
         }
         let taps = self.weights.len() / self.to;
         let input = std::mem::take(samples);

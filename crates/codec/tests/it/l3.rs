@@ -99,7 +99,7 @@ fn limits_hold_before_anything_is_allocated() {
     let mut decoder = Decoder::new();
     for mode in L3Mode::ALL {
         let file = l3(&picture(30, 20, 3, false, 1), mode);
-        let limits = |pixels_max, bytes_max| DecodeOptions { limits: Limits { pixels_max, bytes_max }, ..as_stored() };
+        let limits = |max_pixels, max_bytes| DecodeOptions { limits: Limits { max_pixels, max_bytes }, ..as_stored() };
         // Classic holds a row of patches beside the output.
         let patches = if mode == L3Mode::Classic { 30 * 3 * 64 } else { 0 };
         assert!(decoder.decode(&file, &limits(600, 1800 + patches)).is_ok(), "{mode:?}");
@@ -111,7 +111,7 @@ fn limits_hold_before_anything_is_allocated() {
         let mut hostile = file;
         hostile[12..20].copy_from_slice(&[0, 0, 1, 0, 0, 0, 1, 0]);
         let (result, peak) =
-            peak_bytes(|| inspect_l3(&hostile, true, &Limits { pixels_max: 1 << 40, ..Limits::default() }));
+            peak_bytes(|| inspect_l3(&hostile, true, &Limits { max_pixels: 1 << 40, ..Limits::default() }));
         assert!(result.is_err() && peak < 1 << 20, "{peak}");
     }
 }

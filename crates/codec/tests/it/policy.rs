@@ -50,7 +50,7 @@ fn of_sixteen_bits_the_high_byte_is_kept() {
 fn limits_hold_before_anything_is_allocated() {
     let file = png(&picture(30, 20, 3, false, 1));
     let limits =
-        |pixels_max, bytes_max| DecodeOptions { limits: Limits { pixels_max, bytes_max }, ..DecodeOptions::default() };
+        |max_pixels, max_bytes| DecodeOptions { limits: Limits { max_pixels, max_bytes }, ..DecodeOptions::default() };
     let mut decoder = Decoder::new();
     assert!(decoder.decode(&file, &limits(600, 1800)).is_ok());
     for options in [limits(599, 1800), limits(600, 1799)] {

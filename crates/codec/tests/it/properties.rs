@@ -141,7 +141,7 @@ proptest! {
         let mut decoder = Decoder::new();
         for allow_truncated in [false, true] {
             let mut options = DecodeOptions { allow_truncated, ..as_stored() };
-            options.limits.pixels_max = 1 << 20;
+            options.limits.max_pixels = 1 << 20;
             if let Ok(spec) = spec_of(&file, &options)
                 && let Ok(tensor) = decoder.decode(&file, &options)
             {

@@ -45,7 +45,7 @@ fn mutate(file: &[u8], random: &mut Random) -> Vec<u8> {
 
 fn options() -> Vec<DecodeOptions> {
     let plain =
-        DecodeOptions { limits: Limits { pixels_max: 1 << 20, bytes_max: 1 << 24 }, ..DecodeOptions::default() };
+        DecodeOptions { limits: Limits { max_pixels: 1 << 20, max_bytes: 1 << 24 }, ..DecodeOptions::default() };
     let region = Some(Region { x: 3, y: 2, width: 7, height: 8 });
     let mut all = vec![
         plain.clone(),
@@ -215,7 +215,7 @@ fn no_audio_shows_what_the_memory_held_before() {
         for _ in 0..150 {
             let mutant = mutate(&seed[..seed.len().min(20_000)], &mut random);
             for allow_truncated in [false, true] {
-                let options = AudioOptions { mix: Mix::AsStored, allow_truncated, samples_max: 1 << 20 };
+                let options = AudioOptions { mix: Mix::AsStored, allow_truncated, max_samples: 1 << 20 };
                 let [first, second] = [7, -7].map(|leftover| {
                     let mut samples = vec![leftover; 100_000];
                     let result = forebay_codec::audio::decode(&mutant, &options, &mut samples);

@@ -264,7 +264,7 @@ fn read_noises(files: &[PathBuf], sample_rate: Option<u32>) -> Result<Noises, Ca
         let named = |error: Cause| Cause::from(format!("`{}`: {error}", file.display()));
         let bytes = read_file(file, NOISE_BYTES_MAX)?;
         let mut samples = Vec::new();
-        let options = AudioOptions { samples_max: left, ..AudioOptions::default() };
+        let options = AudioOptions { max_samples: left, ..AudioOptions::default() };
         let info = decode(&bytes, &options, &mut samples).map_err(|error| named(error.into()))?;
         if let Some(rate) = sample_rate.filter(|rate| *rate != info.rate_hz) {
             let resampler = Resampler::new(info.rate_hz, rate).map_err(|error| named(error.into()))?;

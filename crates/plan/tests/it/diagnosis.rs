@@ -117,7 +117,7 @@ fn what_is_no_rate_is_refused() {
 #[test]
 fn parts_give_a_rate_and_its_spread() {
     let rate = Rate::of_parts(&[(10.0, 1.0), (20.0, 1.0), (30.0, 2.0)]).unwrap();
-    assert_eq!((rate.samples_per_second, rate.samples_per_second_min, rate.samples_per_second_max), (15.0, 10.0, 20.0));
+    assert_eq!((rate.samples_per_second, rate.min_samples_per_second, rate.max_samples_per_second), (15.0, 10.0, 20.0));
     assert_eq!(Rate::of_parts(&[]), None);
 }
 
@@ -131,8 +131,8 @@ proptest! {
         prop_assert!(prep >= 0.0 && fetch >= 0.0 && wait_share < 1.0);
         for outlook in &found.what_ifs {
             let rate = outlook.rate;
-            prop_assert!(rate.samples_per_second_min <= rate.samples_per_second);
-            prop_assert!(rate.samples_per_second <= rate.samples_per_second_max);
+            prop_assert!(rate.min_samples_per_second <= rate.samples_per_second);
+            prop_assert!(rate.samples_per_second <= rate.max_samples_per_second);
             prop_assert!(outlook.stalls.wait_share <= wait_share + 1e-9);
         }
     }
