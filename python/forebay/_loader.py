@@ -276,7 +276,7 @@ class Loader:
         self._batches_seen = 0
         self._skipped_before = 0
         self._stats_before = "{}"
-        self._skipped_list: list[Skipped] = []
+        self._skipped_samples: list[Skipped] = []
         #: Whether an iteration began and did not come to its end, so that the next one begins its epoch again.
         self._left_early = False
         #: Weak, so that an iteration ends with the loop that it was made for, and its threads with it.
@@ -445,10 +445,10 @@ class Loader:
         return self._skipped_before + (iteration.skipped()[0] if iteration is not None else 0)
 
     @property
-    def skipped_list(self) -> list[Skipped]:
+    def skipped_samples(self) -> list[Skipped]:
         """The first thousand skipped samples of each epoch, with the reasons."""
         iteration = self._running()
-        return self._skipped_list + (iteration.skipped()[1] if iteration is not None else [])
+        return self._skipped_samples + (iteration.skipped()[1] if iteration is not None else [])
 
     # Resuming.
 

@@ -98,9 +98,9 @@ class Profile(Document):
         return steps
 
     @property
-    def skipped_list(self) -> list[Skipped]:
+    def skipped_samples(self) -> list[Skipped]:
         """The samples that were skipped (`on_error="skip"`): the first thousand, with the reasons."""
-        return [Skipped(**skipped) for skipped in self._content.get("skipped", [])]
+        return [Skipped(**skipped) for skipped in self._content.get("skipped_samples", [])]
 
     @property
     def fastest(self) -> str:

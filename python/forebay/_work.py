@@ -342,9 +342,14 @@ class Dataset:
         return list(self.manifest["classes"])
 
     @property
-    def skipped(self) -> list[dict[str, Any]]:
+    def skipped(self) -> int:
+        """Number of samples of the source that were skipped."""
+        return sum(1 if entry["samples"] is None else entry["samples"] for entry in self.skipped_samples)
+
+    @property
+    def skipped_samples(self) -> list[dict[str, Any]]:
         """Samples of the source that were skipped: key, reason and number of samples."""
-        return list(self.manifest["skipped"])
+        return list(self.manifest["skipped_samples"])
 
     def __len__(self) -> int:
         return int(self.manifest["samples"])

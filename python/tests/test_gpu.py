@@ -238,7 +238,7 @@ def test_a_loader_leaves_out_what_is_damaged(device, dataset, tmp_path, monkeypa
     batches = list(loader)
     assert [batch["key"] for batch in batches] == [["0.l3", "1.l3"], ["3.l3"]]
     assert all(numpy.array_equal(image, pictures[0]) for batch in batches for image in batch["image"])
-    assert loader.skipped == 1 and loader.skipped_list[0].key == "2.l3"
+    assert loader.skipped == 1 and loader.skipped_samples[0].key == "2.l3"
 
 
 def test_what_a_gpu_does_not_do_is_refused(dataset, monkeypatch, tmp_path):

@@ -108,7 +108,7 @@ pub struct Recompressed {
     /// How many files that are no images were copied (or were there already), to each folder.
     pub others: u64,
     /// Images that were left out.
-    pub skipped: Vec<Skipped>,
+    pub skipped_samples: Vec<Skipped>,
 }
 
 /// The encodings that a format's name, `jpeg` or `webp`, and qualities from 1 to 100 stand for.
@@ -186,7 +186,7 @@ pub fn recompress(
             Ok(images) if files[number].is_image => sum.images.extend(images),
             Ok(_) => sum.others += 1,
             Err(error) if options.on_error == OnError::Skip && !error.ends() => {
-                sum.skipped.push(Skipped::one(files[number].key.clone(), &error));
+                sum.skipped_samples.push(Skipped::one(files[number].key.clone(), &error));
             }
             Err(error) => return Err(error),
         }

@@ -36,7 +36,7 @@ pub struct Profile {
     pub compressions: Vec<CompressionCost>,
     /// What could not be read or processed and was left out, by any strategy: each once, the first thousand.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub skipped: Vec<Skipped>,
+    pub skipped_samples: Vec<Skipped>,
 }
 
 impl Profile {
@@ -44,10 +44,10 @@ impl Profile {
     pub const VERSION: u32 = 1;
 
     /// How many samples were left out: those of the list, or more where a run left out more than are listed.
-    pub fn skipped_samples(&self) -> u64 {
+    pub fn skipped(&self) -> u64 {
         let runs = self.strategies.iter().flat_map(|strategy| &strategy.runs);
         let most = runs.map(|run| run.skipped / run.passes.max(1)).max();
-        Skipped::count(&self.skipped).max(most.unwrap_or(0))
+        Skipped::count(&self.skipped_samples).max(most.unwrap_or(0))
     }
 }
 

@@ -285,13 +285,13 @@ fn mix_outcome(report: MixReport, dataset: PathBuf) -> Outcome {
         split: None,
         formats,
         samples: manifest.samples,
-        skipped: Skipped::count(&manifest.skipped),
+        skipped: Skipped::count(&manifest.skipped_samples),
         bytes: manifest.bytes,
         shards,
         shards_reused,
         seconds: 0.0,
         classes: manifest.classes.len(),
-        skipped_samples: manifest.skipped,
+        skipped_samples: manifest.skipped_samples,
         warnings: Vec::new(),
     }
 }
@@ -304,13 +304,13 @@ fn outcome(report: BuildReport, dataset: PathBuf) -> Outcome {
         split: Some(manifest.strategy.split),
         formats: Vec::new(),
         samples: manifest.samples,
-        skipped: Skipped::count(&manifest.skipped),
+        skipped: Skipped::count(&manifest.skipped_samples),
         bytes: manifest.bytes,
         shards: manifest.shards.len(),
         shards_reused: report.shards_reused,
         seconds: 0.0,
         classes: manifest.classes.len(),
-        skipped_samples: manifest.skipped,
+        skipped_samples: manifest.skipped_samples,
         warnings: Vec::new(),
     }
 }

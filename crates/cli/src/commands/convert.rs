@@ -146,7 +146,7 @@ struct Outcome {
     pixel_bytes_per_second: f64,
     verified: bool,
     largest_difference: Option<u32>,
-    skipped_images: Vec<Skipped>,
+    skipped_samples: Vec<Skipped>,
 }
 
 pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
@@ -261,7 +261,7 @@ fn format_of(path: &Path) -> Option<Format> {
 }
 
 fn outcome(arguments: &Arguments, encoding: Encoding, done: Converted, seconds: f64) -> Outcome {
-    let skipped = done.skipped.len() as u64;
+    let skipped = done.skipped_samples.len() as u64;
     Outcome {
         input: arguments.input.clone(),
         output: arguments.output.clone(),
@@ -281,7 +281,7 @@ fn outcome(arguments: &Arguments, encoding: Encoding, done: Converted, seconds: 
         pixel_bytes_per_second: done.pixel_bytes as f64 / seconds.max(f64::MIN_POSITIVE),
         verified: arguments.verify,
         largest_difference: done.largest_difference,
-        skipped_images: done.skipped,
+        skipped_samples: done.skipped_samples,
     }
 }
 
@@ -320,5 +320,5 @@ fn show(outcome: &Outcome, page: &mut Page) {
         ));
     }
     page.facts(&facts);
-    show_skipped(page, outcome.skipped, &outcome.skipped_images);
+    show_skipped(page, outcome.skipped, &outcome.skipped_samples);
 }

@@ -305,7 +305,7 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome>
         memory_bytes_peak = epoch.memory_bytes_peak().max(memory_bytes_peak);
         progress.end();
         if skipped_samples.is_empty() {
-            skipped_samples = epoch.skipped_list();
+            skipped_samples = epoch.skipped_samples();
         }
         if let (Err(_), Some(path)) = (&streamed, &arguments.state) {
             // What came before the error need not come again.

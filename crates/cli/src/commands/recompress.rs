@@ -105,7 +105,7 @@ struct Outcome {
     skipped: u64,
     seconds: f64,
     verified: bool,
-    skipped_images: Vec<Skipped>,
+    skipped_samples: Vec<Skipped>,
     /// Every image at every quality, with `--metrics`.
     images: Vec<RecompressedImage>,
 }
@@ -145,10 +145,10 @@ fn outcome(arguments: &Arguments, done: Recompressed, seconds: f64) -> Outcome {
         output: arguments.output.clone(),
         variants: done.variants,
         others: done.others,
-        skipped: done.skipped.len() as u64,
+        skipped: done.skipped_samples.len() as u64,
         seconds,
         verified: arguments.verify,
-        skipped_images: done.skipped,
+        skipped_samples: done.skipped_samples,
         images: if arguments.metrics { done.images } else { Vec::new() },
     }
 }
@@ -212,5 +212,5 @@ fn show(outcome: &Outcome, page: &mut Page) {
     if outcome.others > 0 {
         page.hanging("note: ", &format!("{} without images copied", units::counted(outcome.others, "file")));
     }
-    show_skipped(page, outcome.skipped, &outcome.skipped_images);
+    show_skipped(page, outcome.skipped, &outcome.skipped_samples);
 }

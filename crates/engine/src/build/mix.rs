@@ -73,7 +73,7 @@ impl MixBuild {
                 shards: report.manifest.shards.len() as u64,
                 manifest_xxh3: MixManifest::checksum_of(&folder)?,
             });
-            skipped.extend(report.manifest.skipped);
+            skipped.extend(report.manifest.skipped_samples);
         }
         let manifest = self.manifest(identity, entries, &assigned, skipped)?;
         manifest.write(&output)?;
@@ -172,7 +172,7 @@ impl MixBuild {
             classes: self.listing.classes().to_vec(),
             formats,
             assignment,
-            skipped,
+            skipped_samples: skipped,
         })
     }
 }

@@ -99,7 +99,7 @@ impl Recode {
 
     fn manifest(&self, journal: &Journal, done: Vec<ShardDone>) -> Result<Manifest> {
         let before = self.dataset.manifest();
-        let skipped = before.skipped.iter().cloned().chain(done.iter().flat_map(|shard| shard.skipped.clone()));
+        let skipped = before.skipped_samples.iter().cloned().chain(done.iter().flat_map(|shard| shard.skipped.clone()));
         let skipped: Vec<Skipped> = skipped.collect();
         let samples = done.iter().map(|shard| shard.entry.samples).sum();
         if samples == 0 {
@@ -115,7 +115,7 @@ impl Recode {
             identity: journal.identity().to_owned(),
             samples,
             bytes: done.iter().map(|shard| shard.entry.bytes).sum(),
-            skipped,
+            skipped_samples: skipped,
             dictionary_xxh3: None,
             shards: done.into_iter().map(|shard| shard.entry).collect(),
             ..before.clone()

@@ -52,7 +52,7 @@ pub struct Manifest {
     /// The shards, in order.
     pub shards: Vec<ShardEntry>,
     /// Samples of the source that could not be processed and are not in the data set.
-    pub skipped: Vec<Skipped>,
+    pub skipped_samples: Vec<Skipped>,
 }
 
 /// One shard of a data set. Checksums are XXH3-64, in hexadecimal.

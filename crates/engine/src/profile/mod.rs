@@ -173,7 +173,7 @@ pub fn profile(
         steps,
         strategies: Vec::new(),
         compressions: Vec::new(),
-        skipped: Vec::new(),
+        skipped_samples: Vec::new(),
     };
     profiler.strategies(&mut profile)?;
     profiler.note_skipped(all.lost(), 1);
@@ -186,7 +186,7 @@ pub fn profile(
     } else {
         profiler
     };
-    profile.skipped = profiler.skipped.into_inner();
+    profile.skipped_samples = profiler.skipped.into_inner();
     profile.method.seconds = begun.elapsed().as_secs_f64();
     Ok(profile)
 }
@@ -272,7 +272,7 @@ impl Profiler<'_> {
         };
         self.progress.note(&format!("building {strategy}"));
         let report = build.run(folder, &options, self.progress)?;
-        self.note_skipped(&report.manifest.skipped, 1);
+        self.note_skipped(&report.manifest.skipped_samples, 1);
         let dataset = Arc::new(Dataset::open(folder)?);
         // Few samples are read as they will be once there are all: in blocks that are as large as those of the whole data set.
         let times = self.samples_total as f64 / self.listing.len().max(1) as f64;

@@ -175,7 +175,7 @@ impl Profiler<'_> {
             while_wanted(self.progress)?;
         }
         let seconds = begun.elapsed().as_secs_f64();
-        self.note_skipped(&epoch.skipped_list(), passes);
+        self.note_skipped(&epoch.skipped_samples(), passes);
         Ok(Run {
             samples,
             passes,

@@ -253,7 +253,7 @@ fn damaged_samples_are_skipped_with_every_cache() {
                         (120 - damaged.len(), keys.len()),
                         "{cache} in epoch {number}"
                     );
-                    let skipped: HashSet<String> = epoch.skipped_list().iter().map(|one| one.key.clone()).collect();
+                    let skipped: HashSet<String> = epoch.skipped_samples().iter().map(|one| one.key.clone()).collect();
                     assert_eq!(skipped, damaged, "{cache} in epoch {number}");
                     orders_here.push(keys);
                 }
