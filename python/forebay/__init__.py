@@ -7,7 +7,7 @@ and streams batches::
 
     profile = forebay.profile("imagenet", "photos/")         # measure every strategy
     plan = profile.plan(max_prep_time="1h")                  # choose the best one
-    source = plan if plan.keeps_files else plan.build("dataset/")   # run the offline steps once, if that pays off
+    source = plan if plan.reads_files else plan.build("dataset/")   # run the offline steps once, if that pays off
     loader = forebay.Loader(source, batch_size=256, shuffle=True, seed=7)
     for batch in loader:
         images, labels = batch["image"], batch["label"]      # zero-copy; framework="torch" returns tensors

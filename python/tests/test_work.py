@@ -135,7 +135,7 @@ def test_a_plan(profile, photos, tmp_path):
     # The photos as they are take as much as the photos in one file, without preparing anything.
     assert smallest.chosen in ("unprocessed", "concatenated")
     limited = profile.plan(weights={"throughput": 1}, max_prep_time=0)
-    assert limited.chosen == "unprocessed" and limited.keeps_files
+    assert limited.chosen == "unprocessed" and limited.reads_files
     assert [row["name"] for row in limited.ranking if row["score"] is not None] == ["unprocessed"]
     with pytest.raises(forebay.LimitError, match="comes nearest"):
         profile.plan(max_storage=10)
@@ -157,7 +157,7 @@ def test_a_plan(profile, photos, tmp_path):
 
 def test_a_planned_build(profile, tmp_path):
     plan = profile.plan()
-    if plan.keeps_files:
+    if plan.reads_files:
         pytest.skip("on this machine reading the files was fastest")
     with pytest.raises(forebay.UsageError, match="must be built"):
         forebay.Loader(plan)

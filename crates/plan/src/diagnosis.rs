@@ -12,11 +12,11 @@
 //! machine, each half of loading scales by itself, and the slower one decides:
 //!
 //! ```text
-//! cold' = min(trainer, error × min(prepare × cores, fetch × disk / (1 - hits)))
+//! cold' = min(trainer, error × min(prep × cores, fetch × disk / (1 - hits)))
 //! cores = n / (1 + serial × (n - 1)), beside the same of the threads here
 //! ```
 //!
-//! `prepare` and `fetch` are what each half reaches alone, and `error` is what the formula gets wrong here. `serial` is Amdahl's: threads
+//! `prep` and `fetch` are what each half reaches alone, and `error` is what the formula gets wrong here. `serial` is Amdahl's: threads
 //! share memory's bandwidth, caches and clocks, and hand batches over in order. It follows from preparing with another number of threads.
 
 use serde::{Deserialize, Serialize};
@@ -91,7 +91,7 @@ pub struct Measured {
     /// The trainer with the loader.
     pub cold: Rate,
     /// The loader without a trainer, its data in memory.
-    pub prepare: Option<Rate>,
+    pub prep: Option<Rate>,
     /// The same with another number of threads, to see what more of them give.
     #[serde(default)]
     pub scaling: Option<Scaling>,
@@ -112,7 +112,7 @@ pub struct Scaling {
     pub threads: u64,
     /// What they reach without a trainer, the data in memory.
     #[serde(flatten)]
-    pub prepare: Rate,
+    pub prep: Rate,
 }
 
 impl Scaling {
@@ -126,8 +126,8 @@ impl Scaling {
 impl Measured {
     /// The share of preparing that threads do one after another, 0 to 1: 0 where only one number of threads was measured.
     fn serial_share(&self) -> f64 {
-        let (Some(prepare), Some(here), Some(scaling)) = (self.prepare, self.threads, self.scaling) else { return 0.0 };
-        let mut counts = [(here as f64, prepare), (scaling.threads as f64, scaling.prepare)];
+        let (Some(prep), Some(here), Some(scaling)) = (self.prep, self.threads, self.scaling) else { return 0.0 };
+        let mut counts = [(here as f64, prep), (scaling.threads as f64, scaling.prep)];
         counts.sort_by(|one, other| one.0.total_cmp(&other.0));
         let [(few, slow), (many, fast)] = counts;
         let times = many / few;
@@ -141,8 +141,8 @@ impl Measured {
 
     /// How many cores would prepare as fast as the trainer takes; `None` where that is not known, or no number of them would.
     fn cores_needed(&self) -> Option<u64> {
-        let (prepare, threads, serial) = (self.prepare?, self.threads? as f64, self.serial_share());
-        let one = prepare.samples_per_second * (1.0 + serial * (threads - 1.0)) / threads;
+        let (prep, threads, serial) = (self.prep?, self.threads? as f64, self.serial_share());
+        let one = prep.samples_per_second * (1.0 + serial * (threads - 1.0)) / threads;
         let trainer = self.trainer.samples_per_second;
         let cores = trainer * (1.0 - serial) / (one - trainer * serial);
         // Rounding does not make it one more.
@@ -277,13 +277,13 @@ pub struct Diagnosis {
 
 /// What `measured` says.
 pub fn diagnose(measured: &Measured) -> Result<Diagnosis> {
-    let Measured { trainer, warm, cold, prepare, fetch, .. } = measured;
+    let Measured { trainer, warm, cold, prep, fetch, .. } = measured;
     let rates = [
         ("trainer", Some(*trainer)),
         ("warm", *warm),
         ("cold", Some(*cold)),
-        ("prepare", *prepare),
-        ("scaling", measured.scaling.map(|scaling| scaling.prepare)),
+        ("prep", *prep),
+        ("scaling", measured.scaling.map(|scaling| scaling.prep)),
         ("fetch", *fetch),
     ];
     for (name, rate) in rates {
@@ -323,7 +323,7 @@ fn outlooks(measured: &Measured, cores_needed: Option<u64>) -> Vec<Outlook> {
 /// What training would reach with `amount` of a resource: so many cores, so large a share of the data in memory, so many times
 /// the disk. `None` where too little was measured to say.
 pub fn what_if(measured: &Measured, resource: Resource, amount: f64) -> Option<Outlook> {
-    let (prepare, fetch) = (measured.prepare?, measured.fetch?);
+    let (prep, fetch) = (measured.prep?, measured.fetch?);
     let threads = measured.threads.map(|threads| threads as f64);
     let (mut cores, mut storage) = (1.0, 1.0);
     match resource {
@@ -337,9 +337,9 @@ pub fn what_if(measured: &Measured, resource: Resource, amount: f64) -> Option<O
     if !(cores > 0.0 && storage > 0.0 && cores.is_finite() && storage.is_finite()) {
         return None;
     }
-    let here = measured.trainer.min(prepare).min(fetch).samples_per_second;
+    let here = measured.trainer.min(prep).min(fetch).samples_per_second;
     let error = (measured.cold.samples_per_second / here).clamp(*ERRORS.start(), *ERRORS.end());
-    let warm = prepare.times(cores * error).min(measured.trainer);
+    let warm = prep.times(cores * error).min(measured.trainer);
     let rate = fetch.times(storage * error).min(warm);
     let stalls =
         Stalls::of(measured.trainer.samples_per_second, Some(warm.samples_per_second), rate.samples_per_second);

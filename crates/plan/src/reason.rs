@@ -163,7 +163,7 @@ fn effort(profile: &Profile, objective: &Objective, best: &RankedStrategy) -> St
 fn money(objective: &Objective, best: &RankedStrategy) -> Option<String> {
     let (prices, cost) = (objective.prices?, best.cost?);
     let [preparation, storage, training, total] =
-        [cost.preparation, cost.storage, cost.training, cost.total].map(units::number);
+        [cost.prep, cost.storage, cost.training, cost.total].map(units::number);
     let (epochs, months) = (units::count(prices.epochs), prices.months);
     let requests = match prices.request {
         price if price > 0.0 => format!(", {} of requests", units::number(cost.requests)),

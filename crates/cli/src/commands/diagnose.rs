@@ -204,7 +204,7 @@ fn show(outcome: &Outcome, page: &mut Page) {
     let measured = &diagnosis.measured;
     let rates = [
         ("trainer alone", Some(measured.trainer)),
-        ("preparation alone", measured.prepare),
+        ("preparation alone", measured.prep),
         ("storage alone", measured.fetch),
         ("training from memory", measured.warm),
         ("training from storage", Some(measured.cold)),

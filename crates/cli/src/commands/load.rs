@@ -213,7 +213,7 @@ pub(crate) struct Outcome {
     batch: Vec<FieldShape>,
     epochs: Vec<Streamed>,
     /// What the user should know about how it was read.
-    notice: Option<String>,
+    notices: Vec<String>,
     skipped_samples: Vec<Skipped>,
     /// What is probably not meant of the data.
     warnings: Vec<String>,
@@ -344,7 +344,7 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome>
         bound_by: all_stats.bound_by(cores()),
         batch,
         epochs,
-        notice: storage.notice(),
+        notices: storage.notice().into_iter().collect(),
         skipped_samples,
         warnings,
         interrupted: progress.is_cancelled(),

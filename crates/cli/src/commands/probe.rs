@@ -84,7 +84,7 @@ fn show(found: &Probe, page: &mut Page) {
             Access::LargeFile => "large file, 4 MiB blocks".to_owned(),
             // Where nothing can be written, they have other sizes.
             Access::SmallFiles if rates.iops > 0.0 => {
-                format!("files of {}", units::bytes(rates.megabytes_per_second * 1e6 / rates.iops))
+                format!("files of {}", units::bytes(rates.bytes_per_second / rates.iops))
             }
             Access::SmallFiles => "small files".to_owned(),
             Access::RandomBlocks => "random 4 KiB blocks".to_owned(),
@@ -93,7 +93,7 @@ fn show(found: &Probe, page: &mut Page) {
             [
                 what,
                 measurement.threads.to_string(),
-                units::bytes_per_second(rates.megabytes_per_second * 1e6),
+                units::bytes_per_second(rates.bytes_per_second),
                 units::number(rates.iops),
                 units::seconds(rates.latency.p50_seconds),
                 units::seconds(rates.latency.p95_seconds),
@@ -104,9 +104,9 @@ fn show(found: &Probe, page: &mut Page) {
     }
     page.table(&table);
     page.gap();
-    let memory = units::bytes_per_second(found.memory_megabytes_per_second * 1e6);
+    let memory = units::bytes_per_second(found.memory_bytes_per_second);
     page.line(&format!("Memory: {memory} copied by one thread"));
-    if let Some(notice) = &found.notice {
+    for notice in &found.notices {
         page.hanging("note: ", notice);
     }
 }

@@ -189,7 +189,7 @@ impl Subject<'_> {
             format!(", in proportion from the {} that were measured", units::count(measured))
         };
         Plot {
-            id: "storage-preparation",
+            id: "storage-prep",
             title: "Storage, preparation and epoch",
             note: format!("For all {}{scaled}. Less is better.", escape(&units::counted(samples, "sample"))),
             figure: Figure::Bars(Bars {
