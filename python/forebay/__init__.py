@@ -43,7 +43,7 @@ from ._objective import Prices, WhatIf
 from ._pipeline import Pipeline
 from ._planning import Analysis, Plan, Profile, plan
 from ._recompress import Recompressed, recompress
-from ._regimen import Regimen, Stage, SuccessiveHalving, Trial
+from ._regimen import Phase, Regimen, SuccessiveHalving, Trial
 from ._sampling import balanced_weights, stratified_subset
 from ._stats import Cached, Skipped, Stats
 from ._steps import Steps
@@ -71,6 +71,7 @@ __all__ = [
     "Loader",
     "MissingFileError",
     "Parallel",
+    "Phase",
     "Pipeline",
     "PipelineError",
     "Plan",
@@ -80,7 +81,6 @@ __all__ = [
     "Regimen",
     "Run",
     "Skipped",
-    "Stage",
     "Stats",
     "Steps",
     "StorageError",

@@ -228,7 +228,7 @@ class Loader:
         needs("cache_size", cache_size, cache_dir is not None, 'cache_dir="…"')
         needs("profile", profile, self.cache.startswith("auto:"), 'cache="auto:SIZE"')
         self._profile = None if profile is None else _profile_text(profile)
-        self.memory_bytes = None if memory is None else byte_count("memory", memory)
+        self.memory = None if memory is None else byte_count("memory", memory)
         if collate not in ("list", "pad"):
             raise UsageError(f"`collate` is `{collate}`, but must be `list` or `pad`")
         self.collate = collate
@@ -321,7 +321,7 @@ class Loader:
                     "world_size": self.world_size,
                     "cache": self.cache,
                     "profile": self._profile,
-                    "memory_bytes": self.memory_bytes,
+                    "memory_bytes": self.memory,
                     "pad_value": self.pad_value if self.collate == "pad" else None,
                     "decode_on_device": self.decode == "gpu",
                 },
