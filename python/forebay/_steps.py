@@ -28,11 +28,11 @@ class ImageSteps:
         size: int | Sequence[int],
         *,
         interpolation: str = "bilinear",
-        variant: str = "antialias",
+        backend: str = "pillow",
         **options: Any,
     ) -> Self:
-        """Resize to a shorter side (`256`), or to a height and width (`(256, 320)`)."""
-        return self.step("resize", size=size, interpolation=interpolation, variant=variant, **options)
+        """Resize to a shorter side (`256`), or to a height and width (`(256, 320)`). `backend` is the library whose result it equals."""
+        return self.step("resize", size=size, interpolation=interpolation, backend=backend, **options)
 
     def center_crop(self, size: int | Sequence[int], *, padding: int = 0, **options: Any) -> Self:
         """Crop the center: a square (`224`), or a height and width. `padding` zeros are added on each side first."""

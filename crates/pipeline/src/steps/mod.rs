@@ -79,7 +79,7 @@ pub use pad::{Pad, PaddingMode};
 pub use projection::Projection;
 pub use random_size::{DrawSize, Drawn, RandomResize, RandomShortestSize, ScaleJitter};
 pub(crate) use resize::resize_rectangle;
-pub use resize::{Interpolation, RandomResizedCrop, Resize, Variant};
+pub use resize::{Backend, Interpolation, RandomResizedCrop, Resize};
 pub use sample_level::{Call, Drop, Function, JsonValue, TakeJson};
 pub use signal::{AggregateSignal, ChannelName, DecodeSignal, Power, RawNumber, RecordingFormat, SignalWindows};
 pub use size::Size;

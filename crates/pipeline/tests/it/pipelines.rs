@@ -183,7 +183,7 @@ fn nothing_is_accepted_and_ignored() {
         ("[[step]]\nop=\"decode\"\n[[step]]\nop=\"resize\"\nsize=0\n", "`size` is `0`"),
         ("[[step]]\nop=\"decode\"\n[[step]]\nop=\"resize\"\nsize=[4]\n", "a number of pixels, or [height, width]"),
         (
-            "[[step]]\nop=\"decode\"\n[[step]]\nop=\"resize\"\nsize=9\ninterpolation = \"area\"\nvariant=\"tensorflow\"\n",
+            "[[step]]\nop=\"decode\"\n[[step]]\nop=\"resize\"\nsize=9\ninterpolation = \"area\"\nbackend=\"tensorflow\"\n",
             "`interpolation` is",
         ),
         ("[[step]]\nop=\"decode\"\n[[step]]\nop=\"random_crop\"\nsize=0\n", "`size`"),
