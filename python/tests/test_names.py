@@ -31,8 +31,14 @@ RETIRED = {
     *("kept", "state", "area", "sound", "sounds", "picture", "pictures", "place", "places", "room"),
     *("processor", "processors"),
 }
-#: Whole names of before. `work_dir` has its folder's kind, as `cache_dir` has, and balanced classes are one of `weights`.
-RETIRED_WHOLE = {"work", "balanced"}
+#: Whole names of before. `work_dir` has its folder's kind, as `cache_dir` has, and balanced classes are one of `weights`. `skipped` is a count,
+#: and `skipped_samples` the list; `prep` is in every name, and "preparation" in sentences.
+RETIRED_WHOLE = {
+    *("work", "balanced", "skipped_list", "skipped_images", "preparation", "notice", "gives", "rate_hz", "keeps_files"),
+    *("megabytes_per_second", "memory_megabytes_per_second"),
+}
+#: A limit is `max_pixels`, as `max_length` is one; `f_min` and `f_max` are torchaudio's.
+LIMIT_LAST = re.compile(r"(?!f_)\w+_(?:max|min)$")
 #: Names that have such a word and are right, because it is the field's own there.
 ALLOWED = {
     # Packing is what language-model trainers do to token sequences; block compression was called so here once.
@@ -112,11 +118,24 @@ def of_printed_json() -> Iterator[str]:
     """What the commands print of six images."""
     runs = [
         "demo --data-only --samples 6 --folder demo",
+        "analyze demo/photos",
         "profile cv --data demo/photos --fast --seconds 0",
         "plan profile.json",
+        "mix profile.json --predict",
         "build cv --data demo/photos --strategy resized -o dataset",
         "load dataset",
         "inspect dataset",
+        "inspect demo/photos",
+        "inspect profile.json",
+        "inspect imagenet",
+        "convert demo/photos l3 --mode fast",
+        "recompress demo/photos smaller --quality 50 --metrics",
+        "export dataset tars",
+        "diagnose demo/photos cv --trainer 1000 --seconds 0.1",
+        "advise demo/photos cv --trainer 1000",
+        "probe demo --threads 1 --seconds 0.02",
+        "pipelines",
+        "report profile.json",
     ]
     with tempfile.TemporaryDirectory() as folder:
         for run in runs:
@@ -130,6 +149,7 @@ def test_names_are_those_of_the_field(names):
     assert [name for name in found if BRITISH.search(name.lower())] == []
     assert [name for name in found if name not in ALLOWED and RETIRED & set(re.split(r"[_-]", name.lower()))] == []
     assert RETIRED_WHOLE.isdisjoint(found)
+    assert [name for name in found if LIMIT_LAST.match(name)] == []
 
 
 @pytest.mark.parametrize(
