@@ -92,7 +92,7 @@ impl MixBuild {
         if !self.formats.iter().all(|(_, share)| is_share(*share)) || !sum.is_finite() {
             return usage(
                 "a share of a mix is not above 0".to_owned(),
-                "leave formats out that no sample is to be kept in",
+                "omit formats with a share of 0",
             );
         }
         for (number, (strategy, _)) in self.formats.iter().enumerate() {
@@ -101,7 +101,7 @@ impl MixBuild {
             }
             if let Some(step) = strategy.offline(&self.pipeline).iter().find(|step| step.action.changes_count()) {
                 let problem = format!(
-                    "`{strategy}` cannot be part of a mix: step `{}` makes other samples of those it takes, and a mix is of whole ones",
+                    "`{strategy}` cannot be part of a mix: step `{}` changes the number of samples, which a mix does not support",
                     step.name
                 );
                 return usage(problem, "mix formats of a split before that step");

@@ -176,7 +176,7 @@ fn what_cannot_be_mixed_is_refused() {
     assert!(fails(SMALL, &[("decoded", 0.5), ("decoded", 0.5)]).contains("twice"));
     assert!(fails(SMALL, &[("decoded", 0.999), ("resized", 0.001)]).contains("so small that none"));
     assert!(fails(SMALL, &[("unprocessed", 0.5), ("decoded", 0.5)]).contains("nothing to build"));
-    assert!(fails(TILES, &[("tiled", 0.5), ("decoded", 0.5)]).contains("makes other samples of those it takes"));
+    assert!(fails(TILES, &[("tiled", 0.5), ("decoded", 0.5)]).contains("changes the number of samples"));
 }
 
 /// Whatever its format and wherever it comes from, a sample is the one that a data set in one format gives.
@@ -359,7 +359,7 @@ fn caches_that_make_no_sense_are_refused() {
         let options = LoadOptions { shuffle, ..shuffled(cache.parse().unwrap(), 1) };
         Loader::new(Arc::clone(&source), options).err().unwrap().to_string()
     };
-    assert!(fails("liquid:1MB", Shuffle::No).contains("as they lie"));
+    assert!(fails("liquid:1MB", Shuffle::No).contains("requires shuffling"));
     assert!(fails("decoded:1MB", Shuffle::Window { bytes: 1000 }).contains("several formats"));
     // As they lie: one format after the other.
     let loader = Loader::new(source, LoadOptions { shuffle: Shuffle::No, ..shuffled(CachePolicy::None, 2) }).unwrap();
