@@ -17,7 +17,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 SCRIPTS = {"Sound and signals": "audio_signal.py", "Text": "text.py"}
 
-HEAD = """# Sound, signals and text beside the usual Python stack
+HEAD = """# Audio, signals and text compared with the usual Python stack
 
 Regenerate with `make bench-domains`. These figures: {date}, {processor}, one core; data from the shared test data. Wanted: spectrograms, tokens and
 NILM features at least 3 times as fast as librosa, the faster of tiktoken and tokenizers, and NumPy as it is usually written.
