@@ -135,8 +135,8 @@ class Loader:
         How many of the 10 groups of scans to read of progressive records (a data set that was built as `concatenated+pcr`): fewer bytes, and
         images of a lower quality. By default all. `loader.scans = 5` changes it from the next iteration on; the order of samples stays.
     storage
-        Storage to read from: `"local"`, `"direct"` (bypasses the page cache), `"mmap"` (reads the page cache without a copy, for files
-        that nobody changes meanwhile), or one to simulate, e.g. `"ceph-hdd"`.
+        Storage to read from: `"local"`, `"direct"` (bypasses the page cache), `"mmap"` (reads the page cache without copying, for files
+        that do not change), or one to simulate, e.g. `"ceph-hdd"`.
     allow_outside
         Allow the pipeline to read files outside `data`. Only for pipelines that you trust.
 

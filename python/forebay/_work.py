@@ -69,8 +69,8 @@ def profile(
     fast
         Predict all strategies with a cost model that is fitted to a few samples, and verify only the top candidates.
     storage
-        Storage to read from: `"local"`, `"direct"` (bypasses the page cache), `"mmap"` (reads the page cache without a copy, for files
-        that nobody changes meanwhile), or one to simulate, e.g. `"ceph-hdd"`.
+        Storage to read from: `"local"`, `"direct"` (bypasses the page cache), `"mmap"` (reads the page cache without copying, for files
+        that do not change), or one to simulate, e.g. `"ceph-hdd"`.
     caching
         What stays cached between runs: `"none"`, `"system"` (the page cache) or `"application"` (samples in memory).
     threads, shards

@@ -166,8 +166,8 @@ impl MemoryArguments {
 /// Which storage.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct StorageArguments {
-    /// Storage to read from: `local` (through the page cache), `direct` (bypassing it), `mmap` (the page cache itself, without a
-    /// copy: for files that nobody changes meanwhile), or local files throttled to the speed of `hdd`, `ssd`, `ceph-hdd` or your own `custom:read=200MB/s,stream=100MB/s,seek=8ms,iops=120`
+    /// Storage to read from: `local` (through the page cache), `direct` (bypassing it), `mmap` (the page cache itself, without
+    /// copying: for files that do not change), or local files throttled to the speed of `hdd`, `ssd`, `ceph-hdd` or your own `custom:read=200MB/s,stream=100MB/s,seek=8ms,iops=120`
     #[arg(long, value_name = "STORAGE", default_value = "local", value_parser = StorageChoice::from_str)]
     #[arg(help_heading = RESOURCES)]
     #[arg(next_line_help = true)]

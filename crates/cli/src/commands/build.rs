@@ -37,7 +37,7 @@ On many machines: prepare once, run every part anywhere, finish once.
   forebay build plan.json -o s3://bucket/dataset --finish
 
 Builds are resumable: after Ctrl-C or a crash, run the same command again.
-Finished shards are kept, and the result is the same, byte for byte.
+Finished shards are reused, and the result is byte-identical.
 
 A data set is a folder of TFRecord shards (which TensorFlow and others read),
 an index and checksums for each shard, and a manifest, dataset.json. A data set

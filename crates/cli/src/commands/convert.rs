@@ -30,14 +30,15 @@ Examples:
 
 The format of a single image follows from the extension of OUTPUT: .l3, .png,
 .qoi, .webp, .jpg, .bmp, .pnm, .ppm or .pgm. A folder needs --mode or --to; its
-structure is kept, and files without the extension of an image are ignored.
+structure is preserved, and files without an image extension are ignored.
 
 Pixels, alpha and 16-bit channels are preserved where the format allows. Images
 are rotated upright according to EXIF. EXIF data, color profiles and all but the
 first frame of an animation are not preserved.
 
-Converting a folder is resumable: existing images are kept. If they have another
-encoding (mode, quality, effort), the command fails unless --overwrite is given.";
+Converting a folder is resumable: existing images are reused. If they have
+another encoding (mode, quality, effort), the command fails unless --overwrite
+is given.";
 
 /// The quality of a JPEG where none is given.
 const JPEG_QUALITY: u8 = 90;

@@ -21,11 +21,11 @@ Examples:
 Writes temporary files to a hidden folder in FOLDER (128 MiB, and 100 MB per
 thread), and reads them. The page cache is dropped before each measurement;
 `direct` bypasses it. In a bucket it writes 70 MB, and also reads with 32
-threads, as a loader does; where it may not write (a public bucket, a web
-server), it reads up to 64 objects that are there. Memory bandwidth is measured
+threads, as a loader does; if it may not write (a public bucket, a web
+server), it reads up to 64 existing objects. Memory bandwidth is measured
 too. Takes about 15 seconds.";
 
-/// Measure the throughput and latency of a storage
+/// Measure the throughput and latency of storage
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {

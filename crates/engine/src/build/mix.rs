@@ -90,10 +90,7 @@ impl MixBuild {
         }
         let is_share = |share: f64| share.is_finite() && share > 0.0;
         if !self.formats.iter().all(|(_, share)| is_share(*share)) || !sum.is_finite() {
-            return usage(
-                "a share of a mix is not above 0".to_owned(),
-                "omit formats with a share of 0",
-            );
+            return usage("a share of a mix is not above 0".to_owned(), "omit formats with a share of 0");
         }
         for (number, (strategy, _)) in self.formats.iter().enumerate() {
             if self.formats[..number].iter().any(|(other, _)| other == strategy) {

@@ -40,7 +40,7 @@ Examples:
   forebay inspect shard-00000.tfrecord    any TFRecord file, compressed ones too
   forebay inspect shard-000000.tar        number and members of the samples
   forebay inspect train.parquet           rows, row groups, columns and their types
-  forebay inspect s3://bucket/dataset     in a bucket, as everywhere
+  forebay inspect s3://bucket/dataset     in a bucket
   forebay inspect photos/                 number of files by format and class
   forebay inspect photo.jpg               size, channels and orientation
   forebay inspect speech.flac             sample rate and duration; MP3 too
