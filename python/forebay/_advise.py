@@ -9,8 +9,8 @@ from typing import Any
 
 from . import _native
 from ._arguments import byte_count, duration, flag, number
-from ._elsewhere import hinted
 from ._files import files_request
+from ._foreign_names import hinted
 from ._pipeline import Pipeline
 from ._planning import Profile
 from ._requests import AdviceRequest

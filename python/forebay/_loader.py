@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native
 from ._arguments import THREADS_MAX, byte_count, cache_policy, cores, flag, integer, needs, number
-from ._elsewhere import hinted
 from ._errors import UsageError
 from ._files import Data
+from ._foreign_names import hinted
 from ._frameworks import converter, imported
 from ._iteration import Iteration
 from ._sampling import balanced, chosen, matching

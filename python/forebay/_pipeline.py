@@ -11,16 +11,16 @@ from typing import Any, Literal
 from . import _native
 from ._annotations import AnnotationSteps
 from ._arguments import flag, needs
+from ._audio import AudioSteps
 from ._errors import MissingFileError, UsageError
 from ._function import Parallel, check_named, function_name, given, with_function
-from ._sound import SoundSteps
 from ._steps import ImageSteps
 from ._text import TextSteps
 
 __all__ = ["Pipeline", "class_names"]
 
 
-class Pipeline(ImageSteps, SoundSteps, TextSteps, AnnotationSteps):
+class Pipeline(ImageSteps, AudioSteps, TextSteps, AnnotationSteps):
     """A source and a sequence of steps.
 
     Start with `files`, `tar`, `tfrecord`, `parquet`, `preset`, `from_toml` or `from_json`, and add steps. Each method returns a new pipeline. A

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native
 from ._arguments import THREADS_MAX, byte_count, cores, flag, integer
-from ._elsewhere import hinted
 from ._errors import MissingFileError, UsageError
+from ._foreign_names import hinted
 from ._progress import listener
 from ._table import Column, as_frame, as_html, as_text
 from ._work import Dataset, _skips

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from . import _native
 from ._arguments import THREADS_MAX, byte_count, cores, flag, integer, needs, number
 from ._arguments import seconds as checked_seconds
-from ._elsewhere import hinted
 from ._errors import UsageError
 from ._files import Data, files_request
+from ._foreign_names import hinted
 from ._pipeline import Pipeline
 from ._planning import Plan, Profile
 from ._plot import bars

@@ -181,7 +181,7 @@ def test_each_step_is_a_method_or_says_how_it_is_added():
             getattr(forebay.Pipeline.files(), op)
 
 
-@pytest.mark.parametrize("module", ["_sound", "_text"])
+@pytest.mark.parametrize("module", ["_audio", "_text"])
 def test_methods_have_the_parameters_of_their_steps(module):
     (steps,) = (getattr(sys.modules[f"forebay.{module}"], name) for name in sys.modules[f"forebay.{module}"].__all__)
     methods = {name: method for name, method in vars(steps).items() if not name.startswith("_") and name != "step"}
@@ -193,8 +193,8 @@ def test_methods_have_the_parameters_of_their_steps(module):
         assert set(inspect.signature(method).parameters) - {"self", "options"} == expected, op
 
 
-def test_methods_of_sound_and_text_make_their_steps():
-    sound = (
+def test_methods_of_audio_and_text_make_their_steps():
+    audio = (
         forebay.Pipeline.files("*.flac", label=None, field="audio")
         .decode_audio(sample_rate=16_000)
         .speed_perturbation((0.9, 1.1))
@@ -205,7 +205,7 @@ def test_methods_of_sound_and_text_make_their_steps():
         .spec_augment(2, 20, 2, 15)
         .mfcc(13)
     )
-    assert sound.output == {"audio": "float32[99, 13]"}
+    assert audio.output == {"audio": "float32[99, 13]"}
     text = forebay.Pipeline.files("*.html", label=None, field="text").extract_text().tokenize(max_length=8, pad_to=8)
     masked = text.mask_tokens(1, 256, special_token_ids=range(2))
     assert masked.output == {"text": "int32[8]", "labels": "int32[8]"}

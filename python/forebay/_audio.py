@@ -1,4 +1,4 @@
-"""Steps that work on sound, with the names of torchaudio and audiomentations."""
+"""Steps that work on audio, with the names of torchaudio and audiomentations."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import os
 from collections.abc import Sequence
 from typing import Any, Literal, Self
 
-__all__ = ["SoundSteps"]
+__all__ = ["AudioSteps"]
 
 
-class SoundSteps:
+class AudioSteps:
     """The steps of a pipeline that work on waveforms and spectrograms."""
 
     __slots__ = ()
@@ -90,7 +90,7 @@ class SoundSteps:
     ) -> Self:
         """Add a random part of a random recording of the folder `sounds_path`, with probability `p`.
 
-        `sample_rate` is that of the sound: recordings of another are resampled.
+        `sample_rate` is that of the audio: recordings with a different one are resampled.
         """
         return self.step(
             "add_background_noise",
