@@ -11,8 +11,8 @@ use forebay_storage::probe::{self, Rates, ReadSample, Until};
 use forebay_storage::{Storage, is_url};
 use serde::{Deserialize, Serialize};
 
+use crate::cpu_time::process_cpu_seconds;
 use crate::error::{Error, Result};
-use crate::processor_time::process_cpu_seconds;
 use crate::progress::{Progress, while_wanted};
 use crate::scratch_folder::ScratchFolder;
 use crate::threads::{cannot_start, space_for_one};

@@ -31,7 +31,7 @@ pub(super) fn find(
     // The first of each content, and which sample each other one is a duplicate of.
     let mut firsts: HashMap<u128, u32> = HashMap::new();
     let (mut exact, mut near): (Vec<Pair>, Vec<Pair>) = (Vec::new(), Vec::new());
-    let mut kept = Kept::new(max_distance);
+    let mut kept = SeenHashes::new(max_distance);
     for (turn, &at) in order.iter().enumerate() {
         if turn.is_multiple_of(1024) {
             wanted()?;
@@ -105,7 +105,7 @@ struct Members {
 }
 
 /// The hashes that are kept, each found by any 16 bits of it.
-struct Kept {
+struct SeenHashes {
     max_distance: u32,
     /// What the 16 bits of a hash may differ by.
     masks: Vec<u16>,
@@ -115,7 +115,7 @@ struct Kept {
 
 const PARTS: usize = 4;
 
-impl Kept {
+impl SeenHashes {
     fn new(max_distance: u32) -> Self {
         let differs = |mask: &u16| mask.count_ones() <= max_distance / PARTS as u32;
         let masks = (0..=u16::MAX).filter(differs).collect();

@@ -9,9 +9,9 @@ use forebay_plan::{Alone, Caching, Others, Runs};
 
 use super::Profiler;
 use super::metrics::Machine;
+use crate::cpu_time::{process_cpu_seconds, thread_cpu_seconds};
 use crate::error::Result;
 use crate::load::{Next, Online, in_order, readers};
-use crate::processor_time::{process_cpu_seconds, thread_cpu_seconds};
 use crate::progress::{Progress, while_wanted};
 use crate::source::{Block, Held, Source};
 use crate::sync::Mutex;

@@ -8,7 +8,7 @@ use forebay_pipeline::Strategy;
 use forebay_plan::{Caching, Profile, Runs, Summary, summarize, unsettled};
 
 use super::runs::Series;
-use super::{Kept, ProfileOptions, Profiler};
+use super::{ProfileOptions, Profiler, TempDatasets};
 use crate::data::Listing;
 use crate::error::{Error, Result};
 use crate::load::Online;
@@ -106,7 +106,7 @@ impl Profiler<'_> {
         for &number in numbers {
             let strategy = Strategy::parse(self.pipeline, &profile.strategies[number].name)?;
             let folder = self.scratch.path().join(format!("dataset-{number}"));
-            let kept: Kept = self.keep(&strategy, &folder)?;
+            let kept: TempDatasets = self.keep(&strategy, &folder)?;
             let loads: (Arc<dyn Source>, Online) = self.loads(&strategy, &kept)?;
             all.push((number, strategy, folder, loads, Series::new()));
         }

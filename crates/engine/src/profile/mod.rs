@@ -80,7 +80,7 @@ pub struct ProfileOptions {
 }
 
 /// What a strategy keeps while it is measured.
-struct Kept {
+struct TempDatasets {
     /// Read as builds read, and as runs do.
     built_from: Arc<dyn Source>,
     loaded_from: Arc<dyn Source>,
@@ -249,12 +249,16 @@ impl Profiler<'_> {
     }
 
     /// Builds what the strategy keeps.
-    fn keep(&self, strategy: &Strategy, folder: &Path) -> Result<Kept> {
+    fn keep(&self, strategy: &Strategy, folder: &Path) -> Result<TempDatasets> {
         let listing = Arc::clone(&self.listing);
         if strategy.split.keeps_files() {
             let files = |storage| Files::new(self.pipeline.clone(), Arc::clone(&listing), Arc::clone(storage));
             let built_from = Arc::new(files(&self.builds_from)?);
-            return Ok(Kept { built_from, loaded_from: Arc::new(files(&self.storage)?), bytes: listing.bytes() });
+            return Ok(TempDatasets {
+                built_from,
+                loaded_from: Arc::new(files(&self.storage)?),
+                bytes: listing.bytes(),
+            });
         }
         let build = Build {
             pipeline: self.pipeline.clone(),
@@ -278,7 +282,7 @@ impl Profiler<'_> {
         let times = self.samples_total as f64 / self.listing.len().max(1) as f64;
         let shards = |storage| Arc::new(Shards::new(Arc::clone(&dataset), Arc::clone(storage)).standing_for(times));
         let (built_from, loaded_from) = (shards(&self.builds_from), shards(&self.storage));
-        Ok(Kept { built_from, loaded_from, bytes: report.manifest.bytes })
+        Ok(TempDatasets { built_from, loaded_from, bytes: report.manifest.bytes })
     }
 }
 

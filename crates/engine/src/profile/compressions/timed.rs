@@ -10,8 +10,8 @@ use forebay_record::{
 };
 
 use super::{COMPRESSING_SECONDS, RECORDS_MIN};
+use crate::cpu_time::thread_cpu_seconds;
 use crate::error::{Error, Result};
-use crate::processor_time::thread_cpu_seconds;
 
 /// So many bytes of records are compressed, or a quarter of them, but no more than this.
 pub(in super::super) const COMPRESSED_BYTES: Range<u64> = 4 << 20..16 << 20;
