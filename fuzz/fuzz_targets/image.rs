@@ -3,7 +3,7 @@
 #![no_main]
 
 use forebay_codec::TensorMut;
-use forebay_codec::image::{Channels, DecodeOptions, DecodePlan, Decoder, Depth, Limits, Picture, Region, Scale};
+use forebay_codec::image::{Channels, DecodeOptions, DecodePlan, Decoder, Depth, Limits, EncodedImage, Region, Scale};
 use forebay_fuzz::structure::{self, Random};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 
@@ -25,7 +25,7 @@ fuzz_target!(|file: &[u8]| {
     let partial = DecodeOptions { allow_truncated: true, ..plain.clone() };
     let half = DecodeOptions { scale: Scale::Half, ..partial.clone() };
     let mut whole = None;
-    let Ok(opened) = Picture::open(file) else { return };
+    let Ok(opened) = EncodedImage::open(file) else { return };
     for options in [&plain, &stored, &partial, &half] {
         let Ok(plan) = opened.plan(options) else { continue };
         let Ok((picture, decoded)) = decoder.decode_reporting(&plan) else { continue };

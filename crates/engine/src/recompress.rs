@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
-use forebay_codec::image::{Decoder, Encoding, Format, Picture, similarity};
+use forebay_codec::image::{Decoder, EncodedImage, Encoding, Format, similarity};
 use forebay_pipeline::{Label, Order, Source};
 use forebay_storage::{Storage, sequential};
 use serde::Serialize;
@@ -272,7 +272,7 @@ impl Worker<'_> {
         reserve(2 * file_bytes)?;
         let content = self.storage.read_file(&file.path, file_bytes)?;
         let failed = |error: forebay_codec::Error| unreadable(&file.path, &error);
-        let opened = Picture::open(&content).map_err(failed)?;
+        let opened = EncodedImage::open(&content).map_err(failed)?;
         let plan = opened.plan(&as_stored(opened.header())).map_err(failed)?;
         // The pixels, those that are read back, and of a comparison the planes of both.
         let pixel_bytes = plan.spec().bytes() as u64 * if self.options.metrics { 40 } else { 3 };

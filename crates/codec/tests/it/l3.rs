@@ -1,7 +1,7 @@
 //! What is particular to L3: strips, checksums, the layout that the paper's authors released.
 
 use forebay_codec::image::{
-    Channels, DecodeOptions, Decoder, Depth, Encoding, Format, L3Mode, Limits, Picture, Region, encode, inspect_l3,
+    Channels, DecodeOptions, Decoder, Depth, EncodedImage, Encoding, Format, L3Mode, Limits, Region, encode, inspect_l3,
 };
 use forebay_codec::{Error, Tensor};
 
@@ -34,7 +34,7 @@ fn the_header_is_read_for_every_mode_depth_and_channel_count() {
     for mode in L3Mode::ALL {
         for (channels, deep) in [(1, false), (2, true), (3, false), (4, true)] {
             let file = l3(&picture(33, 7, channels, deep, 1), mode);
-            let opened = Picture::open(&file).unwrap();
+            let opened = EncodedImage::open(&file).unwrap();
             let header = opened.header();
             assert_eq!((header.format, header.width, header.height), (Format::L3, 33, 7));
             assert_eq!((header.channels, header.bits), (channels, if deep { 16 } else { 8 }));

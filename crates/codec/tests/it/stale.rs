@@ -5,7 +5,7 @@ use std::io::Write;
 
 use forebay_codec::audio::{AudioOptions, Mix};
 use forebay_codec::image::{
-    Channels, DecodeOptions, Decoder, Depth, Encoding, Limits, Orientation, Picture, Region, Scale, encode,
+    Channels, DecodeOptions, Decoder, Depth, EncodedImage, Encoding, Limits, Orientation, Region, Scale, encode,
 };
 use forebay_codec::{Error, Tensor, TensorMut};
 
@@ -80,7 +80,7 @@ impl Pair {
     }
 
     fn check(&mut self, bytes: &[u8], options: &DecodeOptions, name: &str) {
-        let Ok(opened) = Picture::open(bytes) else { return };
+        let Ok(opened) = EncodedImage::open(bytes) else { return };
         let Ok(plan) = opened.plan(options) else { return };
         let spec = plan.spec();
         let mut outputs = [vec![0xA5; spec.bytes()], vec![0x5A; spec.bytes()]];
@@ -198,7 +198,7 @@ fn a_wrong_request_shows_nothing_either() {
     let file = encode(picture(8, 4, 3, false, 1).view(), &Encoding::Qoi).unwrap();
     let mut decoder = Decoder::new();
     let options = DecodeOptions { channels: Channels::Gray, ..DecodeOptions::default() };
-    let opened = Picture::open(&file).unwrap();
+    let opened = EncodedImage::open(&file).unwrap();
     let spec = opened.plan(&DecodeOptions::default()).unwrap().spec();
     let mut output = vec![0xA5; spec.bytes()];
     let error =

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use forebay_codec::image::{Decoder, Encoding, Format, Picture};
+use forebay_codec::image::{Decoder, EncodedImage, Encoding, Format};
 use forebay_pipeline::{FieldType, SampleView, Sink as _, Strategy, Value, ValueView};
 use forebay_storage::{Folder, Storage};
 
@@ -199,7 +199,7 @@ impl Recoded<'_> {
             step: "recompress".to_owned(),
             source: Box::new(error.into()),
         };
-        let picture = Picture::open(bytes).map_err(wrong)?;
+        let picture = EncodedImage::open(bytes).map_err(wrong)?;
         let plan = picture.plan(&as_stored(picture.header())).map_err(wrong)?;
         // The pixels, and what is made of them.
         let reserved = records.reserve(2 * plan.spec().bytes() + plan.working_bytes() + bytes.len());

@@ -1,6 +1,6 @@
 //! Decode: the bytes of an image file become a picture.
 
-use forebay_codec::image::{Channels, DecodeOptions, Decoder, Depth, Limits, Picture, Scale};
+use forebay_codec::image::{Channels, DecodeOptions, Decoder, Depth, EncodedImage, Limits, Scale};
 use forebay_codec::{DType, TensorSpec};
 use serde::{Deserialize, Serialize};
 
@@ -62,7 +62,7 @@ impl Default for Decode {
 
 impl Decode {
     /// The codec's options for this picture.
-    pub(crate) fn options(&self, picture: &Picture<'_>) -> DecodeOptions {
+    pub(crate) fn options(&self, picture: &EncodedImage<'_>) -> DecodeOptions {
         let shorter = picture.header().width.min(picture.header().height);
         let smaller = [Scale::Eighth, Scale::Quarter, Scale::Half];
         let scale =
@@ -112,7 +112,7 @@ impl Transform for Decode {
     }
 
     fn run(&self, input: ValueView<'_>, output: &mut Output<'_>, scope: &mut Scope) -> Result<(), StepError> {
-        let picture = Picture::open(encoded(input)?)?;
+        let picture = EncodedImage::open(encoded(input)?)?;
         let plan = picture.plan(&self.options(&picture))?;
         let decoder: &mut Decoder = scope.scratch();
         let spec = plan.spec();

@@ -1,6 +1,6 @@
 //! Masks: a picture of classes.
 
-use forebay_codec::image::{Limits, Picture, decode_labels};
+use forebay_codec::image::{EncodedImage, Limits, decode_labels};
 use forebay_codec::{DType, TensorSpec};
 use serde::{Deserialize, Serialize};
 
@@ -43,7 +43,7 @@ impl Transform for DecodeMask {
 
     fn run(&self, input: ValueView<'_>, output: &mut Output<'_>, _scope: &mut Scope) -> Result<(), StepError> {
         let limits = Limits { max_pixels: self.max_pixels, ..Limits::default() };
-        let picture = Picture::open(encoded(input)?)?;
+        let picture = EncodedImage::open(encoded(input)?)?;
         let header = picture.header();
         if header.bits == 16 && !self.keep_depth {
             return Err(StepError::DeepMask);

@@ -230,7 +230,7 @@ fn look_at_file(path: &Path, bytes: u64, verify: bool, record: Option<u64>) -> R
 /// What the decoders say of a format that they know and do not read.
 fn foreign(path: &Path, head: &[u8]) -> Error {
     let named = |error: &forebay_codec::Error| matches!(error, forebay_codec::Error::Unsupported { .. });
-    let picture = image::Picture::open(head).err().filter(named);
+    let picture = image::EncodedImage::open(head).err().filter(named);
     match picture.or_else(|| forebay_codec::audio::inspect(head).err().filter(named)) {
         Some(source) => Error::Codec { path: path.to_owned(), source },
         None => unknown(path),
