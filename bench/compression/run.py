@@ -144,7 +144,7 @@ def page(kept: list[dict[str, Any]]) -> str:
           "" if finding["throughput_factor"] is None else f"{finding['throughput_factor']:.2f}",
           "" if finding["space_saving"] is None else f"{finding['space_saving']:.0%}", f"{finding['prep_seconds_total']:.2f} s"]
          for one in kept for finding in one["findings"]])
-    return f"""# The planner's compression beside a study of all
+    return f"""# The planner's compression compared with a study of all
 
 Regenerate with `make bench-compression`. On {os.cpu_count()} cores, {processor()}; storages are local files, slowed down; data by
 `forebay demo --domain NAME --data-only`. The choice is that of `forebay profile --fast` and `forebay plan`; the study is `forebay experiment

@@ -91,7 +91,7 @@ def diagnose(bench: Bench) -> str:
         return bench.run("diagnose", dataset, "--batch-size", "16", *options)
 
     # What one thread prepares, by a run that nothing else bounds: all cases are multiples of it.
-    prepare = diagnosed(1e6, 1e6)["measured"]["prepare"]["samples_per_second"]
+    prepare = diagnosed(1e6, 1e6)["measured"]["prep"]["samples_per_second"]
     rows = ["| trainer | storage | prep stall | diagnosed | fetch stall | diagnosed | off by at most |", "|--:|--:|--:|--:|--:|--:|--:|"]
     worst = 0.0
     trainers, reads = ([0.5, 2.0], [0.4, 4.0]) if bench.small else ([0.5, 1.0, 2.0, 4.0], [0.25, 0.5, 1.0, 4.0])
@@ -121,7 +121,7 @@ def diagnose(bench: Bench) -> str:
 def _off(trainer: float, read: float, prepare: float, found: dict[str, Any]) -> tuple[float, list[float]]:
     """By how many points a diagnosis is off, and its shares beside the constructed ones."""
     # Of this run's own preparation: the machine is not equally fast all the time.
-    now = found["measured"]["prepare"]["samples_per_second"] / prepare
+    now = found["measured"]["prep"]["samples_per_second"] / prepare
     cold, warm = min(trainer, now, read), min(trainer, now)
     prep, fetch = cold / warm - cold / trainer, 1 - cold / warm
     off = 100 * max(abs(prep - found["prep_stall_share"]), abs(fetch - found["fetch_stall_share"]))
@@ -136,7 +136,7 @@ def _what_ifs(diagnosed: Callable[..., dict[str, Any]], prepare: float) -> list[
     def row(case: str, before: dict[str, Any], resource: str, amount: float, true: float) -> None:
         (promise,) = [one for one in before["what_ifs"] if one["resource"] == resource and one["amount"] == amount]
         rate = promise["samples_per_second"]
-        between = f"{promise['samples_per_second_min']:,.0f} to {promise['samples_per_second_max']:,.0f}"
+        between = f"{promise['min_samples_per_second']:,.0f} to {promise['max_samples_per_second']:,.0f}"
         misses.append(abs(rate / true - 1))
         rows.append(f"| {promise['change']} | {case} | {rate:,.0f} | {between} | {true:,.0f} | {rate / true - 1:+.0%} |")
 

@@ -239,7 +239,7 @@ def page(bench: Bench, share: float, compared: list[dict[str, Any]], curves: lis
     beside = " and ".join(f"{one['of_best']:.0%} of the best of {one['formats']} ({one['best']})" for one in compared if "of_best" in one)
     within = [abs(one["error"]) <= 0.1 for one in truths]
     off_by = [abs(one["error"]) for one in truths]
-    comparison = table(["what", "samples/s", "beside PNG with the page cache", "MB read per epoch"],
+    comparison = table(["what", "samples/s", "against PNG with the page cache", "MB read per epoch"],
                        [[one["what"], f"{one['rate']:,.0f}", f"{one['rate'] / base:.2f}", f"{one['bytes'] / 1e6:,.0f}"] for one in compared])
     thrash = table(["memory for", "cache", "read per epoch", "of the data", "samples/s"],
                    [[f"{one['memory']:.0%}", f"`{one['cache']}`", f"{one['bytes'] / 1e6:,.0f} MB", f"{one['bytes'] / one['size']:.0%}", f"{one['rate']:,.0f}"]
@@ -254,7 +254,7 @@ Regenerate with `make bench-liquid`. {datetime.date.today()}, {processor()}, {os
 random; the median of {bench.epochs} epochs, of which the first is left out, and of each the time until its first batch; again where others used the CPU meanwhile. Storages are local files, slowed down: {storages}. Memory holds {share:.0%} of the PNG data set
 unless said otherwise; the page cache is a simulated one of that size.
 
-## The mix beside one format
+## The mix compared with one format
 
 Wanted: PNG and raw at least 2.2 times PNG alone with the page cache, with L3 at least 5 times, and within 5 % of the best ratio. The mix of PNG and raw gave
 {chosen["rate"] / base:.2f} times as much. In turns with the best {LEADERS} of eleven ratios, {ROUNDS} times each, the mixes of two formats gave {beside}. JPEG is for where loss is allowed:
@@ -267,7 +267,7 @@ Bytes that the storage gave, counted by it, in an epoch after the first, of PNG 
 is of the data set itself. The page cache evicts what was read longest ago.
 
 {thrash}
-## The linear program beside measurements
+## The linear program compared with measurements
 
 Wanted: within 10 %. {sum(within)} of {len(within)} settings are; the median of the error is {statistics.median(off_by):.1%}, the largest {max(off_by):.1%}.
 

@@ -152,7 +152,7 @@ class Report:
 
     def to_markdown(self) -> str:
         sections = [
-            "# Forebay beside its peers",
+            "# Forebay compared with other loaders",
             f"Regenerate with `make bench-peers`. These figures: {_date()}, by `{self.command}`, on {_machine()}.",
             "Versions: " + ", ".join(f"{name} {version}" for name, version in self.versions.items()) + ".",
             self._data(),

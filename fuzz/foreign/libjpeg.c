@@ -47,9 +47,9 @@ struct verdict {
   char message[JMSG_LENGTH_MAX];
 };
 
-/* 0: decoded to the end, whatever the warnings. 1: an error. 2: larger than `pixels_max`, or nothing that fits `channels`.
- * `pixels` must hold `pixels_max` × `channels` bytes; `channels` is 1 (Y) or 3 (RGB). */
-int fuzz_libjpeg_decode(const uint8_t *bytes, size_t length, int channels, uint8_t *pixels, size_t pixels_max,
+/* 0: decoded to the end, whatever the warnings. 1: an error. 2: larger than `max_pixels`, or nothing that fits `channels`.
+ * `pixels` must hold `max_pixels` × `channels` bytes; `channels` is 1 (Y) or 3 (RGB). */
+int fuzz_libjpeg_decode(const uint8_t *bytes, size_t length, int channels, uint8_t *pixels, size_t max_pixels,
                         struct verdict *verdict) {
   struct jpeg_decompress_struct info;
   struct judge judge;
@@ -68,7 +68,7 @@ int fuzz_libjpeg_decode(const uint8_t *bytes, size_t length, int channels, uint8
   jpeg_read_header(&info, TRUE);
   verdict->width = info.image_width;
   verdict->height = info.image_height;
-  if ((size_t)info.image_width * info.image_height > pixels_max || (info.num_components != 1 && info.num_components != 3)) {
+  if ((size_t)info.image_width * info.image_height > max_pixels || (info.num_components != 1 && info.num_components != 3)) {
     status = 2;
     goto end;
   }

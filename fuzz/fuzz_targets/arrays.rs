@@ -2,7 +2,7 @@
 #![no_main]
 
 use bytes::Bytes;
-use forebay_codec::image::{Limits, Picture, decode_labels};
+use forebay_codec::image::{Limits, EncodedImage, decode_labels};
 use forebay_codec::npy;
 use forebay_codec::text::EmbeddingTable;
 use forebay_fuzz::structure::{self, Random};
@@ -26,8 +26,8 @@ fuzz_target!(|file: &[u8]| {
         assert!(table.rows() * table.columns() * 4 <= file.len());
         assert_eq!(table.row(0).map(<[f32]>::len), Some(table.columns()));
     }
-    let limits = Limits { pixels_max: 1 << 18, bytes_max: 1 << 24 };
-    if let Ok(mask) = Picture::open(file).and_then(|picture| decode_labels(&picture, &limits)) {
-        assert!(mask.data().len() <= limits.pixels_max * 2);
+    let limits = Limits { max_pixels: 1 << 18, max_bytes: 1 << 24 };
+    if let Ok(mask) = EncodedImage::open(file).and_then(|picture| decode_labels(&picture, &limits)) {
+        assert!(mask.data().len() <= limits.max_pixels * 2);
     }
 });

@@ -19,7 +19,7 @@ fuzz_target!(
     |file: &[u8]| {
         let mut whole = Vec::new();
         let mut part = Vec::new();
-        let options = AudioOptions { samples_max: SAMPLES_MAX, ..AudioOptions::default() };
+        let options = AudioOptions { max_samples: SAMPLES_MAX, ..AudioOptions::default() };
         let decoded = decode(file, &options, &mut whole);
         let header = inspect(file);
         assert!(decoded.is_err() || header.is_ok(), "what can be decoded has a header");

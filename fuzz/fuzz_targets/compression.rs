@@ -78,7 +78,7 @@ fn compress(content: &[u8], compression: ShardCompression) -> Vec<u8> {
 
 /// A whole shard, changed as the block was, read from front to back: what comes is what was written.
 fn stream(content: &[u8], damaged: &[u8], compression: ShardCompression) {
-    let options = || Options { on_damage: OnDamage::Skip, record_bytes_max: 1 << 20, ..Options::default() };
+    let options = || Options { on_damage: OnDamage::Skip, max_record_bytes: 1 << 20, ..Options::default() };
     Reader::new(damaged, "shard", options()).into_iter().flatten().take_while(Result::is_ok).for_each(drop);
     if compression.scope == Scope::Record {
         return;
@@ -89,7 +89,7 @@ fn stream(content: &[u8], damaged: &[u8], compression: ShardCompression) {
     let at = shard.len() * (damaged.len() % 251) / 251;
     shard[at] = damaged[0];
     // Up to the damage: whoever skips it looks for the next record, and the content may be a shard, too.
-    let options = Options { record_bytes_max: 1 << 20, ..Options::default() };
+    let options = Options { max_record_bytes: 1 << 20, ..Options::default() };
     for record in Reader::new(&shard[..], "shard", options).into_iter().flatten().map_while(Result::ok) {
         assert!(record.data == content || record.data.is_empty());
     }

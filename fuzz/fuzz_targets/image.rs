@@ -3,7 +3,7 @@
 #![no_main]
 
 use forebay_codec::TensorMut;
-use forebay_codec::image::{Channels, DecodeOptions, DecodePlan, Decoder, Depth, Limits, Picture, Region, Scale};
+use forebay_codec::image::{Channels, DecodeOptions, DecodePlan, Decoder, Depth, Limits, EncodedImage, Region, Scale};
 use forebay_fuzz::structure::{self, Random};
 use libfuzzer_sys::{fuzz_mutator, fuzz_target};
 
@@ -19,13 +19,13 @@ fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
 
 fuzz_target!(|file: &[u8]| {
     let mut decoder = Decoder::new();
-    let limits = Limits { pixels_max: 1 << 18, bytes_max: 1 << 24 };
+    let limits = Limits { max_pixels: 1 << 18, max_bytes: 1 << 24 };
     let plain = DecodeOptions { limits, ..DecodeOptions::default() };
     let stored = DecodeOptions { channels: Channels::AsStored, depth: Depth::AsStored, ..plain.clone() };
     let partial = DecodeOptions { allow_truncated: true, ..plain.clone() };
     let half = DecodeOptions { scale: Scale::Half, ..partial.clone() };
     let mut whole = None;
-    let Ok(opened) = Picture::open(file) else { return };
+    let Ok(opened) = EncodedImage::open(file) else { return };
     for options in [&plain, &stored, &partial, &half] {
         let Ok(plan) = opened.plan(options) else { continue };
         let Ok((picture, decoded)) = decoder.decode_reporting(&plan) else { continue };

@@ -2,7 +2,7 @@
 #![no_main]
 
 use forebay_codec::image::{
-    Channels, DecodeOptions, Decoder, Depth, Encoding, L3Mode, Limits, Picture, PngEffort, Subsampling, decode_labels,
+    Channels, DecodeOptions, Decoder, Depth, Encoding, L3Mode, Limits, EncodedImage, PngEffort, Subsampling, decode_labels,
     encode,
 };
 use forebay_codec::{DType, Tensor, TensorSpec};
@@ -23,7 +23,7 @@ fuzz_target!(|bytes: &[u8]| {
         assert!(height == 0 || matches!(encoding, Encoding::Jpeg { .. } | Encoding::Pnm) && matches!(channels, 2 | 4));
         return;
     };
-    let limits = Limits { pixels_max: 1 << 18, bytes_max: 1 << 24 };
+    let limits = Limits { max_pixels: 1 << 18, max_bytes: 1 << 24 };
     let stored = DecodeOptions { channels: Channels::AsStored, depth: Depth::AsStored, limits, ..DecodeOptions::default() };
     let again = Decoder::new().decode(&file, &stored).expect("what was encoded can be decoded");
     if again.spec() == picture.spec() {
@@ -44,7 +44,7 @@ fuzz_target!(|bytes: &[u8]| {
         }
     }
     if matches!(encoding, Encoding::Png { .. }) && channels == 1 {
-        let mask = Picture::open(&file).and_then(|picture| decode_labels(&picture, &limits));
+        let mask = EncodedImage::open(&file).and_then(|picture| decode_labels(&picture, &limits));
         assert_eq!(mask.expect("one gray channel is a mask").data(), picture.data());
     }
 });

@@ -42,7 +42,7 @@ fn own(file: &[u8], color: Color, level: Level, library: &libjpeg::Verdict) {
 }
 
 fn codec(file: &[u8], channels: Channels, library: &libjpeg::Verdict) {
-    let limits = Limits { pixels_max: PIXELS_MAX, bytes_max: 1 << 22 };
+    let limits = Limits { max_pixels: PIXELS_MAX, max_bytes: 1 << 22 };
     let options = DecodeOptions { channels, apply_orientation: false, limits, ..DecodeOptions::default() };
     let Ok(picture) = Decoder::new().decode(file, &options) else { return };
     let words = &library.message;

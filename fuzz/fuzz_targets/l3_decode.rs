@@ -15,7 +15,7 @@ fuzz_target!(|bytes: &[u8]| {
     for verify in [true, false] {
         let mut first = None;
         for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
-            let mut decoder = Decoder::new(DecodeOptions { verify, pixels_max: 1 << 18, level, ..DecodeOptions::default() });
+            let mut decoder = Decoder::new(DecodeOptions { verify, max_pixels: 1 << 18, level, ..DecodeOptions::default() });
             // Which damage of several is found first differs, and with it the message.
             let image = decoder.decode(bytes).map_err(|error| error.class());
             if let Ok(image) = &image {
@@ -38,7 +38,7 @@ fuzz_target!(|bytes: &[u8]| {
             let first = first.get_or_insert_with(|| image.clone());
             assert_eq!(*first, image, "{level:?} differs for {header:?}");
         }
-        let options = DecodeOptions { verify, pixels_max: 1 << 18, ..DecodeOptions::default() };
+        let options = DecodeOptions { verify, max_pixels: 1 << 18, ..DecodeOptions::default() };
         let mut batch = StripBatch::default();
         let taken = batch.push(bytes, None, options).is_ok();
         let decoded = first.is_some_and(|image| image.is_ok());

@@ -10,7 +10,7 @@ fuzz_target!(|file: &[u8]| {
     if let Ok((found, _)) = inspect_hdf5(file.to_vec(), 100) {
         assert!(found.len() <= 100);
     }
-    let named = SignalOptions { samples_max: SAMPLES_MAX, ..SignalOptions::default() };
+    let named = SignalOptions { max_samples: SAMPLES_MAX, ..SignalOptions::default() };
     let numbered = SignalOptions { channels: vec![Channel::Number(0), Channel::Number(1)], ..named.clone() };
     let raw = |raw_element| SignalOptions { format: SignalFormat::Raw, raw_element, ..numbered.clone() };
     for options in [raw(RawElement::I16), raw(RawElement::F32), raw(RawElement::F64), named, numbered] {

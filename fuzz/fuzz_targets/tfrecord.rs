@@ -41,7 +41,7 @@ fuzz_target!(|shard: &[u8]| {
 
 /// The records with their places, whether the end was reached without an error, and whether the shard is compressed.
 fn read(shard: &[u8], on_damage: OnDamage) -> (Vec<(bytes::Bytes, u64)>, bool, bool) {
-    let options = Options { on_damage, record_bytes_max: RECORD_BYTES_MAX, ..Options::default() };
+    let options = Options { on_damage, max_record_bytes: RECORD_BYTES_MAX, ..Options::default() };
     let Ok(mut reader) = Reader::new(shard, "shard", options) else { return (Vec::new(), false, true) };
     let compressed = reader.compression().is_some();
     let mut records = Vec::new();

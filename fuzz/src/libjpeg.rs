@@ -44,19 +44,19 @@ unsafe extern "C" {
         length: usize,
         channels: c_int,
         pixels: *mut u8,
-        pixels_max: usize,
+        max_pixels: usize,
         verdict: *mut Raw,
     ) -> c_int;
 }
 
 /// Decodes to RGB (3 channels) or brightness (1).
-pub fn decode(file: &[u8], channels: usize, pixels_max: usize) -> Verdict {
-    let mut pixels = vec![0; pixels_max * channels];
+pub fn decode(file: &[u8], channels: usize, max_pixels: usize) -> Verdict {
+    let mut pixels = vec![0; max_pixels * channels];
     let mut raw = Raw { width: 0, height: 0, harmless: 0, harmful: 0, message: [0; 200] };
-    // SAFETY: the file is only read; `pixels` holds `pixels_max` pixels, and larger pictures are refused there; the verdict has
+    // SAFETY: the file is only read; `pixels` holds `max_pixels` pixels, and larger pictures are refused there; the verdict has
     // the layout of the C file's (four numbers and `JMSG_LENGTH_MAX`, 200, characters).
     let status = unsafe {
-        fuzz_libjpeg_decode(file.as_ptr(), file.len(), channels as c_int, pixels.as_mut_ptr(), pixels_max, &raw mut raw)
+        fuzz_libjpeg_decode(file.as_ptr(), file.len(), channels as c_int, pixels.as_mut_ptr(), max_pixels, &raw mut raw)
     };
     // SAFETY: the C file ends the message with a zero.
     let message = unsafe { CStr::from_ptr(raw.message.as_ptr()) }.to_string_lossy().into_owned();

@@ -24,14 +24,14 @@ fn number64(bytes: &[u8]) -> u64 {
 }
 
 /// The records of a shard from its start to its end or first damage, and whether it came to the end.
-pub fn tfrecords(mut shard: &[u8], record_bytes_max: u64) -> (Vec<&[u8]>, bool) {
+pub fn tfrecords(mut shard: &[u8], max_record_bytes: u64) -> (Vec<&[u8]>, bool) {
     let mut records = Vec::new();
     while !shard.is_empty() {
         if shard.len() < 16 || number32(&shard[8..12]) != masked(&shard[..8]) {
             return (records, false);
         }
         let length = number64(&shard[..8]);
-        if length > record_bytes_max || length > (shard.len() - 16) as u64 {
+        if length > max_record_bytes || length > (shard.len() - 16) as u64 {
             return (records, false);
         }
         let end = 12 + length as usize;

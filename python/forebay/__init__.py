@@ -7,7 +7,7 @@ and streams batches::
 
     profile = forebay.profile("imagenet", "photos/")         # measure every strategy
     plan = profile.plan(max_prep_time="1h")                  # choose the best one
-    source = plan if plan.keeps_files else plan.build("dataset/")   # run the offline steps once, if that pays off
+    source = plan if plan.reads_files else plan.build("dataset/")   # run the offline steps once, if that pays off
     loader = forebay.Loader(source, batch_size=256, shuffle=True, seed=7)
     for batch in loader:
         images, labels = batch["image"], batch["label"]      # zero-copy; framework="torch" returns tensors
@@ -43,7 +43,7 @@ from ._objective import Prices, WhatIf
 from ._pipeline import Pipeline
 from ._planning import Analysis, Plan, Profile, plan
 from ._recompress import Recompressed, recompress
-from ._regimen import Regimen, Stage, SuccessiveHalving, Trial
+from ._regimen import Phase, Regimen, SuccessiveHalving, Trial
 from ._sampling import balanced_weights, stratified_subset
 from ._stats import Cached, Skipped, Stats
 from ._steps import Steps
@@ -71,6 +71,7 @@ __all__ = [
     "Loader",
     "MissingFileError",
     "Parallel",
+    "Phase",
     "Pipeline",
     "PipelineError",
     "Plan",
@@ -80,7 +81,6 @@ __all__ = [
     "Regimen",
     "Run",
     "Skipped",
-    "Stage",
     "Stats",
     "Steps",
     "StorageError",

@@ -9,8 +9,8 @@ from typing import Any
 
 from . import _native
 from ._arguments import byte_count, duration, flag, number
-from ._elsewhere import hinted
 from ._files import files_request
+from ._foreign_names import hinted
 from ._pipeline import Pipeline
 from ._planning import Profile
 from ._requests import AdviceRequest
@@ -88,7 +88,7 @@ def advise(
     pipeline
         A `Pipeline`, the path of a TOML file, or the name of a preset.
     trainer
-        Samples per second that the trainer takes when nothing keeps it waiting (`diagnose` measures it).
+        Samples per second that the trainer consumes when it never waits (`diagnose` measures it).
     max_storage, max_prep_time
         Largest size of the data set, and longest time to run the offline steps, e.g. `"100GB"` and `"2h"`.
     lossy

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from . import _native
 from ._arguments import THREADS_MAX, byte_count, cores, integer
 from ._document import Document
-from ._elsewhere import hinted
 from ._errors import MissingFileError
 from ._files import Data, as_data, files_request
+from ._foreign_names import hinted
 from ._pipeline import Pipeline
 from ._progress import listener
 from ._requests import AnalyzeRequest

@@ -85,8 +85,8 @@ class Diagnosis:
 _COLUMNS = [
     Column("what if", "name"),
     Column("samples/s", "samples_per_second", "number"),
-    Column("at least", "samples_per_second_min", "number"),
-    Column("at most", "samples_per_second_max", "number"),
+    Column("at least", "min_samples_per_second", "number"),
+    Column("at most", "max_samples_per_second", "number"),
     Column("waits", "wait_share", "percent"),
 ]
 
@@ -138,7 +138,7 @@ def diagnose(
     if not callable(step):
         raise UsageError(f"`step` is `{step!r}`, but must be a function of a batch\nhint: diagnose(step, loader)")
     folder = _folder(loader, files)
-    measured: dict[str, Any] = dict.fromkeys(("prepare", "fetch", "warm", "data_bytes", "memory_bytes"))
+    measured: dict[str, Any] = dict.fromkeys(("prep", "fetch", "warm", "data_bytes", "memory_bytes"))
     held = _held(loader)
     measured["trainer"] = _rate(_cycled(held), step, seconds)
     measured["threads"] = _workers(loader, workers)
@@ -149,7 +149,7 @@ def diagnose(
         measured["data_bytes"] = engine.data_bytes
         engine.drop_page_cache()
         measured["fetch"] = json.loads(engine.reading(seconds))
-        measured["prepare"] = _rate(memory, None, seconds)
+        measured["prep"] = _rate(memory, None, seconds)
         # Half of it before the other that it is compared with, and half after: a machine that grows slower does so for both.
         warm_parts = _parts(memory, step, seconds / 2)
         measured["cold"] = _rate(cold, step, seconds)
@@ -163,11 +163,11 @@ def diagnose(
             measured["data_bytes"] = _each_file(folder, _read)
             warm = loader
         if warm is not None:
-            measured["warm"], measured["prepare"] = _rate(warm, step, seconds), _rate(warm, None, seconds)
+            measured["warm"], measured["prep"] = _rate(warm, step, seconds), _rate(warm, None, seconds)
         if folder is not None:
             _each_file(folder, _forget)
         measured["cold"] = _rate(loader, step, seconds)
-        if measured["prepare"] is not None:
+        if measured["prep"] is not None:
             if folder is not None:
                 _each_file(folder, _forget)
             measured["fetch"] = _rate(loader, None, seconds)

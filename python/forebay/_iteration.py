@@ -80,7 +80,7 @@ class Iteration(Iterator[dict[str, Any]]):
                 if self._decode is not None:
                     batch, left_out = self._decode(batch)
                     loader._skipped_before += len(left_out)
-                    loader._skipped_list = [*loader._skipped_list, *left_out]
+                    loader._skipped_samples = [*loader._skipped_samples, *left_out]
                 # Last: a batch that Ctrl-C keeps from its reader was not seen.
                 loader._samples_seen, loader._batches_seen = samples_seen, batches_seen
                 if not batch["key"]:
@@ -102,7 +102,7 @@ class Iteration(Iterator[dict[str, Any]]):
             self._loader._skipped_before += count
             self._loader._stats_before = running.stats(self._loader._stats_before)
             # Another list, since copies of the loader have this one too.
-            self._loader._skipped_list = [*self._loader._skipped_list, *listed]
+            self._loader._skipped_samples = [*self._loader._skipped_samples, *listed]
             running.close()
 
     def skipped(self) -> tuple[int, list[Skipped]]:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native
 from ._arguments import THREADS_MAX, byte_count, cache_policy, cores, flag, integer, needs, number
-from ._elsewhere import hinted
 from ._errors import UsageError
 from ._files import Data
+from ._foreign_names import hinted
 from ._frameworks import converter, imported
 from ._iteration import Iteration
 from ._sampling import balanced, chosen, matching
@@ -135,8 +135,8 @@ class Loader:
         How many of the 10 groups of scans to read of progressive records (a data set that was built as `concatenated+pcr`): fewer bytes, and
         images of a lower quality. By default all. `loader.scans = 5` changes it from the next iteration on; the order of samples stays.
     storage
-        Storage to read from: `"local"`, `"direct"` (bypasses the page cache), `"mmap"` (reads the page cache without a copy, for files
-        that nobody changes meanwhile), or one to simulate, e.g. `"ceph-hdd"`.
+        Storage to read from: `"local"`, `"direct"` (bypasses the page cache), `"mmap"` (reads the page cache without copying, for files
+        that do not change), or one to simulate, e.g. `"ceph-hdd"`.
     allow_outside
         Allow the pipeline to read files outside `data`. Only for pipelines that you trust.
 
@@ -228,7 +228,7 @@ class Loader:
         needs("cache_size", cache_size, cache_dir is not None, 'cache_dir="…"')
         needs("profile", profile, self.cache.startswith("auto:"), 'cache="auto:SIZE"')
         self._profile = None if profile is None else _profile_text(profile)
-        self.memory_bytes = None if memory is None else byte_count("memory", memory)
+        self.memory = None if memory is None else byte_count("memory", memory)
         if collate not in ("list", "pad"):
             raise UsageError(f"`collate` is `{collate}`, but must be `list` or `pad`")
         self.collate = collate
@@ -276,7 +276,7 @@ class Loader:
         self._batches_seen = 0
         self._skipped_before = 0
         self._stats_before = "{}"
-        self._skipped_list: list[Skipped] = []
+        self._skipped_samples: list[Skipped] = []
         #: Whether an iteration began and did not come to its end, so that the next one begins its epoch again.
         self._left_early = False
         #: Weak, so that an iteration ends with the loop that it was made for, and its threads with it.
@@ -321,7 +321,7 @@ class Loader:
                     "world_size": self.world_size,
                     "cache": self.cache,
                     "profile": self._profile,
-                    "memory_bytes": self.memory_bytes,
+                    "memory_bytes": self.memory,
                     "pad_value": self.pad_value if self.collate == "pad" else None,
                     "decode_on_device": self.decode == "gpu",
                 },
@@ -445,10 +445,10 @@ class Loader:
         return self._skipped_before + (iteration.skipped()[0] if iteration is not None else 0)
 
     @property
-    def skipped_list(self) -> list[Skipped]:
+    def skipped_samples(self) -> list[Skipped]:
         """The first thousand skipped samples of each epoch, with the reasons."""
         iteration = self._running()
-        return self._skipped_list + (iteration.skipped()[1] if iteration is not None else [])
+        return self._skipped_samples + (iteration.skipped()[1] if iteration is not None else [])
 
     # Resuming.
 

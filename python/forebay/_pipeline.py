@@ -11,16 +11,16 @@ from typing import Any, Literal
 from . import _native
 from ._annotations import AnnotationSteps
 from ._arguments import flag, needs
+from ._audio import AudioSteps
 from ._errors import MissingFileError, UsageError
 from ._function import Parallel, check_named, function_name, given, with_function
-from ._sound import SoundSteps
 from ._steps import ImageSteps
 from ._text import TextSteps
 
 __all__ = ["Pipeline", "class_names"]
 
 
-class Pipeline(ImageSteps, SoundSteps, TextSteps, AnnotationSteps):
+class Pipeline(ImageSteps, AudioSteps, TextSteps, AnnotationSteps):
     """A source and a sequence of steps.
 
     Start with `files`, `tar`, `tfrecord`, `parquet`, `preset`, `from_toml` or `from_json`, and add steps. Each method returns a new pipeline. A
@@ -425,8 +425,8 @@ class Pipeline(ImageSteps, SoundSteps, TextSteps, AnnotationSteps):
         orientation: bool = True,
         allow_truncated: bool = False,
         fast_dct: bool = False,
-        shorter_side_min: int | None = None,
-        pixels_max: int | None = None,
+        min_shorter_side: int | None = None,
+        max_pixels: int | None = None,
         **options: Any,
     ) -> Pipeline:
         """Decode an image file to an array `[height, width, channels]`.
@@ -443,10 +443,10 @@ class Pipeline(ImageSteps, SoundSteps, TextSteps, AnnotationSteps):
             Accept truncated files, and fill the missing part.
         fast_dct
             Use a faster, less exact inverse DCT for JPEG.
-        shorter_side_min
+        min_shorter_side
             Decode at a half, a quarter or an eighth of the size, as long as the shorter side keeps this length. Faster for large
             JPEGs that are resized afterwards; pixels differ slightly.
-        pixels_max
+        max_pixels
             Maximum number of pixels of an image.
         """
         return self.step(
@@ -456,8 +456,8 @@ class Pipeline(ImageSteps, SoundSteps, TextSteps, AnnotationSteps):
             orientation=orientation,
             allow_truncated=allow_truncated,
             fast_dct=fast_dct,
-            shorter_side_min=shorter_side_min,
-            pixels_max=pixels_max,
+            min_shorter_side=min_shorter_side,
+            max_pixels=max_pixels,
             **options,
         )
 

@@ -48,7 +48,7 @@ _WIDTH = 80
 _OPTIONAL = (_PREDICTED, _FIRST_BATCH)
 
 #: The parts of a cost, as the report calls them.
-_COSTS = {"accelerators": "training", "storage": "storage", "preparation": "preparation", "requests": "requests"}
+_COSTS = {"accelerators": "training", "storage": "storage", "preparation": "prep", "requests": "requests"}
 
 
 def plan(profile: Profile | str | os.PathLike[str], **wanted: Unpack[Wanted]) -> Plan:
@@ -98,9 +98,9 @@ class Profile(Document):
         return steps
 
     @property
-    def skipped_list(self) -> list[Skipped]:
+    def skipped_samples(self) -> list[Skipped]:
         """The samples that were skipped (`on_error="skip"`): the first thousand, with the reasons."""
-        return [Skipped(**skipped) for skipped in self._content.get("skipped", [])]
+        return [Skipped(**skipped) for skipped in self._content.get("skipped_samples", [])]
 
     @property
     def fastest(self) -> str:
@@ -268,7 +268,7 @@ class Plan(Document):
         return root
 
     @property
-    def keeps_files(self) -> bool:
+    def reads_files(self) -> bool:
         """Whether the source files are best loaded directly, so that there is nothing to build."""
         return bool(self._content["split"]["position"] == 0)
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from . import _native
 from ._arguments import THREADS_MAX, byte_count, cores, flag, integer
-from ._elsewhere import hinted
 from ._errors import MissingFileError, UsageError
+from ._foreign_names import hinted
 from ._progress import listener
 from ._table import Column, as_frame, as_html, as_text
 from ._work import Dataset, _skips
@@ -51,14 +51,17 @@ class Recompressed:
     others
         How many files that are not images were copied to each folder.
     skipped
-        Images that were left out: `key`, `reason` and `samples`.
+        How many images were left out.
+    skipped_samples
+        Which: `key`, `reason` and `samples`.
     """
 
     def __init__(self, content: dict[str, Any], output: Path) -> None:
         self.variants: list[dict[str, Any]] = content["variants"]
         self.images: list[dict[str, Any]] = content["images"]
         self.others: int = content["others"]
-        self.skipped: list[dict[str, Any]] = content["skipped"]
+        self.skipped: int = content["skipped"]
+        self.skipped_samples: list[dict[str, Any]] = content["skipped_samples"]
         self.folders = {variant["encoding"]: str(output / variant["encoding"]) for variant in self.variants}
 
     def to_pandas(self) -> pandas.DataFrame:

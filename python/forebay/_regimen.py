@@ -1,4 +1,4 @@
-"""Regimens: training in stages, each with a loader of its own."""
+"""Regimens: training in phases, each with a loader of its own."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 from ._arguments import integer, number
 from ._errors import UsageError
 
-__all__ = ["Regimen", "Stage", "SuccessiveHalving", "Trial"]
+__all__ = ["Phase", "Regimen", "SuccessiveHalving", "Trial"]
 
 _VERSION = 1
 
 
-class Stage(NamedTuple):
+class Phase(NamedTuple):
     """A part of a regimen: its name, what it loads from (a `Loader`, or any iterable of batches), and its number of epochs."""
 
     name: str
@@ -24,18 +24,18 @@ class Stage(NamedTuple):
 
 
 class Regimen:
-    """Train in stages, each on another variant of the data: first on small files of low quality, then on better ones.
+    """Train in phases, each on another variant of the data: first on small files of low quality, then on better ones.
 
-    Iterating yields the number of each epoch and its loader; `stage` is the name of the stage, for instance to change the learning rate.
-    Epochs are numbered through all stages, and the loader of each is set to its number, so that no two epochs have the same order.
+    Iterating yields the number of each epoch and its loader; `phase` is the name of the phase, for instance to change the learning rate.
+    Epochs are numbered through all phases, and the loader of each is set to its number, so that no two epochs have the same order.
 
     `state_dict` and `load_state_dict` resume, also in the middle of an epoch where the loader is a `Loader`. With other loaders a
     state counts the epoch as done: save it at the end of the loop's body.
 
     Parameters
     ----------
-    stages
-        Name, loader and number of epochs of each stage.
+    phases
+        Name, loader and number of epochs of each phase.
 
     Examples
     --------
@@ -45,9 +45,9 @@ class Regimen:
     ...         train(batch)
     """
 
-    def __init__(self, stages: Iterable[tuple[str, Any, int]]) -> None:
-        #: The stages, in their order.
-        self.stages: tuple[Stage, ...] = _stages(stages)
+    def __init__(self, phases: Iterable[tuple[str, Any, int]]) -> None:
+        #: The phases, in their order.
+        self.phases: tuple[Phase, ...] = _phases(phases)
         self._epoch = 0
         self._begun = False
         #: Whether the loader of the next epoch is where it should begin already.
@@ -55,7 +55,7 @@ class Regimen:
 
     @classmethod
     def simple(cls, loaders: Mapping[str, Any], epochs: int) -> Regimen:
-        """Divide `epochs` equally among stages, in the order of `loaders`; the first ones have one more where that leaves a rest."""
+        """Divide `epochs` equally among phases, in the order of `loaders`; the first ones have one more where that leaves a rest."""
         epochs = integer("epochs", epochs, max(1, len(loaders)), 1 << 40)
         each, rest = divmod(epochs, max(1, len(loaders)))
         return cls((name, loader, each + (index < rest)) for index, (name, loader) in enumerate(loaders.items()))
@@ -72,8 +72,8 @@ class Regimen:
 
     @property
     def epochs(self) -> int:
-        """Number of epochs of all stages."""
-        return sum(stage.epochs for stage in self.stages)
+        """Number of epochs of all phases."""
+        return sum(phase.epochs for phase in self.phases)
 
     @property
     def epoch(self) -> int:
@@ -81,9 +81,9 @@ class Regimen:
         return self._epoch
 
     @property
-    def stage(self) -> str:
-        """The name of that epoch's stage; of the last one at the end."""
-        return self._stage().name
+    def phase(self) -> str:
+        """The name of that epoch's phase; of the last one at the end."""
+        return self._phase().name
 
     def __len__(self) -> int:
         return self.epochs
@@ -91,7 +91,7 @@ class Regimen:
     def __iter__(self) -> Iterator[tuple[int, Any]]:
         """Yield the number of each epoch and its loader. A loop that was left begins its epoch again, as with a `Loader`."""
         while self._epoch < self.epochs:
-            loader = self._stage().loader
+            loader = self._phase().loader
             if not self._placed:
                 _set_epoch(loader, self._epoch)
             self._begun, self._placed = True, False
@@ -100,101 +100,101 @@ class Regimen:
             self._epoch += 1
 
     def average_bytes(self, sizes: Mapping[str, int | float]) -> float:
-        """Return the bytes that an epoch has on average: the size of each stage's variant, weighted by its epochs.
+        """Return the bytes that an epoch has on average: the size of each phase's variant, weighted by its epochs.
 
-        Where loading is the bottleneck, it tells how regimens compare in time. `sizes` has the bytes of each stage by name.
+        Where loading is the bottleneck, it tells how regimens compare in time. `sizes` has the bytes of each phase by name.
         """
-        missing = [stage.name for stage in self.stages if stage.name not in sizes]
+        missing = [phase.name for phase in self.phases if phase.name not in sizes]
         if missing:
-            raise UsageError(f"`sizes` has no entry for stage `{missing[0]}`\nhint: pass the bytes of every stage")
-        return sum(stage.epochs * float(sizes[stage.name]) for stage in self.stages) / self.epochs
+            raise UsageError(f"`sizes` has no entry for phase `{missing[0]}`\nhint: pass the bytes of every phase")
+        return sum(phase.epochs * float(sizes[phase.name]) for phase in self.phases) / self.epochs
 
     def state_dict(self) -> dict[str, Any]:
         """Return the position, to be saved with a checkpoint: plain numbers and strings."""
         epoch, state = self._epoch, None
         if self._begun:
-            loader = self._stage().loader
+            loader = self._phase().loader
             if _is_resumable(loader) and loader.epoch == epoch:
                 state = loader.state_dict()
             else:
                 epoch += 1
-        return {"version": _VERSION, "stages": self._plan(), "epoch": epoch, "loader": state}
+        return {"version": _VERSION, "phases": self._plan(), "epoch": epoch, "loader": state}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Resume from a state returned by `state_dict`. The stages must be the same; otherwise a `UsageError` says so."""
+        """Resume from a state returned by `state_dict`. The phases must be the same; otherwise a `UsageError` says so."""
         _check(state, "regimen", self._plan())
         epoch = integer("epoch", state.get("epoch"), 0, self.epochs)
         self._epoch, self._begun, self._placed = epoch, False, False
         if state.get("loader") is not None:
-            loader = self._stage().loader
+            loader = self._phase().loader
             if not _is_resumable(loader):
-                raise UsageError(f"the state is within an epoch of stage `{self.stage}`, whose loader cannot resume\nhint: pass a `forebay.Loader`")
+                raise UsageError(f"the state is within an epoch of phase `{self.phase}`, whose loader cannot resume\nhint: pass a `forebay.Loader`")
             loader.load_state_dict(state["loader"])
             self._placed = True
 
     def _plan(self) -> list[list[Any]]:
-        return [[stage.name, stage.epochs] for stage in self.stages]
+        return [[phase.name, phase.epochs] for phase in self.phases]
 
-    def _stage(self) -> Stage:
+    def _phase(self) -> Phase:
         left = self._epoch
-        for stage in self.stages:
-            if left < stage.epochs:
-                return stage
-            left -= stage.epochs
-        return self.stages[-1]
+        for phase in self.phases:
+            if left < phase.epochs:
+                return phase
+            left -= phase.epochs
+        return self.phases[-1]
 
     def __repr__(self) -> str:
-        parts = ", ".join(f"{stage.name}: {stage.epochs}" for stage in self.stages)
+        parts = ", ".join(f"{phase.name}: {phase.epochs}" for phase in self.phases)
         return f"Regimen({parts}; epoch {self._epoch} of {self.epochs})"
 
 
 @dataclass
 class Trial:
-    """One configuration at one stage of a `SuccessiveHalving`. Iterating yields the number of each epoch and its loader.
+    """One configuration at one phase of a `SuccessiveHalving`. Iterating yields the number of each epoch and its loader.
 
     Attributes
     ----------
     number, configuration
-        Which configuration, by its index and itself: keep its model by `number`, to continue with it in the next stage.
-    stage
+        Which configuration, by its index and itself: keep its model by `number`, to continue with it in the next phase.
+    phase
         Name, loader and number of epochs.
     first_epoch
-        Number of the first epoch: those of earlier stages count.
+        Number of the first epoch: those of earlier phases count.
     score
         What was reported; None before.
     """
 
     number: int
     configuration: Any
-    stage: Stage
+    phase: Phase
     first_epoch: int
     score: float | None = None
 
     def __iter__(self) -> Iterator[tuple[int, Any]]:
-        for epoch in range(self.first_epoch, self.first_epoch + self.stage.epochs):
-            _set_epoch(self.stage.loader, epoch)
-            yield epoch, self.stage.loader
+        for epoch in range(self.first_epoch, self.first_epoch + self.phase.epochs):
+            _set_epoch(self.phase.loader, epoch)
+            yield epoch, self.phase.loader
 
     def report(self, score: float) -> None:
-        """Report how good the configuration is after this stage; higher is better."""
+        """Report how good the configuration is after this phase; higher is better."""
         score = number("score", score)
         # A model that diverged is the worst, not an error.
         self.score = -math.inf if math.isnan(score) else score
 
 
 class SuccessiveHalving:
-    """Search among configurations: all of them train at the first stage, and the best share of each stage advances to the next.
+    """Search among configurations: all of them train at the first phase, and the best share of each phase advances to the next.
 
-    With small files of low quality in early stages, poor configurations are dropped at little cost.
+    With small files of low quality in early phases, poor configurations are dropped at little cost.
 
     Parameters
     ----------
     configurations
         What to choose from, of any type.
-    stages
-        Name, loader and number of epochs of each stage, with rising quality.
+    phases
+        Name, loader and number of epochs of each phase, with rising quality.
     keep
-        The share that advances to the next stage, rounded up.
+        The share that advances to the next phase, rounded up.
 
     Examples
     --------
@@ -206,82 +206,82 @@ class SuccessiveHalving:
     >>> search.best
     """
 
-    def __init__(self, configurations: Sequence[Any], stages: Iterable[tuple[str, Any, int]], *, keep: float = 0.5) -> None:
+    def __init__(self, configurations: Sequence[Any], phases: Iterable[tuple[str, Any, int]], *, keep: float = 0.5) -> None:
         #: What to choose from.
         self.configurations = list(configurations)
         if not self.configurations:
             raise UsageError("`configurations` is empty\nhint: pass two or more")
-        #: The stages, in their order.
-        self.stages: tuple[Stage, ...] = _stages(stages)
+        #: The phases, in their order.
+        self.phases: tuple[Phase, ...] = _phases(phases)
         self.keep = number("keep", keep)
         if not 0 < self.keep < 1:
             raise UsageError(f"`keep` is `{keep!r}`, but must be between 0 and 1")
-        #: Of each stage that began, the scores by the number of the configuration.
+        #: Of each phase that began, the scores by the number of the configuration.
         self.scores: list[dict[int, float]] = []
 
     def __iter__(self) -> Iterator[Trial]:
         """Yield the trials that have no score yet. Each must be given one (`report`) before the next."""
         first = 0
-        for stage_index, stage in enumerate(self.stages):
-            if stage_index == len(self.scores):
+        for phase_index, phase in enumerate(self.phases):
+            if phase_index == len(self.scores):
                 self.scores.append({})
-            for chosen in self._taking_part(stage_index):
-                if chosen in self.scores[stage_index]:
+            for chosen in self._taking_part(phase_index):
+                if chosen in self.scores[phase_index]:
                     continue
-                trial = Trial(chosen, self.configurations[chosen], stage, first)
+                trial = Trial(chosen, self.configurations[chosen], phase, first)
                 yield trial
                 if trial.score is None:
                     raise UsageError(f"the trial of configuration {chosen} has no score\nhint: call `trial.report(score)`")
-                self.scores[stage_index][chosen] = trial.score
-            first += stage.epochs
+                self.scores[phase_index][chosen] = trial.score
+            first += phase.epochs
 
     @property
     def best(self) -> Any:
-        """The configuration with the highest score of the last stage in which all trials are done."""
-        done = [stage_index for stage_index in range(len(self.scores)) if len(self.scores[stage_index]) == len(self._taking_part(stage_index))]
+        """The configuration with the highest score of the last phase in which all trials are done."""
+        done = [phase_index for phase_index in range(len(self.scores)) if len(self.scores[phase_index]) == len(self._taking_part(phase_index))]
         if not done:
-            raise UsageError("no stage is done\nhint: iterate over the trials, and report a score for each")
+            raise UsageError("no phase is done\nhint: iterate over the trials, and report a score for each")
         return self.configurations[self._ranked(done[-1])[0]]
 
     def state_dict(self) -> dict[str, Any]:
         """Return what was reported: plain numbers and strings. A trial that is under way begins again."""
-        return {"version": _VERSION, "stages": self._plan(), "scores": [sorted(scores.items()) for scores in self.scores]}
+        return {"version": _VERSION, "phases": self._plan(), "scores": [sorted(scores.items()) for scores in self.scores]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Resume from a state returned by `state_dict`. Stages, `keep` and the number of configurations must be the same."""
+        """Resume from a state returned by `state_dict`. Phases, `keep` and the number of configurations must be the same."""
         _check(state, "search", self._plan())
         self.scores = [{int(chosen): float(score) for chosen, score in scores} for scores in state["scores"]]
 
     def _plan(self) -> list[list[Any]]:
-        return [[stage.name, stage.epochs] for stage in self.stages] + [["configurations", len(self.configurations)], ["keep", self.keep]]
+        return [[phase.name, phase.epochs] for phase in self.phases] + [["configurations", len(self.configurations)], ["keep", self.keep]]
 
-    def _ranked(self, stage_index: int) -> list[int]:
+    def _ranked(self, phase_index: int) -> list[int]:
         """Best first; of equal ones the first of the list."""
-        return sorted(self.scores[stage_index], key=lambda chosen: (-self.scores[stage_index][chosen], chosen))
+        return sorted(self.scores[phase_index], key=lambda chosen: (-self.scores[phase_index][chosen], chosen))
 
-    def _taking_part(self, stage_index: int) -> list[int]:
-        if stage_index == 0:
+    def _taking_part(self, phase_index: int) -> list[int]:
+        if phase_index == 0:
             return list(range(len(self.configurations)))
-        before = self._ranked(stage_index - 1)
+        before = self._ranked(phase_index - 1)
         return sorted(before[: math.ceil(len(before) * self.keep)])
 
 
-def _stages(stages: Iterable[tuple[str, Any, int]]) -> tuple[Stage, ...]:
+def _phases(phases: Iterable[tuple[str, Any, int]]) -> tuple[Phase, ...]:
     found = []
-    for entry in stages:
+    for entry in phases:
         name, loader, epochs = entry
         if not hasattr(loader, "__iter__"):
-            raise UsageError(f"the loader of stage `{name}` is `{loader!r}`, which cannot be iterated over\nhint: a stage is (name, loader, epochs)")
+            raise UsageError(f"the loader of phase `{name}` is `{loader!r}`, which cannot be iterated over\nhint: a phase is (name, loader, epochs)")
         # Only ours has it: a pass over a loader must be one epoch.
         if _is_resumable(loader) and getattr(loader, "epochs", 1) != 1:
-            raise UsageError(f"the loader of stage `{name}` has `epochs={loader.epochs}`\nhint: leave `epochs` of the loader out; the stage has it")
-        found.append(Stage(str(name), loader, integer("epochs", epochs, 1, 1 << 40)))
+            raise UsageError(f"the loader of phase `{name}` has `epochs={loader.epochs}`\nhint: leave `epochs` of the loader out; the phase has it")
+        found.append(Phase(str(name), loader, integer("epochs", epochs, 1, 1 << 40)))
     if not found:
-        raise UsageError("there are no stages\nhint: pass (name, loader, epochs) of each")
-    names = [stage.name for stage in found]
+        raise UsageError("there are no phases\nhint: pass (name, loader, epochs) of each")
+    names = [phase.name for phase in found]
     for name in names:
         if names.count(name) > 1:
-            raise UsageError(f"two stages are called `{name}`\nhint: give each another name")
+            raise UsageError(f"two phases are called `{name}`\nhint: give each another name")
     return tuple(found)
 
 
@@ -299,8 +299,8 @@ def _set_epoch(loader: Any, epoch: int) -> None:
 
 
 def _check(state: Any, what: str, plan: list[list[Any]]) -> None:
-    if not isinstance(state, Mapping) or state.get("version") != _VERSION or "stages" not in state:
+    if not isinstance(state, Mapping) or state.get("version") != _VERSION or "phases" not in state:
         raise UsageError(f"this is not a state of a {what}\nhint: pass what `state_dict` returned")
-    theirs = [list(entry) for entry in state["stages"]]
+    theirs = [list(entry) for entry in state["phases"]]
     if theirs != plan:
-        raise UsageError(f"the state is of a {what} of {theirs}, but this one has {plan}\nhint: use the same stages")
+        raise UsageError(f"the state is of a {what} of {theirs}, but this one has {plan}\nhint: use the same phases")

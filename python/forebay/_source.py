@@ -74,7 +74,7 @@ class Source:
         if isinstance(source, Dataset):
             source = source.path
         if isinstance(source, Plan):
-            if not source.keeps_files:
+            if not source.reads_files:
                 raise UsageError(
                     f"the plan keeps `{source.chosen}`, which must be built before it can be loaded\n"
                     'hint: load what `plan.build("dataset/")` returns'

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
-from ._sound import SoundSteps
+from ._audio import AudioSteps
 
 __all__ = ["ImageSteps", "Steps"]
 
@@ -28,11 +28,11 @@ class ImageSteps:
         size: int | Sequence[int],
         *,
         interpolation: str = "bilinear",
-        variant: str = "antialias",
+        backend: str = "pillow",
         **options: Any,
     ) -> Self:
-        """Resize to a shorter side (`256`), or to a height and width (`(256, 320)`)."""
-        return self.step("resize", size=size, interpolation=interpolation, variant=variant, **options)
+        """Resize to a shorter side (`256`), or to a height and width (`(256, 320)`). `backend` is the library whose result it equals."""
+        return self.step("resize", size=size, interpolation=interpolation, backend=backend, **options)
 
     def center_crop(self, size: int | Sequence[int], *, padding: int = 0, **options: Any) -> Self:
         """Crop the center: a square (`224`), or a height and width. `padding` zeros are added on each side first."""
@@ -482,7 +482,7 @@ def _as_one(step: Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> dict[str, 
     return steps[0] if len(steps) == 1 else {"op": "random_apply", "p": 1.0, "steps": steps}
 
 
-class Steps(ImageSteps, SoundSteps):
+class Steps(ImageSteps, AudioSteps):
     """Steps without a source, for `Pipeline.random_apply` and `Pipeline.random_choice`.
 
     Each method returns a new object, as those of `Pipeline` do: `forebay.Steps().color_jitter(0.4).random_grayscale()`.

@@ -37,7 +37,7 @@ class Run:
     repeat
         Which repetition, from 0. It is the seed of the loaders, too.
     regimen
-        The regimen; of a variant, one stage.
+        The regimen; of a variant, one phase.
     """
 
     def __init__(self, name: str, cache: str | None, repeat: int, regimen: Regimen, progress: Progress | None) -> None:
@@ -51,7 +51,7 @@ class Run:
 
     def __iter__(self) -> Iterator[tuple[int, Any]]:
         for epoch, loader in self.regimen:
-            measured = {"epoch": epoch, "stage": self.regimen.stage, "samples": 0, "seconds": 0.0, "wait_seconds": 0.0}
+            measured = {"epoch": epoch, "phase": self.regimen.phase, "samples": 0, "seconds": 0.0, "wait_seconds": 0.0}
             self._history.append(measured)
             yield epoch, _Measured(loader, measured, self._progress)
 
@@ -171,7 +171,7 @@ def _measure(train: Callable[[Run], Trained], what: dict[str, Any], regimen: Reg
     run = Run(what["name"], what["cache"], what["repeat"], regimen, progress)
     if progress is not None:
         cached = "" if run.cache is None else f", cache {run.cache}"
-        total = sum(stage.epochs * getattr(stage.loader, "samples", 0) for stage in regimen.stages)
+        total = sum(phase.epochs * getattr(phase.loader, "samples", 0) for phase in regimen.phases)
         progress.begin(f"{run.name}{cached}, repeat {run.repeat}", total)
     began = time.perf_counter()
     try:
@@ -186,7 +186,7 @@ def _measure(train: Callable[[Run], Trained], what: dict[str, Any], regimen: Reg
     if not history or not any(epoch["samples"] for epoch in history):
         raise UsageError("`train` loaded no batches\nhint: `for epoch, loader in run: for batch in loader: …`")
     metrics = dict(trained) if isinstance(trained, Mapping) else {} if trained is None else {"accuracy": trained}
-    last = {name: value for name, value in history[-1].items() if name not in ("epoch", "stage", "samples", "seconds", "wait_seconds")}
+    last = {name: value for name, value in history[-1].items() if name not in ("epoch", "phase", "samples", "seconds", "wait_seconds")}
     # The first epoch fills caches and starts threads; where it is all there is, it counts.
     counted = history[1:] or history
     samples, spent, waited = (sum(epoch[name] for epoch in counted) for name in ("samples", "seconds", "wait_seconds"))
@@ -231,10 +231,10 @@ class _Loaders(Mapping[str, Any]):
         return len(self._variants)
 
     def figures(self, regimen: Regimen) -> dict[str, Any]:
-        """What else is known: the size of an epoch's data, what was read of it, and the bottleneck, of the stage that comes last."""
+        """What else is known: the size of an epoch's data, what was read of it, and the bottleneck, of the phase that comes last."""
         sizes = {name: _bytes_of(self._variants[name]) for name in self._made}
-        last = regimen.stages[-1]
-        known = [sizes.get(stage.name) for stage in regimen.stages]
+        last = regimen.phases[-1]
+        known = [sizes.get(phase.name) for phase in regimen.phases]
         average = None if None in known else regimen.average_bytes({name: size for name, size in sizes.items() if size is not None})
         loader = last.loader
         stats = loader.stats() if isinstance(loader, Loader) else None

@@ -18,9 +18,9 @@ class TextSteps:
         """Add a step by its `op`."""
         raise NotImplementedError
 
-    def extract_text(self, *, charset: str | None = None, bytes_max: int | None = None, **options: Any) -> Self:
+    def extract_text(self, *, charset: str | None = None, max_bytes: int | None = None, **options: Any) -> Self:
         """Extract the text of a web page's article. Each page says its character set unless `charset` does."""
-        return self.step("extract_text", charset=charset, bytes_max=bytes_max, **options)
+        return self.step("extract_text", charset=charset, max_bytes=max_bytes, **options)
 
     def tokenize(
         self,

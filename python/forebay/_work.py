@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from . import _native
 from ._arguments import THREADS_MAX, byte_count, cores, flag, integer, needs, number
 from ._arguments import seconds as checked_seconds
-from ._elsewhere import hinted
 from ._errors import UsageError
 from ._files import Data, files_request
+from ._foreign_names import hinted
 from ._pipeline import Pipeline
 from ._planning import Plan, Profile
 from ._plot import bars
@@ -69,8 +69,8 @@ def profile(
     fast
         Predict all strategies with a cost model that is fitted to a few samples, and verify only the top candidates.
     storage
-        Storage to read from: `"local"`, `"direct"` (bypasses the page cache), `"mmap"` (reads the page cache without a copy, for files
-        that nobody changes meanwhile), or one to simulate, e.g. `"ceph-hdd"`.
+        Storage to read from: `"local"`, `"direct"` (bypasses the page cache), `"mmap"` (reads the page cache without copying, for files
+        that do not change), or one to simulate, e.g. `"ceph-hdd"`.
     caching
         What stays cached between runs: `"none"`, `"system"` (the page cache) or `"application"` (samples in memory).
     threads, shards
@@ -342,9 +342,14 @@ class Dataset:
         return list(self.manifest["classes"])
 
     @property
-    def skipped(self) -> list[dict[str, Any]]:
+    def skipped(self) -> int:
+        """Number of samples of the source that were skipped."""
+        return sum(1 if entry["samples"] is None else entry["samples"] for entry in self.skipped_samples)
+
+    @property
+    def skipped_samples(self) -> list[dict[str, Any]]:
         """Samples of the source that were skipped: key, reason and number of samples."""
-        return list(self.manifest["skipped"])
+        return list(self.manifest["skipped_samples"])
 
     def __len__(self) -> int:
         return int(self.manifest["samples"])

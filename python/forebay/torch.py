@@ -1,7 +1,7 @@
 """A loader as PyTorch's `IterableDataset`, for code that wants one. Needs PyTorch.
 
 Most code does not: a `Loader` with `framework="torch"` is an iterable of batches already, has its own threads, and
-hands tensors over without a copy. Where a `torch.utils.data.DataLoader` must be, use it so::
+hands over tensors without copying. If you need a `torch.utils.data.DataLoader`, use it like this::
 
     dataset = forebay.torch.IterableDataset(loader)
     batches = torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=2)

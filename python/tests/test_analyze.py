@@ -82,7 +82,7 @@ def test_recompressing_gives_tables_and_folders(photos, tmp_path):
     assert [row["encoding"] for row in done.variants] == ["jpeg-60", "jpeg-20"]
     high, low = done.variants
     assert high["encoded"] == 50 and high["bytes_out"] > low["bytes_out"] and high["psnr"] > low["psnr"]
-    assert len(done.images) == 100 and done.others == 0 and not done.skipped
+    assert len(done.images) == 100 and done.others == 0 and done.skipped == 0 and done.skipped_samples == []
     size = sum(path.stat().st_size for path in Path(done.folders["jpeg-20"]).rglob("*.jpg"))
     assert size == low["bytes_out"]
     assert "jpeg-60" in repr(done) and "PSNR" in repr(done) and "<table>" in done._repr_html_()

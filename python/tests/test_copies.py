@@ -173,7 +173,7 @@ def test_copies_do_not_share_what_was_skipped(photos: Path, tmp_path: Path) -> N
     (folder / "broken.png").write_bytes(b"no picture")
     loader = forebay.Loader(forebay.Pipeline.files(label=None).decode(), data=folder, on_error="skip")
     assert sum(len(batch["key"]) for batch in copy.copy(loader)) > 0
-    assert (loader.skipped, loader.skipped_list) == (0, [])
+    assert (loader.skipped, loader.skipped_samples) == (0, [])
 
 
 def test_a_number_is_no_flag_and_cannot_be_removed(tiny: str) -> None:

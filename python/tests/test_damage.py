@@ -27,7 +27,7 @@ def test_a_missing_shard_is_one_loss_with_its_number_of_samples(dataset):
     loader, keys = load(dataset, on_error="skip")
     assert set(keys) < set(whole) and len(keys) == len(whole) - lost
     assert loader.skipped == lost
-    assert [(entry.key, entry.samples) for entry in loader.skipped_list] == [("shard-00001.tfrecord", lost)]
+    assert [(entry.key, entry.samples) for entry in loader.skipped_samples] == [("shard-00001.tfrecord", lost)]
 
 
 def test_a_broken_index_costs_nothing_and_is_named(dataset):
@@ -38,7 +38,7 @@ def test_a_broken_index_costs_nothing_and_is_named(dataset):
         load(dataset)
     loader, keys = load(dataset, on_error="skip")
     assert keys == whole and loader.skipped == 0
-    assert [(entry.key, entry.samples) for entry in loader.skipped_list] == [("shard-00002.tfrecord", 0)]
+    assert [(entry.key, entry.samples) for entry in loader.skipped_samples] == [("shard-00002.tfrecord", 0)]
 
 
 def test_skipping_everything_is_an_error(dataset):

@@ -71,8 +71,8 @@ def test_damaged_records_are_skipped_counted_and_listed(damaged, threads):
     skipped = 10_000 - len(keys)
     assert 2 <= skipped <= 4 and len(set(keys)) == len(keys)
     assert loader.skipped == skipped
-    assert len(loader.skipped_list) == skipped
-    for entry in loader.skipped_list:
+    assert len(loader.skipped_samples) == skipped
+    for entry in loader.skipped_samples:
         assert entry.key.startswith(f"{shard}:") and entry.reason
     keys_of(loader)
     assert loader.skipped == 2 * skipped
@@ -91,7 +91,7 @@ def test_a_damaged_file_is_named(own_photos):
     assert "`cats/spoiled.jpg`" in str(error)
     loader = forebay.Loader("imagenet", data=own_photos, batch_size=8, on_error="skip")
     assert sum(len(keys) for keys in keys_of(loader)) == 50
-    assert [entry.key for entry in loader.skipped_list] == ["cats/spoiled.jpg"]
+    assert [entry.key for entry in loader.skipped_samples] == ["cats/spoiled.jpg"]
 
 
 def test_a_batch_of_nothing_but_damage_is_passed_over(own_photos):
@@ -113,7 +113,7 @@ def test_a_picture_too_small_for_its_crop(photos):
 
 
 def test_a_picture_over_the_limit(photos):
-    pipeline = forebay.Pipeline.files().decode(pixels_max=1000).random_crop(8)
+    pipeline = forebay.Pipeline.files().decode(max_pixels=1000).random_crop(8)
     with pytest.raises(forebay.LimitError, match="over the limit of `1000`"):
         keys_of(forebay.Loader(pipeline, data=photos))
 

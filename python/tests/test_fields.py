@@ -97,10 +97,10 @@ def test_a_profile_lists_what_it_left_out(tmp_path: Path) -> None:
     pipeline = forebay.Pipeline.files("*.png", label=None).decode()
     for strategies in (["decoded"], ["unprocessed", "decoded"]):
         profile = forebay.profile(pipeline, tmp_path, strategies=strategies, **options)
-        (skipped,) = profile.skipped_list
+        (skipped,) = profile.skipped_samples
         assert (skipped.key, skipped.samples) == ("5.png", 1) and "`5.png`: step `decode`" in skipped.reason
     (tmp_path / "5.png").unlink()
-    assert forebay.profile(pipeline, tmp_path, strategies=["decoded"], **options).skipped_list == []
+    assert forebay.profile(pipeline, tmp_path, strategies=["decoded"], **options).skipped_samples == []
 
 
 def test_files_are_paired_by_substitution(tmp_path: Path) -> None:

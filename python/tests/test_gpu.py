@@ -238,7 +238,7 @@ def test_a_loader_leaves_out_what_is_damaged(device, dataset, tmp_path, monkeypa
     batches = list(loader)
     assert [batch["key"] for batch in batches] == [["0.l3", "1.l3"], ["3.l3"]]
     assert all(numpy.array_equal(image, pictures[0]) for batch in batches for image in batch["image"])
-    assert loader.skipped == 1 and loader.skipped_list[0].key == "2.l3"
+    assert loader.skipped == 1 and loader.skipped_samples[0].key == "2.l3"
 
 
 def test_what_a_gpu_does_not_do_is_refused(dataset, monkeypatch, tmp_path):
@@ -252,7 +252,7 @@ def test_what_a_gpu_does_not_do_is_refused(dataset, monkeypatch, tmp_path):
         forebay.Loader(folder, decode="tpu")
     random = forebay.Pipeline.files("**/*.png").decode().random_crop(8)
     forebay.build(random, tmp_path / "random", data=folder.parent / "files", strategy="decoded+l3-fast")
-    with pytest.raises(forebay.UsageError, match="step `random_crop` cannot be done on a GPU\nhint: a GPU decodes images that are kept as L3"):
+    with pytest.raises(forebay.UsageError, match="step `random_crop` cannot be done on a GPU\nhint: only images stored as L3"):
         forebay.Loader(tmp_path / "random", framework="torch", decode="gpu")
     forebay.build(pipeline, tmp_path / "png", data=folder.parent / "files", strategy="decoded+png")
     with pytest.raises(forebay.UsageError, match=r"decoding the images of strategy `decoded\+png` cannot be done on a GPU"):

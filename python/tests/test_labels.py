@@ -68,7 +68,7 @@ def test_a_class_that_is_not_listed_is_an_error_or_skipped(tree: Path) -> None:
         forebay.Loader(pipeline, data=tree, classes=["bird", "dog"])
     loader = forebay.Loader(pipeline, data=tree, classes=["bird", "dog"], on_error="skip")
     assert labels(loader) == {0: 0, 1: 0, 4: 1, 5: 1}
-    assert loader.skipped == 2 and [skipped.key for skipped in loader.skipped_list] == ["cat/2.png", "cat/3.png"]
+    assert loader.skipped == 2 and [skipped.key for skipped in loader.skipped_samples] == ["cat/2.png", "cat/3.png"]
 
 
 def test_columns_of_a_table_are_named(tree: Path) -> None:

@@ -31,8 +31,14 @@ RETIRED = {
     *("kept", "state", "area", "sound", "sounds", "picture", "pictures", "place", "places", "room"),
     *("processor", "processors"),
 }
-#: Whole names of before. `work_dir` has its folder's kind, as `cache_dir` has, and balanced classes are one of `weights`.
-RETIRED_WHOLE = {"work", "balanced"}
+#: Whole names of before. `work_dir` has its folder's kind, as `cache_dir` has, and balanced classes are one of `weights`. `skipped` is a count,
+#: and `skipped_samples` the list; `prep` is in every name, and "preparation" in sentences.
+RETIRED_WHOLE = {
+    *("work", "balanced", "skipped_list", "skipped_images", "preparation", "notice", "gives", "rate_hz", "keeps_files"),
+    *("megabytes_per_second", "memory_megabytes_per_second"),
+}
+#: A limit is `max_pixels`, as `max_length` is one; `f_min` and `f_max` are torchaudio's.
+LIMIT_LAST = re.compile(r"(?!f_)\w+_(?:max|min)$")
 #: Names that have such a word and are right, because it is the field's own there.
 ALLOWED = {
     # Packing is what language-model trainers do to token sequences; block compression was called so here once.
@@ -112,11 +118,24 @@ def of_printed_json() -> Iterator[str]:
     """What the commands print of six images."""
     runs = [
         "demo --data-only --samples 6 --folder demo",
+        "analyze demo/photos",
         "profile cv --data demo/photos --fast --seconds 0",
         "plan profile.json",
+        "mix profile.json --predict",
         "build cv --data demo/photos --strategy resized -o dataset",
         "load dataset",
         "inspect dataset",
+        "inspect demo/photos",
+        "inspect profile.json",
+        "inspect imagenet",
+        "convert demo/photos l3 --mode fast",
+        "recompress demo/photos smaller --quality 50 --metrics",
+        "export dataset tars",
+        "diagnose demo/photos cv --trainer 1000 --seconds 0.1",
+        "advise demo/photos cv --trainer 1000",
+        "probe demo --threads 1 --seconds 0.02",
+        "pipelines",
+        "report profile.json",
     ]
     with tempfile.TemporaryDirectory() as folder:
         for run in runs:
@@ -130,6 +149,7 @@ def test_names_are_those_of_the_field(names):
     assert [name for name in found if BRITISH.search(name.lower())] == []
     assert [name for name in found if name not in ALLOWED and RETIRED & set(re.split(r"[_-]", name.lower()))] == []
     assert RETIRED_WHOLE.isdisjoint(found)
+    assert [name for name in found if LIMIT_LAST.match(name)] == []
 
 
 @pytest.mark.parametrize(
@@ -161,7 +181,7 @@ def test_each_step_is_a_method_or_says_how_it_is_added():
             getattr(forebay.Pipeline.files(), op)
 
 
-@pytest.mark.parametrize("module", ["_sound", "_text"])
+@pytest.mark.parametrize("module", ["_audio", "_text"])
 def test_methods_have_the_parameters_of_their_steps(module):
     (steps,) = (getattr(sys.modules[f"forebay.{module}"], name) for name in sys.modules[f"forebay.{module}"].__all__)
     methods = {name: method for name, method in vars(steps).items() if not name.startswith("_") and name != "step"}
@@ -173,8 +193,8 @@ def test_methods_have_the_parameters_of_their_steps(module):
         assert set(inspect.signature(method).parameters) - {"self", "options"} == expected, op
 
 
-def test_methods_of_sound_and_text_make_their_steps():
-    sound = (
+def test_methods_of_audio_and_text_make_their_steps():
+    audio = (
         forebay.Pipeline.files("*.flac", label=None, field="audio")
         .decode_audio(sample_rate=16_000)
         .speed_perturbation((0.9, 1.1))
@@ -185,7 +205,7 @@ def test_methods_of_sound_and_text_make_their_steps():
         .spec_augment(2, 20, 2, 15)
         .mfcc(13)
     )
-    assert sound.output == {"audio": "float32[99, 13]"}
+    assert audio.output == {"audio": "float32[99, 13]"}
     text = forebay.Pipeline.files("*.html", label=None, field="text").extract_text().tokenize(max_length=8, pad_to=8)
     masked = text.mask_tokens(1, 256, special_token_ids=range(2))
     assert masked.output == {"text": "int32[8]", "labels": "int32[8]"}

@@ -121,11 +121,11 @@ def test_samples_on_which_a_function_fails_are_skipped_and_counted(data, tmp_pat
 
     pipeline = pictures().map(picky)
     loader = load(pipeline, data, on_error="skip")
-    assert 0 < loader.skipped < SAMPLES and len(loader.skipped_list) == loader.skipped
-    entry = loader.skipped_list[0]
+    assert 0 < loader.skipped < SAMPLES and len(loader.skipped_samples) == loader.skipped
+    entry = loader.skipped_samples[0]
     assert "step `picky`: Odd: odd (File " in entry.reason and entry.key in entry.reason
     dataset = forebay.build(pipeline, tmp_path / "set", data=data, strategy="picky", on_error="skip")
-    assert len(dataset.skipped) == loader.skipped == SAMPLES - len(dataset)
+    assert len(dataset.skipped_samples) == dataset.skipped == loader.skipped == SAMPLES - len(dataset)
     with pytest.raises(Odd):
         load(pipeline, data)
 

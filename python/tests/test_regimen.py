@@ -22,8 +22,8 @@ def test_stages_follow_each_other_with_numbered_epochs(tiny):
     for epoch, current in regimen:
         keys = [key for batch in current for key in batch["key"]]
         assert len(set(keys)) == EPOCH
-        seen.append((epoch, regimen.stage, current, tuple(keys[:5])))
-    assert [(epoch, stage) for epoch, stage, *_ in seen] == [(0, "low"), (1, "low"), (2, "high")]
+        seen.append((epoch, regimen.phase, current, tuple(keys[:5])))
+    assert [(epoch, phase) for epoch, phase, *_ in seen] == [(0, "low"), (1, "low"), (2, "high")]
     assert seen[2][2] is high
     assert len({keys for *_, keys in seen}) == 3, "no two epochs have the same order"
     assert list(regimen) == [] and regimen.epoch == 3
@@ -33,16 +33,16 @@ def test_simple_and_transfer_are_those_of_the_study():
     sizes = {"q10": 14.5, "original": 145.7}
     simple = forebay.Regimen.simple({"q10": [], "original": []}, 90)
     transfer = forebay.Regimen.transfer({"q10": [], "original": []}, 90, last_epochs=10)
-    assert [stage.epochs for stage in simple.stages] == [45, 45]
-    assert [stage.epochs for stage in transfer.stages] == [80, 10]
+    assert [phase.epochs for phase in simple.phases] == [45, 45]
+    assert [phase.epochs for phase in transfer.phases] == [80, 10]
     assert round(transfer.average_bytes(sizes), 1) == 29.1  # the formula's example
     assert simple.average_bytes(sizes) == pytest.approx(80.1)
-    assert [stage.epochs for stage in forebay.Regimen.simple({"a": [], "b": [], "c": []}, 8).stages] == [3, 3, 2]
-    with pytest.raises(forebay.UsageError, match="no entry for stage `original`"):
+    assert [phase.epochs for phase in forebay.Regimen.simple({"a": [], "b": [], "c": []}, 8).phases] == [3, 3, 2]
+    with pytest.raises(forebay.UsageError, match="no entry for phase `original`"):
         transfer.average_bytes({"q10": 1})
 
 
-def stages(tiny):
+def phases(tiny):
     return [("low", loader(tiny), 2), ("high", loader(tiny, batch_size=3000), 2)]
 
 
@@ -61,15 +61,15 @@ def taken(regimen, state=None, stop=None):
 
 @pytest.mark.parametrize("stop", [1, 2, 3, 5, 6, 7, 10, 13])
 def test_a_state_resumes_within_and_between_epochs(tiny, stop):
-    whole, end = taken(forebay.Regimen(stages(tiny)))
+    whole, end = taken(forebay.Regimen(phases(tiny)))
     assert len(whole) == 2 * 3 + 2 * 4 and end["epoch"] == 4
-    before, state = taken(forebay.Regimen(stages(tiny)), stop=stop)
-    after, _ = taken(forebay.Regimen(stages(tiny)), state)
+    before, state = taken(forebay.Regimen(phases(tiny)), stop=stop)
+    after, _ = taken(forebay.Regimen(phases(tiny)), state)
     assert before + after == whole
 
 
 def test_a_state_after_the_batches_of_an_epoch_is_the_next_epoch(tiny):
-    regimen = forebay.Regimen(stages(tiny))
+    regimen = forebay.Regimen(phases(tiny))
     for epoch, current in regimen:
         for _ in current:
             pass
@@ -100,16 +100,16 @@ def test_other_loaders_are_between_epochs():
 
 def test_what_cannot_be_is_refused(tiny):
     for wrong, message in [
-        ([], "no stages"),
+        ([], "no phases"),
         ([("a", None, 1)], "cannot be iterated"),
         ([("a", [], 0)], "`epochs` is `0`"),
-        ([("a", [], 1), ("a", [], 1)], "two stages are called `a`"),
+        ([("a", [], 1), ("a", [], 1)], "two phases are called `a`"),
         ([("a", loader(tiny, epochs=2), 1)], "leave `epochs` of the loader out"),
     ]:
         with pytest.raises(forebay.UsageError, match=message):
             forebay.Regimen(wrong)
     regimen = forebay.Regimen([("a", [], 2)])
-    with pytest.raises(forebay.UsageError, match="same stages"):
+    with pytest.raises(forebay.UsageError, match="same phases"):
         regimen.load_state_dict(forebay.Regimen([("a", [], 3)]).state_dict())
     with pytest.raises(forebay.UsageError, match="not a state"):
         regimen.load_state_dict({})
@@ -121,9 +121,9 @@ def test_successive_halving_keeps_the_better_half():
     trials = []
     for trial in search:
         batches = [batch for _, loader in trial for batch in loader]
-        trials.append((trial.stage.name, trial.number, trial.first_epoch, batches))
+        trials.append((trial.phase.name, trial.number, trial.first_epoch, batches))
         trial.report(trial.configuration)
-    assert [(stage, number) for stage, number, *_ in trials] == [
+    assert [(phase, number) for phase, number, *_ in trials] == [
         *(("q10", number) for number in range(5)),
         ("q50", 1), ("q50", 2), ("q50", 3),
         ("q90", 1), ("q90", 3),
@@ -145,12 +145,12 @@ def test_a_search_resumes_and_a_diverged_model_loses():
     resumed.load_state_dict(json.loads(json.dumps(search.state_dict())))
     order = []
     for trial in resumed:
-        order.append((trial.stage.name, trial.configuration))
+        order.append((trial.phase.name, trial.configuration))
         trial.report(trial.number)
     assert order == [("low", "c"), ("low", "d"), ("high", "c"), ("high", "d")]
     assert resumed.best == "d"
     with pytest.raises(forebay.UsageError, match="has no score"):
         for _ in made():
             pass
-    with pytest.raises(forebay.UsageError, match="no stage is done"):
+    with pytest.raises(forebay.UsageError, match="no phase is done"):
         _ = made().best

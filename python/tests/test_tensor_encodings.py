@@ -62,7 +62,7 @@ def test_bounds_are_kept(arrays: Path, tmp_path: Path) -> None:
         numbers = numpy.isfinite(raw)
         assert (numpy.isnan(found) == numpy.isnan(raw)).all() and (numpy.isinf(found) == numpy.isinf(raw)).all()
         error = numpy.abs(found[numbers].astype(float) - raw[numbers])
-        most = numpy.maximum(bound["absolute_error_max"], bound["relative_error_max"] * numpy.abs(raw[numbers]))
+        most = numpy.maximum(bound["max_absolute_error"], bound["max_relative_error"] * numpy.abs(raw[numbers]))
         assert (error <= most).all() and error.max() > 0
 
 

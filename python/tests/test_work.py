@@ -135,7 +135,7 @@ def test_a_plan(profile, photos, tmp_path):
     # The photos as they are take as much as the photos in one file, without preparing anything.
     assert smallest.chosen in ("unprocessed", "concatenated")
     limited = profile.plan(weights={"throughput": 1}, max_prep_time=0)
-    assert limited.chosen == "unprocessed" and limited.keeps_files
+    assert limited.chosen == "unprocessed" and limited.reads_files
     assert [row["name"] for row in limited.ranking if row["score"] is not None] == ["unprocessed"]
     with pytest.raises(forebay.LimitError, match="comes nearest"):
         profile.plan(max_storage=10)
@@ -157,7 +157,7 @@ def test_a_plan(profile, photos, tmp_path):
 
 def test_a_planned_build(profile, tmp_path):
     plan = profile.plan()
-    if plan.keeps_files:
+    if plan.reads_files:
         pytest.skip("on this machine reading the files was fastest")
     with pytest.raises(forebay.UsageError, match="must be built"):
         forebay.Loader(plan)
@@ -183,7 +183,7 @@ def test_a_build(photos, tmp_path):
     assert isinstance(shards, pandas.DataFrame) and shards["samples"].sum() == 50 and len(shards) == 3
     pytest.importorskip("matplotlib", reason="matplotlib is not installed").use("Agg")
     assert dataset.plot().get_xlabel() == "MB"
-    assert dataset.classes == ["cats", "dogs"] and dataset.skipped == [] and dataset.bytes > 0
+    assert dataset.classes == ["cats", "dogs"] and dataset.skipped_samples == [] and dataset.skipped == 0 and dataset.bytes > 0
     assert dataset.pipeline == pipeline
     again = forebay.build(pipeline, tmp_path / "dataset", data=photos, strategy="resized", shards=3)
     assert again.shards_reused == 3
@@ -246,7 +246,7 @@ def test_a_build_skips_what_is_damaged(own_photos, tmp_path):
     dataset = forebay.build(
         "cv", tmp_path / "dataset", data=own_photos, strategy="decoded", on_error="skip", overwrite=True
     )
-    assert len(dataset) == 50 and [entry["key"] for entry in dataset.skipped] == ["cats/spoiled.jpg"]
+    assert len(dataset) == 50 and [entry["key"] for entry in dataset.skipped_samples] == ["cats/spoiled.jpg"]
 
 
 def test_a_loader_shows_itself(tiny, photos):

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use forebay_codec::TensorMut;
-use forebay_codec::image::{DecodeOptions, Decoder, Encoding, L3Mode, Picture, Region, encode};
+use forebay_codec::image::{DecodeOptions, Decoder, EncodedImage, Encoding, L3Mode, Region, encode};
 use forebay_engine::StorageChoice;
 use forebay_engine::build::{Build, BuildOptions};
 use forebay_engine::data::{Dataset, Listing};
@@ -113,7 +113,7 @@ fn pictures(folder: &Path) -> Outcome<Vec<Vec<u8>>> {
     let mut files = Vec::new();
     for path in paths {
         let bytes = std::fs::read(&path)?;
-        let Ok(picture) = Picture::open(&bytes) else { continue };
+        let Ok(picture) = EncodedImage::open(&bytes) else { continue };
         let header = picture.header();
         if header.width >= WIDTH && header.height >= HEIGHT && header.channels == 3 && header.bits == 8 {
             let pixels = decoder.decode(&bytes, &options)?;
@@ -163,7 +163,7 @@ fn load(loader: &Loader) -> Outcome<()> {
 fn decode(decoder: &mut Decoder, files: &[Vec<u8>], times: usize, output: &mut [u8]) -> Outcome<()> {
     let places = output.len() / PICTURE_BYTES;
     for (number, file) in files.iter().cycle().take(times).enumerate() {
-        let picture = Picture::open(file)?;
+        let picture = EncodedImage::open(file)?;
         let plan = picture.plan(&DecodeOptions::default())?;
         let place = number % places * PICTURE_BYTES;
         decoder.decode_into(&plan, TensorMut { spec: plan.spec(), data: &mut output[place..place + PICTURE_BYTES] })?;

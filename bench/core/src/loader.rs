@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use forebay_codec::image::{DecodeOptions, Decoder, Picture};
+use forebay_codec::image::{DecodeOptions, Decoder, EncodedImage};
 use forebay_codec::{TensorMut, TensorSpec};
 use forebay_engine::StorageChoice;
 use forebay_engine::build::{Build, BuildOptions};
@@ -108,7 +108,7 @@ struct Parts {
 impl Parts {
     fn run(&mut self, file: &[u8]) -> Outcome<()> {
         let [decoded, resized, centered, cropped] = &mut self.buffers;
-        let picture = Picture::open(file)?;
+        let picture = EncodedImage::open(file)?;
         let plan = picture.plan(&DecodeOptions::default())?;
         let spec = plan.spec();
         self.decoder.decode_into(&plan, TensorMut { spec, data: room(decoded, spec) })?;

@@ -88,7 +88,7 @@ fn run(photos: &Path, output: Option<&Path>) -> Outcome<()> {
 fn report(files: &[Vec<u8>], rows: &[Row], figures: &[Figure]) -> String {
     let bytes: usize = files.iter().map(Vec::len).sum();
     let mut text = format!(
-        "# Forebay beside the bare libraries\n\nRegenerate with `make bench`. Ratio = time of the bare library over ours for \
+        "# Forebay compared with the bare libraries\n\nRegenerate with `make bench`. Ratio = time of the bare library over ours for \
          the same work, medians of runs in turn; 1.00 is the library's own speed.\n\nMachine: {}; {} photos, {:.1} MB.\n\n\
          | work | ours | beside | theirs | ratio | bar | |\n|---|---:|---|---:|---:|---|---|\n",
         processor(),

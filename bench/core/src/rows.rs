@@ -5,7 +5,7 @@ use std::path::Path;
 use bytes::Bytes;
 use fast_image_resize::images::{Image, ImageRef};
 use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
-use forebay_codec::image::{DecodeOptions, Decoder, Encoding, Format, Picture, PngEffort, Scale, encode};
+use forebay_codec::image::{DecodeOptions, Decoder, EncodedImage, Encoding, Format, PngEffort, Scale, encode};
 use forebay_codec::{Tensor, TensorMut};
 use forebay_pipeline::steps::Resize;
 use forebay_pipeline::{
@@ -45,7 +45,7 @@ fn as_stored(scale: Scale) -> DecodeOptions {
 
 fn decode_all(decoder: &mut Decoder, files: &[Vec<u8>], options: &DecodeOptions, output: &mut Vec<u8>) -> Outcome<()> {
     for file in files {
-        let picture = Picture::open(file)?;
+        let picture = EncodedImage::open(file)?;
         let plan = picture.plan(options)?;
         let spec = plan.spec();
         if output.len() < spec.bytes() {

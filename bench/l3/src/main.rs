@@ -1,4 +1,4 @@
-//! Measures L3 beside its peers, in one process, one thread, turn by turn, and writes the table.
+//! Measures L3 compared with other formats, in one process, one thread, turn by turn, and writes the table.
 //!
 //!     cargo run --release --manifest-path bench/l3/Cargo.toml -- [RESULTS.md] [--repetitions 9]
 //!

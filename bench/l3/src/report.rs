@@ -48,7 +48,7 @@ pub fn write(
     let pixels: Vec<f64> = sets.iter().map(|set| set.iter().map(|p| p.pixels.len() as f64).sum()).collect();
     let png: Vec<f64> = sets.iter().map(|set| set.iter().map(|p| p.png.len() as f64).sum()).collect();
     let reference = reference(rows);
-    let mut page = String::from("# L3 compared with its peers\n\n");
+    let mut page = String::from("# L3 compared with other formats\n\n");
     machine(&mut page);
     page.push_str(
         "Every codec decodes the same images on one thread, turn by turn within each round; figures are medians over the \

@@ -47,7 +47,7 @@ Getting started, with a folder of images (photos/<class>/<name>.jpg):
 
 `cv` is a preset. `forebay pipelines` lists the presets, and
 `forebay inspect cv > my.toml` copies one to edit.
-`forebay demo` runs all of this on generated images, in about a minute.
+`forebay demo` runs all of this on generated images, in under two minutes.
 
 Results go to standard output; progress, warnings and errors to standard error.
 
@@ -166,8 +166,8 @@ impl MemoryArguments {
 /// Which storage.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct StorageArguments {
-    /// Storage to read from: `local` (through the page cache), `direct` (bypassing it), `mmap` (the page cache itself, without a
-    /// copy: for files that nobody changes meanwhile), or local files throttled to the speed of `hdd`, `ssd`, `ceph-hdd` or your own `custom:read=200MB/s,stream=100MB/s,seek=8ms,iops=120`
+    /// Storage to read from: `local` (through the page cache), `direct` (bypassing it), `mmap` (the page cache itself, without
+    /// copying: for files that do not change), or local files throttled to the speed of `hdd`, `ssd`, `ceph-hdd` or your own `custom:read=200MB/s,stream=100MB/s,seek=8ms,iops=120`
     #[arg(long, value_name = "STORAGE", default_value = "local", value_parser = StorageChoice::from_str)]
     #[arg(help_heading = RESOURCES)]
     #[arg(next_line_help = true)]

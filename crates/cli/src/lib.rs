@@ -9,9 +9,9 @@
 
 mod arguments;
 mod commands;
-mod elsewhere;
 mod error;
 mod file_list;
+mod foreign_names;
 mod interrupt;
 mod output;
 mod reference;
@@ -22,7 +22,7 @@ use std::ffi::OsString;
 use clap::Parser;
 
 use crate::arguments::Cli;
-pub use crate::elsewhere::meant_argument;
+pub use crate::foreign_names::meant_argument;
 use crate::output::Output;
 pub use crate::reference::reference;
 
@@ -30,7 +30,8 @@ pub use crate::reference::reference;
 /// `--version` end the process.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let cli = Cli::try_parse_from(&arguments).unwrap_or_else(|error| elsewhere::with_hint(error, &arguments).exit());
+    let cli =
+        Cli::try_parse_from(&arguments).unwrap_or_else(|error| foreign_names::with_hint(error, &arguments).exit());
     let output = Output::new(cli.json);
     // Without them a signal does what it always did.
     let _ = interrupt::install();

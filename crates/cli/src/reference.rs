@@ -81,7 +81,9 @@ fn list<'a>(page: &mut String, heading: &str, arguments: impl Iterator<Item = &'
         let help = argument.get_long_help().or(argument.get_help()).map_or_else(String::new, ToString::to_string);
         let defaults: Vec<_> = argument.get_default_values().iter().map(|value| value.to_string_lossy()).collect();
         let default = match &defaults[..] {
-            [_, ..] if takes_values(argument) => format!(" [default: {}]", defaults.join(",")),
+            [_, ..] if takes_values(argument) && !argument.is_hide_default_value_set() => {
+                format!(" [default: {}]", defaults.join(","))
+            }
             _ => String::new(),
         };
         let _ = writeln!(page, "- `{}`: {}{default}", spelled(argument), escaped(&help).replace('\n', " "));

@@ -36,16 +36,16 @@ pub(crate) struct SamplingArguments {
     /// probable, by the labels of the samples
     #[arg(long, value_name = "FILE|balanced", help_heading = SAMPLING)]
     weights: Option<Weights>,
-    /// Draw with replacement: a sample may come more than once in an epoch
+    /// Draw with replacement: a sample may occur more than once in an epoch
     #[arg(long, help_heading = SAMPLING)]
     replacement: bool,
     /// Number of samples to draw per epoch, over all ranks [default: all]
     #[arg(long, value_name = "N", help_heading = SAMPLING, value_parser = clap::value_parser!(u64).range(1..))]
     num_samples: Option<u64>,
-    /// How often each drawn sample comes in an epoch, with other random choices each time [default: 1]
+    /// Number of times each drawn sample occurs in an epoch, with different random choices each time [default: 1]
     #[arg(long, value_name = "N", help_heading = SAMPLING, value_parser = clap::value_parser!(u64).range(1..=1_048_576))]
     repeats: Option<u64>,
-    /// Mix another data set in: so much of it for each 1 of the first; may be given several times
+    /// Mix in another data set: WEIGHT samples of it for each sample of the first (repeatable)
     #[arg(long, value_name = "DATASET=WEIGHT", help_heading = SAMPLING, conflicts_with_all = ["subset", "condition", "weights", "replacement", "repeats"])]
     interleave: Vec<Weighted>,
 }

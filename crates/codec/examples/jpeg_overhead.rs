@@ -6,7 +6,7 @@
 
 use std::time::Instant;
 
-use forebay_codec::image::{DecodeOptions, Decoder, Picture};
+use forebay_codec::image::{DecodeOptions, Decoder, EncodedImage};
 use forebay_codec::{TensorMut, TensorSpec};
 use turbojpeg_sys as sys;
 
@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let files = std::env::args().skip(1).map(std::fs::read).collect::<Result<Vec<_>, _>>()?;
     let mut decoder = Decoder::new();
     let options = DecodeOptions { apply_orientation: false, ..DecodeOptions::default() };
-    let spec = |file| Ok::<_, forebay_codec::Error>(Picture::open(file)?.plan(&options)?.spec());
+    let spec = |file| Ok::<_, forebay_codec::Error>(EncodedImage::open(file)?.plan(&options)?.spec());
     let specs = files.iter().map(|file| spec(file)).collect::<Result<Vec<_>, _>>()?;
     let mut buffer = vec![0; specs.iter().map(TensorSpec::bytes).max().unwrap_or(0)];
     // SAFETY: no preconditions.
@@ -39,7 +39,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let mut ours = |file: &[u8], spec: TensorSpec, data: &mut [u8]| {
         let started = Instant::now();
-        let picture = Picture::open(file)?;
+        let picture = EncodedImage::open(file)?;
         decoder.decode_into(&picture.plan(&options)?, TensorMut { spec, data })?;
         Ok::<_, forebay_codec::Error>(started.elapsed().as_secs_f64())
     };

@@ -10,7 +10,7 @@ fn main() -> io::Result<()> {
     let mut input = io::stdin().lock();
     let mut output = BufWriter::new(io::stdout().lock());
     let mut decoder = Decoder::new();
-    let limits = Limits { pixels_max: 1 << 18, bytes_max: 1 << 24 };
+    let limits = Limits { max_pixels: 1 << 18, max_bytes: 1 << 24 };
     let options = DecodeOptions {
         channels: Channels::AsStored,
         depth: Depth::AsStored,

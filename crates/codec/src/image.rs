@@ -1,6 +1,6 @@
 //! Pictures: seven formats to tensors `[height, width, channels]` and back.
 //!
-//! [`Picture::open`] reads the header, [`Picture::plan`] says what a decode gives and takes, [`Decoder`] does it;
+//! [`EncodedImage::open`] reads the header, [`EncodedImage::plan`] says what a decode gives and takes, [`Decoder`] does it;
 //! [`decode_labels`] decodes masks, [`encode`] encodes. [`jpeg_quality`] says how a JPEG was encoded, [`Metadata`] what to take along when it is
 //! encoded again, [`similarity`] what that costs, [`pixel_statistics`] what pixels are like; [`progressive_scans`] takes a JPEG apart, coarse to fine. Content decides the format, never a file name. What is done with orientation, alpha, palettes, 16 bit, CMYK and missing data is one policy for all formats;
 //! `docs/formats/images.md` states it and compares it with other loaders.
@@ -43,6 +43,6 @@ pub use labels::decode_labels;
 pub use metadata::Metadata;
 pub use options::{Channels, DecodeOptions, Depth, Limits, Region, Scale};
 pub use orientation::Orientation;
-pub use picture::{DecodePlan, Picture};
+pub use picture::{DecodePlan, EncodedImage};
 pub use similarity::{Similarity, similarity};
 pub use statistics::{GRAY_LEVELS, PixelStatistics, pixel_statistics};

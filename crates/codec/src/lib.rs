@@ -14,7 +14,7 @@
 //! them, from their files, and rows of numbers of the tokens.
 //!
 //! ```
-//! use forebay_codec::image::{Channels, DecodeOptions, Decoder, Encoding, Picture, PngEffort, Region, encode};
+//! use forebay_codec::image::{Channels, DecodeOptions, Decoder, Encoding, EncodedImage, PngEffort, Region, encode};
 //! use forebay_codec::{DType, Tensor, TensorMut};
 //!
 //! // A picture of 2 rows of 3 pixels, written as PNG.
@@ -23,7 +23,7 @@
 //! let file = encode(picture.view(), &Encoding::Png { effort: PngEffort::Fast })?;
 //!
 //! // Back again: open it, see what it will be, and decode it into a buffer of our own.
-//! let picture = Picture::open(&file)?;
+//! let picture = EncodedImage::open(&file)?;
 //! assert_eq!((picture.header().width, picture.header().height), (3, 2));
 //! let plan = picture.plan(&DecodeOptions::default())?;
 //! let mut buffer = vec![0; plan.spec().bytes()];

@@ -34,21 +34,21 @@ pub use tensors::{SAMPLE_BYTES, TensorKind};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Domain {
-    /// Photos, as ImageNet's
+    /// Photos, as in ImageNet
     Cv,
-    /// Large photos as JPEG, as Cube++'s
+    /// Large JPEG photos, as in Cube++
     #[serde(rename = "cv2-jpg")]
     Cv2Jpg,
-    /// Large photos as PNG of 16 bit, as Cube++'s
+    /// Large 16-bit PNG photos, as in Cube++
     #[serde(rename = "cv2-png")]
     Cv2Png,
-    /// Web pages, as OpenWebText's
+    /// Web pages, as in OpenWebText
     Nlp,
-    /// Speech at 16 kHz, as LibriSpeech's
+    /// Speech at 16 kHz, as in LibriSpeech
     Flac,
-    /// Speech at 48 kHz, as Common Voice's
+    /// Speech at 48 kHz, as in Common Voice
     Mp3,
-    /// Voltage and current, as CREAM's
+    /// Voltage and current, as in CREAM
     Nilm,
     /// Tensors of random numbers
     Synthetic,
@@ -67,13 +67,13 @@ impl Domain {
     /// What its data is, in a line.
     pub fn describe(self) -> &'static str {
         match self {
-            Self::Cv => "Photos, as ImageNet's",
-            Self::Cv2Jpg => "Large photos as JPEG, as Cube++'s",
-            Self::Cv2Png => "Large photos as PNG of 16 bit, as Cube++'s",
-            Self::Nlp => "Web pages, as OpenWebText's",
-            Self::Flac => "Speech at 16 kHz, as LibriSpeech's",
-            Self::Mp3 => "Speech at 48 kHz, as Common Voice's",
-            Self::Nilm => "Voltage and current, as CREAM's",
+            Self::Cv => "Photos, as in ImageNet",
+            Self::Cv2Jpg => "Large JPEG photos, as in Cube++",
+            Self::Cv2Png => "Large 16-bit PNG photos, as in Cube++",
+            Self::Nlp => "Web pages, as in OpenWebText",
+            Self::Flac => "Speech at 16 kHz, as in LibriSpeech",
+            Self::Mp3 => "Speech at 48 kHz, as in Common Voice",
+            Self::Nilm => "Voltage and current, as in CREAM",
             Self::Synthetic => "Tensors of random numbers",
         }
     }

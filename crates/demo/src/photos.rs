@@ -30,7 +30,7 @@ pub(super) enum Film {
     LargePng,
 }
 
-/// Picture number `number` as a file.
+/// Image number `number` as a file.
 pub(super) fn photo(kind: Kind, film: Film, seed: u64, number: u64) -> forebay_codec::Result<Vec<u8>> {
     let mut random = Random::from_parts(&[seed, number]);
     let ((width, height), scale) = match film {
@@ -134,7 +134,7 @@ impl Camera {
 
 #[cfg(test)]
 mod tests {
-    use forebay_codec::image::Picture;
+    use forebay_codec::image::EncodedImage;
 
     use super::*;
 
@@ -156,7 +156,7 @@ mod tests {
             [(Film::LargeJpeg, 8, 200_000..1_500_000), (Film::LargePng, 16, 12_000_000..24_000_000)]
         {
             let file = photo(Kind::Coast, film, 1, 0).unwrap();
-            let opened = Picture::open(&file).unwrap();
+            let opened = EncodedImage::open(&file).unwrap();
             let header = opened.header();
             assert_eq!((header.width, header.height), LARGE);
             assert_eq!(header.bits, bits);

@@ -40,7 +40,7 @@ pub struct AnalyzeOptions {
     /// The memory budget: how many bytes the samples at work may take together.
     pub memory_bytes: u64,
     /// In how many bits of 64 the perceptual hashes of near duplicates may differ, up to [`DISTANCE_MAX`].
-    pub distance_max: u32,
+    pub max_distance: u32,
 }
 
 /// Hashes that differ in more bits say nothing.
@@ -69,9 +69,9 @@ pub fn kind_of(source: &dyn Source) -> DataKind {
 
 /// Looks at every sample of `source`.
 pub fn analyze(source: &dyn Source, options: &AnalyzeOptions, progress: &dyn Progress) -> Result<DataAnalysis> {
-    if options.distance_max > DISTANCE_MAX {
+    if options.max_distance > DISTANCE_MAX {
         return Err(Error::Usage {
-            problem: format!("hashes of near duplicates that differ in up to {} of 64 bits", options.distance_max),
+            problem: format!("hashes of near duplicates that differ in up to {} of 64 bits", options.max_distance),
             remedy: format!("pass 0 to {DISTANCE_MAX} as `distance` (`--distance`)"),
         });
     }
@@ -285,7 +285,7 @@ fn summary(
     }
     let facts = &found.facts;
     let key = |number| source.key(number);
-    let duplicates = duplicates::find(facts, options.distance_max, key, || while_wanted(progress))?;
+    let duplicates = duplicates::find(facts, options.max_distance, key, || while_wanted(progress))?;
     let images = || facts.iter().filter_map(|facts| facts.image.as_deref());
     let of_images =
         |value: fn(&facts::Image) -> f64, step_min: f64| Distribution::of(images().map(value).collect(), step_min);

@@ -86,7 +86,7 @@ pub struct Converted {
     /// The largest difference of two samples, of 255 or 65,535, where pictures were verified.
     pub largest_difference: Option<u32>,
     /// Pictures that were left out.
-    pub skipped: Vec<Skipped>,
+    pub skipped_samples: Vec<Skipped>,
 }
 
 impl Conversion {
@@ -203,7 +203,7 @@ impl Conversion {
                     sum.largest_difference = sum.largest_difference.max(done.difference);
                 }
                 Err(Failure::OfPicture(error)) if options.on_error == OnError::Skip => {
-                    sum.skipped.push(Skipped::one(self.pairs[number].key.clone(), &error));
+                    sum.skipped_samples.push(Skipped::one(self.pairs[number].key.clone(), &error));
                 }
                 Err(Failure::OfPicture(error) | Failure::OfOutput(error)) => return Err(error),
             }

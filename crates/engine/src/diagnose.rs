@@ -70,12 +70,12 @@ pub fn diagnose(
     let other = Scaling::threads_to_compare(load.threads as u64, cores);
     let rates = if other.is_some() { "six" } else { "five" };
     progress.note(&format!("measuring {rates} rates, {seconds} s each or more"));
-    let prepare = rate(&measure(&held, None, *seconds, "preparation", progress)?)?;
+    let prep = rate(&measure(&held, None, *seconds, "preparation", progress)?)?;
     let mut scaling = None;
     if let Some(threads) = other {
         let loader = repeated(&kept, &LoadOptions { threads: threads as usize, ..load.clone() })?;
         let what = format!("preparation on {}", units::counted(threads, "thread"));
-        scaling = Some(Scaling { threads, prepare: rate(&measure(&loader, None, *seconds, &what, progress)?)? });
+        scaling = Some(Scaling { threads, prep: rate(&measure(&loader, None, *seconds, &what, progress)?)? });
     }
     // Half of it before the other that it is compared with, and half after: a machine that grows slower does so for both.
     let half_of_warm = || measure(&held, Some(*trainer), seconds / 2.0, "preparation and trainer", progress);
@@ -94,7 +94,7 @@ pub fn diagnose(
         trainer: Rate::exactly(*trainer),
         warm: Some(rate(&warm)?),
         cold: cold_rate,
-        prepare: Some(prepare),
+        prep: Some(prep),
         scaling,
         fetch: Some(fetch),
         threads: Some(load.threads as u64),

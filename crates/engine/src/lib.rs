@@ -67,6 +67,7 @@
 pub mod analyze;
 pub mod build;
 pub mod convert;
+mod cpu_time;
 pub mod data;
 pub mod diagnose;
 mod error;
@@ -75,7 +76,6 @@ pub mod load;
 pub mod memory;
 pub mod mix;
 pub mod probe;
-mod processor_time;
 pub mod profile;
 mod progress;
 pub mod recompress;

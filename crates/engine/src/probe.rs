@@ -11,8 +11,8 @@ use forebay_storage::probe::{self, Rates, ReadSample, Until};
 use forebay_storage::{Storage, is_url};
 use serde::{Deserialize, Serialize};
 
+use crate::cpu_time::process_cpu_seconds;
 use crate::error::{Error, Result};
-use crate::processor_time::process_cpu_seconds;
 use crate::progress::{Progress, while_wanted};
 use crate::scratch_folder::ScratchFolder;
 use crate::threads::{cannot_start, space_for_one};
@@ -64,10 +64,9 @@ pub struct Probe {
     /// The measurements of the storage.
     pub measurements: Vec<Measurement>,
     /// How fast one thread copies memory.
-    pub memory_megabytes_per_second: f64,
+    pub memory_bytes_per_second: f64,
     /// What the user should know about how it was read.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub notice: Option<String>,
+    pub notices: Vec<String>,
 }
 
 /// One measurement of a storage.
@@ -114,15 +113,10 @@ pub fn probe(storage: &dyn Storage, options: &ProbeOptions, progress: &dyn Progr
             progress.advance(1);
         }
     }
-    let memory_megabytes_per_second = probe::memory_bandwidth(MEMORY_BYTES, MEMORY_REPEATS)? / 1e6;
+    let memory_bytes_per_second = probe::memory_bandwidth(MEMORY_BYTES, MEMORY_REPEATS)?;
     progress.end();
-    let notices: Vec<String> = [files.notice, storage.notice()].into_iter().flatten().collect();
-    Ok(Probe {
-        storage: storage.name().to_owned(),
-        measurements,
-        memory_megabytes_per_second,
-        notice: (!notices.is_empty()).then(|| notices.join("; ")),
-    })
+    let notices = [files.notice, storage.notice()].into_iter().flatten().collect();
+    Ok(Probe { storage: storage.name().to_owned(), measurements, memory_bytes_per_second, notices })
 }
 
 /// Large files read in order.

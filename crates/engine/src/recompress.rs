@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
 
-use forebay_codec::image::{Decoder, Encoding, Format, Picture, similarity};
+use forebay_codec::image::{Decoder, EncodedImage, Encoding, Format, similarity};
 use forebay_pipeline::{Label, Order, Source};
 use forebay_storage::{Storage, sequential};
 use serde::Serialize;
@@ -108,7 +108,7 @@ pub struct Recompressed {
     /// How many files that are no images were copied (or were there already), to each folder.
     pub others: u64,
     /// Images that were left out.
-    pub skipped: Vec<Skipped>,
+    pub skipped_samples: Vec<Skipped>,
 }
 
 /// The encodings that a format's name, `jpeg` or `webp`, and qualities from 1 to 100 stand for.
@@ -186,7 +186,7 @@ pub fn recompress(
             Ok(images) if files[number].is_image => sum.images.extend(images),
             Ok(_) => sum.others += 1,
             Err(error) if options.on_error == OnError::Skip && !error.ends() => {
-                sum.skipped.push(Skipped::one(files[number].key.clone(), &error));
+                sum.skipped_samples.push(Skipped::one(files[number].key.clone(), &error));
             }
             Err(error) => return Err(error),
         }
@@ -272,7 +272,7 @@ impl Worker<'_> {
         reserve(2 * file_bytes)?;
         let content = self.storage.read_file(&file.path, file_bytes)?;
         let failed = |error: forebay_codec::Error| unreadable(&file.path, &error);
-        let opened = Picture::open(&content).map_err(failed)?;
+        let opened = EncodedImage::open(&content).map_err(failed)?;
         let plan = opened.plan(&as_stored(opened.header())).map_err(failed)?;
         // The pixels, those that are read back, and of a comparison the planes of both.
         let pixel_bytes = plan.spec().bytes() as u64 * if self.options.metrics { 40 } else { 3 };

@@ -50,13 +50,13 @@ pub struct Options {
     /// Only this part; `None` is the whole image.
     pub region: Option<Region>,
     /// Images (not regions) of more pixels are refused.
-    pub pixels_max: usize,
+    pub max_pixels: usize,
 }
 
 impl Options {
     /// The whole image, of any size.
     pub fn new(color: Color) -> Self {
-        Self { color, region: None, pixels_max: usize::MAX }
+        Self { color, region: None, max_pixels: usize::MAX }
     }
 }
 
@@ -188,8 +188,8 @@ pub(crate) struct Layout {
 impl Layout {
     fn new(header: &Header, options: &Options) -> Result<Self> {
         let (width, height) = (header.width, header.height);
-        if width * height > options.pixels_max {
-            let (found, limit) = ((width * height) as u64, options.pixels_max as u64);
+        if width * height > options.max_pixels {
+            let (found, limit) = ((width * height) as u64, options.max_pixels as u64);
             return Err(Error::Limit { what: "the number of pixels", found, limit });
         }
         if options.color == Color::Gray && header.space == Space::Rgb {

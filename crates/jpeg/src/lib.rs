@@ -28,7 +28,7 @@
 //! // A part costs less than the whole: only its samples are computed. Codes around it are read, to see damage, but not made pixels.
 //! let region = Region { x: 3, y: 5, width: 4, height: 2 };
 //! let mut part = vec![0; 4 * 2];
-//! let options = Options { region: Some(region), pixels_max: 1 << 26, ..Options::new(Color::Gray) };
+//! let options = Options { region: Some(region), max_pixels: 1 << 26, ..Options::new(Color::Gray) };
 //! match decoder.decode_into(&file, &options, &mut part) {
 //!     Ok(()) => assert_eq!(part, [128; 8]),
 //!     Err(error) if error.is_refusal() => println!("libjpeg-turbo next"),
@@ -48,7 +48,7 @@
 //! libjpeg-turbo's vector code for x86, whatever the coefficients; its plain C and its code for other machines differ from
 //! that where coefficients are beyond all that encoders write.
 //!
-//! [`Options::pixels_max`] limits the image; memory beside the output is a copy of the scan's data and the rows at work.
+//! [`Options::max_pixels`] limits the image; memory beside the output is a copy of the scan's data and the rows at work.
 //! The crate opens no files, starts no threads and reads no clock.
 //!
 //! # How

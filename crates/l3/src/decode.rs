@@ -19,7 +19,7 @@ pub struct DecodeOptions {
     /// Whether to verify checksums. Without, damage may give wrong pixels instead of an error (but nothing worse).
     pub verify: bool,
     /// The most pixels an image may have.
-    pub pixels_max: u64,
+    pub max_pixels: u64,
     /// The instructions to use. The pixels are the same with all.
     pub level: Level,
     /// Whether pixels are written past the processor's cache. Faster where the output is larger than the cache, or one of many that
@@ -30,7 +30,7 @@ pub struct DecodeOptions {
 impl Default for DecodeOptions {
     /// Checksums verified, at most 2^28 pixels, this machine's fastest instructions, through the cache.
     fn default() -> Self {
-        Self { verify: true, pixels_max: 1 << 28, level: Level::detect(), streaming: false }
+        Self { verify: true, max_pixels: 1 << 28, level: Level::detect(), streaming: false }
     }
 }
 
@@ -266,9 +266,9 @@ impl<'a> Strips<'a> {
 }
 
 fn check_pixels(header: &Header, options: &DecodeOptions) -> Result<()> {
-    let (found, limit) = (header.shape.pixels(), options.pixels_max);
+    let (found, limit) = (header.shape.pixels(), options.max_pixels);
     if found > limit {
-        let hint = "raise DecodeOptions::pixels_max if the file is trusted";
+        let hint = "raise DecodeOptions::max_pixels if the file is trusted";
         return Err(Error::Limit { what: "number of pixels", limit, found, hint });
     }
     Ok(())

@@ -53,7 +53,7 @@
 //!
 //! Sides up to 1,048,576 pixels ([`SIDE_MAX`]), 1 to 4 channels, 8 or 16 bits (little-endian). The bytes of 16-bit images are coded
 //! separately, and their prediction is what the compiler makes of the scalar definition. Two channels, and NEON beyond the last
-//! step, are scalar. Decoding refuses images beyond [`DecodeOptions::pixels_max`]; its working memory depends on the width of a row
+//! step, are scalar. Decoding refuses images beyond [`DecodeOptions::max_pixels`]; its working memory depends on the width of a row
 //! only. Strips carry checksums, verified by default. The crate opens no files, starts no threads and reads no clock.
 //!
 //! # How

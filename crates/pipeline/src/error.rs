@@ -108,7 +108,7 @@ pub enum Error {
     },
     /// Something that only the CPU does (fault of the caller).
     #[error(
-        "{what} cannot be done on a GPU\nhint: a GPU decodes images that are kept as L3 (`decoded+l3-fast-rows-16`), and does `center_crop`, `normalize`, `to_dtype` and `to_chw` after that; do other steps before the images are kept or on the tensors, or decode on the CPU"
+        "{what} cannot be done on a GPU\nhint: only images stored as L3 (`decoded+l3-fast-rows-16`) can be decoded on a GPU, followed by `center_crop`, `normalize`, `to_dtype` and `to_chw`; run other steps offline or on the tensors, or decode on the CPU"
     )]
     NotOnDevice {
         /// What it is.
@@ -304,7 +304,7 @@ pub enum StepError {
     },
     /// It takes more memory than the budget has for one sample.
     #[error(
-        "it takes {bytes} bytes of memory at once, but a budget of {memory_bytes} bytes has {limit_bytes} for one sample\nhint: raise `memory` (`--memory`), or make it smaller: `shorter_side_min` decodes a large image smaller"
+        "it takes {bytes} bytes of memory at once, but a budget of {memory_bytes} bytes has {limit_bytes} for one sample\nhint: raise `memory` (`--memory`), or make it smaller: `min_shorter_side` decodes a large image smaller"
     )]
     Budget {
         /// What the sample takes.

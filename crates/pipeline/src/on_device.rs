@@ -98,7 +98,7 @@ fn skipped_before(stay: &[(usize, Step)]) -> Result<usize> {
 fn decoding_of(step: &Step) -> Option<DeviceDecoding> {
     let decode: &Decode = step.action.transform_as()?;
     let [field] = &step.fields[..] else { return None };
-    (decode.shorter_side_min.is_none()).then(|| DeviceDecoding {
+    (decode.min_shorter_side.is_none()).then(|| DeviceDecoding {
         field: field.clone(),
         channels: if decode.color == Color::Gray { 1 } else { 3 },
         keep_depth: decode.keep_depth,

@@ -254,13 +254,13 @@ fn check_sample_rates(pipeline: &Pipeline) -> Result<()> {
 fn check_smaller_pictures(pipeline: &Pipeline) -> Result<()> {
     for (number, step) in pipeline.steps.iter().enumerate() {
         let decode = step.action.transform_as::<Decode>();
-        let Some(side) = decode.and_then(|decode| decode.shorter_side_min) else { continue };
+        let Some(side) = decode.and_then(|decode| decode.min_shorter_side) else { continue };
         let with_others =
             |later: &Step| later.fields.len() > 1 && later.fields.iter().any(|field| step.fields.contains(field));
         if pipeline.steps[number + 1..].iter().any(with_others) {
             return Err(Error::Parameter {
                 step: step.name.clone(),
-                parameter: "shorter_side_min",
+                parameter: "min_shorter_side",
                 found: side.to_string(),
                 expected: "left out where masks or boxes go with the image: they would not become smaller with it",
             });

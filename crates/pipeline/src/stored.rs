@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::sample::{Field, Sample, SampleView, Value, ValueView};
 use crate::schema::{FieldType, Schema};
 use crate::storage_format::StorageFormat;
-use crate::strategy::{KeptAs, kept_as};
+use crate::strategy::{StoredAs, kept_as};
 
 /// The feature that holds the sample's key. (`WebDataset` calls it the same.)
 pub const KEY_FEATURE: &str = "__key__";
@@ -108,8 +108,8 @@ fn encode_value(value: ValueView<'_>, format: &StorageFormat) -> Result<Option<V
     let kind = FieldType::Tensor { dtype: view.spec.dtype, dims };
     let encoded = match kept_as(&kind, format) {
         None => return Ok(None),
-        Some(KeptAs::Picture(encoding, _)) => forebay_codec::image::encode(view, &encoding),
-        Some(KeptAs::Tensor(encoding, _)) => encode_tensor(view, &encoding),
+        Some(StoredAs::Image(encoding, _)) => forebay_codec::image::encode(view, &encoding),
+        Some(StoredAs::Tensor(encoding, _)) => encode_tensor(view, &encoding),
     };
     encoded.map(Some).map_err(Error::Encoding)
 }

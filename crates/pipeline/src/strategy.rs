@@ -48,11 +48,11 @@ impl Strategy {
             return Err(Error::KeepsFiles { strategy: strategy.to_string(), format: format.to_string() });
         }
         let kept = pipeline.schema_after(strategy.split.offline_steps());
-        let is_kept_so = |is_so: fn(&KeptAs) -> bool| {
+        let is_kept_so = |is_so: fn(&StoredAs) -> bool| {
             kept.fields.iter().filter_map(|(_, kind)| kept_as(kind, &format)).any(|kept_as| is_so(&kept_as))
         };
         if let Some(encoding) = format.encoding
-            && !is_kept_so(|kept_as| matches!(kept_as, KeptAs::Picture(..)))
+            && !is_kept_so(|kept_as| matches!(kept_as, StoredAs::Image(..)))
         {
             return Err(Error::NotAPicture {
                 strategy: strategy.to_string(),
@@ -68,7 +68,7 @@ impl Strategy {
             });
         }
         if let Some(encoding) = format.tensor_encoding
-            && !is_kept_so(|kept_as| matches!(kept_as, KeptAs::Tensor(..)))
+            && !is_kept_so(|kept_as| matches!(kept_as, StoredAs::Tensor(..)))
         {
             return Err(Error::NotATensor {
                 strategy: strategy.to_string(),
@@ -129,19 +129,19 @@ impl Strategy {
 
     /// The same but for pictures, which others read as they are.
     pub fn unpacking_tensors(&self, pipeline: &Pipeline) -> Vec<Step> {
-        let tensors = self.encoded(pipeline).filter(|(_, kept_as)| matches!(kept_as, KeptAs::Tensor(..)));
+        let tensors = self.encoded(pipeline).filter(|(_, kept_as)| matches!(kept_as, StoredAs::Tensor(..)));
         tensors.map(|(name, kept_as)| self.decoding(name, kept_as)).collect()
     }
 
-    fn encoded<'p>(&self, pipeline: &'p Pipeline) -> impl Iterator<Item = (&'p str, KeptAs)> {
+    fn encoded<'p>(&self, pipeline: &'p Pipeline) -> impl Iterator<Item = (&'p str, StoredAs)> {
         let kept = &pipeline.schema_after(self.split.offline_steps()).fields;
         kept.iter().filter_map(move |(name, kind)| Some((name.as_str(), kept_as(kind, &self.format)?)))
     }
 
-    fn decoding(&self, field: &str, kept_as: KeptAs) -> Step {
+    fn decoding(&self, field: &str, kept_as: StoredAs) -> Step {
         let (encoding, transform): (String, Arc<dyn Transform>) = match kept_as {
-            KeptAs::Picture(encoding, decode) => (encoding.to_string(), Arc::new(decode)),
-            KeptAs::Tensor(encoding, decode) => (encoding.to_string(), Arc::new(decode)),
+            StoredAs::Image(encoding, decode) => (encoding.to_string(), Arc::new(decode)),
+            StoredAs::Tensor(encoding, decode) => (encoding.to_string(), Arc::new(decode)),
         };
         Step {
             name: format!("decode {field} from {encoding}"),
@@ -164,17 +164,17 @@ impl Strategy {
 }
 
 /// How a value is kept that is not kept raw, and how to get it back.
-pub(crate) enum KeptAs {
-    Picture(Encoding, Decode),
+pub(crate) enum StoredAs {
+    Image(Encoding, Decode),
     Tensor(TensorEncoding, DecodeTensor),
 }
 
 /// How `format` keeps a value of this type; `None` where it keeps it raw.
-pub(crate) fn kept_as(kind: &FieldType, format: &StorageFormat) -> Option<KeptAs> {
+pub(crate) fn kept_as(kind: &FieldType, format: &StorageFormat) -> Option<StoredAs> {
     if let Some(encoding) = format.encoding
         && let Some(decode) = decoder_of(kind, encoding)
     {
-        return Some(KeptAs::Picture(encoding, decode));
+        return Some(StoredAs::Image(encoding, decode));
     }
     let FieldType::Tensor { dtype, dims } = kind else { return None };
     // A single number, such as a label, would only become larger, and a loss is not meant for it.
@@ -182,7 +182,7 @@ pub(crate) fn kept_as(kind: &FieldType, format: &StorageFormat) -> Option<KeptAs
         return None;
     }
     let encoding = format.tensor_encoding.filter(|encoding| encoding.holds(*dtype))?;
-    Some(KeptAs::Tensor(encoding, DecodeTensor { kind: kind.clone() }))
+    Some(StoredAs::Tensor(encoding, DecodeTensor { kind: kind.clone() }))
 }
 
 /// A field that is kept encoded, as a manifest has it.
@@ -193,25 +193,25 @@ pub struct FieldEncoding {
     /// The encoding's name.
     pub encoding: String,
     /// Of a tensor that is kept with a loss: no number comes back further from what it was than by the larger of this and of
-    /// `relative_error_max` times its magnitude.
+    /// `max_relative_error` times its magnitude.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub absolute_error_max: Option<f64>,
-    /// See `absolute_error_max`.
+    pub max_absolute_error: Option<f64>,
+    /// See `max_absolute_error`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub relative_error_max: Option<f64>,
+    pub max_relative_error: Option<f64>,
 }
 
 impl FieldEncoding {
-    fn new(field: &str, kept_as: &KeptAs) -> Self {
+    fn new(field: &str, kept_as: &StoredAs) -> Self {
         let (encoding, bound) = match kept_as {
-            KeptAs::Picture(encoding, _) => (encoding.to_string(), None),
-            KeptAs::Tensor(encoding, _) => (encoding.to_string(), encoding.error_bound()),
+            StoredAs::Image(encoding, _) => (encoding.to_string(), None),
+            StoredAs::Tensor(encoding, _) => (encoding.to_string(), encoding.error_bound()),
         };
         Self {
             field: field.to_owned(),
             encoding,
-            absolute_error_max: bound.map(|bound| bound.absolute),
-            relative_error_max: bound.map(|bound| bound.relative),
+            max_absolute_error: bound.map(|bound| bound.absolute),
+            max_relative_error: bound.map(|bound| bound.relative),
         }
     }
 }
@@ -220,7 +220,7 @@ impl FieldEncoding {
 impl fmt::Display for FieldEncoding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.field, self.encoding)?;
-        match (self.absolute_error_max, self.relative_error_max) {
+        match (self.max_absolute_error, self.max_relative_error) {
             (Some(absolute), Some(relative)) if relative > 0.0 && absolute > 0.0 => {
                 write!(f, " (error at most {relative} of the number, or {absolute:e})")
             }

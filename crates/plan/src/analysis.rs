@@ -33,7 +33,7 @@ pub struct Analyzed {
     /// Bytes on storage per sample.
     pub bytes_per_sample: f64,
     /// What the storage's bandwidth alone would allow: bandwidth over bytes per sample.
-    pub max_samples_per_second: Option<f64>,
+    pub storage_samples_per_second: Option<f64>,
     /// The share of the online CPU time that goes into deserializing stored samples.
     pub deserialize_share: Option<f64>,
     /// The strategy that keeps the same split as it is, where this one keeps it encoded or compressed.
@@ -85,7 +85,10 @@ pub fn analyze(profile: &Profile, objective: &Objective) -> Result<Analysis> {
             pareto: front[at],
             pareto_storage_throughput: flat_front[at],
             bytes_per_sample: strategy.bytes_per_sample,
-            max_samples_per_second: quotient(profile.storage.sequential_bytes_per_second, strategy.bytes_per_sample),
+            storage_samples_per_second: quotient(
+                profile.storage.sequential_bytes_per_second,
+                strategy.bytes_per_sample,
+            ),
             deserialize_share: deserialize_share(strategy),
             plain: plain.map(|(plain, _)| plain.name.clone()),
             space_saving: plain.and_then(|(plain, _)| {

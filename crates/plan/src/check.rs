@@ -78,8 +78,8 @@ impl Profile {
             let Some(alone) = alone else { continue };
             let figures = [
                 ("samples_per_second", alone.samples_per_second),
-                ("samples_per_second_min", alone.samples_per_second_min),
-                ("samples_per_second_max", alone.samples_per_second_max),
+                ("min_samples_per_second", alone.min_samples_per_second),
+                ("max_samples_per_second", alone.max_samples_per_second),
                 ("cpu_seconds", alone.cpu_seconds),
             ];
             for (figure, value) in figures {

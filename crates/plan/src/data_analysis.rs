@@ -103,7 +103,7 @@ pub struct ClassCount {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Duplicates {
     /// In how many bits of 64 the perceptual hashes of near duplicates may differ.
-    pub distance_max: u32,
+    pub max_distance: u32,
     /// Those whose bytes are the same as another's: how many could be removed.
     pub exact: DuplicateCount,
     /// Those that look the same as another, but are not among the former.
@@ -266,7 +266,7 @@ mod tests {
             classes: Vec::new(),
             unlabeled: 10,
             duplicates: Duplicates {
-                distance_max: 4,
+                max_distance: 4,
                 exact: DuplicateCount::default(),
                 near: DuplicateCount::default(),
                 conflicting_labels: 0,

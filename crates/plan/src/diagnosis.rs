@@ -12,11 +12,11 @@
 //! machine, each half of loading scales by itself, and the slower one decides:
 //!
 //! ```text
-//! cold' = min(trainer, error × min(prepare × cores, fetch × disk / (1 - hits)))
+//! cold' = min(trainer, error × min(prep × cores, fetch × disk / (1 - hits)))
 //! cores = n / (1 + serial × (n - 1)), beside the same of the threads here
 //! ```
 //!
-//! `prepare` and `fetch` are what each half reaches alone, and `error` is what the formula gets wrong here. `serial` is Amdahl's: threads
+//! `prep` and `fetch` are what each half reaches alone, and `error` is what the formula gets wrong here. `serial` is Amdahl's: threads
 //! share memory's bandwidth, caches and clocks, and hand batches over in order. It follows from preparing with another number of threads.
 
 use serde::{Deserialize, Serialize};
@@ -32,9 +32,9 @@ pub struct Rate {
     /// Over the whole measurement.
     pub samples_per_second: f64,
     /// Its slowest part.
-    pub samples_per_second_min: f64,
+    pub min_samples_per_second: f64,
     /// Its fastest part.
-    pub samples_per_second_max: f64,
+    pub max_samples_per_second: f64,
 }
 
 impl Rate {
@@ -42,8 +42,8 @@ impl Rate {
     pub fn exactly(samples_per_second: f64) -> Self {
         Self {
             samples_per_second,
-            samples_per_second_min: samples_per_second,
-            samples_per_second_max: samples_per_second,
+            min_samples_per_second: samples_per_second,
+            max_samples_per_second: samples_per_second,
         }
     }
 
@@ -53,29 +53,29 @@ impl Rate {
         let rates = || parts.iter().filter(|part| part.1 > 0.0).map(|part| part.0 / part.1);
         (samples > 0.0 && seconds > 0.0).then(|| Self {
             samples_per_second: samples / seconds,
-            samples_per_second_min: rates().fold(f64::INFINITY, f64::min),
-            samples_per_second_max: rates().fold(0.0, f64::max),
+            min_samples_per_second: rates().fold(f64::INFINITY, f64::min),
+            max_samples_per_second: rates().fold(0.0, f64::max),
         })
     }
 
     fn times(self, factor: f64) -> Self {
         Self {
             samples_per_second: self.samples_per_second * factor,
-            samples_per_second_min: self.samples_per_second_min * factor,
-            samples_per_second_max: self.samples_per_second_max * factor,
+            min_samples_per_second: self.min_samples_per_second * factor,
+            max_samples_per_second: self.max_samples_per_second * factor,
         }
     }
 
     fn min(self, other: Self) -> Self {
         Self {
             samples_per_second: self.samples_per_second.min(other.samples_per_second),
-            samples_per_second_min: self.samples_per_second_min.min(other.samples_per_second_min),
-            samples_per_second_max: self.samples_per_second_max.min(other.samples_per_second_max),
+            min_samples_per_second: self.min_samples_per_second.min(other.min_samples_per_second),
+            max_samples_per_second: self.max_samples_per_second.min(other.max_samples_per_second),
         }
     }
 
     fn is_valid(&self) -> bool {
-        let rates = [self.samples_per_second, self.samples_per_second_min, self.samples_per_second_max];
+        let rates = [self.samples_per_second, self.min_samples_per_second, self.max_samples_per_second];
         rates.iter().all(|rate| *rate > 0.0 && *rate <= 1e30)
     }
 }
@@ -91,7 +91,7 @@ pub struct Measured {
     /// The trainer with the loader.
     pub cold: Rate,
     /// The loader without a trainer, its data in memory.
-    pub prepare: Option<Rate>,
+    pub prep: Option<Rate>,
     /// The same with another number of threads, to see what more of them give.
     #[serde(default)]
     pub scaling: Option<Scaling>,
@@ -112,7 +112,7 @@ pub struct Scaling {
     pub threads: u64,
     /// What they reach without a trainer, the data in memory.
     #[serde(flatten)]
-    pub prepare: Rate,
+    pub prep: Rate,
 }
 
 impl Scaling {
@@ -126,8 +126,8 @@ impl Scaling {
 impl Measured {
     /// The share of preparing that threads do one after another, 0 to 1: 0 where only one number of threads was measured.
     fn serial_share(&self) -> f64 {
-        let (Some(prepare), Some(here), Some(scaling)) = (self.prepare, self.threads, self.scaling) else { return 0.0 };
-        let mut counts = [(here as f64, prepare), (scaling.threads as f64, scaling.prepare)];
+        let (Some(prep), Some(here), Some(scaling)) = (self.prep, self.threads, self.scaling) else { return 0.0 };
+        let mut counts = [(here as f64, prep), (scaling.threads as f64, scaling.prep)];
         counts.sort_by(|one, other| one.0.total_cmp(&other.0));
         let [(few, slow), (many, fast)] = counts;
         let times = many / few;
@@ -141,8 +141,8 @@ impl Measured {
 
     /// How many cores would prepare as fast as the trainer takes; `None` where that is not known, or no number of them would.
     fn cores_needed(&self) -> Option<u64> {
-        let (prepare, threads, serial) = (self.prepare?, self.threads? as f64, self.serial_share());
-        let one = prepare.samples_per_second * (1.0 + serial * (threads - 1.0)) / threads;
+        let (prep, threads, serial) = (self.prep?, self.threads? as f64, self.serial_share());
+        let one = prep.samples_per_second * (1.0 + serial * (threads - 1.0)) / threads;
         let trainer = self.trainer.samples_per_second;
         let cores = trainer * (1.0 - serial) / (one - trainer * serial);
         // Rounding does not make it one more.
@@ -277,13 +277,13 @@ pub struct Diagnosis {
 
 /// What `measured` says.
 pub fn diagnose(measured: &Measured) -> Result<Diagnosis> {
-    let Measured { trainer, warm, cold, prepare, fetch, .. } = measured;
+    let Measured { trainer, warm, cold, prep, fetch, .. } = measured;
     let rates = [
         ("trainer", Some(*trainer)),
         ("warm", *warm),
         ("cold", Some(*cold)),
-        ("prepare", *prepare),
-        ("scaling", measured.scaling.map(|scaling| scaling.prepare)),
+        ("prep", *prep),
+        ("scaling", measured.scaling.map(|scaling| scaling.prep)),
         ("fetch", *fetch),
     ];
     for (name, rate) in rates {
@@ -323,7 +323,7 @@ fn outlooks(measured: &Measured, cores_needed: Option<u64>) -> Vec<Outlook> {
 /// What training would reach with `amount` of a resource: so many cores, so large a share of the data in memory, so many times
 /// the disk. `None` where too little was measured to say.
 pub fn what_if(measured: &Measured, resource: Resource, amount: f64) -> Option<Outlook> {
-    let (prepare, fetch) = (measured.prepare?, measured.fetch?);
+    let (prep, fetch) = (measured.prep?, measured.fetch?);
     let threads = measured.threads.map(|threads| threads as f64);
     let (mut cores, mut storage) = (1.0, 1.0);
     match resource {
@@ -337,17 +337,17 @@ pub fn what_if(measured: &Measured, resource: Resource, amount: f64) -> Option<O
     if !(cores > 0.0 && storage > 0.0 && cores.is_finite() && storage.is_finite()) {
         return None;
     }
-    let here = measured.trainer.min(prepare).min(fetch).samples_per_second;
+    let here = measured.trainer.min(prep).min(fetch).samples_per_second;
     let error = (measured.cold.samples_per_second / here).clamp(*ERRORS.start(), *ERRORS.end());
-    let warm = prepare.times(cores * error).min(measured.trainer);
+    let warm = prep.times(cores * error).min(measured.trainer);
     let rate = fetch.times(storage * error).min(warm);
     let stalls =
         Stalls::of(measured.trainer.samples_per_second, Some(warm.samples_per_second), rate.samples_per_second);
     // A trainer that is given as a rate has no spread, but what it gets has.
     let rate = Rate {
-        samples_per_second_min: rate.samples_per_second_min * (1.0 - MODEL_SPREAD),
-        samples_per_second_max: (rate.samples_per_second_max * (1.0 + MODEL_SPREAD))
-            .min(measured.trainer.samples_per_second_max)
+        min_samples_per_second: rate.min_samples_per_second * (1.0 - MODEL_SPREAD),
+        max_samples_per_second: (rate.max_samples_per_second * (1.0 + MODEL_SPREAD))
+            .min(measured.trainer.max_samples_per_second)
             .max(rate.samples_per_second),
         ..rate
     };
@@ -400,8 +400,8 @@ fn sentences(diagnosis: &Diagnosis) -> Vec<String> {
             "{} would give {} ({} to {}), and leave {} of the time waiting",
             best.change,
             rate(&best.rate),
-            units::number(best.rate.samples_per_second_min),
-            units::number(best.rate.samples_per_second_max),
+            units::number(best.rate.min_samples_per_second),
+            units::number(best.rate.max_samples_per_second),
             whole_percent(best.stalls.wait_share)
         ));
     }

@@ -37,7 +37,7 @@ pub struct Prices {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Cost {
     /// The cores, while they prepare.
-    pub preparation: f64,
+    pub prep: f64,
     /// The storage, for all months.
     pub storage: f64,
     /// The accelerators, for all epochs.
@@ -96,10 +96,10 @@ impl Prices {
     ) -> Cost {
         const HOUR_SECONDS: f64 = 3600.0;
         let finite = |amount: f64| amount.min(f64::MAX / 5.0);
-        let preparation = finite(prep_seconds / HOUR_SECONDS * cores as f64 * self.cpu_hour);
+        let prep = finite(prep_seconds / HOUR_SECONDS * cores as f64 * self.cpu_hour);
         let storage = finite(storage_bytes as f64 / 1e9 * self.months * self.gb_month);
         let training = finite(self.epochs as f64 * (epoch_seconds / HOUR_SECONDS) * self.accelerator_hour);
         let requests = finite(self.epochs as f64 * (epoch_requests / 1000.0) * self.request);
-        Cost { preparation, storage, training, requests, total: preparation + storage + training + requests }
+        Cost { prep, storage, training, requests, total: prep + storage + training + requests }
     }
 }

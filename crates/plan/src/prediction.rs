@@ -27,10 +27,10 @@ pub struct Prediction {
     pub samples_per_second: Option<f64>,
     /// The least that is to be expected, by how far the parts of each measurement lie apart.
     #[serde(default)]
-    pub samples_per_second_min: Option<f64>,
+    pub min_samples_per_second: Option<f64>,
     /// The most that is to be expected.
     #[serde(default)]
-    pub samples_per_second_max: Option<f64>,
+    pub max_samples_per_second: Option<f64>,
     /// What storage (or the page cache) can deliver; `None` where it is no bound.
     pub load: Option<f64>,
     /// What the CPU can get through; `None` where it has nothing to do.
@@ -84,8 +84,8 @@ pub(crate) fn predict_cached(
     let expected = rates(1.0, 1.0);
     Prediction {
         samples_per_second: expected.map(|(rate, _)| rate),
-        samples_per_second_min: rates(load_spread.below, decode_spread.below).map(|(rate, _)| rate),
-        samples_per_second_max: rates(load_spread.above, decode_spread.above).map(|(rate, _)| rate),
+        min_samples_per_second: rates(load_spread.below, decode_spread.below).map(|(rate, _)| rate),
+        max_samples_per_second: rates(load_spread.above, decode_spread.above).map(|(rate, _)| rate),
         load,
         decode,
         trainer,
@@ -110,8 +110,8 @@ impl Spread {
     fn of(alone: &Alone) -> Self {
         let Some(middle) = positive(alone.samples_per_second) else { return Self::UNKNOWN };
         Self {
-            below: (alone.samples_per_second_min / middle).clamp(0.0, 1.0) * (1.0 - MODEL_SPREAD),
-            above: (alone.samples_per_second_max / middle).max(1.0) * (1.0 + MODEL_SPREAD),
+            below: (alone.min_samples_per_second / middle).clamp(0.0, 1.0) * (1.0 - MODEL_SPREAD),
+            above: (alone.max_samples_per_second / middle).max(1.0) * (1.0 + MODEL_SPREAD),
         }
     }
 }

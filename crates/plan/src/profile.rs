@@ -36,7 +36,7 @@ pub struct Profile {
     pub compressions: Vec<CompressionCost>,
     /// What could not be read or processed and was left out, by any strategy: each once, the first thousand.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub skipped: Vec<Skipped>,
+    pub skipped_samples: Vec<Skipped>,
 }
 
 impl Profile {
@@ -44,10 +44,10 @@ impl Profile {
     pub const VERSION: u32 = 1;
 
     /// How many samples were left out: those of the list, or more where a run left out more than are listed.
-    pub fn skipped_samples(&self) -> u64 {
+    pub fn skipped(&self) -> u64 {
         let runs = self.strategies.iter().flat_map(|strategy| &strategy.runs);
         let most = runs.map(|run| run.skipped / run.passes.max(1)).max();
-        Skipped::count(&self.skipped).max(most.unwrap_or(0))
+        Skipped::count(&self.skipped_samples).max(most.unwrap_or(0))
     }
 }
 
@@ -223,9 +223,9 @@ pub struct Alone {
     /// The median of its parts; 0, as the next two, where too little was measured to know more than the CPU time.
     pub samples_per_second: f64,
     /// The slowest part.
-    pub samples_per_second_min: f64,
+    pub min_samples_per_second: f64,
     /// The fastest part.
-    pub samples_per_second_max: f64,
+    pub max_samples_per_second: f64,
     /// CPU seconds for each sample, in user code and in the kernel.
     pub cpu_seconds: f64,
     /// How many threads there were that had a core each.

@@ -65,7 +65,7 @@ pub(crate) fn unsure_about(ranking: &Ranking) -> impl Iterator<Item = &RankedStr
     let best = &ranking.best().summary;
     ranking.strategies().iter().skip(1).filter(|ranked| {
         let unsure = ranked.summary.disturbed || best.disturbed;
-        ranked.excluded.is_none() && unsure && ranked.summary.samples_per_second_max >= best.samples_per_second_min
+        ranked.excluded.is_none() && unsure && ranked.summary.max_samples_per_second >= best.min_samples_per_second
     })
 }
 
@@ -103,7 +103,7 @@ fn doubt(best: &RankedStrategy, next: &RankedStrategy) -> Option<&'static str> {
     let (best_here, next_here) = (&best.summary, &next.summary);
     if best.forecast.is_some() {
         None
-    } else if best_here.runs == 0 && next_here.samples_per_second_max >= best_here.samples_per_second_min {
+    } else if best_here.runs == 0 && next_here.max_samples_per_second >= best_here.min_samples_per_second {
         Some("but the cost model cannot tell the two apart: neither is sure until both are run")
     } else {
         let difference = best.samples_per_second() - next.samples_per_second();
@@ -174,7 +174,7 @@ fn effort(profile: &Profile, objective: &Objective, best: &RankedStrategy) -> St
 fn money(objective: &Objective, best: &RankedStrategy) -> Option<String> {
     let (prices, cost) = (objective.prices?, best.cost?);
     let [preparation, storage, training, total] =
-        [cost.preparation, cost.storage, cost.training, cost.total].map(units::number);
+        [cost.prep, cost.storage, cost.training, cost.total].map(units::number);
     let (epochs, months) = (units::count(prices.epochs), prices.months);
     let requests = match prices.request {
         price if price > 0.0 => format!(", {} of requests", units::number(cost.requests)),

@@ -23,9 +23,9 @@ pub struct Summary {
     /// The sample standard deviation of the runs' rates; 0 for a single run, which shows no spread.
     pub samples_per_second_std: f64,
     /// The slowest run; without runs, the least that the cost model expects.
-    pub samples_per_second_min: f64,
+    pub min_samples_per_second: f64,
     /// The fastest run; without runs, or where all were disturbed, the most that the cost model expects.
-    pub samples_per_second_max: f64,
+    pub max_samples_per_second: f64,
     /// How many runs these are of: all, or under system caching all but the first, without those that were disturbed.
     pub runs: usize,
     /// Whether other programs disturbed every run, so that throughput is by the cost model.
@@ -150,15 +150,15 @@ pub(crate) fn summarize_one(profile: &Profile, strategy: &StrategyProfile, train
         split: strategy.split.clone(),
         samples_per_second: throughput,
         samples_per_second_std: deviation(&rates),
-        samples_per_second_min: rates
+        min_samples_per_second: rates
             .iter()
             .copied()
             .reduce(f64::min)
-            .unwrap_or_else(|| expected(modeled.samples_per_second_min)),
-        samples_per_second_max: match rates.iter().copied().reduce(f64::max) {
-            Some(highest) if disturbed => highest.max(expected(modeled.samples_per_second_max)),
+            .unwrap_or_else(|| expected(modeled.min_samples_per_second)),
+        max_samples_per_second: match rates.iter().copied().reduce(f64::max) {
+            Some(highest) if disturbed => highest.max(expected(modeled.max_samples_per_second)),
             Some(highest) => highest,
-            None => expected(modeled.samples_per_second_max),
+            None => expected(modeled.max_samples_per_second),
         },
         runs: runs.len(),
         disturbed,

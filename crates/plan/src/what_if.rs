@@ -119,8 +119,8 @@ impl WhatIf {
                 let inflated = profile.compression_cost(&strategy.name).is_some();
                 strategy.reading = strategy.reading.filter(|_| inflated).map(|reading| Alone {
                     samples_per_second: 0.0,
-                    samples_per_second_min: 0.0,
-                    samples_per_second_max: 0.0,
+                    min_samples_per_second: 0.0,
+                    max_samples_per_second: 0.0,
                     ..reading
                 });
             }

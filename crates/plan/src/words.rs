@@ -62,7 +62,7 @@ pub fn rate_with_spread(summary: &Summary) -> String {
 
 /// ` (1,650-1,900)`; nothing where both ends say the same.
 fn interval(summary: &Summary) -> String {
-    let [least, most] = [summary.samples_per_second_min, summary.samples_per_second_max].map(units::number);
+    let [least, most] = [summary.min_samples_per_second, summary.max_samples_per_second].map(units::number);
     if least == most { String::new() } else { format!(" ({least}-{most})") }
 }
 

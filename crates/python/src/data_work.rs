@@ -44,7 +44,7 @@ pub(crate) fn analyze_data(
         threads: request.threads,
         on_error: on_error(request.skip_errors),
         memory_bytes: request.memory_bytes.unwrap_or_else(default_memory_bytes),
-        distance_max: request.distance,
+        max_distance: request.distance,
     };
     let analyzed = progress.watch(py, &Work::new(), || forebay_engine::analyze::analyze(inner, &options, &progress))?;
     let analysis = analyzed.map_err(|error| errors::engine(py, &error, None))?;
@@ -99,7 +99,8 @@ struct Outcome {
     variants: Vec<RecompressedVariant>,
     others: u64,
     images: Vec<RecompressedImage>,
-    skipped: Vec<Skipped>,
+    skipped: u64,
+    skipped_samples: Vec<Skipped>,
 }
 
 /// Writes images at other qualities; what became of them, as JSON.
@@ -117,8 +118,9 @@ pub(crate) fn recompress(py: Python<'_>, request: RecompressRequest, progress: O
             memory_bytes: request.memory_bytes.unwrap_or_else(default_memory_bytes),
         };
         let done = forebay_engine::recompress::recompress(&request.input, &request.output, &options, &progress)?;
-        let Recompressed { variants, images, others, skipped } = done;
-        Ok(Outcome { variants, others, images, skipped })
+        let Recompressed { variants, images, others, skipped_samples } = done;
+        let skipped = Skipped::count(&skipped_samples);
+        Ok(Outcome { variants, others, images, skipped, skipped_samples })
     })?;
     Ok(json(&done.map_err(|error| errors::engine(py, &error, None))?))
 }

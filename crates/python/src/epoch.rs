@@ -110,7 +110,7 @@ impl Epoch {
     /// How many samples were skipped so far, and the first of them: key, reason, and how many samples that is.
     fn skipped(&self) -> (u64, Vec<(String, String, Option<u64>)>) {
         let skipped = self.of_epoch(|epoch| {
-            let list = epoch.skipped_list().into_iter();
+            let list = epoch.skipped_samples().into_iter();
             (epoch.skipped(), list.map(|skipped| (skipped.key, skipped.reason, skipped.samples)).collect())
         });
         skipped.unwrap_or_default()

@@ -119,7 +119,7 @@ pub enum FormatFault {
     },
     /// A sample of a tar is not where it was listed.
     #[error(
-        "sample `{key}` is not as it was listed: {problem}\nhint: the tar was changed since; or the index beside it (`{index}`) is another's: remove that, since the tar serves as well, or make it anew"
+        "sample `{key}` is not as it was listed: {problem}\nhint: the tar changed, or its index (`{index}`) belongs to another tar: delete or regenerate the index"
     )]
     TarSample {
         /// The sample's key.

@@ -144,7 +144,7 @@ impl Index {
         let options = Options {
             verify_checksums: false,
             on_damage: OnDamage::Skip,
-            resync_bytes_max: u64::MAX,
+            max_resync_bytes: u64::MAX,
             compression: Compression::None,
             ..Options::default()
         };

@@ -56,7 +56,7 @@
 //!
 //! # Limits
 //!
-//! - A record is at most [`Options::record_bytes_max`] long (1 GiB unless said otherwise) when streamed, and a message that
+//! - A record is at most [`Options::max_record_bytes`] long (1 GiB unless said otherwise) when streamed, and a message that
 //!   is written stays below protobuf's 2 GiB.
 //! - A message has at most [`FEATURES_MAX`] features, a tensor at most [`RANK_MAX`] dimensions.
 //! - Nothing that a file says makes this crate panic, loop without end, or allocate more than a small multiple of the

@@ -207,7 +207,7 @@ fn duplicates(analysis: &DataAnalysis) -> Option<String> {
          you remove it.{more}</p>",
         units::counted(found.exact.samples + found.near.samples, "sample"),
         units::bytes((found.exact.bytes + found.near.bytes) as f64),
-        found.distance_max
+        found.max_distance
     );
     Some(section("Duplicates", &format!("{note}\n{}", grid.html())))
 }
@@ -258,7 +258,7 @@ mod tests {
             "color": {"mean": [0.5, 0.4, 0.3], "std": [0.2, 0.2, 0.2], "gray": 1, "gray_share": 0.125, "stored_gray": 0},
             "turned": 2, "classes": [{"name": "<cat>", "samples": 6}, {"name": "dog", "samples": 2}], "unlabeled": 0,
             "duplicates": {
-                "distance_max": 4, "exact": {"groups": 1, "samples": 1, "bytes": 1000}, "near": {"groups": 0, "samples": 0, "bytes": 0},
+                "max_distance": 4, "exact": {"groups": 1, "samples": 1, "bytes": 1000}, "near": {"groups": 0, "samples": 0, "bytes": 0},
                 "conflicting_labels": 1, "groups": [{"keep": "a.jpg", "exact": ["b.jpg"], "near": [], "conflicting_labels": true}],
             },
             "recompression": {"encoding": "jpeg-75", "images": 8, "share": 0.5, "bytes_saved": 400_000},

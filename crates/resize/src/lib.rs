@@ -7,13 +7,13 @@
 //! # Example
 //!
 //! ```
-//! use forebay_resize::{Crop, Element, Filter, Picture, PictureMut, Resizer};
+//! use forebay_resize::{Crop, Element, Filter, ImageView, ImageViewMut, Resizer};
 //!
 //! // A white square of 8 pixels, and its middle made half as large.
 //! let white = [255_u8; 8 * 8 * 3];
-//! let source = Picture { data: &white, width: 8, height: 8, channels: 3, element: Element::U8 };
+//! let source = ImageView { data: &white, width: 8, height: 8, channels: 3, element: Element::U8 };
 //! let mut small = [0_u8; 2 * 2 * 3];
-//! let target = PictureMut { data: &mut small, width: 2, height: 2 };
+//! let target = ImageViewMut { data: &mut small, width: 2, height: 2 };
 //! let middle = Crop { left: 2, top: 2, width: 4, height: 4 };
 //! Resizer::default().resize(source, middle, target, Filter::Bicubic, true)?;
 //! assert_eq!(small, [255; 12]);
@@ -31,7 +31,7 @@ use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions};
 
 /// A picture: rows of pixels, channels side by side.
 #[derive(Debug, Clone, Copy)]
-pub struct Picture<'a> {
+pub struct ImageView<'a> {
     /// Its elements, in the machine's byte order.
     pub data: &'a [u8],
     /// Columns.
@@ -46,7 +46,7 @@ pub struct Picture<'a> {
 
 /// Space for a picture of the same channels and elements as the one it is made from.
 #[derive(Debug)]
-pub struct PictureMut<'a> {
+pub struct ImageViewMut<'a> {
     /// Its elements; aligned as they are.
     pub data: &'a mut [u8],
     /// Columns.
@@ -121,7 +121,7 @@ impl Filter {
 pub enum Error {
     /// The bytes are not the picture that they are said to be.
     #[error("expected an aligned image of 1 to 4 channels with as many bytes as its size says")]
-    Picture,
+    Image,
     /// The part reaches beyond the picture.
     #[error("the part {crop:?} does not lie within {width}x{height} pixels")]
     Outside {
@@ -167,20 +167,20 @@ impl Resizer {
     /// torchvision; without, it keeps its size, as in `OpenCV`.
     pub fn resize(
         &mut self,
-        source: Picture<'_>,
+        source: ImageView<'_>,
         crop: Crop,
-        target: PictureMut<'_>,
+        target: ImageViewMut<'_>,
         filter: Filter,
         antialias: bool,
     ) -> Result<(), Error> {
-        let pixel = pixel_type(source.element, source.channels).ok_or(Error::Picture)?;
+        let pixel = pixel_type(source.element, source.channels).ok_or(Error::Image)?;
         let kernel = filter.kernel();
         let algorithm = if antialias { ResizeAlg::Convolution(kernel) } else { ResizeAlg::Interpolation(kernel) };
         let options = ResizeOptions::new().resize_alg(algorithm).use_alpha(false);
         let mut copy = Vec::new();
-        let source = Picture { data: aligned(source.data, source.element, &mut copy)?, ..source };
+        let source = ImageView { data: aligned(source.data, source.element, &mut copy)?, ..source };
         let image = image(source.data, source.width, source.height, pixel)?;
-        let PictureMut { data, width: out_width, height: out_height } = target;
+        let ImageViewMut { data, width: out_width, height: out_height } = target;
         let mut output = image_mut(data, out_width, out_height, pixel)?;
         let (from, to) = ((crop.width, crop.height), (out_width, out_height));
         let in_two = antialias && filter.overshoots() && source.element != Element::F32;
@@ -247,11 +247,11 @@ fn words(buffer: &mut Vec<u64>, bytes: usize) -> Result<&mut [u8], Error> {
 }
 
 fn image(data: &[u8], width: usize, height: usize, pixel: PixelType) -> Result<ImageRef<'_>, Error> {
-    ImageRef::new(width as u32, height as u32, data, pixel).map_err(|_| Error::Picture)
+    ImageRef::new(width as u32, height as u32, data, pixel).map_err(|_| Error::Image)
 }
 
 fn image_mut(data: &mut [u8], width: usize, height: usize, pixel: PixelType) -> Result<Image<'_>, Error> {
-    Image::from_slice_u8(width as u32, height as u32, data, pixel).map_err(|_| Error::Picture)
+    Image::from_slice_u8(width as u32, height as u32, data, pixel).map_err(|_| Error::Image)
 }
 
 fn pixel_type(element: Element, channels: usize) -> Option<PixelType> {

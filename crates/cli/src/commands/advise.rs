@@ -27,10 +27,10 @@ Examples:
   forebay advise photos/ cv --storage hdd --max-storage 100GB
   forebay advise photos/ cv --lossy
 
-Runs `forebay profile --fast` and answers from its figures: whether the data fits
-in memory, what is slow, which steps to run once, whether compression, a mix of
-formats or lower quality would help, and which cache to use. It ends with the
-commands to run. The profile is kept for `forebay plan` and `forebay report`.";
+Runs `forebay profile --fast` and answers from its results: whether the data
+fits in memory, what is slow, which steps to run once, whether compression, a
+mix of formats or lower quality would help, and which cache to use. It ends with
+the commands to run. The profile stays for `forebay plan` and `forebay report`.";
 
 /// Recommend how to store and load a data set, with the reasons and the commands
 #[derive(Debug, Clone, Args)]
@@ -42,7 +42,7 @@ pub(crate) struct Arguments {
     /// Pipeline: a TOML file or a preset
     #[arg(default_value = "imagenet")]
     pipeline: String,
-    /// Samples per second that the trainer takes when nothing keeps it waiting
+    /// Samples per second that the trainer consumes when it never waits
     #[arg(long, value_name = "SAMPLES/S")]
     trainer: Option<f64>,
     /// Largest size of the data set, e.g. 100GB
@@ -51,7 +51,7 @@ pub(crate) struct Arguments {
     /// Longest time to run the offline steps, e.g. 2h
     #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
     max_prep_time: Option<f64>,
-    /// Quality may be lost: also consider storing images as JPEG of quality 85, and recompressing the files to quality 75
+    /// Allow lossy strategies: also consider storing images as JPEG of quality 85, and recompressing the files to quality 75
     #[arg(long)]
     lossy: bool,
     #[command(flatten)]

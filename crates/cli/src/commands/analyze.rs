@@ -26,13 +26,13 @@ Examples:
   forebay analyze dataset/ --json
 
 Reads and decodes every image once: sizes, formats, dimensions, JPEG qualities,
-colors (mean and std as `normalize` takes them), duplicates, broken files, and
-the balance of classes. Works on folders of images, tar and TFRecord shards, and
+colors (mean and std, ready for `normalize`), duplicates, broken files, and the
+balance of classes. Works on folders of images, tar and TFRecord shards, and
 data sets built by Forebay; other files are read as a pipeline's source says.
 
 Exact duplicates have the same bytes. Near duplicates look the same: a
-perceptual hash of 64 bits (pHash) differs in up to --distance bits. Of each
-group the image with the most pixels is kept.";
+perceptual hash of 64 bits (pHash) differs in up to --distance bits. The image
+with the most pixels of each group is the one to keep.";
 
 /// Analyze images: sizes, qualities, colors, duplicates, broken files, classes
 #[derive(Debug, Clone, Args)]
@@ -46,7 +46,7 @@ pub(crate) struct Arguments {
     /// Largest number of bits in which the hashes of near duplicates differ
     #[arg(long, value_name = "BITS", default_value_t = DISTANCE_DEFAULT, value_parser = clap::value_parser!(u32).range(0..=i64::from(DISTANCE_MAX)))]
     distance: u32,
-    /// Print only the paths of such samples, one per line; the one to keep of each group is not among them
+    /// Print only the paths of these samples, one per line, without the one to keep of each group
     #[arg(long, value_enum, value_name = "WHICH", help_heading = OUTPUT)]
     list: Option<Listed>,
     /// Write a self-contained HTML page with plots to FILE
@@ -115,7 +115,7 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
         threads: arguments.threads.count(),
         on_error: ErrorArguments::from(arguments.on_error).choice(),
         memory_bytes: arguments.memory.bytes(),
-        distance_max: arguments.distance,
+        max_distance: arguments.distance,
     };
     let progress = output.progress();
     let analysis = analyze(&*source, &options, &progress)?;

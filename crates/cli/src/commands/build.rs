@@ -37,7 +37,7 @@ On many machines: prepare once, run every part anywhere, finish once.
   forebay build plan.json -o s3://bucket/dataset --finish
 
 Builds are resumable: after Ctrl-C or a crash, run the same command again.
-Finished shards are kept, and the result is the same, byte for byte.
+Finished shards are reused, and the result is byte-identical.
 
 A data set is a folder of TFRecord shards (which TensorFlow and others read),
 an index and checksums for each shard, and a manifest, dataset.json. A data set
@@ -285,13 +285,13 @@ fn mix_outcome(report: MixReport, dataset: PathBuf) -> Outcome {
         split: None,
         formats,
         samples: manifest.samples,
-        skipped: Skipped::count(&manifest.skipped),
+        skipped: Skipped::count(&manifest.skipped_samples),
         bytes: manifest.bytes,
         shards,
         shards_reused,
         seconds: 0.0,
         classes: manifest.classes.len(),
-        skipped_samples: manifest.skipped,
+        skipped_samples: manifest.skipped_samples,
         warnings: Vec::new(),
     }
 }
@@ -304,13 +304,13 @@ fn outcome(report: BuildReport, dataset: PathBuf) -> Outcome {
         split: Some(manifest.strategy.split),
         formats: Vec::new(),
         samples: manifest.samples,
-        skipped: Skipped::count(&manifest.skipped),
+        skipped: Skipped::count(&manifest.skipped_samples),
         bytes: manifest.bytes,
         shards: manifest.shards.len(),
         shards_reused: report.shards_reused,
         seconds: 0.0,
         classes: manifest.classes.len(),
-        skipped_samples: manifest.skipped,
+        skipped_samples: manifest.skipped_samples,
         warnings: Vec::new(),
     }
 }

@@ -30,14 +30,15 @@ Examples:
 
 The format of a single image follows from the extension of OUTPUT: .l3, .png,
 .qoi, .webp, .jpg, .bmp, .pnm, .ppm or .pgm. A folder needs --mode or --to; its
-structure is kept, and files without the extension of an image are ignored.
+structure is preserved, and files without an image extension are ignored.
 
 Pixels, alpha and 16-bit channels are preserved where the format allows. Images
 are rotated upright according to EXIF. EXIF data, color profiles and all but the
 first frame of an animation are not preserved.
 
-Converting a folder is resumable: existing images are kept. If they have another
-encoding (mode, quality, effort), the command fails unless --overwrite is given.";
+Converting a folder is resumable: existing images are reused. If they have
+another encoding (mode, quality, effort), the command fails unless --overwrite
+is given.";
 
 /// The quality of a JPEG where none is given.
 const JPEG_QUALITY: u8 = 90;
@@ -146,7 +147,7 @@ struct Outcome {
     pixel_bytes_per_second: f64,
     verified: bool,
     largest_difference: Option<u32>,
-    skipped_images: Vec<Skipped>,
+    skipped_samples: Vec<Skipped>,
 }
 
 pub(super) fn run(arguments: &Arguments, output: &Output) -> Result<()> {
@@ -261,7 +262,7 @@ fn format_of(path: &Path) -> Option<Format> {
 }
 
 fn outcome(arguments: &Arguments, encoding: Encoding, done: Converted, seconds: f64) -> Outcome {
-    let skipped = done.skipped.len() as u64;
+    let skipped = done.skipped_samples.len() as u64;
     Outcome {
         input: arguments.input.clone(),
         output: arguments.output.clone(),
@@ -281,7 +282,7 @@ fn outcome(arguments: &Arguments, encoding: Encoding, done: Converted, seconds: 
         pixel_bytes_per_second: done.pixel_bytes as f64 / seconds.max(f64::MIN_POSITIVE),
         verified: arguments.verify,
         largest_difference: done.largest_difference,
-        skipped_images: done.skipped,
+        skipped_samples: done.skipped_samples,
     }
 }
 
@@ -320,5 +321,5 @@ fn show(outcome: &Outcome, page: &mut Page) {
         ));
     }
     page.facts(&facts);
-    show_skipped(page, outcome.skipped, &outcome.skipped_images);
+    show_skipped(page, outcome.skipped, &outcome.skipped_samples);
 }

@@ -57,7 +57,7 @@ pub(crate) struct Arguments {
     /// Storage to simulate (see `forebay profile --help`)
     #[arg(long, value_name = "STORAGE", default_value = "ceph-hdd", value_parser = <StorageChoice as std::str::FromStr>::from_str)]
     storage: StorageChoice,
-    /// Seed of the data; the same seed gives the same files
+    /// Seed of the data; the same seed generates the same files
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     #[command(flatten)]

@@ -29,16 +29,16 @@ Examples:
   forebay diagnose photos/ imagenet --trainer 1500 --storage hdd
   forebay diagnose dataset/ --trainer-command 'python train.py synthetic'
 
-The trainer is known by its rate: the samples per second that it takes when its
-batches are in memory already. --trainer-command runs a command that measures
-this, and prints the rate as the last line of its standard output: a number, or
-a number and `samples/s`.
+The trainer is described by its rate: the samples per second that it consumes
+when its batches are already in memory. --trainer-command runs a command that
+measures this, and prints the rate as the last line of its standard output: a
+number, or a number and `samples/s`.
 
 Five rates are then measured: preparing samples that are in memory and reading
 samples from storage, each alone; and training from memory and from storage,
-with a trainer that waits as long as its rate says. What memory does not cure is
-waiting for preparation (prep stall), and the rest is waiting for storage (fetch
-stall). Data counts as larger than memory, so that every read goes to storage.";
+with a trainer simulated by its rate. Waiting that remains with the data in
+memory is for preparation (prep stall), and the rest is for storage (fetch
+stall). Data is treated as larger than memory: every read goes to storage.";
 
 /// Find out what training waits for: preparation or storage, and what would help
 #[derive(Debug, Clone, Args)]
@@ -49,7 +49,7 @@ pub(crate) struct Arguments {
     data: PathBuf,
     /// Pipeline for source files: a TOML file, or a preset
     pipeline: Option<String>,
-    /// Samples per second that the trainer takes when nothing keeps it waiting
+    /// Samples per second that the trainer consumes when it never waits
     #[arg(long, value_name = "SAMPLES/S", required_unless_present = "trainer_command")]
     trainer: Option<f64>,
     /// Shell command that trains on batches in memory, and prints its samples per second as the last line
@@ -204,7 +204,7 @@ fn show(outcome: &Outcome, page: &mut Page) {
     let measured = &diagnosis.measured;
     let rates = [
         ("trainer alone", Some(measured.trainer)),
-        ("preparation alone", measured.prepare),
+        ("preparation alone", measured.prep),
         ("storage alone", measured.fetch),
         ("training from memory", measured.warm),
         ("training from storage", Some(measured.cold)),
@@ -249,7 +249,7 @@ fn what_ifs(outlooks: &[Outlook]) -> Table {
 }
 
 fn range(rate: &Rate) -> String {
-    format!("{} to {}", units::number(rate.samples_per_second_min), units::number(rate.samples_per_second_max))
+    format!("{} to {}", units::number(rate.min_samples_per_second), units::number(rate.max_samples_per_second))
 }
 
 /// With a capital letter and a period.

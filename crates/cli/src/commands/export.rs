@@ -23,8 +23,8 @@ Examples:
 Each shard becomes one tar. Encoded images are named after their format (jpg,
 png), labels are cls, texts txt or json, and tensors npy. Further fields are
 prefixed with their name (mask.png). A pipeline reads tars with
-`format = \"tar\"` in its [source]. Beside each tar lies its index (.idx), as
-DALI's wds2idx makes it.";
+`format = \"tar\"` in its [source]. Each tar gets an index (.idx) next to it, in
+the format of DALI's wds2idx.";
 
 /// Export a data set as tar shards for WebDataset
 #[derive(Debug, Clone, Args)]

@@ -65,18 +65,18 @@ number of ranks, so a --state can be resumed with another --world-size,
 --batch-size or --threads.
 
 --memory bounds the data in flight: when the budget is used up, reading waits.
-A sample or batch that could never fit is an error. The --cache budget comes on
-top of it.
+A sample or batch that could never fit is an error. The --cache budget is
+additional.
 
 --cache says what stays in memory between epochs:
   none     nothing, and the page cache is bypassed
-  page     what the system keeps (the default)
+  page     whatever the system's page cache holds (the default)
   minio    samples as they are stored: a fixed random set, never evicted
-  decoded  samples after as many deterministic steps as leave space for all
-  liquid   samples as they are stored: others every epoch, and the same share of
-           every batch; needs --shuffle, and is shared by all ranks
-  auto     the one that suits, and why: by the rates of a --profile of the data,
-           otherwise by sizes";
+  decoded  samples after as many deterministic steps as possible while all fit
+  liquid   samples as they are stored: different ones every epoch, and the same
+           share of every batch; needs --shuffle, and is shared by all ranks
+  auto     chooses one of these and says why: by the rates of a --profile of the
+           data, otherwise by sizes";
 
 /// Stream batches from a data set or a pipeline, and measure the throughput
 #[derive(Debug, Clone, Args)]
@@ -105,7 +105,7 @@ pub(crate) struct Arguments {
     /// Size of the shuffle window; a window as large as the data set shuffles it fully [default: 64MB]
     #[arg(long, value_name = "SIZE", help_heading = SHUFFLING, value_parser = parse_bytes, requires = "shuffle")]
     pub(crate) shuffle_window: Option<u64>,
-    /// Number of streams that a shuffled epoch is read in; with a multiple of the world size, each rank reads its own streams
+    /// Number of streams in which a shuffled epoch is read; with a multiple of the world size, each rank reads its own streams
     #[arg(long, value_name = "N", help_heading = SHUFFLING, default_value_t = STREAMS, value_parser = clap::value_parser!(u64).range(1..=65_536), requires = "shuffle")]
     pub(crate) streams: u64,
     #[command(flatten)]
@@ -138,20 +138,20 @@ pub(crate) struct Arguments {
     pub(crate) cold: bool,
     #[command(flatten)]
     pub(crate) on_error: ErrorArguments,
-    /// Of progressive records (`concatenated+pcr`), read only the first N of 10 groups of scans: fewer bytes, lower quality [default: all]
+    /// For progressive records (`concatenated+pcr`): read only the first N of 10 groups of scans, for fewer bytes and lower quality [default: all]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10))]
     pub(crate) scans: Option<u64>,
     /// What stays in memory between epochs: `none`, `page`, `minio:SIZE`, `decoded:SIZE`, `liquid:SIZE` or `auto:SIZE`; a size alone means `decoded`
     #[arg(long, value_name = "CACHE", help_heading = RESOURCES, default_value_t = CachePolicy::default())]
     pub(crate) cache: CachePolicy,
-    /// Keep shards that are read from a bucket in this folder, from run to run
+    /// Cache shards that are read from a bucket in this folder, across runs
     #[arg(long, value_name = "FOLDER", help_heading = RESOURCES)]
     pub(crate) cache_dir: Option<PathBuf>,
     /// Size of `--cache-dir` [default: 100GB]
     #[arg(long, value_name = "SIZE", help_heading = RESOURCES, requires = "cache_dir", value_parser = parse_bytes)]
     #[arg(default_value_t = CACHE_BYTES, hide_default_value = true)]
     pub(crate) cache_size: u64,
-    /// Profile of the data, by whose rates `--cache auto` chooses; without it, sizes alone decide
+    /// Profile of the data, whose rates `--cache auto` uses to choose; without it, only sizes count
     #[arg(long, value_name = "FILE", help_heading = RESOURCES)]
     pub(crate) profile: Option<PathBuf>,
     /// Drop the last batch if it is incomplete
@@ -213,7 +213,7 @@ pub(crate) struct Outcome {
     batch: Vec<FieldShape>,
     epochs: Vec<Streamed>,
     /// What the user should know about how it was read.
-    notice: Option<String>,
+    notices: Vec<String>,
     skipped_samples: Vec<Skipped>,
     /// What is probably not meant of the data.
     warnings: Vec<String>,
@@ -305,7 +305,7 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome>
         memory_bytes_peak = epoch.memory_bytes_peak().max(memory_bytes_peak);
         progress.end();
         if skipped_samples.is_empty() {
-            skipped_samples = epoch.skipped_list();
+            skipped_samples = epoch.skipped_samples();
         }
         if let (Err(_), Some(path)) = (&streamed, &arguments.state) {
             // What came before the error need not come again.
@@ -344,7 +344,7 @@ pub(super) fn execute(arguments: &Arguments, output: &Output) -> Result<Outcome>
         bound_by: all_stats.bound_by(cores()),
         batch,
         epochs,
-        notice: storage.notice(),
+        notices: storage.notice().into_iter().collect(),
         skipped_samples,
         warnings,
         interrupted: progress.is_cancelled(),

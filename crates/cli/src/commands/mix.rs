@@ -31,11 +31,11 @@ Examples:
   forebay mix profile.json --max-lossy-share 0.5 --max-storage 500GB
   forebay mix profile.json --mode search --predict
 
-A format that is small costs the CPU time, and one that costs it none is large.
-Kept in the right shares, disk and CPU are busy at the same time. The candidates
-are the strategies of the profile that are built, and those whose compression it
-knows the cost of. What it knows nothing of is listed as not considered: profile
-it with `--encoding`, e.g. `--encoding png`, or name it with `--strategy`.
+Small formats take CPU time to decode, and formats that take none are large.
+With the right share of each, disk and CPU are busy at the same time. Candidates
+are the strategies of the profile that need a build, and compressed ones whose
+cost it has. Others are listed as not considered: profile them with
+`--encoding`, e.g. `--encoding png`, or name them with `--strategy`.
 
 Modes:
   linear  a linear program over all candidates (the default)

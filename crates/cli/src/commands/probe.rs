@@ -21,11 +21,11 @@ Examples:
 Writes temporary files to a hidden folder in FOLDER (128 MiB, and 100 MB per
 thread), and reads them. The page cache is dropped before each measurement;
 `direct` bypasses it. In a bucket it writes 70 MB, and also reads with 32
-threads, as a loader does; where it may not write (a public bucket, a web
-server), it reads up to 64 objects that are there. Memory bandwidth is measured
+threads, as a loader does; if it may not write (a public bucket, a web
+server), it reads up to 64 existing objects. Memory bandwidth is measured
 too. Takes about 15 seconds.";
 
-/// Measure the throughput and latency of a storage
+/// Measure the throughput and latency of storage
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Arguments {
@@ -84,7 +84,7 @@ fn show(found: &Probe, page: &mut Page) {
             Access::LargeFile => "large file, 4 MiB blocks".to_owned(),
             // Where nothing can be written, they have other sizes.
             Access::SmallFiles if rates.iops > 0.0 => {
-                format!("files of {}", units::bytes(rates.megabytes_per_second * 1e6 / rates.iops))
+                format!("files of {}", units::bytes(rates.bytes_per_second / rates.iops))
             }
             Access::SmallFiles => "small files".to_owned(),
             Access::RandomBlocks => "random 4 KiB blocks".to_owned(),
@@ -93,7 +93,7 @@ fn show(found: &Probe, page: &mut Page) {
             [
                 what,
                 measurement.threads.to_string(),
-                units::bytes_per_second(rates.megabytes_per_second * 1e6),
+                units::bytes_per_second(rates.bytes_per_second),
                 units::number(rates.iops),
                 units::seconds(rates.latency.p50_seconds),
                 units::seconds(rates.latency.p95_seconds),
@@ -104,9 +104,9 @@ fn show(found: &Probe, page: &mut Page) {
     }
     page.table(&table);
     page.gap();
-    let memory = units::bytes_per_second(found.memory_megabytes_per_second * 1e6);
+    let memory = units::bytes_per_second(found.memory_bytes_per_second);
     page.line(&format!("Memory: {memory} copied by one thread"));
-    if let Some(notice) = &found.notice {
+    for notice in &found.notices {
         page.hanging("note: ", notice);
     }
 }

@@ -41,13 +41,13 @@ online (every epoch). It is built from --samples samples, drawn from all of the
 data, and loaded --runs times for --seconds each. Runs that other programs
 disturb are repeated, up to --runs times.
 
-A strategy that should be faster compressed, by what compressions cost alone in
-memory, is measured so too, if it promises more than the others.
+If the cost of compression alone, measured in memory, predicts that a compressed
+strategy is faster than the others, it is measured, too.
 
 Columns of the table:
   samples/s  throughput after the first batch, the median of the runs, and their
-             standard deviation (±); by the cost model, what it expects at
-             least and at most (in brackets)
+             standard deviation (±); if it is predicted by the cost model,
+             its bounds (in brackets)
   storage    size of the data set, extrapolated to all samples
   prepare    time to build it, extrapolated to all samples
   predicted  throughput according to the cost model
@@ -281,8 +281,8 @@ pub(super) fn summary(profile: &Profile, path: &Path, csv: Vec<PathBuf>) -> Resu
         storage: profile.storage.clone(),
         steps: profile.steps.clone(),
         fastest: fastest.map(|summary| summary.name.clone()),
-        skipped: profile.skipped_samples(),
-        skipped_samples: profile.skipped.clone(),
+        skipped: profile.skipped(),
+        skipped_samples: profile.skipped_samples.clone(),
         shortest_run_seconds: runs().map(|run| run.seconds).reduce(f64::min),
         strategies,
         compressions: profile.compressions.clone(),

@@ -26,19 +26,20 @@ Examples:
   forebay recompress photos/ smaller/ --quality 75 --metrics --csv images.csv
   forebay recompress dataset/ smaller/ --quality 75
 
-Each quality has a folder of its own: smaller/jpeg-85, smaller/jpeg-75. The
-structure of the folder is kept, files that are not images are copied, and EXIF
+Each quality gets a folder of its own: smaller/jpeg-85, smaller/jpeg-75. The
+folder structure is preserved, files that are not images are copied, and EXIF
 data and color profiles stay with their image. Other metadata, alpha and 16-bit
 channels are not preserved.
 
-Quality is never raised: a JPEG that has the quality already, or a lower one, is
-copied as it is, as its quantization tables say. So are lossy WebP files, whose
-quality cannot be told, animations, and images that would not become smaller.
+Quality is never raised: a JPEG that already has this quality or a lower one,
+according to its quantization tables, is copied. So are lossy WebP files, whose
+quality is unknown, animations, and images that would not become smaller.
 
-Of a data set built by Forebay each quality becomes a data set: smaller/jpeg-75.
-Labels and all other fields stay, and so does the number of shards.
+For a data set built by Forebay, each quality becomes a data set:
+smaller/jpeg-75. Labels, all other fields and the number of shards are the same.
 
-Recompressing is resumable: existing files are kept unless --overwrite is given.";
+Recompressing is resumable: existing files are reused unless --overwrite is
+given.";
 
 /// Recompress a folder of images or a data set at lower qualities
 #[derive(Debug, Clone, Args)]
@@ -85,7 +86,7 @@ impl Arguments {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum FormatChoice {
-    /// Decoded by everything
+    /// Can be decoded everywhere
     Jpeg,
     /// Smaller at the same quality
     Webp,
@@ -105,7 +106,7 @@ struct Outcome {
     skipped: u64,
     seconds: f64,
     verified: bool,
-    skipped_images: Vec<Skipped>,
+    skipped_samples: Vec<Skipped>,
     /// Every image at every quality, with `--metrics`.
     images: Vec<RecompressedImage>,
 }
@@ -145,10 +146,10 @@ fn outcome(arguments: &Arguments, done: Recompressed, seconds: f64) -> Outcome {
         output: arguments.output.clone(),
         variants: done.variants,
         others: done.others,
-        skipped: done.skipped.len() as u64,
+        skipped: done.skipped_samples.len() as u64,
         seconds,
         verified: arguments.verify,
-        skipped_images: done.skipped,
+        skipped_samples: done.skipped_samples,
         images: if arguments.metrics { done.images } else { Vec::new() },
     }
 }
@@ -212,5 +213,5 @@ fn show(outcome: &Outcome, page: &mut Page) {
     if outcome.others > 0 {
         page.hanging("note: ", &format!("{} without images copied", units::counted(outcome.others, "file")));
     }
-    show_skipped(page, outcome.skipped, &outcome.skipped_images);
+    show_skipped(page, outcome.skipped, &outcome.skipped_samples);
 }

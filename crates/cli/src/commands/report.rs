@@ -19,7 +19,7 @@ Examples:
   forebay report profile.json --csv all.csv --parquet all.parquet
   forebay report profile.json --what-if cores=32,read=910MB/s
 
-The page needs only a browser, and no network. Several profiles of one pipeline
+The page needs only a browser, no network. Several profiles of one pipeline
 are compared where they differ in one setting: caching, threads, number of
 samples or sample size. The recommendation is for the first profile.";
 

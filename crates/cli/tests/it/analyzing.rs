@@ -36,7 +36,7 @@ fn an_analysis_is_a_table_a_list_a_document_and_a_page() {
     );
     assert_keys(&found["size"], "min p5 median mean p95 max histogram");
     assert_keys(&found["color"], "mean std gray gray_share stored_gray");
-    assert_keys(&found["duplicates"], "distance_max exact near conflicting_labels groups");
+    assert_keys(&found["duplicates"], "max_distance exact near conflicting_labels groups");
     assert_eq!(forebay(here, "analyze photos --list broken --json").json()["samples"][0], listed("broken").trim());
     // The commands of the next steps run.
     for step in found["next"].as_array().unwrap() {

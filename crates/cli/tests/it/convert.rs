@@ -75,7 +75,7 @@ fn a_folder_there_and_back() {
     assert_keys(
         &done,
         "input output encoding lossless files converted reused skipped ignored animated bytes_in bytes_out ratio \
-         pixel_bytes seconds pixel_bytes_per_second verified largest_difference skipped_images",
+         pixel_bytes seconds pixel_bytes_per_second verified largest_difference skipped_samples",
     );
     assert_eq!((&done["converted"], &done["reused"], &done["ignored"]), (&12.into(), &0.into(), &1.into()));
     assert_eq!((&done["encoding"], &done["largest_difference"]), (&"l3-dense".into(), &0.into()));

@@ -142,7 +142,7 @@ fn a_zero_byte_image_fails_or_is_skipped_by_name() {
         assert!(text.text().contains("\n1 sample was skipped\n- sample `city/zero.jpg`: step `decode`: "), "{text:?}");
         let kept: serde_json::Value =
             serde_json::from_str(&fs::read_to_string(here.join("profile.json")).unwrap()).unwrap();
-        assert_eq!(kept["skipped"], *skipped);
+        assert_eq!(kept["skipped_samples"], *skipped);
     }
     let fast = forebay(here, "profile cv --data photos --fast --on-error skip --json").json();
     assert_eq!(

@@ -20,7 +20,7 @@ fn pictures_without_folders_of_classes_are_warned_of() {
     for (path, content) in files(&here.join("photos")) {
         fs::write(here.join("flat").join(path.file_name().unwrap()), content).unwrap();
     }
-    let warning = "warning: all 6 files lie in no folder of a class, so that they all have the same label: ";
+    let warning = "warning: none of the 6 files is in a class folder, so all get the same label: ";
     for arguments in [
         "load cv --data flat --json",
         "build cv --data flat --strategy resized -o dataset --json",
@@ -44,7 +44,7 @@ fn pictures_without_folders_of_classes_are_warned_of() {
     fs::create_dir(here.join("flat")).unwrap();
     fs::rename(here.join("cats"), here.join("flat/cats")).unwrap();
     let one = forebay(here, "load cv --data flat");
-    assert!(one.stderr.contains("warning: all 6 files lie in the one folder `cats`, so that "), "{one:?}");
+    assert!(one.stderr.contains("warning: all 6 files are in the same class folder, `cats`, so "), "{one:?}");
     // Where the classes are named, one may well be all that there is.
     let named = forebay(here, r#"load cv --data flat --set source.classes=["cats","dogs"]"#);
     named.text();

@@ -34,11 +34,11 @@ fn audio() {
     for (format, lossless) in [("flac", true), ("mp3", false)] {
         let path = made(here, format, format);
         let found = found(here, &path, "audio");
-        assert_keys(&found, "path format bytes rate_hz channels samples seconds verified problems");
+        assert_keys(&found, "path format bytes sample_rate channels samples seconds verified problems");
         assert_eq!((&found["format"], &found["channels"]), (&json!(format), &json!(1)));
         let samples = found["samples"].as_f64().unwrap();
         let seconds = found["seconds"].as_f64().unwrap();
-        assert!((samples / found["rate_hz"].as_f64().unwrap() - seconds).abs() < 1e-9 && seconds > 0.5, "{found}");
+        assert!((samples / found["sample_rate"].as_f64().unwrap() - seconds).abs() < 1e-9 && seconds > 0.5, "{found}");
         let verified = forebay(here, &format!("inspect {} --verify", path.display()));
         assert!(verified.text().contains("every sample could be decoded"), "{verified:?}");
         // What was decoded is as long as the header says.
@@ -86,7 +86,7 @@ fn arrays() {
     fs::write(here.join("train-images-idx2-short"), &idx).unwrap();
     let found_idx = found(here, Path::new("train-images-idx2-short"), "arrays");
     assert_eq!(found_idx["arrays"], json!([{"name": "", "dtype": "int16", "shape": [3, 5]}]));
-    assert!(found_idx["notice"].as_str().unwrap().contains("no pipeline reads IDX"));
+    assert!(found_idx["notices"][0].as_str().unwrap().contains("no pipeline reads IDX"));
     // One byte less, and it is none.
     fs::write(here.join("short-idx"), &idx[..41]).unwrap();
     assert!(forebay(here, "inspect short-idx").error(2).contains("` is unknown"));

@@ -149,7 +149,7 @@ fn what_makes_no_sense_of_a_mix_is_said() {
         ("build cv --data photos --mix decoded=1 --strategy decoded -o x", "cannot be used with"),
         ("build cv --data photos --mix decoded=1,nothing=1 -o x", "nothing"),
         ("build cv --data photos --strategy decoded --seed 3 -o x", "no effect without `--mix`"),
-        ("load cv --data photos --cache liquid:1MB", "as they lie"),
+        ("load cv --data photos --cache liquid:1MB", "requires shuffling"),
         ("load cv --data photos --cache liquid", "needs a budget"),
         ("load cv --data photos --cache page:1MB", "has no budget of its own"),
     ] {

@@ -327,7 +327,7 @@ fn a_bucket_that_is_only_read_and_a_web_server_are_probed() {
         kinds.dedup();
         assert_eq!(kinds, expected, "{place}");
         assert!(measurements.iter().all(|one| one["iops"].as_f64().unwrap() > 0.0), "{found}");
-        let notice = found["notice"].as_str().unwrap();
+        let notice = found["notices"][0].as_str().unwrap();
         assert!(notice.contains(&format!("nothing can be written to `{place}`, {said}")), "{notice}");
     }
     let shown = run(&server, here, "probe s3://bucket/photos --seconds 0.05 --threads 2");

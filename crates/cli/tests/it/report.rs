@@ -66,7 +66,7 @@ fn the_page_needs_nothing_else_and_says_what_to_do() {
     assert!(page.contains("name=\"viewport\""));
     let names = well_formed(&page);
     let count = |name: &str| names.iter().filter(|found| *found == name).count();
-    let plots = ["storage-throughput", "throughput", "storage-preparation", "compression", "steps"];
+    let plots = ["storage-throughput", "throughput", "storage-prep", "compression", "steps"];
     for id in plots {
         assert!(page.contains(&format!("<section id=\"{id}\">")), "{id}");
     }
@@ -150,7 +150,7 @@ fn another_machine_and_money_are_planned_for() {
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     let plan = forebay(here, &format!("plan {name} --weights 0,0,1,2 {prices} --json")).json();
     assert_eq!(plan["weights"]["money"], 2.0);
-    assert_keys(&plan["ranking"][0]["cost"], "preparation storage training requests total");
+    assert_keys(&plan["ranking"][0]["cost"], "prep storage training requests total");
     forebay(here, &format!("report {name} --what-if cores=32 {prices}")).text();
     let page = read(here, "report.html");
     well_formed(&page);
@@ -235,7 +235,7 @@ fn the_page_shows_what_the_text_says() {
     assert_eq!(system.matches("class=\"trace strong ").count(), 2 * 4, "in each panel, for the desk and for the phone");
     assert!(table(&page, "system").iter().any(|row| row[0] == chosen));
 
-    let effort = page.split_once("<section id=\"storage-preparation\">").unwrap().1;
+    let effort = page.split_once("<section id=\"storage-prep\">").unwrap().1;
     assert!(effort.contains("offline: preparation, once</text>") && effort.contains("offline, once</title>"));
 }
 

@@ -263,6 +263,8 @@ fn the_reference_is_what_the_program_says() {
     let differs = written.lines().zip(page.lines()).find(|(written, page)| written != page);
     assert_eq!(differs, None, "docs/cli.md is not what the program says: run `make cli-reference`");
     assert_eq!(written.len(), page.len(), "docs/cli.md has another end: run `make cli-reference`");
+    let twice = page.lines().find(|line| line.contains("] [default: "));
+    assert_eq!(twice, None, "a default is given once, in the help text or by clap");
 }
 
 /// What a shell and `man` read is printed as it is, and names every command.

@@ -30,7 +30,7 @@ fn tensors_are_kept_encoded_from_the_command_line() {
             (&json["encodings"][0]["field"], &json["encodings"][0]["encoding"]),
             (&"audio".into(), &encoding.into())
         );
-        assert_eq!(json["encodings"][0]["absolute_error_max"].is_null(), bound.is_empty(), "{json:#}");
+        assert_eq!(json["encodings"][0]["max_absolute_error"].is_null(), bound.is_empty(), "{json:#}");
     }
 }
 

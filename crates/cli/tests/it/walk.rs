@@ -126,7 +126,7 @@ fn the_whole_path_as_json() {
     assert_keys(
         &load,
         "source strategy storage threads samples skipped batches seconds samples_per_second bytes_read bytes_per_second batch \
-         epochs notice skipped_samples",
+         epochs notices skipped_samples",
     );
     assert_eq!(
         (&load["samples"], &load["skipped"], load["epochs"].as_array().unwrap().len()),
@@ -153,8 +153,8 @@ fn the_whole_path_as_json() {
         assert_eq!(forebay(here, &format!("inspect {path} --json")).json()["kind"], kind, "{path}");
     }
     let probe = forebay(here, "probe --seconds 0.05 --threads 2 --json").json();
-    assert_keys(&probe, "storage measurements memory_megabytes_per_second");
-    assert_keys(&probe["measurements"][0], "access threads megabytes_per_second iops latency");
+    assert_keys(&probe, "storage measurements memory_bytes_per_second notices");
+    assert_keys(&probe["measurements"][0], "access threads bytes_per_second iops latency");
     assert_eq!(probe["measurements"].as_array().unwrap().len(), 6);
 }
 

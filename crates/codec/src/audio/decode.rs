@@ -23,12 +23,12 @@ pub struct AudioOptions {
     pub allow_truncated: bool,
     /// The most samples, all channels together, that are decoded; 2^28 unless set, which is 50 minutes of CD sound. Checked
     /// against the header and again while decoding.
-    pub samples_max: usize,
+    pub max_samples: usize,
 }
 
 impl Default for AudioOptions {
     fn default() -> Self {
-        Self { mix: Mix::Mono, allow_truncated: false, samples_max: 1 << 28 }
+        Self { mix: Mix::Mono, allow_truncated: false, max_samples: 1 << 28 }
     }
 }
 
@@ -149,7 +149,7 @@ impl Sink<'_> {
     }
 
     fn check(&self, found: u64) -> Result<()> {
-        let limit = self.options.samples_max as u64;
+        let limit = self.options.max_samples as u64;
         if found > limit { Err(Error::Limit { what: "audio samples", found, limit }) } else { Ok(()) }
     }
 
@@ -161,7 +161,7 @@ impl Sink<'_> {
         if start + count > self.granted {
             // A buffer that grows takes twice of what it holds at the most.
             let more =
-                (start + count - self.granted).max(self.granted).max(GRANT_SAMPLES.min(self.options.samples_max));
+                (start + count - self.granted).max(self.granted).max(GRANT_SAMPLES.min(self.options.max_samples));
             memory::ask(self.gate, more * size_of::<i16>())?;
             self.granted += more;
         }

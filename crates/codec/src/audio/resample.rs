@@ -79,16 +79,16 @@ impl Resampler {
     }
 
     /// Replaces `samples`, `channels` at each instant, by what they are at the other rate; an error where that would be more than
-    /// `samples_max`. `scratch` is where it works.
+    /// `max_samples`. `scratch` is where it works.
     pub fn run(
         &self,
         samples: &mut Vec<i16>,
         channels: usize,
-        samples_max: usize,
+        max_samples: usize,
         scratch: &mut Vec<f32>,
     ) -> Result<()> {
         // A cast from a float ends at the type's limits.
-        self.run_as(samples, channels, samples_max, scratch, f32::from, |sum| sum.round_ties_even() as i16)
+        self.run_as(samples, channels, max_samples, scratch, f32::from, |sum| sum.round_ties_even() as i16)
     }
 
     /// The same for samples that are floats.
@@ -96,17 +96,17 @@ impl Resampler {
         &self,
         samples: &mut Vec<f32>,
         channels: usize,
-        samples_max: usize,
+        max_samples: usize,
         scratch: &mut Vec<f32>,
     ) -> Result<()> {
-        self.run_as(samples, channels, samples_max, scratch, |sample| sample, |sum| sum)
+        self.run_as(samples, channels, max_samples, scratch, |sample| sample, |sum| sum)
     }
 
     fn run_as<T: Zeroable + Copy>(
         &self,
         samples: &mut Vec<T>,
         channels: usize,
-        samples_max: usize,
+        max_samples: usize,
         scratch: &mut Vec<f32>,
         to_float: impl Fn(T) -> f32,
         from_float: impl Fn(f32) -> T,
@@ -114,8 +114,8 @@ impl Resampler {
         let channels = channels.max(1);
         let instants = samples.len() / channels;
         let output = self.output_samples(instants).saturating_mul(channels as u64);
-        if output > samples_max as u64 {
-            return Err(Error::Limit { what: "audio samples, resampled", found: output, limit: samples_max as u64 });
+        if output > max_samples as u64 {
+            return Err(Error::Limit { what: "audio samples, resampled", found: output, limit: max_samples as u64 });
         }
         let taps = self.weights.len() / self.to;
         let input = std::mem::take(samples);

@@ -7,7 +7,7 @@ use crate::tensor::{Tensor, TensorMut, TensorSpec};
 use super::header::Parsed;
 use super::layout::Layout;
 use super::options::DecodeOptions;
-use super::picture::{DecodePlan, Picture};
+use super::picture::{DecodePlan, EncodedImage};
 use super::{bmp, jpeg, l3, png, pnm, qoi, webp};
 
 /// What became of a decode.
@@ -88,11 +88,11 @@ impl Decoder {
 
     /// Decodes `bytes` into a new tensor, all in one.
     pub fn decode(&mut self, bytes: &[u8], options: &DecodeOptions) -> Result<Tensor> {
-        self.decode_reporting(&Picture::open(bytes)?.plan(options)?).map(|(tensor, _)| tensor)
+        self.decode_reporting(&EncodedImage::open(bytes)?.plan(options)?).map(|(tensor, _)| tensor)
     }
 
     fn run(&mut self, plan: &DecodePlan<'_>, output_spec: TensorSpec, output: &mut [u8]) -> Result<Decoded> {
-        let DecodePlan { picture: Picture { bytes, parsed }, options, layout, saves_memory, streaming } = plan;
+        let DecodePlan { picture: EncodedImage { bytes, parsed }, options, layout, saves_memory, streaming } = plan;
         let spec = layout.spec();
         if spec != output_spec || output.len() != spec.bytes() {
             let found = format!("{output_spec} in {} bytes", output.len());

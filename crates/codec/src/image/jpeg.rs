@@ -63,7 +63,7 @@ fn decode_valid(own: &mut forebay_jpeg::Decoder, frame: &Frame, task: &mut Task<
     let Region { x, y, width, height } = window;
     let options = forebay_jpeg::Options {
         region: (!layout.is_whole()).then_some(forebay_jpeg::Region { x, y, width, height }),
-        pixels_max: task.options.limits.pixels_max,
+        max_pixels: task.options.limits.max_pixels,
         ..forebay_jpeg::Options::new(match layout.channels {
             1 => forebay_jpeg::Color::Gray,
             _ => forebay_jpeg::Color::Rgb,
@@ -104,7 +104,7 @@ fn decode_any(frame: &Frame, task: &mut Task<'_>) -> Result<bool> {
         crop,
         accept_warnings: task.options.allow_truncated,
         fast_dct: task.options.fast_dct,
-        memory_megabytes_max: (task.options.limits.bytes_max >> 20) + 1,
+        memory_megabytes_max: (task.options.limits.max_bytes >> 20) + 1,
         scans_max: SCANS_MAX,
     };
     let quiet = quiet::prepare(frame, task.bytes);

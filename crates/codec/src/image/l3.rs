@@ -46,7 +46,7 @@ impl Unpacker {
 
 /// Without limits of the library's.
 fn settings(streaming: bool) -> Settings {
-    Settings { pixels_max: u64::MAX, streaming, ..Settings::default() }
+    Settings { max_pixels: u64::MAX, streaming, ..Settings::default() }
 }
 
 /// What the library says of a file, in our words.
@@ -204,7 +204,7 @@ pub fn push_l3(
             return Err(Error::unsupported(other.name(), "decoding on a GPU", hint));
         }
     };
-    let (found, limit) = (file.own.shape.pixels(), limits.pixels_max as u64);
+    let (found, limit) = (file.own.shape.pixels(), limits.max_pixels as u64);
     if found > limit {
         return Err(Error::Limit { what: "the number of pixels", found, limit });
     }
@@ -258,20 +258,20 @@ pub struct L3Strip {
 /// Says what an L3 file is made of; with `verify`, every strip is decoded, and damage to one does not hide the others. Damage
 /// to the header or the strip table is an error.
 pub fn inspect_l3(bytes: &[u8], verify: bool, limits: &Limits) -> Result<L3Details> {
-    let pixels_max = limits.pixels_max as u64;
+    let max_pixels = limits.max_pixels as u64;
     let limit = |error| match error {
-        forebay_l3::Error::Limit { found, limit, .. } if limit == pixels_max => {
+        forebay_l3::Error::Limit { found, limit, .. } if limit == max_pixels => {
             Error::Limit { what: "the number of pixels", found, limit }
         }
         other => explain(other),
     };
-    let opened = Strips::open(bytes, Settings { pixels_max, ..Settings::default() }).map_err(limit)?;
+    let opened = Strips::open(bytes, Settings { max_pixels, ..Settings::default() }).map_err(limit)?;
     let header = *opened.header();
     let row_bytes = header.shape.row_bytes();
     let strip_rows = header.strip_rows.min(header.shape.height()) as usize;
     let mut rows = Vec::new();
     if verify {
-        let (found, limit) = (row_bytes.saturating_mul(strip_rows), limits.bytes_max);
+        let (found, limit) = (row_bytes.saturating_mul(strip_rows), limits.max_bytes);
         if found > limit {
             let what = "the memory to decode a strip, in bytes,";
             return Err(Error::Limit { what, found: found as u64, limit: limit as u64 });

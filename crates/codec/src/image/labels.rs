@@ -9,7 +9,7 @@ use crate::tensor::{DType, Tensor, TensorSpec};
 use super::format::Format;
 use super::header::Parsed;
 use super::options::{DecodeOptions, Limits};
-use super::picture::Picture;
+use super::picture::EncodedImage;
 use super::png::{explain, open, require_end};
 
 const NAME: &str = Format::Png.name();
@@ -18,8 +18,8 @@ const HINT: &str = "keep a mask as a PNG with a palette or one gray channel";
 /// Decodes a mask to a tensor `[height, width]` of the classes as they were stored: the indices in the palette of a PNG
 /// that has one, or its gray values, unscaled whatever their depth. They are `uint16` where the file has 16 bits for each, else `uint8`.
 /// Colors mean no class, so other pictures are refused.
-pub fn decode_labels(picture: &Picture<'_>, limits: &Limits) -> Result<Tensor> {
-    let Picture { bytes, parsed: Parsed::Png(header) } = picture else {
+pub fn decode_labels(picture: &EncodedImage<'_>, limits: &Limits) -> Result<Tensor> {
+    let EncodedImage { bytes, parsed: Parsed::Png(header) } = picture else {
         return Err(Error::unsupported(picture.header().format.name(), "as a mask", HINT));
     };
     picture.plan(&DecodeOptions { limits: *limits, ..DecodeOptions::default() })?;
@@ -84,7 +84,7 @@ mod tests {
     }
 
     fn decoded(file: &[u8]) -> Result<Tensor> {
-        decode_labels(&Picture::open(file)?, &Limits::default())
+        decode_labels(&EncodedImage::open(file)?, &Limits::default())
     }
 
     #[test]

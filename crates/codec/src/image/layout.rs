@@ -26,7 +26,7 @@ pub(crate) struct Layout {
 impl Layout {
     pub(crate) fn new(header: &Header, options: &DecodeOptions) -> Result<Self> {
         let pixels = header.width.saturating_mul(header.height);
-        let limit = options.limits.pixels_max;
+        let limit = options.limits.max_pixels;
         if pixels > limit {
             return Err(Error::Limit { what: "the number of pixels", found: pixels as u64, limit: limit as u64 });
         }
@@ -74,7 +74,7 @@ impl Layout {
 /// Checks what one decode needs against the limit: `working_bytes` beside the output.
 pub(crate) fn require_bytes(layout: &Layout, working_bytes: usize, options: &DecodeOptions) -> Result<()> {
     let found = layout.spec().bytes().saturating_add(working_bytes);
-    let limit = options.limits.bytes_max;
+    let limit = options.limits.max_bytes;
     if found > limit {
         return Err(Error::Limit { what: "the memory to decode, in bytes,", found: found as u64, limit: limit as u64 });
     }

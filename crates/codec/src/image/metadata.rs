@@ -102,7 +102,7 @@ impl Metadata {
         const ICC_FLAG: u8 = 0x20;
         const ALPHA_FLAG: u8 = 0x10;
         const EXIF_FLAG: u8 = 0x08;
-        let opened = super::Picture::open(file)?;
+        let opened = super::EncodedImage::open(file)?;
         let header = *opened.header();
         let chunks = webp_chunks(file);
         let mut flags = chunks.iter().find(|(name, _)| name == b"VP8X").and_then(|(_, data)| data.first()).copied();

@@ -74,23 +74,23 @@ impl Scale {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Limits {
     /// The most pixels that a picture may have as stored; 2^28 (16,384 × 16,384) unless set.
-    pub pixels_max: usize,
+    pub max_pixels: usize,
     /// The most bytes that one decode may take: the output, this crate's scratch and the library's picture-sized buffers
     /// together; 2^31 unless set. Beyond it come only buffers of a few rows and at most [`Limits::FIXED_BYTES`]; and, for a
     /// lossless WebP, code tables, for which libwebp knows no limit: 20 KB for each group of codes, of which a file may
     /// have one in 16 pixels, but no more than 65,536.
-    pub bytes_max: usize,
+    pub max_bytes: usize,
 }
 
 impl Limits {
-    /// What a decode may take beyond [`Limits::bytes_max`] and a few rows: Huffman tables, inflate windows, one metadata
+    /// What a decode may take beyond [`Limits::max_bytes`] and a few rows: Huffman tables, inflate windows, one metadata
     /// chunk.
     pub const FIXED_BYTES: usize = 4 << 20;
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { pixels_max: 1 << 28, bytes_max: 1 << 31 }
+        Self { max_pixels: 1 << 28, max_bytes: 1 << 31 }
     }
 }
 

@@ -11,12 +11,12 @@ use super::options::DecodeOptions;
 use super::{jpeg, l3, png, qoi, webp};
 
 /// An encoded picture whose header was read. No pixels are decoded yet, nothing of the picture's size is allocated.
-pub struct Picture<'a> {
+pub struct EncodedImage<'a> {
     pub(crate) bytes: &'a [u8],
     pub(crate) parsed: Parsed,
 }
 
-impl<'a> Picture<'a> {
+impl<'a> EncodedImage<'a> {
     /// Reads the header of the picture in `bytes`. Content decides the format.
     pub fn open(bytes: &'a [u8]) -> Result<Self> {
         Ok(Self { bytes, parsed: Parsed::read(bytes)? })
@@ -35,7 +35,7 @@ impl<'a> Picture<'a> {
     }
 }
 
-impl fmt::Debug for Picture<'_> {
+impl fmt::Debug for EncodedImage<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Image").field(self.header()).finish()
     }
@@ -44,7 +44,7 @@ impl fmt::Debug for Picture<'_> {
 /// One decode of an opened picture: what it gives and what it takes are known, so that the caller can provide the memory.
 #[derive(Debug)]
 pub struct DecodePlan<'p> {
-    pub(crate) picture: &'p Picture<'p>,
+    pub(crate) picture: &'p EncodedImage<'p>,
     pub(crate) options: DecodeOptions,
     pub(crate) layout: Layout,
     pub(crate) saves_memory: bool,

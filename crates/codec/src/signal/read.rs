@@ -52,7 +52,7 @@ pub struct SignalOptions {
     /// Raw numbers: how many channels the file has.
     pub raw_channels: usize,
     /// The most samples, all chosen channels together; 2^28 unless set (CREAM's hours have 46,080,000).
-    pub samples_max: usize,
+    pub max_samples: usize,
 }
 
 impl Default for SignalOptions {
@@ -62,7 +62,7 @@ impl Default for SignalOptions {
             channels: vec![Channel::Name("voltage".to_owned()), Channel::Name("current1".to_owned())],
             raw_element: RawElement::F64,
             raw_channels: 2,
-            samples_max: 1 << 28,
+            max_samples: 1 << 28,
         }
     }
 }
@@ -144,6 +144,6 @@ pub(super) fn ask_for(samples: u64, channels: usize, beside: u64, gate: MemoryGa
 /// `Ok` if `samples` in each of the chosen channels are within the limit.
 pub(super) fn check_limit(samples: u64, options: &SignalOptions) -> Result<()> {
     let found = samples.saturating_mul(options.channels.len() as u64);
-    let limit = options.samples_max as u64;
+    let limit = options.max_samples as u64;
     if found > limit { Err(Error::Limit { what: "samples of a recording", found, limit }) } else { Ok(()) }
 }

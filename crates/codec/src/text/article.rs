@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArticleLimits {
     /// The longest page, in bytes.
-    pub bytes_max: usize,
+    pub max_bytes: usize,
     /// The most nodes (elements, texts, comments) that the parser may make of it.
     pub nodes_max: usize,
     /// How deep elements may lie in each other. Browsers stop at 512.
@@ -22,7 +22,7 @@ pub struct ArticleLimits {
 
 impl Default for ArticleLimits {
     fn default() -> Self {
-        Self { bytes_max: 16 << 20, nodes_max: 250_000, depth_max: 512 }
+        Self { max_bytes: 16 << 20, nodes_max: 250_000, depth_max: 512 }
     }
 }
 
@@ -33,8 +33,8 @@ impl Default for ArticleLimits {
 /// [`decode_text`] for what happens otherwise. Any bytes are a page: the only errors are limits, and a `declared` that is
 /// unknown.
 pub fn article_text(page: &[u8], declared: Option<&str>, limits: &ArticleLimits) -> Result<String> {
-    if page.len() > limits.bytes_max {
-        let (found, limit) = (page.len() as u64, limits.bytes_max as u64);
+    if page.len() > limits.max_bytes {
+        let (found, limit) = (page.len() as u64, limits.max_bytes as u64);
         return Err(Error::Limit { what: "bytes of a page", found, limit });
     }
     let html = without_nul(decode_text(page, declared)?);
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn a_long_page_is_refused_before_it_is_parsed() {
-        let limits = ArticleLimits { bytes_max: 3, ..ArticleLimits::default() };
+        let limits = ArticleLimits { max_bytes: 3, ..ArticleLimits::default() };
         let error = article_text(b"<p>x", None, &limits).unwrap_err();
         assert!(matches!(error, Error::Limit { found: 4, limit: 3, .. }), "{error}");
     }

@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use crate::allocation::peak_bytes;
 use crate::data;
 
-const STORED: AudioOptions = AudioOptions { mix: Mix::AsStored, allow_truncated: false, samples_max: 1 << 24 };
+const STORED: AudioOptions = AudioOptions { mix: Mix::AsStored, allow_truncated: false, max_samples: 1 << 24 };
 
 /// What ffmpeg decodes of the shared files; made by `pcm.py` beside it.
 const FFMPEG: &str = include_str!("../golden/pcm.tsv");
@@ -395,14 +395,14 @@ fn differences_of_32_bit_are_refused() {
 
 #[test]
 fn limits_hold_against_the_header_and_while_decoding() {
-    let tight = AudioOptions { samples_max: 999, ..STORED };
+    let tight = AudioOptions { max_samples: 999, ..STORED };
     for known in [true, false] {
         let bytes = flac::encode(&noise(1000), 1, 16_000, 100, known);
         let (result, peak) = peak_bytes(|| decoded(&bytes, &tight));
         assert!(matches!(result, Err(Error::Limit { .. })));
         assert!(peak < 1 << 20, "{peak}");
     }
-    let result = decoded(&silent_mp3(5), &AudioOptions { samples_max: 5 * 1152 - 1, ..STORED });
+    let result = decoded(&silent_mp3(5), &AudioOptions { max_samples: 5 * 1152 - 1, ..STORED });
     assert!(matches!(result, Err(Error::Limit { .. })));
 }
 
@@ -533,7 +533,7 @@ proptest! {
         cuts in any::<bool>(),
         head in any::<bool>(),
     ) {
-        let options = AudioOptions { samples_max: 1 << 20, allow_truncated: true, ..AudioOptions::default() };
+        let options = AudioOptions { max_samples: 1 << 20, allow_truncated: true, ..AudioOptions::default() };
         for seed in seeds() {
             let mut bytes = seed;
             for (index, value) in &flips {

@@ -8,7 +8,7 @@ use crate::audio::flac::crc;
 use crate::audio::noise;
 use crate::data;
 
-const STORED: AudioOptions = AudioOptions { mix: Mix::AsStored, allow_truncated: false, samples_max: 1 << 24 };
+const STORED: AudioOptions = AudioOptions { mix: Mix::AsStored, allow_truncated: false, max_samples: 1 << 24 };
 
 fn decoded(bytes: &[u8]) -> Result<(AudioInfo, Vec<i16>)> {
     let mut samples = Vec::new();

@@ -1,7 +1,7 @@
 //! What is particular to L3: strips, checksums, the layout that the paper's authors released.
 
 use forebay_codec::image::{
-    Channels, DecodeOptions, Decoder, Depth, Encoding, Format, L3Mode, Limits, Picture, Region, encode, inspect_l3,
+    Channels, DecodeOptions, Decoder, Depth, EncodedImage, Encoding, Format, L3Mode, Limits, Region, encode, inspect_l3,
 };
 use forebay_codec::{Error, Tensor};
 
@@ -34,7 +34,7 @@ fn the_header_is_read_for_every_mode_depth_and_channel_count() {
     for mode in L3Mode::ALL {
         for (channels, deep) in [(1, false), (2, true), (3, false), (4, true)] {
             let file = l3(&picture(33, 7, channels, deep, 1), mode);
-            let opened = Picture::open(&file).unwrap();
+            let opened = EncodedImage::open(&file).unwrap();
             let header = opened.header();
             assert_eq!((header.format, header.width, header.height), (Format::L3, 33, 7));
             assert_eq!((header.channels, header.bits), (channels, if deep { 16 } else { 8 }));
@@ -99,7 +99,7 @@ fn limits_hold_before_anything_is_allocated() {
     let mut decoder = Decoder::new();
     for mode in L3Mode::ALL {
         let file = l3(&picture(30, 20, 3, false, 1), mode);
-        let limits = |pixels_max, bytes_max| DecodeOptions { limits: Limits { pixels_max, bytes_max }, ..as_stored() };
+        let limits = |max_pixels, max_bytes| DecodeOptions { limits: Limits { max_pixels, max_bytes }, ..as_stored() };
         // Classic holds a row of patches beside the output.
         let patches = if mode == L3Mode::Classic { 30 * 3 * 64 } else { 0 };
         assert!(decoder.decode(&file, &limits(600, 1800 + patches)).is_ok(), "{mode:?}");
@@ -111,7 +111,7 @@ fn limits_hold_before_anything_is_allocated() {
         let mut hostile = file;
         hostile[12..20].copy_from_slice(&[0, 0, 1, 0, 0, 0, 1, 0]);
         let (result, peak) =
-            peak_bytes(|| inspect_l3(&hostile, true, &Limits { pixels_max: 1 << 40, ..Limits::default() }));
+            peak_bytes(|| inspect_l3(&hostile, true, &Limits { max_pixels: 1 << 40, ..Limits::default() }));
         assert!(result.is_err() && peak < 1 << 20, "{peak}");
     }
 }

@@ -27,10 +27,10 @@ const FOLDERS: [&str; 12] = [
     "zune-fuzz-png",
 ];
 
-const LIMITS: Limits = Limits { pixels_max: 1 << 24, bytes_max: 1 << 27 };
+const LIMITS: Limits = Limits { max_pixels: 1 << 24, max_bytes: 1 << 27 };
 
 /// What this thread's Rust code may hold at once: the limit, what comes beside it, and the buffers of a few rows.
-const HELD_BYTES_MAX: usize = LIMITS.bytes_max + Limits::FIXED_BYTES + (1 << 20);
+const HELD_BYTES_MAX: usize = LIMITS.max_bytes + Limits::FIXED_BYTES + (1 << 20);
 
 /// No file here takes a tenth of a second when the machine is idle.
 const FILE_SECONDS_MAX: Duration = Duration::from_secs(20);

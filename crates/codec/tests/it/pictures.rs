@@ -1,13 +1,14 @@
 //! Generated pictures, and files made of them.
 
 use forebay_codec::image::{
-    DecodeOptions, Decoded, Decoder, Encoding, Format, L3Mode, Orientation, Picture, PngEffort, Subsampling, encode,
+    DecodeOptions, Decoded, Decoder, EncodedImage, Encoding, Format, L3Mode, Orientation, PngEffort, Subsampling,
+    encode,
 };
 use forebay_codec::{DType, Result, Tensor, TensorSpec};
 
 /// What a decode of `file` would give.
 pub(crate) fn spec_of(file: &[u8], options: &DecodeOptions) -> Result<TensorSpec> {
-    Ok(Picture::open(file)?.plan(options)?.spec())
+    Ok(EncodedImage::open(file)?.plan(options)?.spec())
 }
 
 /// Decodes `file` and says what became of it.
@@ -16,7 +17,7 @@ pub(crate) fn decode_reporting(
     file: &[u8],
     options: &DecodeOptions,
 ) -> Result<(Tensor, Decoded)> {
-    decoder.decode_reporting(&Picture::open(file)?.plan(options)?)
+    decoder.decode_reporting(&EncodedImage::open(file)?.plan(options)?)
 }
 
 /// A picture of smooth color with some noise, the same for the same seed.

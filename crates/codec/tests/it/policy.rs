@@ -1,7 +1,7 @@
 //! The policy of `docs/formats/images.md`, case by case.
 
 use forebay_codec::image::{
-    Channels, DecodeOptions, Decoder, Depth, Encoding, Format, Limits, Picture, PngEffort, Region, Subsampling,
+    Channels, DecodeOptions, Decoder, Depth, EncodedImage, Encoding, Format, Limits, PngEffort, Region, Subsampling,
     decode_labels, encode, headers_read,
 };
 use forebay_codec::{DType, Error, Result, Tensor, TensorMut, TensorSpec};
@@ -50,7 +50,7 @@ fn of_sixteen_bits_the_high_byte_is_kept() {
 fn limits_hold_before_anything_is_allocated() {
     let file = png(&picture(30, 20, 3, false, 1));
     let limits =
-        |pixels_max, bytes_max| DecodeOptions { limits: Limits { pixels_max, bytes_max }, ..DecodeOptions::default() };
+        |max_pixels, max_bytes| DecodeOptions { limits: Limits { max_pixels, max_bytes }, ..DecodeOptions::default() };
     let mut decoder = Decoder::new();
     assert!(decoder.decode(&file, &limits(600, 1800)).is_ok());
     for options in [limits(599, 1800), limits(600, 1799)] {
@@ -88,7 +88,7 @@ fn a_jpeg_of_too_many_scans_is_refused() {
 #[test]
 fn wrong_requests_are_usage_errors() {
     let file = png(&picture(8, 4, 3, false, 1));
-    let opened = Picture::open(&file).unwrap();
+    let opened = EncodedImage::open(&file).unwrap();
     for region in [(0, 0, 9, 4), (8, 0, 1, 1), (0, 0, 0, 1), (usize::MAX, 0, 2, 1)] {
         let region = Some(Region { x: region.0, y: region.1, width: region.2, height: region.3 });
         let options = DecodeOptions { region, ..DecodeOptions::default() };
@@ -152,7 +152,7 @@ fn deflated(rows: &[u8]) -> Vec<u8> {
 }
 
 fn labels(file: &[u8]) -> Result<Tensor> {
-    decode_labels(&Picture::open(file)?, &Limits::default())
+    decode_labels(&EncodedImage::open(file)?, &Limits::default())
 }
 
 /// Found by fuzzing: the library panicked.
@@ -190,7 +190,7 @@ fn a_header_is_read_once_whatever_is_asked_of_it() {
     for encoding in encodings() {
         let file = encode(picture(20, 12, 3, false, 1).view(), &encoding).unwrap();
         let before = headers_read();
-        let opened = Picture::open(&file).unwrap();
+        let opened = EncodedImage::open(&file).unwrap();
         let whole = opened.plan(&DecodeOptions::default()).unwrap();
         let region = Some(Region { x: 3, y: 2, width: 7, height: 8 });
         let part = opened.plan(&DecodeOptions { region, ..DecodeOptions::default() }).unwrap();

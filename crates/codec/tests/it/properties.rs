@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 
 use forebay_codec::image::{
-    Channels, DecodeOptions, Decoder, Depth, Encoding, Orientation, Picture, PngEffort, Region, Scale, Subsampling,
-    encode,
+    Channels, DecodeOptions, Decoder, Depth, EncodedImage, Encoding, Orientation, PngEffort, Region, Scale,
+    Subsampling, encode,
 };
 use forebay_codec::{DType, Tensor};
 
@@ -58,7 +58,7 @@ proptest! {
                 continue;
             }
             let file = encoded.unwrap();
-            let opened = Picture::open(&file).unwrap();
+            let opened = EncodedImage::open(&file).unwrap();
             let header = opened.header();
             prop_assert_eq!((header.width, header.height, header.format), (width, height, encoding.format()));
             let decoded = decoder.decode(&file, &as_stored()).unwrap();
@@ -118,7 +118,7 @@ proptest! {
             let upright = decoder.decode(&plain, &DecodeOptions::default()).unwrap();
             for orientation in Orientation::ALL {
                 let file = with_orientation(&plain, width, height, orientation);
-                prop_assert_eq!(Picture::open(&file).unwrap().header().orientation, orientation);
+                prop_assert_eq!(EncodedImage::open(&file).unwrap().header().orientation, orientation);
                 let turned = decoder.decode(&file, &DecodeOptions::default()).unwrap();
                 prop_assert_eq!(&turned.data()[..], &turn(&upright, orientation)[..], "{:?} {:?}", encoding, orientation);
                 let ignored = DecodeOptions { apply_orientation: false, ..DecodeOptions::default() };
@@ -141,7 +141,7 @@ proptest! {
         let mut decoder = Decoder::new();
         for allow_truncated in [false, true] {
             let mut options = DecodeOptions { allow_truncated, ..as_stored() };
-            options.limits.pixels_max = 1 << 20;
+            options.limits.max_pixels = 1 << 20;
             if let Ok(spec) = spec_of(&file, &options)
                 && let Ok(tensor) = decoder.decode(&file, &options)
             {

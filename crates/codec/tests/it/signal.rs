@@ -149,7 +149,7 @@ fn what_is_wrong_with_hdf5_is_named() {
     assert!(matches!(read(CREAM, &named(&["plain/text"])), Err(Error::Unsupported { .. })));
     assert!(problem(read(CREAM, &named(&["voltage", "plain/big"]))).contains("`300` samples"));
     assert!(matches!(read(CREAM, &numbered(&[0])), Err(Error::Usage { .. })));
-    let tight = SignalOptions { samples_max: 5000, ..SignalOptions::default() };
+    let tight = SignalOptions { max_samples: 5000, ..SignalOptions::default() };
     assert!(matches!(read(CREAM, &tight), Err(Error::Limit { .. })));
     assert!(matches!(read(&CREAM[..CREAM.len() / 2], &SignalOptions::default()), Err(Error::Format { .. })));
     let forced = SignalOptions { format: SignalFormat::Hdf5, ..SignalOptions::default() };
@@ -189,7 +189,7 @@ fn what_is_wrong_with_csv_is_named_with_its_line() {
     assert!(problem(read(b"NA,0\n1,2\n", &numbered(&[0, 1]))).contains("`NA` in line `1`"));
     assert!(problem(read(b",2\n1,2\n", &numbered(&[0, 1]))).contains("`` in line `1`"));
     assert!(problem(read(b"v\n\xff\xfe\n", &named(&["v"]))).contains("not UTF-8"));
-    let tight = SignalOptions { samples_max: 3, ..numbered(&[0, 1]) };
+    let tight = SignalOptions { max_samples: 3, ..numbered(&[0, 1]) };
     assert!(matches!(read(b"1,2\n3,4\n", &tight), Err(Error::Limit { .. })));
 }
 
@@ -303,7 +303,7 @@ proptest! {
         if let Some(cut) = cut {
             bytes.truncate(cut.index(bytes.len()));
         }
-        let options = SignalOptions { samples_max: 1 << 20, format: SignalFormat::Hdf5, ..SignalOptions::default() };
+        let options = SignalOptions { max_samples: 1 << 20, format: SignalFormat::Hdf5, ..SignalOptions::default() };
         let (_, peak) = peak_bytes(|| read(&bytes, &options));
         prop_assert!(peak < 1 << 27, "{} bytes", peak);
     }

@@ -5,7 +5,7 @@ use std::io::Write;
 
 use forebay_codec::audio::{AudioOptions, Mix};
 use forebay_codec::image::{
-    Channels, DecodeOptions, Decoder, Depth, Encoding, Limits, Orientation, Picture, Region, Scale, encode,
+    Channels, DecodeOptions, Decoder, Depth, EncodedImage, Encoding, Limits, Orientation, Region, Scale, encode,
 };
 use forebay_codec::{Error, Tensor, TensorMut};
 
@@ -45,7 +45,7 @@ fn mutate(file: &[u8], random: &mut Random) -> Vec<u8> {
 
 fn options() -> Vec<DecodeOptions> {
     let plain =
-        DecodeOptions { limits: Limits { pixels_max: 1 << 20, bytes_max: 1 << 24 }, ..DecodeOptions::default() };
+        DecodeOptions { limits: Limits { max_pixels: 1 << 20, max_bytes: 1 << 24 }, ..DecodeOptions::default() };
     let region = Some(Region { x: 3, y: 2, width: 7, height: 8 });
     let mut all = vec![
         plain.clone(),
@@ -80,7 +80,7 @@ impl Pair {
     }
 
     fn check(&mut self, bytes: &[u8], options: &DecodeOptions, name: &str) {
-        let Ok(opened) = Picture::open(bytes) else { return };
+        let Ok(opened) = EncodedImage::open(bytes) else { return };
         let Ok(plan) = opened.plan(options) else { return };
         let spec = plan.spec();
         let mut outputs = [vec![0xA5; spec.bytes()], vec![0x5A; spec.bytes()]];
@@ -198,7 +198,7 @@ fn a_wrong_request_shows_nothing_either() {
     let file = encode(picture(8, 4, 3, false, 1).view(), &Encoding::Qoi).unwrap();
     let mut decoder = Decoder::new();
     let options = DecodeOptions { channels: Channels::Gray, ..DecodeOptions::default() };
-    let opened = Picture::open(&file).unwrap();
+    let opened = EncodedImage::open(&file).unwrap();
     let spec = opened.plan(&DecodeOptions::default()).unwrap().spec();
     let mut output = vec![0xA5; spec.bytes()];
     let error =
@@ -215,7 +215,7 @@ fn no_audio_shows_what_the_memory_held_before() {
         for _ in 0..150 {
             let mutant = mutate(&seed[..seed.len().min(20_000)], &mut random);
             for allow_truncated in [false, true] {
-                let options = AudioOptions { mix: Mix::AsStored, allow_truncated, samples_max: 1 << 20 };
+                let options = AudioOptions { mix: Mix::AsStored, allow_truncated, max_samples: 1 << 20 };
                 let [first, second] = [7, -7].map(|leftover| {
                     let mut samples = vec![leftover; 100_000];
                     let result = forebay_codec::audio::decode(&mutant, &options, &mut samples);

@@ -4,7 +4,7 @@
 use turbojpeg_sys as sys;
 
 use forebay_codec::Error;
-use forebay_codec::image::{DecodeOptions, Decoder, Encoding, Format, Picture, Subsampling, encode};
+use forebay_codec::image::{DecodeOptions, Decoder, EncodedImage, Encoding, Format, Subsampling, encode};
 
 use crate::pictures::{jpeg, picture};
 
@@ -112,7 +112,7 @@ fn kinds_of_jpeg_that_are_not_decoded_say_so() {
     {
         let mut file = good.clone();
         file[frame + offset] = value;
-        let error = Picture::open(&file).unwrap_err();
+        let error = EncodedImage::open(&file).unwrap_err();
         assert!(matches!(error, Error::Unsupported { .. }));
         assert!(error.to_string().contains(feature), "{error}");
     }
@@ -135,7 +135,7 @@ fn of_an_animated_webp_the_first_frame_is_decoded() {
     let mut file = b"RIFF".to_vec();
     file.extend((body.len() as u32).to_le_bytes());
     file.extend(body);
-    let opened = Picture::open(&file).unwrap();
+    let opened = EncodedImage::open(&file).unwrap();
     let header = opened.header();
     assert_eq!((header.format, header.animated, header.width, header.height), (Format::WebP, true, 12, 10));
     let canvas = Decoder::new().decode(&file, &DecodeOptions::default()).unwrap();
@@ -150,7 +150,7 @@ fn of_an_animated_webp_the_first_frame_is_decoded() {
 fn bitmaps_with_run_lengths_or_odd_masks_are_refused() {
     let mut coded = bitmap(4, 4, 8, &[], false);
     coded[30] = 1;
-    assert!(matches!(Picture::open(&coded), Err(Error::Unsupported { .. })));
+    assert!(matches!(EncodedImage::open(&coded), Err(Error::Unsupported { .. })));
     let gaps = bitmap(4, 4, 16, &[0xF00F, 0x00F0, 0x0F00], false);
-    assert!(matches!(Picture::open(&gaps), Err(Error::Format { .. })));
+    assert!(matches!(EncodedImage::open(&gaps), Err(Error::Format { .. })));
 }

@@ -17,7 +17,7 @@ use crate::error::Result;
 /// The duplicates among `facts`, which `key` names. `wanted` is asked every so often whether to go on.
 pub(super) fn find(
     facts: &[Facts],
-    distance_max: u32,
+    max_distance: u32,
     key: impl Fn(u64) -> String,
     mut wanted: impl FnMut() -> Result<()>,
 ) -> Result<Duplicates> {
@@ -31,7 +31,7 @@ pub(super) fn find(
     // The first of each content, and which sample each other one is a duplicate of.
     let mut firsts: HashMap<u128, u32> = HashMap::new();
     let (mut exact, mut near): (Vec<Pair>, Vec<Pair>) = (Vec::new(), Vec::new());
-    let mut kept = Kept::new(distance_max);
+    let mut kept = SeenHashes::new(max_distance);
     for (turn, &at) in order.iter().enumerate() {
         if turn.is_multiple_of(1024) {
             wanted()?;
@@ -57,7 +57,7 @@ pub(super) fn find(
     let (exact_count, near_count) = (count(&exact), count(&near));
     let groups = groups(facts, &exact, &near, key);
     Ok(Duplicates {
-        distance_max,
+        max_distance,
         exact: exact_count,
         near: near_count,
         conflicting_labels: groups.iter().filter(|group| group.conflicting_labels).count() as u64,
@@ -105,8 +105,8 @@ struct Members {
 }
 
 /// The hashes that are kept, each found by any 16 bits of it.
-struct Kept {
-    distance_max: u32,
+struct SeenHashes {
+    max_distance: u32,
     /// What the 16 bits of a hash may differ by.
     masks: Vec<u16>,
     hashes: Vec<(u64, u32)>,
@@ -115,11 +115,11 @@ struct Kept {
 
 const PARTS: usize = 4;
 
-impl Kept {
-    fn new(distance_max: u32) -> Self {
-        let differs = |mask: &u16| mask.count_ones() <= distance_max / PARTS as u32;
+impl SeenHashes {
+    fn new(max_distance: u32) -> Self {
+        let differs = |mask: &u16| mask.count_ones() <= max_distance / PARTS as u32;
         let masks = (0..=u16::MAX).filter(differs).collect();
-        Self { distance_max, masks, hashes: Vec::new(), tables: Default::default() }
+        Self { max_distance, masks, hashes: Vec::new(), tables: Default::default() }
     }
 
     fn part(hash: u64, part: usize) -> u16 {
@@ -146,7 +146,7 @@ impl Kept {
             }
         }
         let (distance, number) = best?;
-        (distance <= self.distance_max).then(|| self.hashes[number as usize].1)
+        (distance <= self.max_distance).then(|| self.hashes[number as usize].1)
     }
 }
 
@@ -180,8 +180,8 @@ mod tests {
         }
     }
 
-    fn found(facts: &[Facts], distance_max: u32) -> Duplicates {
-        find(facts, distance_max, |number| number.to_string(), || Ok(())).expect("nobody ends it")
+    fn found(facts: &[Facts], max_distance: u32) -> Duplicates {
+        find(facts, max_distance, |number| number.to_string(), || Ok(())).expect("nobody ends it")
     }
 
     #[test]
@@ -210,26 +210,26 @@ mod tests {
         /// Against all pairs: what stays is far from all else that stays, and what goes is near to what it goes for.
         #[test]
         fn what_stays_is_far_and_what_goes_is_near(
-            seeds in prop::collection::vec((0_u64..12, 0_u64..1 << 10, 0_u32..64), 1..80), distance_max in 0_u32..=16
+            seeds in prop::collection::vec((0_u64..12, 0_u64..1 << 10, 0_u32..64), 1..80), max_distance in 0_u32..=16
         ) {
             let spread = |seed: u64| seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
             let hash = |&(base, noise, turn): &(u64, u64, u32)| spread(base) ^ noise.rotate_left(turn);
             let all: Vec<Facts> =
                 seeds.iter().enumerate().map(|(at, seed)| facts(at, at as u128, Some(hash(seed)), 10, 0)).collect();
-            let duplicates = found(&all, distance_max);
+            let duplicates = found(&all, max_distance);
             let number = |key: &String| key.parse::<usize>().unwrap();
             let distance = |one: usize, other: usize| (hash(&seeds[one]) ^ hash(&seeds[other])).count_ones();
             let mut gone = vec![false; seeds.len()];
             for group in &duplicates.groups {
                 for near in &group.near {
                     gone[number(near)] = true;
-                    prop_assert!(distance(number(&group.keep), number(near)) <= distance_max);
+                    prop_assert!(distance(number(&group.keep), number(near)) <= max_distance);
                 }
             }
             let stay: Vec<usize> = (0..seeds.len()).filter(|&at| !gone[at]).collect();
             for (turn, &one) in stay.iter().enumerate() {
                 for &other in &stay[..turn] {
-                    prop_assert!(distance(one, other) > distance_max);
+                    prop_assert!(distance(one, other) > max_distance);
                 }
             }
         }

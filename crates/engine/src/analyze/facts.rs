@@ -4,7 +4,7 @@ use std::path::Path;
 
 use bytes::Bytes;
 use forebay_codec::image::{
-    DecodeOptions, Decoder, Encoding, Format, Header, Orientation, Picture, PixelStatistics, jpeg_quality,
+    DecodeOptions, Decoder, EncodedImage, Encoding, Format, Header, Orientation, PixelStatistics, jpeg_quality,
     pixel_statistics,
 };
 use forebay_codec::{DType, Tensor, TensorView};
@@ -172,7 +172,7 @@ impl Look<'_> {
         mut reserve: impl FnMut(u64) -> Result<(), Error>,
     ) -> Result<Image> {
         let failed = |error: forebay_codec::Error| Problem::from(&error);
-        let picture = Picture::open(bytes).map_err(failed)?;
+        let picture = EncodedImage::open(bytes).map_err(failed)?;
         let header = *picture.header();
         let plan = picture.plan(&DecodeOptions::default()).map_err(failed)?;
         // Where it is encoded again, its pixels are there a second time, and what comes of them.

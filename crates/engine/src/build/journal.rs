@@ -137,8 +137,9 @@ impl Journal {
                 Ok(found) if found.identity != self.identity.digest => {
                     Err(taken(&self.output, "another data set", REPLACE))
                 }
-                Ok(found) if self.on_error == OnError::Fail && !found.skipped.is_empty() => {
-                    let by = format!("this data set, built with {} samples skipped", Skipped::count(&found.skipped));
+                Ok(found) if self.on_error == OnError::Fail && !found.skipped_samples.is_empty() => {
+                    let by =
+                        format!("this data set, built with {} samples skipped", Skipped::count(&found.skipped_samples));
                     Err(taken(
                         &self.output,
                         &by,

@@ -76,7 +76,7 @@ impl MixBuild {
                 manifest_xxh3: MixManifest::checksum_of(&folder)?,
             });
             note_lost(&mut lost, &assigned, number, &report.manifest.shards)?;
-            skipped.extend(report.manifest.skipped);
+            skipped.extend(report.manifest.skipped_samples);
         }
         // Samples that were skipped are in no format, and those after them move up.
         let kept = assigned.iter().zip(&lost).filter(|(_, lost)| !**lost);
@@ -96,10 +96,7 @@ impl MixBuild {
         }
         let is_share = |share: f64| share.is_finite() && share > 0.0;
         if !self.formats.iter().all(|(_, share)| is_share(*share)) || !sum.is_finite() {
-            return usage(
-                "a share of a mix is not above 0".to_owned(),
-                "leave formats out that no sample is to be kept in",
-            );
+            return usage("a share of a mix is not above 0".to_owned(), "omit formats with a share of 0");
         }
         for (number, (strategy, _)) in self.formats.iter().enumerate() {
             if self.formats[..number].iter().any(|(other, _)| other == strategy) {
@@ -107,7 +104,7 @@ impl MixBuild {
             }
             if let Some(step) = strategy.offline(&self.pipeline).iter().find(|step| step.action.changes_count()) {
                 let problem = format!(
-                    "`{strategy}` cannot be part of a mix: step `{}` makes other samples of those it takes, and a mix is of whole ones",
+                    "`{strategy}` cannot be part of a mix: step `{}` changes the number of samples, which a mix does not support",
                     step.name
                 );
                 return usage(problem, "mix formats of a split before that step");
@@ -173,7 +170,7 @@ impl MixBuild {
             classes: self.listing.classes().to_vec(),
             formats,
             assignment,
-            skipped,
+            skipped_samples: skipped,
         })
     }
 }
@@ -181,7 +178,7 @@ impl MixBuild {
 /// Notes which samples of the listing are not in the `shards` of format number `format`, which number those that are their own.
 fn note_lost(lost: &mut [bool], assigned: &[usize], format: usize, shards: &[ShardEntry]) -> Result<()> {
     let mine: Vec<usize> = (0..assigned.len()).filter(|&number| assigned[number] == format).collect();
-    for &number in shards.iter().flat_map(|shard| &shard.skipped) {
+    for &number in shards.iter().flat_map(|shard| &shard.skipped_numbers) {
         let there = usize::try_from(number).ok().and_then(|number| mine.get(number)).copied();
         let there = there.ok_or_else(|| Error::internal("a sample was skipped that the format does not have"))?;
         lost[there] = true;

@@ -215,7 +215,7 @@ impl Build {
             samples,
             bytes: done.iter().map(|shard| shard.entry.bytes).sum(),
             classes: self.listing.classes().to_vec(),
-            skipped,
+            skipped_samples: skipped,
             dictionary_xxh3: None,
             shards: done.into_iter().map(|shard| shard.entry).collect(),
         })

@@ -247,7 +247,7 @@ impl Build {
         let entries = || mine.iter().filter_map(|&shard| manifest.shards.get(shard));
         let numbers = mine.iter().flat_map(|&shard| self.range(shard, options));
         let keys: HashSet<&str> = numbers.map(|number| &*self.listing.entries()[number].key).collect();
-        let skipped = manifest.skipped.iter().filter(|skipped| keys.contains(&*skipped.key)).cloned();
+        let skipped = manifest.skipped_samples.iter().filter(|skipped| keys.contains(&*skipped.key)).cloned();
         PartReport {
             shards: mine.len(),
             shards_reused: mine.len(),
@@ -269,7 +269,7 @@ fn or_whole<T>(
         Err(error) if !error.ends() => error,
         done => return done,
     };
-    let is_wanted = |manifest: &Manifest| options.on_error == OnError::Skip || manifest.skipped.is_empty();
+    let is_wanted = |manifest: &Manifest| options.on_error == OnError::Skip || manifest.skipped_samples.is_empty();
     whole(output, identity).filter(is_wanted).map(report).ok_or(error)
 }
 

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use forebay_codec::image::{Decoder, Encoding, Format, Picture};
+use forebay_codec::image::{Decoder, EncodedImage, Encoding, Format};
 use forebay_pipeline::{FieldType, SampleView, Sink as _, Strategy, Value, ValueView};
 use forebay_storage::{Folder, Storage};
 
@@ -99,7 +99,7 @@ impl Recode {
 
     fn manifest(&self, journal: &Journal, done: Vec<ShardDone>) -> Result<Manifest> {
         let before = self.dataset.manifest();
-        let skipped = before.skipped.iter().cloned().chain(done.iter().flat_map(|shard| shard.skipped.clone()));
+        let skipped = before.skipped_samples.iter().cloned().chain(done.iter().flat_map(|shard| shard.skipped.clone()));
         let skipped: Vec<Skipped> = skipped.collect();
         let samples = done.iter().map(|shard| shard.entry.samples).sum();
         if samples == 0 {
@@ -115,7 +115,7 @@ impl Recode {
             identity: journal.identity().to_owned(),
             samples,
             bytes: done.iter().map(|shard| shard.entry.bytes).sum(),
-            skipped,
+            skipped_samples: skipped,
             dictionary_xxh3: None,
             shards: done.into_iter().map(|shard| shard.entry).collect(),
             ..before.clone()
@@ -199,7 +199,7 @@ impl Recoded<'_> {
             step: "recompress".to_owned(),
             source: Box::new(error.into()),
         };
-        let picture = Picture::open(bytes).map_err(wrong)?;
+        let picture = EncodedImage::open(bytes).map_err(wrong)?;
         let plan = picture.plan(&as_stored(picture.header())).map_err(wrong)?;
         // The pixels, and what is made of them.
         let reserved = records.reserve(2 * plan.spec().bytes() + plan.working_bytes() + bytes.len());

@@ -247,7 +247,7 @@ impl<'a> ShardWriter<'a> {
                 blocks_xxh3,
                 sizes_xxh3,
                 scans,
-                skipped: skipped_numbers,
+                skipped_numbers,
             },
             skipped,
             dictionary_xxh3: self.dictionary.map(|dictionary| checksum(dictionary.bytes())),

@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use forebay_codec::image::{Channels, DecodeOptions, DecodePlan, Decoder, Depth, Picture, encode};
+use forebay_codec::image::{Channels, DecodeOptions, DecodePlan, Decoder, Depth, EncodedImage, encode};
 use forebay_codec::{DType, Tensor};
 use forebay_storage::{Storage, create_folders_below, create_fresh};
 
@@ -128,7 +128,7 @@ impl<'a> Worker<'a> {
         let content = self.storage.read_file(path, FILE_BYTES_MAX)?;
         let failed = |error: forebay_codec::Error| unreadable(path, &error);
         let bytes = content.len() as u64;
-        let opened = Picture::open(&content).map_err(failed)?;
+        let opened = EncodedImage::open(&content).map_err(failed)?;
         let animated = opened.header().animated;
         let options =
             DecodeOptions { channels: Channels::AsStored, depth: self.options.depth, ..DecodeOptions::default() };

@@ -18,7 +18,7 @@ use crate::sync::Mutex;
 /// Where there is no memory for all, the first of the listing are kept: whoever reads in order has time to read the others ahead. One who shuffles needs
 /// them in an order that nobody knows while they are listed, and any of them are as good.
 #[derive(Default)]
-pub(crate) struct Kept(Mutex<State>);
+pub(crate) struct ReadCache(Mutex<State>);
 
 #[derive(Default)]
 struct State {
@@ -45,13 +45,13 @@ impl State {
     }
 }
 
-impl std::fmt::Debug for Kept {
+impl std::fmt::Debug for ReadCache {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Kept").field("bytes", &self.bytes().1).finish_non_exhaustive()
+        formatter.debug_struct("ReadCache").field("bytes", &self.bytes().1).finish_non_exhaustive()
     }
 }
 
-impl Kept {
+impl ReadCache {
     /// Keeps up to so many bytes.
     pub(super) fn new(bytes_max: u64) -> Arc<Self> {
         Arc::new(Self(Mutex::new(State { bytes_max, ..State::default() })))
@@ -185,12 +185,12 @@ impl Kept {
 pub(super) struct KeepingFile {
     file: Box<dyn File>,
     shard: usize,
-    kept: Arc<Kept>,
+    kept: Arc<ReadCache>,
 }
 
 impl KeepingFile {
     /// Of shard number `shard`.
-    pub(super) fn new(file: Box<dyn File>, shard: usize, kept: Arc<Kept>) -> Self {
+    pub(super) fn new(file: Box<dyn File>, shard: usize, kept: Arc<ReadCache>) -> Self {
         kept.0.lock().versions.insert(shard, file.version());
         Self { file, shard, kept }
     }
@@ -222,8 +222,8 @@ mod tests {
     use crate::sync::modeled;
 
     /// Of shard 1: its byte number `n` is `n`.
-    fn kept(bytes_max: u64, pieces: &[Range<u64>]) -> Arc<Kept> {
-        let kept = Kept::new(bytes_max);
+    fn kept(bytes_max: u64, pieces: &[Range<u64>]) -> Arc<ReadCache> {
+        let kept = ReadCache::new(bytes_max);
         for piece in pieces {
             kept.keep(1, piece.start, &bytes_of(piece.clone()));
         }
@@ -235,7 +235,7 @@ mod tests {
     }
 
     /// What is read beside what is kept of a range of which the bytes must come out right.
-    fn read(kept: &Kept, range: Range<u64>) -> Option<Range<u64>> {
+    fn read(kept: &ReadCache, range: Range<u64>) -> Option<Range<u64>> {
         let mut asked = None;
         let given = kept.complete(1, range.clone(), |missing| {
             asked = Some(missing.clone());

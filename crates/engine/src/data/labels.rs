@@ -77,14 +77,14 @@ pub type LabelFunction<'a> = dyn Fn(&Path) -> Result<GivenLabel, StepError> + Se
 pub fn one_class(source: &Source, classes: &[String], samples: u64) -> Option<String> {
     let by_folder = matches!(source.label, Label::Folder | Label::TopFolder) && source.classes.is_none();
     let ([class], true) = (classes, by_folder && samples > 1) else { return None };
-    let lie = if class.is_empty() {
-        "lie in no folder of a class".to_owned()
+    let which = if class.is_empty() {
+        format!("none of the {samples} files is in a class folder")
     } else {
-        format!("lie in the one folder `{class}`")
+        format!("all {samples} files are in the same class folder, `{class}`")
     };
     Some(format!(
-        "all {samples} files {lie}, so that they all have the same label: put them into a folder for each class, take labels from \
-         elsewhere (`label` in the pipeline's [source]: `table`, `list`), or do without (`--set source.label=none`)"
+        "{which}, so all get the same label: use one folder per class, set `label` in the pipeline's [source] (`table`, \
+         `list`), or pass `--set source.label=none`"
     ))
 }
 

@@ -14,7 +14,7 @@ use xxhash_rust::xxh3::Xxh3;
 use super::braces;
 use super::condition::{self, Condition};
 use super::file_list::FileList;
-use super::kept::Kept;
+use super::kept::ReadCache;
 use super::labels::{LabelFunction, LabelValue, label};
 use super::shards::list_shards;
 use super::sidecar::{self, Sidecars};
@@ -94,7 +94,7 @@ pub struct Listing {
     /// What could not be listed.
     lost: Vec<Skipped>,
     /// What was read of far shards for it, where it is a loader's.
-    kept: Option<Arc<Kept>>,
+    kept: Option<Arc<ReadCache>>,
 }
 
 /// What a listing is made of; see its fields.
@@ -191,7 +191,7 @@ impl Listing {
     ) -> Result<(Self, Vec<u64>)> {
         let root = root.into();
         let is_far = source.format != Format::Files && root.storage().reads_at_once(root.path()) > 0;
-        let kept = is_far.then(|| Kept::new(Shares::kept_bytes_max(default_memory_bytes(), 0)));
+        let kept = is_far.then(|| ReadCache::new(Shares::kept_bytes_max(default_memory_bytes(), 0)));
         let listing = Self::unordered(source, root, options, kept)?;
         let mut indexes: Vec<u64> = (0..listing.len() as u64).collect();
         if source.order() == Order::Shuffled {
@@ -204,7 +204,12 @@ impl Listing {
         Ok((listing, numbers))
     }
 
-    fn unordered(source: &Source, root: Folder, options: &ListingOptions<'_>, kept: Option<Arc<Kept>>) -> Result<Self> {
+    fn unordered(
+        source: &Source,
+        root: Folder,
+        options: &ListingOptions<'_>,
+        kept: Option<Arc<ReadCache>>,
+    ) -> Result<Self> {
         let mut lost = Vec::new();
         let named_root = root.path().to_owned();
         let (root, names) = match braces::names(root.path())? {
@@ -319,7 +324,7 @@ impl Listing {
     }
 
     /// What was read of far shards, and is wanted once more.
-    pub(super) fn kept(&self) -> Option<&Kept> {
+    pub(super) fn kept(&self) -> Option<&ReadCache> {
         self.kept.as_deref()
     }
 

@@ -52,7 +52,7 @@ pub struct Manifest {
     /// The shards, in order.
     pub shards: Vec<ShardEntry>,
     /// Samples of the source that could not be processed and are not in the data set.
-    pub skipped: Vec<Skipped>,
+    pub skipped_samples: Vec<Skipped>,
 }
 
 /// One shard of a data set. Checksums are XXH3-64, in hexadecimal.
@@ -81,7 +81,7 @@ pub struct ShardEntry {
     pub scans: Option<ScanLayout>,
     /// The numbers of the samples that it lacks since they were skipped, in the order of what was built. (Keys do not tell: two tar files may have the same.)
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub skipped: Vec<u64>,
+    pub skipped_numbers: Vec<u64>,
 }
 
 impl ShardEntry {

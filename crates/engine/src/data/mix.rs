@@ -43,7 +43,7 @@ pub struct MixManifest {
     /// The format of each sample, in the order of the listing: a digit (0 to 9, then a to z) that is the number of a format.
     pub assignment: String,
     /// Samples of the source that could not be processed and are not in the data set.
-    pub skipped: Vec<Skipped>,
+    pub skipped_samples: Vec<Skipped>,
 }
 
 /// One format of a mix.

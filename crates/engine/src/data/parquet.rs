@@ -127,7 +127,7 @@ impl ParquetShard {
     }
 
     /// Reads rows of one group, those of the file that are numbered so.
-    fn read(&self, shard: usize, rows: Range<u64>, kept: &Kept) -> Result<Vec<Content>> {
+    fn read(&self, shard: usize, rows: Range<u64>, kept: &PageCache) -> Result<Vec<Content>> {
         let groups = &self.metadata.row_groups;
         let place = groups.partition_point(|group| group.first_row + group.rows <= rows.start);
         let outside = || Error::internal("rows that are of no one row group");
@@ -159,7 +159,7 @@ impl ParquetShard {
         column: &Column,
         group: &RowGroup,
         rows: Range<usize>,
-        kept: &Kept,
+        kept: &PageCache,
     ) -> Result<Vec<Cell>> {
         let chunk = group.chunk(column);
         let all = rows.len() as u64 == group.rows;
@@ -324,7 +324,7 @@ const WHOLE_CHUNK: u32 = u32::MAX;
 const DICTIONARY: u32 = u32::MAX - 1;
 
 /// The pages of a source that were inflated last, within a limit: the one that was used last is at the end.
-struct Kept {
+struct PageCache {
     pages: Mutex<Pages>,
     /// So many are kept in any case: those that the next row needs.
     pages_min: usize,
@@ -337,7 +337,7 @@ struct Pages {
     bytes_peak: u64,
 }
 
-impl Kept {
+impl PageCache {
     fn new(fields: usize) -> Self {
         let pages = Pages { held: VecDeque::new(), bytes: 0, bytes_max: KEPT_BYTES_MAX, bytes_peak: 0 };
         Self { pages: Mutex::new(pages), pages_min: 2 * fields }
@@ -381,12 +381,12 @@ impl Pages {
 pub(super) struct ParquetFiles {
     fields: Vec<SourceField>,
     open: Vec<OnceLock<ParquetShard>>,
-    kept: Kept,
+    kept: PageCache,
 }
 
 impl ParquetFiles {
     pub(super) fn new(count: usize, fields: Vec<SourceField>) -> Self {
-        let kept = Kept::new(fields.len());
+        let kept = PageCache::new(fields.len());
         Self { fields, open: (0..count).map(|_| OnceLock::new()).collect(), kept }
     }
 

@@ -12,7 +12,7 @@ use forebay_record::{Compression, Location, Origin, SharedExample, parse_indexed
 use forebay_storage::Storage;
 
 use super::FILE_BYTES_MAX;
-use super::kept::Kept;
+use super::kept::ReadCache;
 use super::labels::LabelValue;
 use super::listing::{Entry, Listing, SampleLocation};
 use super::open_shards::{OpenShard, OpenShards};
@@ -136,7 +136,7 @@ impl SourceReader {
         if self.is_parquet() {
             return self.parquet.bytes();
         }
-        let ((peak, now), kept) = (self.open.streams_bytes(), self.listing.kept().map_or((0, 0), Kept::bytes));
+        let ((peak, now), kept) = (self.open.streams_bytes(), self.listing.kept().map_or((0, 0), ReadCache::bytes));
         (peak + kept.0, now + kept.1)
     }
 

@@ -17,7 +17,7 @@ use forebay_storage::{File, Folder, Storage, Stream};
 use super::Skipped;
 use super::ahead::Ahead;
 use super::inflated::{InflatedStream, compressed_limits};
-use super::kept::{KeepingFile, Kept};
+use super::kept::{KeepingFile, ReadCache};
 use super::listing::{Entry, SampleLocation};
 use super::manifest::MANIFEST_BYTES_MAX;
 use super::parquet::{ParquetShard, check_fields, noted_classes};
@@ -63,7 +63,7 @@ pub(super) fn list_shards(
     root: &Folder,
     files: &[Entry],
     on_error: OnError,
-    kept: Option<&Arc<Kept>>,
+    kept: Option<&Arc<ReadCache>>,
 ) -> Result<Shards> {
     let (paths, compressions, entries, lost) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut found = Shards { paths, compressions, entries, lost, classes: Vec::new() };
@@ -128,7 +128,7 @@ fn scan_all(
     root: &Folder,
     files: &[(&Entry, PathBuf)],
     on_error: OnError,
-    kept: Option<&Arc<Kept>>,
+    kept: Option<&Arc<ReadCache>>,
 ) -> Result<Vec<Result<Scan>>> {
     let (storage, fields) = (&**root.storage(), source.read_fields());
     let at_once = storage.reads_at_once(root.path());
@@ -155,7 +155,7 @@ fn scan_all(
 }
 
 /// Opens a shard, and its number, to be looked through. What is read of a far one is kept.
-fn open(storage: &dyn Storage, path: &Path, shard: usize, kept: Option<&Arc<Kept>>) -> Result<Box<dyn File>> {
+fn open(storage: &dyn Storage, path: &Path, shard: usize, kept: Option<&Arc<ReadCache>>) -> Result<Box<dyn File>> {
     let file = storage.open(path)?;
     Ok(match kept {
         Some(kept) => Box::new(KeepingFile::new(file, shard, Arc::clone(kept))),

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use forebay_plan::Stats;
 
-use crate::processor_time::ThreadTime;
+use crate::cpu_time::ThreadTime;
 
 /// How often a thread adds its processor time.
 const LOOK_UP: Duration = Duration::from_millis(50);

@@ -64,7 +64,7 @@ pub(super) struct Shared {
     bytes_read: AtomicU64,
     loaded: AtomicU64,
     skipped: AtomicU64,
-    skipped_list: Mutex<Vec<Skipped>>,
+    skipped_samples: Mutex<Vec<Skipped>>,
     /// How many samples have no position in the epoch, because they were lost before it began.
     lost: u64,
     /// Whether a sample came through.
@@ -181,7 +181,7 @@ impl Epoch {
             failed: AtomicBool::new(false),
             lost: Skipped::count(&lost),
             skipped: AtomicU64::new(Skipped::count(&lost)),
-            skipped_list: Mutex::new(lost),
+            skipped_samples: Mutex::new(lost),
             sampler: Mutex::new(sampler),
             options,
         });
@@ -264,8 +264,8 @@ impl Epoch {
     }
 
     /// The first samples that were skipped, and why.
-    pub fn skipped_list(&self) -> Vec<Skipped> {
-        self.shared.skipped_list.lock().clone()
+    pub fn skipped_samples(&self) -> Vec<Skipped> {
+        self.shared.skipped_samples.lock().clone()
     }
 
     /// How many bytes of the memory budget were taken at most: what was staged, what was worked on and ready, and what streams held, each at
@@ -440,7 +440,7 @@ impl Shared {
 
     fn note_skipped(&self, failed: Failed) {
         self.skipped.fetch_add(1, Ordering::Relaxed);
-        let mut list = self.skipped_list.lock();
+        let mut list = self.skipped_samples.lock();
         // Samples of a shard that is lost are called after it, and are one entry.
         if let Some(Skipped { samples: Some(samples), .. }) = list.iter_mut().rfind(|listed| listed.key == failed.key) {
             *samples += 1;
@@ -456,7 +456,7 @@ impl Shared {
         if !is_hopeless || self.came.load(Ordering::Relaxed) {
             return None;
         }
-        let first = self.skipped_list.lock().first().cloned()?;
+        let first = self.skipped_samples.lock().first().cloned()?;
         Some(Error::AllSkipped { samples: different, first: Box::new(first) })
     }
 
@@ -466,7 +466,7 @@ impl Shared {
         if self.samples == 0 || !self.is_whole || here < self.samples || self.failed.swap(true, Ordering::Relaxed) {
             return None;
         }
-        let first = self.skipped_list.lock().iter().find(|skipped| skipped.samples != Some(0)).cloned()?;
+        let first = self.skipped_samples.lock().iter().find(|skipped| skipped.samples != Some(0)).cloned()?;
         Some(Error::AllSkipped { samples: self.samples, first: Box::new(first) })
     }
 }

@@ -107,7 +107,7 @@ impl CachePolicy {
     pub(super) fn check(self, source: &dyn Source, shuffle: Shuffle) -> Result<()> {
         match self {
             Self::Liquid { .. } if shuffle == Shuffle::No => Err(Error::Usage {
-                problem: "a `liquid` cache decides the order of samples, but they are to come as they lie".to_owned(),
+                problem: "a `liquid` cache requires shuffling".to_owned(),
                 remedy: "shuffle, or choose the cache `minio`".to_owned(),
             }),
             Self::Decoded { .. } if source.strategies().len() > 1 => Err(Error::Usage {

@@ -9,9 +9,9 @@ use forebay_plan::{Alone, Caching, Others, Runs};
 
 use super::Profiler;
 use super::metrics::Machine;
+use crate::cpu_time::{process_cpu_seconds, thread_cpu_seconds};
 use crate::error::Result;
 use crate::load::{Next, Online, in_order, readers};
-use crate::processor_time::{process_cpu_seconds, thread_cpu_seconds};
 use crate::progress::{Progress, while_wanted};
 use crate::source::{Block, Held, Source};
 use crate::sync::Mutex;
@@ -75,8 +75,8 @@ impl Profiler<'_> {
         // and from the page cache they come as all will.
         let few = |reading| Alone {
             samples_per_second: 0.0,
-            samples_per_second_min: 0.0,
-            samples_per_second_max: 0.0,
+            min_samples_per_second: 0.0,
+            max_samples_per_second: 0.0,
             ..reading
         };
         let is_rate = runs_each || self.options.caching == Caching::System;
@@ -169,8 +169,8 @@ impl Profiler<'_> {
         let others = Machine::now().since(machine, begun.elapsed().as_secs_f64());
         (!rates.is_empty()).then(|| Alone {
             samples_per_second: rates[rates.len() / 2],
-            samples_per_second_min: rates[0],
-            samples_per_second_max: rates[rates.len() - 1],
+            min_samples_per_second: rates[0],
+            max_samples_per_second: rates[rates.len() - 1],
             cpu_seconds: cpu_seconds[cpu_seconds.len() / 2],
             threads: self.options.threads.min(cores()),
             disturbed: others.is_some_and(|others| others.cores > Others::CORES_MAX),

@@ -18,9 +18,9 @@ use forebay_plan::CompressionCost;
 use forebay_record::{Compression, Location, Scope, Writer};
 
 use super::costs::{Collect, Nowhere};
+use crate::cpu_time::thread_cpu_seconds;
 use crate::data::{Listing, SourceReader};
 use crate::error::Result;
-use crate::processor_time::thread_cpu_seconds;
 use crate::progress::{Progress, while_wanted};
 pub(super) use timed::INFLATING_SECONDS;
 use timed::{Done, Encoded, Piece, Threads};

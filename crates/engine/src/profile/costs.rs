@@ -4,10 +4,10 @@ use forebay_codec::memory;
 use forebay_pipeline::{Observer, Pipeline, RngKey, Runner, Sample, SampleView, Sink, StepError};
 use forebay_plan::{Alone, StepCost};
 
+use crate::cpu_time::thread_cpu_seconds;
 use crate::data::SourceReader;
 use crate::error::Result;
 use crate::load::{Online, Shuffle, in_order};
-use crate::processor_time::thread_cpu_seconds;
 use crate::progress::{Progress, while_wanted};
 use crate::source::Source;
 

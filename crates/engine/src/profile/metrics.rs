@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use forebay_plan::{Others, SystemSample};
 
-use crate::processor_time::process_cpu_seconds;
+use crate::cpu_time::process_cpu_seconds;
 use crate::threads::space_for_one;
 
 /// The system is sampled so often.

@@ -82,7 +82,7 @@ pub struct ProfileOptions {
 }
 
 /// What a strategy keeps while it is measured.
-struct Kept {
+struct TempDatasets {
     /// Read as builds read, and as runs do.
     built_from: Arc<dyn Source>,
     loaded_from: Arc<dyn Source>,
@@ -177,7 +177,7 @@ pub fn profile(
         steps,
         strategies: Vec::new(),
         compressions: Vec::new(),
-        skipped: Vec::new(),
+        skipped_samples: Vec::new(),
     };
     let built = profiler.strategies(&mut profile)?;
     profiler.note_skipped(all.lost(), 1);
@@ -191,7 +191,7 @@ pub fn profile(
     } else {
         profiler
     };
-    profile.skipped = profiler.skipped.into_inner();
+    profile.skipped_samples = profiler.skipped.into_inner();
     profile.method.seconds = begun.elapsed().as_secs_f64();
     Ok(profile)
 }
@@ -254,13 +254,18 @@ impl Profiler<'_> {
     }
 
     /// Builds what the strategy keeps.
-    fn keep(&self, strategy: &Strategy, folder: &Path) -> Result<Kept> {
+    fn keep(&self, strategy: &Strategy, folder: &Path) -> Result<TempDatasets> {
         let listing = Arc::clone(&self.listing);
         if strategy.split.keeps_files() {
             let files = |storage| Files::new(self.pipeline.clone(), Arc::clone(&listing), Arc::clone(storage));
             let built_from = Arc::new(files(&self.builds_from)?);
             let bytes = listing.bytes();
-            return Ok(Kept { built_from, loaded_from: Arc::new(files(&self.storage)?), bytes, inflated_bytes: bytes });
+            return Ok(TempDatasets {
+                built_from,
+                loaded_from: Arc::new(files(&self.storage)?),
+                bytes,
+                inflated_bytes: bytes,
+            });
         }
         let build = Build {
             pipeline: self.pipeline.clone(),
@@ -278,14 +283,14 @@ impl Profiler<'_> {
         };
         self.progress.note(&format!("building {strategy}"));
         let report = build.run(folder, &options, self.progress)?;
-        self.note_skipped(&report.manifest.skipped, 1);
+        self.note_skipped(&report.manifest.skipped_samples, 1);
         let dataset = Arc::new(Dataset::open(folder)?);
         // Few samples are read as they will be once there are all: in blocks that are as large as those of the whole data set.
         let times = self.samples_total as f64 / self.listing.len().max(1) as f64;
         let shards = |storage| Arc::new(Shards::new(Arc::clone(&dataset), Arc::clone(storage)).standing_for(times));
         let (built_from, loaded_from) = (shards(&self.builds_from), shards(&self.storage));
         let inflated_bytes = if strategy.format.has_plain_fields() { inflated_bytes(&dataset)? } else { 0 };
-        Ok(Kept { built_from, loaded_from, bytes: report.manifest.bytes, inflated_bytes })
+        Ok(TempDatasets { built_from, loaded_from, bytes: report.manifest.bytes, inflated_bytes })
     }
 }
 

@@ -7,7 +7,7 @@ use forebay_pipeline::{RngKey, Runner, Strategy};
 use forebay_plan::{Caching, FirstBatch, Run, Runs, Skipped, SystemSample};
 
 use super::metrics::{self, Machine};
-use super::{Kept, Profiler, costs};
+use super::{Profiler, TempDatasets, costs};
 use crate::error::{Error, Result};
 use crate::load::{LoadOptions, Loader, Next, OnError, Online};
 use crate::progress::while_wanted;
@@ -100,7 +100,7 @@ impl Profiler<'_> {
     }
 
     /// What runs of a strategy load from, and what they do to it then.
-    pub(super) fn loads(&self, strategy: &Strategy, kept: &Kept) -> Result<(Arc<dyn Source>, Online)> {
+    pub(super) fn loads(&self, strategy: &Strategy, kept: &TempDatasets) -> Result<(Arc<dyn Source>, Online)> {
         if self.options.caching == Caching::Application {
             let online = Online::after_unpacking(self.pipeline, strategy);
             return Ok((Arc::new(self.cache(strategy, &kept.loaded_from)?), online));
@@ -176,7 +176,7 @@ impl Profiler<'_> {
             while_wanted(self.progress)?;
         }
         let seconds = begun.elapsed().as_secs_f64();
-        self.note_skipped(&epoch.skipped_list(), passes);
+        self.note_skipped(&epoch.skipped_samples(), passes);
         Ok(Run {
             samples,
             passes,

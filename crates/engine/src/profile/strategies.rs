@@ -218,8 +218,8 @@ fn insert(strategies: &mut Vec<StrategyProfile>, strategy: StrategyProfile) {
 fn of_reached(reading: Alone, per_reached: f64) -> Alone {
     Alone {
         samples_per_second: reading.samples_per_second / per_reached,
-        samples_per_second_min: reading.samples_per_second_min / per_reached,
-        samples_per_second_max: reading.samples_per_second_max / per_reached,
+        min_samples_per_second: reading.min_samples_per_second / per_reached,
+        max_samples_per_second: reading.max_samples_per_second / per_reached,
         cpu_seconds: reading.cpu_seconds * per_reached,
         ..reading
     }

@@ -60,7 +60,7 @@ pub(super) fn recompress_dataset(
             reused: manifest.samples.saturating_sub(encoded + copied),
             ..RecompressedVariant::of_sizes(&encoding.to_string(), before.bytes, manifest.bytes)
         });
-        all.skipped.extend(manifest.skipped.into_iter().skip(before.skipped.len()));
+        all.skipped_samples.extend(manifest.skipped_samples.into_iter().skip(before.skipped_samples.len()));
     }
     Ok(all)
 }

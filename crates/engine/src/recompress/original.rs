@@ -1,7 +1,8 @@
 //! An image as it is, and whether another encoding makes it smaller without pretending to a quality that is gone.
 
 use forebay_codec::image::{
-    Channels, DecodeOptions, Decoder, Encoding, Format, Header, JpegQuality, Metadata, Picture, encode, jpeg_quality,
+    Channels, DecodeOptions, Decoder, EncodedImage, Encoding, Format, Header, JpegQuality, Metadata, encode,
+    jpeg_quality,
 };
 use forebay_codec::{Result, Tensor};
 
@@ -24,7 +25,7 @@ pub(crate) fn as_stored(header: &Header) -> DecodeOptions {
 
 impl<'c> Original<'c> {
     /// Decodes the image `picture`, whose file is `content`.
-    pub(crate) fn decode(content: &'c [u8], picture: &Picture<'_>, decoder: &mut Decoder) -> Result<Self> {
+    pub(crate) fn decode(content: &'c [u8], picture: &EncodedImage<'_>, decoder: &mut Decoder) -> Result<Self> {
         let header = *picture.header();
         let (pixels, _) = decoder.decode_reporting(&picture.plan(&as_stored(&header))?)?;
         let quality = (header.format == Format::Jpeg).then(|| jpeg_quality(content)).transpose()?;

@@ -15,7 +15,7 @@ use crate::data::data_folder;
 use crate::support::{built, local, photos, pipeline};
 
 fn options() -> AnalyzeOptions {
-    AnalyzeOptions { threads: 2, on_error: OnError::Skip, memory_bytes: 1 << 28, distance_max: DISTANCE_DEFAULT }
+    AnalyzeOptions { threads: 2, on_error: OnError::Skip, memory_bytes: 1 << 28, max_distance: DISTANCE_DEFAULT }
 }
 
 fn analyzed(data: &Path) -> DataAnalysis {
@@ -192,7 +192,7 @@ fn nothing_to_analyze_is_said_and_large_images_need_memory() {
     // Nobody knows whether it is broken.
     assert_eq!((found.images, found.broken, found.unexamined), (0, 0, 1));
     assert!(found.unexamined_samples[0].reason.contains("memory"), "{found:?}");
-    let far = AnalyzeOptions { distance_max: 17, ..options() };
+    let far = AnalyzeOptions { max_distance: 17, ..options() };
     assert!(analyze(&*source, &far, &()).unwrap_err().to_string().contains("--distance"));
 }
 

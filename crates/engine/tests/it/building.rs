@@ -143,7 +143,7 @@ fn a_build_that_failed_goes_on_when_told_to_skip() {
     };
     run(OnError::Fail).unwrap_err();
     let report = run(OnError::Skip).unwrap();
-    assert_eq!((report.manifest.samples, report.manifest.skipped.len()), (20, 1));
+    assert_eq!((report.manifest.samples, report.manifest.skipped_samples.len()), (20, 1));
     let error = run(OnError::Fail).unwrap_err().to_string();
     assert!(error.contains("1 samples skipped"), "{error}");
 }
@@ -185,8 +185,8 @@ fn damaged_samples_are_named_or_skipped_and_listed() {
     let output = tempfile::tempdir().unwrap();
     let skip = BuildOptions { on_error: OnError::Skip, ..options(4) };
     let report = build(&pipeline, "decoded", photos.path(), local()).run(output.path(), &skip, &()).unwrap();
-    assert_eq!((report.manifest.samples, report.manifest.skipped.len()), (20, 1));
-    assert_eq!(report.manifest.skipped[0].key, "bee/empty.jpg");
+    assert_eq!((report.manifest.samples, report.manifest.skipped_samples.len()), (20, 1));
+    assert_eq!(report.manifest.skipped_samples[0].key, "bee/empty.jpg");
 }
 
 #[test]

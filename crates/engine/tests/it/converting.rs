@@ -74,7 +74,7 @@ fn what_is_there_is_kept_and_checked() {
         Conversion::of_folder(folder.path(), other.path(), Format::L3).unwrap().run(options, &())
     };
     let first = run(&options("l3-fast")).unwrap();
-    assert_eq!((first.converted, first.ignored, first.skipped.len()), (6, 1, 0));
+    assert_eq!((first.converted, first.ignored, first.skipped_samples.len()), (6, 1, 0));
     // As a killed run leaves it: one picture is missing, and half of it lies beside.
     let gone = other.path().join("ant/0000.l3");
     let whole = fs::read(&gone).unwrap();
@@ -107,8 +107,8 @@ fn broken_pictures_end_the_work_or_are_skipped() {
     assert!(message.contains("ant/broken.jpg` cannot be decoded: jpeg data is truncated at byte "), "{message}");
     let skip = ConvertOptions { on_error: OnError::Skip, ..options("l3-fast") };
     let done = conversion.run(&skip, &()).unwrap();
-    assert_eq!((done.converted + done.reused, done.skipped.len()), (5, 1));
-    assert_eq!(done.skipped[0].key, "ant/broken.jpg");
+    assert_eq!((done.converted + done.reused, done.skipped_samples.len()), (5, 1));
+    assert_eq!(done.skipped_samples[0].key, "ant/broken.jpg");
     assert!(!other.path().join("ant/broken.l3").exists());
     let alone = Conversion::of_file(&broken, &other.path().join("alone.l3"));
     assert!(alone.run(&skip, &()).unwrap_err().to_string().contains("not one image"));

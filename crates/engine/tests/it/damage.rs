@@ -113,7 +113,7 @@ fn a_truncated_tar_costs_what_was_cut() {
         build.run(output.path(), &BuildOptions { on_error, ..options(2) }, &())
     };
     let manifest = run(OnError::Skip).unwrap().manifest;
-    assert_eq!((manifest.samples as usize, manifest.skipped), (left.samples.len(), left.list));
+    assert_eq!((manifest.samples as usize, manifest.skipped_samples), (left.samples.len(), left.list));
     assert!(run(OnError::Fail).unwrap_err().to_string().contains("pass the same `on_error` to both"));
 }
 

@@ -42,7 +42,7 @@ pub(crate) fn collect(mut loader: Epoch) -> Result<Loaded, Error> {
             assert!(samples.insert(key.to_string(), picture.to_vec()).is_none(), "{key} came twice");
         }
     }
-    Ok(Loaded { samples, skipped: loader.skipped(), list: loader.skipped_list() })
+    Ok(Loaded { samples, skipped: loader.skipped(), list: loader.skipped_samples() })
 }
 
 /// Whether `inspect --verify` would find something, or could not even open it.

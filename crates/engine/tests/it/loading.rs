@@ -437,7 +437,7 @@ fn a_damaged_record_is_named_or_skipped() {
     let mut skipping = epoch(&dataset, &LoadOptions { on_error: OnError::Skip, ..threads(2) }, Shuffle::No);
     let found = samples(skipping.by_ref());
     assert_eq!((found.len(), skipping.skipped(), skipping.samples()), (29, 1, 29));
-    assert_eq!(skipping.skipped_list()[0].key, "shard-00001.tfrecord:4");
+    assert_eq!(skipping.skipped_samples()[0].key, "shard-00001.tfrecord:4");
 }
 
 #[test]
@@ -453,7 +453,7 @@ fn a_picture_that_is_none_is_named_or_skipped() {
     let mut skipping = load(OnError::Skip);
     assert_eq!(samples(skipping.by_ref()).len(), 12);
     assert_eq!(skipping.skipped(), 2);
-    let mut keys: Vec<String> = skipping.skipped_list().into_iter().map(|skipped| skipped.key).collect();
+    let mut keys: Vec<String> = skipping.skipped_samples().into_iter().map(|skipped| skipped.key).collect();
     keys.sort_unstable();
     assert_eq!(keys, ["ant/empty.jpg", "ant/text.jpg"]);
 
@@ -461,9 +461,9 @@ fn a_picture_that_is_none_is_named_or_skipped() {
     let mut vanished = load(OnError::Skip);
     assert_eq!(samples(vanished.by_ref()).len(), 11);
     assert!(
-        vanished.skipped_list().iter().any(|skipped| skipped.key == "ant/0003.jpg"),
+        vanished.skipped_samples().iter().any(|skipped| skipped.key == "ant/0003.jpg"),
         "{:?}",
-        vanished.skipped_list()
+        vanished.skipped_samples()
     );
 }
 

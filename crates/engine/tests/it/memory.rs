@@ -196,8 +196,8 @@ fn a_build_and_a_conversion_keep_within_the_budget_too() {
         memory_bytes: 24_000_000,
     };
     let done = conversion.run(&convert, &()).unwrap();
-    assert_eq!((done.converted, done.skipped.len()), (5, 1));
-    assert!(done.skipped[0].reason.contains("to convert, over half"), "{:?}", done.skipped);
+    assert_eq!((done.converted, done.skipped_samples.len()), (5, 1));
+    assert!(done.skipped_samples[0].reason.contains("to convert, over half"), "{:?}", done.skipped_samples);
     let done = conversion.run(&ConvertOptions { memory_bytes: 60_000_000, ..convert }, &()).unwrap();
     assert_eq!((done.converted, done.reused), (1, 5));
 }

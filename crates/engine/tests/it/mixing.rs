@@ -153,7 +153,7 @@ fn samples_with_equal_keys_are_skipped_by_their_numbers() {
     }
     let output = tempfile::tempdir().unwrap();
     let manifest = build(output.path());
-    assert_eq!((&manifest.assignment, manifest.samples, manifest.skipped.len()), (&expected, 37, 3));
+    assert_eq!((&manifest.assignment, manifest.samples, manifest.skipped_samples.len()), (&expected, 37, 3));
     let source = open_dataset(output.path(), local(), OnError::Fail).unwrap();
     assert_eq!(source.samples(), 37);
     // As a kill leaves it when all formats are whole.
@@ -219,7 +219,7 @@ fn what_cannot_be_mixed_is_refused() {
     assert!(fails(SMALL, &[("decoded", 0.5), ("decoded", 0.5)]).contains("twice"));
     assert!(fails(SMALL, &[("decoded", 0.999), ("resized", 0.001)]).contains("so small that none"));
     assert!(fails(SMALL, &[("unprocessed", 0.5), ("decoded", 0.5)]).contains("nothing to build"));
-    assert!(fails(TILES, &[("tiled", 0.5), ("decoded", 0.5)]).contains("makes other samples of those it takes"));
+    assert!(fails(TILES, &[("tiled", 0.5), ("decoded", 0.5)]).contains("changes the number of samples"));
 }
 
 /// Whatever its format and wherever it comes from, a sample is the one that a data set in one format gives.
@@ -296,7 +296,7 @@ fn damaged_samples_are_skipped_with_every_cache() {
                         (120 - damaged.len(), keys.len()),
                         "{cache} in epoch {number}"
                     );
-                    let skipped: HashSet<String> = epoch.skipped_list().iter().map(|one| one.key.clone()).collect();
+                    let skipped: HashSet<String> = epoch.skipped_samples().iter().map(|one| one.key.clone()).collect();
                     assert_eq!(skipped, damaged, "{cache} in epoch {number}");
                     orders_here.push(keys);
                 }
@@ -432,7 +432,7 @@ fn caches_that_make_no_sense_are_refused() {
         let options = LoadOptions { shuffle, ..shuffled(cache.parse().unwrap(), 1) };
         Loader::new(Arc::clone(&source), options).err().unwrap().to_string()
     };
-    assert!(fails("liquid:1MB", Shuffle::No).contains("as they lie"));
+    assert!(fails("liquid:1MB", Shuffle::No).contains("requires shuffling"));
     assert!(fails("decoded:1MB", Shuffle::Window { bytes: 1000 }).contains("several formats"));
     // As they lie: one format after the other.
     let loader = Loader::new(source, LoadOptions { shuffle: Shuffle::No, ..shuffled(CachePolicy::None, 2) }).unwrap();

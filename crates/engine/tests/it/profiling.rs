@@ -226,8 +226,8 @@ fn a_probe_measures_each_access_on_one_thread_and_on_all() {
     let kinds: Vec<(Access, usize)> = found.measurements.iter().map(|row| (row.access, row.threads)).collect();
     let all = [Access::LargeFile, Access::SmallFiles, Access::RandomBlocks];
     assert_eq!(kinds, all.into_iter().flat_map(|access| [(access, 1), (access, 2)]).collect::<Vec<_>>());
-    assert!(found.measurements.iter().all(|row| row.rates.megabytes_per_second > 0.0));
-    assert!(found.memory_megabytes_per_second > 100.0);
+    assert!(found.measurements.iter().all(|row| row.rates.bytes_per_second > 0.0));
+    assert!(found.memory_bytes_per_second > 100e6);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "its files are gone");
 }
 

@@ -132,7 +132,7 @@ fn no_sample_is_wrong_by_the_index_of_another_tar() {
             let options = LoadOptions { batch_size: 2, threads: 1, on_error, ..LoadOptions::default() };
             let mut epoch = start(Arc::new(files), options, 0).unwrap();
             let keys: Result<Vec<_>, _> = epoch.by_ref().map(|batch| batch.map(|batch| batch.keys.clone())).collect();
-            (keys.map(|keys| keys.concat().len()), epoch.skipped_list())
+            (keys.map(|keys| keys.concat().len()), epoch.skipped_samples())
         };
         let error = load(OnError::Fail).0.unwrap_err().to_string();
         assert!(error.contains("`0.tar`") && error.contains("`0.idx`") && error.contains("hint: "), "{error}");

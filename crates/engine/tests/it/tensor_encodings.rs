@@ -96,7 +96,7 @@ fn every_encoding_and_type_gives_what_raw_tensors_give() {
             assert!(dataset.manifest().bytes < raw.manifest().bytes, "{strategy} of {dtype}");
             let encodings = &dataset.manifest().encodings;
             assert_eq!((encodings.len(), &*encodings[0].field, &*encodings[0].encoding), (1, "array", name));
-            assert_eq!((encodings[0].absolute_error_max, encodings[0].relative_error_max), (None, None));
+            assert_eq!((encodings[0].max_absolute_error, encodings[0].max_relative_error), (None, None));
         }
         assert!(raw.manifest().encodings.is_empty());
     }
@@ -149,7 +149,7 @@ fn a_bound_is_kept_and_in_the_manifest() {
             assert!(Strategy::parse(&pipeline, &strategy).unwrap().is_lossy());
             let (_output, dataset) = built(&pipeline, &strategy, folder.path(), 1);
             let [encoding] = &dataset.manifest().encodings[..] else { panic!("one field") };
-            assert_eq!((encoding.absolute_error_max, encoding.relative_error_max), (Some(absolute), Some(relative)));
+            assert_eq!((encoding.max_absolute_error, encoding.max_relative_error), (Some(absolute), Some(relative)));
             let found = loaded(&dataset, "array");
             assert_eq!(found.len(), expected.len());
             let mut largest = 0.0;
@@ -181,8 +181,8 @@ fn a_manifest_that_says_another_bound_is_refused() {
     let path = output.path().join("dataset.json");
     let text = std::fs::read_to_string(&path).unwrap();
     assert!(text.contains("\"tensor_encoding\": \"round-absolute-0.001-pco-8\""), "{text}");
-    assert!(text.contains("\"absolute_error_max\": 0.001"), "{text}");
-    std::fs::write(&path, resealed(&text.replace("\"absolute_error_max\": 0.001", "\"absolute_error_max\": 0.0001")))
+    assert!(text.contains("\"max_absolute_error\": 0.001"), "{text}");
+    std::fs::write(&path, resealed(&text.replace("\"max_absolute_error\": 0.001", "\"max_absolute_error\": 0.0001")))
         .unwrap();
     let error = Dataset::open(output.path()).unwrap_err().to_string();
     assert!(error.contains("other encodings of fields"), "{error}");

@@ -37,10 +37,10 @@ fn what_the_caller_asks_wrongly_is_told() {
         let error = decoder.decode_into(&bytes, &options, &mut output).unwrap_err();
         assert!(matches!(error, Error::Usage { .. }), "{region:?}: {error}");
     }
-    let limited = Options { pixels_max: 1199, ..options };
+    let limited = Options { max_pixels: 1199, ..options };
     let error = decoder.decode_into(&bytes, &limited, &mut output).unwrap_err();
     assert_eq!(error, Error::Limit { what: "the number of pixels", found: 1200, limit: 1199 });
-    decoder.decode_into(&bytes, &Options { pixels_max: 1200, ..options }, &mut output).unwrap();
+    decoder.decode_into(&bytes, &Options { max_pixels: 1200, ..options }, &mut output).unwrap();
 }
 
 #[test]

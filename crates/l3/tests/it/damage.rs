@@ -58,7 +58,7 @@ fn every_truncation_and_extension_is_noticed() {
 fn damage_without_checksums_is_the_same_on_every_level() {
     let mut numbers = Numbers::new(4);
     let levels = Level::ALL.into_iter().filter(|level| level.is_available());
-    let options = |level| DecodeOptions { verify: false, level, pixels_max: 1 << 20, ..DecodeOptions::default() };
+    let options = |level| DecodeOptions { verify: false, level, max_pixels: 1 << 20, ..DecodeOptions::default() };
     let mut decoders: Vec<Decoder> = levels.map(|level| Decoder::new(options(level))).collect();
     let mut agree = |damaged: &[u8]| {
         // Which damage of several is found first differs, and with it the message.

@@ -1,6 +1,6 @@
 //! Decode and cut as one: only the rectangle that is cut out is decoded.
 
-use forebay_codec::image::{Decoder, Picture, Region};
+use forebay_codec::image::{Decoder, EncodedImage, Region};
 use forebay_codec::{TensorMut, TensorSpec, TensorView, memory};
 use forebay_resize::Resizer;
 
@@ -76,7 +76,7 @@ impl Transform for DecodeCrop {
     }
 
     fn run(&self, input: ValueView<'_>, output: &mut Output<'_>, scope: &mut Scope) -> Result<(), StepError> {
-        let picture = Picture::open(encoded(input)?)?;
+        let picture = EncodedImage::open(encoded(input)?)?;
         let mut options = self.decode.options(&picture);
         let whole = picture.plan(&options)?;
         let Some((height, width, channels)) = whole.spec().as_picture() else {

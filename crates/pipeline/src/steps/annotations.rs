@@ -4,7 +4,7 @@ use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::Hash;
 
-use forebay_codec::image::Picture;
+use forebay_codec::image::EncodedImage;
 use forebay_codec::{DType, TensorSpec};
 use serde::{Deserialize, Serialize};
 
@@ -120,7 +120,7 @@ pub(super) fn text<'a>(sample: &SampleView<'a>, field: &str) -> Result<&'a str, 
 pub(super) fn image_size(sample: &SampleView<'_>, field: &str) -> Result<[f64; 2], StepError> {
     let (width, height) = match value(sample, field)? {
         ValueView::Bytes(bytes) => {
-            let header = *Picture::open(bytes)?.header();
+            let header = *EncodedImage::open(bytes)?.header();
             header.orientation.size(header.width, header.height)
         }
         view => {

@@ -29,7 +29,7 @@ pub struct DecodeAudio {
     /// Whether a truncated or damaged file is accepted as far as it goes; otherwise it is an error.
     pub allow_truncated: bool,
     /// The most samples that a file may have, all channels together.
-    pub samples_max: usize,
+    pub max_samples: usize,
 }
 
 /// What becomes of several channels.
@@ -44,8 +44,8 @@ pub enum AudioMix {
 
 impl Default for DecodeAudio {
     fn default() -> Self {
-        let samples_max = AudioOptions::default().samples_max;
-        Self { mix: AudioMix::Mono, sample_rate: None, allow_truncated: false, samples_max }
+        let max_samples = AudioOptions::default().max_samples;
+        Self { mix: AudioMix::Mono, sample_rate: None, allow_truncated: false, max_samples }
     }
 }
 
@@ -70,7 +70,7 @@ impl Scratch for AudioScratch {
 
 impl Transform for DecodeAudio {
     fn check(&self) -> Result<(), BadParameter> {
-        BadParameter::unless(self.samples_max > 0, "samples_max", &self.samples_max, "at least 1")?;
+        BadParameter::unless(self.max_samples > 0, "max_samples", &self.max_samples, "at least 1")?;
         let rate_fits = self.sample_rate.is_none_or(|rate| (1..=RATE_MAX).contains(&rate));
         BadParameter::unless(rate_fits, "sample_rate", &self.sample_rate, "1 to 1048575 hertz")
     }
@@ -91,7 +91,7 @@ impl Transform for DecodeAudio {
             AudioMix::Mono => Mix::Mono,
             AudioMix::AsStored => Mix::AsStored,
         };
-        let options = AudioOptions { mix, allow_truncated: self.allow_truncated, samples_max: self.samples_max };
+        let options = AudioOptions { mix, allow_truncated: self.allow_truncated, max_samples: self.max_samples };
         let bytes = encoded(input)?;
         let scratch: &mut AudioScratch = scope.scratch();
         let info = output.within(|gate| decode_within(bytes, &options, &mut scratch.samples, gate))?;
@@ -128,7 +128,7 @@ impl DecodeAudio {
         // A channel as floats, and all of them as they will be.
         let bytes = (instants as u64 * size_of::<f32>() as u64).saturating_add(output_samples.saturating_mul(2));
         output.working(usize::try_from(bytes).unwrap_or(usize::MAX))?;
-        Ok(resampler.run(&mut scratch.samples, info.channels, self.samples_max, &mut scratch.floats)?)
+        Ok(resampler.run(&mut scratch.samples, info.channels, self.max_samples, &mut scratch.floats)?)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Decode: the bytes of an image file become a picture.
 
-use forebay_codec::image::{Channels, DecodeOptions, Decoder, Depth, Limits, Picture, Scale};
+use forebay_codec::image::{Channels, DecodeOptions, Decoder, Depth, EncodedImage, Limits, Scale};
 use forebay_codec::{DType, TensorSpec};
 use serde::{Deserialize, Serialize};
 
@@ -31,9 +31,9 @@ pub struct Decode {
     /// unless given. Of a large JPEG that is resized anyway this saves work, and its pixels come out a little
     /// different. Not where masks or boxes go with the picture: those stay as large as they are.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub shorter_side_min: Option<usize>,
+    pub min_shorter_side: Option<usize>,
     /// The most pixels a picture may have.
-    pub pixels_max: usize,
+    pub max_pixels: usize,
 }
 
 /// The colors a picture is decoded to.
@@ -54,19 +54,19 @@ impl Default for Decode {
             orientation: true,
             allow_truncated: false,
             fast_dct: false,
-            shorter_side_min: None,
-            pixels_max: Limits::default().pixels_max,
+            min_shorter_side: None,
+            max_pixels: Limits::default().max_pixels,
         }
     }
 }
 
 impl Decode {
     /// The codec's options for this picture.
-    pub(crate) fn options(&self, picture: &Picture<'_>) -> DecodeOptions {
+    pub(crate) fn options(&self, picture: &EncodedImage<'_>) -> DecodeOptions {
         let shorter = picture.header().width.min(picture.header().height);
         let smaller = [Scale::Eighth, Scale::Quarter, Scale::Half];
         let scale =
-            self.shorter_side_min.and_then(|least| smaller.into_iter().find(|scale| scale.apply(shorter) >= least));
+            self.min_shorter_side.and_then(|least| smaller.into_iter().find(|scale| scale.apply(shorter) >= least));
         DecodeOptions {
             scale: scale.unwrap_or(Scale::Full),
             channels: match self.color {
@@ -77,7 +77,7 @@ impl Decode {
             apply_orientation: self.orientation,
             allow_truncated: self.allow_truncated,
             fast_dct: self.fast_dct,
-            limits: Limits { pixels_max: self.pixels_max, ..Limits::default() },
+            limits: Limits { max_pixels: self.max_pixels, ..Limits::default() },
             ..DecodeOptions::default()
         }
     }
@@ -93,9 +93,9 @@ pub(crate) fn encoded(input: ValueView<'_>) -> Result<&[u8], StepError> {
 
 impl Transform for Decode {
     fn check(&self) -> Result<(), BadParameter> {
-        let side_fits = self.shorter_side_min.is_none_or(|side| side > 0);
-        BadParameter::unless(side_fits, "shorter_side_min", &self.shorter_side_min, "at least 1")?;
-        BadParameter::unless(self.pixels_max > 0, "pixels_max", &self.pixels_max, "at least 1")
+        let side_fits = self.min_shorter_side.is_none_or(|side| side > 0);
+        BadParameter::unless(side_fits, "min_shorter_side", &self.min_shorter_side, "at least 1")?;
+        BadParameter::unless(self.max_pixels > 0, "max_pixels", &self.max_pixels, "at least 1")
     }
 
     fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs> {
@@ -112,7 +112,7 @@ impl Transform for Decode {
     }
 
     fn run(&self, input: ValueView<'_>, output: &mut Output<'_>, scope: &mut Scope) -> Result<(), StepError> {
-        let picture = Picture::open(encoded(input)?)?;
+        let picture = EncodedImage::open(encoded(input)?)?;
         let plan = picture.plan(&self.options(&picture))?;
         let decoder: &mut Decoder = scope.scratch();
         let spec = plan.spec();

@@ -1,6 +1,6 @@
 //! Masks: a picture of classes.
 
-use forebay_codec::image::{Limits, Picture, decode_labels};
+use forebay_codec::image::{EncodedImage, Limits, decode_labels};
 use forebay_codec::{DType, TensorSpec};
 use serde::{Deserialize, Serialize};
 
@@ -20,18 +20,18 @@ pub struct DecodeMask {
     /// values. Otherwise masks are `uint8`, and one of 16 bits is refused.
     pub keep_depth: bool,
     /// The most pixels a mask may have.
-    pub pixels_max: usize,
+    pub max_pixels: usize,
 }
 
 impl Default for DecodeMask {
     fn default() -> Self {
-        Self { keep_depth: false, pixels_max: Limits::default().pixels_max }
+        Self { keep_depth: false, max_pixels: Limits::default().max_pixels }
     }
 }
 
 impl Transform for DecodeMask {
     fn check(&self) -> Result<(), BadParameter> {
-        BadParameter::unless(self.pixels_max > 0, "pixels_max", &self.pixels_max, "at least 1")
+        BadParameter::unless(self.max_pixels > 0, "max_pixels", &self.max_pixels, "at least 1")
     }
 
     fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs> {
@@ -42,8 +42,8 @@ impl Transform for DecodeMask {
     }
 
     fn run(&self, input: ValueView<'_>, output: &mut Output<'_>, _scope: &mut Scope) -> Result<(), StepError> {
-        let limits = Limits { pixels_max: self.pixels_max, ..Limits::default() };
-        let picture = Picture::open(encoded(input)?)?;
+        let limits = Limits { max_pixels: self.max_pixels, ..Limits::default() };
+        let picture = EncodedImage::open(encoded(input)?)?;
         let header = picture.header();
         if header.bits == 16 && !self.keep_depth {
             return Err(StepError::DeepMask);

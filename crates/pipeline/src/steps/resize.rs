@@ -25,15 +25,15 @@ pub struct Resize {
     /// The filter.
     #[serde(default)]
     pub interpolation: Interpolation,
-    /// Whose result it equals.
+    /// The library whose result it equals.
     #[serde(default)]
-    pub variant: Variant,
+    pub backend: Backend,
 }
 
 impl Resize {
     /// To a shorter side of so many pixels, or to a height and width.
     pub fn to(size: impl Into<Size>) -> Self {
-        Self { size: size.into(), interpolation: Interpolation::Bilinear, variant: Variant::Antialias }
+        Self { size: size.into(), interpolation: Interpolation::Bilinear, backend: Backend::Pillow }
     }
 }
 
@@ -52,15 +52,15 @@ pub enum Interpolation {
     Lanczos,
 }
 
-/// Whose result a resize equals. Loaders disagree; a model trained with one should be fed with the same.
+/// The library whose result a resize equals. Loaders disagree; a model trained with one should be fed with the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Variant {
+pub enum Backend {
     /// The filter grows with the scale, as in Pillow and torchvision.
     #[default]
-    Antialias,
-    /// The filter keeps its size, as in `OpenCV`.
-    Plain,
+    Pillow,
+    /// The filter keeps its size: torchvision's `antialias=False`.
+    Opencv,
     /// As `tf.image.resize`: bilinear, half-pixel centers, fixed filter, truncated to bytes.
     Tensorflow,
 }
@@ -106,7 +106,7 @@ impl Resize {
             Size::Exact([height, width]) => return (width, height),
             Size::Side(side) => side,
         };
-        if self.variant == Variant::Tensorflow {
+        if self.backend == Backend::Tensorflow {
             // PRESTO scales in single precision, which can differ by one from exact division.
             let scale = side as f32 / width.min(height) as f32;
             return ((width as f32 * scale) as usize, (height as f32 * scale) as usize);
@@ -122,11 +122,11 @@ impl Reframe for Resize {
 
     fn check(&self) -> Result<(), BadParameter> {
         self.size.check()?;
-        let fits = self.variant != Variant::Tensorflow || self.interpolation == Interpolation::Bilinear;
-        let expected = "`bilinear` for the variant `tensorflow`";
+        let fits = self.backend != Backend::Tensorflow || self.interpolation == Interpolation::Bilinear;
+        let expected = "`bilinear` for the backend `tensorflow`";
         BadParameter::unless(fits, "interpolation", &self.interpolation, expected)?;
-        let fits = self.variant == Variant::Antialias || self.interpolation != Interpolation::Area;
-        BadParameter::unless(fits, "variant", &self.variant, "`antialias` for the interpolation `area`")
+        let fits = self.backend == Backend::Pillow || self.interpolation != Interpolation::Area;
+        BadParameter::unless(fits, "backend", &self.backend, "`pillow` for the interpolation `area`")
     }
 
     fn refuses(&self, dtype: DType) -> Option<Needs> {
@@ -159,11 +159,11 @@ impl Reframe for Resize {
         mut output: TensorMut<'_>,
         scope: &mut Scope,
     ) -> Result<(), StepError> {
-        match (self.variant, self.interpolation) {
-            (Variant::Tensorflow, _) => tensorflow::resize(view, output, scope.scratch()),
+        match (self.backend, self.interpolation) {
+            (Backend::Tensorflow, _) => tensorflow::resize(view, output, scope.scratch()),
             (_, Interpolation::Area) => area::resize(view, output, scope.scratch()),
-            (variant, interpolation) => {
-                let antialias = variant == Variant::Antialias;
+            (backend, interpolation) => {
+                let antialias = backend == Backend::Pillow;
                 resize_rectangle(view, frame.kept.rectangle, interpolation, antialias, &mut output, scope.scratch())
             }
         }

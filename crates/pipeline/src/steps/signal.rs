@@ -38,7 +38,7 @@ pub struct DecodeSignal {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub factors: Option<Vec<f64>>,
     /// The most samples that a file may have, all channels together.
-    pub samples_max: usize,
+    pub max_samples: usize,
 }
 
 /// What recordings are kept in.
@@ -92,7 +92,7 @@ impl Default for DecodeSignal {
             remove_offset: false,
             period: NilmFeatures::default().period,
             factors: None,
-            samples_max: options.samples_max,
+            max_samples: options.max_samples,
         }
     }
 }
@@ -118,7 +118,7 @@ impl DecodeSignal {
                 RawNumber::F64 => RawElement::F64,
             },
             raw_channels: self.raw_channels,
-            samples_max: self.samples_max,
+            max_samples: self.max_samples,
         }
     }
 
@@ -150,7 +150,7 @@ impl Transform for DecodeSignal {
         BadParameter::unless(!self.channels.is_empty(), "channels", &self.channels, "at least one")?;
         BadParameter::unless(self.period >= 2, "period", &self.period, "at least 2")?;
         BadParameter::unless(self.raw_channels > 0, "raw_channels", &self.raw_channels, "at least 1")?;
-        BadParameter::unless(self.samples_max > 0, "samples_max", &self.samples_max, "at least 1")?;
+        BadParameter::unless(self.max_samples > 0, "max_samples", &self.max_samples, "at least 1")?;
         let fits = self.factors.as_ref().is_none_or(|factors| factors.len() == self.channels.len());
         BadParameter::unless(fits, "factors", &self.factors, "one for each channel")
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::elsewhere::meant_step;
+use super::foreign_names::meant_step;
 use super::nested::{random_apply, random_choice};
 use super::{
     AddBackgroundNoise, AddGaussianSnr, MaskTokens, Mfcc, Pack, RandomGain, RandomTimeCrop, SpecAugment,

@@ -23,12 +23,12 @@ pub struct ExtractText {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub charset: Option<String>,
     /// The longest page, in bytes.
-    pub bytes_max: usize,
+    pub max_bytes: usize,
 }
 
 impl Default for ExtractText {
     fn default() -> Self {
-        Self { charset: None, bytes_max: ArticleLimits::default().bytes_max }
+        Self { charset: None, max_bytes: ArticleLimits::default().max_bytes }
     }
 }
 
@@ -36,7 +36,7 @@ impl Transform for ExtractText {
     fn check(&self) -> Result<(), BadParameter> {
         let known = self.charset.as_deref().is_none_or(|charset| decode_text(b"", Some(charset)).is_ok());
         BadParameter::unless(known, "charset", &self.charset, "a character set that browsers know, as utf-8")?;
-        BadParameter::unless(self.bytes_max > 0, "bytes_max", &self.bytes_max, "at least 1")
+        BadParameter::unless(self.max_bytes > 0, "max_bytes", &self.max_bytes, "at least 1")
     }
 
     fn output_type(&self, input: &FieldType) -> Result<FieldType, Needs> {
@@ -47,7 +47,7 @@ impl Transform for ExtractText {
     }
 
     fn run(&self, input: ValueView<'_>, output: &mut Output<'_>, _scope: &mut Scope) -> Result<(), StepError> {
-        let limits = ArticleLimits { bytes_max: self.bytes_max, ..ArticleLimits::default() };
+        let limits = ArticleLimits { max_bytes: self.max_bytes, ..ArticleLimits::default() };
         output.text(&article_text(encoded(input)?, self.charset.as_deref(), &limits)?)
     }
 }

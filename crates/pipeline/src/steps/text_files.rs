@@ -231,7 +231,7 @@ fn transcript_files(path: &str) -> Result<Vec<PathBuf>, StepError> {
 
 /// The transcripts at `path`.
 pub(super) fn load_transcripts(path: &str) -> Result<Arc<Transcripts>, StepError> {
-    static READ: Kept<Vec<Stamp>, Transcripts> = Kept::new();
+    static READ: Shared<Vec<Stamp>, Transcripts> = Shared::new();
     let fail = |source| failure("transcripts", path, source, TRANSCRIPT_HINT);
     let files = transcript_files(path)?;
     let key = stamps(&files).map_err(fail)?;
@@ -251,7 +251,7 @@ fn read_transcripts(files: &[PathBuf]) -> Result<Transcripts, Cause> {
 
 /// The recordings of noise at `path`, as one channel of `sample_rate`.
 pub(super) fn load_noises(path: &str, sample_rate: Option<u32>) -> Result<Arc<Noises>, StepError> {
-    static READ: Kept<(Vec<Stamp>, Option<u32>), Noises> = Kept::new();
+    static READ: Shared<(Vec<Stamp>, Option<u32>), Noises> = Shared::new();
     let fail = |source| failure("folder of noises", path, source, NOISE_HINT);
     let files = noise_files(path)?;
     let key = (stamps(&files).map_err(fail)?, sample_rate);
@@ -265,7 +265,7 @@ fn read_noises(files: &[PathBuf], sample_rate: Option<u32>) -> Result<Noises, Ca
         let named = |error: Cause| Cause::from(format!("`{}`: {error}", file.display()));
         let bytes = read_file(file, NOISE_BYTES_MAX)?;
         let mut samples = Vec::new();
-        let options = AudioOptions { samples_max: left, ..AudioOptions::default() };
+        let options = AudioOptions { max_samples: left, ..AudioOptions::default() };
         let info = decode(&bytes, &options, &mut samples).map_err(|error| named(error.into()))?;
         if let Some(rate) = sample_rate.filter(|rate| *rate != info.rate_hz) {
             let resampler = Resampler::new(info.rate_hz, rate).map_err(|error| named(error.into()))?;
@@ -281,7 +281,7 @@ fn read_noises(files: &[PathBuf], sample_rate: Option<u32>) -> Result<Noises, Ca
 
 /// The boxes of the table that `path` names.
 pub(super) fn load_box_table(path: &str, columns: &BoxColumns) -> Result<Arc<BoxTable>, StepError> {
-    static READ: Kept<(Vec<Stamp>, BoxColumns), BoxTable> = Kept::new();
+    static READ: Shared<(Vec<Stamp>, BoxColumns), BoxTable> = Shared::new();
     let fail = |source| {
         failure(
             "annotations",
@@ -297,7 +297,7 @@ pub(super) fn load_box_table(path: &str, columns: &BoxColumns) -> Result<Arc<Box
 
 /// These parts of the COCO file that `path` names.
 pub(super) fn load_coco(path: &str, parts: CocoParts) -> Result<Arc<CocoObjects>, StepError> {
-    static READ: Kept<(Vec<Stamp>, CocoParts), CocoObjects> = Kept::new();
+    static READ: Shared<(Vec<Stamp>, CocoParts), CocoObjects> = Shared::new();
     let fail = |source| failure("annotations", path, source, "name a COCO file: JSON with `images` and `annotations`");
     let file = PathBuf::from(path);
     let key = (stamps(std::slice::from_ref(&file)).map_err(fail)?, parts);
@@ -306,7 +306,7 @@ pub(super) fn load_coco(path: &str, parts: CocoParts) -> Result<Arc<CocoObjects>
 
 /// The tokenizer that `path` names.
 pub(super) fn load_tokenizer(path: &str, pattern: TokenPattern) -> Result<Arc<Tokenizer>, StepError> {
-    static LOADED: Kept<(Vec<Stamp>, bool), Tokenizer> = Kept::new();
+    static LOADED: Shared<(Vec<Stamp>, bool), Tokenizer> = Shared::new();
     let fail = |source| failure("tokenizer", path, source, TOKENIZER_HINT);
     let files = tokenizer_files(path)?;
     let key = (stamps(&files).map_err(fail)?, pattern == TokenPattern::Cl100k);
@@ -372,8 +372,8 @@ fn find_tokenizer(path: &Path) -> Result<Vec<PathBuf>, Cause> {
 
 /// The table that an embedding step names, or a random one.
 pub(super) fn load_embeddings(step: &Embed) -> Result<Arc<EmbeddingTable>, StepError> {
-    static READ: Kept<(Vec<Stamp>, Option<String>), EmbeddingTable> = Kept::new();
-    static SEEDED: Kept<(u64, usize, usize), EmbeddingTable> = Kept::new();
+    static READ: Shared<(Vec<Stamp>, Option<String>), EmbeddingTable> = Shared::new();
+    static SEEDED: Shared<(u64, usize, usize), EmbeddingTable> = Shared::new();
     let Some(path) = &step.table else {
         let make = || Ok(EmbeddingTable::seeded(step.seed, step.num_embeddings, step.embedding_dim)?);
         let key = (step.seed, step.num_embeddings, step.embedding_dim);
@@ -422,9 +422,9 @@ fn stamps(files: &[PathBuf]) -> Result<Vec<Stamp>, Cause> {
 }
 
 /// What was read, as long as somebody uses it.
-struct Kept<K, V>(LazyLock<Mutex<HashMap<K, Weak<V>>>>);
+struct Shared<K, V>(LazyLock<Mutex<HashMap<K, Weak<V>>>>);
 
-impl<K: Eq + Hash + Debug, V> Kept<K, V> {
+impl<K: Eq + Hash + Debug, V> Shared<K, V> {
     const fn new() -> Self {
         Self(LazyLock::new(Mutex::default))
     }

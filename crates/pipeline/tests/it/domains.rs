@@ -259,15 +259,15 @@ fn deep_pictures_are_reduced_to_8_bit_when_they_are_decoded() {
 
 /// Grants so many bytes, and notes what was asked for.
 struct Grants {
-    bytes_max: usize,
+    max_bytes: usize,
     asked: Vec<usize>,
 }
 
 impl Sink for Grants {
     fn reserve(&mut self, bytes: usize) -> Result<(), StepError> {
         self.asked.push(bytes);
-        let (limit_bytes, memory_bytes) = (self.bytes_max as u64, self.bytes_max as u64);
-        if bytes <= self.bytes_max {
+        let (limit_bytes, memory_bytes) = (self.max_bytes as u64, self.max_bytes as u64);
+        if bytes <= self.max_bytes {
             return Ok(());
         }
         Err(StepError::Budget { bytes: bytes as u64, limit_bytes, memory_bytes })
@@ -291,11 +291,11 @@ fn what_does_not_fit_into_memory_is_refused_before_it_is_there() {
     {
         let sample = sample(&pipeline, file);
         let mut runner = Runner::new(pipeline.steps(), 0);
-        let mut little = Grants { bytes_max: 4_000_000, asked: Vec::new() };
+        let mut little = Grants { max_bytes: 4_000_000, asked: Vec::new() };
         let error = runner.run(&sample, RngKey::default(), &mut (), &mut little).unwrap_err();
         let is_budget = |source: &StepError| matches!(source, StepError::Budget { .. });
         assert!(matches!(&error, Error::Step { source, .. } if is_budget(source)), "{what}: {error}");
-        let mut enough = Grants { bytes_max: 1 << 30, asked: Vec::new() };
+        let mut enough = Grants { max_bytes: 1 << 30, asked: Vec::new() };
         runner.run(&sample, RngKey::default(), &mut (), &mut enough).unwrap();
         assert!(enough.asked.iter().max() > Some(&4_000_000), "{what}: {:?}", enough.asked);
     }

@@ -23,7 +23,7 @@ const PICTURES: [&str; 3] = ["Abyssinian_116", "Birman_65", "Egyptian_Mau_57"];
 fn decode_and_resize_equal_tensorflow() {
     let (Some(golden), Some(photos)) = (data_folder("golden"), data_folder("images-jpeg")) else { return };
     let steps =
-        [step("op = \"decode\"\nfast_dct = true"), step("op = \"resize\"\nsize = 256\nvariant = \"tensorflow\"")];
+        [step("op = \"decode\"\nfast_dct = true"), step("op = \"resize\"\nsize = 256\nbackend = \"tensorflow\"")];
     for name in PICTURES {
         let file = std::fs::read(photos.join(format!("{name}.jpg"))).unwrap();
         let mut out = run_all(&steps, &sample(bytes_value(file)), RngKey::default());

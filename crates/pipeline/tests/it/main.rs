@@ -7,6 +7,7 @@
 )]
 
 mod annotations;
+mod audio_and_text;
 mod audio_augment;
 mod augmentations;
 #[path = "../../../../tests/data.rs"]
@@ -20,7 +21,6 @@ mod packing;
 mod pillow;
 mod pipelines;
 mod running;
-mod sound_and_text;
 mod steps;
 mod stored;
 mod strategies;

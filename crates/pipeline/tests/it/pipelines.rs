@@ -82,7 +82,7 @@ fn settings_that_fit_nothing_are_errors_that_say_what_does() {
         ("random_crop.size=0", "size"),
         ("source.flies=*.png", "flies"),
         ("random_crop.size=1\nname = 2", "random_crop"),
-        ("decode.shorter_side_min=0", "`shorter_side_min` is `0`"),
+        ("decode.min_shorter_side=0", "`min_shorter_side` is `0`"),
     ] {
         let message = with("cv", &[setting]).unwrap_err().to_string();
         assert!(message.contains(expected), "{setting}: {message}");
@@ -108,8 +108,8 @@ fn masks_and_boxes_go_with_whole_pictures_only() {
         )
     };
     Pipeline::from_toml("mine", &format!("name = \"mine\"\n{}", steps(""))).unwrap();
-    let message = error(&steps("shorter_side_min = 64"));
-    assert!(message.contains("`shorter_side_min` is `64`, but must be left out where masks"), "{message}");
+    let message = error(&steps("min_shorter_side = 64"));
+    assert!(message.contains("`min_shorter_side` is `64`, but must be left out where masks"), "{message}");
 }
 
 /// What a message lists between backquotes after `expected`.
@@ -183,7 +183,7 @@ fn nothing_is_accepted_and_ignored() {
         ("[[step]]\nop=\"decode\"\n[[step]]\nop=\"resize\"\nsize=0\n", "`size` is `0`"),
         ("[[step]]\nop=\"decode\"\n[[step]]\nop=\"resize\"\nsize=[4]\n", "a number of pixels, or [height, width]"),
         (
-            "[[step]]\nop=\"decode\"\n[[step]]\nop=\"resize\"\nsize=9\ninterpolation = \"area\"\nvariant=\"tensorflow\"\n",
+            "[[step]]\nop=\"decode\"\n[[step]]\nop=\"resize\"\nsize=9\ninterpolation = \"area\"\nbackend=\"tensorflow\"\n",
             "`interpolation` is",
         ),
         ("[[step]]\nop=\"decode\"\n[[step]]\nop=\"random_crop\"\nsize=0\n", "`size`"),

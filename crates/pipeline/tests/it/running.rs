@@ -157,7 +157,7 @@ fn an_error_names_sample_and_step() {
 #[test]
 fn a_large_picture_is_decoded_smaller_but_not_too_small() {
     let decoded = |least: usize| {
-        let decode = step(&format!("op = \"decode\"\nshorter_side_min = {least}"));
+        let decode = step(&format!("op = \"decode\"\nmin_shorter_side = {least}"));
         tensor(&run_all(&[decode], &sample(bytes_value(jpeg())), RngKey::default())[0]).clone()
     };
     // It has 300 rows and 400 columns.
@@ -184,8 +184,8 @@ fn a_header_is_read_once_per_sample() {
         (&["op = \"decode\""], &jpeg()),
         (&["op = \"decode\"", crop], &jpeg()),
         (&["op = \"decode\"", resized], &jpeg()),
-        (&["op = \"decode\"\nshorter_side_min = 70"], &jpeg()),
-        (&["op = \"decode\"\nshorter_side_min = 70", crop], &jpeg()),
+        (&["op = \"decode\"\nmin_shorter_side = 70"], &jpeg()),
+        (&["op = \"decode\"\nmin_shorter_side = 70", crop], &jpeg()),
         (&["op = \"decode\"\ncolor = \"gray\"\nkeep_depth = true"], &mask),
         (&["op = \"decode_mask\""], &mask),
         (&["op = \"decode_mask\"", crop], &mask),
@@ -210,7 +210,7 @@ fn steps_done_as_one_give_the_same_bits() {
             "random_resized_crop" => "op = \"random_resized_crop\"\nsize = 40".to_owned(),
             "random_crop" => "op = \"random_crop\"\nsize = 30".to_owned(),
             "center_crop" => "op = \"center_crop\"\nsize = 31".to_owned(),
-            "decode-smaller" => "op = \"decode\"\nshorter_side_min = 70".to_owned(),
+            "decode-smaller" => "op = \"decode\"\nmin_shorter_side = 70".to_owned(),
             name => format!("op = \"{name}\""),
         };
         names.iter().map(|name| step(&toml(name))).collect()

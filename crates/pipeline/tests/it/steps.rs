@@ -146,15 +146,15 @@ fn every_filter_works_on_every_type() {
     let words: Vec<u16> = bytes.data().iter().map(|&value| u16::from(value) * 257).collect();
     let floats_in: Vec<f32> = bytes.data().iter().map(|&value| f32::from(value)).collect();
     for filter in ["bilinear", "bicubic", "area", "lanczos"] {
-        for variant in ["antialias", "plain"] {
-            let toml = format!("op = \"resize\"\nsize = [4, 5]\ninterpolation = \"{filter}\"\nvariant = \"{variant}\"");
+        for backend in ["pillow", "opencv"] {
+            let toml = format!("op = \"resize\"\nsize = [4, 5]\ninterpolation = \"{filter}\"\nbackend = \"{backend}\"");
             let small = run(&toml, bytes.clone());
             let wide = run(&toml, Tensor::from_elements(&[9, 7, 3], &words).unwrap());
             let real = floats(&run(&toml, Tensor::from_elements(&[9, 7, 3], &floats_in).unwrap()));
             let wide: Vec<u16> = wide.view().elements_or_copy::<u16>(&mut Vec::new()).unwrap().to_vec();
             for ((&small, wide), real) in small.data().iter().zip(wide).zip(real) {
-                assert!((f32::from(small) - real).abs() <= 1.5, "{filter} {variant}: {small} {real}");
-                assert!((f32::from(wide) / 257.0 - real).abs() <= 1.5, "{filter} {variant}: {wide} {real}");
+                assert!((f32::from(small) - real).abs() <= 1.5, "{filter} {backend}: {small} {real}");
+                assert!((f32::from(wide) / 257.0 - real).abs() <= 1.5, "{filter} {backend}: {wide} {real}");
             }
         }
     }
@@ -174,8 +174,8 @@ proptest! {
     fn tensorflow_and_plain_bilinear_agree(width in 2_usize..60, height in 2_usize..60, side in 2_usize..40) {
         let input = picture(height, width, 3, |row, column, channel| (row * 4 + column * 3 + channel * 11) as u8);
         let size = format!("op = \"resize\"\nsize = [{side}, {side}]\n");
-        let ours = run(&format!("{size}variant = \"plain\""), input.clone());
-        let theirs = run(&format!("{size}variant = \"tensorflow\""), input);
+        let ours = run(&format!("{size}backend = \"opencv\""), input.clone());
+        let theirs = run(&format!("{size}backend = \"tensorflow\""), input);
         prop_assert!(difference_max(ours.view(), theirs.view()) <= 2, "rounded and truncated");
     }
 }

@@ -74,7 +74,7 @@ fn of_split<'p>(
     let (Some(best), _) = soonest(gains.map(|rated| (Some(rated.cost), rated.rate)))? else { return None };
     let first = *rated.iter().find(|rated| std::ptr::eq(rated.cost, best))?;
     let may_be_best = |rated: &Rated<'_>| {
-        let most = rated.prediction.samples_per_second_max.unwrap_or(rated.rate);
+        let most = rated.prediction.max_samples_per_second.unwrap_or(rated.rate);
         // Nobody gains more than is read less, whatever the storage gives.
         let gains = rated.cost.ratio >= 1.0 + GAIN_MIN && most >= least;
         !std::ptr::eq(rated.cost, best) && gains && most >= NEAR * highest

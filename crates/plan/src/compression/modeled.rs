@@ -22,8 +22,8 @@ pub(super) fn modeled(profile: &Profile, plain: &StrategyProfile, cost: &Compres
         let slower = working.cpu_seconds / (working.cpu_seconds + by_workers).max(f64::MIN_POSITIVE);
         Alone {
             samples_per_second: working.samples_per_second * slower,
-            samples_per_second_min: working.samples_per_second_min * slower,
-            samples_per_second_max: working.samples_per_second_max * slower,
+            min_samples_per_second: working.min_samples_per_second * slower,
+            max_samples_per_second: working.max_samples_per_second * slower,
             cpu_seconds: working.cpu_seconds + by_workers,
             ..working
         }
@@ -34,8 +34,8 @@ pub(super) fn modeled(profile: &Profile, plain: &StrategyProfile, cost: &Compres
     let rate = reading_rate(profile, plain, bytes, by_readers).unwrap_or(0.0);
     let reading = Alone {
         samples_per_second: rate,
-        samples_per_second_min: 0.8 * rate,
-        samples_per_second_max: 1.2 * rate,
+        min_samples_per_second: 0.8 * rate,
+        max_samples_per_second: 1.2 * rate,
         cpu_seconds: copying + by_readers,
         threads: decode_threads(profile),
         disturbed: false,

@@ -42,7 +42,7 @@ fn ranks_and_normalized_criteria_are_those_of_the_ranking() {
 fn bandwidth_over_bytes_is_the_most_that_storage_allows() {
     let analysis = analyze(&presto_cv(), &Objective::default()).unwrap();
     let resized = &analysis.strategies[3];
-    assert!(close(resized.max_samples_per_second.unwrap(), 910e6 / (347_297e6 / 1_281_167.0)));
+    assert!(close(resized.storage_samples_per_second.unwrap(), 910e6 / (347_297e6 / 1_281_167.0)));
     // 0.1 ms of 0.4 ms.
     assert!(close(resized.deserialize_share.unwrap(), 0.25));
     assert_eq!(analysis.strategies[0].deserialize_share, Some(0.0));

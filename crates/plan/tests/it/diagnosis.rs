@@ -9,7 +9,7 @@ fn ideal(trainer: f64, prepare: f64, fetch: f64) -> Measured {
         trainer: Rate::exactly(trainer),
         warm: Some(Rate::exactly(trainer.min(prepare))),
         cold: Rate::exactly(trainer.min(prepare).min(fetch)),
-        prepare: Some(Rate::exactly(prepare)),
+        prep: Some(Rate::exactly(prepare)),
         scaling: None,
         fetch: Some(Rate::exactly(fetch)),
         threads: Some(2),
@@ -28,7 +28,7 @@ fn shares_are_those_of_the_time() {
     let bound = |trainer, prepare, fetch| diagnose(&ideal(trainer, prepare, fetch)).unwrap().bound_by;
     assert_eq!(bound(400.0, 200.0, 1000.0), Bound::Cpu);
     assert_eq!(bound(100.0, 200.0, 1000.0), Bound::Trainer);
-    let together = Measured { warm: None, prepare: None, fetch: None, ..ideal(400.0, 200.0, 100.0) };
+    let together = Measured { warm: None, prep: None, fetch: None, ..ideal(400.0, 200.0, 100.0) };
     let together = diagnose(&together).unwrap();
     assert_eq!((together.bound_by, together.what_ifs.len()), (Bound::Unknown, 0));
     assert_eq!(together.sentences[0], "your accelerator waits 75 % of the time for data");
@@ -59,7 +59,7 @@ fn only_the_slower_half_helps() {
 fn more_cores_give_what_more_threads_gave() {
     // Two threads prepare 200; without anything done one after another, one would 100.
     let with = |threads, rate| Measured {
-        scaling: Some(Scaling { threads, prepare: Rate::exactly(rate) }),
+        scaling: Some(Scaling { threads, prep: Rate::exactly(rate) }),
         ..ideal(1000.0, 200.0, 1e6)
     };
     let cores = |measured: &Measured, count| what_if(measured, Resource::Cores, count).unwrap().rate.samples_per_second;
@@ -117,7 +117,7 @@ fn what_is_no_rate_is_refused() {
 #[test]
 fn parts_give_a_rate_and_its_spread() {
     let rate = Rate::of_parts(&[(10.0, 1.0), (20.0, 1.0), (30.0, 2.0)]).unwrap();
-    assert_eq!((rate.samples_per_second, rate.samples_per_second_min, rate.samples_per_second_max), (15.0, 10.0, 20.0));
+    assert_eq!((rate.samples_per_second, rate.min_samples_per_second, rate.max_samples_per_second), (15.0, 10.0, 20.0));
     assert_eq!(Rate::of_parts(&[]), None);
 }
 
@@ -131,8 +131,8 @@ proptest! {
         prop_assert!(prep >= 0.0 && fetch >= 0.0 && wait_share < 1.0);
         for outlook in &found.what_ifs {
             let rate = outlook.rate;
-            prop_assert!(rate.samples_per_second_min <= rate.samples_per_second);
-            prop_assert!(rate.samples_per_second <= rate.samples_per_second_max);
+            prop_assert!(rate.min_samples_per_second <= rate.samples_per_second);
+            prop_assert!(rate.samples_per_second <= rate.max_samples_per_second);
             prop_assert!(outlook.stalls.wait_share <= wait_share + 1e-9);
         }
     }

@@ -118,8 +118,8 @@ fn of_equal_bounds_the_trainer_is_named_first_then_storage() {
 fn alone(samples_per_second: f64, cpu_seconds: f64) -> Alone {
     Alone {
         samples_per_second,
-        samples_per_second_min: 0.9 * samples_per_second,
-        samples_per_second_max: 1.2 * samples_per_second,
+        min_samples_per_second: 0.9 * samples_per_second,
+        max_samples_per_second: 1.2 * samples_per_second,
         cpu_seconds,
         threads: 8,
         disturbed: false,
@@ -185,7 +185,7 @@ fn an_interval_is_as_wide_as_the_measurements_parts_lie_apart() {
         strategy.reading = Some(alone(5000.0, 0.0));
         strategy.working = Some(alone(1600.0, 0.005));
     });
-    let [low, middle, high] = [found.samples_per_second_min, found.samples_per_second, found.samples_per_second_max];
+    let [low, middle, high] = [found.min_samples_per_second, found.samples_per_second, found.max_samples_per_second];
     assert!(close(middle.unwrap(), 1600.0));
     assert!(close(low.unwrap(), 1600.0 * 0.9 * 0.95));
     assert!(close(high.unwrap(), 1600.0 * 1.2 * 1.05));

@@ -89,7 +89,7 @@ pub(crate) fn profile(samples: u64, strategies: Vec<StrategyProfile>) -> Profile
         ],
         strategies,
         compressions: Vec::new(),
-        skipped: Vec::new(),
+        skipped_samples: Vec::new(),
     }
 }
 

@@ -18,7 +18,7 @@ fn t4_is_the_median_so_that_one_stall_says_nothing() {
     measured.runs = vec![run(100, 1.0), run(100, 40.0), run(90, 1.0)];
     let summary = &summarize(&profile(100, vec![measured.clone()]), None).unwrap()[0];
     assert_eq!(
-        (summary.samples_per_second, summary.samples_per_second_min, summary.samples_per_second_max),
+        (summary.samples_per_second, summary.min_samples_per_second, summary.max_samples_per_second),
         (90.0, 2.5, 100.0)
     );
     measured.runs = vec![run(100, 1.0), run(100, 2.0)];
@@ -75,7 +75,7 @@ fn where_all_runs_were_disturbed_the_model_counts() {
     assert!((summaries[0].samples_per_second - 910.0).abs() < 1e-6);
     assert_eq!((summaries[0].disturbed, summaries[0].prediction_error), (true, None));
     assert!(
-        summaries[0].samples_per_second_min <= 500.0 && summaries[0].samples_per_second_max > 910.0,
+        summaries[0].min_samples_per_second <= 500.0 && summaries[0].max_samples_per_second > 910.0,
         "{:?}",
         summaries[0]
     );
@@ -124,12 +124,12 @@ fn rates_are_shown_with_what_they_leave_open() {
     let mut summary =
         summarize(&profile(100, vec![strategy("unprocessed", 0, 100, 1.0, 1000)]), None).unwrap().remove(0);
     summary.samples_per_second = 3905.0;
-    (summary.samples_per_second_min, summary.samples_per_second_max) = (3600.2, 4200.0);
+    (summary.min_samples_per_second, summary.max_samples_per_second) = (3600.2, 4200.0);
     summary.samples_per_second_std = 25.0;
     let shown = |runs, disturbed| rate_with_spread(&Summary { runs, disturbed, ..summary.clone() });
     assert_eq!([shown(3, false), shown(1, false)], ["3,905 ± 25.0", "3,905"]);
     assert_eq!([shown(0, false), shown(3, true)], ["3,905 (3,600-4,200)", "≈ 3,905 (3,600-4,200)"]);
-    summary.samples_per_second_max = 3600.0;
+    summary.max_samples_per_second = 3600.0;
     assert_eq!(rate_with_spread(&Summary { runs: 0, ..summary }), "3,905", "nothing is left open");
 }
 

@@ -149,10 +149,10 @@ fn money_is_preparation_storage_and_training() {
     let short = plan(&presto_cv(), &objective).unwrap();
     assert_eq!(short.chosen, "resized");
     let cost = short.ranking[0].cost.unwrap();
-    assert!(close(cost.preparation, 13_000.0 / 3600.0 * 8.0 * 0.04));
+    assert!(close(cost.prep, 13_000.0 / 3600.0 * 8.0 * 0.04));
     assert!(close(cost.storage, 347.297 * 6.0 * 0.02));
     assert!(close(cost.training, 90.0 * (1_281_167.0 / 1789.0) / 3600.0 * 2.5));
-    assert!(close(cost.total, cost.preparation + cost.storage + cost.training));
+    assert!(close(cost.total, cost.prep + cost.storage + cost.training));
     assert!(
         short.reason.contains("At these prices it costs 87.6: 1.16 to prepare, 41.7 to keep for 6 months"),
         "{}",

@@ -29,13 +29,13 @@ pub struct Options {
     /// Whether to verify the payloads' checksums. The lengths' are always verified. Default: yes.
     pub verify_checksums: bool,
     /// The longest record. Default: 1 GiB.
-    pub record_bytes_max: u64,
+    pub max_record_bytes: u64,
     /// What to do about a damaged record. Default: fail. Errors of the reader underneath always end the reading.
     pub on_damage: OnDamage,
     /// The most records that [`OnDamage::Skip`] passes over before it fails after all. Default: no limit.
-    pub skipped_records_max: u64,
+    pub max_skipped_records: u64,
     /// How far [`OnDamage::Skip`] looks for the next frame after a damaged length, where there is no index. Default: 256 MiB.
-    pub resync_bytes_max: u64,
+    pub max_resync_bytes: u64,
     /// How the shard is compressed. Default: detected.
     pub compression: Compression,
 }
@@ -44,10 +44,10 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             verify_checksums: true,
-            record_bytes_max: 1 << 30,
+            max_record_bytes: 1 << 30,
             on_damage: OnDamage::Fail,
-            skipped_records_max: u64::MAX,
-            resync_bytes_max: 256 << 20,
+            max_skipped_records: u64::MAX,
+            max_resync_bytes: 256 << 20,
             compression: Compression::Detect,
         }
     }
@@ -166,14 +166,14 @@ impl<R: Read> Reader<R> {
             return Err(self.cut(FramePart::Header, HEADER_BYTES as u64, held as u64));
         };
         let length = check_header(header).map_err(|fault| (self.format(fault), Recovery::Resynchronize))?;
-        let limit = self.options.record_bytes_max.min(isize::MAX as u64 - FRAME_OVERHEAD_BYTES);
+        let limit = self.options.max_record_bytes.min(isize::MAX as u64 - FRAME_OVERHEAD_BYTES);
         if length > limit {
             let error = Error::Limit {
                 location: self.location(),
                 what: "record length",
                 limit,
                 found: length,
-                hint: "raise `record_bytes_max` if the record is meant to be this long",
+                hint: "raise `max_record_bytes` if the record is meant to be this long",
             };
             return Err((error, Recovery::PassOver(length.saturating_add(FRAME_OVERHEAD_BYTES))));
         }
@@ -218,11 +218,11 @@ impl<R: Read> Reader<R> {
         // Garbage between indexed records, or after the last, is bytes but no record.
         let records = self.number.saturating_sub(number);
         self.report.add(Damage { error, records, bytes });
-        if self.report.records() > self.options.skipped_records_max {
+        if self.report.records() > self.options.max_skipped_records {
             return Err(Error::Limit {
                 location: self.location(),
                 what: "damaged records passed over",
-                limit: self.options.skipped_records_max,
+                limit: self.options.max_skipped_records,
                 found: self.report.records(),
                 hint: "the shard is too damaged to go on with; restore it",
             });
@@ -253,7 +253,7 @@ impl<R: Read> Reader<R> {
             if held <= HEADER_BYTES {
                 return Ok(scanned + self.discard(u64::MAX)?);
             }
-            let limit = self.options.record_bytes_max;
+            let limit = self.options.max_record_bytes;
             let found = self.window.bytes()[1..].windows(HEADER_BYTES).position(|bytes| {
                 // The limit first: it is cheap, and few offsets pass it.
                 bytes.first_chunk().is_some_and(|header| stated_length(header) <= limit && check_header(header).is_ok())
@@ -262,13 +262,13 @@ impl<R: Read> Reader<R> {
                 return Ok(scanned + self.discard(position as u64 + 1)?);
             }
             scanned += self.discard((held - HEADER_BYTES) as u64)?;
-            if scanned > self.options.resync_bytes_max {
+            if scanned > self.options.max_resync_bytes {
                 return Err(Error::Limit {
                     location: self.location(),
                     what: "bytes searched for the next frame",
-                    limit: self.options.resync_bytes_max,
+                    limit: self.options.max_resync_bytes,
                     found: scanned,
-                    hint: "read the shard with its index, or raise `resync_bytes_max`",
+                    hint: "read the shard with its index, or raise `max_resync_bytes`",
                 });
             }
         }

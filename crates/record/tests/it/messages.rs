@@ -13,7 +13,7 @@ fn errors_name_shard_record_offset_expected_and_found() {
         read_all(&shard, Options::default()).unwrap_err().to_string()
     };
     let cut = |length: usize| read_all(&whole[..length], Options::default()).unwrap_err().to_string();
-    let limited = Options { record_bytes_max: 20, ..Options::default() };
+    let limited = Options { max_record_bytes: 20, ..Options::default() };
     let gzip_options = Options { compression: forebay_record::Compression::Gzip, ..Options::default() };
     let cases = [
         (
@@ -30,7 +30,7 @@ fn errors_name_shard_record_offset_expected_and_found() {
         (
             read_all(&whole, limited).unwrap_err().to_string(),
             "record 3 of `small.tfrecord` at byte 69: record length over the limit: expected at most `20`, found `40`\n\
-             hint: raise `record_bytes_max` if the record is meant to be this long",
+             hint: raise `max_record_bytes` if the record is meant to be this long",
         ),
         (
             read_all(b"not gzip at all", gzip_options).unwrap_err().to_string(),

@@ -140,7 +140,7 @@ fn hostile_lengths_are_refused_without_allocating_them() {
         let error = read_all(&header(length), Options::default()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Limit, "{error}");
         // Without the limit, it is a truncated shard; memory follows what is really there (2^62 bytes could not be had).
-        let options = Options { record_bytes_max: u64::MAX, ..Options::default() };
+        let options = Options { max_record_bytes: u64::MAX, ..Options::default() };
         let class = read_all(&[header(length), vec![0; 1000]].concat(), options).unwrap_err().kind();
         assert!(matches!(class, ErrorKind::Data | ErrorKind::Limit));
     }
@@ -150,7 +150,7 @@ fn hostile_lengths_are_refused_without_allocating_them() {
 fn a_record_over_the_limit_is_passed_over_by_its_length() {
     let long = vec![9; 600_000];
     let (bytes, _) = shard(&[b"before", &long, b"after"]);
-    let options = Options { record_bytes_max: 100, ..skipping() };
+    let options = Options { max_record_bytes: 100, ..skipping() };
     let mut reader = Reader::new(&bytes[..], "long", options).unwrap();
     let records: Vec<_> = reader.by_ref().map(Result::unwrap).collect();
     assert_eq!(records.iter().map(|record| &record.data[..]).collect::<Vec<_>>(), [&b"before"[..], b"after"]);
@@ -171,13 +171,13 @@ fn skipping_has_limits() {
     assert_eq!(reader.report().records(), 300);
     assert_eq!(reader.report().entries().len(), 100);
 
-    let options = Options { skipped_records_max: 10, ..skipping() };
+    let options = Options { max_skipped_records: 10, ..skipping() };
     let mut reader = Reader::new(&bytes[..], "bad", options).unwrap();
     assert_eq!(reader.next().unwrap().unwrap_err().kind(), ErrorKind::Limit);
     assert!(reader.next().is_none());
     assert_eq!(reader.report().records(), 11);
 
-    let options = Options { resync_bytes_max: 1 << 20, ..skipping() };
+    let options = Options { max_resync_bytes: 1 << 20, ..skipping() };
     let noise = vec![0xee; 4 << 20];
     assert_eq!(read_all(&noise, options).unwrap_err().kind(), ErrorKind::Limit);
     assert!(read_all(&noise, skipping()).unwrap().is_empty());

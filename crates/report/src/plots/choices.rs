@@ -83,7 +83,7 @@ impl Subject<'_> {
             let mut parts = vec![
                 part(cost.training, 0, "for accelerators"),
                 part(cost.storage, 3, "for storage"),
-                part(cost.preparation, 4, "to prepare"),
+                part(cost.prep, 4, "to prepare"),
             ];
             if has_requests {
                 parts.push(part(cost.requests, 1, "for requests"));
@@ -96,7 +96,7 @@ impl Subject<'_> {
             rows: rows.collect(),
         };
         let cells = costs.iter().map(|(label, cost)| {
-            let amounts = [cost.total, cost.training, cost.storage, cost.preparation, cost.requests].map(units::number);
+            let amounts = [cost.total, cost.training, cost.storage, cost.prep, cost.requests].map(units::number);
             std::iter::once((*label).to_owned()).chain(amounts).take(columns).collect()
         });
         let requests = match prices.request {

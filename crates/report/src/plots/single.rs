@@ -117,7 +117,7 @@ impl Subject<'_> {
                 or_dash(summary.predicted_samples_per_second, units::number),
                 or_dash(summary.prediction_error, units::signed_percent),
                 or_dash(summary.first_batch_seconds, units::seconds),
-                or_dash(one.max_samples_per_second, units::number),
+                or_dash(one.storage_samples_per_second, units::number),
                 or_dash(one.deserialize_share, units::percent),
             ]
         };
@@ -189,7 +189,7 @@ impl Subject<'_> {
             format!(", in proportion from the {} that were measured", units::count(measured))
         };
         Plot {
-            id: "storage-preparation",
+            id: "storage-prep",
             title: "Storage, preparation and epoch",
             note: format!("For all {}{scaled}. Less is better.", escape(&units::counted(samples, "sample"))),
             figure: Figure::Bars(Bars {
@@ -209,6 +209,6 @@ impl Subject<'_> {
 
 /// Of several runs the slowest and the fastest; without runs what the cost model expects. One run shows no spread.
 fn spread(summary: &Summary) -> Option<(f64, f64)> {
-    let (least, most) = (summary.samples_per_second_min, summary.samples_per_second_max);
+    let (least, most) = (summary.min_samples_per_second, summary.max_samples_per_second);
     (summary.runs != 1 && least < most).then_some((least, most))
 }

@@ -69,8 +69,8 @@ pub struct ReadSample {
 /// The rates of a [`ReadSample`], for reports.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Rates {
-    /// Millions of bytes per second.
-    pub megabytes_per_second: f64,
+    /// Bytes per second.
+    pub bytes_per_second: f64,
     /// Operations per second.
     pub iops: f64,
     /// The percentiles of an operation's duration.
@@ -91,7 +91,7 @@ impl ReadSample {
         let per_second =
             |amount: u64| if self.elapsed_seconds > 0.0 { amount as f64 / self.elapsed_seconds } else { 0.0 };
         Rates {
-            megabytes_per_second: per_second(self.bytes) / 1e6,
+            bytes_per_second: per_second(self.bytes),
             iops: per_second(self.operations),
             latency: self.latencies.summary(),
         }

@@ -44,7 +44,7 @@ Examples:
 The output folder gets a profile of each run, a report and a table. Run the same
 command again to resume an interrupted experiment, or pass --restart.";
 
-/// Run an experiment of PRESTO: profiles that differ in one setting
+/// Run an experiment from the PRESTO study: profiles that differ in one setting
 #[derive(Debug, Clone, Args)]
 #[command(after_help = EXAMPLES, subcommand_required = true, arg_required_else_help = true)]
 pub(crate) struct Arguments {

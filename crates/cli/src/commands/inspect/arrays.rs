@@ -22,7 +22,7 @@ pub(super) struct Found {
     /// Whether there are more than are listed.
     more: bool,
     /// What to know about it.
-    notice: Option<&'static str>,
+    notices: Vec<&'static str>,
 }
 
 /// One array.
@@ -43,7 +43,7 @@ const NPY_HEAD_BYTES: u64 = 1 << 20;
 /// Looks into a file that is NPY, HDF5 or IDX.
 pub(super) fn inspect(path: &Path, sort: Sort, bytes: u64) -> Result<Found> {
     let failed = |source| Error::Codec { path: path.to_owned(), source };
-    let (mut more, mut notice) = (false, None);
+    let (mut more, mut notices) = (false, Vec::new());
     let arrays = match sort {
         Sort::Npy => {
             let (spec, start) = npy::inspect(&read_up_to(path, NPY_HEAD_BYTES)?).map_err(failed)?;
@@ -66,12 +66,12 @@ pub(super) fn inspect(path: &Path, sort: Sort, bytes: u64) -> Result<Found> {
             found.0.into_iter().map(array).collect()
         }
         _ => {
-            notice = Some("no pipeline reads IDX as it is: write its arrays as .npy files, or its images as .png");
+            notices.push("no pipeline reads IDX as it is: write its arrays as .npy files, or its images as .png");
             let header = IdxHeader::parse(&read_up_to(path, NPY_HEAD_BYTES)?);
             header.into_iter().map(IdxHeader::array).collect()
         }
     };
-    Ok(Found { path: path.to_owned(), format: sort.name(), bytes, arrays, more, notice })
+    Ok(Found { path: path.to_owned(), format: sort.name(), bytes, arrays, more, notices })
 }
 
 impl Array {
@@ -104,7 +104,7 @@ impl Found {
             ("bytes", units::bytes(self.bytes as f64)),
         ];
         facts.extend(one.clone().map(|one| ("holds", one)));
-        facts.extend(self.notice.map(|notice| ("note", notice.to_owned())));
+        facts.extend(self.notices.iter().map(|&notice| ("note", notice.to_owned())));
         page.facts(&facts);
         if one.is_some() {
             return;

@@ -17,7 +17,7 @@ pub(super) struct Found {
     path: PathBuf,
     format: &'static str,
     bytes: u64,
-    rate_hz: u32,
+    sample_rate: u32,
     channels: usize,
     /// Of each channel; `null` where the header does not say.
     samples: Option<u64>,
@@ -46,7 +46,7 @@ pub(super) fn inspect(path: &Path, content: &[u8], bytes: u64, verify: bool) -> 
         path: path.to_owned(),
         format: header.format.name(),
         bytes,
-        rate_hz: header.rate_hz,
+        sample_rate: header.rate_hz,
         channels: header.channels,
         samples,
         seconds: samples.map(|samples| samples as f64 / f64::from(header.rate_hz.max(1))),
@@ -61,7 +61,7 @@ impl Found {
         let seconds = self.seconds.map_or_else(String::new, |seconds| format!(", {}", units::seconds(seconds)));
         format!(
             "{} Hz, {}{seconds}",
-            units::count(self.rate_hz.into()),
+            units::count(self.sample_rate.into()),
             units::counted(self.channels as u64, "channel")
         )
     }
@@ -71,7 +71,7 @@ impl Found {
         let mut facts = vec![
             ("audio", self.path.display().to_string()),
             ("format", self.format.to_owned()),
-            ("rate", format!("{} Hz", units::count(self.rate_hz.into()))),
+            ("rate", format!("{} Hz", units::count(self.sample_rate.into()))),
             ("channels", self.channels.to_string()),
             ("length", known(self.seconds.map(units::seconds))),
             ("samples", known(self.samples.map(|samples| format!("{} of each channel", units::count(samples))))),

@@ -61,7 +61,7 @@ pub(super) fn inspect(path: &Path, verify: bool, record: Option<u64>) -> Result<
         bytes: manifest.bytes,
         shards: manifest.shards.clone(),
         classes: manifest.classes.clone(),
-        skipped: Skipped::count(&manifest.skipped),
+        skipped: Skipped::count(&manifest.skipped_samples),
         online_steps: online_steps.into_iter().map(|step| step.name).collect(),
         schema: dataset.stored_schema().to_string(),
         identity: manifest.identity.clone(),

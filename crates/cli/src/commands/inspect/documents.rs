@@ -33,7 +33,7 @@ struct StepFound {
     name: String,
     random: bool,
     /// What a sample is after it.
-    gives: String,
+    output: String,
     /// The strategy that keeps this state, if one may.
     strategy: Option<String>,
 }
@@ -44,7 +44,7 @@ pub(super) fn pipeline(name: &str, text: &str, preset: bool) -> Result<PipelineF
     let steps = pipeline.steps().iter().enumerate().map(|(number, step)| StepFound {
         name: step.name.clone(),
         random: step.action.is_random(),
-        gives: pipeline.schema_after(number + 1).to_string(),
+        output: pipeline.schema_after(number + 1).to_string(),
         strategy: splits.iter().find(|split| split.position == number + 2).map(|split| split.name.clone()),
     });
     Ok(PipelineFound {
@@ -73,7 +73,7 @@ impl PipelineFound {
                 (None, true) => "(random)",
                 (None, false) => "(after a random step)",
             };
-            table.row([step.name.clone(), step.gives.clone(), strategy.to_owned()], false);
+            table.row([step.name.clone(), step.output.clone(), strategy.to_owned()], false);
         }
         page.table(&table);
         page.gap();

@@ -1,6 +1,6 @@
 //! What a record holds.
 
-use forebay_codec::image::{Format, Picture};
+use forebay_codec::image::{EncodedImage, Format};
 use forebay_codec::tensor_encoding::EncodedTensor;
 use forebay_plan::units;
 use forebay_record::{Example, FeatureView, TensorFlowType, TensorProto};
@@ -104,7 +104,7 @@ fn describe(bytes: &[u8]) -> String {
         return format!("encoded tensor {}, {size}", value.spec());
     }
     if Format::detect(bytes).is_some() {
-        return match Picture::open(bytes).as_ref().map(Picture::header) {
+        return match EncodedImage::open(bytes).as_ref().map(EncodedImage::header) {
             Ok(header) => format!("{} {}x{}, {size}", header.format, header.width, header.height),
             Err(_) => format!("damaged image, {size}"),
         };

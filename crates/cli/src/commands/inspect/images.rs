@@ -58,7 +58,7 @@ struct L3Strip {
 
 pub(super) fn file(path: &Path, content: &[u8], verify: bool) -> Result<Image> {
     let failed = |source| Error::Codec { path: path.to_owned(), source };
-    let opened = image::Picture::open(content).map_err(failed)?;
+    let opened = image::EncodedImage::open(content).map_err(failed)?;
     let header = opened.header();
     let l3 = match header.format {
         Format::L3 => Some(l3(content, verify).map_err(failed)?),

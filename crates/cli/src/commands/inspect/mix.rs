@@ -74,7 +74,7 @@ pub(super) fn inspect(path: &Path, verify: bool) -> Result<Found> {
         seed: manifest.seed,
         formats: manifest.formats.iter().map(format).collect(),
         classes: manifest.classes.clone(),
-        skipped: Skipped::count(&manifest.skipped),
+        skipped: Skipped::count(&manifest.skipped_samples),
         identity: manifest.identity.clone(),
         forebay: manifest.forebay.clone(),
         verified: verify,

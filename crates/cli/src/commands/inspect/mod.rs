@@ -40,7 +40,7 @@ Examples:
   forebay inspect shard-00000.tfrecord    any TFRecord file, compressed ones too
   forebay inspect shard-000000.tar        number and members of the samples
   forebay inspect train.parquet           rows, row groups, columns and their types
-  forebay inspect s3://bucket/dataset     in a bucket, as everywhere
+  forebay inspect s3://bucket/dataset     in a bucket
   forebay inspect photos/                 number of files by format and class
   forebay inspect photo.jpg               size, channels and orientation
   forebay inspect speech.flac             sample rate and duration; MP3 too
@@ -230,7 +230,7 @@ fn look_at_file(path: &Path, bytes: u64, verify: bool, record: Option<u64>) -> R
 /// What the decoders say of a format that they know and do not read.
 fn foreign(path: &Path, head: &[u8]) -> Error {
     let named = |error: &forebay_codec::Error| matches!(error, forebay_codec::Error::Unsupported { .. });
-    let picture = image::Picture::open(head).err().filter(named);
+    let picture = image::EncodedImage::open(head).err().filter(named);
     match picture.or_else(|| forebay_codec::audio::inspect(head).err().filter(named)) {
         Some(source) => Error::Codec { path: path.to_owned(), source },
         None => unknown(path),

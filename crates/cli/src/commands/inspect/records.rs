@@ -23,8 +23,8 @@ pub(super) struct Found {
     records: u64,
     /// Bytes of all records, inflated, without their frames.
     record_bytes: u64,
-    record_bytes_min: u64,
-    record_bytes_max: u64,
+    min_record_bytes: u64,
+    max_record_bytes: u64,
     /// Damaged records, and what is wrong with them.
     damaged_records: u64,
     pub(super) problems: Vec<String>,
@@ -66,8 +66,8 @@ pub(super) fn inspect(path: &Path, bytes: u64, wanted: Option<u64>) -> Result<Fo
         compression,
         records,
         record_bytes,
-        record_bytes_min: if records == 0 { 0 } else { smallest },
-        record_bytes_max: largest,
+        min_record_bytes: if records == 0 { 0 } else { smallest },
+        max_record_bytes: largest,
         damaged_records: report.records(),
         problems: report.entries().iter().map(|damage| damage.error.to_string()).collect(),
         record: shown,
@@ -86,7 +86,7 @@ impl Found {
             ("records", units::count(self.records)),
             (
                 "a record",
-                format!("{} (from {} to {})", size(mean), size(self.record_bytes_min), size(self.record_bytes_max)),
+                format!("{} (from {} to {})", size(mean), size(self.min_record_bytes), size(self.max_record_bytes)),
             ),
             ("damaged", units::count(self.damaged_records)),
         ]);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use forebay_codec::image::{Format, Picture};
+use forebay_codec::image::{EncodedImage, Format};
 use forebay_codec::{Error as CodecError, audio, npy, signal};
 use forebay_record::masked_crc32c;
 use forebay_record::parquet::MAGIC;
@@ -153,7 +153,7 @@ pub(super) fn promised(path: &Path) -> Option<&'static str> {
 /// What neither the image decoders nor those of sound read, and know by name.
 fn foreign(head: &[u8]) -> Option<&'static str> {
     let named = |error| if let CodecError::Unsupported { format, .. } = error { Some(format) } else { None };
-    Picture::open(head).err().and_then(named).or_else(|| audio::inspect(head).err().and_then(named))
+    EncodedImage::open(head).err().and_then(named).or_else(|| audio::inspect(head).err().and_then(named))
 }
 
 fn is_compressed(head: &[u8]) -> bool {

@@ -32,7 +32,7 @@ pub(super) fn inspect(path: &Path, sort: Sort, bytes: u64) -> Result<Found> {
     let limits = ArticleLimits::default();
     if sort == Sort::Html {
         // One byte more than is allowed, so that a longer page is refused for what it is.
-        let page = read_up_to(path, limits.bytes_max as u64 + 1)?;
+        let page = read_up_to(path, limits.max_bytes as u64 + 1)?;
         let text =
             article_text(&page, None, &limits).map_err(|source| Error::Codec { path: path.to_owned(), source })?;
         found.letters = Some(text.chars().count() as u64);

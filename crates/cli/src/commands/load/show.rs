@@ -54,7 +54,7 @@ pub(in crate::commands) fn show(outcome: &Outcome, page: &mut Page) {
         page.gap();
         page.paragraph(&format!("This was {}.", outcome.stats.sentence(cores())));
     }
-    if let Some(notice) = &outcome.notice {
+    for notice in &outcome.notices {
         page.hanging("note: ", notice);
     }
     // A rank may have no sample, too, or the last batch may be left out.

@@ -134,7 +134,7 @@ fn costs(plan: &Plan) -> Table {
     let mut table = Table::new(&headings[..columns]);
     for ranked in &plan.ranking {
         let Some(cost) = ranked.cost else { continue };
-        let amounts = [cost.total, cost.preparation, cost.storage, cost.training, cost.requests].map(units::number);
+        let amounts = [cost.total, cost.prep, cost.storage, cost.training, cost.requests].map(units::number);
         let cells = std::iter::once(ranked.summary.name.clone()).chain(amounts).take(columns);
         table.row(cells.collect::<Vec<_>>(), ranked.summary.name == plan.chosen);
     }

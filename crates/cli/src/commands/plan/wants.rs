@@ -36,8 +36,8 @@ enum Criterion {
     Throughput,
     /// Least storage
     Storage,
-    /// Shortest preparation
-    Preparation,
+    /// Shortest preparation time
+    Prep,
     /// Lowest cost (requires --price)
     Money,
 }
@@ -76,7 +76,7 @@ fn weights(criterion: Criterion) -> Weights {
     match criterion {
         Criterion::Throughput => Weights { throughput: 1.0, ..none },
         Criterion::Storage => Weights { storage: 1.0, ..none },
-        Criterion::Preparation => Weights { prep: 1.0, ..none },
+        Criterion::Prep => Weights { prep: 1.0, ..none },
         Criterion::Money => Weights { money: 1.0, ..none },
     }
 }

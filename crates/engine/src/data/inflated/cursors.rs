@@ -69,13 +69,13 @@ pub(super) struct Cursor {
     /// What is read at once.
     piece_bytes: u64,
     /// What was inflated and not taken: it was passed over, or is ahead.
-    kept: VecDeque<Kept>,
+    kept: VecDeque<PassedBytes>,
     /// Whether the stream ended there.
     ended: bool,
 }
 
 /// A part of what a shard inflates to.
-struct Kept {
+struct PassedBytes {
     start: u64,
     bytes: Bytes,
     /// How many of them nobody took yet.
@@ -283,7 +283,7 @@ impl Cursor {
     }
 
     fn keep(&mut self, start: u64, bytes: Bytes) {
-        self.kept.push_back(Kept { start, left: bytes.len(), bytes });
+        self.kept.push_back(PassedBytes { start, left: bytes.len(), bytes });
     }
 
     /// What it holds in memory.
@@ -358,7 +358,7 @@ impl Cursor {
     }
 }
 
-impl Kept {
+impl PassedBytes {
     fn end(&self) -> u64 {
         self.start + self.bytes.len() as u64
     }

@@ -12,8 +12,8 @@ use forebay_record::{
 };
 
 use super::COMPRESSING_SECONDS;
+use crate::cpu_time::thread_cpu_seconds;
 use crate::error::{Error, Result};
-use crate::processor_time::thread_cpu_seconds;
 use crate::sync::Mutex;
 use crate::threads::{each, share};
 

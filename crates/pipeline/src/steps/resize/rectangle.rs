@@ -1,7 +1,7 @@
 //! Resizing a part of a picture: from tensors to the pictures of `forebay-resize`.
 
 use forebay_codec::{DType, TensorMut, TensorView};
-use forebay_resize::{Crop, Element, Picture, PictureMut, Resizer};
+use forebay_resize::{Crop, Element, ImageView, ImageViewMut, Resizer};
 
 use super::Interpolation;
 use crate::error::StepError;
@@ -28,8 +28,8 @@ pub(crate) fn resize_rectangle(
         DType::F32 => Element::F32,
         _ => return Err(unfit),
     };
-    let source = Picture { data: view.data, width, height, channels, element };
-    let target = PictureMut { data: output.data, width: out_width, height: out_height };
+    let source = ImageView { data: view.data, width, height, channels, element };
+    let target = ImageViewMut { data: output.data, width: out_width, height: out_height };
     let Rectangle { left, top, width, height } = rectangle;
     Ok(resizer.resize(source, Crop { left, top, width, height }, target, interpolation.kernel(), antialias)?)
 }

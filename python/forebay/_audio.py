@@ -1,4 +1,4 @@
-"""Steps that work on sound, with the names of torchaudio and audiomentations."""
+"""Steps that work on audio, with the names of torchaudio and audiomentations."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import os
 from collections.abc import Sequence
 from typing import Any, Literal, Self
 
-__all__ = ["SoundSteps"]
+__all__ = ["AudioSteps"]
 
 
-class SoundSteps:
+class AudioSteps:
     """The steps of a pipeline that work on waveforms and spectrograms."""
 
     __slots__ = ()
@@ -24,7 +24,7 @@ class SoundSteps:
         mix: Literal["mono", "as-stored"] = "mono",
         sample_rate: int | None = None,
         allow_truncated: bool = False,
-        samples_max: int | None = None,
+        max_samples: int | None = None,
         **options: Any,
     ) -> Self:
         """Decode MP3, FLAC or WAV to `int16[samples]`, or `[samples, channels]` with `mix="as-stored"`.
@@ -32,7 +32,7 @@ class SoundSteps:
         Files of another rate than `sample_rate` are resampled, as torchaudio does it.
         """
         return self.step(
-            "decode_audio", mix=mix, sample_rate=sample_rate, allow_truncated=allow_truncated, samples_max=samples_max, **options
+            "decode_audio", mix=mix, sample_rate=sample_rate, allow_truncated=allow_truncated, max_samples=max_samples, **options
         )
 
     def log_mel_spectrogram(
@@ -90,7 +90,7 @@ class SoundSteps:
     ) -> Self:
         """Add a random part of a random recording of the folder `sounds_path`, with probability `p`.
 
-        `sample_rate` is that of the sound: recordings of another are resampled.
+        `sample_rate` is that of the audio: recordings with a different one are resampled.
         """
         return self.step(
             "add_background_noise",

@@ -1,4 +1,4 @@
-//! Steps of sound and text beside the tools that they are named after, whose results `golden/sound_and_text.py` wrote. What is not drawn is
+//! Steps of sound and text beside the tools that they are named after, whose results `golden/audio_and_text.py` wrote. What is not drawn is
 //! compared number by number; draws by their distributions.
 
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::audio_augment::{ints, wav};
 use crate::packing::{column, packed};
 use crate::support::{assert_drawn_as, floats, run, run_all, run_seeded, sample, step};
 
-const GOLDEN: &str = include_str!("../golden/sound_and_text.txt");
+const GOLDEN: &str = include_str!("../golden/audio_and_text.txt");
 
 const DRAWS: u64 = 3000;
 

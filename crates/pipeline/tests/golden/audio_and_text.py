@@ -1,9 +1,9 @@
-"""Writes sound_and_text.txt beside itself: what the tools that steps of sound and text are named after make of made-up sound and tokens.
+"""Writes audio_and_text.txt beside itself: what the tools that steps of sound and text are named after make of made-up sound and tokens.
 
-    python crates/pipeline/tests/golden/sound_and_text.py        # wants audiomentations, torchaudio, transformers and trl
+    python crates/pipeline/tests/golden/audio_and_text.py        # wants audiomentations, torchaudio, transformers and trl
 
 A line is the call, what the numbers are, and the numbers. Of what is drawn there are, as in draws.txt, the 0 %, 5 %, ..., 100 % quantiles of
-many draws. Sound, spectrogram, tokens and documents are made by formulas that `tests/it/sound_and_text.rs` has, too.
+many draws. Sound, spectrogram, tokens and documents are made by formulas that `tests/it/audio_and_text.rs` has, too.
 """
 
 from __future__ import annotations
@@ -182,7 +182,7 @@ speeds()
 masked_spectrogram()
 masked_tokens()
 packed()
-(Path(__file__).parent / "sound_and_text.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+(Path(__file__).parent / "audio_and_text.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
 print(
     f"audiomentations {audiomentations.__version__}, torchaudio {torchaudio.__version__}, transformers {transformers.__version__}, "
     f"trl {trl.__version__}: {len(lines)} lines"
