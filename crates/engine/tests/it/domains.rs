@@ -332,7 +332,7 @@ fn malformed_pages_are_named_or_read() {
         load_one(&pipeline, "page.html", page);
     }
     let small =
-        Pipeline::from_toml("nlp", &text.replace("op = \"extract_text\"", "op = \"extract_text\"\nbytes_max = 100"));
+        Pipeline::from_toml("nlp", &text.replace("op = \"extract_text\"", "op = \"extract_text\"\nmax_bytes = 100"));
     let message = load_one(&small.unwrap(), "long.html", &[b'x'; 101]).unwrap();
     assert!(message.contains("over the limit of `100`"), "{message}");
 }
