@@ -9,6 +9,7 @@ use super::size::Size;
 use super::tiles::PARTS_MAX;
 use super::{first_field, picture, picture_of, picture_type};
 use crate::error::StepError;
+use crate::kernels::{self, Supported};
 use crate::sample::{Field, Sample, Value};
 use crate::schema::FieldType;
 use crate::step::{BadParameter, FlatMap, Needs, Parts};
@@ -79,18 +80,25 @@ fn cut(view: TensorView<'_>, rectangle: Rectangle, mirrored: Mirrored) -> Result
     let Rectangle { left, top, width: crop_width, height: crop_height } = rectangle;
     let spec = TensorSpec::new(view.spec.dtype, &[crop_height, crop_width, channels]);
     let pixel_bytes = channels * spec.dtype.bytes();
-    let mut data = memory::zeroed(spec.bytes())?;
+    let (mut data, level) = (memory::zeroed(spec.bytes())?, Supported::detect());
     for (y, to) in data.chunks_exact_mut(crop_width * pixel_bytes).enumerate() {
         let y = if mirrored == Mirrored::Down { crop_height - 1 - y } else { y };
         let from = &view.data[((top + y) * width + left) * pixel_bytes..][..crop_width * pixel_bytes];
-        if mirrored == Mirrored::Across {
-            let pixels = from.chunks_exact(pixel_bytes).rev();
-            to.chunks_exact_mut(pixel_bytes).zip(pixels).for_each(|(to, from)| to.copy_from_slice(from));
-        } else {
-            to.copy_from_slice(from);
-        }
+        if mirrored == Mirrored::Across { mirror(level, from, to, pixel_bytes) } else { to.copy_from_slice(from) }
     }
     Ok(Tensor::new(spec, data).expect("allocated to the spec"))
+}
+
+/// A row with its last pixel first.
+fn mirror(level: Supported, from: &[u8], to: &mut [u8], pixel_bytes: usize) {
+    match pixel_bytes {
+        1 => to.iter_mut().zip(from.iter().rev()).for_each(|(to, from)| *to = *from),
+        3 => kernels::mirror_rgb(level, from, to, from.len().max(1)),
+        _ => {
+            let pixels = from.chunks_exact(pixel_bytes).rev();
+            to.chunks_exact_mut(pixel_bytes).zip(pixels).for_each(|(to, from)| to.copy_from_slice(from));
+        }
+    }
 }
 
 /// The fields of these names become what follows from `frame` for them.
@@ -129,10 +137,13 @@ fn crops(
         .flat_map(|mirrored| rectangles.map(|rectangle| (mirrored.back(rectangle, width, height), *mirrored)));
     for (number, (rectangle, mirrored)) in all.enumerate() {
         let tensor = cut(view, rectangle, mirrored)?;
-        let mut fields = sample.fields.clone();
-        if let Some(Field { value, .. }) = fields.iter_mut().find(|other| &*other.name == field) {
-            *value = Value::Tensor(tensor);
-        }
+        // The image itself is not copied only to be replaced.
+        let mut tensor = Some(tensor);
+        let with_crop = |other: &Field| match tensor.take_if(|_| &*other.name == field) {
+            Some(tensor) => Field { name: other.name.clone(), value: Value::Tensor(tensor) },
+            None => other.clone(),
+        };
+        let mut fields: Vec<Field> = sample.fields.iter().map(with_crop).collect();
         let (across, down) = (mirrored == Mirrored::Across, mirrored == Mirrored::Down);
         let kept = Kept { mirrored: across, upside_down: down, ..rectangle.into() };
         take_along(&mut fields, &names[1..], &Frame::cut((width, height), kept), parts)?;
