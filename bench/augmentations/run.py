@@ -262,6 +262,10 @@ def main() -> None:
     lines += ["", f"Geometric mean of the ratios to torchvision: {statistics.geometric_mean(ratios):.1f}; the lowest: {min(ratios):.1f}."]
     if others:
         lines += [f"To Albumentations: {statistics.geometric_mean(others):.1f}; the lowest: {min(others):.1f}."]
+    lines += [
+        "",
+        "torchvision's `five_crop` and `ten_crop` give views of one image, or of one and its mirror image, whose pixels are copied when they become a batch; ours are copied here.",
+    ]
     if below:
         lines += [
             "",
