@@ -246,7 +246,19 @@ pub fn mix_limits(profile: &Profile, buffer_bytes: u64) -> MixLimits {
 /// The best mix of `formats` under `limits`: the solution of the linear program.
 pub fn mix(formats: &[MixFormat], limits: &MixLimits) -> Result<Mix> {
     check(formats, limits)?;
-    mix_of(formats, &program::best_shares(formats, limits)?, limits)
+    let shares = program::best_shares(formats, limits)?;
+    mix_of(formats, &without_empty(shares, formats, limits), limits)
+}
+
+/// A share that is less than a sample is none, since no sample would be kept in that format: the largest gets it, unless that breaks a limit.
+fn without_empty(shares: Vec<f64>, formats: &[MixFormat], limits: &MixLimits) -> Vec<f64> {
+    let least = 1.0 / limits.samples.max(1) as f64;
+    let mut possible = shares.clone();
+    let lost: f64 = possible.iter_mut().filter(|share| **share < least).map(std::mem::take).sum();
+    if let Some(largest) = possible.iter_mut().max_by(|one, other| one.total_cmp(other)) {
+        *largest += lost;
+    }
+    if is_within_limits(formats, &possible, limits) { possible } else { shares }
 }
 
 /// The best mix of `formats` under `limits`, found in this way. All but the linear program need two formats.

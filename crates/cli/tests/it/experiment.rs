@@ -179,7 +179,9 @@ fn fast_profiles_run_what_leads() {
     let profile: serde_json::Value = serde_json::from_str(&profile).unwrap();
     let runs = |strategy: &serde_json::Value| strategy["runs"].as_array().unwrap().len();
     let counts: Vec<usize> = profile["strategies"].as_array().unwrap().iter().map(runs).collect();
-    assert!(counts.contains(&2) && counts.iter().all(|&runs| runs == 0 || runs == 2), "what leads was run: {counts:?}");
+    // Twice; those whose rivals are close, up to four times.
+    assert!(counts.iter().any(|&runs| runs > 0), "what leads was run: {counts:?}");
+    assert!(counts.iter().all(|&runs| runs == 0 || (2..=4).contains(&runs)), "what leads was run: {counts:?}");
     assert_eq!(forebay(here, "report profile.json").text(), "report: report.html\n");
     let json = forebay(here, "profile cv --data photos --seconds 0 --fast --json").json();
     let strategies = json["strategies"].as_array().unwrap();

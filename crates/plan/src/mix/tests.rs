@@ -33,6 +33,15 @@ fn opposing_formats_are_mixed_until_both_are_busy() {
     assert!((rates.cpu_utilization - 1.0).abs() < 1e-6 && (rates.storage_utilization - 1.0).abs() < 1e-6);
 }
 
+/// Nothing could be built of it.
+#[test]
+fn a_share_of_less_than_a_sample_is_none() {
+    let formats = [format("png", 5e5, 0.02), format("raw", 1e6, 0.0)];
+    let of_samples = |samples: u64| mix(&formats, &MixLimits { samples, ..limits() }).unwrap().shares;
+    assert_eq!(of_samples(2), [MixShare { format: "png".into(), share: 1.0 }]);
+    assert_eq!(of_samples(4).len(), 2);
+}
+
 #[test]
 fn limits_are_kept() {
     let formats =
