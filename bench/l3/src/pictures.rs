@@ -7,6 +7,9 @@ use std::{
 
 use forebay_l3::{Depth, Shape};
 
+#[path = "../../../crates/l3/examples/rates/wide.rs"]
+mod wide;
+
 /// The sets that the figures are about.
 pub const SETS: [&str; 4] = ["kodak", "images-png-hd", "images-png-neverjpeg", "images-jpeg"];
 
@@ -54,18 +57,9 @@ fn picture(path: &Path) -> Option<Picture> {
     Some(Picture { shape, pixels, png })
 }
 
-/// A 16-bit image with the content of an 8-bit one: sums over neighbors, and noise in the lowest six bits.
+/// The same content in 16 bits.
 pub fn widened(picture: &Picture) -> Picture {
-    let shape = picture.shape;
-    let (row, step, last) = (shape.row_bytes(), usize::from(shape.channels()), picture.pixels.len() - 1);
-    let (mut pixels, mut noise) = (Vec::new(), 1u32);
-    for at in 0..picture.pixels.len() {
-        let sum: u16 =
-            [0, step, row, row + step].iter().map(|&near| u16::from(picture.pixels[(at + near).min(last)])).sum();
-        noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        pixels.extend_from_slice(&(sum * 64 + (noise >> 26) as u16).to_le_bytes());
-    }
-    let shape = Shape::new(shape.width(), shape.height(), shape.channels(), Depth::Sixteen).expect("it was one of 8 bits");
+    let (shape, pixels) = wide::widened(picture.shape, &picture.pixels).expect("it was an image of 8 bits");
     let png = crate::peers::encode_png(shape, &pixels, png::Compression::Balanced);
     Picture { shape, pixels, png }
 }

@@ -8,6 +8,8 @@
 
 #![expect(clippy::print_stdout, reason = "it is a program")]
 
+mod wide;
+
 use std::{
     error::Error,
     io::Cursor,
@@ -156,28 +158,19 @@ fn read(path: &Path, pictures: &mut Vec<Picture>) -> Result<(), Box<dyn Error>> 
     Ok(())
 }
 
-/// A 16-bit image with the content of an 8-bit one: sums over neighbors, and noise in the lowest six bits.
+/// The same content in 16 bits.
 fn widened(picture: &Picture) -> Result<Picture, Box<dyn Error>> {
-    let shape = picture.shape;
-    let (row, step, last) = (shape.row_bytes(), usize::from(shape.channels()), picture.pixels.len() - 1);
-    let (mut pixels, mut noise) = (Vec::new(), 1u32);
-    for at in 0..picture.pixels.len() {
-        let sum: u16 =
-            [0, step, row, row + step].iter().map(|&near| u16::from(picture.pixels[(at + near).min(last)])).sum();
-        noise = noise.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        pixels.extend_from_slice(&(sum * 64 + (noise >> 26) as u16).to_le_bytes());
-    }
-    let wide = Shape::new(shape.width(), shape.height(), shape.channels(), Depth::Sixteen)?;
+    let (shape, pixels) = wide::widened(picture.shape, &picture.pixels)?;
     let mut png = Vec::new();
-    let mut encoder = png::Encoder::new(&mut png, wide.width(), wide.height());
+    let mut encoder = png::Encoder::new(&mut png, shape.width(), shape.height());
     encoder.set_depth(png::BitDepth::Sixteen);
     encoder.set_color(
         [png::ColorType::Grayscale, png::ColorType::GrayscaleAlpha, png::ColorType::Rgb, png::ColorType::Rgba]
-            [step - 1],
+            [usize::from(shape.channels()) - 1],
     );
     let mut writer = encoder.write_header()?;
     let big_endian: Vec<u8> = pixels.as_chunks::<2>().0.iter().flat_map(|[low, high]| [*high, *low]).collect();
     writer.write_image_data(&big_endian)?;
     writer.finish()?;
-    Ok(Picture { shape: wide, pixels, png })
+    Ok(Picture { shape, pixels, png })
 }
