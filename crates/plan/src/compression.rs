@@ -33,6 +33,7 @@ use candidates::{Candidates, candidates, soonest};
 use modeled::modeled;
 use words::{gain, kept};
 
+pub use candidates::NEAR;
 pub(crate) use candidates::{Family, family};
 pub(crate) use modeled::unrun;
 pub(crate) use words::why;

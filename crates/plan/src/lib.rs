@@ -120,7 +120,9 @@ pub use advice::{Advice, AdviceOptions, Answer, LowerQuality, advise};
 pub use analysis::{Analysis, Analyzed, analyze};
 pub use cache::{CacheChoice, CacheSubject, DECODED_ENTRY_BYTES, STORED_ENTRY_BYTES, cached_stage, choose_cache};
 pub use comparison::{CachingGroup, CachingRow, Comparison, Line, LineGroup, Point, ShuffleGroup, ShuffleRow, compare};
-pub use compression::{CompressionChoice, INFLATING_READERS, compressed, compression_choices, promising, unsettled};
+pub use compression::{
+    CompressionChoice, INFLATING_READERS, NEAR, compressed, compression_choices, promising, unsettled,
+};
 pub use data_analysis::{
     ClassCount, Colors, DataAnalysis, DataKind, DuplicateCount, DuplicateGroup, Duplicates, FormatCount, NextStep,
     Qualities, Recompression,

@@ -7,12 +7,12 @@
 use std::num::NonZeroU32;
 
 use forebay_pipeline::{StorageFormat, Strategy};
-use forebay_plan::{Caching, Runs, StepCost, units};
+use forebay_plan::{Caching, NEAR, Runs, StepCost, units};
 
 use super::alone::{FAST_SECONDS, PARTS, SURPLUS};
 use super::compressions::{BYTES_MAX, COMPRESSING_SECONDS, INFLATING_SECONDS, MAKING_SECONDS, RECORDS_MIN};
 use super::costs::Effort;
-use super::leaders::{LEADER_SECONDS, NEAR, RIVALS_SHARE, SPLIT_SECONDS, leader_runs};
+use super::leaders::{LEADER_SECONDS, RIVALS_SHARE, SPLIT_SECONDS, leader_runs};
 use super::runs::SPARE;
 use super::strategies::COMPRESSED_SHARE;
 use super::{ProfileOptions, SOURCE_SECONDS};

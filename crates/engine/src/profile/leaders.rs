@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use forebay_pipeline::Strategy;
-use forebay_plan::{Caching, CompressionCost, Profile, Run, Runs, Summary, compressed, summarize, unsettled};
+use forebay_plan::{Caching, CompressionCost, NEAR, Profile, Run, Runs, Summary, compressed, summarize, unsettled};
 
 use super::runoff::{ROUNDS_MIN, next_round};
 use super::runs::Series;
@@ -24,9 +24,6 @@ pub(super) const LEADER_SECONDS: f64 = 0.5;
 
 /// How long formats of one split are run beside each other, each time.
 pub(super) const RIVAL_SECONDS: f64 = 0.3;
-
-/// The cost model may be off by a quarter: what it expects below this share of the highest rate does not lead.
-pub(super) const NEAR: f64 = 0.75;
 
 /// Rivals are run for this share of the time that everything before them took, or for so many seconds for each split that has some, whichever is longer.
 pub(super) const RIVALS_SHARE: f64 = 0.33;

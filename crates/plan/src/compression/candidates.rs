@@ -9,8 +9,8 @@ use crate::profile::{CompressionCost, Profile, StrategyProfile};
 /// So many ways to keep a split are compared at the most.
 const CANDIDATES_MAX: usize = 4;
 
-/// The model may be off by so much: what gives less at the most than this share of the highest rate is not better.
-const NEAR: f64 = 0.75;
+/// The cost model may be off by a quarter: what it expects below this share of the highest rate is not the best.
+pub const NEAR: f64 = 0.75;
 
 /// The second of a family may be better than its first where it is no further behind: the model is off by the same for both.
 const SECOND: f64 = 0.05;
