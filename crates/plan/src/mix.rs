@@ -28,6 +28,7 @@ use crate::compression::unrun;
 use crate::error::{Error, Result};
 use crate::prediction::{cpu_seconds, decode, quotient, shards_bytes_per_second, smallest};
 use crate::profile::{Profile, StrategyProfile};
+use crate::units;
 
 /// A format, and what a sample in it costs.
 #[derive(Debug, Clone, PartialEq)]
@@ -246,8 +247,21 @@ pub fn mix_limits(profile: &Profile, buffer_bytes: u64) -> MixLimits {
 /// The best mix of `formats` under `limits`: the solution of the linear program.
 pub fn mix(formats: &[MixFormat], limits: &MixLimits) -> Result<Mix> {
     check(formats, limits)?;
+    check_capacity(formats, limits)?;
     let shares = program::best_shares(formats, limits)?;
     mix_of(formats, &without_empty(shares, formats, limits), limits)
+}
+
+/// That the storage is enough for some format. The solver would only say that there is no solution.
+fn check_capacity(formats: &[MixFormat], limits: &MixLimits) -> Result<()> {
+    match (limits.max_storage_bytes, capacity_per_sample(limits)) {
+        (Some(bytes), Some(most)) if formats.iter().all(|format| format.bytes > most) => Err(Error::Argument {
+            name: "max_storage",
+            found: units::bytes(bytes as f64),
+            expected: "enough for all samples in the smallest format",
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// A share that is less than a sample is none, since no sample would be kept in that format: the largest gets it, unless that breaks a limit.

@@ -33,6 +33,17 @@ fn opposing_formats_are_mixed_until_both_are_busy() {
     assert!((rates.cpu_utilization - 1.0).abs() < 1e-6 && (rates.storage_utilization - 1.0).abs() < 1e-6);
 }
 
+#[test]
+fn storage_that_no_format_fits_into_is_named() {
+    let formats = [format("png", 5e5, 0.02), format("raw", 1e6, 0.0)];
+    let found = mix(&formats, &MixLimits { max_storage_bytes: Some(400_000_000), ..limits() });
+    assert_eq!(
+        found.unwrap_err().to_string(),
+        "`max_storage` is `400 MB`, but must be enough for all samples in the smallest format"
+    );
+    assert!(mix(&formats, &MixLimits { max_storage_bytes: Some(500_000_000), ..limits() }).is_ok());
+}
+
 /// Nothing could be built of it.
 #[test]
 fn a_share_of_less_than_a_sample_is_none() {
